@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use millstream_blocks::signal_source::{Shape, SignalSource};
+use millstream_blocks::signal_source::{SignalSource, Waveform};
 use millstream_flow::blocks::{Head, VectorSink};
 use millstream_flow::{Graph, Plan, Process, Through};
 
@@ -32,7 +32,7 @@ fn run() -> Result<(usize, u64), Box<dyn Error + Send + Sync>> {
     let count = Arc::new(AtomicU64::new(0));
     let (sink, collected) = VectorSink::new();
     let mut graph = Graph::new();
-    graph.add("tone", SignalSource::<f32>::new(Shape::Cosine, 1000.0, 48e3)?)?;
+    graph.add("tone", SignalSource::<f32>::new(Waveform::Cosine, 1000.0, 48e3)?)?;
     graph.add("count", Through::new(CountAbove { limit: 0.0, count: Arc::clone(&count) }))?;
     graph.add("second", Head::<f32>::new(48_000))?;
     graph.add("sink", sink)?;

@@ -39,6 +39,23 @@ LINK_NAMES_ELSEWHERE = {
     "crates/emulator/src/rpc/methods.rs": "a transport, as MPM names it",
 }
 
+# Names of public types that stand for more than one thing, and why they may.
+SAME_NAME = {
+    "Args": "the arguments of a command, in each command's module",
+    "Error": "the error of a crate or module, as in the standard library",
+    "Fir": "a filter, and the block that runs it",
+    "Header": "the header of a protocol, in the protocol's module of `wire`",
+    "Op": "the operation of a protocol, in the protocol's module of `wire`",
+    "Packet": "the packet of a protocol, in the protocol's module of `wire`",
+    "Part": "a structure of the C library, and our form of it",
+    "Port": "a structure of the C library, and our form of it; a UDP port of any link",
+    "Frame": "a view of a frame's bytes, and the buffer that a link lends for one",
+    "Receiver": "the receiving end of a queue, and the television receiver",
+    "Rotator": "a mixer, and the block that runs it",
+    "Sample": "one type, which two crates show",
+    "Writer": "the writing end of a ring, and what writes a management packet",
+}
+
 
 def allowed():
     """Room to the rooms it may use, from the table; None for all."""
@@ -151,7 +168,7 @@ def without_tests(path):
 def link_problems():
     """Decisions by the name of a link, which its entry in crates/link should make."""
     source = ROOT / "crates/link/src"
-    entries = {path: re.search(r'pub static LINK: Entry = Entry \{\s*name: "(\w+)"', path.read_text())
+    entries = {path: re.search(r'pub static LINK: LinkEntry = LinkEntry \{\s*name: "(\w+)"', path.read_text())
                for path in source.rglob("*.rs")}
     homes = {path.parent if path.name == "mod.rs" else path: found[1] for path, found in entries.items() if found}
     registered = len(re.findall(r"^    &\w+::LINK,$", (source / "registry.rs").read_text(), flags=re.MULTILINE))
@@ -176,10 +193,27 @@ def link_problems():
         yield f"scripts/tidy.py: LINK_NAMES_ELSEWHERE has `{place}`, which compares no such word: take it out"
 
 
+def type_problems():
+    """Names of public types that stand for more than one thing."""
+    homes = {}
+    for path in sorted(ROOT.glob("crates/*/src/**/*.rs")):
+        if is_test(path.relative_to(ROOT)):
+            continue
+        for name in re.findall(r"^pub (?:unsafe )?(?:struct|enum|union|trait|type) (\w+)", without_tests(path), flags=re.MULTILINE):
+            homes.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    for name, places in sorted(homes.items()):
+        if len(places) > 1 and name not in SAME_NAME:
+            yield f"{places[0]}: the type `{name}` is also in {', '.join(places[1:])}: a name stands for one thing"
+    for name in sorted(set(SAME_NAME) - {name for name, places in homes.items() if len(places) > 1}):
+        yield f"scripts/tidy.py: SAME_NAME has `{name}`, which stands for one thing only: take it out"
+
+
 def main():
     """Prints every problem."""
-    problems = [*room_problems(), *file_problems(), *document_problems(), *order_problems()]
-    print("\n".join(problems) if problems else "tidy: rooms, files, lines, documents and ordered accesses are as they should be")
+    problems = [*room_problems(), *file_problems(), *document_problems(), *order_problems(),
+                *link_problems(), *type_problems()]
+    print("\n".join(problems) if problems else
+          "tidy: rooms, files, lines, documents, ordered accesses, links and type names are as they should be")
     sys.exit(1 if problems else 0)
 
 

@@ -3,7 +3,7 @@
 //! Without SECONDS it stops with the file, after enough null packets to flush the interleaver.
 
 use millstream_atsc::Sample;
-use millstream_atsc::tx::{Supply, Transmitter, TsSource, TxConfig};
+use millstream_atsc::tx::{MultiplexPacket, Transmitter, TsSource, TxConfig};
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     while left > 0 && after_end < FLUSH_PACKETS {
         let count = left.min(samples.len());
         let mut next = |packet: &mut [u8; 188]| {
-            after_end += usize::from(source.next_packet(packet) == Supply::Ended);
+            after_end += usize::from(source.next_packet(packet) == MultiplexPacket::Ended);
         };
         transmitter.generate(&mut next, &mut samples[..count]);
         write(&mut out, &samples[..count], format)?;

@@ -90,7 +90,7 @@ pub struct Monitor {
 
 /// A change of state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Event {
+pub struct StateChange {
     /// The state entered.
     pub state: LockState,
     /// Samples taken by then.
@@ -99,7 +99,7 @@ pub struct Event {
 
 /// Samples that are known to be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Gap {
+pub struct MissingSamples {
     /// Samples taken before.
     pub at_sample: u64,
     /// How many are missing.
@@ -108,7 +108,7 @@ pub struct Gap {
 
 /// The numbers of a [`Monitor`] at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Status {
+pub struct ReceiverStatus {
     /// How far the receiver has got.
     pub state: LockState,
     /// Modulation error ratio after the equaliser, from the segment syncs; none before lock.
@@ -192,9 +192,9 @@ impl Monitor {
 
     /// All numbers now.
     #[must_use]
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> ReceiverStatus {
         let known = |gauge: &Gauge| Some(gauge.get()).filter(|value| value.is_finite());
-        Status {
+        ReceiverStatus {
             state: self.state(),
             mer_db: known(&self.mer_db),
             snr_db: known(&self.snr_db),
@@ -214,8 +214,8 @@ impl Monitor {
 
     /// State changes from number `first` on (counting from 0), as far as they are still kept.
     #[must_use]
-    pub fn events_since(&self, first: u64) -> Vec<Event> {
-        let event = |[state, at_sample]: [u64; 2]| Event {
+    pub fn events_since(&self, first: u64) -> Vec<StateChange> {
+        let event = |[state, at_sample]: [u64; 2]| StateChange {
             state: LockState::ALL[state as usize % LockState::ALL.len()],
             at_sample,
         };
@@ -224,8 +224,8 @@ impl Monitor {
 
     /// Gaps in the samples from number `first` on (counting from 0), as far as they are still kept.
     #[must_use]
-    pub fn gaps_since(&self, first: u64) -> Vec<Gap> {
-        let gap = |[at_sample, missing]: [u64; 2]| Gap { at_sample, missing };
+    pub fn gaps_since(&self, first: u64) -> Vec<MissingSamples> {
+        let gap = |[at_sample, missing]: [u64; 2]| MissingSamples { at_sample, missing };
         self.gaps.since(first).into_iter().map(gap).collect()
     }
 
@@ -352,11 +352,11 @@ mod tests {
         }
         let events = monitor.events_since(0);
         assert_eq!(events.len(), KEPT);
-        assert_eq!(events[KEPT - 1], Event { state: LockState::Pilot, at_sample: 1000 });
+        assert_eq!(events[KEPT - 1], StateChange { state: LockState::Pilot, at_sample: 1000 });
         assert_eq!(monitor.events_since(99).len(), 1);
         assert_eq!(monitor.status().relocks, 0);
         monitor.add_gap(7);
-        assert_eq!(monitor.gaps_since(0), [Gap { at_sample: 1000, missing: 7 }]);
+        assert_eq!(monitor.gaps_since(0), [MissingSamples { at_sample: 1000, missing: 7 }]);
         assert_eq!(monitor.status().missing_samples, 7);
     }
 }

@@ -5,22 +5,22 @@
 
 pub mod balance;
 pub mod carrier;
-pub mod cutter;
 pub mod demodulator;
 pub mod equalizer;
 pub mod field_tracker;
 pub mod front_end;
 pub mod level;
+pub mod level_tolerance;
 pub mod outer;
 pub mod packer;
-pub mod patience;
 pub mod pilot;
 pub mod receiver;
+pub mod segment_splitter;
 pub mod segment_sync;
 pub mod symbol_block;
 pub mod sync_search;
 pub mod timing;
 pub mod trellis_decoder;
 
-pub use front_end::{FrontEnd, RxConfig, RxError};
+pub use front_end::{FrontEnd, ReceiverError, RxConfig};
 pub use receiver::Receiver;

@@ -23,13 +23,13 @@ pub struct Segment {
     /// Symbol levels (-7 to 7 for data, sync at -5 and 5, pilot removed): the real part of the
     /// signal at the symbol times, in phase with the pilot.
     pub symbols: [f32; SEGMENT_SYMBOLS],
-    header: Header,
+    header: SegmentHeader,
 }
 
 /// What is known of a segment beside its symbols.
 #[derive(Clone, Copy, Debug, Zeroable)]
 #[repr(C)]
-pub struct Header {
+pub struct SegmentHeader {
     place: u16,
     restart: bool,
     held: bool,
@@ -65,7 +65,7 @@ impl Segment {
     /// A segment of its kind; `restart` when it does not follow the one before.
     #[must_use]
     pub fn new(kind: SegmentKind, restart: bool, symbols: &[f32; SEGMENT_SYMBOLS]) -> Self {
-        let header = Header { place: place(kind), restart, held: false, presumed: false };
+        let header = SegmentHeader { place: place(kind), restart, held: false, presumed: false };
         Self { symbols: *symbols, header }
     }
 
@@ -83,34 +83,34 @@ impl Segment {
 
     /// What is known beside the symbols.
     #[must_use]
-    pub fn header(&self) -> Header {
+    pub fn header(&self) -> SegmentHeader {
         self.header
     }
 
-    pub(crate) fn set_header(&mut self, header: Header) {
+    pub(crate) fn set_header(&mut self, header: SegmentHeader) {
         self.header = header;
     }
 
-    /// [`Header::held`].
+    /// [`SegmentHeader::held`].
     #[must_use]
     pub fn held(&self) -> bool {
         self.header.held()
     }
 
-    /// [`Header::kind`].
+    /// [`SegmentHeader::kind`].
     #[must_use]
     pub fn kind(&self) -> SegmentKind {
         self.header.kind()
     }
 
-    /// [`Header::restart`].
+    /// [`SegmentHeader::restart`].
     #[must_use]
     pub fn restart(&self) -> bool {
         self.header.restart()
     }
 }
 
-impl Header {
+impl SegmentHeader {
     /// Whether the signal was away (a fade, samples lost on the way): the segment only keeps the
     /// place, and there is nothing to be learnt from its symbols.
     #[must_use]

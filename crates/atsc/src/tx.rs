@@ -18,7 +18,7 @@ pub use millstream_dsp::impair::{Echo, EchoError};
 pub use numbered::Numbered;
 pub use shaper::Shaper;
 pub use test_signal::TestSignal;
-pub use ts_source::{Supply, TsError, TsMode, TsSource};
+pub use ts_source::{MultiplexPacket, TsError, TsMode, TsSource};
 
 use crate::Sample;
 use crate::params::{MIN_SAMPLE_RATE_HZ, PACKET_BYTES, SEGMENT_SYMBOLS};
@@ -45,7 +45,7 @@ impl Default for TxConfig {
 /// A transmitter cannot be made.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum TxError {
+pub enum TransmitterError {
     /// The sample rate is outside what the signal needs or the transmitter makes.
     #[error(
         "a sample rate of {rate_hz} Hz cannot carry 8-VSB: \
@@ -89,8 +89,8 @@ impl Transmitter {
     /// A transmitter at the start of a field.
     ///
     /// # Errors
-    /// [`TxError`] when the configuration makes no sense.
-    pub fn new(config: TxConfig) -> Result<Self, TxError> {
+    /// [`TransmitterError`] when the configuration makes no sense.
+    pub fn new(config: TxConfig) -> Result<Self, TransmitterError> {
         Self::with_clock_error(config, 0.0)
     }
 
@@ -98,14 +98,14 @@ impl Transmitter {
     /// are evaluated at the shifted times: nothing is interpolated.
     ///
     /// # Errors
-    /// [`TxError`] when the configuration makes no sense.
-    pub fn with_clock_error(config: TxConfig, clock_ppm: f64) -> Result<Self, TxError> {
+    /// [`TransmitterError`] when the configuration makes no sense.
+    pub fn with_clock_error(config: TxConfig, clock_ppm: f64) -> Result<Self, TransmitterError> {
         let TxConfig { sample_rate_hz, rms } = config;
         if !(MIN_SAMPLE_RATE_HZ..=MAX_SAMPLE_RATE_HZ).contains(&sample_rate_hz) {
-            return Err(TxError::SampleRate { rate_hz: sample_rate_hz });
+            return Err(TransmitterError::SampleRate { rate_hz: sample_rate_hz });
         }
         if !(rms.is_finite() && rms > 0.0) {
-            return Err(TxError::Level { rms });
+            return Err(TransmitterError::Level { rms });
         }
         Ok(Self {
             frame: FrameBuilder::new(),

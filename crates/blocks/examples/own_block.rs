@@ -1,9 +1,9 @@
 //! A block of one's own: a limiter, from a graph file and from the Rust builder.
 
-use millstream_blocks::signal_source::{Shape, SignalSource};
+use millstream_blocks::signal_source::{SignalSource, Waveform};
 use millstream_flow::blocks::{Head, VectorSink};
-use millstream_flow::registry::{BlockType, Kind};
-use millstream_flow::{BlockError, Graph, GraphFile, Message, Plan, Registry, Value};
+use millstream_flow::registry::{BlockType, ParameterKind};
+use millstream_flow::{BlockError, Graph, GraphFile, MessageSpec, ParameterValue, Plan, Registry};
 use millstream_flow::{Process, Through};
 
 /// Cuts what lies beyond `±limit`.
@@ -26,13 +26,17 @@ impl Process for Limiter {
         (items, items)
     }
 
-    fn messages(&self) -> Vec<Message> {
-        vec![Message::new("limit", Kind::Number, "largest magnitude from the next item on")]
+    fn messages(&self) -> Vec<MessageSpec> {
+        vec![MessageSpec::new(
+            "limit",
+            ParameterKind::Number,
+            "largest magnitude from the next item on",
+        )]
     }
 
-    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         match value {
-            Value::Number(limit) if *limit >= 0.0 => self.limit = *limit as f32,
+            ParameterValue::Number(limit) if *limit >= 0.0 => self.limit = *limit as f32,
             other => return Err(format!("limit = {other}: expected zero or more").into()),
         }
         Ok(())
@@ -42,7 +46,7 @@ impl Process for Limiter {
 fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("limiter", "Cuts what lies beyond a limit.")
-            .required("limit", Kind::Number, "largest magnitude, zero or more")
+            .required("limit", ParameterKind::Number, "largest magnitude, zero or more")
             .example("limit = 0.5")
             .factory(|parameters| {
                 let limit = parameters.number("limit") as f32;
@@ -95,7 +99,7 @@ fn from_file() -> Result<f64, BlockError> {
 fn from_builder() -> Result<Vec<f32>, BlockError> {
     let (sink, collected) = VectorSink::new();
     let mut graph = Graph::new();
-    graph.add("tone", SignalSource::<f32>::new(Shape::Cosine, 440.0, 48e3)?)?;
+    graph.add("tone", SignalSource::<f32>::new(Waveform::Cosine, 440.0, 48e3)?)?;
     graph.add("limit", Through::new(Limiter { limit: 0.5 }))?;
     graph.add("second", Head::<f32>::new(48_000))?;
     graph.add("sink", sink)?;

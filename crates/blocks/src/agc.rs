@@ -3,7 +3,9 @@
 use crate::common::{each, number};
 use crate::{ITEM, Sample};
 use millstream_flow::registry::BlockType;
-use millstream_flow::{BlockError, Gauge, Kind, Message, Metric, Registry, Value, for_item};
+use millstream_flow::{
+    BlockError, Gauge, MessageSpec, Metric, ParameterKind, ParameterValue, Registry, for_item,
+};
 use millstream_flow::{Process, Through};
 
 /// What has a magnitude.
@@ -77,7 +79,7 @@ impl<T: Magnitude> Process for Agc<T> {
         moved
     }
 
-    fn is_straight(&self) -> bool {
+    fn is_one_to_one(&self) -> bool {
         true
     }
 
@@ -85,14 +87,14 @@ impl<T: Magnitude> Process for Agc<T> {
         vec![("gain", Metric::from(&self.shown))]
     }
 
-    fn messages(&self) -> Vec<Message> {
+    fn messages(&self) -> Vec<MessageSpec> {
         vec![
-            Message::new("reference", Kind::Number, "magnitude to reach"),
-            Message::new("gain", Kind::Number, "gain to go on from"),
+            MessageSpec::new("reference", ParameterKind::Number, "magnitude to reach"),
+            MessageSpec::new("gain", ParameterKind::Number, "gain to go on from"),
         ]
     }
 
-    fn message(&mut self, name: &str, value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
         let x = number(value)? as f32;
         if !(x >= 0.0 && x.is_finite()) {
             return Err(format!("{name} = {x}: expected zero or more").into());

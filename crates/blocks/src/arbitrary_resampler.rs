@@ -4,7 +4,9 @@ use crate::common::number;
 use crate::{ITEM, Sample};
 use millstream_dsp::arbitrary::{ArbitraryResampler, RATIOS};
 use millstream_flow::registry::BlockType;
-use millstream_flow::{BlockError, Item, Kind, Message, Rate, Registry, Value, for_item};
+use millstream_flow::{
+    BlockError, Item, ItemRatio, MessageSpec, ParameterKind, ParameterValue, Registry, for_item,
+};
 use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
@@ -69,7 +71,7 @@ impl<T: Resampled> Process for Arbitrary<T> {
         T::run(&mut self.kernel, input, output)
     }
 
-    fn rate(&self) -> Rate {
+    fn rate(&self) -> ItemRatio {
         nearest(self.ratio)
     }
 
@@ -77,11 +79,11 @@ impl<T: Resampled> Process for Arbitrary<T> {
         self.kernel.delay() as u64
     }
 
-    fn messages(&self) -> Vec<Message> {
-        vec![Message::new("ratio", Kind::Number, "items out for one in")]
+    fn messages(&self) -> Vec<MessageSpec> {
+        vec![MessageSpec::new("ratio", ParameterKind::Number, "items out for one in")]
     }
 
-    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         let ratio = number(value)?;
         check(ratio)?;
         // The filter is that of the first ratio: lower ones would alias.
@@ -95,7 +97,7 @@ impl<T: Resampled> Process for Arbitrary<T> {
 }
 
 /// The fraction next to `ratio` with terms of at most 2²⁴ (Euclid's continued fraction).
-fn nearest(ratio: f64) -> Rate {
+fn nearest(ratio: f64) -> ItemRatio {
     const TERM_MAX: f64 = 16_777_216.0;
     let (mut a, mut b) = ((0.0, 1.0), (1.0, 0.0));
     let mut rest = ratio;
@@ -111,13 +113,13 @@ fn nearest(ratio: f64) -> Rate {
         }
         rest = 1.0 / (rest - whole);
     }
-    Rate::new((b.0 as u32).max(1), (b.1 as u32).max(1))
+    ItemRatio::new((b.0 as u32).max(1), (b.1 as u32).max(1))
 }
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("arbitrary_resampler", "Changes the rate by any ratio.")
-            .required("ratio", Kind::Number, "items out for one in, 1/256 to 256")
+            .required("ratio", ParameterKind::Number, "items out for one in, 1/256 to 256")
             .choice("item", &["cf32", "f32"], ITEM)
             .example("ratio = 1.0884")
             .factory(|parameters| {
@@ -134,9 +136,9 @@ mod tests {
 
     #[test]
     fn the_rate_is_the_nearest_fraction() {
-        assert_eq!(nearest(1.5), Rate::new(3, 2));
-        assert_eq!(nearest(1.0 / 3.0), Rate::new(1, 3));
-        assert_eq!(nearest(160.0 / 147.0), Rate::new(160, 147));
+        assert_eq!(nearest(1.5), ItemRatio::new(3, 2));
+        assert_eq!(nearest(1.0 / 3.0), ItemRatio::new(1, 3));
+        assert_eq!(nearest(160.0 / 147.0), ItemRatio::new(160, 147));
         assert!((nearest(std::f64::consts::PI).ratio() - std::f64::consts::PI).abs() < 1e-10);
     }
 
@@ -146,11 +148,11 @@ mod tests {
         mock.feed("in", &[1.0f32; 10_000]);
         mock.run().unwrap();
         assert_eq!(mock.take::<f32>("out").len(), 20_000);
-        mock.block.process.message("ratio", &Value::Number(1.92)).unwrap();
+        mock.block.process.message("ratio", &ParameterValue::Number(1.92)).unwrap();
         mock.feed("in", &[1.0f32; 10_000]);
         mock.run().unwrap();
         assert!((19_199..=19_201).contains(&mock.take::<f32>("out").len()));
-        let error = mock.block.process.message("ratio", &Value::Number(1.0)).unwrap_err();
+        let error = mock.block.process.message("ratio", &ParameterValue::Number(1.0)).unwrap_err();
         assert_eq!(error.to_string(), "ratio = 1: expected 2 within 5 %");
     }
 }

@@ -1,6 +1,6 @@
 //! What several blocks need.
 
-use millstream_flow::{BlockError, Value};
+use millstream_flow::{BlockError, ParameterValue};
 
 /// One item out for each in.
 pub(crate) fn each<A: Copy, B>(
@@ -16,10 +16,10 @@ pub(crate) fn each<A: Copy, B>(
 }
 
 /// The number of a message.
-pub(crate) fn number(value: &Value) -> Result<f64, BlockError> {
+pub(crate) fn number(value: &ParameterValue) -> Result<f64, BlockError> {
     match value {
-        Value::Number(x) if x.is_finite() => Ok(*x),
-        Value::Integer(n) => Ok(*n as f64),
+        ParameterValue::Number(x) if x.is_finite() => Ok(*x),
+        ParameterValue::Integer(n) => Ok(*n as f64),
         other => Err(format!("expected a number, found {other}").into()),
     }
 }

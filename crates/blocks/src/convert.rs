@@ -67,7 +67,7 @@ impl<A: To<B>, B: Item> Process for Convert<A, B> {
         each(input, output, To::to)
     }
 
-    fn is_straight(&self) -> bool {
+    fn is_one_to_one(&self) -> bool {
         true
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::common::each;
 use millstream_flow::registry::BlockType;
-use millstream_flow::{BlockError, Kind, Registry};
+use millstream_flow::{BlockError, ParameterKind, Registry};
 use millstream_flow::{Process, Through};
 
 /// A low-pass with the time constant of a broadcaster's pre-emphasis: `H(s) = 1 / (1 + s τ)`, by
@@ -53,7 +53,7 @@ impl Process for Deemphasis {
         moved
     }
 
-    fn is_straight(&self) -> bool {
+    fn is_one_to_one(&self) -> bool {
         true
     }
 }
@@ -61,7 +61,7 @@ impl Process for Deemphasis {
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("deemphasis", "Undoes the pre-emphasis of FM broadcasts.")
-            .required("rate_hz", Kind::Number, "items per second")
+            .required("rate_hz", ParameterKind::Number, "items per second")
             .optional("tau_us", 50.0, "time constant: 50 in Europe, 75 in the Americas")
             .example("rate_hz = 240e3")
             .factory(|parameters| {

@@ -2,7 +2,7 @@
 
 use crate::ITEM;
 use millstream_flow::registry::BlockType;
-use millstream_flow::{Item, Kind, Registry, TagRule, for_item};
+use millstream_flow::{Item, ParameterKind, Registry, TagRule, for_item};
 use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
@@ -44,7 +44,7 @@ impl<T: Item> Process for Delay<T> {
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("delay", "Puts zeros in front of a stream.")
-            .required("count", Kind::Integer, "number of zeros")
+            .required("count", ParameterKind::Integer, "number of zeros")
             .choice("item", &["cf32", "f32", "sc16", "u8"], ITEM)
             .example("count = 100")
             .factory(|parameters| {

@@ -3,7 +3,7 @@
 use crate::Sample;
 use crate::taps::{WINDOWS, window};
 use millstream_flow::registry::BlockType;
-use millstream_flow::{BlockError, Kind, Registry};
+use millstream_flow::{BlockError, ParameterKind, Registry};
 use millstream_flow::{Process, Through};
 use rustfft::{Fft, FftDirection, FftPlanner};
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use std::sync::Arc;
 pub(crate) const SIZE_MAX: i64 = 1 << 20;
 
 /// A planned transform with its window and its memory.
-pub(crate) struct Frame {
+pub(crate) struct FftFrame {
     fft: Arc<dyn Fft<f32>>,
     window: Vec<f32>,
     scratch: Vec<Sample>,
 }
 
-impl Frame {
+impl FftFrame {
     pub(crate) fn new(direction: FftDirection, window: Vec<f32>) -> Self {
         let fft = FftPlanner::new().plan_fft(window.len(), direction);
         let scratch = vec![Sample::default(); fft.get_inplace_scratch_len()];
@@ -38,7 +38,7 @@ impl Frame {
     }
 }
 
-impl std::fmt::Debug for Frame {
+impl std::fmt::Debug for FftFrame {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Frame").field("len", &self.len()).finish()
     }
@@ -50,7 +50,7 @@ impl std::fmt::Debug for Frame {
 /// input. The window is for forward transforms.
 #[derive(Debug)]
 pub struct Transform {
-    frame: Frame,
+    frame: FftFrame,
     turned: Vec<Sample>,
     forward: bool,
     shift: bool,
@@ -79,7 +79,7 @@ impl Transform {
         assert!(!window.is_empty(), "a transform of nothing");
         let turned = vec![Sample::default(); window.len()];
         let forward = direction == FftDirection::Forward;
-        Self { frame: Frame::new(direction, window), turned, forward, shift }
+        Self { frame: FftFrame::new(direction, window), turned, forward, shift }
     }
 }
 
@@ -119,7 +119,7 @@ impl Process for Transform {
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("fft", "Transforms frames of samples; what is no whole frame is dropped.")
-            .required("size", Kind::Integer, "samples of a frame, any number to 1048576")
+            .required("size", ParameterKind::Integer, "samples of a frame, any number to 1048576")
             .choice("direction", &["forward", "backward"], "backward: without the factor 1/size")
             .optional("shift", false, "frequency zero in the middle of the frame")
             .choice("window", WINDOWS, "forward: window over each frame (periodic)")

@@ -5,7 +5,9 @@ use crate::{ITEM, Made, Sample};
 use millstream_dsp::fir::{self, Filtered};
 use millstream_dsp::resample::{Resampler, Signal};
 use millstream_flow::registry::{BlockType, Parameters};
-use millstream_flow::{BlockError, Item, Kind, Message, Rate, Registry, Value};
+use millstream_flow::{
+    BlockError, Item, ItemRatio, MessageSpec, ParameterKind, ParameterValue, Registry,
+};
 use millstream_flow::{Process, Through};
 
 /// `y[m] = Σₖ taps[k] · x[m · decimation - k]`; what was before the first item counts as zero. The
@@ -72,23 +74,23 @@ impl<T: Signal + Filtered + Item> Process for Fir<T> {
         }
     }
 
-    fn is_straight(&self) -> bool {
+    fn is_one_to_one(&self) -> bool {
         matches!(self.kernel, Kernel::Every(_))
     }
 
-    fn rate(&self) -> Rate {
-        Rate::decimate(self.decimation)
+    fn rate(&self) -> ItemRatio {
+        ItemRatio::decimate(self.decimation)
     }
 
     fn holds(&self) -> u64 {
         self.taps as u64 / 2 + u64::from(self.decimation) - 1
     }
 
-    fn messages(&self) -> Vec<Message> {
-        vec![Message::new("taps", Kind::Numbers, "real taps from the next item on")]
+    fn messages(&self) -> Vec<MessageSpec> {
+        vec![MessageSpec::new("taps", ParameterKind::Numbers, "real taps from the next item on")]
     }
 
-    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         *self = Self::new(&from_message(value)?, self.decimation);
         Ok(())
     }
@@ -172,11 +174,11 @@ mod tests {
         let mut mock = Mock::new(Through::new(Fir::<f32>::new(&[1.0], 1)));
         mock.feed("in", &[1.0f32]);
         mock.run().unwrap();
-        mock.block.message("taps", &Value::from(&[0.0, 5.0][..])).unwrap();
+        mock.block.message("taps", &ParameterValue::from(&[0.0, 5.0][..])).unwrap();
         mock.feed("in", &[2.0f32, 3.0]);
         mock.run().unwrap();
         assert_eq!(mock.take::<f32>("out"), [1.0, 0.0, 10.0]);
-        assert!(mock.block.message("taps", &Value::from(&[][..])).is_err());
+        assert!(mock.block.message("taps", &ParameterValue::from(&[][..])).is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use crate::Sample;
 use millstream_dsp::impair::{DcOffset, Echo, Echoes, Impair, IqImbalance, Quantizer};
 use millstream_flow::registry::{BlockType, Parameters};
-use millstream_flow::{BlockError, Kind, Registry};
+use millstream_flow::{BlockError, ParameterKind, Registry};
 use millstream_flow::{Process, Through};
 
 /// One sample out for each in, changed by an impairment.
@@ -60,8 +60,12 @@ fn within(parameters: &Parameters, name: &str, most: f64) -> Result<f64, BlockEr
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("echoes", "Adds copies of the signal that come later or earlier.")
-            .required("echoes", Kind::Text, "DELAY:LEVEL[:PHASE[:DOPPLER]], several by commas")
-            .required("rate_hz", Kind::Number, "samples per second")
+            .required(
+                "echoes",
+                ParameterKind::Text,
+                "DELAY:LEVEL[:PHASE[:DOPPLER]], several by commas",
+            )
+            .required("rate_hz", ParameterKind::Number, "samples per second")
             .example("echoes = \"5.6us:-10dB, -1us:-15dB:90deg:2Hz\"\nrate_hz = 6.25e6")
             .factory(|parameters| Ok(Box::new(Through::new(Impaired::new(echoes(parameters)?))))),
     );
@@ -89,7 +93,7 @@ pub(crate) fn register(registry: &mut Registry) {
     );
     registry.register(
         BlockType::new("quantizer", "Rounds as a converter of few bits, and cuts at full scale.")
-            .required("bits", Kind::Integer, "sign included, 2 to 16; full scale is 1")
+            .required("bits", ParameterKind::Integer, "sign included, 2 to 16; full scale is 1")
             .example("bits = 8")
             .factory(|parameters| {
                 let bits = parameters.integer("bits");

@@ -2,7 +2,7 @@
 
 use crate::ITEM;
 use millstream_flow::registry::BlockType;
-use millstream_flow::{Item, Kind, Rate, Registry, for_item};
+use millstream_flow::{Item, ItemRatio, ParameterKind, Registry, for_item};
 use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
@@ -46,8 +46,8 @@ impl<T: Item> Process for KeepOneInN<T> {
         (taken, made)
     }
 
-    fn rate(&self) -> Rate {
-        Rate::decimate(self.n)
+    fn rate(&self) -> ItemRatio {
+        ItemRatio::decimate(self.n)
     }
 
     fn holds(&self) -> u64 {
@@ -58,7 +58,7 @@ impl<T: Item> Process for KeepOneInN<T> {
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("keep_one_in_n", "Keeps the last of every n items, without a filter.")
-            .required("n", Kind::Integer, "how many items one is kept of")
+            .required("n", ParameterKind::Integer, "how many items one is kept of")
             .choice("item", &["cf32", "f32", "sc16", "u8"], ITEM)
             .example("n = 8")
             .factory(|parameters| {

@@ -1,7 +1,7 @@
 //! How long items are under way between two places of a graph.
 
 use crate::ITEM;
-use millstream_flow::latency::Histogram;
+use millstream_flow::latency::LatencyHistogram;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{
     Block, BlockError, Context, Counter, Gauge, In, Item, Metric, Out, Ports, Registry, Work,
@@ -72,7 +72,7 @@ pub struct LatencyProbe<T: Item> {
     /// The same items.
     pub output: Out<T>,
     epoch: Instant,
-    ages_ns: Histogram,
+    ages_ns: LatencyHistogram,
     told: Option<Instant>,
     marks: Counter,
     p50_ms: Gauge,
@@ -94,7 +94,7 @@ impl<T: Item> LatencyProbe<T> {
             input: In::new(),
             output: Out::new(),
             epoch: epoch(),
-            ages_ns: Histogram::new(),
+            ages_ns: LatencyHistogram::new(),
             told: None,
             marks: Counter::new(),
             p50_ms: Gauge::new(),

@@ -3,7 +3,7 @@
 use crate::{ITEM, Made, Sample};
 use millstream_dsp::scale::Scaled;
 use millstream_flow::registry::{BlockType, Parameters};
-use millstream_flow::{BlockError, Item, Kind, Message, Registry, Value};
+use millstream_flow::{BlockError, Item, MessageSpec, ParameterKind, ParameterValue, Registry};
 use millstream_flow::{Process, Through};
 
 /// What can be a factor, and be multiplied by one.
@@ -51,15 +51,15 @@ impl<T: Factor> Process for MultiplyConst<T> {
         (items, items)
     }
 
-    fn is_straight(&self) -> bool {
+    fn is_one_to_one(&self) -> bool {
         true
     }
 
-    fn messages(&self) -> Vec<Message> {
-        vec![Message::new("factor", Kind::Number, "the constant from now on")]
+    fn messages(&self) -> Vec<MessageSpec> {
+        vec![MessageSpec::new("factor", ParameterKind::Number, "the constant from now on")]
     }
 
-    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         let factor = value.as_number().and_then(T::from_number);
         self.factor = factor.ok_or("expected a number that an item can hold")?;
         Ok(())
@@ -69,7 +69,7 @@ impl<T: Factor> Process for MultiplyConst<T> {
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("multiply_const", "Multiplies by a real constant.")
-            .required("factor", Kind::Number, "the constant")
+            .required("factor", ParameterKind::Number, "the constant")
             .choice("item", &["cf32", "f32"], ITEM)
             .example("factor = 0.5")
             .factory(|parameters| match parameters.text("item") {

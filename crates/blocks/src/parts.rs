@@ -9,7 +9,7 @@ use millstream_flow::{Process, Through};
 
 /// Which number.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Part {
+pub enum ComplexPart {
     /// Real part.
     Real,
     /// Imaginary part.
@@ -22,7 +22,7 @@ pub enum Part {
     Argument,
 }
 
-impl Process for Part {
+impl Process for ComplexPart {
     type Input = Sample;
     type Output = f32;
 
@@ -40,18 +40,18 @@ impl Process for Part {
         }
     }
 
-    fn is_straight(&self) -> bool {
+    fn is_one_to_one(&self) -> bool {
         true
     }
 }
 
 pub(crate) fn register(registry: &mut Registry) {
     for (name, summary, part) in [
-        ("complex_to_real", "Real parts.", Part::Real),
-        ("complex_to_imag", "Imaginary parts.", Part::Imaginary),
-        ("complex_to_mag", "Magnitudes.", Part::Magnitude),
-        ("complex_to_mag_squared", "Squares of the magnitudes.", Part::MagnitudeSquared),
-        ("complex_to_arg", "Angles, radians in -π to π.", Part::Argument),
+        ("complex_to_real", "Real parts.", ComplexPart::Real),
+        ("complex_to_imag", "Imaginary parts.", ComplexPart::Imaginary),
+        ("complex_to_mag", "Magnitudes.", ComplexPart::Magnitude),
+        ("complex_to_mag_squared", "Squares of the magnitudes.", ComplexPart::MagnitudeSquared),
+        ("complex_to_arg", "Angles, radians in -π to π.", ComplexPart::Argument),
     ] {
         registry.register(
             BlockType::new(name, summary).factory(move |_| Ok(Box::new(Through::new(part)))),
@@ -68,11 +68,14 @@ mod tests {
     fn each_part_is_what_its_name_says() {
         let x = [Sample::new(3.0, 4.0), Sample::new(-1.0, 0.0), Sample::new(0.0, -2.0)];
         for (part, expected) in [
-            (Part::Real, [3.0, -1.0, 0.0]),
-            (Part::Imaginary, [4.0, 0.0, -2.0]),
-            (Part::Magnitude, [5.0, 1.0, 2.0]),
-            (Part::MagnitudeSquared, [25.0, 1.0, 4.0]),
-            (Part::Argument, [0.927_295_2, std::f32::consts::PI, -std::f32::consts::FRAC_PI_2]),
+            (ComplexPart::Real, [3.0, -1.0, 0.0]),
+            (ComplexPart::Imaginary, [4.0, 0.0, -2.0]),
+            (ComplexPart::Magnitude, [5.0, 1.0, 2.0]),
+            (ComplexPart::MagnitudeSquared, [25.0, 1.0, 4.0]),
+            (
+                ComplexPart::Argument,
+                [0.927_295_2, std::f32::consts::PI, -std::f32::consts::FRAC_PI_2],
+            ),
         ] {
             let mut mock = Mock::new(Through::new(part));
             mock.feed("in", &x);

@@ -1,10 +1,10 @@
 //! Power over frequency.
 
 use crate::Sample;
-use crate::fft::{Frame, frame_size, narrow};
+use crate::fft::{FftFrame, frame_size, narrow};
 use crate::taps::window;
 use millstream_flow::registry::BlockType;
-use millstream_flow::{Kind, Rate, Registry, TagRule};
+use millstream_flow::{ItemRatio, ParameterKind, Registry, TagRule};
 use millstream_flow::{Process, Through};
 use rustfft::FftDirection;
 
@@ -13,7 +13,7 @@ use rustfft::FftDirection;
 /// is at 0 dB whatever the window. Below -200 dB it says -200.
 #[derive(Debug)]
 pub struct PowerSpectrum {
-    frame: Frame,
+    frame: FftFrame,
     work: Vec<Sample>,
     sums: Vec<f32>,
     frames: u32,
@@ -31,7 +31,7 @@ impl PowerSpectrum {
         assert!(!window.is_empty() && average > 0, "a spectrum of nothing");
         let (size, sum) = (window.len(), window.iter().sum::<f32>());
         Self {
-            frame: Frame::new(FftDirection::Forward, window),
+            frame: FftFrame::new(FftDirection::Forward, window),
             work: vec![Sample::default(); size],
             sums: vec![0.0; size],
             frames: 0,
@@ -84,8 +84,8 @@ impl Process for PowerSpectrum {
         (self.frame.len(), self.frame.len())
     }
 
-    fn rate(&self) -> Rate {
-        Rate::decimate(self.average)
+    fn rate(&self) -> ItemRatio {
+        ItemRatio::decimate(self.average)
     }
 
     fn tag_rule(&self) -> TagRule {
@@ -100,7 +100,7 @@ impl Process for PowerSpectrum {
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("power_spectrum", "Averaged power in decibels, frame by frame.")
-            .required("size", Kind::Integer, "samples of a frame, any number to 1048576")
+            .required("size", ParameterKind::Integer, "samples of a frame, any number to 1048576")
             .optional("average", 1i64, "frames that are averaged")
             .choice(
                 "window",

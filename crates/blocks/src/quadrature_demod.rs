@@ -4,7 +4,7 @@ use crate::Sample;
 use crate::common::number;
 use millstream_dsp::angle::turns;
 use millstream_flow::registry::BlockType;
-use millstream_flow::{BlockError, Kind, Message, Registry, Value};
+use millstream_flow::{BlockError, MessageSpec, ParameterKind, ParameterValue, Registry};
 use millstream_flow::{Process, Through};
 
 /// `y[n] = gain · arg(x[n] · conj(x[n - 1]))`: the frequency of the signal. With
@@ -38,15 +38,15 @@ impl Process for QuadratureDemod {
         (items, items)
     }
 
-    fn is_straight(&self) -> bool {
+    fn is_one_to_one(&self) -> bool {
         true
     }
 
-    fn messages(&self) -> Vec<Message> {
-        vec![Message::new("gain", Kind::Number, "gain from the next item on")]
+    fn messages(&self) -> Vec<MessageSpec> {
+        vec![MessageSpec::new("gain", ParameterKind::Number, "gain from the next item on")]
     }
 
-    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         self.gain = number(value)? as f32;
         Ok(())
     }

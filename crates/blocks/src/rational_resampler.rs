@@ -5,7 +5,7 @@ use millstream_dsp::design::{Band, design};
 use millstream_dsp::resample::{Resampler, Signal};
 use millstream_dsp::window::Window;
 use millstream_flow::registry::{BlockType, Parameters};
-use millstream_flow::{BlockError, Item, Kind, Rate, Registry, for_item};
+use millstream_flow::{BlockError, Item, ItemRatio, ParameterKind, Registry, for_item};
 use millstream_flow::{Process, Through};
 
 /// Makes `interpolation` items of `decimation`, with one filter at `interpolation` times the input
@@ -14,7 +14,7 @@ use millstream_flow::{Process, Through};
 #[derive(Debug)]
 pub struct Rational<T> {
     kernel: Resampler<T>,
-    rate: Rate,
+    rate: ItemRatio,
     taps: usize,
 }
 
@@ -25,7 +25,7 @@ impl<T: Signal> Rational<T> {
     /// # Panics
     /// Without taps.
     #[must_use]
-    pub fn new(taps: &[f32], rate: Rate) -> Self {
+    pub fn new(taps: &[f32], rate: ItemRatio) -> Self {
         let (up, down) = (rate.interpolation() as usize, rate.decimation() as usize);
         Self { kernel: Resampler::new(taps, up, down), rate, taps: taps.len() }
     }
@@ -39,7 +39,7 @@ impl<T: Signal + Item> Process for Rational<T> {
         self.kernel.process(input, output)
     }
 
-    fn rate(&self) -> Rate {
+    fn rate(&self) -> ItemRatio {
         self.rate
     }
 
@@ -54,7 +54,7 @@ impl<T: Signal + Item> Process for Rational<T> {
 ///
 /// # Errors
 /// A filter that would be too long.
-pub fn taps_for(rate: Rate, pass: f64) -> Result<Vec<f32>, BlockError> {
+pub fn taps_for(rate: ItemRatio, pass: f64) -> Result<Vec<f32>, BlockError> {
     let up = f64::from(rate.interpolation());
     // In units of the input rate; the filter runs at `up`.
     let edge = 0.5 * rate.ratio().min(1.0);
@@ -63,7 +63,7 @@ pub fn taps_for(rate: Rate, pass: f64) -> Result<Vec<f32>, BlockError> {
     Ok(taps.iter().map(|tap| *tap as f32).collect())
 }
 
-fn taps(parameters: &Parameters, rate: Rate) -> Result<Vec<f32>, BlockError> {
+fn taps(parameters: &Parameters, rate: ItemRatio) -> Result<Vec<f32>, BlockError> {
     let given = parameters.numbers("taps");
     if !given.is_empty() {
         return Ok(given.iter().map(|tap| *tap as f32).collect());
@@ -80,15 +80,15 @@ const NONE: &[f64] = &[];
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("rational_resampler", "Changes the rate by a fraction.")
-            .required("interpolation", Kind::Integer, "items out")
-            .required("decimation", Kind::Integer, "for so many in")
+            .required("interpolation", ParameterKind::Integer, "items out")
+            .required("decimation", ParameterKind::Integer, "for so many in")
             .choice("item", &["cf32", "f32"], ITEM)
             .optional("pass", 0.8, "share of half the lower rate that passes")
             .optional("taps", NONE, "taps at `interpolation` times the input rate, instead")
             .example("interpolation = 3\ndecimation = 2")
             .factory(|parameters| {
                 let up = parameters.count("interpolation", 1)?;
-                let rate = Rate::new(up, parameters.count("decimation", 1)?);
+                let rate = ItemRatio::new(up, parameters.count("decimation", 1)?);
                 let taps = taps(parameters, rate)?;
                 for_item!(parameters, T: cf32 | f32 => {
                     Through::new(Rational::<T>::new(&taps, rate))
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_tone_keeps_its_frequency_and_comes_out_late() {
         for (up, down) in [(3, 2), (2, 3), (48, 250), (1, 10), (160, 147)] {
-            let rate = Rate::new(up, down);
+            let rate = ItemRatio::new(up, down);
             let taps = taps_for(rate, 0.8).unwrap();
             let delay = (taps.len() - 1) as f64 / 2.0 / f64::from(rate.interpolation());
             let frequency = 0.5 * 0.75 * rate.ratio().min(1.0);

@@ -4,7 +4,7 @@ use crate::Sample;
 use crate::common::number;
 use millstream_dsp::nco::Nco;
 use millstream_flow::registry::BlockType;
-use millstream_flow::{BlockError, Kind, Message, Registry, Value};
+use millstream_flow::{BlockError, MessageSpec, ParameterKind, ParameterValue, Registry};
 use millstream_flow::{Process, Through};
 
 /// Multiplies by `exp(j 2π shift n / rate)`. The phase is an integer, so hours change nothing.
@@ -40,15 +40,15 @@ impl Process for Rotator {
         (items, items)
     }
 
-    fn is_straight(&self) -> bool {
+    fn is_one_to_one(&self) -> bool {
         true
     }
 
-    fn messages(&self) -> Vec<Message> {
-        vec![Message::new("shift_hz", Kind::Number, "shift from the next item on, Hz")]
+    fn messages(&self) -> Vec<MessageSpec> {
+        vec![MessageSpec::new("shift_hz", ParameterKind::Number, "shift from the next item on, Hz")]
     }
 
-    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         self.nco.retune_hz(number(value)?, self.rate_hz);
         Ok(())
     }
@@ -57,8 +57,8 @@ impl Process for Rotator {
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("rotator", "Shifts complex samples in frequency.")
-            .required("shift_hz", Kind::Number, "shift, up if positive, Hz")
-            .required("rate_hz", Kind::Number, "samples per second")
+            .required("shift_hz", ParameterKind::Number, "shift, up if positive, Hz")
+            .required("rate_hz", ParameterKind::Number, "samples per second")
             .example("shift_hz = -250e3\nrate_hz = 1e6")
             .factory(|parameters| {
                 let number = |name| parameters.number(name);
@@ -78,7 +78,7 @@ mod tests {
         let mut mock = Mock::new(Through::new(Rotator::new(1e3, 10e3).unwrap()));
         mock.feed("in", &[Sample::new(1.0, 0.0); 7]);
         mock.run().unwrap();
-        mock.block.process.message("shift_hz", &Value::Number(-500.0)).unwrap();
+        mock.block.process.message("shift_hz", &ParameterValue::Number(-500.0)).unwrap();
         mock.feed("in", &[Sample::new(1.0, 0.0); 7]);
         mock.run().unwrap();
         for (n, y) in mock.take::<Sample>("out").into_iter().enumerate() {

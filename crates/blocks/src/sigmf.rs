@@ -5,12 +5,12 @@ mod sink;
 mod source;
 mod write;
 
-pub use read::{Annotation, Capture, Source};
-pub use sink::{SigmfSink, Stored};
+pub use read::{Annotation, Capture, SigmfRecording};
+pub use sink::{SigmfSample, SigmfSink};
 pub use source::SigmfSource;
-pub use write::{Recording, Stretch, write_meta};
+pub use write::{CaptureSegment, RecordingDescription, write_meta};
 
-use millstream_flow::registry::{BlockType, Kind};
+use millstream_flow::registry::{BlockType, ParameterKind};
 use millstream_flow::{Registry, for_item};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ pub enum SigmfError {
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("sigmf_source", "Reads the samples of a SigMF recording, tagged.")
-            .required("path", Kind::Text, "either file: .sigmf-meta or .sigmf-data")
+            .required("path", ParameterKind::Text, "either file: .sigmf-meta or .sigmf-data")
             .example("path = \"in.sigmf-meta\"")
             .outside(&["out: Complex<f32>"])
             .factory(|parameters| {
@@ -85,7 +85,7 @@ pub(crate) fn register(registry: &mut Registry) {
     );
     registry.register(
         BlockType::new("sigmf_sink", "Records samples with SigMF metadata, a capture per gap.")
-            .required("path", Kind::Text, "either file: .sigmf-meta or .sigmf-data")
+            .required("path", ParameterKind::Text, "either file: .sigmf-meta or .sigmf-data")
             .optional("rate_hz", 0.0, "samples per second, where no tag says it")
             .choice("item", &["cf32", "sc16"], crate::ITEM)
             .example("path = \"out.sigmf-meta\"\nrate_hz = 1e6")

@@ -5,12 +5,13 @@ use crate::{Made, Sample};
 use millstream_dsp::nco::Nco;
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{
-    Block, BlockError, Context, Item, Kind, Message, Out, Ports, Registry, Value, Work,
+    Block, BlockError, Context, Item, MessageSpec, Out, ParameterKind, ParameterValue, Ports,
+    Registry, Work,
 };
 
 /// The shape of a signal, which begins at phase zero.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Shape {
+pub enum Waveform {
     /// `cos`; as complex samples `exp(j…)`.
     Cosine,
     /// `sin`.
@@ -27,7 +28,7 @@ pub enum Shape {
 
 const SHAPES: &[&str] = &["cosine", "sine", "square", "triangle", "saw", "constant"];
 
-impl Shape {
+impl Waveform {
     fn named(name: &str) -> Self {
         match name {
             "sine" => Self::Sine,
@@ -57,20 +58,20 @@ const PIECE: usize = 1024;
 /// What a signal source can make.
 pub trait Generated: Item {
     /// The next values of a signal of amplitude 1.
-    fn generate(shape: Shape, nco: &mut Nco, out: &mut [Self]);
+    fn generate(shape: Waveform, nco: &mut Nco, out: &mut [Self]);
     /// `amplitude · self + offset`.
     fn scaled(self, amplitude: f32, offset: f32) -> Self;
 }
 
 impl Generated for f32 {
-    fn generate(shape: Shape, nco: &mut Nco, out: &mut [Self]) {
+    fn generate(shape: Waveform, nco: &mut Nco, out: &mut [Self]) {
         let mut piece = [Sample::default(); PIECE];
         match shape {
-            Shape::Cosine | Shape::Sine => {
+            Waveform::Cosine | Waveform::Sine => {
                 for out in out.chunks_mut(PIECE) {
                     let piece = &mut piece[..out.len()];
                     nco.exponential(piece);
-                    let part = |x: &Sample| if shape == Shape::Sine { x.im } else { x.re };
+                    let part = |x: &Sample| if shape == Waveform::Sine { x.im } else { x.re };
                     out.iter_mut().zip(piece).for_each(|(out, x)| *out = part(x));
                 }
             }
@@ -84,8 +85,8 @@ impl Generated for f32 {
 }
 
 impl Generated for Sample {
-    fn generate(shape: Shape, nco: &mut Nco, out: &mut [Self]) {
-        if shape == Shape::Cosine {
+    fn generate(shape: Waveform, nco: &mut Nco, out: &mut [Self]) {
+        if shape == Waveform::Cosine {
             return nco.exponential(out);
         }
         let mut piece = [0.0; PIECE];
@@ -112,7 +113,7 @@ impl Generated for Sample {
 pub struct SignalSource<T: Generated> {
     /// The signal.
     pub output: Out<T>,
-    shape: Shape,
+    shape: Waveform,
     nco: Nco,
     rate_hz: f64,
     amplitude: f32,
@@ -124,7 +125,7 @@ impl<T: Generated> SignalSource<T> {
     ///
     /// # Errors
     /// A rate that is not positive.
-    pub fn new(shape: Shape, frequency_hz: f64, rate_hz: f64) -> Result<Self, BlockError> {
+    pub fn new(shape: Waveform, frequency_hz: f64, rate_hz: f64) -> Result<Self, BlockError> {
         if rate_hz <= 0.0 {
             return Err(format!("rate_hz = {rate_hz}: expected more than zero").into());
         }
@@ -153,15 +154,23 @@ impl<T: Generated> Block for SignalSource<T> {
         Ok(Work::Continue)
     }
 
-    fn messages(&self) -> Vec<Message> {
+    fn messages(&self) -> Vec<MessageSpec> {
         vec![
-            Message::new("frequency_hz", Kind::Number, "frequency from the next item on, Hz"),
-            Message::new("amplitude", Kind::Number, "amplitude from the next item on"),
-            Message::new("offset", Kind::Number, "constant added from the next item on"),
+            MessageSpec::new(
+                "frequency_hz",
+                ParameterKind::Number,
+                "frequency from the next item on, Hz",
+            ),
+            MessageSpec::new("amplitude", ParameterKind::Number, "amplitude from the next item on"),
+            MessageSpec::new(
+                "offset",
+                ParameterKind::Number,
+                "constant added from the next item on",
+            ),
         ]
     }
 
-    fn message(&mut self, name: &str, value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
         let x = number(value)?;
         match name {
             "frequency_hz" => self.nco.retune_hz(x, self.rate_hz),
@@ -174,7 +183,7 @@ impl<T: Generated> Block for SignalSource<T> {
 
 fn make(parameters: &Parameters) -> Made {
     let number = |name| parameters.number(name);
-    let shape = Shape::named(parameters.text("shape"));
+    let shape = Waveform::named(parameters.text("shape"));
     let (frequency_hz, rate_hz) = (number("frequency_hz"), number("rate_hz"));
     let (amplitude, offset) = (number("amplitude") as f32, number("offset") as f32);
     millstream_flow::for_item!(parameters, T: cf32 | f32 => {
@@ -185,8 +194,8 @@ fn make(parameters: &Parameters) -> Made {
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("signal_source", "A periodic test signal without end.")
-            .required("rate_hz", Kind::Number, "samples per second")
-            .required("frequency_hz", Kind::Number, "periods per second")
+            .required("rate_hz", ParameterKind::Number, "samples per second")
+            .required("frequency_hz", ParameterKind::Number, "periods per second")
             .choice("shape", SHAPES, "cosine of complex items is exp(j…)")
             .choice("item", &["cf32", "f32"], crate::ITEM)
             .optional("amplitude", 1.0, "amplitude")
@@ -202,7 +211,7 @@ mod tests {
     use millstream_flow::Mock;
     use std::f64::consts::TAU;
 
-    fn some(shape: Shape) -> Vec<f32> {
+    fn some(shape: Waveform) -> Vec<f32> {
         let source = SignalSource::<f32>::new(shape, 3.0, 40.0).unwrap().scaled(2.0, 0.5);
         let mut mock = Mock::new(source);
         mock.call().unwrap();
@@ -211,19 +220,19 @@ mod tests {
 
     #[test]
     fn shapes_follow_their_formulas() {
-        for shape in SHAPES.iter().map(|name| Shape::named(name)) {
+        for shape in SHAPES.iter().map(|name| Waveform::named(name)) {
             let out = some(shape);
             assert!(out.len() >= 4096);
             for (n, y) in out.iter().enumerate() {
                 let turn = (3 * n % 40) as f64 / 40.0;
                 let exact = match shape {
-                    Shape::Cosine => (TAU * turn).cos(),
-                    Shape::Sine => (TAU * turn).sin(),
-                    Shape::Square => f64::from(1 - 2 * (turn >= 0.5) as i32),
-                    Shape::Triangle if turn < 0.5 => 4.0 * turn - 1.0,
-                    Shape::Triangle => 3.0 - 4.0 * turn,
-                    Shape::Saw => 2.0 * turn - 1.0,
-                    Shape::Constant => 1.0,
+                    Waveform::Cosine => (TAU * turn).cos(),
+                    Waveform::Sine => (TAU * turn).sin(),
+                    Waveform::Square => f64::from(1 - 2 * (turn >= 0.5) as i32),
+                    Waveform::Triangle if turn < 0.5 => 4.0 * turn - 1.0,
+                    Waveform::Triangle => 3.0 - 4.0 * turn,
+                    Waveform::Saw => 2.0 * turn - 1.0,
+                    Waveform::Constant => 1.0,
                 };
                 // A step is where rounding puts it.
                 let near_step = [0.0, 0.5].iter().any(|step| (turn - step).abs() < 1e-6);

@@ -3,7 +3,9 @@
 use crate::ITEM;
 use crate::common::{each, number};
 use millstream_flow::registry::BlockType;
-use millstream_flow::{BlockError, Item, Kind, Message, Registry, Value, for_item};
+use millstream_flow::{
+    BlockError, Item, MessageSpec, ParameterKind, ParameterValue, Registry, for_item,
+};
 use millstream_flow::{Process, Through};
 use std::ops::{Add, Mul, Sub};
 
@@ -52,15 +54,15 @@ where
         moved
     }
 
-    fn is_straight(&self) -> bool {
+    fn is_one_to_one(&self) -> bool {
         true
     }
 
-    fn messages(&self) -> Vec<Message> {
-        vec![Message::new("alpha", Kind::Number, "share of the new item")]
+    fn messages(&self) -> Vec<MessageSpec> {
+        vec![MessageSpec::new("alpha", ParameterKind::Number, "share of the new item")]
     }
 
-    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         self.alpha = checked(number(value)?)?;
         Ok(())
     }
@@ -69,7 +71,7 @@ where
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("single_pole", "A recursive low-pass of first order.")
-            .required("alpha", Kind::Number, "share of the new item, above 0, at most 1")
+            .required("alpha", ParameterKind::Number, "share of the new item, above 0, at most 1")
             .choice("item", &["f32", "cf32"], ITEM)
             .example("alpha = 0.05")
             .factory(|parameters| {

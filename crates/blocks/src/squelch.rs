@@ -3,7 +3,9 @@
 use crate::Sample;
 use crate::common::{each, number};
 use millstream_flow::registry::BlockType;
-use millstream_flow::{BlockError, Gauge, Kind, Message, Metric, Registry, Value};
+use millstream_flow::{
+    BlockError, Gauge, MessageSpec, Metric, ParameterKind, ParameterValue, Registry,
+};
 use millstream_flow::{Process, Through};
 
 /// Puts out zeros while the mean power, `p += alpha · (|x|² - p)`, is below a threshold.
@@ -49,7 +51,7 @@ impl Process for Squelch {
         moved
     }
 
-    fn is_straight(&self) -> bool {
+    fn is_one_to_one(&self) -> bool {
         true
     }
 
@@ -57,11 +59,15 @@ impl Process for Squelch {
         vec![("power_db", Metric::from(&self.shown))]
     }
 
-    fn messages(&self) -> Vec<Message> {
-        vec![Message::new("threshold_db", Kind::Number, "power that opens, dB of full scale")]
+    fn messages(&self) -> Vec<MessageSpec> {
+        vec![MessageSpec::new(
+            "threshold_db",
+            ParameterKind::Number,
+            "power that opens, dB of full scale",
+        )]
     }
 
-    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         self.threshold = ratio(number(value)?);
         Ok(())
     }
@@ -70,7 +76,7 @@ impl Process for Squelch {
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("squelch", "Zeros while the power is below a threshold.")
-            .required("threshold_db", Kind::Number, "power that opens, dB of full scale")
+            .required("threshold_db", ParameterKind::Number, "power that opens, dB of full scale")
             .optional("alpha", 1e-3, "share of a new sample in the mean power")
             .example("threshold_db = -40")
             .factory(|parameters| {

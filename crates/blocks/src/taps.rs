@@ -3,7 +3,7 @@
 use millstream_dsp::design::{Band, design, root_raised_cosine_taps};
 use millstream_dsp::window::Window;
 use millstream_flow::registry::{BlockType, Parameters};
-use millstream_flow::{BlockError, Value};
+use millstream_flow::{BlockError, ParameterValue};
 
 const NONE: &[f64] = &[];
 
@@ -90,9 +90,9 @@ pub(crate) fn imaginary_taps(
 }
 
 /// The taps of a message.
-pub(crate) fn from_message(value: &Value) -> Result<Vec<f32>, BlockError> {
+pub(crate) fn from_message(value: &ParameterValue) -> Result<Vec<f32>, BlockError> {
     match value {
-        Value::Numbers(taps) if !taps.is_empty() => Ok(narrow(taps)),
+        ParameterValue::Numbers(taps) if !taps.is_empty() => Ok(narrow(taps)),
         other => Err(format!("taps = {other}: expected a list of numbers").into()),
     }
 }

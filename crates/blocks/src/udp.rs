@@ -6,7 +6,7 @@ mod source;
 pub use sink::UdpSink;
 pub use source::UdpSource;
 
-use millstream_flow::registry::{BlockType, Kind, Parameters};
+use millstream_flow::registry::{BlockType, ParameterKind, Parameters};
 use millstream_flow::{BlockError, Registry, for_item};
 use std::net::SocketAddrV4;
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn address(parameters: &Parameters, name: &str) -> Result<SocketAddrV4, BlockErr
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("udp_source", "Items from UDP datagrams.")
-            .required("bind", Kind::Text, "address to receive at, such as 0.0.0.0:4000")
+            .required("bind", ParameterKind::Text, "address to receive at, such as 0.0.0.0:4000")
             .choice("item", ITEMS, crate::ITEM)
             .optional("idle_s", 0.0, "ends after so long without a datagram; 0: never")
             .optional("link", "udp", "link and options, such as udp:gro=off")
@@ -39,7 +39,7 @@ pub(crate) fn register(registry: &mut Registry) {
     );
     registry.register(
         BlockType::new("udp_sink", "Items into UDP datagrams.")
-            .required("to", Kind::Text, "address to send to, such as 127.0.0.1:4000")
+            .required("to", ParameterKind::Text, "address to send to, such as 127.0.0.1:4000")
             .choice("item", ITEMS, crate::ITEM)
             .optional("payload_bytes", 1472i64, "bytes of a datagram, 64 to 65507")
             .optional("link", "udp", "link and options, such as udp:gso=off")

@@ -2,7 +2,7 @@
 
 use crate::{Made, Sample};
 use millstream_flow::registry::{BlockType, Parameters};
-use millstream_flow::{Item, Kind, Rate, Registry};
+use millstream_flow::{Item, ItemRatio, ParameterKind, Registry};
 use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
@@ -32,8 +32,8 @@ where
         (N, 1)
     }
 
-    fn rate(&self) -> Rate {
-        Rate::decimate(N as u32)
+    fn rate(&self) -> ItemRatio {
+        ItemRatio::decimate(N as u32)
     }
 
     fn holds(&self) -> u64 {
@@ -59,8 +59,8 @@ where
         (1, N)
     }
 
-    fn rate(&self) -> Rate {
-        Rate::interpolate(N as u32)
+    fn rate(&self) -> ItemRatio {
+        ItemRatio::interpolate(N as u32)
     }
 }
 
@@ -98,7 +98,11 @@ fn split(parameters: &Parameters) -> Made {
 pub(crate) fn register(registry: &mut Registry) {
     let declare = |name, summary| {
         BlockType::new(name, summary)
-            .required("length", Kind::Integer, "values of an array: a power of two, 2 to 4096")
+            .required(
+                "length",
+                ParameterKind::Integer,
+                "values of an array: a power of two, 2 to 4096",
+            )
             .choice("item", &["cf32", "f32", "u8"], "type of the values")
             .example("length = 64")
     };

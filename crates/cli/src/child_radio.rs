@@ -21,7 +21,7 @@ pub struct ChildRadio {
 
 /// How to start one.
 #[derive(Default)]
-pub struct Options {
+pub struct ChildRadioOptions {
     /// Where it listens; none: at an address of the loopback that nobody else has.
     pub addr: Option<Ipv4Addr>,
     /// Arguments of `millstream sim radio` beside its address.
@@ -34,7 +34,7 @@ pub struct Options {
 
 impl ChildRadio {
     /// Starts a radio and waits until it listens.
-    pub fn start(options: &Options) -> anyhow::Result<Self> {
+    pub fn start(options: &ChildRadioOptions) -> anyhow::Result<Self> {
         let addr = options.addr.unwrap_or_else(free_address);
         let child = spawn(addr, options)?;
         let mut radio = Self { child, addr };
@@ -102,7 +102,7 @@ fn free_address() -> Ipv4Addr {
     Ipv4Addr::new(127, NEXT.fetch_add(1, Ordering::Relaxed), high, low.clamp(1, 254))
 }
 
-fn spawn(addr: Ipv4Addr, options: &Options) -> anyhow::Result<Child> {
+fn spawn(addr: Ipv4Addr, options: &ChildRadioOptions) -> anyhow::Result<Child> {
     let stdin = options.stdin.map(in_memory).transpose()?;
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let mut command = Command::new(program);

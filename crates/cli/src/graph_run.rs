@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow};
 use millstream_atsc::blocks::Monitors;
 use millstream_flow::blocks::FileSink;
 use millstream_flow::{
-    BlockStats, Graph, Plan, Profile, Registry, RunError, Running, Shape, Snapshot,
+    BlockStats, Graph, Plan, Profile, Registry, RunError, RunningGraph, Shape, Snapshot,
 };
 use millstream_radio::{Cause, Ledger};
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub fn registry() -> (Registry, Monitors) {
 
 /// How a run went.
 #[derive(Serialize)]
-pub struct Run {
+pub struct GraphReport {
     /// Somebody ended it before its time.
     pub interrupted: bool,
     /// Wall-clock time, seconds.
@@ -52,7 +52,7 @@ pub fn run(
     plan: &Plan,
     live: &mut Live,
     status: impl Fn(Duration, &Snapshot) -> String,
-) -> anyhow::Result<Run> {
+) -> anyhow::Result<GraphReport> {
     let run = attended(graph, plan, |now, elapsed, running| {
         live.show(now, || status(elapsed, &running.snapshot()));
         Ok(())
@@ -70,8 +70,8 @@ pub fn run(
 pub fn attended(
     graph: Graph,
     plan: &Plan,
-    mut attend: impl FnMut(Instant, Duration, &mut Running) -> anyhow::Result<()>,
-) -> anyhow::Result<Run> {
+    mut attend: impl FnMut(Instant, Duration, &mut RunningGraph) -> anyhow::Result<()>,
+) -> anyhow::Result<GraphReport> {
     interrupt::install();
     let started = Instant::now();
     let allowed = millstream_cpu::thread::allowed_cpus().ok();
@@ -94,7 +94,7 @@ pub fn attended(
     let snapshot = running.wait()?;
     let elapsed_s = started.elapsed().as_secs_f64();
     let cpu_s = millstream_cpu::usage::process_cpu_time().as_secs_f64();
-    Ok(Run { interrupted: interrupt::asked(), elapsed_s, cpu_s, plan, profile, snapshot })
+    Ok(GraphReport { interrupted: interrupt::asked(), elapsed_s, cpu_s, plan, profile, snapshot })
 }
 
 /// Partitions with their blocks in one line.

@@ -3,10 +3,10 @@
 
 mod child_radio;
 mod graph_run;
-mod ground;
 mod help;
 mod interrupt;
 mod live;
+mod network;
 mod numbers;
 mod output;
 mod playback;

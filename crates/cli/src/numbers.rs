@@ -79,8 +79,9 @@ pub fn seconds(text: &str) -> Result<f64, String> {
         let number = text.strip_suffix(unit)?.parse::<f64>().ok()? * factor;
         Some(number).filter(makes_sense)
     };
-    let compound = || humantime::parse_duration(text).ok().map(|time| time.as_secs_f64());
-    let compound = || compound().filter(makes_sense);
+    // M would be a month there, and in each other number it is a million.
+    let humane = |text: &str| humantime::parse_duration(text).ok().filter(|_| !text.contains('M'));
+    let compound = || humane(text).map(|time| time.as_secs_f64()).filter(makes_sense);
     let seconds = TIME_UNITS.iter().find_map(with_unit).or_else(compound).ok_or_else(|| {
         "give a number of seconds above 0, such as 0.005 or 5ms (ns, us, ms, s, min or h)"
             .to_owned()

@@ -48,16 +48,16 @@ struct Document {
 
 /// A command that a verb has run ended by itself, but not with 0: this process ends like it.
 #[derive(Debug)]
-pub struct Ended {
+pub struct CommandFailed {
     /// Its exit status.
     pub status: u8,
     /// What the verb has to say.
     pub report: Report,
 }
 
-impl std::error::Error for Ended {}
+impl std::error::Error for CommandFailed {}
 
-impl Display for Ended {
+impl Display for CommandFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.report.failure.as_deref().unwrap_or("the command failed"))
     }
@@ -72,8 +72,8 @@ pub fn status_of(ended: ExitStatus) -> u8 {
 
 /// Tells how a verb ended; the exit status says whether the job was done.
 pub fn finish(outcome: anyhow::Result<Report>, json: bool) -> ExitCode {
-    let (outcome, status) = match outcome.map_err(anyhow::Error::downcast::<Ended>) {
-        Err(Ok(Ended { status, report })) => (Ok(report), Some(status)),
+    let (outcome, status) = match outcome.map_err(anyhow::Error::downcast::<CommandFailed>) {
+        Err(Ok(CommandFailed { status, report })) => (Ok(report), Some(status)),
         Err(Err(error)) => (Err(error), None),
         Ok(report) => (Ok(report), None),
     };

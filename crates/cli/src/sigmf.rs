@@ -1,8 +1,8 @@
 //! What a radio's recording says about itself in SigMF.
 
 use anyhow::Context;
-use millstream_blocks::sigmf::{self, Recording, Stretch};
-use millstream_radio::block::{Gap, Segment};
+use millstream_blocks::sigmf::{self, CaptureSegment, RecordingDescription};
+use millstream_radio::block::{GapCause, RecordingSegment};
 use millstream_radio::{Cause, RxEvent};
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use std::path::Path;
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write_meta(path: &Path, recording: &Recording<'_>) -> anyhow::Result<()> {
+pub fn write_meta(path: &Path, recording: &RecordingDescription<'_>) -> anyhow::Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     sigmf::write_meta(path, recording).with_context(cannot)
 }
 
 /// A radio's segments as a recording has them.
-pub fn stretches(segments: &[Segment]) -> Vec<Stretch> {
-    let stretch = |segment: &Segment| Stretch {
+pub fn stretches(segments: &[RecordingSegment]) -> Vec<CaptureSegment> {
+    let stretch = |segment: &RecordingSegment| CaptureSegment {
         first_sample: segment.first_sample,
         global_index: segment.time_ticks,
         gap: segment.gap.and_then(|gap| describe(segment, gap)),
@@ -25,13 +25,13 @@ pub fn stretches(segments: &[Segment]) -> Vec<Stretch> {
     segments.iter().map(stretch).collect()
 }
 
-fn describe(segment: &Segment, gap: Gap) -> Option<(String, String)> {
+fn describe(segment: &RecordingSegment, gap: GapCause) -> Option<(String, String)> {
     let (label, missing) = match gap {
-        Gap::Stream(RxEvent::Overrun { samples }) => ("overrun", format!("{samples} samples")),
-        Gap::Stream(RxEvent::ClockJump { ticks, samples }) => {
+        GapCause::Stream(RxEvent::Overrun { samples }) => ("overrun", format!("{samples} samples")),
+        GapCause::Stream(RxEvent::ClockJump { ticks, samples }) => {
             ("clock jump", format!("{samples} samples: the radio's time jumped by {ticks} ticks"))
         }
-        Gap::Stream(RxEvent::SequenceGap { packets, samples }) => {
+        GapCause::Stream(RxEvent::SequenceGap { packets, samples }) => {
             let missing = format!("{samples} samples in {packets} packets");
             let causes: Vec<_> = segment.losses().collect();
             return Some(match causes[..] {
@@ -43,8 +43,8 @@ fn describe(segment: &Segment, gap: Gap) -> Option<(String, String)> {
                 }
             });
         }
-        Gap::Full { samples } => ("disk too slow", format!("{samples} samples")),
-        Gap::Stream(_) => return None,
+        GapCause::Full { samples } => ("disk too slow", format!("{samples} samples")),
+        GapCause::Stream(_) => return None,
     };
     Some((label.to_owned(), missing))
 }
@@ -55,10 +55,10 @@ mod tests {
 
     #[test]
     fn gaps_are_named() {
-        let lost = Gap::Stream(RxEvent::SequenceGap { packets: 2, samples: 40 });
-        let jump = Gap::Stream(RxEvent::ClockJump { ticks: 50, samples: 50 });
-        let at = |gap| Segment::new(60, Some(9), gap);
-        let full = Some(Gap::Full { samples: 7 });
+        let lost = GapCause::Stream(RxEvent::SequenceGap { packets: 2, samples: 40 });
+        let jump = GapCause::Stream(RxEvent::ClockJump { ticks: 50, samples: 50 });
+        let at = |gap| RecordingSegment::new(60, Some(9), gap);
+        let full = Some(GapCause::Full { samples: 7 });
         let found = stretches(&[at(None), at(Some(lost)), at(full), at(Some(jump))]);
         assert_eq!((found[0].global_index, &found[0].gap), (Some(9), &None));
         let named = |n: usize| found[n].gap.clone().unwrap();

@@ -2,7 +2,7 @@
 
 use crate::output::signed;
 use millstream_atsc::blocks::Monitors;
-use millstream_atsc::monitor::{Event, Gap, LockState, Status};
+use millstream_atsc::monitor::{LockState, MissingSamples, ReceiverStatus, StateChange};
 use serde::Serialize;
 
 /// One receiver's figures.
@@ -12,11 +12,11 @@ pub struct SignalReport {
     pub receiver: String,
     /// Its figures.
     #[serde(flatten)]
-    pub status: Status,
+    pub status: ReceiverStatus,
     /// Its last changes of state.
-    pub events: Vec<Event>,
+    pub events: Vec<StateChange>,
     /// The last gaps in its samples that it was told of.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<MissingSamples>,
 }
 
 impl SignalReport {
@@ -36,7 +36,7 @@ impl SignalReport {
 
     /// Why nothing can be done with what was received; `None` with at least one good packet.
     pub fn failure(&self) -> Option<String> {
-        let Status { state, packets, uncorrected_packets: bad, .. } = self.status;
+        let ReceiverStatus { state, packets, uncorrected_packets: bad, .. } = self.status;
         if packets > bad {
             return None;
         }
@@ -55,7 +55,7 @@ impl SignalReport {
 
     /// A line short enough for a terminal.
     pub fn brief(&self) -> String {
-        let Status { state, mer_db, packets, uncorrected_packets, .. } = self.status;
+        let ReceiverStatus { state, mer_db, packets, uncorrected_packets, .. } = self.status;
         let mer = mer_db.filter(|_| state == LockState::Locked);
         let mer = mer.map_or(String::new(), |mer| format!("  MER {mer:.1} dB"));
         format!("{state}{mer}  {packets} packets, {uncorrected_packets} bad")
@@ -63,7 +63,7 @@ impl SignalReport {
 
     /// One line for people.
     pub fn summary(&self) -> String {
-        let Status { state, mer_db, pilot_offset_hz, packets, uncorrected_packets, .. } =
+        let ReceiverStatus { state, mer_db, pilot_offset_hz, packets, uncorrected_packets, .. } =
             self.status;
         let mer = mer_db.map_or("MER -".to_owned(), |mer| format!("MER {mer:.1} dB"));
         let pilot = pilot_offset_hz.map(|hz| format!("  pilot {} Hz", signed(hz, 0)));
@@ -77,20 +77,21 @@ mod tests {
     use super::*;
     use millstream_atsc::monitor::Monitor;
 
-    fn report(change: impl FnOnce(&mut Status)) -> SignalReport {
+    fn report(change: impl FnOnce(&mut ReceiverStatus)) -> SignalReport {
         let mut status = Monitor::new().status();
         change(&mut status);
         SignalReport { receiver: "atsc".to_owned(), status, events: Vec::new(), gaps: Vec::new() }
     }
 
-    fn failure(change: impl FnOnce(&mut Status)) -> String {
+    fn failure(change: impl FnOnce(&mut ReceiverStatus)) -> String {
         report(change).failure().unwrap()
     }
 
     #[test]
     fn one_good_packet_is_a_signal() {
         let status = |packets, uncorrected_packets| {
-            report(|status| *status = Status { packets, uncorrected_packets, ..*status }).failure()
+            report(|status| *status = ReceiverStatus { packets, uncorrected_packets, ..*status })
+                .failure()
         };
         assert_eq!(status(5, 4), None);
         assert!(status(5, 5).unwrap().contains("none of 5 packets"));
@@ -102,14 +103,14 @@ mod tests {
         let text = failure(|status| status.state = LockState::NoPilot);
         assert!(text.starts_with("no ATSC signal was received: no pilot"), "{text}");
         let mut report = report(|status| status.state = LockState::SegmentSync);
-        report.events.push(Event { state: LockState::Locked, at_sample: 7 });
+        report.events.push(StateChange { state: LockState::Locked, at_sample: 7 });
         assert!(report.failure().unwrap().contains("too short to decode a packet"));
     }
 
     #[test]
     fn the_live_line_of_a_locked_receiver_is_short() {
-        let locked = |status: &mut Status| {
-            *status = Status {
+        let locked = |status: &mut ReceiverStatus| {
+            *status = ReceiverStatus {
                 state: LockState::Locked,
                 mer_db: Some(48.12),
                 packets: 123_456,

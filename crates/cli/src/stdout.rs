@@ -12,9 +12,9 @@ use std::thread::JoinHandle;
 const NAMES: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
 /// How samples get there, once somebody wants that.
-static WAY: Mutex<Option<Way>> = Mutex::new(None);
+static WAY: Mutex<Option<OutputTarget>> = Mutex::new(None);
 
-enum Way {
+enum OutputTarget {
     /// Who writes them opens it by its name.
     Straight,
     /// It is a file, which the shell has opened, perhaps to append: only its own descriptor writes
@@ -39,7 +39,7 @@ pub fn for_samples(out: &Path) -> anyhow::Result<PathBuf> {
          to a file, or leave --json out"
     );
     let is_file = Path::new(NAMES[0]).metadata().is_ok_and(|data| data.is_file());
-    let (way, path) = if is_file { pipe()? } else { (Way::Straight, NAMES[0].into()) };
+    let (way, path) = if is_file { pipe()? } else { (OutputTarget::Straight, NAMES[0].into()) };
     *WAY.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(way);
     Ok(path)
 }
@@ -69,7 +69,7 @@ pub fn name(path: &Path) -> Option<&'static str> {
 pub fn end_samples() -> bool {
     let way = WAY.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
     let Some(way) = way else { return false };
-    if let Way::Pipe(end, thread) = way {
+    if let OutputTarget::Pipe(end, thread) = way {
         // The last writer: the thread finds the end.
         drop(end);
         if let Ok(Err(error)) = thread.join() {
@@ -83,14 +83,14 @@ pub fn end_samples() -> bool {
 
 const FOLDER: &str = "/proc/self/fd";
 
-fn pipe() -> anyhow::Result<(Way, PathBuf)> {
+fn pipe() -> anyhow::Result<(OutputTarget, PathBuf)> {
     let (mut reader, writer) = io::pipe()?;
     let mut out = File::from(rustix::io::dup(io::stdout())?);
     let copy = move || io::copy(&mut reader, &mut out);
     let thread = std::thread::Builder::new().name("ms-stdout".to_owned()).spawn(copy)?;
     let writer = OwnedFd::from(writer);
     let path = PathBuf::from(format!("{FOLDER}/{}", writer.as_raw_fd()));
-    Ok((Way::Pipe(writer, thread), path))
+    Ok((OutputTarget::Pipe(writer, thread), path))
 }
 
 /// Whether a path leads to what standard output is. Nobody reads from `/dev/null`.

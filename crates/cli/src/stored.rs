@@ -6,32 +6,35 @@ use millstream_cpu::{Environment, Topology, folders};
 use millstream_flow::Pins;
 use millstream_flow::{GraphFile, Plan, Registry, Snapshot};
 use millstream_planner::tune::drift::{self, Cost};
-use millstream_planner::tune::{Interval, Key, Machine, Percent, Record, Store};
+use millstream_planner::tune::{
+    MachineDescription, Percent, PlanKey, PlanStore, RatioEstimate, StoredPlan,
+};
 use std::path::Path;
 
 /// The place of one graph's plan on this machine.
-pub struct Place {
-    pub store: Store,
-    pub key: Key,
-    pub machine: Machine,
+pub struct PlanStoreEntry {
+    pub store: PlanStore,
+    pub key: PlanKey,
+    pub machine: MachineDescription,
 }
 
 /// The user's store.
-pub fn store() -> anyhow::Result<Store> {
-    Ok(Store::of_user(folders::variable)?)
+pub fn store() -> anyhow::Result<PlanStore> {
+    Ok(PlanStore::of_user(folders::variable)?)
 }
 
-impl Place {
+impl PlanStoreEntry {
     /// Where the plan of `file`, with these parameters, belongs.
     pub fn of(file: &GraphFile, registry: &Registry, set: &[String]) -> anyhow::Result<Self> {
         let structure = file.structure(registry, set)?;
         let topology = Topology::read(Path::new("/")).ok();
-        let machine = Machine::of(&Environment::read(Path::new("/"), ""), topology.as_ref());
-        Ok(Self { store: store()?, key: Key::of(&structure, &machine), machine })
+        let machine =
+            MachineDescription::of(&Environment::read(Path::new("/"), ""), topology.as_ref());
+        Ok(Self { store: store()?, key: PlanKey::of(&structure, &machine), machine })
     }
 
     /// What is stored there, if it can be used with what the graph's own plan says.
-    pub fn load(&self, own: &Pins) -> anyhow::Result<Option<Record>> {
+    pub fn load(&self, own: &Pins) -> anyhow::Result<Option<StoredPlan>> {
         let Some(record) = self.store.load(&self.key)? else { return Ok(None) };
         let path = self.store.path(&self.key);
         let why = if record.set_aside.is_empty() {
@@ -50,8 +53,12 @@ impl Place {
 }
 
 /// The plan to run by when none is given: the stored one, else the graph's own.
-pub fn plan_for(file: &GraphFile, registry: &Registry, set: &[String]) -> (Plan, Option<Record>) {
-    let found = Place::of(file, registry, set).and_then(|place| place.load(file.pins()));
+pub fn plan_for(
+    file: &GraphFile,
+    registry: &Registry,
+    set: &[String],
+) -> (Plan, Option<StoredPlan>) {
+    let found = PlanStoreEntry::of(file, registry, set).and_then(|place| place.load(file.pins()));
     match found.context("no stored plan") {
         Ok(Some(record)) => {
             note(format_args!("{}", line(&record)));
@@ -68,9 +75,9 @@ pub fn plan_for(file: &GraphFile, registry: &Registry, set: &[String]) -> (Plan,
     }
 }
 
-fn line(record: &Record) -> String {
-    let Record { gain, gain_low, gain_high, what, tuned_at, .. } = record;
-    let gain = Interval { estimate: *gain, low: *gain_low, high: *gain_high, pairs: 0 };
+fn line(record: &StoredPlan) -> String {
+    let StoredPlan { gain, gain_low, gain_high, what, tuned_at, .. } = record;
+    let gain = RatioEstimate { estimate: *gain, low: *gain_low, high: *gain_high, pairs: 0 };
     format!(
         "plan: stored by `millstream graph tune` at {tuned_at}, {} of the default ({what}); \
          --no-stored-plan runs the graph's own",
@@ -79,7 +86,7 @@ fn line(record: &Record) -> String {
 }
 
 /// One line of advice when a run no longer costs what it did.
-pub fn advice(record: &Record, snapshot: &Snapshot, without: &[String]) -> Option<String> {
+pub fn advice(record: &StoredPlan, snapshot: &Snapshot, without: &[String]) -> Option<String> {
     let now = Cost::of(snapshot, without)?;
     let drift = drift::judge(record, now)?;
     Some(format!(

@@ -1,6 +1,6 @@
 //! How a link waits, as the command line says it.
 
-use millstream_lab::packets::Wait;
+use millstream_lab::packets::PacketWait;
 
 /// How a link waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -13,7 +13,7 @@ pub enum WaitArg {
     Adaptive,
 }
 
-impl From<WaitArg> for Wait {
+impl From<WaitArg> for PacketWait {
     fn from(arg: WaitArg) -> Self {
         match arg {
             WaitArg::Block => Self::Block,

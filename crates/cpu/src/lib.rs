@@ -20,4 +20,6 @@ pub use classes::Classes;
 pub use cpu_set::{CpuSet, ParseCpuSetError};
 pub use environment::{CacheSize, Environment, Nic};
 pub use hash::fnv1a;
-pub use topology::{Cache, Core, FULL_CAPACITY, Recorded, RecordedError, Topology, TopologyError};
+pub use topology::{
+    Cache, Core, FULL_CAPACITY, RecordedError, RecordedMachine, Topology, TopologyError,
+};

@@ -85,7 +85,7 @@ pub struct ClassError {
     /// What was asked for.
     pub wanted: Class,
     /// Why the kernel refused, as far as that can be found out, and what to do.
-    pub reason: Reason,
+    pub reason: ClassRefused,
     /// What the kernel answered.
     pub source: io::Error,
 }
@@ -93,7 +93,7 @@ pub struct ClassError {
 /// Why a scheduling class was refused.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum ClassRefused {
     /// Neither the privilege nor a resource limit that allows the priority.
     Limit {
         /// The highest priority that RLIMIT_RTPRIO allows.
@@ -110,7 +110,7 @@ pub enum Reason {
     Unknown,
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for ClassRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Limit { allowed } => write!(
@@ -176,19 +176,19 @@ pub fn of_thread(thread: u32) -> Option<Class> {
     Class::from_policy(policy & !libc::SCHED_RESET_ON_FORK, priority)
 }
 
-fn reason(source: &io::Error, wanted: Class, root: &Path) -> Reason {
+fn reason(source: &io::Error, wanted: Class, root: &Path) -> ClassRefused {
     match source.raw_os_error() {
-        Some(libc::EINVAL) => return Reason::NoSuchPriority,
+        Some(libc::EINVAL) => return ClassRefused::NoSuchPriority,
         Some(libc::EPERM) => {}
-        _ => return Reason::Unknown,
+        _ => return ClassRefused::Unknown,
     }
     let allowed = getrlimit(Resource::Rtprio).current.unwrap_or(u64::MAX);
     if u64::from(wanted.policy().1) > allowed && !may_set_priorities(root) {
-        return Reason::Limit { allowed };
+        return ClassRefused::Limit { allowed };
     }
     match empty_group(root) {
-        Some(file) => Reason::Group { file },
-        None => Reason::Unknown,
+        Some(file) => ClassRefused::Group { file },
+        None => ClassRefused::Unknown,
     }
 }
 
@@ -245,13 +245,13 @@ mod tests {
             Err(error) => {
                 let text = error.to_string();
                 assert!(text.starts_with("no scheduling class fifo:3 for this thread: "), "{text}");
-                assert_ne!(error.reason, Reason::NoSuchPriority);
+                assert_ne!(error.reason, ClassRefused::NoSuchPriority);
             }
         })
         .join()
         .unwrap();
         let error = set_current_thread(Class::Fifo(0)).unwrap_err();
-        assert_eq!(error.reason, Reason::NoSuchPriority);
+        assert_eq!(error.reason, ClassRefused::NoSuchPriority);
         assert!(error.to_string().ends_with("priorities go from 1 to 99"), "{error}");
     }
 
@@ -268,7 +268,7 @@ mod tests {
                 return;
             }
             let error = set_current_thread(Class::RoundRobin(5)).unwrap_err();
-            assert_eq!(error.reason, Reason::Limit { allowed: 0 });
+            assert_eq!(error.reason, ClassRefused::Limit { allowed: 0 });
             assert!(error.to_string().contains("up to priority 0 (RLIMIT_RTPRIO)"), "{error}");
         })
         .join()
@@ -288,10 +288,10 @@ mod tests {
         let file = "sys/fs/cgroup/cpu/radio/cpu.rt_runtime_us";
         write(file, "0\n");
         let found = reason(&refused(libc::EPERM), Class::Fifo(99), root.path());
-        assert_eq!(found, Reason::Group { file: Path::new("/").join(file) });
+        assert_eq!(found, ClassRefused::Group { file: Path::new("/").join(file) });
         assert!(found.to_string().ends_with(&format!("write microseconds into /{file}")));
         write(file, "950000\n");
         let found = reason(&refused(libc::EPERM), Class::Fifo(99), root.path());
-        assert_eq!(found, Reason::Unknown);
+        assert_eq!(found, ClassRefused::Unknown);
     }
 }

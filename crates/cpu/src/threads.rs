@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// One thread, at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Thread {
+pub struct ThreadInfo {
     /// Its number.
     pub tid: u32,
     /// Its name, up to 15 bytes.
@@ -38,7 +38,7 @@ pub struct Thread {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Activity {
     /// The thread at the later look.
-    pub thread: Thread,
+    pub thread: ThreadInfo,
     /// Share of one CPU, 0 to 1.
     pub cpu_share: f64,
     /// Wake-ups per second.
@@ -49,11 +49,11 @@ pub struct Activity {
 ///
 /// # Errors
 /// `NotFound` when there is no such process.
-pub fn of_process(pid: u32) -> io::Result<Vec<Thread>> {
+pub fn of_process(pid: u32) -> io::Result<Vec<ThreadInfo>> {
     of_process_below(Path::new("/"), pid)
 }
 
-fn of_process_below(root: &Path, pid: u32) -> io::Result<Vec<Thread>> {
+fn of_process_below(root: &Path, pid: u32) -> io::Result<Vec<ThreadInfo>> {
     let folder = root.join(format!("proc/{pid}/task"));
     let mut threads: Vec<_> = fs::read_dir(folder)?
         .flatten()
@@ -66,10 +66,14 @@ fn of_process_below(root: &Path, pid: u32) -> io::Result<Vec<Thread>> {
 
 /// What the threads of `later` did since `earlier`, in the time between.
 #[must_use]
-pub fn activity(earlier: &[Thread], later: Vec<Thread>, between: Duration) -> Vec<Activity> {
+pub fn activity(
+    earlier: &[ThreadInfo],
+    later: Vec<ThreadInfo>,
+    between: Duration,
+) -> Vec<Activity> {
     let seconds = between.as_secs_f64().max(1e-9);
     let rate = |later: u64, earlier: u64| later.saturating_sub(earlier) as f64 / seconds;
-    let activity = |thread: Thread| {
+    let activity = |thread: ThreadInfo| {
         let before = earlier.iter().find(|other| other.tid == thread.tid);
         let (cpu_ns, sleeps) = before.map_or((0, 0), |before| (before.cpu_ns, before.sleeps));
         Activity {
@@ -84,13 +88,13 @@ pub fn activity(earlier: &[Thread], later: Vec<Thread>, between: Duration) -> Ve
 /// Reads the thread whose folder in `/proc/PID/task` this is (proc_pid_stat(5)); `None` if it has
 /// ended, or the files say something else.
 #[must_use]
-pub fn read(folder: &Path) -> Option<Thread> {
+pub fn read(folder: &Path) -> Option<ThreadInfo> {
     let stat = Stat::read(folder)?;
     let status = fs::read_to_string(folder.join("status")).ok()?;
     let policy = stat.field(41)?;
     let class = Class::from_policy(policy, stat.field(40)?);
     let status = |key| value(&status, key);
-    Some(Thread {
+    Some(ThreadInfo {
         tid: folder.file_name()?.to_str()?.parse().ok()?,
         cpu: stat.field(39)?,
         allowed: status("Cpus_allowed_list").unwrap_or_default().to_owned(),

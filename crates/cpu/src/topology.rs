@@ -4,7 +4,7 @@ mod capacity;
 mod recorded;
 
 pub use capacity::FULL as FULL_CAPACITY;
-pub use recorded::{Recorded, RecordedError};
+pub use recorded::{RecordedError, RecordedMachine};
 
 use crate::cpu_set::CpuSet;
 use serde::Serialize;

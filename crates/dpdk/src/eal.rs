@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::{DpdkError, cause, log};
-use crate::quiet::{Quiet, be_ordinary};
+use crate::quiet::{SignalsBlocked, be_ordinary};
 use crate::raw;
 
 /// How EAL is to be started; the first one in a process decides.
@@ -58,7 +58,7 @@ fn first(options: &EalOptions) -> Result<Eal, (i32, String)> {
     }
     let options = options.clone();
     let errno = |error: &io::Error| error.raw_os_error().unwrap_or(libc::EAGAIN);
-    let quiet = Quiet::new();
+    let quiet = SignalsBlocked::new();
     let thread = std::thread::Builder::new().name("ms-dpdk".to_owned());
     let (tell, told) = std::sync::mpsc::sync_channel(1);
     let spawned = thread.spawn(move || {

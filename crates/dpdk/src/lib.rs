@@ -24,4 +24,4 @@ pub use eal::{Eal, EalOptions, start};
 #[cfg(feature = "libdpdk")]
 pub use error::DpdkError;
 #[cfg(feature = "libdpdk")]
-pub use port::{Carrier, Counted, FlowRule, Part, Port, PortWanted};
+pub use port::{DeviceCounters, FlowRule, LinkState, Part, Port, PortWanted};

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::io;
 
 use crate::error::{DpdkError, cause, log};
-use crate::quiet::{Quiet, be_ordinary};
+use crate::quiet::{SignalsBlocked, be_ordinary};
 use crate::raw;
 
 /// How to open a port.
@@ -34,7 +34,7 @@ pub struct PortWanted {
 
 /// Whether frames can pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Carrier {
+pub enum LinkState {
     /// They can.
     Up,
     /// Not now.
@@ -123,7 +123,7 @@ unsafe impl Send for Part {}
 
 /// What the device counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct DeviceCounters {
     /// Received frames lost because the ring was full.
     pub missed: u64,
     /// Times that there was no buffer to receive into.
@@ -164,7 +164,7 @@ impl Port {
             |step: &str, source| DpdkError::Port { step: step.to_owned(), source, log: log() };
         let devargs = CString::new(wanted.devargs.as_str())
             .map_err(|_| failed("device", io::ErrorKind::InvalidInput.into()))?;
-        let _quiet = Quiet::new();
+        let _quiet = SignalsBlocked::new();
         log();
         // Drivers start threads, which inherit the class of the one that they are started from.
         let opened = std::thread::scope(|scope| {
@@ -261,30 +261,30 @@ impl Port {
     /// Starts it again, after it lost its peer; whether it did. For the thread that polls it: while
     /// somebody opens or closes another port it does not wait, and has not started.
     pub fn restart(&mut self) -> bool {
-        let Some(_quiet) = Quiet::try_new() else { return false };
+        let Some(_quiet) = SignalsBlocked::try_new() else { return false };
         // SAFETY: an open port, of which no queue is polled meanwhile.
         unsafe { raw::ms_port_restart(&raw mut self.raw) == 0 }
     }
 
     /// Whether frames can pass.
     #[must_use]
-    pub fn carrier(&self) -> Carrier {
+    pub fn carrier(&self) -> LinkState {
         // SAFETY: an open port.
         match unsafe { raw::ms_port_link(&raw const self.raw) } {
-            0 => Carrier::Up,
-            1 => Carrier::Down,
-            _ => Carrier::Gone,
+            0 => LinkState::Up,
+            1 => LinkState::Down,
+            _ => LinkState::Gone,
         }
     }
 
     /// What the device counted since it was opened.
     #[must_use]
-    pub fn counted(&self) -> Counted {
+    pub fn counted(&self) -> DeviceCounters {
         let mut counted = raw::Counted::default();
         // SAFETY: an open port.
         unsafe { raw::ms_port_counted(&raw const self.raw, &raw mut counted) };
         let raw::Counted { missed, without_buffer, receive_errors, transmit_errors } = counted;
-        Counted { missed, without_buffer, receive_errors, transmit_errors }
+        DeviceCounters { missed, without_buffer, receive_errors, transmit_errors }
     }
 
     /// Buffers that are free: to receive into, to transmit from.
@@ -365,7 +365,7 @@ impl Port {
 
     /// Has the device take datagrams for a UDP port to a queue; `None` where it has no such rules.
     pub fn steer(&mut self, udp_port: u16, queue: u16) -> Option<FlowRule> {
-        let _quiet = Quiet::new();
+        let _quiet = SignalsBlocked::new();
         // SAFETY: an open port.
         let rule = unsafe { raw::ms_flow_add(&raw const self.raw, udp_port, queue) };
         (!rule.is_null()).then_some(FlowRule(rule))
@@ -373,7 +373,7 @@ impl Port {
 
     /// Takes a rule away.
     pub fn unsteer(&mut self, rule: FlowRule) {
-        let _quiet = Quiet::new();
+        let _quiet = SignalsBlocked::new();
         // SAFETY: a rule of this port, which ends here.
         unsafe { raw::ms_flow_remove(&raw const self.raw, rule.0) };
     }
@@ -381,7 +381,7 @@ impl Port {
 
 impl Drop for Port {
     fn drop(&mut self) {
-        let _quiet = Quiet::new();
+        let _quiet = SignalsBlocked::new();
         // SAFETY: the port is not used again. Buffers that are still out keep their pool.
         unsafe { raw::ms_port_close(&raw mut self.raw, self.lent as c_uint) };
     }

@@ -7,14 +7,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 ///
 /// A thread that is started meanwhile inherits the mask for good: signals, SIGPIPE of a peer that
 /// left included, stay with the threads of the application.
-pub(crate) struct Quiet {
+pub(crate) struct SignalsBlocked {
     before: libc::sigset_t,
     _alone: MutexGuard<'static, ()>,
 }
 
 static ALONE: Mutex<()> = Mutex::new(());
 
-impl Quiet {
+impl SignalsBlocked {
     pub fn new() -> Self {
         Self::with(ALONE.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -49,7 +49,7 @@ pub(crate) fn be_ordinary() {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const none) };
 }
 
-impl Drop for Quiet {
+impl Drop for SignalsBlocked {
     fn drop(&mut self) {
         self.take_pipe();
         // SAFETY: the mask that `new` found.
@@ -59,7 +59,7 @@ impl Drop for Quiet {
     }
 }
 
-impl Quiet {
+impl SignalsBlocked {
     /// Takes a SIGPIPE that a write to a peer that left has made pending for this thread.
     fn take_pipe(&self) {
         let mut pipe = MaybeUninit::uninit();

@@ -27,7 +27,7 @@ mod shift;
 pub use echo::{Echo, EchoError, Echoes};
 pub use front_end::{DcOffset, IqImbalance, Quantizer};
 pub use noise::{WhiteNoise, noise_power};
-pub use shift::{Carrier, Tone};
+pub use shift::{FrequencyShift, Tone};
 
 use crate::Sample;
 
@@ -87,7 +87,7 @@ mod tests {
         let echoes = echoes.map(|echo| echo.parse().unwrap());
         chain.push(Echoes::new(&echoes, 6.25e6).unwrap());
         chain.push(Tone::new(1e6, 6.25e6, 0.05));
-        chain.push(Carrier::new(-12_345.6, 6.25e6));
+        chain.push(FrequencyShift::new(-12_345.6, 6.25e6));
         chain.push(WhiteNoise::new(1e-3, seed));
         chain.push(IqImbalance::new(0.5, 2.0));
         chain.push(DcOffset::new(0.01, -0.02));

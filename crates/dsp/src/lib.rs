@@ -21,6 +21,7 @@ pub mod pairs;
 pub mod polyphase;
 pub mod pulse;
 pub mod resample;
+pub mod rotation;
 pub mod rotator;
 mod rounding;
 pub mod rows;
@@ -29,7 +30,6 @@ pub mod scale;
 pub mod simd;
 pub mod spectrum;
 pub mod trim;
-pub mod turn;
 pub mod window;
 
 pub use num_complex::Complex;

@@ -9,7 +9,7 @@ pub(crate) mod x86;
 
 use crate::multiversion;
 use crate::rounding::{MOST, whole};
-use crate::sampler::Pair;
+use crate::sampler::IntSample;
 
 /// Outputs of a filter come in multiples of this.
 pub const BLOCK: usize = 32;
@@ -56,13 +56,13 @@ fn magnitudes(taps: &[f32]) -> [f32; 2] {
 /// `N` pairs of taps, a multiple of sixteen, rounded to 15 bits below the largest or what the sums
 /// have room for.
 #[derive(Clone, Copy, Debug)]
-pub struct Taps<const N: usize> {
-    pairs: [Pair; N],
+pub struct PairTaps<const N: usize> {
+    pairs: [IntSample; N],
     /// What a tap of one is.
     scale: f32,
 }
 
-impl<const N: usize> Taps<N> {
+impl<const N: usize> PairTaps<N> {
     /// Rounds taps: `taps[j]` is for the number `j` places behind.
     #[must_use]
     pub fn new(taps: &[[f32; 2]; N]) -> Self {
@@ -103,13 +103,13 @@ impl<const N: usize> Taps<N> {
 }
 
 /// The reference.
-fn correlate_plain(taps: &[Pair], x: &[i16], scale: f32, out: &mut [[f32; BLOCK]]) {
+fn correlate_plain(taps: &[IntSample], x: &[i16], scale: f32, out: &mut [[f32; BLOCK]]) {
     for (n, out) in out.as_flattened_mut().iter_mut().enumerate() {
         *out = product(taps, &x[n..]) as f32 * scale;
     }
 }
 
-fn product(taps: &[Pair], x: &[i16]) -> i32 {
+fn product(taps: &[IntSample], x: &[i16]) -> i32 {
     let products = taps
         .iter()
         .zip(x.as_chunks::<2>().0)
@@ -123,7 +123,7 @@ pub struct Group<const N: usize> {
     /// The place of the first number.
     pub start: usize,
     /// The taps, two by two.
-    pub taps: [Pair; N],
+    pub taps: [IntSample; N],
 }
 
 /// Adds `taps[j] * x[start + n + j]` of all groups and their taps to `sums[n]`: a filter for few
@@ -198,7 +198,7 @@ mod tests {
             let taps: Vec<f32> = taps.iter().map(|tap| tap / 40.0).collect();
             let [mut out, mut exact] = [0, 1].map(|_| vec![0.0; count]);
             let pairs: [[f32; 2]; 16] = std::array::from_fn(|j| [taps[2 * j], taps[2 * j + 1]]);
-            Taps::new(&pairs).correlate(&rounded(&x), ONE, &mut out);
+            PairTaps::new(&pairs).correlate(&rounded(&x), ONE, &mut out);
             crate::fir::correlate(&taps, &x, &mut exact);
             // Sixteen bits on either side.
             let worst = out.iter().zip(exact).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
@@ -214,7 +214,7 @@ mod tests {
     /// Checks the copies against the reference, for as many taps and outputs.
     fn check_filter<const N: usize>(taps: &[[f32; 2]; N], blocks: usize) {
         let x = loud(blocks * BLOCK + 2 * N - 1);
-        let taps = Taps::new(taps).pairs;
+        let taps = PairTaps::new(taps).pairs;
         let mut plain = vec![[0.0; BLOCK]; blocks];
         correlate_plain(&taps, &x, 1e-3, &mut plain);
         assert!(plain[blocks - 1][5] != 0.0);

@@ -120,7 +120,8 @@ impl<X: Signal> Resampler<X> {
     fn filter(&self, out: &mut [X]) {
         let Self { bank, history, up, down, phase } = self;
         let x = bytemuck::cast_slice(history.slice());
-        let walk = Walk { up: *up, down: *down, phase: *phase, row: bank.window * X::PARTS };
+        let walk =
+            WindowPositions { up: *up, down: *down, phase: *phase, row: bank.window * X::PARTS };
         let out = bytemuck::cast_slice_mut(out);
         match (X::PARTS, bank.im.is_empty()) {
             (1, _) => real(walk, &bank.re, x, out),
@@ -144,7 +145,7 @@ impl Resampler<Sample> {
 
 /// The way of windows over samples and of rows over the bank.
 #[derive(Clone, Copy)]
-struct Walk {
+struct WindowPositions {
     up: usize,
     down: usize,
     phase: usize,
@@ -152,7 +153,7 @@ struct Walk {
     row: usize,
 }
 
-impl Walk {
+impl WindowPositions {
     /// Where the row and the window of each of `outputs` begin, in floats.
     #[inline(always)]
     fn places(self, parts: usize, outputs: usize) -> impl Iterator<Item = (usize, usize)> {
@@ -199,11 +200,11 @@ fn pair(lanes: [f32; LANES]) -> Sample {
 }
 
 multiversion! {
-    fn real(walk: Walk, taps: &[f32], x: &[f32], out: &mut [f32]) = real_body;
+    fn real(walk: WindowPositions, taps: &[f32], x: &[f32], out: &mut [f32]) = real_body;
 }
 
 #[inline(always)]
-fn real_body<const FMA: bool>(walk: Walk, taps: &[f32], x: &[f32], out: &mut [f32]) {
+fn real_body<const FMA: bool>(walk: WindowPositions, taps: &[f32], x: &[f32], out: &mut [f32]) {
     let places = walk.places(1, out.len());
     for ((row, start), out) in places.zip(out) {
         let lanes = products::<FMA>(&taps[row..row + walk.row], &x[start..start + walk.row]);
@@ -213,11 +214,11 @@ fn real_body<const FMA: bool>(walk: Walk, taps: &[f32], x: &[f32], out: &mut [f3
 }
 
 multiversion! {
-    fn pairs(walk: Walk, taps: &[f32], x: &[f32], out: &mut [f32]) = pairs_body;
+    fn pairs(walk: WindowPositions, taps: &[f32], x: &[f32], out: &mut [f32]) = pairs_body;
 }
 
 #[inline(always)]
-fn pairs_body<const FMA: bool>(walk: Walk, taps: &[f32], x: &[f32], out: &mut [f32]) {
+fn pairs_body<const FMA: bool>(walk: WindowPositions, taps: &[f32], x: &[f32], out: &mut [f32]) {
     let out = out.as_chunks_mut::<2>().0;
     for ((row, start), out) in walk.places(2, out.len()).zip(out) {
         let lanes = products::<FMA>(&taps[row..row + walk.row], &x[start..start + walk.row]);
@@ -227,11 +228,19 @@ fn pairs_body<const FMA: bool>(walk: Walk, taps: &[f32], x: &[f32], out: &mut [f
 }
 
 multiversion! {
-    fn complex(walk: Walk, re: &[f32], im: &[f32], x: &[f32], out: &mut [f32]) = complex_body;
+    fn complex(
+        walk: WindowPositions, re: &[f32], im: &[f32], x: &[f32], out: &mut [f32]
+    ) = complex_body;
 }
 
 #[inline(always)]
-fn complex_body<const FMA: bool>(walk: Walk, re: &[f32], im: &[f32], x: &[f32], out: &mut [f32]) {
+fn complex_body<const FMA: bool>(
+    walk: WindowPositions,
+    re: &[f32],
+    im: &[f32],
+    x: &[f32],
+    out: &mut [f32],
+) {
     let out = out.as_chunks_mut::<2>().0;
     for ((row, start), out) in walk.places(2, out.len()).zip(out) {
         let x = &x[start..start + walk.row];

@@ -28,11 +28,11 @@ const SAMPLE: f64 = 4_294_967_296.0;
 const TAPS_SUM: f64 = 65_000.0;
 
 /// A sample in 16-bit parts, real part first.
-pub type Pair = [i16; 2];
+pub type IntSample = [i16; 2];
 
 /// Which part of the output is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum OutputPart {
     /// The real part.
     Real,
     /// The imaginary part.
@@ -56,7 +56,7 @@ pub struct Sampler {
     /// Samples of a window, a multiple of [`LANES`].
     window: usize,
     /// For each part and phase `lead` zeros, the taps, and zeros to the window's end and beyond.
-    rows: [Vec<Pair>; 2],
+    rows: [Vec<IntSample>; 2],
     stride: usize,
     /// What a tap of one is.
     scale: f64,
@@ -141,8 +141,8 @@ impl Sampler {
         for (phase, taps) in taps.chunks_exact(2 * half).enumerate() {
             for (place, f) in (phase * stride + lead..).zip(taps) {
                 let [re, im] = [f.re, f.im].map(|x| (x * scale).round() as i16);
-                rows[Part::Real as usize][place] = [re, -im];
-                rows[Part::Imaginary as usize][place] = [im, re];
+                rows[OutputPart::Real as usize][place] = [re, -im];
+                rows[OutputPart::Imaginary as usize][place] = [im, re];
             }
         }
         Self { phases, half, lead, window, rows, stride, scale, gain }
@@ -173,9 +173,9 @@ impl Sampler {
     /// If the outputs are not a multiple of [`GROUP`], or the row does not hold what they need.
     pub fn sample(
         &self,
-        part: Part,
+        part: OutputPart,
         times: Times,
-        (row, one): (&[Pair], f64),
+        (row, one): (&[IntSample], f64),
         levelling: Levelling,
         out: &mut [f32],
     ) -> Means {
@@ -218,8 +218,8 @@ fn most(taps: &[Complex<f64>], of_phase: usize) -> [f64; 2] {
 struct Run<'a> {
     sampler: &'a Sampler,
     /// Taps of the part wanted.
-    rows: &'a [Pair],
-    row: &'a [Pair],
+    rows: &'a [IntSample],
+    row: &'a [IntSample],
     at: u64,
     step: u64,
     /// From sums to outputs.

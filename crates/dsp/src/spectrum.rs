@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// A line found in a spectrum.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Line {
+pub struct SpectralLine {
     /// Frequency in cycles per sample.
     pub frequency: f64,
     /// Power of the strongest bin over the median bin of the range searched.
@@ -59,7 +59,13 @@ impl LineFinder {
     ///
     /// # Panics
     /// If the rows do not hold [`len`](Self::len) values.
-    pub fn find(&mut self, re: &[f32], im: &[f32], centre: f64, reach: f64) -> Option<Line> {
+    pub fn find(
+        &mut self,
+        re: &[f32],
+        im: &[f32],
+        centre: f64,
+        reach: f64,
+    ) -> Option<SpectralLine> {
         assert!(re.len() == self.len() && im.len() == self.len(), "a whole spectrum");
         let mut power_sum = 0.0;
         for (n, work) in self.work.iter_mut().enumerate() {
@@ -84,7 +90,7 @@ impl LineFinder {
         let frequency = (peak as f64 + f64::from(fraction)) / len as f64;
         // A line of amplitude A reaches A / 2 times the length under a Hann window.
         let share = f64::from(at) * 4.0 / (len as f64 * power_sum);
-        (at > 0.0).then_some(Line { frequency, over_median, share })
+        (at > 0.0).then_some(SpectralLine { frequency, over_median, share })
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::counters::Counters;
 use crate::faults::{FaultState, Faults};
-use crate::tcp::{Malformed, Note, Service};
+use crate::tcp::{Malformed, Service, TcpEvent};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -44,12 +44,12 @@ impl Service for ControlChannel {
         Ok(true)
     }
 
-    fn turn(&mut self, _now_ns: u64) -> bool {
+    fn step(&mut self, _now_ns: u64) -> bool {
         true
     }
 
-    fn note(&self, event: Note) {
-        if event != Note::Accepted {
+    fn note(&self, event: TcpEvent) {
+        if event != TcpEvent::Accepted {
             self.counters.control_channel_refused.inc();
         }
     }
@@ -58,12 +58,12 @@ impl Service for ControlChannel {
 impl ControlChannel {
     fn reply(&self, line: &[u8]) -> Value {
         match serde_json::from_slice(line) {
-            Ok(request) => self.obey(&request).unwrap_or_else(failure),
+            Ok(request) => self.execute(&request).unwrap_or_else(failure),
             Err(error) => failure(format!("no JSON: {error}; accepted: {REQUESTS}")),
         }
     }
 
-    fn obey(&self, request: &Value) -> Result<Value, String> {
+    fn execute(&self, request: &Value) -> Result<Value, String> {
         Ok(match request["op"].as_str() {
             Some("add") => {
                 let text = request["fault"].as_str().ok_or("`fault` must be a text")?;
@@ -111,10 +111,10 @@ fn append(unsent: &mut Vec<u8>, reply: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::faults::Machine;
+    use crate::faults::DeviceFaults;
 
     fn channel() -> ControlChannel {
-        let faults = Faults::new(Arc::new(Machine::new(1e6, 1.0)));
+        let faults = Faults::new(Arc::new(DeviceFaults::new(1e6, 1.0)));
         ControlChannel { faults, counters: Arc::default() }
     }
 

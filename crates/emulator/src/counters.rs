@@ -7,7 +7,7 @@ macro_rules! counters {
         /// The live counters. Each has one writing thread; reading is always allowed.
         #[derive(Debug, Default)]
         pub(crate) struct Counters {
-            $($(#[$doc])* pub $name: Counter,)*
+            $($(#[$doc])* pub $name: EventCounter,)*
         }
 
         /// The counters at one moment.
@@ -169,9 +169,9 @@ counters! {
 
 /// A counter with one writer.
 #[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
+pub(crate) struct EventCounter(AtomicU64);
 
-impl Counter {
+impl EventCounter {
     /// Adds one.
     pub fn inc(&self) {
         self.add(1);

@@ -1,11 +1,11 @@
 //! Discovery and echo (facts section 2).
 
 use crate::broadcast::Broadcasts;
-use crate::counters::{Counter, Counters};
-use crate::faults::Machine;
+use crate::counters::{Counters, EventCounter};
+use crate::faults::DeviceFaults;
 use crate::time::monotonic_ns;
 use millstream_link::port::Port;
-use millstream_wire::mpm::{MAX_REPLY_LEN, Request, emit_reply};
+use millstream_wire::mpm::{DiscoveryRequest, MAX_REPLY_LEN, emit_reply};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -25,8 +25,8 @@ pub(crate) struct Discovery {
     pub claimed: Arc<AtomicBool>,
     pub counters: Arc<Counters>,
     /// Where failed looks at the port are counted.
-    pub receive_errors: fn(&Counters) -> &Counter,
-    pub machine: Arc<Machine>,
+    pub receive_errors: fn(&Counters) -> &EventCounter,
+    pub machine: Arc<DeviceFaults>,
 }
 
 impl Discovery {
@@ -50,16 +50,16 @@ impl Discovery {
             self.answer_broadcasts(&mut question, &mut reply);
             for index in 0..count {
                 let datagram = self.port.rx.datagram(index);
-                let answer = match Request::parse(datagram.payload) {
-                    Ok(Request::Discover) => {
+                let answer = match DiscoveryRequest::parse(datagram.payload) {
+                    Ok(DiscoveryRequest::Discover) => {
                         self.counters.discovery_requests.inc();
                         self.describe(&mut reply)
                     }
-                    Ok(Request::Echo(echo)) if echo.len() > self.datagram_bytes_max => {
+                    Ok(DiscoveryRequest::Echo(echo)) if echo.len() > self.datagram_bytes_max => {
                         self.counters.discovery_oversized.inc();
                         continue;
                     }
-                    Ok(Request::Echo(echo)) => {
+                    Ok(DiscoveryRequest::Echo(echo)) => {
                         self.counters.discovery_echoes.inc();
                         echo
                     }
@@ -78,9 +78,11 @@ impl Discovery {
     /// Tells those who ask everybody. Echo is for those who know the address.
     fn answer_broadcasts(&mut self, question: &mut [u8], reply: &mut [u8]) {
         let mut askers = Vec::new();
-        self.broadcasts.each(question, |datagram, source| match Request::parse(datagram) {
-            Ok(Request::Discover) => askers.push(source),
-            _ => self.counters.discovery_malformed.inc(),
+        self.broadcasts.each(question, |datagram, source| {
+            match DiscoveryRequest::parse(datagram) {
+                Ok(DiscoveryRequest::Discover) => askers.push(source),
+                _ => self.counters.discovery_malformed.inc(),
+            }
         });
         for asker in askers {
             self.counters.discovery_requests.inc();
@@ -109,20 +111,20 @@ impl Discovery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attend::tests::Deaf;
+    use crate::device_loop::tests::FailedPort;
     use millstream_link::open;
     use millstream_link::port::PortOptions;
     use std::net::{Ipv4Addr, SocketAddrV4};
 
     #[test]
     fn a_port_that_cannot_be_heard_is_counted_as_that_of_its_purpose() {
-        let purposes: [fn(&Counters) -> &Counter; 2] =
+        let purposes: [fn(&Counters) -> &EventCounter; 2] =
             [|all| &all.discovery_receive_errors, |all| &all.echo_receive_errors];
-        let expected = [[Deaf::FAILURES, 0], [0, Deaf::FAILURES]];
+        let expected = [[FailedPort::FAILURES, 0], [0, FailedPort::FAILURES]];
         for (receive_errors, expected) in purposes.into_iter().zip(expected) {
             let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
             let port = open("udp", any, &PortOptions::default()).unwrap();
-            let (deaf, stop) = Deaf::new();
+            let (deaf, stop) = FailedPort::new();
             let counters = Arc::new(Counters::default());
             let discovery = Discovery {
                 port: Port { rx: deaf, ..port },
@@ -133,7 +135,7 @@ mod tests {
                 claimed: Arc::default(),
                 counters: counters.clone(),
                 receive_errors,
-                machine: Arc::new(Machine::new(1e6, 1.0)),
+                machine: Arc::new(DeviceFaults::new(1e6, 1.0)),
             };
             discovery.run(&stop);
             let all = counters.snapshot();

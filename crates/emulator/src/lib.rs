@@ -35,12 +35,12 @@
 //! | `mailbox`, `counters` | what crosses threads |
 
 pub mod antenna;
-mod attend;
 mod broadcast;
 mod config;
 mod control_channel;
 mod counters;
 mod device;
+mod device_loop;
 mod discovery;
 mod error;
 pub mod faults;
@@ -56,4 +56,4 @@ pub use counters::CounterSnapshot;
 pub use error::Error;
 pub use faults::{FAULT_FORMS, FaultError, FaultState, Faults};
 pub use radio::{Radio, RunningRadio};
-pub use time::{SampleClock, Timekeeper};
+pub use time::{DeviceClock, SampleClock};

@@ -1,18 +1,18 @@
 //! Starting and stopping a radio: its ports and its threads.
 
-use crate::antenna::{self, Source};
-use crate::attend::attend;
+use crate::antenna::{self, AntennaSource};
 use crate::broadcast::Broadcasts;
 use crate::config::CHANNELS;
 use crate::control_channel::ControlChannel;
 use crate::counters::Counters;
-use crate::device::{self, Device, Parts};
+use crate::device::{self, DeviceParts, EmulatedDevice};
+use crate::device_loop::device_loop;
 use crate::discovery::Discovery;
-use crate::faults::{DeviceSide, Faults, Machine};
+use crate::faults::{DeviceFaults, DeviceSide, Faults};
 use crate::rpc::{Identity, Mpm, Rpc};
 use crate::tcp::Server;
 use crate::time::monotonic_ns;
-use crate::tx_out::{Fate, Recorder};
+use crate::tx_out::{FileOutcome, Recorder};
 use crate::{CounterSnapshot, Error, RadioConfig};
 use millstream_link::port::{Port, PortOptions};
 use std::io;
@@ -47,7 +47,7 @@ pub struct RunningRadio {
     control: Option<SocketAddrV4>,
     faults: Faults,
     counters: Arc<Counters>,
-    fates: Vec<Arc<Fate>>,
+    fates: Vec<Arc<FileOutcome>>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -61,7 +61,7 @@ impl Radio {
     pub fn start(config: RadioConfig) -> Result<RunningRadio, Error> {
         config.check()?;
         let sources = open_sources(&config)?;
-        let machine = Arc::new(Machine::new(config.master_clock_rate_hz, config.time_scale));
+        let machine = Arc::new(DeviceFaults::new(config.master_clock_rate_hz, config.time_scale));
         let faults = Faults::new(machine.clone());
         config.faults.iter().try_for_each(|fault| faults.add(fault).map(drop))?;
         let Ports { chdr, discovery, echo } = open_ports(&config, &faults)?;
@@ -101,7 +101,7 @@ impl Radio {
         let side = DeviceSide::new(machine.clone(), monotonic_ns);
         let recorders = open_recorders(&config)?;
         running.fates = recorders.iter().flatten().map(Recorder::fate).collect();
-        let device = Device::new(Parts {
+        let device = EmulatedDevice::new(DeviceParts {
             keeper,
             sources,
             recorders,
@@ -126,7 +126,8 @@ impl Radio {
         let responder = answers(discovery, broadcasts, |all| &all.discovery_receive_errors);
         let echo =
             echo.map(|port| answers(port, Broadcasts::none(), |all| &all.echo_receive_errors));
-        running.spawn("ms-device", move |stop| attend(device, chdr.rx, &order_rx, &side, stop))?;
+        running
+            .spawn("ms-device", move |stop| device_loop(device, chdr.rx, &order_rx, &side, stop))?;
         running.spawn("ms-rpc", move |stop| server.run(stop))?;
         running.spawn("ms-discovery", move |stop| responder.run(stop))?;
         if let Some(echo) = echo {
@@ -210,7 +211,7 @@ impl Drop for RunningRadio {
     }
 }
 
-fn open_sources(config: &RadioConfig) -> Result<[Source; CHANNELS], Error> {
+fn open_sources(config: &RadioConfig) -> Result<[AntennaSource; CHANNELS], Error> {
     let open = |channel| antenna::source(config.rx_antenna(channel).unwrap_or("noise:0"));
     Ok([open(0)?, open(1)?])
 }

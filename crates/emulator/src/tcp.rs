@@ -30,10 +30,10 @@ pub(crate) trait Service {
     ) -> Result<bool, Malformed>;
 
     /// Does what is due; false while every connection is to be closed and none taken.
-    fn turn(&mut self, now_ns: u64) -> bool;
+    fn step(&mut self, now_ns: u64) -> bool;
 
     /// Counts.
-    fn note(&self, event: Note);
+    fn note(&self, event: TcpEvent);
 }
 
 /// Bytes that are no request and never will be.
@@ -42,7 +42,7 @@ pub(crate) struct Malformed;
 
 /// What a server counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Note {
+pub(crate) enum TcpEvent {
     /// A connection was accepted.
     Accepted,
     /// A connection was closed because its bytes are no request.
@@ -66,7 +66,7 @@ struct Connection {
 }
 
 /// Why a connection ends.
-enum End {
+enum CloseReason {
     /// The peer closed it, or the network did.
     Closed,
     Malformed,
@@ -85,7 +85,7 @@ impl<S: Service> Server<S> {
     pub fn run(mut self, stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
             let ready = self.wait();
-            if !self.service.turn(monotonic_ns()) {
+            if !self.service.step(monotonic_ns()) {
                 self.connections.clear();
                 // Whoever connects is let in by the system, and finds the door shut.
                 drop(self.listener.accept());
@@ -119,9 +119,9 @@ impl<S: Service> Server<S> {
     fn accept(&mut self) {
         let Ok((stream, _)) = self.listener.accept() else { return };
         let now_ns = monotonic_ns();
-        self.service.note(Note::Accepted);
+        self.service.note(TcpEvent::Accepted);
         if self.connections.len() == CONNECTIONS_MAX {
-            self.service.note(Note::Refused);
+            self.service.note(TcpEvent::Refused);
             let idle = |c: &Connection| now_ns.saturating_sub(c.heard_ns) > IDLE_NS;
             match self.connections.iter().position(idle) {
                 Some(index) => drop(self.connections.swap_remove(index)),
@@ -138,9 +138,9 @@ impl<S: Service> Server<S> {
     fn serve(&mut self, index: usize) {
         let Err(end) = self.connections[index].serve(&mut self.service) else { return };
         match end {
-            End::Closed => {}
-            End::Malformed => self.service.note(Note::Malformed),
-            End::Stuck => self.service.note(Note::Refused),
+            CloseReason::Closed => {}
+            CloseReason::Malformed => self.service.note(TcpEvent::Malformed),
+            CloseReason::Stuck => self.service.note(TcpEvent::Refused),
         }
         self.connections.swap_remove(index);
     }
@@ -148,7 +148,7 @@ impl<S: Service> Server<S> {
 
 impl Connection {
     /// Reads what is there, answers the complete requests in it, sends what the peer takes.
-    fn serve(&mut self, service: &mut impl Service) -> Result<(), End> {
+    fn serve(&mut self, service: &mut impl Service) -> Result<(), CloseReason> {
         let mut chunk = [0; 4096];
         let closed = match self.stream.read(&mut chunk) {
             Ok(count) => {
@@ -161,34 +161,34 @@ impl Connection {
         // A reason to hang up is given first, as far as the peer takes it.
         self.send()?;
         answered?;
-        if closed { Err(End::Closed) } else { Ok(()) }
+        if closed { Err(CloseReason::Closed) } else { Ok(()) }
     }
 
-    fn answer(&mut self, service: &mut impl Service) -> Result<(), End> {
+    fn answer(&mut self, service: &mut impl Service) -> Result<(), CloseReason> {
         loop {
             let now_ns = monotonic_ns();
             match service.answer(&mut self.unread, &mut self.unsent, now_ns) {
                 Ok(false) => return Ok(()),
                 Ok(true) => self.heard_ns = now_ns,
-                Err(Malformed) => return Err(End::Malformed),
+                Err(Malformed) => return Err(CloseReason::Malformed),
             }
             if self.unsent.len() > UNSENT_BYTES_MAX {
                 // Many requests at once are no fault of a peer that reads.
                 self.send()?;
             }
             if self.unsent.len() > UNSENT_BYTES_MAX {
-                return Err(End::Stuck);
+                return Err(CloseReason::Stuck);
             }
         }
     }
 
-    fn send(&mut self) -> Result<(), End> {
+    fn send(&mut self) -> Result<(), CloseReason> {
         while !self.unsent.is_empty() {
             match self.stream.write(&self.unsent) {
                 Ok(count) => drop(self.unsent.drain(..count)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if is_transient(&error) => {}
-                Err(_) => return Err(End::Closed),
+                Err(_) => return Err(CloseReason::Closed),
             }
         }
         Ok(())

@@ -1,11 +1,11 @@
 //! The seam between signal processing and the runtime: [`Block`].
 
 use crate::lane::Lane;
-use crate::message::{EmitterList, Message};
+use crate::message::{EmitterList, MessageSpec};
 use crate::metric::Metric;
 use crate::port::PortVisitor;
-use crate::rate::Rate;
-use crate::registry::Value;
+use crate::rate::ItemRatio;
+use crate::registry::ParameterValue;
 use crate::tag::TagRule;
 use std::time::{Duration, Instant};
 
@@ -86,12 +86,12 @@ pub trait Block: Ports + Send {
     /// output and asks for one item of either, every call makes exactly as many items as it takes
     /// and could take any number, it makes no tags, does not look at any, and never ends by itself.
     /// Then it has a [`pass`](Self::pass) beside its `work`. Asked before the start.
-    fn is_straight(&self) -> bool {
+    fn is_one_to_one(&self) -> bool {
         false
     }
 
     /// What `work` does, for exactly the items of the lane. Only asked of a block that
-    /// [is straight](Self::is_straight). From one lane to the next the block's own ports grant
+    /// [is straight](Self::is_one_to_one). From one lane to the next the block's own ports grant
     /// nothing, to a [`message`](Self::message) neither, and their positions are a few batches old.
     fn pass(&mut self, _lane: &mut Lane) {
         unreachable!("a block that says it is straight has a `pass`")
@@ -103,8 +103,8 @@ pub trait Block: Ports + Send {
     }
 
     /// Items out for items in. Asked once before the start.
-    fn rate(&self) -> Rate {
-        Rate::ONE
+    fn rate(&self) -> ItemRatio {
+        ItemRatio::ONE
     }
 
     /// What becomes of the tags on the inputs. Asked once before the start.
@@ -120,7 +120,7 @@ pub trait Block: Ports + Send {
     }
 
     /// The messages this block understands. Asked once before the start.
-    fn messages(&self) -> Vec<Message> {
+    fn messages(&self) -> Vec<MessageSpec> {
         Vec::new()
     }
 
@@ -130,7 +130,7 @@ pub trait Block: Ports + Send {
     /// # Errors
     /// Why this value makes no sense. The block goes on as before, and the reason is counted
     /// and shown.
-    fn message(&mut self, name: &str, _value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, name: &str, _value: &ParameterValue) -> Result<(), BlockError> {
         Err(format!("message `{name}` is declared and not handled").into())
     }
 
@@ -160,8 +160,8 @@ impl Block for Box<dyn Block> {
         (**self).finish()
     }
 
-    fn is_straight(&self) -> bool {
-        (**self).is_straight()
+    fn is_one_to_one(&self) -> bool {
+        (**self).is_one_to_one()
     }
 
     fn pass(&mut self, lane: &mut Lane) {
@@ -172,7 +172,7 @@ impl Block for Box<dyn Block> {
         (**self).metrics()
     }
 
-    fn rate(&self) -> Rate {
+    fn rate(&self) -> ItemRatio {
         (**self).rate()
     }
 
@@ -184,11 +184,11 @@ impl Block for Box<dyn Block> {
         (**self).holds()
     }
 
-    fn messages(&self) -> Vec<Message> {
+    fn messages(&self) -> Vec<MessageSpec> {
         (**self).messages()
     }
 
-    fn message(&mut self, name: &str, value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
         (**self).message(name, value)
     }
 

@@ -49,11 +49,11 @@ mod raw;
 mod similar;
 mod structure;
 
-pub use error::{GraphFileError, Problem};
+pub use error::{FileProblem, GraphFileError};
 
 use crate::plan::Pins;
 use crate::plan::Plan;
-use crate::registry::Value;
+use crate::registry::ParameterValue;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -80,7 +80,7 @@ pub struct GraphFile {
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphParameter {
     /// Its value unless overridden; `None` if it must be set.
-    pub default: Option<Value>,
+    pub default: Option<ParameterValue>,
     /// What it means.
     pub help: String,
 }
@@ -90,7 +90,7 @@ pub struct GraphParameter {
 struct BlockEntry {
     name: String,
     type_name: String,
-    values: BTreeMap<String, Value>,
+    values: BTreeMap<String, ParameterValue>,
 }
 
 /// Reads the text of a graph or plan.
@@ -116,7 +116,7 @@ impl GraphFile {
         let name = path.display().to_string();
         match read_text(path) {
             Ok(text) => Self::parse(&name, &text),
-            Err(error) => Err(Problem::Read(error).of(&name)),
+            Err(error) => Err(FileProblem::Read(error).of(&name)),
         }
     }
 

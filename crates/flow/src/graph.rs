@@ -44,13 +44,13 @@ pub struct Graph {
 pub(crate) struct Node {
     pub(crate) name: String,
     pub(crate) block: Box<dyn Block>,
-    pub(crate) inputs: Vec<Port>,
-    pub(crate) outputs: Vec<Port>,
+    pub(crate) inputs: Vec<PortInfo>,
+    pub(crate) outputs: Vec<PortInfo>,
 }
 
 /// What a port said about itself when its block was added.
 #[derive(Clone, Debug)]
-pub(crate) struct Port {
+pub(crate) struct PortInfo {
     pub(crate) name: String,
     pub(crate) item: ItemType,
     pub(crate) min_items: usize,
@@ -58,7 +58,7 @@ pub(crate) struct Port {
 
 /// A port of a block, by position in [`Graph::nodes`] and in its inputs or outputs.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct End {
+pub(crate) struct PortId {
     pub(crate) node: usize,
     pub(crate) port: usize,
 }
@@ -66,20 +66,20 @@ pub(crate) struct End {
 /// A connection from an output to an input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edge {
-    pub(crate) from: End,
-    pub(crate) to: End,
+    pub(crate) from: PortId,
+    pub(crate) to: PortId,
 }
 
 /// Which side of a block a port is on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Direction {
+pub enum PortDirection {
     /// Items come in.
     Input,
     /// Items go out.
     Output,
 }
 
-impl fmt::Display for Direction {
+impl fmt::Display for PortDirection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Input => "input",
@@ -129,8 +129,8 @@ impl Graph {
     /// [`GraphError`] for an end that does not exist, item types that differ, or an input
     /// that is connected already.
     pub fn connect(&mut self, output: &str, input: &str) -> Result<(), GraphError> {
-        let from = self.find(output, Direction::Output)?;
-        let to = self.find(input, Direction::Input)?;
+        let from = self.find(output, PortDirection::Output)?;
+        let to = self.find(input, PortDirection::Input)?;
         let (source, sink) = (self.output(from), self.input(to));
         if source.item != sink.item {
             return Err(GraphError::ItemTypes {
@@ -178,7 +178,7 @@ impl Graph {
             return Err(GraphError::Empty);
         }
         for (node, port) in self.ends(|node| node.inputs.len()) {
-            let end = End { node, port };
+            let end = PortId { node, port };
             if !self.edges.iter().any(|edge| edge.to == end) {
                 let (input, item) = (self.input_name(end), self.input(end).item.to_string());
                 return Err(GraphError::Unconnected { input, item });
@@ -189,7 +189,7 @@ impl Graph {
 
     /// Takes the blocks out and leaves their names, ports and connections.
     pub(crate) fn take_blocks(&mut self) -> Vec<Box<dyn Block>> {
-        let take = |node: &mut Node| std::mem::replace(&mut node.block, Box::new(Taken));
+        let take = |node: &mut Node| std::mem::replace(&mut node.block, Box::new(RemovedBlock));
         self.nodes.iter_mut().map(take).collect()
     }
 
@@ -197,19 +197,19 @@ impl Graph {
         self.nodes.iter().position(|node| node.name == name)
     }
 
-    pub(crate) fn output(&self, end: End) -> &Port {
+    pub(crate) fn output(&self, end: PortId) -> &PortInfo {
         &self.nodes[end.node].outputs[end.port]
     }
 
-    pub(crate) fn input(&self, end: End) -> &Port {
+    pub(crate) fn input(&self, end: PortId) -> &PortInfo {
         &self.nodes[end.node].inputs[end.port]
     }
 
-    pub(crate) fn output_name(&self, end: End) -> String {
+    pub(crate) fn output_name(&self, end: PortId) -> String {
         format!("{}.{}", self.nodes[end.node].name, self.output(end).name)
     }
 
-    pub(crate) fn input_name(&self, end: End) -> String {
+    pub(crate) fn input_name(&self, end: PortId) -> String {
         format!("{}.{}", self.nodes[end.node].name, self.input(end).name)
     }
 
@@ -223,7 +223,7 @@ impl Graph {
     }
 
     /// Resolves `block.port` or `block`.
-    pub(crate) fn find(&self, text: &str, direction: Direction) -> Result<End, GraphError> {
+    pub(crate) fn find(&self, text: &str, direction: PortDirection) -> Result<PortId, GraphError> {
         let (block, port_name) = match text.split_once('.') {
             Some((block, port)) => (block, Some(port)),
             None => (text, None),
@@ -233,17 +233,17 @@ impl Graph {
             known: self.block_names().map(str::to_owned).collect(),
         })?;
         let ports = match direction {
-            Direction::Input => &self.nodes[node].inputs,
-            Direction::Output => &self.nodes[node].outputs,
+            PortDirection::Input => &self.nodes[node].inputs,
+            PortDirection::Output => &self.nodes[node].outputs,
         };
         let known = || ports.iter().map(|port| port.name.clone()).collect();
         let block = block.to_owned();
         match (port_name, ports.len()) {
-            (None, 1) => Ok(End { node, port: 0 }),
+            (None, 1) => Ok(PortId { node, port: 0 }),
             (None, 0) => Err(GraphError::NoPort { block, direction }),
             (None, _) => Err(GraphError::AmbiguousPort { block, direction, known: known() }),
             (Some(name), _) => match ports.iter().position(|port| port.name == name) {
-                Some(port) => Ok(End { node, port }),
+                Some(port) => Ok(PortId { node, port }),
                 None => {
                     let name = name.to_owned();
                     Err(GraphError::UnknownPort { block, direction, name, known: known() })
@@ -255,9 +255,9 @@ impl Graph {
 
 /// Stands where a block was taken out; nobody calls it.
 #[derive(Ports)]
-struct Taken;
+struct RemovedBlock;
 
-impl Block for Taken {
+impl Block for RemovedBlock {
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         Ok(Work::Finished)
     }
@@ -265,18 +265,18 @@ impl Block for Taken {
 
 #[derive(Default)]
 struct ListPorts {
-    inputs: Vec<Port>,
-    outputs: Vec<Port>,
+    inputs: Vec<PortInfo>,
+    outputs: Vec<PortInfo>,
 }
 
 impl PortVisitor for ListPorts {
     fn input(&mut self, name: &str, port: &mut dyn InputPort) {
         let (item, min_items) = (port.item_type(), port.min_items());
-        self.inputs.push(Port { name: name.to_owned(), item, min_items });
+        self.inputs.push(PortInfo { name: name.to_owned(), item, min_items });
     }
 
     fn output(&mut self, name: &str, port: &mut dyn OutputPort) {
         let (item, min_items) = (port.item_type(), port.min_items());
-        self.outputs.push(Port { name: name.to_owned(), item, min_items });
+        self.outputs.push(PortInfo { name: name.to_owned(), item, min_items });
     }
 }

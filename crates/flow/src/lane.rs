@@ -7,7 +7,7 @@
 //!
 //! Where a batch passes several blocks in the nearest cache, what the runtime does between two of
 //! them counts: looking at rings, borrowing memory, carrying tags. Blocks that
-//! [are straight](crate::Block::is_straight) need none of it as long as nothing is left in the
+//! [are straight](crate::Block::is_one_to_one) need none of it as long as nothing is left in the
 //! rings between them and no tag is on its way. The runtime then lends the first of them a place to
 //! write to, the next the same place to read from, and so on. Whenever anything is unusual, it
 //! calls every block by itself as ever, so a train is never needed for a result.
@@ -20,8 +20,8 @@ use crate::port::{In, Out};
 use std::any::TypeId;
 use std::cell::UnsafeCell;
 
-/// What a [`Place`] is aligned to. As page begins on page, so that a block which writes one place
-/// while it reads another never reads what has the same low address bits as what it has just
+/// What a [`BatchMemory`] is aligned to. As page begins on page, so that a block which writes one
+/// place while it reads another never reads what has the same low address bits as what it has just
 /// written: processors take the one for the other for a moment, which costs up to 8 % of a copy.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
@@ -31,12 +31,12 @@ struct Page([u8; PAGE_BYTES]);
 
 /// Memory for a batch of one type between two blocks.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct BatchMemory {
     pages: Box<[UnsafeCell<Page>]>,
     item: TypeId,
 }
 
-impl Place {
+impl BatchMemory {
     /// For at least `bytes` of items of the type `item`, all zero.
     pub(crate) fn new(item: TypeId, bytes: usize) -> Self {
         let pages = (0..bytes.div_ceil(PAGE_BYTES)).map(|_| UnsafeCell::new(Page([0; PAGE_BYTES])));
@@ -81,8 +81,8 @@ impl Place {
 #[derive(Debug)]
 pub struct Lane<'a> {
     items: usize,
-    from: Option<&'a Place>,
-    to: Option<&'a Place>,
+    from: Option<&'a BatchMemory>,
+    to: Option<&'a BatchMemory>,
 }
 
 impl<'a> Lane<'a> {
@@ -99,7 +99,7 @@ impl<'a> Lane<'a> {
     /// one that the lane led to before, and holds that many items, aligned to at most
     /// [`PAGE_BYTES`].
     #[inline]
-    pub(crate) unsafe fn lead(&mut self, to: Option<&'a Place>) {
+    pub(crate) unsafe fn lead(&mut self, to: Option<&'a BatchMemory>) {
         (self.from, self.to) = (self.to, to);
     }
 

@@ -19,14 +19,14 @@
 //!
 //! What counts as under way is, along the path that holds the most, the items in each ring and
 //! those that blocks keep ([`Block::holds`](crate::Block::holds)), each in items of the source
-//! by the blocks' [`Rate`](crate::Rate)s. A bound that the blocks' `min_items` cannot work with
-//! is refused, with the least that is possible.
+//! by the blocks' [`Rate`](crate::ItemRatio)s. A bound that the blocks' `min_items` cannot work
+//! with is refused, with the least that is possible.
 
 mod histogram;
 mod meter;
 mod paths;
 
-pub use histogram::Histogram;
+pub use histogram::LatencyHistogram;
 pub use meter::LatencyStats;
 pub(crate) use meter::{Budget, LatencyBoard, Marks, Meters};
 
@@ -149,14 +149,14 @@ fn ms(least_ms: Option<f64>) -> String {
 
 /// What is wanted of one source.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Wanted {
+pub(crate) struct LatencyBound {
     pub(crate) bound_items: Option<u64>,
     pub(crate) rate_hz: Option<f64>,
 }
 
 impl Latency {
     /// What is wanted of the source of this name.
-    fn wanted(&self, source: &str) -> Result<Wanted, LatencyError> {
+    fn wanted(&self, source: &str) -> Result<LatencyBound, LatencyError> {
         let all =
             SourceLatency { max_items: self.max_items, max_ms: self.max_ms, rate_hz: self.rate_hz };
         let mut own = self.source.get(source).cloned().unwrap_or_else(|| all.clone());
@@ -173,7 +173,7 @@ impl Latency {
             // Saturates.
             (None, Some(ms), Some(rate_hz)) => Some((ms.get() * rate_hz / 1000.0) as u64),
         };
-        Ok(Wanted { bound_items, rate_hz })
+        Ok(LatencyBound { bound_items, rate_hz })
     }
 }
 
@@ -188,10 +188,10 @@ mod tests {
     #[test]
     fn time_becomes_items_at_the_rate() {
         let latency = read("max_ms = 2.0\nrate_hz = 1e6\n[source.slow]\nmax_items = 7");
-        let wanted = |items| Wanted { bound_items: Some(items), rate_hz: Some(1e6) };
+        let wanted = |items| LatencyBound { bound_items: Some(items), rate_hz: Some(1e6) };
         assert_eq!(latency.wanted("radio"), Ok(wanted(2000)));
         assert_eq!(latency.wanted("slow"), Ok(wanted(7)));
-        let measured = Wanted { bound_items: None, rate_hz: Some(1e6) };
+        let measured = LatencyBound { bound_items: None, rate_hz: Some(1e6) };
         assert_eq!(read("rate_hz = 1e6").wanted("radio"), Ok(measured));
     }
 

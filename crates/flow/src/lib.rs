@@ -6,7 +6,7 @@
 //! - A [`Plan`] says which blocks share a partition, where it runs and how it waits.
 //! - A [`GraphFile`] is a graph, its parameters and its plan as TOML; a [`Registry`] holds the
 //!   block types that it may name.
-//! - [`Running::snapshot`] shows the counters of every block while it runs.
+//! - [`RunningGraph::snapshot`] shows the counters of every block while it runs.
 //!
 //! # Adding a block
 //!
@@ -66,12 +66,12 @@ pub mod metric;
 mod mock;
 pub mod plan;
 pub mod port;
+mod port_state;
 pub mod process;
 pub mod profile;
 mod rate;
 pub mod registry;
 pub mod runtime;
-mod survey;
 pub mod tag;
 
 /// The item type `cf32`.
@@ -83,7 +83,7 @@ pub use graph::{BlockShape, EdgeShape, Graph, GraphError, Shape};
 pub use item::{Item, ItemType};
 pub use lane::Lane;
 pub use latency::{Latency, LatencyError, LatencyStats};
-pub use message::{Emitter, EmitterList, Message, MessageError};
+pub use message::{Emitter, EmitterList, MessageError, MessageSpec};
 pub use metric::{Counter, Gauge, Metric};
 pub use millstream_derive::Ports;
 pub use mock::Mock;
@@ -91,10 +91,10 @@ pub use plan::{Buffers, Partition, Pins, Plan, PlanError, Preset, WaitMode};
 pub use port::{In, InputPort, Out, OutputPort, PortVisitor};
 pub use process::{Process, Through};
 pub use profile::{BlockCost, EdgeCost, Profile};
-pub use rate::Rate;
-pub use registry::{BlockType, Kind, Registry, Value};
+pub use rate::ItemRatio;
+pub use registry::{BlockType, ParameterKind, ParameterValue, Registry};
 pub use runtime::{
-    BlockStats, MessageStats, MoveError, Moved, PartitionStats, RunError, Running, Snapshot,
+    BlockStats, MessageStats, MoveError, Moved, PartitionStats, RunError, RunningGraph, Snapshot,
 };
 pub use runtime::{Stall, Stopper};
 pub use tag::{Key, ShortText, Tag, TagRule, TagTime, TagValue, keys};

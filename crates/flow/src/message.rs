@@ -3,7 +3,7 @@
 //! A block lists what it understands ([`Block::messages`](crate::Block::messages)) and takes
 //! each message between two calls of `work`, on the thread of `work`
 //! ([`Block::message`](crate::Block::message)); so it needs no lock. Messages come from
-//! [`Running::send`](crate::Running::send), and from other blocks: a block that has an
+//! [`Running::send`](crate::RunningGraph::send), and from other blocks: a block that has an
 //! [`Emitter`] can be [connected](crate::Graph::connect_message) to a message of another block.
 //! In graph files:
 //!
@@ -22,28 +22,28 @@ mod inbox;
 
 pub use emitter::{Emitter, EmitterList};
 pub use error::MessageError;
-pub(crate) use inbox::{Inbox, Post, Wake};
+pub(crate) use inbox::{Inbox, Mailboxes, Wake};
 
-use crate::registry::{Kind, Value};
+use crate::registry::{ParameterKind, ParameterValue};
 
 /// How many messages of one sender may wait.
 pub const QUEUE_MESSAGES: usize = 64;
 
 /// A message that a block understands, as [`Block::messages`](crate::Block::messages) lists it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Message {
+pub struct MessageSpec {
     /// Name; units last, `rate_hz`.
     pub name: &'static str,
     /// What its value must be.
-    pub kind: Kind,
+    pub kind: ParameterKind,
     /// What it does.
     pub help: &'static str,
 }
 
-impl Message {
+impl MessageSpec {
     /// A message called `name`.
     #[must_use]
-    pub const fn new(name: &'static str, kind: Kind, help: &'static str) -> Self {
+    pub const fn new(name: &'static str, kind: ParameterKind, help: &'static str) -> Self {
         Self { name, kind, help }
     }
 }
@@ -51,7 +51,7 @@ impl Message {
 /// Where the message `name` stands among those of a block.
 pub(crate) fn position(
     block: &str,
-    messages: &[Message],
+    messages: &[MessageSpec],
     name: &str,
 ) -> Result<usize, MessageError> {
     messages.iter().position(|message| message.name == name).ok_or_else(|| {
@@ -66,16 +66,16 @@ pub(crate) fn position(
 /// Reads `text` as the value of a block's message `name`.
 pub(crate) fn read(
     block: &str,
-    messages: &[Message],
+    messages: &[MessageSpec],
     name: &str,
     text: &str,
-) -> Result<Value, MessageError> {
+) -> Result<ParameterValue, MessageError> {
     let wanted = &messages[position(block, messages, name)?];
-    Value::from_text(text, wanted.kind).ok_or_else(|| wrong(block, wanted, text))
+    ParameterValue::from_text(text, wanted.kind).ok_or_else(|| wrong(block, wanted, text))
 }
 
 /// The error of a value that a message does not take.
-pub(crate) fn wrong(block: &str, message: &Message, found: &str) -> MessageError {
+pub(crate) fn wrong(block: &str, message: &MessageSpec, found: &str) -> MessageError {
     MessageError::WrongKind {
         block: block.to_owned(),
         message: message.name.to_owned(),
@@ -85,4 +85,4 @@ pub(crate) fn wrong(block: &str, message: &Message, found: &str) -> MessageError
 }
 
 /// A message on its way: which of the block's, and its value.
-type Envelope = (u16, Value);
+type Envelope = (u16, ParameterValue);

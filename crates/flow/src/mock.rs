@@ -2,11 +2,11 @@
 
 use crate::block::{Block, BlockError, Context, Work};
 use crate::item::Item;
-use crate::port::{Collector, Feeder, InputPort, OutputPort, PortVisitor};
-use crate::registry::Value;
-use crate::survey::Views;
+use crate::port::{Collector, InputPort, MockWriter, OutputPort, PortVisitor};
+use crate::port_state::Views;
+use crate::registry::ParameterValue;
 use crate::tag::queue::{TagReceiver, TagSender};
-use crate::tag::{Carrier, Key, Tag, TagValue};
+use crate::tag::{Key, Tag, TagCarrier, TagValue};
 use millstream_ring::{Reader, Writer};
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -40,10 +40,10 @@ const DEFAULT_ITEMS: usize = 4096;
 pub struct Mock<B> {
     /// The block.
     pub block: B,
-    inputs: BTreeMap<String, Box<dyn Feeder>>,
+    inputs: BTreeMap<String, Box<dyn MockWriter>>,
     outputs: BTreeMap<String, Box<dyn Collector>>,
     views: Views,
-    tags: Carrier,
+    tags: TagCarrier,
     started: bool,
     finished: bool,
 }
@@ -63,14 +63,14 @@ impl<B: Block> Mock<B> {
         block.ports(&mut open);
         let Open { inputs, outputs, .. } = open;
         let views = Views::of(&mut block);
-        let tags = Carrier::of(&mut block);
+        let tags = TagCarrier::of(&mut block);
         Self { block, inputs, outputs, views, tags, started: false, finished: false }
     }
 
     /// Appends items to an input. What does not fit into the ring follows as room appears.
     pub fn feed<T: Item>(&mut self, port: &str, items: &[T]) {
         let feeder = self.inputs.get_mut(port).unwrap_or_else(|| panic!("no input {port}"));
-        let supply = feeder.as_any().downcast_mut::<Supply<T>>();
+        let supply = feeder.as_any().downcast_mut::<MockInput<T>>();
         supply.unwrap_or_else(|| panic!("input {port} has another type")).held.extend(items);
         feeder.refill();
     }
@@ -100,7 +100,7 @@ impl<B: Block> Mock<B> {
     ///
     /// # Panics
     /// If the block does not list the message, or lists it with another kind.
-    pub fn send(&mut self, name: &str, value: impl Into<Value>) -> Result<(), BlockError> {
+    pub fn send(&mut self, name: &str, value: impl Into<ParameterValue>) -> Result<(), BlockError> {
         let messages = self.block.messages();
         let message = messages.iter().find(|message| message.name == name);
         let message = message.unwrap_or_else(|| panic!("no message {name}"));
@@ -174,7 +174,7 @@ impl<B: Block> Mock<B> {
 /// Opens every port it is shown.
 struct Open {
     items: usize,
-    inputs: BTreeMap<String, Box<dyn Feeder>>,
+    inputs: BTreeMap<String, Box<dyn MockWriter>>,
     outputs: BTreeMap<String, Box<dyn Collector>>,
 }
 
@@ -193,20 +193,20 @@ impl PortVisitor for Open {
 }
 
 /// Items on their way into an input.
-pub(crate) struct Supply<T: Item> {
+pub(crate) struct MockInput<T: Item> {
     writer: Writer<T>,
     tags: TagSender,
     held: VecDeque<T>,
     ending: bool,
 }
 
-impl<T: Item> Supply<T> {
+impl<T: Item> MockInput<T> {
     pub(crate) fn new(writer: Writer<T>, tags: TagSender) -> Self {
         Self { writer, tags, held: VecDeque::new(), ending: false }
     }
 }
 
-impl<T: Item> Feeder for Supply<T> {
+impl<T: Item> MockWriter for MockInput<T> {
     fn as_any(&mut self) -> &mut dyn Any {
         self
     }

@@ -7,12 +7,12 @@ mod numbered;
 mod untyped;
 
 pub use numbered::NumberedName;
-pub use untyped::{Collector, Feeder, InputPort, OutputPort};
+pub use untyped::{Collector, InputPort, MockWriter, OutputPort};
 
 use crate::item::{Item, ItemType};
 use crate::tag::queue::{TagReceiver, queue};
 use crate::tag::side::{Fetched, TagsIn, TagsOut};
-use crate::tag::{Key, QUEUE_TAGS, Tag, TagNews, TagValue, Tags};
+use crate::tag::{Key, QUEUE_TAGS, Tag, TagChangeFlag, TagValue, Tags};
 use millstream_ring::cursor::{Consumer, ConsumerView, Producer, ProducerView};
 use millstream_ring::{Loan, Reader, RingError, RingOptions, Writer, ring};
 use std::any::Any;
@@ -222,7 +222,7 @@ impl<T: Item> InputPort for In<T> {
         self.reader.as_ref()?.loan().cloned()
     }
 
-    fn tag_news(&self) -> Option<TagNews> {
+    fn tag_news(&self) -> Option<TagChangeFlag> {
         self.tags.news()
     }
 
@@ -239,7 +239,7 @@ impl<T: Item> InputPort for In<T> {
         self.tags.is_empty()
     }
 
-    fn set_aside(&mut self) -> Option<Consumer> {
+    fn bypass(&mut self) -> Option<Consumer> {
         self.reader.as_mut()?.set_aside()
     }
 
@@ -258,13 +258,13 @@ impl<T: Item> InputPort for In<T> {
         true
     }
 
-    fn attach_feeder(&mut self, items: usize) -> Result<Box<dyn Feeder>, RingError> {
+    fn attach_feeder(&mut self, items: usize) -> Result<Box<dyn MockWriter>, RingError> {
         let (writer, mut readers) = ring::<T>(&RingOptions::items(items))?;
         let (sender, receiver) = queue(QUEUE_TAGS);
         self.reader = readers.pop();
         self.tags.attach(receiver);
         self.tell_wanted();
-        Ok(Box::new(crate::mock::Supply::new(writer, sender)))
+        Ok(Box::new(crate::mock::MockInput::new(writer, sender)))
     }
 
     fn close(&mut self) {
@@ -301,8 +301,8 @@ impl<T: Item> OutputPort for Out<T> {
         self.tags.is_empty()
     }
 
-    fn set_aside(&mut self) -> Option<Producer> {
-        self.writer.as_mut()?.set_aside()
+    fn bypass(&mut self) -> Option<Producer> {
+        self.writer.as_mut()?.bypass()
     }
 
     fn resume(&mut self, cursor: Producer) {

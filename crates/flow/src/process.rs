@@ -1,8 +1,8 @@
 //! Blocks with one input and one output.
 
 use crate::{
-    Block, BlockError, Context, In, Item, Lane, Message, Metric, Out, Ports, Rate, TagRule, Value,
-    Work,
+    Block, BlockError, Context, In, Item, ItemRatio, Lane, MessageSpec, Metric, Out,
+    ParameterValue, Ports, TagRule, Work,
 };
 
 /// What turns a stream into another, by slices of any length.
@@ -17,8 +17,8 @@ pub trait Process: Send + 'static {
     fn process(&mut self, input: &[Self::Input], output: &mut [Self::Output]) -> (usize, usize);
 
     /// Whether slices of one length are always processed whole, into as many items. The block is
-    /// [straight](Block::is_straight) then, if its tags simply pass.
-    fn is_straight(&self) -> bool {
+    /// [straight](Block::is_one_to_one) then, if its tags simply pass.
+    fn is_one_to_one(&self) -> bool {
         false
     }
 
@@ -28,8 +28,8 @@ pub trait Process: Send + 'static {
     }
 
     /// See [`Block::rate`].
-    fn rate(&self) -> Rate {
-        Rate::ONE
+    fn rate(&self) -> ItemRatio {
+        ItemRatio::ONE
     }
 
     /// See [`Block::tag_rule`].
@@ -48,7 +48,7 @@ pub trait Process: Send + 'static {
     }
 
     /// See [`Block::messages`].
-    fn messages(&self) -> Vec<Message> {
+    fn messages(&self) -> Vec<MessageSpec> {
         Vec::new()
     }
 
@@ -56,7 +56,7 @@ pub trait Process: Send + 'static {
     ///
     /// # Errors
     /// Why this value makes no sense.
-    fn message(&mut self, name: &str, _value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, name: &str, _value: &ParameterValue) -> Result<(), BlockError> {
         Err(format!("there is no message `{name}`").into())
     }
 }
@@ -90,8 +90,8 @@ impl<P: Process> Block for Through<P> {
         Ok(Work::Continue)
     }
 
-    fn is_straight(&self) -> bool {
-        self.process.is_straight() && self.process.tag_rule() == TagRule::Forward
+    fn is_one_to_one(&self) -> bool {
+        self.process.is_one_to_one() && self.process.tag_rule() == TagRule::Forward
     }
 
     fn pass(&mut self, lane: &mut Lane) {
@@ -106,7 +106,7 @@ impl<P: Process> Block for Through<P> {
         self.process.metrics()
     }
 
-    fn rate(&self) -> Rate {
+    fn rate(&self) -> ItemRatio {
         self.process.rate()
     }
 
@@ -118,11 +118,11 @@ impl<P: Process> Block for Through<P> {
         self.process.holds()
     }
 
-    fn messages(&self) -> Vec<Message> {
+    fn messages(&self) -> Vec<MessageSpec> {
         self.process.messages()
     }
 
-    fn message(&mut self, name: &str, value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
         self.process.message(name, value)
     }
 }

@@ -16,12 +16,12 @@ use std::fmt;
 /// assert_eq!([0, 1, 2, 3].map(|item| rate.map(item)), [0, 1, 3, 4]);
 /// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct Rate {
+pub struct ItemRatio {
     interpolation: u32,
     decimation: u32,
 }
 
-impl Rate {
+impl ItemRatio {
     /// As many items out as in.
     pub const ONE: Self = Self { interpolation: 1, decimation: 1 };
 
@@ -84,13 +84,13 @@ impl Rate {
     }
 }
 
-impl Default for Rate {
+impl Default for ItemRatio {
     fn default() -> Self {
         Self::ONE
     }
 }
 
-impl fmt::Display for Rate {
+impl fmt::Display for ItemRatio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.interpolation, self.decimation)
     }
@@ -102,17 +102,17 @@ mod tests {
 
     #[test]
     fn a_rate_is_in_lowest_terms() {
-        assert_eq!(Rate::new(160, 147), Rate { interpolation: 160, decimation: 147 });
-        assert_eq!(Rate::new(6, 4).to_string(), "3/2");
-        assert_eq!(Rate::new(u32::MAX, u32::MAX), Rate::ONE);
+        assert_eq!(ItemRatio::new(160, 147), ItemRatio { interpolation: 160, decimation: 147 });
+        assert_eq!(ItemRatio::new(6, 4).to_string(), "3/2");
+        assert_eq!(ItemRatio::new(u32::MAX, u32::MAX), ItemRatio::ONE);
     }
 
     #[test]
     fn offsets_stay_exact_where_floats_would_not() {
         let late = (1u64 << 53) + 1;
-        assert_eq!(Rate::ONE.map(late), late);
-        assert_eq!(Rate::new(3, 2).map(late), (late / 2) * 3 + 1);
-        assert_eq!(Rate::decimate(10).map(u64::MAX), u64::MAX / 10);
-        assert_eq!(Rate::interpolate(2).map(u64::MAX), u64::MAX);
+        assert_eq!(ItemRatio::ONE.map(late), late);
+        assert_eq!(ItemRatio::new(3, 2).map(late), (late / 2) * 3 + 1);
+        assert_eq!(ItemRatio::decimate(10).map(u64::MAX), u64::MAX / 10);
+        assert_eq!(ItemRatio::interpolate(2).map(u64::MAX), u64::MAX);
     }
 }

@@ -4,7 +4,7 @@ mod builtin;
 mod items;
 mod parameter;
 
-pub use parameter::{Kind, Parameter, Parameters, Value, typed_number};
+pub use parameter::{Parameter, ParameterKind, ParameterValue, Parameters, typed_number};
 
 use crate::block::{Block, BlockError};
 use crate::file::{GraphFile, GraphFileError};
@@ -61,7 +61,7 @@ impl BlockType {
 
     /// Declares a parameter that must be given.
     #[must_use]
-    pub fn required(mut self, name: &'static str, kind: Kind, help: &'static str) -> Self {
+    pub fn required(mut self, name: &'static str, kind: ParameterKind, help: &'static str) -> Self {
         self.parameters.push(Parameter { name, kind, help, default: None, choices: &[] });
         self
     }
@@ -71,7 +71,7 @@ impl BlockType {
     pub fn optional(
         mut self,
         name: &'static str,
-        default: impl Into<Value>,
+        default: impl Into<ParameterValue>,
         help: &'static str,
     ) -> Self {
         let default = default.into();
@@ -91,8 +91,8 @@ impl BlockType {
         choices: &'static [&'static str],
         help: &'static str,
     ) -> Self {
-        let default = Some(Value::from(choices[0]));
-        self.parameters.push(Parameter { name, kind: Kind::Text, help, default, choices });
+        let default = Some(ParameterValue::from(choices[0]));
+        self.parameters.push(Parameter { name, kind: ParameterKind::Text, help, default, choices });
         self
     }
 

@@ -9,47 +9,47 @@
 //! finish, the rest drains), or at once after an error or panic in a block. Every thread is
 //! joined in each case.
 
+mod assignment;
 mod clock;
 mod control;
 mod costs;
-mod crew;
 mod error;
-mod exchange;
-mod mail;
+mod fused_chain;
+mod handover;
+mod mailboxes;
 mod partition;
 mod repartition;
 mod sampling;
-mod seating;
 #[cfg(test)]
 mod sim;
 mod stats;
 mod sync;
 mod task;
-mod train;
+mod threads;
 mod watchdog;
 mod wiring;
 
 pub use control::Stopper;
 pub use error::{MoveError, RunError};
-pub use mail::MessageStats;
+pub use mailboxes::MessageStats;
 pub use repartition::Moved;
 pub use stats::{BlockStats, MetricValue, PartitionStats, Snapshot};
-pub use watchdog::{Reason, Stall, Why};
+pub use watchdog::{Stall, StallReason, Why};
 
 use crate::graph::{Graph, GraphError};
 use crate::latency::Meters;
-use crate::message::{Post, Wake};
+use crate::message::{Mailboxes, Wake};
 use crate::plan::{Placement, Plan};
-use control::Control;
-use crew::Crew;
+use control::RunControl;
 use millstream_cpu::CpuSet;
 use millstream_ring::Padded;
-use stats::Board;
+use stats::RunCounters;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sync::Waiter;
-use task::Task;
-use watchdog::Watch;
+use task::BlockTask;
+use threads::Threads;
+use watchdog::WatchdogState;
 
 impl Graph {
     /// Starts every partition on its own thread.
@@ -57,48 +57,48 @@ impl Graph {
     /// # Errors
     /// [`GraphError`] when the graph is incomplete, the plan does not fit, or memory or
     /// threads are refused. Nothing runs then.
-    pub fn start(mut self, plan: &Plan) -> Result<Running, GraphError> {
+    pub fn start(mut self, plan: &Plan) -> Result<RunningGraph, GraphError> {
         self.check()?;
         let placement = plan.place(&self, &allowed_cpus())?;
         wiring::open_rings(&mut self, &placement, &plan.buffers)?;
 
         // As many as there may ever be threads, whatever the plan becomes.
         let seats = self.nodes.len().max(placement.partitions.len());
-        let control = Arc::new(Control::new(seats, &placement.of_node));
+        let control = Arc::new(RunControl::new(seats, &placement.of_node));
         let wake: Wake = Arc::new({
             let control = Arc::clone(&control);
             move |node| control.wake(node)
         });
-        let (post, inboxes) = Post::open(&mut self, wake);
+        let (post, inboxes) = Mailboxes::open(&mut self, wake);
         let mut meters = match &plan.latency {
             Some(latency) => Meters::new(latency, &self, &placement.order)?,
             None => Meters::none(&self),
         };
         self.wakes = std::mem::take(&mut meters.wakes);
-        let mut board = Board::new(&mut self, &placement);
+        let mut board = RunCounters::new(&mut self, &placement);
         board.latency = meters.board;
         let blocks = self.take_blocks();
         // Dropping it on an early return ends the threads started so far.
-        let mut running = Running {
+        let mut running = RunningGraph {
             seat_of_node: placement.of_node.clone(),
-            crew: Crew::new(&control, seats),
+            crew: Threads::new(&control, seats),
             shape: self,
             plan: Plan { partitions: placement.partitions.clone(), ..plan.clone() },
             placement: placement.clone(),
             control,
             board,
             post,
-            watch: Watch::default(),
+            watch: WatchdogState::default(),
         };
         let meters = meters.marks.into_iter().zip(meters.budgets);
         let parts = blocks.into_iter().zip(inboxes).zip(meters).enumerate();
         let tasks = parts.map(|(node, ((block, inbox), (marks, budget)))| {
             let name = running.shape.nodes[node].name.clone();
             let counters = running.board.block_counters(node);
-            let task = Task::new(node, name, block, counters, running.neighbours(node));
+            let task = BlockTask::new(node, name, block, counters, running.neighbours(node));
             Some(task.with_inbox(inbox).with_meters(marks, budget))
         });
-        let mut tasks: Vec<Option<Task>> = tasks.collect();
+        let mut tasks: Vec<Option<BlockTask>> = tasks.collect();
         for (index, partition) in placement.partitions.iter().enumerate() {
             let nodes = placement.order.iter().filter(|node| placement.of_node[**node] == index);
             let tasks = nodes.map(|node| tasks[*node].take().expect("placed once")).collect();
@@ -129,21 +129,21 @@ fn allowed_cpus() -> CpuSet {
 const ABANDON_STEP: Duration = Duration::from_millis(5);
 
 /// A graph at work. Dropping it aborts the graph and joins its threads.
-pub struct Running {
+pub struct RunningGraph {
     /// The graph without its blocks.
     shape: Graph,
     plan: Plan,
     placement: Placement,
     /// Who runs each block.
     seat_of_node: Vec<usize>,
-    crew: Crew,
-    control: Arc<Control>,
-    board: Board,
-    post: Post,
-    watch: Watch,
+    crew: Threads,
+    control: Arc<RunControl>,
+    board: RunCounters,
+    post: Mailboxes,
+    watch: WatchdogState,
 }
 
-impl Running {
+impl RunningGraph {
     /// A handle to stop the graph from anywhere.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
@@ -193,7 +193,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningGraph {
     fn drop(&mut self) {
         self.control.cancel();
         self.crew.join_all();

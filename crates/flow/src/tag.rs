@@ -4,7 +4,7 @@
 //! mark for a sink. A block puts tags on what it produces ([`Out::tag`](crate::Out::tag)) and
 //! sees those on what it reads ([`In::tags`](crate::In::tags)). What happens to the rest is its
 //! [`TagRule`]: by default every tag moves on to every output, to the item that its
-//! [`Rate`](crate::Rate) says. Tags are neither lost, repeated nor reordered, and stand at the
+//! [`Rate`](crate::ItemRatio) says. Tags are neither lost, repeated nor reordered, and stand at the
 //! same items however the graph is cut into partitions and batches.
 //!
 //! [`keys`] has the names that more than one block knows.
@@ -15,9 +15,9 @@ pub(crate) mod queue;
 pub(crate) mod side;
 mod value;
 
-pub(crate) use carrier::Carrier;
+pub(crate) use carrier::TagCarrier;
 pub use key::{Key, keys};
-pub use queue::TagNews;
+pub use queue::TagChangeFlag;
 pub use side::Tags;
 pub use value::{ShortText, TagTime, TagValue};
 

@@ -6,11 +6,12 @@
 mod common;
 
 use common::gain::Gain;
-use millstream_cpu::threads::{self, Thread};
+use millstream_cpu::threads::{self, ThreadInfo};
 use millstream_flow::blocks::{NullSink, NullSource, Throttle};
 use millstream_flow::{
-    Block, BlockError, Context, Emitter, EmitterList, Graph, In, Key, Kind, Message, Out,
-    Partition, Plan, PortVisitor, Ports, Running, Value, WaitMode, Work,
+    Block, BlockError, Context, Emitter, EmitterList, Graph, In, Key, MessageSpec, Out,
+    ParameterKind, ParameterValue, Partition, Plan, PortVisitor, Ports, RunningGraph, WaitMode,
+    Work,
 };
 use millstream_ring::locks_taken;
 use millstream_testkit::allocations;
@@ -45,11 +46,11 @@ impl<B: Block> Block for Watched<B> {
         self.block.work(context)
     }
 
-    fn messages(&self) -> Vec<Message> {
+    fn messages(&self) -> Vec<MessageSpec> {
         self.block.messages()
     }
 
-    fn message(&mut self, name: &str, value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
         self.block.message(name, value)
     }
 }
@@ -115,7 +116,7 @@ fn graph(used: &[Arc<Used>; 3]) -> Graph {
     graph.add("source", NullSource::<f32>::new()).unwrap();
     let pace = Throttle::<f32>::new(20e6).unwrap();
     graph.add("pace", Watched { block: pace, used: watch(0) }).unwrap();
-    let told = Emitter::new(Kind::Number);
+    let told = Emitter::new(ParameterKind::Number);
     graph.add("talker", Talker { input: In::new(), output: Out::new(), told }).unwrap();
     let scale = Gain::<f32>::new(0.5);
     graph.add("scale", Watched { block: scale, used: watch(1) }).unwrap();
@@ -143,12 +144,12 @@ fn plan() -> Plan {
     Plan { partitions, ..Plan::default() }
 }
 
-fn process_threads() -> Vec<Thread> {
+fn process_threads() -> Vec<ThreadInfo> {
     threads::of_process(std::process::id()).unwrap()
 }
 
 /// Waits until so many items have arrived; the most threads that were seen meanwhile.
-fn wait_for(running: &Running, items: u64) -> usize {
+fn wait_for(running: &RunningGraph, items: u64) -> usize {
     let mut most = 0;
     while running.snapshot().block("sink").unwrap().items_in < items {
         most = most.max(process_threads().len());
@@ -158,7 +159,7 @@ fn wait_for(running: &Running, items: u64) -> usize {
 }
 
 /// Where each partition's thread is: that it is on its CPU, and how often it came to one.
-fn places(running: &Running, plan: &Plan) -> Vec<Option<u64>> {
+fn places(running: &RunningGraph, plan: &Plan) -> Vec<Option<u64>> {
     let (snapshot, threads) = (running.snapshot(), process_threads());
     let place = |partition: &Partition| {
         let stats = snapshot.partitions.iter().find(|stats| stats.name == partition.name).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::archive::Archive;
 use crate::error::{Error, at};
-use crate::job::{self, Job};
+use crate::job::{self, GuestJob};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +18,7 @@ pub type Files = Vec<(String, Vec<u8>)>;
 /// When the program or a library cannot be read.
 pub fn build(
     program: &Path,
-    job: &Job,
+    job: &GuestJob,
     files: &Files,
     plug_ins: &[PathBuf],
 ) -> Result<Vec<u8>, Error> {
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_image_holds_program_job_and_files() {
-        let job = Job { arguments: vec!["find".into()], ..Job::default() };
+        let job = GuestJob { arguments: vec!["find".into()], ..GuestJob::default() };
         let files = vec![("/plan.toml".to_owned(), b"restarts = 3".to_vec())];
         let program = std::env::current_exe().unwrap();
         let image = build(&program, &job, &files, &[]).unwrap();

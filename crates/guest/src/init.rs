@@ -1,7 +1,7 @@
 //! The guest's first process: prepares the kernel, runs the job, says what came of it, powers off.
 
-use crate::job::{self, Job};
-use crate::state::State;
+use crate::job::{self, GuestJob};
+use crate::state::MachineState;
 use millstream_host::netlink::{Netlink, NetlinkError};
 use rustix::fs::Mode;
 use rustix::mount::{MountFlags, mount};
@@ -88,7 +88,7 @@ fn bring_up_loopback() -> Result<(), NetlinkError> {
 
 fn work() -> io::Result<i32> {
     let text = std::fs::read(job::PATH)?;
-    let job: Job = serde_json::from_slice(&text)?;
+    let job: GuestJob = serde_json::from_slice(&text)?;
     for module in &job.modules {
         load(module).map_err(|error| named(module, &error))?;
     }
@@ -105,7 +105,7 @@ fn work() -> io::Result<i32> {
     // A terminal here, and a file to whoever reads it.
     command.env("NO_COLOR", "1");
     command.stdin(Stdio::null()).stdout(output()?);
-    let before = job.unchanged.then(|| State::take(Path::new("/")));
+    let before = job.unchanged.then(|| MachineState::take(Path::new("/")));
     let mut child = command.spawn()?;
     // Orphans of the command stay behind; the power-off takes them.
     let status = child.wait()?.code().unwrap_or(128);
@@ -114,8 +114,8 @@ fn work() -> io::Result<i32> {
 }
 
 /// Says what of the machine is not as it was; whether anything is.
-fn tell_changes(before: &State) -> bool {
-    let after = State::take(Path::new("/"));
+fn tell_changes(before: &MachineState) -> bool {
+    let after = MachineState::take(Path::new("/"));
     let changes = before.changes(&after);
     for line in changes.iter().chain(&before.moved_by_kernel(&after)) {
         eprintln!("millstream guest: {line}");

@@ -25,13 +25,13 @@ const SLOT: &str = "05";
 
 /// A guest's window; QEMU takes what lies in the socket when it starts.
 #[derive(Debug)]
-pub struct Window {
+pub struct SharedWindow {
     /// Ours: a guest whose server goes would be without its device.
     _server: OwnedFd,
     guest: Arc<OwnedFd>,
 }
 
-impl Window {
+impl SharedWindow {
     /// Announces `memory`, whose size is a power of two, and `line`, an eventfd that interrupts.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         (&file).write_all(b"shared").unwrap();
         let (line, other) = std::io::pipe().unwrap();
-        let window = Window::new(file.as_fd(), other.as_fd()).unwrap();
+        let window = SharedWindow::new(file.as_fd(), other.as_fd()).unwrap();
         drop(other);
         let socket = window.socket();
         let numbers = [(VERSION, false), (GUEST, false), (MEMORY, true), (GUEST, true)];

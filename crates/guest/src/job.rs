@@ -10,7 +10,7 @@ pub const STATUS_MARK: &str = "millstream-guest-status: ";
 
 /// What a guest does between its start and its power-off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Job {
+pub struct GuestJob {
     /// Modules to load in this order: a file of the image, and parameters behind it.
     pub modules: Vec<String>,
     /// Files to write before the command: settings of the kernel (path, value).

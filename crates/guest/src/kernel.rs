@@ -11,7 +11,7 @@ const META_DEPTH: u32 = 3;
 
 /// A kernel, ready to boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kernel {
+pub struct BootKernel {
     /// Its release as a package names it (`6.1.0-56-rt-amd64`), or its file's name.
     pub name: String,
     /// The image.
@@ -22,7 +22,7 @@ pub struct Kernel {
     directory: PathBuf,
 }
 
-impl Kernel {
+impl BootKernel {
     /// Finds `wanted`: a path to a vmlinuz or to a `.deb`, or else the name of a Debian package,
     /// which is fetched into `cache` unless it is there from an earlier time. A package without a
     /// kernel that depends on one (`linux-image-6.12-amd64`) stands for that one.
@@ -198,7 +198,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let image = directory.path().join("vmlinuz-6.12.1-test");
         std::fs::write(&image, "x").unwrap();
-        let kernel = Kernel::find(image.to_str().unwrap(), directory.path()).unwrap();
+        let kernel = BootKernel::find(image.to_str().unwrap(), directory.path()).unwrap();
         assert_eq!(kernel.name, "6.12.1-test");
         let error = kernel.modules(&["vfio".into()]).unwrap_err().to_string();
         assert!(error.contains("came without modules, but vfio"), "{error}");
@@ -206,14 +206,14 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_there_is_named() {
-        let error = Kernel::find("/nowhere/vmlinuz-1", Path::new("/tmp")).unwrap_err();
+        let error = BootKernel::find("/nowhere/vmlinuz-1", Path::new("/tmp")).unwrap_err();
         assert!(error.to_string().starts_with("/nowhere/vmlinuz-1: "), "{error}");
     }
 
     #[test]
     fn a_kernel_that_is_not_known_is_said_with_what_to_do() {
         for name in ["--version", "linux;image", ""] {
-            let error = Kernel::find(name, Path::new("/tmp")).unwrap_err().to_string();
+            let error = BootKernel::find(name, Path::new("/tmp")).unwrap_err().to_string();
             assert!(error.contains("there is no kernel") && error.contains("apt-cache"), "{error}");
         }
     }
@@ -226,7 +226,7 @@ mod tests {
             if !build(&package, "", &[("boot/vmlinuz-9", content)]) {
                 return;
             }
-            let kernel = Kernel::find(package.to_str().unwrap(), directory.path()).unwrap();
+            let kernel = BootKernel::find(package.to_str().unwrap(), directory.path()).unwrap();
             assert_eq!(std::fs::read_to_string(&kernel.image).unwrap(), content);
         }
     }
@@ -266,16 +266,16 @@ mod tests {
             return;
         }
         assert!(build(&packages.join(format!("{real}_9.1.2-1_all.deb")), "", &files));
-        let kernel = Kernel::find(meta, cache.path()).unwrap();
+        let kernel = BootKernel::find(meta, cache.path()).unwrap();
         assert_eq!(kernel.name, "9.1.2+deb99-amd64");
         assert_eq!(std::fs::read_to_string(&kernel.image).unwrap(), "kernel");
         let configuration = kernel.configuration().unwrap();
         assert_eq!(configuration, ("/boot/config-9.1.2+deb99-amd64".to_owned(), b"y".to_vec()));
         // By its file, too; one that leads nowhere says what it holds.
         let path = packages.join(format!("{meta}_9.1_all.deb"));
-        assert_eq!(Kernel::find(path.to_str().unwrap(), cache.path()).unwrap(), kernel);
+        assert_eq!(BootKernel::find(path.to_str().unwrap(), cache.path()).unwrap(), kernel);
         assert!(build(&path, "", &[("usr/share/doc/x", "no kernel")]));
-        let error = Kernel::find(meta, cache.path()).unwrap_err();
+        let error = BootKernel::find(meta, cache.path()).unwrap_err();
         assert!(matches!(error, Error::NoKernel(_)), "{error}");
     }
 
@@ -284,7 +284,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let package = directory.path().join("x.deb");
         std::fs::write(&package, "no archive").unwrap();
-        let error = Kernel::find(package.to_str().unwrap(), directory.path()).unwrap_err();
+        let error = BootKernel::find(package.to_str().unwrap(), directory.path()).unwrap_err();
         assert!(matches!(error, Error::Failed { .. } | Error::Missing { .. }), "{error}");
     }
 }

@@ -43,6 +43,6 @@ pub mod modules;
 pub mod state;
 
 pub use error::Error;
-pub use job::Job;
-pub use kernel::Kernel;
-pub use machine::{Machine, Outcome};
+pub use job::GuestJob;
+pub use kernel::BootKernel;
+pub use machine::{GuestMachine, GuestResult};

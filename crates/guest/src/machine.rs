@@ -2,7 +2,7 @@
 
 use crate::error::{Error, at};
 use crate::job;
-use crate::kernel::Kernel;
+use crate::kernel::BootKernel;
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -18,7 +18,7 @@ const SHOWN: usize = 12;
 
 /// What the machine has.
 #[derive(Clone, Debug)]
-pub struct Machine {
+pub struct GuestMachine {
     /// CPUs.
     pub cpus: usize,
     /// Memory, MiB.
@@ -37,7 +37,7 @@ pub struct Machine {
     pub limit: Duration,
 }
 
-impl Default for Machine {
+impl Default for GuestMachine {
     fn default() -> Self {
         Self {
             cpus: 2,
@@ -54,7 +54,7 @@ impl Default for Machine {
 
 /// What came of a guest.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct GuestResult {
     /// Exit status of its command.
     pub status: i32,
     /// What the command wrote.
@@ -65,7 +65,7 @@ pub struct Outcome {
     pub took: Duration,
 }
 
-impl Machine {
+impl GuestMachine {
     /// Boots `kernel` with the initial file system `image`, hands every line of the console to
     /// `watch`, and waits for the power-off.
     ///
@@ -73,10 +73,10 @@ impl Machine {
     /// When QEMU is missing or fails, the guest takes too long, or ends without a result.
     pub fn run(
         &self,
-        kernel: &Kernel,
+        kernel: &BootKernel,
         image: &[u8],
         watch: impl FnMut(&str) + Send,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<GuestResult, Error> {
         let directory = tempfile::tempdir().map_err(at(std::env::temp_dir()))?;
         let [initrd, output] = ["initrd", "output"].map(|name| directory.path().join(name));
         std::fs::write(&initrd, image).map_err(at(&initrd))?;
@@ -92,7 +92,7 @@ impl Machine {
         let raw = std::fs::read(&output).unwrap_or_default();
         let raw = String::from_utf8_lossy(&raw);
         if let (output, Some(status)) = job::split(&raw) {
-            return Ok(Outcome { status, output: output.to_owned(), console, took });
+            return Ok(GuestResult { status, output: output.to_owned(), console, took });
         }
         let (kernel, console) = (kernel.name.clone(), last_lines(&console));
         if !in_time {
@@ -104,7 +104,7 @@ impl Machine {
         Err(Error::Silent { kernel, console })
     }
 
-    fn spawn(&self, kernel: &Kernel, initrd: &Path, output: &Path) -> Result<Child, Error> {
+    fn spawn(&self, kernel: &BootKernel, initrd: &Path, output: &Path) -> Result<Child, Error> {
         let mut command = Command::new(PROGRAM);
         command.args(self.arguments());
         command.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(initrd);
@@ -212,8 +212,10 @@ mod tests {
 
     #[test]
     fn words_for_the_kernel_follow_the_console() {
-        let machine =
-            Machine { command_line: vec!["mitigations=off".into()], ..Machine::default() };
+        let machine = GuestMachine {
+            command_line: vec!["mitigations=off".into()],
+            ..GuestMachine::default()
+        };
         let arguments = machine.arguments();
         assert!(arguments.iter().any(|argument| argument.ends_with("loglevel=4 mitigations=off")));
     }

@@ -25,14 +25,14 @@ const LONGEST: usize = 4096;
 
 /// Settings and threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub struct MachineState {
     settings: BTreeMap<PathBuf, Vec<u8>>,
     threads: BTreeMap<String, String>,
     /// CPUs of threads that nobody but the kernel may place.
     bound: BTreeMap<String, String>,
 }
 
-impl State {
+impl MachineState {
     /// Takes it below a root folder, `/` for this machine. What cannot be read is left out.
     #[must_use]
     pub fn take(root: &Path) -> Self {
@@ -178,15 +178,15 @@ mod tests {
         put(root, "sys/fs/cgroup/cgroup.procs", "1\n");
         task(root, 1, "0-3");
         task(root, 2, "0-3");
-        let before = State::take(root);
+        let before = MachineState::take(root);
         assert_eq!(before.count(), (3, 2), "{before:?}");
         put(root, "sys/fs/cgroup/cgroup.procs", "1\n2\n");
         task(root, 3, "1");
-        assert!(before.changes(&State::take(root)).is_empty());
+        assert!(before.changes(&MachineState::take(root)).is_empty());
         put(root, "proc/irq/5/smp_affinity_list", "0-2\n");
         put(root, "sys/fs/cgroup/mine/cpuset.cpus", "3\n");
         task(root, 2, "0-2");
-        let changes = before.changes(&State::take(root));
+        let changes = before.changes(&MachineState::take(root));
         let found: Vec<_> =
             changes.iter().map(|line| line.trim_start_matches(root.to_str().unwrap())).collect();
         assert_eq!(found.len(), 4, "{found:?}");
@@ -201,14 +201,14 @@ mod tests {
         // Those of a rescuer and of a thread of a user, as Linux 6.1 shows them.
         flagged(root.path(), 3, "2", 0x0420_8060);
         flagged(root.path(), 200, "2", 0x0040_0000);
-        let before = State::take(root.path());
+        let before = MachineState::take(root.path());
         flagged(root.path(), 3, "0-3", 0x0420_8060);
-        let after = State::take(root.path());
+        let after = MachineState::take(root.path());
         assert!(before.changes(&after).is_empty());
         let moved = before.moved_by_kernel(&after);
         assert_eq!(moved.len(), 1);
         assert!(moved[0].starts_with("thread 3 (a) b), started 7: CPUs 0-3, was 2;"), "{moved:?}");
         flagged(root.path(), 200, "0-3", 0x0040_0000);
-        assert_eq!(before.changes(&State::take(root.path())).len(), 1);
+        assert_eq!(before.changes(&MachineState::take(root.path())).len(), 1);
     }
 }

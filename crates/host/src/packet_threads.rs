@@ -8,7 +8,7 @@
 //! | `ksoftirqd/1` | soft interrupts that were put off, the network's too |
 
 use millstream_cpu::sched::Class;
-use millstream_cpu::threads::{self, Thread};
+use millstream_cpu::threads::{self, ThreadInfo};
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use std::path::Path;
 /// What a thread does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum PacketThreadKind {
     /// It handles an interrupt of the card.
     Interrupt,
     /// It handles the packets of a queue.
@@ -29,10 +29,10 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PacketThread {
     /// What it does.
-    pub kind: Kind,
+    pub kind: PacketThreadKind,
     /// Itself.
     #[serde(flatten)]
-    pub thread: Thread,
+    pub thread: ThreadInfo,
 }
 
 impl PacketThread {
@@ -52,16 +52,16 @@ pub fn of_interfaces(root: &Path, interfaces: &[String]) -> Vec<PacketThread> {
     let interrupts: Vec<_> = interfaces.iter().flat_map(|name| device_irqs(root, name)).collect();
     let kind = |name: &str| {
         if name.starts_with("ksoftirqd/") {
-            return Some(Kind::Soft);
+            return Some(PacketThreadKind::Soft);
         }
         let is_napi = |interface: &String| is_napi_of(name, interface);
         if interfaces.iter().any(is_napi) {
-            return Some(Kind::Napi);
+            return Some(PacketThreadKind::Napi);
         }
         let (number, user) = name.strip_prefix("irq/")?.split_once('-')?;
         let is_ours = |interface: &String| user.split(['-', '@']).any(|word| word == interface);
         let ours = interrupts.iter().any(|irq| irq == number) || interfaces.iter().any(is_ours);
-        ours.then_some(Kind::Interrupt)
+        ours.then_some(PacketThreadKind::Interrupt)
     };
     let entries = fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
     let mut found: Vec<_> = entries
@@ -78,9 +78,9 @@ pub fn of_interfaces(root: &Path, interfaces: &[String]) -> Vec<PacketThread> {
 }
 
 /// The NAPI threads of one interface.
-pub(crate) fn napi_of(root: &Path, interface: &str) -> Vec<Thread> {
+pub(crate) fn napi_of(root: &Path, interface: &str) -> Vec<ThreadInfo> {
     let all = of_interfaces(root, &[interface.to_owned()]);
-    all.into_iter().filter(|one| one.kind == Kind::Napi).map(|one| one.thread).collect()
+    all.into_iter().filter(|one| one.kind == PacketThreadKind::Napi).map(|one| one.thread).collect()
 }
 
 /// `napi/IF-NUMBER`, cut to 15 bytes by kernels before 5.17.
@@ -141,10 +141,10 @@ mod tests {
             .map(|one| (one.thread.tid, one.kind, one.is_inverted(Class::Fifo(50))))
             .collect();
         let expected = [
-            (10, Kind::Soft, true),
-            (11, Kind::Napi, true),
-            (13, Kind::Interrupt, false),
-            (14, Kind::Interrupt, true),
+            (10, PacketThreadKind::Soft, true),
+            (11, PacketThreadKind::Napi, true),
+            (13, PacketThreadKind::Interrupt, false),
+            (14, PacketThreadKind::Interrupt, true),
         ];
         assert_eq!(told, expected);
         assert!(!found[0].is_inverted(Class::Other), "an ordinary application keeps nobody away");

@@ -41,7 +41,7 @@ impl WireFormat {
 
 /// An Ethernet link, or several of the same kind together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Link {
+pub struct EthernetLink {
     /// Its speed; the sum of all when there are several.
     pub bits_per_s: f64,
     /// Largest IP packet, bytes.
@@ -87,7 +87,7 @@ impl LinkBudget {
         rate_hz: f64,
         channels: u64,
         format: WireFormat,
-        link: Link,
+        link: EthernetLink,
     ) -> Result<Self, MtuTooSmall> {
         let mtu_bytes = link.mtu_bytes;
         let room = mtu_bytes.saturating_sub(IP_UDP_BYTES + CHDR_BYTES);
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn percent(rate_hz: f64, channels: u64, link_bits_per_s: f64) -> f64 {
-        let link = Link { bits_per_s: link_bits_per_s, mtu_bytes: 9000 };
+        let link = EthernetLink { bits_per_s: link_bits_per_s, mtu_bytes: 9000 };
         let budget = LinkBudget::new(rate_hz, channels, WireFormat::Sc16, link).unwrap();
         budget.payload_share * 100.0
     }
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn headers_and_gaps_are_counted_once_per_packet() {
-        let link = Link { bits_per_s: 1e9, mtu_bytes: 1500 };
+        let link = EthernetLink { bits_per_s: 1e9, mtu_bytes: 1500 };
         let budget = LinkBudget::new(25e6, 1, WireFormat::Sc16, link).unwrap();
         // 1500 - 20 - 8 - 16 = 1456 bytes = 364 samples; 1456 + 44 + 38 = 1538 on the wire.
         assert_eq!(budget.samples_per_packet, 364);
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn shorter_samples_take_less() {
-        let link = Link { bits_per_s: 10e9, mtu_bytes: 9000 };
+        let link = EthernetLink { bits_per_s: 10e9, mtu_bytes: 9000 };
         let share = |format| LinkBudget::new(100e6, 1, format, link).unwrap().payload_share;
         assert_eq!(share(WireFormat::Sc16), 0.32);
         assert_eq!(share(WireFormat::Sc12), 0.24);
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_tiny_mtu_is_refused() {
-        let link = Link { bits_per_s: 1e9, mtu_bytes: 47 };
+        let link = EthernetLink { bits_per_s: 1e9, mtu_bytes: 47 };
         let error = LinkBudget::new(1e6, 1, WireFormat::Sc16, link).unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -7,15 +7,17 @@ use std::time::{Duration, Instant};
 use millstream_cpu::CpuSet;
 use serde_json::Value;
 
-use crate::load::Running;
-use millstream_measure::design::{Bench, Known, Quiet, Trouble, Unit, Watch};
+use crate::load::RunningLoad;
+use millstream_measure::design::{
+    ActivityCounters, MeasuringMachine, QuietCondition, StartFailure, StartResult, Unit,
+};
 use millstream_measure::record::{Document, Record};
 
 /// How often a wait looks whether to end.
 const TICK: Duration = Duration::from_millis(20);
 
 /// Keeps what a start gave; why not, in words.
-pub type Keep<'k> = Box<dyn FnMut(&Unit<'_>, &Known) -> Result<(), String> + 'k>;
+pub type Keep<'k> = Box<dyn FnMut(&Unit<'_>, &StartResult) -> Result<(), String> + 'k>;
 
 /// This machine.
 pub struct Host<'h> {
@@ -30,7 +32,7 @@ pub struct Host<'h> {
     /// From the start of a load to the measurement.
     pub settle: Duration,
     /// When a start may begin.
-    pub quiet: Quiet,
+    pub quiet: QuietCondition,
     /// Where records go.
     pub keep: Keep<'h>,
     /// Whether somebody asked to end.
@@ -40,17 +42,17 @@ pub struct Host<'h> {
 }
 
 impl Host<'_> {
-    fn take(&self, unit: &Unit<'_>) -> Result<Vec<Record>, Trouble> {
+    fn take(&self, unit: &Unit<'_>) -> Result<Vec<Record>, StartFailure> {
         let words = |error: crate::load::LoadError| error.to_string();
         let worker: Vec<String> = self.worker.iter().map(|&word| word.to_owned()).collect();
         let start = || (self.program)(&worker);
-        self.quiet.wait(self.ended).map_err(Trouble::Place)?;
+        self.quiet.wait(self.ended).map_err(StartFailure::Place)?;
         let profile = &unit.cell.load;
         let mut load =
-            Running::begin(profile, &self.allowed, &self.measured, &start).map_err(words)?;
+            RunningLoad::begin(profile, &self.allowed, &self.measured, &start).map_err(words)?;
         self.settle();
         load.restart().map_err(words)?;
-        let (watch, since) = (Watch::begin(&self.quiet.interfaces), Instant::now());
+        let (watch, since) = (ActivityCounters::begin(&self.quiet.interfaces), Instant::now());
         let output = self.run(&unit.cell.args)?;
         let mut seen = load.seen().map_err(words)?;
         watch.end(seen.cpu_share * since.elapsed().as_secs_f64()).tell(&mut seen);
@@ -96,13 +98,13 @@ fn read(output: &Output) -> Result<Vec<Record>, String> {
     if records.is_empty() { Err("it printed no record".to_owned()) } else { Ok(records) }
 }
 
-impl Bench for Host<'_> {
-    fn start(&mut self, unit: &Unit<'_>) -> Result<Known, Trouble> {
+impl MeasuringMachine for Host<'_> {
+    fn start(&mut self, unit: &Unit<'_>) -> Result<StartResult, StartFailure> {
         (self.progress)(unit);
-        Ok(Known { records: self.take(unit)?, failures: Vec::new() })
+        Ok(StartResult { records: self.take(unit)?, failures: Vec::new() })
     }
 
-    fn keep(&mut self, unit: &Unit<'_>, given: &Known) -> Result<(), String> {
+    fn keep(&mut self, unit: &Unit<'_>, given: &StartResult) -> Result<(), String> {
         (self.keep)(unit, given)
     }
 

@@ -45,7 +45,7 @@ pub mod trial;
 pub mod turnaround;
 pub mod uhd;
 
-pub use budget::{Link, LinkBudget, WireFormat};
+pub use budget::{EthernetLink, LinkBudget, WireFormat};
 pub use direction::Direction;
 pub use host::{Host, Keep};
 pub use lag::Lag;

@@ -7,7 +7,7 @@
 
 use crate::Direction;
 use crate::rate::{RateError, set_rate};
-use millstream_link::fault::{Effect, Rule, Switch};
+use millstream_link::fault::{FaultEffect, FaultRule, FaultSwitch};
 use millstream_radio::{
     Complex32, Device, DeviceArgs, RxArgs, RxEvent, RxStreamer, TxArgs, TxEvent, TxMetadata,
 };
@@ -26,7 +26,7 @@ const OPENINGS: u32 = 12;
 
 /// A buffer, and the round trip that it has to cover. Times are the radio's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Trial {
+pub struct BufferTrial {
     /// Whose buffer: receive, the host's credit window; transmit, the radio's FIFO.
     pub direction: Direction,
     /// Samples per second.
@@ -58,13 +58,13 @@ pub struct TrialOutcome {
 ///
 /// # Errors
 /// [`RateError`].
-pub fn run(args: &DeviceArgs, trial: &Trial) -> Result<TrialOutcome, RateError> {
+pub fn run(args: &DeviceArgs, trial: &BufferTrial) -> Result<TrialOutcome, RateError> {
     let began = Instant::now();
-    let switch = Switch::new(move || began.elapsed().as_nanos() as u64);
+    let switch = FaultSwitch::new(move || began.elapsed().as_nanos() as u64);
     let latency = Duration::from_secs_f64(trial.latency_s / trial.time_scale);
     let mut device = Device::open(behind(args, &switch, latency))?;
     set_rate(&mut device, trial.rate_hz)?;
-    let late = Effect::Delay { ns: latency.as_nanos() as u64 };
+    let late = FaultEffect::Delay { ns: latency.as_nanos() as u64 };
     let outcome = match trial.direction {
         Direction::Rx => receive(&device, trial, || slow_down(&switch, &late)),
         Direction::Tx => transmit(&device, trial, || slow_down(&switch, &late)),
@@ -75,7 +75,7 @@ pub fn run(args: &DeviceArgs, trial: &Trial) -> Result<TrialOutcome, RateError> 
 }
 
 /// The same device, with everything from it passing through `switch`.
-fn behind(args: &DeviceArgs, switch: &Switch, latency: Duration) -> DeviceArgs {
+fn behind(args: &DeviceArgs, switch: &FaultSwitch, latency: Duration) -> DeviceArgs {
     let (link, switch) = (args.link.clone(), switch.clone());
     let mut args = args.clone();
     args.silence_max += latency * 4;
@@ -88,8 +88,8 @@ fn behind(args: &DeviceArgs, switch: &Switch, latency: Duration) -> DeviceArgs {
 }
 
 /// From now on samples and credit come late. Setting streams up is not slowed down.
-fn slow_down(switch: &Switch, late: &Effect) {
-    let rule = Rule::new(is_of_a_stream, late.clone());
+fn slow_down(switch: &FaultSwitch, late: &FaultEffect) {
+    let rule = FaultRule::new(is_of_a_stream, late.clone());
     switch.add(rule).expect("a fresh switch has room for a rule");
 }
 
@@ -102,7 +102,7 @@ fn is_of_a_stream(bytes: &[u8]) -> bool {
 
 fn receive(
     device: &Device,
-    trial: &Trial,
+    trial: &BufferTrial,
     slow_down: impl FnOnce(),
 ) -> Result<TrialOutcome, RateError> {
     let mut stream = with_window(device, trial.samples)?;
@@ -151,7 +151,7 @@ fn window_samples(stream: &RxStreamer) -> u64 {
 
 fn transmit(
     device: &Device,
-    trial: &Trial,
+    trial: &BufferTrial,
     slow_down: impl FnOnce(),
 ) -> Result<TrialOutcome, RateError> {
     let mut stream = device.tx_stream(TxArgs::new(0))?;

@@ -23,7 +23,7 @@ const LEAD_S: f64 = 0.05;
 
 /// What a try consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Plan {
+pub struct TurnaroundSpec {
     /// Receive and transmit channel.
     pub channels: (usize, usize),
     /// Samples per second.
@@ -80,7 +80,7 @@ pub enum TurnaroundError {
 /// Tries, one after the other.
 pub struct Turnaround<'d> {
     device: &'d Device,
-    plan: Plan,
+    plan: TurnaroundSpec,
     rx: RxStreamer,
     tx: TxStreamer,
     received: Vec<Complex32>,
@@ -93,7 +93,7 @@ impl<'d> Turnaround<'d> {
     ///
     /// # Errors
     /// [`TurnaroundError::Rate`].
-    pub fn open(device: &'d mut Device, plan: Plan) -> Result<Self, TurnaroundError> {
+    pub fn open(device: &'d mut Device, plan: TurnaroundSpec) -> Result<Self, TurnaroundError> {
         crate::rate::set_rate(device, plan.rate_hz)?;
         let rx_args = RxArgs::new(plan.channels.0).with_samples_per_packet(plan.rx_samples);
         let tx_args = TxArgs::new(plan.channels.1).with_samples_per_packet(plan.tx_samples);

@@ -9,7 +9,7 @@ use crate::LinkError;
 
 /// One interface, as it is now.
 #[derive(Debug, Clone)]
-pub(crate) struct Device {
+pub(crate) struct InterfaceState {
     pub name: String,
     pub index: u32,
     pub mac: [u8; 6],
@@ -26,7 +26,7 @@ pub(crate) struct Device {
     pub features: Option<XdpFeatures>,
 }
 
-impl Device {
+impl InterfaceState {
     /// Looks at the interface called `name`; `link` is who asks, for errors.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn loopback_is_an_interface_without_a_driver() {
-        let lo = Device::look("xdp", "lo").unwrap();
+        let lo = InterfaceState::look("xdp", "lo").unwrap();
         assert_eq!((lo.mac, lo.driver.as_str(), lo.receive_queues), ([0; 6], "", None));
         assert!(lo.index > 0 && lo.mtu >= 1500 && lo.program.is_none(), "{lo:?}");
     }
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn an_unknown_interface_says_which_there_are() {
         for name in ["nonesuch0", "", "a-name-that-is-far-too-long"] {
-            let error = Device::look("xdp", name).unwrap_err().to_string();
+            let error = InterfaceState::look("xdp", name).unwrap_err().to_string();
             let start = format!("cannot open xdp on {name} (look at the interface): there is no");
             assert!(error.starts_with(&start) && error.contains("there are: lo"), "{error}");
         }

@@ -3,7 +3,7 @@
 use std::net::SocketAddrV4;
 
 use millstream_host::ethtool::Channels;
-use millstream_host::netlink::{Interface, XdpFeatures};
+use millstream_host::netlink::{NetlinkInterface, XdpFeatures};
 use millstream_host::pci::Card;
 
 use crate::frame::{FrameLink, FrameOptions};
@@ -14,7 +14,7 @@ use crate::{LinkError, Spec};
 
 /// A link that can be chosen by name.
 #[derive(Debug)]
-pub struct Entry {
+pub struct LinkEntry {
     /// The name in a link string.
     pub name: &'static str,
     /// What it is, in one line.
@@ -33,7 +33,7 @@ pub struct Entry {
     /// Why this build is without it, and what to do; none: it is there.
     pub missing: Option<&'static str>,
     /// What opening it in a place would meet. Nothing is opened.
-    pub foresee: fn(&Spec, &Place<'_>) -> Vec<Remark>,
+    pub foresee: fn(&Spec, &OpenTarget<'_>) -> Vec<Remark>,
 }
 
 /// What a link works on.
@@ -44,7 +44,7 @@ pub enum Target {
     /// An interface of the kernel.
     Interface {
         /// What a link there would be like, in a few words.
-        outlook: fn(&Place<'_>) -> String,
+        outlook: fn(&OpenTarget<'_>) -> String,
     },
     /// A device that the kernel has given up, or a port in software.
     Device,
@@ -69,11 +69,11 @@ pub type FrameFactory = fn(&Spec, &FrameOptions) -> Result<Box<dyn FrameLink>, L
 
 /// A place where a link may be opened, as the system describes it.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct OpenTarget<'a> {
     /// The interface's name, also where the kernel does not have it any more.
     pub name: &'a str,
     /// The interface.
-    pub interface: Option<&'a Interface>,
+    pub interface: Option<&'a NetlinkInterface>,
     /// Its driver.
     pub driver: Option<&'a str>,
     /// Queues that serve, and that could.
@@ -93,7 +93,7 @@ pub enum Remark {
     Note(String),
 }
 
-impl Entry {
+impl LinkEntry {
     /// Whether it works on an interface of the kernel.
     #[must_use]
     pub fn takes_interface(&self) -> bool {
@@ -113,7 +113,7 @@ impl Entry {
     }
 }
 
-/// [`Entry::foresee`] of links that can be opened anywhere.
-pub(crate) fn nothing_ahead(_: &Spec, _: &Place<'_>) -> Vec<Remark> {
+/// [`LinkEntry::foresee`] of links that can be opened anywhere.
+pub(crate) fn nothing_ahead(_: &Spec, _: &OpenTarget<'_>) -> Vec<Remark> {
     Vec::new()
 }

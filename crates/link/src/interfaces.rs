@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 
 /// One IPv4 address of one interface that is up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Interface {
+pub struct InterfaceAddress {
     /// Its name, such as `eth0`.
     pub name: String,
     /// Its address.
@@ -19,7 +19,7 @@ pub struct Interface {
 ///
 /// # Errors
 /// What getifaddrs(3) reports.
-pub fn list() -> io::Result<Vec<Interface>> {
+pub fn list() -> io::Result<Vec<InterfaceAddress>> {
     let mut head: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: getifaddrs writes the head of a list that it allocates; freed below.
     if unsafe { libc::getifaddrs(&raw mut head) } != 0 {
@@ -38,7 +38,7 @@ pub fn list() -> io::Result<Vec<Interface>> {
     Ok(found)
 }
 
-fn interface(entry: &libc::ifaddrs) -> Option<Interface> {
+fn interface(entry: &libc::ifaddrs) -> Option<InterfaceAddress> {
     let has = |flag: libc::c_int| entry.ifa_flags & flag as libc::c_uint != 0;
     if !has(libc::IFF_UP) {
         return None;
@@ -48,7 +48,7 @@ fn interface(entry: &libc::ifaddrs) -> Option<Interface> {
     let broadcast = told.map(|told| broadcast(told, address, ipv4(entry.ifa_netmask)));
     // SAFETY: `ifa_name` is a NUL-terminated string that lives as long as the list.
     let name = unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy().into_owned();
-    Some(Interface { name, address, broadcast })
+    Some(InterfaceAddress { name, address, broadcast })
 }
 
 /// The broadcast address that the interface was given; where it was given none (`ip addr add`

@@ -6,7 +6,7 @@ use std::net::SocketAddrV4;
 ///
 /// One that is not complete stays where it is while those before it leave.
 #[derive(Debug, Default)]
-pub struct Loan {
+pub struct FrameLoan {
     buffer: Vec<u8>,
     /// The first datagram that has not left, and the end of the complete ones.
     first: usize,
@@ -18,7 +18,7 @@ pub struct Loan {
     to: Option<SocketAddrV4>,
 }
 
-impl Loan {
+impl FrameLoan {
     /// Most bytes of a train: one UDP payload over IPv4, which is what the kernel segments at a
     /// time.
     pub const BYTES_MAX: usize = 65_507;

@@ -3,10 +3,10 @@
 
 use std::io;
 
-use crate::entry::{Entry, Factory, Target, nothing_ahead};
+use crate::entry::{Factory, LinkEntry, Target, nothing_ahead};
 use crate::frame::{FrameLink, FrameOptions, LinkInfo};
 use crate::options::{Options, maybe, number};
-use crate::supply::{Next, Supply, SupplyLink};
+use crate::supply::{FrameSupply, Supplied, SupplyLink};
 use crate::{LinkError, Spec, options};
 
 options! {
@@ -21,7 +21,7 @@ options! {
 }
 
 /// The link.
-pub static LINK: Entry = Entry {
+pub static LINK: LinkEntry = LinkEntry {
     name: "null",
     about: "transmits into nothing, and receives nothing or generated frames",
     options: NullOptions::describe,
@@ -44,16 +44,16 @@ struct Generator {
     number: u64,
 }
 
-impl Supply for Generator {
-    fn next(&mut self, buffer: &mut [u8]) -> io::Result<Next> {
+impl FrameSupply for Generator {
+    fn next(&mut self, buffer: &mut [u8]) -> io::Result<Supplied> {
         if self.bytes == 0 {
-            return Ok(Next::Nothing);
+            return Ok(Supplied::Nothing);
         }
         buffer[..6].copy_from_slice(&MAC);
         buffer[12..14].copy_from_slice(&ETHERTYPE.to_be_bytes());
         buffer[14..22].copy_from_slice(&self.number.to_le_bytes());
         self.number += 1;
-        Ok(Next::Frame(self.bytes))
+        Ok(Supplied::Frame(self.bytes))
     }
 }
 

@@ -7,7 +7,7 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-pub use crate::loan::Loan;
+pub use crate::loan::FrameLoan;
 
 /// What a port can do, stated once when it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +167,7 @@ pub trait PortTx: Send {
 
     /// Where lent datagrams lie, of a port that lends none of its own memory: what the methods
     /// above use where a port does not write them anew.
-    fn loan(&mut self) -> &mut Loan;
+    fn loan(&mut self) -> &mut FrameLoan;
 
     /// Sends what middleware has kept back and is due; the time until more is due, if anything is
     /// kept. A port that keeps nothing back does nothing here.
@@ -176,12 +176,12 @@ pub trait PortTx: Send {
     }
 }
 
-/// How a port lends that has no memory of its own to lend: out of its [`Loan`].
+/// How a port lends that has no memory of its own to lend: out of its [`FrameLoan`].
 pub(crate) mod by_loan {
-    use super::{Loan, PortTx, SocketAddrV4, io};
+    use super::{FrameLoan, PortTx, SocketAddrV4, io};
 
     pub fn lend<T: PortTx + ?Sized>(tx: &mut T, bytes: usize) -> io::Result<()> {
-        if bytes > Loan::BYTES_MAX {
+        if bytes > FrameLoan::BYTES_MAX {
             return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
         }
         if !tx.loan().has_room(bytes) {

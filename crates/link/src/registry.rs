@@ -6,14 +6,14 @@
 use std::net::SocketAddrV4;
 
 use crate::LinkError;
-use crate::entry::{Entry, Factory};
+use crate::entry::{Factory, LinkEntry};
 use crate::frame::{FrameLink, FrameOptions};
 use crate::port::{Port, PortOptions};
 use crate::spec::{Spec, split_name};
 use crate::{capture, dpdk, fault, loopback, null, options, packet, replay, udp, xdp};
 
 /// Every link. Each has its entry in its own folder, and nothing else here knows their names.
-pub static LINKS: [&Entry; 7] = [
+pub static LINKS: [&LinkEntry; 7] = [
     &udp::LINK,
     &xdp::LINK,
     &packet::LINK,
@@ -27,7 +27,7 @@ pub static LINKS: [&Entry; 7] = [
 ///
 /// # Errors
 /// [`LinkError::UnknownLink`] with the names that there are.
-pub fn find(link: &str) -> Result<&'static Entry, LinkError> {
+pub fn find(link: &str) -> Result<&'static LinkEntry, LinkError> {
     let (name, _) = split_name(link);
     let found = LINKS.iter().find(|entry| entry.name == name).copied();
     found.ok_or_else(|| unknown(name))
@@ -54,13 +54,13 @@ pub fn open(link: &str, bind: SocketAddrV4, options: &PortOptions) -> Result<Por
 /// Whether `link` names a frame link: one that [`open_frames`] opens.
 #[must_use]
 pub fn carries_frames(link: &str) -> bool {
-    find(link).is_ok_and(Entry::carries_frames)
+    find(link).is_ok_and(LinkEntry::carries_frames)
 }
 
 /// Whether `link` names a link that works on an interface of the kernel.
 #[must_use]
 pub fn takes_interface(link: &str) -> bool {
-    find(link).is_ok_and(Entry::takes_interface)
+    find(link).is_ok_and(LinkEntry::takes_interface)
 }
 
 /// A link string with an interface, where its link works on one and it names none.
@@ -116,7 +116,7 @@ struct Common {
 
 impl Common {
     /// Takes them out of a link string.
-    fn take(link: &str, entry: &Entry) -> Result<(Spec, Self), LinkError> {
+    fn take(link: &str, entry: &LinkEntry) -> Result<(Spec, Self), LinkError> {
         let mut spec = Spec::parse(link).map_err(|error| with_names(error, entry))?;
         let (capture, faults) = (spec.take(capture::OPTION), spec.take_all(fault::OPTION));
         fault::check(&faults)?;
@@ -125,7 +125,7 @@ impl Common {
 }
 
 /// Adds the names of the options that exist, or where the option of the error is described.
-fn with_names(error: LinkError, entry: &Entry) -> LinkError {
+fn with_names(error: LinkError, entry: &LinkEntry) -> LinkError {
     let LinkError::BadOption { option, reason, .. } = error else { return error };
     let hint = match option.split_once('=') {
         Some((name, _)) if entry.has_option(name) => String::new(),

@@ -7,12 +7,12 @@ use std::fs::File;
 use std::io::{self, BufReader, Seek};
 use std::time::Instant;
 
-use crate::entry::{Entry, Factory, Target, nothing_ahead};
+use crate::entry::{Factory, LinkEntry, Target, nothing_ahead};
 use crate::frame::{FrameLink, FrameOptions, LinkInfo};
 use crate::options::{Options, Parsed, number};
 use crate::pcapng::{ReadError, Reader};
 use crate::spec::bad;
-use crate::supply::{Next, Supply, SupplyLink};
+use crate::supply::{FrameSupply, Supplied, SupplyLink};
 use crate::{LinkError, Spec, options};
 
 /// How much faster than captured; none: at once.
@@ -42,7 +42,7 @@ options! {
 }
 
 /// The link.
-pub static LINK: Entry = Entry {
+pub static LINK: LinkEntry = LinkEntry {
     name: "replay",
     about: "receives what a capture holds, at its times",
     options: ReplayOptions::describe,
@@ -127,26 +127,26 @@ impl Player {
     }
 }
 
-impl Supply for Player {
+impl FrameSupply for Player {
     fn look(&mut self) -> io::Result<()> {
         self.now_ns = self.started.elapsed().as_nanos() as u64;
         Ok(())
     }
 
-    fn next(&mut self, buffer: &mut [u8]) -> io::Result<Next> {
+    fn next(&mut self, buffer: &mut [u8]) -> io::Result<Supplied> {
         if self.waiting.is_none() && !self.read()? {
-            return Ok(Next::Nothing);
+            return Ok(Supplied::Nothing);
         }
         if self.waiting.is_some_and(|due_ns| due_ns > self.now_ns) {
-            return Ok(Next::Nothing);
+            return Ok(Supplied::Nothing);
         }
         self.waiting = None;
         let Some(room) = buffer.get_mut(..self.bytes.len()).filter(|_| !self.unfit) else {
-            return Ok(Next::Unfit);
+            return Ok(Supplied::Unfit);
         };
         room.copy_from_slice(&self.bytes);
         self.fruitful = true;
-        Ok(Next::Frame(self.bytes.len()))
+        Ok(Supplied::Frame(self.bytes.len()))
     }
 }
 

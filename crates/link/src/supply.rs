@@ -1,5 +1,5 @@
-//! A frame link without a network: what it receives comes from a [`Supply`], and what it transmits
-//! goes nowhere.
+//! A frame link without a network: what it receives comes from a [`FrameSupply`], and what it
+//! transmits goes nowhere.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -10,12 +10,12 @@ use rustix::mm::MapFlags;
 use crate::LinkError;
 use crate::buffers::Buffers;
 use crate::frame::{
-    Census, Frame, FrameLink, FrameMemory, FrameOptions, LinkCounters, LinkInfo, Steer,
+    Frame, FrameCounts, FrameLink, FrameMemory, FrameOptions, LinkCounters, LinkInfo, Steer,
 };
 
 /// What a supply had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum Supplied {
     /// A frame of so many bytes was written into the buffer.
     Frame(usize),
     /// A frame that cannot be received.
@@ -25,7 +25,7 @@ pub(crate) enum Next {
 }
 
 /// Where received frames come from.
-pub(crate) trait Supply: Send {
+pub(crate) trait FrameSupply: Send {
     /// Called once at the beginning of each [`FrameLink::receive`].
     ///
     /// # Errors
@@ -38,7 +38,7 @@ pub(crate) trait Supply: Send {
     ///
     /// # Errors
     /// What [`FrameLink::receive`] is to report.
-    fn next(&mut self, buffer: &mut [u8]) -> io::Result<Next>;
+    fn next(&mut self, buffer: &mut [u8]) -> io::Result<Supplied>;
 }
 
 /// The link.
@@ -53,7 +53,7 @@ pub(crate) struct SupplyLink<S> {
     error: Option<io::Error>,
 }
 
-impl<S: Supply> SupplyLink<S> {
+impl<S: FrameSupply> SupplyLink<S> {
     /// A link of which `info` says everything but the number of its frames.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl<S: Supply> SupplyLink<S> {
     }
 }
 
-impl<S: Supply> FrameLink for SupplyLink<S> {
+impl<S: FrameSupply> FrameLink for SupplyLink<S> {
     fn info(&self) -> &LinkInfo {
         &self.info
     }
@@ -108,7 +108,7 @@ impl<S: Supply> FrameLink for SupplyLink<S> {
             let Some(mut frame) = self.received.take() else { break };
             frame.set_len(self.info.part_bytes_max);
             let next = self.supply.next(self.memory.bytes_mut(&mut frame));
-            if let Ok(Next::Frame(bytes)) = next {
+            if let Ok(Supplied::Frame(bytes)) = next {
                 frame.set_len(bytes);
                 self.counters.rx_frames += 1;
                 self.counters.rx_bytes += bytes as u64;
@@ -117,7 +117,7 @@ impl<S: Supply> FrameLink for SupplyLink<S> {
             }
             self.received.put(frame);
             match next {
-                Ok(Next::Unfit) => self.counters.rx_dropped += 1,
+                Ok(Supplied::Unfit) => self.counters.rx_dropped += 1,
                 Ok(_) => break,
                 Err(error) if frames.len() == before => return Err(error),
                 Err(error) => {
@@ -163,9 +163,9 @@ impl<S: Supply> FrameLink for SupplyLink<S> {
         None
     }
 
-    fn census(&self) -> Census {
+    fn census(&self) -> FrameCounts {
         let (pool, receiving) = (self.buffers.free(), self.received.free());
         let lent = self.buffers.count() - pool + self.received.count() - receiving;
-        Census { pool, receiving, transmitting: 0, lent }
+        FrameCounts { pool, receiving, transmitting: 0, lent }
     }
 }

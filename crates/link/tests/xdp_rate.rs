@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use millstream_link::frame::{FrameLink, FrameOptions, Steer};
 use millstream_link::port::PortOptions;
 use millstream_link::{open, open_frames};
-use millstream_testkit::netns::{Pair, PairOptions};
+use millstream_testkit::netns::{PairOptions, VethPair};
 
 const TIME: Duration = Duration::from_millis(200);
 const REPETITIONS: usize = 5;
@@ -21,7 +21,7 @@ fn pin(cpu: usize) {
 }
 
 /// Received datagrams per second over kernel sockets.
-fn udp(pair: &Pair, payload: usize) -> f64 {
+fn udp(pair: &VethPair, payload: usize) -> f64 {
     let sizes = PortOptions::default();
     let to = SocketAddrV4::new(pair.right.address, 7000);
     let link = "udp:gso=off,gro=off";
@@ -87,7 +87,7 @@ fn send(link: &mut dyn FrameLink, bytes: usize, stop: &AtomicBool) {
     link.give_back(&mut frames);
 }
 
-fn xdp(pair: &Pair, mode: &str, bytes: usize) -> f64 {
+fn xdp(pair: &VethPair, mode: &str, bytes: usize) -> f64 {
     let link = format!("xdp:veth0,mode={mode}");
     let receive_frames = std::env::var("MILLSTREAM_FRAMES").map_or(4096, |n| n.parse().unwrap());
     let sizes = FrameOptions { receive_frames, ..FrameOptions::default() };
@@ -117,8 +117,8 @@ fn xdp(pair: &Pair, mode: &str, bytes: usize) -> f64 {
 #[test]
 #[ignore = "a measurement"]
 fn ratios_to_kernel_udp() {
-    let Some(pair) = Pair::new(PairOptions { mtu: 9000, queues: 1 }) else { return };
-    let Some(small) = Pair::new(PairOptions { mtu: 1500, queues: 1 }) else { return };
+    let Some(pair) = VethPair::new(PairOptions { mtu: 9000, queues: 1 }) else { return };
+    let Some(small) = VethPair::new(PairOptions { mtu: 1500, queues: 1 }) else { return };
     println!(
         "frame bytes: generic [ratio], native [ratio], UDP (1000/s; medians of {REPETITIONS})"
     );

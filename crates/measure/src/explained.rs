@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Cause {
+pub enum LateCause {
     /// Interrupts of devices or of other processors.
     Interrupt,
     /// The work behind interrupts: the network as a rule.
@@ -33,7 +33,7 @@ pub enum Cause {
     Unknown,
 }
 
-impl Cause {
+impl LateCause {
     /// For people.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -58,7 +58,7 @@ impl Cause {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Share {
     /// The cause.
-    pub cause: Cause,
+    pub cause: LateCause,
     /// Who: a thread, an interrupt.
     pub who: String,
     /// How long, microseconds.
@@ -71,7 +71,7 @@ pub struct Explanation {
     /// From the deadline until it was done, microseconds.
     pub late_us: f64,
     /// What took most of it.
-    pub cause: Cause,
+    pub cause: LateCause,
     /// Who, of that cause, took most.
     pub who: String,
     /// All that took part of it, the largest first; their sum is `late_us`.

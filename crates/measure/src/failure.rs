@@ -27,7 +27,7 @@ pub struct Failure {
 
 /// Beside records in a file, each is a line of its own.
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct FailureLine {
     failure: Failure,
 }
 
@@ -38,13 +38,13 @@ impl Failure {
     /// Never: all of it is text and numbers.
     #[must_use]
     pub fn to_line(&self) -> String {
-        serde_json::to_string(&Line { failure: self.clone() }).expect("text and numbers")
+        serde_json::to_string(&FailureLine { failure: self.clone() }).expect("text and numbers")
     }
 
     /// Reads a line; none where it is no failure.
     #[must_use]
     pub fn of_line(line: &str) -> Option<Self> {
-        serde_json::from_str::<Line>(line).ok().map(|line| line.failure)
+        serde_json::from_str::<FailureLine>(line).ok().map(|line| line.failure)
     }
 }
 

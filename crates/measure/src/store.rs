@@ -8,7 +8,7 @@ use millstream_cpu::folders;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 
-use crate::design::{Known, Unit};
+use crate::design::{StartResult, Unit};
 use crate::record::{Record, RecordError};
 
 mod begun;
@@ -131,7 +131,7 @@ pub struct Listed {
 pub struct Store {
     path: PathBuf,
     connection: Connection,
-    held: Option<held::Held>,
+    held: Option<held::RunLock>,
 }
 
 impl Store {
@@ -191,7 +191,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Sqlite`]; [`StoreError::Record`] for one that says nothing of its machine;
     /// [`StoreError::Taken`] for one whose place in its run another has.
-    pub fn add(&mut self, known: &Known) -> Result<usize, StoreError> {
+    pub fn add(&mut self, known: &StartResult) -> Result<usize, StoreError> {
         self.put(None, known)
     }
 
@@ -199,11 +199,11 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::add`].
-    pub fn keep(&mut self, unit: &Unit<'_>, given: &Known) -> Result<(), StoreError> {
+    pub fn keep(&mut self, unit: &Unit<'_>, given: &StartResult) -> Result<(), StoreError> {
         self.put(Some(unit), given).map(drop)
     }
 
-    fn put(&mut self, unit: Option<&Unit<'_>>, known: &Known) -> Result<usize, StoreError> {
+    fn put(&mut self, unit: Option<&Unit<'_>>, known: &StartResult) -> Result<usize, StoreError> {
         let fail = self.fail();
         let change = self.connection.transaction().map_err(&fail)?;
         let mut added = 0;
@@ -332,8 +332,8 @@ mod tests {
     use super::*;
     use crate::record::tests::record;
 
-    fn known(records: &[Record]) -> Known {
-        Known { records: records.to_vec(), failures: Vec::new() }
+    fn known(records: &[Record]) -> StartResult {
+        StartResult { records: records.to_vec(), failures: Vec::new() }
     }
 
     fn place(run: &str, variant: &str, restart: u32) -> Record {

@@ -18,7 +18,7 @@ pub const AUTO: &str = "auto";
 
 /// A stored choice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stored {
+pub struct StoredChoice {
     /// The interface that it is for.
     pub interface: String,
     /// The link string, without an interface where the link needs one.
@@ -28,7 +28,7 @@ pub struct Stored {
     /// When it was measured (RFC 3339).
     pub measured: String,
     /// The machine that it was measured on.
-    pub machine: Machine,
+    pub machine: MachineKey,
     /// The whole environment record, for people.
     #[serde(default)]
     pub environment: serde_json::Value,
@@ -36,7 +36,7 @@ pub struct Stored {
 
 /// What makes a machine the same: another kernel or CPU needs another measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Machine {
+pub struct MachineKey {
     /// Kernel release.
     pub kernel: Option<String>,
     /// Processor, as it names itself.
@@ -45,7 +45,7 @@ pub struct Machine {
     pub cpus: String,
 }
 
-impl Machine {
+impl MachineKey {
     /// The machine of an environment record.
     #[must_use]
     pub fn of(environment: &Environment) -> Self {
@@ -105,7 +105,7 @@ pub fn for_peer(peer: Ipv4Addr) -> Chosen {
 }
 
 fn for_interface(interface: &str) -> Chosen {
-    let machine = Machine::of(&Environment::read(Path::new("/"), ""));
+    let machine = MachineKey::of(&Environment::read(Path::new("/"), ""));
     // The user's own comes first.
     let stored: Vec<_> = places().iter().flat_map(|path| load(path)).collect();
     decide(interface, &stored, &machine, may_open_frames())
@@ -113,11 +113,16 @@ fn for_interface(interface: &str) -> Chosen {
 
 /// The choice for an interface, given all that are stored.
 #[must_use]
-pub fn decide(interface: &str, stored: &[Stored], machine: &Machine, rights: bool) -> Chosen {
+pub fn decide(
+    interface: &str,
+    stored: &[StoredChoice],
+    machine: &MachineKey,
+    rights: bool,
+) -> Chosen {
     let Some(one) = stored.iter().find(|one| one.interface == interface) else {
         return Chosen::udp(format!("nothing was measured for {interface}"));
     };
-    let Stored { link, reason, measured, .. } = one;
+    let StoredChoice { link, reason, measured, .. } = one;
     if one.machine != *machine {
         return Chosen::udp(format!(
             "the choice for {interface} of {measured} was measured on another kernel or CPU; \
@@ -141,7 +146,7 @@ pub fn decide(interface: &str, stored: &[Stored], machine: &Machine, rights: boo
 ///
 /// # Errors
 /// The file, and what the system says about it.
-pub fn store(choice: Stored) -> Result<PathBuf, (PathBuf, io::Error)> {
+pub fn store(choice: StoredChoice) -> Result<PathBuf, (PathBuf, io::Error)> {
     let mut places = places();
     let named = folders::variable("XDG_STATE_HOME").is_some_and(|path| path.is_absolute());
     if rustix::process::geteuid().is_root() && !named {
@@ -154,7 +159,7 @@ pub fn store(choice: Stored) -> Result<PathBuf, (PathBuf, io::Error)> {
     }
 }
 
-fn write(path: &Path, choice: Stored) -> io::Result<()> {
+fn write(path: &Path, choice: StoredChoice) -> io::Result<()> {
     let mut all = load(path);
     all.retain(|one| one.interface != choice.interface);
     all.push(choice);
@@ -175,7 +180,7 @@ fn places() -> Vec<PathBuf> {
 }
 
 /// A file that is not there or not ours holds no choices.
-fn load(path: &Path) -> Vec<Stored> {
+fn load(path: &Path) -> Vec<StoredChoice> {
     let text = fs::read_to_string(path).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
@@ -191,12 +196,12 @@ fn may_open_frames() -> bool {
 mod tests {
     use super::*;
 
-    fn machine(kernel: &str) -> Machine {
-        Machine { kernel: Some(kernel.to_owned()), cpu: None, cpus: "0-1".to_owned() }
+    fn machine(kernel: &str) -> MachineKey {
+        MachineKey { kernel: Some(kernel.to_owned()), cpu: None, cpus: "0-1".to_owned() }
     }
 
-    fn stored(interface: &str, link: &str) -> Stored {
-        Stored {
+    fn stored(interface: &str, link: &str) -> StoredChoice {
+        StoredChoice {
             interface: interface.to_owned(),
             link: link.to_owned(),
             reason: "the safest that meets it".to_owned(),

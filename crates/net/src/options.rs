@@ -10,7 +10,7 @@ use crate::stack::{ChecksumPolicy, Route, Subnet};
 
 /// Who drives a link.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Io {
+pub enum IoMode {
     /// A thread that owns it.
     #[default]
     Thread,
@@ -71,8 +71,8 @@ options! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct EngineOptions {
         /// the thread that drives the link: its own, or those of its ports' users
-        io: Option<Io> = None,
-            otherwise(Words(&[("thread", Io::Thread), ("inline", Io::Inline)]), "thread");
+        io: Option<IoMode> = None,
+            otherwise(Words(&[("thread", IoMode::Thread), ("inline", IoMode::Inline)]), "thread");
         /// the I/O thread; links that name the same one share it
         thread: Option<String> = None, maybe(THREAD);
         /// the CPU of the I/O thread
@@ -136,7 +136,7 @@ impl Asked {
     /// That the options go together.
     fn check(&self) -> Result<(), LinkError> {
         let refuse = |option: String, reason: &str| Err(bad(option, reason));
-        if self.engine.io == Some(Io::Inline) {
+        if self.engine.io == Some(IoMode::Inline) {
             let of_thread = ["thread", "cpu", "priority", "wait"];
             let mut said = self.engine.written().into_iter();
             if let Some((name, value)) = said.find(|(name, _)| of_thread.contains(name)) {
@@ -262,7 +262,7 @@ mod tests {
         let left: Vec<_> = link.options.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(left, ["mode", "frames"]);
         let taken = (asked.io, asked.cpu, asked.queue, asked.wait);
-        assert_eq!(taken, (Some(Io::Thread), Some(1), Some(64), Some(Wait::Spin)));
+        assert_eq!(taken, (Some(IoMode::Thread), Some(1), Some(64), Some(Wait::Spin)));
     }
 
     #[test]

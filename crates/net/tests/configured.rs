@@ -4,7 +4,7 @@ use millstream_host::ethtool::{Ethtool, Offload};
 use millstream_link::port::PortOptions;
 use millstream_net::config::{Config, configure};
 use millstream_net::engine::inventory;
-use millstream_testkit::netns::{INTERFACE, Pair, PairOptions};
+use millstream_testkit::netns::{INTERFACE, PairOptions, VethPair};
 use std::net::SocketAddrV4;
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// One test, because the configuration is the process's.
 #[test]
 fn a_bare_interface_opens_as_the_file_says_until_the_configuration_ends() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let text = format!(
         "[[interface]]\nname = \"{INTERFACE}\"\nlink = \"packet\"\nmtu = 1500\n\
          offloads = {{ transmit-checksum = false }}\n\n\

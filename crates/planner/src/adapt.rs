@@ -1,25 +1,26 @@
 //! Moving a running graph when its load has shifted, and not otherwise.
 //!
 //! Time is cut into windows, each with the [`Profile`] of what the graph did in it. An
-//! [`Advisor`] (the partitioner, as a rule) says which plan would suit a window best and what any
+//! [`CostModel`] (the partitioner, as a rule) says which plan would suit a window best and what any
 //! plan would cost in it. [`Adaptation`] decides by that:
 //!
-//! - A plan becomes a candidate when it beats the present one by [`Policy::gain_min`]; it must do
-//!   so in [`Policy::windows`] windows in a row, each by its own measurements.
-//! - Between two moves lies at least [`Policy::interval`]. A move back to a plan that was left not
-//!   long ago doubles that, up to [`Policy::interval_max`], so a load that goes to and fro, or in
-//!   circles, is left alone more and more; any other move halves it again.
+//! - A plan becomes a candidate when it beats the present one by [`AdaptPolicy::gain_min`]; it must
+//!   do so in [`AdaptPolicy::windows`] windows in a row, each by its own measurements.
+//! - Between two moves lies at least [`AdaptPolicy::interval`]. A move back to a plan that was left
+//!   not
+//! long ago doubles that, up to [`AdaptPolicy::interval_max`], so a load that goes to and fro, or
+//!   in circles, is left alone more and more; any other move halves it again.
 //! - A move that is refused doubles it too, and counts as one: a block that never comes back in
 //!   time must not stop the graph again and again.
 //!
-//! Nothing here reads a clock. [`Adapter`] does the work for a [running](millstream_flow::Running)
-//! graph, in the thread that waits for it.
+//! Nothing here reads a clock. [`Adapter`] does the work for a
+//! [running](millstream_flow::RunningGraph) graph, in the thread that waits for it.
 
 mod adapter;
 mod advisor;
 
-pub use adapter::{Adapter, Event};
-pub use advisor::{Advisor, Partitioner};
+pub use adapter::{AdaptEvent, Adapter};
+pub use advisor::{CostModel, Partitioner};
 
 use millstream_flow::plan::{Partition, Plan};
 use millstream_flow::profile::Profile;
@@ -31,7 +32,7 @@ const REMEMBERED: usize = 4;
 
 /// When a graph is moved.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Policy {
+pub struct AdaptPolicy {
     /// Length of a window.
     pub window: Duration,
     /// Windows in a row that must speak for a plan; at least 1.
@@ -46,7 +47,7 @@ pub struct Policy {
     pub limit: Duration,
 }
 
-impl Default for Policy {
+impl Default for AdaptPolicy {
     fn default() -> Self {
         Self {
             window: Duration::from_millis(500),
@@ -71,7 +72,7 @@ pub struct Proposal {
 /// Decides window by window.
 #[derive(Clone, Debug)]
 pub struct Adaptation {
-    policy: Policy,
+    policy: AdaptPolicy,
     candidate: Option<Candidate>,
     /// When the graph was moved last, or was to be.
     last: Option<Instant>,
@@ -90,14 +91,14 @@ struct Candidate {
 impl Adaptation {
     /// By this policy, with nothing learnt yet.
     #[must_use]
-    pub fn new(policy: Policy) -> Self {
+    pub fn new(policy: AdaptPolicy) -> Self {
         let interval = policy.interval;
         Self { policy, candidate: None, last: None, left: VecDeque::new(), interval }
     }
 
     /// The policy.
     #[must_use]
-    pub fn policy(&self) -> &Policy {
+    pub fn policy(&self) -> &AdaptPolicy {
         &self.policy
     }
 
@@ -108,7 +109,7 @@ impl Adaptation {
         now: Instant,
         load: &Profile,
         current: &Plan,
-        advisor: &mut dyn Advisor,
+        advisor: &mut dyn CostModel,
     ) -> Option<Proposal> {
         if load.blocks.iter().all(|block| block.busy_ns == 0) {
             return None;

@@ -39,11 +39,11 @@ mod what_if;
 mod write;
 
 pub use costs::{Costs, Distance, Price};
-pub use picture::Frame;
-pub use prediction::{BlockLoad, Cut, EdgeLoad, PartitionLoad, Prediction, Step};
+pub use picture::CpuGroup;
+pub use prediction::{BlockLoad, CpuStep, Cut, EdgeLoad, PartitionLoad, Prediction};
 pub use what_if::Alternative;
 
-use case::Case;
+use case::PlacementCase;
 use millstream_cpu::{CpuSet, Topology};
 use millstream_flow::Shape;
 use millstream_flow::plan::{Plan, PlanError};
@@ -78,7 +78,7 @@ pub struct Placed {
     /// What the model expects of it.
     pub prediction: Prediction,
     /// What the CPUs of its partitions share, for the pictures.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<CpuGroup>,
 }
 
 /// Finds the best plan.
@@ -94,7 +94,7 @@ pub fn plan(
     topology: &Topology,
     hints: &Hints,
 ) -> Result<Placed, PlanError> {
-    let case = Case::new(shape, profile, topology, hints)?;
+    let case = PlacementCase::new(shape, profile, topology, hints)?;
     let solution = solve::solve(&case.problem);
     let plan = write::plan(&case, &solution.places, hints);
     let prediction = prediction::of(&case, &plan, &solution);

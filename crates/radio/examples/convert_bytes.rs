@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 
-use millstream_radio::convert::{Converter, Sample, Wire};
+use millstream_radio::convert::{Converter, HostSample, Wire};
 use millstream_radio::{Complex32, Complex64};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn convert<U: Sample>(input: &[u8], wire: Wire, scale: f64, to_user: bool) -> Vec<u8> {
+fn convert<U: HostSample>(input: &[u8], wire: Wire, scale: f64, to_user: bool) -> Vec<u8> {
     let converter = Converter::new(wire);
     if to_user {
         let group = wire.bytes_of(wire.group_samples());

@@ -30,7 +30,7 @@ pub struct RxChannel {
     events: Arc<ChannelEvents>,
     port: u16,
     channel: u8,
-    format: SampleFormat,
+    format: DeviceFormat,
     /// A start has been written since the last stop.
     started: Arc<AtomicBool>,
     lease: Lease,
@@ -38,7 +38,7 @@ pub struct RxChannel {
 
 /// How a channel's samples lie in its words, by the register `SAMPLE_WIDTH`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SampleFormat {
+pub struct DeviceFormat {
     /// Samples of one radio word.
     pub samples_per_word: NonZeroU32,
     /// The length of a packet in words, for each word of samples: more than 1 where the radio
@@ -48,7 +48,7 @@ pub struct SampleFormat {
     pub bits: u16,
 }
 
-impl SampleFormat {
+impl DeviceFormat {
     /// Takes the register's word apart; any word will do.
     pub fn from_word(word: u32) -> Self {
         let (bits, samples) = ((word >> 16) as u16, word & 0xFFFF);
@@ -80,7 +80,7 @@ impl RxChannel {
                 hint: "use a device image of UHD 4.0 to 4.9",
             });
         }
-        let format = SampleFormat::from_word(control.read(port, SAMPLE_WIDTH)?);
+        let format = DeviceFormat::from_word(control.read(port, SAMPLE_WIDTH)?);
         let (control, events) = (Arc::clone(control), control.watch(port, channel));
         let this = Self {
             control,
@@ -120,7 +120,7 @@ impl RxChannel {
         if self.format.length_factor.is_some() {
             return Ok(());
         }
-        let (channel, SampleFormat { bits, samples_per_word, .. }) = (self.channel, self.format);
+        let (channel, DeviceFormat { bits, samples_per_word, .. }) = (self.channel, self.format);
         let reason = format!(
             "receive channel {channel} makes samples of {bits} bits, {samples_per_word} at a \
              time: this host takes 16 bits each of I and Q"
@@ -244,19 +244,19 @@ mod tests {
     #[test]
     fn any_word_is_a_format_and_few_are_usable() {
         for word in [0, 1, 32 << 16, 16 << 16 | 1, 8 << 16 | 2, u32::MAX] {
-            let format = SampleFormat::from_word(word);
+            let format = DeviceFormat::from_word(word);
             assert_eq!(format.length_factor, None, "{word:#x}");
         }
         for (word, samples, factor) in
             [(32 << 16 | 1, 1, 1), (32 << 16 | 8, 8, 1), (8 << 16 | 1, 1, 4)]
         {
-            let format = SampleFormat::from_word(word);
+            let format = DeviceFormat::from_word(word);
             assert_eq!(format.samples_per_word.get(), samples);
             assert_eq!(format.length_factor.map(NonZeroU32::get), Some(factor));
         }
     }
     use crate::testing::fake_pair;
-    use millstream_wire::ctrl::{CtrlRepr, DataWords, Status};
+    use millstream_wire::ctrl::{ControlStatus, CtrlRepr, DataWords};
     use millstream_wire::{Epid, Width, chdr};
 
     #[test]
@@ -270,7 +270,7 @@ mod tests {
                 let packet = chdr::Packet::parse(&bytes, Width::W64).unwrap();
                 let request = CtrlRepr::parse(&packet).unwrap();
                 let mut answer = [0; 64];
-                let ack = request.ack(0, Status::Ok, DataWords::one(value));
+                let ack = request.ack(0, ControlStatus::Ok, DataWords::one(value));
                 let length = ack.emit(Width::W64, &mut answer).unwrap();
                 device.send(&answer[..length], from);
             }
@@ -283,7 +283,7 @@ mod tests {
             events,
             port,
             channel,
-            format: SampleFormat::from_word(32 << 16 | 1),
+            format: DeviceFormat::from_word(32 << 16 | 1),
             started: Arc::default(),
             lease: Lease::default(),
         };

@@ -26,14 +26,14 @@ pub struct ClientZero {
     /// Stream endpoints; their indices are 1 to this.
     pub endpoints: u16,
     /// The blocks in the order of their indices.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<DeviceBlock>,
     /// Static connections.
     pub edges: Vec<Edge>,
 }
 
 /// A block of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Block {
+pub struct DeviceBlock {
     /// Its index among client zero, endpoints and blocks.
     pub index: u16,
     /// Its control port.
@@ -74,7 +74,7 @@ impl ClientZero {
             .map(|block| {
                 let index = 1 + counts.endpoints + block;
                 let register = |offset| read(index_register(index, offset));
-                Ok(Block {
+                Ok(DeviceBlock {
                     index,
                     port: block_port(control_endpoints, block),
                     noc_id: register(BLOCK_NOC_ID)?,
@@ -87,7 +87,7 @@ impl ClientZero {
     }
 
     /// The instance of the stream endpoint that output `output` of a block is wired to.
-    pub fn endpoint_of(&self, block: &Block, output: u8) -> Option<u16> {
+    pub fn endpoint_of(&self, block: &DeviceBlock, output: u8) -> Option<u16> {
         let edge = self
             .edges
             .iter()
@@ -96,7 +96,7 @@ impl ClientZero {
     }
 
     /// The instance of the stream endpoint that input `input` of a block is wired to.
-    pub fn endpoint_into(&self, block: &Block, input: u8) -> Option<u16> {
+    pub fn endpoint_into(&self, block: &DeviceBlock, input: u8) -> Option<u16> {
         let edge = self
             .edges
             .iter()
@@ -109,7 +109,7 @@ impl ClientZero {
 ///
 /// # Errors
 /// Those of [`Registers::write`]; [`RadioError::Unusable`] when the flush does not end.
-pub fn reset(control: &impl Registers, block: &Block) -> Result<(), RadioError> {
+pub fn reset(control: &impl Registers, block: &DeviceBlock) -> Result<(), RadioError> {
     let register = |offset| index_register(block.index, offset);
     let write = |value| control.write(CLIENT_ZERO_PORT, register(BLOCK_NOC_ID), value);
     write(0)?;

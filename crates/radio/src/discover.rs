@@ -25,7 +25,7 @@ const LOOPBACK: [Ipv4Addr; 2] = [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 255, 25
 
 /// Where to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub enum DiscoveryTarget {
     /// One address. The search ends with the first reply.
     Address(Ipv4Addr),
     /// This machine only: nothing leaves it.
@@ -65,7 +65,7 @@ impl DeviceInfo {
 /// [`RadioError::Interfaces`] and [`RadioError::Link`]; [`RadioError::Io`] when the one address
 /// asked for cannot be sent to.
 pub fn discover(
-    target: Target,
+    target: DiscoveryTarget,
     discovery_port: u16,
     timeout: Duration,
 ) -> Result<Vec<DeviceInfo>, RadioError> {
@@ -76,7 +76,7 @@ pub fn discover(
         match port.tx.send(mpm::DISCOVERY_REQUEST, to) {
             Ok(()) => asked.push(port),
             // One network that cannot be reached must not hide the others.
-            Err(source) if matches!(target, Target::Address(_)) => {
+            Err(source) if matches!(target, DiscoveryTarget::Address(_)) => {
                 return Err(io_error("send to", to)(source));
             }
             Err(_) => {}
@@ -89,7 +89,8 @@ pub fn discover(
         for port in &mut asked {
             collect(port, slice, &mut found)?;
         }
-        if asked.is_empty() || (matches!(target, Target::Address(_)) && !found.is_empty()) {
+        if asked.is_empty() || (matches!(target, DiscoveryTarget::Address(_)) && !found.is_empty())
+        {
             break;
         }
     }
@@ -97,12 +98,12 @@ pub fn discover(
 }
 
 /// Pairs of local address and destination.
-fn addresses(target: Target) -> Result<Vec<(Ipv4Addr, Ipv4Addr)>, RadioError> {
-    if let Target::Address(address) = target {
+fn addresses(target: DiscoveryTarget) -> Result<Vec<(Ipv4Addr, Ipv4Addr)>, RadioError> {
+    if let DiscoveryTarget::Address(address) = target {
         return Ok(vec![(Ipv4Addr::UNSPECIFIED, address)]);
     }
     let mut pairs: Vec<_> = LOOPBACK.map(|address| (Ipv4Addr::UNSPECIFIED, address)).into();
-    if target == Target::Local {
+    if target == DiscoveryTarget::Local {
         return Ok(pairs);
     }
     let all = interfaces::list().map_err(RadioError::Interfaces)?;
@@ -124,7 +125,7 @@ fn collect(port: &mut Port, wait: Duration, found: &mut Vec<DeviceInfo>) -> Resu
     let count = port.rx.recv_batch(wait).map_err(io_error("receive at", port.local))?;
     for index in 0..count {
         let datagram = port.rx.datagram(index);
-        let Ok(reply) = mpm::Reply::parse(datagram.payload) else { continue };
+        let Ok(reply) = mpm::DiscoveryReply::parse(datagram.payload) else { continue };
         let own = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
         let info = DeviceInfo {
             address: *datagram.source.ip(),
@@ -152,7 +153,10 @@ mod tests {
         let thread = thread::spawn(move || {
             let mut buffer = [0; 64];
             let (count, from) = socket.recv_from(&mut buffer).unwrap();
-            assert_eq!(mpm::Request::parse(&buffer[..count]), Ok(mpm::Request::Discover));
+            assert_eq!(
+                mpm::DiscoveryRequest::parse(&buffer[..count]),
+                Ok(mpm::DiscoveryRequest::Discover)
+            );
             for reply in replies {
                 socket.send_to(&reply, from).unwrap();
             }
@@ -165,7 +169,7 @@ mod tests {
         let good = b"USRP-MPM;type=e3xx;product=e320;serial=EMU0001;claimed=True".to_vec();
         let (port, thread) =
             device(vec![vec![], vec![0xFF; 1000], b"USRP-MPMX".to_vec(), good.clone(), good]);
-        let target = Target::Address(Ipv4Addr::LOCALHOST);
+        let target = DiscoveryTarget::Address(Ipv4Addr::LOCALHOST);
         let found = discover(target, port, Duration::from_secs(5)).unwrap();
         thread.join().unwrap();
         assert_eq!(found.len(), 1);
@@ -178,7 +182,7 @@ mod tests {
     #[test]
     fn a_local_search_reaches_a_device_on_this_machine() {
         let (port, thread) = device(vec![b"USRP-MPM;serial=LOCAL".to_vec()]);
-        let found = discover(Target::Local, port, Duration::from_millis(300)).unwrap();
+        let found = discover(DiscoveryTarget::Local, port, Duration::from_millis(300)).unwrap();
         thread.join().unwrap();
         assert!(found.iter().any(|one| one.field("serial") == "LOCAL"));
     }
@@ -205,7 +209,7 @@ mod tests {
 
     #[test]
     fn nobody_there_is_an_empty_list() {
-        let target = Target::Address(Ipv4Addr::LOCALHOST);
+        let target = DiscoveryTarget::Address(Ipv4Addr::LOCALHOST);
         assert_eq!(discover(target, 1, Duration::from_millis(20)).unwrap(), []);
     }
 }

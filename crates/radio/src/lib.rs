@@ -56,7 +56,7 @@ pub mod tx;
 pub use args::{DeviceArgs, OpenPort};
 pub use deadline::OpenDeadline;
 pub use device::{Device, DeviceSet};
-pub use discover::{DeviceInfo, Target, discover};
+pub use discover::{DeviceInfo, DiscoveryTarget, discover};
 pub use error::RadioError;
 pub use ledger::{Cause, Imbalance, Ledger};
 pub use num_complex::{Complex32, Complex64};

@@ -32,14 +32,14 @@ use std::cell::Cell;
 
 /// One side's published position, alone on its cache lines.
 #[derive(Debug)]
-struct Side {
+struct Position {
     position: AtomicU64,
     closed: AtomicBool,
     /// What its owner wants before it acts; for views only.
     wanted: AtomicU64,
 }
 
-impl Side {
+impl Position {
     fn new() -> Padded<Self> {
         Padded(Self {
             position: AtomicU64::new(0),
@@ -52,8 +52,8 @@ impl Side {
 #[derive(Debug)]
 struct Shared {
     capacity: u64,
-    producer: Padded<Side>,
-    consumers: Box<[Padded<Side>]>,
+    producer: Padded<Position>,
+    consumers: Box<[Padded<Position>]>,
     /// Positions beyond which a side is not to go for now: the producer's, then each consumer's.
     /// Only the thread of that side touches them, so they are apart from what sides share.
     cuts: Box<[Padded<AtomicU64>]>,
@@ -94,8 +94,8 @@ impl Shared {
 pub fn cursors(capacity: u64, consumers: usize) -> (Producer, Vec<Consumer>) {
     let shared = Arc::new(Shared {
         capacity,
-        producer: Side::new(),
-        consumers: (0..consumers).map(|_| Side::new()).collect(),
+        producer: Position::new(),
+        consumers: (0..consumers).map(|_| Position::new()).collect(),
         cuts: (0..=consumers).map(|_| Padded(AtomicU64::new(u64::MAX))).collect(),
     });
     let consumers = (0..consumers)
@@ -309,7 +309,7 @@ impl Consumer {
     }
 
     #[inline]
-    fn side(&self) -> &Side {
+    fn side(&self) -> &Position {
         &self.shared.consumers[self.index]
     }
 }

@@ -28,14 +28,14 @@ pub const CHANGES: u8 = 4;
 /// How long to try before sleeping. Together about what a wake-up costs, or somewhat more: then
 /// the worst case costs twice what foresight would (competitive snoopy caching, Karlin 1988).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Limits {
+pub struct WaitLimits {
     /// Longest spin in one idle time, nanoseconds.
     pub spin_ns: u64,
     /// Longest time of yielding after that, nanoseconds.
     pub yield_ns: u64,
 }
 
-impl Default for Limits {
+impl Default for WaitLimits {
     fn default() -> Self {
         Self { spin_ns: 20_000, yield_ns: 30_000 }
     }
@@ -55,7 +55,7 @@ pub enum Idle {
 /// One thread's habit of waiting, which it learns from its own idle times.
 #[derive(Clone, Debug)]
 pub struct Governor {
-    limits: Limits,
+    limits: WaitLimits,
     eager: bool,
     /// Short idle times less long ones, from 0 to `CHANGES`; at the ends the mind changes.
     score: u8,
@@ -65,7 +65,7 @@ pub struct Governor {
 impl Governor {
     /// An eager governor, because a thread starts when there is something to do.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: WaitLimits) -> Self {
         Self { limits, eager: true, score: CHANGES, idle_since_ns: None }
     }
 
@@ -73,7 +73,7 @@ impl Governor {
     pub fn idle(&mut self, now_ns: u64) -> Idle {
         let since = *self.idle_since_ns.get_or_insert(now_ns);
         let idle_ns = now_ns.saturating_sub(since);
-        let Limits { spin_ns, yield_ns } = self.limits;
+        let WaitLimits { spin_ns, yield_ns } = self.limits;
         match self.eager {
             true if idle_ns < spin_ns => Idle::Spin,
             true if idle_ns < spin_ns.saturating_add(yield_ns) => Idle::Yield,
@@ -111,7 +111,7 @@ impl Governor {
     }
 
     /// A governor that goes on with a habit.
-    pub(crate) fn with_habit(limits: Limits, habit: u32) -> Self {
+    pub(crate) fn with_habit(limits: WaitLimits, habit: u32) -> Self {
         Self { limits, eager: habit >> 8 != 0, score: habit as u8, idle_since_ns: None }
     }
 }
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn at_1_percent_it_sleeps_and_costs_next_to_nothing_more() {
-        let outcome = simulate(&mut Governor::new(Limits::default()), 10_000, 1_000_000);
+        let outcome = simulate(&mut Governor::new(WaitLimits::default()), 10_000, 1_000_000);
         assert!(outcome.cpu < 0.015, "{outcome:?}");
         assert!(outcome.delay_max_ns <= WAKE_NS, "{outcome:?}");
         assert!(outcome.sleeps >= 980, "{outcome:?}");
@@ -176,21 +176,21 @@ mod tests {
 
     #[test]
     fn at_10_percent_it_sleeps_too() {
-        let outcome = simulate(&mut Governor::new(Limits::default()), 10_000, 100_000);
+        let outcome = simulate(&mut Governor::new(WaitLimits::default()), 10_000, 100_000);
         assert!(outcome.cpu < 0.15, "{outcome:?}");
         assert!(outcome.delay_max_ns <= WAKE_NS, "{outcome:?}");
     }
 
     #[test]
     fn when_work_comes_quickly_it_spins_and_answers_at_once() {
-        let outcome = simulate(&mut Governor::new(Limits::default()), 10_000, 25_000);
+        let outcome = simulate(&mut Governor::new(WaitLimits::default()), 10_000, 25_000);
         assert!(outcome.delay_max_ns <= SPIN_NS, "{outcome:?}");
         assert_eq!(outcome.sleeps, 0, "{outcome:?}");
     }
 
     #[test]
     fn at_100_percent_it_only_works() {
-        let mut governor = Governor::new(Limits::default());
+        let mut governor = Governor::new(WaitLimits::default());
         let outcome = simulate(&mut governor, 10_000, 10_000);
         assert!(outcome.cpu > 0.999 && outcome.sleeps == 0, "{outcome:?}");
         assert!(governor.is_eager());
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_it_wastes_after_the_load_has_fallen_is_bounded() {
-        let limits = Limits::default();
+        let limits = WaitLimits::default();
         let mut governor = Governor::new(limits);
         simulate(&mut governor, 10_000, 25_000);
         assert!(governor.is_eager());
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_change_of_mind_takes_several_idle_times_of_one_kind() {
-        let mut governor = Governor::new(Limits { spin_ns: 10, yield_ns: 10 });
+        let mut governor = Governor::new(WaitLimits { spin_ns: 10, yield_ns: 10 });
         let mut now = 0;
         let mut idle = |governor: &mut Governor, ns: u64| {
             governor.idle(now);
@@ -240,14 +240,14 @@ mod tests {
 
     #[test]
     fn it_spins_then_yields_then_sleeps() {
-        let mut governor = Governor::new(Limits { spin_ns: 10, yield_ns: 10 });
+        let mut governor = Governor::new(WaitLimits { spin_ns: 10, yield_ns: 10 });
         let steps: Vec<_> = [100, 109, 110, 119, 120].map(|now| governor.idle(now)).into();
         assert_eq!(steps, [Idle::Spin, Idle::Spin, Idle::Yield, Idle::Yield, Idle::Sleep]);
     }
 
     #[test]
     fn a_habit_survives_being_put_away() {
-        let mut governor = Governor::new(Limits { spin_ns: 0, yield_ns: 0 });
+        let mut governor = Governor::new(WaitLimits { spin_ns: 0, yield_ns: 0 });
         for now in [0, 10, 20, 30, 40] {
             let same = Governor::with_habit(governor.limits, governor.habit());
             assert_eq!((same.eager, same.score), (governor.eager, governor.score));

@@ -16,28 +16,28 @@ use crate::sync::Arc;
 use std::fmt;
 
 /// Where the receiver finds the next ring once this one has ended.
-type Next<T> = Arc<Lock<Option<Box<Receiver<T>>>>>;
+type Next<T> = Arc<Lock<Option<Box<UnboundedReceiver<T>>>>>;
 
 /// Makes a queue that begins with room for `capacity` items.
 ///
 /// # Panics
 /// If `capacity` is 0.
 #[must_use]
-pub fn queue<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+pub fn queue<T: Send>(capacity: usize) -> (UnboundedSender<T>, UnboundedReceiver<T>) {
     let (sender, receiver) = spsc::channel(capacity);
     let next: Next<T> = Arc::new(Lock::default());
-    let rest = Receiver { receiver, next: Arc::clone(&next) };
-    (Sender { sender, capacity, next }, rest)
+    let rest = UnboundedReceiver { receiver, next: Arc::clone(&next) };
+    (UnboundedSender { sender, capacity, next }, rest)
 }
 
 /// The side that items go in. Dropping it ends the queue.
-pub struct Sender<T: Send> {
+pub struct UnboundedSender<T: Send> {
     sender: spsc::Sender<T>,
     capacity: usize,
     next: Next<T>,
 }
 
-impl<T: Send> Sender<T> {
+impl<T: Send> UnboundedSender<T> {
     /// Hands over one item.
     ///
     /// # Errors
@@ -66,19 +66,19 @@ impl<T: Send> Sender<T> {
         let pushed = sender.push(item);
         debug_assert!(pushed.is_ok(), "a new ring has room");
         let next: Next<T> = Arc::new(Lock::default());
-        *self.next.lock() = Some(Box::new(Receiver { receiver, next: Arc::clone(&next) }));
+        *self.next.lock() = Some(Box::new(UnboundedReceiver { receiver, next: Arc::clone(&next) }));
         // Ends the old ring, now that its successor is in place.
         (self.sender, self.next) = (sender, next);
     }
 }
 
 /// The side that items come out.
-pub struct Receiver<T: Send> {
+pub struct UnboundedReceiver<T: Send> {
     receiver: spsc::Receiver<T>,
     next: Next<T>,
 }
 
-impl<T: Send> Receiver<T> {
+impl<T: Send> UnboundedReceiver<T> {
     /// Takes the oldest item.
     pub fn pop(&mut self) -> Option<T> {
         loop {
@@ -94,13 +94,13 @@ impl<T: Send> Receiver<T> {
     }
 }
 
-impl<T: Send> fmt::Debug for Sender<T> {
+impl<T: Send> fmt::Debug for UnboundedSender<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sender").field("capacity", &self.capacity).finish_non_exhaustive()
     }
 }
 
-impl<T: Send> fmt::Debug for Receiver<T> {
+impl<T: Send> fmt::Debug for UnboundedReceiver<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Receiver").finish_non_exhaustive()
     }

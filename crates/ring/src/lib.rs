@@ -16,7 +16,7 @@
 //!   thread spins, yields or sleeps.
 //!
 //! Beside them [`shared`]: positions in a ring whose words the kernel shares; [`recent`]: the last
-//! things that happened, for who wants to know; [`News`], a flag behind what was sent; and
+//! things that happened, for who wants to know; [`ChangeFlag`], a flag behind what was sent; and
 //! [`Lock`], the mutex of everything that is not the steady state.
 //!
 //! ```
@@ -54,7 +54,7 @@ pub use beacon::Beacon;
 pub use doorbell::Doorbell;
 pub use lock::{Lock, locks_taken};
 pub use map::{Backing, MapError};
-pub use news::News;
+pub use news::ChangeFlag;
 pub use pad::Padded;
 pub use pool::{Loan, Pool};
 pub use recent::Recent;

@@ -4,9 +4,9 @@ use crate::sync::{AtomicBool, Ordering};
 
 /// Whether something was sent since the receiver last looked. It wakes nobody.
 #[derive(Debug)]
-pub struct News(AtomicBool);
+pub struct ChangeFlag(AtomicBool);
 
-impl News {
+impl ChangeFlag {
     /// No news.
     #[must_use]
     pub fn new() -> Self {
@@ -36,7 +36,7 @@ impl News {
     }
 }
 
-impl Default for News {
+impl Default for ChangeFlag {
     fn default() -> Self {
         Self::new()
     }

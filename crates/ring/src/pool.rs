@@ -8,8 +8,8 @@
 //!
 //! **Ownership.** A buffer that is lent is one ring's until that ring is empty and its writer has
 //! put down the room that it last took up: then nobody can have a slice of it. One thread at a time
-//! borrows, which every access checks, until a ring is [settled](Loan::settle): it keeps its buffer
-//! from then on, and its ends may part.
+//! borrows, which every access checks, until a ring is [settled](Loan::reclaim): it keeps its
+//! buffer from then on, and its ends may part.
 
 use crate::map::{DoubleMap, MapError};
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -152,7 +152,7 @@ impl Loan {
     /// # Safety
     /// No other thread is using a ring of the pool now, and all that others did with them happened
     /// before this.
-    pub unsafe fn settle(&self) {
+    pub unsafe fn reclaim(&self) {
         if self.is_settled() {
             return;
         }

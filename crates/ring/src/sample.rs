@@ -8,7 +8,7 @@ mod place;
 use crate::cursor::{Consumer, ConsumerView, Producer, ProducerView, cursors};
 use crate::map::{DoubleMap, MapError};
 use crate::pool::{Loan, Pool};
-use place::{Memory, Place};
+use place::{ItemLayout, Memory};
 use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ pub fn ring<T: Item>(options: &RingOptions) -> Result<(Writer<T>, Vec<Reader<T>>
     let capacity = memory.capacity_bytes() / size;
     let (producer, consumers) = cursors(capacity as u64, options.readers);
     let batch = Batch { items: options.batch_items.max(1), least: options.batch_items.max(1) };
-    let place = || Place::new(memory.clone());
+    let place = || ItemLayout::new(memory.clone());
     let readers = consumers
         .into_iter()
         .map(|cursor| {
@@ -120,7 +120,7 @@ pub struct Writer<T> {
     /// None while it is set aside.
     cursor: Option<Producer>,
     view: ProducerView,
-    place: Place,
+    place: ItemLayout,
     batch: Batch,
     items: PhantomData<T>,
 }
@@ -195,11 +195,11 @@ impl<T: Item> Writer<T> {
 
     /// Hands out the cursor, so that items can [pass](Producer::pass) the ring by; none if it is
     /// out. There is no room until it [comes back](Self::resume).
-    pub fn set_aside(&mut self) -> Option<Producer> {
+    pub fn bypass(&mut self) -> Option<Producer> {
         self.cursor.take()
     }
 
-    /// Goes on with the cursor that [`set_aside`](Self::set_aside) handed out. Another ring's is
+    /// Goes on with the cursor that [`set_aside`](Self::bypass) handed out. Another ring's is
     /// dropped, as is this one's if a cursor is there.
     pub fn resume(&mut self, cursor: Producer) {
         if self.cursor.is_none() && self.view.is_of(&cursor) {
@@ -214,7 +214,7 @@ impl<T: Item> Writer<T> {
     }
 
     /// Ends the stream: readers drain what is there, and there is no room any more. Without effect
-    /// while the cursor is [set aside](Self::set_aside).
+    /// while the cursor is [set aside](Self::bypass).
     pub fn close(&mut self) {
         if let Some(cursor) = &mut self.cursor {
             cursor.close();
@@ -234,7 +234,7 @@ pub struct Reader<T> {
     /// None while it is set aside.
     cursor: Option<Consumer>,
     view: ConsumerView,
-    place: Place,
+    place: ItemLayout,
     batch: Batch,
     items: PhantomData<T>,
 }

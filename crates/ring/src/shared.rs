@@ -49,7 +49,7 @@ impl Deref for Word {
 
 /// The side that fills entries.
 #[derive(Debug)]
-pub struct Producer<W> {
+pub struct SharedProducer<W> {
     produced: W,
     consumed: W,
     entries: u32,
@@ -58,7 +58,7 @@ pub struct Producer<W> {
     room: u32,
 }
 
-impl<W: Deref<Target = AtomicU32>> Producer<W> {
+impl<W: Deref<Target = AtomicU32>> SharedProducer<W> {
     /// The producing side of a ring of `entries`, from where its words stand.
     ///
     /// # Panics
@@ -116,7 +116,7 @@ impl<W: Deref<Target = AtomicU32>> Producer<W> {
 
 /// The side that takes entries.
 #[derive(Debug)]
-pub struct Consumer<W> {
+pub struct SharedConsumer<W> {
     produced: W,
     consumed: W,
     entries: u32,
@@ -125,7 +125,7 @@ pub struct Consumer<W> {
     available: u32,
 }
 
-impl<W: Deref<Target = AtomicU32>> Consumer<W> {
+impl<W: Deref<Target = AtomicU32>> SharedConsumer<W> {
     /// The consuming side of a ring of `entries`, from where its words stand.
     ///
     /// # Panics
@@ -187,10 +187,10 @@ mod tests {
 
     type Side = Arc<AtomicU32>;
 
-    fn ring(entries: u32, start: u32) -> (Producer<Side>, Consumer<Side>) {
+    fn ring(entries: u32, start: u32) -> (SharedProducer<Side>, SharedConsumer<Side>) {
         let [produced, consumed] = [0, 0].map(|_| Arc::new(AtomicU32::new(start)));
-        let producer = Producer::new(Arc::clone(&produced), Arc::clone(&consumed), entries);
-        (producer, Consumer::new(produced, consumed, entries))
+        let producer = SharedProducer::new(Arc::clone(&produced), Arc::clone(&consumed), entries);
+        (producer, SharedConsumer::new(produced, consumed, entries))
     }
 
     #[test]

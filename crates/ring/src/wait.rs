@@ -5,7 +5,7 @@
 //! news and, having found none, [`wait`](Waiter::wait)s, which takes the token. News published
 //! after the owner looked leaves a token that the wait finds, so the wait returns at once.
 
-use crate::governor::{Governor, Idle, Limits};
+use crate::governor::{Governor, Idle, WaitLimits};
 use crate::sync::{AtomicU32, Futex, Ordering};
 use crate::token;
 use std::str::FromStr;
@@ -68,7 +68,7 @@ pub struct Waiter {
 
 impl Default for Waiter {
     fn default() -> Self {
-        let habit = Governor::new(Limits::default()).habit();
+        let habit = Governor::new(WaitLimits::default()).habit();
         Self { state: Futex::default(), habit: AtomicU32::new(habit) }
     }
 }
@@ -136,7 +136,7 @@ impl Waiter {
         let limit_ns =
             timeout.map_or(u64::MAX, |limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
         let habit = self.habit.load(Ordering::Relaxed);
-        let mut governor = Governor::with_habit(Limits::default(), habit);
+        let mut governor = Governor::with_habit(WaitLimits::default(), habit);
         let mut now = 0;
         let found = loop {
             match governor.idle(now) {

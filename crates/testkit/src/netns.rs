@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
-/// The name of the interface on either side of a [`Pair`].
+/// The name of the interface on either side of a [`VethPair`].
 pub const INTERFACE: &str = "veth0";
 
 /// A network namespace of its own.
@@ -147,7 +147,7 @@ impl Drop for Namespace {
     }
 }
 
-/// How a [`Pair`] is made.
+/// How a [`VethPair`] is made.
 #[derive(Debug, Clone, Copy)]
 pub struct PairOptions {
     /// MTU of both ends, bytes.
@@ -164,14 +164,14 @@ impl Default for PairOptions {
 
 /// Two namespaces joined by a veth pair, up, with addresses; the interface is called
 /// [`INTERFACE`] on either side.
-pub struct Pair {
+pub struct VethPair {
     /// One side.
     pub left: Namespace,
     /// The other.
     pub right: Namespace,
 }
 
-impl Pair {
+impl VethPair {
     /// Makes a pair. `None` where that cannot be done; it then says why, and a test returns.
     ///
     /// # Panics
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_pair_carries_datagrams_and_leaves_nothing() {
-        let Some(pair) = Pair::new(PairOptions { mtu: 9000, queues: 4 }) else { return };
+        let Some(pair) = VethPair::new(PairOptions { mtu: 9000, queues: 4 }) else { return };
         let there = (pair.right.address, 7000);
         let receiver = pair.right.run(|| UdpSocket::bind(there).unwrap());
         receiver.set_read_timeout(Some(Duration::from_secs(5))).unwrap();

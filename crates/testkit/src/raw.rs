@@ -155,13 +155,13 @@ fn checksum(parts: &[&[u8]]) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netns::{Pair, PairOptions};
+    use crate::netns::{PairOptions, VethPair};
     use std::net::UdpSocket;
     use std::time::Duration;
 
     #[test]
     fn the_kernel_takes_a_frame_written_by_hand() {
-        let Some(pair) = Pair::new(PairOptions::default()) else { return };
+        let Some(pair) = VethPair::new(PairOptions::default()) else { return };
         let receiver = pair.right.run(|| UdpSocket::bind((pair.right.address, 7000)).unwrap());
         receiver.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         let macs = (mac(&pair.left), mac(&pair.right));

@@ -10,7 +10,8 @@
 //!
 //! Each format has a *view* or a *`Repr`*, or both:
 //!
-//! * a view ([`chdr::Packet`], [`mgmt::Packet`], [`mpm::Reply`]) borrows bytes that passed a check;
+//! * a view ([`chdr::Packet`], [`mgmt::Packet`], [`mpm::DiscoveryReply`]) borrows bytes that passed
+//!   a check;
 //! * a `Repr` is a small plain struct with `parse` (from a view) and `emit` (into a caller's
 //!   buffer).
 //!

@@ -30,25 +30,25 @@ pub const MAX_REPLY_LEN: usize = 2048;
 
 /// A datagram to the discovery port of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Request<'a> {
+pub enum DiscoveryRequest<'a> {
     /// Who is there? Answer with [`emit_reply`].
     Discover,
     /// Send these bytes back unchanged.
     Echo(&'a [u8]),
 }
 
-impl<'a> Request<'a> {
+impl<'a> DiscoveryRequest<'a> {
     /// Tells requests apart. Trailing NULs behind `MPM-DISC` are allowed, anything behind
     /// `MPM-ECHO` is.
     ///
     /// # Errors
     /// [`Error::NotMpm`].
-    pub fn parse(datagram: &'a [u8]) -> Result<Request<'a>> {
+    pub fn parse(datagram: &'a [u8]) -> Result<DiscoveryRequest<'a>> {
         if datagram.starts_with(ECHO_PREFIX) {
-            return Ok(Request::Echo(datagram));
+            return Ok(DiscoveryRequest::Echo(datagram));
         }
         if trim_nuls(datagram) == DISCOVERY_REQUEST {
-            return Ok(Request::Discover);
+            return Ok(DiscoveryRequest::Discover);
         }
         Err(Error::NotMpm)
     }
@@ -56,17 +56,17 @@ impl<'a> Request<'a> {
 
 /// A discovery reply: `key=value` fields behind the preamble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reply<'a> {
+pub struct DiscoveryReply<'a> {
     fields: &'a str,
 }
 
-impl<'a> Reply<'a> {
+impl<'a> DiscoveryReply<'a> {
     /// Checks a reply. Trailing NULs are cut off.
     ///
     /// # Errors
     /// [`Error::NotMpm`] without the preamble, [`Error::TooLong`] above [`MAX_REPLY_LEN`],
     /// [`Error::BadText`] if it is not UTF-8 or has control characters.
-    pub fn parse(datagram: &'a [u8]) -> Result<Reply<'a>> {
+    pub fn parse(datagram: &'a [u8]) -> Result<DiscoveryReply<'a>> {
         let bytes = trim_nuls(datagram);
         let rest = bytes.strip_prefix(REPLY_PREFIX.as_bytes()).ok_or(Error::NotMpm)?;
         if !matches!(rest.first(), None | Some(b';')) {
@@ -79,7 +79,7 @@ impl<'a> Reply<'a> {
         if fields.chars().any(char::is_control) {
             return Err(Error::BadText);
         }
-        Ok(Reply { fields })
+        Ok(DiscoveryReply { fields })
     }
 
     /// The fields in order. Pieces without `=` or without a key are skipped; a value may itself
@@ -98,7 +98,7 @@ impl<'a> Reply<'a> {
     }
 }
 
-impl core::fmt::Display for Reply<'_> {
+impl core::fmt::Display for DiscoveryReply<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         for (i, (key, value)) in self.fields().enumerate() {
             write!(f, "{}{key}={value}", if i > 0 { ", " } else { "" })?;
@@ -150,18 +150,21 @@ mod tests {
 
     #[test]
     fn requests_are_told_apart() {
-        assert_eq!(Request::parse(b"MPM-DISC"), Ok(Request::Discover));
-        assert_eq!(Request::parse(b"MPM-DISC\0\0\0"), Ok(Request::Discover));
-        assert_eq!(Request::parse(ECHO_PING), Ok(Request::Echo(ECHO_PING)));
-        assert_eq!(Request::parse(b"MPM-ECHO\0\xff"), Ok(Request::Echo(b"MPM-ECHO\0\xff")));
+        assert_eq!(DiscoveryRequest::parse(b"MPM-DISC"), Ok(DiscoveryRequest::Discover));
+        assert_eq!(DiscoveryRequest::parse(b"MPM-DISC\0\0\0"), Ok(DiscoveryRequest::Discover));
+        assert_eq!(DiscoveryRequest::parse(ECHO_PING), Ok(DiscoveryRequest::Echo(ECHO_PING)));
+        assert_eq!(
+            DiscoveryRequest::parse(b"MPM-ECHO\0\xff"),
+            Ok(DiscoveryRequest::Echo(b"MPM-ECHO\0\xff"))
+        );
         for bad in [&b""[..], b"\0", b"MPM-DIS", b"MPM-DISCO", b"mpm-disc", b"\0MPM-DISC"] {
-            assert_eq!(Request::parse(bad), Err(Error::NotMpm));
+            assert_eq!(DiscoveryRequest::parse(bad), Err(Error::NotMpm));
         }
     }
 
     #[test]
     fn a_reply_is_taken_apart_and_put_together() {
-        let reply = Reply::parse(REPLY.as_bytes()).unwrap();
+        let reply = DiscoveryReply::parse(REPLY.as_bytes()).unwrap();
         assert_eq!(reply.get("type"), Some("e3xx"));
         assert_eq!(reply.get("claimed"), Some("False"));
         assert_eq!(reply.get("addr"), None);
@@ -174,25 +177,25 @@ mod tests {
 
     #[test]
     fn replies_are_taken_with_nuls_and_odd_pieces() {
-        let reply = Reply::parse(b"USRP-MPM;;flag;=v;a=b=c;a=second;e=;\0\0").unwrap();
+        let reply = DiscoveryReply::parse(b"USRP-MPM;;flag;=v;a=b=c;a=second;e=;\0\0").unwrap();
         let fields: Vec<_> = reply.fields().collect();
         assert_eq!(fields, [("a", "b=c"), ("a", "second"), ("e", "")]);
         assert_eq!(reply.get("a"), Some("b=c"));
-        assert_eq!(Reply::parse(b"USRP-MPM").unwrap().fields().count(), 0);
+        assert_eq!(DiscoveryReply::parse(b"USRP-MPM").unwrap().fields().count(), 0);
     }
 
     #[test]
     fn bad_replies_are_refused_by_cause() {
-        assert_eq!(Reply::parse(b"USRP-MPX;a=b"), Err(Error::NotMpm));
-        assert_eq!(Reply::parse(b"USRP-MPMa=b"), Err(Error::NotMpm));
-        assert_eq!(Reply::parse(b"USRP-MPM;a=\xff"), Err(Error::BadText));
-        assert_eq!(Reply::parse(b"USRP-MPM;a=\x1b[2J"), Err(Error::BadText));
-        assert_eq!(Reply::parse(b"USRP-MPM;a\0b=c"), Err(Error::BadText));
+        assert_eq!(DiscoveryReply::parse(b"USRP-MPX;a=b"), Err(Error::NotMpm));
+        assert_eq!(DiscoveryReply::parse(b"USRP-MPMa=b"), Err(Error::NotMpm));
+        assert_eq!(DiscoveryReply::parse(b"USRP-MPM;a=\xff"), Err(Error::BadText));
+        assert_eq!(DiscoveryReply::parse(b"USRP-MPM;a=\x1b[2J"), Err(Error::BadText));
+        assert_eq!(DiscoveryReply::parse(b"USRP-MPM;a\0b=c"), Err(Error::BadText));
         let mut long = REPLY.as_bytes().to_vec();
         long.resize(MAX_REPLY_LEN + 1, b'x');
-        assert_eq!(Reply::parse(&long), Err(Error::TooLong));
+        assert_eq!(DiscoveryReply::parse(&long), Err(Error::TooLong));
         long.pop();
-        assert!(Reply::parse(&long).is_ok());
+        assert!(DiscoveryReply::parse(&long).is_ok());
     }
 
     #[test]

@@ -14,12 +14,12 @@
 //! assert_eq!(scan(&stream[..4], &LIMITS), Ok(Scan::NeedMore));
 //! ```
 
-/// Deepest nesting that [`Limits::depth`] can allow.
+/// Deepest nesting that [`MessageLimits::depth`] can allow.
 pub const DEPTH_MAX: usize = 16;
 
 /// How large a message may be. A message beyond any of these is refused as soon as that shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct MessageLimits {
     /// Longest message, bytes.
     pub bytes: usize,
     /// Deepest nesting of arrays and maps; [`DEPTH_MAX`] at most, whatever stands here.
@@ -41,11 +41,11 @@ pub enum Scan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ScanError {
-    /// The object is longer than [`Limits::bytes`].
+    /// The object is longer than [`MessageLimits::bytes`].
     TooLong,
-    /// Containers nest deeper than [`Limits::depth`].
+    /// Containers nest deeper than [`MessageLimits::depth`].
     TooDeep,
-    /// More elements than [`Limits::items`].
+    /// More elements than [`MessageLimits::items`].
     TooManyItems,
     /// The byte 0xC1, which MessagePack never uses.
     Reserved,
@@ -68,7 +68,7 @@ impl core::error::Error for ScanError {}
 ///
 /// # Errors
 /// [`ScanError`] for bytes that cannot become a message within `limits`, however many follow.
-pub fn scan(bytes: &[u8], limits: &Limits) -> Result<Scan, ScanError> {
+pub fn scan(bytes: &[u8], limits: &MessageLimits) -> Result<Scan, ScanError> {
     // Elements still to come of each open container.
     let mut open = [0u64; DEPTH_MAX];
     let open = &mut open[..limits.depth.min(DEPTH_MAX)];
@@ -156,12 +156,12 @@ fn item(bytes: &[u8]) -> Result<Option<Item>, ScanError> {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { bytes: 16 * 1024, depth: 8, items: 1024 };
+    const LIMITS: MessageLimits = MessageLimits { bytes: 16 * 1024, depth: 8, items: 1024 };
 
     #[test]
     fn every_format_has_its_size() {
         let str32 = [&[0xDB, 0, 1, 0, 0][..], &[b'x'; 65_536]].concat();
-        let wide = Limits { bytes: 1 << 20, ..LIMITS };
+        let wide = MessageLimits { bytes: 1 << 20, ..LIMITS };
         for bytes in [
             &[0x7F][..],
             &[0xE0],
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn limits_are_the_largest_that_is_accepted() {
-        let limits = Limits { bytes: 4, depth: 2, items: 3 };
+        let limits = MessageLimits { bytes: 4, depth: 2, items: 3 };
         assert_eq!(scan(&[0xA3, 1, 2, 3], &limits), Ok(Scan::Complete(4)));
         assert_eq!(scan(&[0xA4], &limits), Err(ScanError::TooLong));
         assert_eq!(scan(&[0x92, 0x91, 0], &limits), Ok(Scan::NeedMore));
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(scan(&[0x92, 0x91, 0, 0x91], &limits), Err(ScanError::TooManyItems));
         assert_eq!(scan(&[0x93, 0xA1, 0, 0], &limits), Err(ScanError::TooLong));
         assert_eq!(scan(&[0x91, 0x91, 0x91], &limits), Err(ScanError::TooDeep));
-        let deep = Limits { depth: usize::MAX, ..LIMITS };
+        let deep = MessageLimits { depth: usize::MAX, ..LIMITS };
         assert_eq!(scan(&[0x91; DEPTH_MAX + 1], &deep), Err(ScanError::TooDeep));
     }
 

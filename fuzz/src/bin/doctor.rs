@@ -4,7 +4,7 @@
 //! The input is the files' contents, separated by bytes of 0.
 #![no_main]
 
-use millstream_host::doctor::{Focus, RULES, View, examine};
+use millstream_host::doctor::{Focus, RULES, MachineFiles, examine};
 use millstream_host::shield::Hierarchy;
 use std::fs;
 use std::path::PathBuf;
@@ -67,7 +67,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     }
     let _ = Hierarchy::find(&ROOT);
     let interfaces = Some(vec!["eth0".to_owned()]);
-    let view = View::of(&ROOT, Focus { interfaces, ..Focus::default() });
+    let view = MachineFiles::of(&ROOT, Focus { interfaces, ..Focus::default() });
     for finding in examine(RULES.iter().copied(), &view) {
         assert!(!finding.says.is_empty(), "{finding:?}");
         assert!(!finding.verdict.costs() || !finding.evidence.is_empty(), "{finding:?}");

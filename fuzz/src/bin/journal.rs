@@ -4,7 +4,7 @@
 //! `ROOT` in the input is that folder.
 #![no_main]
 
-use millstream_host::journal::{Kept, Since};
+use millstream_host::journal::{PersistentChanges, Since};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes).replace("ROOT", &root.display().to_string());
     fs::write(&file, &text).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    let kept = Kept::below(root, journals, "fuzz");
+    let kept = PersistentChanges::below(root, journals, "fuzz");
     let noted = kept.open_changes().map(|noted| noted.len()).ok();
     let _ = kept.write(&settings[0], "2");
     for since in [Since::Left, Since::Overruled] {

@@ -2,13 +2,13 @@
 //! says, to the byte.
 #![no_main]
 
-use millstream_link::rights::message::{Reply, Request};
+use millstream_link::rights::message::{BrokerReply, BrokerRequest};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    if let Ok(request) = Request::decode(bytes) {
+    if let Ok(request) = BrokerRequest::decode(bytes) {
         assert_eq!(request.encode(), bytes);
     }
-    if let Ok(reply) = Reply::decode(bytes) {
+    if let Ok(reply) = BrokerReply::decode(bytes) {
         assert_eq!(reply.encode(), bytes);
     }
 });

@@ -3,7 +3,7 @@
 use crate::Sample;
 use crate::monitor::Monitor;
 use crate::rx::front_end::CHUNK_SAMPLES;
-use crate::rx::{FrontEnd, RxConfig, RxError};
+use crate::rx::{FrontEnd, ReceiverError, RxConfig};
 use crate::segment::Segment;
 use millstream_flow::{Block, BlockError, Context, In, Metric, Out, Ports, TagValue, Work, keys};
 use std::collections::VecDeque;
@@ -40,8 +40,8 @@ impl AtscDemod {
     /// A demodulator that reports to `monitor`.
     ///
     /// # Errors
-    /// [`RxError`] when the configuration makes no sense.
-    pub fn new(config: RxConfig, monitor: Arc<Monitor>) -> Result<Self, RxError> {
+    /// [`ReceiverError`] when the configuration makes no sense.
+    pub fn new(config: RxConfig, monitor: Arc<Monitor>) -> Result<Self, ReceiverError> {
         Ok(Self {
             input: In::new(),
             output: Out::new(),

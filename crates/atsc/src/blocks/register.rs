@@ -7,7 +7,7 @@ use super::{
 use crate::monitor::Monitor;
 use crate::rx::RxConfig;
 use crate::tx::{Impairments, Numbered, TsSource, TxConfig};
-use millstream_flow::registry::{BlockType, Kind, Parameters, Registry};
+use millstream_flow::registry::{BlockType, ParameterKind, Parameters, Registry};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -53,7 +53,7 @@ pub fn register(registry: &mut Registry) -> Monitors {
     let of = monitors.clone();
     registry.register(
         named("atsc_demod", "Finds and demodulates an ATSC signal: samples to segments.")
-            .required("rate_hz", Kind::Number, "complex samples per second, from 5.45e6")
+            .required("rate_hz", ParameterKind::Number, "complex samples per second, from 5.45e6")
             .example("rate_hz = 6.25e6")
             .factory(move |parameters| {
                 let config = RxConfig { sample_rate_hz: parameters.number("rate_hz") };
@@ -90,7 +90,7 @@ pub fn register(registry: &mut Registry) -> Monitors {
 
 fn transmitter() -> BlockType {
     BlockType::new("atsc_transmitter", "Transmits 8-VSB: a test signal without end.")
-        .required("rate_hz", Kind::Number, "complex samples per second, from 5.45e6")
+        .required("rate_hz", ParameterKind::Number, "complex samples per second, from 5.45e6")
         .optional("ts", "", "transport stream file, sent over and over; numbered packets if empty")
         .optional("seed", 1i64, "which numbered packets")
         .optional("rms", 0.2, "level; peaks reach about three times that")

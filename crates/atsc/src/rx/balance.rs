@@ -4,7 +4,7 @@
 //! Both are seen in the signal itself: a VSB signal in noise has no mean, and its parts are equally
 //! strong and uncorrelated. The second part is made so again (Gram and Schmidt).
 
-use super::patience::{Beside, Patience};
+use super::level_tolerance::{Beside, LevelTolerance};
 use crate::Sample;
 use millstream_dsp::trim::{Moments, Trim, moments};
 
@@ -23,7 +23,7 @@ pub struct Balance {
     mean: Moments,
     measured: u32,
     seen: u32,
-    patience: Patience,
+    patience: LevelTolerance,
 }
 
 impl Balance {

@@ -8,10 +8,10 @@
 
 use crate::Sample;
 use millstream_dsp::loop_filter::{LoopFilter, LoopGains};
+use millstream_dsp::rotation::Rotation;
 use millstream_dsp::rotator::wrap_rad;
-use millstream_dsp::sampler::Pair;
+use millstream_dsp::sampler::IntSample;
 use millstream_dsp::trim::Trim;
-use millstream_dsp::turn::Turn;
 use std::f64::consts::TAU;
 
 /// Time between updates of the loop, and the samples that it is a multiple of.
@@ -33,7 +33,7 @@ const PILOT_WEIGHT: f32 = 1.0 / 16.0;
 
 /// The phase-locked loop: turns the pilot to zero frequency and phase.
 #[derive(Clone, Debug)]
-pub struct Carrier {
+pub struct CarrierLoop {
     /// Pilot phase at the next sample.
     phase_rad: f64,
     /// Turn per sample of a pilot where the search found it.
@@ -57,7 +57,7 @@ pub struct Carrier {
 
 /// What is done to samples, beside turning them.
 #[derive(Clone, Copy, Debug)]
-pub struct Packing {
+pub struct SampleScaling {
     /// What corrects them.
     pub trim: Trim,
     /// What 1.0 becomes.
@@ -68,14 +68,14 @@ pub struct Packing {
 
 /// What was seen in samples.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Seen {
+pub struct CarrierObservation {
     /// How many were no numbers.
     pub bad: usize,
     /// The sum of their squared magnitudes.
     pub power: f32,
 }
 
-impl Carrier {
+impl CarrierLoop {
     /// A loop for a pilot that turns by `nominal_rad` per sample.
     #[must_use]
     pub fn new(nominal_rad: f64, sample_rate_hz: f64) -> Self {
@@ -114,8 +114,13 @@ impl Carrier {
 
     /// Turns samples so that the pilot stands still, into as many pairs; updates the loop after
     /// every block.
-    pub fn turn(&mut self, samples: &[Sample], packing: Packing, out: &mut [Pair]) -> Seen {
-        let mut seen = Seen::default();
+    pub fn rotate(
+        &mut self,
+        samples: &[Sample],
+        packing: SampleScaling,
+        out: &mut [IntSample],
+    ) -> CarrierObservation {
+        let mut seen = CarrierObservation::default();
         let (mut samples, mut out) = (samples, out);
         while !samples.is_empty() {
             let len = self.ramp.len();
@@ -124,7 +129,7 @@ impl Carrier {
             let (out_now, out_later) = out.split_at_mut(count);
             (samples, out) = (later, out_later);
             let rate_rad = self.nominal_rad + self.pull_rad / len as f64;
-            let sums = Turn {
+            let sums = Rotation {
                 phase_rad: -self.phase_rad,
                 rate_rad: -rate_rad,
                 trim: packing.trim,
@@ -184,7 +189,7 @@ mod tests {
 
     const RATE_HZ: f64 = 6.25e6;
     const NOMINAL: f64 = -2.7;
-    const PACKING: Packing = Packing {
+    const PACKING: SampleScaling = SampleScaling {
         trim: Trim { offset: Sample::ZERO, gain: 1.0, cross: 0.0 },
         one: 1000.0,
         held: false,
@@ -196,11 +201,11 @@ mod tests {
     }
 
     /// The last pair of chunks of a tone.
-    fn run(carrier: &mut Carrier, turn: f64, chunks: std::ops::Range<usize>) -> Pair {
+    fn run(carrier: &mut CarrierLoop, turn: f64, chunks: std::ops::Range<usize>) -> IntSample {
         let mut out = [[0; 2]; 2000];
         for chunk in chunks {
             let samples: [Sample; 2000] = std::array::from_fn(|k| tone(turn, chunk * 2000 + k));
-            carrier.turn(&samples, PACKING, &mut out);
+            carrier.rotate(&samples, PACKING, &mut out);
         }
         out[1999]
     }
@@ -208,7 +213,7 @@ mod tests {
     #[test]
     fn locks_to_a_pilot_that_is_off_by_hundreds_of_hertz() {
         for offset_hz in [-800.0, 0.0, 150.0] {
-            let mut carrier = Carrier::new(NOMINAL, RATE_HZ);
+            let mut carrier = CarrierLoop::new(NOMINAL, RATE_HZ);
             let last = run(&mut carrier, NOMINAL + TAU * offset_hz / RATE_HZ, 0..50);
             assert!((last[0] - 1000).abs() < 3 && last[1].abs() < 3, "{offset_hz}: {last:?}");
             let found = carrier.offset_hz();
@@ -220,11 +225,11 @@ mod tests {
     fn chunks_of_any_size_turn_alike() {
         let turn = NOMINAL + TAU * 300.0 / RATE_HZ;
         let samples: Vec<Sample> = (0..40_000).map(|n| tone(turn, n)).collect();
-        let turned = |size: usize| -> Vec<Pair> {
-            let mut carrier = Carrier::new(NOMINAL, RATE_HZ);
+        let turned = |size: usize| -> Vec<IntSample> {
+            let mut carrier = CarrierLoop::new(NOMINAL, RATE_HZ);
             let mut out = vec![[0; 2]; samples.len()];
             for (samples, out) in samples.chunks(size).zip(out.chunks_mut(size)) {
-                carrier.turn(samples, PACKING, out);
+                carrier.rotate(samples, PACKING, out);
             }
             out
         };
@@ -236,22 +241,22 @@ mod tests {
     #[test]
     fn the_count_of_updates_ends_without_overflow() {
         // It takes twelve hours to get there.
-        let mut carrier = Carrier::new(-1.0, RATE_HZ);
+        let mut carrier = CarrierLoop::new(-1.0, RATE_HZ);
         carrier.updates = u32::MAX;
-        carrier.turn(&[Sample::ONE; 2000], PACKING, &mut [[0; 2]; 2000]);
+        carrier.rotate(&[Sample::ONE; 2000], PACKING, &mut [[0; 2]; 2000]);
         assert_eq!(carrier.updates, u32::MAX);
     }
 
     #[test]
     fn a_held_loop_goes_on_at_its_frequency() {
-        let mut carrier = Carrier::new(NOMINAL, RATE_HZ);
+        let mut carrier = CarrierLoop::new(NOMINAL, RATE_HZ);
         let turn = NOMINAL + 2e-5;
         run(&mut carrier, turn, 0..100);
         let before = carrier.offset_hz();
         // Noise or silence in between does not count.
-        let held = Packing { held: true, ..PACKING };
+        let held = SampleScaling { held: true, ..PACKING };
         for _ in 100..120 {
-            carrier.turn(&[Sample::new(0.0, 3.0); 2000], held, &mut [[0; 2]; 2000]);
+            carrier.rotate(&[Sample::new(0.0, 3.0); 2000], held, &mut [[0; 2]; 2000]);
         }
         assert_eq!(carrier.offset_hz(), before);
         let [re, im] = run(&mut carrier, turn, 120..121);

@@ -7,7 +7,7 @@
 //! then a real part costs half of a complex output, and imaginary parts are made only where
 //! something is to be learnt from them.
 
-use super::carrier::Carrier;
+use super::carrier::CarrierLoop;
 use super::level::Level;
 use super::packer::Packer;
 use super::symbol_block::{BLOCK_SYMBOLS, BlockOrder, Places, SymbolBlock};
@@ -15,7 +15,7 @@ use crate::Sample;
 use crate::params::{PILOT_OFFSET_HZ, ROLL_OFF, SYMBOL_RATE_HZ};
 use millstream_dsp::Complex;
 use millstream_dsp::pulse::windowed_rrc;
-use millstream_dsp::sampler::{Levelling, Part, Sampler, Times};
+use millstream_dsp::sampler::{Levelling, OutputPart, Sampler, Times};
 use std::f64::consts::TAU;
 
 /// Pulse length on either side, in pairs of symbols, and its Kaiser window: intersymbol
@@ -62,7 +62,7 @@ impl Demodulator {
             let pulse = windowed_rrc(t / pair, roll_off(sample_rate_hz), HALF_SPAN, KAISER_BETA);
             Complex::from_polar(pulse / pair, -turn_rad(PILOT_OFFSET_HZ) * t)
         });
-        let carrier = Carrier::new(turn_rad(PILOT_OFFSET_HZ + offset_hz), sample_rate_hz);
+        let carrier = CarrierLoop::new(turn_rad(PILOT_OFFSET_HZ + offset_hz), sample_rate_hz);
         Self {
             sample_rate_hz,
             offset_hz,
@@ -95,14 +95,14 @@ impl Demodulator {
         let times =
             |first: usize| Times { start: self.at + self.step * first as f64, step: self.step };
         let levelling = self.level.process(order.held, &mut |levelling| {
-            self.filter.sample(Part::Real, times(0), row, levelling, &mut block.re)
+            self.filter.sample(OutputPart::Real, times(0), row, levelling, &mut block.re)
         });
         // The imaginary part has no pilot, and gets the same gain.
         let levelling = Levelling { offset: 0.0, ..levelling };
         let Places { from, to } = order.imaginary;
         block.im.fill(0.0);
         let im = &mut block.im[from..to];
-        self.filter.sample(Part::Imaginary, times(from), row, levelling, im);
+        self.filter.sample(OutputPart::Imaginary, times(from), row, levelling, im);
         self.at = end;
         true
     }

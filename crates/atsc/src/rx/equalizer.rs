@@ -17,13 +17,13 @@ mod turns;
 use crate::field::{KNOWN_SYMBOLS, PRECODE_SYMBOLS, Parity, SEGMENT_SYNC, field_sync};
 use crate::monitor::Monitor;
 use crate::params::{DATA_POWER, SEGMENT_SYMBOLS, SYNC_LEVEL, SYNC_SYMBOLS};
-use crate::segment::{Header, Segment, SegmentKind};
+use crate::segment::{Segment, SegmentHeader, SegmentKind};
 use channel::NEAR;
-pub use channel::{Channel, EARLY, Estimator, LATE};
+pub use channel::{EARLY, Estimator, ImpulseResponse, LATE};
 use design::{Designer, FEEDBACK, feedback_taps};
-use errors::{Window, differences, mean_square};
+use errors::{ErrorWindow, differences, mean_square};
 use feedback::Feedback;
-use forward::{Errors, Forward};
+use forward::{Errors, ForwardFilter};
 
 /// Where the only group of forward taps starts if there are no echoes.
 const STRAIGHT: isize = -(NEAR as isize);
@@ -64,21 +64,21 @@ const SYNC_WEIGHT: f64 = 1.0 / 16.0;
 /// Equalises segments, one segment late.
 #[derive(Clone, Debug)]
 pub struct Equalizer {
-    forward: Forward,
+    forward: ForwardFilter,
     /// One that is only tried.
-    trial: Forward,
+    trial: ForwardFilter,
     /// Whether there is feedback.
     has_feedback: bool,
     feedback: Box<Feedback>,
     /// Symbols: `EARLY` before the segment in hand, that segment, then the one just taken.
     symbols: Vec<f32>,
     /// What the segment in hand is.
-    current: Option<Header>,
+    current: Option<SegmentHeader>,
     estimator: Estimator,
     designer: Designer,
     /// The channel as of the last field sync, and as remembered.
-    fresh: Channel,
-    channel: Channel,
+    fresh: ImpulseResponse,
+    channel: ImpulseResponse,
     fields: u32,
     error_power: f64,
     /// Mean square error of decided symbols, and of segment syncs, lately.
@@ -86,7 +86,7 @@ pub struct Equalizer {
     sync_error: f64,
     /// Segments for which the taps still rest.
     rest: u32,
-    window: Window,
+    window: ErrorWindow,
     /// Whether symbols before the segment in hand have been decided.
     has_history: bool,
     /// Whether a field sync has been learnt from since the last report.
@@ -98,22 +98,22 @@ impl Equalizer {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            forward: Forward::straight(STRAIGHT),
-            trial: Forward::straight(STRAIGHT),
+            forward: ForwardFilter::straight(STRAIGHT),
+            trial: ForwardFilter::straight(STRAIGHT),
             has_feedback: false,
             feedback: Box::new(Feedback::new()),
             symbols: vec![0.0; EARLY],
             current: None,
             estimator: Estimator::new(),
             designer: Designer::new(),
-            fresh: Channel::new(),
-            channel: Channel::new(),
+            fresh: ImpulseResponse::new(),
+            channel: ImpulseResponse::new(),
             fields: 0,
             error_power: f64::NAN,
             decided_error: f64::NAN,
             sync_error: f64::NAN,
             rest: 0,
-            window: Window::default(),
+            window: ErrorWindow::default(),
             has_history: false,
             has_news: false,
         }
@@ -309,7 +309,7 @@ impl Equalizer {
             self.feedback.restart();
         }
         (self.decided_error, self.sync_error) = (error, error);
-        (self.rest, self.window) = (0, Window::default());
+        (self.rest, self.window) = (0, ErrorWindow::default());
         self.has_history = false;
     }
 

@@ -37,7 +37,7 @@ pub struct RxConfig {
 /// A receiver cannot be made.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum RxError {
+pub enum ReceiverError {
     /// The sample rate is outside what the receiver takes.
     #[error(
         "a sample rate of {rate_hz} Hz does not carry 8-VSB: \
@@ -86,11 +86,11 @@ impl FrontEnd {
     /// A front end before its first sample.
     ///
     /// # Errors
-    /// [`RxError`] when the configuration makes no sense.
-    pub fn new(config: RxConfig, monitor: Arc<Monitor>) -> Result<Self, RxError> {
+    /// [`ReceiverError`] when the configuration makes no sense.
+    pub fn new(config: RxConfig, monitor: Arc<Monitor>) -> Result<Self, ReceiverError> {
         let sample_rate_hz = config.sample_rate_hz;
         if !(MIN_SAMPLE_RATE_HZ..=MAX_SAMPLE_RATE_HZ).contains(&sample_rate_hz) {
-            return Err(RxError::SampleRate { rate_hz: sample_rate_hz });
+            return Err(ReceiverError::SampleRate { rate_hz: sample_rate_hz });
         }
         Ok(Self {
             sample_rate_hz,

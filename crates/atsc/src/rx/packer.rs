@@ -1,11 +1,11 @@
 //! Samples to 16 bits: turned, corrected, and at a level that leaves room above and below.
 
 use super::balance::Balance;
-use super::carrier::{Carrier, Packing, Seen};
-use super::patience::{Beside, Patience};
+use super::carrier::{CarrierLoop, CarrierObservation, SampleScaling};
+use super::level_tolerance::{Beside, LevelTolerance};
 use crate::Sample;
-use millstream_dsp::sampler::Pair;
-use millstream_dsp::turn::counts;
+use millstream_dsp::rotation::counts;
+use millstream_dsp::sampler::IntSample;
 
 /// Root mean square of packed samples: 24 dB below the largest, and rounding is 76 dB below.
 const RMS: f64 = 2048.0;
@@ -13,30 +13,30 @@ const RMS: f64 = 2048.0;
 /// Packs samples, and keeps those that are not done with.
 #[derive(Clone, Debug)]
 pub struct Packer {
-    carrier: Carrier,
+    carrier: CarrierLoop,
     balance: Balance,
-    row: Vec<Pair>,
+    row: Vec<IntSample>,
     /// What 1.0 becomes; `None` before the first samples that are not all silent.
     one: Option<f64>,
-    patience: Patience,
+    patience: LevelTolerance,
 }
 
 impl Packer {
     /// Before the first sample.
     #[must_use]
-    pub fn new(carrier: Carrier) -> Self {
+    pub fn new(carrier: CarrierLoop) -> Self {
         Self {
             carrier,
             balance: Balance::new(),
             row: Vec::new(),
             one: None,
-            patience: Patience::default(),
+            patience: LevelTolerance::default(),
         }
     }
 
     /// The loop that turns samples.
     #[must_use]
-    pub fn carrier(&self) -> &Carrier {
+    pub fn carrier(&self) -> &CarrierLoop {
         &self.carrier
     }
 
@@ -54,7 +54,7 @@ impl Packer {
     /// The samples kept, and what 1.0 is among them; `None` while all samples have been silent:
     /// silence has no level.
     #[must_use]
-    pub fn row(&self) -> Option<(&[Pair], f64)> {
+    pub fn row(&self) -> Option<(&[IntSample], f64)> {
         self.one.map(|one| (self.row.as_slice(), one))
     }
 
@@ -74,8 +74,9 @@ impl Packer {
         self.one = Some(one);
         let start = self.row.len();
         self.row.resize(start + samples.len(), [0; 2]);
-        let packing = Packing { trim, one: one as f32, held };
-        let Seen { bad, power } = self.carrier.turn(samples, packing, &mut self.row[start..]);
+        let packing = SampleScaling { trim, one: one as f32, held };
+        let CarrierObservation { bad, power } =
+            self.carrier.rotate(samples, packing, &mut self.row[start..]);
         if !held {
             self.watch(f64::from(power), samples.len(), one);
         }
@@ -120,10 +121,10 @@ mod tests {
     use millstream_dsp::noise::Noise;
 
     fn packer() -> Packer {
-        Packer::new(Carrier::new(0.0, 6.25e6))
+        Packer::new(CarrierLoop::new(0.0, 6.25e6))
     }
 
-    fn rms(row: &[Pair]) -> f64 {
+    fn rms(row: &[IntSample]) -> f64 {
         let parts = row.as_flattened().iter().map(|x| f64::from(*x).powi(2));
         (parts.sum::<f64>() / row.len() as f64).sqrt()
     }

@@ -2,8 +2,8 @@
 
 use crate::Sample;
 use crate::params::PILOT_OFFSET_HZ;
+use millstream_dsp::rotation::counts;
 use millstream_dsp::spectrum::LineFinder;
-use millstream_dsp::turn::counts;
 
 /// How far from its place the pilot may be.
 pub const SEARCH_REACH_HZ: f64 = 60e3;

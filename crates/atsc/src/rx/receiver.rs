@@ -1,7 +1,7 @@
 //! The whole receiver on one thread.
 
 use super::equalizer::Equalizer;
-use super::front_end::{FrontEnd, RxConfig, RxError};
+use super::front_end::{FrontEnd, ReceiverError, RxConfig};
 use super::outer::{BlockDeinterleaver, correct, packet};
 use super::trellis_decoder::TrellisDecoder;
 use crate::Sample;
@@ -32,8 +32,8 @@ impl Receiver {
     /// A receiver before its first sample.
     ///
     /// # Errors
-    /// [`RxError`] when the configuration makes no sense.
-    pub fn new(config: RxConfig) -> Result<Self, RxError> {
+    /// [`ReceiverError`] when the configuration makes no sense.
+    pub fn new(config: RxConfig) -> Result<Self, ReceiverError> {
         let monitor = Arc::new(Monitor::new());
         Ok(Self {
             front_end: FrontEnd::new(config, monitor.clone())?,

@@ -1,6 +1,6 @@
 //! Segments out of symbols: search, then track, and hold on through breaks.
 
-use super::cutter::Cutter;
+use super::segment_splitter::SegmentSplitter;
 use super::symbol_block::{Places, SymbolBlock};
 use super::sync_search::{SyncPlace, SyncSearch, wrap};
 use super::timing::{Timing, TimingChange};
@@ -49,7 +49,7 @@ pub enum SyncOutput<'a> {
 #[derive(Clone, Debug)]
 pub struct SegmentSync {
     state: State,
-    cutter: Cutter,
+    cutter: SegmentSplitter,
     /// Symbols of the segment in hand are missing.
     gap: bool,
 }
@@ -65,7 +65,7 @@ impl SegmentSync {
     #[must_use]
     pub fn new() -> Self {
         let state = State::Searching(SyncSearch::new());
-        Self { state, cutter: Cutter::new(0), gap: false }
+        Self { state, cutter: SegmentSplitter::new(0), gap: false }
     }
 
     /// Whether segments come out.

@@ -2,7 +2,7 @@
 
 use super::{ImpairmentError, Numbered, Transmitter, TxConfig};
 use crate::Sample;
-use millstream_dsp::impair::{Carrier, Impair, amplitude};
+use millstream_dsp::impair::{FrequencyShift, Impair, amplitude};
 
 /// Channels are this far apart, and half of this wide to either side of their middle.
 const SPACING_HZ: f64 = 6.0e6;
@@ -26,7 +26,7 @@ pub(super) fn least_rate_hz(channels: i32) -> f64 {
 pub(super) struct AdjacentChannel {
     transmitter: Transmitter,
     packets: Numbered,
-    shift: Carrier,
+    shift: FrequencyShift,
     block: Vec<Sample>,
 }
 
@@ -46,7 +46,7 @@ impl AdjacentChannel {
         Ok(Self {
             transmitter: Transmitter::new(TxConfig { rms, ..config })?,
             packets: Numbered::new(seed),
-            shift: Carrier::new(f64::from(channels) * SPACING_HZ, rate_hz),
+            shift: FrequencyShift::new(f64::from(channels) * SPACING_HZ, rate_hz),
             block: vec![Sample::default(); 1024],
         })
     }

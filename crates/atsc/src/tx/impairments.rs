@@ -1,11 +1,11 @@
 //! What spoils a test signal on its way from the transmitter to the recording.
 
 use super::adjacent::{Adjacent, AdjacentChannel};
-use super::{Transmitter, TxConfig, TxError};
+use super::{Transmitter, TransmitterError, TxConfig};
 use crate::params::SYMBOL_RATE_HZ;
 use millstream_dsp::impair::{
-    Carrier, Chain, DcOffset, Echo, EchoError, Echoes, IqImbalance, Quantizer, Tone, WhiteNoise,
-    amplitude, noise_power,
+    Chain, DcOffset, Echo, EchoError, Echoes, FrequencyShift, IqImbalance, Quantizer, Tone,
+    WhiteNoise, amplitude, noise_power,
 };
 
 /// The bandwidth that noise is counted in: the channel's.
@@ -20,7 +20,7 @@ pub enum ImpairmentError {
     Echo(#[from] EchoError),
     /// The transmitter of the signal, or of a neighbour, cannot be made.
     #[error(transparent)]
-    Transmitter(#[from] TxError),
+    Transmitter(#[from] TransmitterError),
     /// A neighbour does not fit into the sample rate.
     #[error(
         "a signal {channels:+} channels away needs a sample rate of {} Hz or more, \
@@ -105,7 +105,7 @@ impl Impairments {
         }
         within("a carrier offset in Hz", self.offset_hz, rate_hz / 2.0)?;
         if self.offset_hz != 0.0 {
-            chain.push(Carrier::new(self.offset_hz, rate_hz));
+            chain.push(FrequencyShift::new(self.offset_hz, rate_hz));
         }
         if let Some(cn_db) = self.cn_db {
             within("a C/N in dB", cn_db, 200.0)?;

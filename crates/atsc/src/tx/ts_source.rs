@@ -76,7 +76,7 @@ pub enum TsMode {
 
 /// What a packet of the multiplex is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Supply {
+pub enum MultiplexPacket {
     /// A packet of the file.
     File,
     /// A null packet between packets of the file.
@@ -172,13 +172,13 @@ impl TsSource {
     }
 
     /// Writes the next packet of the multiplex.
-    pub fn next_packet(&mut self, packet: &mut [u8; PACKET_BYTES]) -> Supply {
+    pub fn next_packet(&mut self, packet: &mut [u8; PACKET_BYTES]) -> MultiplexPacket {
         let now = self.slot as f64 * SLOT_TICKS;
         self.slot += 1;
         if self.next == self.packets.len() {
             if !self.repeat {
                 write_null(packet);
-                return Supply::Ended;
+                return MultiplexPacket::Ended;
             }
             // Rounded as a whole, so that no error adds up over the repetitions.
             let before = self.base.round();
@@ -192,13 +192,13 @@ impl TsSource {
             moved = now - meant;
             if moved < 0.0 {
                 write_null(packet);
-                return Supply::Stuffing;
+                return MultiplexPacket::Stuffing;
             }
         }
         *packet = self.packets[self.next];
         self.restamper.apply(packet, moved.round() as u64);
         self.next += 1;
-        Supply::File
+        MultiplexPacket::File
     }
 }
 

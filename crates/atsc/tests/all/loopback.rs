@@ -2,11 +2,11 @@
 
 use crate::common::{Channel, Random, check_numbered, impaired, receive, receiver, signal};
 use millstream_atsc::Sample;
-use millstream_atsc::monitor::{LockState, Status};
+use millstream_atsc::monitor::{LockState, ReceiverStatus};
 use millstream_atsc::tx::Impairments;
 
 /// Receives a tenth of a second and checks every packet.
-fn run(seed: u64, channel: Channel) -> Status {
+fn run(seed: u64, channel: Channel) -> ReceiverStatus {
     let mut receiver = receiver(channel.sample_rate_hz);
     let packets = receive(&mut receiver, &signal(seed, 0.1, channel));
     let first = check_numbered(seed, &packets);

@@ -3,7 +3,7 @@
 
 use crate::common::{Channel, Packet, check_numbered, receive, receiver, signal};
 use millstream_atsc::Sample;
-use millstream_atsc::monitor::{LockState, Status};
+use millstream_atsc::monitor::{LockState, ReceiverStatus};
 
 const SEED: u64 = 60;
 
@@ -12,7 +12,7 @@ fn one_signal() -> Vec<Sample> {
 }
 
 /// Every packet of the pieces in turn, to the last sample.
-fn run(pieces: &[&[Sample]]) -> (Vec<Packet>, Status) {
+fn run(pieces: &[&[Sample]]) -> (Vec<Packet>, ReceiverStatus) {
     let mut receiver = receiver(6.25e6);
     let mut packets: Vec<Packet> =
         pieces.iter().flat_map(|piece| receive(&mut receiver, piece)).collect();

@@ -12,7 +12,7 @@ const META_BYTES_MAX: u64 = 16 << 20;
 
 /// A recording that can be played.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Source {
+pub struct SigmfRecording {
     /// The samples.
     pub data: PathBuf,
     /// How they lie there.
@@ -56,7 +56,7 @@ impl Capture {
     }
 }
 
-impl Source {
+impl SigmfRecording {
     /// Reads what `path` names: either file of a SigMF recording, or raw samples whose format is
     /// given or told by the extension.
     ///
@@ -115,7 +115,7 @@ fn count(data: &Path, format: SampleFormat) -> Result<u64, SigmfError> {
     Ok(bytes / sample)
 }
 
-fn read_meta(path: &Path) -> Result<Source, SigmfError> {
+fn read_meta(path: &Path) -> Result<SigmfRecording, SigmfError> {
     let meta = path.with_extension("sigmf-meta");
     let mut text = String::new();
     let read =
@@ -131,7 +131,7 @@ fn read_meta(path: &Path) -> Result<Source, SigmfError> {
         .map_err(|reason| SigmfError::Unplayable { path: meta, reason })
 }
 
-fn parse(json: &Value, data: PathBuf) -> Result<Source, String> {
+fn parse(json: &Value, data: PathBuf) -> Result<SigmfRecording, String> {
     let global = &json["global"];
     let datatype = global["core:datatype"].as_str().unwrap_or("missing");
     let format = match datatype {
@@ -157,7 +157,7 @@ fn parse(json: &Value, data: PathBuf) -> Result<Source, String> {
     let annotations = json["annotations"].as_array().map_or(&[][..], Vec::as_slice);
     let mut annotations = annotations.iter().map(annotation).collect::<Result<Vec<_>, _>>()?;
     annotations.sort_by_key(|one| one.first_sample);
-    Ok(Source { data, format, rate_hz, samples: 0, captures, annotations })
+    Ok(SigmfRecording { data, format, rate_hz, samples: 0, captures, annotations })
 }
 
 fn annotation(json: &Value) -> Result<Annotation, String> {
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn parsed(json: Value) -> Result<Source, String> {
+    fn parsed(json: Value) -> Result<SigmfRecording, String> {
         parse(&json, "x.sigmf-data".into())
     }
 

@@ -1,6 +1,6 @@
 //! Samples into a recording.
 
-use super::{Recording, SigmfError, Stretch, write_meta};
+use super::{CaptureSegment, RecordingDescription, SigmfError, write_meta};
 use crate::Sample;
 use millstream_flow::blocks::FileSink;
 use millstream_flow::{
@@ -18,16 +18,16 @@ const NOTES: usize = 1024;
 const NOTES_MAX: usize = 1 << 20;
 
 /// Samples as SigMF stores them.
-pub trait Stored: Item + bytemuck::NoUninit {
+pub trait SigmfSample: Item + bytemuck::NoUninit {
     /// SigMF's name of the format.
     const DATATYPE: &'static str;
 }
 
-impl Stored for Sample {
+impl SigmfSample for Sample {
     const DATATYPE: &'static str = "cf32_le";
 }
 
-impl Stored for [i16; 2] {
+impl SigmfSample for [i16; 2] {
     const DATATYPE: &'static str = "ci16_le";
 }
 
@@ -42,19 +42,19 @@ impl Stored for [i16; 2] {
 /// # Metrics
 /// `tags_dropped`: tags beyond the 2²⁰ that become annotations.
 #[derive(Debug)]
-pub struct SigmfSink<T: Stored> {
+pub struct SigmfSink<T: SigmfSample> {
     data: FileSink<T>,
     meta: PathBuf,
     rate_hz: Option<f64>,
     began: SystemTime,
-    stretches: Vec<Stretch>,
+    stretches: Vec<CaptureSegment>,
     notes: Vec<Tag>,
     dropped: Counter,
     /// Items whose tags have been read.
     seen: u64,
 }
 
-impl<T: Stored> SigmfSink<T> {
+impl<T: SigmfSample> SigmfSink<T> {
     /// A recording at `path`, either of its files.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl<T: Stored> SigmfSink<T> {
             return Err(SigmfError::Samples { path, reason: reason.into() });
         }
         let mut stretches = Vec::with_capacity(STRETCHES);
-        stretches.push(Stretch::default());
+        stretches.push(CaptureSegment::default());
         Ok(Self {
             data: FileSink::new(&path.with_extension("sigmf-data")),
             meta: path.with_extension("sigmf-meta"),
@@ -98,7 +98,7 @@ impl<T: Stored> SigmfSink<T> {
 }
 
 /// What a tag says about the recording. The tags of one item may come in any order.
-fn note(stretches: &mut Vec<Stretch>, rate_hz: &mut Option<f64>, tag: Tag) {
+fn note(stretches: &mut Vec<CaptureSegment>, rate_hz: &mut Option<f64>, tag: Tag) {
     let first_sample = tag.offset;
     let last = stretches.last_mut().filter(|last| last.first_sample == first_sample);
     match (tag.key, tag.value) {
@@ -106,7 +106,7 @@ fn note(stretches: &mut Vec<Stretch>, rate_hz: &mut Option<f64>, tag: Tag) {
         (keys::LOSS_CAUSE, cause) => {
             let global_index = last.and_then(|last| last.global_index);
             let gap = Some((cause.to_string(), "samples".to_owned()));
-            stretches.push(Stretch { first_sample, global_index, gap });
+            stretches.push(CaptureSegment { first_sample, global_index, gap });
         }
         (keys::LOSS_ITEMS, TagValue::Count(items)) => {
             if let Some((_, missing)) = last.and_then(|last| last.gap.as_mut()) {
@@ -118,20 +118,20 @@ fn note(stretches: &mut Vec<Stretch>, rate_hz: &mut Option<f64>, tag: Tag) {
             let global_index = rate_hz.and_then(|rate_hz| time.to_ticks(rate_hz));
             match last {
                 Some(last) => last.global_index = global_index,
-                None => stretches.push(Stretch { first_sample, global_index, gap: None }),
+                None => stretches.push(CaptureSegment { first_sample, global_index, gap: None }),
             }
         }
         _ => {}
     }
 }
 
-impl<T: Stored> Ports for SigmfSink<T> {
+impl<T: SigmfSample> Ports for SigmfSink<T> {
     fn ports(&mut self, ports: &mut dyn PortVisitor) {
         self.data.ports(ports);
     }
 }
 
-impl<T: Stored> Block for SigmfSink<T> {
+impl<T: SigmfSample> Block for SigmfSink<T> {
     fn start(&mut self) -> Result<(), BlockError> {
         self.began = SystemTime::now();
         self.data.start()
@@ -153,7 +153,7 @@ impl<T: Stored> Block for SigmfSink<T> {
         if samples == 0 {
             return Ok(());
         }
-        let recording = Recording {
+        let recording = RecordingDescription {
             datatype: T::DATATYPE,
             rate_hz: self.rate_hz,
             hardware: None,

@@ -1,6 +1,6 @@
 //! Samples of a recording, with what its metadata says.
 
-use super::{Annotation, Capture, SigmfError, Source};
+use super::{Annotation, Capture, SigmfError, SigmfRecording};
 use millstream_flow::blocks::FileSource;
 use millstream_flow::{
     Block, BlockError, Context, Gauge, Metric, PortVisitor, Ports, TagTime, TagValue, Work, keys,
@@ -43,11 +43,11 @@ impl SigmfSource {
             let path = path.to_owned();
             return Err(SigmfError::Samples { path, reason: reason.into() }.into());
         }
-        let source = Source::open(path, None)?;
+        let source = SigmfRecording::open(path, None)?;
         let samples = FileSource::open(&source.data, Some(source.format))?;
         let shown = Gauge::new();
         shown.set(source.rate_hz.unwrap_or(f64::NAN));
-        let Source { rate_hz, captures, annotations, .. } = source;
+        let SigmfRecording { rate_hz, captures, annotations, .. } = source;
         Ok(Self { samples, rate_hz, captures, annotations, told: 0, read: 0, shown })
     }
 

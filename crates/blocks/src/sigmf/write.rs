@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 /// What the metadata says.
 #[derive(Clone, Debug)]
-pub struct Recording<'a> {
+pub struct RecordingDescription<'a> {
     /// SigMF's name of the sample format.
     pub datatype: &'static str,
     /// Samples per second, where it is known.
@@ -22,7 +22,7 @@ pub struct Recording<'a> {
     /// When it began, by this machine's clock.
     pub began: SystemTime,
     /// Its stretches without a gap.
-    pub stretches: &'a [Stretch],
+    pub stretches: &'a [CaptureSegment],
     /// Tags that become annotations, in the order of their samples.
     pub notes: &'a [Tag],
     /// Samples in the data file.
@@ -32,7 +32,7 @@ pub struct Recording<'a> {
 /// Where a recording goes on after missing samples, or begins. Several that begin at one sample
 /// say that several things happened before it; the last one has its time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stretch {
+pub struct CaptureSegment {
     /// Samples in the file before it.
     pub first_sample: u64,
     /// Its first sample's place in the whole signal, gaps included.
@@ -45,12 +45,12 @@ pub struct Stretch {
 ///
 /// # Errors
 /// When the file cannot be written; one that was there before remains.
-pub fn write_meta(path: &Path, recording: &Recording<'_>) -> std::io::Result<()> {
+pub fn write_meta(path: &Path, recording: &RecordingDescription<'_>) -> std::io::Result<()> {
     let text = serde_json::to_string_pretty(&meta(recording))?;
     write_whole(&FileSink::<u8>::part_of(path), path, text.as_bytes())
 }
 
-fn meta(recording: &Recording<'_>) -> Value {
+fn meta(recording: &RecordingDescription<'_>) -> Value {
     let mut global = json!({
         "core:version": "1.0.0",
         "core:datatype": recording.datatype,
@@ -72,7 +72,7 @@ fn meta(recording: &Recording<'_>) -> Value {
     })
 }
 
-fn captures(recording: &Recording<'_>) -> Vec<Value> {
+fn captures(recording: &RecordingDescription<'_>) -> Vec<Value> {
     let mut captures = Vec::new();
     let mut stretches = recording.stretches.iter().peekable();
     while let Some(stretch) = stretches.next() {
@@ -96,8 +96,8 @@ fn captures(recording: &Recording<'_>) -> Vec<Value> {
 }
 
 /// In the order of their samples, as the standard wants them.
-fn annotations(recording: &Recording<'_>) -> Vec<Value> {
-    let gap = |stretch: &Stretch| {
+fn annotations(recording: &RecordingDescription<'_>) -> Vec<Value> {
+    let gap = |stretch: &CaptureSegment| {
         let (label, missing) = stretch.gap.as_ref()?;
         Some(json!({
             "core:sample_start": stretch.first_sample,
@@ -127,8 +127,8 @@ fn annotations(recording: &Recording<'_>) -> Vec<Value> {
 mod tests {
     use super::*;
 
-    fn recording(stretches: &[Stretch], samples: u64) -> Recording<'_> {
-        Recording {
+    fn recording(stretches: &[CaptureSegment], samples: u64) -> RecordingDescription<'_> {
+        RecordingDescription {
             datatype: "ci16_le",
             rate_hz: Some(1e6),
             hardware: None,
@@ -143,7 +143,8 @@ mod tests {
     #[test]
     fn every_gap_begins_a_capture_and_is_named() {
         let gap = |label: &str, missing: &str| Some((label.to_owned(), missing.to_owned()));
-        let at = |first_sample, global_index, gap| Stretch { first_sample, global_index, gap };
+        let at =
+            |first_sample, global_index, gap| CaptureSegment { first_sample, global_index, gap };
         let lost = "40 samples in 2 packets";
         let stretches = [
             at(0, Some(1000), None),

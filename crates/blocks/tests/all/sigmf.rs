@@ -1,7 +1,7 @@
 //! Recordings written and read as graphs do.
 
 use millstream_blocks::Sample;
-use millstream_blocks::sigmf::{Annotation, Capture, SigmfSink, SigmfSource, Source};
+use millstream_blocks::sigmf::{Annotation, Capture, SigmfRecording, SigmfSink, SigmfSource};
 use millstream_flow::blocks::SampleFormat;
 use millstream_flow::{
     Block, BlockError, Context, Graph, Key, Out, Plan, Ports, TagTime, TagValue, Work, keys,
@@ -53,7 +53,7 @@ fn a_gap_becomes_a_capture_and_comes_back_as_tags() {
     graph.chain(&["file", "sink"]).unwrap();
     graph.run(&Plan::default()).unwrap();
     for (path, cause) in [(&first, "overrun"), (&second, "recording")] {
-        let source = Source::open(path, None).unwrap();
+        let source = SigmfRecording::open(path, None).unwrap();
         let capture = |first_sample, index| Capture { first_sample, global_index: Some(index) };
         assert_eq!(source.captures, [capture(0, 5_000_123), capture(600, 5_000_973)]);
         assert_eq!(source.format, SampleFormat::Cf32);

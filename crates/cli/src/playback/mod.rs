@@ -1,12 +1,12 @@
 //! Samples from a file, read ahead on a thread of its own, so that a slow disk does not starve the
 //! radio before what was read ahead is used up.
 
-mod score;
+mod segments;
 
-pub use score::{Note, Score};
+pub use segments::{PlaybackPlan, PlaybackSegment};
 
 use anyhow::Context;
-use millstream_blocks::sigmf::Source;
+use millstream_blocks::sigmf::SigmfRecording;
 use millstream_flow::blocks::SampleFormat;
 use millstream_radio::Complex32;
 use std::fs::File;
@@ -85,7 +85,7 @@ impl Playback {
     ///
     /// # Errors
     /// When the file cannot be opened.
-    pub fn start(source: &Source, score: Score) -> anyhow::Result<Self> {
+    pub fn start(source: &SigmfRecording, score: PlaybackPlan) -> anyhow::Result<Self> {
         let file = File::open(&source.data)
             .with_context(|| format!("cannot read {}", source.data.display()))?;
         let (send_piece, pieces) = sync_channel(PIECES_WAITING);
@@ -102,20 +102,20 @@ impl Playback {
     ///
     /// # Errors
     /// What went wrong with the file.
-    pub fn next(&mut self, timeout: Duration) -> anyhow::Result<Next> {
+    pub fn next(&mut self, timeout: Duration) -> anyhow::Result<PlaybackStep> {
         let piece = match self.pieces.try_recv() {
             Ok(piece) => piece?,
-            Err(TryRecvError::Disconnected) => return Ok(Next::End),
+            Err(TryRecvError::Disconnected) => return Ok(PlaybackStep::End),
             Err(TryRecvError::Empty) => {
                 self.waits += 1;
                 match self.pieces.recv_timeout(timeout) {
                     Ok(piece) => piece?,
-                    Err(RecvTimeoutError::Timeout) => return Ok(Next::Wait),
-                    Err(RecvTimeoutError::Disconnected) => return Ok(Next::End),
+                    Err(RecvTimeoutError::Timeout) => return Ok(PlaybackStep::Wait),
+                    Err(RecvTimeoutError::Disconnected) => return Ok(PlaybackStep::End),
                 }
             }
         };
-        Ok(Next::Piece(piece))
+        Ok(PlaybackStep::Piece(piece))
     }
 
     /// Gives the memory of a piece back.
@@ -126,7 +126,7 @@ impl Playback {
 }
 
 /// What [`Playback::next`] found.
-pub enum Next {
+pub enum PlaybackStep {
     /// A piece.
     Piece(Piece),
     /// Nothing yet.
@@ -137,14 +137,14 @@ pub enum Next {
 
 struct Reader {
     file: File,
-    source: Source,
+    source: SigmfRecording,
     recycled: Receiver<Samples>,
     send_piece: SyncSender<anyhow::Result<Piece>>,
 }
 
 impl Reader {
     /// Reads until the end, or until nobody listens.
-    fn run(&mut self, score: Score) {
+    fn run(&mut self, score: PlaybackPlan) {
         for note in score {
             if let Err(error) = self.play(note) {
                 if let Some(error) = error {
@@ -156,7 +156,7 @@ impl Reader {
     }
 
     /// Reads one note; an error without a text when nobody listens.
-    fn play(&mut self, note: Note) -> Result<(), Option<anyhow::Error>> {
+    fn play(&mut self, note: PlaybackSegment) -> Result<(), Option<anyhow::Error>> {
         let bytes = self.source.format.sample_bytes() as u64;
         let tell = |error: std::io::Error, data: &std::path::Path| {
             Some(anyhow::anyhow!("cannot read {}: {error}", data.display()))

@@ -3,7 +3,7 @@
 use crate::numbers::seconds;
 use crate::output::Report;
 use anyhow::Context;
-use millstream_radio::discover::{DISCOVERY_TIMEOUT, DeviceInfo, Target, discover};
+use millstream_radio::discover::{DISCOVERY_TIMEOUT, DeviceInfo, DiscoveryTarget, discover};
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -33,11 +33,13 @@ pub struct Args {
 /// Succeeds when at least one radio answers.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let (target, place, ask) = match args.addr {
-        Some(addr) => (Target::Address(addr), format!("at {addr}"), ""),
-        None if args.local => (Target::Local, "on this machine".to_owned(), ""),
-        None => {
-            (Target::Broadcast, "on any network".to_owned(), "; one behind a router wants --addr")
-        }
+        Some(addr) => (DiscoveryTarget::Address(addr), format!("at {addr}"), ""),
+        None if args.local => (DiscoveryTarget::Local, "on this machine".to_owned(), ""),
+        None => (
+            DiscoveryTarget::Broadcast,
+            "on any network".to_owned(),
+            "; one behind a router wants --addr",
+        ),
     };
     let timeout = Duration::from_secs_f64(args.timeout);
     let found = discover(target, args.discovery_port, timeout).context("cannot look for radios")?;

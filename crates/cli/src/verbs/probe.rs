@@ -132,7 +132,7 @@ fn channels(blocks: &ClientZero) -> Vec<(String, String)> {
 }
 
 fn list_blocks(blocks: &ClientZero) -> Vec<(String, String)> {
-    let line = |block: &millstream_radio::client_zero::Block| {
+    let line = |block: &millstream_radio::client_zero::DeviceBlock| {
         let info = &block.info;
         let value = format!(
             "NoC id {:08X}, version {}, control port {}, {} inputs, {} outputs",
@@ -178,7 +178,7 @@ fn name(blocks: &ClientZero, index: u16) -> String {
         noc_id::DUC => "DUC".to_owned(),
         other => format!("{other:08X}"),
     };
-    let same = |one: &&millstream_radio::client_zero::Block| {
+    let same = |one: &&millstream_radio::client_zero::DeviceBlock| {
         one.noc_id == block.noc_id && one.index < index
     };
     format!("{kind}#{}", blocks.blocks.iter().filter(same).count())

@@ -13,10 +13,10 @@ use crate::output::Report;
 use crate::{interrupt, start, stdout};
 use millstream_flow::{Buffers, Graph, Partition, Plan, Snapshot, WaitMode};
 use millstream_radio::{Complex32, Device, DeviceArgs};
-use record::Record;
-use report::{Channel, Recorded};
+use record::RecordingTarget;
+use report::{FinishedRecording, RecordedChannel};
 use std::path::PathBuf;
-use target::{Format, Target};
+use target::{Format, RecordingFiles};
 
 /// Records samples from a radio to a file.
 ///
@@ -90,7 +90,7 @@ pub struct Args {
 /// the ledger balances, and no more was lost than allowed.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let out = stdout::for_samples(&args.out)?;
-    let targets = Target::for_each(&args.channel, &out, args.format)?;
+    let targets = RecordingFiles::for_each(&args.channel, &out, args.format)?;
     // Before the claim, so that it is given back when somebody asks early.
     interrupt::install();
     let (devices, rate_hz) = start::open(&args.args, args.rate)?;
@@ -104,8 +104,13 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let wanted = samples_wanted(&args, rate_hz);
 
     let mut graph = Graph::new();
-    let record =
-        Record { devices, places, samples: wanted, at_pps: args.at_pps, targets: &targets };
+    let record = RecordingTarget {
+        devices,
+        places,
+        samples: wanted,
+        at_pps: args.at_pps,
+        targets: &targets,
+    };
     let (told, (at, lead)) = match targets[0].format {
         Format::Sc16 => record.connect::<[i16; 2]>(&mut graph)?,
         Format::Cf32 => record.connect::<Complex32>(&mut graph)?,
@@ -122,9 +127,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         .iter()
         .zip(targets)
         .zip(hardware.into_iter().zip(ledgers))
-        .map(|((&number, target), (hardware, ledger))| Channel { number, target, hardware, ledger })
+        .map(|((&number, target), (hardware, ledger))| RecordedChannel {
+            number,
+            target,
+            hardware,
+            ledger,
+        })
         .collect();
-    report::report(Recorded {
+    report::report(FinishedRecording {
         channels,
         rate_hz,
         start_ticks: at,

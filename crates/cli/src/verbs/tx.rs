@@ -6,10 +6,10 @@ mod report;
 use crate::live::Live;
 use crate::numbers::{Whole, format, positive, rate, seconds};
 use crate::output::Report;
-use crate::playback::{Next, Piece, Playback, Samples, Score};
+use crate::playback::{Piece, Playback, PlaybackPlan, PlaybackStep, Samples};
 use crate::{interrupt, start};
 use anyhow::Context;
-use millstream_blocks::sigmf::Source;
+use millstream_blocks::sigmf::SigmfRecording;
 use millstream_flow::blocks::SampleFormat;
 use millstream_radio::tx::{TxArgs, TxMetadata};
 use millstream_radio::{Complex32, Device, DeviceArgs, DeviceSet};
@@ -110,10 +110,13 @@ pub struct Args {
 /// Transmits until the end, or until somebody ends it; succeeds when the ledger balances and no
 /// limit is exceeded.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    let source = Source::open(&args.input, args.format)?;
+    let source = SigmfRecording::open(&args.input, args.format)?;
     let repeats = Some(args.repeat).filter(|repeats| *repeats > 0);
-    let score =
-        if args.timed { Score::timed(&source, repeats)? } else { Score::joined(&source, repeats) };
+    let score = if args.timed {
+        PlaybackPlan::timed(&source, repeats)?
+    } else {
+        PlaybackPlan::joined(&source, repeats)
+    };
     let rate_hz = args.rate.or(source.rate_hz).with_context(|| {
         format!("{} does not say its sample rate: give --rate", args.input.display())
     })?;
@@ -154,7 +157,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         events,
         counters,
         ledger: if interrupted { stream.finish_within(patience) } else { stream.finish() },
-        limits: report::Limits {
+        limits: report::TxLimits {
             underflows: args.max_underflows,
             lates: args.max_lates,
             lost: args.max_lost,
@@ -210,9 +213,9 @@ impl Player {
         let mut first = true;
         while !interrupt::asked() {
             match playback.next(SLICE)? {
-                Next::Wait => self.look()?,
-                Next::End => break,
-                Next::Piece(piece) => {
+                PlaybackStep::Wait => self.look()?,
+                PlaybackStep::End => break,
+                PlaybackStep::Piece(piece) => {
                     let time_ticks = match (piece.offset_ticks, self.start_ticks) {
                         (Some(offset), start) => start.map(|start| start.wrapping_add(offset)),
                         (None, start) if first => start,

@@ -1,7 +1,7 @@
 //! `millstream host net`, inside namespaces that the tests make.
 
 use crate::common::{Outcome, Running, millstream};
-use millstream_testkit::netns::{INTERFACE, Namespace, Pair, PairOptions};
+use millstream_testkit::netns::{INTERFACE, Namespace, PairOptions, VethPair};
 use std::path::Path;
 
 /// Runs the built command inside a namespace.
@@ -16,7 +16,7 @@ fn inside(side: &Namespace, args: &[&str]) -> Outcome {
 
 #[test]
 fn an_import_reproduces_the_kernel_and_checks_clean() {
-    let Some(pair) = Pair::new(PairOptions { mtu: 3000, queues: 2 }) else { return };
+    let Some(pair) = VethPair::new(PairOptions { mtu: 3000, queues: 2 }) else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("net.toml");
     let file = file.to_str().unwrap();
@@ -41,7 +41,7 @@ fn an_import_reproduces_the_kernel_and_checks_clean() {
 
 #[test]
 fn show_tells_driver_queues_and_links() {
-    let Some(pair) = Pair::new(PairOptions { queues: 3, ..Default::default() }) else { return };
+    let Some(pair) = VethPair::new(PairOptions { queues: 3, ..Default::default() }) else { return };
     let shown = inside(&pair.left, &["host", "net", "show"]);
     for part in [
         "lo: up",
@@ -60,7 +60,7 @@ fn show_tells_driver_queues_and_links() {
 
 #[test]
 fn a_configuration_is_in_force_while_a_verb_runs() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("net.toml");
     let text = format!("[[interface]]\nname = \"{INTERFACE}\"\nlink = \"xdp\"\nmtu = 9000\n");
@@ -137,7 +137,7 @@ fn links_are_listed_with_every_option_that_they_have() {
 
 #[test]
 fn frames_on_a_queue_that_nobody_watches_are_explained_at_the_end() {
-    let Some(pair) = Pair::new(PairOptions { queues: 4, ..Default::default() }) else { return };
+    let Some(pair) = VethPair::new(PairOptions { queues: 4, ..Default::default() }) else { return };
     let host = |queues: &str| {
         let link = format!("xdp:{INTERFACE},mode=generic,queues={queues}");
         let mut command = pair.left.command(env!("CARGO_BIN_EXE_millstream"));

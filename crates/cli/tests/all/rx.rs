@@ -191,17 +191,18 @@ fn check_ramp(samples: &[u32], meta: &serde_json::Value) {
 #[test]
 fn a_recording_goes_on_behind_an_overrun_on_every_channel() {
     let folder = tempfile::tempdir().unwrap();
-    // Again and again the radio does nothing for 150 ms, and keeps 32 ms. (Much longer, and a busy
-    // machine makes it a radio that does not answer.)
-    let ramp_twice = ["--rx-antenna", "ramp", "--rx-antenna", "ramp"];
-    let stalls: Vec<_> =
-        (1..20).map(|k| format!("stall ms=150 at_tick={}", k * 1_500_000)).collect();
-    let stalls: Vec<_> = stalls.iter().flat_map(|stall| ["--fault", stall]).collect();
     for (channels, files) in [("1", &["x"][..]), ("0,1", &["x-ch0", "x-ch1"])] {
-        let small = ["--rx-buffer-samples", "32768"];
-        let radio = Radio::start(folder.path(), &[&ramp_twice[..], &small, &stalls].concat());
+        let antennas = ["--rx-antenna", "ramp", "--rx-antenna", "ramp"];
+        let small = ["--rx-buffer-samples", "32768", "--control", "0"];
+        let (radio, said) = Radio::start_and_hear(folder.path(), &[&antennas[..], &small].concat());
+        let control = said[0].strip_prefix("control: ").unwrap().split(',').next().unwrap();
         let more = ["--nsamps", "3000000", "--channel", channels, "--max-lost", "100"];
-        let outcome = rx(folder.path(), &radio, "x.sigmf-meta", &more);
+        let recording = start(folder.path(), &radio, "x.sigmf-meta", &more);
+        growing(&folder.path().join(format!("{}.sigmf-data.part", files[0])));
+        // The radio does nothing for 150 ms, and keeps 32 ms.
+        let stall = ["sim", "fault", control, "add", "stall", "ms=150"];
+        millstream(folder.path(), &stall).succeeds();
+        let outcome = recording.wait();
         outcome.fails(1, "samples were lost, and 100 were allowed");
         let results = outcome.json()["results"].take();
         assert!(results["segments"].as_u64().unwrap() > 1, "{results}");

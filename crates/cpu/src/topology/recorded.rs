@@ -38,7 +38,7 @@ const MACHINES: &[(&str, &str)] = &[
 
 /// A machine that is written down.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Recorded {
+pub struct RecordedMachine {
     /// What it is.
     pub description: String,
     /// How it is built.
@@ -82,7 +82,7 @@ pub enum RecordedError {
     },
 }
 
-impl Recorded {
+impl RecordedMachine {
     /// Names of the machines that come with the program.
     pub fn names() -> impl Iterator<Item = &'static str> {
         MACHINES.iter().map(|(name, _)| *name)

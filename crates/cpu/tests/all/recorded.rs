@@ -1,6 +1,6 @@
 //! Topology and environment from trees as other machines show them.
 
-use millstream_cpu::{Environment, Recorded, Topology};
+use millstream_cpu::{Environment, RecordedMachine, Topology};
 use std::fs;
 use std::path::Path;
 
@@ -188,7 +188,7 @@ fn capacity_comes_from_what_the_kernel_tells_best() {
 
 #[test]
 fn a_part_of_a_machine_keeps_its_numbers() {
-    let topology = Recorded::named("i7-6950x").unwrap().topology;
+    let topology = RecordedMachine::named("i7-6950x").unwrap().topology;
     let some = topology.only(&"3,13,40".parse().unwrap());
     assert_eq!(some.cpus().to_string(), "3,13");
     assert_eq!(some.cores[0].smt_siblings.to_string(), "3,13");
@@ -210,14 +210,14 @@ fn every_machine_that_comes_with_the_program_can_be_read() {
         ("apple-m1", 8, 8, 1, 4 << 20),
         ("rk3588", 8, 8, 1, 128 << 10),
     ] {
-        let topology = Recorded::named(name).unwrap().topology;
+        let topology = RecordedMachine::named(name).unwrap().topology;
         assert_eq!((topology.cores.len(), topology.physical_cores()), (cpus, cores), "{name}");
         assert_eq!(topology.cores.iter().map(|core| core.node).max(), Some(nodes - 1), "{name}");
         assert_eq!(topology.cores[0].cache(2).unwrap().size_bytes, l2, "{name}");
     }
-    assert_eq!(Recorded::names().count(), 10);
+    assert_eq!(RecordedMachine::names().count(), 10);
     let l3 = |cpu: usize| {
-        let topology = Recorded::named("ryzen-7-1700").unwrap().topology;
+        let topology = RecordedMachine::named("ryzen-7-1700").unwrap().topology;
         topology.cores[cpu].cache(3).unwrap().shared_by.to_string()
     };
     assert_eq!((l3(3), l3(8)), ("0-7".to_owned(), "8-15".to_owned()));
@@ -225,8 +225,8 @@ fn every_machine_that_comes_with_the_program_can_be_read() {
 
 #[test]
 fn what_is_wrong_with_a_machine_is_said() {
-    let error = |text: &str| Recorded::from_toml(text).unwrap_err().to_string();
-    let unknown = Recorded::named("pdp-11").unwrap_err().to_string();
+    let error = |text: &str| RecordedMachine::from_toml(text).unwrap_err().to_string();
+    let unknown = RecordedMachine::named("pdp-11").unwrap_err().to_string();
     assert!(unknown.starts_with("no machine is called `pdp-11`; there are: 2x-xeon"), "{unknown}");
     assert!(error("cpus = 3").starts_with("the machine cannot be read: "));
     let with = |text: &str| format!("description = \"x\"\ncpus = \"0-1\"\n{text}");

@@ -9,11 +9,11 @@ const BLOCK: usize = 256;
 
 /// Shifts everything in frequency.
 #[derive(Clone, Debug)]
-pub struct Carrier {
+pub struct FrequencyShift {
     nco: Nco,
 }
 
-impl Carrier {
+impl FrequencyShift {
     /// Up by `offset_hz`.
     #[must_use]
     pub fn new(offset_hz: f64, rate_hz: f64) -> Self {
@@ -21,7 +21,7 @@ impl Carrier {
     }
 }
 
-impl Impair for Carrier {
+impl Impair for FrequencyShift {
     fn apply(&mut self, samples: &mut [Sample]) {
         let mut turn = [Sample::default(); BLOCK];
         for block in samples.chunks_mut(BLOCK) {
@@ -70,7 +70,7 @@ mod tests {
         Tone::new(1e6, rate_hz, 0.5).apply(&mut samples);
         let power: f32 = samples.iter().map(Sample::norm_sqr).sum::<f32>() / 4096.0;
         assert!((power - 0.25).abs() < 1e-4, "{power}");
-        Carrier::new(-50e3, rate_hz).apply(&mut samples);
+        FrequencyShift::new(-50e3, rate_hz).apply(&mut samples);
         let (re, im): (Vec<f32>, Vec<f32>) = samples.iter().map(|x| (x.re, x.im)).unzip();
         let line = LineFinder::new(4096).find(&re, &im, 0.15, 0.1).unwrap();
         assert!((line.frequency * rate_hz - 950e3).abs() < 30.0, "{line:?}");

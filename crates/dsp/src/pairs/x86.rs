@@ -1,7 +1,7 @@
 //! The fast copies. Even outputs are made of the numbers from an even place on, odd ones of those
 //! from the place behind it.
 
-use super::{BLOCK, Group, LANES, Pair};
+use super::{BLOCK, Group, IntSample, LANES};
 use std::arch::x86_64::*;
 
 /// As [`super::correlate_plain`], bit for bit.
@@ -9,7 +9,12 @@ use std::arch::x86_64::*;
 /// # Safety
 /// There are numbers for all outputs and taps.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-pub(super) unsafe fn correlate_512(taps: &[Pair], x: &[i16], scale: f32, out: &mut [[f32; BLOCK]]) {
+pub(super) unsafe fn correlate_512(
+    taps: &[IntSample],
+    x: &[i16],
+    scale: f32,
+    out: &mut [[f32; BLOCK]],
+) {
     // Eight sums hide the latency of the instruction.
     let (twos, rest) = out.as_chunks_mut::<2>();
     for (b, two) in twos.iter_mut().enumerate() {
@@ -33,7 +38,7 @@ pub(super) unsafe fn correlate_512(taps: &[Pair], x: &[i16], scale: f32, out: &m
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 unsafe fn blocks_512<const V: usize, const PHASES: usize>(
-    taps: &[Pair],
+    taps: &[IntSample],
     x: &[i16],
     scale: f32,
     out: &mut [[f32; BLOCK]; V],
@@ -99,7 +104,12 @@ unsafe fn load_but_last(x: *const i16) -> __m512i {
 /// # Safety
 /// There are numbers for all outputs and taps.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn correlate_256(taps: &[Pair], x: &[i16], scale: f32, out: &mut [[f32; BLOCK]]) {
+pub(super) unsafe fn correlate_256(
+    taps: &[IntSample],
+    x: &[i16],
+    scale: f32,
+    out: &mut [[f32; BLOCK]],
+) {
     const WIDE: usize = BLOCK / 2;
     let scale = _mm256_set1_ps(scale);
     for (b, out) in out.iter_mut().enumerate() {

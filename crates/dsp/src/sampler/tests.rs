@@ -8,7 +8,7 @@ fn triangle(t: f64) -> Complex<f64> {
     Complex::new((1.0 - t.abs()).max(0.0), 0.0)
 }
 
-fn row(of: impl Fn(usize) -> Complex<f64>, len: usize) -> Vec<Pair> {
+fn row(of: impl Fn(usize) -> Complex<f64>, len: usize) -> Vec<IntSample> {
     (0..len).map(|n| of(n) * ONE).map(|x| [x.re.round() as i16, x.im.round() as i16]).collect()
 }
 
@@ -20,8 +20,14 @@ fn outputs_lie_between_the_samples_at_their_times() {
         let sampler = Sampler::new(256, 3.0, 1.001 * step, triangle);
         let times = Times { start: 7.3, step };
         let mut out = [[0.0; 104]; 2];
-        sampler.sample(Part::Real, times, (&row, ONE), Levelling::default(), &mut out[0]);
-        sampler.sample(Part::Imaginary, times, (&row, ONE), Levelling::default(), &mut out[1]);
+        sampler.sample(OutputPart::Real, times, (&row, ONE), Levelling::default(), &mut out[0]);
+        sampler.sample(
+            OutputPart::Imaginary,
+            times,
+            (&row, ONE),
+            Levelling::default(),
+            &mut out[1],
+        );
         for (k, (x, y)) in out[0].iter().zip(out[1]).enumerate() {
             let exact = 7.3 + step * k as f64;
             assert!((f64::from(*x) * 128.0 - exact).abs() < 0.5 / 256.0 + 0.02, "{step} {k}: {x}");
@@ -36,7 +42,7 @@ fn a_complex_response_turns_and_its_gain_is_known() {
     let sampler = Sampler::new(64, 4.0, 0.6, response);
     assert!((sampler.gain() - Complex::new(0.6, -0.8)).norm() < 1e-3, "{}", sampler.gain());
     let row = row(|_| Complex::new(0.5, 0.25), 64);
-    for (part, exact) in [(Part::Real, 0.5), (Part::Imaginary, -0.25)] {
+    for (part, exact) in [(OutputPart::Real, 0.5), (OutputPart::Imaginary, -0.25)] {
         let mut out = [0.0; 8];
         let times = Times { start: 20.2, step: 0.58 };
         sampler.sample(part, times, (&row, ONE), Levelling::default(), &mut out);
@@ -54,7 +60,7 @@ fn what_is_asked_to_be_there_suffices() {
             let row = row(|_| Complex::new(1.0, 0.0), len);
             let mut out = [0.0; GROUP];
             let times = Times { start, step };
-            sampler.sample(Part::Real, times, (&row, ONE), Levelling::default(), &mut out);
+            sampler.sample(OutputPart::Real, times, (&row, ONE), Levelling::default(), &mut out);
             assert!(out.iter().all(|x| (x - 1.0).abs() < 1e-3), "{out:?}");
         }
     }
@@ -66,7 +72,7 @@ fn samples_that_are_missing_are_no_outputs() {
     let sampler = Sampler::new(16, 23.0, 0.6, triangle);
     let row = row(|_| Complex::new(1.0, 0.0), 59);
     let times = Times { start: 30.0, step: 0.58 };
-    sampler.sample(Part::Real, times, (&row, ONE), Levelling::default(), &mut [0.0; 8]);
+    sampler.sample(OutputPart::Real, times, (&row, ONE), Levelling::default(), &mut [0.0; 8]);
 }
 
 #[test]
@@ -76,7 +82,7 @@ fn outputs_are_levelled_and_measured() {
     let levelling = Levelling { offset: 0.2, limit: 0.5, gain: 10.0 };
     let mut out = [0.0; 16];
     let times = Times { start: 8.0, step: 1.0 };
-    let means = sampler.sample(Part::Real, times, (&row, ONE), levelling, &mut out);
+    let means = sampler.sample(OutputPart::Real, times, (&row, ONE), levelling, &mut out);
     for (y, exact) in out.iter().zip([-1.0, 1.0, 5.0, -5.0].into_iter().cycle()) {
         assert!((y - exact).abs() < 0.01, "{out:?}");
     }
@@ -109,7 +115,7 @@ fn the_fast_copies_give_the_same_bits_at_the_loudest() {
         let response = |t: f64| Complex::from_polar((-t * t / 90.0).exp(), 2.7 * t);
         let sampler = Sampler::new(256, 23.0, 1.001 * step, response);
         let loud = |i: usize| [((i * 37) % 5) as i16, ((i * 53) % 7) as i16];
-        let row: Vec<Pair> = (0..800)
+        let row: Vec<IntSample> = (0..800)
             .map(|i| loud(i).map(|x| if x > 2 { i16::MAX } else { x.wrapping_sub(3) << 14 }))
             .collect();
         for rows in &sampler.rows {

@@ -1,6 +1,6 @@
 //! The sampler in vectors.
 
-use super::{GROUP, Levelling, Pair, Run, SHARE, Sums};
+use super::{GROUP, IntSample, Levelling, Run, SHARE, Sums};
 use std::arch::x86_64::*;
 
 /// Pairs of an AVX-512 and of an AVX2 vector.
@@ -72,7 +72,7 @@ unsafe fn group_512<const VECTORS: usize>(run: &Run<'_>, places: &mut Places) ->
 /// Sixteen pairs of taps are there.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vnni")]
-unsafe fn multiply_add(sum: &mut __m512i, x: __m512i, taps: *const Pair) {
+unsafe fn multiply_add(sum: &mut __m512i, x: __m512i, taps: *const IntSample) {
     // SAFETY: the processor has the instruction, and the memory is there.
     unsafe {
         std::arch::asm!(
@@ -224,7 +224,7 @@ impl Leveller {
 /// Sixteen pairs are there.
 #[inline]
 #[target_feature(enable = "avx512f")]
-unsafe fn load_512(from: *const Pair) -> __m512i {
+unsafe fn load_512(from: *const IntSample) -> __m512i {
     // SAFETY: the caller says so.
     unsafe { _mm512_loadu_si512(from.cast()) }
 }
@@ -233,7 +233,7 @@ unsafe fn load_512(from: *const Pair) -> __m512i {
 /// Eight pairs are there.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn load_256(from: *const Pair) -> __m256i {
+unsafe fn load_256(from: *const IntSample) -> __m256i {
     // SAFETY: the caller says so.
     unsafe { _mm256_loadu_si256(from.cast()) }
 }

@@ -1,6 +1,6 @@
 //! A television station: the 8-VSB transmitter, running live.
 
-use super::live::{Generator, LiveAntenna};
+use super::live::{LiveAntenna, SignalGenerator};
 use super::{Antenna, Sc16, quantise, sc16};
 use crate::Error;
 use millstream_atsc::Sample;
@@ -23,7 +23,7 @@ pub(super) fn open(spec: &str, path: &str) -> Result<Box<dyn Antenna>, Error> {
     }))))
 }
 
-fn generator(mut transmitter: Transmitter, mut stream: TsSource) -> Generator {
+fn generator(mut transmitter: Transmitter, mut stream: TsSource) -> SignalGenerator {
     let mut block = vec![Sample::default(); BLOCK_SAMPLES];
     Box::new(move |out: &mut [Sc16]| {
         for out in out.chunks_mut(BLOCK_SAMPLES) {

@@ -19,10 +19,10 @@ const GAP_MAX_S: f64 = 1.0;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 
 /// Writes the next samples of a signal; runs in the source's thread.
-pub(super) type Generator = Box<dyn FnMut(&mut [Sc16]) + Send>;
+pub(super) type SignalGenerator = Box<dyn FnMut(&mut [Sc16]) + Send>;
 
 /// Makes the generator for a rate in Hz; `None` where the signal cannot be made at that rate.
-pub(super) type MakeGenerator = Box<dyn FnMut(f64) -> Option<Generator> + Send>;
+pub(super) type MakeGenerator = Box<dyn FnMut(f64) -> Option<SignalGenerator> + Send>;
 
 /// An antenna fed by a generator through a bounded queue.
 ///
@@ -96,7 +96,7 @@ impl Antenna for LiveAntenna {
 
 impl Source {
     /// Starts the thread; `None` when the system has none to give.
-    fn start(generator: Generator, rate_hz: f64) -> Option<Self> {
+    fn start(generator: SignalGenerator, rate_hz: f64) -> Option<Self> {
         let (full_tx, full) = sync_channel(chunks_ahead(rate_hz));
         let (empty, empty_rx) = channel();
         let thread = std::thread::Builder::new()
@@ -164,7 +164,11 @@ fn chunks_ahead(rate_hz: f64) -> usize {
 }
 
 /// The body of the source's thread: ends when nobody listens any more.
-fn generate(mut generator: Generator, full: &SyncSender<Vec<Sc16>>, empty: &Receiver<Vec<Sc16>>) {
+fn generate(
+    mut generator: SignalGenerator,
+    full: &SyncSender<Vec<Sc16>>,
+    empty: &Receiver<Vec<Sc16>>,
+) {
     loop {
         let mut chunk = empty.try_recv().unwrap_or_default();
         chunk.resize(CHUNK_SAMPLES, [0; 4]);
@@ -183,7 +187,7 @@ mod tests {
     fn counting() -> LiveAntenna {
         LiveAntenna::new(Box::new(|rate_hz| {
             let mut count = 0u32;
-            let generator: Generator = Box::new(move |out| {
+            let generator: SignalGenerator = Box::new(move |out| {
                 for sample in out {
                     *sample = count.to_le_bytes();
                     count += 1;

@@ -12,7 +12,7 @@ mod tone;
 pub use file::FileAntenna;
 pub use noise::NoiseAntenna;
 pub use ramp::RampAntenna;
-pub use spec::{DELAY_SAMPLES_MAX, Loopback, Source, forms, parse, source};
+pub use spec::{AntennaSource, DELAY_SAMPLES_MAX, Loopback, forms, parse, source};
 pub use tone::ToneAntenna;
 
 /// One complex sample as it travels: I then Q, little-endian signed 16 bit, 32767 = full scale.

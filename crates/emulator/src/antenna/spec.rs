@@ -8,7 +8,7 @@ use crate::config::CHANNELS;
 use std::path::PathBuf;
 
 /// What a receive channel hears.
-pub enum Source {
+pub enum AntennaSource {
     /// A signal of its own.
     Signal(Box<dyn Antenna>),
     /// What a transmit channel of the same radio sends.
@@ -47,10 +47,10 @@ pub fn forms() -> String {
 /// # Errors
 /// [`Error::AntennaSpec`] when the text is not one of the accepted forms, [`Error::AntennaFile`]
 /// when the file cannot be used. Both name the specification.
-pub fn source(spec: &str) -> Result<Source, Error> {
+pub fn source(spec: &str) -> Result<AntennaSource, Error> {
     match spec.split_once(':') {
-        Some(("loopback", rest)) => loopback(spec, rest).map(Source::Loopback),
-        _ => parse(spec).map(Source::Signal),
+        Some(("loopback", rest)) => loopback(spec, rest).map(AntennaSource::Loopback),
+        _ => parse(spec).map(AntennaSource::Signal),
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
         for (spec, channel, delay_samples) in
             [("loopback:0", 0, 0), ("loopback:1,delay=100", 1, 100)]
         {
-            let Ok(Source::Loopback(found)) = source(spec) else { panic!("{spec}") };
+            let Ok(AntennaSource::Loopback(found)) = source(spec) else { panic!("{spec}") };
             assert_eq!(found, Loopback { channel, delay_samples });
         }
         for (spec, reason) in [

@@ -35,16 +35,16 @@ pub(crate) fn read(address: u32) -> Option<u32> {
 }
 
 /// What a write asks for; `None` where there is no register.
-pub(crate) fn write(address: u32, value: u32) -> Option<Request> {
+pub(crate) fn write(address: u32, value: u32) -> Option<RegisterRequest> {
     let (index, offset) = (address / regs::INDEX_STRIDE, address % regs::INDEX_STRIDE);
     let exists = index >= 1 && index <= u32::from(RADIO_INDEX);
     match offset {
         // Flush timeout: nothing here takes time to flush.
-        0x00 if exists => Some(Request::None),
+        0x00 if exists => Some(RegisterRequest::None),
         0x04 if exists => {
             let radio = index == u32::from(RADIO_INDEX);
             let reset = radio && value & (regs::RESET_DATA | regs::FLUSH) != 0;
-            Some(if reset { Request::ResetRadioData } else { Request::None })
+            Some(if reset { RegisterRequest::ResetRadioData } else { RegisterRequest::None })
         }
         _ => None,
     }
@@ -52,7 +52,7 @@ pub(crate) fn write(address: u32, value: u32) -> Option<Request> {
 
 /// See [`write`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Request {
+pub(crate) enum RegisterRequest {
     None,
     /// Drop the samples that the radio holds, and stop it.
     ResetRadioData,
@@ -139,6 +139,6 @@ mod tests {
         assert_eq!(write(0x04, 1), None);
         assert_eq!(write(regs::index_register(4, 4), 1), None);
         let reset = write(regs::index_register(RADIO_INDEX, 4), regs::RESET_DATA);
-        assert_eq!(reset, Some(Request::ResetRadioData));
+        assert_eq!(reset, Some(RegisterRequest::ResetRadioData));
     }
 }

@@ -1,14 +1,14 @@
 //! Where the transmitted samples of a channel go.
 
-use super::air::Air;
+use super::transmitted::TransmittedSamples;
 use crate::antenna::Sc16;
-use crate::time::Timekeeper;
-use crate::tx_out::{Begin, End, Recorder};
+use crate::time::DeviceClock;
+use crate::tx_out::{Begin, BurstEnd, Recorder};
 
 /// The listeners of a transmit channel: a loopback, a file, or nobody.
 #[derive(Default)]
 pub(crate) struct Emission {
-    pub air: Option<Air>,
+    pub air: Option<TransmittedSamples>,
     pub recorder: Option<Recorder>,
 }
 
@@ -20,7 +20,7 @@ impl Emission {
 
     /// Transmits `samples` from tick `tick` on; `follows` when no tick lies between them and the
     /// last ones of this burst.
-    pub fn send(&mut self, keeper: &Timekeeper, tick: u64, follows: bool, samples: &[Sc16]) {
+    pub fn send(&mut self, keeper: &DeviceClock, tick: u64, follows: bool, samples: &[Sc16]) {
         if let Some(air) = &mut self.air {
             air.send(tick, samples);
         }
@@ -32,7 +32,7 @@ impl Emission {
     }
 
     /// A burst ends.
-    pub fn end(&mut self, how: End) {
+    pub fn end(&mut self, how: BurstEnd) {
         if let Some(recorder) = &mut self.recorder {
             recorder.end(how);
         }

@@ -6,7 +6,7 @@ use super::tx_fifo::TxFifo;
 use millstream_wire::Epid;
 use millstream_wire::mgmt::{Node, NodeInfo};
 use millstream_wire::regs::sep;
-use millstream_wire::stream::{CommandRepr, SequenceGap, Status, StatusRepr};
+use millstream_wire::stream::{CommandRepr, SequenceGap, StatusRepr, StreamCondition};
 
 /// A packet source and sink behind a crossbar port. Each channel of the radio has one.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Endpoint {
 
 /// What an endpoint lets a host have in flight towards it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Window {
+pub(crate) struct CreditWindow {
     /// Besides packets.
     pub bytes: u64,
     /// Of a host that does not count packets.
@@ -33,7 +33,7 @@ pub(crate) struct Window {
 
 impl Endpoint {
     /// An endpoint without id, whose receive side keeps packets in `fifo` and states `window`.
-    pub fn new(instance: u16, window: Window, fifo: TxFifo) -> Self {
+    pub fn new(instance: u16, window: CreditWindow, fifo: TxFifo) -> Self {
         let input = InStream::new(window);
         Self { instance, epid: Epid::NONE, out: OutStream::default(), input, fifo }
     }
@@ -46,7 +46,7 @@ impl Endpoint {
     }
 
     /// The status of the stream towards it, to send now.
-    pub fn report(&mut self, status: Status) -> StatusRepr {
+    pub fn report(&mut self, status: StreamCondition) -> StatusRepr {
         self.input.report(self.epid, status)
     }
 
@@ -146,7 +146,11 @@ mod tests {
 
     fn endpoint(instance: u16) -> Endpoint {
         let fifo = TxFifo::new(FifoSize { bytes: 1008, packets: 10 }, false);
-        Endpoint::new(instance, Window { bytes: 1000, cautious_bytes: 1000, packets: 10 }, fifo)
+        Endpoint::new(
+            instance,
+            CreditWindow { bytes: 1000, cautious_bytes: 1000, packets: 10 },
+            fifo,
+        )
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::endpoint::Endpoint;
 use crate::config::CHANNELS;
-use millstream_wire::mgmt::{Forward, MgmtRepr, Node, NodeInfo, Op};
+use millstream_wire::mgmt::{ForwardHops, MgmtRepr, Node, NodeInfo, Op};
 use millstream_wire::stream::CommandRepr;
 use millstream_wire::{Epid, Result};
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ pub(crate) struct Fabric {
 
 /// What a management packet leads to.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct ManagementEffect {
     /// The answer, to go back to the sender.
     pub reply: Option<MgmtRepr>,
     /// An endpoint started a stream: the command for its host, and the endpoint's index.
@@ -68,19 +68,21 @@ impl Fabric {
         mut packet: MgmtRepr,
         source: SocketAddrV4,
         endpoints: &mut [Endpoint],
-    ) -> Result<Outcome> {
+    ) -> Result<ManagementEffect> {
         let src_epid = packet.src_epid;
         let device_id = self.device_id;
         let forward = packet.execute(|op| self.transport(op, src_epid, source))?;
-        if forward == Forward::Return {
-            return Ok(Outcome { reply: Some(packet), command: None });
+        if forward == ForwardHops::Return {
+            return Ok(ManagementEffect { reply: Some(packet), command: None });
         }
         let port = match packet.execute(|op| self.crossbar(op))? {
-            Forward::Return => return Ok(Outcome { reply: Some(packet), command: None }),
-            Forward::Port(port) => port,
-            Forward::Default => self.routes[usize::from(packet.dst_epid.0)].into(),
+            ForwardHops::Return => {
+                return Ok(ManagementEffect { reply: Some(packet), command: None });
+            }
+            ForwardHops::Port(port) => port,
+            ForwardHops::Default => self.routes[usize::from(packet.dst_epid.0)].into(),
         };
-        let Some(index) = endpoint_at(port) else { return Ok(Outcome::default()) };
+        let Some(index) = endpoint_at(port) else { return Ok(ManagementEffect::default()) };
         let endpoint = &mut endpoints[index];
         let mut command = None;
         let forward = packet.execute(|op| match op {
@@ -94,7 +96,7 @@ impl Fabric {
             }
             _ => None,
         })?;
-        Ok(Outcome { reply: (forward == Forward::Return).then_some(packet), command })
+        Ok(ManagementEffect { reply: (forward == ForwardHops::Return).then_some(packet), command })
     }
 
     fn transport(&mut self, op: Op, src_epid: Epid, source: SocketAddrV4) -> Option<Op> {
@@ -138,7 +140,7 @@ fn endpoint_at(port: u16) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::endpoint::Window;
+    use crate::device::endpoint::CreditWindow;
     use crate::device::tx_fifo::{FifoSize, TxFifo};
     use millstream_wire::regs::sep;
     use std::net::Ipv4Addr;
@@ -147,7 +149,11 @@ mod tests {
 
     fn endpoint(instance: u16) -> Endpoint {
         let fifo = TxFifo::new(FifoSize { bytes: 1008, packets: 10 }, false);
-        Endpoint::new(instance, Window { bytes: 1000, cautious_bytes: 1000, packets: 10 }, fifo)
+        Endpoint::new(
+            instance,
+            CreditWindow { bytes: 1000, cautious_bytes: 1000, packets: 10 },
+            fifo,
+        )
     }
 
     fn parts() -> (Fabric, Vec<Endpoint>) {

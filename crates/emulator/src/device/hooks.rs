@@ -1,11 +1,11 @@
 //! Where faults take hold of the device.
 
-use super::{Device, Fabric};
-use crate::mailbox::Order;
-use crate::time::Timekeeper;
+use super::{EmulatedDevice, Fabric};
+use crate::mailbox::DeviceCommand;
+use crate::time::DeviceClock;
 use std::time::Duration;
 
-impl Device {
+impl EmulatedDevice {
     /// Counts datagrams that came while there was no power.
     pub fn note_unheard(&self, datagrams: usize) {
         self.counters().chdr_unheard.add(datagrams as u64);
@@ -17,9 +17,9 @@ impl Device {
     }
 
     /// Forgets everything, as if the power had gone; `keeper` has the time after it came back.
-    pub fn power_cycle(&mut self, keeper: Timekeeper) {
+    pub fn power_cycle(&mut self, keeper: DeviceClock) {
         self.counters().reboots.inc();
-        self.obey(Order::PowerCycle(keeper));
+        self.execute(DeviceCommand::PowerCycle(keeper));
         self.fabric = Fabric::new();
         self.control_seq = 0;
         self.message_seq = 0;

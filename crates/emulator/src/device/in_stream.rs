@@ -1,9 +1,9 @@
 //! Host to device: counting what the host sends and granting credit (facts section 8.2).
 
-use super::endpoint::Window;
+use super::endpoint::CreditWindow;
 use millstream_wire::Epid;
 use millstream_wire::chdr::PacketType;
-use millstream_wire::stream::{CommandOp, CommandRepr, SequenceGap, Status, StatusRepr};
+use millstream_wire::stream::{CommandOp, CommandRepr, SequenceGap, StatusRepr, StreamCondition};
 
 /// The receiving half of a stream endpoint: sequence numbers as packets come, credit as they leave.
 ///
@@ -35,15 +35,15 @@ const PACKETS_MASK: u64 = (1 << 40) - 1;
 
 impl InStream {
     /// A stream that has not been initialised, with this much room.
-    pub fn new(window: Window) -> Self {
-        let Window { bytes, cautious_bytes, packets } = window;
+    pub fn new(window: CreditWindow) -> Self {
+        let CreditWindow { bytes, cautious_bytes, packets } = window;
         let (capacity_bytes, capacity_packets) = (bytes, packets);
         Self { capacity_bytes, capacity_packets, cautious_bytes, ..Self::default() }
     }
 
-    fn window(&self) -> Window {
+    fn window(&self) -> CreditWindow {
         let Self { capacity_bytes, capacity_packets, cautious_bytes, .. } = *self;
-        Window { bytes: capacity_bytes, packets: capacity_packets, cautious_bytes }
+        CreditWindow { bytes: capacity_bytes, packets: capacity_packets, cautious_bytes }
     }
 
     /// Forgets the stream.
@@ -91,7 +91,7 @@ impl InStream {
     }
 
     /// A stream command leaves the buffer; every one is to be answered.
-    pub fn obey(&mut self, command: &CommandRepr, flow_bytes: u64) {
+    pub fn execute(&mut self, command: &CommandRepr, flow_bytes: u64) {
         match command.op {
             CommandOp::Init => {
                 self.src_epid = command.src_epid;
@@ -132,7 +132,7 @@ impl InStream {
     /// that, and without it, it is told what one may have in flight that counts bytes alone: UHD
     /// takes its window from the answer to its first INIT, which asks for no reports, and never
     /// again.
-    pub fn report(&mut self, own: Epid, status: Status) -> StatusRepr {
+    pub fn report(&mut self, own: Epid, status: StreamCondition) -> StatusRepr {
         self.reported_bytes = self.consumed_bytes;
         self.reported_packets = self.consumed_packets;
         let seq = self.status_seq;
@@ -154,7 +154,7 @@ impl InStream {
 
     /// The status to send about a gap.
     pub fn report_gap(&mut self, own: Epid, gap: SequenceGap) -> StatusRepr {
-        StatusRepr { error_info: gap.to_info(), ..self.report(own, Status::SequenceError) }
+        StatusRepr { error_info: gap.to_info(), ..self.report(own, StreamCondition::SequenceError) }
     }
 }
 
@@ -171,10 +171,10 @@ mod tests {
 
     fn begun(period_bytes: u64, period_packets: u64) -> InStream {
         let mut stream =
-            InStream::new(Window { bytes: 50_000, cautious_bytes: 40_000, packets: 700 });
+            InStream::new(CreditWindow { bytes: 50_000, cautious_bytes: 40_000, packets: 700 });
         stream.begin();
-        stream.obey(&command(CommandOp::Init, period_bytes, period_packets), 24);
-        stream.report(OWN, Status::Ok);
+        stream.execute(&command(CommandOp::Init, period_bytes, period_packets), 24);
+        stream.report(OWN, StreamCondition::Ok);
         stream
     }
 
@@ -182,8 +182,8 @@ mod tests {
     fn init_states_the_capacity_and_zeroes_the_counts() {
         let mut stream = begun(0, 0);
         stream.consume(1000);
-        stream.obey(&command(CommandOp::Init, 6250, 88), 24);
-        let status = stream.report(OWN, Status::Ok);
+        stream.execute(&command(CommandOp::Init, 6250, 88), 24);
+        let status = stream.report(OWN, StreamCondition::Ok);
         assert_eq!((status.dst_epid, status.src_epid, status.seq), (Epid(9), OWN, 1));
         assert_eq!((status.capacity_bytes, status.capacity_packets), (50_000, 700));
         assert_eq!((status.count_bytes, status.count_packets), (0, 0));
@@ -193,12 +193,12 @@ mod tests {
     #[test]
     fn a_host_that_counts_bytes_alone_is_granted_fewer() {
         let mut stream = begun(0, 0);
-        assert_eq!(stream.report(OWN, Status::Ok).capacity_bytes, 40_000);
-        stream.obey(&command(CommandOp::Init, 5000, 0), 24);
+        assert_eq!(stream.report(OWN, StreamCondition::Ok).capacity_bytes, 40_000);
+        stream.execute(&command(CommandOp::Init, 5000, 0), 24);
         stream.consume(5000);
-        assert_eq!(stream.report(OWN, Status::Ok).capacity_bytes, 40_000);
-        stream.obey(&command(CommandOp::Init, 5000, 88), 24);
-        let status = stream.report(OWN, Status::Ok);
+        assert_eq!(stream.report(OWN, StreamCondition::Ok).capacity_bytes, 40_000);
+        stream.execute(&command(CommandOp::Init, 5000, 88), 24);
+        let status = stream.report(OWN, StreamCondition::Ok);
         assert_eq!((status.capacity_bytes, status.capacity_packets), (50_000, 700));
     }
 
@@ -209,7 +209,7 @@ mod tests {
                 stream.consume(104);
                 assert_eq!(stream.report_due(), packet % every == 0);
                 if stream.report_due() {
-                    let status = stream.report(OWN, Status::Ok);
+                    let status = stream.report(OWN, StreamCondition::Ok);
                     assert_eq!(status.count_packets, packet);
                     assert_eq!(status.count_bytes, 104 * packet);
                 }
@@ -255,8 +255,8 @@ mod tests {
     #[test]
     fn a_resync_overwrites_the_counts_and_counts_itself() {
         let mut stream = begun(1 << 30, 0);
-        stream.obey(&command(CommandOp::Resync, 5000, 60), 24);
-        let status = stream.report(OWN, Status::Ok);
+        stream.execute(&command(CommandOp::Resync, 5000, 60), 24);
+        let status = stream.report(OWN, StreamCondition::Ok);
         assert_eq!((status.count_bytes, status.count_packets), (5024, 61));
     }
 }

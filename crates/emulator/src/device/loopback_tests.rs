@@ -8,7 +8,7 @@ use millstream_wire::stream::CommandOp;
 use proptest::prelude::*;
 
 fn bench(delay_samples: u64) -> Bench {
-    let cable = || Source::Loopback(Loopback { channel: 0, delay_samples });
+    let cable = || AntennaSource::Loopback(Loopback { channel: 0, delay_samples });
     let mut bench = Bench::hearing([cable(), cable()], RATE_HZ, TX_BUFFER_SAMPLES);
     bench.connect();
     bench.open_stream(1 << 30);
@@ -101,12 +101,12 @@ fn after_a_reboot_the_air_is_heard_whatever_a_call_under_way_told_the_device() {
     let mut bench = bench(0);
     bench.run(90_000);
     let before = bench.device.keeper;
-    let after = Timekeeper::new(crate::time::SampleClock::new(bench.now_ns, 0, RATE_HZ, 1.0));
+    let after = DeviceClock::new(crate::time::SampleClock::new(bench.now_ns, 0, RATE_HZ, 1.0));
     bench.device.power_cycle(after);
     // A call of the old session, and what the management side does when it hears of the reboot.
-    bench.device.obey(Order::Time(before));
+    bench.device.execute(DeviceCommand::Time(before));
     bench.device.advance(bench.now_ns);
-    bench.device.obey(Order::PowerCycle(after));
+    bench.device.execute(DeviceCommand::PowerCycle(after));
     bench.connect();
     bench.open_stream(1 << 30);
     bench.receive(&stream_command(CommandOp::Init, 0, 0));
@@ -122,7 +122,7 @@ fn after_a_reboot_the_air_is_heard_whatever_a_call_under_way_told_the_device() {
 #[test]
 fn time_in_which_the_process_was_stopped_is_passed_over_and_counted() {
     const RATE_HZ: f64 = 500e6;
-    let cable = || Source::Loopback(Loopback { channel: 0, delay_samples: 100 });
+    let cable = || AntennaSource::Loopback(Loopback { channel: 0, delay_samples: 100 });
     let mut bench = Bench::hearing([cable(), cable()], RATE_HZ, TX_BUFFER_SAMPLES);
     bench.connect();
     bench.open_stream(1 << 30);

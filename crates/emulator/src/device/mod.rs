@@ -12,7 +12,6 @@
 //!
 //! Nothing here reads a clock or waits: time is an argument, so tests run on a simulated one.
 
-mod air;
 mod client_zero;
 mod control;
 mod emission;
@@ -28,16 +27,16 @@ mod rx_channel;
 mod rx_sender;
 mod rx_source;
 mod transmit;
+mod transmitted;
 mod tx_channel;
 mod tx_fifo;
 
-use crate::antenna::Source;
+use crate::antenna::AntennaSource;
 use crate::config::CHANNELS;
 use crate::counters::Counters;
-use crate::mailbox::Order;
-use crate::time::Timekeeper;
+use crate::mailbox::DeviceCommand;
+use crate::time::DeviceClock;
 use crate::tx_out::Recorder;
-use air::Air;
 use control::CommandFifo;
 use emission::Emission;
 use endpoint::Endpoint;
@@ -51,10 +50,11 @@ use millstream_wire::regs::radio::async_msg::Event;
 use outbox::Outbox;
 use radio_block::RadioBlock;
 use rx_channel::RxEvent;
-use rx_sender::{Next, RxSender, Turn};
+use rx_sender::{RxSender, SendResult, SendStep};
 use rx_source::RxSource;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
+use transmitted::TransmittedSamples;
 use tx_fifo::TxFifo;
 
 pub(crate) use transmit::queue_bytes_wanted;
@@ -68,8 +68,8 @@ const STRIDE_TICKS: u64 = 1 << 13;
 const CATCH_UP_TICKS: u64 = 1 << 24;
 
 /// The state of the radio.
-pub(crate) struct Device {
-    keeper: Timekeeper,
+pub(crate) struct EmulatedDevice {
+    keeper: DeviceClock,
     fabric: Fabric,
     endpoints: [Endpoint; CHANNELS],
     radio: RadioBlock,
@@ -87,9 +87,9 @@ pub(crate) struct Device {
 }
 
 /// What a device is made of.
-pub(crate) struct Parts {
-    pub keeper: Timekeeper,
-    pub sources: [Source; CHANNELS],
+pub(crate) struct DeviceParts {
+    pub keeper: DeviceClock,
+    pub sources: [AntennaSource; CHANNELS],
     /// Where what is transmitted is stored.
     pub recorders: [Option<Recorder>; CHANNELS],
     pub rx_buffer_samples: u64,
@@ -100,9 +100,9 @@ pub(crate) struct Parts {
     pub counters: Arc<Counters>,
 }
 
-impl Device {
+impl EmulatedDevice {
     /// A radio as after power-on.
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(parts: DeviceParts) -> Self {
         let (size, window) = transmit::sizes(parts.tx_buffer_samples, &parts.queue);
         let emissions = emissions(&parts.sources, parts.recorders);
         let endpoint = |index: usize| {
@@ -127,9 +127,9 @@ impl Device {
     }
 
     /// Carries out an order of the management side.
-    pub fn obey(&mut self, order: Order) {
+    pub fn execute(&mut self, order: DeviceCommand) {
         match order {
-            Order::Time(keeper) => {
+            DeviceCommand::Time(keeper) => {
                 self.keeper = keeper;
                 for (sender, endpoint) in self.senders.iter_mut().zip(&self.endpoints) {
                     if endpoint.out.is_on() {
@@ -137,12 +137,12 @@ impl Device {
                     }
                 }
             }
-            Order::DeviceId(id) => self.fabric.device_id = id,
-            Order::PowerCycle(keeper) => {
+            DeviceCommand::DeviceId(id) => self.fabric.device_id = id,
+            DeviceCommand::PowerCycle(keeper) => {
                 self.silence();
-                self.obey(Order::Reset(keeper));
+                self.execute(DeviceCommand::Reset(keeper));
             }
-            Order::Reset(keeper) => {
+            DeviceCommand::Reset(keeper) => {
                 self.keeper = keeper;
                 self.fabric.reset();
                 self.radio.reset();
@@ -165,9 +165,9 @@ impl Device {
         let mut deadline_ns = due.map_or(u64::MAX, |tick| self.deadline_ns(tick));
         for channel in 0..CHANNELS {
             let next = match self.send_samples(channel, now) {
-                Next::Again => Some(now),
-                Next::AtTick(tick) => Some(tick),
-                Next::Idle => None,
+                SendResult::Again => Some(now),
+                SendResult::AtTick(tick) => Some(tick),
+                SendResult::Idle => None,
             };
             let event = self.radio.channels[channel].rx.next_event(&self.keeper);
             let transmit = self.next_transmit_event(channel);
@@ -248,7 +248,7 @@ impl Device {
                 && let Some(air) = &mut self.emissions[*from].air
             {
                 let rx = &mut self.radio.channels[channel].rx;
-                rx.hear(now, |ticks| buffer.record(air, ticks));
+                rx.read_antenna(now, |ticks| buffer.record(air, ticks));
             }
         }
         self.ran_to = self.ran_to.max(now);
@@ -275,10 +275,10 @@ impl Device {
         }
     }
 
-    fn send_samples(&mut self, channel: usize, now: u64) -> Next {
+    fn send_samples(&mut self, channel: usize, now: u64) -> SendResult {
         let endpoint = &mut self.endpoints[channel];
         let to = self.fabric.host(endpoint.out.dst_epid);
-        self.senders[channel].turn(Turn {
+        self.senders[channel].send_due(SendStep {
             channel: &mut self.radio.channels[channel],
             out: &mut endpoint.out,
             keeper: &self.keeper,
@@ -345,18 +345,18 @@ impl Device {
 
 /// Who listens to the transmit channels, with memory enough for the longest cable.
 fn emissions(
-    sources: &[Source; CHANNELS],
+    sources: &[AntennaSource; CHANNELS],
     recorders: [Option<Recorder>; CHANNELS],
 ) -> [Emission; CHANNELS] {
     let mut emissions = recorders.map(|recorder| Emission { air: None, recorder });
     let cables = sources.iter().filter_map(|source| match source {
-        Source::Loopback(cable) => Some(*cable),
-        Source::Signal(_) => None,
+        AntennaSource::Loopback(cable) => Some(*cable),
+        AntennaSource::Signal(_) => None,
     });
     let longest = cables.clone().map(|cable| cable.delay_samples).max().unwrap_or(0);
     for cable in cables {
         let memory = longest + 2 * STRIDE_TICKS;
-        emissions[cable.channel].air = Some(Air::new(memory as usize));
+        emissions[cable.channel].air = Some(TransmittedSamples::new(memory as usize));
     }
     emissions
 }

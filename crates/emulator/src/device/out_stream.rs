@@ -4,7 +4,7 @@ use millstream_wire::chdr::Width;
 use millstream_wire::regs::sep::{
     STATUS_FC_ENABLED, STATUS_SETUP_ERROR, STATUS_SETUP_PENDING, StreamCtrl,
 };
-use millstream_wire::stream::{CommandOp, CommandRepr, Status, StatusRepr};
+use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr, StreamCondition};
 use millstream_wire::{Epid, chdr::round_to_word};
 
 /// What a stream command counts, bytes.
@@ -114,7 +114,7 @@ impl OutStream {
     pub fn take_status(&mut self, status: &StatusRepr) -> Result<StatusTaken, InvalidStatus> {
         match self.phase {
             Phase::Pending => {
-                let refused = status.status != Status::Ok
+                let refused = status.status != StreamCondition::Ok
                     || (self.has_flow_control() && status.capacity_bytes == 0);
                 self.phase = if refused { Phase::Failed } else { Phase::On };
                 self.capacity_bytes = status.capacity_bytes;

@@ -32,9 +32,10 @@ fn open(capacity_bytes: u64) -> OutStream {
 
 #[test]
 fn a_host_that_refuses_or_has_no_room_is_a_setup_error() {
-    for answer in
-        [status(0, 0, 0), StatusRepr { status: Status::CommandError, ..status(1000, 0, 0) }]
-    {
+    for answer in [
+        status(0, 0, 0),
+        StatusRepr { status: StreamCondition::CommandError, ..status(1000, 0, 0) },
+    ] {
         let mut stream = OutStream { period_bytes: 100, ..OutStream::default() };
         stream.configure(StreamCtrl::from_word(0x0B), SEP);
         stream.take_status(&answer).unwrap();

@@ -1,19 +1,19 @@
 //! What arrives by the CHDR port, by packet type.
 
-use super::Device;
-use super::client_zero::{self, CONTROL_ENDPOINTS, Request};
+use super::EmulatedDevice;
+use super::client_zero::{self, CONTROL_ENDPOINTS, RegisterRequest};
 use super::out_stream::StatusTaken;
 use super::radio_block::{NoRegister, Written};
 use crate::config::CHANNELS;
 use millstream_wire::chdr::{Packet, PacketType, Width};
-use millstream_wire::ctrl::{CLIENT_ZERO_PORT, CtrlRepr, DataWords, Op, Status, block_port};
+use millstream_wire::ctrl::{CLIENT_ZERO_PORT, ControlStatus, CtrlRepr, DataWords, Op, block_port};
 use millstream_wire::mgmt::MgmtRepr;
 use millstream_wire::stream::StatusRepr;
 use std::net::SocketAddrV4;
 
 const RADIO_PORT: u16 = block_port(CONTROL_ENDPOINTS, 0);
 
-impl Device {
+impl EmulatedDevice {
     /// Takes a datagram that arrived at `now_ns`. Whatever is in it, it costs at most one count.
     pub fn receive(&mut self, datagram: &[u8], source: SocketAddrV4, now_ns: u64) {
         self.counters().chdr_datagrams.inc();
@@ -106,7 +106,7 @@ impl Device {
             Op::Sleep => Some(0),
             Op::Read => client_zero::read(request.address),
             Op::Write => client_zero::write(request.address, value).map(|what| {
-                if what == Request::ResetRadioData {
+                if what == RegisterRequest::ResetRadioData {
                     self.radio.channels.iter_mut().for_each(|channel| channel.rx.reset());
                     self.senders.iter_mut().for_each(|sender| sender.source().clear());
                     (0..CHANNELS).for_each(|channel| self.drop_waiting(channel));
@@ -121,10 +121,10 @@ impl Device {
     fn acknowledge(&mut self, request: &CtrlRepr, answer: Result<u32, NoRegister>) {
         self.counters().control_requests.inc();
         let (status, value) = match answer {
-            Ok(value) => (Status::Ok, value),
+            Ok(value) => (ControlStatus::Ok, value),
             Err(NoRegister) => {
                 self.counters().control_bad_registers.inc();
-                (Status::CommandError, 0)
+                (ControlStatus::CommandError, 0)
             }
         };
         // As many words as were asked for; only the first one means something.

@@ -21,12 +21,12 @@ const PACKET_SAMPLES_MAX: u32 = ((MTU_BYTES - HEADER_BYTES_MAX) / SC16_LEN) as u
 /// Two channels and their registers.
 #[derive(Debug)]
 pub(crate) struct RadioBlock {
-    pub channels: [Channel; CHANNELS],
+    pub channels: [RadioChannel; CHANNELS],
 }
 
 /// One channel.
 #[derive(Debug)]
-pub(crate) struct Channel {
+pub(crate) struct RadioChannel {
     pub rx: RxChannel,
     pub tx: TxChannel,
     /// What was written, by offset / 4.
@@ -48,10 +48,10 @@ pub(crate) enum Written {
 impl RadioBlock {
     /// A block as after power-on.
     pub fn new(buffer_samples: u64) -> Self {
-        let channel = || Channel {
+        let channel = || RadioChannel {
             rx: RxChannel::new(buffer_samples),
             tx: TxChannel::new(),
-            registers: Channel::initial_registers(),
+            registers: RadioChannel::initial_registers(),
         };
         Self { channels: std::array::from_fn(|_| channel()) }
     }
@@ -61,7 +61,7 @@ impl RadioBlock {
     pub fn reset(&mut self) {
         for channel in &mut self.channels {
             channel.rx.reset();
-            channel.registers = Channel::initial_registers();
+            channel.registers = RadioChannel::initial_registers();
         }
     }
 
@@ -90,7 +90,7 @@ impl RadioBlock {
     }
 }
 
-impl Channel {
+impl RadioChannel {
     fn initial_registers() -> [u32; WORDS_PER_CHANNEL] {
         let mut registers = [0; WORDS_PER_CHANNEL];
         registers[regs::RX_WORDS_PER_PKT as usize / 4] = PACKET_SAMPLES;
@@ -175,7 +175,7 @@ fn is_writable(offset: u32) -> bool {
 mod tests {
     use super::*;
     use crate::device::rx_channel::{NextPacket, RxEvent};
-    use crate::time::{SampleClock, Timekeeper};
+    use crate::time::{DeviceClock, SampleClock};
 
     fn block() -> RadioBlock {
         RadioBlock::new(64 * 1024)
@@ -231,7 +231,7 @@ mod tests {
             assert_eq!(block.write(at(offset), value, 5), Ok(Written::Done));
         }
         let channel = &mut block.channels[1];
-        let keeper = Timekeeper::new(SampleClock::new(0, 0, 1e6, 1.0));
+        let keeper = DeviceClock::new(SampleClock::new(0, 0, 1e6, 1.0));
         assert_eq!(channel.rx.advance(&keeper, 2000), Some(RxEvent::Started { tick: 1000 }));
         let packet = channel.rx.next_packet(channel.packet_samples());
         assert_eq!(packet, Some(NextPacket { tick: 1000, samples: 100, eob: false }));

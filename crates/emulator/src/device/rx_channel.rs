@@ -1,6 +1,6 @@
 //! The receive half of a radio channel: commands in, stretches of samples out, on simulated time.
 
-use crate::time::Timekeeper;
+use crate::time::DeviceClock;
 use millstream_wire::regs::radio::RX_CMD_SLOTS;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -35,7 +35,7 @@ struct Segment {
     next: u64,
     /// One past the last sample; `u64::MAX` while nobody knows.
     end: u64,
-    /// First sample that [`RxChannel::hear`] has not asked for.
+    /// First sample that [`RxChannel::read_antenna`] has not asked for.
     heard: u64,
 }
 
@@ -106,7 +106,7 @@ impl RxChannel {
     }
 
     /// Brings the radio to `now`. Call until it returns `None`.
-    pub fn advance(&mut self, keeper: &Timekeeper, now: u64) -> Option<RxEvent> {
+    pub fn advance(&mut self, keeper: &DeviceClock, now: u64) -> Option<RxEvent> {
         if self.running {
             if let Some(event) = self.check_overrun(now) {
                 return Some(event);
@@ -144,7 +144,7 @@ impl RxChannel {
 
     /// Shows the stretches of ticks before `now` that went into the buffer since the last call, in
     /// order: for a source that has to be listened to when it speaks.
-    pub fn hear(&mut self, now: u64, mut listen: impl FnMut(Range<u64>)) {
+    pub fn read_antenna(&mut self, now: u64, mut listen: impl FnMut(Range<u64>)) {
         for segment in &mut self.segments {
             let until = segment.end.min(now);
             if until > segment.heard {
@@ -185,7 +185,7 @@ impl RxChannel {
     }
 
     /// The next tick at which [`RxChannel::advance`] has something to do by itself.
-    pub fn next_event(&self, keeper: &Timekeeper) -> Option<u64> {
+    pub fn next_event(&self, keeper: &DeviceClock) -> Option<u64> {
         if self.running {
             let room = self.buffer_samples.saturating_sub(self.waiting_before_last());
             let segment = self.last();

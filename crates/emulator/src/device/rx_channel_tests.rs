@@ -5,8 +5,8 @@ use proptest::prelude::*;
 const BUFFER: u64 = 10_000;
 const PACKET: u64 = 364;
 
-fn keeper() -> Timekeeper {
-    Timekeeper::new(SampleClock::new(0, 0, 1e6, 1.0))
+fn keeper() -> DeviceClock {
+    DeviceClock::new(SampleClock::new(0, 0, 1e6, 1.0))
 }
 
 fn events(channel: &mut RxChannel, now: u64) -> Vec<RxEvent> {
@@ -231,7 +231,7 @@ fn what_was_heard_is_sent_even_if_the_stop_came_before() {
     let mut channel = RxChannel::new(BUFFER);
     channel.push(CONTINUOUS, 0);
     events(&mut channel, 100);
-    channel.hear(100, |ticks| assert_eq!(ticks, 0..100));
+    channel.read_antenna(100, |ticks| assert_eq!(ticks, 0..100));
     // The clock was set slower meanwhile.
     channel.stop(60);
     assert_eq!(drain(&mut channel, 100), [(0, 100, true)]);

@@ -2,11 +2,11 @@
 
 use super::out_stream::OutStream;
 use super::outbox::Outbox;
-use super::radio_block::{Channel, HEADER_BYTES_MAX};
+use super::radio_block::{HEADER_BYTES_MAX, RadioChannel};
 use super::rx_channel::NextPacket;
 use super::rx_source::RxSource;
 use crate::antenna::Sc16;
-use crate::time::Timekeeper;
+use crate::time::DeviceClock;
 use millstream_wire::chdr::{DataRepr, SC16_LEN, Width};
 use millstream_wire::stream::CommandRepr;
 use millstream_wire::{Epid, chdr};
@@ -36,10 +36,10 @@ pub(crate) struct RxSender {
 }
 
 /// What a turn of sending works on.
-pub(crate) struct Turn<'a> {
-    pub channel: &'a mut Channel,
+pub(crate) struct SendStep<'a> {
+    pub channel: &'a mut RadioChannel,
     pub out: &'a mut OutStream,
-    pub keeper: &'a Timekeeper,
+    pub keeper: &'a DeviceClock,
     /// Samples that have passed.
     pub now: u64,
     /// The endpoint that sends.
@@ -51,7 +51,7 @@ pub(crate) struct Turn<'a> {
 
 /// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum SendResult {
     /// More packets are due now.
     Again,
     /// The next packet is complete when this many samples have passed.
@@ -62,7 +62,7 @@ pub(crate) enum Next {
 
 /// A train under construction.
 #[derive(Debug, Default)]
-struct Train {
+struct GsoBatch {
     bytes: usize,
     packets: u64,
     /// Size of every packet but perhaps the last.
@@ -99,12 +99,12 @@ impl RxSender {
     }
 
     /// Sends the packets that are complete, as far as the window lets them.
-    pub fn turn(&mut self, mut turn: Turn<'_>) -> Next {
+    pub fn send_due(&mut self, mut turn: SendStep<'_>) -> SendResult {
         for _ in 0..TRAINS_PER_TURN {
-            let Some(packet) = turn.next_packet() else { return Next::Idle };
+            let Some(packet) = turn.next_packet() else { return SendResult::Idle };
             let due = turn.due(packet);
             if due > turn.now {
-                return Next::AtTick(due);
+                return SendResult::AtTick(due);
             }
             let Some(to) = turn.to else { return self.stall(&turn) };
             if turn.out.resync_due() {
@@ -120,12 +120,12 @@ impl RxSender {
             self.stalled = false;
             self.send(&mut turn, packet, allowed, to);
         }
-        Next::Again
+        SendResult::Again
     }
 
     /// Sends a train that begins with `first`, of at most `allowed` packets.
-    fn send(&mut self, turn: &mut Turn<'_>, first: NextPacket, allowed: u64, to: SocketAddrV4) {
-        let mut train = Train { packet_bytes: turn.packet_bytes(first), ..Train::default() };
+    fn send(&mut self, turn: &mut SendStep<'_>, first: NextPacket, allowed: u64, to: SocketAddrV4) {
+        let mut train = GsoBatch { packet_bytes: turn.packet_bytes(first), ..GsoBatch::default() };
         let allowed = allowed.min(TRAIN_PACKETS as u64);
         let mut next = Some(first);
         while let Some(packet) = next {
@@ -150,7 +150,13 @@ impl RxSender {
     }
 
     /// Writes one packet where it leaves from.
-    fn write(&mut self, turn: &mut Turn<'_>, packet: NextPacket, bytes: usize, to: SocketAddrV4) {
+    fn write(
+        &mut self,
+        turn: &mut SendStep<'_>,
+        packet: NextPacket,
+        bytes: usize,
+        to: SocketAddrV4,
+    ) {
         let timestamp = turn.keeper.timestamp_of(packet.tick);
         let repr = DataRepr {
             dst_epid: turn.out.dst_epid,
@@ -185,16 +191,16 @@ impl RxSender {
         }
     }
 
-    fn stall(&mut self, turn: &Turn<'_>) -> Next {
+    fn stall(&mut self, turn: &SendStep<'_>) -> SendResult {
         if !self.stalled {
             self.stalled = true;
             turn.outbox.counters().rx_credit_stalls.inc();
         }
-        Next::Idle
+        SendResult::Idle
     }
 }
 
-impl Turn<'_> {
+impl SendStep<'_> {
     fn next_packet(&self) -> Option<NextPacket> {
         self.channel.rx.next_packet(self.channel.packet_samples())
     }

@@ -1,8 +1,8 @@
 //! Where the samples of a receive channel come from.
 
-use super::air::LoopbackBuffer;
 use super::rx_channel::SEGMENTS_MAX;
-use crate::antenna::{Antenna, Sc16, Source};
+use super::transmitted::LoopbackBuffer;
+use crate::antenna::{Antenna, AntennaSource, Sc16};
 
 /// The source of a channel, with the memory that it needs.
 pub(crate) enum RxSource {
@@ -14,10 +14,10 @@ pub(crate) enum RxSource {
 
 impl RxSource {
     /// The source of a channel with a packet buffer of this size.
-    pub fn new(source: Source, rx_buffer_samples: u64) -> Self {
+    pub fn new(source: AntennaSource, rx_buffer_samples: u64) -> Self {
         match source {
-            Source::Signal(antenna) => Self::Signal(antenna),
-            Source::Loopback(cable) => {
+            AntennaSource::Signal(antenna) => Self::Signal(antenna),
+            AntennaSource::Loopback(cable) => {
                 // A burst that finds the buffer full still gets one sample, for EOB.
                 let samples = rx_buffer_samples + SEGMENTS_MAX as u64;
                 let buffer = LoopbackBuffer::new(samples, cable.delay_samples);

@@ -1,11 +1,11 @@
 //! A device on simulated time, and what a host does with it.
 
-use crate::antenna::{RampAntenna, Sc16, Source};
+use crate::antenna::{AntennaSource, RampAntenna, Sc16};
 use crate::device::*;
 use crate::time::SampleClock;
 use millstream_link::port::Capabilities;
 use millstream_wire::chdr::{DataRepr, Packet};
-use millstream_wire::ctrl::Status;
+use millstream_wire::ctrl::ControlStatus;
 use millstream_wire::mgmt::{MgmtRepr, Op as Hop};
 use millstream_wire::regs::sep;
 use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
@@ -28,10 +28,10 @@ pub const TX_BUFFER_SAMPLES: u64 = 8_192;
 pub type Sent = Arc<Mutex<Vec<Vec<u8>>>>;
 
 /// A port that keeps what is sent.
-struct Recorder(Sent, millstream_link::port::Loan);
+struct Recorder(Sent, millstream_link::port::FrameLoan);
 
 impl PortTx for Recorder {
-    fn loan(&mut self) -> &mut millstream_link::port::Loan {
+    fn loan(&mut self) -> &mut millstream_link::port::FrameLoan {
         &mut self.1
     }
 
@@ -53,7 +53,7 @@ impl PortTx for Recorder {
 
 /// The device, and what a host does with it.
 pub struct Bench {
-    pub device: Device,
+    pub device: EmulatedDevice,
     sent: Sent,
     pub counters: Arc<Counters>,
     pub now_ns: u64,
@@ -67,18 +67,22 @@ impl Bench {
 
     /// A radio at this rate, with a transmit buffer of this size.
     pub fn with(rate_hz: f64, tx_buffer_samples: u64) -> Self {
-        let ramp = || Source::Signal(Box::new(RampAntenna));
+        let ramp = || AntennaSource::Signal(Box::new(RampAntenna));
         Self::hearing([ramp(), ramp()], rate_hz, tx_buffer_samples)
     }
 
     /// A radio whose channels hear `sources`.
-    pub fn hearing(sources: [Source; CHANNELS], rate_hz: f64, tx_buffer_samples: u64) -> Self {
+    pub fn hearing(
+        sources: [AntennaSource; CHANNELS],
+        rate_hz: f64,
+        tx_buffer_samples: u64,
+    ) -> Self {
         let sent = Sent::default();
         let counters = Arc::new(Counters::default());
         let mut queue = Capabilities::new(9000, 64);
         queue.recv_queue_bytes = 8 << 20;
-        let device = Device::new(Parts {
-            keeper: Timekeeper::new(SampleClock::new(0, 0, rate_hz, 1.0)),
+        let device = EmulatedDevice::new(DeviceParts {
+            keeper: DeviceClock::new(SampleClock::new(0, 0, rate_hz, 1.0)),
             sources,
             recorders: [None, None],
             rx_buffer_samples: 5_000,
@@ -131,7 +135,7 @@ impl Bench {
             (0x104C, 2),
             (0x1050, CONTROL.into()),
         ] {
-            assert_eq!(self.write(address, value, None).unwrap().status, Status::Ok);
+            assert_eq!(self.write(address, value, None).unwrap().status, ControlStatus::Ok);
         }
     }
 

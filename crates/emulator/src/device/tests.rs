@@ -4,7 +4,7 @@ use super::test_bench::*;
 use super::*;
 use millstream_testkit::allocations;
 use millstream_wire::chdr::Packet;
-use millstream_wire::ctrl::Status;
+use millstream_wire::ctrl::ControlStatus;
 use millstream_wire::stream::{CommandOp, CommandRepr};
 use proptest::prelude::*;
 
@@ -107,9 +107,9 @@ fn no_data_leaves_beyond_the_window_and_credit_lets_it_go_on() {
 #[test]
 fn streaming_allocates_nothing() {
     #[derive(Default)]
-    struct Nowhere(millstream_link::port::Loan);
+    struct Nowhere(millstream_link::port::FrameLoan);
     impl PortTx for Nowhere {
-        fn loan(&mut self) -> &mut millstream_link::port::Loan {
+        fn loan(&mut self) -> &mut millstream_link::port::FrameLoan {
             &mut self.0
         }
         fn capabilities(&self) -> millstream_link::port::Capabilities {
@@ -248,7 +248,7 @@ fn unknown_registers_and_operations_are_command_errors() {
         bench.request(2, Op::Poll, 0x1000, 0, None),
         bench.request(0, Op::Read, 0x14, 0, None),
     ] {
-        assert_eq!(bench.control(request)[0].status, Status::CommandError);
+        assert_eq!(bench.control(request)[0].status, ControlStatus::CommandError);
     }
     let nowhere = bench.request(3, Op::Read, 0, 0, None);
     assert!(bench.control(nowhere).is_empty());
@@ -263,7 +263,7 @@ fn a_new_session_finds_a_radio_that_is_silent_and_knows_nobody() {
     bench.open_stream(1 << 30);
     bench.write(0x1014, 2, None);
     assert!(!bench.run(1_000).is_empty());
-    bench.device.obey(Order::Reset(bench.device.keeper));
+    bench.device.execute(DeviceCommand::Reset(bench.device.keeper));
     assert!(bench.run(9_000).is_empty());
     let request = bench.request(0, Op::Read, 0, 0, None);
     assert!(bench.control(request).is_empty(), "routes are gone");
@@ -306,7 +306,7 @@ fn a_command_of_the_far_future_burns_no_time() {
         assert!(bench.write(0x1040, 5, Some(at)).is_none(), "it is not due");
         let deadline_ns = bench.device.advance(bench.now_ns);
         assert!(deadline_ns > bench.now_ns + 1_000_000_000, "{at:#x}: {deadline_ns}");
-        bench.device.obey(Order::Reset(bench.device.keeper));
+        bench.device.execute(DeviceCommand::Reset(bench.device.keeper));
         bench.connect();
     }
 }

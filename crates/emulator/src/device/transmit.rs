@@ -1,18 +1,18 @@
 //! From the endpoints' buffers to the air: samples, credit, and what the host is told.
 
-use super::Device;
+use super::EmulatedDevice;
 use super::emission::Emission;
-use super::endpoint::Window;
-use super::tx_channel::{Policy, TxStep};
+use super::endpoint::CreditWindow;
+use super::tx_channel::{LatePolicy, TxStep};
 use super::tx_fifo::{FifoSize, Queued, TxPacket};
 use crate::config::CHANNELS;
-use crate::tx_out::End;
+use crate::tx_out::BurstEnd;
 use millstream_link::port::Capabilities;
 use millstream_wire::Epid;
 use millstream_wire::chdr::{Packet, SC16_LEN, Width};
 use millstream_wire::regs::radio as regs;
 use millstream_wire::regs::radio::async_msg::Event;
-use millstream_wire::stream::{CommandOp, CommandRepr, Status, StatusRepr};
+use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr, StreamCondition};
 
 /// Share of the socket's queue that the bytes of packets may take, in tenths: the kernel charges a
 /// large datagram with up to 2.2 times its length.
@@ -32,7 +32,7 @@ const PACKET_BYTES_USUAL: usize = 1024;
 /// As in hardware it is one CHDR word smaller than the buffer. A queue that counts datagrams
 /// limits their number; a host that counts only bytes is limited in those, as if its packets were
 /// of usual length. An eighth of the queue is for everything else.
-pub(super) fn sizes(buffer_samples: u64, queue: &Capabilities) -> (FifoSize, Window) {
+pub(super) fn sizes(buffer_samples: u64, queue: &Capabilities) -> (FifoSize, CreditWindow) {
     let word = Width::W64.bytes();
     let bytes = (buffer_samples as usize * SC16_LEN).next_multiple_of(word);
     let (most, packets, bytes_in_queue, cautious_bytes) = match queue.recv_queue_datagrams {
@@ -55,7 +55,7 @@ pub(super) fn sizes(buffer_samples: u64, queue: &Capabilities) -> (FifoSize, Win
     (
         // Commands get through even if a host does not count them.
         FifoSize { bytes, packets: most + 4 },
-        Window { bytes: window as u64, cautious_bytes, packets: packets as u32 },
+        CreditWindow { bytes: window as u64, cautious_bytes, packets: packets as u32 },
     )
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn queue_bytes_wanted(buffer_samples: u64) -> usize {
     (bytes * CHANNELS * 10 / QUEUE_TENTHS).clamp(LEAST, 1 << 30)
 }
 
-impl Device {
+impl EmulatedDevice {
     /// Takes a packet of samples that arrived at tick `now`.
     pub(super) fn take_data(&mut self, packet: &Packet<'_>, now: u64) {
         let header = packet.header();
@@ -145,7 +145,7 @@ impl Device {
             self.carry_out(channel, step);
         }
         if self.endpoints[channel].input.report_due() {
-            let status = self.endpoints[channel].report(Status::Ok);
+            let status = self.endpoints[channel].report(StreamCondition::Ok);
             self.send_status(&status);
         }
     }
@@ -206,14 +206,14 @@ impl Device {
                     self.let_go(channel);
                 }
                 if ack {
-                    self.emissions[channel].end(End::EndOfBurst);
+                    self.emissions[channel].end(BurstEnd::EndOfBurst);
                     let last = (tick + count).saturating_sub(1);
                     self.report(channel, Event::TxBurstAck, last);
                 }
             }
             TxStep::Underflow { tick } => {
                 counters.tx_underflows.inc();
-                self.emissions[channel].end(End::Underflow);
+                self.emissions[channel].end(BurstEnd::Underflow);
                 self.report(channel, Event::TxUnderrun, tick);
             }
             TxStep::Late { tick } => {
@@ -252,16 +252,16 @@ impl Device {
     fn obey_command(&mut self, channel: usize, command: &CommandRepr) {
         let endpoint = &mut self.endpoints[channel];
         if let Some((flow_bytes, _)) = endpoint.fifo.pop() {
-            endpoint.input.obey(command, flow_bytes as u64);
-            let status = endpoint.report(Status::Ok);
+            endpoint.input.execute(command, flow_bytes as u64);
+            let status = endpoint.report(StreamCondition::Ok);
             self.send_status(&status);
         }
     }
 
-    fn policy(&self, channel: usize) -> Policy {
+    fn policy(&self, channel: usize) -> LatePolicy {
         match self.radio.channels[channel].register(regs::TX_ERR_POLICY) {
-            regs::TX_POLICY_NEXT_BURST => Policy::NextBurst,
-            _ => Policy::NextPacket,
+            regs::TX_POLICY_NEXT_BURST => LatePolicy::NextBurst,
+            _ => LatePolicy::NextPacket,
         }
     }
 

@@ -5,10 +5,10 @@ use super::*;
 
 /// A port that has no room for packets of samples.
 #[derive(Default)]
-struct NoRoom(millstream_link::port::Loan);
+struct NoRoom(millstream_link::port::FrameLoan);
 
 impl PortTx for NoRoom {
-    fn loan(&mut self) -> &mut millstream_link::port::Loan {
+    fn loan(&mut self) -> &mut millstream_link::port::FrameLoan {
         &mut self.0
     }
 
@@ -39,7 +39,7 @@ fn samples_at_the_end_of_time_are_lost_like_others() {
     bench.write(0x1028, 2_000, None);
     let mut keeper = bench.device.keeper;
     keeper.set_now(0, u64::MAX - 1_000);
-    bench.device.obey(Order::Time(keeper));
+    bench.device.execute(DeviceCommand::Time(keeper));
     let counters = bench.counters.clone();
     bench.device.outbox = Outbox::new(Box::new(NoRoom::default()), counters);
     let request = bench.request(2, Op::Write, 0x1014, 2, None);

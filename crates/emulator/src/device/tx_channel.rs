@@ -9,11 +9,11 @@
 //! ```
 
 use super::tx_fifo::TxPacket;
-use crate::time::Timekeeper;
+use crate::time::DeviceClock;
 
 /// Where to go on after a late packet or an underflow (facts section 10, register 0x44).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Policy {
+pub(crate) enum LatePolicy {
     NextPacket,
     NextBurst,
 }
@@ -83,8 +83,8 @@ impl TxChannel {
     /// returns `None`; take what it says out of the buffer in between.
     pub fn step(
         &mut self,
-        keeper: &Timekeeper,
-        policy: Policy,
+        keeper: &DeviceClock,
+        policy: LatePolicy,
         head: Option<TxPacket>,
         now: u64,
     ) -> Option<TxStep> {
@@ -115,7 +115,7 @@ impl TxChannel {
     /// the packet `head`, or of those behind it up to `patience` samples, or the underflow then.
     pub fn next_event(
         &self,
-        keeper: &Timekeeper,
+        keeper: &DeviceClock,
         head: Option<TxPacket>,
         patience: u64,
     ) -> Option<u64> {
@@ -132,7 +132,7 @@ impl TxChannel {
     /// In a burst a time matters only behind missing packets, where it says how long the gap is.
     /// UHD 4.3 counts the times of all packets of a call but the first by the rate at which it
     /// opened a radio without DUC: below that rate they look late, above it they would leave gaps.
-    fn start_of(&self, keeper: &Timekeeper, head: &TxPacket, seen: u64) -> Option<u64> {
+    fn start_of(&self, keeper: &DeviceClock, head: &TxPacket, seen: u64) -> Option<u64> {
         let Some(time) = head.timestamp else { return Some(seen) };
         let start = keeper.tick_of(time, seen);
         if self.phase != Phase::Burst {
@@ -154,18 +154,18 @@ impl TxChannel {
         TxStep::Send { tick: start, count, begins, follows, done, ack }
     }
 
-    fn underflow(&mut self, policy: Policy) -> TxStep {
+    fn underflow(&mut self, policy: LatePolicy) -> TxStep {
         self.dry_from = Some(self.next);
         self.phase = match policy {
-            Policy::NextPacket => Phase::Idle,
-            Policy::NextBurst => Phase::Skipping,
+            LatePolicy::NextPacket => Phase::Idle,
+            LatePolicy::NextBurst => Phase::Skipping,
         };
         TxStep::Underflow { tick: self.next }
     }
 
-    fn late(&mut self, policy: Policy, head: &TxPacket, seen: u64) -> TxStep {
+    fn late(&mut self, policy: LatePolicy, head: &TxPacket, seen: u64) -> TxStep {
         self.phase = match policy {
-            Policy::NextBurst if !head.eob => Phase::Skipping,
+            LatePolicy::NextBurst if !head.eob => Phase::Skipping,
             _ => Phase::Idle,
         };
         TxStep::Late { tick: seen }

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 const GAP: SequenceGap = SequenceGap { kind: PacketType::Data, expected: 0, actual: 1 };
 
-fn keeper() -> Timekeeper {
-    Timekeeper::new(SampleClock::new(0, 0, 1e6, 1.0))
+fn keeper() -> DeviceClock {
+    DeviceClock::new(SampleClock::new(0, 0, 1e6, 1.0))
 }
 
 /// What happened, sample by sample.
@@ -24,14 +24,14 @@ enum Told {
 /// A channel with a buffer of packets, each with the number of its first sample.
 struct Rig {
     channel: TxChannel,
-    policy: Policy,
+    policy: LatePolicy,
     queue: VecDeque<(TxPacket, u64)>,
     queued: u64,
     told: Vec<Told>,
 }
 
 impl Rig {
-    fn new(policy: Policy) -> Self {
+    fn new(policy: LatePolicy) -> Self {
         let queue = VecDeque::new();
         Self { channel: TxChannel::new(), policy, queue, queued: 0, told: Vec::new() }
     }
@@ -70,14 +70,14 @@ impl Rig {
 }
 
 /// The same by the plainest means: what the radio does at each single tick (facts section 10).
-fn reference(policy: Policy, packets: &[TxPacket], ticks: u64) -> Vec<Told> {
+fn reference(policy: LatePolicy, packets: &[TxPacket], ticks: u64) -> Vec<Told> {
     let mut queue: VecDeque<(TxPacket, u64)> = VecDeque::new();
     let (mut told, mut state, mut number) = (Vec::new(), Phase::Idle, 0);
     for packet in packets {
         queue.push_back((*packet, number));
         number += packet.samples;
     }
-    let spoilt = if policy == Policy::NextBurst { Phase::Skipping } else { Phase::Idle };
+    let spoilt = if policy == LatePolicy::NextBurst { Phase::Skipping } else { Phase::Idle };
     for tick in 0..ticks {
         loop {
             let Some((head, first)) = queue.front_mut().filter(|(head, _)| head.arrived <= tick)
@@ -130,7 +130,7 @@ proptest! {
         steps in prop::collection::vec(1u64..100, 1..60),
         next_burst in any::<bool>(),
     ) {
-        let policy = if next_burst { Policy::NextBurst } else { Policy::NextPacket };
+        let policy = if next_burst { LatePolicy::NextBurst } else { LatePolicy::NextPacket };
         let mut arrived = 0;
         let packets: Vec<_> = packets.iter().map(|&(wait, ahead, samples, (eob, loss))| {
             arrived += wait;
@@ -157,7 +157,7 @@ proptest! {
         buffered in 1u64..2_000,
         stall in 1u64..4_000,
     ) {
-        let mut rig = Rig::new(Policy::NextPacket);
+        let mut rig = Rig::new(LatePolicy::NextPacket);
         rig.push(packet(1_000, None, buffered, false));
         rig.run(1_000 + stall - 1);
         rig.push(packet(1_000 + stall, None, 100, true));
@@ -179,7 +179,7 @@ proptest! {
 
 #[test]
 fn waking_up_late_is_no_reason_for_a_late_packet() {
-    let mut rig = Rig::new(Policy::NextPacket);
+    let mut rig = Rig::new(LatePolicy::NextPacket);
     rig.push(packet(100, Some(500), 2, true));
     assert_eq!(rig.channel.next_event(&keeper(), Some(rig.queue[0].0), 0), Some(502));
     rig.run(9_000);
@@ -188,7 +188,7 @@ fn waking_up_late_is_no_reason_for_a_late_packet() {
 
 #[test]
 fn each_late_packet_is_told_and_the_next_one_is_looked_at_anew() {
-    let mut rig = Rig::new(Policy::NextPacket);
+    let mut rig = Rig::new(LatePolicy::NextPacket);
     for (time, eob) in [(Some(50), false), (Some(60), false), (None, true)] {
         rig.push(packet(100, time, 1, eob));
     }
@@ -199,7 +199,7 @@ fn each_late_packet_is_told_and_the_next_one_is_looked_at_anew() {
 
 #[test]
 fn by_policy_two_a_late_burst_is_told_once_and_the_next_burst_goes_out() {
-    let mut rig = Rig::new(Policy::NextBurst);
+    let mut rig = Rig::new(LatePolicy::NextBurst);
     for (time, eob) in [(Some(50), false), (None, false), (None, true), (Some(150), true)] {
         rig.push(packet(100, time, 1, eob));
     }
@@ -209,7 +209,7 @@ fn by_policy_two_a_late_burst_is_told_once_and_the_next_burst_goes_out() {
 
 #[test]
 fn a_time_ahead_within_a_burst_is_waited_for_behind_missing_packets_only() {
-    let mut rig = Rig::new(Policy::NextPacket);
+    let mut rig = Rig::new(LatePolicy::NextPacket);
     rig.push(packet(10, None, 2, false));
     rig.push(packet(10, Some(20), 1, true));
     assert_eq!(rig.channel.next_event(&keeper(), Some(rig.queue[0].0), 0), Some(12));
@@ -218,7 +218,7 @@ fn a_time_ahead_within_a_burst_is_waited_for_behind_missing_packets_only() {
     rig.run(100);
     let want = [Told::Sent(10, 0), Told::Sent(11, 1), Told::Sent(12, 2), Told::Ack(12)];
     assert_eq!(rig.told, want);
-    let mut rig = Rig::new(Policy::NextPacket);
+    let mut rig = Rig::new(LatePolicy::NextPacket);
     rig.push(packet(10, None, 2, false));
     rig.push(TxPacket { gap: Some(GAP), ..packet(10, Some(20), 1, true) });
     rig.run(12);
@@ -230,7 +230,7 @@ fn a_time_ahead_within_a_burst_is_waited_for_behind_missing_packets_only() {
 
 #[test]
 fn a_time_passed_within_a_burst_is_no_reason_to_drop_what_came_in_time() {
-    let mut rig = Rig::new(Policy::NextPacket);
+    let mut rig = Rig::new(LatePolicy::NextPacket);
     rig.push(packet(10, Some(20), 2, false));
     rig.push(packet(10, Some(21), 1, true));
     rig.run(100);
@@ -245,6 +245,6 @@ fn an_event_is_due_when_the_data_end_or_patience_does() {
     assert_eq!(channel.next_event(&keeper(), None, 0), None, "idle");
     assert_eq!(channel.next_event(&keeper(), Some(head), 0), Some(15));
     assert_eq!(channel.next_event(&keeper(), Some(head), 100), Some(110));
-    assert!(channel.step(&keeper(), Policy::NextPacket, Some(head), 15).is_some());
+    assert!(channel.step(&keeper(), LatePolicy::NextPacket, Some(head), 15).is_some());
     assert_eq!(channel.next_event(&keeper(), None, 0), Some(16), "the underflow");
 }

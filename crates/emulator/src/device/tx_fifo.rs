@@ -40,7 +40,7 @@ pub(crate) enum Queued {
 
 /// A queued packet, its size in flow control, and where its samples lie.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct QueuedPacket {
     what: Queued,
     flow_bytes: usize,
     place: usize,
@@ -56,7 +56,7 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct TxFifo {
     size: FifoSize,
-    entries: VecDeque<Entry>,
+    entries: VecDeque<QueuedPacket>,
     /// Empty when nobody wants to know the samples: then only their number is kept.
     ring: Box<[Sc16]>,
     write: usize,
@@ -91,7 +91,12 @@ impl TxFifo {
         }
         let place = self.store(payload);
         self.samples += packet.samples;
-        self.push(Entry { what: Queued::Samples(packet), flow_bytes, place, gap: packet.gap });
+        self.push(QueuedPacket {
+            what: Queued::Samples(packet),
+            flow_bytes,
+            place,
+            gap: packet.gap,
+        });
         true
     }
 
@@ -104,7 +109,7 @@ impl TxFifo {
     ) -> bool {
         let fits = self.has_room(flow_bytes);
         if fits {
-            self.push(Entry { what: Queued::Command(command), flow_bytes, place: 0, gap });
+            self.push(QueuedPacket { what: Queued::Command(command), flow_bytes, place: 0, gap });
         }
         fits
     }
@@ -133,7 +138,8 @@ impl TxFifo {
     /// Lets the first `count` samples of the head go. What is left of it follows without a gap, so
     /// its time no longer matters.
     pub fn advance(&mut self, count: u64) {
-        let Some(Entry { what: Queued::Samples(packet), place, .. }) = self.entries.front_mut()
+        let Some(QueuedPacket { what: Queued::Samples(packet), place, .. }) =
+            self.entries.front_mut()
         else {
             return;
         };
@@ -187,7 +193,7 @@ impl TxFifo {
         self.used_bytes + flow_bytes <= self.size.bytes && self.entries.len() < self.size.packets
     }
 
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, entry: QueuedPacket) {
         self.used_bytes += entry.flow_bytes;
         self.marks += usize::from(entry.is_mark());
         self.entries.push_back(entry);
@@ -209,7 +215,7 @@ impl TxFifo {
     }
 }
 
-impl Entry {
+impl QueuedPacket {
     fn is_mark(&self) -> bool {
         if self.gap.is_some() {
             return true;

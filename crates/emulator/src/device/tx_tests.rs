@@ -3,7 +3,7 @@
 use super::test_bench::*;
 use super::*;
 use millstream_wire::chdr::{DataRepr, Packet, PacketType};
-use millstream_wire::stream::{CommandOp, SequenceGap, Status, StatusRepr};
+use millstream_wire::stream::{CommandOp, SequenceGap, StatusRepr, StreamCondition};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -45,7 +45,7 @@ fn bench(period: u64) -> Bench {
     bench.connect();
     let sent = bench.receive(&emit(CommandOp::Init, (period, 0)));
     let status = statuses(&sent)[0];
-    assert_eq!((status.dst_epid, status.status), (Epid(STREAM), Status::Ok));
+    assert_eq!((status.dst_epid, status.status), (Epid(STREAM), StreamCondition::Ok));
     assert_eq!(status.capacity_bytes, 4 * TX_BUFFER_SAMPLES - 8);
     bench
 }
@@ -72,9 +72,9 @@ fn credit_comes_back_when_samples_have_left_and_not_before() {
 #[test]
 fn transmitting_allocates_nothing() {
     #[derive(Default)]
-    struct Nowhere(millstream_link::port::Loan);
+    struct Nowhere(millstream_link::port::FrameLoan);
     impl PortTx for Nowhere {
-        fn loan(&mut self) -> &mut millstream_link::port::Loan {
+        fn loan(&mut self) -> &mut millstream_link::port::FrameLoan {
             &mut self.0
         }
         fn capabilities(&self) -> millstream_link::port::Capabilities {
@@ -116,7 +116,7 @@ fn commands_are_answered_when_they_come_out_of_the_buffer() {
 
 /// Packets counted, kind, number due and number that came, of the sequence errors among `sent`.
 fn gaps(sent: &[Vec<u8>]) -> Vec<(u64, u8, u16, u16)> {
-    let errors = statuses(sent).into_iter().filter(|one| one.status == Status::SequenceError);
+    let errors = statuses(sent).into_iter().filter(|s| s.status == StreamCondition::SequenceError);
     let detail = |status: StatusRepr| {
         let gap = SequenceGap::from_info(status.error_info).unwrap();
         (status.count_packets, gap.kind.code(), gap.expected, gap.actual)
@@ -255,7 +255,7 @@ fn the_end_of_a_session_lets_its_last_burst_go_out_and_tells_nobody() {
     let mut bench = bench(1);
     bench.receive(&samples(0, Some(500), 100, true));
     bench.run(510);
-    bench.device.obey(Order::Reset(bench.device.keeper));
+    bench.device.execute(DeviceCommand::Reset(bench.device.keeper));
     assert!(bench.run(2_000).is_empty());
     let counters = bench.counters.snapshot();
     assert_eq!((counters.tx_samples, counters.tx_burst_acks), (100, 1));

@@ -6,12 +6,12 @@ use millstream_wire::stream::{CommandOp, CommandRepr};
 
 /// Which way packets go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(super) enum PacketDirection {
     ToHost,
     ToDevice,
 }
 
-impl Direction {
+impl PacketDirection {
     pub const NAMES: [(&str, Self); 2] = [("to_host", Self::ToHost), ("to_device", Self::ToDevice)];
 }
 

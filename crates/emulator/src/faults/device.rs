@@ -1,7 +1,7 @@
 //! Device faults as the device thread meets them.
 
-use super::machine::{Kind, Machine};
-use crate::device::Device;
+use super::machine::{DeviceFaults, FaultKind};
+use crate::device::EmulatedDevice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,19 +12,19 @@ const NAP_NS_MAX: u64 = 20_000_000;
 /// The device thread's view of the faults.
 #[derive(Debug)]
 pub(crate) struct DeviceSide {
-    machine: Arc<Machine>,
+    machine: Arc<DeviceFaults>,
     now: fn() -> u64,
 }
 
 impl DeviceSide {
     /// `now` reads the clock behind the instants that the other methods are given.
-    pub fn new(machine: Arc<Machine>, now: fn() -> u64) -> Self {
+    pub fn new(machine: Arc<DeviceFaults>, now: fn() -> u64) -> Self {
         Self { machine, now }
     }
 
     /// Lets the faults strike whose time has come; the instant of the next. A stall takes its time
     /// here.
-    pub fn strike(&self, device: &mut Device, stop: &AtomicBool) -> u64 {
+    pub fn apply(&self, device: &mut EmulatedDevice, stop: &AtomicBool) -> u64 {
         loop {
             let now_ns = (self.now)();
             let event = match self.machine.next(now_ns, |tick| device.instant_of(tick, now_ns)) {
@@ -33,15 +33,15 @@ impl DeviceSide {
             };
             // Who sees that it has struck sees what it did, but for the length of a stall.
             match event.kind {
-                Kind::Stall { .. } => {}
-                Kind::Reboot { silent_ns } => {
+                FaultKind::Stall { .. } => {}
+                FaultKind::Reboot { silent_ns } => {
                     device.power_cycle(self.machine.reboot(now_ns, silent_ns));
                 }
-                Kind::RpcDown { ns } => self.machine.rpc_down(now_ns.saturating_add(ns)),
-                Kind::Jump { ticks } => self.machine.jump(ticks),
+                FaultKind::RpcDown { ns } => self.machine.rpc_down(now_ns.saturating_add(ns)),
+                FaultKind::Jump { ticks } => self.machine.jump(ticks),
             }
             event.struck.store(true, Ordering::Release);
-            if let Kind::Stall { ns } = event.kind {
+            if let FaultKind::Stall { ns } = event.kind {
                 self.sleep_until(now_ns.saturating_add(ns), stop);
             }
         }

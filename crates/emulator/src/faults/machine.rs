@@ -1,12 +1,12 @@
 //! Faults of the device itself, on their way to the threads that they strike.
 
-use crate::time::{SampleClock, Timekeeper};
+use crate::time::{DeviceClock, SampleClock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What happens to the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FaultKind {
     /// The device thread does nothing: nothing is received, nothing sent; time goes on.
     Stall { ns: u64 },
     /// Power off and on: silence on all ports, then the state as after power-on.
@@ -19,8 +19,8 @@ pub(crate) enum Kind {
 
 /// A fault that waits for its time.
 #[derive(Debug)]
-pub(super) struct Event {
-    pub kind: Kind,
+pub(super) struct PendingFault {
+    pub kind: FaultKind,
     /// The device's time at which it strikes; `None` is at once.
     pub at_tick: Option<u64>,
     pub struck: Arc<AtomicBool>,
@@ -30,25 +30,25 @@ pub(super) struct Event {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Management {
     /// Forget the session; this is the time from now on.
-    Reboot(Timekeeper),
+    Reboot(DeviceClock),
     /// Move the time.
     Jump(i64),
 }
 
 /// What the threads of a radio know of its faults.
 #[derive(Debug)]
-pub(crate) struct Machine {
+pub(crate) struct DeviceFaults {
     rate_hz: f64,
     time_scale: f64,
     /// Whether there are any events: all that the device thread looks at in good times.
     waiting: AtomicBool,
-    events: Mutex<Vec<Event>>,
+    events: Mutex<Vec<PendingFault>>,
     silent_until_ns: AtomicU64,
     rpc_down_until_ns: AtomicU64,
     management: Mutex<Vec<Management>>,
 }
 
-impl Machine {
+impl DeviceFaults {
     /// A machine without faults whose clock has this rate after power-on.
     pub fn new(rate_hz: f64, time_scale: f64) -> Self {
         Self {
@@ -63,19 +63,19 @@ impl Machine {
     }
 
     /// The time after a power-on at `now_ns`.
-    pub fn power_on(&self, now_ns: u64) -> Timekeeper {
-        Timekeeper::new(SampleClock::new(now_ns, 0, self.rate_hz, self.time_scale))
+    pub fn power_on(&self, now_ns: u64) -> DeviceClock {
+        DeviceClock::new(SampleClock::new(now_ns, 0, self.rate_hz, self.time_scale))
     }
 
-    pub(super) fn push(&self, event: Event) {
+    pub(super) fn push(&self, event: PendingFault) {
         lock(&self.events).push(event);
         self.waiting.store(true, Ordering::Release);
     }
 
     /// Takes an event back that has not struck; ends what it does if it has, where that can be.
-    pub(super) fn withdraw(&self, kind: Kind, struck: &Arc<AtomicBool>) {
+    pub(super) fn withdraw(&self, kind: FaultKind, struck: &Arc<AtomicBool>) {
         lock(&self.events).retain(|event| !Arc::ptr_eq(&event.struck, struck));
-        if matches!(kind, Kind::RpcDown { .. }) && struck.load(Ordering::Acquire) {
+        if matches!(kind, FaultKind::RpcDown { .. }) && struck.load(Ordering::Acquire) {
             self.rpc_down(0);
         }
     }
@@ -85,12 +85,12 @@ impl Machine {
         &self,
         now_ns: u64,
         instant_of: impl Fn(u64) -> u64,
-    ) -> Result<Event, Option<u64>> {
+    ) -> Result<PendingFault, Option<u64>> {
         if !self.waiting.load(Ordering::Acquire) {
             return Err(None);
         }
         let mut events = lock(&self.events);
-        let instant = |event: &Event| event.at_tick.map_or(now_ns, &instant_of);
+        let instant = |event: &PendingFault| event.at_tick.map_or(now_ns, &instant_of);
         match events.iter().position(|event| instant(event) <= now_ns) {
             Some(index) => Ok(events.remove(index)),
             None => {
@@ -101,7 +101,7 @@ impl Machine {
     }
 
     /// Power goes off at `now_ns`; the time after it comes back.
-    pub(super) fn reboot(&self, now_ns: u64, silent_ns: u64) -> Timekeeper {
+    pub(super) fn reboot(&self, now_ns: u64, silent_ns: u64) -> DeviceClock {
         let boot_ns = now_ns.saturating_add(silent_ns);
         let keeper = self.power_on(boot_ns);
         lock(&self.management).push(Management::Reboot(keeper));

@@ -29,14 +29,14 @@ mod machine;
 mod spec;
 
 pub(crate) use device::DeviceSide;
-pub(crate) use machine::{Machine, Management};
+pub(crate) use machine::{DeviceFaults, Management};
 pub use spec::FAULT_FORMS;
 pub(crate) use spec::check;
 
 use crate::time::monotonic_ns;
-use class::{Class, Direction};
-use machine::{Event, Kind};
-use millstream_link::fault::{RuleId, Select, Switch, Tally, TooManyRules};
+use class::{Class, PacketDirection};
+use machine::{FaultKind, PendingFault};
+use millstream_link::fault::{FaultSwitch, RuleCounts, RuleId, Select, TooManyRules};
 use millstream_link::port::Port;
 use serde_json::{Value, json};
 use spec::{Fault, Packets};
@@ -108,8 +108,8 @@ pub struct Faults {
 #[derive(Debug)]
 struct Board {
     /// By `Wire::index`.
-    switches: [Switch; 4],
-    machine: Arc<Machine>,
+    switches: [FaultSwitch; 4],
+    machine: Arc<DeviceFaults>,
     entries: Mutex<Entries>,
 }
 
@@ -123,20 +123,20 @@ struct Entries {
 struct Entry {
     id: u64,
     text: String,
-    place: Place,
+    place: FaultPoint,
 }
 
 /// Where a fault is at work.
 #[derive(Debug)]
-enum Place {
+enum FaultPoint {
     Rule(usize, RuleId),
     /// Set once it has struck.
-    Machine(Kind, Arc<AtomicBool>),
+    Machine(FaultKind, Arc<AtomicBool>),
 }
 
 impl Faults {
-    pub(crate) fn new(machine: Arc<Machine>) -> Self {
-        let switches = std::array::from_fn(|_| Switch::new(monotonic_ns));
+    pub(crate) fn new(machine: Arc<DeviceFaults>) -> Self {
+        let switches = std::array::from_fn(|_| FaultSwitch::new(monotonic_ns));
         Self { board: Arc::new(Board { switches, machine, entries: Mutex::default() }) }
     }
 
@@ -146,8 +146,8 @@ impl Faults {
         let switch = |direction| &self.board.switches[switch_index(direction, discovery)];
         Port {
             local: port.local,
-            rx: switch(Direction::ToDevice).wrap_rx(port.rx),
-            tx: switch(Direction::ToHost).wrap_tx(port.tx),
+            rx: switch(PacketDirection::ToDevice).wrap_rx(port.rx),
+            tx: switch(PacketDirection::ToHost).wrap_tx(port.tx),
         }
     }
 
@@ -165,8 +165,12 @@ impl Faults {
             Fault::Packets(packets) => self.add_rule(packets)?,
             Fault::Device { kind, at_tick } => {
                 let struck = Arc::new(AtomicBool::new(false));
-                self.board.machine.push(Event { kind, at_tick, struck: Arc::clone(&struck) });
-                Place::Machine(kind, struck)
+                self.board.machine.push(PendingFault {
+                    kind,
+                    at_tick,
+                    struck: Arc::clone(&struck),
+                });
+                FaultPoint::Machine(kind, struck)
             }
         };
         entries.last_id += 1;
@@ -196,23 +200,23 @@ impl Faults {
         self.lock().list.iter().map(|entry| self.state(entry)).collect()
     }
 
-    fn add_rule(&self, packets: Packets) -> Result<Place, FaultError> {
+    fn add_rule(&self, packets: Packets) -> Result<FaultPoint, FaultError> {
         let index = switch_index(packets.direction, packets.class == Class::Discovery);
         let from_ns = monotonic_ns().saturating_add(packets.after_ns);
         let until_ns = packets.for_ns.map_or(u64::MAX, |for_ns| from_ns.saturating_add(for_ns));
         let select = Select { from_ns, until_ns, ..packets.select.clone() };
         let rule = packets.into_rule().select(select);
-        Ok(Place::Rule(index, self.board.switches[index].add(rule)?))
+        Ok(FaultPoint::Rule(index, self.board.switches[index].add(rule)?))
     }
 
     fn take_away(&self, entry: Entry) -> FaultState {
         let state = self.state(&entry);
         match &entry.place {
-            Place::Rule(index, rule) => match self.board.switches[*index].remove(*rule) {
+            FaultPoint::Rule(index, rule) => match self.board.switches[*index].remove(*rule) {
                 Some(tally) => state.with(tally),
                 None => state,
             },
-            Place::Machine(kind, struck) => {
+            FaultPoint::Machine(kind, struck) => {
                 self.board.machine.withdraw(*kind, struck);
                 state
             }
@@ -230,10 +234,10 @@ impl Faults {
             done: false,
         };
         match &entry.place {
-            Place::Rule(index, rule) => {
+            FaultPoint::Rule(index, rule) => {
                 state.with(self.board.switches[*index].tally(*rule).unwrap_or_default())
             }
-            Place::Machine(_, struck) => {
+            FaultPoint::Machine(_, struck) => {
                 let struck = struck.load(Ordering::Acquire);
                 FaultState { hit: struck.into(), done: struck, ..state }
             }
@@ -246,15 +250,15 @@ impl Faults {
 }
 
 impl FaultState {
-    fn with(self, tally: Tally) -> Self {
-        let Tally { matched, hit, held, overflowed, done, .. } = tally;
+    fn with(self, tally: RuleCounts) -> Self {
+        let RuleCounts { matched, hit, held, overflowed, done, .. } = tally;
         Self { matched, hit, held, overflowed, done, ..self }
     }
 }
 
 /// CHDR and discovery have a switch for each direction.
-fn switch_index(direction: Direction, discovery: bool) -> usize {
-    usize::from(direction == Direction::ToDevice) + 2 * usize::from(discovery)
+fn switch_index(direction: PacketDirection, discovery: bool) -> usize {
+    usize::from(direction == PacketDirection::ToDevice) + 2 * usize::from(discovery)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Faults as text.
 
 use super::FaultError;
-use super::class::{Class, Direction};
-use super::machine::Kind;
+use super::class::{Class, PacketDirection};
+use super::machine::FaultKind;
 use millstream_link::fault::text::{ACTIONS, Keys, choose, effect, needed, select};
-use millstream_link::fault::{Effect, Rule, Select};
+use millstream_link::fault::{FaultEffect, FaultRule, Select};
 
 /// The accepted forms, for help.
 pub const FAULT_FORMS: &str = "ACTION DIRECTION CLASS [KEY=VALUE ...], where ACTION is lose, \
@@ -25,16 +25,16 @@ const REBOOT_NS: u64 = 1_000_000_000;
 #[derive(Debug, PartialEq)]
 pub(super) enum Fault {
     Packets(Packets),
-    Device { kind: Kind, at_tick: Option<u64> },
+    Device { kind: FaultKind, at_tick: Option<u64> },
 }
 
 /// A fault of packets.
 #[derive(Debug, PartialEq)]
 pub(super) struct Packets {
-    pub direction: Direction,
+    pub direction: PacketDirection,
     pub class: Class,
     pub epid: Option<u16>,
-    pub effect: Effect,
+    pub effect: FaultEffect,
     /// Without its times, which begin when the fault is added.
     pub select: Select,
     pub after_ns: u64,
@@ -43,9 +43,9 @@ pub(super) struct Packets {
 
 impl Packets {
     /// The rule, for all packets of the class.
-    pub fn into_rule(self) -> Rule {
+    pub fn into_rule(self) -> FaultRule {
         let Self { class, epid, effect, .. } = self;
-        Rule::new(move |datagram| class.has(datagram, epid), effect)
+        FaultRule::new(move |datagram| class.has(datagram, epid), effect)
     }
 }
 
@@ -75,7 +75,7 @@ fn understand(text: &str) -> Result<Fault, String> {
         let actions = [&ACTIONS[..], &DEVICE_ACTIONS].concat().join(", ");
         return Err(format!("`{action}` is no action; give one of {actions}"));
     }
-    let direction = choose("direction", words.next(), &Direction::NAMES)?;
+    let direction = choose("direction", words.next(), &PacketDirection::NAMES)?;
     let class = choose("class", words.next(), &Class::NAMES)?;
     let mut keys = Keys::new(words)?;
     let packets = Packets {
@@ -92,19 +92,19 @@ fn understand(text: &str) -> Result<Fault, String> {
 }
 
 /// Reads what an action of the device needs.
-type ReadKind = fn(&mut Keys<'_>) -> Result<Kind, String>;
+type ReadKind = fn(&mut Keys<'_>) -> Result<FaultKind, String>;
 
 fn device_action(action: &str) -> Option<ReadKind> {
     Some(match action {
-        "stall" => |keys| Ok(Kind::Stall { ns: needed("ms", keys.ms("ms")?)? }),
+        "stall" => |keys| Ok(FaultKind::Stall { ns: needed("ms", keys.ms("ms")?)? }),
         "reboot" => {
-            |keys| Ok(Kind::Reboot { silent_ns: keys.ms("silent_ms")?.unwrap_or(REBOOT_NS) })
+            |keys| Ok(FaultKind::Reboot { silent_ns: keys.ms("silent_ms")?.unwrap_or(REBOOT_NS) })
         }
-        "rpc_down" => |keys| Ok(Kind::RpcDown { ns: needed("ms", keys.ms("ms")?)? }),
+        "rpc_down" => |keys| Ok(FaultKind::RpcDown { ns: needed("ms", keys.ms("ms")?)? }),
         "clock_jump" => |keys| {
             let wants = "a whole number, which may be negative";
             let ticks = keys.take("ticks", wants, |value| value.parse().ok())?;
-            Ok(Kind::Jump { ticks: needed("ticks", ticks)? })
+            Ok(FaultKind::Jump { ticks: needed("ticks", ticks)? })
         },
         _ => return None,
     })
@@ -128,10 +128,10 @@ mod tests {
             ..Select::default()
         };
         let want = Packets {
-            direction: Direction::ToDevice,
+            direction: PacketDirection::ToDevice,
             class: Class::Data,
             epid: Some(9),
-            effect: Effect::Corrupt { bits: 3, bytes: 8..16 },
+            effect: FaultEffect::Corrupt { bits: 3, bytes: 8..16 },
             select,
             after_ns: 1_500_000,
             for_ns: Some(20_000_000),
@@ -142,17 +142,17 @@ mod tests {
     #[test]
     fn a_device_fault_strikes_at_once_or_at_a_time() {
         let device = |kind, at_tick| Ok(Fault::Device { kind, at_tick });
-        assert_eq!(parse("stall ms=50"), device(Kind::Stall { ns: 50_000_000 }, None));
-        let want = device(Kind::Reboot { silent_ns: REBOOT_NS }, Some(77));
+        assert_eq!(parse("stall ms=50"), device(FaultKind::Stall { ns: 50_000_000 }, None));
+        let want = device(FaultKind::Reboot { silent_ns: REBOOT_NS }, Some(77));
         assert_eq!(parse("reboot at_tick=77"), want);
-        assert_eq!(parse("clock_jump ticks=-3"), device(Kind::Jump { ticks: -3 }, None));
-        assert_eq!(parse("rpc_down ms=0.5"), device(Kind::RpcDown { ns: 500_000 }, None));
+        assert_eq!(parse("clock_jump ticks=-3"), device(FaultKind::Jump { ticks: -3 }, None));
+        assert_eq!(parse("rpc_down ms=0.5"), device(FaultKind::RpcDown { ns: 500_000 }, None));
     }
 
     #[test]
     fn every_class_and_direction_is_understood_and_in_the_help() {
         for (name, class) in Class::NAMES {
-            for (way, direction) in Direction::NAMES {
+            for (way, direction) in PacketDirection::NAMES {
                 let fault = parse(&format!("lose {way} {name}")).unwrap();
                 let Fault::Packets(packets) = fault else { panic!("{name}") };
                 assert_eq!((packets.class, packets.direction), (class, direction));

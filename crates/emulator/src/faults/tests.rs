@@ -1,10 +1,10 @@
 //! What the faults of a radio say about themselves, and when they strike.
 
-use super::machine::Kind;
+use super::machine::FaultKind;
 use super::*;
 
-fn faults() -> (Faults, Arc<Machine>) {
-    let machine = Arc::new(Machine::new(1e6, 1.0));
+fn faults() -> (Faults, Arc<DeviceFaults>) {
+    let machine = Arc::new(DeviceFaults::new(1e6, 1.0));
     (Faults::new(Arc::clone(&machine)), machine)
 }
 
@@ -30,7 +30,7 @@ fn an_event_strikes_when_its_time_has_come_and_once() {
     faults.add("rpc_down ms=1").unwrap();
     let instant_of = |tick| tick * 10;
     let kind = |now| machine.next(now, instant_of).map(|event| event.kind);
-    assert_eq!(kind(0), Ok(Kind::RpcDown { ns: 1_000_000 }), "at once");
+    assert_eq!(kind(0), Ok(FaultKind::RpcDown { ns: 1_000_000 }), "at once");
     assert_eq!(kind(0), Err(Some(4_000)));
     faults.remove(withdrawn);
     assert_eq!(kind(4_999), Err(Some(5_000)));

@@ -5,7 +5,7 @@ pub const SILENCE_NS_MAX: u64 = 5_000_000_000;
 
 /// The current claim, if any.
 #[derive(Debug, Default)]
-pub struct Claim {
+pub struct CurrentClaim {
     holder: Option<Holder>,
     granted: u64,
 }
@@ -17,7 +17,7 @@ struct Holder {
     heard_ns: u64,
 }
 
-impl Claim {
+impl CurrentClaim {
     /// Gives the radio to `session` and returns the token; the name of the holder if there is one.
     pub fn claim(&mut self, session: &str, now_ns: u64) -> Result<String, String> {
         if let Some(holder) = &self.holder {
@@ -32,7 +32,7 @@ impl Claim {
     }
 
     /// Whether `token` is the holder's; hearing it keeps the claim alive.
-    pub fn hear(&mut self, token: &[u8], now_ns: u64) -> bool {
+    pub fn renew(&mut self, token: &[u8], now_ns: u64) -> bool {
         match &mut self.holder {
             Some(holder) if holder.token.as_bytes() == token => {
                 holder.heard_ns = now_ns;
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_second_session_is_told_who_holds_the_radio() {
-        let mut claim = Claim::default();
+        let mut claim = CurrentClaim::default();
         let token = claim.claim("first", 0).unwrap();
         assert_eq!(token.len(), 16);
         assert_eq!(claim.claim("second", 1), Err("first".to_owned()));
@@ -79,21 +79,21 @@ mod tests {
 
     #[test]
     fn silence_ends_a_claim_and_speech_keeps_it() {
-        let mut claim = Claim::default();
+        let mut claim = CurrentClaim::default();
         let token = claim.claim("x", 0).unwrap();
         assert!(!claim.expire(SILENCE_NS_MAX));
-        assert!(claim.hear(token.as_bytes(), SILENCE_NS_MAX));
+        assert!(claim.renew(token.as_bytes(), SILENCE_NS_MAX));
         assert!(!claim.expire(2 * SILENCE_NS_MAX));
         assert!(claim.expire(2 * SILENCE_NS_MAX + 1));
-        assert!(!claim.hear(token.as_bytes(), 2 * SILENCE_NS_MAX + 1));
+        assert!(!claim.renew(token.as_bytes(), 2 * SILENCE_NS_MAX + 1));
         assert!(!claim.expire(3 * SILENCE_NS_MAX), "it ends once");
     }
 
     #[test]
     fn a_wrong_token_is_not_heard() {
-        let mut claim = Claim::default();
+        let mut claim = CurrentClaim::default();
         claim.claim("x", 0).unwrap();
-        assert!(!claim.hear(b"", 0));
-        assert!(!claim.hear(b"0123456789abcdef", 0));
+        assert!(!claim.renew(b"", 0));
+        assert!(!claim.renew(b"0123456789abcdef", 0));
     }
 }

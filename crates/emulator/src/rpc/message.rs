@@ -1,14 +1,14 @@
 //! MessagePack-RPC messages (facts section 3).
 
-use millstream_wire::msgpack::Limits;
+use millstream_wire::msgpack::MessageLimits;
 use rmpv::Value;
 
 /// How large a request may be. The longest real one is `init` with its argument map.
-pub const LIMITS: Limits = Limits { bytes: 16 * 1024, depth: 8, items: 1024 };
+pub const LIMITS: MessageLimits = MessageLimits { bytes: 16 * 1024, depth: 8, items: 1024 };
 
 /// A call: `[0, msgid, "method", [args…]]`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Request {
+pub struct RpcRequest {
     /// What the answer must repeat.
     pub msgid: u64,
     /// The method's name.
@@ -18,12 +18,12 @@ pub struct Request {
 }
 
 /// Reads one object that a scan within [`LIMITS`] found complete; `None` when it is no request.
-pub fn decode(mut bytes: &[u8]) -> Option<Request> {
+pub fn decode(mut bytes: &[u8]) -> Option<RpcRequest> {
     let Value::Array(parts) = rmpv::decode::read_value(&mut bytes).ok()? else { return None };
     let [kind, msgid, method, args] = <[Value; 4]>::try_from(parts).ok()?;
     let (Value::String(method), Value::Array(args)) = (method, args) else { return None };
     (kind.as_u64() == Some(0)).then_some(())?;
-    Some(Request { msgid: msgid.as_u64()?, method: method.into_str()?, args })
+    Some(RpcRequest { msgid: msgid.as_u64()?, method: method.into_str()?, args })
 }
 
 /// Appends the answer `[1, msgid, error, result]` to `out`.
@@ -99,7 +99,8 @@ mod tests {
             Value::from("claim"),
             Value::Array(vec![Value::from("UHD")]),
         ]));
-        let want = Request { msgid: 7, method: "claim".to_owned(), args: vec![Value::from("UHD")] };
+        let want =
+            RpcRequest { msgid: 7, method: "claim".to_owned(), args: vec![Value::from("UHD")] };
         assert_eq!(decode(&bytes), Some(want));
     }
 

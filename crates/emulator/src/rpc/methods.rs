@@ -1,10 +1,10 @@
 //! The methods of an E320-type device, as UHD 4.3 calls them (facts section 3).
 
-use super::claim::Claim;
+use super::claim::CurrentClaim;
 use super::pins::Pins;
 use super::values::{bytes, entry, none, number, string_map, strings, text, truth, unsigned};
-use crate::mailbox::Order;
-use crate::time::Timekeeper;
+use crate::mailbox::DeviceCommand;
+use crate::time::DeviceClock;
 use rmpv::Value;
 use std::net::SocketAddrV4;
 use std::ops::RangeInclusive;
@@ -37,11 +37,11 @@ pub(crate) struct Identity {
 /// The management state of the radio: session, rate and time.
 pub(crate) struct Mpm {
     identity: Identity,
-    claim: Claim,
+    claim: CurrentClaim,
     claimed: Arc<AtomicBool>,
-    timekeeper: Timekeeper,
+    timekeeper: DeviceClock,
     default_rate_hz: f64,
-    orders: Sender<Order>,
+    orders: Sender<DeviceCommand>,
     clock_source: String,
     time_source: String,
     pins: Pins,
@@ -55,13 +55,13 @@ impl Mpm {
     /// The state of an unclaimed radio. `claimed` is kept up to date for discovery.
     pub fn new(
         identity: Identity,
-        timekeeper: Timekeeper,
+        timekeeper: DeviceClock,
         claimed: Arc<AtomicBool>,
-        orders: Sender<Order>,
+        orders: Sender<DeviceCommand>,
     ) -> Self {
         Self {
             identity,
-            claim: Claim::default(),
+            claim: CurrentClaim::default(),
             claimed,
             timekeeper,
             default_rate_hz: timekeeper.clock().rate_hz(),
@@ -90,7 +90,7 @@ impl Mpm {
 
     /// Forgets the session, as if the power had gone; `keeper` has the time after it came back. The
     /// device has forgotten by itself.
-    pub fn power_cycle(&mut self, keeper: Timekeeper) {
+    pub fn power_cycle(&mut self, keeper: DeviceClock) {
         self.claim.release();
         self.claimed.store(false, Ordering::Relaxed);
         self.timekeeper = keeper;
@@ -98,21 +98,21 @@ impl Mpm {
         self.time_source = "internal".to_owned();
         self.last_error.clear();
         // Repairs what a call that was under way may have told the device.
-        self.order(Order::PowerCycle(keeper));
+        self.order(DeviceCommand::PowerCycle(keeper));
     }
 
     /// Moves the time at `now_ns`.
     pub fn jump(&mut self, ticks: i64, now_ns: u64) {
         let time = self.timekeeper.now(now_ns).wrapping_add_signed(ticks);
         self.timekeeper.set_now(now_ns, time);
-        self.order(Order::Time(self.timekeeper));
+        self.order(DeviceCommand::Time(self.timekeeper));
     }
 
     /// Answers a call at `now_ns`.
     pub fn call(&mut self, method: &str, args: &[Value], now_ns: u64) -> Answer {
         let answer = match self.open_call(method, args, now_ns) {
             Some(answer) => answer,
-            None if !self.claim.hear(bytes(args, 0), now_ns) => {
+            None if !self.claim.renew(bytes(args, 0), now_ns) => {
                 Err(format!("{method}: the token is not that of the current claim"))
             }
             None => self.claimed_call(method, &args[1..], now_ns),
@@ -162,7 +162,9 @@ impl Mpm {
             "set_gpio_src" => self.pins.set(args)?,
             "set_device_id" => {
                 let id = u16::try_from(unsigned(args, 0)?);
-                self.order(Order::DeviceId(id.map_err(|_| "the device id must fit 16 bits")?));
+                self.order(DeviceCommand::DeviceId(
+                    id.map_err(|_| "the device id must fit 16 bits")?,
+                ));
                 Value::Nil
             }
             "get_mb_eeprom" | "get_db_eeprom" => string_map([
@@ -233,7 +235,7 @@ impl Mpm {
         self.claimed.store(self.claim.is_held(), Ordering::Relaxed);
         self.clock_source = "internal".to_owned();
         self.time_source = "internal".to_owned();
-        self.order(Order::Reset(self.timekeeper));
+        self.order(DeviceCommand::Reset(self.timekeeper));
     }
 
     /// Takes the device arguments. A rate given here holds before the host asks for any, so its
@@ -257,7 +259,7 @@ impl Mpm {
         let rate_hz = wanted_hz.clamp(*range.start(), *range.end());
         self.coercions += u64::from(rate_hz != wanted_hz);
         self.timekeeper.set_rate(now_ns, rate_hz);
-        self.order(Order::Time(self.timekeeper));
+        self.order(DeviceCommand::Time(self.timekeeper));
         Ok(Value::from(rate_hz))
     }
 
@@ -280,7 +282,7 @@ impl Mpm {
         } else {
             self.timekeeper.set_now(now_ns, timestamp);
         }
-        self.order(Order::Time(self.timekeeper));
+        self.order(DeviceCommand::Time(self.timekeeper));
         Ok(Value::Nil)
     }
 
@@ -322,7 +324,7 @@ impl Mpm {
     }
 
     /// The device thread may have ended already; then nobody needs the order.
-    fn order(&self, order: Order) {
+    fn order(&self, order: DeviceCommand) {
         let _ = self.orders.send(order);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 const SECOND: u64 = 1_000_000_000;
 
-fn mpm() -> (Mpm, Receiver<Order>) {
+fn mpm() -> (Mpm, Receiver<DeviceCommand>) {
     let (orders, inbox) = channel();
     let identity = Identity {
         serial: "S1".to_owned(),
@@ -13,11 +13,11 @@ fn mpm() -> (Mpm, Receiver<Order>) {
         chdr: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 49153),
         rate_range_hz: crate::E320_RATE_RANGE_HZ,
     };
-    let keeper = Timekeeper::new(SampleClock::new(0, 0, 16e6, 1.0));
+    let keeper = DeviceClock::new(SampleClock::new(0, 0, 16e6, 1.0));
     (Mpm::new(identity, keeper, Arc::new(AtomicBool::new(false)), orders), inbox)
 }
 
-fn claimed() -> (Mpm, Receiver<Order>, Value) {
+fn claimed() -> (Mpm, Receiver<DeviceCommand>, Value) {
     let (mut mpm, inbox) = mpm();
     let token = mpm.call("claim", &[Value::from("UHD")], SECOND).unwrap();
     (mpm, inbox, token)
@@ -123,7 +123,7 @@ fn the_rate_is_reset_on_claim_and_equals_radio_clk() {
     assert_eq!(rate.as_f64(), Some(16e6));
     assert!(mpm.call("get_clocks", &[token], SECOND).unwrap().to_string().contains("16000000.0"));
     let last = inbox.try_iter().last().unwrap();
-    assert!(matches!(last, Order::Reset(keeper) if keeper.clock().rate_hz() == 16e6));
+    assert!(matches!(last, DeviceCommand::Reset(keeper) if keeper.clock().rate_hz() == 16e6));
 }
 
 #[test]
@@ -137,11 +137,11 @@ fn a_master_clock_rate_among_the_device_arguments_holds_from_the_start() {
     let clocks = mpm.call("get_clocks", std::slice::from_ref(&token), SECOND).unwrap();
     assert!(clocks.to_string().contains("1000000.0"));
     let last = inbox.try_iter().last().unwrap();
-    assert!(matches!(last, Order::Time(keeper) if keeper.clock().rate_hz() == 1e6));
+    assert!(matches!(last, DeviceCommand::Time(keeper) if keeper.clock().rate_hz() == 1e6));
     assert!(init(&mut mpm, "fast").unwrap_err().contains("master_clock_rate=fast is no rate"));
     init(&mut mpm, "1e12").unwrap();
     let taken = inbox.try_iter().last().unwrap();
-    assert!(matches!(taken, Order::Time(keeper) if keeper.clock().rate_hz() == 61.44e6));
+    assert!(matches!(taken, DeviceCommand::Time(keeper) if keeper.clock().rate_hz() == 61.44e6));
 }
 
 /// An E320 takes 0.22 to 61.44 MS/s, and of other rates the nearest (facts of its AD9361).

@@ -3,8 +3,8 @@
 use super::message::LIMITS;
 use super::{Mpm, message};
 use crate::counters::Counters;
-use crate::faults::{Machine, Management};
-use crate::tcp::{Malformed, Note, Service};
+use crate::faults::{DeviceFaults, Management};
+use crate::tcp::{Malformed, Service, TcpEvent};
 use millstream_wire::msgpack::{Scan, scan};
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(crate) struct Rpc {
     pub mpm: Mpm,
     pub counters: Arc<Counters>,
-    pub machine: Arc<Machine>,
+    pub machine: Arc<DeviceFaults>,
 }
 
 impl Service for Rpc {
@@ -35,7 +35,7 @@ impl Service for Rpc {
         Ok(true)
     }
 
-    fn turn(&mut self, now_ns: u64) -> bool {
+    fn step(&mut self, now_ns: u64) -> bool {
         let mut rebooted = false;
         for order in self.machine.take_management() {
             match order {
@@ -53,11 +53,11 @@ impl Service for Rpc {
         !rebooted && !self.machine.is_rpc_down(now_ns)
     }
 
-    fn note(&self, event: Note) {
+    fn note(&self, event: TcpEvent) {
         match event {
-            Note::Accepted => self.counters.rpc_connections.inc(),
-            Note::Malformed => self.counters.rpc_malformed.inc(),
-            Note::Refused => self.counters.rpc_refused.inc(),
+            TcpEvent::Accepted => self.counters.rpc_connections.inc(),
+            TcpEvent::Malformed => self.counters.rpc_malformed.inc(),
+            TcpEvent::Refused => self.counters.rpc_refused.inc(),
         }
     }
 }

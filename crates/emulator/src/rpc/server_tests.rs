@@ -1,7 +1,7 @@
 use super::*;
 use crate::rpc::Identity;
 use crate::tcp::{CONNECTIONS_MAX, Server};
-use crate::time::{SampleClock, Timekeeper, monotonic_ns};
+use crate::time::{DeviceClock, SampleClock, monotonic_ns};
 use rmpv::Value;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
@@ -27,11 +27,11 @@ impl Running {
             chdr: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1),
             rate_range_hz: crate::RATE_RANGE_HZ,
         };
-        let keeper = Timekeeper::new(SampleClock::new(monotonic_ns(), 0, 16e6, 1.0));
+        let keeper = DeviceClock::new(SampleClock::new(monotonic_ns(), 0, 16e6, 1.0));
         let mpm = Mpm::new(identity, keeper, Arc::default(), channel().0);
         let counters = Arc::new(Counters::default());
         let stop = Arc::new(AtomicBool::new(false));
-        let machine = Arc::new(Machine::new(16e6, 1.0));
+        let machine = Arc::new(DeviceFaults::new(16e6, 1.0));
         let rpc = Rpc { mpm, counters: counters.clone(), machine };
         let server = Server::new(listener, rpc).unwrap();
         let flag = stop.clone();

@@ -1,10 +1,10 @@
 //! Device time: the sample clock, and the timekeeper the host sets.
 
 mod clock;
-mod timekeeper;
+mod device_clock;
 
 pub use clock::SampleClock;
-pub use timekeeper::Timekeeper;
+pub use device_clock::DeviceClock;
 
 /// Nanoseconds of `CLOCK_MONOTONIC`, the one place that reads a clock.
 pub(crate) fn monotonic_ns() -> u64 {

@@ -1,12 +1,12 @@
 //! From the ring to the file.
 
-use super::writer::Writer;
-use super::{Begin, End};
+use super::writer::RecordingWriter;
+use super::{Begin, BurstEnd};
 use crate::antenna::Sc16;
 use millstream_ring::{Reader, spsc};
 
 /// Something begins or ends between two samples.
-pub(super) struct Mark {
+pub(super) struct BurstMark {
     /// Samples before it, since the start.
     pub position: u64,
     pub what: What,
@@ -16,20 +16,24 @@ pub(super) enum What {
     /// The next sample begins a stretch.
     Begin(Begin),
     /// The burst ends here.
-    End(End),
+    End(BurstEnd),
 }
 
 /// The writer's end of the ring.
 pub(super) struct Feed {
     samples: Reader<Sc16>,
-    marks: spsc::Receiver<Mark>,
+    marks: spsc::Receiver<BurstMark>,
     /// The first that has not been reached.
-    next: Option<Mark>,
-    writer: Writer,
+    next: Option<BurstMark>,
+    writer: RecordingWriter,
 }
 
 impl Feed {
-    pub fn new(samples: Reader<Sc16>, marks: spsc::Receiver<Mark>, writer: Writer) -> Self {
+    pub fn new(
+        samples: Reader<Sc16>,
+        marks: spsc::Receiver<BurstMark>,
+        writer: RecordingWriter,
+    ) -> Self {
         Self { samples, marks, next: None, writer }
     }
 

@@ -2,28 +2,28 @@
 //! time, and an annotation that says how its burst ended.
 
 use super::writer::with_part;
-use super::{Begin, End};
+use super::{Begin, BurstEnd};
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
 
 /// Samples without a gap.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Stretch {
+pub(super) struct CaptureSegment {
     first: u64,
     begin: Begin,
     /// One past its last sample, and how it ended; `None` where samples behind it are missing.
-    end: Option<(u64, End)>,
+    end: Option<(u64, BurstEnd)>,
 }
 
-impl Stretch {
+impl CaptureSegment {
     /// Begins with sample `first` of the file.
     pub fn new(first: u64, begin: Begin) -> Self {
         Self { first, begin, end: None }
     }
 
     /// Ends before sample `end` of the file.
-    pub fn finish(&mut self, end: u64, how: End) {
+    pub fn finish(&mut self, end: u64, how: BurstEnd) {
         self.end = Some((end, how));
     }
 
@@ -34,8 +34,8 @@ impl Stretch {
     fn annotation(&self) -> Option<Value> {
         let (end, how) = self.end?;
         let label = match how {
-            End::EndOfBurst => "end of burst",
-            End::Underflow => "underflow",
+            BurstEnd::EndOfBurst => "end of burst",
+            BurstEnd::Underflow => "underflow",
         };
         Some(json!({
             "core:sample_start": self.first,
@@ -46,7 +46,7 @@ impl Stretch {
 }
 
 /// Writes the metadata file beside the data file `path`: all of it, or none.
-pub(super) fn write_meta(path: &Path, stretches: &[Stretch]) -> io::Result<()> {
+pub(super) fn write_meta(path: &Path, stretches: &[CaptureSegment]) -> io::Result<()> {
     let mut global = json!({
         "core:version": "1.0.0",
         "core:datatype": "ci16_le",
@@ -62,8 +62,8 @@ pub(super) fn write_meta(path: &Path, stretches: &[Stretch]) -> io::Result<()> {
     }
     let document = json!({
         "global": global,
-        "captures": stretches.iter().map(Stretch::capture).collect::<Vec<_>>(),
-        "annotations": stretches.iter().filter_map(Stretch::annotation).collect::<Vec<_>>(),
+        "captures": stretches.iter().map(CaptureSegment::capture).collect::<Vec<_>>(),
+        "annotations": stretches.iter().filter_map(CaptureSegment::annotation).collect::<Vec<_>>(),
     });
     let meta = path.with_extension("sigmf-meta");
     let part = with_part(&meta);

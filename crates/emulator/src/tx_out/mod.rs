@@ -10,13 +10,13 @@ mod writer;
 
 use crate::Error;
 use crate::antenna::Sc16;
-use feed::{Feed, Mark, What};
+use feed::{BurstMark, Feed, What};
 use millstream_ring::{RingOptions, Wait, Waiter, ring, spsc};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use writer::Writer;
+use writer::RecordingWriter;
 
 /// Samples between the radio and the disk (16 MiB): a longer hiccup of the disk loses some.
 const ROOM_SAMPLES: usize = 1 << 22;
@@ -35,21 +35,21 @@ pub(crate) struct Begin {
 
 /// How a burst ended, in the words of the metadata's annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum BurstEnd {
     EndOfBurst,
     Underflow,
 }
 
 /// What became of a file: told by the thread that writes it, asked by others.
 #[derive(Debug, Default)]
-pub(crate) struct Fate {
+pub(crate) struct FileOutcome {
     /// Samples that the system refused to write.
     lost: AtomicU64,
     /// The first reason why.
     error: OnceLock<Error>,
 }
 
-impl Fate {
+impl FileOutcome {
     /// Why the file is not whole, if it is not.
     pub fn error(&self) -> Option<&Error> {
         self.error.get()
@@ -75,7 +75,7 @@ impl Fate {
 /// The device thread's end.
 pub(crate) struct Recorder {
     samples: millstream_ring::Writer<Sc16>,
-    marks: spsc::Sender<Mark>,
+    marks: spsc::Sender<BurstMark>,
     /// The writer's thread waits here.
     waiter: Arc<Waiter>,
     /// Samples that it has been told of.
@@ -83,7 +83,7 @@ pub(crate) struct Recorder {
     /// The next samples begin a stretch.
     fresh: bool,
     lost: u64,
-    fate: Arc<Fate>,
+    fate: Arc<FileOutcome>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -94,8 +94,8 @@ impl Recorder {
     /// [`Error::TxOut`] when the file cannot be created, or there is no memory for the samples on
     /// their way to it; [`Error::Thread`].
     pub fn create(path: &Path) -> Result<Self, Error> {
-        let fate = Arc::new(Fate::default());
-        let writer = Writer::create(path, Arc::clone(&fate))?;
+        let fate = Arc::new(FileOutcome::default());
+        let writer = RecordingWriter::create(path, Arc::clone(&fate))?;
         let no_memory = |error| Error::TxOut { path: path.to_owned(), reason: format!("{error}") };
         let (mut recorder, mut feed) = Self::join(writer, fate).map_err(no_memory)?;
         let waiter = Arc::clone(&recorder.waiter);
@@ -112,7 +112,10 @@ impl Recorder {
     }
 
     /// Both ends, without a thread yet.
-    fn join(writer: Writer, fate: Arc<Fate>) -> Result<(Self, Feed), millstream_ring::RingError> {
+    fn join(
+        writer: RecordingWriter,
+        fate: Arc<FileOutcome>,
+    ) -> Result<(Self, Feed), millstream_ring::RingError> {
         let (samples, mut readers) = ring(&RingOptions::items(ROOM_SAMPLES))?;
         let reader = readers.pop().expect("one reader was asked for");
         let (marks, marked) = spsc::channel(ROOM_MARKS);
@@ -137,7 +140,7 @@ impl Recorder {
         let mut count = samples.len().min(room.len());
         if count > 0 && self.fresh {
             // There must be room to say where it ends, too.
-            let mark = Mark { position, what: What::Begin(begin) };
+            let mark = BurstMark { position, what: What::Begin(begin) };
             let begins = self.marks.room() >= 2 && self.marks.push(mark).is_ok();
             self.fresh = !begins;
             count = if begins { count } else { 0 };
@@ -154,10 +157,10 @@ impl Recorder {
     }
 
     /// The burst is over: what there is of it goes to the disk.
-    pub fn end(&mut self, how: End) {
+    pub fn end(&mut self, how: BurstEnd) {
         // Where samples are missing its end is not known.
         if !std::mem::replace(&mut self.fresh, true) {
-            let end = Mark { position: self.samples.position(), what: What::End(how) };
+            let end = BurstMark { position: self.samples.position(), what: What::End(how) };
             // Its room was kept when the stretch began.
             let _ = self.marks.push(end);
         }
@@ -176,7 +179,7 @@ impl Recorder {
     }
 
     /// What becomes of the file.
-    pub fn fate(&self) -> Arc<Fate> {
+    pub fn fate(&self) -> Arc<FileOutcome> {
         self.fate.clone()
     }
 
@@ -245,9 +248,9 @@ mod tests {
             let time = 500 + 1000 * u64::from(piece);
             recorder.record(begin(time), piece > 0, &samples(1000 * piece, 1000));
         }
-        recorder.end(End::EndOfBurst);
+        recorder.end(BurstEnd::EndOfBurst);
         recorder.record(begin(90_000), false, &samples(40_000, 3));
-        recorder.end(End::Underflow);
+        recorder.end(BurstEnd::Underflow);
         recorder.close();
         assert_eq!(recorder.lost_samples(), 0);
         let want: Vec<u8> = samples(0, 40_003).concat();
@@ -263,8 +266,8 @@ mod tests {
 
     /// A recorder whose writer stands still.
     fn halted(path: &Path) -> (Recorder, Feed) {
-        let fate = Arc::new(Fate::default());
-        let writer = Writer::create(path, Arc::clone(&fate)).unwrap();
+        let fate = Arc::new(FileOutcome::default());
+        let writer = RecordingWriter::create(path, Arc::clone(&fate)).unwrap();
         Recorder::join(writer, fate).unwrap()
     }
 
@@ -277,11 +280,11 @@ mod tests {
         for piece in 0..3 {
             recorder.record(begin(1_000 + piece * room), piece > 0, &vec![[1; 4]; ROOM_SAMPLES]);
         }
-        recorder.end(End::EndOfBurst);
+        recorder.end(BurstEnd::EndOfBurst);
         assert_eq!(recorder.lost_samples(), 2 * room);
         assert!(feed.pass(), "more may come");
         recorder.record(begin(1_000 + 3 * room), true, &samples(0, 5));
-        recorder.end(End::EndOfBurst);
+        recorder.end(BurstEnd::EndOfBurst);
         recorder.close();
         assert!(!feed.pass(), "that is all");
         feed.finish();
@@ -299,11 +302,11 @@ mod tests {
         let bursts = ROOM_MARKS as u64 / 2;
         for burst in 0..bursts {
             recorder.record(begin(100 * burst), false, &samples(burst as u32, 1));
-            recorder.end(End::EndOfBurst);
+            recorder.end(BurstEnd::EndOfBurst);
         }
         assert_eq!(recorder.lost_samples(), 0);
         recorder.record(begin(100 * bursts), false, &samples(0, 1));
-        recorder.end(End::EndOfBurst);
+        recorder.end(BurstEnd::EndOfBurst);
         assert_eq!(recorder.lost_samples(), 1, "no place is left to say where it begins");
         recorder.close();
         feed.pass();
@@ -335,7 +338,7 @@ mod tests {
         let path = folder.path().join("out.sc16");
         let mut recorder = Recorder::create(&path).unwrap();
         recorder.record(begin(0), false, &samples(0, 3));
-        recorder.end(End::EndOfBurst);
+        recorder.end(BurstEnd::EndOfBurst);
         // What its writer finds when it is to put the metadata there: a folder of that name.
         std::fs::create_dir(folder.path().join("out.sigmf-meta")).unwrap();
         recorder.close();

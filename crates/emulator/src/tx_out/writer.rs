@@ -1,7 +1,7 @@
 //! The disk's end of a transmit file.
 
-use super::meta::{Stretch, write_meta};
-use super::{Begin, End, Fate};
+use super::meta::{CaptureSegment, write_meta};
+use super::{Begin, BurstEnd, FileOutcome};
 use crate::Error;
 use crate::antenna::Sc16;
 use millstream_wire::chdr::SC16_LEN;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Writes the samples as they come and remembers their stretches for the metadata.
-pub(super) struct Writer {
+pub(super) struct RecordingWriter {
     path: PathBuf,
     /// What the file is called until it is whole; `None` for a device or a pipe.
     part: Option<PathBuf>,
@@ -22,13 +22,13 @@ pub(super) struct Writer {
     next: Begin,
     /// It begins a stretch.
     fresh: bool,
-    stretches: Vec<Stretch>,
-    fate: Arc<Fate>,
+    stretches: Vec<CaptureSegment>,
+    fate: Arc<FileOutcome>,
 }
 
-impl Writer {
+impl RecordingWriter {
     /// Creates or empties the file. What becomes of it is told to `fate`.
-    pub fn create(path: &Path, fate: Arc<Fate>) -> Result<Self, Error> {
+    pub fn create(path: &Path, fate: Arc<FileOutcome>) -> Result<Self, Error> {
         let fail = |reason: String| Error::TxOut { path: path.to_owned(), reason };
         if path.extension().is_some_and(|extension| extension == "sigmf-meta") {
             let reason = "name the data file (.sc16 or .sigmf-data); the metadata lie beside it";
@@ -65,13 +65,13 @@ impl Writer {
             return;
         }
         if count > 0 && std::mem::take(&mut self.fresh) {
-            self.stretches.push(Stretch::new(self.written, next));
+            self.stretches.push(CaptureSegment::new(self.written, next));
         }
         self.written += count;
     }
 
     /// The burst ends here; where the samples before are missing, nobody knows where it did.
-    pub fn end(&mut self, how: End) {
+    pub fn end(&mut self, how: BurstEnd) {
         if let (false, Some(stretch)) = (self.fresh, self.stretches.last_mut()) {
             stretch.finish(self.written, how);
         }
@@ -128,8 +128,8 @@ mod tests {
     fn behind_what_could_not_be_written_a_stretch_begins() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.sc16");
-        let fate = Arc::new(Fate::default());
-        let mut writer = Writer::create(&path, fate.clone()).unwrap();
+        let fate = Arc::new(FileOutcome::default());
+        let mut writer = RecordingWriter::create(&path, fate.clone()).unwrap();
         let file = writer.file.try_clone().unwrap();
         let rate_hz = 1e6;
         writer.begin(Begin { timestamp: 0, rate_hz });
@@ -146,7 +146,7 @@ mod tests {
         }
         let want = [(0, 0), (5, 10), (10, 95)];
         let want = want.map(|(first, timestamp)| (first, Begin { timestamp, rate_hz: 1e6 }));
-        assert_eq!(writer.stretches, want.map(|(first, begin)| Stretch::new(first, begin)));
+        assert_eq!(writer.stretches, want.map(|(first, begin)| CaptureSegment::new(first, begin)));
         assert_eq!((writer.written, fate.lost_samples()), (15, 10));
     }
 }

@@ -31,7 +31,7 @@ impl<T: Item> Block for Copy<T> {
         Ok(Work::Continue)
     }
 
-    fn is_straight(&self) -> bool {
+    fn is_one_to_one(&self) -> bool {
         true
     }
 

@@ -4,7 +4,7 @@ mod direct;
 
 use super::whole::name_whole;
 use crate::{Block, BlockError, Context, In, Item, Ports, Work};
-use direct::{BLOCK_BYTES, Direct, WRITE_BYTES_MIN};
+use direct::{BLOCK_BYTES, DirectWriter, WRITE_BYTES_MIN};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ pub struct FileSink<T: Item> {
     /// Whole blocks go around the page cache where that is possible; none when not asked for.
     wants_direct: bool,
     /// As long as all that came went that way.
-    direct: Option<Direct>,
+    direct: Option<DirectWriter>,
 }
 
 impl<T: Item + bytemuck::NoUninit> FileSink<T> {
@@ -167,7 +167,7 @@ impl<T: Item + bytemuck::NoUninit> Block for FileSink<T> {
     fn start(&mut self) -> Result<(), BlockError> {
         let (part, file) = self.create().map_err(|source| self.fail(source))?;
         if self.wants_direct && part != self.path && BLOCK_BYTES.is_multiple_of(size_of::<T>()) {
-            self.direct = Direct::open(&part);
+            self.direct = DirectWriter::open(&part);
         }
         self.part = Some((part, file));
         Ok(())

@@ -1,7 +1,7 @@
 //! Passes the first items on, then ends.
 
-use crate::registry::Value;
-use crate::{Block, BlockError, Context, In, Item, Kind, Message, Out, Ports, Work};
+use crate::registry::ParameterValue;
+use crate::{Block, BlockError, Context, In, Item, MessageSpec, Out, ParameterKind, Ports, Work};
 
 /// Passes the first `count` items on, then ends, and with it what only feeds it.
 ///
@@ -38,11 +38,15 @@ impl<T: Item> Block for Head<T> {
         Ok(if self.left == 0 { Work::Finished } else { Work::Continue })
     }
 
-    fn messages(&self) -> Vec<Message> {
-        vec![Message::new("more", Kind::Integer, "items to pass from now on; 0 ends it")]
+    fn messages(&self) -> Vec<MessageSpec> {
+        vec![MessageSpec::new(
+            "more",
+            ParameterKind::Integer,
+            "items to pass from now on; 0 ends it",
+        )]
     }
 
-    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         let more = value.as_integer().and_then(|more| u64::try_from(more).ok());
         self.left = more.ok_or("expected zero or more")?;
         // As in `new`.

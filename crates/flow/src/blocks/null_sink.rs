@@ -26,7 +26,7 @@ impl<T: Item> Block for NullSink<T> {
         Ok(Work::Continue)
     }
 
-    fn is_straight(&self) -> bool {
+    fn is_one_to_one(&self) -> bool {
         true
     }
 

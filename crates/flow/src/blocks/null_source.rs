@@ -28,7 +28,7 @@ impl<T: Item> Block for NullSource<T> {
         Ok(Work::Continue)
     }
 
-    fn is_straight(&self) -> bool {
+    fn is_one_to_one(&self) -> bool {
         true
     }
 

@@ -1,7 +1,7 @@
 //! Lets items pass at a rate.
 
-use crate::registry::Value;
-use crate::{Block, BlockError, Context, In, Item, Kind, Message, Out, Ports, Work};
+use crate::registry::ParameterValue;
+use crate::{Block, BlockError, Context, In, Item, MessageSpec, Out, ParameterKind, Ports, Work};
 use std::time::{Duration, Instant};
 
 /// How much is let through at a time.
@@ -73,11 +73,11 @@ impl<T: Item> Block for Throttle<T> {
         Ok(if waiting { Work::Again(self.step()) } else { Work::Continue })
     }
 
-    fn messages(&self) -> Vec<Message> {
-        vec![Message::new("rate_hz", Kind::Number, "items per second from now on")]
+    fn messages(&self) -> Vec<MessageSpec> {
+        vec![MessageSpec::new("rate_hz", ParameterKind::Number, "items per second from now on")]
     }
 
-    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         self.set_rate(value.as_number().unwrap_or(f64::NAN))
     }
 }

@@ -1,9 +1,9 @@
 //! From a [`GraphFile`] to a [`Graph`].
 
-use super::{BlockEntry, GraphFile, GraphFileError, Problem};
+use super::{BlockEntry, FileProblem, GraphFile, GraphFileError};
 use crate::block::{Block, BlockError};
 use crate::graph::{Graph, GraphError};
-use crate::registry::{BlockType, Kind, Parameter, Parameters, Registry, Value};
+use crate::registry::{BlockType, Parameter, ParameterKind, ParameterValue, Parameters, Registry};
 use std::collections::BTreeMap;
 
 /// How a type makes a block.
@@ -13,7 +13,7 @@ type Make = fn(&BlockType, &Parameters) -> Result<Box<dyn Block>, BlockError>;
 #[derive(Clone, Debug)]
 pub(super) enum Given {
     /// The file: its kind counts.
-    File(Value),
+    File(ParameterValue),
     /// Somebody typed it: it becomes what is wanted.
     Typed(String),
 }
@@ -51,7 +51,7 @@ impl GraphFile {
         registry: &Registry,
         overrides: &[String],
         make: Make,
-    ) -> Result<Graph, Problem> {
+    ) -> Result<Graph, FileProblem> {
         let values = self.parameter_values(overrides)?;
         let mut graph = Graph::new();
         for (index, entry) in self.blocks.iter().enumerate() {
@@ -64,13 +64,13 @@ impl GraphFile {
         for chain in &self.connections {
             let ends: Vec<&str> = chain.split("->").map(str::trim).collect();
             if ends.len() < 2 || ends.iter().any(|end| end.is_empty()) {
-                return Err(Problem::Connection(chain.clone()));
+                return Err(FileProblem::Connection(chain.clone()));
             }
             graph.chain(&ends)?;
         }
         for text in &self.messages {
             let ends: Vec<&str> = text.split("->").map(str::trim).collect();
-            let [from, to] = ends[..] else { return Err(Problem::Messages(text.clone())) };
+            let [from, to] = ends[..] else { return Err(FileProblem::Messages(text.clone())) };
             graph.connect_message(from, to)?;
         }
         graph.check()?;
@@ -93,18 +93,18 @@ impl GraphFile {
     pub(super) fn parameter_values(
         &self,
         overrides: &[String],
-    ) -> Result<BTreeMap<String, Given>, Problem> {
+    ) -> Result<BTreeMap<String, Given>, FileProblem> {
         let mut values = BTreeMap::new();
         for text in overrides {
             let (name, value) =
-                text.split_once('=').ok_or_else(|| Problem::NoAssignment(text.clone()))?;
+                text.split_once('=').ok_or_else(|| FileProblem::NoAssignment(text.clone()))?;
             let Some(parameter) = self.parameters.get(name) else {
                 let (name, known) = (name.to_owned(), self.parameters.keys().cloned().collect());
-                return Err(Problem::UnknownParameter { name, known });
+                return Err(FileProblem::UnknownParameter { name, known });
             };
             // A default says what the parameter must be, whoever uses it.
             if let Some(default) = &parameter.default
-                && Value::from_text(value, loosely(default.kind())).is_none()
+                && ParameterValue::from_text(value, loosely(default.kind())).is_none()
             {
                 return Err(wrong_kind(format!("parameter `{name}`"), default.kind(), value));
             }
@@ -118,7 +118,7 @@ impl GraphFile {
                 }
                 (None, false) => {
                     let (name, help) = (name.clone(), parameter.help.clone());
-                    return Err(Problem::MissingParameter { name, help });
+                    return Err(FileProblem::MissingParameter { name, help });
                 }
             }
         }
@@ -127,12 +127,12 @@ impl GraphFile {
 }
 
 /// `rate = 5000000` does not forbid `--set rate=0.5`: the block that uses it decides.
-fn loosely(kind: Kind) -> Kind {
-    if kind == Kind::Integer { Kind::Number } else { kind }
+fn loosely(kind: ParameterKind) -> ParameterKind {
+    if kind == ParameterKind::Integer { ParameterKind::Number } else { kind }
 }
 
-fn wrong_kind(key: String, expected: Kind, found: &str) -> Problem {
-    Problem::WrongKind { key, expected: expected.to_string(), found: found.to_owned() }
+fn wrong_kind(key: String, expected: ParameterKind, found: &str) -> FileProblem {
+    FileProblem::WrongKind { key, expected: expected.to_string(), found: found.to_owned() }
 }
 
 impl BlockEntry {
@@ -141,15 +141,19 @@ impl BlockEntry {
         registry: &Registry,
         values: &BTreeMap<String, Given>,
         make: Make,
-    ) -> Result<Box<dyn Block>, Problem> {
+    ) -> Result<Box<dyn Block>, FileProblem> {
         let block_type = self.block_type(registry)?;
         let parameters = self.parameters(block_type, values)?;
         let block = || self.name.clone();
-        make(block_type, &parameters).map_err(|source| Problem::Block { block: block(), source })
+        make(block_type, &parameters)
+            .map_err(|source| FileProblem::Block { block: block(), source })
     }
 
-    pub(super) fn block_type<'a>(&self, registry: &'a Registry) -> Result<&'a BlockType, Problem> {
-        registry.get(&self.type_name).ok_or_else(|| Problem::UnknownType {
+    pub(super) fn block_type<'a>(
+        &self,
+        registry: &'a Registry,
+    ) -> Result<&'a BlockType, FileProblem> {
+        registry.get(&self.type_name).ok_or_else(|| FileProblem::UnknownType {
             block: self.name.clone(),
             type_name: self.type_name.clone(),
             known: registry.types().map(|known| known.name().to_owned()).collect(),
@@ -160,12 +164,12 @@ impl BlockEntry {
         &self,
         block_type: &BlockType,
         values: &BTreeMap<String, Given>,
-    ) -> Result<Parameters, Problem> {
+    ) -> Result<Parameters, FileProblem> {
         let declared = block_type.parameters();
         if let Some(key) =
             self.values.keys().find(|key| declared.iter().all(|known| known.name != **key))
         {
-            return Err(Problem::UnknownKey {
+            return Err(FileProblem::UnknownKey {
                 block: self.name.clone(),
                 type_name: self.type_name.clone(),
                 key: key.clone(),
@@ -182,13 +186,15 @@ impl BlockEntry {
                             let text = value.to_string();
                             (value.into_kind(parameter.kind), text)
                         }
-                        Given::Typed(text) => (Value::from_text(&text, parameter.kind), text),
+                        Given::Typed(text) => {
+                            (ParameterValue::from_text(&text, parameter.kind), text)
+                        }
                     };
                     value.ok_or_else(|| wrong_kind(key(), parameter.kind, &text))?
                 }
                 (None, Some(default)) => default.clone(),
                 (None, None) => {
-                    return Err(Problem::MissingKey {
+                    return Err(FileProblem::MissingKey {
                         block: self.name.clone(),
                         key: parameter.name,
                         expected: parameter.kind.to_string(),
@@ -202,12 +208,16 @@ impl BlockEntry {
         Ok(parameters)
     }
 
-    fn check_choice(&self, parameter: &Parameter, value: &Value) -> Result<(), Problem> {
+    fn check_choice(
+        &self,
+        parameter: &Parameter,
+        value: &ParameterValue,
+    ) -> Result<(), FileProblem> {
         match value {
-            Value::Text(text)
+            ParameterValue::Text(text)
                 if !parameter.choices.is_empty() && !parameter.choices.contains(&text.as_str()) =>
             {
-                Err(Problem::NoChoice {
+                Err(FileProblem::NoChoice {
                     block: self.name.clone(),
                     key: parameter.name,
                     found: text.clone(),
@@ -220,10 +230,14 @@ impl BlockEntry {
 }
 
 /// Replaces `${NAME}`. Alone it stands for the value itself, inside text for its text.
-fn resolve(key: &str, value: &Value, values: &BTreeMap<String, Given>) -> Result<Given, Problem> {
-    let Value::Text(text) = value else { return Ok(Given::File(value.clone())) };
+fn resolve(
+    key: &str,
+    value: &ParameterValue,
+    values: &BTreeMap<String, Given>,
+) -> Result<Given, FileProblem> {
+    let ParameterValue::Text(text) = value else { return Ok(Given::File(value.clone())) };
     let find = |name: &str| {
-        values.get(name).ok_or_else(|| Problem::UnknownReference {
+        values.get(name).ok_or_else(|| FileProblem::UnknownReference {
             key: key.to_owned(),
             name: name.to_owned(),
             known: values.keys().cloned().collect(),
@@ -232,8 +246,9 @@ fn resolve(key: &str, value: &Value, values: &BTreeMap<String, Given>) -> Result
     let mut result = String::new();
     let mut rest = text.as_str();
     while let Some((before, after)) = rest.split_once("${") {
-        let (name, after) =
-            after.split_once('}').ok_or_else(|| Problem::OpenReference { key: key.to_owned() })?;
+        let (name, after) = after
+            .split_once('}')
+            .ok_or_else(|| FileProblem::OpenReference { key: key.to_owned() })?;
         let given = find(name)?;
         if before.is_empty() && after.is_empty() && result.is_empty() {
             return Ok(given.clone());
@@ -246,5 +261,5 @@ fn resolve(key: &str, value: &Value, values: &BTreeMap<String, Given>) -> Result
         rest = after;
     }
     result.push_str(rest);
-    Ok(Given::File(Value::Text(result)))
+    Ok(Given::File(ParameterValue::Text(result)))
 }

@@ -11,13 +11,13 @@ pub struct GraphFileError {
     /// The file.
     pub file: String,
     /// What is wrong.
-    pub problem: Box<Problem>,
+    pub problem: Box<FileProblem>,
 }
 
 /// What is wrong with a graph file or what was set.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum FileProblem {
     /// It cannot be read.
     #[error("cannot be read: {0}")]
     Read(std::io::Error),
@@ -154,7 +154,7 @@ pub enum Problem {
     Graph(#[from] GraphError),
 }
 
-impl Problem {
+impl FileProblem {
     pub(super) fn of(self, file: &str) -> GraphFileError {
         GraphFileError { file: file.to_owned(), problem: Box::new(self) }
     }

@@ -1,9 +1,9 @@
 //! From TOML to a [`GraphFile`].
 
-use super::{BlockEntry, GraphFile, GraphParameter, Problem};
+use super::{BlockEntry, FileProblem, GraphFile, GraphParameter};
 use crate::plan::Pins;
 use crate::plan::Plan;
-use crate::registry::Value;
+use crate::registry::ParameterValue;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -48,9 +48,9 @@ struct RawParameter {
     help: String,
 }
 
-pub(super) fn parse(name: &str, text: &str) -> Result<GraphFile, Problem> {
+pub(super) fn parse(name: &str, text: &str) -> Result<GraphFile, FileProblem> {
     let raw: RawFile = toml::from_str(text)
-        .map_err(|error| Problem::Syntax(error.to_string().trim_end().to_owned()))?;
+        .map_err(|error| FileProblem::Syntax(error.to_string().trim_end().to_owned()))?;
     let parameters = raw.parameters.into_iter().map(|(name, value)| {
         let parameter = parameter(&name, value)?;
         Ok((name, parameter))
@@ -64,7 +64,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<GraphFile, Problem> {
     Ok(GraphFile {
         name: name.to_owned(),
         description: raw.description,
-        parameters: parameters.collect::<Result<_, Problem>>()?,
+        parameters: parameters.collect::<Result<_, FileProblem>>()?,
         blocks: raw.blocks.into_iter().map(block).collect::<Result<_, _>>()?,
         connections: raw.graph.connections,
         messages: raw.graph.messages,
@@ -73,33 +73,33 @@ pub(super) fn parse(name: &str, text: &str) -> Result<GraphFile, Problem> {
     })
 }
 
-fn block(raw: RawBlock) -> Result<BlockEntry, Problem> {
+fn block(raw: RawBlock) -> Result<BlockEntry, FileProblem> {
     let values = raw.values.into_iter().map(|(key, toml)| {
         let value = value(&format!("block `{}`, {key}", raw.name), toml)?;
         Ok((key, value))
     });
-    let values = values.collect::<Result<_, Problem>>()?;
+    let values = values.collect::<Result<_, FileProblem>>()?;
     Ok(BlockEntry { name: raw.name, type_name: raw.type_name, values })
 }
 
-fn parameter(name: &str, toml: toml::Value) -> Result<GraphParameter, Problem> {
+fn parameter(name: &str, toml: toml::Value) -> Result<GraphParameter, FileProblem> {
     let key = format!("parameter `{name}`");
     let raw = match toml {
-        toml::Value::Table(table) => table
-            .try_into::<RawParameter>()
-            .map_err(|error| Problem::Syntax(format!("{key}: {}", error.to_string().trim_end())))?,
+        toml::Value::Table(table) => table.try_into::<RawParameter>().map_err(|error| {
+            FileProblem::Syntax(format!("{key}: {}", error.to_string().trim_end()))
+        })?,
         default => RawParameter { default: Some(default), help: String::new() },
     };
     let default = raw.default.map(|default| value(&key, default)).transpose()?;
     Ok(GraphParameter { default, help: raw.help })
 }
 
-fn value(key: &str, toml: toml::Value) -> Result<Value, Problem> {
+fn value(key: &str, toml: toml::Value) -> Result<ParameterValue, FileProblem> {
     Ok(match toml {
-        toml::Value::String(text) => Value::Text(text),
-        toml::Value::Integer(n) => Value::Integer(n),
-        toml::Value::Float(x) => Value::Number(x),
-        toml::Value::Boolean(b) => Value::Boolean(b),
+        toml::Value::String(text) => ParameterValue::Text(text),
+        toml::Value::Integer(n) => ParameterValue::Integer(n),
+        toml::Value::Float(x) => ParameterValue::Number(x),
+        toml::Value::Boolean(b) => ParameterValue::Boolean(b),
         toml::Value::Array(list) => {
             let number = |value: &toml::Value| match value {
                 toml::Value::Integer(n) => Some(*n as f64),
@@ -108,10 +108,12 @@ fn value(key: &str, toml: toml::Value) -> Result<Value, Problem> {
             };
             let numbers = list.iter().map(number).collect::<Option<_>>();
             let key = || key.to_owned();
-            return numbers.map(Value::Numbers).ok_or_else(|| Problem::NoNumbers { key: key() });
+            return numbers
+                .map(ParameterValue::Numbers)
+                .ok_or_else(|| FileProblem::NoNumbers { key: key() });
         }
         other => {
-            return Err(Problem::NoValue { key: key.to_owned(), found: other.type_str() });
+            return Err(FileProblem::NoValue { key: key.to_owned(), found: other.type_str() });
         }
     })
 }

@@ -1,6 +1,6 @@
 //! What of a graph file decides what the graph costs.
 
-use super::{GraphFile, GraphFileError, Problem};
+use super::{FileProblem, GraphFile, GraphFileError};
 use crate::registry::{BlockType, Registry};
 use std::fmt::Write;
 
@@ -21,7 +21,11 @@ impl GraphFile {
         self.try_structure(registry, overrides).map_err(|problem| problem.of(&self.name))
     }
 
-    fn try_structure(&self, registry: &Registry, overrides: &[String]) -> Result<String, Problem> {
+    fn try_structure(
+        &self,
+        registry: &Registry,
+        overrides: &[String],
+    ) -> Result<String, FileProblem> {
         let values = self.parameter_values(overrides)?;
         let mut lines = Vec::new();
         for entry in &self.blocks {
@@ -66,7 +70,7 @@ mod tests {
     use super::*;
     use crate::blocks::Copy;
     use crate::for_item;
-    use crate::registry::{BlockType, Kind};
+    use crate::registry::{BlockType, ParameterKind};
 
     const GRAPH: &str = r#"
         [parameters]
@@ -93,7 +97,7 @@ mod tests {
         let mut registry = Registry::builtin();
         registry.register(
             BlockType::new("stand_in", "Costs what it costs.")
-                .required("factor", Kind::Number, "a number")
+                .required("factor", ParameterKind::Number, "a number")
                 .choice("item", &["cf32"], "type of the items")
                 .factory(|parameters| for_item!(parameters, T: cf32 => Copy::<T>::new())),
         );

@@ -1,6 +1,6 @@
 //! What can be wrong with a graph, said so that it can be put right.
 
-use crate::graph::Direction;
+use crate::graph::PortDirection;
 
 /// Why a graph cannot be built or started.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ pub enum GraphError {
         /// The block.
         block: String,
         /// The side.
-        direction: Direction,
+        direction: PortDirection,
         /// The port asked for.
         name: String,
         /// The ports there are.
@@ -44,7 +44,7 @@ pub enum GraphError {
         /// The block.
         block: String,
         /// The side.
-        direction: Direction,
+        direction: PortDirection,
     },
     /// Several ports, and none named.
     #[error(
@@ -56,7 +56,7 @@ pub enum GraphError {
         /// The block.
         block: String,
         /// The side.
-        direction: Direction,
+        direction: PortDirection,
         /// The ports there are.
         known: Vec<String>,
     },

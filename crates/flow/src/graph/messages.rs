@@ -1,14 +1,14 @@
 //! Messages between the blocks of a graph.
 
-use super::{End, Graph, GraphError};
-use crate::message::{self, Message, MessageError};
-use crate::registry::Value;
+use super::{Graph, GraphError, PortId};
+use crate::message::{self, MessageError, MessageSpec};
+use crate::registry::ParameterValue;
 
 /// A connection from an emitter to a message; ports are positions among these.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct MessageEdge {
-    pub(crate) from: End,
-    pub(crate) to: End,
+    pub(crate) from: PortId,
+    pub(crate) to: PortId,
 }
 
 impl Graph {
@@ -41,7 +41,7 @@ impl Graph {
             }
             .into());
         }
-        let (from, to) = (End { node: source, port }, End { node: target, port: message });
+        let (from, to) = (PortId { node: source, port }, PortId { node: target, port: message });
         self.messages.push(MessageEdge { from, to });
         Ok(())
     }
@@ -50,7 +50,7 @@ impl Graph {
     ///
     /// # Errors
     /// [`GraphError::UnknownBlock`].
-    pub fn messages(&self, block: &str) -> Result<Vec<Message>, GraphError> {
+    pub fn messages(&self, block: &str) -> Result<Vec<MessageSpec>, GraphError> {
         Ok(self.nodes[self.message_node(block)?].block.messages())
     }
 
@@ -59,7 +59,12 @@ impl Graph {
     /// # Errors
     /// [`GraphError`]: no such block or message, or text that is no such value; what there is, is
     /// said.
-    pub fn read_message(&self, block: &str, name: &str, text: &str) -> Result<Value, GraphError> {
+    pub fn read_message(
+        &self,
+        block: &str,
+        name: &str,
+        text: &str,
+    ) -> Result<ParameterValue, GraphError> {
         Ok(message::read(block, &self.messages(block)?, name, text)?)
     }
 

@@ -2,7 +2,7 @@
 
 use super::Graph;
 use crate::profile::{BlockCost, EdgeCost, Profile};
-use crate::rate::Rate;
+use crate::rate::ItemRatio;
 
 /// Items that pass a source while nothing is measured.
 const NOMINAL_ITEMS: u64 = 1_000_000;
@@ -26,7 +26,7 @@ pub struct BlockShape {
     /// Name of the block.
     pub name: String,
     /// Items out for items in.
-    pub rate: Rate,
+    pub rate: ItemRatio,
 }
 
 /// One connection.
@@ -66,7 +66,7 @@ impl Shape {
     /// of blocks that the profile does not have are left out.
     #[must_use]
     pub fn of_profile(profile: &Profile) -> Self {
-        let block = |cost: &BlockCost| BlockShape { name: cost.name.clone(), rate: Rate::ONE };
+        let block = |cost: &BlockCost| BlockShape { name: cost.name.clone(), rate: ItemRatio::ONE };
         let mut shape =
             Self { blocks: profile.blocks.iter().map(block).collect(), edges: Vec::new() };
         let edges = profile.edges.iter().filter_map(|edge| {
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn without_measurement_items_flow_by_the_rates() {
         let mut shape = chain();
-        shape.blocks[2].rate = Rate::decimate(10);
+        shape.blocks[2].rate = ItemRatio::decimate(10);
         let profile = shape.nominal();
         let items = |name: &str| profile.block(name).unwrap().items_in;
         assert_eq!((items("copy"), items("head"), items("sink")), (1_000_000, 100_000, 100_000));

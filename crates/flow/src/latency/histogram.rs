@@ -9,18 +9,18 @@ type Bins = Classes<4>;
 /// A histogram of whole numbers with bins of a sixteenth of an octave, so that a quantile is at
 /// most 6.25 % too large. Recording stores two words and never allocates.
 #[derive(Debug)]
-pub struct Histogram {
+pub struct LatencyHistogram {
     bins: Box<[AtomicU64]>,
     max: AtomicU64,
 }
 
-impl Default for Histogram {
+impl Default for LatencyHistogram {
     fn default() -> Self {
         Self { bins: (0..Bins::COUNT).map(|_| AtomicU64::new(0)).collect(), max: AtomicU64::new(0) }
     }
 }
 
-impl Histogram {
+impl LatencyHistogram {
     /// An empty one.
     #[must_use]
     pub fn new() -> Self {
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_at_most_a_bin_too_large() {
-        let histogram = Histogram::new();
+        let histogram = LatencyHistogram::new();
         assert_eq!((histogram.quantile(0.5), histogram.max()), (0, 0));
         (1..=1000).for_each(|value| histogram.record(value));
         for (share, exact) in [(0.5, 500), (0.99, 990), (0.001, 1)] {

@@ -1,9 +1,9 @@
 //! Counts what is under way, and grants the source its room.
 
-use super::paths::{Step, longest, steps};
-use super::{Histogram, Latency, LatencyError, Wanted};
+use super::paths::{PathStep, longest, steps};
+use super::{Latency, LatencyBound, LatencyError, LatencyHistogram};
 use crate::graph::Graph;
-use crate::survey::Views;
+use crate::port_state::Views;
 use millstream_ring::Padded;
 use millstream_ring::cursor::ProducerView;
 use serde::Serialize;
@@ -74,8 +74,8 @@ impl LatencyStats {
 
 /// What is measured at one source. Its thread writes.
 #[derive(Debug, Default)]
-struct Record {
-    under_way: Histogram,
+struct SourceMeter {
+    under_way: LatencyHistogram,
     held_back: AtomicU64,
 }
 
@@ -85,18 +85,18 @@ pub(crate) struct Budget {
     bound_items: u64,
     source: usize,
     marks: Vec<Arc<Padded<Marks>>>,
-    ways: Vec<Way>,
+    ways: Vec<MeteredStep>,
     /// What is under way behind each node, in items of the source.
     behind: Vec<u64>,
     /// The same behind each of the source's outputs, by the last look.
     under_way: Vec<u64>,
-    record: Arc<Padded<Record>>,
+    record: Arc<Padded<SourceMeter>>,
 }
 
-/// A [`Step`] and its ends, with what was found in its ring.
+/// A [`PathStep`] and its ends, with what was found in its ring.
 #[derive(Debug)]
-struct Way {
-    step: Step,
+struct MeteredStep {
+    step: PathStep,
     from: (usize, usize),
     to: (usize, usize),
     worth: u64,
@@ -169,7 +169,7 @@ pub(crate) struct Meters {
 /// What is shown of the meters.
 #[derive(Default)]
 pub(crate) struct LatencyBoard {
-    sources: Vec<(String, Wanted, Arc<Padded<Record>>)>,
+    sources: Vec<(String, LatencyBound, Arc<Padded<SourceMeter>>)>,
 }
 
 impl LatencyBoard {
@@ -237,7 +237,7 @@ impl Meters {
                 meters.marks[node] = Some(Arc::clone(&marks[node]));
                 meters.wakes.push((node, source));
             }
-            let record = Arc::<Padded<Record>>::default();
+            let record = Arc::<Padded<SourceMeter>>::default();
             meters.board.sources.push((name(source), wanted, Arc::clone(&record)));
             meters.budgets[source] = Some(budget(graph, steps, source, wanted, &marks, record));
         }
@@ -247,16 +247,16 @@ impl Meters {
 
 fn budget(
     graph: &Graph,
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
     source: usize,
-    wanted: Wanted,
+    wanted: LatencyBound,
     marks: &[Arc<Padded<Marks>>],
-    record: Arc<Padded<Record>>,
+    record: Arc<Padded<SourceMeter>>,
 ) -> Budget {
     let ways = steps.into_iter().map(|step| {
         let edge = &graph.edges[step.edge];
         let (from, to) = ((edge.from.node, edge.from.port), (edge.to.node, edge.to.port));
-        Way { step, from, to, worth: 0 }
+        MeteredStep { step, from, to, worth: 0 }
     });
     Budget {
         bound_items: wanted.bound_items.unwrap_or(u64::MAX),
@@ -271,11 +271,16 @@ fn budget(
 
 /// Refuses a bound with which every block could come to wait for items that the source may not
 /// produce. Each may have one item less than it wants before it, and keep what it keeps.
-fn check(graph: &Graph, steps: &[Step], source: usize, wanted: Wanted) -> Result<(), LatencyError> {
+fn check(
+    graph: &Graph,
+    steps: &[PathStep],
+    source: usize,
+    wanted: LatencyBound,
+) -> Result<(), LatencyError> {
     let Some(bound) = wanted.bound_items else { return Ok(()) };
     let node = &graph.nodes[source];
     let own = node.outputs.iter().map(|port| port.min_items as u64).max().unwrap_or(0).max(1);
-    let amount = |step: &Step| step.needs.saturating_add(step.holds);
+    let amount = |step: &PathStep| step.needs.saturating_add(step.holds);
     let least = longest(graph, steps, source, amount).saturating_add(own);
     if bound >= least {
         return Ok(());

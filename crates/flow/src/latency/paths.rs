@@ -2,7 +2,7 @@
 //! and how many the blocks need to have under way.
 
 use crate::graph::Graph;
-use crate::rate::Rate;
+use crate::rate::ItemRatio;
 
 /// Items of the source for one item somewhere, exactly, in lowest terms.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -15,7 +15,7 @@ impl Weight {
     const ONE: Self = Self { num: 1, den: 1 };
 
     /// Behind a block of this rate.
-    fn behind(self, rate: Rate) -> Self {
+    fn behind(self, rate: ItemRatio) -> Self {
         let num = u128::from(self.num) * u128::from(rate.decimation());
         let den = u128::from(self.den) * u128::from(rate.interpolation());
         let (mut divisor, mut rest) = (num, den);
@@ -43,7 +43,7 @@ impl Weight {
 
 /// A connection on the way, by position in [`Graph::edges`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(super) struct PathStep {
     pub(super) edge: usize,
     /// What an item in its ring is worth.
     pub(super) weight: Weight,
@@ -54,7 +54,7 @@ pub(super) struct Step {
 }
 
 /// Every connection downstream of `source`, upstream ones first.
-pub(super) fn steps(graph: &Graph, order: &[usize], source: usize) -> Vec<Step> {
+pub(super) fn steps(graph: &Graph, order: &[usize], source: usize) -> Vec<PathStep> {
     let mut weights: Vec<Option<Weight>> = vec![None; graph.nodes.len()];
     weights[source] = Some(Weight::ONE);
     let mut steps = Vec::new();
@@ -69,7 +69,7 @@ pub(super) fn steps(graph: &Graph, order: &[usize], source: usize) -> Vec<Step> 
             let known = weights[to].filter(|known| behind.is_less_than(*known));
             weights[to] = Some(known.unwrap_or(behind));
             let least = (graph.input(ends.to).min_items as u64).max(u64::from(rate.decimation()));
-            steps.push(Step {
+            steps.push(PathStep {
                 edge,
                 weight,
                 holds: weight.of(block.holds()),
@@ -83,9 +83,9 @@ pub(super) fn steps(graph: &Graph, order: &[usize], source: usize) -> Vec<Step> 
 /// The most that `amount` adds up to on a way from `source` to its end; `steps` as from [`steps`].
 pub(super) fn longest(
     graph: &Graph,
-    steps: &[Step],
+    steps: &[PathStep],
     source: usize,
-    amount: impl Fn(&Step) -> u64,
+    amount: impl Fn(&PathStep) -> u64,
 ) -> u64 {
     let mut from: Vec<u64> = vec![0; graph.nodes.len()];
     for step in steps.iter().rev() {
@@ -102,14 +102,14 @@ mod tests {
 
     #[test]
     fn an_item_is_worth_what_it_was_made_of() {
-        let weight = Weight::ONE.behind(Rate::decimate(10)).behind(Rate::new(3, 2));
+        let weight = Weight::ONE.behind(ItemRatio::decimate(10)).behind(ItemRatio::new(3, 2));
         assert_eq!(weight, Weight { num: 20, den: 3 });
         assert_eq!([0, 1, 3, 4].map(|items| weight.of(items)), [0, 7, 20, 27]);
     }
 
     #[test]
     fn many_rates_in_a_row_keep_their_ratio() {
-        let odd = Rate::new(4_294_967_291, 4_294_967_279);
+        let odd = ItemRatio::new(4_294_967_291, 4_294_967_279);
         let weight = (0..40).fold(Weight::ONE, |weight, _| weight.behind(odd));
         let exact = (4_294_967_279f64 / 4_294_967_291f64).powi(40);
         let found = weight.num as f64 / weight.den as f64;

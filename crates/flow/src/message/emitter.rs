@@ -3,8 +3,8 @@
 use super::Envelope;
 use super::inbox::Wake;
 use crate::metric::Counter;
-use crate::registry::{Kind, Value};
-use millstream_ring::{News, spsc};
+use crate::registry::{ParameterKind, ParameterValue};
+use millstream_ring::{ChangeFlag, spsc};
 use std::sync::Arc;
 
 /// A block's emitters by name, as [`Block::emitters`](crate::Block::emitters) shows them.
@@ -13,21 +13,21 @@ pub type EmitterList<'a> = Vec<(&'static str, &'a mut Emitter)>;
 /// A block's way to send messages to other blocks: a field of the block, like a port.
 #[derive(Debug)]
 pub struct Emitter {
-    kind: Kind,
-    links: Vec<Link>,
+    kind: ParameterKind,
+    links: Vec<MessageConnection>,
     lost: Counter,
 }
 
 impl Emitter {
     /// Sends values of this kind.
     #[must_use]
-    pub fn new(kind: Kind) -> Self {
+    pub fn new(kind: ParameterKind) -> Self {
         Self { kind, links: Vec::new(), lost: Counter::new() }
     }
 
     /// What it sends.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ParameterKind {
         self.kind
     }
 
@@ -36,7 +36,7 @@ impl Emitter {
     ///
     /// # Panics
     /// If the value is not of this emitter's kind.
-    pub fn emit(&mut self, value: impl Into<Value>) {
+    pub fn emit(&mut self, value: impl Into<ParameterValue>) {
         let value = value.into();
         assert!(value.kind() == self.kind, "an emitter of {} sent {value}", self.kind);
         for link in &mut self.links {
@@ -52,25 +52,25 @@ impl Emitter {
         &self.lost
     }
 
-    pub(super) fn link(&mut self, link: Link) {
+    pub(super) fn link(&mut self, link: MessageConnection) {
         self.links.push(link);
     }
 }
 
 /// One connection.
-pub(super) struct Link {
+pub(super) struct MessageConnection {
     pub(super) sender: spsc::Sender<Envelope>,
     pub(super) message: u16,
     /// What the receiving block takes; the emitter's kind can be that.
-    pub(super) kind: Kind,
+    pub(super) kind: ParameterKind,
     /// The receiving block.
     pub(super) node: usize,
-    pub(super) news: Arc<News>,
+    pub(super) news: Arc<ChangeFlag>,
     pub(super) wake: Wake,
 }
 
-impl Link {
-    fn send(&mut self, value: &Value) -> bool {
+impl MessageConnection {
+    fn send(&mut self, value: &ParameterValue) -> bool {
         let Some(value) = value.clone().into_kind(self.kind) else { return false };
         if self.sender.push((self.message, value)).is_err() {
             return false;
@@ -81,7 +81,7 @@ impl Link {
     }
 }
 
-impl std::fmt::Debug for Link {
+impl std::fmt::Debug for MessageConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Link").field("message", &self.message).finish_non_exhaustive()
     }

@@ -1,11 +1,11 @@
 //! Where messages arrive: one inbox for each block, and the post that knows them all.
 
-use super::emitter::Link;
-use super::{Envelope, Message, MessageError, QUEUE_MESSAGES};
+use super::emitter::MessageConnection;
+use super::{Envelope, MessageError, MessageSpec, QUEUE_MESSAGES};
 use crate::block::Block;
 use crate::graph::{Graph, MessageEdge};
-use crate::registry::Value;
-use millstream_ring::{Lock, News, spsc};
+use crate::registry::ParameterValue;
+use millstream_ring::{ChangeFlag, Lock, spsc};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -35,9 +35,9 @@ impl MailCounters {
 /// A block's end, on the thread of the block.
 #[derive(Default)]
 pub(crate) struct Inbox {
-    messages: Vec<Message>,
+    messages: Vec<MessageSpec>,
     /// Something was sent since the last look.
-    news: Arc<News>,
+    news: Arc<ChangeFlag>,
     receivers: Vec<spsc::Receiver<Envelope>>,
     counters: Arc<MailCounters>,
 }
@@ -77,21 +77,21 @@ impl Inbox {
 }
 
 /// Every block's letterbox.
-pub(crate) struct Post {
-    boxes: Vec<Letterbox>,
+pub(crate) struct Mailboxes {
+    boxes: Vec<Mailbox>,
     wake: Wake,
 }
 
-struct Letterbox {
+struct Mailbox {
     block: String,
-    messages: Vec<Message>,
-    news: Arc<News>,
+    messages: Vec<MessageSpec>,
+    news: Arc<ChangeFlag>,
     counters: Arc<MailCounters>,
     /// Locked by those who send from outside, never by the block.
     sender: Lock<Option<spsc::Sender<Envelope>>>,
 }
 
-impl Post {
+impl Mailboxes {
     /// Opens an inbox for every block of `graph`, in its order, and connects the emitters.
     pub(crate) fn open(graph: &mut Graph, wake: Wake) -> (Self, Vec<Inbox>) {
         let (mut boxes, mut inboxes) = (Vec::new(), Vec::new());
@@ -103,7 +103,7 @@ impl Post {
                 inbox.receivers.push(receiver);
                 sender
             });
-            boxes.push(Letterbox {
+            boxes.push(Mailbox {
                 block: node.name.clone(),
                 messages,
                 news: Arc::clone(&inbox.news),
@@ -116,7 +116,7 @@ impl Post {
             let (sender, receiver) = spsc::channel(QUEUE_MESSAGES);
             let inbox = &mut inboxes[to.node];
             inbox.receivers.push(receiver);
-            let link = Link {
+            let link = MessageConnection {
                 sender,
                 message: to.port as u16,
                 kind: inbox.messages[to.port].kind,
@@ -137,7 +137,7 @@ impl Post {
     }
 
     /// The messages that a block understands.
-    pub(crate) fn messages(&self, block: &str) -> Result<&[Message], MessageError> {
+    pub(crate) fn messages(&self, block: &str) -> Result<&[MessageSpec], MessageError> {
         self.find(block).map(|(_, found)| &*found.messages)
     }
 
@@ -147,11 +147,16 @@ impl Post {
         block: &str,
         message: &str,
         text: &str,
-    ) -> Result<Value, MessageError> {
+    ) -> Result<ParameterValue, MessageError> {
         super::read(block, &self.find(block)?.1.messages, message, text)
     }
 
-    pub(crate) fn send(&self, block: &str, name: &str, value: Value) -> Result<(), MessageError> {
+    pub(crate) fn send(
+        &self,
+        block: &str,
+        name: &str,
+        value: ParameterValue,
+    ) -> Result<(), MessageError> {
         let (node, found) = self.find(block)?;
         let message = super::position(block, &found.messages, name)?;
         let wanted = &found.messages[message];
@@ -163,7 +168,7 @@ impl Post {
         Ok(())
     }
 
-    fn find(&self, block: &str) -> Result<(usize, &Letterbox), MessageError> {
+    fn find(&self, block: &str) -> Result<(usize, &Mailbox), MessageError> {
         let mut boxes = self.boxes.iter().enumerate();
         boxes.find(|(_, found)| found.block == block).ok_or_else(|| {
             let known = self.boxes.iter().map(|known| known.block.clone()).collect();
@@ -172,7 +177,7 @@ impl Post {
     }
 }
 
-impl Letterbox {
+impl Mailbox {
     fn post(&self, envelope: Envelope) -> Result<(), MessageError> {
         let mut sender = self.sender.lock();
         let sender = sender.as_mut().expect("a block that takes messages has a queue for them");

@@ -2,7 +2,7 @@
 
 use super::WaitMode;
 use super::{Partition, Plan};
-use crate::graph::{Direction, Graph, GraphError};
+use crate::graph::{Graph, GraphError, PortDirection};
 use millstream_cpu::CpuSet;
 
 /// Why a plan cannot be obeyed.
@@ -159,7 +159,7 @@ impl Plan {
 
     fn check_outputs(&self, graph: &Graph) -> Result<(), PlanError> {
         self.buffers.outputs.keys().try_for_each(|name| {
-            graph.find(name, Direction::Output).map(|_| ()).map_err(|error| {
+            graph.find(name, PortDirection::Output).map(|_| ()).map_err(|error| {
                 PlanError::UnknownOutput { name: name.clone(), reason: error.to_string() }
             })
         })

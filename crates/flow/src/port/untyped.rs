@@ -2,7 +2,7 @@
 
 use crate::item::ItemType;
 use crate::tag::side::Fetched;
-use crate::tag::{Tag, TagNews};
+use crate::tag::{Tag, TagChangeFlag};
 use millstream_ring::cursor::{Consumer, ConsumerView, Producer, ProducerView};
 use millstream_ring::{Loan, RingError, RingOptions};
 use std::any::Any;
@@ -18,7 +18,7 @@ pub trait InputPort {
     /// What the ring has borrowed of its partition's memory.
     fn loan(&self) -> Option<Loan>;
     /// Tells of tags that come, without a look through the port; none before it is connected.
-    fn tag_news(&self) -> Option<TagNews>;
+    fn tag_news(&self) -> Option<TagChangeFlag>;
     /// Takes in the tags of the items that can be seen now.
     fn fetch_tags(&mut self) -> Fetched;
     /// Shows each tag that was taken in once.
@@ -27,7 +27,7 @@ pub trait InputPort {
     fn is_untagged(&self) -> bool;
     /// Hands out the cursor while items pass the ring by, in a [lane](crate::Lane): there is
     /// nothing to read meanwhile. None if it is out, or there is no ring.
-    fn set_aside(&mut self) -> Option<Consumer>;
+    fn bypass(&mut self) -> Option<Consumer>;
     /// Takes the cursor back.
     fn resume(&mut self, cursor: Consumer);
     /// Takes the reading end that [`OutputPort::open`] made; false if its type is another.
@@ -36,7 +36,7 @@ pub trait InputPort {
     ///
     /// # Errors
     /// [`RingError`] when the ring cannot be made.
-    fn attach_feeder(&mut self, items: usize) -> Result<Box<dyn Feeder>, RingError>;
+    fn attach_feeder(&mut self, items: usize) -> Result<Box<dyn MockWriter>, RingError>;
     /// Stops reading.
     fn close(&mut self);
 }
@@ -57,7 +57,7 @@ pub trait OutputPort {
     fn is_untagged(&self) -> bool;
     /// Hands out the cursor while items pass the ring by, in a [lane](crate::Lane): there is
     /// nothing to write to meanwhile. None if it is out, or there is no ring.
-    fn set_aside(&mut self) -> Option<Producer>;
+    fn bypass(&mut self) -> Option<Producer>;
     /// Takes the cursor back.
     fn resume(&mut self, cursor: Producer);
     /// Makes the ring and hands out its reading ends, for [`InputPort::attach`].
@@ -75,7 +75,7 @@ pub trait OutputPort {
 }
 
 /// A writing end that holds more than the ring does, for [`Mock`](crate::Mock).
-pub trait Feeder: Send {
+pub trait MockWriter: Send {
     /// The `Supply<T>` behind it.
     fn as_any(&mut self) -> &mut dyn Any;
     /// Moves held items into the ring; returns how many.

@@ -1,6 +1,6 @@
 //! The types of [`blocks`](crate::blocks), for items of the usual kinds.
 
-use super::{BlockType, Kind, Parameters, Registry};
+use super::{BlockType, ParameterKind, Parameters, Registry};
 use crate::block::{Block, BlockError};
 use crate::blocks::{
     Copy, FileSink, FileSource, Head, NullSink, NullSource, SampleFormat, Throttle,
@@ -19,7 +19,7 @@ const ITEMS_BYTES: &[&str] = &["u8", "cf32", "f32", "sc16"];
 pub(super) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("file_source", "Reads complex samples from a raw I/Q file.")
-            .required("path", Kind::Text, "the file")
+            .required("path", ParameterKind::Text, "the file")
             .optional("format", "auto", "sc16, cf32, or auto: by the file's extension")
             .example("path = \"in.sc16\"")
             .outside(&["out: Complex<f32>"])
@@ -29,7 +29,7 @@ pub(super) fn register(registry: &mut Registry) {
     );
     registry.register(
         BlockType::new("file_sink", "Writes items to a file, which appears when it is whole.")
-            .required("path", Kind::Text, "the file")
+            .required("path", ParameterKind::Text, "the file")
             .choice("item", ITEMS_BYTES, ITEM)
             .example("path = \"out.u8\"")
             .outside(&["in: u8"])
@@ -59,7 +59,7 @@ pub(super) fn register(registry: &mut Registry) {
     );
     registry.register(
         BlockType::new("head", "Passes the first items on, then ends.")
-            .required("count", Kind::Integer, "number of items")
+            .required("count", ParameterKind::Integer, "number of items")
             .choice("item", ITEMS, ITEM)
             .example("count = 1000")
             .incidental("count")
@@ -67,7 +67,7 @@ pub(super) fn register(registry: &mut Registry) {
     );
     registry.register(
         BlockType::new("throttle", "Lets items pass at a rate.")
-            .required("rate_hz", Kind::Number, "items per second")
+            .required("rate_hz", ParameterKind::Number, "items per second")
             .choice("item", ITEMS, ITEM)
             .example("rate_hz = 1e6")
             .paced()

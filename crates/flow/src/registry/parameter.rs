@@ -7,7 +7,7 @@ use std::fmt;
 /// What a parameter's value must be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ParameterKind {
     /// Any text.
     Text,
     /// A whole number.
@@ -20,7 +20,7 @@ pub enum Kind {
     Numbers,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ParameterKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Text => "text",
@@ -32,7 +32,7 @@ impl fmt::Display for Kind {
     }
 }
 
-impl Kind {
+impl ParameterKind {
     /// Whether every value of kind `other` can be one of this kind.
     pub(crate) fn takes(self, other: Self) -> bool {
         self == other || (self == Self::Number && other == Self::Integer)
@@ -45,11 +45,11 @@ pub struct Parameter {
     /// Name; units last, `rate_hz`.
     pub name: &'static str,
     /// What its value must be.
-    pub kind: Kind,
+    pub kind: ParameterKind,
     /// What it means.
     pub help: &'static str,
     /// Its value when none is given; `None` if one must be.
-    pub default: Option<Value>,
+    pub default: Option<ParameterValue>,
     /// The only values a text can have; empty when it can have any.
     pub choices: &'static [&'static str],
 }
@@ -57,7 +57,7 @@ pub struct Parameter {
 /// A parameter's value.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Value {
+pub enum ParameterValue {
     /// Text.
     Text(String),
     /// A whole number.
@@ -70,16 +70,16 @@ pub enum Value {
     Numbers(Vec<f64>),
 }
 
-impl Value {
+impl ParameterValue {
     /// What it is.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ParameterKind {
         match self {
-            Self::Text(_) => Kind::Text,
-            Self::Integer(_) => Kind::Integer,
-            Self::Number(_) => Kind::Number,
-            Self::Boolean(_) => Kind::Boolean,
-            Self::Numbers(_) => Kind::Numbers,
+            Self::Text(_) => ParameterKind::Text,
+            Self::Integer(_) => ParameterKind::Integer,
+            Self::Number(_) => ParameterKind::Number,
+            Self::Boolean(_) => ParameterKind::Boolean,
+            Self::Numbers(_) => ParameterKind::Numbers,
         }
     }
 
@@ -122,33 +122,33 @@ impl Value {
 
     /// The same value as `kind`, if it can be that without loss: whole numbers are numbers,
     /// and numbers without fraction (`5e6`) are whole.
-    pub(crate) fn into_kind(self, kind: Kind) -> Option<Self> {
+    pub(crate) fn into_kind(self, kind: ParameterKind) -> Option<Self> {
         match (self, kind) {
-            (Self::Integer(n), Kind::Number) => Some(Self::Number(n as f64)),
-            (Self::Number(x), Kind::Integer) => {
+            (Self::Integer(n), ParameterKind::Number) => Some(Self::Number(n as f64)),
+            (Self::Number(x), ParameterKind::Integer) => {
                 // Up to 2^53 every whole float is an exact integer.
                 let whole = x.fract() == 0.0 && x.abs() <= 9_007_199_254_740_992.0;
                 whole.then_some(Self::Integer(x as i64))
             }
-            (Self::Number(x), Kind::Number) if !x.is_finite() => None,
+            (Self::Number(x), ParameterKind::Number) if !x.is_finite() => None,
             (Self::Numbers(list), _) if list.iter().any(|x| !x.is_finite()) => None,
             (value, kind) => (value.kind() == kind).then_some(value),
         }
     }
 
     /// Reads what somebody typed: as `kind`. Numbers of a list are separated by commas.
-    pub(crate) fn from_text(text: &str, kind: Kind) -> Option<Self> {
+    pub(crate) fn from_text(text: &str, kind: ParameterKind) -> Option<Self> {
         let number = || typed_number(text).map(Self::Number);
         match kind {
-            Kind::Text => Some(Self::Text(text.to_owned())),
-            Kind::Boolean => text.parse().ok().map(Self::Boolean),
-            Kind::Number => number()?.into_kind(kind),
-            Kind::Numbers => {
+            ParameterKind::Text => Some(Self::Text(text.to_owned())),
+            ParameterKind::Boolean => text.parse().ok().map(Self::Boolean),
+            ParameterKind::Number => number()?.into_kind(kind),
+            ParameterKind::Numbers => {
                 let list = text.trim().trim_start_matches('[').trim_end_matches(']');
                 let numbers = list.split(',').map(|number| typed_number(number.trim()));
                 Self::Numbers(numbers.collect::<Option<_>>()?).into_kind(kind)
             }
-            Kind::Integer => {
+            ParameterKind::Integer => {
                 let integer = text.parse().ok().map(Self::Integer);
                 integer.or_else(|| number()?.into_kind(kind))
             }
@@ -169,7 +169,7 @@ pub fn typed_number(text: &str) -> Option<f64> {
     text.parse().ok().or_else(units)
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for ParameterValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
@@ -181,31 +181,31 @@ impl fmt::Display for Value {
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for ParameterValue {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<i64> for Value {
+impl From<i64> for ParameterValue {
     fn from(n: i64) -> Self {
         Self::Integer(n)
     }
 }
 
-impl From<f64> for Value {
+impl From<f64> for ParameterValue {
     fn from(x: f64) -> Self {
         Self::Number(x)
     }
 }
 
-impl From<bool> for Value {
+impl From<bool> for ParameterValue {
     fn from(b: bool) -> Self {
         Self::Boolean(b)
     }
 }
 
-impl From<&[f64]> for Value {
+impl From<&[f64]> for ParameterValue {
     fn from(list: &[f64]) -> Self {
         Self::Numbers(list.to_vec())
     }
@@ -218,16 +218,16 @@ impl From<&[f64]> for Value {
 /// factory, which the first graph that uses it shows.
 #[derive(Clone, Debug, Default)]
 pub struct Parameters {
-    values: BTreeMap<&'static str, Value>,
+    values: BTreeMap<&'static str, ParameterValue>,
 }
 
 impl Parameters {
-    pub(crate) fn insert(&mut self, name: &'static str, value: Value) {
+    pub(crate) fn insert(&mut self, name: &'static str, value: ParameterValue) {
         self.values.insert(name, value);
     }
 
     /// Every value, by name.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &ParameterValue)> {
         self.values.iter().map(|(name, value)| (*name, value))
     }
 
@@ -235,7 +235,7 @@ impl Parameters {
     #[must_use]
     pub fn text(&self, name: &str) -> &str {
         match self.get(name) {
-            Value::Text(text) => text,
+            ParameterValue::Text(text) => text,
             other => panic!("parameter {name} is {other:?}"),
         }
     }
@@ -244,7 +244,7 @@ impl Parameters {
     #[must_use]
     pub fn integer(&self, name: &str) -> i64 {
         match self.get(name) {
-            Value::Integer(n) => *n,
+            ParameterValue::Integer(n) => *n,
             other => panic!("parameter {name} is {other:?}"),
         }
     }
@@ -253,7 +253,7 @@ impl Parameters {
     #[must_use]
     pub fn number(&self, name: &str) -> f64 {
         match self.get(name) {
-            Value::Number(x) => *x,
+            ParameterValue::Number(x) => *x,
             other => panic!("parameter {name} is {other:?}"),
         }
     }
@@ -262,7 +262,7 @@ impl Parameters {
     #[must_use]
     pub fn boolean(&self, name: &str) -> bool {
         match self.get(name) {
-            Value::Boolean(b) => *b,
+            ParameterValue::Boolean(b) => *b,
             other => panic!("parameter {name} is {other:?}"),
         }
     }
@@ -271,7 +271,7 @@ impl Parameters {
     #[must_use]
     pub fn numbers(&self, name: &str) -> &[f64] {
         match self.get(name) {
-            Value::Numbers(list) => list,
+            ParameterValue::Numbers(list) => list,
             other => panic!("parameter {name} is {other:?}"),
         }
     }
@@ -293,7 +293,7 @@ impl Parameters {
         format!("{name} = `{}`: expected {expected}", self.get(name)).into()
     }
 
-    fn get(&self, name: &str) -> &Value {
+    fn get(&self, name: &str) -> &ParameterValue {
         self.values.get(name).unwrap_or_else(|| panic!("parameter {name} is not declared"))
     }
 }
@@ -305,39 +305,49 @@ mod tests {
     #[test]
     fn typed_text_becomes_what_is_wanted_or_nothing() {
         for (text, kind, expected) in [
-            ("5e6", Kind::Integer, Some(Value::Integer(5_000_000))),
-            ("-3", Kind::Integer, Some(Value::Integer(-3))),
-            ("9223372036854775807", Kind::Integer, Some(Value::Integer(i64::MAX))),
-            ("1e30", Kind::Integer, None),
-            ("0.5", Kind::Integer, None),
-            ("6.25e6", Kind::Number, Some(Value::Number(6.25e6))),
-            ("6.25M", Kind::Number, Some(Value::Number(6.25e6))),
-            ("-10k", Kind::Integer, Some(Value::Integer(-10_000))),
-            ("1M,-2.5k", Kind::Numbers, Some(Value::Numbers(vec![1e6, -2500.0]))),
-            ("M", Kind::Number, None),
-            ("infM", Kind::Number, None),
-            ("6.25 MHz", Kind::Number, None),
-            ("nan", Kind::Number, None),
-            ("inf", Kind::Number, None),
-            ("fast", Kind::Number, None),
-            ("true", Kind::Boolean, Some(Value::Boolean(true))),
-            ("yes", Kind::Boolean, None),
-            ("7", Kind::Text, Some(Value::from("7"))),
-            ("[1, -2.5]", Kind::Numbers, Some(Value::from(&[1.0, -2.5][..]))),
-            ("3", Kind::Numbers, Some(Value::from(&[3.0][..]))),
-            ("1,,2", Kind::Numbers, None),
-            ("1,nan", Kind::Numbers, None),
+            ("5e6", ParameterKind::Integer, Some(ParameterValue::Integer(5_000_000))),
+            ("-3", ParameterKind::Integer, Some(ParameterValue::Integer(-3))),
+            (
+                "9223372036854775807",
+                ParameterKind::Integer,
+                Some(ParameterValue::Integer(i64::MAX)),
+            ),
+            ("1e30", ParameterKind::Integer, None),
+            ("0.5", ParameterKind::Integer, None),
+            ("6.25e6", ParameterKind::Number, Some(ParameterValue::Number(6.25e6))),
+            ("6.25M", ParameterKind::Number, Some(ParameterValue::Number(6.25e6))),
+            ("-10k", ParameterKind::Integer, Some(ParameterValue::Integer(-10_000))),
+            ("1M,-2.5k", ParameterKind::Numbers, Some(ParameterValue::Numbers(vec![1e6, -2500.0]))),
+            ("M", ParameterKind::Number, None),
+            ("infM", ParameterKind::Number, None),
+            ("6.25 MHz", ParameterKind::Number, None),
+            ("nan", ParameterKind::Number, None),
+            ("inf", ParameterKind::Number, None),
+            ("fast", ParameterKind::Number, None),
+            ("true", ParameterKind::Boolean, Some(ParameterValue::Boolean(true))),
+            ("yes", ParameterKind::Boolean, None),
+            ("7", ParameterKind::Text, Some(ParameterValue::from("7"))),
+            ("[1, -2.5]", ParameterKind::Numbers, Some(ParameterValue::from(&[1.0, -2.5][..]))),
+            ("3", ParameterKind::Numbers, Some(ParameterValue::from(&[3.0][..]))),
+            ("1,,2", ParameterKind::Numbers, None),
+            ("1,nan", ParameterKind::Numbers, None),
         ] {
-            assert_eq!(Value::from_text(text, kind), expected, "{text} as {kind}");
+            assert_eq!(ParameterValue::from_text(text, kind), expected, "{text} as {kind}");
         }
     }
 
     #[test]
     fn values_keep_their_kind_except_for_whole_numbers() {
-        assert_eq!(Value::from(2i64).into_kind(Kind::Number), Some(Value::Number(2.0)));
-        assert_eq!(Value::from(2.0).into_kind(Kind::Integer), Some(Value::Integer(2)));
-        assert_eq!(Value::from(2.5).into_kind(Kind::Integer), None);
-        assert_eq!(Value::from(2.5).into_kind(Kind::Text), None);
-        assert_eq!(Value::from("2").into_kind(Kind::Number), None);
+        assert_eq!(
+            ParameterValue::from(2i64).into_kind(ParameterKind::Number),
+            Some(ParameterValue::Number(2.0))
+        );
+        assert_eq!(
+            ParameterValue::from(2.0).into_kind(ParameterKind::Integer),
+            Some(ParameterValue::Integer(2))
+        );
+        assert_eq!(ParameterValue::from(2.5).into_kind(ParameterKind::Integer), None);
+        assert_eq!(ParameterValue::from(2.5).into_kind(ParameterKind::Text), None);
+        assert_eq!(ParameterValue::from("2").into_kind(ParameterKind::Number), None);
     }
 }

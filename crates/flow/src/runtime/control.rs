@@ -2,7 +2,7 @@
 //! first error.
 
 use super::error::RunError;
-use super::exchange::Exchange;
+use super::handover::Handover;
 use super::sync::Waiter;
 use millstream_ring::{Lock, Padded};
 use std::fmt;
@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
 /// Shared by the partitions of one run.
-pub(super) struct Control {
+pub(super) struct RunControl {
     /// One for each seat, that is, for each thread that there may ever be. They stay, so that
     /// waking all needs no lock and works from a signal handler.
     waiters: Vec<Arc<Padded<Waiter>>>,
     /// The seat whose thread runs each node.
     seat_of_node: Box<[AtomicUsize]>,
-    exchange: Exchange,
+    exchange: Handover,
     /// Somebody wants every thread at the exchange.
     meeting: AtomicBool,
     stopping: AtomicBool,
@@ -25,12 +25,12 @@ pub(super) struct Control {
     error: Lock<Option<RunError>>,
 }
 
-impl Control {
+impl RunControl {
     pub(super) fn new(seats: usize, seat_of_node: &[usize]) -> Self {
         Self {
             seat_of_node: seat_of_node.iter().map(|seat| AtomicUsize::new(*seat)).collect(),
             waiters: (0..seats).map(|_| Arc::default()).collect(),
-            exchange: Exchange::new(seats),
+            exchange: Handover::new(seats),
             meeting: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
@@ -63,7 +63,7 @@ impl Control {
         self.waiters.len()
     }
 
-    pub(super) fn exchange(&self) -> &Exchange {
+    pub(super) fn exchange(&self) -> &Handover {
         &self.exchange
     }
 
@@ -79,7 +79,7 @@ impl Control {
     }
 
     /// Sends no thread to the exchange any more.
-    pub(super) fn dismiss(&self) {
+    pub(super) fn clear_stop(&self) {
         self.meeting.store(false, Ordering::Relaxed);
     }
 
@@ -117,7 +117,7 @@ impl Control {
 /// Stops a running graph: sources finish, what is under way is drained, then the graph ends.
 #[derive(Clone)]
 pub struct Stopper {
-    control: Arc<Control>,
+    control: Arc<RunControl>,
 }
 
 impl fmt::Debug for Stopper {
@@ -127,7 +127,7 @@ impl fmt::Debug for Stopper {
 }
 
 impl Stopper {
-    pub(super) fn new(control: &Arc<Control>) -> Self {
+    pub(super) fn new(control: &Arc<RunControl>) -> Self {
         Self { control: Arc::clone(control) }
     }
 

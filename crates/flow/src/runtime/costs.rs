@@ -1,11 +1,11 @@
 //! The cost model of a run: counters that are always on, as a [`Profile`].
 
-use super::Running;
-use super::stats::{BlockEntry, Board, FILL_ONE};
-use crate::graph::{End, Graph};
+use super::RunningGraph;
+use super::stats::{BlockEntry, FILL_ONE, RunCounters};
+use crate::graph::{Graph, PortId};
 use crate::profile::{BlockCost, EdgeCost, Profile};
 
-impl Running {
+impl RunningGraph {
     /// What the graph has cost so far; see [`Profile::since`] for a stretch of it. Reading disturbs
     /// nobody.
     #[must_use]
@@ -16,8 +16,8 @@ impl Running {
 
 /// A connection, by places in the board.
 pub(super) struct EdgeEntry {
-    from: (End, String),
-    to: (End, String),
+    from: (PortId, String),
+    to: (PortId, String),
     item_bytes: u64,
 }
 
@@ -33,7 +33,7 @@ impl EdgeEntry {
     }
 }
 
-impl Board {
+impl RunCounters {
     pub(super) fn profile(&self) -> Profile {
         let edges: Vec<EdgeCost> = self.edges.iter().map(|edge| self.edge(edge)).collect();
         let blocks = self.blocks.iter().enumerate().map(|(node, entry)| {
@@ -83,7 +83,7 @@ impl Board {
     fn written_bytes(&self, node: usize) -> u64 {
         let outputs = self.blocks[node].views.outputs.iter().enumerate();
         let bytes = outputs.filter_map(|(port, view)| {
-            let edge = self.edges.iter().find(|edge| edge.from.0 == End { node, port })?;
+            let edge = self.edges.iter().find(|edge| edge.from.0 == PortId { node, port })?;
             Some(view.position().saturating_mul(edge.item_bytes))
         });
         bytes.sum()

@@ -1,16 +1,16 @@
 //! A partition's thread: sweep until nothing moves, then wait.
 
 use super::clock::Clock;
-use super::control::Control;
+use super::control::RunControl;
 use super::error::{RunError, panic_message};
-use super::exchange::{Deal, Visit};
+use super::fused_chain::{FusedChain, Signal};
+use super::handover::{NewTasks, StopResult};
 use super::sampling::Sampling;
 use super::stats::PartitionCounters;
 use super::sync::{self, Waiter, now};
-use super::task::Task;
-use super::train::{Signal, Train};
+use super::task::BlockTask;
 use crate::block::{BlockError, Context};
-use crate::lane::Place;
+use crate::lane::BatchMemory;
 use millstream_ring::{Padded, Wait};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,13 +30,13 @@ pub(super) struct PartitionThread {
     pub(super) seat: usize,
     pub(super) role: Role,
     /// In the order that items pass. A thread that starts without any asks the exchange.
-    pub(super) tasks: Vec<Task>,
+    pub(super) tasks: Vec<BlockTask>,
     /// All of them again, as they are run.
-    pub(super) trains: Vec<Train>,
+    pub(super) trains: Vec<FusedChain>,
     /// Where batches stand in the trains.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<BatchMemory>,
     pub(super) waiter: Arc<Padded<Waiter>>,
-    pub(super) control: Arc<Control>,
+    pub(super) control: Arc<RunControl>,
     pub(super) sampling: Sampling,
     pub(super) clock: Clock,
 }
@@ -57,7 +57,7 @@ impl PartitionThread {
     pub(super) fn spawn(self) -> io::Result<sync::Thread> {
         sync::spawn(self.role.name.clone(), move || {
             // Declared before the partition, hence dropped after its blocks.
-            let alarm = Alarm { control: Arc::clone(&self.control), seat: self.seat };
+            let alarm = PanicGuard { control: Arc::clone(&self.control), seat: self.seat };
             let mut partition = self;
             if let Err(error) = partition.run() {
                 partition.control.abort(error);
@@ -71,7 +71,7 @@ impl PartitionThread {
     fn run(&mut self) -> Result<(), RunError> {
         if self.tasks.is_empty() {
             // Started for a move, or for a partition without blocks.
-            if !self.visit()? {
+            if !self.stop_at_safe_point()? {
                 return Ok(());
             }
         } else {
@@ -82,14 +82,14 @@ impl PartitionThread {
         let mut context = Context::at(now());
         self.clock = Clock::new(context.now);
         while !self.control.is_aborted() {
-            if self.control.is_meeting() && !self.visit()? {
+            if self.control.is_meeting() && !self.stop_at_safe_point()? {
                 break;
             }
             context.stopping = self.control.is_stopping();
             let moved = self.guard(|partition| partition.sweep(&mut context))?;
             if moved {
                 context.may_block = Duration::ZERO;
-            } else if self.tasks.iter().all(Task::is_finished) {
+            } else if self.tasks.iter().all(BlockTask::is_finished) {
                 break;
             } else {
                 self.pause(&mut context);
@@ -99,15 +99,16 @@ impl PartitionThread {
     }
 
     /// Hands the blocks in at the exchange and takes what comes of it. False: that is the end.
-    fn visit(&mut self) -> Result<bool, RunError> {
+    fn stop_at_safe_point(&mut self) -> Result<bool, RunError> {
         self.role.counters.turn.set(0);
         self.trains.iter_mut().for_each(|train| train.part(&mut self.tasks));
         // Blocks that have finished end here, on their thread.
         self.tasks.retain(|task| !task.is_finished());
-        match self.control.exchange().visit(self.seat, std::mem::take(&mut self.tasks)) {
-            Visit::Same(tasks) => self.tasks = tasks,
-            Visit::Dealt(Deal::Dismissed) => {}
-            Visit::Dealt(Deal::Work(role, tasks)) => {
+        match self.control.exchange().stop_at_safe_point(self.seat, std::mem::take(&mut self.tasks))
+        {
+            StopResult::Same(tasks) => self.tasks = tasks,
+            StopResult::Dealt(NewTasks::Dismissed) => {}
+            StopResult::Dealt(NewTasks::Work(role, tasks)) => {
                 let before = std::mem::replace(&mut self.role, role);
                 self.tasks = tasks;
                 self.sampling = Sampling::new(self.role.timed);
@@ -119,7 +120,7 @@ impl PartitionThread {
     }
 
     fn form_trains(&mut self) {
-        (self.trains, self.places) = Train::form(&mut self.tasks, self.role.batch_bytes);
+        (self.trains, self.places) = FusedChain::form(&mut self.tasks, self.role.batch_bytes);
     }
 
     /// Becomes another partition.
@@ -161,7 +162,7 @@ impl PartitionThread {
         // After a panic the blocks are only dropped, so a broken state harms nobody.
         let outcome = catch_unwind(AssertUnwindSafe(|| run(self)));
         let turn = self.role.counters.turn.get();
-        let at_work = || self.tasks.iter().find(|task| task.turn() == turn);
+        let at_work = || self.tasks.iter().find(|task| task.call_number() == turn);
         let block = || at_work().map(|task| task.name.clone()).unwrap_or_default();
         match outcome {
             Ok(Ok(value)) => Ok(value),
@@ -174,7 +175,7 @@ impl PartitionThread {
 
     fn start(&mut self) -> Result<(), BlockError> {
         for task in &mut self.tasks {
-            self.role.counters.turn.set(task.turn());
+            self.role.counters.turn.set(task.call_number());
             task.start()?;
         }
         Ok(())
@@ -227,7 +228,7 @@ impl PartitionThread {
                     for _ in 0..DRAIN_ROUNDS {
                         let mut some = false;
                         for task in &mut tasks[members] {
-                            turn.set(task.turn());
+                            turn.set(task.call_number());
                             some |= task.call(context, weight)?;
                             if some {
                                 // There is work to do: nobody may hold it up.
@@ -252,18 +253,18 @@ impl PartitionThread {
     }
 
     fn calls(&self) -> u64 {
-        self.tasks.iter().map(Task::calls).sum()
+        self.tasks.iter().map(BlockTask::calls).sum()
     }
 
     /// Waits for a neighbour's news or the next time a block asked for.
     fn pause(&mut self, context: &mut Context) {
         let open = || self.tasks.iter().filter(|task| !task.is_finished());
-        let next = open().filter_map(Task::wake_at).min();
+        let next = open().filter_map(BlockTask::wake_at).min();
         let timeout = next.map(|at| at.saturating_duration_since(context.now));
         if timeout == Some(Duration::ZERO) {
             // Some blocks want to be called at once: rather let them do the waiting, in turns.
             let may_wait = self.role.wait != Wait::Spin && !self.waiter.take();
-            let due = open().filter_map(Task::wake_at).filter(|at| *at <= context.now).count();
+            let due = open().filter_map(BlockTask::wake_at).filter(|at| *at <= context.now).count();
             let each = MAY_BLOCK / u32::try_from(due).unwrap_or(u32::MAX).max(1);
             context.may_block = if may_wait { each } else { Duration::ZERO };
         } else {
@@ -280,12 +281,12 @@ impl PartitionThread {
 /// Leaves the exchange when the thread ends, and ends the other partitions if it panics outside
 /// of a block's work (a block whose drop panics, say): their rings close, but nobody would wake
 /// them.
-struct Alarm {
-    control: Arc<Control>,
+struct PanicGuard {
+    control: Arc<RunControl>,
     seat: usize,
 }
 
-impl Drop for Alarm {
+impl Drop for PanicGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.control.cancel();
@@ -299,20 +300,20 @@ mod tests {
     use super::*;
     use crate::blocks::{NullSink, NullSource};
     use crate::plan::{Plan, WaitMode};
-    use crate::runtime::exchange::Meeting;
-    use crate::{Graph, Running};
+    use crate::runtime::handover::AllStopped;
+    use crate::{Graph, RunningGraph};
     use std::time::Instant;
 
     /// Gives the only partition a role that the kernel will not have.
-    fn move_to_a_cpu_that_is_gone(running: &Running) -> Arc<Padded<PartitionCounters>> {
+    fn move_to_a_cpu_that_is_gone(running: &RunningGraph) -> Arc<Padded<PartitionCounters>> {
         let deadline = Instant::now() + Duration::from_secs(60);
-        let meeting = Meeting::gather(&running.control, deadline).unwrap_or_else(|absent| {
+        let meeting = AllStopped::gather(&running.control, deadline).unwrap_or_else(|absent| {
             panic!("{absent:?}");
         });
         let mut role = running.role(&running.placement, 0);
         role.cpu = Some(1023);
         let counters = Arc::clone(&role.counters);
-        meeting.deal(0, Deal::Work(role, meeting.collect()));
+        meeting.assign(0, NewTasks::Work(role, meeting.collect()));
         counters
     }
 

@@ -1,13 +1,13 @@
 //! Moving a running graph to another plan.
 
+use super::assignment::Assignment;
 use super::error::MoveError;
-use super::exchange::{Absent, Deal, Meeting};
+use super::handover::{Absent, AllStopped, NewTasks};
 use super::partition::Role;
-use super::seating::Seating;
 use super::sync::now;
-use super::task::Task;
+use super::task::BlockTask;
 use super::wiring::pools::{self, Loans};
-use super::{Running, allowed_cpus};
+use super::{RunningGraph, allowed_cpus};
 use crate::plan::{Placement, Plan};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub struct Moved {
     pub pause: Duration,
 }
 
-impl Running {
+impl RunningGraph {
     /// Moves the graph to another plan while it runs, and waits up to two seconds for blocks
     /// that are at work.
     ///
@@ -55,7 +55,7 @@ impl Running {
         let asked = now();
         let placement = plan.place(&self.shape, &allowed_cpus())?;
         let control = Arc::clone(&self.control);
-        let meeting = Meeting::gather(&control, asked + limit)
+        let meeting = AllStopped::gather(&control, asked + limit)
             .map_err(|absent| self.explain_absence(&absent, limit))?;
         let met = now();
         let mut alive = vec![false; placement.partitions.len()];
@@ -69,16 +69,16 @@ impl Running {
             let name = self.crew.partition(seat).unwrap_or_default().to_owned();
             (seat, name)
         });
-        let seating = Seating::new(names.zip(alive), present, control.seats());
+        let seating = Assignment::new(names.zip(alive), present, control.seats());
         let seat_of_node = seating.of_nodes(&placement, &self.seat_of_node);
         // SAFETY: every thread that runs blocks waits at the meeting.
-        unsafe { pools::settle(&loans, &self.shape, &seat_of_node) };
+        unsafe { pools::reclaim(&loans, &self.shape, &seat_of_node) };
         let before = self.board.assign(&placement);
-        if let Err(error) = self.recruit(&placement, &seating) {
+        if let Err(error) = self.start_threads(&placement, &seating) {
             self.board.restore(&self.placement, before);
             return Err(error);
         }
-        let blocks = self.deal(&meeting, &placement, &seating);
+        let blocks = self.assign(&meeting, &placement, &seating);
         drop(meeting);
         self.plan.partitions.clone_from(&placement.partitions);
         self.placement = placement;
@@ -100,7 +100,11 @@ impl Running {
 
     /// Starts the threads that the placement needs beyond those that are there. They wait at
     /// the exchange; if one cannot be had, those before it end there.
-    fn recruit(&mut self, placement: &Placement, seating: &Seating) -> Result<(), MoveError> {
+    fn start_threads(
+        &mut self,
+        placement: &Placement,
+        seating: &Assignment,
+    ) -> Result<(), MoveError> {
         for &partition in &seating.recruits {
             let role = self.role(placement, partition);
             let seat = seating.seat_of[partition].expect("a recruit has a seat");
@@ -113,8 +117,13 @@ impl Running {
     }
 
     /// Gives every thread its blocks; how many of them have come to another.
-    fn deal(&mut self, meeting: &Meeting<'_>, placement: &Placement, seating: &Seating) -> usize {
-        let mut tasks: Vec<Option<Task>> = placement.of_node.iter().map(|_| None).collect();
+    fn assign(
+        &mut self,
+        meeting: &AllStopped<'_>,
+        placement: &Placement,
+        seating: &Assignment,
+    ) -> usize {
+        let mut tasks: Vec<Option<BlockTask>> = placement.of_node.iter().map(|_| None).collect();
         for task in meeting.collect() {
             // SAFETY: every thread that runs blocks waits at the meeting.
             unsafe { task.leave() };
@@ -122,7 +131,7 @@ impl Running {
             tasks[node] = Some(task);
         }
         for seat in &seating.dismissed {
-            meeting.deal(*seat, Deal::Dismissed);
+            meeting.assign(*seat, NewTasks::Dismissed);
             // Not one thread too many, not even now.
             self.crew.join(*seat);
         }
@@ -141,7 +150,7 @@ impl Running {
             let nodes = placement.order.iter().filter(|n| placement.of_node[**n] == partition);
             let tasks = nodes.filter_map(|node| tasks[*node].take()).collect();
             self.crew.rename(seat, &placement.partitions[partition].name);
-            meeting.deal(seat, Deal::Work(self.role(placement, partition), tasks));
+            meeting.assign(seat, NewTasks::Work(self.role(placement, partition), tasks));
         }
         blocks
     }

@@ -1,13 +1,13 @@
 //! Counters that are always on, and their snapshots.
 
 use super::costs::EdgeEntry;
-use super::mail::MessageStats;
-use super::watchdog::{BlockScene, Turn};
+use super::mailboxes::MessageStats;
+use super::watchdog::{BlockScene, RunningBlock};
 use crate::graph::{Graph, Node};
 use crate::latency::{LatencyBoard, LatencyStats};
 use crate::metric::Metric;
 use crate::plan::Placement;
-use crate::survey::Views;
+use crate::port_state::Views;
 use millstream_ring::Padded;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ impl Count {
 }
 
 /// Every counter of a run, with names.
-pub(super) struct Board {
+pub(super) struct RunCounters {
     pub(super) began: Instant,
     pub(super) blocks: Vec<BlockEntry>,
     pub(super) edges: Vec<EdgeEntry>,
@@ -109,7 +109,7 @@ struct PartitionEntry {
     counters: Arc<Padded<PartitionCounters>>,
 }
 
-impl Board {
+impl RunCounters {
     /// For a graph whose rings are open.
     pub(super) fn new(graph: &mut Graph, placement: &Placement) -> Self {
         let blocks = graph.nodes.iter_mut().zip(&placement.of_node).map(|(node, partition)| {
@@ -173,8 +173,8 @@ impl Board {
     }
 
     /// Whose turn it is in every partition.
-    pub(super) fn turns(&self) -> Vec<Turn> {
-        let turn = |entry: &PartitionEntry| Turn {
+    pub(super) fn turns(&self) -> Vec<RunningBlock> {
+        let turn = |entry: &PartitionEntry| RunningBlock {
             partition: entry.name.clone(),
             block: self
                 .with_turn(entry)
@@ -351,7 +351,7 @@ mod tests {
         graph.add("sink", NullSink::<u8>::new()).unwrap();
         graph.chain(&["source", "sink"]).unwrap();
         let (here, there) = (placement(&graph, "here"), placement(&graph, "there"));
-        let mut board = Board::new(&mut graph, &here);
+        let mut board = RunCounters::new(&mut graph, &here);
         let of_thread = board.partition_counters(0);
         of_thread.waits.set(7);
         let before = board.assign(&there);

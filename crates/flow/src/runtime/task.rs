@@ -11,8 +11,8 @@ use crate::block::{Block, BlockError, Context, Work};
 use crate::latency::{Budget, Marks};
 use crate::message::Inbox;
 use crate::port::{InputPort, OutputPort, PortVisitor};
-use crate::survey::{Loans, Views};
-use crate::tag::Carrier;
+use crate::port_state::{Loans, Views};
+use crate::tag::TagCarrier;
 use millstream_ring::Padded;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,13 +21,13 @@ use std::time::{Duration, Instant};
 const SOURCE_POLL: Duration = Duration::from_millis(1);
 
 /// A block, its counters, and the waiters of the partitions it is connected to.
-pub(super) struct Task {
+pub(super) struct BlockTask {
     /// Its place among the graph's blocks.
     node: usize,
     pub(super) name: String,
     block: Box<dyn Block>,
     views: Views,
-    tags: Carrier,
+    tags: TagCarrier,
     inbox: Inbox,
     /// Only on the way of a source with a bound.
     marks: Option<Arc<Padded<Marks>>>,
@@ -41,7 +41,7 @@ pub(super) struct Task {
     finished: bool,
 }
 
-impl Task {
+impl BlockTask {
     /// Of a block whose ports are connected.
     pub(super) fn new(
         node: usize,
@@ -52,7 +52,7 @@ impl Task {
     ) -> Self {
         let views = Views::of(&mut *block);
         let progress = views.progress();
-        let tags = Carrier::of(&mut *block);
+        let tags = TagCarrier::of(&mut *block);
         Self {
             node,
             name,
@@ -91,7 +91,7 @@ impl Task {
 
     /// What the partition's counter [`turn`](super::stats::PartitionCounters::turn) says when it is
     /// this block's.
-    pub(super) fn turn(&self) -> u64 {
+    pub(super) fn call_number(&self) -> u64 {
         self.node as u64 + 1
     }
 

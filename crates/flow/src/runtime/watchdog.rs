@@ -4,9 +4,9 @@
 //! A block that has its turn and whose counters stand still from one look to the next is inside
 //! one call. A graph whose rings have not moved is explained block by block.
 
-use super::Running;
-use super::stats::Board;
-use crate::graph::{End, Graph};
+use super::RunningGraph;
+use super::stats::RunCounters;
+use crate::graph::{Graph, PortId};
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -29,13 +29,13 @@ pub enum Stall {
         lasted: Duration,
         /// What each block waits for, in the order that items pass; those that wait for nobody
         /// first.
-        reasons: Vec<Reason>,
+        reasons: Vec<StallReason>,
     },
 }
 
 /// Why a block does not move.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Reason {
+pub struct StallReason {
     /// The block.
     pub block: String,
     /// What it waits for.
@@ -97,7 +97,7 @@ impl fmt::Display for Stall {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for StallReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let block = &self.block;
         match &self.why {
@@ -130,7 +130,7 @@ fn emptier(readers: &[String]) -> String {
     }
 }
 
-impl Running {
+impl RunningGraph {
     /// What has not moved for `limit`, as far as looks until `now` can tell: look now and then,
     /// several times in a limit. Empty for a graph that flows or has ended.
     pub fn stalls(&mut self, now: Instant, limit: Duration) -> Vec<Stall> {
@@ -147,7 +147,7 @@ impl Running {
 pub(super) struct Scene {
     /// In the order that items pass.
     pub(super) blocks: Vec<BlockScene>,
-    pub(super) turns: Vec<Turn>,
+    pub(super) turns: Vec<RunningBlock>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -163,7 +163,7 @@ pub(super) struct BlockScene {
 
 /// Whose turn it is in a partition.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct Turn {
+pub(super) struct RunningBlock {
     pub(super) partition: String,
     /// The block, with its calls so far; none while the thread waits or has ended.
     pub(super) block: Option<(String, u64)>,
@@ -171,7 +171,7 @@ pub(super) struct Turn {
 }
 
 impl Scene {
-    fn of(shape: &Graph, board: &Board) -> Self {
+    fn of(shape: &Graph, board: &RunCounters) -> Self {
         let order = shape.topological_order().unwrap_or_default();
         let blocks = order.into_iter().map(|node| BlockScene {
             hindrance: hindrance(shape, board, node),
@@ -182,12 +182,12 @@ impl Scene {
 }
 
 /// What keeps a block from being called, if anything does.
-fn hindrance(shape: &Graph, board: &Board, node: usize) -> Option<Why> {
+fn hindrance(shape: &Graph, board: &RunCounters, node: usize) -> Option<Why> {
     let name = |node: usize| shape.nodes[node].name.clone();
     let views = board.views(node);
     for (port, input) in views.inputs.iter().enumerate() {
         let ((available, ended), wanted) = (input.available(), input.wanted());
-        let edge = shape.edges.iter().find(|edge| edge.to == End { node, port });
+        let edge = shape.edges.iter().find(|edge| edge.to == PortId { node, port });
         if available < wanted && !ended {
             let writer = edge.map(|edge| name(edge.from.node)).unwrap_or_default();
             return Some(Why::Starved { wanted, available, writer });
@@ -196,7 +196,7 @@ fn hindrance(shape: &Graph, board: &Board, node: usize) -> Option<Why> {
     for (port, output) in views.outputs.iter().enumerate() {
         let (room, wanted, capacity) = (output.room(), output.wanted(), output.capacity());
         if room < wanted {
-            let from = End { node, port };
+            let from = PortId { node, port };
             let edges = shape.edges.iter().filter(|edge| edge.from == from);
             let readers = edges.map(|edge| name(edge.to.node)).collect();
             let output = shape.output_name(from);
@@ -208,22 +208,27 @@ fn hindrance(shape: &Graph, board: &Board, node: usize) -> Option<Why> {
 
 /// What earlier looks have seen.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub(super) struct WatchdogState {
     /// Since when nothing has moved, and the calls at that time.
     still: Option<(Instant, u64, Vec<u64>)>,
-    turns: Vec<(Instant, Turn)>,
+    turns: Vec<(Instant, RunningBlock)>,
 }
 
-impl Watch {
+impl WatchdogState {
     pub(super) fn look(&mut self, now: Instant, limit: Duration, scene: &Scene) -> Vec<Stall> {
         let mut stalls = self.look_at_turns(now, limit, &scene.turns);
         stalls.extend(self.look_at_progress(now, limit, scene));
         stalls
     }
 
-    fn look_at_turns(&mut self, now: Instant, limit: Duration, turns: &[Turn]) -> Vec<Stall> {
+    fn look_at_turns(
+        &mut self,
+        now: Instant,
+        limit: Duration,
+        turns: &[RunningBlock],
+    ) -> Vec<Stall> {
         let before = std::mem::take(&mut self.turns);
-        let since = |turn: &Turn| {
+        let since = |turn: &RunningBlock| {
             let same = before.iter().find(|(_, other)| other == turn);
             same.map_or(now, |(since, _)| *since)
         };
@@ -249,7 +254,7 @@ impl Watch {
         if lasted < limit {
             return None;
         }
-        let mut reasons: Vec<Reason> = Vec::new();
+        let mut reasons: Vec<StallReason> = Vec::new();
         for (block, calls_then) in scene.blocks.iter().zip(calls_then) {
             if block.finished {
                 continue;
@@ -260,7 +265,7 @@ impl Watch {
                 None if block.calls == *calls_then => Why::Later,
                 None => Why::Nothing,
             };
-            reasons.push(Reason { block: block.name.clone(), why });
+            reasons.push(StallReason { block: block.name.clone(), why });
         }
         // The order within either kind stays.
         reasons
@@ -269,7 +274,7 @@ impl Watch {
     }
 }
 
-impl Turn {
+impl RunningBlock {
     fn is_of(&self, block: &str) -> bool {
         self.block.as_ref().is_some_and(|(name, _)| name == block)
     }

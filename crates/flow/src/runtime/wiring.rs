@@ -3,7 +3,7 @@
 pub(super) mod pools;
 
 use super::GraphError;
-use crate::graph::{Edge, End, Graph, Node};
+use crate::graph::{Edge, Graph, Node, PortId};
 use crate::plan::{Buffers, Placement};
 use crate::port::{InputPort, OutputPort, PortVisitor};
 use millstream_ring::RingOptions;
@@ -12,7 +12,7 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Reading ends on their way from outputs to inputs.
-type Readers = BTreeMap<End, Box<dyn Any + Send>>;
+type Readers = BTreeMap<PortId, Box<dyn Any + Send>>;
 
 /// Opens every output and attaches every connected input.
 pub(super) fn open_rings(
@@ -24,7 +24,7 @@ pub(super) fn open_rings(
     let mut readers = Readers::new();
     for node in 0..graph.nodes.len() {
         let options: Vec<RingOptions> = (0..graph.nodes[node].outputs.len())
-            .map(|port| ring_options(graph, placement, buffers, &pools, End { node, port }))
+            .map(|port| ring_options(graph, placement, buffers, &pools, PortId { node, port }))
             .collect();
         open_outputs(graph, node, &options, &mut readers)?;
     }
@@ -55,7 +55,7 @@ fn ring_options(
     placement: &Placement,
     buffers: &Buffers,
     pools: &Pools,
-    from: End,
+    from: PortId,
 ) -> RingOptions {
     let output = graph.output(from);
     let size = output.item.size_bytes().max(1);
@@ -73,7 +73,7 @@ fn ring_options(
 }
 
 /// The size that the plan gives this one output.
-fn buffer_by_hand(graph: &Graph, buffers: &Buffers, from: End) -> Option<usize> {
+fn buffer_by_hand(graph: &Graph, buffers: &Buffers, from: PortId) -> Option<usize> {
     let Node { name, outputs, .. } = &graph.nodes[from.node];
     let bytes = buffers.outputs.get(&graph.output_name(from)).or_else(|| {
         // The short form, for a block with one output.
@@ -84,16 +84,16 @@ fn buffer_by_hand(graph: &Graph, buffers: &Buffers, from: End) -> Option<usize> 
 
 /// A writer that wants W and a reader that wants R are never both stuck in W + R items; twice
 /// that lets them overlap.
-fn least_items(graph: &Graph, from: End) -> usize {
+fn least_items(graph: &Graph, from: PortId) -> usize {
     let wanted = targets(graph, from).map(|to| graph.input(to).min_items).max().unwrap_or(0);
     graph.output(from).min_items.saturating_add(wanted).saturating_mul(2)
 }
 
-fn targets(graph: &Graph, from: End) -> impl Iterator<Item = End> + '_ {
+fn targets(graph: &Graph, from: PortId) -> impl Iterator<Item = PortId> + '_ {
     graph.edges.iter().filter(move |edge| edge.from == from).map(|edge| edge.to)
 }
 
-fn is_inside(graph: &Graph, placement: &Placement, from: End) -> bool {
+fn is_inside(graph: &Graph, placement: &Placement, from: PortId) -> bool {
     let own = placement.of_node[from.node];
     targets(graph, from).all(|to| placement.of_node[to.node] == own)
 }
@@ -125,7 +125,7 @@ impl PortVisitor for Open<'_> {
     fn input(&mut self, _: &str, _: &mut dyn InputPort) {}
 
     fn output(&mut self, name: &str, port: &mut dyn OutputPort) {
-        let from = End { node: self.node, port: self.port };
+        let from = PortId { node: self.node, port: self.port };
         match port.open(&self.options[self.port]) {
             Ok(readers) => {
                 let targets = self.edges.iter().filter(|edge| edge.from == from);
@@ -148,7 +148,7 @@ struct Attach<'a> {
 
 impl PortVisitor for Attach<'_> {
     fn input(&mut self, _: &str, port: &mut dyn InputPort) {
-        let end = End { node: self.node, port: self.port };
+        let end = PortId { node: self.node, port: self.port };
         let reader = self.readers.remove(&end).expect("a checked graph connects every input");
         assert!(port.attach(reader), "item types were compared when the ports were connected");
         self.port += 1;

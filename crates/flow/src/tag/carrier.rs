@@ -1,18 +1,18 @@
 //! Takes tags through one block.
 
 use super::side::Fetched;
-use super::{QUEUE_TAGS, Tag, TagNews, TagRule};
+use super::{QUEUE_TAGS, Tag, TagChangeFlag, TagRule};
 use crate::block::Block;
 use crate::port::{InputPort, OutputPort, PortVisitor};
-use crate::rate::Rate;
+use crate::rate::ItemRatio;
 
 /// Carries the tags of one block, before each of its calls. Where there are none it costs a look
 /// at one number for each input.
 #[derive(Debug, Default)]
-pub(crate) struct Carrier {
+pub(crate) struct TagCarrier {
     rule: TagRule,
-    rate: Rate,
-    news: Vec<TagNews>,
+    rate: ItemRatio,
+    news: Vec<TagChangeFlag>,
     /// The sum of the news at the last look.
     seen: u64,
     /// A tag waits for its item.
@@ -21,7 +21,7 @@ pub(crate) struct Carrier {
     passing: Vec<(Tag, u16)>,
 }
 
-impl Carrier {
+impl TagCarrier {
     /// For a block whose ports are connected.
     pub(crate) fn of(block: &mut dyn Block) -> Self {
         let mut news = News(Vec::new());
@@ -36,7 +36,7 @@ impl Carrier {
     /// not see more of them in its call.
     #[inline]
     pub(crate) fn carry(&mut self, block: &mut dyn Block) {
-        let sent = self.news.iter().map(TagNews::sent).sum();
+        let sent = self.news.iter().map(TagChangeFlag::sent).sum();
         if sent != self.seen || self.ahead {
             self.seen = sent;
             self.fetch(block);
@@ -46,7 +46,7 @@ impl Carrier {
     /// Whether [`carry`](Self::carry) has nothing to do.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        !self.ahead && self.news.iter().map(TagNews::sent).sum::<u64>() == self.seen
+        !self.ahead && self.news.iter().map(TagChangeFlag::sent).sum::<u64>() == self.seen
     }
 
     #[cold]
@@ -63,7 +63,7 @@ impl Carrier {
     }
 }
 
-struct News(Vec<TagNews>);
+struct News(Vec<TagChangeFlag>);
 
 impl PortVisitor for News {
     fn input(&mut self, _: &str, port: &mut dyn InputPort) {
@@ -75,7 +75,7 @@ impl PortVisitor for News {
 
 struct Fetch<'a> {
     fetched: &'a mut Fetched,
-    rate: Rate,
+    rate: ItemRatio,
     forwards: bool,
     input: u16,
     to: &'a mut Vec<(Tag, u16)>,

@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Makes a queue that begins with room for `capacity` tags.
 pub(crate) fn queue(capacity: usize) -> (TagSender, TagReceiver) {
-    let news = TagNews::default();
+    let news = TagChangeFlag::default();
     let (sender, receiver) = growing::queue(capacity);
     (TagSender { sender, news: news.clone() }, TagReceiver { receiver, news })
 }
 
 /// How many tags were ever sent on a connection, for whoever decides when to look at them.
 #[derive(Clone, Debug, Default)]
-pub struct TagNews(Arc<Padded<AtomicU64>>);
+pub struct TagChangeFlag(Arc<Padded<AtomicU64>>);
 
-impl TagNews {
+impl TagChangeFlag {
     /// At least those of every item that was seen before.
     pub(crate) fn sent(&self) -> u64 {
         // The item was published behind its tags.
@@ -31,8 +31,8 @@ impl TagNews {
 /// The writer's end.
 #[derive(Debug)]
 pub(crate) struct TagSender {
-    sender: growing::Sender<Tag>,
-    news: TagNews,
+    sender: growing::UnboundedSender<Tag>,
+    news: TagChangeFlag,
 }
 
 impl TagSender {
@@ -49,8 +49,8 @@ impl TagSender {
 /// The reader's end.
 #[derive(Debug)]
 pub(crate) struct TagReceiver {
-    receiver: growing::Receiver<Tag>,
-    pub(super) news: TagNews,
+    receiver: growing::UnboundedReceiver<Tag>,
+    pub(super) news: TagChangeFlag,
 }
 
 impl TagReceiver {

@@ -1,7 +1,7 @@
 //! The tags of one port.
 
 use super::Tag;
-use super::queue::{TagNews, TagReceiver, TagSender};
+use super::queue::{TagChangeFlag, TagReceiver, TagSender};
 use std::collections::VecDeque;
 
 /// Where tags of the block itself stand among those of one item: behind the forwarded ones.
@@ -34,7 +34,7 @@ impl TagsIn {
         self.window.reserve(super::QUEUE_TAGS);
     }
 
-    pub(crate) fn news(&self) -> Option<TagNews> {
+    pub(crate) fn news(&self) -> Option<TagChangeFlag> {
         self.receiver.as_ref().map(|receiver| receiver.news.clone())
     }
 

@@ -3,8 +3,8 @@
 use crate::common::tagged::Random;
 use millstream_flow::blocks::{Copy, Head, NullSink, NullSource, Throttle};
 use millstream_flow::{
-    Block, BlockError, Context, Graph, In, Latency, Out, Partition, Plan, Ports, Rate, WaitMode,
-    Work,
+    Block, BlockError, Context, Graph, In, ItemRatio, Latency, Out, Partition, Plan, Ports,
+    WaitMode, Work,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl Block for Start {
 struct Middle {
     input: In<u32>,
     output: Out<u32>,
-    rate: Rate,
+    rate: ItemRatio,
     holds: u64,
     kept: u64,
     random: Random,
@@ -66,7 +66,7 @@ impl Block for Middle {
         Ok(Work::Continue)
     }
 
-    fn rate(&self) -> Rate {
+    fn rate(&self) -> ItemRatio {
         self.rate
     }
 
@@ -79,7 +79,7 @@ impl Block for Middle {
 #[derive(Ports)]
 struct End {
     input: In<u32>,
-    worth: Rate,
+    worth: ItemRatio,
     index: usize,
     ends: Arc<Ends>,
     random: Random,
@@ -103,7 +103,12 @@ fn fan(seed: u64, middles: usize, ends: &Arc<Ends>) -> (Graph, u64) {
     graph.add("start", Start { output: Out::new(), items, ends: Arc::clone(ends) }).unwrap();
     let (mut last, mut up, mut down, mut least) = ("start".to_owned(), 1u32, 1u32, 1u64);
     for n in 0..middles {
-        let rates = [Rate::ONE, Rate::interpolate(2), Rate::decimate(2), Rate::decimate(5)];
+        let rates = [
+            ItemRatio::ONE,
+            ItemRatio::interpolate(2),
+            ItemRatio::decimate(2),
+            ItemRatio::decimate(5),
+        ];
         let rate = rates[random.below(rates.len())];
         let worth = |items: u64| (items * u64::from(down)).div_ceil(u64::from(up));
         least += worth(u64::from(rate.decimation()) - 1);
@@ -114,7 +119,8 @@ fn fan(seed: u64, middles: usize, ends: &Arc<Ends>) -> (Graph, u64) {
         (up, down) = (up * rate.interpolation(), down * rate.decimation());
         last = name;
         let (name, ends) = (format!("e{n}"), Arc::clone(ends));
-        let (input, worth, random) = (In::new(), Rate::new(down, up), Random::new(seed + n as u64));
+        let (input, worth, random) =
+            (In::new(), ItemRatio::new(down, up), Random::new(seed + n as u64));
         graph.add(&name, End { input, worth, index: n, ends, random }).unwrap();
         graph.connect(&last, &name).unwrap();
     }
@@ -156,7 +162,7 @@ proptest! {
 fn chain(graph: &mut Graph, holds: u64, wants: usize) {
     graph.add("source", NullSource::<u32>::new()).unwrap();
     let (input, output) = (In::with_min_items(wants), Out::new());
-    let (rate, random) = (Rate::decimate(10), Random::new(1));
+    let (rate, random) = (ItemRatio::decimate(10), Random::new(1));
     graph.add("middle", Middle { input, output, rate, holds, kept: 0, random }).unwrap();
     graph.add("head", Head::<u32>::new(5000)).unwrap();
     graph.add("sink", NullSink::<u32>::new()).unwrap();

@@ -3,9 +3,9 @@
 use crate::common::gain::Gain;
 use millstream_flow::blocks::{Head, NullSink, NullSource, Throttle, VectorSink};
 use millstream_flow::{
-    Block, BlockError, Context, Emitter, EmitterList, Graph, GraphFile, In, Kind, Message,
-    MessageError, Out, Partition, Plan, PortVisitor, Ports, Registry, Running, Value, WaitMode,
-    Work,
+    Block, BlockError, Context, Emitter, EmitterList, Graph, GraphFile, In, MessageError,
+    MessageSpec, Out, ParameterKind, ParameterValue, Partition, Plan, PortVisitor, Ports, Registry,
+    RunningGraph, WaitMode, Work,
 };
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
@@ -14,11 +14,11 @@ use std::time::Duration;
 #[derive(Ports)]
 struct Listener {
     output: Out<f32>,
-    told: SyncSender<(String, Value, std::thread::ThreadId)>,
+    told: SyncSender<(String, ParameterValue, std::thread::ThreadId)>,
 }
 
 impl Listener {
-    fn new() -> (Self, Receiver<(String, Value, std::thread::ThreadId)>) {
+    fn new() -> (Self, Receiver<(String, ParameterValue, std::thread::ThreadId)>) {
         let (told, heard) = sync_channel(1000);
         (Self { output: Out::new(), told }, heard)
     }
@@ -33,14 +33,14 @@ impl Block for Listener {
         Ok(Work::Again(Duration::from_millis(1)))
     }
 
-    fn messages(&self) -> Vec<Message> {
+    fn messages(&self) -> Vec<MessageSpec> {
         vec![
-            Message::new("number", Kind::Integer, "an even number"),
-            Message::new("word", Kind::Text, "any word"),
+            MessageSpec::new("number", ParameterKind::Integer, "an even number"),
+            MessageSpec::new("word", ParameterKind::Text, "any word"),
         ]
     }
 
-    fn message(&mut self, name: &str, value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
         self.told.send((name.to_owned(), value.clone(), std::thread::current().id()))?;
         match value.as_integer() {
             Some(n) if n % 2 != 0 => Err("expected an even number".into()),
@@ -51,7 +51,7 @@ impl Block for Listener {
 
 const LONG: Duration = Duration::from_secs(20);
 
-fn listening() -> (Running, Receiver<(String, Value, std::thread::ThreadId)>) {
+fn listening() -> (RunningGraph, Receiver<(String, ParameterValue, std::thread::ThreadId)>) {
     let (listener, heard) = Listener::new();
     let mut graph = Graph::new();
     graph.add("listener", listener).unwrap();
@@ -60,7 +60,7 @@ fn listening() -> (Running, Receiver<(String, Value, std::thread::ThreadId)>) {
     (graph.start(&Plan::default()).unwrap(), heard)
 }
 
-fn stop(running: Running) -> millstream_flow::Snapshot {
+fn stop(running: RunningGraph) -> millstream_flow::Snapshot {
     running.stopper().stop();
     running.wait().unwrap()
 }
@@ -75,10 +75,10 @@ fn messages_arrive_in_order_on_the_thread_of_the_block() {
     let mut threads = Vec::new();
     for n in 0..50i64 {
         let (name, value, thread) = heard.recv_timeout(LONG).unwrap();
-        assert_eq!((name.as_str(), value), ("number", Value::Integer(2 * n)));
+        assert_eq!((name.as_str(), value), ("number", ParameterValue::Integer(2 * n)));
         threads.push(thread);
     }
-    assert_eq!(heard.recv_timeout(LONG).unwrap().1, Value::from("end"));
+    assert_eq!(heard.recv_timeout(LONG).unwrap().1, ParameterValue::from("end"));
     threads.dedup();
     assert_eq!(threads.len(), 1);
     assert_ne!(threads[0], std::thread::current().id());
@@ -93,8 +93,8 @@ fn a_refused_message_harms_nobody_and_is_told() {
     let (running, heard) = listening();
     running.send("listener", "number", 3i64).unwrap();
     running.send("listener", "number", 4.0).unwrap();
-    assert_eq!(heard.recv_timeout(LONG).unwrap().1, Value::Integer(3));
-    assert_eq!(heard.recv_timeout(LONG).unwrap().1, Value::Integer(4));
+    assert_eq!(heard.recv_timeout(LONG).unwrap().1, ParameterValue::Integer(3));
+    assert_eq!(heard.recv_timeout(LONG).unwrap().1, ParameterValue::Integer(4));
     let messages = stop(running).block("listener").unwrap().messages.clone().unwrap();
     assert_eq!((messages.taken, messages.refused), (2, 1));
     assert_eq!(messages.refusal.unwrap(), "number = 3: expected an even number");
@@ -103,10 +103,10 @@ fn a_refused_message_harms_nobody_and_is_told() {
 #[test]
 fn what_cannot_be_sent_says_what_can() {
     let (running, _heard) = listening();
-    let send = |block: &str, message: &str, value: Value| {
+    let send = |block: &str, message: &str, value: ParameterValue| {
         running.send(block, message, value).unwrap_err().to_string()
     };
-    let one = || Value::Integer(1);
+    let one = || ParameterValue::Integer(1);
     assert_eq!(
         send("speaker", "number", one()),
         "there is no block called `speaker`; there are: listener, sink"
@@ -120,11 +120,11 @@ fn what_cannot_be_sent_says_what_can() {
         "block `sink` understands no message `number`; it understands: none"
     );
     assert_eq!(
-        send("listener", "number", Value::Number(0.5)),
+        send("listener", "number", ParameterValue::Number(0.5)),
         "`listener.number` takes a whole number, found `0.5`"
     );
     let read = |text: &str| running.read_message("listener", "number", text);
-    assert_eq!(read("1e3"), Ok(Value::Integer(1000)));
+    assert_eq!(read("1e3"), Ok(ParameterValue::Integer(1000)));
     assert!(matches!(read("many"), Err(MessageError::WrongKind { .. })));
     stop(running);
 }
@@ -144,10 +144,10 @@ fn too_many_messages_and_a_finished_block_are_told_apart() {
             self.0.recv_timeout(LONG)?;
             Ok(Work::Finished)
         }
-        fn messages(&self) -> Vec<Message> {
-            vec![Message::new("hello", Kind::Boolean, "nothing")]
+        fn messages(&self) -> Vec<MessageSpec> {
+            vec![MessageSpec::new("hello", ParameterKind::Boolean, "nothing")]
         }
-        fn message(&mut self, _: &str, _: &Value) -> Result<(), BlockError> {
+        fn message(&mut self, _: &str, _: &ParameterValue) -> Result<(), BlockError> {
             Ok(())
         }
     }
@@ -213,7 +213,7 @@ fn telling(to: &str) -> (Graph, Result<(), millstream_flow::GraphError>) {
     let mut graph = Graph::new();
     let (listener, heard) = Listener::new();
     drop(heard);
-    let passed = Emitter::new(Kind::Integer);
+    let passed = Emitter::new(ParameterKind::Integer);
     graph.add("listener", listener).unwrap();
     graph.add("teller", Teller { input: In::new(), output: Out::new(), passed }).unwrap();
     graph.add("gain", Gain::<f32>::new(1.0)).unwrap();

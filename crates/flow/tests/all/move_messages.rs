@@ -3,8 +3,8 @@
 use crate::common::Nibble;
 use crate::common::moving::Random;
 use millstream_flow::{
-    Block, BlockError, Context, Emitter, EmitterList, Graph, In, Kind, Message, MessageError, Out,
-    Ports, Value, Work,
+    Block, BlockError, Context, Emitter, EmitterList, Graph, In, MessageError, MessageSpec, Out,
+    ParameterKind, ParameterValue, Ports, Work,
 };
 use std::sync::{Arc, Mutex};
 
@@ -24,11 +24,13 @@ impl Block for Listener {
         Ok(Work::Continue)
     }
 
-    fn messages(&self) -> Vec<Message> {
-        ["outside", "block"].map(|name| Message::new(name, Kind::Integer, "a number")).into()
+    fn messages(&self) -> Vec<MessageSpec> {
+        ["outside", "block"]
+            .map(|name| MessageSpec::new(name, ParameterKind::Integer, "a number"))
+            .into()
     }
 
-    fn message(&mut self, name: &str, value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
         let value = value.as_integer().ok_or("a number was promised")?;
         self.heard.lock().unwrap().push((name.to_owned(), value));
         Ok(())
@@ -66,7 +68,7 @@ fn messages_arrive_once_and_in_order_through_moves() {
     let mut graph = Graph::new();
     graph.add("listener", listener).unwrap();
     graph.add("between", Nibble::new(3, 100)).unwrap();
-    let emitter = Emitter::new(Kind::Integer);
+    let emitter = Emitter::new(ParameterKind::Integer);
     graph.add("teller", Teller { input: In::new(), emitter, told: 0 }).unwrap();
     graph.chain(&["listener", "between", "teller"]).unwrap();
     graph.connect_message("teller.count", "listener.block").unwrap();

@@ -154,7 +154,7 @@ fn a_plan_that_cannot_be_obeyed_is_refused_and_the_graph_goes_on() {
         assert!(text.contains(part) && text.ends_with("goes on by the plan before"), "{text}");
         assert_eq!(running.plan(), &first);
     }
-    let items = |running: &millstream_flow::Running| running.snapshot().blocks[2].items_in;
+    let items = |running: &millstream_flow::RunningGraph| running.snapshot().blocks[2].items_in;
     let before = items(&running);
     while items(&running) < before + 100_000 {
         std::thread::yield_now();

@@ -2,9 +2,9 @@
 
 use crate::common::{Add, Nibble, Ticker};
 use millstream_flow::blocks::{NullSink, Throttle, VectorSource};
-use millstream_flow::runtime::{Reason, Why};
+use millstream_flow::runtime::{StallReason, Why};
 use millstream_flow::{Block, BlockError, Context, Graph, Out, Plan, Ports, Preset};
-use millstream_flow::{Running, Stall, WaitMode, Work};
+use millstream_flow::{RunningGraph, Stall, WaitMode, Work};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Looks twice, as far apart as the limit.
-fn stalls(running: &mut Running) -> Vec<Stall> {
+fn stalls(running: &mut RunningGraph) -> Vec<Stall> {
     let now = Instant::now();
     assert_eq!(running.stalls(now, LIMIT), [], "the first look knows nothing yet");
     running.stalls(now + LIMIT, LIMIT)
@@ -51,7 +51,7 @@ fn moody(mode: u8) -> (Graph, Arc<AtomicU8>) {
     (graph, mode)
 }
 
-fn items_out(running: &Running, block: &str) -> u64 {
+fn items_out(running: &RunningGraph, block: &str) -> u64 {
     running.snapshot().block(block).unwrap().items_out
 }
 
@@ -99,7 +99,7 @@ fn a_block_that_does_not_come_back_is_named() {
         };
         assert!(found.iter().any(named), "{preset:?}: {found:?}");
         let Some(Stall::Still { reasons, .. }) = found.last() else { panic!("{found:?}") };
-        assert_eq!(reasons[0], Reason { block: "source".into(), why: Why::Busy });
+        assert_eq!(reasons[0], StallReason { block: "source".into(), why: Why::Busy });
         running.wait().unwrap();
     }
 }
@@ -116,7 +116,7 @@ fn a_ring_that_nobody_empties_names_its_reader() {
     graph.chain(&["many", "add.b"]).unwrap();
     graph.chain(&["add", "sink"]).unwrap();
     let mut running = graph.start(&Plan::default()).unwrap();
-    let full = |running: &Running| {
+    let full = |running: &RunningGraph| {
         let before = items_out(running, "many");
         std::thread::sleep(Duration::from_millis(20));
         before > 0 && before == items_out(running, "many")

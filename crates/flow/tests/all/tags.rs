@@ -2,7 +2,7 @@
 
 use crate::common::tagged::{Case, plans};
 use millstream_flow::blocks::{Copy, Head};
-use millstream_flow::{Buffers, Key, Mock, Plan, Rate, Tag, TagRule, TagValue, keys};
+use millstream_flow::{Buffers, ItemRatio, Key, Mock, Plan, Tag, TagRule, TagValue, keys};
 use proptest::prelude::*;
 
 proptest! {
@@ -70,11 +70,11 @@ fn a_tag_for_an_item_that_is_gone_moves_to_the_next() {
         ) -> Result<millstream_flow::Work, millstream_flow::BlockError> {
             self.0.work(context)
         }
-        fn rate(&self) -> Rate {
-            Rate::decimate(3)
+        fn rate(&self) -> ItemRatio {
+            ItemRatio::decimate(3)
         }
     }
-    let rate = Rate::new(2, 3);
+    let rate = ItemRatio::new(2, 3);
     let (input, output, rule) =
         (millstream_flow::In::new(), millstream_flow::Out::new(), TagRule::Forward);
     let random = crate::common::tagged::Random::new(1);

@@ -2,8 +2,8 @@
 
 use crate::common::moving::Random;
 use millstream_flow::{
-    Block, BlockError, Context, Graph, In, Item, Key, Kind, Lane, Message, Out, Partition, Plan,
-    PortVisitor, Ports, RunError, Tag, Value, WaitMode, Work,
+    Block, BlockError, Context, Graph, In, Item, Key, Lane, MessageSpec, Out, ParameterKind,
+    ParameterValue, Partition, Plan, PortVisitor, Ports, RunError, Tag, WaitMode, Work,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -94,7 +94,7 @@ impl<T: Item + From<u32>> Block for Add<T> {
         Ok(Work::Continue)
     }
 
-    fn is_straight(&self) -> bool {
+    fn is_one_to_one(&self) -> bool {
         true
     }
 
@@ -106,12 +106,12 @@ impl<T: Item + From<u32>> Block for Add<T> {
         });
     }
 
-    fn messages(&self) -> Vec<Message> {
-        vec![Message::new("by", Kind::Integer, "what is added from now on")]
+    fn messages(&self) -> Vec<MessageSpec> {
+        vec![MessageSpec::new("by", ParameterKind::Integer, "what is added from now on")]
     }
 
-    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
-        let Value::Integer(by) = value else { return Err("expected a number".into()) };
+    fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
+        let ParameterValue::Integer(by) = value else { return Err("expected a number".into()) };
         self.by = u32::try_from(*by)?;
         let granted = self.input.slice().len() + self.output.slice_mut().len();
         self.granted.store(granted as u64, Ordering::Relaxed);
@@ -255,10 +255,10 @@ fn a_message_reaches_a_block_in_a_train_that_waits_and_its_ports_grant_nothing()
     chain.still.store(true, Ordering::Relaxed);
     let made = || chain.rests_at.load(Ordering::Relaxed);
     until("the last item", || made() > 0 && chain.seen.lock().0 == made());
-    running.send("add4", "by", Value::Integer(4)).unwrap();
+    running.send("add4", "by", ParameterValue::Integer(4)).unwrap();
     until("a message to a train that waits", || chain.told.load(Ordering::Relaxed) == 1);
     assert_eq!(chain.granted.load(Ordering::Relaxed), 0, "items granted inside a train");
-    running.send("add4", "by", Value::Integer(5)).unwrap();
+    running.send("add4", "by", ParameterValue::Integer(5)).unwrap();
     chain.still.store(false, Ordering::Relaxed);
     let error = running.wait().unwrap_err();
     assert!(matches!(&error, RunError::Block { block, .. } if block == "sink"), "{error}");

@@ -2,7 +2,8 @@
 
 use millstream_flow::registry::{BlockType, Registry};
 use millstream_flow::{
-    Block, BlockError, Complex, Context, In, Item, Kind, Message, Out, Ports, Value, Work,
+    Block, BlockError, Complex, Context, In, Item, MessageSpec, Out, ParameterKind, ParameterValue,
+    Ports, Work,
 };
 use std::ops::Mul;
 
@@ -32,11 +33,11 @@ impl<T: Item + Mul<f32, Output = T>> Block for Gain<T> {
         Ok(Work::Continue)
     }
 
-    fn messages(&self) -> Vec<Message> {
-        vec![Message::new("factor", Kind::Number, "the factor from now on")]
+    fn messages(&self) -> Vec<MessageSpec> {
+        vec![MessageSpec::new("factor", ParameterKind::Number, "the factor from now on")]
     }
 
-    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         self.factor = value.as_number().ok_or("expected a number")? as f32;
         Ok(())
     }
@@ -47,7 +48,7 @@ pub fn registry() -> Registry {
     let mut registry = Registry::builtin();
     registry.register(
         BlockType::new("gain", "Multiplies by a number.")
-            .required("factor", Kind::Number, "the number")
+            .required("factor", ParameterKind::Number, "the number")
             .factory(|parameters| {
                 Ok(Box::new(Gain::<Complex<f32>>::new(parameters.number("factor") as f32)))
             }),

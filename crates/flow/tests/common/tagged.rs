@@ -1,20 +1,20 @@
 //! Graphs of rate changers with tags on every stream, and what must come out of them.
 
 use millstream_flow::{
-    Block, BlockError, Context, Graph, In, Key, Out, Partition, Plan, PortVisitor, Ports, Rate,
-    Tag, TagRule, WaitMode, Work,
+    Block, BlockError, Context, Graph, In, ItemRatio, Key, Out, Partition, Plan, PortVisitor,
+    Ports, Tag, TagRule, WaitMode, Work,
 };
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::sync::{Arc, Mutex};
 
-const RATES: [Rate; 6] = [
-    Rate::ONE,
-    Rate::interpolate(2),
-    Rate::decimate(2),
-    Rate::new(3, 2),
-    Rate::new(2, 3),
-    Rate::decimate(7),
+const RATES: [ItemRatio; 6] = [
+    ItemRatio::ONE,
+    ItemRatio::interpolate(2),
+    ItemRatio::decimate(2),
+    ItemRatio::new(3, 2),
+    ItemRatio::new(2, 3),
+    ItemRatio::decimate(7),
 ];
 
 /// Random numbers that their seed decides.
@@ -67,7 +67,7 @@ impl Block for Tagged {
 pub struct Ratio {
     pub input: In<u32>,
     pub output: Out<u32>,
-    pub rate: Rate,
+    pub rate: ItemRatio,
     pub rule: TagRule,
     pub random: Random,
 }
@@ -88,7 +88,7 @@ impl Block for Ratio {
         Ok(Work::Continue)
     }
 
-    fn rate(&self) -> Rate {
+    fn rate(&self) -> ItemRatio {
         self.rate
     }
 
@@ -160,7 +160,7 @@ struct Stream {
     tags: Vec<Tag>,
     /// Items for one of a source. Joining unlike streams would stop a graph for good: one ring
     /// fills while another waits.
-    rate: Rate,
+    rate: ItemRatio,
 }
 
 impl Stream {
@@ -175,11 +175,11 @@ impl Stream {
             })
             .collect();
         tags.sort_by_key(|tag| tag.offset);
-        Self { items, tags, rate: Rate::ONE }
+        Self { items, tags, rate: ItemRatio::ONE }
     }
 
     /// What a block makes of its inputs.
-    fn through(inputs: &[&Self], rate: Rate) -> Self {
+    fn through(inputs: &[&Self], rate: ItemRatio) -> Self {
         let (up, down) = (u64::from(rate.interpolation()), u64::from(rate.decimation()));
         let items = inputs.iter().map(|input| input.items / down * up).min().unwrap();
         let mut tags = Vec::new();
@@ -190,7 +190,7 @@ impl Stream {
         }
         tags.sort_by_key(|(tag, input)| (tag.offset, *input));
         let source = inputs[0].rate;
-        let rate = Rate::new(
+        let rate = ItemRatio::new(
             source.interpolation() * rate.interpolation(),
             source.decimation() * rate.decimation(),
         );
@@ -237,7 +237,7 @@ impl Case {
                     from
                 });
                 let inputs = ends.map(|from| &streams[from].1);
-                Stream::through(&inputs, Rate::ONE)
+                Stream::through(&inputs, ItemRatio::ONE)
             } else {
                 let from = random.below(streams.len());
                 let rate = RATES[random.below(RATES.len())];

@@ -1,7 +1,7 @@
 //! Mending what rules found, and taking that back.
 
 use super::{Finding, Mend};
-use crate::journal::{self, Kept, Since};
+use crate::journal::{self, PersistentChanges, Since};
 use serde::Serialize;
 use std::fs;
 use std::io;
@@ -23,7 +23,7 @@ pub struct Written {
 
 /// What was done about one finding, or would be.
 #[derive(Debug, Serialize)]
-pub struct Applied {
+pub struct AppliedMends {
     /// The rule.
     pub rule: &'static str,
     /// What its finding is about, where there may be several.
@@ -55,14 +55,19 @@ pub struct ApplyError {
 
 /// What [`apply`] would write. Nothing is changed.
 #[must_use]
-pub fn plan(root: &Path, findings: &[Finding], named: &[&str]) -> Vec<Applied> {
+pub fn plan(root: &Path, findings: &[Finding], named: &[&str]) -> Vec<AppliedMends> {
     let is_meant = |finding: &&Finding| {
         let risky = finding.mend.as_ref().is_some_and(|mend| mend.risk.is_some());
         finding.is_appliable() && (!risky || named.contains(&finding.rule))
     };
     let planned = findings.iter().filter(is_meant).filter_map(|finding| {
         let written = writes(root, finding.mend.as_ref()?);
-        Some(Applied { rule: finding.rule, subject: finding.subject.clone(), written, error: None })
+        Some(AppliedMends {
+            rule: finding.rule,
+            subject: finding.subject.clone(),
+            written,
+            error: None,
+        })
     });
     planned.collect()
 }
@@ -80,7 +85,7 @@ fn writes(root: &Path, mend: &Mend) -> Vec<Written> {
 /// and those of the rules in `named`. The journal of a machine below another root than `/` is
 /// there, too, and nothing outside it is written.
 #[must_use]
-pub fn apply(root: &Path, findings: &[Finding], named: &[&str]) -> Vec<Applied> {
+pub fn apply(root: &Path, findings: &[Finding], named: &[&str]) -> Vec<AppliedMends> {
     let kept = open(root).0;
     let mut planned = plan(root, findings, named);
     for one in &mut planned {
@@ -95,9 +100,9 @@ pub fn apply(root: &Path, findings: &[Finding], named: &[&str]) -> Vec<Applied> 
 }
 
 /// What costs and could be mended, but was not attempted.
-pub fn left<'a>(findings: &'a [Finding], done: &[Applied]) -> Vec<&'a Finding> {
+pub fn left<'a>(findings: &'a [Finding], done: &[AppliedMends]) -> Vec<&'a Finding> {
     let is_left = |finding: &&Finding| {
-        let is_it = |one: &Applied| one.rule == finding.rule && one.subject == finding.subject;
+        let is_it = |one: &AppliedMends| one.rule == finding.rule && one.subject == finding.subject;
         finding.verdict.costs() && finding.mend.is_some() && !done.iter().any(is_it)
     };
     findings.iter().filter(is_left).collect()
@@ -132,21 +137,21 @@ pub fn noted(root: &Path) -> Result<Vec<String>, ApplyError> {
 #[must_use]
 pub fn noted_by_root(root: &Path) -> Option<PathBuf> {
     let is_other = root == Path::new("/") && !rustix::process::geteuid().is_root();
-    let file = Kept::open_in(&journal::folder_of_root(), NAME).file();
+    let file = PersistentChanges::open_in(&journal::folder_of_root(), NAME).file();
     (is_other && file.exists()).then_some(file)
 }
 
-fn open(root: &Path) -> (Kept, PathBuf) {
+fn open(root: &Path) -> (PersistentChanges, PathBuf) {
     let is_here = root == Path::new("/");
     let folder = if is_here { journal::folder() } else { root.join("run/millstream") };
-    (Kept::below(root, &folder, NAME), folder)
+    (PersistentChanges::below(root, &folder, NAME), folder)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::doctor::Verdict;
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
     use crate::doctor::{RULES, examine};
     use std::fs;
 
@@ -154,8 +159,8 @@ mod tests {
     const SWAPPINESS: &str = "proc/sys/vm/swappiness";
     const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 
-    fn ill() -> Machine {
-        Machine::with_two_cpus()
+    fn ill() -> TestMachine {
+        TestMachine::with_two_cpus()
             .with(RUNTIME, "950000\n")
             .with("proc/swaps", "Filename\n/dev/sda2\n")
             .with(SWAPPINESS, "60\n")
@@ -192,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_written_says_so_and_changes_nothing() {
-        let machine = Machine::new().with(THP, "[always] madvise never\n");
+        let machine = TestMachine::new().with(THP, "[always] madvise never\n");
         let view = machine.view();
         let found = examine(RULES.iter().copied(), &view);
         fs::remove_file(view.root().join(THP)).unwrap();
@@ -214,7 +219,9 @@ mod tests {
         assert!(done[0].error.as_ref().unwrap().contains("the path leaves "), "{done:?}");
         assert_eq!(fs::read_to_string(&live).unwrap(), "60\n");
         // A journal that came along says what was done to the machine that was recorded.
-        Kept::open_in(&view.root().join("run/millstream"), NAME).write(&live, "1").unwrap();
+        PersistentChanges::open_in(&view.root().join("run/millstream"), NAME)
+            .write(&live, "1")
+            .unwrap();
         let undone = undo(view.root(), Since::Left).unwrap();
         let error = undone[0].error.as_ref().unwrap();
         assert!(error.contains("the path leaves ") && undone.len() == 1, "{undone:?}");

@@ -1,13 +1,13 @@
 //! Machines made of files, for tests of rules.
 
-use super::{Finding, Focus, Rule, Verdict, View, examine};
+use super::{DoctorRule, Finding, Focus, MachineFiles, Verdict, examine};
 use std::fs;
 use tempfile::TempDir;
 
 /// A machine with the files that a test gives it.
-pub struct Machine(TempDir);
+pub struct TestMachine(TempDir);
 
-impl Machine {
+impl TestMachine {
     /// An empty one.
     pub fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
@@ -32,24 +32,24 @@ impl Machine {
     }
 
     /// How rules see it.
-    pub fn view(&self) -> View {
-        View::of(self.0.path(), Focus::default())
+    pub fn view(&self) -> MachineFiles {
+        MachineFiles::of(self.0.path(), Focus::default())
     }
 
     /// What a rule finds.
-    pub fn all(&self, rule: &Rule) -> Vec<Finding> {
+    pub fn all(&self, rule: &DoctorRule) -> Vec<Finding> {
         examine([rule], &self.view())
     }
 
     /// The only thing that a rule finds.
-    pub fn one(&self, rule: &Rule) -> Finding {
+    pub fn one(&self, rule: &DoctorRule) -> Finding {
         let mut found = self.all(rule);
         assert_eq!(found.len(), 1, "{found:#?}");
         found.remove(0)
     }
 
     /// The verdict of the only thing that a rule finds.
-    pub fn verdict(&self, rule: &Rule) -> Verdict {
+    pub fn verdict(&self, rule: &DoctorRule) -> Verdict {
         self.one(rule).verdict
     }
 }

@@ -1,7 +1,7 @@
 //! Every rule on a machine where it fires: mended by `apply`, by what it says to type, put back.
 
-use super::machine::Machine;
-use super::{Finding, RULES, Rule, Since, Verdict, apply, examine, undo};
+use super::machine::TestMachine;
+use super::{DoctorRule, Finding, RULES, Since, Verdict, apply, examine, undo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -26,9 +26,9 @@ const NIC: &str = r#"{"driver": "x", "off": ["gro"], "channels": [{"receive": 0,
     "receive_frames": 64, "adaptive": false}}"#;
 
 /// A rule, the files of a machine where it fires (beside two CPUs), and how it is mended.
-type Ill = (&'static str, &'static [(&'static str, &'static str)], By);
+type FailingRule = (&'static str, &'static [(&'static str, &'static str)], By);
 
-fn all() -> Vec<Ill> {
+fn all() -> Vec<FailingRule> {
     const RAISED: &[(&str, &str)] = &[
         ("proc/12/comm", "napi/eth0-1\n"),
         (
@@ -224,8 +224,8 @@ fn all() -> Vec<Ill> {
     ]
 }
 
-fn machine(files: &[(&str, &str)]) -> Machine {
-    let bare = Machine::with_two_cpus().with_eth0();
+fn machine(files: &[(&str, &str)]) -> TestMachine {
+    let bare = TestMachine::with_two_cpus().with_eth0();
     files.iter().fold(bare, |machine, (path, text)| machine.with(path, text))
 }
 
@@ -246,12 +246,12 @@ fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-fn rule(id: &str) -> &'static Rule {
+fn rule(id: &str) -> &'static DoctorRule {
     RULES.iter().find(|rule| rule.id == id).copied().unwrap_or_else(|| panic!("no rule {id}"))
 }
 
 /// The finding that the row is about.
-fn found(machine: &Machine, id: &str, by: &By) -> Finding {
+fn found(machine: &TestMachine, id: &str, by: &By) -> Finding {
     let all = examine([rule(id)], &machine.view());
     let is_it = |finding: &Finding| match by {
         Nothing => finding.verdict == Verdict::Unknown,

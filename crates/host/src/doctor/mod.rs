@@ -1,8 +1,8 @@
 //! What on this machine stands in the way of the stream or the deadline.
 //!
-//! A [`Rule`] looks at a [`View`] (files below a root, so that recorded machines test it) and
-//! tells what it found as [`Finding`]s: what it read and where, the verdict, what it costs, and the
-//! command that mends it. A rule changes nothing; [`apply`] does, through the journal.
+//! A [`DoctorRule`] looks at a [`MachineFiles`] (files below a root, so that recorded machines test
+//! it) and tells what it found as [`Finding`]s: what it read and where, the verdict, what it costs,
+//! and the command that mends it. A rule changes nothing; [`apply`] does, through the journal.
 //!
 //! A new rule is one file in `rules/` with a `RULE`, and one line in [`RULES`].
 
@@ -20,11 +20,11 @@ mod mends;
 
 pub use crate::journal::Since;
 pub use apply::{
-    Applied, ApplyError, Undone, Written, apply, left, noted, noted_by_root, plan, undo,
+    AppliedMends, ApplyError, Undone, Written, apply, left, noted, noted_by_root, plan, undo,
 };
 pub use finding::{Evidence, Finding, Mend, Verdict, Write};
-pub use nic::Nic;
-pub use view::{Focus, RATE_HZ, View};
+pub use nic::DriverAnswers;
+pub use view::{Focus, MachineFiles, RATE_HZ};
 
 use serde::Serialize;
 
@@ -64,7 +64,7 @@ impl Topic {
 
 /// One thing to look at.
 #[derive(Debug)]
-pub struct Rule {
+pub struct DoctorRule {
     /// Its name, which never changes: `rt-throttling`.
     pub id: &'static str,
     /// What it is about.
@@ -72,11 +72,11 @@ pub struct Rule {
     /// Why anybody should care, one sentence.
     pub why: &'static str,
     /// Looks. No finding: the machine has nothing that the rule is about.
-    pub check: fn(&View) -> Vec<Finding>,
+    pub check: fn(&MachineFiles) -> Vec<Finding>,
 }
 
 /// All rules, in the order in which they are told.
-pub const RULES: &[&Rule] = &[
+pub const RULES: &[&DoctorRule] = &[
     &rules::governor::RULE,
     &rules::idle_states::RULE,
     &rules::smt::RULE,
@@ -117,8 +117,11 @@ pub const RULES: &[&Rule] = &[
 
 /// What `rules` find. Where a rule finds nothing to look at, it says so as [`Verdict::Absent`].
 #[must_use]
-pub fn examine<'a>(rules: impl IntoIterator<Item = &'a Rule>, view: &View) -> Vec<Finding> {
-    let look = |rule: &'a Rule| {
+pub fn examine<'a>(
+    rules: impl IntoIterator<Item = &'a DoctorRule>,
+    view: &MachineFiles,
+) -> Vec<Finding> {
+    let look = |rule: &'a DoctorRule| {
         let mut found = (rule.check)(view);
         if found.is_empty() {
             found.push(Finding::absent("this machine has nothing of the kind"));
@@ -151,7 +154,7 @@ mod tests {
     #[test]
     fn an_empty_machine_is_no_reason_to_fail_or_to_blame() {
         let root = tempfile::tempdir().unwrap();
-        let view = View::of(root.path(), Focus::default());
+        let view = MachineFiles::of(root.path(), Focus::default());
         let found = examine(RULES.iter().copied(), &view);
         assert!(found.len() >= RULES.len());
         let blamed: Vec<_> = found.iter().filter(|f| f.verdict.costs()).collect();
@@ -160,7 +163,7 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_looked_at() {
-        let view = View::of(Path::new("/"), Focus::default());
+        let view = MachineFiles::of(Path::new("/"), Focus::default());
         for finding in examine(RULES.iter().copied(), &view) {
             assert!(!finding.says.is_empty(), "{finding:?}");
             assert!(!finding.verdict.costs() || !finding.evidence.is_empty());

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A driver's answers; none where it gives none.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
-pub struct Nic {
+pub struct DriverAnswers {
     /// Its name.
     pub driver: String,
     /// How many queues serve, and how many could.
@@ -19,7 +19,7 @@ pub struct Nic {
     pub off: Vec<Offload>,
 }
 
-impl Nic {
+impl DriverAnswers {
     /// Asks this machine's; none where there is no such interface.
     #[must_use]
     pub fn ask(interface: &str) -> Option<Self> {

@@ -1,7 +1,7 @@
 //! The machine as rules see it.
 
 use super::Evidence;
-use super::nic::Nic;
+use super::nic::DriverAnswers;
 use millstream_cpu::CpuSet;
 use millstream_cpu::sched::Class;
 use std::fs;
@@ -27,12 +27,12 @@ pub const RATE_HZ: f64 = 50e6;
 /// A machine: files below a root folder. `/` is this one, and only there the kernel is asked for
 /// what stands in no file.
 #[derive(Clone, Debug)]
-pub struct View {
+pub struct MachineFiles {
     root: PathBuf,
     focus: Focus,
 }
 
-impl View {
+impl MachineFiles {
     /// Looks below `root`.
     #[must_use]
     pub fn of(root: &Path, focus: Focus) -> Self {
@@ -161,9 +161,9 @@ impl View {
     /// What an interface's driver tells: asked of the kernel here, `ethtool/NAME.json` below any
     /// other root.
     #[must_use]
-    pub fn nic(&self, interface: &str) -> Option<Nic> {
+    pub fn nic(&self, interface: &str) -> Option<DriverAnswers> {
         if self.is_here() {
-            return Nic::ask(interface);
+            return DriverAnswers::ask(interface);
         }
         let text = fs::read(self.root.join(format!("ethtool/{interface}.json"))).ok()?;
         serde_json::from_slice(&text).ok()

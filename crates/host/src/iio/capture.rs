@@ -1,7 +1,7 @@
 //! A device that takes scans into its buffer, until this is dropped.
 
-use super::scan::{Element, Layout, Packing, TIMESTAMP};
-use super::{Device, IioError, at, find, list, named};
+use super::scan::{Element, ScanFormat, ScanLayout, TIMESTAMP};
+use super::{IioDevice, IioError, at, find, list, named};
 use crate::journal::{Changes, Journal, Origins};
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
@@ -15,7 +15,7 @@ const TIMERS: &str = "sys/kernel/config/iio/triggers/hrtimer";
 
 /// What is wanted of a device.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wanted<'w> {
+pub struct CaptureSpec<'w> {
     /// Its name; none: the first one with a buffer.
     pub device: Option<&'w str>,
     /// The name of its trigger, which is left as it is set; none: the one that it has, or else a
@@ -29,30 +29,30 @@ pub struct Wanted<'w> {
 
 /// A device at work. Its times are of the monotonic clock.
 #[derive(Debug)]
-pub struct Capture {
+pub struct IioCapture {
     /// First, so that the buffer is off before its file is closed.
     changes: Changes,
-    device: Device,
+    device: IioDevice,
     trigger: String,
     grid_ns: Option<u64>,
-    layout: Layout,
+    layout: ScanLayout,
     node: File,
 }
 
-impl Capture {
+impl IioCapture {
     /// Sets a device below a root folder (`/` for this machine) up, and starts it.
     ///
     /// # Errors
     /// [`IioError`]; then all is as it was.
     pub fn begin(
         root: &Path,
-        wanted: &Wanted<'_>,
+        wanted: &CaptureSpec<'_>,
         journal: &Arc<Journal>,
     ) -> Result<Self, IioError> {
         let device = find(root, wanted.device)?;
         let mut changes = Changes::new(journal);
         let folder = &device.folder;
-        let layout = Layout::new(&device.name, elements(folder)?)?;
+        let layout = ScanLayout::new(&device.name, elements(folder)?)?;
         // A buffer that is on refuses every change; whose it is, that one needs it.
         let (trigger, grid_ns) = trigger(root, &device, wanted, &mut changes)?;
         for name in enablers(folder)? {
@@ -69,7 +69,7 @@ impl Capture {
 
     /// The device.
     #[must_use]
-    pub fn device(&self) -> &Device {
+    pub fn device(&self) -> &IioDevice {
         &self.device
     }
 
@@ -87,7 +87,7 @@ impl Capture {
 
     /// How scans are packed.
     #[must_use]
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &ScanLayout {
         &self.layout
     }
 
@@ -115,7 +115,7 @@ impl Capture {
 }
 
 /// To wait for scans.
-impl AsFd for Capture {
+impl AsFd for IioCapture {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.node.as_fd()
     }
@@ -146,7 +146,7 @@ fn elements(folder: &Path) -> Result<Vec<Element>, IioError> {
         };
         elements.push(Element {
             index: index.trim().parse().map_err(|_| wrong("index", &index))?,
-            packing: Packing::parse(&packing).ok_or_else(|| wrong("type", &packing))?,
+            packing: ScanFormat::parse(&packing).ok_or_else(|| wrong("type", &packing))?,
             name: name.clone(),
         });
     }
@@ -157,8 +157,8 @@ fn elements(folder: &Path) -> Result<Vec<Element>, IioError> {
 /// Sets the trigger: its name, and its period if it was made for this.
 fn trigger(
     root: &Path,
-    device: &Device,
-    wanted: &Wanted<'_>,
+    device: &IioDevice,
+    wanted: &CaptureSpec<'_>,
     changes: &mut Changes,
 ) -> Result<(String, Option<u64>), IioError> {
     let current = device.folder.join("trigger/current_trigger");

@@ -7,14 +7,14 @@
 //!   /dev/iio:device0                    scans, one behind the other
 //! ```
 //!
-//! [`Capture`] sets a device up through the [journal](crate::journal), so that all is as it was
+//! [`IioCapture`] sets a device up through the [journal](crate::journal), so that all is as it was
 //! when it is dropped.
 
 mod capture;
 mod scan;
 
-pub use capture::{Capture, Wanted};
-pub use scan::{Element, Layout, Packing, TIMESTAMP};
+pub use capture::{CaptureSpec, IioCapture};
+pub use scan::{Element, ScanFormat, ScanLayout, TIMESTAMP};
 
 use crate::journal::JournalError;
 use std::fs;
@@ -109,7 +109,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> IioError {
 
 /// A device with a buffer.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Device {
+pub struct IioDevice {
     /// What its driver calls it.
     pub name: String,
     /// Its folder of settings.
@@ -123,7 +123,7 @@ pub struct Device {
 ///
 /// # Errors
 /// [`IioError::NoDevice`].
-pub fn find(root: &Path, wanted: Option<&str>) -> Result<Device, IioError> {
+pub fn find(root: &Path, wanted: Option<&str>) -> Result<IioDevice, IioError> {
     let all = named(root, "iio:device");
     let known: Vec<_> = all.iter().map(|(_, name)| name.clone()).collect();
     let fits = |folder: &Path, name: &str| {
@@ -137,7 +137,7 @@ pub fn find(root: &Path, wanted: Option<&str>) -> Result<Device, IioError> {
         return Err(IioError::NoDevice { wanted: wanted.map(str::to_owned), known: list(known) });
     };
     let node = root.join("dev").join(folder.file_name().unwrap_or_default());
-    Ok(Device { name, folder, node })
+    Ok(IioDevice { name, folder, node })
 }
 
 /// Folders on the bus whose names begin so, in their order, with the names that they state.

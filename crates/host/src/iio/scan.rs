@@ -10,7 +10,7 @@ use super::IioError;
 
 /// Bits of one value and where they lie.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Packing {
+pub struct ScanFormat {
     /// Whether the last byte comes first.
     little_endian: bool,
     signed: bool,
@@ -22,7 +22,7 @@ pub struct Packing {
     shift: u32,
 }
 
-impl Packing {
+impl ScanFormat {
     /// Reads `le:s12/16>>4` or `be:u8/8X3>>0`; none of what is no packing.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -88,12 +88,12 @@ pub struct Element {
     /// Its place among the others.
     pub index: u32,
     /// Its bits.
-    pub packing: Packing,
+    pub packing: ScanFormat,
 }
 
 /// The elements of a scan and where each begins.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Layout {
+pub struct ScanLayout {
     elements: Vec<(usize, Element)>,
     size: usize,
 }
@@ -101,7 +101,7 @@ pub struct Layout {
 /// The element that holds the time.
 pub const TIMESTAMP: &str = "in_timestamp";
 
-impl Layout {
+impl ScanLayout {
     /// Lays the elements out as the kernel does: by their places, each at a multiple of its own
     /// size, and the whole a multiple of the largest.
     ///
@@ -129,7 +129,7 @@ impl Layout {
         self.size
     }
 
-    /// The time of a scan, nanoseconds, from its [`Layout::size`] bytes.
+    /// The time of a scan, nanoseconds, from its [`ScanLayout::size`] bytes.
     #[must_use]
     pub fn time_ns(&self, scan: &[u8]) -> i64 {
         let time = self.elements.iter().find(|(_, element)| is_time(element));
@@ -153,13 +153,13 @@ mod tests {
     use super::*;
 
     fn element(name: &str, index: u32, packing: &str) -> Element {
-        let packing = Packing::parse(packing).unwrap();
+        let packing = ScanFormat::parse(packing).unwrap();
         Element { name: name.to_owned(), index, packing }
     }
 
     #[test]
     fn values_are_found_by_their_packing() {
-        let value = |packing: &str, bytes: &[u8]| Packing::parse(packing).unwrap().value(bytes);
+        let value = |packing: &str, bytes: &[u8]| ScanFormat::parse(packing).unwrap().value(bytes);
         assert_eq!(value("le:s12/16>>4\n", &[0xf5, 0xff]), -1);
         assert_eq!(value("le:u12/16>>4", &[0xf5, 0xff]), 4095);
         assert_eq!(value("be:s16/16>>0", &[0x80, 0x01]), -32767);
@@ -173,9 +173,9 @@ mod tests {
     fn what_is_no_packing_is_none() {
         let wrong = ["", "le:s12/16>>5", "xe:s8/8>>0", "le:f32/32>>0", "le:s8", "le:s8/24>>0"];
         for text in wrong.into_iter().chain(["le:s0/8", "le:s/8", "le:s8/8X0", "le:s8/8>>-1"]) {
-            assert_eq!(Packing::parse(text), None, "{text}");
+            assert_eq!(ScanFormat::parse(text), None, "{text}");
         }
-        assert_eq!(Packing::parse("le:s4294967295/8>>4294967295"), None);
+        assert_eq!(ScanFormat::parse("le:s4294967295/8>>4294967295"), None);
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
             element("in_accel_x", 0, "le:s12/16>>4"),
             element("in_temp", 1, "be:u24/32>>8"),
         ];
-        let layout = Layout::new("d", elements).unwrap();
+        let layout = ScanLayout::new("d", elements).unwrap();
         assert_eq!(layout.size(), 16);
         let mut scan = [0u8; 16];
         scan[..2].copy_from_slice(&[0x30, 0x00]);
@@ -196,8 +196,8 @@ mod tests {
         assert_eq!(values, [("in_accel_x", 3), ("in_temp", 256)]);
         // The kernel's example: an element alone needs no room beside the time.
         let alone = vec![element(TIMESTAMP, 0, "le:s64/64>>0")];
-        assert_eq!(Layout::new("d", alone).unwrap().size(), 8);
-        let none = Layout::new("d", vec![element("in_accel_x", 0, "le:s8/8>>0")]);
+        assert_eq!(ScanLayout::new("d", alone).unwrap().size(), 8);
+        let none = ScanLayout::new("d", vec![element("in_accel_x", 0, "le:s8/8>>0")]);
         assert!(none.unwrap_err().to_string().contains("timestamp"));
     }
 }

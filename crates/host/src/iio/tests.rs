@@ -60,8 +60,8 @@ fn a_device_is_set_up_read_and_left_as_it_was() {
     let root = machine(&[]);
     let (_folder, journal) = journal();
     let before = state(root.path());
-    let wanted = Wanted { trigger: Some("timer"), length: 64, ..Wanted::default() };
-    let mut capture = Capture::begin(root.path(), &wanted, &journal).unwrap();
+    let wanted = CaptureSpec { trigger: Some("timer"), length: 64, ..CaptureSpec::default() };
+    let mut capture = IioCapture::begin(root.path(), &wanted, &journal).unwrap();
     let read = |path: &str| fs::read_to_string(root.path().join(DEVICE).join(path)).unwrap();
     assert_eq!(read("current_timestamp_clock").trim(), "monotonic");
     assert_eq!(read("trigger/current_trigger").trim(), "timer");
@@ -86,29 +86,30 @@ fn a_device_is_set_up_read_and_left_as_it_was() {
 #[test]
 fn what_is_missing_is_said_and_nothing_is_changed() {
     let (_folder, journal) = journal();
-    let fails = |root: &tempfile::TempDir, wanted: &Wanted<'_>| {
-        let error = Capture::begin(root.path(), wanted, &journal).unwrap_err().to_string();
+    let fails = |root: &tempfile::TempDir, wanted: &CaptureSpec<'_>| {
+        let error = IioCapture::begin(root.path(), wanted, &journal).unwrap_err().to_string();
         assert_eq!(journal.open_changes(), 0);
         error
     };
     let root = machine(&[]);
     let before = state(root.path());
-    let error = fails(&root, &Wanted::default());
+    let error = fails(&root, &CaptureSpec::default());
     assert!(error.contains("there are: timer") && error.contains("--iio-trigger"), "{error}");
-    let error = fails(&root, &Wanted { trigger: Some("none"), ..Wanted::default() });
+    let error = fails(&root, &CaptureSpec { trigger: Some("none"), ..CaptureSpec::default() });
     assert!(error.contains("kxcjk1013 needs a trigger"), "{error}");
-    let error = fails(&root, &Wanted { device: Some("adc"), ..Wanted::default() });
+    let error = fails(&root, &CaptureSpec { device: Some("adc"), ..CaptureSpec::default() });
     assert!(error.contains("no IIO device `adc`") && error.contains("kxcjk1013"), "{error}");
     assert_eq!(state(root.path()), before);
     // The last step fails: all before it is taken back.
     fs::remove_file(root.path().join("dev/iio:device0")).unwrap();
-    let error = fails(&root, &Wanted { trigger: Some("timer"), length: 9, ..Wanted::default() });
+    let error =
+        fails(&root, &CaptureSpec { trigger: Some("timer"), length: 9, ..CaptureSpec::default() });
     assert!(error.contains("dev/iio:device0: No such file"), "{error}");
     assert_eq!(state(root.path()), before);
     let strange = [(&*format!("{DEVICE}/scan_elements/in_accel_x_type"), "le:s12/12>>0\n")];
-    let error = fails(&machine(&strange), &Wanted::default());
+    let error = fails(&machine(&strange), &CaptureSpec::default());
     assert!(error.contains("in_accel_x_type says `le:s12/12>>0`"), "{error}");
     let nothing = tempfile::tempdir().unwrap();
-    let error = fails(&nothing, &Wanted::default());
+    let error = fails(&nothing, &CaptureSpec::default());
     assert!(error.contains("there are: none") && error.contains("guest --iio"), "{error}");
 }

@@ -1,6 +1,6 @@
 //! Changes that belong together.
 
-use super::{Change, Journal, JournalError};
+use super::{Journal, JournalError, TemporaryChange};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[must_use = "dropping them puts the settings back"]
 pub struct Changes {
     journal: Arc<Journal>,
-    list: Vec<Change>,
+    list: Vec<TemporaryChange>,
 }
 
 impl Changes {
@@ -27,7 +27,7 @@ impl Changes {
     }
 
     /// One more.
-    pub fn push(&mut self, change: Change) {
+    pub fn push(&mut self, change: TemporaryChange) {
         self.list.push(change);
     }
 

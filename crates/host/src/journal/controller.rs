@@ -1,7 +1,7 @@
 //! The controller of cpusets, switched on for the groups below one
 //! (Documentation/admin-guide/cgroup-v2.rst, "Enabling and Disabling").
 
-use super::outcome::Outcome;
+use super::outcome::UndoOutcome;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -27,21 +27,23 @@ impl OfCpusets {
         fs::write(self.file(), "+cpuset")
     }
 
-    pub(super) fn undo(&self) -> io::Result<Outcome> {
+    pub(super) fn undo(&self) -> io::Result<UndoOutcome> {
         match self.is_on() {
             Ok(true) => {}
-            Ok(false) => return Ok(Outcome::Nothing),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Outcome::Nothing),
+            Ok(false) => return Ok(UndoOutcome::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(UndoOutcome::Nothing);
+            }
             Err(error) => return Err(error),
         }
         let groups = fs::read_dir(&self.group)?.flatten().map(|entry| entry.path());
         if groups.filter(|path| path.is_dir()).any(|group| is_in_use(&group)) {
-            return Ok(Outcome::Left);
+            return Ok(UndoOutcome::Left);
         }
         match fs::write(self.file(), "-cpuset") {
             // A group below has them for its own children.
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(Outcome::Left),
-            written => written.map(|()| Outcome::PutBack),
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(UndoOutcome::Left),
+            written => written.map(|()| UndoOutcome::PutBack),
         }
     }
 }
@@ -71,13 +73,13 @@ mod tests {
     fn it_is_switched_off_again_unless_somebody_relies_on_it() {
         let (_folder, unused) = group("\n");
         assert!(unused.is_on().unwrap());
-        assert_eq!(unused.undo().unwrap(), Outcome::PutBack);
+        assert_eq!(unused.undo().unwrap(), UndoOutcome::PutBack);
         assert_eq!(fs::read_to_string(unused.file()).unwrap(), "-cpuset", "as the kernel takes it");
-        assert_eq!(unused.undo().unwrap(), Outcome::Nothing, "it is off");
+        assert_eq!(unused.undo().unwrap(), UndoOutcome::Nothing, "it is off");
         let (folder, used) = group("2-3\n");
-        assert_eq!(used.undo().unwrap(), Outcome::Left);
+        assert_eq!(used.undo().unwrap(), UndoOutcome::Left);
         assert_eq!(fs::read_to_string(used.file()).unwrap(), "cpuset cpu\n");
         drop(folder);
-        assert_eq!(used.undo().unwrap(), Outcome::Nothing, "the group is gone");
+        assert_eq!(used.undo().unwrap(), UndoOutcome::Nothing, "the group is gone");
     }
 }

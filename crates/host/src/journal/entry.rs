@@ -3,7 +3,7 @@
 use super::controller::OfCpusets;
 use super::group::{OfGroup, OfPins};
 use super::interface::OfInterface;
-use super::outcome::Outcome;
+use super::outcome::UndoOutcome;
 use super::setting::OfFile;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -11,7 +11,7 @@ use std::io;
 
 /// One change.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub(super) struct Entry {
+pub(super) struct JournalEntry {
     pub(super) id: u64,
     #[serde(flatten)]
     pub(super) what: What,
@@ -42,21 +42,21 @@ impl What {
     }
 
     /// Takes it back.
-    pub(super) fn undo(&self) -> io::Result<Outcome> {
+    pub(super) fn undo(&self) -> io::Result<UndoOutcome> {
         match self {
             Self::Interface(one) => one.undo(),
             Self::File(one) => one.undo(),
-            Self::Group(one) => one.undo().map(Outcome::from),
+            Self::Group(one) => one.undo().map(UndoOutcome::from),
             Self::Cpusets(one) => one.undo(),
-            Self::Pins(one) => one.undo().map(Outcome::from),
+            Self::Pins(one) => one.undo().map(UndoOutcome::from),
         }
     }
 
     /// Takes back what a change that failed has left.
-    pub(super) fn revoke(&self) -> io::Result<Outcome> {
+    pub(super) fn revoke(&self) -> io::Result<UndoOutcome> {
         match self {
             // None was made, and one that is there is somebody else's.
-            Self::Group(_) => Ok(Outcome::Nothing),
+            Self::Group(_) => Ok(UndoOutcome::Nothing),
             _ => self.undo(),
         }
     }

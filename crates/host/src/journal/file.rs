@@ -1,7 +1,7 @@
 //! The file: one line of JSON a step, `{"begin": entry}` before a change and `{"end": id}` after it
 //! was undone. A line that begins an entry anew replaces it.
 
-use super::entry::Entry;
+use super::entry::JournalEntry;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, Metadata, OpenOptions};
@@ -19,7 +19,7 @@ pub(super) const KEPT_SUFFIX: &str = "kept";
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Step {
-    Begin(Entry),
+    Begin(JournalEntry),
     End(u64),
 }
 
@@ -58,7 +58,7 @@ impl File {
     }
 
     /// Writes what is about to be changed.
-    pub(super) fn begin(&mut self, entry: &Entry) -> io::Result<()> {
+    pub(super) fn begin(&mut self, entry: &JournalEntry) -> io::Result<()> {
         self.append(&Step::Begin(entry.clone()))
     }
 
@@ -94,11 +94,11 @@ fn append(file: &mut fs::File, step: &Step) -> io::Result<()> {
 
 /// What stands in a file and is not undone, in the order of the changes. A last line without an end
 /// was never followed by its change.
-fn entries(file: &mut fs::File) -> io::Result<Vec<Entry>> {
+fn entries(file: &mut fs::File) -> io::Result<Vec<JournalEntry>> {
     let mut text = String::new();
     file.seek(io::SeekFrom::Start(0))?;
     file.read_to_string(&mut text)?;
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<JournalEntry> = Vec::new();
     for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
         match serde_json::from_str(line)? {
             Step::Begin(entry) => match entries.iter_mut().find(|known| known.id == entry.id) {
@@ -113,7 +113,7 @@ fn entries(file: &mut fs::File) -> io::Result<Vec<Entry>> {
 
 /// What stands in the other journals of a folder and is not undone, of those that nobody but this
 /// user can have written. What cannot be read or understood is left out.
-pub(super) fn others(folder: &Path, own: Option<&Path>) -> Vec<Entry> {
+pub(super) fn others(folder: &Path, own: Option<&Path>) -> Vec<JournalEntry> {
     let listing = guard(folder).and_then(|()| fs::read_dir(folder));
     let paths = listing.into_iter().flatten().flatten().map(|entry| entry.path());
     let is_other = |path: &PathBuf| {
@@ -180,7 +180,7 @@ impl Dead {
     }
 
     /// What stands in it and is not undone, in the order of the changes.
-    pub(super) fn entries(&mut self) -> io::Result<Vec<Entry>> {
+    pub(super) fn entries(&mut self) -> io::Result<Vec<JournalEntry>> {
         entries(&mut self.file)
     }
 
@@ -198,12 +198,12 @@ pub(super) enum Opening {
 }
 
 /// A journal that nobody follows by himself, held by this process for a moment.
-pub(super) struct Kept {
+pub(super) struct AdoptedJournal {
     file: fs::File,
     path: PathBuf,
 }
 
-impl Kept {
+impl AdoptedJournal {
     /// Opens one and waits until nobody else has it; none where there is none and none is wanted.
     pub(super) fn open(folder: &Path, name: &str, opening: Opening) -> io::Result<Option<Self>> {
         let path = folder.join(name);
@@ -236,12 +236,12 @@ impl Kept {
     }
 
     /// What stands in it and is not undone.
-    pub(super) fn entries(&mut self) -> io::Result<Vec<Entry>> {
+    pub(super) fn entries(&mut self) -> io::Result<Vec<JournalEntry>> {
         entries(&mut self.file)
     }
 
     /// Writes what is about to be changed.
-    pub(super) fn begin(&mut self, entry: &Entry) -> io::Result<()> {
+    pub(super) fn begin(&mut self, entry: &JournalEntry) -> io::Result<()> {
         append(&mut self.file, &Step::Begin(entry.clone()))
     }
 

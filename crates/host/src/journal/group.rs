@@ -53,7 +53,7 @@ impl OfGroup {
             if round > 0 {
                 std::thread::sleep(PAUSE);
             }
-            let members = Members::of(&self.path)?;
+            let members = GroupContents::of(&self.path)?;
             for member in &members.tasks {
                 let home = self.home_of(member).unwrap_or(parent);
                 // One that has ended meanwhile does not matter. A group may have come to take
@@ -88,12 +88,12 @@ impl OfGroup {
 }
 
 /// What is in a control group.
-struct Members {
+struct GroupContents {
     file: &'static str,
     tasks: Vec<String>,
 }
 
-impl Members {
+impl GroupContents {
     fn of(group: &Path) -> io::Result<Self> {
         // Threads one by one in version 1, processes as a whole in version 2.
         let file = if group.join("tasks").exists() { "tasks" } else { "cgroup.procs" };

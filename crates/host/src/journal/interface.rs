@@ -1,8 +1,8 @@
 //! A setting of an interface, in the interface's network namespace.
 
-use super::namespace::{self, Place};
-use super::outcome::Outcome;
-use super::value::Value;
+use super::namespace::{self, NamespaceFile};
+use super::outcome::UndoOutcome;
+use super::value::SettingValue;
 use crate::netlink::{Netlink, NetlinkError};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -18,13 +18,13 @@ pub(super) struct OfInterface {
     pub(super) interface: String,
     /// Number of the interface, because another one may come to have its name.
     index: u32,
-    pub(super) before: Value,
-    pub(super) after: Value,
+    pub(super) before: SettingValue,
+    pub(super) after: SettingValue,
 }
 
 impl OfInterface {
     /// What setting `value` would change, in the namespace of the calling thread.
-    pub(super) fn of(interface: &str, value: Value) -> io::Result<Self> {
+    pub(super) fn of(interface: &str, value: SettingValue) -> io::Result<Self> {
         Ok(Self {
             namespace: namespace::current()?,
             cookie: namespace::cookie(),
@@ -42,21 +42,21 @@ impl OfInterface {
     }
 
     /// Puts the setting back, in its own namespace.
-    pub(super) fn undo(&self) -> io::Result<Outcome> {
+    pub(super) fn undo(&self) -> io::Result<UndoOutcome> {
         match namespace::find(self.namespace)? {
-            Place::Here => self.undo_here(),
-            Place::There(namespace) => namespace::inside(&namespace, || self.undo_here()),
-            Place::Gone => Ok(Outcome::Nothing),
-            Place::Unknown => Err(io::Error::new(
+            NamespaceFile::Here => self.undo_here(),
+            NamespaceFile::There(namespace) => namespace::inside(&namespace, || self.undo_here()),
+            NamespaceFile::Gone => Ok(UndoOutcome::Nothing),
+            NamespaceFile::Unknown => Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 "its network namespace cannot be seen from here",
             )),
         }
     }
 
-    fn undo_here(&self) -> io::Result<Outcome> {
+    fn undo_here(&self) -> io::Result<UndoOutcome> {
         if self.cookie != namespace::cookie() {
-            return Ok(Outcome::Nothing);
+            return Ok(UndoOutcome::Nothing);
         }
         let is_ours = match index(&self.interface) {
             Ok(index) => index == self.index,
@@ -64,18 +64,18 @@ impl OfInterface {
             Err(error) => return Err(error),
         };
         if !is_ours {
-            return Ok(Outcome::Nothing);
+            return Ok(UndoOutcome::Nothing);
         }
         let found = self.after.current(&self.interface)?;
         if found == self.before {
-            return Ok(Outcome::Nothing);
+            return Ok(UndoOutcome::Nothing);
         }
         // What is not as we left it was changed by somebody who meant it.
         if found != self.after {
-            return Ok(Outcome::Left);
+            return Ok(UndoOutcome::Left);
         }
         self.before.apply(&self.interface)?;
-        Ok(Outcome::PutBack)
+        Ok(UndoOutcome::PutBack)
     }
 }
 

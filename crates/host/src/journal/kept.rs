@@ -1,12 +1,12 @@
 //! Changes that outlast the process that made them, until they are taken back by name.
 //!
 //! The file is written like any journal, before each change, but no start of a program follows it:
-//! only [`Kept::undo`] does. It is removed when nothing is left to take back.
+//! only [`PersistentChanges::undo`] does. It is removed when nothing is left to take back.
 
-use super::entry::{Entry, What};
+use super::entry::{JournalEntry, What};
 use super::file::KEPT_SUFFIX;
-use super::file::{Kept as File, Opening};
-use super::outcome::Outcome;
+use super::file::{AdoptedJournal as File, Opening};
+use super::outcome::UndoOutcome;
 use super::setting::OfFile;
 use super::{JournalError, layers};
 use std::io;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// Changes that last, under a name.
 #[derive(Debug)]
-pub struct Kept {
+pub struct PersistentChanges {
     root: PathBuf,
     folder: PathBuf,
     name: String,
@@ -22,7 +22,7 @@ pub struct Kept {
 
 /// What became of one change when it was to be taken back.
 #[derive(Debug)]
-pub struct Fate {
+pub struct ChangeOutcome {
     /// What it was before: `/proc/sys/vm/swappiness (60)`.
     pub what: String,
     /// Whether that is undone. No: somebody else has changed it since, and it stays noted, because
@@ -39,7 +39,7 @@ pub enum Since {
     Overruled,
 }
 
-impl Kept {
+impl PersistentChanges {
     /// The changes of this name in a folder ([`super::folder`]).
     #[must_use]
     pub fn open_in(folder: &Path, name: &str) -> Self {
@@ -84,7 +84,7 @@ impl Kept {
         let id = earlier.map_or(next_id, |(entry, _)| entry.id);
         let entry = |change: &OfFile| {
             let what = change.clone().upon(earlier.map(|(_, one)| one));
-            Entry { id, what: What::File(what) }
+            JournalEntry { id, what: What::File(what) }
         };
         file.begin(&entry(&change)).map_err(lost)?;
         let made = change.apply().map_err(failed);
@@ -116,7 +116,7 @@ impl Kept {
     ///
     /// # Errors
     /// When the file cannot be read or written, or others could have written it.
-    pub fn undo(&self, since: Since) -> io::Result<Vec<Fate>> {
+    pub fn undo(&self, since: Since) -> io::Result<Vec<ChangeOutcome>> {
         let Some(mut file) = self.open(Opening::Find)? else {
             return Ok(Vec::new());
         };
@@ -124,11 +124,11 @@ impl Kept {
         for entry in file.entries()?.iter().rev() {
             let what = layers::settled(&entry.what, &self.folder, Some(&self.file()));
             let outcome = self.take_back(&what, since);
-            let outcome = outcome.map(|outcome| outcome != Outcome::Left);
+            let outcome = outcome.map(|outcome| outcome != UndoOutcome::Left);
             if matches!(outcome, Ok(true)) {
                 file.end(entry.id)?;
             }
-            fates.push(Fate { what: entry.what.to_string(), outcome });
+            fates.push(ChangeOutcome { what: entry.what.to_string(), outcome });
         }
         if fates.iter().all(|fate| matches!(fate.outcome, Ok(true))) {
             file.remove()?;
@@ -141,7 +141,7 @@ impl Kept {
         File::open(&self.folder, &self.name, opening)
     }
 
-    fn take_back(&self, what: &What, since: Since) -> io::Result<Outcome> {
+    fn take_back(&self, what: &What, since: Since) -> io::Result<UndoOutcome> {
         match what {
             What::File(one) => {
                 check(&self.root, &one.path)?;
@@ -177,7 +177,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (journals, setting) = (folder.path().join("journals"), folder.path().join("setting"));
         fs::write(&setting, "60\n").unwrap();
-        let open = || Kept::open_in(&journals, "doctor");
+        let open = || PersistentChanges::open_in(&journals, "doctor");
         assert!(
             open().open_changes().unwrap().is_empty()
                 && open().undo(Since::Left).unwrap().is_empty()
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn what_cannot_be_written_is_not_remembered() {
         let folder = tempfile::tempdir().unwrap();
-        let kept = Kept::open_in(folder.path(), "doctor");
+        let kept = PersistentChanges::open_in(folder.path(), "doctor");
         let error = kept.write(Path::new("/proc/sys/nonsense"), "1").unwrap_err().to_string();
         assert!(error.starts_with("cannot write `1` into /proc/sys/nonsense: "), "{error}");
         // The kernel refuses this one.
@@ -208,7 +208,8 @@ mod tests {
     #[test]
     fn a_second_change_that_is_refused_leaves_the_first_to_be_taken_back() {
         let (folder, adjusting) = (tempfile::tempdir().unwrap(), Adjusting::new());
-        let (kept, before) = (Kept::open_in(folder.path(), "doctor"), adjusting.value());
+        let (kept, before) =
+            (PersistentChanges::open_in(folder.path(), "doctor"), adjusting.value());
         kept.write(&adjusting.path(), "2").unwrap();
         // One that the kernel refuses, and one of which it makes something else.
         for text in ["nonsense", "4294967295"] {
@@ -225,7 +226,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (journals, setting) = (folder.path().join("journals"), folder.path().join("setting"));
         fs::write(&setting, "60\n").unwrap();
-        let kept = Kept::open_in(&journals, "doctor");
+        let kept = PersistentChanges::open_in(&journals, "doctor");
         kept.write(&setting, "10").unwrap();
         let first = fs::read_to_string(journals.join("doctor.kept")).unwrap();
         kept.write(&setting, "1").unwrap();
@@ -244,7 +245,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let setting = folder.path().join("setting");
         fs::write(&setting, "60\n").unwrap();
-        let kept = Kept::open_in(&folder.path().join("journals"), "doctor");
+        let kept = PersistentChanges::open_in(&folder.path().join("journals"), "doctor");
         kept.write(&setting, "10").unwrap();
         fs::write(&setting, "30\n").unwrap();
         kept.write(&setting, "1").unwrap();
@@ -257,7 +258,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (journals, setting) = (folder.path().join("journals"), folder.path().join("setting"));
         fs::write(&setting, "0-3\n").unwrap();
-        let kept = Kept::open_in(&journals, "doctor");
+        let kept = PersistentChanges::open_in(&journals, "doctor");
         let journal = std::sync::Arc::new(super::super::Journal::open_in(&journals));
         let is = |text: &str| assert_eq!(fs::read_to_string(&setting).unwrap(), text);
         kept.write(&setting, "0-1").unwrap();
@@ -278,7 +279,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let setting = folder.path().join("setting");
         fs::write(&setting, "60\n").unwrap();
-        let kept = Kept::open_in(&folder.path().join("journals"), "doctor");
+        let kept = PersistentChanges::open_in(&folder.path().join("journals"), "doctor");
         kept.write(&setting, "10").unwrap();
         fs::write(&setting, "30\n").unwrap();
         assert!(!*kept.undo(Since::Left).unwrap()[0].outcome.as_ref().unwrap());

@@ -6,7 +6,7 @@
 //!   4711-0.journal   0-1 -> 0, over 0-3    ended: puts back 0-1, or 0-3 if nobody notes 0-1
 //! ```
 
-use super::entry::{Entry, What};
+use super::entry::{JournalEntry, What};
 use super::file;
 use super::setting::OfFile;
 use std::path::Path;
@@ -50,7 +50,7 @@ pub(super) fn settled(what: &What, folder: &Path, own: Option<&Path>) -> What {
 
 /// What other journals of the folder say of a file, those of dead processes, too.
 fn others(folder: &Path, own: Option<&Path>, path: &Path) -> Vec<OfFile> {
-    let is_it = |entry: Entry| match entry.what {
+    let is_it = |entry: JournalEntry| match entry.what {
         What::File(one) => Some(one).filter(|one| one.path == path),
         _ => None,
     };
@@ -60,7 +60,7 @@ fn others(folder: &Path, own: Option<&Path>, path: &Path) -> Vec<OfFile> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Journal, Kept, Since};
+    use super::super::{Journal, PersistentChanges, Since};
     use std::fs;
     use std::path::PathBuf;
     use std::sync::Arc;
@@ -103,7 +103,7 @@ mod tests {
             let (_folder, journals, setting) = setting("0-3\n");
             let journal = Arc::new(Journal::open_in(&journals));
             let shield = journal.write_file(&setting, "0-1").unwrap();
-            let kept = Kept::open_in(&journals, "doctor");
+            let kept = PersistentChanges::open_in(&journals, "doctor");
             kept.write(&setting, "0").unwrap();
             kept.write(&setting, "1").unwrap();
             let undo = || assert!(*kept.undo(Since::Left).unwrap()[0].outcome.as_ref().unwrap());

@@ -1,8 +1,8 @@
 //! Host settings that we change, written down before the change and put back after it.
 //!
-//! A [`Change`] undoes itself when it is dropped. If the process never gets there (`kill -9`), the
-//! next one that calls [`recover`] finds the journal, sees by its lock that nobody holds it any
-//! more, and undoes what stands in it.
+//! A [`TemporaryChange`] undoes itself when it is dropped. If the process never gets there (`kill
+//! -9`), the next one that calls [`recover`] finds the journal, sees by its lock that nobody holds
+//! it any more, and undoes what stands in it.
 //!
 //! ```text
 //!   /run/millstream/4711-0.journal   one file a process, locked by flock(2) while it lives; one
@@ -34,19 +34,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use controller::OfCpusets;
-use entry::{Entry, What};
+use entry::{JournalEntry, What};
 use file::File;
 use group::{OfGroup, OfPins, Pin};
 use interface::OfInterface;
-use outcome::Outcome;
+use outcome::UndoOutcome;
 use setting::OfFile;
 
 pub use changes::Changes;
 pub use group::Origins;
-pub use kept::{Fate, Kept, Since};
+pub use kept::{ChangeOutcome, PersistentChanges, Since};
 pub use recover::{Recovered, recover, recover_in};
 pub(crate) use setting::chosen;
-pub use value::Value;
+pub use value::SettingValue;
 
 /// Why a setting could not be changed.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +69,7 @@ pub enum JournalError {
         /// The interface.
         interface: String,
         /// What was wanted.
-        value: Value,
+        value: SettingValue,
         /// The system's answer.
         source: io::Error,
     },
@@ -152,7 +152,7 @@ pub struct Journal {
 struct State {
     /// There while something is to be undone.
     file: Option<File>,
-    entries: Vec<Entry>,
+    entries: Vec<JournalEntry>,
     next_id: u64,
 }
 
@@ -171,22 +171,31 @@ impl Journal {
     }
 
     /// Sets something of an interface, in the network namespace of the calling thread, until the
-    /// [`Change`] is dropped. What is so already is left, and put back as it was all the same.
+    /// [`TemporaryChange`] is dropped. What is so already is left, and put back as it was all the
+    /// same.
     ///
     /// # Errors
     /// [`JournalError`]; then nothing is changed.
-    pub fn change(self: &Arc<Self>, interface: &str, value: Value) -> Result<Change, JournalError> {
+    pub fn change(
+        self: &Arc<Self>,
+        interface: &str,
+        value: SettingValue,
+    ) -> Result<TemporaryChange, JournalError> {
         let failed = |source| JournalError::Set { interface: interface.to_owned(), value, source };
         let what = OfInterface::of(interface, value).map_err(failed)?;
         self.make(What::Interface(what), failed)
     }
 
-    /// Writes a text into a file of the kernel's until the [`Change`] is dropped; then it holds
-    /// again what it held, byte for byte.
+    /// Writes a text into a file of the kernel's until the [`TemporaryChange`] is dropped; then it
+    /// holds again what it held, byte for byte.
     ///
     /// # Errors
     /// [`JournalError`]; then nothing is changed.
-    pub fn write_file(self: &Arc<Self>, path: &Path, text: &str) -> Result<Change, JournalError> {
+    pub fn write_file(
+        self: &Arc<Self>,
+        path: &Path,
+        text: &str,
+    ) -> Result<TemporaryChange, JournalError> {
         let failed =
             |source| JournalError::File { path: path.to_owned(), text: text.to_owned(), source };
         let what = OfFile::of(path, text).map_err(failed)?;
@@ -194,8 +203,8 @@ impl Journal {
         self.make(What::File(what.over(&self.folder, own.as_deref())), failed)
     }
 
-    /// Makes a control group until the [`Change`] is dropped; then those in it go back to where
-    /// they came from.
+    /// Makes a control group until the [`TemporaryChange`] is dropped; then those in it go back to
+    /// where they came from.
     ///
     /// # Errors
     /// [`JournalError`]; then nothing is changed.
@@ -203,17 +212,20 @@ impl Journal {
         self: &Arc<Self>,
         path: &Path,
         origins: Origins,
-    ) -> Result<Change, JournalError> {
+    ) -> Result<TemporaryChange, JournalError> {
         let failed = |source| JournalError::Group { path: path.to_owned(), source };
         self.make(What::Group(OfGroup { path: path.to_owned(), origins }), failed)
     }
 
-    /// Switches on cpusets of version 2 for the groups below one until the [`Change`] is dropped;
-    /// none where they have them already.
+    /// Switches on cpusets of version 2 for the groups below one until the [`TemporaryChange`] is
+    /// dropped; none where they have them already.
     ///
     /// # Errors
     /// [`JournalError`]; then nothing is changed.
-    pub fn give_cpusets(self: &Arc<Self>, group: &Path) -> Result<Option<Change>, JournalError> {
+    pub fn give_cpusets(
+        self: &Arc<Self>,
+        group: &Path,
+    ) -> Result<Option<TemporaryChange>, JournalError> {
         let failed = |source| JournalError::Cpusets { path: group.to_owned(), source };
         let what = OfCpusets { group: group.to_owned() };
         match what.is_on().map_err(failed)? {
@@ -223,7 +235,7 @@ impl Journal {
     }
 
     /// Has those of some threads that may not run on all of `anywhere` pinned again as they are
-    /// now, when the [`Change`] is dropped.
+    /// now, when the [`TemporaryChange`] is dropped.
     ///
     /// # Errors
     /// [`JournalError`]; then nothing is remembered.
@@ -231,18 +243,21 @@ impl Journal {
         self: &Arc<Self>,
         threads: &[i32],
         anywhere: &millstream_cpu::CpuSet,
-    ) -> Result<Change, JournalError> {
+    ) -> Result<TemporaryChange, JournalError> {
         let pins = threads.iter().filter_map(|thread| Pin::of(*thread, anywhere)).collect();
         let failed = |source| JournalError::Write { folder: self.folder.clone(), source };
         self.make(What::Pins(OfPins { pins }), failed)
     }
 
-    /// Has threads run again where and in the class in which they are now, when the [`Change`] is
-    /// dropped.
+    /// Has threads run again where and in the class in which they are now, when the
+    /// [`TemporaryChange`] is dropped.
     ///
     /// # Errors
     /// [`JournalError`]; then nothing is remembered.
-    pub fn keep_threads(self: &Arc<Self>, threads: &[u32]) -> Result<Change, JournalError> {
+    pub fn keep_threads(
+        self: &Arc<Self>,
+        threads: &[u32],
+    ) -> Result<TemporaryChange, JournalError> {
         let pins = threads.iter().filter_map(|thread| Pin::whole(*thread)).collect();
         let failed = |source| JournalError::Write { folder: self.folder.clone(), source };
         self.make(What::Pins(OfPins { pins }), failed)
@@ -253,9 +268,9 @@ impl Journal {
         self: &Arc<Self>,
         what: What,
         failed: impl FnOnce(io::Error) -> JournalError,
-    ) -> Result<Change, JournalError> {
+    ) -> Result<TemporaryChange, JournalError> {
         let mut state = self.lock();
-        let begun = Entry { id: state.next_id, what };
+        let begun = JournalEntry { id: state.next_id, what };
         state.next_id += 1;
         self.write(&mut state, |file| file.begin(&begun))?;
         let mut entry = begun.clone();
@@ -268,7 +283,7 @@ impl Journal {
         if made.is_err() && entry.what.revoke().is_ok() {
             let _ = end(&mut state, id);
         }
-        made.map(|()| Change { journal: Arc::clone(self), id })
+        made.map(|()| TemporaryChange { journal: Arc::clone(self), id })
     }
 
     /// How many changes are to be undone.
@@ -313,13 +328,13 @@ impl Journal {
         let outcome = if let Some(heir) = heir {
             let later = state.entries[index + 1 + heir].clone();
             state.file.as_mut().map_or(Ok(()), |file| file.begin(&later))?;
-            Outcome::Nothing
+            UndoOutcome::Nothing
         } else {
             let own = state.file.as_ref().map(File::path);
             layers::settled(&entry.what, &self.folder, own).undo()?
         };
         end(&mut state, id)?;
-        Ok((outcome == Outcome::Left).then(|| entry.what.to_string()))
+        Ok((outcome == UndoOutcome::Left).then(|| entry.what.to_string()))
     }
 }
 
@@ -341,12 +356,12 @@ fn tidy(state: &mut State) {
 /// A setting that is changed until this is dropped.
 #[derive(Debug)]
 #[must_use = "dropping it puts the setting back"]
-pub struct Change {
+pub struct TemporaryChange {
     journal: Arc<Journal>,
     id: u64,
 }
 
-impl Change {
+impl TemporaryChange {
     /// Puts the setting back now, and says if that fails; it stays in the journal then, and the
     /// next start tries again. What is left as it is, because somebody else has changed it since or
     /// has come to rely on it.
@@ -358,7 +373,7 @@ impl Change {
     }
 }
 
-impl Drop for Change {
+impl Drop for TemporaryChange {
     fn drop(&mut self) {
         // What cannot be undone stays in the journal, and the next start tries again.
         let _ = self.journal.undo(self.id);

@@ -38,7 +38,7 @@ pub(super) fn cookie() -> Option<u64> {
 }
 
 /// Where a namespace can be found.
-pub(super) enum Place {
+pub(super) enum NamespaceFile {
     /// The calling thread is in it.
     Here,
     /// Somewhere else, ready to be entered.
@@ -50,9 +50,9 @@ pub(super) enum Place {
 }
 
 /// Looks for a namespace among those of all processes, and those with a name (ip-netns(8)).
-pub(super) fn find(namespace: u64) -> io::Result<Place> {
+pub(super) fn find(namespace: u64) -> io::Result<NamespaceFile> {
     if current()? == namespace {
-        return Ok(Place::Here);
+        return Ok(NamespaceFile::Here);
     }
     let named = entries(Path::new("/run/netns"));
     let mut hidden = false;
@@ -60,7 +60,7 @@ pub(super) fn find(namespace: u64) -> io::Result<Place> {
         match fs::metadata(&path) {
             Ok(metadata) if metadata.ino() == namespace => {
                 let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-                return Ok(Place::There(rustix::fs::open(&path, flags, Mode::empty())?));
+                return Ok(NamespaceFile::There(rustix::fs::open(&path, flags, Mode::empty())?));
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => hidden = true,
             _ => {}
@@ -68,7 +68,7 @@ pub(super) fn find(namespace: u64) -> io::Result<Place> {
     }
     // Processes that even root may not look at have more rights than we had when we changed it.
     let hidden = hidden && !rustix::process::geteuid().is_root();
-    Ok(if hidden { Place::Unknown } else { Place::Gone })
+    Ok(if hidden { NamespaceFile::Unknown } else { NamespaceFile::Gone })
 }
 
 /// The namespace of every thread: they may differ within a process.

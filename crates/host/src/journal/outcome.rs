@@ -2,7 +2,7 @@
 
 /// See the file's head; an error is none of these, and is tried again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Outcome {
+pub(super) enum UndoOutcome {
     /// It is as it was before, by us.
     PutBack,
     /// It was as before already, or what it belonged to is gone.
@@ -11,7 +11,7 @@ pub(super) enum Outcome {
     Left,
 }
 
-impl From<bool> for Outcome {
+impl From<bool> for UndoOutcome {
     /// Of one that nobody else can have changed: whether there was anything to put back.
     fn from(was_there: bool) -> Self {
         if was_there { Self::PutBack } else { Self::Nothing }

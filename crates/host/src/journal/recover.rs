@@ -2,7 +2,7 @@
 
 use super::file::{Dead, SUFFIX, guard};
 use super::layers;
-use super::outcome::Outcome;
+use super::outcome::UndoOutcome;
 use serde::Serialize;
 use std::fs;
 use std::io;
@@ -61,9 +61,9 @@ fn follow(path: &Path, recovered: &mut Recovered) -> io::Result<()> {
     let failures = recovered.failed.len();
     for entry in entries.iter().rev() {
         match layers::settled(&entry.what, folder, Some(path)).undo() {
-            Ok(Outcome::PutBack) => recovered.undone.push(entry.what.to_string()),
-            Ok(Outcome::Left) => recovered.left.push(entry.what.to_string()),
-            Ok(Outcome::Nothing) => {}
+            Ok(UndoOutcome::PutBack) => recovered.undone.push(entry.what.to_string()),
+            Ok(UndoOutcome::Left) => recovered.left.push(entry.what.to_string()),
+            Ok(UndoOutcome::Nothing) => {}
             Err(error) => recovered.failed.push(format!("{}: {error}", entry.what)),
         }
     }

@@ -1,6 +1,6 @@
 //! A setting that is a file: in /proc/sys, /sys, or a control group.
 
-use super::outcome::Outcome;
+use super::outcome::UndoOutcome;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
@@ -58,21 +58,21 @@ impl OfFile {
     }
 
     /// Puts back what was there, unless somebody else has changed it since.
-    pub(super) fn undo(&self) -> io::Result<Outcome> {
+    pub(super) fn undo(&self) -> io::Result<UndoOutcome> {
         match self.found()? {
-            None => Ok(Outcome::Nothing),
-            Some(found) if found == self.before => Ok(Outcome::Nothing),
+            None => Ok(UndoOutcome::Nothing),
+            Some(found) if found == self.before => Ok(UndoOutcome::Nothing),
             // What is not as we left it was changed by somebody who meant it.
-            Some(found) if !self.is_ours(&found) => Ok(Outcome::Left),
+            Some(found) if !self.is_ours(&found) => Ok(UndoOutcome::Left),
             Some(_) => self.put_back(),
         }
     }
 
     /// Puts back what was there, whoever has changed it since.
-    pub(super) fn undo_all_the_same(&self) -> io::Result<Outcome> {
+    pub(super) fn undo_all_the_same(&self) -> io::Result<UndoOutcome> {
         match self.found()? {
-            None => Ok(Outcome::Nothing),
-            Some(found) if found == self.before => Ok(Outcome::Nothing),
+            None => Ok(UndoOutcome::Nothing),
+            Some(found) if found == self.before => Ok(UndoOutcome::Nothing),
             Some(_) => self.put_back(),
         }
     }
@@ -85,10 +85,10 @@ impl OfFile {
         }
     }
 
-    fn put_back(&self) -> io::Result<Outcome> {
+    fn put_back(&self) -> io::Result<UndoOutcome> {
         self.set(&self.before)?;
         if fs::read_to_string(&self.path)? == self.before {
-            return Ok(Outcome::PutBack);
+            return Ok(UndoOutcome::PutBack);
         }
         let text = format!("it did not become `{}` again", self.before.trim());
         Err(io::Error::other(text))
@@ -163,12 +163,12 @@ mod tests {
     fn what_was_there_comes_back_byte_for_byte() {
         let (_folder, path) = file("212992\n");
         let mut change = OfFile::of(&path, "33554432").unwrap();
-        assert_eq!(change.undo().unwrap(), Outcome::Nothing, "nothing was done yet");
+        assert_eq!(change.undo().unwrap(), UndoOutcome::Nothing, "nothing was done yet");
         change.apply().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "33554432\n");
-        assert_eq!(change.undo().unwrap(), Outcome::PutBack);
+        assert_eq!(change.undo().unwrap(), UndoOutcome::PutBack);
         assert_eq!(fs::read_to_string(&path).unwrap(), "212992\n");
-        assert_eq!(change.undo().unwrap(), Outcome::Nothing, "once is enough");
+        assert_eq!(change.undo().unwrap(), UndoOutcome::Nothing, "once is enough");
     }
 
     #[test]
@@ -177,10 +177,10 @@ mod tests {
         let mut change = OfFile::of(&path, "2").unwrap();
         change.apply().unwrap();
         fs::write(&path, "3\n").unwrap();
-        assert_eq!(change.undo().unwrap(), Outcome::Left);
+        assert_eq!(change.undo().unwrap(), UndoOutcome::Left);
         assert_eq!(fs::read_to_string(&path).unwrap(), "3\n");
         fs::remove_file(&path).unwrap();
-        assert_eq!(change.undo().unwrap(), Outcome::Nothing, "a file that is gone");
+        assert_eq!(change.undo().unwrap(), UndoOutcome::Nothing, "a file that is gone");
     }
 
     #[test]

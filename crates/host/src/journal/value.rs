@@ -9,7 +9,7 @@ use std::io;
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Value {
+pub enum SettingValue {
     /// How many queues serve.
     Channels(Channels),
     /// Whether an offload is on.
@@ -25,7 +25,7 @@ pub enum Value {
     },
 }
 
-impl Value {
+impl SettingValue {
     /// Whether it is another value of the same setting.
     pub(super) fn is_same_setting(&self, other: &Self) -> bool {
         match (self, other) {
@@ -63,7 +63,7 @@ impl Value {
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for SettingValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Channels(Channels { receive, transmit, combined }) => {

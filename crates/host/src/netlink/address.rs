@@ -1,6 +1,6 @@
 //! IPv4 addresses of interfaces (rtnetlink(7), RTM_GETADDR, RTM_NEWADDR).
 
-use super::message::{Message, Request, attributes_after, ipv4, u32_at};
+use super::message::{NetlinkMessage, NetlinkRequest, attributes_after, ipv4, u32_at};
 use super::{Netlink, NetlinkError};
 use serde::Serialize;
 use std::net::Ipv4Addr;
@@ -10,7 +10,7 @@ const FIXED_BYTES: usize = 8;
 
 /// One IPv4 address of one interface.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-pub struct Address {
+pub struct NetlinkAddress {
     /// Number of the interface.
     pub interface: u32,
     /// The address.
@@ -28,10 +28,10 @@ impl Netlink {
     ///
     /// # Errors
     /// [`NetlinkError::Refused`] with the kernel's answer.
-    pub fn addresses(&mut self) -> Result<Vec<Address>, NetlinkError> {
+    pub fn addresses(&mut self) -> Result<Vec<NetlinkAddress>, NetlinkError> {
         let mut fixed = [0; FIXED_BYTES];
         fixed[0] = libc::AF_INET as u8;
-        let request = Request::new(libc::RTM_GETADDR, libc::NLM_F_DUMP, &fixed);
+        let request = NetlinkRequest::new(libc::RTM_GETADDR, libc::NLM_F_DUMP, &fixed);
         self.socket.ask("list the IPv4 addresses", &request, parse)
     }
 
@@ -50,14 +50,14 @@ impl Netlink {
         fixed[1] = prefix;
         fixed[4..].copy_from_slice(&interface.to_ne_bytes());
         let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
-        let request = Request::new(libc::RTM_NEWADDR, flags, &fixed)
+        let request = NetlinkRequest::new(libc::RTM_NEWADDR, flags, &fixed)
             .with(libc::IFA_LOCAL, &address.octets())
             .with(libc::IFA_ADDRESS, &address.octets());
         self.socket.ask("add an IPv4 address", &request, |_| None::<()>).map(drop)
     }
 }
 
-fn parse(message: &Message<'_>) -> Option<Address> {
+fn parse(message: &NetlinkMessage<'_>) -> Option<NetlinkAddress> {
     let body = message.body;
     if message.kind != libc::RTM_NEWADDR || i32::from(*body.first()?) != libc::AF_INET {
         return None;
@@ -75,5 +75,5 @@ fn parse(message: &Message<'_>) -> Option<Address> {
     // On point-to-point links IFA_ADDRESS is the other end's.
     let address = local.or(peer)?;
     let secondary = u32::from(flags) & libc::IFA_F_SECONDARY != 0;
-    Some(Address { interface, address, prefix: prefix.min(32), broadcast, secondary })
+    Some(NetlinkAddress { interface, address, prefix: prefix.min(32), broadcast, secondary })
 }

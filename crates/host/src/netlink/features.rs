@@ -2,7 +2,7 @@
 //! (Documentation/netlink/specs/netdev.yaml), in Linux since 6.3.
 
 use super::NetlinkError;
-use super::message::{Message, Request, attributes_after, u16_at, u32_at, u64_at};
+use super::message::{NetlinkMessage, NetlinkRequest, attributes_after, u16_at, u32_at, u64_at};
 use super::socket::{Family, Socket, refused};
 use serde::Serialize;
 use std::io;
@@ -43,7 +43,7 @@ impl XdpFeatures {
     pub fn of(interface: u32) -> Result<Option<Self>, NetlinkError> {
         let mut socket = Socket::open(Family::Generic)?;
         let fixed = [CTRL_CMD_GETFAMILY, 1, 0, 0];
-        let request = Request::new(CONTROLLER, libc::NLM_F_ACK, &fixed)
+        let request = NetlinkRequest::new(CONTROLLER, libc::NLM_F_ACK, &fixed)
             .with(CTRL_ATTR_FAMILY_NAME, b"netdev\0");
         let Some(families) = there(socket.ask("find the family netdev", &request, family))? else {
             return Ok(None);
@@ -51,7 +51,7 @@ impl XdpFeatures {
         let what = "ask the driver for its XDP features";
         let no_answer = || refused(what)(io::ErrorKind::InvalidData.into());
         let family = *families.first().ok_or_else(no_answer)?;
-        let request = Request::new(family, libc::NLM_F_ACK, &[NETDEV_CMD_DEV_GET, 1, 0, 0])
+        let request = NetlinkRequest::new(family, libc::NLM_F_ACK, &[NETDEV_CMD_DEV_GET, 1, 0, 0])
             .with(NETDEV_A_DEV_IFINDEX, &interface.to_ne_bytes());
         let found = there(socket.ask(what, &request, parse))?;
         Ok(found.and_then(|found| found.into_iter().next()))
@@ -71,13 +71,13 @@ fn there<T>(answer: Result<T, NetlinkError>) -> Result<Option<T>, NetlinkError> 
     }
 }
 
-fn family(message: &Message<'_>) -> Option<u16> {
+fn family(message: &NetlinkMessage<'_>) -> Option<u16> {
     let mut attributes = attributes_after(message.body, FIXED_BYTES);
     let (_, value) = attributes.find(|(kind, _)| *kind == CTRL_ATTR_FAMILY_ID)?;
     u16_at(value, 0)
 }
 
-fn parse(message: &Message<'_>) -> Option<XdpFeatures> {
+fn parse(message: &NetlinkMessage<'_>) -> Option<XdpFeatures> {
     let mut features = None;
     let mut parts_max = 0;
     for (kind, value) in attributes_after(message.body, FIXED_BYTES) {

@@ -1,6 +1,8 @@
 //! Network interfaces (rtnetlink(7), RTM_GETLINK).
 
-use super::message::{Message, Request, attributes, attributes_after, mac, text, u32_at};
+use super::message::{
+    NetlinkMessage, NetlinkRequest, attributes, attributes_after, mac, text, u32_at,
+};
 use super::{Netlink, NetlinkError};
 use serde::Serialize;
 
@@ -37,7 +39,7 @@ pub struct XdpAttached {
 
 /// One network interface.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct Interface {
+pub struct NetlinkInterface {
     /// Its number in this namespace.
     pub index: u32,
     /// Its name.
@@ -67,7 +69,7 @@ impl Netlink {
     ///
     /// # Errors
     /// [`NetlinkError::Refused`] with the kernel's answer.
-    pub fn interfaces(&mut self) -> Result<Vec<Interface>, NetlinkError> {
+    pub fn interfaces(&mut self) -> Result<Vec<NetlinkInterface>, NetlinkError> {
         let request = request(libc::NLM_F_DUMP);
         self.socket.ask("list the network interfaces", &request, parse)
     }
@@ -82,7 +84,7 @@ impl Netlink {
         let (flag, value) = (libc::IFF_UP as u32, if up { libc::IFF_UP as u32 } else { 0 });
         fixed[8..12].copy_from_slice(&value.to_ne_bytes());
         fixed[12..].copy_from_slice(&flag.to_ne_bytes());
-        let request = Request::new(libc::RTM_NEWLINK, libc::NLM_F_ACK, &fixed);
+        let request = NetlinkRequest::new(libc::RTM_NEWLINK, libc::NLM_F_ACK, &fixed);
         self.socket.ask("switch an interface", &request, |_| None::<()>).map(drop)
     }
 
@@ -91,7 +93,7 @@ impl Netlink {
     /// # Errors
     /// [`NetlinkError::NoInterface`], which lists those that exist; else as
     /// [`Netlink::interfaces`].
-    pub fn interface(&mut self, name: &str) -> Result<Interface, NetlinkError> {
+    pub fn interface(&mut self, name: &str) -> Result<NetlinkInterface, NetlinkError> {
         // The whole listing, not a question by name: a wrong name wants it anyway.
         let mut all = self.interfaces()?;
         match all.iter().position(|interface| interface.name == name) {
@@ -104,17 +106,17 @@ impl Netlink {
     }
 }
 
-fn request(flags: i32) -> Request {
-    Request::new(libc::RTM_GETLINK, flags, &[0; FIXED_BYTES])
+fn request(flags: i32) -> NetlinkRequest {
+    NetlinkRequest::new(libc::RTM_GETLINK, flags, &[0; FIXED_BYTES])
         .with(libc::IFLA_EXT_MASK, &RTEXT_FILTER_SKIP_STATS.to_ne_bytes())
 }
 
-fn parse(message: &Message<'_>) -> Option<Interface> {
+fn parse(message: &NetlinkMessage<'_>) -> Option<NetlinkInterface> {
     if message.kind != libc::RTM_NEWLINK {
         return None;
     }
     let flags = u32_at(message.body, 8)? as i32;
-    let mut interface = Interface {
+    let mut interface = NetlinkInterface {
         index: u32_at(message.body, 4)?,
         name: String::new(),
         mac: None,
@@ -180,7 +182,8 @@ mod tests {
 
     #[test]
     fn an_answer_cut_short_is_left_out() {
-        let message = Message { kind: libc::RTM_NEWLINK, flags: 0, sequence: 0, body: &[0; 7] };
+        let message =
+            NetlinkMessage { kind: libc::RTM_NEWLINK, flags: 0, sequence: 0, body: &[0; 7] };
         assert_eq!(parse(&message), None);
     }
 }

@@ -8,11 +8,11 @@ const ATTRIBUTE_TYPE_MASK: u16 = 0x3FFF;
 
 /// A message to the kernel under construction.
 #[derive(Debug, Clone)]
-pub(super) struct Request {
+pub(super) struct NetlinkRequest {
     bytes: Vec<u8>,
 }
 
-impl Request {
+impl NetlinkRequest {
     /// A message of a type, with flags, and the fixed part that its type begins with.
     pub(super) fn new(kind: u16, flags: i32, fixed: &[u8]) -> Self {
         let mut bytes = vec![0; HEADER_BYTES];
@@ -51,7 +51,7 @@ impl Request {
 
 /// A message from the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Message<'a> {
+pub(super) struct NetlinkMessage<'a> {
     pub(super) kind: u16,
     pub(super) flags: u16,
     pub(super) sequence: u32,
@@ -60,12 +60,12 @@ pub(super) struct Message<'a> {
 }
 
 /// The messages in what one call received; it ends at the first that is cut short.
-pub(super) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
+pub(super) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = NetlinkMessage<'_>> {
     std::iter::from_fn(move || {
         let length = u32_at(bytes, 0)? as usize;
         let body = bytes.get(HEADER_BYTES..length)?;
         let (kind, flags) = (u16_at(bytes, 4)?, u16_at(bytes, 6)?);
-        let message = Message { kind, flags, sequence: u32_at(bytes, 8)?, body };
+        let message = NetlinkMessage { kind, flags, sequence: u32_at(bytes, 8)?, body };
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
         Some(message)
     })
@@ -129,9 +129,10 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back() {
-        let request = Request::new(18, libc::NLM_F_DUMP, &[7; 3]).with(3, b"veth0\0").with(4, &[]);
+        let request =
+            NetlinkRequest::new(18, libc::NLM_F_DUMP, &[7; 3]).with(3, b"veth0\0").with(4, &[]);
         let mut bytes = request.numbered(9);
-        bytes.extend(Request::new(2, 0, &[]).numbered(10));
+        bytes.extend(NetlinkRequest::new(2, 0, &[]).numbered(10));
         let all: Vec<_> = messages(&bytes).collect();
         assert_eq!((all.len(), all[0].kind, all[0].sequence), (2, 18, 9));
         let found: Vec<_> = attributes_after(all[0].body, 4).collect();
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn lengths_that_lie_end_the_walk_and_nothing_else() {
-        let good = Request::new(18, 0, &[0; 4]).with(3, b"abcd").numbered(1);
+        let good = NetlinkRequest::new(18, 0, &[0; 4]).with(3, b"abcd").numbered(1);
         for cut in 0..good.len() {
             assert_eq!(messages(&good[..cut]).count(), 0, "{cut} bytes");
         }

@@ -15,12 +15,12 @@ mod socket;
 
 use std::io;
 
-pub use address::Address;
+pub use address::NetlinkAddress;
 pub use features::XdpFeatures;
-pub use interface::{Interface, XdpAttached, XdpMode};
+pub use interface::{NetlinkInterface, XdpAttached, XdpMode};
 pub use neighbour::Neighbour;
-pub use queue::{Order, PortShape, Queued};
-pub use route::{Route, RouteKind};
+pub use queue::{PortShape, QueueOrder, Queued};
+pub use route::{NetlinkRoute, RouteKind};
 
 /// Why the kernel could not be asked, or did not do what it was asked.
 #[derive(Debug, thiserror::Error)]

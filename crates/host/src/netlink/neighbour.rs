@@ -1,7 +1,7 @@
 //! The kernel's neighbour table: which Ethernet address an IPv4 address has (rtnetlink(7),
 //! RTM_GETNEIGH; arp(7)).
 
-use super::message::{Message, Request, attributes_after, ipv4, mac, u16_at, u32_at};
+use super::message::{NetlinkMessage, NetlinkRequest, attributes_after, ipv4, mac, u16_at, u32_at};
 use super::{Netlink, NetlinkError};
 use serde::Serialize;
 use std::net::Ipv4Addr;
@@ -34,8 +34,9 @@ impl Netlink {
         interface: u32,
         address: Ipv4Addr,
     ) -> Result<Option<Neighbour>, NetlinkError> {
-        let request = Request::new(libc::RTM_GETNEIGH, libc::NLM_F_ACK, &fixed(interface, 0))
-            .with(libc::NDA_DST, &address.octets());
+        let request =
+            NetlinkRequest::new(libc::RTM_GETNEIGH, libc::NLM_F_ACK, &fixed(interface, 0))
+                .with(libc::NDA_DST, &address.octets());
         match self.socket.ask("look up a neighbour", &request, parse) {
             Ok(found) => Ok(found.into_iter().next()),
             Err(NetlinkError::Refused { source, .. })
@@ -52,7 +53,7 @@ impl Netlink {
     /// # Errors
     /// [`NetlinkError::Refused`] with the kernel's answer.
     pub fn neighbours(&mut self, interface: u32) -> Result<Vec<Neighbour>, NetlinkError> {
-        let request = Request::new(libc::RTM_GETNEIGH, libc::NLM_F_DUMP, &fixed(0, 0));
+        let request = NetlinkRequest::new(libc::RTM_GETNEIGH, libc::NLM_F_DUMP, &fixed(0, 0));
         let mut all = self.socket.ask("list the neighbours", &request, parse)?;
         all.retain(|neighbour| neighbour.interface == interface);
         Ok(all)
@@ -67,8 +68,8 @@ impl Netlink {
     pub fn use_neighbour(&mut self, interface: u32, address: Ipv4Addr) -> Result<(), NetlinkError> {
         let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE;
         let fixed = fixed(interface, libc::NTF_USE);
-        let request =
-            Request::new(libc::RTM_NEWNEIGH, flags, &fixed).with(libc::NDA_DST, &address.octets());
+        let request = NetlinkRequest::new(libc::RTM_NEWNEIGH, flags, &fixed)
+            .with(libc::NDA_DST, &address.octets());
         self.socket.ask("have a neighbour resolved", &request, |_| None::<()>).map(drop)
     }
 }
@@ -81,7 +82,7 @@ fn fixed(interface: u32, flags: u8) -> [u8; FIXED_BYTES] {
     fixed
 }
 
-fn parse(message: &Message<'_>) -> Option<Neighbour> {
+fn parse(message: &NetlinkMessage<'_>) -> Option<Neighbour> {
     let body = message.body;
     if message.kind != libc::RTM_NEWNEIGH || i32::from(*body.first()?) != libc::AF_INET {
         return None;

@@ -1,6 +1,8 @@
 //! IPv4 routes (rtnetlink(7), RTM_GETROUTE).
 
-use super::message::{Message, Request, attributes, attributes_after, ipv4, u16_at, u32_at};
+use super::message::{
+    NetlinkMessage, NetlinkRequest, attributes, attributes_after, ipv4, u16_at, u32_at,
+};
 use super::{Netlink, NetlinkError};
 use serde::Serialize;
 use std::io;
@@ -30,7 +32,7 @@ pub enum RouteKind {
 
 /// One IPv4 route.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-pub struct Route {
+pub struct NetlinkRoute {
     /// The network that it leads to.
     pub destination: Ipv4Addr,
     /// Bits of the network part, 0 to 32.
@@ -57,10 +59,10 @@ impl Netlink {
         &mut self,
         destination: Ipv4Addr,
         interface: Option<u32>,
-    ) -> Result<Option<Route>, NetlinkError> {
+    ) -> Result<Option<NetlinkRoute>, NetlinkError> {
         let mut fixed = [0; FIXED_BYTES];
         (fixed[0], fixed[1]) = (libc::AF_INET as u8, 32);
-        let mut request = Request::new(libc::RTM_GETROUTE, libc::NLM_F_ACK, &fixed)
+        let mut request = NetlinkRequest::new(libc::RTM_GETROUTE, libc::NLM_F_ACK, &fixed)
             .with(libc::RTA_DST, &destination.octets());
         if let Some(index) = interface {
             request = request.with(libc::RTA_OIF, &index.to_ne_bytes());
@@ -77,12 +79,12 @@ impl Netlink {
     ///
     /// # Errors
     /// [`NetlinkError::Refused`] with the kernel's answer.
-    pub fn routes(&mut self) -> Result<Vec<Route>, NetlinkError> {
+    pub fn routes(&mut self) -> Result<Vec<NetlinkRoute>, NetlinkError> {
         let mut fixed = [0; FIXED_BYTES];
         (fixed[0], fixed[4]) = (libc::AF_INET as u8, libc::RT_TABLE_MAIN);
-        let request = Request::new(libc::RTM_GETROUTE, libc::NLM_F_DUMP, &fixed);
+        let request = NetlinkRequest::new(libc::RTM_GETROUTE, libc::NLM_F_DUMP, &fixed);
         // An older kernel lists all tables, whatever was asked.
-        let parse = |message: &Message<'_>| {
+        let parse = |message: &NetlinkMessage<'_>| {
             (message.body.get(4) == Some(&libc::RT_TABLE_MAIN)).then(|| hops(message))
         };
         Ok(self.socket.ask("list the routes", &request, parse)?.concat())
@@ -96,16 +98,16 @@ fn is_no_way(source: &io::Error) -> bool {
 }
 
 /// The route of a message, once for each of its ways; none if it is no IPv4 route.
-fn hops(message: &Message<'_>) -> Vec<Route> {
+fn hops(message: &NetlinkMessage<'_>) -> Vec<NetlinkRoute> {
     parse(message).unwrap_or_default()
 }
 
-fn parse(message: &Message<'_>) -> Option<Vec<Route>> {
+fn parse(message: &NetlinkMessage<'_>) -> Option<Vec<NetlinkRoute>> {
     let body = message.body;
     if message.kind != libc::RTM_NEWROUTE || i32::from(*body.first()?) != libc::AF_INET {
         return None;
     }
-    let mut route = Route {
+    let mut route = NetlinkRoute {
         destination: Ipv4Addr::UNSPECIFIED,
         prefix: (*body.get(1)?).min(32),
         gateway: None,
@@ -130,7 +132,7 @@ fn parse(message: &Message<'_>) -> Option<Vec<Route>> {
     if ways.is_empty() {
         return Some(vec![route]);
     }
-    let way = |(interface, gateway)| Route { interface: Some(interface), gateway, ..route };
+    let way = |(interface, gateway)| NetlinkRoute { interface: Some(interface), gateway, ..route };
     Some(ways.into_iter().map(way).collect())
 }
 

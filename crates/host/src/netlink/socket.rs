@@ -1,7 +1,7 @@
 //! One question, and the messages that answer it.
 
 use super::NetlinkError;
-use super::message::{Message, Request, messages, u32_at};
+use super::message::{NetlinkMessage, NetlinkRequest, messages, u32_at};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
     sockopt,
@@ -59,8 +59,8 @@ impl Socket {
     pub(super) fn ask<T>(
         &mut self,
         what: &'static str,
-        request: &Request,
-        parse: impl Fn(&Message<'_>) -> Option<T>,
+        request: &NetlinkRequest,
+        parse: impl Fn(&NetlinkMessage<'_>) -> Option<T>,
     ) -> Result<Vec<T>, NetlinkError> {
         for _ in 0..TRIES {
             let mut found = Vec::new();
@@ -75,8 +75,8 @@ impl Socket {
 
     fn ask_once(
         &mut self,
-        request: &Request,
-        mut each: impl FnMut(&Message<'_>),
+        request: &NetlinkRequest,
+        mut each: impl FnMut(&NetlinkMessage<'_>),
     ) -> io::Result<Next> {
         self.sequence = self.sequence.wrapping_add(1);
         let bytes = request.clone().numbered(self.sequence);
@@ -103,7 +103,7 @@ impl Socket {
 }
 
 /// What a message means for the ones to come; the kernel's error if it is one.
-fn next(message: &Message<'_>) -> io::Result<Next> {
+fn next(message: &NetlinkMessage<'_>) -> io::Result<Next> {
     match i32::from(message.kind) {
         libc::NLMSG_DONE | libc::NLMSG_ERROR => {
             let code = u32_at(message.body, 0).ok_or(io::ErrorKind::InvalidData)? as i32;

@@ -1,7 +1,7 @@
 //! Interrupts that are sent elsewhere, or to the application where its network is to be with it
 //! (Documentation/core-api/irq/irq-affinity.rst).
 
-use super::{Account, Changes, Place, Plan};
+use super::{Changes, PacketHandling, ShieldReport, ShieldSpec};
 use crate::packet_threads::device_irqs;
 use millstream_cpu::CpuSet;
 use serde::Serialize;
@@ -19,13 +19,18 @@ pub struct Interrupt {
 
 /// Sends all that may come to the shielded CPUs to the others, and those of interfaces that are to
 /// be with the application to it, as far as the kernel lets us.
-pub(super) fn send(root: &Path, plan: &Plan, changes: &mut Changes, account: &mut Account) {
+pub(super) fn send(
+    root: &Path,
+    plan: &ShieldSpec,
+    changes: &mut Changes,
+    account: &mut ShieldReport,
+) {
     let folder = root.join("proc/irq");
     let names = fs::read_dir(&folder).into_iter().flatten().flatten();
     let mut numbers: Vec<u32> =
         names.filter_map(|name| name.file_name().to_str()?.parse().ok()).collect();
     numbers.sort_unstable();
-    let with = plan.napi.iter().filter(|napi| napi.place == Place::With);
+    let with = plan.napi.iter().filter(|napi| napi.place == PacketHandling::With);
     let near: Vec<_> = with
         .flat_map(|napi| &napi.interfaces)
         .flat_map(|interface| device_irqs(root, interface))

@@ -20,7 +20,7 @@ mod threads;
 
 pub use hierarchy::Hierarchy;
 pub use interrupts::Interrupt;
-pub use napi::{Napi, Place};
+pub use napi::{Napi, PacketHandling};
 
 use crate::journal::{Changes, Journal, JournalError, needs_root};
 use crate::packet_threads::PacketThread;
@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 /// What is to be shielded, and from whom.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct ShieldSpec {
     /// The CPUs to be kept free.
     pub cpus: CpuSet,
     /// A control group of the cpuset hierarchy, relative to its root; only threads in it are moved.
@@ -54,7 +54,7 @@ pub struct Plan {
 
 /// What was done, and what could not be.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Account {
+pub struct ShieldReport {
     /// Which cpusets there are.
     pub hierarchy: String,
     /// CPUs that are kept free.
@@ -141,7 +141,7 @@ pub enum ShieldError {
 /// CPUs that are kept free as long as this lives.
 #[derive(Debug)]
 pub struct Shield {
-    account: Account,
+    account: ShieldReport,
     /// The file of the application's control group that takes processes.
     door: PathBuf,
     /// That of this process's own group, where a door takes whole processes.
@@ -159,13 +159,17 @@ impl Shield {
     ///
     /// # Errors
     /// [`ShieldError`]; then all is as it was.
-    pub fn raise(root: &Path, plan: &Plan, journal: &Arc<Journal>) -> Result<Self, ShieldError> {
+    pub fn raise(
+        root: &Path,
+        plan: &ShieldSpec,
+        journal: &Arc<Journal>,
+    ) -> Result<Self, ShieldError> {
         let hierarchy = Hierarchy::find(root).ok_or(ShieldError::NoCpusets)?;
         let mut changes = Changes::new(journal);
-        let mut account = Account {
+        let mut account = ShieldReport {
             hierarchy: hierarchy.name().to_owned(),
             cpus: plan.cpus.clone(),
-            ..Account::default()
+            ..ShieldReport::default()
         };
         // An error from here on drops the changes, the last one first.
         let packets = match &plan.napi {
@@ -176,7 +180,7 @@ impl Shield {
         let (door, own_door) = match &hierarchy {
             Hierarchy::V1 { root: groups, prefix } => {
                 let own = groups::own(root, groups, Some("cpuset"));
-                let home = threads::Home { root: groups, prefix, own: &own };
+                let home = threads::CpusetRoot { root: groups, prefix, own: &own };
                 (threads::version_1(&home, plan, &packets, &mut changes, &mut account)?, None)
             }
             Hierarchy::V2 { root: groups } => {
@@ -202,7 +206,7 @@ impl Shield {
 
     /// What was done.
     #[must_use]
-    pub fn account(&self) -> &Account {
+    pub fn account(&self) -> &ShieldReport {
         &self.account
     }
 
@@ -218,7 +222,7 @@ impl Shield {
     ///
     /// # Errors
     /// [`ShieldError`].
-    pub fn visit<R: Send>(&self, job: impl FnOnce() -> R + Send) -> Result<R, ShieldError> {
+    pub fn run_inside<R: Send>(&self, job: impl FnOnce() -> R + Send) -> Result<R, ShieldError> {
         // `0` is who writes.
         let inside = || write(&self.door, "0").map(|()| job());
         let Some(own_door) = &self.own_door else { return on_own_thread(inside) };
@@ -236,15 +240,15 @@ impl Shield {
     /// # Errors
     /// The system's, of the first that failed; it stays in the journal, and the next start tries
     /// again.
-    pub fn lower(self) -> io::Result<Lowered> {
+    pub fn lower(self) -> io::Result<ChangedSettings> {
         let left = self.changes.undo()?;
-        Ok(Lowered { left, moved: bound::moved(&self.root, &self.bound) })
+        Ok(ChangedSettings { left, moved: bound::moved(&self.root, &self.bound) })
     }
 }
 
 /// What is otherwise than before a shield.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Lowered {
+pub struct ChangedSettings {
     /// Left as it is, because somebody else has changed it since or has come to rely on it:
     /// `/proc/irq/24/smp_affinity_list (0-3)`.
     pub left: Vec<String>,

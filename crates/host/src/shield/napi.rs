@@ -1,12 +1,12 @@
 //! The network's threads, placed with the application or away from it
 //! (Documentation/networking/napi.rst, "Threaded NAPI").
 
-use super::{Account, Changes, Plan, ShieldError};
+use super::{Changes, ShieldError, ShieldReport, ShieldSpec};
 use crate::packet_threads::{PacketThread, napi_of, of_interfaces};
 use millstream_cpu::CpuSet;
 use millstream_cpu::sched::{self, Class};
 use millstream_cpu::thread;
-use millstream_cpu::threads::Thread;
+use millstream_cpu::threads::ThreadInfo;
 use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Where packets of an interface are handled.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum PacketHandling {
     /// In soft interrupts, where they come.
     Soft,
     /// By threads on the application's CPUs.
@@ -31,7 +31,7 @@ pub struct Napi {
     /// Interfaces, of this network namespace.
     pub interfaces: Vec<String>,
     /// Where.
-    pub place: Place,
+    pub place: PacketHandling,
     /// The class of the threads.
     pub class: Class,
 }
@@ -45,8 +45,8 @@ pub(super) fn switch(
     root: &Path,
     napi: &Napi,
     changes: &mut Changes,
-) -> Result<Vec<Thread>, ShieldError> {
-    let is_on = napi.place != Place::Soft;
+) -> Result<Vec<ThreadInfo>, ShieldError> {
+    let is_on = napi.place != PacketHandling::Soft;
     let mut threads = Vec::new();
     for interface in &napi.interfaces {
         let file = root.join(format!("sys/class/net/{interface}/threaded"));
@@ -81,13 +81,18 @@ fn kernel_threads_are_visible(root: &Path) -> bool {
 }
 
 /// Gives them their CPUs and class. What the kernel refuses is told in the account.
-pub(super) fn place(napi: &Napi, threads: &[Thread], plan: &Plan, account: &mut Account) {
+pub(super) fn place(
+    napi: &Napi,
+    threads: &[ThreadInfo],
+    plan: &ShieldSpec,
+    account: &mut ShieldReport,
+) {
     let all: CpuSet = plan.cpus.iter().chain(account.rest.iter()).collect();
     let cpus = match napi.place {
-        Place::Soft => return,
-        Place::With => &plan.cpus,
-        Place::Away => &account.rest,
-        Place::Anywhere => &all,
+        PacketHandling::Soft => return,
+        PacketHandling::With => &plan.cpus,
+        PacketHandling::Away => &account.rest,
+        PacketHandling::Anywhere => &all,
     };
     for one in threads {
         let placed = thread::confine(one.tid, cpus)
@@ -99,7 +104,7 @@ pub(super) fn place(napi: &Napi, threads: &[Thread], plan: &Plan, account: &mut 
 
 /// What is there in the end, asked of the kernel and not of the plan, and who of it would have to
 /// wait for the application.
-pub(super) fn look(root: &Path, plan: &Plan, account: &mut Account) {
+pub(super) fn look(root: &Path, plan: &ShieldSpec, account: &mut ShieldReport) {
     let interfaces = plan.napi.as_ref().map_or(&[][..], |napi| &napi.interfaces);
     account.packet_threads = of_interfaces(root, interfaces);
     // What is put off to another CPU does not wait for the application.
@@ -109,7 +114,7 @@ pub(super) fn look(root: &Path, plan: &Plan, account: &mut Account) {
     };
     let near: Vec<_> = account.packet_threads.iter().filter(is_near).collect();
     let inverted = near.iter().filter(|one| one.is_inverted(plan.class)).map(|one| {
-        let Thread { tid, name, class, .. } = &one.thread;
+        let ThreadInfo { tid, name, class, .. } = &one.thread;
         format!("inverted: {name} ({tid}) is {class}, not above the application's {}", plan.class)
     });
     let inverted: Vec<_> = inverted.collect();

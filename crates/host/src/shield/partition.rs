@@ -3,7 +3,7 @@
 
 use super::groups::{keep_pins, tree};
 use super::threads::{cpus_of, name, rest};
-use super::{Account, Changes, Plan, ShieldError, read, write};
+use super::{Changes, ShieldError, ShieldReport, ShieldSpec, read, write};
 use crate::journal::Origins;
 use std::path::{Path, PathBuf};
 
@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 pub(super) fn make(
     root: &Path,
     own: &Path,
-    plan: &Plan,
+    plan: &ShieldSpec,
     changes: &mut Changes,
-    account: &mut Account,
+    account: &mut ShieldReport,
     state: impl Fn(&Path) -> Result<String, ShieldError>,
 ) -> Result<PathBuf, ShieldError> {
     let home = plan.under.as_ref().map_or_else(|| root.to_owned(), |under| root.join(under));

@@ -38,8 +38,13 @@ fn snapshot(folder: &Path) -> Vec<(PathBuf, String)> {
     found
 }
 
-fn plan(cpus: &str) -> Plan {
-    Plan { cpus: cpus.parse().unwrap(), interrupts: true, awake: true, ..Plan::default() }
+fn plan(cpus: &str) -> ShieldSpec {
+    ShieldSpec {
+        cpus: cpus.parse().unwrap(),
+        interrupts: true,
+        awake: true,
+        ..ShieldSpec::default()
+    }
 }
 
 #[test]
@@ -108,7 +113,7 @@ fn groups_that_are_there_are_kept_off_the_cpus_and_named_where_they_are_not() {
     let journal = Arc::new(Journal::open_in(journals.path()));
     let before = snapshot(root.path());
     let leave = vec![own.parse().unwrap()];
-    let plan = Plan { leave, interrupts: false, ..plan("2-3") };
+    let plan = ShieldSpec { leave, interrupts: false, ..plan("2-3") };
     let shield = Shield::raise(root.path(), &plan, &journal).unwrap();
     let cpus = groups.map(|(group, ..)| {
         fs::read_to_string(root.path().join("cg").join(group).join("cpuset.cpus")).unwrap()
@@ -173,7 +178,7 @@ fn a_partition_that_the_kernel_refuses_is_said_and_taken_back() {
     let journal = Arc::new(Journal::open_in(journals.path()));
     let before = snapshot(root.path());
     let mut changes = Changes::new(&journal);
-    let (groups, plan, mut account) = (root.path().join("cg"), plan("3"), Account::default());
+    let (groups, plan, mut account) = (root.path().join("cg"), plan("3"), ShieldReport::default());
     // As Linux 6.1 says it, of a file that takes whatever is written.
     let state = |file: &Path| {
         assert_eq!(read(file)?, "root", "it was asked for");
@@ -193,7 +198,8 @@ fn a_process_that_was_taken_as_a_whole_goes_back_to_its_own_group() {
     let journal = Arc::new(Journal::open_in(journals.path()));
     let shield = Shield::raise(root.path(), &plan("3"), &journal).unwrap();
     let own = root.path().join("cg/user/mine/cgroup.procs");
-    let seen = shield.visit(|| [shield.door(), &own].map(|file| fs::read_to_string(file).unwrap()));
+    let seen =
+        shield.run_inside(|| [shield.door(), &own].map(|file| fs::read_to_string(file).unwrap()));
     assert_eq!(seen.unwrap(), ["0", ""], "`0` is whoever writes");
     assert_eq!(fs::read_to_string(&own).unwrap(), "0");
     drop(shield);
@@ -239,10 +245,10 @@ fn real_threads_are_moved_and_come_back() {
     let state = || children.each_ref().map(|child| allowed(child.id()));
     let (before, tasks) = (state(), fs::read_to_string(folder.join("tasks")).unwrap());
     let cpu = all.iter().last().unwrap();
-    let plan = Plan {
+    let plan = ShieldSpec {
         cpus: CpuSet::from_iter([cpu]),
         under: Some(PathBuf::from(outer)),
-        ..Plan::default()
+        ..ShieldSpec::default()
     };
     let shield = Shield::raise(Path::new("/"), &plan, &journal).unwrap();
     assert_eq!((shield.account().moved, shield.account().kept.len()), (2, 0));

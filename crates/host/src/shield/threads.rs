@@ -1,10 +1,10 @@
 //! Version 1: threads are moved away one by one.
 
 use super::groups::{keep_pins, members, tree};
-use super::{Account, Changes, Place, Plan, ShieldError, read, write};
+use super::{Changes, PacketHandling, ShieldError, ShieldReport, ShieldSpec, read, write};
 use crate::journal::Origins;
 use millstream_cpu::CpuSet;
-use millstream_cpu::threads::Thread;
+use millstream_cpu::threads::ThreadInfo;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const ROUNDS: usize = 5;
 
 /// The CPUs that are left for the others.
-pub(super) fn rest(all: &CpuSet, plan: &Plan) -> Result<CpuSet, ShieldError> {
+pub(super) fn rest(all: &CpuSet, plan: &ShieldSpec) -> Result<CpuSet, ShieldError> {
     let rest: CpuSet = all.iter().filter(|cpu| !plan.cpus.contains(*cpu)).collect();
     let known = plan.cpus.iter().all(|cpu| all.contains(cpu));
     if plan.cpus.is_empty() || rest.is_empty() || !known {
@@ -37,7 +37,7 @@ pub(super) fn name(what: &str) -> String {
 }
 
 /// The hierarchy, what its files are called, and the group that this process is in.
-pub(super) struct Home<'a> {
+pub(super) struct CpusetRoot<'a> {
     pub(super) root: &'a Path,
     pub(super) prefix: &'a str,
     pub(super) own: &'a Path,
@@ -45,13 +45,13 @@ pub(super) struct Home<'a> {
 
 /// Two groups: one for the application, one to which all others are moved.
 pub(super) fn version_1(
-    home: &Home,
-    plan: &Plan,
-    packets: &[Thread],
+    home: &CpusetRoot,
+    plan: &ShieldSpec,
+    packets: &[ThreadInfo],
     changes: &mut Changes,
-    account: &mut Account,
+    account: &mut ShieldReport,
 ) -> Result<PathBuf, ShieldError> {
-    let Home { root, prefix, own } = *home;
+    let CpusetRoot { root, prefix, own } = *home;
     let home = plan.under.as_ref().map_or_else(|| root.to_owned(), |under| root.join(under));
     let file = |name: &str| format!("{prefix}{name}");
     let all = cpus_of(&home.join(file("cpus")))?;
@@ -83,8 +83,8 @@ pub(super) fn version_1(
             }
             let is_packets = packets.iter().any(|one| one.tid == thread.cast_unsigned());
             let group = match plan.napi.as_ref().filter(|_| is_packets).map(|napi| napi.place) {
-                Some(Place::With) => &inside,
-                Some(Place::Anywhere) => continue,
+                Some(PacketHandling::With) => &inside,
+                Some(PacketHandling::Anywhere) => continue,
                 _ => &others,
             };
             match fs::write(group.join("tasks"), thread.to_string()) {
@@ -107,9 +107,9 @@ pub(super) fn version_1(
 fn narrow(
     groups: &[PathBuf],
     file: &str,
-    plan: &Plan,
+    plan: &ShieldSpec,
     changes: &mut Changes,
-    account: &mut Account,
+    account: &mut ShieldReport,
 ) {
     for group in groups.iter().rev() {
         // One that has gone meanwhile does not matter.

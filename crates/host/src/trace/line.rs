@@ -9,7 +9,7 @@
 
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Event {
+pub struct TraceEvent {
     /// When, microseconds of the ring's clock.
     pub at_us: f64,
     /// Where.
@@ -19,12 +19,12 @@ pub struct Event {
     /// Its name; `<...>` where the kernel has forgotten it.
     pub name: String,
     /// What happened.
-    pub what: What,
+    pub what: TraceEventKind,
 }
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum TraceEventKind {
     /// Another thread was put on the CPU.
     Switch {
         /// The one that ran.
@@ -79,17 +79,17 @@ pub enum What {
 
 /// The events of a trace in the order of its lines; what is no event that we know is left out.
 #[must_use]
-pub fn parse(text: &str) -> Vec<Event> {
+pub fn parse(text: &str) -> Vec<TraceEvent> {
     text.lines().filter_map(line).collect()
 }
 
-fn line(line: &str) -> Option<Event> {
+fn line(line: &str) -> Option<TraceEvent> {
     let (name, thread, cpu, rest) = split_at_cpu(line)?;
     let (_flags, rest) = rest.trim_start().split_once(' ')?;
     let (seconds, rest) = rest.trim_start().split_once(": ")?;
     let (event, fields) = rest.split_once(": ").or_else(|| rest.split_once(':'))?;
     let at_us = seconds.parse::<f64>().ok()? * 1e6;
-    Some(Event { at_us, cpu, thread, name: name.to_owned(), what: what(event, fields)? })
+    Some(TraceEvent { at_us, cpu, thread, name: name.to_owned(), what: what(event, fields)? })
 }
 
 /// Splits at ` [001] `: name and number of the thread, the CPU, and what follows.
@@ -116,47 +116,50 @@ fn number(fields: &str, key: &str) -> Option<i32> {
     rest[..digits].parse().ok()
 }
 
-fn what(event: &str, fields: &str) -> Option<What> {
+fn what(event: &str, fields: &str) -> Option<TraceEventKind> {
     Some(match event {
         "sched_switch" => switch(fields)?,
-        "sched_waking" => {
-            What::Waking { thread: number(fields, " pid=")?, priority: number(fields, " prio=") }
-        }
-        "sched_migrate_task" => What::Migrate {
+        "sched_waking" => TraceEventKind::Waking {
+            thread: number(fields, " pid=")?,
+            priority: number(fields, " prio="),
+        },
+        "sched_migrate_task" => TraceEventKind::Migrate {
             thread: number(fields, " pid=")?,
             from: number(fields, "orig_cpu=")?.try_into().ok()?,
             to: number(fields, "dest_cpu=")?.try_into().ok()?,
         },
         "irq_handler_entry" => {
             let irq = number(fields, "irq=")?;
-            What::InterruptEntry(format!("irq {irq} {}", field(fields, "name=", "")?))
+            TraceEventKind::InterruptEntry(format!("irq {irq} {}", field(fields, "name=", "")?))
         }
-        "irq_handler_exit" => What::InterruptExit,
-        "softirq_entry" => What::SoftEntry(field(fields, "action=", "]")?.to_owned()),
-        "softirq_exit" => What::SoftExit,
-        "hrtimer_expire_entry" => What::Timer(field(fields, "function=", " ")?.to_owned()),
-        "page_fault_user" | "page_fault_kernel" => What::PageFault,
+        "irq_handler_exit" => TraceEventKind::InterruptExit,
+        "softirq_entry" => TraceEventKind::SoftEntry(field(fields, "action=", "]")?.to_owned()),
+        "softirq_exit" => TraceEventKind::SoftExit,
+        "hrtimer_expire_entry" => {
+            TraceEventKind::Timer(field(fields, "function=", " ")?.to_owned())
+        }
+        "page_fault_user" | "page_fault_kernel" => TraceEventKind::PageFault,
         "signal_generate" => {
-            What::Signal { number: number(fields, "sig=")?, to: number(fields, " pid=")? }
+            TraceEventKind::Signal { number: number(fields, "sig=")?, to: number(fields, " pid=")? }
         }
-        "cpu_frequency" => What::Frequency(field(fields, "state=", " ")?.parse().ok()?),
+        "cpu_frequency" => TraceEventKind::Frequency(field(fields, "state=", " ")?.parse().ok()?),
         // irq_vectors: `local_timer_entry: vector=236`.
         _ if fields.trim_start().starts_with("vector=") => match event.strip_suffix("_entry") {
-            Some(name) => What::InterruptEntry(name.replace('_', " ")),
-            None => event.strip_suffix("_exit").map(|_| What::InterruptExit)?,
+            Some(name) => TraceEventKind::InterruptEntry(name.replace('_', " ")),
+            None => event.strip_suffix("_exit").map(|_| TraceEventKind::InterruptExit)?,
         },
         _ => return None,
     })
 }
 
-fn switch(fields: &str) -> Option<What> {
+fn switch(fields: &str) -> Option<TraceEventKind> {
     // The second half first: the name in the first may hold anything.
     let (previous, next) = fields.rsplit_once(" ==> next_comm=")?;
     let (next_name, next) = next.rsplit_once(" next_pid=")?;
     let (pid, priority) = next.split_once(" next_prio=")?;
     let (_, previous) = previous.rsplit_once(" prev_pid=")?;
     let (previous, state) = previous.split_once(' ')?;
-    Some(What::Switch {
+    Some(TraceEventKind::Switch {
         previous: previous.parse().ok()?,
         state: state.rsplit_once("prev_state=")?.1.to_owned(),
         next: pid.parse().ok()?,
@@ -201,7 +204,7 @@ CPU:1 [LOST 5 EVENTS]
         let events = parse(TRACE);
         assert_eq!(events.len(), 13);
         let whats: Vec<_> = events.iter().map(|event| event.what.clone()).collect();
-        let switch = What::Switch {
+        let switch = TraceEventKind::Switch {
             previous: 24394,
             state: "R+".into(),
             next: 11145,
@@ -212,19 +215,19 @@ CPU:1 [LOST 5 EVENTS]
         assert_eq!(events[0].name, "lto cgu [1] x-12");
         assert_eq!((events[0].thread, events[0].cpu), (24394, 1));
         assert!((events[0].at_us - 62_610_589_112.0).abs() < 0.5);
-        assert_eq!(whats[2], What::InterruptEntry("irq 36 virtio1-req.0".into()));
-        assert_eq!(whats[4], What::SoftEntry("NET_RX".into()));
-        assert_eq!(whats[6], What::InterruptEntry("local timer".into()));
-        assert_eq!(whats[7], What::Timer("hrtimer_wakeup".into()));
-        assert_eq!(whats[8], What::InterruptExit);
-        assert_eq!(whats[10], What::Signal { number: 19, to: 21068 });
-        assert_eq!(whats[11], What::Migrate { thread: 24455, from: 0, to: 1 });
+        assert_eq!(whats[2], TraceEventKind::InterruptEntry("irq 36 virtio1-req.0".into()));
+        assert_eq!(whats[4], TraceEventKind::SoftEntry("NET_RX".into()));
+        assert_eq!(whats[6], TraceEventKind::InterruptEntry("local timer".into()));
+        assert_eq!(whats[7], TraceEventKind::Timer("hrtimer_wakeup".into()));
+        assert_eq!(whats[8], TraceEventKind::InterruptExit);
+        assert_eq!(whats[10], TraceEventKind::Signal { number: 19, to: 21068 });
+        assert_eq!(whats[11], TraceEventKind::Migrate { thread: 24455, from: 0, to: 1 });
     }
 
     #[test]
     fn a_thread_may_be_called_like_a_key() {
         let events = parse(TRACE);
-        assert_eq!(events[1].what, What::Waking { thread: 21068, priority: Some(120) });
+        assert_eq!(events[1].what, TraceEventKind::Waking { thread: 21068, priority: Some(120) });
     }
 
     #[test]

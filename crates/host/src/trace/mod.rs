@@ -5,7 +5,7 @@
 
 mod line;
 
-pub use line::{Event, What, parse};
+pub use line::{TraceEvent, TraceEventKind, parse};
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -122,7 +122,7 @@ impl Instance {
     ///
     /// # Errors
     /// [`TraceError`].
-    pub fn events(&self) -> Result<Vec<Event>, TraceError> {
+    pub fn events(&self) -> Result<Vec<TraceEvent>, TraceError> {
         let path = self.folder.join("trace");
         let mut text = Vec::new();
         let read = File::open(&path).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut text));
@@ -183,8 +183,10 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(2));
         fs::write(instance.switch(), "0").unwrap();
         let events = instance.events().unwrap();
-        let is_ours =
-            |event: &Event| matches!(event.what, What::Switch { previous, .. } if previous == pid);
+        let is_ours = |event: &TraceEvent| match event.what {
+            TraceEventKind::Switch { previous, .. } => previous == pid,
+            _ => false,
+        };
         assert!(events.iter().any(is_ours), "this thread, {pid}, slept: {events:?}");
         let folder = instance.folder.clone();
         drop(instance);

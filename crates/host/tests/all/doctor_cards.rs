@@ -1,13 +1,13 @@
 //! What the rules about network cards say to type, on a veth pair in a namespace.
 
-use millstream_host::doctor::{Finding, Focus, RULES, Verdict, View, examine};
-use millstream_testkit::netns::{INTERFACE, Pair, PairOptions};
+use millstream_host::doctor::{Finding, Focus, MachineFiles, RULES, Verdict, examine};
+use millstream_testkit::netns::{INTERFACE, PairOptions, VethPair};
 use std::path::Path;
 use std::process::Command;
 
 #[test]
 fn ethtool_agrees_with_the_evidence_and_takes_the_commands() {
-    let Some(pair) = Pair::new(PairOptions { mtu: 1500, queues: 4 }) else { return };
+    let Some(pair) = VethPair::new(PairOptions { mtu: 1500, queues: 4 }) else { return };
     if Command::new("ethtool").arg("--version").output().is_err() {
         eprintln!("skipped: there is no ethtool here (Debian package ethtool)");
         return;
@@ -15,7 +15,7 @@ fn ethtool_agrees_with_the_evidence_and_takes_the_commands() {
     let look = |id: &str| -> Finding {
         let focus = Focus { interfaces: Some(vec![INTERFACE.to_owned()]), ..Focus::default() };
         let rule = RULES.iter().find(|rule| rule.id == id).copied().unwrap();
-        pair.left.run(|| examine([rule], &View::of(Path::new("/"), focus))).remove(0)
+        pair.left.run(|| examine([rule], &MachineFiles::of(Path::new("/"), focus))).remove(0)
     };
     pair.left.sh(&format!("ethtool -K {INTERFACE} gro off tx off"));
     pair.left.sh(&format!("ethtool -L {INTERFACE} rx 1 tx 1"));

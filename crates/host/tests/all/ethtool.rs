@@ -1,11 +1,11 @@
 //! Device settings of a veth, against what ethtool(8) shows.
 
 use millstream_host::ethtool::{Channels, Ethtool, Offload};
-use millstream_testkit::netns::{INTERFACE, Pair, PairOptions};
+use millstream_testkit::netns::{INTERFACE, PairOptions, VethPair};
 
 #[test]
 fn queues_are_read_and_set() {
-    let Some(pair) = Pair::new(PairOptions { queues: 4, ..Default::default() }) else { return };
+    let Some(pair) = VethPair::new(PairOptions { queues: 4, ..Default::default() }) else { return };
     pair.left.run(|| {
         let ethtool = Ethtool::open().unwrap();
         assert_eq!(ethtool.driver(INTERFACE).unwrap(), "veth");
@@ -23,7 +23,7 @@ fn queues_are_read_and_set() {
 
 #[test]
 fn offloads_and_mtu_are_read_and_set() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     pair.left.run(|| {
         let ethtool = Ethtool::open().unwrap();
         for offload in [Offload::TransmitChecksum, Offload::Gro, Offload::Gso, Offload::Tso] {

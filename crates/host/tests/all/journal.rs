@@ -1,8 +1,8 @@
 //! Settings go back to what they were, whatever becomes of the process.
 
 use millstream_host::ethtool::{Channels, Ethtool, Offload};
-use millstream_host::journal::{Journal, Value, recover_in};
-use millstream_testkit::netns::{INTERFACE, Namespace, Pair, PairOptions};
+use millstream_host::journal::{Journal, SettingValue, recover_in};
+use millstream_testkit::netns::{INTERFACE, Namespace, PairOptions, VethPair};
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -22,7 +22,7 @@ fn journals(folder: &Path) -> usize {
 
 #[test]
 fn a_change_lasts_as_long_as_its_guard() {
-    let Some(pair) = Pair::new(PairOptions { queues: 2, ..Default::default() }) else { return };
+    let Some(pair) = VethPair::new(PairOptions { queues: 2, ..Default::default() }) else { return };
     let folder = tempfile::tempdir().unwrap();
     pair.left.run(|| {
         let ethtool = Ethtool::open().unwrap();
@@ -30,8 +30,8 @@ fn a_change_lasts_as_long_as_its_guard() {
         let before = ethtool.channels(INTERFACE).unwrap().0;
         let checksum = ethtool.offload(INTERFACE, Offload::TransmitChecksum).unwrap();
         let one = Channels { receive: 1, transmit: 1, combined: 0 };
-        let queues = journal.change(INTERFACE, Value::Channels(one)).unwrap();
-        let off = Value::Offload(Offload::TransmitChecksum, !checksum);
+        let queues = journal.change(INTERFACE, SettingValue::Channels(one)).unwrap();
+        let off = SettingValue::Offload(Offload::TransmitChecksum, !checksum);
         let offload = journal.change(INTERFACE, off).unwrap();
         assert_eq!(ethtool.channels(INTERFACE).unwrap().0, one);
         assert_eq!((journal.open_changes(), journals(folder.path())), (2, 1));
@@ -46,12 +46,12 @@ fn a_change_lasts_as_long_as_its_guard() {
 
 #[test]
 fn changes_of_one_setting_may_end_in_any_order() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let folder = tempfile::tempdir().unwrap();
     pair.left.run(|| {
         let journal = Arc::new(Journal::open_in(folder.path()));
-        let first = journal.change(INTERFACE, Value::Mtu(1400)).unwrap();
-        let second = journal.change(INTERFACE, Value::Mtu(1300)).unwrap();
+        let first = journal.change(INTERFACE, SettingValue::Mtu(1400)).unwrap();
+        let second = journal.change(INTERFACE, SettingValue::Mtu(1300)).unwrap();
         drop(first);
         assert_eq!(mtu(&pair.left), 1300, "the second still wants it");
         drop(second);
@@ -61,31 +61,31 @@ fn changes_of_one_setting_may_end_in_any_order() {
 
 #[test]
 fn what_somebody_else_changed_since_is_left() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let folder = tempfile::tempdir().unwrap();
     let journal = Arc::new(Journal::open_in(folder.path()));
-    let change = pair.left.run(|| journal.change(INTERFACE, Value::Mtu(1400)).unwrap());
+    let change = pair.left.run(|| journal.change(INTERFACE, SettingValue::Mtu(1400)).unwrap());
     pair.left.sh(&format!("ip link set {INTERFACE} mtu 1350"));
     // Dropped here, outside: it is undone where it was done.
     drop(change);
     assert_eq!(mtu(&pair.left), 1350);
-    let change = pair.left.run(|| journal.change(INTERFACE, Value::Mtu(1400)).unwrap());
+    let change = pair.left.run(|| journal.change(INTERFACE, SettingValue::Mtu(1400)).unwrap());
     drop(change);
     assert_eq!((mtu(&pair.left), journals(folder.path())), (1350, 0));
 }
 
 #[test]
 fn a_refused_change_leaves_nothing_in_the_journal() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let folder = tempfile::tempdir().unwrap();
     let journal = Arc::new(Journal::open_in(folder.path()));
     let change = |name: &str, value| pair.left.run(|| journal.change(name, value)).unwrap_err();
-    let error = change(INTERFACE, Value::Mtu(10)).to_string();
+    let error = change(INTERFACE, SettingValue::Mtu(10)).to_string();
     assert!(error.starts_with(&format!("cannot set the MTU (10) of {INTERFACE}: ")), "{error}");
-    let error = change("nonsense", Value::Mtu(1400)).to_string();
+    let error = change("nonsense", SettingValue::Mtu(1400)).to_string();
     assert!(error.ends_with("there is no such interface in this network namespace"), "{error}");
     let no_folder = Arc::new(Journal::open_in(Path::new("/proc/nowhere")));
-    let error = pair.left.run(|| no_folder.change(INTERFACE, Value::Mtu(1400))).unwrap_err();
+    let error = pair.left.run(|| no_folder.change(INTERFACE, SettingValue::Mtu(1400))).unwrap_err();
     assert!(error.to_string().ends_with("nothing was changed"), "{error}");
     assert_eq!((mtu(&pair.left), journal.open_changes(), journals(folder.path())), (1500, 0, 0));
 }
@@ -107,17 +107,17 @@ fn victim(side: &Namespace, folder: &Path) -> Child {
 fn the_victim() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let journal = Arc::new(Journal::open_in(Path::new(&folder)));
-    let off = Value::Offload(Offload::TransmitChecksum, false);
+    let off = SettingValue::Offload(Offload::TransmitChecksum, false);
     let _offload = journal.change(INTERFACE, off).unwrap();
-    let _done = journal.change(INTERFACE, Value::Mtu(1450)).unwrap().undo();
-    let _mtu = journal.change(INTERFACE, Value::Mtu(1400)).unwrap();
+    let _done = journal.change(INTERFACE, SettingValue::Mtu(1450)).unwrap().undo();
+    let _mtu = journal.change(INTERFACE, SettingValue::Mtu(1400)).unwrap();
     println!("changed");
     std::thread::sleep(std::time::Duration::from_secs(600));
 }
 
 #[test]
 fn the_next_start_undoes_what_a_killed_process_left() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut child = victim(&pair.left, folder.path());
     assert_eq!((mtu(&pair.left), journals(folder.path())), (1400, 1));
@@ -135,7 +135,7 @@ fn the_next_start_undoes_what_a_killed_process_left() {
 
 #[test]
 fn a_namespace_that_is_gone_needs_no_undoing() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut child = victim(&pair.left, folder.path());
     child.kill().unwrap();
@@ -148,7 +148,7 @@ fn a_namespace_that_is_gone_needs_no_undoing() {
 
 #[test]
 fn a_journal_cut_short_is_followed_as_far_as_it_goes() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut child = victim(&pair.left, folder.path());
     child.kill().unwrap();
@@ -167,7 +167,7 @@ fn a_journal_cut_short_is_followed_as_far_as_it_goes() {
 }
 
 /// Has a process change settings and die; its journal.
-fn left_over(pair: &Pair, folder: &Path) -> std::path::PathBuf {
+fn left_over(pair: &VethPair, folder: &Path) -> std::path::PathBuf {
     let mut child = victim(&pair.left, folder);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -180,7 +180,7 @@ fn allow(path: &Path, mode: u32) {
 
 #[test]
 fn what_somebody_else_may_have_written_is_never_followed() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = left_over(&pair, folder.path());
     let followed = || recover_in(folder.path()).map(|found| found.journals);
@@ -188,7 +188,7 @@ fn what_somebody_else_may_have_written_is_never_followed() {
     allow(folder.path(), 0o1777);
     assert_eq!(followed().unwrap_err().kind(), ErrorKind::PermissionDenied);
     let journal = Arc::new(Journal::open_in(folder.path()));
-    let error = pair.left.run(|| journal.change(INTERFACE, Value::Mtu(1350))).unwrap_err();
+    let error = pair.left.run(|| journal.change(INTERFACE, SettingValue::Mtu(1350))).unwrap_err();
     assert!(error.to_string().contains("must be a directory that you own"), "{error}");
     allow(folder.path(), 0o700);
     chown(folder.path(), Some(65534), None).unwrap();
@@ -220,7 +220,7 @@ fn what_somebody_else_may_have_written_is_never_followed() {
 
 #[test]
 fn another_namespace_with_the_same_inode_is_left_alone() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = left_over(&pair, folder.path());
     let text = fs::read_to_string(&path).unwrap();
@@ -237,14 +237,14 @@ fn another_namespace_with_the_same_inode_is_left_alone() {
 
 #[test]
 fn the_journal_of_a_dead_process_with_our_number_is_not_written_over() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let folder = tempfile::tempdir().unwrap();
     let left: Vec<_> = (0..100)
         .map(|number| folder.path().join(format!("{}-{number}.journal", std::process::id())))
         .collect();
     left.iter().for_each(|path| fs::write(path, "left\n").unwrap());
     let journal = Arc::new(Journal::open_in(folder.path()));
-    let change = pair.left.run(|| journal.change(INTERFACE, Value::Mtu(1400)).unwrap());
+    let change = pair.left.run(|| journal.change(INTERFACE, SettingValue::Mtu(1400)).unwrap());
     assert_eq!(journals(folder.path()), 101);
     drop(change);
     assert!(left.iter().all(|path| fs::read_to_string(path).unwrap() == "left\n"));

@@ -1,7 +1,9 @@
 //! What netlink tells, against what `ip` did.
 
-use millstream_host::netlink::{Netlink, Order, PortShape, Route, RouteKind, XdpFeatures};
-use millstream_testkit::netns::{INTERFACE, Namespace, Pair, PairOptions};
+use millstream_host::netlink::{
+    Netlink, NetlinkRoute, PortShape, QueueOrder, RouteKind, XdpFeatures,
+};
+use millstream_testkit::netns::{INTERFACE, Namespace, PairOptions, VethPair};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
@@ -15,7 +17,7 @@ fn index(side: &Namespace) -> u32 {
 
 #[test]
 fn an_interface_is_what_it_was_made_as() {
-    let Some(pair) = Pair::new(PairOptions { mtu: 3000, queues: 3 }) else { return };
+    let Some(pair) = VethPair::new(PairOptions { mtu: 3000, queues: 3 }) else { return };
     pair.left.sh(&format!("ip link set {INTERFACE} address 02:00:00:00:00:07"));
     let veth = inside(&pair.left, |netlink| netlink.interface(INTERFACE).unwrap());
     assert_eq!(veth.mac, Some([2, 0, 0, 0, 0, 7]));
@@ -31,7 +33,7 @@ fn an_interface_is_what_it_was_made_as() {
 
 #[test]
 fn addresses_have_their_networks() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     pair.left.sh(&format!("ip addr add 10.99.0.9/24 brd + dev {INTERFACE}"));
     let found = inside(&pair.left, |netlink| netlink.addresses().unwrap());
     let index = index(&pair.left);
@@ -48,7 +50,7 @@ fn addresses_have_their_networks() {
 
 #[test]
 fn an_interface_is_switched_and_gets_an_address() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let index = index(&pair.left);
     inside(&pair.left, |netlink| {
         for up in [false, true] {
@@ -56,7 +58,7 @@ fn an_interface_is_switched_and_gets_an_address() {
             assert_eq!(netlink.interface(INTERFACE).unwrap().up, up);
         }
         netlink.add_address(index, [10, 98, 0, 1].into(), 16).unwrap();
-        let has = |found: &millstream_host::netlink::Address| {
+        let has = |found: &millstream_host::netlink::NetlinkAddress| {
             found.address.octets() == [10, 98, 0, 1] && found.prefix == 16
         };
         assert!(netlink.addresses().unwrap().iter().any(has));
@@ -69,7 +71,7 @@ fn an_interface_is_switched_and_gets_an_address() {
 
 #[test]
 fn packets_are_held_back_where_the_kernel_has_netem() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let index = index(&pair.left);
     match inside(&pair.left, |netlink| netlink.hold_back(index, Duration::from_millis(7))) {
         Ok(()) => {
@@ -85,7 +87,7 @@ fn packets_are_held_back_where_the_kernel_has_netem() {
 
 #[test]
 fn a_port_has_its_rate_and_counts_what_it_sends_and_drops() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let index = index(&pair.left);
     // No word of IPv6 among the packets that are counted; a kernel without it has no file.
     let ipv6 = format!("/proc/sys/net/ipv6/conf/{INTERFACE}/disable_ipv6");
@@ -93,7 +95,7 @@ fn a_port_has_its_rate_and_counts_what_it_sends_and_drops() {
     // A frame of 1500 bytes takes longer than this test: a minute, the longest that htb knows.
     let shape =
         |order| PortShape { rate_bps: 160, overhead: 24, least: 84, credit: Duration::ZERO, order };
-    let limited = shape(Order::Arrival { limit: 3 });
+    let limited = shape(QueueOrder::Arrival { limit: 3 });
     if let Err(error) = inside(&pair.left, |netlink| netlink.shape(index, &limited)) {
         assert!(error.to_string().contains("No such file"), "{error}");
         eprintln!("skipped: this kernel has no htb ({error})");
@@ -117,7 +119,7 @@ fn a_port_has_its_rate_and_counts_what_it_sends_and_drops() {
     assert!(shown.contains("rate 160bit overhead 24"), "{shown}");
     let shown = pair.left.sh(&format!("tc -s qdisc show dev {INTERFACE}"));
     assert!(shown.contains("limit 3p") && shown.contains("dropped 6,"), "{shown}");
-    inside(&pair.left, |netlink| netlink.shape(index, &shape(Order::Priority)).unwrap());
+    inside(&pair.left, |netlink| netlink.shape(index, &shape(QueueOrder::Priority)).unwrap());
     let seen = send();
     let accounted = (&*seen.kind, seen.packets, seen.waiting, seen.drops);
     assert_eq!(accounted, ("pfifo_fast", 1, 9, 0), "counts begin anew");
@@ -130,7 +132,7 @@ fn a_port_has_its_rate_and_counts_what_it_sends_and_drops() {
 
 #[test]
 fn the_longest_match_is_the_way() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     pair.left.sh(&format!("ip route add 192.0.2.0/24 via {} metric 7", pair.right.address));
     pair.left.sh("ip route add blackhole 192.0.2.128/25");
     pair.left.sh(&format!(
@@ -150,7 +152,7 @@ fn the_longest_match_is_the_way() {
         assert_eq!(way([203, 0, 113, 1], None), None);
         let routes = netlink.routes().unwrap();
         let via = |prefix: [u8; 4]| {
-            let same = |route: &&Route| route.destination == Ipv4Addr::from(prefix);
+            let same = |route: &&NetlinkRoute| route.destination == Ipv4Addr::from(prefix);
             routes.iter().filter(same).collect::<Vec<_>>()
         };
         assert_eq!((via([192, 0, 2, 0])[0].metric, via([192, 0, 2, 0])[0].prefix), (7, 24));
@@ -163,7 +165,7 @@ fn the_longest_match_is_the_way() {
 
 #[test]
 fn a_neighbour_is_resolved_when_it_is_used() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let there = inside(&pair.right, |netlink| netlink.interface(INTERFACE).unwrap().mac);
     let index = index(&pair.left);
     inside(&pair.left, |netlink| {
@@ -188,7 +190,7 @@ fn a_neighbour_is_resolved_when_it_is_used() {
 
 #[test]
 fn a_driver_says_what_it_can_do_for_xdp() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let index = index(&pair.left);
     let Some(veth) = pair.left.run(|| XdpFeatures::of(index).unwrap()) else {
         eprintln!("skipped: this kernel does not tell (it is older than 6.3)");

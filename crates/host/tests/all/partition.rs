@@ -4,7 +4,7 @@
 use millstream_cpu::thread::pin_current_thread;
 use millstream_cpu::{CpuSet, Topology};
 use millstream_host::journal::Journal;
-use millstream_host::shield::{Hierarchy, Plan, Shield};
+use millstream_host::shield::{Hierarchy, Shield, ShieldSpec};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -67,12 +67,12 @@ fn a_partition_leaves_pins_groups_and_controllers_as_they_were() {
     ready.wait();
     let state = || (threads(), groups(&root), own_group());
     let before = state();
-    let plan = Plan { cpus: CpuSet::from_iter([last]), ..Plan::default() };
+    let plan = ShieldSpec { cpus: CpuSet::from_iter([last]), ..ShieldSpec::default() };
     let shield = Shield::raise(Path::new("/"), &plan, &journal).unwrap();
     let rest = shield.account().rest.to_string();
     let own = || threads()[&std::process::id().cast_signed()].1.clone();
     assert_eq!(own(), rest);
-    let inside = shield.visit(own_group).unwrap();
+    let inside = shield.run_inside(own_group).unwrap();
     assert_eq!(Path::new(&inside).file_name(), shield.door().parent().unwrap().file_name());
     assert_eq!(own_group(), before.2, "only a visit");
     assert_eq!(own(), rest);

@@ -4,9 +4,9 @@ use millstream_cpu::CpuSet;
 use millstream_cpu::sched::{Class, set_thread};
 use millstream_cpu::thread::confine;
 use millstream_host::ethtool::{Ethtool, Offload};
-use millstream_host::journal::{Journal, Kept, Since, recover_in};
-use millstream_host::packet_threads::{Kind, of_interfaces};
-use millstream_host::shield::{Napi, Place, Plan, Shield};
+use millstream_host::journal::{Journal, PersistentChanges, Since, recover_in};
+use millstream_host::packet_threads::{PacketThreadKind, of_interfaces};
+use millstream_host::shield::{Napi, PacketHandling, Shield, ShieldSpec};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -69,9 +69,10 @@ fn the_victim() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     let journals = folder.join("journals");
     let journal = Arc::new(Journal::open_in(&journals));
-    let plan = Plan { cpus: "2-3".parse().unwrap(), interrupts: true, ..Plan::default() };
+    let plan =
+        ShieldSpec { cpus: "2-3".parse().unwrap(), interrupts: true, ..ShieldSpec::default() };
     let _shield = Shield::raise(&folder.join("root"), &plan, &journal).unwrap();
-    let kept = Kept::open_in(&journals, "doctor");
+    let kept = PersistentChanges::open_in(&journals, "doctor");
     kept.write(&folder.join("root/proc/sys/vm/swappiness"), "1").unwrap();
     println!("changed");
     std::thread::sleep(std::time::Duration::from_secs(600));
@@ -91,7 +92,7 @@ fn the_next_start_lowers_the_shield_of_a_killed_process_and_keeps_what_is_to_las
     assert_eq!((recovered.journals, &recovered.failed), (1, &vec![]));
     let swappiness = root.join("proc/sys/vm/swappiness");
     assert_eq!(fs::read_to_string(&swappiness).unwrap(), "1\n", "that was meant to last");
-    let fates = Kept::open_in(&journals, "doctor").undo(Since::Left).unwrap();
+    let fates = PersistentChanges::open_in(&journals, "doctor").undo(Since::Left).unwrap();
     assert!(fates.len() == 1 && *fates[0].outcome.as_ref().unwrap(), "{fates:?}");
     assert_eq!(snapshot(&root), before);
     assert_eq!(fs::read_dir(&journals).unwrap().count(), 0);
@@ -135,7 +136,7 @@ fn the_networks_threads_are_placed_in_four_ways_and_put_back() {
 /// The interface's setting, and where its threads run in which class.
 fn network() -> (String, Vec<(u32, String, String)>) {
     let found = of_interfaces(Path::new("/"), &["msn0".to_owned()]).into_iter();
-    let napi = found.filter(|one| one.kind == Kind::Napi).map(|one| one.thread);
+    let napi = found.filter(|one| one.kind == PacketThreadKind::Napi).map(|one| one.thread);
     let threads = napi.map(|one| (one.tid, one.allowed, one.class)).collect();
     (fs::read_to_string("/sys/class/net/msn0/threaded").unwrap(), threads)
 }
@@ -172,10 +173,10 @@ fn the_placements() {
     let journal = Arc::new(Journal::open_in(&folder.join("journals")));
     let rest: CpuSet = cpus.iter().filter(|cpu| *cpu != last).collect();
     let places = [
-        (Place::Soft, None),
-        (Place::With, Some(last.to_string())),
-        (Place::Away, Some(rest.to_string())),
-        (Place::Anywhere, Some(cpus.to_string())),
+        (PacketHandling::Soft, None),
+        (PacketHandling::With, Some(last.to_string())),
+        (PacketHandling::Away, Some(rest.to_string())),
+        (PacketHandling::Anywhere, Some(cpus.to_string())),
     ];
     let mut ways = 0;
     for threaded in [false, true] {
@@ -192,12 +193,12 @@ fn the_placements() {
         for (place, allowed) in &places {
             let napi =
                 Napi { interfaces: vec!["msn0".to_owned()], place: *place, class: Class::Fifo(40) };
-            let plan = Plan {
+            let plan = ShieldSpec {
                 cpus: CpuSet::from_iter([last]),
                 under: Some(under.clone()),
                 napi: Some(napi),
                 class: Class::Fifo(50),
-                ..Plan::default()
+                ..ShieldSpec::default()
             };
             let shield = Shield::raise(Path::new("/"), &plan, &journal).unwrap();
             let (setting, threads) = network();
@@ -211,7 +212,7 @@ fn the_placements() {
                     let is_placed =
                         |one: &(u32, String, String)| one.1 == *allowed && one.2 == "fifo:40";
                     assert!(threads.iter().all(is_placed), "{place:?}: {threads:?}");
-                    let is_near = *place != Place::Away;
+                    let is_near = *place != PacketHandling::Away;
                     assert_eq!(warned, is_near, "{place:?}: {:?}", shield.account().warnings);
                 }
             }

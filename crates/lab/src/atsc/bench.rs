@@ -1,8 +1,8 @@
 //! What the receiver costs, in turns with GNU Radio's, and what echoes add to it.
 
-use super::gnuradio::{Peer, Took};
-use super::ours::{Receiver, Run};
-use super::{AtscError, Ensemble, Point, Recording, SETTLE_S, SPARE_S, Score};
+use super::gnuradio::{GnuRadioReceiver, Took};
+use super::ours::{ReceiverGraph, ReceiverRun};
+use super::{AtscError, Ensemble, PacketScore, Point, Recording, SETTLE_S, SPARE_S};
 use millstream_cpu::CpuSet;
 use millstream_flow::{Plan, Profile};
 use millstream_measure::Summary;
@@ -14,7 +14,7 @@ const EQUALIZER: &str = "equalizer";
 
 /// What is measured, and how often.
 #[derive(Clone, Debug)]
-pub struct Bench {
+pub struct AtscBench {
     /// The recording; it is written into the folder.
     pub recording: Recording,
     /// Turns.
@@ -55,13 +55,13 @@ pub struct Echoed {
     /// The equaliser's share of all blocks' time.
     pub equalizer_share: f64,
     /// What came out, in the last turn.
-    pub score: Score,
+    pub score: PacketScore,
 }
 
 /// Who decodes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Contender {
+pub enum AtscSubject {
     /// Ours, everything on one thread of one CPU.
     Single,
     /// Ours, by the partitioner's plan for all CPUs.
@@ -75,7 +75,7 @@ pub enum Contender {
     },
 }
 
-impl std::fmt::Display for Contender {
+impl std::fmt::Display for AtscSubject {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Single => f.pad("one thread, one CPU"),
@@ -90,9 +90,9 @@ impl std::fmt::Display for Contender {
 
 /// One contender's figures.
 #[derive(Clone, Debug, Serialize)]
-pub struct Entry {
+pub struct AtscFigures {
     /// Who.
-    pub contender: Contender,
+    pub contender: AtscSubject,
     /// Million samples a second, by the clock.
     pub megasamples_per_s: Summary,
     /// Signal time over time by the clock.
@@ -102,12 +102,12 @@ pub struct Entry {
     /// Its CPU time over that of our single thread in the same turn.
     pub of_single: Summary,
     /// What came out, in the last turn.
-    pub score: Score,
+    pub score: PacketScore,
 }
 
 /// A block's part in the CPU time of one thread.
 #[derive(Clone, Debug, Serialize)]
-pub struct Stage {
+pub struct BlockShare {
     /// The block.
     pub block: String,
     /// CPU seconds for a second of signal.
@@ -118,25 +118,26 @@ pub struct Stage {
 
 /// All figures.
 #[derive(Clone, Debug, Serialize)]
-pub struct Outcome {
+pub struct ReceiverFigures {
     /// The contenders, our single thread first.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<AtscFigures>,
     /// The blocks of our single thread, in the order of the graph.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<BlockShare>,
     /// Signals with echoes.
     pub echoes: Vec<Echoed>,
     /// The partitioner's plan.
     pub placed: Plan,
 }
 
-impl Bench {
+impl AtscBench {
     /// Who is measured, our single thread first.
-    fn contenders(&self, with_peer: bool) -> Vec<Contender> {
-        let mut contenders = vec![Contender::Single, Contender::Placed];
-        contenders.extend(self.tuned.is_some().then_some(Contender::Tuned));
+    fn contenders(&self, with_peer: bool) -> Vec<AtscSubject> {
+        let mut contenders = vec![AtscSubject::Single, AtscSubject::Placed];
+        contenders.extend(self.tuned.is_some().then_some(AtscSubject::Tuned));
         let settings = self.samples_per_symbol.iter().filter(|_| with_peer);
-        contenders
-            .extend(settings.map(|&samples_per_symbol| Contender::GnuRadio { samples_per_symbol }));
+        contenders.extend(
+            settings.map(|&samples_per_symbol| AtscSubject::GnuRadio { samples_per_symbol }),
+        );
         contenders
     }
 
@@ -154,11 +155,11 @@ impl Bench {
 /// # Errors
 /// [`AtscError`] when a file or a receiver breaks off.
 pub fn bench(
-    bench: &Bench,
+    bench: &AtscBench,
     folder: &Path,
-    mut peer: Option<&mut Peer>,
+    mut peer: Option<&mut GnuRadioReceiver>,
     mut progress: impl FnMut(String),
-) -> Result<Outcome, AtscError> {
+) -> Result<ReceiverFigures, AtscError> {
     let (input, output) = (folder.join("signal.sc16"), folder.join("out.ts"));
     let recording = &bench.recording;
     progress(format!("writing {} s of signal", recording.seconds));
@@ -169,48 +170,48 @@ pub fn bench(
         let recording = Recording { impairments: point.impairments(), ..recording.clone() };
         let input = folder.join(format!("echoes-{n}.sc16"));
         recording.write(&input)?;
-        let receiver = Receiver::new(&input, recording.rate_hz, &output)?;
+        let receiver = ReceiverGraph::new(&input, recording.rate_hz, &output)?;
         echoes.push((*point, recording, receiver, Vec::new()));
     }
-    let ours = Receiver::new(&input, recording.rate_hz, &output)?;
+    let ours = ReceiverGraph::new(&input, recording.rate_hz, &output)?;
     let cpus: Vec<usize> = bench.cpus.iter().collect();
     let single = ours.single(cpus.first().copied().unwrap_or(0))?;
     progress("warming up".to_owned());
     let placed = ours.placed(&ours.run(&single)?.profile, &bench.cpus)?;
     let contenders = bench.contenders(peer.is_some());
-    let mut runs: Vec<Vec<(Took, Score)>> = vec![Vec::new(); contenders.len()];
+    let mut runs: Vec<Vec<(Took, PacketScore)>> = vec![Vec::new(); contenders.len()];
     let mut profiles = Vec::new();
     for turn in 1..=bench.repeats {
         for (contender, runs) in contenders.iter().zip(&mut runs) {
             progress(format!("turn {turn} of {}: {contender}", bench.repeats));
             let plan = match contender {
-                Contender::Single => Some(&single),
-                Contender::Placed => Some(&placed),
-                Contender::Tuned => bench.tuned.as_ref(),
-                Contender::GnuRadio { .. } => None,
+                AtscSubject::Single => Some(&single),
+                AtscSubject::Placed => Some(&placed),
+                AtscSubject::Tuned => bench.tuned.as_ref(),
+                AtscSubject::GnuRadio { .. } => None,
             };
             // What another run wrote is not this one's.
             let _ = std::fs::remove_file(&output);
             let took = match (contender, plan, peer.as_deref_mut()) {
-                (Contender::GnuRadio { samples_per_symbol }, _, Some(peer)) => {
+                (AtscSubject::GnuRadio { samples_per_symbol }, _, Some(peer)) => {
                     peer.receive(&input, recording.rate_hz, &output, *samples_per_symbol, &cpus)?
                 }
                 (contender, Some(plan), _) => {
                     let run = ours.run(plan)?;
-                    if *contender == Contender::Single {
+                    if *contender == AtscSubject::Single {
                         profiles.push(run.profile);
                     }
                     Took { wall_s: run.wall_s, cpu_s: run.cpu_s }
                 }
                 _ => continue,
             };
-            runs.push((took, Score::of_file(&output, recording, SETTLE_S, SPARE_S)?));
+            runs.push((took, PacketScore::of_file(&output, recording, SETTLE_S, SPARE_S)?));
         }
         for (point, recording, receiver, runs) in &mut echoes {
             progress(format!("turn {turn} of {}: {point}", bench.repeats));
             let _ = std::fs::remove_file(&output);
             let run = receiver.run(&single)?;
-            runs.push((run, Score::of_file(&output, recording, SETTLE_S, SPARE_S)?));
+            runs.push((run, PacketScore::of_file(&output, recording, SETTLE_S, SPARE_S)?));
         }
     }
     let echoes = echoes.iter();
@@ -220,21 +221,21 @@ pub fn bench(
     let all = contenders.iter().zip(&runs);
     let entries = all.filter_map(|(contender, own)| entry(*contender, own, &runs[0], recording));
     let stages = stages(&profiles, recording.seconds);
-    Ok(Outcome { entries: entries.collect(), stages, echoes, placed })
+    Ok(ReceiverFigures { entries: entries.collect(), stages, echoes, placed })
 }
 
 fn entry(
-    contender: Contender,
-    runs: &[(Took, Score)],
-    single: &[(Took, Score)],
+    contender: AtscSubject,
+    runs: &[(Took, PacketScore)],
+    single: &[(Took, PacketScore)],
     recording: &Recording,
-) -> Option<Entry> {
+) -> Option<AtscFigures> {
     let seconds = recording.seconds;
     let of = |figure: &dyn Fn(&Took) -> f64| {
         Summary::of(&runs.iter().map(|(took, _)| figure(took)).collect::<Vec<_>>())
     };
     let ratios = runs.iter().zip(single).map(|(own, single)| own.0.cpu_s / single.0.cpu_s);
-    Some(Entry {
+    Some(AtscFigures {
         contender,
         megasamples_per_s: of(&|took| recording.samples() as f64 / took.wall_s / 1e6)?,
         real_time: of(&|took| seconds / took.wall_s)?,
@@ -246,11 +247,11 @@ fn entry(
 
 fn echoed(
     signal: Point,
-    runs: &[(Run, Score)],
-    clean: &[(Took, Score)],
+    runs: &[(ReceiverRun, PacketScore)],
+    clean: &[(Took, PacketScore)],
     seconds: f64,
 ) -> Option<Echoed> {
-    let of = |figure: &dyn Fn(&Run) -> f64| {
+    let of = |figure: &dyn Fn(&ReceiverRun) -> f64| {
         Summary::of(&runs.iter().map(|(run, _)| figure(run)).collect::<Vec<_>>())
     };
     let ratios = runs.iter().zip(clean).map(|(own, clean)| own.0.cpu_s / clean.0.cpu_s);
@@ -267,7 +268,7 @@ fn echoed(
 }
 
 /// What each block took, all runs together.
-fn stages(profiles: &[Profile], seconds: f64) -> Vec<Stage> {
+fn stages(profiles: &[Profile], seconds: f64) -> Vec<BlockShare> {
     let Some(first) = profiles.first() else { return Vec::new() };
     let busy = |name: &str| -> f64 {
         let blocks = profiles.iter().filter_map(|profile| profile.block(name));
@@ -275,7 +276,7 @@ fn stages(profiles: &[Profile], seconds: f64) -> Vec<Stage> {
     };
     let all: f64 = first.blocks.iter().map(|block| busy(&block.name)).sum();
     let signal_s = seconds * profiles.len() as f64;
-    let stage = |name: &str| Stage {
+    let stage = |name: &str| BlockShare {
         block: name.to_owned(),
         cpu_s_per_signal_s: busy(name) / signal_s,
         share: busy(name) / all.max(f64::MIN_POSITIVE),
@@ -299,7 +300,8 @@ mod tests {
         let cpus = millstream_cpu::thread::allowed_cpus().unwrap();
         let samples_per_symbol = vec![1.5];
         let echoes = vec![Point::Echo { delay_us: 5.6, level_db: -10.0 }];
-        let plan = Bench { recording, repeats: 2, cpus, tuned: None, samples_per_symbol, echoes };
+        let plan =
+            AtscBench { recording, repeats: 2, cpus, tuned: None, samples_per_symbol, echoes };
         let folder = tempfile::tempdir().unwrap();
         let mut told = 0;
         let outcome = bench(&plan, folder.path(), None, |_| told += 1).unwrap();

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// A running GNU Radio.
 #[derive(Debug)]
-pub struct Peer {
+pub struct GnuRadioReceiver {
     script: Script,
 }
 
@@ -21,7 +21,7 @@ pub struct Took {
     pub cpu_s: f64,
 }
 
-impl Peer {
+impl GnuRadioReceiver {
     /// Starts GNU Radio with this Python. It ends with the calling thread.
     ///
     /// # Errors

@@ -10,26 +10,28 @@ mod gnuradio;
 mod grid;
 mod ours;
 mod portrait;
+mod reception;
 mod recording;
 mod score;
 mod store;
-mod survey;
 mod sweep;
 mod table;
 mod tableau;
 
-pub use bench::{Bench, Contender, ECHOES, Echoed, Entry, Outcome, Stage, bench};
+pub use bench::{
+    AtscBench, AtscFigures, AtscSubject, BlockShare, ECHOES, Echoed, ReceiverFigures, bench,
+};
 pub use emission::Emission;
 pub use ensemble::Ensemble;
-pub use gnuradio::Peer;
+pub use gnuradio::GnuRadioReceiver;
 pub use grid::{Axis, BACKGROUND_CN_DB, Point, grid};
 pub use portrait::portrait;
-pub use recording::{Recorded, Recording, record};
-pub use score::Score;
-pub use store::{Line, Store};
-pub use survey::{Moment, Survey, SurveyError};
-pub use sweep::{OURS, SETTLE_S, SPARE_S, Sweep, peer_name, sweep};
-pub use table::{Table, rate_word};
+pub use reception::{ReceptionMoment, ReceptionReport, SurveyError};
+pub use recording::{Recording, RecordingResult, record};
+pub use score::PacketScore;
+pub use store::{ResultStore, StoredResult};
+pub use sweep::{OURS, ParameterGrid, SETTLE_S, SPARE_S, peer_name, sweep};
+pub use table::{LimitsTable, rate_word};
 pub use tableau::tableau;
 
 use crate::gnuradio::PeerError;

@@ -14,7 +14,7 @@ const GRAPH: &str = include_str!("../../../../graphs/atsc-rx.toml");
 
 /// A run.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct ReceiverRun {
     /// By the clock.
     pub wall_s: f64,
     /// CPU time of the process, user and system.
@@ -31,12 +31,12 @@ fn registry() -> Registry {
 }
 
 /// The receiver's graph for one recording.
-pub struct Receiver {
+pub struct ReceiverGraph {
     file: GraphFile,
     set: Vec<String>,
 }
 
-impl Receiver {
+impl ReceiverGraph {
     /// From a recording to a transport stream.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Receiver {
     ///
     /// # Errors
     /// [`AtscError`] when the graph cannot be built or breaks off.
-    pub fn run(&self, plan: &Plan) -> Result<Run, AtscError> {
+    pub fn run(&self, plan: &Plan) -> Result<ReceiverRun, AtscError> {
         let graph = self.file.build(&registry(), &self.set)?;
         let (start, cpu) = (Instant::now(), usage::process_cpu_time());
         let running = graph.start(plan).map_err(millstream_flow::RunError::from)?;
@@ -93,6 +93,6 @@ impl Receiver {
         let profile = running.profile();
         running.wait()?;
         let cpu_s = usage::process_cpu_time().saturating_sub(cpu).as_secs_f64();
-        Ok(Run { wall_s, cpu_s, profile })
+        Ok(ReceiverRun { wall_s, cpu_s, profile })
     }
 }

@@ -1,6 +1,6 @@
 //! The picture of a recording.
 
-use super::survey::{ROWS, SPAN, Survey};
+use super::reception::{ROWS, ReceptionReport, SPAN};
 use millstream_measure::chart::{BLACK, BLUE, Canvas, GREEN, GREY, ORANGE, Panel, Scale};
 
 const WIDTH: u32 = 1240;
@@ -14,7 +14,7 @@ const ROWS_AT: [i32; 3] = [85, 370, 655];
 /// Draws a survey: spectrum, echoes, levels over time and their histogram, modulation error ratio
 /// over time, taps.
 #[must_use]
-pub fn portrait(survey: &Survey, title: &str) -> Canvas {
+pub fn portrait(survey: &ReceptionReport, title: &str) -> Canvas {
     let mut canvas = Canvas::new(WIDTH, HEIGHT);
     canvas.title((20, 24), BLACK, title);
     canvas.text((20, 42), -1, GREY, &words(survey));
@@ -27,7 +27,7 @@ pub fn portrait(survey: &Survey, title: &str) -> Canvas {
     canvas
 }
 
-fn words(survey: &Survey) -> String {
+fn words(survey: &ReceptionReport) -> String {
     let status = &survey.status;
     let value = |value: Option<f64>, unit: &str| {
         // What rounds to 0 has no minus.
@@ -53,7 +53,7 @@ fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
     if low > high { (0.0, 1.0) } else { (low, high) }
 }
 
-fn spectrum(canvas: &mut Canvas, survey: &Survey, corner: (i32, i32)) {
+fn spectrum(canvas: &mut Canvas, survey: &ReceptionReport, corner: (i32, i32)) {
     let points: Vec<_> = survey.spectrum.iter().map(|(hz, db)| (hz / 1e6, *db)).collect();
     let (_, top) = bounds(points.iter().map(|point| point.1));
     let (low, high) = bounds(points.iter().map(|point| point.0));
@@ -65,7 +65,7 @@ fn spectrum(canvas: &mut Canvas, survey: &Survey, corner: (i32, i32)) {
     panel.curve(canvas, &points, BLUE);
 }
 
-fn echoes(canvas: &mut Canvas, survey: &Survey, corner: (i32, i32)) {
+fn echoes(canvas: &mut Canvas, survey: &ReceptionReport, corner: (i32, i32)) {
     let (low, high) = bounds(survey.echoes.iter().map(|point| point.0));
     let x = Scale::new(low, high, 8.0, "µs after the strongest");
     let y = Scale::new(-60.0, 0.0, 6.0, "dB");
@@ -74,7 +74,7 @@ fn echoes(canvas: &mut Canvas, survey: &Survey, corner: (i32, i32)) {
     panel.curve(canvas, &survey.echoes, BLUE);
 }
 
-fn levels(canvas: &mut Canvas, survey: &Survey, corner: (i32, i32)) {
+fn levels(canvas: &mut Canvas, survey: &ReceptionReport, corner: (i32, i32)) {
     let span = f64::from(SPAN);
     let x = Scale::new(0.0, survey.seconds, 8.0, "s");
     let y = Scale::new(-span, span, 6.0, "level");
@@ -83,7 +83,7 @@ fn levels(canvas: &mut Canvas, survey: &Survey, corner: (i32, i32)) {
     panel.density(canvas, &survey.levels, BLUE);
 }
 
-fn histogram(canvas: &mut Canvas, survey: &Survey, corner: (i32, i32)) {
+fn histogram(canvas: &mut Canvas, survey: &ReceptionReport, corner: (i32, i32)) {
     let span = f64::from(SPAN);
     let most = survey.histogram.iter().copied().max().unwrap_or(0).max(1);
     let all: f64 = survey.histogram.iter().map(|count| f64::from(*count)).sum::<f64>().max(1.0);
@@ -99,7 +99,7 @@ fn histogram(canvas: &mut Canvas, survey: &Survey, corner: (i32, i32)) {
     panel.curve(canvas, &points, BLUE);
 }
 
-fn course(canvas: &mut Canvas, survey: &Survey, corner: (i32, i32)) {
+fn course(canvas: &mut Canvas, survey: &ReceptionReport, corner: (i32, i32)) {
     let known = survey.course.iter().map(|moment| moment.mer_db.unwrap_or(f64::NAN));
     let (low, high) = bounds(known.clone());
     let (low, high) = ((low / 5.0).floor() * 5.0, (high / 5.0).ceil() * 5.0);
@@ -113,7 +113,7 @@ fn course(canvas: &mut Canvas, survey: &Survey, corner: (i32, i32)) {
     panel.curve(canvas, &points, BLUE);
 }
 
-fn taps(canvas: &mut Canvas, survey: &Survey, corner: (i32, i32)) {
+fn taps(canvas: &mut Canvas, survey: &ReceptionReport, corner: (i32, i32)) {
     let [forward, feedback] = &survey.taps;
     let both = || forward.iter().chain(feedback);
     let (first, last) = bounds(both().map(|tap| tap.0));

@@ -50,7 +50,7 @@ impl Recording {
     ///
     /// # Errors
     /// [`AtscError`] when there is no such signal, or the file cannot be written.
-    pub fn write(&self, path: &Path) -> Result<Recorded, AtscError> {
+    pub fn write(&self, path: &Path) -> Result<RecordingResult, AtscError> {
         let config = TxConfig { sample_rate_hz: self.rate_hz, ..TxConfig::default() };
         let mut signal = TestSignal::new(config, &self.impairments, self.seed)?;
         let mut packets = self.packets();
@@ -63,7 +63,7 @@ impl Recording {
 
 /// What a recording came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Recorded {
+pub struct RecordingResult {
     /// Samples.
     pub samples: u64,
     /// Parts of samples that were beyond full scale and were cut, in integer formats.
@@ -83,11 +83,11 @@ pub fn record(
     samples: u64,
     mut fill: impl FnMut(&mut [Sample]),
     mut go_on: impl FnMut(u64) -> bool,
-) -> Result<Recorded, AtscError> {
+) -> Result<RecordingResult, AtscError> {
     let mut out = BufWriter::new(File::create(path).map_err(file(path))?);
     let mut block = vec![Sample::default(); BLOCK];
     let mut bytes = Vec::with_capacity(format.sample_bytes() * BLOCK);
-    let mut recorded = Recorded::default();
+    let mut recorded = RecordingResult::default();
     while recorded.samples < samples && go_on(recorded.samples) {
         let count = (BLOCK as u64).min(samples - recorded.samples) as usize;
         let block = &mut block[..count];

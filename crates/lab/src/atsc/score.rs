@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Packets, judged by their numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Score {
+pub struct PacketScore {
     /// Packets put out.
     pub packets: u64,
     /// With the transport error indicator set.
@@ -22,7 +22,7 @@ pub struct Score {
     pub first_s: Option<f64>,
 }
 
-impl Score {
+impl PacketScore {
     /// Share of the packets within the time that counts that did not come out right.
     #[must_use]
     pub fn error_rate(&self) -> f64 {
@@ -95,13 +95,13 @@ mod tests {
         stream.push(sent.packet(last - 1));
         stream[500][1] |= 0x80;
         stream[501][100] ^= 4;
-        let score = Score::of(stream.as_flattened(), &recording, 0.02, 0.02);
+        let score = PacketScore::of(stream.as_flattened(), &recording, 0.02, 0.02);
         assert_eq!(score.expected, last - recording.packet_at(0.02));
         assert_eq!(score.right, score.expected - 2);
         assert_eq!((score.flagged, score.undetected), (1, 1));
         assert_eq!(score.packets, last - 100 + 2);
         assert!((score.error_rate() - 2.0 / score.expected as f64).abs() < 1e-12);
         assert!((score.first_s.unwrap() - 100.0 / 12_894.0).abs() < 1e-5);
-        assert_eq!(Score::of(&[], &recording, 0.02, 0.02).error_rate(), 1.0);
+        assert_eq!(PacketScore::of(&[], &recording, 0.02, 0.02).error_rate(), 1.0);
     }
 }

@@ -1,7 +1,7 @@
 //! Results as they come, one JSON object a line, so that a long measurement can go on where it
 //! ended.
 
-use super::{AtscError, Point, Score, Sweep, file};
+use super::{AtscError, PacketScore, ParameterGrid, Point, file};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// One receiver on one recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct StoredResult {
     /// The signal.
     pub point: Point,
     /// Who decoded it: `millstream`, or GNU Radio with its setting.
@@ -19,10 +19,10 @@ pub struct Line {
     /// Its seed.
     pub seed: u64,
     /// What came of it.
-    pub score: Score,
+    pub score: PacketScore,
 }
 
-impl Line {
+impl StoredResult {
     /// Whether it is the same receiver on the same recording.
     #[must_use]
     pub fn is_of(&self, point: &Point, receiver: &str, seconds: f64, seed: u64) -> bool {
@@ -32,21 +32,21 @@ impl Line {
 
     /// Whether it is a signal of this sweep.
     #[must_use]
-    pub fn is_part_of(&self, sweep: &Sweep) -> bool {
-        let Sweep { points, seconds, seed, .. } = sweep;
+    pub fn is_part_of(&self, sweep: &ParameterGrid) -> bool {
+        let ParameterGrid { points, seconds, seed, .. } = sweep;
         (self.seconds, self.seed) == (*seconds, *seed) && points.contains(&self.point)
     }
 }
 
 /// The lines of a file, or of no file.
 #[derive(Debug)]
-pub struct Store {
+pub struct ResultStore {
     out: Option<(PathBuf, File)>,
     /// What there is.
-    pub lines: Vec<Line>,
+    pub lines: Vec<StoredResult>,
 }
 
-impl Store {
+impl ResultStore {
     /// Reads what a file holds, if it is there, and goes on behind it. Lines of the receivers for
     /// which `redo` says so are left out. A line that was cut short is passed over.
     ///
@@ -60,7 +60,8 @@ impl Store {
             Err(error) => return Err(file(path)(error)),
         };
         let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
-        let lines: Vec<Line> = lines.filter(|line: &Line| !redo(&line.receiver)).collect();
+        let lines: Vec<StoredResult> =
+            lines.filter(|line: &StoredResult| !redo(&line.receiver)).collect();
         // Killed in the middle, the old file is still there.
         let part = path.with_extension("part");
         let mut out = File::create(&part).map_err(file(&part))?;
@@ -73,7 +74,13 @@ impl Store {
 
     /// What one receiver made of a recording, if that is known.
     #[must_use]
-    pub fn find(&self, point: &Point, receiver: &str, seconds: f64, seed: u64) -> Option<&Line> {
+    pub fn find(
+        &self,
+        point: &Point,
+        receiver: &str,
+        seconds: f64,
+        seed: u64,
+    ) -> Option<&StoredResult> {
         self.lines.iter().find(|line| line.is_of(point, receiver, seconds, seed))
     }
 
@@ -81,7 +88,7 @@ impl Store {
     ///
     /// # Errors
     /// [`AtscError::File`] when it cannot be written.
-    pub fn add(&mut self, line: Line) -> Result<(), AtscError> {
+    pub fn add(&mut self, line: StoredResult) -> Result<(), AtscError> {
         if let Some((path, out)) = &mut self.out {
             append(out, &line).map_err(file(path))?;
         }
@@ -90,7 +97,7 @@ impl Store {
     }
 }
 
-fn append(out: &mut File, line: &Line) -> std::io::Result<()> {
+fn append(out: &mut File, line: &StoredResult) -> std::io::Result<()> {
     let text = serde_json::to_string(line)?;
     out.write_all(format!("{text}\n").as_bytes())
 }
@@ -103,23 +110,23 @@ mod tests {
     fn a_store_goes_on_where_it_ended_and_forgets_what_is_done_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("results.jsonl");
-        let line = |receiver: &str, cn_db| Line {
+        let line = |receiver: &str, cn_db| StoredResult {
             point: Point::noise(cn_db),
             receiver: receiver.to_owned(),
             seconds: 1.0,
             seed: 7,
-            score: Score { right: 5, ..Score::default() },
+            score: PacketScore { right: 5, ..PacketScore::default() },
         };
         let none = |_: &str| false;
-        let mut store = Store::open(Some(&path), none).unwrap();
+        let mut store = ResultStore::open(Some(&path), none).unwrap();
         store.add(line("millstream", 15.0)).unwrap();
         store.add(line("other", 15.0)).unwrap();
         // Killed while it wrote.
         File::options().append(true).open(&path).unwrap().write_all(b"{\"point").unwrap();
-        let store = Store::open(Some(&path), none).unwrap();
+        let store = ResultStore::open(Some(&path), none).unwrap();
         let found = |cn, seed| store.find(&Point::noise(cn), "millstream", 1.0, seed).is_some();
         assert_eq!([found(15.0, 7), found(15.25, 7), found(15.0, 8)], [true, false, false]);
-        let store = Store::open(Some(&path), |receiver| receiver == "millstream").unwrap();
+        let store = ResultStore::open(Some(&path), |receiver| receiver == "millstream").unwrap();
         assert_eq!(store.lines, [line("other", 15.0)]);
     }
 }

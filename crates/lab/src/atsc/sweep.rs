@@ -1,8 +1,8 @@
 //! Receivers on every signal of a grid.
 
-use super::gnuradio::Peer;
-use super::ours::Receiver;
-use super::{AtscError, Line, Point, Recording, Score, Store};
+use super::gnuradio::GnuRadioReceiver;
+use super::ours::ReceiverGraph;
+use super::{AtscError, PacketScore, Point, Recording, ResultStore, StoredResult};
 use millstream_cpu::CpuSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ pub const SPARE_S: f64 = 0.1;
 
 /// What to try.
 #[derive(Clone, Debug)]
-pub struct Sweep {
+pub struct ParameterGrid {
     /// The signals.
     pub points: Vec<Point>,
     /// Complex samples per second.
@@ -50,18 +50,18 @@ struct Task {
 /// What a worker says.
 enum Said {
     Begins(Point),
-    Has(Line),
+    Has(StoredResult),
     Failed(AtscError),
 }
 
-impl Sweep {
+impl ParameterGrid {
     fn recording(&self, point: &Point) -> Recording {
         let Self { rate_hz, seconds, seed, .. } = *self;
         Recording { rate_hz, seconds, seed, impairments: point.impairments() }
     }
 
     /// What the store does not know yet.
-    fn tasks(&self, store: &Store, has_peer: bool) -> Vec<Task> {
+    fn tasks(&self, store: &ResultStore, has_peer: bool) -> Vec<Task> {
         let mut receivers = vec![(OURS.to_owned(), None)];
         let settings = self.samples_per_symbol.iter().filter(|_| has_peer);
         receivers.extend(settings.map(|setting| (peer_name(*setting), Some(*setting))));
@@ -81,10 +81,10 @@ impl Sweep {
 /// # Errors
 /// [`AtscError`] when a file or a receiver breaks off.
 pub fn sweep(
-    sweep: &Sweep,
-    store: &mut Store,
+    sweep: &ParameterGrid,
+    store: &mut ResultStore,
     folder: &Path,
-    peers: &mut [Option<Peer>],
+    peers: &mut [Option<GnuRadioReceiver>],
     progress: impl FnMut(usize, &Point) -> bool,
 ) -> Result<(), AtscError> {
     let tasks = sweep.tasks(store, peers.iter().all(Option::is_some));
@@ -114,7 +114,7 @@ pub fn sweep(
 /// Stores what comes, until there is no more, something fails or `progress` wants no more.
 fn collect(
     inbox: &Inbox<Said>,
-    store: &mut Store,
+    store: &mut ResultStore,
     mut done: usize,
     mut progress: impl FnMut(usize, &Point) -> bool,
 ) -> Result<(), AtscError> {
@@ -134,9 +134,9 @@ struct Over;
 
 /// Makes signals and has them decoded, one after the other.
 struct Worker<'a> {
-    sweep: &'a Sweep,
+    sweep: &'a ParameterGrid,
     folder: &'a Path,
-    peer: Option<&'a mut Peer>,
+    peer: Option<&'a mut GnuRadioReceiver>,
     n: usize,
 }
 
@@ -151,14 +151,14 @@ impl Worker<'_> {
         .or_else(|error| say(Said::Failed(error)).and(Err(Over)))
     }
 
-    fn lines(&mut self, task: &Task, has: &mut dyn FnMut(Line)) -> Result<(), AtscError> {
+    fn lines(&mut self, task: &Task, has: &mut dyn FnMut(StoredResult)) -> Result<(), AtscError> {
         let recording = self.sweep.recording(&task.point);
         let input = self.folder.join(format!("signal-{}.sc16", self.n));
         recording.write(&input)?;
         for (name, setting) in &task.open {
             let score = self.decode(&input, &recording, *setting)?;
-            let Sweep { seconds, seed, .. } = *self.sweep;
-            has(Line { point: task.point, receiver: name.clone(), seconds, seed, score });
+            let ParameterGrid { seconds, seed, .. } = *self.sweep;
+            has(StoredResult { point: task.point, receiver: name.clone(), seconds, seed, score });
         }
         Ok(())
     }
@@ -168,7 +168,7 @@ impl Worker<'_> {
         input: &Path,
         recording: &Recording,
         setting: Option<f64>,
-    ) -> Result<Score, AtscError> {
+    ) -> Result<PacketScore, AtscError> {
         let output = self.folder.join(format!("out-{}.ts", self.n));
         // What another run wrote is not this one's.
         let _ = std::fs::remove_file(&output);
@@ -178,12 +178,12 @@ impl Worker<'_> {
                 peer.receive(input, recording.rate_hz, &output, setting, &cpus)?;
             }
             _ => {
-                let ours = Receiver::new(input, recording.rate_hz, &output)?;
+                let ours = ReceiverGraph::new(input, recording.rate_hz, &output)?;
                 let cpu = cpus.get(self.n % cpus.len().max(1)).copied().unwrap_or(0);
                 ours.run(&ours.single(cpu)?)?;
             }
         }
-        Score::of_file(&output, recording, SETTLE_S, SPARE_S)
+        PacketScore::of_file(&output, recording, SETTLE_S, SPARE_S)
     }
 }
 
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_is_known_is_not_tried_again_and_noise_makes_errors() {
-        let plan = Sweep {
+        let plan = ParameterGrid {
             points: vec![Point::noise(25.0), Point::noise(8.0)],
             rate_hz: 6.25e6,
             seconds: 0.7,
@@ -202,7 +202,7 @@ mod tests {
             cpus: millstream_cpu::thread::allowed_cpus().unwrap(),
         };
         let folder = tempfile::tempdir().unwrap();
-        let mut store = Store::open(None, |_| false).unwrap();
+        let mut store = ResultStore::open(None, |_| false).unwrap();
         let mut told = Vec::new();
         for (stop_after, workers) in [(1, 1), (9, 2), (9, 1)] {
             let mut peers: Vec<_> = (0..workers).map(|_| None).collect();
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn what_fails_ends_it_with_the_reason() {
-        let plan = Sweep {
+        let plan = ParameterGrid {
             points: vec![Point::noise(25.0), Point::noise(24.0)],
             rate_hz: 1e6,
             seconds: 0.7,
@@ -228,7 +228,7 @@ mod tests {
             cpus: millstream_cpu::thread::allowed_cpus().unwrap(),
         };
         let folder = tempfile::tempdir().unwrap();
-        let mut store = Store::open(None, |_| false).unwrap();
+        let mut store = ResultStore::open(None, |_| false).unwrap();
         let ended = sweep(&plan, &mut store, folder.path(), &mut [None, None], |_, _| true);
         assert!(ended.unwrap_err().to_string().contains("cannot carry 8-VSB"));
         assert!(store.lines.is_empty());

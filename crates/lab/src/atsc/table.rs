@@ -3,13 +3,13 @@
 use super::grid::{
     DELAYS_US, DOPPLER_DELAY_US, DOPPLER_LEVELS_DB, DOPPLERS_HZ, LEVELS_DB, Point, grid,
 };
-use super::{Axis, Line};
+use super::{Axis, StoredResult};
 use std::fmt;
 
 /// Packet error rates of one axis. Where an echo's level is a second one, levels are the columns
 /// and there is a table for each receiver; otherwise receivers are the columns.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Table {
+pub struct LimitsTable {
     /// What it shows.
     pub title: String,
     /// Heads of the columns.
@@ -18,11 +18,12 @@ pub struct Table {
     pub rows: Vec<(String, Vec<Option<f64>>)>,
 }
 
-impl Table {
+impl LimitsTable {
     /// The tables of an axis, out of what is known; none where nothing is.
     #[must_use]
-    pub fn of(axis: Axis, lines: &[&Line], receivers: &[String]) -> Vec<Self> {
-        let lines: Vec<&Line> = lines.iter().filter(|l| l.point.axis() == axis).copied().collect();
+    pub fn of(axis: Axis, lines: &[&StoredResult], receivers: &[String]) -> Vec<Self> {
+        let lines: Vec<&StoredResult> =
+            lines.iter().filter(|l| l.point.axis() == axis).copied().collect();
         if lines.is_empty() {
             return Vec::new();
         }
@@ -79,7 +80,7 @@ impl Table {
 
 type PointOf<'a> = &'a dyn Fn(f64, f64) -> Point;
 
-impl fmt::Display for Table {
+impl fmt::Display for LimitsTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let first = self.rows.iter().map(|(head, _)| head.chars().count()).max().unwrap_or(0);
         let first = first.max(self.title.chars().count()) + 2;
@@ -114,11 +115,11 @@ pub fn rate_word(rate: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::atsc::Score;
+    use crate::atsc::PacketScore;
 
-    fn line(point: Point, receiver: &str, right: u64) -> Line {
-        let score = Score { expected: 10_000, right, ..Score::default() };
-        Line { point, receiver: receiver.to_owned(), seconds: 1.0, seed: 1, score }
+    fn line(point: Point, receiver: &str, right: u64) -> StoredResult {
+        let score = PacketScore { expected: 10_000, right, ..PacketScore::default() };
+        StoredResult { point, receiver: receiver.to_owned(), seconds: 1.0, seed: 1, score }
     }
 
     #[test]
@@ -129,20 +130,20 @@ mod tests {
             line(Point::noise(15.0), "b", 10),
             line(Point::noise(13.1), "a", 0),
         ];
-        let lines: Vec<&Line> = lines.iter().collect();
+        let lines: Vec<&StoredResult> = lines.iter().collect();
         let receivers = ["a".to_owned(), "b".to_owned()];
-        let echo = Table::of(Axis::Echo, &lines, &receivers);
+        let echo = LimitsTable::of(Axis::Echo, &lines, &receivers);
         assert_eq!(echo.len(), 2);
         assert_eq!((echo[0].title.as_str(), echo[0].rows.len()), ("echo, a", DELAYS_US.len()));
         let row = echo[0].rows.iter().find(|row| row.0 == "+0.3 µs").unwrap();
         assert_eq!(row.1.iter().filter_map(|rate| *rate).collect::<Vec<_>>(), [0.5]);
-        let noise = Table::of(Axis::Noise, &lines, &receivers);
+        let noise = LimitsTable::of(Axis::Noise, &lines, &receivers);
         assert_eq!(
             noise[0].to_string(),
             "noise               a       b\n\
              C/N 15 dB        1e-4    >.99\n\
              C/N 13.1 dB         1       -\n"
         );
-        assert_eq!(Table::of(Axis::Clock, &lines, &receivers), []);
+        assert_eq!(LimitsTable::of(Axis::Clock, &lines, &receivers), []);
     }
 }

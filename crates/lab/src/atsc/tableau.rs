@@ -1,7 +1,7 @@
 //! The picture of what receivers hear.
 
-use super::table::{Table, rate_word};
-use super::{Axis, BACKGROUND_CN_DB, Line, Point};
+use super::table::{LimitsTable, rate_word};
+use super::{Axis, BACKGROUND_CN_DB, Point, StoredResult};
 use millstream_measure::chart::{BLACK, BLUE, Canvas, GREEN, GREY, ORANGE, Panel, Rgb, Scale};
 
 /// Size of a cell, room for the head of a table, and width of small and of large letters.
@@ -23,15 +23,16 @@ const LEAST: f64 = 1e-4;
 /// Draws error rates: curves against C/N, below them tables of echoes by delay and level, and by
 /// turn and level, each receiver's beside the other's.
 #[must_use]
-pub fn tableau(lines: &[&Line], receivers: &[String], title: &str) -> Canvas {
+pub fn tableau(lines: &[&StoredResult], receivers: &[String], title: &str) -> Canvas {
     let rows: [&[Axis]; 3] =
         [&[Axis::Echo], &[Axis::Doppler], &[Axis::Ensemble, Axis::Clock, Axis::Carrier]];
-    let rows = rows.map(|axes| -> Vec<Table> {
-        axes.iter().flat_map(|axis| Table::of(*axis, lines, receivers)).collect()
+    let rows = rows.map(|axes| -> Vec<LimitsTable> {
+        axes.iter().flat_map(|axis| LimitsTable::of(*axis, lines, receivers)).collect()
     });
-    let wide = |tables: &[Table]| tables.iter().map(|t| width(t) + GAP).sum::<i32>();
+    let wide = |tables: &[LimitsTable]| tables.iter().map(|t| width(t) + GAP).sum::<i32>();
     let sheet = rows.iter().map(|tables| wide(tables)).max().unwrap_or(0).max(560) + 2 * EDGE;
-    let high = |tables: &[Table]| tables.iter().map(height).max().map_or(0, |high| high + GAP);
+    let high =
+        |tables: &[LimitsTable]| tables.iter().map(height).max().map_or(0, |high| high + GAP);
     let noise = has_noise(lines);
     let curves = if noise { CURVES.1 } else { 0 };
     let tall = 70 + curves + rows.iter().map(|tables| high(tables)).sum::<i32>();
@@ -57,16 +58,16 @@ pub fn tableau(lines: &[&Line], receivers: &[String], title: &str) -> Canvas {
     canvas
 }
 
-fn has_noise(lines: &[&Line]) -> bool {
+fn has_noise(lines: &[&StoredResult]) -> bool {
     lines.iter().any(|line| line.point.axis() == Axis::Noise)
 }
 
-fn cell_width(table: &Table) -> i32 {
+fn cell_width(table: &LimitsTable) -> i32 {
     (CELL.0 as i32).max(longest(table.columns.iter()) * LETTER + 8)
 }
 
 /// Room for the heads of rows.
-fn heads_width(table: &Table) -> i32 {
+fn heads_width(table: &LimitsTable) -> i32 {
     longest(table.rows.iter().map(|(head, _)| head)) * LETTER + 10
 }
 
@@ -74,18 +75,18 @@ fn longest<'a>(words: impl Iterator<Item = &'a String>) -> i32 {
     words.map(|word| word.chars().count()).max().unwrap_or(0) as i32
 }
 
-fn width(table: &Table) -> i32 {
+fn width(table: &LimitsTable) -> i32 {
     let cells = heads_width(table) + table.columns.len() as i32 * cell_width(table);
     cells.max(table.title.chars().count() as i32 * LARGE_LETTER)
 }
 
-fn height(table: &Table) -> i32 {
+fn height(table: &LimitsTable) -> i32 {
     TITLE + table.rows.len() as i32 * CELL.1 as i32
 }
 
 fn noise_curves(
     canvas: &mut Canvas,
-    lines: &[&Line],
+    lines: &[&StoredResult],
     receivers: &[String],
     corner: (i32, i32),
     width: i32,
@@ -116,7 +117,7 @@ fn noise_curves(
     }
 }
 
-fn draw(canvas: &mut Canvas, table: &Table, (left, top): (i32, i32)) {
+fn draw(canvas: &mut Canvas, table: &LimitsTable, (left, top): (i32, i32)) {
     let (wide, heads) = (cell_width(table), heads_width(table));
     canvas.title((left, top + 10), BLACK, &table.title);
     for (n, column) in table.columns.iter().enumerate() {
@@ -152,14 +153,14 @@ fn colours(rate: f64) -> (Rgb, Rgb) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::atsc::Score;
+    use crate::atsc::PacketScore;
 
     #[test]
     fn every_cell_that_is_known_has_the_colour_of_its_rate() {
         let line = |point, receiver: &str, right| {
-            let score = Score { expected: 100, right, ..Score::default() };
+            let score = PacketScore { expected: 100, right, ..PacketScore::default() };
             let receiver = receiver.to_owned();
-            Line { point, receiver, seconds: 1.0, seed: 1, score }
+            StoredResult { point, receiver, seconds: 1.0, seed: 1, score }
         };
         let echo = Point::Echo { delay_us: 1.0, level_db: -6.0 };
         let lines = [
@@ -168,7 +169,7 @@ mod tests {
             line(echo, "a", 100),
             line(echo, "b", 0),
         ];
-        let lines: Vec<&Line> = lines.iter().collect();
+        let lines: Vec<&StoredResult> = lines.iter().collect();
         let receivers = ["a".to_owned(), "b".to_owned()];
         let canvas = tableau(&lines, &receivers, "Title");
         let of = |colour: Rgb| canvas.count(colour);

@@ -9,9 +9,9 @@ use millstream_link::registry::has_option;
 use serde::Serialize;
 
 use crate::packets::measure::{How, measure};
-use crate::packets::rows::{Half, Row};
-use crate::packets::trips::{PATIENCE, Round, trip};
-use crate::packets::{Path, Span, Stage, StageError, Wait, Workload};
+use crate::packets::round_trips::{PATIENCE, Round, trip};
+use crate::packets::rows::{Half, PathRow};
+use crate::packets::{Carriage, PacketWait, Span, StageError, Testbed, Workload};
 use millstream_measure::{Histogram, Summary};
 
 /// A measured rate must be this much above the need: machines have worse days.
@@ -30,7 +30,7 @@ pub struct Need {
 
 /// A link, measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Candidate {
+pub struct MeasuredLink {
     /// Its link string, without an interface.
     pub link: String,
     /// Packets per second received, the middle of all repetitions.
@@ -66,10 +66,10 @@ pub const SPINNING: [&str; 4] = [
 
 /// Chooses among candidates that stand in the order of their safety. `None` when none was measured.
 #[must_use]
-pub fn recommend(need: &Need, candidates: &[Candidate]) -> Option<Recommended> {
+pub fn recommend(need: &Need, candidates: &[MeasuredLink]) -> Option<Recommended> {
     let measured: Vec<_> = candidates.iter().filter(|one| one.refused.is_none()).collect();
-    let fast = |one: &Candidate| need.rate_pps.is_none_or(|pps| one.rate_pps >= pps * HEADROOM);
-    let prompt = |one: &Candidate| need.latency_max_us.is_none_or(|us| one.p99_us <= us);
+    let fast = |one: &MeasuredLink| need.rate_pps.is_none_or(|pps| one.rate_pps >= pps * HEADROOM);
+    let prompt = |one: &MeasuredLink| need.latency_max_us.is_none_or(|us| one.p99_us <= us);
     if let Some(at) = measured.iter().position(|one| fast(one) && prompt(one)) {
         let one = measured[at];
         let passed: Vec<_> = measured[..at].iter().map(|one| one.link.as_str()).collect();
@@ -102,7 +102,7 @@ pub fn recommend(need: &Need, candidates: &[Candidate]) -> Option<Recommended> {
     Some(Recommended { link: best.link.clone(), meets: false, reason })
 }
 
-fn figures(one: &Candidate) -> String {
+fn figures(one: &MeasuredLink) -> String {
     format!("{:.0} thousand packets/s, p99 of round trips {:.0} µs", one.rate_pps / 1e3, one.p99_us)
 }
 
@@ -125,13 +125,13 @@ const TRAINS: &str = "gso";
 /// # Errors
 /// [`StageError`] other than a refusal, which the candidate says.
 pub fn measure_link(
-    stage: &mut Stage,
+    stage: &mut Testbed,
     link: &str,
     need: &Need,
     span: Span,
     repeat: usize,
     fifo: Option<u32>,
-) -> Result<Candidate, StageError> {
+) -> Result<MeasuredLink, StageError> {
     let row = row(link);
     let frame_bytes = need.frame_bytes;
     let how =
@@ -149,7 +149,7 @@ pub fn measure_link(
         Err(StageError::Refused(reason)) => Some(reason),
         Err(error) => return Err(error),
     };
-    Ok(Candidate {
+    Ok(MeasuredLink {
         link: link.to_owned(),
         rate_pps: Summary::of(&rates).map_or(0.0, |rate| rate.median),
         p99_us: trips.quantile_ns(0.99) as f64 / 1e3,
@@ -157,8 +157,8 @@ pub fn measure_link(
     })
 }
 
-fn row(link: &str) -> Row {
-    let half = |link: &str| Half::new(Path::Port, link, Wait::Block);
+fn row(link: &str) -> PathRow {
+    let half = |link: &str| Half::new(Carriage::Port, link, PacketWait::Block);
     let sender = match Spec::parse(link) {
         Ok(mut spec) if has_option(link, TRAINS) => {
             spec.options.insert(0, (TRAINS.to_owned(), "off".to_owned()));
@@ -166,15 +166,15 @@ fn row(link: &str) -> Row {
         }
         _ => link.to_owned(),
     };
-    Row { name: link.to_owned(), active: half(&sender), passive: half(link) }
+    PathRow { name: link.to_owned(), active: half(&sender), passive: half(link) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn candidates() -> Vec<Candidate> {
-        let one = |link: &str, kpps: f64, p99_us| Candidate {
+    fn candidates() -> Vec<MeasuredLink> {
+        let one = |link: &str, kpps: f64, p99_us| MeasuredLink {
             link: link.to_owned(),
             rate_pps: kpps * 1e3,
             p99_us,

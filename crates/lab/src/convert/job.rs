@@ -1,17 +1,17 @@
 //! One thing that is timed: a conversion or a copy, with buffers of its own.
 
-use super::{Direction, Pair, User};
-use millstream_radio::convert::{Converter, Form, Sample};
+use super::{ConvertDirection, FormatPair, User};
+use millstream_radio::convert::{ConvertForm, Converter, HostSample};
 use millstream_radio::{Complex32, Complex64};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// A piece of work that can be repeated.
-pub struct Job(Box<dyn FnMut()>);
+pub struct ConvertJob(Box<dyn FnMut()>);
 
-impl Job {
+impl ConvertJob {
     /// A conversion of `samples` samples in a form that this processor has.
-    pub fn conversion(pair: Pair, form: Form, samples: usize) -> Self {
+    pub fn conversion(pair: FormatPair, form: ConvertForm, samples: usize) -> Self {
         match pair.user {
             User::Fc32 => Self::typed::<Complex32>(pair, form, samples),
             User::Fc64 => Self::typed::<Complex64>(pair, form, samples),
@@ -20,7 +20,7 @@ impl Job {
         }
     }
 
-    fn typed<U: Sample>(pair: Pair, form: Form, samples: usize) -> Self {
+    fn typed<U: HostSample>(pair: FormatPair, form: ConvertForm, samples: usize) -> Self {
         let converter = Converter::with_form(pair.wire, form).unwrap_or(Converter::new(pair.wire));
         let mut wire = Lined::new(noise(pair.wire.bytes_of(samples) + LINE_BYTES));
         let mut user = Lined::new(vec![U::zeroed(); samples + LINE_BYTES / size_of::<U>()]);
@@ -28,10 +28,10 @@ impl Job {
         // Numbers as they come from a radio; others can be slow on some processors.
         converter.to_user(wire.get(), user.get_mut(), in_scale);
         Self(match pair.direction {
-            Direction::Receive => Box::new(move || {
+            ConvertDirection::Receive => Box::new(move || {
                 converter.to_user(black_box(wire.get()), black_box(user.get_mut()), in_scale);
             }),
-            Direction::Transmit => Box::new(move || {
+            ConvertDirection::Transmit => Box::new(move || {
                 converter.to_wire(black_box(user.get()), black_box(wire.get_mut()), out_scale);
             }),
         })

@@ -8,8 +8,8 @@
 mod job;
 pub mod uhd;
 
-use job::Job;
-use millstream_radio::convert::{Form, Wire};
+use job::ConvertJob;
+use millstream_radio::convert::{ConvertForm, Wire};
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
@@ -57,7 +57,7 @@ impl User {
 
 /// Which way a conversion goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum ConvertDirection {
     /// From the wire to the user.
     Receive,
     /// From the user to the wire.
@@ -66,20 +66,20 @@ pub enum Direction {
 
 /// A pair of formats and a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pair {
+pub struct FormatPair {
     /// In packets.
     pub wire: Wire,
     /// At the user.
     pub user: User,
     /// Which way.
-    pub direction: Direction,
+    pub direction: ConvertDirection,
 }
 
-impl Pair {
+impl FormatPair {
     /// Every pair, both ways.
     pub fn all() -> Vec<Self> {
         let pairs = Wire::ALL.into_iter().flat_map(|wire| User::ALL.map(|user| (wire, user)));
-        let both = [Direction::Receive, Direction::Transmit];
+        let both = [ConvertDirection::Receive, ConvertDirection::Transmit];
         pairs
             .flat_map(|(wire, user)| both.map(|direction| Self { wire, user, direction }))
             .collect()
@@ -91,18 +91,18 @@ impl Pair {
     }
 }
 
-impl fmt::Display for Pair {
+impl fmt::Display for FormatPair {
     /// `wire:sc16>fc32`, or `fc32>wire:sc16`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (wire, user) = (self.wire.name(), self.user.name());
         f.pad(&match self.direction {
-            Direction::Receive => format!("wire:{wire}>{user}"),
-            Direction::Transmit => format!("{user}>wire:{wire}"),
+            ConvertDirection::Receive => format!("wire:{wire}>{user}"),
+            ConvertDirection::Transmit => format!("{user}>wire:{wire}"),
         })
     }
 }
 
-impl FromStr for Pair {
+impl FromStr for FormatPair {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -117,9 +117,9 @@ impl FromStr for Pair {
 
 /// What to measure, and how long.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct ConvertSpec {
     /// Pairs of formats.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<FormatPair>,
     /// Samples of one call: whether they stay in a cache is decided by this.
     pub sizes: Vec<usize>,
     /// How often everything is measured.
@@ -141,7 +141,7 @@ pub struct FormRate {
 
 /// One pair at one size.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct ConvertRow {
     /// The pair, as text.
     pub pair: String,
     /// Samples of one call.
@@ -153,7 +153,7 @@ pub struct Row {
     /// The used form's median as a share of the copy's.
     pub share_of_copy: f64,
     /// UHD's converters for the same formats, each with its fastest implementation.
-    pub uhd: Vec<uhd::Rate>,
+    pub uhd: Vec<uhd::ConverterRate>,
     /// The used form's median over that of the fastest of UHD's.
     pub ratio_to_uhd: Option<f64>,
 }
@@ -162,7 +162,10 @@ pub struct Row {
 ///
 /// # Errors
 /// When UHD's tool cannot be run, or prints something else than rates.
-pub fn measure(plan: &Plan, mut progress: impl FnMut(Pair, usize)) -> Result<Vec<Row>, uhd::Error> {
+pub fn measure(
+    plan: &ConvertSpec,
+    mut progress: impl FnMut(FormatPair, usize),
+) -> Result<Vec<ConvertRow>, uhd::Error> {
     let mut rows = Vec::new();
     for &samples in &plan.sizes {
         for &pair in &plan.pairs {
@@ -173,11 +176,16 @@ pub fn measure(plan: &Plan, mut progress: impl FnMut(Pair, usize)) -> Result<Vec
     Ok(rows)
 }
 
-fn measure_row(plan: &Plan, pair: Pair, samples: usize) -> Result<Row, uhd::Error> {
-    let available = Form::ALL.into_iter().filter(|form| form.is_available());
-    let mut jobs: Vec<(Form, Job, Vec<f64>)> =
-        available.map(|form| (form, Job::conversion(pair, form, samples), Vec::new())).collect();
-    let mut copy = Job::copy(pair.traffic_bytes(samples) / 2);
+fn measure_row(
+    plan: &ConvertSpec,
+    pair: FormatPair,
+    samples: usize,
+) -> Result<ConvertRow, uhd::Error> {
+    let available = ConvertForm::ALL.into_iter().filter(|form| form.is_available());
+    let mut jobs: Vec<(ConvertForm, ConvertJob, Vec<f64>)> = available
+        .map(|form| (form, ConvertJob::conversion(pair, form, samples), Vec::new()))
+        .collect();
+    let mut copy = ConvertJob::copy(pair.traffic_bytes(samples) / 2);
     let mut copies = Vec::new();
     let mut others = uhd::Rates::default();
     for _ in 0..plan.repeats {
@@ -197,7 +205,7 @@ fn measure_row(plan: &Plan, pair: Pair, samples: usize) -> Result<Row, uhd::Erro
     let copy_msps = figures(&copies);
     let uhd = others.finish();
     let fastest = uhd.iter().map(|rate| rate.msps.median).reduce(f64::max);
-    Ok(Row {
+    Ok(ConvertRow {
         pair: pair.to_string(),
         samples,
         forms,
@@ -219,25 +227,27 @@ mod tests {
 
     #[test]
     fn every_pair_has_a_name_that_means_it() {
-        let all = Pair::all();
+        let all = FormatPair::all();
         assert_eq!(all.len(), 24);
         for pair in all {
             assert_eq!(pair.to_string().parse(), Ok(pair));
         }
-        assert!("sc16>fc32".parse::<Pair>().unwrap_err().starts_with("give WIRE and USER as "));
+        assert!(
+            "sc16>fc32".parse::<FormatPair>().unwrap_err().starts_with("give WIRE and USER as ")
+        );
     }
 
     #[test]
     fn traffic_is_what_is_read_and_written() {
-        let pair: Pair = "wire:sc16>fc32".parse().unwrap();
+        let pair: FormatPair = "wire:sc16>fc32".parse().unwrap();
         assert_eq!(pair.traffic_bytes(10), 120);
-        let pair: Pair = "fc64>wire:sc12".parse().unwrap();
+        let pair: FormatPair = "fc64>wire:sc12".parse().unwrap();
         assert_eq!(pair.traffic_bytes(5), 24 + 80, "whole groups on the wire");
     }
 
     #[test]
     fn a_row_has_every_form_and_a_share_of_the_copy() {
-        let plan = Plan {
+        let plan = ConvertSpec {
             pairs: vec!["wire:sc12>sc8".parse().unwrap()],
             sizes: vec![64, 65],
             repeats: 3,
@@ -248,7 +258,7 @@ mod tests {
         let rows = measure(&plan, |_, samples| told.push(samples)).unwrap();
         assert_eq!(told, [64, 65]);
         for row in rows {
-            let forms = Form::ALL.into_iter().filter(|form| form.is_available()).count();
+            let forms = ConvertForm::ALL.into_iter().filter(|form| form.is_available()).count();
             assert_eq!(row.forms.len(), forms);
             let used = row.forms.last().unwrap().msps;
             assert!(used.min > 0.0 && row.copy_msps.min > 0.0, "{row:?}");

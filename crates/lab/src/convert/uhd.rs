@@ -1,6 +1,6 @@
 //! UHD's own converters, through its `converter_benchmark` (Debian package `uhd-host`).
 
-use super::{Direction, Pair, User, figures};
+use super::{ConvertDirection, FormatPair, User, figures};
 use millstream_measure::Summary;
 use millstream_radio::convert::Wire;
 use serde::Serialize;
@@ -51,7 +51,7 @@ pub struct Tool {
 
 /// The rate of a converter of UHD.
 #[derive(Debug, Clone, Serialize)]
-pub struct Rate {
+pub struct ConverterRate {
     /// UHD's name of the wire format.
     pub format: &'static str,
     /// UHD's number of the fastest implementation: 0 plain, 1 table, 2 and more SIMD.
@@ -66,11 +66,11 @@ pub struct Rates(BTreeMap<(&'static str, u32), Vec<f64>>);
 
 impl Rates {
     /// The fastest implementation of each format.
-    pub(super) fn finish(self) -> Vec<Rate> {
-        let mut fastest = BTreeMap::<_, Rate>::new();
+    pub(super) fn finish(self) -> Vec<ConverterRate> {
+        let mut fastest = BTreeMap::<_, ConverterRate>::new();
         for ((format, priority), rates) in self.0 {
-            let rate = Rate { format, priority, msps: figures(&rates) };
-            let faster = |held: &Rate| held.msps.median < rate.msps.median;
+            let rate = ConverterRate { format, priority, msps: figures(&rates) };
+            let faster = |held: &ConverterRate| held.msps.median < rate.msps.median;
             if fastest.get(format).is_none_or(faster) {
                 fastest.insert(format, rate);
             }
@@ -93,7 +93,7 @@ impl Tool {
     /// Measures every implementation that UHD has for this pair, for about `time` each.
     pub(super) fn measure(
         &self,
-        pair: Pair,
+        pair: FormatPair,
         samples: usize,
         time: Duration,
         rates: &mut Rates,
@@ -102,8 +102,8 @@ impl Tool {
         for format in formats(pair) {
             let user = pair.user.name();
             let (from, to) = match pair.direction {
-                Direction::Receive => (*format, user),
-                Direction::Transmit => (user, *format),
+                ConvertDirection::Receive => (*format, user),
+                ConvertDirection::Transmit => (user, *format),
             };
             let mut command = Command::new(&self.path);
             command.args(["--in", from, "--out", to, "--priorities", "all"]);
@@ -128,11 +128,11 @@ impl Tool {
 
 /// What UHD calls the formats that it can convert between. It has two 16-bit layouts: as devices
 /// with CHDR send it (`sc16_chdr`), and as 32-bit items with I in the upper half.
-fn formats(pair: Pair) -> &'static [&'static str] {
+fn formats(pair: FormatPair) -> &'static [&'static str] {
     match (pair.wire, pair.user) {
         (Wire::Sc16, User::Fc32 | User::Fc64 | User::Sc16) => &["sc16_chdr", "sc16_item32_le"],
         // The tool cannot make sc12 samples to begin with.
-        (Wire::Sc12, User::Fc32 | User::Sc16) if pair.direction == Direction::Transmit => {
+        (Wire::Sc12, User::Fc32 | User::Sc16) if pair.direction == ConvertDirection::Transmit => {
             &["sc12_item32_le"]
         }
         (Wire::Sc8, User::Fc32 | User::Fc64 | User::Sc16) => &["sc8_item32_le"],

@@ -1,8 +1,8 @@
 //! From a timeline to a name: which cause took most of the time between deadline and answer.
 
-use super::timeline::{Doing, Holder, Stretch, stretches};
-use millstream_host::trace::{Event, What};
-use millstream_measure::explained::{Cause, Explanation, Share};
+use super::timeline::{Holder, ThreadActivity, TimeSpan, stretches};
+use millstream_host::trace::{TraceEvent, TraceEventKind};
+use millstream_measure::explained::{Explanation, LateCause, Share};
 use serde::Serialize;
 
 /// A thread that was late.
@@ -27,20 +27,20 @@ pub struct Outlier {
 
 /// Explains an outlier from the events that a trace holds.
 #[must_use]
-pub fn explain(events: &[Event], outlier: &Outlier) -> Explanation {
+pub fn explain(events: &[TraceEvent], outlier: &Outlier) -> Explanation {
     let window = (outlier.deadline_us, outlier.done_us);
     let late_us = window.1 - window.0;
     let Some(found) = stretches(events, outlier.cpu, outlier.thread, window) else {
         return Explanation {
             late_us,
-            cause: Cause::Unknown,
+            cause: LateCause::Unknown,
             who: String::new(),
             shares: Vec::new(),
             evidence: vec!["the trace does not reach back to the deadline".to_owned()],
         };
     };
-    let within = |event: &&Event| (window.0..=window.1).contains(&event.at_us);
-    let events: Vec<&Event> = events.iter().filter(within).collect();
+    let within = |event: &&TraceEvent| (window.0..=window.1).contains(&event.at_us);
+    let events: Vec<&TraceEvent> = events.iter().filter(within).collect();
     let facts = Facts::of(&events, &found, outlier);
     let mut shares: Vec<Share> = Vec::new();
     for stretch in &found {
@@ -57,7 +57,7 @@ pub fn explain(events: &[Event], outlier: &Outlier) -> Explanation {
     };
     let causes = shares.iter().map(|share| share.cause);
     let cause = causes.max_by(|one, two| total(*one).total_cmp(&total(*two)));
-    let cause = cause.unwrap_or(Cause::Unknown);
+    let cause = cause.unwrap_or(LateCause::Unknown);
     let who = shares.iter().find(|share| share.cause == cause);
     let who = who.map(|share| share.who.clone()).unwrap_or_default();
     Explanation { late_us, cause, who, evidence: facts.evidence(&events, outlier), shares }
@@ -82,93 +82,95 @@ const PREEMPTION_US: f64 = 50.0;
 const NOTHING_US: f64 = 100.0;
 
 /// See [`Facts::in_kernel`].
-fn in_kernel(found: &[Stretch]) -> Option<i32> {
-    let woken = found.iter().position(|stretch| stretch.doing != Doing::Sleeping)?;
-    let rival = |stretch: &Stretch| match stretch.holder {
+fn in_kernel(found: &[TimeSpan]) -> Option<i32> {
+    let woken = found.iter().position(|stretch| stretch.doing != ThreadActivity::Sleeping)?;
+    let rival = |stretch: &TimeSpan| match stretch.holder {
         Holder::Thread { tid, .. } if tid != 0 => Some(tid),
         _ => None,
     };
     let before = found[..woken].iter().rev().find_map(rival)?;
-    let ready = found[woken..].iter().take_while(|stretch| stretch.doing == Doing::Ready);
+    let ready = found[woken..].iter().take_while(|stretch| stretch.doing == ThreadActivity::Ready);
     let after_us: f64 =
-        ready.filter(|stretch| rival(stretch) == Some(before)).map(Stretch::us).sum();
+        ready.filter(|stretch| rival(stretch) == Some(before)).map(TimeSpan::us).sum();
     (after_us > PREEMPTION_US).then_some(before)
 }
 
 impl Facts {
-    fn of(events: &[&Event], found: &[Stretch], outlier: &Outlier) -> Self {
-        let is_own = |event: &&&Event| event.thread == outlier.thread;
+    fn of(events: &[&TraceEvent], found: &[TimeSpan], outlier: &Outlier) -> Self {
+        let is_own = |event: &&&TraceEvent| event.thread == outlier.thread;
         let faults: Vec<f64> = events
             .iter()
             .filter(is_own)
-            .filter(|event| event.what == What::PageFault)
+            .filter(|event| event.what == TraceEventKind::PageFault)
             .map(|event| event.at_us)
             .collect();
         let count = u32::try_from(faults.len()).unwrap_or(u32::MAX);
         let faults = faults.first().zip(faults.last()).map(|(first, last)| (*first, *last, count));
-        let is_waking = |event: &&&Event| match event.what {
-            What::Waking { thread, .. } => thread == outlier.thread,
+        let is_waking = |event: &&&TraceEvent| match event.what {
+            TraceEventKind::Waking { thread, .. } => thread == outlier.thread,
             _ => false,
         };
         // By a timer: a thread that wakes another one is running where it pleases.
-        let is_timer = |event: &&&Event| {
-            let before = |other: &&&Event| {
+        let is_timer = |event: &&&TraceEvent| {
+            let before = |other: &&&TraceEvent| {
                 other.cpu == event.cpu && (event.at_us - 20.0..=event.at_us).contains(&other.at_us)
             };
             let mut near = events.iter().filter(before);
-            near.any(|other| matches!(&other.what, What::Timer(name) if is_wake_up(name)))
+            near.any(|other| matches!(&other.what, TraceEventKind::Timer(name) if is_wake_up(name)))
         };
         let woken = events.iter().filter(is_waking).find(is_timer).map(|event| event.cpu);
         Self {
             faults,
             woken_elsewhere: woken.filter(|cpu| *cpu != outlier.cpu),
-            frequency: events
-                .iter()
-                .any(|event| matches!(event.what, What::Frequency(_)) && event.cpu == outlier.cpu),
+            frequency: events.iter().any(|event| {
+                matches!(event.what, TraceEventKind::Frequency(_)) && event.cpu == outlier.cpu
+            }),
             in_kernel: in_kernel(found).filter(|_| outlier.steal_ms <= 0.0),
         }
     }
 
     /// Whose fault a stretch is, in parts.
-    fn blame(&self, stretch: &Stretch, outlier: &Outlier) -> Vec<(Cause, String, f64)> {
+    fn blame(&self, stretch: &TimeSpan, outlier: &Outlier) -> Vec<(LateCause, String, f64)> {
         let us = stretch.us();
         let one = |cause, who: &str| vec![(cause, who.to_owned(), us)];
         match (stretch.doing, &stretch.holder) {
-            (Doing::Stopped, _) => one(Cause::Stopped, "a signal"),
-            (Doing::Blocked, _) => one(Cause::Blocked, "the kernel"),
-            (_, Holder::Interrupt(name)) => one(Cause::Interrupt, name),
-            (Doing::Sleeping, Holder::Thread { tid, name, .. }) if self.in_kernel == Some(*tid) => {
-                one(Cause::Rival, &format!("{name} ({tid}), interrupts off"))
+            (ThreadActivity::Stopped, _) => one(LateCause::Stopped, "a signal"),
+            (ThreadActivity::Blocked, _) => one(LateCause::Blocked, "the kernel"),
+            (_, Holder::Interrupt(name)) => one(LateCause::Interrupt, name),
+            (ThreadActivity::Sleeping, Holder::Thread { tid, name, .. })
+                if self.in_kernel == Some(*tid) =>
+            {
+                one(LateCause::Rival, &format!("{name} ({tid}), interrupts off"))
             }
-            (Doing::Sleeping, _) => match self.woken_elsewhere {
-                Some(cpu) => one(Cause::TimerMigration, &format!("CPU {cpu}")),
+            (ThreadActivity::Sleeping, _) => match self.woken_elsewhere {
+                Some(cpu) => one(LateCause::TimerMigration, &format!("CPU {cpu}")),
                 // Whatever runs, an interrupt would come through.
                 None => one(silence(outlier), &format!("CPU {}", outlier.cpu)),
             },
-            (_, Holder::Soft(name)) => one(Cause::SoftInterrupt, name),
-            (Doing::Running, Holder::Thread { tid, .. }) if *tid == outlier.thread => {
+            (_, Holder::Soft(name)) => one(LateCause::SoftInterrupt, name),
+            (ThreadActivity::Running, Holder::Thread { tid, .. }) if *tid == outlier.thread => {
                 self.own(stretch, outlier)
             }
             (_, Holder::Thread { tid: 0, .. }) => match self.woken_elsewhere {
-                Some(cpu) => one(Cause::TimerMigration, &format!("CPU {cpu}")),
+                Some(cpu) => one(LateCause::TimerMigration, &format!("CPU {cpu}")),
                 None => one(silence(outlier), &format!("CPU {}", outlier.cpu)),
             },
             (_, Holder::Thread { name, .. }) if name.starts_with("ksoftirqd/") => {
-                one(Cause::SoftInterrupt, name)
+                one(LateCause::SoftInterrupt, name)
             }
             (_, Holder::Thread { name, .. }) if name.starts_with("irq/") => {
-                one(Cause::Interrupt, name)
+                one(LateCause::Interrupt, name)
             }
             (_, Holder::Thread { tid, name, priority }) => {
                 let class = priority.and_then(class).unwrap_or_default();
-                one(Cause::Rival, &format!("{name} ({tid}){class}"))
+                one(LateCause::Rival, &format!("{name} ({tid}){class}"))
             }
         }
     }
 
     /// The thread's own time: between its first and its last page fault, and the rest.
-    fn own(&self, stretch: &Stretch, outlier: &Outlier) -> Vec<(Cause, String, f64)> {
-        let rest = if self.frequency { Cause::Frequency } else { Cause::OwnWork };
+    fn own(&self, stretch: &TimeSpan, outlier: &Outlier) -> Vec<(LateCause, String, f64)> {
+        let rest = if self.frequency { LateCause::Frequency } else { LateCause::OwnWork };
         let Some((first, last, count)) = self.faults else {
             // Whoever has nothing to do, and is at it for so long, did not run.
             if !outlier.works && stretch.us() > NOTHING_US {
@@ -180,22 +182,22 @@ impl Facts {
         let each = (last - first) / f64::from(count.max(2) - 1);
         let (from, to) = (stretch.from_us.max(first), stretch.to_us.min(last + each));
         let faulty = (to - from).max(0.0);
-        let faults = (Cause::PageFault, "its own pages".to_owned(), faulty);
+        let faults = (LateCause::PageFault, "its own pages".to_owned(), faulty);
         let own = (rest, "its own work".to_owned(), stretch.us() - faulty);
         [faults, own].into_iter().filter(|(_, _, us)| *us > 0.0).collect()
     }
 
-    fn evidence(&self, events: &[&Event], outlier: &Outlier) -> Vec<String> {
+    fn evidence(&self, events: &[&TraceEvent], outlier: &Outlier) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some((_, _, count)) = self.faults {
             lines.push(format!("{count} page faults of its own"));
         }
         for event in events {
             match &event.what {
-                What::Signal { number, to } if *to == outlier.thread => {
+                TraceEventKind::Signal { number, to } if *to == outlier.thread => {
                     lines.push(format!("signal {number} from {} ({})", event.name, event.thread));
                 }
-                What::Migrate { thread, from, to } if *thread == outlier.thread => {
+                TraceEventKind::Migrate { thread, from, to } if *thread == outlier.thread => {
                     lines.push(format!("moved from CPU {from} to CPU {to}"));
                 }
                 _ => {}
@@ -203,7 +205,10 @@ impl Facts {
         }
         let interrupts = events.iter().filter(|event| {
             event.cpu == outlier.cpu
-                && matches!(event.what, What::InterruptEntry(_) | What::SoftEntry(_))
+                && matches!(
+                    event.what,
+                    TraceEventKind::InterruptEntry(_) | TraceEventKind::SoftEntry(_)
+                )
         });
         lines.push(format!("{} interrupts on CPU {} meanwhile", interrupts.count(), outlier.cpu));
         if outlier.steal_ms > 0.0 {
@@ -218,8 +223,8 @@ fn is_wake_up(function: &str) -> bool {
     matches!(function, "hrtimer_wakeup" | "timerfd_tmrproc")
 }
 
-fn silence(outlier: &Outlier) -> Cause {
-    if outlier.guest { Cause::HypervisorSteal } else { Cause::Silence }
+fn silence(outlier: &Outlier) -> LateCause {
+    if outlier.guest { LateCause::HypervisorSteal } else { LateCause::Silence }
 }
 
 /// The class of a priority as the kernel counts, where it is real time.

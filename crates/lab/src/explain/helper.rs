@@ -8,13 +8,13 @@ use std::time::Duration;
 
 /// A process and its lines.
 #[derive(Debug)]
-pub(super) struct Helper {
+pub(super) struct HelperProcess {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
 }
 
-impl Helper {
+impl HelperProcess {
     pub fn start(mut command: Command) -> io::Result<Self> {
         // Ctrl-C is for this process, which then ends its helpers.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -43,7 +43,7 @@ impl Helper {
     }
 
     /// The next line; none when it takes longer.
-    pub fn hear(&self, patience: Duration) -> io::Result<Option<String>> {
+    pub fn read_line(&self, patience: Duration) -> io::Result<Option<String>> {
         match self.lines.recv_timeout(patience) {
             Ok(line) => Ok(Some(line)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
@@ -54,7 +54,7 @@ impl Helper {
     }
 }
 
-impl Drop for Helper {
+impl Drop for HelperProcess {
     fn drop(&mut self) {
         self.input = None;
         // It may be stopped, or late: nothing that it still does matters.

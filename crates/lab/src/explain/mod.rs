@@ -8,29 +8,29 @@
 //!                                   gives each to a cause, and names the one that took most
 //! ```
 //!
-//! A [`Guard`] does the same for threads of this process that measure anyhow: the first that is
-//! late stops the ring, and whoever started them reads it meanwhile.
+//! A [`TraceMonitor`] does the same for threads of this process that measure anyhow: the first that
+//! is late stops the ring, and whoever started them reads it meanwhile.
 //!
 //! What a trace cannot show: a hypervisor that takes the CPU leaves nothing but silence, as does a
 //! kernel with interrupts off for long; where the machine is a guest, silence is called steal.
 
 mod cause;
 pub mod flood;
-mod guard;
 mod helper;
-mod lookout;
+mod late_round_trip;
+mod monitor;
 pub mod observer;
 mod recorder;
+mod round_trip_monitor;
 mod timeline;
 pub mod trials;
-mod trip;
-mod trips;
-mod way;
+mod trigger;
+mod watched;
 
 pub use cause::{Outlier, explain};
-pub use guard::{Guard, Snare};
-pub use lookout::{Lookout, LookoutError, StartObserver};
+pub use monitor::{LateReporter, TraceMonitor};
 pub use recorder::Late;
-pub use timeline::{Doing, Holder, Stretch};
-pub(crate) use trip::Trip;
-pub use trips::{LateTrip, Stop, TripWatch};
+pub use round_trip_monitor::{LateTrip, RoundTripMonitor, Stop};
+pub use timeline::{Holder, ThreadActivity, TimeSpan};
+pub(crate) use trigger::OneShotTrigger;
+pub use watched::{LookoutError, StartObserver, WatchedThread};

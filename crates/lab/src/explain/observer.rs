@@ -10,7 +10,7 @@
 //!   ◀ {"late": {"deadline_ns": …, "done_ns": …}}    an outlier; it is armed no more
 //! ```
 
-use super::trip::Trip;
+use super::trigger::OneShotTrigger;
 use crate::timer::{now_ns, sleep_to};
 use millstream_cpu::sched::{self, Class};
 use millstream_cpu::thread::{name_current_thread, pin_current_thread};
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is watched.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Watch {
+pub struct WatchSpec {
     /// Where it runs.
     pub cpu: usize,
     /// Its class: `fifo:90`.
@@ -38,7 +38,7 @@ pub struct Watch {
 /// What it is told.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum ObserverCommand {
     /// Look out, and stop this ring at the first outlier.
     Arm(PathBuf),
     /// Look out no more.
@@ -50,20 +50,20 @@ pub enum Order {
 /// What it tells.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Tale {
+pub enum ObserverReport {
     /// It runs as this thread.
     Ready(i32),
     /// It looks out.
     Armed,
     /// It was late.
-    Late(Told),
+    Late(LateAnswer),
     /// It cannot go on.
     Failed(String),
 }
 
 /// An answer that came late, on CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Told {
+pub struct LateAnswer {
     /// When it was due, nanoseconds.
     pub deadline_ns: u64,
     /// When it came, nanoseconds.
@@ -82,7 +82,7 @@ const PAGE: usize = 4096;
 #[derive(Default)]
 struct Orders {
     /// Stops the ring.
-    trip: Trip,
+    trip: OneShotTrigger,
     /// It is to be said that it is armed.
     new: AtomicBool,
     faults: AtomicBool,
@@ -94,7 +94,7 @@ struct Orders {
 /// # Errors
 /// When nobody reads what is told, or there is no memory.
 pub fn watch(
-    plan: &Watch,
+    plan: &WatchSpec,
     input: impl BufRead + Send + 'static,
     output: &mut impl Write,
 ) -> io::Result<()> {
@@ -105,10 +105,10 @@ pub fn watch(
         .name("ms-orders".to_owned())
         .spawn(move || listen(input, &listener))?;
     if let Err(reason) = take_place(plan) {
-        return tell(output, &Tale::Failed(reason));
+        return tell(output, &ObserverReport::Failed(reason));
     }
     let mut memory = Memory::new()?;
-    tell(output, &Tale::Ready(rustix::thread::gettid().as_raw_nonzero().get()))?;
+    tell(output, &ObserverReport::Ready(rustix::thread::gettid().as_raw_nonzero().get()))?;
     let mut deadline_ns = now_ns() + plan.interval_ns;
     while !orders.over.load(Ordering::Relaxed) {
         if orders.faults.swap(false, Ordering::Relaxed) {
@@ -119,10 +119,10 @@ pub fn watch(
         let pages_gone = memory.work();
         let done_ns = now_ns();
         if done_ns - deadline_ns > plan.threshold_ns && orders.trip.pull()? {
-            tell(output, &Tale::Late(Told { deadline_ns, done_ns, pages_gone }))?;
+            tell(output, &ObserverReport::Late(LateAnswer { deadline_ns, done_ns, pages_gone }))?;
         }
         if orders.new.swap(false, Ordering::Relaxed) {
-            tell(output, &Tale::Armed)?;
+            tell(output, &ObserverReport::Armed)?;
         }
         // Deadlines that have passed are not slept for.
         let passed = now_ns().saturating_sub(deadline_ns) / plan.interval_ns + 1;
@@ -131,7 +131,7 @@ pub fn watch(
     Ok(())
 }
 
-fn take_place(plan: &Watch) -> Result<(), String> {
+fn take_place(plan: &WatchSpec) -> Result<(), String> {
     pin_current_thread(plan.cpu).map_err(|error| error.to_string())?;
     let _ = name_current_thread(NAME);
     let class: Class = plan.class.parse().map_err(|error| format!("{error}"))?;
@@ -141,19 +141,19 @@ fn take_place(plan: &Watch) -> Result<(), String> {
 fn listen(input: impl BufRead, orders: &Orders) {
     for line in input.lines().map_while(Result::ok) {
         match serde_json::from_str(&line) {
-            Ok(Order::Arm(path)) => {
+            Ok(ObserverCommand::Arm(path)) => {
                 orders.trip.arm(OpenOptions::new().write(true).open(path).ok());
                 orders.new.store(true, Ordering::Relaxed);
             }
-            Ok(Order::Disarm) => orders.trip.disarm(),
-            Ok(Order::Faults) => orders.faults.store(true, Ordering::Relaxed),
+            Ok(ObserverCommand::Disarm) => orders.trip.disarm(),
+            Ok(ObserverCommand::Faults) => orders.faults.store(true, Ordering::Relaxed),
             Err(_) => {}
         }
     }
     orders.over.store(true, Ordering::Relaxed);
 }
 
-fn tell(output: &mut impl Write, tale: &Tale) -> io::Result<()> {
+fn tell(output: &mut impl Write, tale: &ObserverReport) -> io::Result<()> {
     let line = serde_json::to_string(tale)? + "\n";
     output.write_all(line.as_bytes())?;
     output.flush()
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use std::io::{BufReader, PipeWriter, pipe};
 
-    fn order(input: &mut PipeWriter, order: &Order) {
+    fn order(input: &mut PipeWriter, order: &ObserverCommand) {
         writeln!(input, "{}", serde_json::to_string(order).unwrap()).unwrap();
     }
 
@@ -217,24 +217,28 @@ mod tests {
     #[test]
     fn an_outlier_stops_the_ring_and_is_told_once() {
         let cpu = millstream_cpu::thread::allowed_cpus().unwrap().iter().next().unwrap();
-        let plan = Watch { cpu, class: "other".into(), interval_ns: 1_000_000, threshold_ns: 0 };
+        let plan =
+            WatchSpec { cpu, class: "other".into(), interval_ns: 1_000_000, threshold_ns: 0 };
         let (orders, mut input) = pipe().unwrap();
         let (output, mut tales) = pipe().unwrap();
         let watched = std::thread::spawn(move || {
             watch(&plan, BufReader::new(orders), &mut tales).unwrap();
         });
         let mut lines = BufReader::new(output).lines();
-        let mut next = || serde_json::from_str::<Tale>(&lines.next().unwrap().unwrap()).unwrap();
-        assert!(matches!(next(), Tale::Ready(_)));
+        let mut next =
+            || serde_json::from_str::<ObserverReport>(&lines.next().unwrap().unwrap()).unwrap();
+        assert!(matches!(next(), ObserverReport::Ready(_)));
         let folder = tempfile::tempdir().unwrap();
         let ring = folder.path().join("tracing_on");
         std::fs::write(&ring, "1").unwrap();
-        order(&mut input, &Order::Faults);
-        order(&mut input, &Order::Arm(ring.clone()));
+        order(&mut input, &ObserverCommand::Faults);
+        order(&mut input, &ObserverCommand::Arm(ring.clone()));
         let mut tales = [next(), next()];
         // Every answer is late here: that of the same turn may be told first.
-        tales.sort_by_key(|tale| *tale == Tale::Armed);
-        let [Tale::Late(late), Tale::Armed] = tales else { panic!("{tales:?}") };
+        tales.sort_by_key(|tale| *tale == ObserverReport::Armed);
+        let [ObserverReport::Late(late), ObserverReport::Armed] = tales else {
+            panic!("{tales:?}")
+        };
         assert!(late.done_ns > late.deadline_ns);
         assert_eq!(std::fs::read_to_string(&ring).unwrap(), "0");
         drop(input);
@@ -244,10 +248,12 @@ mod tests {
 
     #[test]
     fn a_place_that_cannot_be_had_is_told() {
-        let plan = Watch { cpu: 1023, class: "other".into(), interval_ns: 1, threshold_ns: 1 };
+        let plan = WatchSpec { cpu: 1023, class: "other".into(), interval_ns: 1, threshold_ns: 1 };
         let mut output = Vec::new();
         watch(&plan, io::empty(), &mut output).unwrap();
-        let Tale::Failed(reason) = serde_json::from_slice(&output).unwrap() else { panic!() };
+        let ObserverReport::Failed(reason) = serde_json::from_slice(&output).unwrap() else {
+            panic!()
+        };
         assert!(reason.starts_with("cannot run on CPU 1023"), "{reason}");
     }
 }

@@ -1,8 +1,8 @@
 //! A ring of trace events that tell who had the CPU, and what it says of a late answer.
 
 use super::cause::{Outlier, explain};
-use super::trips::LateTrip;
-use super::way::{Way, explain_way};
+use super::late_round_trip::{LateRoundTrip, explain_way};
+use super::round_trip_monitor::LateTrip;
 use millstream_host::trace::{Instance, TraceError};
 use millstream_measure::explained::Explanation;
 use std::path::PathBuf;
@@ -109,7 +109,7 @@ impl Recorder {
     ) -> Result<Explanation, TraceError> {
         let us = |ns: u64| ns as f64 / 1e3;
         let (due_us, back_us) = (us(late.due_ns), us(late.back_ns));
-        let way = Way { threads, due_us, back_us, guest: self.guest };
+        let way = LateRoundTrip { threads, due_us, back_us, guest: self.guest };
         Ok(explain_way(&self.ring.events()?, &way))
     }
 

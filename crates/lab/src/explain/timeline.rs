@@ -1,6 +1,6 @@
 //! Who had a processor, and what a thread was doing meanwhile, from trace events.
 
-use millstream_host::trace::{Event, What};
+use millstream_host::trace::{TraceEvent, TraceEventKind};
 use serde::Serialize;
 
 /// Who has a CPU.
@@ -25,7 +25,7 @@ pub enum Holder {
 /// What the thread that was late was doing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Doing {
+pub enum ThreadActivity {
     /// It waits for its timer.
     Sleeping,
     /// A signal or a debugger has stopped it.
@@ -40,7 +40,7 @@ pub enum Doing {
 
 /// A stretch of time in which neither changed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Stretch {
+pub struct TimeSpan {
     /// From, microseconds.
     pub from_us: f64,
     /// To, microseconds.
@@ -48,10 +48,10 @@ pub struct Stretch {
     /// Who had the CPU.
     pub holder: Holder,
     /// What the thread was doing.
-    pub doing: Doing,
+    pub doing: ThreadActivity,
 }
 
-impl Stretch {
+impl TimeSpan {
     /// How long it took.
     #[must_use]
     pub fn us(&self) -> f64 {
@@ -64,36 +64,42 @@ struct State {
     base: Holder,
     /// Interrupts over it, the last one on top.
     over: Vec<Holder>,
-    doing: Doing,
+    doing: ThreadActivity,
 }
 
 impl State {
     /// What it was before the first event: the thread that ran is in every line.
-    fn before(events: &[Event], cpu: usize, thread: i32) -> Option<Self> {
+    fn before(events: &[TraceEvent], cpu: usize, thread: i32) -> Option<Self> {
         let first = events.iter().find(|event| event.cpu == cpu)?;
         let doing = events.iter().find_map(|event| match &event.what {
-            What::Waking { thread: woken, .. } if *woken == thread => Some(Doing::Sleeping),
-            What::Switch { next, .. } if *next == thread => Some(Doing::Ready),
-            _ if event.thread == thread => Some(Doing::Running),
+            TraceEventKind::Waking { thread: woken, .. } if *woken == thread => {
+                Some(ThreadActivity::Sleeping)
+            }
+            TraceEventKind::Switch { next, .. } if *next == thread => Some(ThreadActivity::Ready),
+            _ if event.thread == thread => Some(ThreadActivity::Running),
             _ => None,
         });
-        Some(Self { base: runs(first), over: Vec::new(), doing: doing.unwrap_or(Doing::Sleeping) })
+        Some(Self {
+            base: runs(first),
+            over: Vec::new(),
+            doing: doing.unwrap_or(ThreadActivity::Sleeping),
+        })
     }
 
     fn holder(&self) -> &Holder {
         self.over.last().unwrap_or(&self.base)
     }
 
-    fn take(&mut self, event: &Event, cpu: usize, thread: i32) {
+    fn take(&mut self, event: &TraceEvent, cpu: usize, thread: i32) {
         match &event.what {
-            What::Waking { thread: woken, .. }
-                if *woken == thread && self.doing != Doing::Running =>
+            TraceEventKind::Waking { thread: woken, .. }
+                if *woken == thread && self.doing != ThreadActivity::Running =>
             {
-                self.doing = Doing::Ready;
+                self.doing = ThreadActivity::Ready;
             }
-            What::Switch { previous, state, next, .. } => {
+            TraceEventKind::Switch { previous, state, next, .. } => {
                 if *next == thread {
-                    self.doing = Doing::Running;
+                    self.doing = ThreadActivity::Running;
                 } else if *previous == thread {
                     self.doing = left(state);
                 }
@@ -101,23 +107,25 @@ impl State {
             _ => {}
         }
         if event.cpu == cpu {
-            self.turn(event);
+            self.update(event);
         }
     }
 
     /// An event of the CPU.
-    fn turn(&mut self, event: &Event) {
+    fn update(&mut self, event: &TraceEvent) {
         match &event.what {
-            What::Switch { next, next_name, next_priority, .. } => {
+            TraceEventKind::Switch { next, next_name, next_priority, .. } => {
                 // Nobody is switched within an interrupt: an end that is missing was lost.
                 self.over.clear();
                 let (name, priority) = (next_name.clone(), Some(*next_priority));
                 self.base = Holder::Thread { tid: *next, name, priority };
             }
-            What::InterruptEntry(name) => self.over.push(Holder::Interrupt(name.clone())),
-            What::SoftEntry(name) => self.over.push(Holder::Soft(name.clone())),
-            What::InterruptExit => self.end(|holder| matches!(holder, Holder::Interrupt(_))),
-            What::SoftExit => self.end(|holder| matches!(holder, Holder::Soft(_))),
+            TraceEventKind::InterruptEntry(name) => self.over.push(Holder::Interrupt(name.clone())),
+            TraceEventKind::SoftEntry(name) => self.over.push(Holder::Soft(name.clone())),
+            TraceEventKind::InterruptExit => {
+                self.end(|holder| matches!(holder, Holder::Interrupt(_)))
+            }
+            TraceEventKind::SoftExit => self.end(|holder| matches!(holder, Holder::Soft(_))),
             _ => {}
         }
     }
@@ -130,25 +138,25 @@ impl State {
     }
 }
 
-fn runs(event: &Event) -> Holder {
+fn runs(event: &TraceEvent) -> Holder {
     Holder::Thread { tid: event.thread, name: event.name.clone(), priority: None }
 }
 
 /// What a thread does that leaves the CPU in a state of `sched_switch`.
-fn left(state: &str) -> Doing {
+fn left(state: &str) -> ThreadActivity {
     match state.chars().next() {
-        Some('R') => Doing::Ready,
-        Some('T' | 't') => Doing::Stopped,
-        Some('D') => Doing::Blocked,
-        _ => Doing::Sleeping,
+        Some('R') => ThreadActivity::Ready,
+        Some('T' | 't') => ThreadActivity::Stopped,
+        Some('D') => ThreadActivity::Blocked,
+        _ => ThreadActivity::Sleeping,
     }
 }
 
 /// The events with the switches that some kernels do not tell (6.18: from idle). Who runs is in
 /// every line: an idle CPU on which somebody else is met next has switched when it was last heard
 /// of.
-fn completed(events: &[Event], cpu: usize) -> Vec<Event> {
-    let mut complete: Vec<Event> = Vec::with_capacity(events.len());
+fn completed(events: &[TraceEvent], cpu: usize) -> Vec<TraceEvent> {
+    let mut complete: Vec<TraceEvent> = Vec::with_capacity(events.len());
     // Where the last event of the CPU is, if nobody ran behind it.
     let mut idle_at: Option<usize> = None;
     let mut lost = Vec::new();
@@ -158,7 +166,7 @@ fn completed(events: &[Event], cpu: usize) -> Vec<Event> {
                 lost.push((place, event.thread, event.name.clone()));
             }
             let next = match event.what {
-                What::Switch { next, .. } => next,
+                TraceEventKind::Switch { next, .. } => next,
                 _ => event.thread,
             };
             idle_at = (next == 0).then_some(complete.len());
@@ -167,14 +175,14 @@ fn completed(events: &[Event], cpu: usize) -> Vec<Event> {
     }
     for (place, next, next_name) in lost.into_iter().rev() {
         let priority = complete[..=place].iter().rev().find_map(|event| match event.what {
-            What::Waking { thread, priority } if thread == next => priority,
+            TraceEventKind::Waking { thread, priority } if thread == next => priority,
             _ => None,
         });
         let (previous, state) = (0, "R".to_owned());
         // 120 is the ordinary class.
         let next_priority = priority.unwrap_or(120);
-        let what = What::Switch { previous, state, next, next_name, next_priority };
-        let switch = Event { what, thread: 0, ..complete[place].clone() };
+        let what = TraceEventKind::Switch { previous, state, next, next_name, next_priority };
+        let switch = TraceEvent { what, thread: 0, ..complete[place].clone() };
         complete.insert(place + 1, switch);
     }
     complete
@@ -184,18 +192,18 @@ fn completed(events: &[Event], cpu: usize) -> Vec<Event> {
 /// not reach back to the first of them.
 #[must_use]
 pub fn stretches(
-    events: &[Event],
+    events: &[TraceEvent],
     cpu: usize,
     thread: i32,
     (from_us, to_us): (f64, f64),
-) -> Option<Vec<Stretch>> {
+) -> Option<Vec<TimeSpan>> {
     let oldest = events.iter().find(|event| event.cpu == cpu)?;
     if oldest.at_us > from_us {
         return None;
     }
     let events = &completed(events, cpu);
     let mut state = State::before(events, cpu, thread)?;
-    let mut found: Vec<Stretch> = Vec::new();
+    let mut found: Vec<TimeSpan> = Vec::new();
     let mut begun_us = from_us;
     let mut close = |state: &State, begun_us: f64, at_us: f64| {
         if at_us <= begun_us {
@@ -204,7 +212,7 @@ pub fn stretches(
         let (holder, doing) = (state.holder().clone(), state.doing);
         match found.last_mut() {
             Some(last) if last.holder == holder && last.doing == doing => last.to_us = at_us,
-            _ => found.push(Stretch { from_us: begun_us, to_us: at_us, holder, doing }),
+            _ => found.push(TimeSpan { from_us: begun_us, to_us: at_us, holder, doing }),
         }
     };
     for event in events.iter().take_while(|event| event.at_us < to_us) {
@@ -236,7 +244,7 @@ mod tests {
         prev_state=R ==> next_comm=me next_pid=7 next_prio=9
 ";
 
-    fn of(from_us: f64, to_us: f64) -> Option<Vec<(f64, f64, String, Doing)>> {
+    fn of(from_us: f64, to_us: f64) -> Option<Vec<(f64, f64, String, ThreadActivity)>> {
         let found = stretches(&parse(TRACE), 1, 7, (from_us, to_us))?;
         let name = |holder: &Holder| match holder {
             Holder::Thread { name, .. } | Holder::Interrupt(name) | Holder::Soft(name) => {
@@ -244,7 +252,7 @@ mod tests {
             }
         };
         let one =
-            |one: &Stretch| (one.from_us.round(), one.to_us.round(), name(&one.holder), one.doing);
+            |one: &TimeSpan| (one.from_us.round(), one.to_us.round(), name(&one.holder), one.doing);
         Some(found.iter().map(one).collect())
     }
 
@@ -252,12 +260,12 @@ mod tests {
     fn a_wake_up_is_cut_where_anything_changes() {
         let found = of(1_000_050.0, 1_000_310.0).unwrap();
         let expected = [
-            (1_000_050.0, 1_000_100.0, "rival", Doing::Sleeping),
-            (1_000_100.0, 1_000_150.0, "irq 36 disk", Doing::Sleeping),
-            (1_000_150.0, 1_000_200.0, "irq 36 disk", Doing::Ready),
-            (1_000_200.0, 1_000_250.0, "BLOCK", Doing::Ready),
-            (1_000_250.0, 1_000_300.0, "rival", Doing::Ready),
-            (1_000_300.0, 1_000_310.0, "me", Doing::Running),
+            (1_000_050.0, 1_000_100.0, "rival", ThreadActivity::Sleeping),
+            (1_000_100.0, 1_000_150.0, "irq 36 disk", ThreadActivity::Sleeping),
+            (1_000_150.0, 1_000_200.0, "irq 36 disk", ThreadActivity::Ready),
+            (1_000_200.0, 1_000_250.0, "BLOCK", ThreadActivity::Ready),
+            (1_000_250.0, 1_000_300.0, "rival", ThreadActivity::Ready),
+            (1_000_300.0, 1_000_310.0, "me", ThreadActivity::Running),
         ];
         let expected = expected.map(|(from, to, name, doing)| (from, to, name.to_owned(), doing));
         assert_eq!(found, expected);
@@ -289,11 +297,11 @@ mod tests {
     #[test]
     fn a_switch_from_idle_that_is_not_told_is_seen_by_who_runs_next() {
         let found = stretches(&parse(FROM_IDLE), 1, 7, (1_000_205.0, 1_000_900.0)).unwrap();
-        let hog = |stretch: &&Stretch| {
+        let hog = |stretch: &&TimeSpan| {
             let hog = Holder::Thread { tid: 8, name: "hog".to_owned(), priority: Some(1) };
-            stretch.holder == hog && stretch.doing == Doing::Ready
+            stretch.holder == hog && stretch.doing == ThreadActivity::Ready
         };
-        let us: f64 = found.iter().filter(hog).map(Stretch::us).sum();
+        let us: f64 = found.iter().filter(hog).map(TimeSpan::us).sum();
         assert!((us - 690.0).abs() < 1.0, "{found:#?}");
         let before = stretches(&parse(FROM_IDLE), 1, 7, (1_000_050.0, 1_000_200.0)).unwrap();
         let idle = Holder::Thread { tid: 0, name: "swapper/1".to_owned(), priority: Some(120) };
@@ -304,7 +312,7 @@ mod tests {
     #[test]
     fn states_of_a_thread_are_told_apart() {
         let states = ["R", "R+", "S", "I", "T", "t", "D", "D|K", ""].map(left);
-        use Doing::{Blocked, Ready, Sleeping, Stopped};
+        use ThreadActivity::{Blocked, Ready, Sleeping, Stopped};
         let expected =
             [Ready, Ready, Sleeping, Sleeping, Stopped, Stopped, Blocked, Blocked, Sleeping];
         assert_eq!(states, expected);

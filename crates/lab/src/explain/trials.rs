@@ -2,11 +2,11 @@
 //! be named that was not there.
 
 use super::flood;
-use super::helper::Helper;
-use super::lookout::{Lookout, LookoutError};
+use super::helper::HelperProcess;
+use super::watched::{LookoutError, WatchedThread};
 use millstream_cpu::sched::{self, Class};
 use millstream_cpu::thread::{name_current_thread, pin_current_thread};
-use millstream_measure::explained::{Cause, Explanation};
+use millstream_measure::explained::{Explanation, LateCause};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use std::io;
@@ -64,20 +64,20 @@ impl Injection {
     pub fn is_named_by(self, found: &Explanation) -> bool {
         match self {
             Self::Nothing => false,
-            Self::Hog => found.cause == Cause::Rival && found.who.starts_with(HOG_NAME),
+            Self::Hog => found.cause == LateCause::Rival && found.who.starts_with(HOG_NAME),
             Self::Flood => {
                 let is_network = found.who == "NET_RX" || found.who.starts_with("ksoftirqd/");
-                found.cause == Cause::SoftInterrupt && is_network
+                found.cause == LateCause::SoftInterrupt && is_network
             }
-            Self::PageFaults => found.cause == Cause::PageFault,
-            Self::Stop => found.cause == Cause::Stopped,
+            Self::PageFaults => found.cause == LateCause::PageFault,
+            Self::Stop => found.cause == LateCause::Stopped,
         }
     }
 }
 
 /// One trial.
 #[derive(Clone, Debug, Serialize)]
-pub struct Trial {
+pub struct CauseTrial {
     /// What was made to happen.
     pub injected: Injection,
     /// What was found; none: no answer was late.
@@ -86,7 +86,7 @@ pub struct Trial {
     pub right: bool,
 }
 
-impl Trial {
+impl CauseTrial {
     fn judge(injected: Injection, found: Option<Explanation>) -> Self {
         let right = match (injected, &found) {
             (Injection::Nothing, None) => true,
@@ -110,16 +110,16 @@ pub type StartFlood = fn(from: usize, onto: usize) -> io::Result<Command>;
 /// # Errors
 /// [`LookoutError`].
 pub fn play(
-    lookout: &mut Lookout,
+    lookout: &mut WatchedThread,
     cpu: usize,
     rounds: u32,
     start_flood: StartFlood,
-    mut progress: impl FnMut(&Trial) -> bool,
-) -> Result<Vec<Trial>, LookoutError> {
+    mut progress: impl FnMut(&CauseTrial) -> bool,
+) -> Result<Vec<CauseTrial>, LookoutError> {
     let cpus = millstream_cpu::thread::allowed_cpus()?;
     let from = cpus.iter().find(|other| *other != cpu).unwrap_or(cpu);
-    let mut flood = Helper::start(start_flood(from, cpu)?)?;
-    match flood.hear(Duration::from_secs(10))? {
+    let mut flood = HelperProcess::start(start_flood(from, cpu)?)?;
+    match flood.read_line(Duration::from_secs(10))? {
         Some(line) if line == flood::READY => {}
         other => {
             let text = other.unwrap_or_else(|| "it says nothing".to_owned());
@@ -131,7 +131,7 @@ pub fn play(
         for injected in Injection::ALL {
             lookout.arm()?;
             let found = inject(injected, lookout, cpu, &mut flood)?;
-            let trial = Trial::judge(injected, found);
+            let trial = CauseTrial::judge(injected, found);
             let go_on = progress(&trial);
             trials.push(trial);
             if !go_on {
@@ -144,9 +144,9 @@ pub fn play(
 
 fn inject(
     what: Injection,
-    lookout: &mut Lookout,
+    lookout: &mut WatchedThread,
     cpu: usize,
-    flood: &mut Helper,
+    flood: &mut HelperProcess,
 ) -> Result<Option<Explanation>, LookoutError> {
     match what {
         Injection::Nothing => return lookout.wait(CALM),
@@ -167,7 +167,7 @@ fn inject(
 
 /// Takes the pages away, again where the machine itself was late before they were gone: that is no
 /// answer to what was injected.
-fn page_faults(lookout: &mut Lookout) -> Result<Option<Explanation>, LookoutError> {
+fn page_faults(lookout: &mut WatchedThread) -> Result<Option<Explanation>, LookoutError> {
     const TRIES: usize = 5;
     for _ in 1..TRIES {
         lookout.take_pages()?;
@@ -209,31 +209,31 @@ fn stop(pid: i32) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn found(cause: Cause, who: &str) -> Explanation {
+    fn found(cause: LateCause, who: &str) -> Explanation {
         let (shares, evidence) = (Vec::new(), Vec::new());
         Explanation { late_us: 1.0, cause, who: who.to_owned(), shares, evidence }
     }
 
     #[test]
     fn a_cause_is_right_only_by_its_own_name() {
-        let hog = found(Cause::Rival, "ms-hog (7), real time 98");
-        assert!(Trial::judge(Injection::Hog, Some(hog.clone())).right);
+        let hog = found(LateCause::Rival, "ms-hog (7), real time 98");
+        assert!(CauseTrial::judge(Injection::Hog, Some(hog.clone())).right);
         for other in [Injection::Flood, Injection::PageFaults, Injection::Stop] {
-            assert!(!Trial::judge(other, Some(hog.clone())).right, "{other:?}");
+            assert!(!CauseTrial::judge(other, Some(hog.clone())).right, "{other:?}");
         }
-        assert!(!Trial::judge(Injection::Nothing, Some(hog)).right, "an invention");
-        let rustc = found(Cause::Rival, "rustc (9)");
-        assert!(!Trial::judge(Injection::Hog, Some(rustc.clone())).right);
-        assert!(Trial::judge(Injection::Nothing, Some(rustc)).right, "the machine's own");
-        let network = found(Cause::SoftInterrupt, "NET_RX");
-        assert!(Trial::judge(Injection::Flood, Some(network)).right);
-        let timer = found(Cause::SoftInterrupt, "TIMER");
-        assert!(!Trial::judge(Injection::Flood, Some(timer)).right);
+        assert!(!CauseTrial::judge(Injection::Nothing, Some(hog)).right, "an invention");
+        let rustc = found(LateCause::Rival, "rustc (9)");
+        assert!(!CauseTrial::judge(Injection::Hog, Some(rustc.clone())).right);
+        assert!(CauseTrial::judge(Injection::Nothing, Some(rustc)).right, "the machine's own");
+        let network = found(LateCause::SoftInterrupt, "NET_RX");
+        assert!(CauseTrial::judge(Injection::Flood, Some(network)).right);
+        let timer = found(LateCause::SoftInterrupt, "TIMER");
+        assert!(!CauseTrial::judge(Injection::Flood, Some(timer)).right);
     }
 
     #[test]
     fn an_outlier_that_never_came_is_right_for_nothing_only() {
-        assert!(Trial::judge(Injection::Nothing, None).right);
-        assert!(!Trial::judge(Injection::Stop, None).right);
+        assert!(CauseTrial::judge(Injection::Nothing, None).right);
+        assert!(!CauseTrial::judge(Injection::Stop, None).right);
     }
 }

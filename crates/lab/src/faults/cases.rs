@@ -5,7 +5,7 @@ use crate::Direction;
 /// One line of the matrix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Case {
+pub struct FaultCase {
     /// Its name.
     pub name: &'static str,
     /// The faults of a receive stream.
@@ -32,7 +32,7 @@ pub struct Case {
     pub ends_streams: bool,
 }
 
-impl Case {
+impl FaultCase {
     const fn new(
         name: &'static str,
         receive: &'static [&'static str],
@@ -80,128 +80,132 @@ impl Case {
 }
 
 /// The matrix.
-pub const CASES: &[Case] = &[
-    Case::new("one packet lost", &["lose to_host data count=1"], &["lose to_device data count=1"])
-        .losing(),
-    Case::new(
+pub const CASES: &[FaultCase] = &[
+    FaultCase::new(
+        "one packet lost",
+        &["lose to_host data count=1"],
+        &["lose to_device data count=1"],
+    )
+    .losing(),
+    FaultCase::new(
         "burst of 100 lost",
         &["lose to_host data count=100"],
         &["lose to_device data count=100"],
     )
     .losing(),
-    Case::new(
+    FaultCase::new(
         "every 1000th lost",
         &["lose to_host data every=1000 count=3"],
         &["lose to_device data every=1000 count=3"],
     )
     .losing(),
-    Case::new(
+    FaultCase::new(
         "duplicated",
         &["duplicate to_host data every=10 count=20"],
         &["duplicate to_device data every=10 count=20"],
     )
     .misleading(),
-    Case::new(
+    FaultCase::new(
         "reordered",
         &["reorder to_host data packets=3 every=20 count=20"],
         &["reorder to_device data packets=3 every=20 count=20"],
     )
     .passing_audits(),
-    Case::new(
+    FaultCase::new(
         "late by 20 ms",
         &["delay to_host data ms=20 every=20 count=20"],
         &["delay to_device data ms=20 every=20 count=20"],
     )
     .misleading(),
-    Case::new(
+    FaultCase::new(
         "header corrupted",
         &["corrupt to_host data to=8 every=20 count=20 seed=7"],
         &["corrupt to_device data to=8 every=20 count=20 seed=7"],
     )
     .misleading(),
-    Case {
+    FaultCase {
         damages_samples: true,
-        ..Case::new(
+        ..FaultCase::new(
             "samples corrupted",
             &["corrupt to_host data bits=8 from=16 every=20 count=20"],
             &["corrupt to_device data bits=8 from=16 every=20 count=20"],
         )
     },
-    Case::new(
+    FaultCase::new(
         "truncated",
         &["truncate to_host data bytes=100 every=20 count=20"],
         &["truncate to_device data bytes=100 every=20 count=20"],
     )
     .losing(),
-    Case::new("short stall", &["stall ms=30"], &["stall ms=30"]),
-    Case {
+    FaultCase::new("short stall", &["stall ms=30"], &["stall ms=30"]),
+    FaultCase {
         rx_buffer_samples: 1 << 16,
-        ..Case::new("long stall", &["stall ms=400"], &["stall ms=400"])
+        ..FaultCase::new("long stall", &["stall ms=400"], &["stall ms=400"])
     },
-    Case {
+    FaultCase {
         rx_buffer_samples: 1 << 16,
-        ..Case::new(
+        ..FaultCase::new(
             "overrun unreported",
             &["lose to_host request", "stall ms=400"],
             &["lose to_host request", "stall ms=400"],
         )
     },
-    Case::new(
+    FaultCase::new(
         "half of the credit lost",
         &["lose to_device status every=2 for_ms=300"],
         &["lose to_host status every=2 for_ms=300"],
     ),
-    Case::new(
+    FaultCase::new(
         "all credit lost for 400 ms",
         &["lose to_device status for_ms=400"],
         &["lose to_host status for_ms=400"],
     ),
-    Case::new(
+    FaultCase::new(
         "cable out for 300 ms",
         &["lose to_host any for_ms=300", "lose to_device any for_ms=300"],
         &["lose to_host any for_ms=300", "lose to_device any for_ms=300"],
     ),
-    Case {
+    FaultCase {
         // Past what the device had kept meanwhile.
         samples_after: 2_000_000,
-        ..Case::new(
+        ..FaultCase::new(
             "stream lost for 1 s",
             &["lose to_host data for_ms=1000", "lose to_host command for_ms=1000"],
             &["lose to_device data for_ms=1000", "lose to_device command for_ms=1000"],
         )
     },
-    Case::new(
+    FaultCase::new(
         "resync lost",
         &["lose to_host resync count=1", "lose to_host data count=1"],
         // Only an audit without answer is followed by one with a RESYNC.
         &["lose to_device resync count=1", "lose to_host status for_ms=200"],
     ),
-    Case::new(
+    FaultCase::new(
         "requests lost",
         &["lose to_device request every=3"],
         &["lose to_device request every=3"],
     )
     .throughout(),
-    Case::new(
+    FaultCase::new(
         "acknowledgements lost",
         &["lose to_host ack every=3"],
         &["lose to_host ack every=3"],
     )
     .throughout(),
-    Case::new(
+    FaultCase::new(
         "management lost",
         &["lose to_device management every=3", "lose to_host management every=4"],
         &["lose to_device management every=3", "lose to_host management every=4"],
     )
     .throughout(),
-    Case::new("clock jumps", &["clock_jump ticks=5000"], &["clock_jump ticks=5000"]),
-    Case {
+    FaultCase::new("clock jumps", &["clock_jump ticks=5000"], &["clock_jump ticks=5000"]),
+    FaultCase {
         ends_streams: true,
-        ..Case::new("reboot", &["reboot silent_ms=200"], &["reboot silent_ms=200"])
+        ..FaultCase::new("reboot", &["reboot silent_ms=200"], &["reboot silent_ms=200"])
     },
-    Case {
+    FaultCase {
         ends_streams: true,
         samples_after: 12_000_000,
-        ..Case::new("management port gone", &["rpc_down ms=3600000"], &["rpc_down ms=3600000"])
+        ..FaultCase::new("management port gone", &["rpc_down ms=3600000"], &["rpc_down ms=3600000"])
     },
 ];

@@ -10,12 +10,12 @@ mod receive;
 mod rig;
 mod transmit;
 
-pub use cases::{CASES, Case};
+pub use cases::{CASES, FaultCase};
 
 use crate::Direction;
 use millstream_emulator::{Error, FaultError};
 use millstream_radio::{Device, RadioError, RxStreamer, TxStreamer};
-use rig::{PACKET, Rig};
+use rig::{FaultSetup, PACKET};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ pub enum Ending {
 
 /// What became of one case.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct FaultRow {
     /// The case.
     pub fault: &'static str,
     /// The way of the samples.
@@ -96,7 +96,7 @@ pub enum MatrixError {
 ///
 /// # Errors
 /// [`MatrixError`] when it could not be run at all; what goes wrong with the stream is in the row.
-pub fn run(case: &Case, direction: Direction) -> Result<Row, MatrixError> {
+pub fn run(case: &FaultCase, direction: Direction) -> Result<FaultRow, MatrixError> {
     let mut row = match direction {
         Direction::Rx => Run::<RxStreamer>::of(case)?,
         Direction::Tx => Run::<TxStreamer>::of(case)?,
@@ -119,27 +119,27 @@ trait Stream: Sized {
     fn before(run: &mut Run<Self>) -> Result<(), Self::Error>;
 
     /// Samples while the faults strike and after, and the end of the stream.
-    fn after(run: &mut Run<Self>, case: &Case) -> Result<(), Self::Error>;
+    fn after(run: &mut Run<Self>, case: &FaultCase) -> Result<(), Self::Error>;
 
     /// Closes the stream and the radio, and books what both have counted.
-    fn book(self, rig: Rig, row: &mut Row);
+    fn book(self, rig: FaultSetup, row: &mut FaultRow);
 }
 
 /// A stream through a fault.
 struct Run<S> {
-    rig: Rig,
+    rig: FaultSetup,
     stream: S,
-    row: Row,
+    row: FaultRow,
     progress: Progress,
     block: Vec<[i16; 2]>,
 }
 
 impl<S: Stream> Run<S> {
     /// Runs the case; the row lacks its judgement.
-    fn of(case: &Case) -> Result<Row, MatrixError> {
-        let rig = Rig::start(case, S::DIRECTION)?;
+    fn of(case: &FaultCase) -> Result<FaultRow, MatrixError> {
+        let rig = FaultSetup::start(case, S::DIRECTION)?;
         let stream = S::open(&rig.device)?;
-        let (row, progress) = (Row::new(case, S::DIRECTION), Progress::new());
+        let (row, progress) = (FaultRow::new(case, S::DIRECTION), Progress::new());
         let block = vec![S::FILL; S::BLOCK_PACKETS * PACKET];
         let mut run = Self { rig, stream, row, progress, block };
         if let Err(error) = run.through(case)? {
@@ -154,7 +154,7 @@ impl<S: Stream> Run<S> {
         Ok(row)
     }
 
-    fn through(&mut self, case: &Case) -> Result<Result<(), S::Error>, MatrixError> {
+    fn through(&mut self, case: &FaultCase) -> Result<Result<(), S::Error>, MatrixError> {
         if let Err(error) = S::before(self) {
             return Ok(Err(error));
         }
@@ -170,8 +170,8 @@ impl<S: Stream> Run<S> {
     }
 }
 
-impl Row {
-    fn new(case: &Case, direction: Direction) -> Self {
+impl FaultRow {
+    fn new(case: &FaultCase, direction: Direction) -> Self {
         Self {
             fault: case.name,
             direction,
@@ -200,7 +200,7 @@ impl Row {
         *self.events.entry(event).or_default() += 1;
     }
 
-    fn judge(&self, case: &Case) -> Vec<String> {
+    fn judge(&self, case: &FaultCase) -> Vec<String> {
         let mut complaints = Vec::new();
         let mut complain = |wrong: bool, text: String| {
             if wrong {

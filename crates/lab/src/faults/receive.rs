@@ -1,7 +1,7 @@
 //! A receive stream through a fault.
 
-use super::rig::{Rig, SAMPLES_BEFORE};
-use super::{Case, Ending, PACKET_SAMPLES, Row, Run, Stream};
+use super::rig::{FaultSetup, SAMPLES_BEFORE};
+use super::{Ending, FaultCase, FaultRow, PACKET_SAMPLES, Run, Stream};
 use crate::Direction;
 use millstream_radio::{Cause, Device, RadioError, RxArgs, RxError, RxEvent, RxStreamer};
 use std::time::Duration;
@@ -28,7 +28,7 @@ impl Stream for RxStreamer {
         run.receive(|run| run.delivered() < SAMPLES_BEFORE)
     }
 
-    fn after(run: &mut Run<Self>, case: &Case) -> Result<(), RxError> {
+    fn after(run: &mut Run<Self>, case: &FaultCase) -> Result<(), RxError> {
         run.receive(|run| !run.rig.is_over())?;
         let goal = run.delivered() + case.samples_after;
         run.receive(|run| run.delivered() < goal)?;
@@ -37,7 +37,7 @@ impl Stream for RxStreamer {
         run.receive(|run| run.stream.is_running())
     }
 
-    fn book(self, rig: Rig, row: &mut Row) {
+    fn book(self, rig: FaultSetup, row: &mut FaultRow) {
         // A start that was not acknowledged may have been heard: what it brought is nobody's.
         let stray = self.counters().stray * u64::from(PACKET_SAMPLES);
         let ledger = self.finish();

@@ -1,6 +1,6 @@
 //! A radio and its host in one process.
 
-use super::{Case, MatrixError, PACKET_SAMPLES, RATE_HZ};
+use super::{FaultCase, MatrixError, PACKET_SAMPLES, RATE_HZ};
 use crate::Direction;
 use millstream_emulator::{CounterSnapshot, Radio, RadioConfig, RunningRadio};
 use millstream_radio::{Device, DeviceArgs};
@@ -9,16 +9,16 @@ use std::net::Ipv4Addr;
 /// Samples in good order before the faults.
 pub const SAMPLES_BEFORE: u64 = 50_000;
 
-pub struct Rig {
+pub struct FaultSetup {
     pub radio: RunningRadio,
     pub device: Device,
     specs: &'static [&'static str],
     throughout: bool,
 }
 
-impl Rig {
+impl FaultSetup {
     /// A radio whose antenna says the time of each sample, and a device that is open.
-    pub fn start(case: &Case, direction: Direction) -> Result<Self, MatrixError> {
+    pub fn start(case: &FaultCase, direction: Direction) -> Result<Self, MatrixError> {
         let radio = Radio::start(RadioConfig {
             discovery_port: 0,
             rpc_port: 0,

@@ -1,7 +1,7 @@
 //! A transmit stream through a fault.
 
-use super::rig::{Rig, SAMPLES_BEFORE};
-use super::{Case, Ending, PACKET_SAMPLES, Row, Run, Stream};
+use super::rig::{FaultSetup, SAMPLES_BEFORE};
+use super::{Ending, FaultCase, FaultRow, PACKET_SAMPLES, Run, Stream};
 use crate::Direction;
 use millstream_emulator::CounterSnapshot;
 use millstream_radio::{Device, RadioError, TxArgs, TxError, TxEvent, TxMetadata, TxStreamer};
@@ -30,7 +30,7 @@ impl Stream for TxStreamer {
         run.send(|run| run.transmitted() < SAMPLES_BEFORE)
     }
 
-    fn after(run: &mut Run<Self>, case: &Case) -> Result<(), TxError> {
+    fn after(run: &mut Run<Self>, case: &FaultCase) -> Result<(), TxError> {
         let until = Instant::now() + STRIKE;
         run.send(|run| !run.rig.is_over() && Instant::now() < until)?;
         if !run.rig.is_over() {
@@ -47,13 +47,13 @@ impl Stream for TxStreamer {
                 return Ok(());
             }
         }
-        if !run.stream.settle(DRAIN)? {
+        if !run.stream.drain(DRAIN)? {
             run.row.ending = Ending::Hangs;
         }
         run.take_events()
     }
 
-    fn book(self, rig: Rig, row: &mut Row) {
+    fn book(self, rig: FaultSetup, row: &mut FaultRow) {
         let padding = self.counters().padding;
         let ledger = self.finish();
         let until = Instant::now() + DRAIN;

@@ -1,20 +1,20 @@
 //! The graphs that are measured.
 
-use super::kernel::Kernel;
+use super::kernel::BlockKernel;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 
 /// Chains side by side, each with a source that gives zeros and a sink that takes everything.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-pub struct Shape {
+pub struct ChainShape {
     /// Chains.
     pub pipes: usize,
     /// Stages of each.
     pub stages: usize,
 }
 
-impl Shape {
+impl ChainShape {
     /// Those that are measured by default.
     pub const ALL: [Self; 7] = [
         Self::chain(1),
@@ -33,7 +33,7 @@ impl Shape {
     }
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for ChainShape {
     /// `8`, or `4x6` for four chains of six.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.pipes {
@@ -43,7 +43,7 @@ impl fmt::Display for Shape {
     }
 }
 
-impl FromStr for Shape {
+impl FromStr for ChainShape {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -94,16 +94,16 @@ impl FromStr for ItemKind {
 
 /// One graph.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-pub struct Case {
+pub struct GraphCase {
     /// What its stages do.
-    pub kernel: Kernel,
+    pub kernel: BlockKernel,
     /// On what.
     pub item: ItemKind,
     /// How many there are.
-    pub shape: Shape,
+    pub shape: ChainShape,
 }
 
-impl fmt::Display for Case {
+impl fmt::Display for GraphCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kernel, item) = (self.kernel.name(), self.item.name());
         f.pad(&format!("{kernel} {item} {}", self.shape))
@@ -116,11 +116,14 @@ mod tests {
 
     #[test]
     fn a_shape_is_read_as_it_is_written() {
-        for shape in Shape::ALL {
+        for shape in ChainShape::ALL {
             assert_eq!(shape.to_string().parse(), Ok(shape));
         }
         for text in ["", "0", "x", "4x", "65", "1x2x3", "-1"] {
-            assert!(text.parse::<Shape>().unwrap_err().contains("is no shape; write 8"), "{text}");
+            assert!(
+                text.parse::<ChainShape>().unwrap_err().contains("is no shape; write 8"),
+                "{text}"
+            );
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The same work without a runtime: one loop over two buffers, as one would write it by hand.
 
-use super::Rate;
-use super::case::Case;
-use super::kernel::{Number, Stage};
+use super::GraphRate;
+use super::case::GraphCase;
+use super::kernel::{KernelBlock, KernelItem};
 use super::meter::Meter;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -14,16 +14,21 @@ const BATCHES: usize = 64;
 const PAGE_BYTES: usize = 4096;
 
 /// Runs the loop for `warm_up` and then `time`, with batches of `batch_bytes`.
-pub fn run<T: Number>(case: Case, batch_bytes: usize, warm_up: Duration, time: Duration) -> Rate {
+pub fn run<T: KernelItem>(
+    case: GraphCase,
+    batch_bytes: usize,
+    warm_up: Duration,
+    time: Duration,
+) -> GraphRate {
     let batch = (batch_bytes / size_of::<T>()).max(1);
-    let stages = || (0..case.shape.stages).map(|_| Stage::<T>::new(case.kernel)).collect();
-    let mut pipes: Vec<Vec<Stage<T>>> = (0..case.shape.pipes).map(|_| stages()).collect();
+    let stages = || (0..case.shape.stages).map(|_| KernelBlock::<T>::new(case.kernel)).collect();
+    let mut pipes: Vec<Vec<KernelBlock<T>>> = (0..case.shape.pipes).map(|_| stages()).collect();
     let mut memory = [(); 2].map(|()| vec![T::default(); batch + PAGE_BYTES]);
     let mut buffers = memory.each_mut().map(|memory| {
         let start = memory.as_ptr().align_offset(PAGE_BYTES);
         &mut memory[start..start + batch]
     });
-    let mut turn = |pipes: &mut Vec<Vec<Stage<T>>>| {
+    let mut turn = |pipes: &mut Vec<Vec<KernelBlock<T>>>| {
         for stages in pipes {
             let [from, to] = &mut buffers;
             black_box(&mut *from).fill(T::default());

@@ -1,7 +1,7 @@
 //! GNU Radio on the same graphs.
 
-use super::Rate;
-use super::case::Case;
+use super::GraphRate;
+use super::case::GraphCase;
 use crate::gnuradio::{PeerError, Script};
 use serde::Deserialize;
 use serde_json::json;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// A running GNU Radio.
 #[derive(Debug)]
-pub struct Peer {
+pub struct GnuRadioGraph {
     script: Script,
 }
 
@@ -22,7 +22,7 @@ struct Answer {
     switches: f64,
 }
 
-impl Peer {
+impl GnuRadioGraph {
     /// Starts GNU Radio with this Python. It ends with the calling thread.
     ///
     /// # Errors
@@ -43,11 +43,11 @@ impl Peer {
     /// [`PeerError`] when it ends instead.
     pub fn measure(
         &mut self,
-        case: Case,
+        case: GraphCase,
         cpus: &[usize],
         warm_up: Duration,
         time: Duration,
-    ) -> Result<Rate, PeerError> {
+    ) -> Result<GraphRate, PeerError> {
         let answer: Answer = self.script.ask(&json!({
             "kernel": case.kernel.name(),
             "item": case.item.name(),
@@ -57,7 +57,7 @@ impl Peer {
             "warm_up_s": warm_up.as_secs_f64(),
             "time_s": time.as_secs_f64(),
         }))?;
-        Ok(Rate {
+        Ok(GraphRate {
             items_per_s: answer.items / answer.seconds,
             cpu_s_per_gigaitem: answer.cpu_s / answer.items.max(1.0) * 1e9,
             switches_per_million: answer.switches / answer.items.max(1.0) * 1e6,

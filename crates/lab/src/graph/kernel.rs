@@ -15,7 +15,7 @@ pub const TAPS: usize = 16;
 /// What each stage of a graph does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kernel {
+pub enum BlockKernel {
     /// Copies.
     Copy,
     /// Multiplies by a constant.
@@ -24,7 +24,7 @@ pub enum Kernel {
     Fir,
 }
 
-impl Kernel {
+impl BlockKernel {
     /// Every kernel.
     pub const ALL: [Self; 3] = [Self::Copy, Self::Multiply, Self::Fir];
 
@@ -39,13 +39,13 @@ impl Kernel {
     }
 }
 
-impl fmt::Display for Kernel {
+impl fmt::Display for BlockKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Kernel {
+impl FromStr for BlockKernel {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -55,45 +55,45 @@ impl FromStr for Kernel {
 }
 
 /// An item that every kernel can work on.
-pub trait Number: Item + Filtered + Scaled + Send {
+pub trait KernelItem: Item + Filtered + Scaled + Send {
     /// What stages multiply by: not 1, and not so small that a chain of them ends in numbers that
     /// processors are slow with.
     const FACTOR: Self;
 }
 
-impl Number for f32 {
+impl KernelItem for f32 {
     const FACTOR: Self = 1.001;
 }
 
-impl Number for Sample {
+impl KernelItem for Sample {
     const FACTOR: Self = Sample::new(0.8, 0.6);
 }
 
 /// One stage.
 #[derive(Debug)]
-pub struct Stage<T> {
-    kernel: Kernel,
+pub struct KernelBlock<T> {
+    kernel: BlockKernel,
     fir: Fir<T>,
 }
 
-impl<T: Number> Stage<T> {
+impl<T: KernelItem> KernelBlock<T> {
     /// A stage with no past.
     #[must_use]
-    pub fn new(kernel: Kernel) -> Self {
+    pub fn new(kernel: BlockKernel) -> Self {
         Self { kernel, fir: Fir::new(&[1.0 / TAPS as f32; TAPS]) }
     }
 
     /// Works on slices of one length.
     pub fn run(&mut self, input: &[T], output: &mut [T]) {
         match self.kernel {
-            Kernel::Copy => output.copy_from_slice(input),
-            Kernel::Multiply => T::scale(T::FACTOR, input, output),
-            Kernel::Fir => self.fir.process(input, output),
+            BlockKernel::Copy => output.copy_from_slice(input),
+            BlockKernel::Multiply => T::scale(T::FACTOR, input, output),
+            BlockKernel::Fir => self.fir.process(input, output),
         }
     }
 }
 
-impl<T: Number> Process for Stage<T> {
+impl<T: KernelItem> Process for KernelBlock<T> {
     type Input = T;
     type Output = T;
 
@@ -103,7 +103,7 @@ impl<T: Number> Process for Stage<T> {
         (items, items)
     }
 
-    fn is_straight(&self) -> bool {
+    fn is_one_to_one(&self) -> bool {
         true
     }
 }
@@ -116,18 +116,18 @@ mod tests {
     fn kernels_do_what_they_are_called() {
         let run = |kernel| {
             let mut output = [0.0; 3];
-            Stage::<f32>::new(kernel).run(&[1.0, 2.0, 5.0], &mut output);
+            KernelBlock::<f32>::new(kernel).run(&[1.0, 2.0, 5.0], &mut output);
             output
         };
-        assert_eq!(run(Kernel::Copy), [1.0, 2.0, 5.0]);
-        assert_eq!(run(Kernel::Multiply), [1.001, 2.0 * 1.001, 5.0 * 1.001]);
-        assert_eq!(run(Kernel::Fir), [1.0 / 16.0, 3.0 / 16.0, 8.0 / 16.0]);
+        assert_eq!(run(BlockKernel::Copy), [1.0, 2.0, 5.0]);
+        assert_eq!(run(BlockKernel::Multiply), [1.001, 2.0 * 1.001, 5.0 * 1.001]);
+        assert_eq!(run(BlockKernel::Fir), [1.0 / 16.0, 3.0 / 16.0, 8.0 / 16.0]);
     }
 
     #[test]
     fn every_kernel_has_a_name_that_means_it() {
-        assert!(Kernel::ALL.into_iter().all(|kernel| kernel.name().parse() == Ok(kernel)));
-        let error = "fft".parse::<Kernel>().unwrap_err();
+        assert!(BlockKernel::ALL.into_iter().all(|kernel| kernel.name().parse() == Ok(kernel)));
+        let error = "fft".parse::<BlockKernel>().unwrap_err();
         assert_eq!(error, "`fft` is no kernel; there are: copy, multiply, fir");
     }
 }

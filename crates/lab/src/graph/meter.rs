@@ -1,6 +1,6 @@
 //! What this process uses while something is measured.
 
-use super::Rate;
+use super::GraphRate;
 use millstream_cpu::{threads, usage};
 use std::time::{Duration, Instant};
 
@@ -19,12 +19,12 @@ impl Meter {
     }
 
     /// What came to `items` items since the start.
-    pub(super) fn rate(&self, items: u64) -> Rate {
+    pub(super) fn rate(&self, items: u64) -> GraphRate {
         let seconds = self.start.elapsed().as_secs_f64();
         let cpu = usage::process_cpu_time().saturating_sub(self.cpu);
         let (switches, migrations) = counts();
         let migrations = migrations.zip(self.migrations);
-        Rate {
+        GraphRate {
             items_per_s: items as f64 / seconds,
             cpu_s_per_gigaitem: cpu.as_secs_f64() / items.max(1) as f64 * 1e9,
             switches_per_million: switches.saturating_sub(self.switches) as f64

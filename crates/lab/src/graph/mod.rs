@@ -11,13 +11,13 @@ mod kernel;
 mod meter;
 mod ours;
 
-pub use case::{Case, ItemKind, Shape};
-pub use gnuradio::Peer;
-pub use kernel::{Kernel, TAPS};
-pub use ours::{Run, Spread};
+pub use case::{ChainShape, GraphCase, ItemKind};
+pub use gnuradio::GnuRadioGraph;
+pub use kernel::{BlockKernel, TAPS};
+pub use ours::{PlanRun, PlanSpread};
 
 use crate::gnuradio::PeerError;
-use kernel::Number;
+use kernel::KernelItem;
 use millstream_cpu::CpuSet;
 use millstream_dsp::Sample;
 use millstream_flow::RunError;
@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// What passed and what it took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Rate {
+pub struct GraphRate {
     /// Items per second through the graph, all chains together.
     pub items_per_s: f64,
     /// CPU time, seconds for 10⁹ items.
@@ -41,7 +41,7 @@ pub struct Rate {
 /// Who does the work.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Contender {
+pub enum GraphSubject {
     /// A loop written by hand, on one CPU.
     Fused,
     /// Our runtime, all blocks on one thread.
@@ -56,7 +56,7 @@ pub enum Contender {
     GnuRadio,
 }
 
-impl Contender {
+impl GraphSubject {
     /// Its name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -83,9 +83,9 @@ impl Contender {
 
 /// What to measure, and how long.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct GraphSpec {
     /// The graphs.
-    pub cases: Vec<Case>,
+    pub cases: Vec<GraphCase>,
     /// The CPUs: everything is measured on the first, and on the first two if there are two.
     pub cpus: Vec<usize>,
     /// How often.
@@ -98,9 +98,9 @@ pub struct Plan {
 
 /// One contender's figures.
 #[derive(Clone, Debug, Serialize)]
-pub struct Entry {
+pub struct GraphFigures {
     /// Who.
-    pub contender: Contender,
+    pub contender: GraphSubject,
     /// Items per second.
     pub items_per_s: Summary,
     /// CPU seconds for 10⁹ items.
@@ -113,15 +113,15 @@ pub struct Entry {
 
 /// One graph on so many CPUs.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct GraphRow {
     /// The graph.
-    pub case: Case,
+    pub case: GraphCase,
     /// CPUs.
     pub cpus: usize,
     /// Threads of the planned run.
     pub partitions: usize,
     /// Everybody who took part.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<GraphFigures>,
     /// Our planned run (on one CPU: a single thread) over the hand-written loop, in one turn.
     pub of_fused: Option<Summary>,
     /// Our planned run over GNU Radio, in one turn.
@@ -133,7 +133,7 @@ pub struct Row {
 /// Why a measurement broke off.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum GraphError {
+pub enum GraphBenchError {
     /// Our graph did.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -153,12 +153,12 @@ pub enum GraphError {
 /// Measures every graph on one and on two CPUs; `progress` is told before each.
 ///
 /// # Errors
-/// [`GraphError`] when a graph or the peer breaks off.
+/// [`GraphBenchError`] when a graph or the peer breaks off.
 pub fn measure(
-    plan: &Plan,
-    mut peer: Option<&mut Peer>,
-    mut progress: impl FnMut(Case, usize),
-) -> Result<Vec<Row>, GraphError> {
+    plan: &GraphSpec,
+    mut peer: Option<&mut GnuRadioGraph>,
+    mut progress: impl FnMut(GraphCase, usize),
+) -> Result<Vec<GraphRow>, GraphBenchError> {
     let mut rows = Vec::new();
     for &case in &plan.cases {
         for count in 1..=plan.cpus.len().min(2) {
@@ -171,78 +171,80 @@ pub fn measure(
 }
 
 fn measure_row(
-    plan: &Plan,
-    case: Case,
+    plan: &GraphSpec,
+    case: GraphCase,
     cpus: &[usize],
-    mut peer: Option<&mut Peer>,
-) -> Result<Row, GraphError> {
-    let contenders = Contender::on(cpus.len(), peer.is_some());
+    mut peer: Option<&mut GnuRadioGraph>,
+) -> Result<GraphRow, GraphBenchError> {
+    let contenders = GraphSubject::on(cpus.len(), peer.is_some());
     let by_plan = match case.item {
-        _ if cpus.len() == 1 => Spread::Single,
-        ItemKind::Float => confined(cpus, || Spread::planned::<f32>(case, cpus, plan.time))?,
-        ItemKind::Complex => confined(cpus, || Spread::planned::<Sample>(case, cpus, plan.time))?,
+        _ if cpus.len() == 1 => PlanSpread::Single,
+        ItemKind::Float => confined(cpus, || PlanSpread::planned::<f32>(case, cpus, plan.time))?,
+        ItemKind::Complex => {
+            confined(cpus, || PlanSpread::planned::<Sample>(case, cpus, plan.time))?
+        }
     };
-    let mut rates: Vec<Vec<Rate>> = vec![Vec::new(); contenders.len()];
+    let mut rates: Vec<Vec<GraphRate>> = vec![Vec::new(); contenders.len()];
     for _ in 0..plan.repeats {
         for (contender, rates) in contenders.iter().zip(&mut rates) {
             rates.push(match (contender, peer.as_deref_mut()) {
-                (Contender::GnuRadio, Some(peer)) => {
+                (GraphSubject::GnuRadio, Some(peer)) => {
                     peer.measure(case, cpus, plan.warm_up, plan.time)?
                 }
                 _ => confined(cpus, || attempt(plan, case, *contender, &by_plan, cpus))?,
             });
         }
     }
-    let find = |wanted: &[Contender]| contenders.iter().position(|one| wanted.contains(one));
-    let planned = find(&[Contender::Single, Contender::Planned]);
-    let over = |other: Contender| {
+    let find = |wanted: &[GraphSubject]| contenders.iter().position(|one| wanted.contains(one));
+    let planned = find(&[GraphSubject::Single, GraphSubject::Planned]);
+    let over = |other: GraphSubject| {
         let (ours, theirs) = (&rates[planned?], &rates[find(&[other])?]);
         let ratios = ours.iter().zip(theirs).map(|(a, b)| a.items_per_s / b.items_per_s.max(1.0));
         Summary::of(&ratios.collect::<Vec<_>>())
     };
     let [of_fused, of_gnuradio, of_per_block] =
-        [Contender::Fused, Contender::GnuRadio, Contender::PerBlock].map(over);
+        [GraphSubject::Fused, GraphSubject::GnuRadio, GraphSubject::PerBlock].map(over);
     let entries = contenders.iter().zip(&rates).map(|(contender, rates)| entry(*contender, rates));
     let (entries, cpus) = (entries.collect(), cpus.len());
     let partitions = match by_plan {
-        Spread::By(plan) => plan.partitions.len(),
+        PlanSpread::By(plan) => plan.partitions.len(),
         _ => 1,
     };
-    Ok(Row { case, cpus, partitions, entries, of_fused, of_gnuradio, of_per_block })
+    Ok(GraphRow { case, cpus, partitions, entries, of_fused, of_gnuradio, of_per_block })
 }
 
 /// One measurement of a contender in this process.
 fn attempt(
-    plan: &Plan,
-    case: Case,
-    contender: Contender,
-    by_plan: &Spread,
+    plan: &GraphSpec,
+    case: GraphCase,
+    contender: GraphSubject,
+    by_plan: &PlanSpread,
     cpus: &[usize],
-) -> Result<Rate, RunError> {
+) -> Result<GraphRate, RunError> {
     match case.item {
         ItemKind::Float => attempt_with::<f32>(plan, case, contender, by_plan, cpus),
         ItemKind::Complex => attempt_with::<Sample>(plan, case, contender, by_plan, cpus),
     }
 }
 
-fn attempt_with<T: Number>(
-    plan: &Plan,
-    case: Case,
-    contender: Contender,
-    by_plan: &Spread,
+fn attempt_with<T: KernelItem>(
+    plan: &GraphSpec,
+    case: GraphCase,
+    contender: GraphSubject,
+    by_plan: &PlanSpread,
     cpus: &[usize],
-) -> Result<Rate, RunError> {
+) -> Result<GraphRate, RunError> {
     let spread = match contender {
-        Contender::Single => Spread::Single,
-        Contender::Planned => by_plan.clone(),
-        Contender::Halves => Spread::Halves,
-        Contender::PerBlock => Spread::PerBlock,
-        Contender::Fused | Contender::GnuRadio => {
+        GraphSubject::Single => PlanSpread::Single,
+        GraphSubject::Planned => by_plan.clone(),
+        GraphSubject::Halves => PlanSpread::Halves,
+        GraphSubject::PerBlock => PlanSpread::PerBlock,
+        GraphSubject::Fused | GraphSubject::GnuRadio => {
             let batch_bytes = millstream_flow::plan::default_batch_bytes();
             return Ok(fused::run::<T>(case, batch_bytes, plan.warm_up, plan.time));
         }
     };
-    let run = Run::start::<T>(case, spread, cpus, true)?;
+    let run = PlanRun::start::<T>(case, spread, cpus, true)?;
     std::thread::sleep(plan.warm_up);
     let rate = run.rate(plan.time);
     run.stop()?;
@@ -253,22 +255,22 @@ fn attempt_with<T: Number>(
 fn confined<R: Send>(
     cpus: &[usize],
     job: impl FnOnce() -> Result<R, RunError> + Send,
-) -> Result<R, GraphError> {
+) -> Result<R, GraphBenchError> {
     let cpus: CpuSet = cpus.iter().copied().collect();
     let run = || {
         millstream_cpu::thread::confine_current_thread(&cpus)
-            .map_err(|source| GraphError::Cpus { cpus: cpus.clone(), source })?;
+            .map_err(|source| GraphBenchError::Cpus { cpus: cpus.clone(), source })?;
         Ok(job()?)
     };
     std::thread::scope(|scope| scope.spawn(run).join()).expect("a measurement does not panic")
 }
 
-fn entry(contender: Contender, rates: &[Rate]) -> Entry {
-    let summary = |figure: fn(&Rate) -> f64| {
+fn entry(contender: GraphSubject, rates: &[GraphRate]) -> GraphFigures {
+    let summary = |figure: fn(&GraphRate) -> f64| {
         let figures: Vec<f64> = rates.iter().map(figure).collect();
         Summary::of(&figures).unwrap_or(Summary { min: 0.0, median: 0.0, max: 0.0, count: 0 })
     };
-    Entry {
+    GraphFigures {
         contender,
         items_per_s: summary(|rate| rate.items_per_s),
         cpu_s_per_gigaitem: summary(|rate| rate.cpu_s_per_gigaitem),
@@ -280,14 +282,16 @@ fn entry(contender: Contender, rates: &[Rate]) -> Entry {
 /// What the clock reads of the cost model take: a run with them over one without, in turns.
 ///
 /// # Errors
-/// [`GraphError`] when a graph breaks off.
-pub fn cost_of_timing(plan: &Plan, case: Case) -> Result<Summary, GraphError> {
+/// [`GraphBenchError`] when a graph breaks off.
+pub fn cost_of_timing(plan: &GraphSpec, case: GraphCase) -> Result<Summary, GraphBenchError> {
     let cpus = &plan.cpus[..1];
     let rate = |timed| {
         confined(cpus, || {
             let run = match case.item {
-                ItemKind::Float => Run::start::<f32>(case, Spread::Single, cpus, timed)?,
-                ItemKind::Complex => Run::start::<Sample>(case, Spread::Single, cpus, timed)?,
+                ItemKind::Float => PlanRun::start::<f32>(case, PlanSpread::Single, cpus, timed)?,
+                ItemKind::Complex => {
+                    PlanRun::start::<Sample>(case, PlanSpread::Single, cpus, timed)?
+                }
             };
             std::thread::sleep(plan.warm_up);
             let rate = run.rate(plan.time).cpu_s_per_gigaitem;
@@ -311,10 +315,13 @@ mod tests {
 
     #[test]
     fn every_contender_moves_items_and_ratios_are_taken_in_turns() {
-        let case =
-            Case { kernel: Kernel::Multiply, item: ItemKind::Complex, shape: Shape::chain(4) };
+        let case = GraphCase {
+            kernel: BlockKernel::Multiply,
+            item: ItemKind::Complex,
+            shape: ChainShape::chain(4),
+        };
         let cpus: Vec<usize> = millstream_cpu::thread::allowed_cpus().unwrap().iter().collect();
-        let plan = Plan {
+        let plan = GraphSpec {
             cases: vec![case],
             cpus,
             repeats: 2,

@@ -1,13 +1,15 @@
 //! The graphs in our runtime, by several plans.
 
-use super::Rate;
-use super::case::Case;
-use super::kernel::{Number, Stage};
+use super::GraphRate;
+use super::case::GraphCase;
+use super::kernel::{KernelBlock, KernelItem};
 use super::meter::Meter;
 use millstream_cpu::{CpuSet, Topology};
 use millstream_flow::Through;
 use millstream_flow::blocks::{NullSink, NullSource};
-use millstream_flow::{Graph, GraphError, Partition, Plan, Profile, RunError, Running, WaitMode};
+use millstream_flow::{
+    Graph, GraphError, Partition, Plan, Profile, RunError, RunningGraph, WaitMode,
+};
 use millstream_planner::place::{self, Hints, crossing};
 use std::path::Path;
 use std::thread::sleep;
@@ -18,7 +20,7 @@ const CROSSING: Duration = Duration::from_millis(240);
 
 /// How the blocks are spread.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Spread {
+pub enum PlanSpread {
     /// All on one thread, bound to the first CPU.
     Single,
     /// Half of the stages, or of the chains, on each of two threads, bound to a CPU each.
@@ -29,18 +31,18 @@ pub enum Spread {
     By(Plan),
 }
 
-impl Spread {
+impl PlanSpread {
     /// What the partitioner makes of a short run on one thread and of what a crossing costs here;
     /// or one thread, if a trial of both says that this is faster.
     ///
     /// # Errors
     /// [`RunError`] when the graph breaks off.
-    pub fn planned<T: Number>(
-        case: Case,
+    pub fn planned<T: KernelItem>(
+        case: GraphCase,
         cpus: &[usize],
         time: Duration,
     ) -> Result<Self, RunError> {
-        let run = Run::start::<T>(case, Self::Single, &cpus[..1], true)?;
+        let run = PlanRun::start::<T>(case, Self::Single, &cpus[..1], true)?;
         sleep(time);
         let profile = run.profile();
         run.stop()?;
@@ -55,7 +57,7 @@ impl Spread {
             return Ok(Self::By(plan));
         }
         let trial = |spread: Self| {
-            let run = Run::start::<T>(case, spread, cpus, true)?;
+            let run = PlanRun::start::<T>(case, spread, cpus, true)?;
             sleep(time / 4);
             let rate = run.rate(time).items_per_s;
             run.stop().map(|()| rate)
@@ -66,7 +68,7 @@ impl Spread {
 }
 
 /// The graph, with the names of its blocks by chain.
-fn build<T: Number>(case: Case) -> Result<(Graph, Vec<Vec<String>>), GraphError> {
+fn build<T: KernelItem>(case: GraphCase) -> Result<(Graph, Vec<Vec<String>>), GraphError> {
     let mut graph = Graph::new();
     let mut pipes = Vec::new();
     for pipe in 0..case.shape.pipes {
@@ -74,7 +76,7 @@ fn build<T: Number>(case: Case) -> Result<(Graph, Vec<Vec<String>>), GraphError>
         graph.add(&names[0], NullSource::<T>::new())?;
         for stage in 0..case.shape.stages {
             let name = format!("stage{pipe}-{stage}");
-            graph.add(&name, Through::new(Stage::<T>::new(case.kernel)))?;
+            graph.add(&name, Through::new(KernelBlock::<T>::new(case.kernel)))?;
             names.push(name);
         }
         let sink = format!("sink{pipe}");
@@ -87,7 +89,7 @@ fn build<T: Number>(case: Case) -> Result<(Graph, Vec<Vec<String>>), GraphError>
 }
 
 /// The plan of a spread, on two CPUs at most.
-fn plan(pipes: &[Vec<String>], spread: Spread, cpus: &[usize]) -> Plan {
+fn plan(pipes: &[Vec<String>], spread: PlanSpread, cpus: &[usize]) -> Plan {
     let partition = |name: String, blocks: Vec<String>, cpu: Option<usize>| Partition {
         name,
         blocks,
@@ -95,14 +97,14 @@ fn plan(pipes: &[Vec<String>], spread: Spread, cpus: &[usize]) -> Plan {
         wait: WaitMode::Park,
     };
     let partitions = match spread {
-        Spread::By(plan) => return plan,
-        Spread::Single => vec![partition("all".into(), pipes.concat(), cpus.first().copied())],
-        Spread::PerBlock => pipes
+        PlanSpread::By(plan) => return plan,
+        PlanSpread::Single => vec![partition("all".into(), pipes.concat(), cpus.first().copied())],
+        PlanSpread::PerBlock => pipes
             .concat()
             .into_iter()
             .map(|name| partition(name.clone(), vec![name], None))
             .collect(),
-        Spread::Halves => {
+        PlanSpread::Halves => {
             let (first, second) = halves(pipes);
             let first = partition("first".into(), first, cpus.first().copied());
             vec![first, partition("second".into(), second, cpus.get(1).copied())]
@@ -127,20 +129,20 @@ fn halves(pipes: &[Vec<String>]) -> (Vec<String>, Vec<String>) {
 }
 
 /// A run by a plan, from which rates are taken.
-pub struct Run {
-    running: Running,
+pub struct PlanRun {
+    running: RunningGraph,
     sinks: Vec<String>,
 }
 
-impl Run {
+impl PlanRun {
     /// Starts the graph on the CPUs `cpus`, to which the calling thread is confined. `timed`: with
     /// the clock reads of the cost model.
     ///
     /// # Errors
     /// [`GraphError`] when it cannot start.
-    pub fn start<T: Number>(
-        case: Case,
-        spread: Spread,
+    pub fn start<T: KernelItem>(
+        case: GraphCase,
+        spread: PlanSpread,
         cpus: &[usize],
         timed: bool,
     ) -> Result<Self, GraphError> {
@@ -154,7 +156,7 @@ impl Run {
     /// The rate over `time`, from now on. Where others have the CPUs so long that no item passes,
     /// over as many times `time` as it takes, at most five seconds.
     #[must_use]
-    pub fn rate(&self, time: Duration) -> Rate {
+    pub fn rate(&self, time: Duration) -> GraphRate {
         let before = self.items();
         let meter = Meter::start();
         let patience = Instant::now() + Duration::from_secs(5);

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
-use super::Plan;
-use super::board::{Board, command};
+use super::IrqSpec;
+use super::board::{SharedBoard, command};
 use super::clock::Exchange;
 use super::device::host_ns;
 use super::host::{IrqError, PATIENCE};
-use super::iio::Choice;
+use super::iio::IioChoice;
 use super::vfio::{self, Ivshmem};
 
 /// Questions about the clock on either side of a measurement.
@@ -29,13 +29,13 @@ const QUESTIONS: usize = 500;
 pub type StartImitation<'s> = dyn Fn([i32; 2]) -> io::Result<Command> + 's;
 
 /// Where the device is.
-pub enum Source<'s> {
+pub enum DevicePlace<'s> {
     /// A process that is started for the measurement.
     Process(&'s StartImitation<'s>),
     /// Behind the PCI bus of a guest: the first one that vfio-pci has.
     Vfio,
     /// A real one, through its character device.
-    Iio(Choice<'s>),
+    Iio(IioChoice<'s>),
 }
 
 /// An imitated device in a process of its own, which ends with this value.
@@ -55,7 +55,7 @@ impl Imitation {
     /// The kernel's.
     pub fn start(start: &StartImitation<'_>, cpu: Option<usize>) -> io::Result<Self> {
         let memory = memfd_create("millstream-adc", MemfdFlags::CLOEXEC)?;
-        ftruncate(&memory, Board::BYTES.next_power_of_two() as u64)?;
+        ftruncate(&memory, SharedBoard::BYTES.next_power_of_two() as u64)?;
         let line = eventfd(0, EventfdFlags::CLOEXEC)?;
         let theirs = [&memory, &line].map(|shared| shared.try_clone().map(Arc::new));
         let [memory_too, line_too] = theirs;
@@ -75,8 +75,8 @@ impl Drop for Imitation {
 }
 
 /// A device, ready to be asked.
-pub(super) struct Device {
-    pub board: Board,
+pub(super) struct AttachedDevice {
+    pub board: SharedBoard,
     /// Readable after an interrupt.
     pub line: File,
     imitation: Option<Imitation>,
@@ -84,19 +84,19 @@ pub(super) struct Device {
     _behind: Option<Ivshmem>,
 }
 
-impl Device {
+impl AttachedDevice {
     /// Starts one as a process.
-    pub fn start(plan: &Plan, start: &StartImitation<'_>) -> Result<Self, IrqError> {
+    pub fn start(plan: &IrqSpec, start: &StartImitation<'_>) -> Result<Self, IrqError> {
         let imitation = Imitation::start(start, Some(plan.device_cpu))?;
         let line = imitation.line.try_clone()?.into();
-        let board = Board::map(&imitation.memory)?;
+        let board = SharedBoard::map(&imitation.memory)?;
         Ok(Self { board, line, imitation: Some(imitation), _behind: None }.told(plan))
     }
 
     /// Takes the one behind VFIO.
-    pub fn behind_vfio(plan: &Plan) -> Result<Self, IrqError> {
+    pub fn behind_vfio(plan: &IrqSpec) -> Result<Self, IrqError> {
         let behind = vfio::open()?;
-        let board = Board::map_at(&behind.device, behind.memory_offset)?;
+        let board = SharedBoard::map_at(&behind.device, behind.memory_offset)?;
         let line = behind.line.try_clone()?;
         Ok(Self { board, line, imitation: None, _behind: Some(behind) }.told(plan))
     }
@@ -107,7 +107,7 @@ impl Device {
     }
 
     /// Tells it what the plan wants.
-    fn told(self, plan: &Plan) -> Self {
+    fn told(self, plan: &IrqSpec) -> Self {
         let board = &self.board;
         // One behind VFIO has served others before.
         board.command.store(command::CALIBRATE, Release);
@@ -159,7 +159,7 @@ impl Device {
     }
 }
 
-impl Drop for Device {
+impl Drop for AttachedDevice {
     fn drop(&mut self) {
         // One behind VFIO goes on, for the next who asks.
         self.board.command.store(command::CALIBRATE, Release);

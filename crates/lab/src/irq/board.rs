@@ -14,7 +14,7 @@ pub const BLOCKS: usize = 64;
 /// Samples of a block.
 pub const SAMPLES: usize = 64;
 
-/// States of [`Registers::command`].
+/// States of [`BoardRegisters::command`].
 pub mod command {
     /// Answers questions about the clock.
     pub const CALIBRATE: u64 = 0;
@@ -27,7 +27,7 @@ pub mod command {
 /// What lies in the shared memory.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Registers {
+pub struct BoardRegisters {
     /// See [`command`]; the host writes it.
     pub command: AtomicU64,
     /// Interrupts a block, 1 or 2; the host writes it.
@@ -51,13 +51,13 @@ pub struct Registers {
     /// 1 when all conversions are done; the device writes it.
     pub finished: AtomicU64,
     /// The ring.
-    pub blocks: [Block; BLOCKS],
+    pub blocks: [SampleBlock; BLOCKS],
 }
 
 /// A block of samples.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Block {
+pub struct SampleBlock {
     /// Number of the block, from 1; written last.
     pub number: AtomicU64,
     /// The clock at the edge, latched, ticks.
@@ -74,18 +74,18 @@ pub struct Block {
 
 /// The mapped memory.
 #[derive(Debug)]
-pub struct Board(NonNull<Registers>);
+pub struct SharedBoard(NonNull<BoardRegisters>);
 
 // SAFETY: every part of what it points to is atomic.
-unsafe impl Send for Board {}
+unsafe impl Send for SharedBoard {}
 // SAFETY: as above.
-unsafe impl Sync for Board {}
+unsafe impl Sync for SharedBoard {}
 
-impl Board {
+impl SharedBoard {
     /// Bytes of the memory.
-    pub const BYTES: usize = size_of::<Registers>();
+    pub const BYTES: usize = size_of::<BoardRegisters>();
 
-    /// Maps a file, or a device's memory, that has at least [`Board::BYTES`].
+    /// Maps a file, or a device's memory, that has at least [`SharedBoard::BYTES`].
     ///
     /// # Errors
     /// The kernel's, or that it is too small.
@@ -112,21 +112,21 @@ impl Board {
 
     /// The block of this number.
     #[must_use]
-    pub fn block(&self, number: u64) -> &Block {
+    pub fn block(&self, number: u64) -> &SampleBlock {
         &self.blocks[number as usize % BLOCKS]
     }
 }
 
-impl Deref for Board {
-    type Target = Registers;
+impl Deref for SharedBoard {
+    type Target = BoardRegisters;
 
-    fn deref(&self) -> &Registers {
+    fn deref(&self) -> &BoardRegisters {
         // SAFETY: mapped as long as `self` is; any bits are values of atomic words.
         unsafe { self.0.as_ref() }
     }
 }
 
-impl Drop for Board {
+impl Drop for SharedBoard {
     fn drop(&mut self) {
         // SAFETY: it was mapped with this size, and nothing borrows from it any more.
         let _ = unsafe { munmap(self.0.as_ptr().cast(), Self::BYTES) };
@@ -141,10 +141,10 @@ mod tests {
     #[test]
     fn two_mappings_see_the_same_and_too_little_memory_is_refused() {
         let file = tempfile::tempfile().unwrap();
-        let error = Board::map(&file).unwrap_err().to_string();
+        let error = SharedBoard::map(&file).unwrap_err().to_string();
         assert!(error.contains("bytes is needed, not 0"), "{error}");
-        file.set_len(Board::BYTES as u64).unwrap();
-        let (one, other) = (Board::map(&file).unwrap(), Board::map(&file).unwrap());
+        file.set_len(SharedBoard::BYTES as u64).unwrap();
+        let (one, other) = (SharedBoard::map(&file).unwrap(), SharedBoard::map(&file).unwrap());
         one.block(BLOCKS as u64 + 3).edge_ticks.store(7, Ordering::Release);
         assert_eq!(other.blocks[3].edge_ticks.load(Ordering::Acquire), 7);
     }

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use super::board::{BLOCKS, Board, command};
+use super::board::{BLOCKS, SharedBoard, command};
 
 /// Its clock's tick, nanoseconds.
 const TICK_NS: f64 = 10.0;
@@ -26,7 +26,7 @@ const ATTENTIVE_NS: u64 = 50_000_000;
 const NAP: Duration = Duration::from_micros(500);
 
 /// How the device tells the host.
-pub trait Line {
+pub trait InterruptLine {
     /// Raises the interrupt.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ pub trait Line {
 }
 
 /// An eventfd as an interrupt line.
-impl Line for File {
+impl InterruptLine for File {
     fn raise(&mut self) -> io::Result<()> {
         self.write_all(&1u64.to_ne_bytes())
     }
@@ -56,7 +56,7 @@ fn ticks(host_ns: u64) -> u64 {
 ///
 /// # Errors
 /// The kernel's, when an interrupt cannot be raised.
-pub fn serve(board: &Board, line: &mut impl Line) -> io::Result<()> {
+pub fn serve(board: &SharedBoard, line: &mut impl InterruptLine) -> io::Result<()> {
     let mut asked_ns = host_ns();
     loop {
         match board.command.load(Acquire) {
@@ -75,7 +75,7 @@ pub fn serve(board: &Board, line: &mut impl Line) -> io::Result<()> {
 }
 
 /// Answers the question about the clock, if there is one.
-fn answer(board: &Board) -> bool {
+fn answer(board: &SharedBoard) -> bool {
     let question = board.question.load(Acquire);
     let is_new = question != board.answered.load(Relaxed);
     if is_new {
@@ -85,7 +85,7 @@ fn answer(board: &Board) -> bool {
     is_new
 }
 
-fn convert(board: &Board, line: &mut impl Line) -> io::Result<()> {
+fn convert(board: &SharedBoard, line: &mut impl InterruptLine) -> io::Result<()> {
     let period_ns = board.period_ns.load(Relaxed).max(1);
     let two = board.interrupts.load(Relaxed) == 2;
     let mut edge_ns = host_ns() + period_ns;
@@ -140,7 +140,7 @@ fn wait_until(at_ns: u64, awake_ns: u64) {
 }
 
 /// Waits for the driver's doorbell, which hardware would see at once.
-fn transfer_is_started(board: &Board, number: u64, until_ns: u64) -> bool {
+fn transfer_is_started(board: &SharedBoard, number: u64, until_ns: u64) -> bool {
     while board.transfers.load(Acquire) < number {
         if host_ns() > until_ns || board.command.load(Relaxed) != command::CONVERT {
             return false;

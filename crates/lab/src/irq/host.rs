@@ -12,12 +12,12 @@ use millstream_cpu::thread::{PinError, name_current_thread, pin_current_thread};
 use millstream_cpu::usage::thread_cpu_time;
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::attach::{Device, Source};
-use super::board::{Board, command};
+use super::attach::{AttachedDevice, DevicePlace};
+use super::board::{SharedBoard, command};
 use super::clock::Calibration;
 use super::device::host_ns;
 use super::stages::{Stamps, analyse};
-use super::{Interrupts, Plan};
+use super::{Interrupts, IrqSpec};
 use millstream_measure::Observed;
 use millstream_measure::record::Stage;
 
@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(20);
 
 /// What was seen of the blocks.
 #[derive(Debug, Clone)]
-pub struct Taken {
+pub struct IrqSamples {
     /// From the edge to the read.
     pub observed: Observed,
     /// The parts of the way.
@@ -86,18 +86,26 @@ pub enum IrqError {
 ///
 /// # Errors
 /// [`IrqError`].
-pub fn measure(plan: &Plan, source: &Source<'_>, ended: fn() -> bool) -> Result<Taken, IrqError> {
+pub fn measure(
+    plan: &IrqSpec,
+    source: &DevicePlace<'_>,
+    ended: fn() -> bool,
+) -> Result<IrqSamples, IrqError> {
     match source {
-        Source::Process(start) => imitated(plan, Device::start(plan, start)?, ended),
-        Source::Vfio => imitated(plan, Device::behind_vfio(plan)?, ended),
-        Source::Iio(choice) => super::iio::measure(plan, choice, ended),
+        DevicePlace::Process(start) => imitated(plan, AttachedDevice::start(plan, start)?, ended),
+        DevicePlace::Vfio => imitated(plan, AttachedDevice::behind_vfio(plan)?, ended),
+        DevicePlace::Iio(choice) => super::iio::measure(plan, choice, ended),
     }
 }
 
-fn imitated(plan: &Plan, mut device: Device, ended: fn() -> bool) -> Result<Taken, IrqError> {
+fn imitated(
+    plan: &IrqSpec,
+    mut device: AttachedDevice,
+    ended: fn() -> bool,
+) -> Result<IrqSamples, IrqError> {
     let before = device.ask()?;
     let begun = Instant::now();
-    let run = Run { plan, board: &device.board, over: AtomicBool::new(false) };
+    let run = IrqRun { plan, board: &device.board, over: AtomicBool::new(false) };
     let seen = run.take(&device.line, ended)?;
     let seconds = begun.elapsed().as_secs_f64();
     device.board.command.store(command::CALIBRATE, Release);
@@ -108,7 +116,7 @@ fn imitated(plan: &Plan, mut device: Device, ended: fn() -> bool) -> Result<Take
         return Err(IrqError::Nothing);
     }
     let found = analyse(&seen.stamps, plan.interrupts, &calibration);
-    Ok(Taken {
+    Ok(IrqSamples {
         observed: found.observed,
         stages: found.stages,
         total_ns: found.total_ns,
@@ -126,9 +134,9 @@ fn imitated(plan: &Plan, mut device: Device, ended: fn() -> bool) -> Result<Take
 }
 
 /// One measurement.
-struct Run<'r> {
-    plan: &'r Plan,
-    board: &'r Board,
+struct IrqRun<'r> {
+    plan: &'r IrqSpec,
+    board: &'r SharedBoard,
     over: AtomicBool,
 }
 
@@ -146,7 +154,7 @@ struct Callbacks {
     last_ns: AtomicU64,
 }
 
-impl Run<'_> {
+impl IrqRun<'_> {
     fn take(&self, line: &File, ended: fn() -> bool) -> Result<Seen, IrqError> {
         let wake: File = eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from)?.into();
         let callbacks: Vec<Callbacks> =

@@ -7,10 +7,10 @@
 
 use super::host::{IrqError, PATIENCE};
 use super::stages::sum_up;
-use super::{Plan, Taken, device::host_ns};
+use super::{IrqSamples, IrqSpec, device::host_ns};
 use millstream_cpu::usage::thread_cpu_time;
 use millstream_cpu::{sched, thread::pin_current_thread};
-use millstream_host::iio::{Capture, IioError, Wanted};
+use millstream_host::iio::{CaptureSpec, IioCapture, IioError};
 use millstream_host::journal::Journal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::path::Path;
@@ -31,7 +31,7 @@ const OF_OTHERS: [&str; 2] = ["interrupt to user's wake-up", "wake-up to read"];
 
 /// Which device.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Choice<'c> {
+pub struct IioChoice<'c> {
     /// Its name; none: the first one with a buffer.
     pub device: Option<&'c str>,
     /// The name of its trigger; none: what it has, or a timer with the plan's period.
@@ -55,23 +55,23 @@ struct Seen {
 
 /// Measures once; `plan` says where and how the reader runs, and how many scans it takes.
 pub(super) fn measure(
-    plan: &Plan,
-    choice: &Choice<'_>,
+    plan: &IrqSpec,
+    choice: &IioChoice<'_>,
     ended: fn() -> bool,
-) -> Result<Taken, IrqError> {
+) -> Result<IrqSamples, IrqError> {
     let begun = Instant::now();
     // On a thread of its own, which ends and leaves nothing pinned.
     let run = || -> Result<_, IrqError> {
         pin_current_thread(plan.cpu)?;
         sched::set_current_thread(plan.class)?;
-        let wanted = Wanted {
+        let wanted = CaptureSpec {
             device: choice.device,
             trigger: choice.trigger,
             period_ns: plan.period_ns,
             length: ROOM,
         };
         // A timer's interrupt comes where it was started: here.
-        let mut capture = Capture::begin(Path::new("/"), &wanted, &Journal::of_process())?;
+        let mut capture = IioCapture::begin(Path::new("/"), &wanted, &Journal::of_process())?;
         let about = (capture.device().name.clone(), capture.trigger().to_owned());
         let grid_ns = capture.grid_ns();
         let seen = take(plan, &mut capture, ended)?;
@@ -96,7 +96,7 @@ pub(super) fn measure(
         None => sum_up(&OF_OTHERS, seen.scans.iter().map(|scan| stations(scan).into())),
     };
     let by = if grid_ns.is_some() { "a timer" } else { &*trigger };
-    Ok(Taken {
+    Ok(IrqSamples {
         overruns: grid.map_or(0, |grid| grid.without(&stamps)),
         observed: found.observed,
         stages: found.stages,
@@ -113,7 +113,7 @@ pub(super) fn measure(
     })
 }
 
-fn take(plan: &Plan, capture: &mut Capture, ended: fn() -> bool) -> Result<Seen, IrqError> {
+fn take(plan: &IrqSpec, capture: &mut IioCapture, ended: fn() -> bool) -> Result<Seen, IrqError> {
     let count = plan.count as usize;
     let mut scans = Vec::with_capacity(count + AT_A_TIME);
     let mut room = vec![0; AT_A_TIME];
@@ -225,7 +225,7 @@ mod tests {
         }
         let class = millstream_cpu::sched::Class::Other;
         let cpu = millstream_cpu::thread::allowed_cpus().unwrap().iter().next().unwrap();
-        let plan = Plan {
+        let plan = IrqSpec {
             cpu,
             device_cpu: cpu,
             class,
@@ -233,7 +233,7 @@ mod tests {
             count: 10,
             interrupts: super::super::Interrupts::One,
         };
-        let error = measure(&plan, &Choice::default(), || false).unwrap_err().to_string();
+        let error = measure(&plan, &IioChoice::default(), || false).unwrap_err().to_string();
         assert!(error.contains("guest --iio"), "{error}");
     }
 }

@@ -4,11 +4,12 @@
 //! The device ([`device`]) latches its own clock at the edge, writes samples into shared memory
 //! ([`board`]) and raises an interrupt, which on this host is an eventfd. A driver's thread is
 //! woken by it, and wakes the user's thread, which reads the samples; in a guest the same process
-//! is a device on the PCI bus, behind MSI-X and VFIO ([`Source::Vfio`]). Every station takes the
-//! time, so that the parts of the way sum to the whole, block by block. The two clocks are related
-//! by questions to the device before and after ([`clock`]).
+//! is a device on the PCI bus, behind MSI-X and VFIO ([`DevicePlace::Vfio`]). Every station takes
+//! the time, so that the parts of the way sum to the whole, block by block. The two clocks are
+//! related by questions to the device before and after ([`clock`]).
 //!
-//! A real device, through the character device of the kernel's Industrial I/O, is [`Source::Iio`].
+//! A real device, through the character device of the kernel's Industrial I/O, is
+//! [`DevicePlace::Iio`].
 //!
 //! With one interrupt a block the device does the housekeeping itself. With two, the first says
 //! that a conversion is done, the driver then starts the transfer, and the second says that that is
@@ -23,9 +24,9 @@ mod iio;
 mod stages;
 mod vfio;
 
-pub use attach::{Imitation, Source, StartImitation};
-pub use host::{IrqError, Taken, measure};
-pub use iio::Choice;
+pub use attach::{DevicePlace, Imitation, StartImitation};
+pub use host::{IrqError, IrqSamples, measure};
+pub use iio::IioChoice;
 pub use vfio::VfioError;
 
 use millstream_cpu::sched::Class;
@@ -33,7 +34,7 @@ use serde::{Deserialize, Serialize};
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan {
+pub struct IrqSpec {
     /// Where driver and user run.
     pub cpu: usize,
     /// Where the device runs.

@@ -6,5 +6,5 @@ mod kinds;
 mod running;
 mod worker;
 
-pub use running::{LoadError, Running};
+pub use running::{LoadError, RunningLoad};
 pub use worker::serve;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use millstream_cpu::CpuSet;
 use millstream_host::child::cpu_time_s;
 
-use super::worker::{Order, READY};
-use millstream_measure::load::{Machine, Profile};
+use super::worker::{LoadJob, READY};
+use millstream_measure::load::{LoadProfile, MachineCounters};
 use millstream_measure::record::LoadSeen;
 
 /// How long a worker may take to begin or to answer; it may be starved by the load.
@@ -47,7 +47,7 @@ pub enum LoadError {
 }
 
 /// A profile's workers. They end with this value, and with the thread that started them.
-pub struct Running {
+pub struct RunningLoad {
     profile: String,
     workers: Vec<Process>,
     since: Mark,
@@ -63,19 +63,19 @@ struct Process {
 /// Counters at a moment.
 struct Mark {
     at: Instant,
-    machine: Machine,
+    machine: MachineCounters,
     cpu_s: f64,
     work: Vec<u64>,
 }
 
-impl Running {
+impl RunningLoad {
     /// Starts all workers and waits until they work. `start` makes the command of a worker's
     /// process, which [`super::serve`]s.
     ///
     /// # Errors
     /// [`LoadError::Worker`].
     pub fn begin(
-        profile: &Profile,
+        profile: &LoadProfile,
         allowed: &CpuSet,
         measured: &CpuSet,
         start: &dyn Fn() -> std::io::Result<Command>,
@@ -84,7 +84,7 @@ impl Running {
         for worker in &profile.workers {
             let title = worker.title();
             let cpus = worker.on.cpus(allowed, measured);
-            let order = Order { worker: worker.clone(), cpus };
+            let order = LoadJob { worker: worker.clone(), cpus };
             let process = Process::spawn(&title, &order, start);
             let process = process.map_err(|reason| LoadError::Worker {
                 profile: profile.name.clone(),
@@ -107,7 +107,7 @@ impl Running {
         Ok(())
     }
 
-    /// What was done since [`Running::restart`].
+    /// What was done since [`RunningLoad::restart`].
     ///
     /// # Errors
     /// [`LoadError`] when a worker has ended or did nothing.
@@ -145,21 +145,26 @@ impl Running {
             mark.work.push(work);
             mark.cpu_s += cpu_time_s(worker.child.id()).unwrap_or(0.0);
         }
-        mark.machine = Machine::read(Path::new("/"));
+        mark.machine = MachineCounters::read(Path::new("/"));
         Ok(mark)
     }
 }
 
 impl Mark {
     fn zero() -> Self {
-        Self { at: Instant::now(), machine: Machine::default(), cpu_s: 0.0, work: Vec::new() }
+        Self {
+            at: Instant::now(),
+            machine: MachineCounters::default(),
+            cpu_s: 0.0,
+            work: Vec::new(),
+        }
     }
 }
 
 impl Process {
     fn spawn(
         title: &str,
-        order: &Order,
+        order: &LoadJob,
         start: &dyn Fn() -> std::io::Result<Command>,
     ) -> Result<Self, String> {
         let words = |error: std::io::Error| format!("cannot be started: {error}");

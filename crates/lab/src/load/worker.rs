@@ -11,28 +11,28 @@ use millstream_cpu::thread::{confine_current_thread, name_current_thread};
 use serde::{Deserialize, Serialize};
 
 use super::kinds;
-use millstream_measure::load::{Kind, Worker};
+use millstream_measure::load::{LoadKind, LoadWorker};
 
 /// What a worker says when it works.
 pub(super) const READY: &str = "ready";
 
 /// What a worker's process is told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Order {
-    pub worker: Worker,
+pub(super) struct LoadJob {
+    pub worker: LoadWorker,
     pub cpus: CpuSet,
 }
 
 /// What all threads of a process have done, and whether they are to end.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct LoadProgress {
     work: AtomicU64,
     over: AtomicBool,
     /// Why the first of them that failed after its start did.
     failed: OnceLock<String>,
 }
 
-impl Tally {
+impl LoadProgress {
     /// Adds work; whether to go on.
     pub fn did(&self, work: u64) -> bool {
         self.work.fetch_add(work, Ordering::Relaxed);
@@ -53,8 +53,8 @@ impl Tally {
 pub fn serve(input: impl BufRead, output: &mut impl Write) -> io::Result<()> {
     let mut lines = input.lines();
     let Some(line) = lines.next() else { return Ok(()) };
-    let order: Order = serde_json::from_str(&line?)?;
-    let tally = Arc::<Tally>::default();
+    let order: LoadJob = serde_json::from_str(&line?)?;
+    let tally = Arc::<LoadProgress>::default();
     match begin(&order, &tally) {
         Ok(()) => writeln!(output, "{READY}")?,
         Err(reason) => return writeln!(output, "{reason}"),
@@ -71,8 +71,8 @@ pub fn serve(input: impl BufRead, output: &mut impl Write) -> io::Result<()> {
 }
 
 /// Starts the threads and waits until each has begun.
-fn begin(order: &Order, tally: &Arc<Tally>) -> Result<(), String> {
-    if let Kind::Flood { .. } = order.worker.kind {
+fn begin(order: &LoadJob, tally: &Arc<LoadProgress>) -> Result<(), String> {
+    if let LoadKind::Flood { .. } = order.worker.kind {
         kinds::flood::enter_network()?;
     }
     let (tell, told) = mpsc::channel::<Result<(), String>>();
@@ -96,10 +96,10 @@ fn begin(order: &Order, tally: &Arc<Tally>) -> Result<(), String> {
 }
 
 /// A thread each: its CPUs and number. Timers have threads on each CPU.
-fn shares(order: &Order) -> Vec<(CpuSet, usize)> {
-    let Order { worker, cpus } = order;
+fn shares(order: &LoadJob) -> Vec<(CpuSet, usize)> {
+    let LoadJob { worker, cpus } = order;
     match worker.kind {
-        Kind::Timer { .. } | Kind::Flood { .. } => {
+        LoadKind::Timer { .. } | LoadKind::Flood { .. } => {
             let each = cpus.iter().flat_map(|cpu| (0..worker.count).map(move |_| cpu));
             each.map(|cpu| CpuSet::from_iter([cpu])).zip(0..).collect()
         }
@@ -113,10 +113,10 @@ mod tests {
     use millstream_measure::load::Spot;
     use std::io::BufReader;
 
-    fn serve_two_questions(kind: Kind) -> Vec<String> {
-        let worker = Worker { kind, on: Spot::All, count: 1 };
+    fn serve_two_questions(kind: LoadKind) -> Vec<String> {
+        let worker = LoadWorker { kind, on: Spot::All, count: 1 };
         let cpus = millstream_cpu::thread::allowed_cpus().unwrap();
-        let order = serde_json::to_string(&Order { worker, cpus }).unwrap();
+        let order = serde_json::to_string(&LoadJob { worker, cpus }).unwrap();
         let (reader, mut writer) = io::pipe().unwrap();
         let (answers, mut output) = io::pipe().unwrap();
         let serving = thread::spawn(move || serve(BufReader::new(reader), &mut output));
@@ -141,16 +141,16 @@ mod tests {
     #[test]
     fn every_kind_works_and_its_work_is_counted() {
         for kind in [
-            Kind::Cpu,
-            Kind::Memory { bytes: 65_536 },
-            Kind::Thrash { bytes: 65_536 },
-            Kind::Io { bytes: 4096 },
-            Kind::Chatter,
-            Kind::Program { command: vec!["sleep".to_owned(), "100".to_owned()] },
+            LoadKind::Cpu,
+            LoadKind::Memory { bytes: 65_536 },
+            LoadKind::Thrash { bytes: 65_536 },
+            LoadKind::Io { bytes: 4096 },
+            LoadKind::Chatter,
+            LoadKind::Program { command: vec!["sleep".to_owned(), "100".to_owned()] },
         ] {
             let said = serve_two_questions(kind.clone());
             assert_eq!(said[0], READY, "{kind:?}");
-            if !matches!(kind, Kind::Program { .. }) {
+            if !matches!(kind, LoadKind::Program { .. }) {
                 let counts: Vec<u64> =
                     said[1..].iter().map(|count| count.parse().unwrap()).collect();
                 assert!(counts.is_sorted() && counts[0] > 0, "{kind:?} {counts:?}");
@@ -160,10 +160,10 @@ mod tests {
 
     #[test]
     fn one_that_ends_after_its_start_is_no_worker_any_more() {
-        let tally = Tally::default();
+        let tally = LoadProgress::default();
         assert!(tally.did(7) && tally.answer() == "7");
         let (kind, (tell, told)) =
-            (Kind::Program { command: vec!["true".to_owned()] }, mpsc::channel());
+            (LoadKind::Program { command: vec!["true".to_owned()] }, mpsc::channel());
         let reason = kinds::run(&kind, &tally, &tell).unwrap_err();
         assert_eq!(told.recv().unwrap(), Ok(()), "it had begun");
         tally.failed.set(reason).unwrap();
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_is_named() {
         let command = vec!["no-such-program".to_owned()];
-        let said = serve_two_questions(Kind::Program { command });
+        let said = serve_two_questions(LoadKind::Program { command });
         assert!(said[0].contains("`no-such-program` cannot be started"), "{said:?}");
     }
 }

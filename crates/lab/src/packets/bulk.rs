@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use crate::timer::{now_ns, sleep_to};
 
-use super::job::{BulkPlan, Outcome};
-use super::side::Side;
+use super::job::{BulkPlan, JobResult};
+use super::side::PacketSide;
 
 /// Bursts that were due longer ago are not made up, nanoseconds.
 const MADE_UP_NS: u64 = 100_000_000;
@@ -14,7 +14,7 @@ const MADE_UP_NS: u64 = 100_000_000;
 const SLICE_NS: u64 = 50_000_000;
 
 /// Sends bursts until it is told to stop.
-pub(super) fn run(side: &mut Side<'_>, plan: &BulkPlan) -> io::Result<Outcome> {
+pub(super) fn run(side: &mut PacketSide<'_>, plan: &BulkPlan) -> io::Result<JobResult> {
     // Otherwise the kernel may add 50 us to every sleep.
     // SAFETY: a plain number for the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };
@@ -41,5 +41,5 @@ pub(super) fn run(side: &mut Side<'_>, plan: &BulkPlan) -> io::Result<Outcome> {
             now_ns = crate::timer::now_ns();
         }
     }
-    Ok(Outcome { total, events: side.end.events(), ..Outcome::default() })
+    Ok(JobResult { total, events: side.end.events(), ..JobResult::default() })
 }

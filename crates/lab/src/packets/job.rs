@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 use crate::explain::{LateTrip, Stop};
 use millstream_measure::Histogram;
 
-use super::end::Address;
+use super::end::EndAddress;
 use super::plan::{EndPlan, Span};
-use super::window::Counted;
+use super::window::WindowCounts;
 
 /// A side's part in one measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Job {
+pub struct SideJob {
     /// What to open.
     pub end: EndPlan,
     /// What to do with it.
@@ -37,7 +37,7 @@ pub enum Role {
         /// How long.
         span: Span,
         /// Where to.
-        to: Address,
+        to: EndAddress,
         /// Packets per second; none: as many as possible.
         rate_pps: Option<f64>,
         /// Takes, and counts, what comes back.
@@ -55,7 +55,7 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BulkPlan {
     /// Where to.
-    pub to: Address,
+    pub to: EndAddress,
     /// Packets of a burst.
     pub burst: u32,
     /// From burst to burst, nanoseconds.
@@ -69,7 +69,7 @@ pub struct BulkPlan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PingPlan {
     /// Where to.
-    pub to: Address,
+    pub to: EndAddress,
     /// Round trips.
     pub count: u64,
     /// Probes per second by the clock; none: the next as soon as the last one is back.
@@ -88,20 +88,20 @@ pub struct PingPlan {
 /// What a side says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reply {
+pub enum SideReply {
     /// It is in its place.
-    Ready(Address),
+    Ready(EndAddress),
     /// It has done its part.
-    Done(Box<Outcome>),
+    Done(Box<JobResult>),
     /// It cannot.
     Failed(String),
 }
 
 /// What a side found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct JobResult {
     /// Within the window.
-    pub counted: Counted,
+    pub counted: WindowCounts,
     /// Packets of the whole run: sent, received, or turned.
     pub total: u64,
     /// Packets that came back (a transmitter that drains).
@@ -111,12 +111,12 @@ pub struct Outcome {
     /// What the link counted, by name.
     pub events: Vec<(String, u64)>,
     /// Round trips.
-    pub trips: Option<Trips>,
+    pub trips: Option<RoundTrips>,
 }
 
 /// Round trips measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Trips {
+pub struct RoundTrips {
     /// From the moment that a probe was sent.
     pub from_sent: Histogram,
     /// From the moment that it was due: corrected for coordinated omission.

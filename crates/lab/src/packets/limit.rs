@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The resource that limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Limit {
+pub enum LimitingResource {
     /// The sender was asked for no more.
     Offered,
     /// The sender's CPU had no time left.
@@ -27,7 +27,7 @@ pub enum Limit {
     Unclear,
 }
 
-impl Limit {
+impl LimitingResource {
     /// For people.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -47,7 +47,7 @@ impl Limit {
 
 /// What both sides saw, as rates and shares of the time measured.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Seen {
+pub struct LimitFigures {
     /// Packets that the sender's link took.
     pub sent: u64,
     /// Packets that were received.
@@ -77,34 +77,36 @@ const BUSY_SHARE: f64 = 0.85;
 
 /// The limiting resource.
 #[must_use]
-pub fn limit(seen: &Seen) -> Limit {
+pub fn limit(seen: &LimitFigures) -> LimitingResource {
     let sent = seen.sent.max(1) as f64;
     let lost = 1.0 - (seen.received as f64 / sent).min(1.0);
     let receiver_busy = seen.receiver_idle < 1.0 - BUSY_SHARE;
     // It had work all the time and did not get its CPU.
     let displaced = receiver_busy && seen.receiver_cpu < DISPLACED_SHARE;
     if lost > 1.0 - COLLAPSE_SHARE {
-        return Limit::Collapse;
+        return LimitingResource::Collapse;
     }
     if lost > LOSS_SHARE {
         let in_ring = seen.ring_losses as f64 / sent > lost / 2.0;
         return match (receiver_busy, in_ring) {
-            _ if displaced => Limit::Others,
-            (true, _) => Limit::ReceiverCpu,
-            (false, true) => Limit::ReceiveRing,
-            (false, false) => Limit::Kernel,
+            _ if displaced => LimitingResource::Others,
+            (true, _) => LimitingResource::ReceiverCpu,
+            (false, true) => LimitingResource::ReceiveRing,
+            (false, false) => LimitingResource::Kernel,
         };
     }
     match () {
-        () if seen.paced => Limit::Offered,
+        () if seen.paced => LimitingResource::Offered,
         // Nothing is lost: a receiver that sleeps between batches holds nobody up.
-        () if seen.sender_cpu > BUSY_SHARE && seen.sender_blocked <= 0.5 => Limit::SenderCpu,
-        () if displaced => Limit::Others,
-        () if seen.sender_blocked > 0.5 && receiver_busy => Limit::ReceiverCpu,
-        () if seen.sender_blocked > 0.5 => Limit::Device,
-        () if receiver_busy => Limit::ReceiverCpu,
-        () if seen.sender_cpu + seen.sender_blocked < BUSY_SHARE => Limit::Others,
-        () => Limit::Unclear,
+        () if seen.sender_cpu > BUSY_SHARE && seen.sender_blocked <= 0.5 => {
+            LimitingResource::SenderCpu
+        }
+        () if displaced => LimitingResource::Others,
+        () if seen.sender_blocked > 0.5 && receiver_busy => LimitingResource::ReceiverCpu,
+        () if seen.sender_blocked > 0.5 => LimitingResource::Device,
+        () if receiver_busy => LimitingResource::ReceiverCpu,
+        () if seen.sender_cpu + seen.sender_blocked < BUSY_SHARE => LimitingResource::Others,
+        () => LimitingResource::Unclear,
     }
 }
 
@@ -113,7 +115,7 @@ mod tests {
     use super::*;
 
     /// A path without any trouble.
-    const CALM: Seen = Seen {
+    const CALM: LimitFigures = LimitFigures {
         sent: 1000,
         received: 1000,
         ring_losses: 0,
@@ -126,30 +128,45 @@ mod tests {
 
     #[test]
     fn each_constructed_case_names_its_cause() {
-        let lossy = Seen { received: 700, sender_cpu: 1.0, ..CALM };
+        let lossy = LimitFigures { received: 700, sender_cpu: 1.0, ..CALM };
         for (seen, expected) in [
-            (Seen { sender_cpu: 0.98, ..CALM }, Limit::SenderCpu),
+            (LimitFigures { sender_cpu: 0.98, ..CALM }, LimitingResource::SenderCpu),
             (
-                Seen { sender_cpu: 0.98, receiver_idle: 0.02, receiver_cpu: 0.05, ..CALM },
-                Limit::SenderCpu,
+                LimitFigures { sender_cpu: 0.98, receiver_idle: 0.02, receiver_cpu: 0.05, ..CALM },
+                LimitingResource::SenderCpu,
             ),
-            (Seen { sender_cpu: 0.98, sender_blocked: 0.9, ..CALM }, Limit::Device),
             (
-                Seen { sender_cpu: 0.98, sender_blocked: 0.9, receiver_idle: 0.01, ..CALM },
-                Limit::ReceiverCpu,
+                LimitFigures { sender_cpu: 0.98, sender_blocked: 0.9, ..CALM },
+                LimitingResource::Device,
             ),
-            (Seen { receiver_idle: 0.02, ..CALM }, Limit::ReceiverCpu),
-            (Seen { receiver_idle: 0.02, ..lossy }, Limit::ReceiverCpu),
-            (Seen { receiver_idle: 0.02, receiver_cpu: 0.3, ..lossy }, Limit::Others),
-            (Seen { receiver_idle: 0.02, receiver_cpu: 0.3, ..CALM }, Limit::Others),
-            (Seen { ring_losses: 290, ..lossy }, Limit::ReceiveRing),
-            (Seen { ring_losses: 10, ..lossy }, Limit::Kernel),
-            (Seen { received: 3, ..lossy }, Limit::Collapse),
-            (Seen { paced: true, ..CALM }, Limit::Offered),
-            (Seen { paced: true, ring_losses: 300, ..lossy }, Limit::ReceiveRing),
-            (CALM, Limit::Others),
-            (Seen { sender_cpu: 0.5, sender_blocked: 0.45, ..CALM }, Limit::Unclear),
-            (Seen { received: 990, sender_cpu: 0.9, ..CALM }, Limit::SenderCpu),
+            (
+                LimitFigures { sender_cpu: 0.98, sender_blocked: 0.9, receiver_idle: 0.01, ..CALM },
+                LimitingResource::ReceiverCpu,
+            ),
+            (LimitFigures { receiver_idle: 0.02, ..CALM }, LimitingResource::ReceiverCpu),
+            (LimitFigures { receiver_idle: 0.02, ..lossy }, LimitingResource::ReceiverCpu),
+            (
+                LimitFigures { receiver_idle: 0.02, receiver_cpu: 0.3, ..lossy },
+                LimitingResource::Others,
+            ),
+            (
+                LimitFigures { receiver_idle: 0.02, receiver_cpu: 0.3, ..CALM },
+                LimitingResource::Others,
+            ),
+            (LimitFigures { ring_losses: 290, ..lossy }, LimitingResource::ReceiveRing),
+            (LimitFigures { ring_losses: 10, ..lossy }, LimitingResource::Kernel),
+            (LimitFigures { received: 3, ..lossy }, LimitingResource::Collapse),
+            (LimitFigures { paced: true, ..CALM }, LimitingResource::Offered),
+            (
+                LimitFigures { paced: true, ring_losses: 300, ..lossy },
+                LimitingResource::ReceiveRing,
+            ),
+            (CALM, LimitingResource::Others),
+            (
+                LimitFigures { sender_cpu: 0.5, sender_blocked: 0.45, ..CALM },
+                LimitingResource::Unclear,
+            ),
+            (LimitFigures { received: 990, sender_cpu: 0.9, ..CALM }, LimitingResource::SenderCpu),
         ] {
             assert_eq!(limit(&seen), expected, "{seen:?}");
         }

@@ -4,24 +4,24 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::end::Address;
-use super::job::{Job, Outcome, Role};
-use super::limit::{Limit, Seen, limit};
-use super::plan::{Path, Span, Wait, Workload};
-use super::rows::{Half, Row};
-use super::stage::{Stage, StageError};
-use super::window::Counted;
+use super::end::EndAddress;
+use super::job::{JobResult, Role, SideJob};
+use super::limit::{LimitFigures, LimitingResource, limit};
+use super::plan::{Carriage, PacketWait, Span, Workload};
+use super::rows::{Half, PathRow};
+use super::testbed::{StageError, Testbed};
+use super::window::WindowCounts;
 
 /// What one measurement of one row found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Measured {
+pub struct RowMeasurement {
     /// Packets per second at the side that counts: the receiver, the one that sends back, or the
     /// sender where nobody receives.
     pub rate_pps: f64,
     /// The sender's window.
-    pub sender: Counted,
+    pub sender: WindowCounts,
     /// The receiver's window.
-    pub receiver: Counted,
+    pub receiver: WindowCounts,
     /// Packets sent in the whole run.
     pub sent: u64,
     /// Packets received in the whole run.
@@ -33,7 +33,7 @@ pub struct Measured {
     /// Lost, and counted by neither side.
     pub unaccounted: u64,
     /// What limits.
-    pub limit: Limit,
+    pub limit: LimitingResource,
 }
 
 /// How a row is measured.
@@ -57,9 +57,13 @@ pub struct How {
 ///
 /// # Errors
 /// [`StageError::Refused`] when the row cannot be measured here.
-pub fn measure(stage: &mut Stage, row: &Row, how: &How) -> Result<Measured, StageError> {
+pub fn measure(
+    stage: &mut Testbed,
+    row: &PathRow,
+    how: &How,
+) -> Result<RowMeasurement, StageError> {
     let places = stage.places().clone();
-    let job = |half: &Half, index: usize, role| Job {
+    let job = |half: &Half, index: usize, role| SideJob {
         end: half.at(&places[index], how.frame_bytes),
         role,
         trace: how.trace,
@@ -69,10 +73,12 @@ pub fn measure(stage: &mut Stage, row: &Row, how: &How) -> Result<Measured, Stag
         Workload::Drop => job(&row.passive, 1, Role::Receive(how.span)),
         Workload::Swap => job(&row.passive, 1, Role::Turn(how.span)),
         // A socket that nobody reads: datagrams end there, frames at the interface.
-        Workload::Transmit => job(&Half::new(Path::Kernel, "", Wait::Block), 1, Role::Hold),
+        Workload::Transmit => {
+            job(&Half::new(Carriage::Kernel, "", PacketWait::Block), 1, Role::Hold)
+        }
     };
     let drain = how.workload == Workload::Swap;
-    let active = |to: Address| {
+    let active = |to: EndAddress| {
         let rate_pps = how.rate_pps;
         job(&row.active, 0, Role::Transmit { span: how.span, to, rate_pps, drain })
     };
@@ -81,13 +87,13 @@ pub fn measure(stage: &mut Stage, row: &Row, how: &How) -> Result<Measured, Stag
     Ok(judge(how, sender, receiver))
 }
 
-fn judge(how: &How, sender: Outcome, receiver: Outcome) -> Measured {
+fn judge(how: &How, sender: JobResult, receiver: JobResult) -> RowMeasurement {
     let received = if how.workload == Workload::Swap { receiver.came } else { receiver.total };
     let counted = match how.workload {
         Workload::Transmit => sender.counted,
         _ => receiver.counted,
     };
-    let seen = Seen {
+    let seen = LimitFigures {
         sent: sender.total,
         received: if how.workload == Workload::Transmit { sender.total } else { received },
         ring_losses: ring_losses(&receiver.events),
@@ -109,7 +115,7 @@ fn judge(how: &How, sender: Outcome, receiver: Outcome) -> Measured {
     };
     let mut events = prefix("sender", sender.events);
     events.extend(prefix("receiver", receiver.events));
-    Measured {
+    RowMeasurement {
         rate_pps: counted.rate(),
         sender: sender.counted,
         receiver: receiver.counted,

@@ -1,9 +1,9 @@
 //! Packets a second, what each costs, and round trips: any link against plain kernel UDP, all in
 //! turns in one run.
 //!
-//! Two processes ([`stage`]), each on its CPU and in its network, play [`job`]s: one is passive and
-//! receives or answers, the other is active and sends. Both work on an [`end::End`], which is a
-//! plain kernel socket, a port of ours, or bare frames on a link, so that the loops (`side`,
+//! Two processes ([`testbed`]), each on its CPU and in its network, play [`job`]s: one is passive
+//! and receives or answers, the other is active and sends. Both work on an [`end::PathEnd`], which
+//! is a plain kernel socket, a port of ours, or bare frames on a link, so that the loops (`side`,
 //! `ping`) are the same for all of them.
 
 mod bulk;
@@ -15,23 +15,23 @@ mod pace;
 mod ping;
 pub mod plan;
 pub mod port;
+pub mod round_trips;
 pub mod rows;
 mod side;
-pub mod stage;
 mod table;
+pub mod testbed;
 mod trace;
-pub mod trips;
 mod window;
 pub mod worker;
 
-pub use limit::{Limit, Seen, limit};
-pub use measure::Measured;
+pub use limit::{LimitFigures, LimitingResource, limit};
+pub use measure::RowMeasurement;
 pub use pace::Pace;
 pub use ping::Probes;
-pub use plan::{Path, Span, Wait, Workload};
-pub use rows::{BASE, Row};
-pub use stage::{Ground, Stage, StageError};
-pub use table::{Line, Table};
+pub use plan::{Carriage, PacketWait, Span, Workload};
+pub use round_trips::{Round, TripTable};
+pub use rows::{BASE, PathRow};
+pub use table::{PacketTable, RowResults};
+pub use testbed::{StageError, TestNetwork, Testbed};
 pub use trace::untraceable;
-pub use trips::{Round, TripTable};
-pub use window::Counted;
+pub use window::WindowCounts;

@@ -1,7 +1,7 @@
 //! How many packets are due at an offered rate, and how a side waits.
 
 use super::end::Look;
-use super::plan::{ADAPTIVE_SPIN, Wait};
+use super::plan::{ADAPTIVE_SPIN, PacketWait};
 
 /// Packets due at a constant rate, by the clock and not by what was sent before.
 #[derive(Debug, Clone, Copy)]
@@ -31,28 +31,28 @@ impl Pace {
 
 /// Chooses how to look next.
 #[derive(Debug, Clone, Copy)]
-pub struct Governor {
-    wait: Wait,
+pub struct PollPolicy {
+    wait: PacketWait,
     empty_since_ns: Option<u64>,
 }
 
-impl Governor {
+impl PollPolicy {
     /// Waits like `wait`.
     #[must_use]
-    pub fn new(wait: Wait) -> Self {
+    pub fn new(wait: PacketWait) -> Self {
         Self { wait, empty_since_ns: None }
     }
 
     /// How to look next, given what the last look brought.
     pub fn next(&mut self, now_ns: u64, news: bool) -> Look {
         match self.wait {
-            Wait::Block => Look::Sleep,
-            Wait::Spin => Look::Glance,
-            Wait::Adaptive if news => {
+            PacketWait::Block => Look::Sleep,
+            PacketWait::Spin => Look::Glance,
+            PacketWait::Adaptive if news => {
                 self.empty_since_ns = None;
                 Look::Glance
             }
-            Wait::Adaptive => {
+            PacketWait::Adaptive => {
                 let since_ns = *self.empty_since_ns.get_or_insert(now_ns);
                 let over = now_ns - since_ns >= ADAPTIVE_SPIN.as_nanos() as u64;
                 if over { Look::Sleep } else { Look::Glance }
@@ -77,14 +77,14 @@ mod tests {
 
     #[test]
     fn an_adaptive_wait_sleeps_after_its_spin_and_wakes_for_news() {
-        let mut governor = Governor::new(Wait::Adaptive);
+        let mut governor = PollPolicy::new(PacketWait::Adaptive);
         let spin_ns = ADAPTIVE_SPIN.as_nanos() as u64;
         let looks = [(0, true), (10, false), (9 + spin_ns, false), (10 + spin_ns, false)];
         let looks = looks.map(|(at, news)| governor.next(at, news));
         assert_eq!(looks, [Look::Glance, Look::Glance, Look::Glance, Look::Sleep]);
         assert_eq!(governor.next(spin_ns * 2, true), Look::Glance);
         assert_eq!(governor.next(spin_ns * 2 + 1, false), Look::Glance, "it spins anew");
-        assert_eq!(Governor::new(Wait::Spin).next(1 << 40, false), Look::Glance);
-        assert_eq!(Governor::new(Wait::Block).next(0, true), Look::Sleep);
+        assert_eq!(PollPolicy::new(PacketWait::Spin).next(1 << 40, false), Look::Glance);
+        assert_eq!(PollPolicy::new(PacketWait::Block).next(0, true), Look::Sleep);
     }
 }

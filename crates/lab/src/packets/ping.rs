@@ -8,15 +8,15 @@ use std::time::Instant;
 
 use millstream_cpu::usage::process_cpu_time;
 
-use crate::explain::{LateTrip, Stop, Trip};
+use crate::explain::{LateTrip, OneShotTrigger, Stop};
 use crate::timer::now_ns;
 use millstream_measure::Histogram;
 
-use super::end::{BATCH, End, Look};
-use super::job::{Outcome, PingPlan, Trips};
-use super::pace::{Governor, Pace};
-use super::plan::Wait;
-use super::side::{LOOKS_PER_CLOCK, Side, ns_since};
+use super::end::{BATCH, Look, PathEnd};
+use super::job::{JobResult, PingPlan, RoundTrips};
+use super::pace::{Pace, PollPolicy};
+use super::plan::PacketWait;
+use super::side::{LOOKS_PER_CLOCK, PacketSide, ns_since};
 
 /// Probes on their way at most.
 const UNDER_WAY_MAX: usize = 4096;
@@ -33,7 +33,7 @@ pub struct Probes {
     next: u64,
     /// Number, when it was due, when it was sent.
     under_way: VecDeque<(u64, u64, u64)>,
-    trips: Trips,
+    trips: RoundTrips,
 }
 
 impl Probes {
@@ -42,7 +42,7 @@ impl Probes {
     #[must_use]
     pub fn new(pace: Option<Pace>, warm: u64, patience_ns: u64) -> Self {
         let under_way = VecDeque::with_capacity(UNDER_WAY_MAX);
-        Self { pace, warm, patience_ns, next: 0, under_way, trips: Trips::default() }
+        Self { pace, warm, patience_ns, next: 0, under_way, trips: RoundTrips::default() }
     }
 
     /// The number of the probe to send now, if one is due.
@@ -111,7 +111,7 @@ impl Probes {
 
     /// What they took.
     #[must_use]
-    pub fn trips(self) -> Trips {
+    pub fn trips(self) -> RoundTrips {
         self.trips
     }
 
@@ -124,7 +124,7 @@ impl Probes {
 
 /// Stops a ring of trace events at the first round trip that is too long.
 struct Watch {
-    trip: Trip,
+    trip: OneShotTrigger,
     threshold_ns: u64,
     begun_ns: u64,
     late: Option<LateTrip>,
@@ -132,7 +132,7 @@ struct Watch {
 
 impl Watch {
     fn new(stop: Option<&Stop>) -> Self {
-        let trip = Trip::default();
+        let trip = OneShotTrigger::default();
         if let Some(stop) = stop {
             trip.arm(OpenOptions::new().write(true).open(&stop.switch).ok());
         }
@@ -151,10 +151,10 @@ impl Watch {
 }
 
 /// Measures round trips with the side's end.
-pub(super) fn run(side: &mut Side<'_>, plan: &PingPlan) -> io::Result<Outcome> {
+pub(super) fn run(side: &mut PacketSide<'_>, plan: &PingPlan) -> io::Result<JobResult> {
     let mut probes = Probes::new(plan.rate_pps.map(Pace::new), plan.warm, plan.patience_ns);
     let load = plan.load_pps.map(Pace::new);
-    let mut governor = Governor::new(side.wait);
+    let mut governor = PollPolicy::new(side.wait);
     let mut numbers = Vec::with_capacity(4 * BATCH);
     let mut watch = Watch::new(plan.stop.as_ref());
     let (start, cpu_before) = (Instant::now(), process_cpu_time());
@@ -170,7 +170,7 @@ pub(super) fn run(side: &mut Side<'_>, plan: &PingPlan) -> io::Result<Outcome> {
             let count = (load.due(now_ns) - load_due).min(BATCH as u64) as usize;
             // What the link does not take is not offered again: the rate is by the clock.
             load_due += count as u64;
-            let end: &mut dyn End = side.load.as_deref_mut().unwrap_or(&mut *side.end);
+            let end: &mut dyn PathEnd = side.load.as_deref_mut().unwrap_or(&mut *side.end);
             load_sent += if count > 0 { end.send(count)? as u64 } else { 0 };
         }
         if probes.count() < all
@@ -183,7 +183,7 @@ pub(super) fn run(side: &mut Side<'_>, plan: &PingPlan) -> io::Result<Outcome> {
         }
         let soon = load.is_some() || probes.count() < all && probes.wait_ns(now_ns) < SLEEP_NS;
         // By the clock, a sleep would end too late: the kernel's timers are no better.
-        let look_now = if soon && side.wait != Wait::Block { Look::Glance } else { look };
+        let look_now = if soon && side.wait != PacketWait::Block { Look::Glance } else { look };
         let look_now = if load.is_some() { Look::Glance } else { look_now };
         side.end.take_numbers(look_now, &mut numbers)?;
         // There is nothing else to do than to look for the one that is under way.
@@ -205,9 +205,9 @@ pub(super) fn run(side: &mut Side<'_>, plan: &PingPlan) -> io::Result<Outcome> {
     let cpu_s = (process_cpu_time() - cpu_before).as_secs_f64();
     let total = probes.count();
     let late = watch.late;
-    let trips = Trips { load_sent, cpu_share: cpu_s / seconds, late, ..probes.trips() };
+    let trips = RoundTrips { load_sent, cpu_share: cpu_s / seconds, late, ..probes.trips() };
     let events = side.end.events();
-    Ok(Outcome { total, events, trips: Some(trips), ..Outcome::default() })
+    Ok(JobResult { total, events, trips: Some(trips), ..JobResult::default() })
 }
 
 #[cfg(test)]

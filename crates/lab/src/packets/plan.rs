@@ -32,7 +32,7 @@ impl Workload {
 /// What carries the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Path {
+pub enum Carriage {
     /// Plain kernel sockets with nothing of ours: what all else is compared with.
     Kernel,
     /// A port of the link: the whole path, as applications use it.
@@ -46,7 +46,7 @@ pub enum Path {
 /// How a side waits for packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Wait {
+pub enum PacketWait {
     /// Sleeps in the kernel.
     Block,
     /// Looks again at once: burns its core.
@@ -62,11 +62,11 @@ pub const ADAPTIVE_SPIN: Duration = Duration::from_micros(50);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndPlan {
     /// What carries the packets.
-    pub path: Path,
-    /// The link string; unused by [`Path::Kernel`].
+    pub path: Carriage,
+    /// The link string; unused by [`Carriage::Kernel`].
     pub link: String,
     /// How it waits.
-    pub wait: Wait,
+    pub wait: PacketWait,
     /// Its IPv4 address.
     pub address: Ipv4Addr,
     /// Bytes of each packet as an Ethernet frame, without its check sequence.

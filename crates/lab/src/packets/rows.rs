@@ -3,8 +3,8 @@
 use millstream_link::registry::{at_interface, carries_frames, takes_interface};
 use serde::{Deserialize, Serialize};
 
-use super::plan::{EndPlan, Path, Wait, Workload};
-use super::stage::Place;
+use super::plan::{Carriage, EndPlan, PacketWait, Workload};
+use super::testbed::SideSetup;
 
 /// The name of the row that all others are compared with.
 pub const BASE: &str = "kernel UDP";
@@ -13,11 +13,11 @@ pub const BASE: &str = "kernel UDP";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Half {
     /// What carries the packets.
-    pub path: Path,
+    pub path: Carriage,
     /// The link string, to which the side's interface is added.
     pub link: String,
     /// How it waits.
-    pub wait: Wait,
+    pub wait: PacketWait,
     /// `SO_BUSY_POLL` of plain kernel sockets.
     pub busy_poll_us: Option<u32>,
     /// `SO_PRIORITY` of plain kernel sockets.
@@ -28,13 +28,13 @@ pub struct Half {
 impl Half {
     /// A link and how it waits, with nothing special.
     #[must_use]
-    pub fn new(path: Path, link: &str, wait: Wait) -> Self {
+    pub fn new(path: Carriage, link: &str, wait: PacketWait) -> Self {
         Self { path, link: link.to_owned(), wait, busy_poll_us: None, priority: None }
     }
 
     /// The end of this half at a place.
     #[must_use]
-    pub fn at(&self, place: &Place, frame_bytes: usize) -> EndPlan {
+    pub fn at(&self, place: &SideSetup, frame_bytes: usize) -> EndPlan {
         EndPlan {
             path: self.path,
             link: self.link_at(place),
@@ -50,10 +50,10 @@ impl Half {
 impl Half {
     /// The link string at a place. An I/O thread shares the CPU of its side, so that no row has
     /// more CPUs than the one that it is compared with.
-    fn link_at(&self, place: &Place) -> String {
+    fn link_at(&self, place: &SideSetup) -> String {
         let link = with_interface(&self.link, place.interface.as_deref());
         let is_set = |name: &str| link.split([':', ',']).any(|part| part.starts_with(name));
-        let has_thread = self.path == Path::Port
+        let has_thread = self.path == Carriage::Port
             && takes_interface(&link)
             && !is_set("io=inline")
             && !is_set("cpu=")
@@ -67,7 +67,7 @@ impl Half {
 
 /// A path from the active to the passive side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
+pub struct PathRow {
     /// Its name in tables.
     pub name: String,
     /// The side that sends.
@@ -76,7 +76,7 @@ pub struct Row {
     pub passive: Half,
 }
 
-impl Row {
+impl PathRow {
     fn new(name: &str, active: Half, passive: Half) -> Self {
         Self { name: name.to_owned(), active, passive }
     }
@@ -87,12 +87,12 @@ impl Row {
 
     /// Links that somebody gave: of the side that sends, and of the other one.
     #[must_use]
-    pub fn of_links(link: &str, peer: &str, path: Path, wait: Wait) -> Self {
-        let kind = if path == Path::Port { "port" } else { "frames" };
+    pub fn of_links(link: &str, peer: &str, path: Carriage, wait: PacketWait) -> Self {
+        let kind = if path == Carriage::Port { "port" } else { "frames" };
         let wait_name = match wait {
-            Wait::Block => "poll",
-            Wait::Spin => "spin",
-            Wait::Adaptive => "adaptive",
+            PacketWait::Block => "poll",
+            PacketWait::Spin => "spin",
+            PacketWait::Adaptive => "adaptive",
         };
         let links = if link == peer { link.to_owned() } else { format!("{link} > {peer}") };
         let name = format!("{links} {kind}, {wait_name}");
@@ -102,57 +102,57 @@ impl Row {
     /// The row that all others are compared with.
     #[must_use]
     pub fn base() -> Self {
-        Self::both(BASE, Half::new(Path::Kernel, "udp", Wait::Block))
+        Self::both(BASE, Half::new(Carriage::Kernel, "udp", PacketWait::Block))
     }
 
     /// Whether it can be measured without an interface of its own.
     #[must_use]
     pub fn needs_interface(&self) -> bool {
-        let needs = |half: &Half| half.path != Path::Kernel && carries_frames(&half.link);
+        let needs = |half: &Half| half.path != Carriage::Kernel && carries_frames(&half.link);
         needs(&self.active) || needs(&self.passive)
     }
 }
 
 /// The rows of the throughput table for a workload.
 #[must_use]
-pub fn throughput(workload: Workload) -> Vec<Row> {
-    use Path::{Frames, IpFrames, Kernel, Port};
-    use Wait::{Block, Spin};
+pub fn throughput(workload: Workload) -> Vec<PathRow> {
+    use Carriage::{Frames, IpFrames, Kernel, Port};
+    use PacketWait::{Block, Spin};
     let half = Half::new;
     let plain = || half(Port, "udp:gro=off,gso=off", Block);
     let mut rows = vec![
-        Row::base(),
-        Row::new("kernel UDP, spin", half(Kernel, "udp", Block), half(Kernel, "udp", Spin)),
-        Row::both("udp port, plain", plain()),
+        PathRow::base(),
+        PathRow::new("kernel UDP, spin", half(Kernel, "udp", Block), half(Kernel, "udp", Spin)),
+        PathRow::both("udp port, plain", plain()),
     ];
     let gso = || half(Port, "udp", Block);
     if workload != Workload::Swap {
-        rows.push(Row::new("udp port, GSO > plain", gso(), half(Port, "udp:gro=off", Block)));
+        rows.push(PathRow::new("udp port, GSO > plain", gso(), half(Port, "udp:gro=off", Block)));
     }
-    rows.push(Row::both("udp port, GSO > GRO", gso()));
+    rows.push(PathRow::both("udp port, GSO > GRO", gso()));
     let batch = "packet:ring=v3,tx=batch";
     if workload == Workload::Drop {
-        rows.push(Row::both("packet batch > V3, IP", half(IpFrames, batch, Block)));
+        rows.push(PathRow::both("packet batch > V3, IP", half(IpFrames, batch, Block)));
     }
     rows.extend([
-        Row::both("packet batch > V3", half(Frames, batch, Block)),
-        Row::both("packet TX ring > V3", half(Frames, "packet:ring=v3,tx=ring", Block)),
-        Row::both("packet port", half(Port, "packet:ring=v3,io=inline,user_wait=park", Block)),
+        PathRow::both("packet batch > V3", half(Frames, batch, Block)),
+        PathRow::both("packet TX ring > V3", half(Frames, "packet:ring=v3,tx=ring", Block)),
+        PathRow::both("packet port", half(Port, "packet:ring=v3,io=inline,user_wait=park", Block)),
     ]);
     for (mode, label) in [("generic", "xdp generic"), ("native", "xdp native")] {
         let link = format!("xdp:mode={mode}");
-        rows.push(Row::both(&format!("{label}, spin"), half(Frames, &link, Spin)));
-        rows.push(Row::both(&format!("{label}, poll"), half(Frames, &link, Block)));
+        rows.push(PathRow::both(&format!("{label}, spin"), half(Frames, &link, Spin)));
+        rows.push(PathRow::both(&format!("{label}, poll"), half(Frames, &link, Block)));
         let link = format!("xdp:mode={mode},io=inline");
-        rows.push(Row::both(&format!("{label} port, spin"), half(Port, &link, Spin)));
+        rows.push(PathRow::both(&format!("{label} port, spin"), half(Port, &link, Spin)));
         let link = format!("{link},udp_checksum=offload");
-        rows.push(Row::both(&format!("{label} port, offload"), half(Port, &link, Spin)));
+        rows.push(PathRow::both(&format!("{label} port, offload"), half(Port, &link, Spin)));
     }
-    rows.push(Row::both(
+    rows.push(PathRow::both(
         "xdp native port, thread",
         half(Port, "xdp:mode=native,user_wait=park", Block),
     ));
-    rows.push(Row::both("xdp native busy, spin", {
+    rows.push(PathRow::both("xdp native busy, spin", {
         half(Frames, "xdp:mode=native,busy_poll_us=20", Spin)
     }));
     rows
@@ -160,52 +160,52 @@ pub fn throughput(workload: Workload) -> Vec<Row> {
 
 /// The rows of the round-trip table: ports, or bare frames.
 #[must_use]
-pub fn round_trip(path: Path) -> Vec<Row> {
-    use Wait::{Adaptive, Block, Spin};
+pub fn round_trip(path: Carriage) -> Vec<PathRow> {
+    use PacketWait::{Adaptive, Block, Spin};
     let half = Half::new;
-    let kernel = |wait| half(Path::Kernel, "udp", wait);
+    let kernel = |wait| half(Carriage::Kernel, "udp", wait);
     let busy = Half { busy_poll_us: Some(50), ..kernel(Block) };
     let mut rows = vec![
-        Row::base(),
-        Row::both("kernel UDP, busy poll", busy),
-        Row::both("kernel UDP, spin", kernel(Spin)),
+        PathRow::base(),
+        PathRow::both("kernel UDP, busy poll", busy),
+        PathRow::both("kernel UDP, spin", kernel(Spin)),
     ];
     // A port of ours waits as its link string says when it is asked to wait at all.
     let (inline, park) = match path {
-        Path::Port => (",io=inline", ",user_wait=park"),
+        Carriage::Port => (",io=inline", ",user_wait=park"),
         _ => ("", ""),
     };
-    if path == Path::Port {
-        rows.push(Row::both("udp port, poll", half(path, "udp", Block)));
-        rows.push(Row::both("udp port, adaptive", half(path, "udp", Adaptive)));
-        rows.push(Row::both("udp port, spin", half(path, "udp", Spin)));
+    if path == Carriage::Port {
+        rows.push(PathRow::both("udp port, poll", half(path, "udp", Block)));
+        rows.push(PathRow::both("udp port, adaptive", half(path, "udp", Adaptive)));
+        rows.push(PathRow::both("udp port, spin", half(path, "udp", Spin)));
     }
     for (link, label) in [
         (format!("packet:ring=v2{inline}"), "packet V2"),
         (format!("xdp:mode=generic{inline}"), "xdp generic"),
         (format!("xdp:mode=native{inline}"), "xdp native"),
     ] {
-        rows.push(Row::both(
+        rows.push(PathRow::both(
             &format!("{label}, poll"),
             half(path, &format!("{link}{park}"), Block),
         ));
-        rows.push(Row::both(&format!("{label}, spin"), half(path, &link, Spin)));
+        rows.push(PathRow::both(&format!("{label}, spin"), half(path, &link, Spin)));
     }
     // A ring that stays in the caches. It has too few frames for a port.
-    if path != Path::Port {
+    if path != Carriage::Port {
         let link = "packet:ring=v2,slots=64";
-        rows.push(Row::both("packet V2 of 64 slots, spin", half(path, link, Spin)));
+        rows.push(PathRow::both("packet V2 of 64 slots, spin", half(path, link, Spin)));
     }
     let link = format!("xdp:mode=native{inline}{park}");
-    rows.push(Row::both("xdp native, adaptive", half(path, &link, Adaptive)));
+    rows.push(PathRow::both("xdp native, adaptive", half(path, &link, Adaptive)));
     let link = format!("xdp:mode=native,busy_poll_us=20{inline}");
-    rows.push(Row::both("xdp native busy, spin", half(path, &link, Spin)));
+    rows.push(PathRow::both("xdp native busy, spin", half(path, &link, Spin)));
     rows
 }
 
 /// Leaves those whose name contains one of `only` (all, if that is empty), and always the base.
 /// `interfaces`: whether rows that need an interface can be measured at all.
-pub fn choose(rows: &mut Vec<Row>, only: &[String], interfaces: bool) {
+pub fn choose(rows: &mut Vec<PathRow>, only: &[String], interfaces: bool) {
     rows.retain(|row| {
         let wanted = |only: &String| row.name.contains(only.as_str());
         let chosen = only.is_empty() || row.name == BASE || only.iter().any(wanted);
@@ -242,21 +242,21 @@ mod tests {
 
     #[test]
     fn an_io_thread_shares_the_cpu_of_its_side() {
-        let place = Place {
+        let place = SideSetup {
             interface: Some("ms0".to_owned()),
             mac: [0; 6],
             address: std::net::Ipv4Addr::LOCALHOST,
             cpu: Some(3),
         };
         for (path, link, expected) in [
-            (Path::Port, "xdp", "xdp:ms0,cpu=3"),
-            (Path::Port, "packet:user_wait=park", "packet:ms0,user_wait=park,cpu=3"),
-            (Path::Port, "xdp:io=inline", "xdp:ms0,io=inline"),
-            (Path::Port, "xdp:cpu=1", "xdp:ms0,cpu=1"),
-            (Path::Port, "udp:gro=off", "udp:gro=off"),
-            (Path::Frames, "xdp", "xdp:ms0"),
+            (Carriage::Port, "xdp", "xdp:ms0,cpu=3"),
+            (Carriage::Port, "packet:user_wait=park", "packet:ms0,user_wait=park,cpu=3"),
+            (Carriage::Port, "xdp:io=inline", "xdp:ms0,io=inline"),
+            (Carriage::Port, "xdp:cpu=1", "xdp:ms0,cpu=1"),
+            (Carriage::Port, "udp:gro=off", "udp:gro=off"),
+            (Carriage::Frames, "xdp", "xdp:ms0"),
         ] {
-            assert_eq!(Half::new(path, link, Wait::Spin).link_at(&place), expected);
+            assert_eq!(Half::new(path, link, PacketWait::Spin).link_at(&place), expected);
         }
     }
 
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn names_are_unique_and_the_base_comes_first() {
         let tables = [Workload::Drop, Workload::Transmit, Workload::Swap].map(throughput);
-        for rows in tables.into_iter().chain([Path::Port, Path::Frames].map(round_trip)) {
+        for rows in tables.into_iter().chain([Carriage::Port, Carriage::Frames].map(round_trip)) {
             assert_eq!(rows[0].name, BASE);
             let mut names: Vec<_> = rows.iter().map(|row| &row.name).collect();
             names.sort();

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use millstream_cpu::usage::process_cpu_time;
 
-use super::end::{End, Look, Turn};
-use super::job::{Outcome, Role};
-use super::pace::{Governor, Pace};
-use super::plan::{Span, Wait};
+use super::end::{EchoMode, Look, PathEnd};
+use super::job::{JobResult, Role};
+use super::pace::{Pace, PollPolicy};
+use super::plan::{PacketWait, Span};
 use super::trace::SyscallTrace;
-use super::window::{Idle, Moment, Window};
+use super::window::{CountsAt, IdleShare, MeasuringWindow};
 use super::{bulk, ping, window};
 
 /// A receiver that was told to stop goes on until nothing has come for so long, nanoseconds.
@@ -27,30 +27,30 @@ pub(super) const LOOKS_PER_CLOCK: u32 = 16;
 const NOTHING: Span = Span { warm_ns: 0, measure_ns: 0, tail_ns: 0 };
 
 /// What a loop works with.
-pub struct Side<'a> {
+pub struct PacketSide<'a> {
     /// The end, aimed already.
-    pub end: &'a mut dyn End,
+    pub end: &'a mut dyn PathEnd,
     /// A further end that load leaves by, where flows need sockets of their own.
-    pub load: Option<&'a mut dyn End>,
+    pub load: Option<&'a mut dyn PathEnd>,
     /// How it waits.
-    pub wait: Wait,
+    pub wait: PacketWait,
     /// Set when it should stop.
     pub stop: &'a AtomicBool,
     /// The kernel's count of system calls.
     pub trace: Option<SyscallTrace>,
 }
 
-impl Side<'_> {
+impl PacketSide<'_> {
     /// Plays a role to its end.
     ///
     /// # Errors
     /// The link's.
-    pub fn play(&mut self, role: &Role) -> io::Result<Outcome> {
+    pub fn play(&mut self, role: &Role) -> io::Result<JobResult> {
         match role {
             Role::Hold => Ok(self.hold()),
             Role::Receive(span) => self.receive(*span, None),
-            Role::Turn(span) => self.receive(*span, Some(Turn::All)),
-            Role::Echo => self.receive(NOTHING, Some(Turn::Numbered)),
+            Role::Turn(span) => self.receive(*span, Some(EchoMode::All)),
+            Role::Echo => self.receive(NOTHING, Some(EchoMode::Numbered)),
             Role::Transmit { span, rate_pps, drain, .. } => {
                 self.transmit(*span, rate_pps.map(Pace::new), *drain)
             }
@@ -59,24 +59,24 @@ impl Side<'_> {
         }
     }
 
-    fn hold(&self) -> Outcome {
+    fn hold(&self) -> JobResult {
         while !self.stop.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(10));
         }
-        Outcome::default()
+        JobResult::default()
     }
 
     /// Receives, and sends back what `turn` says, until there is nothing more.
-    fn receive(&mut self, span: Span, turn: Option<Turn>) -> io::Result<Outcome> {
+    fn receive(&mut self, span: Span, turn: Option<EchoMode>) -> io::Result<JobResult> {
         let start = Instant::now();
-        let (mut window, mut idle) = (Window::new(span), Idle::default());
-        let mut governor = Governor::new(self.wait);
+        let (mut window, mut idle) = (MeasuringWindow::new(span), IdleShare::default());
+        let mut governor = PollPolicy::new(self.wait);
         let (mut came, mut turned, mut look) = (0, 0, Look::Glance);
         let mut vain = 0;
         loop {
             let (some, back) = match turn {
                 None => (self.end.take(look)?, 0),
-                Some(which) => self.end.turn(look, which)?,
+                Some(which) => self.end.echo(look, which)?,
             };
             vain = if some > 0 || look == Look::Sleep { 0 } else { vain + 1 };
             if vain > 1 && vain % LOOKS_PER_CLOCK != 0 {
@@ -97,16 +97,16 @@ impl Side<'_> {
         }
         let total = if turn.is_none() { came } else { turned };
         let counted = window.end(|| self.moment(start, total, &idle));
-        Ok(Outcome { counted, total, came, events: self.end.events(), ..Outcome::default() })
+        Ok(JobResult { counted, total, came, events: self.end.events(), ..JobResult::default() })
     }
 
     /// Sends until the time is up.
-    fn transmit(&mut self, span: Span, pace: Option<Pace>, drain: bool) -> io::Result<Outcome> {
+    fn transmit(&mut self, span: Span, pace: Option<Pace>, drain: bool) -> io::Result<JobResult> {
         // The first packets may wait for a neighbour's address, which is no part of the span.
         let batch = self.end.batch();
         let first = if pace.is_none() { self.end.send(batch)? as u64 } else { 0 };
         let start = Instant::now();
-        let (mut window, mut idle) = (Window::new(span), Idle::default());
+        let (mut window, mut idle) = (MeasuringWindow::new(span), IdleShare::default());
         let (mut sent, mut returned) = (first, 0u64);
         loop {
             let now_ns = ns_since(start);
@@ -133,13 +133,13 @@ impl Side<'_> {
             returned += self.end.take(Look::Sleep)? as u64;
         }
         let events = self.end.events();
-        Ok(Outcome { counted, total: sent, returned, events, ..Outcome::default() })
+        Ok(JobResult { counted, total: sent, returned, events, ..JobResult::default() })
     }
 
-    fn moment(&mut self, start: Instant, packets: u64, idle: &Idle) -> window::Moment {
+    fn moment(&mut self, start: Instant, packets: u64, idle: &IdleShare) -> window::CountsAt {
         let calls = self.end.calls();
         let at_ns = ns_since(start);
-        Moment {
+        CountsAt {
             at_ns,
             packets,
             cpu_ns: process_cpu_time().as_nanos() as u64,

@@ -6,27 +6,27 @@ use serde::Serialize;
 
 use millstream_measure::Summary;
 
-use super::measure::Measured;
+use super::measure::RowMeasurement;
 use super::rows::BASE;
 
 /// The rows of one packet size.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Table {
+pub struct PacketTable {
     /// Bytes of each packet as an Ethernet frame.
     pub frame_bytes: usize,
     /// Rows in the order of their first result.
-    pub lines: Vec<Line>,
+    pub lines: Vec<RowResults>,
 }
 
 /// A row with all that was measured of it.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Line {
+pub struct RowResults {
     /// Its name.
     pub name: String,
     /// Repetition and result.
-    pub runs: Vec<(usize, Measured)>,
+    pub runs: Vec<(usize, RowMeasurement)>,
     /// The run in which the kernel counted system calls; its rate does not count.
-    pub traced: Option<Measured>,
+    pub traced: Option<RowMeasurement>,
     /// Why the kernel did not count them.
     pub untraced: Option<String>,
     /// Why it could not be measured (any more).
@@ -37,7 +37,7 @@ pub struct Line {
     pub ratio: Option<Summary>,
 }
 
-impl Table {
+impl PacketTable {
     /// One without rows.
     #[must_use]
     pub fn new(frame_bytes: usize) -> Self {
@@ -45,9 +45,9 @@ impl Table {
     }
 
     /// The line of this name, a new one if need be.
-    pub fn line(&mut self, name: &str) -> &mut Line {
+    pub fn line(&mut self, name: &str) -> &mut RowResults {
         let at = self.lines.iter().position(|line| line.name == name).unwrap_or_else(|| {
-            self.lines.push(Line { name: name.to_owned(), ..Line::default() });
+            self.lines.push(RowResults { name: name.to_owned(), ..RowResults::default() });
             self.lines.len() - 1
         });
         &mut self.lines[at]
@@ -63,7 +63,7 @@ impl Table {
             .collect();
         for line in &mut self.lines {
             let rates: Vec<_> = line.runs.iter().map(|(_, run)| run.rate_pps).collect();
-            let ratio = |(turn, run): &(usize, Measured)| {
+            let ratio = |(turn, run): &(usize, RowMeasurement)| {
                 base.get(turn).filter(|base| **base > 0.0).map(|base| run.rate_pps / base)
             };
             let ratios: Vec<_> = line.runs.iter().filter_map(ratio).collect();
@@ -73,10 +73,10 @@ impl Table {
     }
 }
 
-impl Line {
+impl RowResults {
     /// The middle of something over all runs.
     #[must_use]
-    pub fn median(&self, of: impl Fn(&Measured) -> Option<f64>) -> Option<f64> {
+    pub fn median(&self, of: impl Fn(&RowMeasurement) -> Option<f64>) -> Option<f64> {
         let values: Vec<_> = self.runs.iter().filter_map(|(_, run)| of(run)).collect();
         Summary::of(&values).map(|summary| summary.median)
     }
@@ -89,9 +89,9 @@ impl Line {
 
     /// The run whose rate is the median, or nearest to it.
     #[must_use]
-    pub fn typical(&self) -> Option<&Measured> {
+    pub fn typical(&self) -> Option<&RowMeasurement> {
         let median = self.rate_pps?.median;
-        let distance = |run: &Measured| (run.rate_pps - median).abs();
+        let distance = |run: &RowMeasurement| (run.rate_pps - median).abs();
         let runs = self.runs.iter().map(|(_, run)| run);
         runs.min_by(|a, b| distance(a).total_cmp(&distance(b)))
     }
@@ -100,26 +100,26 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packets::limit::Limit;
-    use crate::packets::window::Counted;
+    use crate::packets::limit::LimitingResource;
+    use crate::packets::window::WindowCounts;
 
-    fn measured(rate_pps: f64) -> Measured {
-        Measured {
+    fn measured(rate_pps: f64) -> RowMeasurement {
+        RowMeasurement {
             rate_pps,
-            sender: Counted::default(),
-            receiver: Counted::default(),
+            sender: WindowCounts::default(),
+            receiver: WindowCounts::default(),
             sent: 0,
             received: 0,
             returned: 0,
             events: Vec::new(),
             unaccounted: 0,
-            limit: Limit::Unclear,
+            limit: LimitingResource::Unclear,
         }
     }
 
     #[test]
     fn ratios_are_taken_within_a_repetition() {
-        let mut table = Table::new(64);
+        let mut table = PacketTable::new(64);
         for (turn, base, other) in [(0, 100.0, 200.0), (1, 10.0, 30.0), (2, 50.0, 50.0)] {
             table.line(BASE).runs.push((turn, measured(base)));
             table.line("other").runs.push((turn, measured(other)));

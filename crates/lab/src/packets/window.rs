@@ -6,7 +6,7 @@ use super::plan::Span;
 
 /// A moment's counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Moment {
+pub struct CountsAt {
     /// When, nanoseconds.
     pub at_ns: u64,
     /// Packets so far.
@@ -23,7 +23,7 @@ pub struct Moment {
 
 /// What happened within a window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Counted {
+pub struct WindowCounts {
     /// Its length, seconds.
     pub seconds: f64,
     /// Packets.
@@ -38,7 +38,7 @@ pub struct Counted {
     pub traced_per_packet: Option<f64>,
 }
 
-impl Counted {
+impl WindowCounts {
     /// Packets per second.
     #[must_use]
     pub fn rate(&self) -> f64 {
@@ -58,7 +58,7 @@ impl Counted {
     }
 
     /// Between two moments.
-    fn between(from: &Moment, to: &Moment) -> Self {
+    fn between(from: &CountsAt, to: &CountsAt) -> Self {
         let ns = to.at_ns.saturating_sub(from.at_ns);
         let packets = to.packets - from.packets;
         let per_packet = |from: Option<u64>, to: Option<u64>| {
@@ -77,7 +77,7 @@ impl Counted {
 
 /// Begins with the first packet; counts after the warm-up.
 #[derive(Debug)]
-pub struct Window {
+pub struct MeasuringWindow {
     span: Span,
     phase: Phase,
 }
@@ -90,12 +90,12 @@ enum Phase {
         until_ns: u64,
     },
     Counting {
-        from: Moment,
+        from: CountsAt,
     },
-    Over(Counted),
+    Over(WindowCounts),
 }
 
-impl Window {
+impl MeasuringWindow {
     /// One that has not begun.
     #[must_use]
     pub fn new(span: Span) -> Self {
@@ -103,7 +103,7 @@ impl Window {
     }
 
     /// Takes note of the time; `moment` is asked for only when one is needed.
-    pub fn step(&mut self, now_ns: u64, any_packet: bool, moment: impl FnOnce() -> Moment) {
+    pub fn step(&mut self, now_ns: u64, any_packet: bool, moment: impl FnOnce() -> CountsAt) {
         match &self.phase {
             Phase::Waiting if any_packet => {
                 self.phase = Phase::Warming { until_ns: now_ns + self.span.warm_ns };
@@ -112,30 +112,30 @@ impl Window {
                 self.phase = Phase::Counting { from: moment() };
             }
             Phase::Counting { from } if now_ns >= from.at_ns + self.span.measure_ns => {
-                self.phase = Phase::Over(Counted::between(from, &moment()));
+                self.phase = Phase::Over(WindowCounts::between(from, &moment()));
             }
             _ => {}
         }
     }
 
     /// What was counted; a window that something cut short ends now.
-    pub fn end(self, moment: impl FnOnce() -> Moment) -> Counted {
+    pub fn end(self, moment: impl FnOnce() -> CountsAt) -> WindowCounts {
         match self.phase {
             Phase::Over(counted) => counted,
-            Phase::Counting { from } => Counted::between(&from, &moment()),
-            Phase::Waiting | Phase::Warming { .. } => Counted::default(),
+            Phase::Counting { from } => WindowCounts::between(&from, &moment()),
+            Phase::Waiting | Phase::Warming { .. } => WindowCounts::default(),
         }
     }
 }
 
 /// Adds up the time in which there was nothing to do.
 #[derive(Debug, Default)]
-pub struct Idle {
+pub struct IdleShare {
     total_ns: u64,
     since_ns: Option<u64>,
 }
 
-impl Idle {
+impl IdleShare {
     /// Something was done, or nothing.
     pub fn note(&mut self, now_ns: u64, did: bool) {
         match (did, self.since_ns) {
@@ -169,13 +169,13 @@ mod tests {
 
     #[test]
     fn only_the_middle_counts() {
-        let mut window = Window::new(SPAN);
-        let moment = |at_ns, packets| Moment {
+        let mut window = MeasuringWindow::new(SPAN);
+        let moment = |at_ns, packets| CountsAt {
             at_ns,
             packets,
             cpu_ns: at_ns / 2,
             calls: Some(packets * 2),
-            ..Moment::default()
+            ..CountsAt::default()
         };
         window.step(5, false, || unreachable!("nothing has come"));
         window.step(10, true, || unreachable!("it warms"));
@@ -192,13 +192,13 @@ mod tests {
 
     #[test]
     fn a_window_that_never_began_is_empty() {
-        let counted = Window::new(SPAN).end(|| unreachable!());
+        let counted = MeasuringWindow::new(SPAN).end(|| unreachable!());
         assert_eq!((counted.rate(), counted.packets), (0.0, 0));
     }
 
     #[test]
     fn idle_time_is_between_the_last_deed_and_the_next() {
-        let mut idle = Idle::default();
+        let mut idle = IdleShare::default();
         for (at, did) in [(10, true), (20, false), (30, false), (50, true), (60, false)] {
             idle.note(at, did);
         }

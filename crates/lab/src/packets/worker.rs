@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
-use super::end::{self, Address};
-use super::job::{BulkPlan, Job, Outcome, PingPlan, Reply, Role};
-use super::plan::{EndPlan, Path};
-use super::side::Side;
+use super::end::{self, EndAddress};
+use super::job::{BulkPlan, JobResult, PingPlan, Role, SideJob, SideReply};
+use super::plan::{Carriage, EndPlan};
+use super::side::PacketSide;
 use super::trace::SyscallTrace;
 
 /// The first line that a side says: it is in its network.
@@ -42,11 +42,12 @@ pub fn serve(input: impl BufRead + Send + 'static, output: &mut impl Write) -> i
         reader_stop.store(true, Ordering::Relaxed);
     })?;
     for line in jobs {
-        let reply = match serde_json::from_str::<Job>(&line) {
+        let reply = match serde_json::from_str::<SideJob>(&line) {
             Ok(job) => play(&job, &stop, output)?,
             Err(error) => Err(format!("not a job: {error}")),
         };
-        let reply = reply.map_or_else(Reply::Failed, |outcome| Reply::Done(Box::new(outcome)));
+        let reply =
+            reply.map_or_else(SideReply::Failed, |outcome| SideReply::Done(Box::new(outcome)));
         say(output, &reply)?;
     }
     Ok(())
@@ -54,10 +55,10 @@ pub fn serve(input: impl BufRead + Send + 'static, output: &mut impl Write) -> i
 
 /// Opens, says that it is ready, and plays. The outer error: nobody listens.
 fn play(
-    job: &Job,
+    job: &SideJob,
     stop: &AtomicBool,
     output: &mut impl Write,
-) -> io::Result<Result<Outcome, String>> {
+) -> io::Result<Result<JobResult, String>> {
     // Before any thread of a link is started, so that it counts those, too.
     let trace = match job.trace.then(SyscallTrace::open).transpose() {
         Ok(trace) => trace,
@@ -80,27 +81,27 @@ fn play(
         end.aim(to);
         load.iter_mut().for_each(|load| load.aim(to));
     }
-    let address: Address = end.address();
-    say(output, &Reply::Ready(address))?;
-    let load = load.as_deref_mut().map(|end| end as &mut dyn end::End);
-    let mut side = Side { end: &mut *end, load, wait: job.end.wait, stop, trace };
+    let address: EndAddress = end.address();
+    say(output, &SideReply::Ready(address))?;
+    let load = load.as_deref_mut().map(|end| end as &mut dyn end::PathEnd);
+    let mut side = PacketSide { end: &mut *end, load, wait: job.end.wait, stop, trace };
     Ok(side.play(&job.role).map_err(|error| format!("{}: {error}", name(&job.end))))
 }
 
 /// Flows of ports and sockets have one each; on a bare link both share it.
-fn load_end(job: &Job) -> Result<Option<Box<dyn end::End>>, String> {
+fn load_end(job: &SideJob) -> Result<Option<Box<dyn end::PathEnd>>, String> {
     let Role::Ping(PingPlan { load_pps: Some(_), .. }) = &job.role else { return Ok(None) };
     match job.end.path {
-        Path::Kernel | Path::Port => end::open(&job.end, false).map(Some),
-        Path::Frames | Path::IpFrames => Ok(None),
+        Carriage::Kernel | Carriage::Port => end::open(&job.end, false).map(Some),
+        Carriage::Frames | Carriage::IpFrames => Ok(None),
     }
 }
 
 fn name(end: &EndPlan) -> &str {
-    if end.path == Path::Kernel { "kernel UDP" } else { &end.link }
+    if end.path == Carriage::Kernel { "kernel UDP" } else { &end.link }
 }
 
-fn say(output: &mut impl Write, reply: &Reply) -> io::Result<()> {
+fn say(output: &mut impl Write, reply: &SideReply) -> io::Result<()> {
     let mut line = serde_json::to_string(reply)?;
     line.push('\n');
     output.write_all(line.as_bytes())?;

@@ -1,7 +1,7 @@
 //! Both ways at once, by one thread: what came is taken, and what there is room for is sent.
 
-use super::receive::{Beside, receive_beside};
-use super::transmit::Generator;
+use super::receive::{SideTask, receive_beside};
+use super::transmit::LoadGenerator;
 use super::{RateError, RxOutcome, RxPlan, TxOutcome, TxPlan, set_rate};
 use millstream_radio::Device;
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub fn duplex(
     tx_plan: &TxPlan,
 ) -> Result<DuplexOutcome, RateError> {
     set_rate(device, tx_plan.rate_hz)?;
-    let mut generator = Generator::open(device, tx_plan)?;
+    let mut generator = LoadGenerator::open(device, tx_plan)?;
     // The reception is what waits.
     generator.patience = Duration::ZERO;
     let began = Instant::now();
@@ -37,17 +37,17 @@ pub fn duplex(
         for _ in 0..BLOCKS_MAX {
             let before = generator.left();
             if before == 0 {
-                return Ok(Beside::Done);
+                return Ok(SideTask::Done);
             }
-            generator.turn()?;
+            generator.step()?;
             if tx_plan.until_loss && generator.is_troubled() {
-                return Ok(Beside::End);
+                return Ok(SideTask::End);
             }
             if generator.left() == before {
                 break;
             }
         }
-        Ok(Beside::Going)
+        Ok(SideTask::Going)
     };
     let rx = receive_beside(device, rx_plan, Some(&mut send))?;
     let tx = generator.outcome(tx_plan, began, rx.cpu_s)?;

@@ -66,7 +66,7 @@ pub struct RxChannelOutcome {
 
 /// How far what is done beside the reception has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Beside {
+pub(super) enum SideTask {
     /// It goes on.
     Going,
     /// It may end with the reception.
@@ -76,7 +76,7 @@ pub(super) enum Beside {
 }
 
 /// What is done between two calls that receive, if anything.
-type Task<'t> = Option<&'t mut dyn FnMut() -> Result<Beside, RateError>>;
+type Task<'t> = Option<&'t mut dyn FnMut() -> Result<SideTask, RateError>>;
 
 /// Receives as `plan` says, all channels aligned in time.
 ///
@@ -154,7 +154,7 @@ fn drain(
     let (mut samples, mut lossless) = (0, true);
     let last = loop {
         let meta = group.recv(&mut outs, patience)?;
-        let beside = task.as_mut().map_or(Ok(Beside::Done), |task| task())?;
+        let beside = task.as_mut().map_or(Ok(SideTask::Done), |task| task())?;
         let last = Instant::now();
         let over = match first {
             None if meta.samples > 0 => {
@@ -171,7 +171,7 @@ fn drain(
             lag.note(last, ticks.wrapping_add(meta.samples as u64));
         }
         lossless &= matches!(meta.event, RxEvent::None | RxEvent::Timeout);
-        let over = over && beside == Beside::Done || beside == Beside::End;
+        let over = over && beside == SideTask::Done || beside == SideTask::End;
         if over || (plan.until_loss && !lossless) || (plan.ended)() {
             break last;
         }

@@ -76,7 +76,7 @@ pub struct TxChannelOutcome {
 }
 
 /// A generator while it runs.
-pub(super) struct Generator {
+pub(super) struct LoadGenerator {
     group: TxGroup,
     block: Vec<Complex32>,
     /// Longest wait of one call.
@@ -100,11 +100,11 @@ pub(super) struct Generator {
 /// [`RateError`]; [`RateError::OtherRate`] when the radio does not take the plan's rate.
 pub fn transmit(device: &mut Device, plan: &TxPlan) -> Result<TxOutcome, RateError> {
     set_rate(device, plan.rate_hz)?;
-    let mut generator = Generator::open(device, plan)?;
+    let mut generator = LoadGenerator::open(device, plan)?;
     let cpu_before = millstream_cpu::usage::process_cpu_time();
     let began = Instant::now();
     while generator.left > 0 && !(plan.until_loss && generator.troubled) && !(plan.ended)() {
-        generator.turn()?;
+        generator.step()?;
     }
     let cpu_s = (millstream_cpu::usage::process_cpu_time() - cpu_before).as_secs_f64();
     generator.outcome(plan, began, cpu_s)
@@ -119,7 +119,7 @@ fn tone(samples: usize) -> Vec<Complex32> {
         .collect()
 }
 
-impl Generator {
+impl LoadGenerator {
     pub fn open(device: &Device, plan: &TxPlan) -> Result<Self, RateError> {
         let args: Vec<_> = plan.channels.iter().map(|&channel| TxArgs::new(channel)).collect();
         let group = device.tx_group(&args)?;
@@ -149,7 +149,7 @@ impl Generator {
     }
 
     /// Sends one block on every channel, or what is left.
-    pub fn turn(&mut self) -> Result<(), RateError> {
+    pub fn step(&mut self) -> Result<(), RateError> {
         let count = self.block.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
         let meta = TxMetadata { end_of_burst: count as u64 == self.left, ..TxMetadata::now() };
         // The same tone everywhere.

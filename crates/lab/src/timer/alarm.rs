@@ -32,14 +32,14 @@ pub(super) struct Woken {
 }
 
 /// Deadlines at equal distances.
-pub(super) struct Alarm {
+pub(super) struct DeadlineTimer {
     deadline_ns: u64,
     interval_ns: u64,
     handicap_ns: u64,
     timer: Option<OwnedFd>,
 }
 
-impl Alarm {
+impl DeadlineTimer {
     pub fn new(
         mechanism: Mechanism,
         first_ns: u64,
@@ -83,14 +83,14 @@ impl Alarm {
 }
 
 /// A steady beat.
-pub struct Beat(Alarm);
+pub struct Beat(DeadlineTimer);
 
 impl Beat {
     /// From now on.
     #[must_use]
     pub fn every_ns(interval_ns: u64) -> Self {
         let interval_ns = interval_ns.max(1);
-        Self(Alarm {
+        Self(DeadlineTimer {
             deadline_ns: now_ns() + interval_ns,
             interval_ns,
             handicap_ns: 0,

@@ -8,7 +8,7 @@ mod alarm;
 mod quiet;
 
 pub use alarm::{Beat, Mechanism};
-pub use quiet::Quiet;
+pub use quiet::LowLatencyGuard;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +19,8 @@ use millstream_cpu::sched::{self, Class, ClassError};
 use millstream_cpu::thread::{PinError, name_current_thread, pin_current_thread};
 use millstream_host::trace::TraceError;
 
-use crate::explain::{Guard, Late, Snare};
-use alarm::Alarm;
+use crate::explain::{Late, LateReporter, TraceMonitor};
+use alarm::DeadlineTimer;
 pub(crate) use alarm::{now_ns, sleep_to};
 use millstream_measure::Observed;
 use millstream_measure::explained::Explained;
@@ -35,7 +35,7 @@ pub const THREADS: &str = "ms-timer-";
 
 /// What is measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct TimerSpec {
     /// A thread on each.
     pub cpus: Vec<usize>,
     /// How the threads sleep.
@@ -52,7 +52,7 @@ pub struct Plan {
 
 /// What one thread saw.
 #[derive(Debug, Clone)]
-pub struct Taken {
+pub struct TimerSamples {
     /// Where it ran.
     pub cpu: usize,
     /// How late it was.
@@ -96,14 +96,14 @@ pub enum TimerError {
 /// # Errors
 /// [`TimerError`] of the first thread that could not begin; the others are ended.
 pub fn measure(
-    plan: &Plan,
-    mut guard: Option<&mut Guard>,
+    plan: &TimerSpec,
+    mut guard: Option<&mut TraceMonitor>,
     ended: fn() -> bool,
-) -> Result<Vec<Taken>, TimerError> {
+) -> Result<Vec<TimerSamples>, TimerError> {
     let stop = AtomicBool::new(false);
     let snare = guard.as_ref().map(|guard| guard.snare());
     let start_ns = now_ns() + LEAD_NS;
-    let taken: Result<Vec<Taken>, TimerError> = thread::scope(|scope| {
+    let taken: Result<Vec<TimerSamples>, TimerError> = thread::scope(|scope| {
         let (stop, snare) = (&stop, snare.as_deref());
         let mut threads = Vec::with_capacity(plan.cpus.len());
         for (index, cpu) in plan.cpus.iter().copied().enumerate() {
@@ -127,7 +127,8 @@ pub fn measure(
         let mut guarded = Ok(());
         while threads.iter().any(|thread| !thread.is_finished()) {
             thread::sleep(TICK);
-            guarded = guarded.and_then(|()| guard.as_mut().map_or(Ok(()), |guard| guard.turn()));
+            guarded = guarded
+                .and_then(|()| guard.as_mut().map_or(Ok(()), |guard| guard.switch_buffers()));
             if ended() || guarded.is_err() {
                 stop.store(true, Ordering::Relaxed);
             }
@@ -140,7 +141,7 @@ pub fn measure(
         guarded?;
         Ok(taken)
     });
-    let found = guard.map_or(Ok(Vec::new()), Guard::end);
+    let found = guard.map_or(Ok(Vec::new()), TraceMonitor::end);
     let (mut taken, found) = (taken?, found?);
     for (late, why) in found {
         let outlier = Explained { at_ns: late.done_ns.saturating_sub(start_ns), why };
@@ -158,12 +159,12 @@ fn first_after(now_ns: u64, first_ns: u64, interval_ns: u64) -> u64 {
 
 /// The measuring thread: allocates before its first deadline only.
 fn observe(
-    plan: &Plan,
+    plan: &TimerSpec,
     cpu: usize,
     first_ns: u64,
-    snare: Option<&Snare>,
+    snare: Option<&LateReporter>,
     stop: &AtomicBool,
-) -> Result<Taken, TimerError> {
+) -> Result<TimerSamples, TimerError> {
     let fail = |source| TimerError::Timer { cpu, source };
     pin_current_thread(cpu)?;
     // The kernel's name for it; the thread's own is long.
@@ -175,7 +176,8 @@ fn observe(
     // Deadlines that passed before the thread was in its place are none of its own.
     let first_ns = first_after(now_ns(), first_ns, plan.interval_ns);
     let mut alarm =
-        Alarm::new(plan.mechanism, first_ns, plan.interval_ns, plan.handicap_ns).map_err(fail)?;
+        DeadlineTimer::new(plan.mechanism, first_ns, plan.interval_ns, plan.handicap_ns)
+            .map_err(fail)?;
     let mut last_ns = first_ns;
     for _ in 0..plan.count {
         if stop.load(Ordering::Relaxed) {
@@ -193,17 +195,17 @@ fn observe(
         }
     }
     let seconds = last_ns.saturating_sub(first_ns) as f64 / 1e9;
-    Ok(Taken { cpu, observed, missed, seconds, late, outliers: Vec::new() })
+    Ok(TimerSamples { cpu, observed, missed, seconds, late, outliers: Vec::new() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn plan(mechanism: Mechanism) -> Plan {
+    fn plan(mechanism: Mechanism) -> TimerSpec {
         let cpus = millstream_cpu::thread::allowed_cpus().unwrap().iter().take(2).collect();
         let class = Class::Other;
-        Plan { cpus, mechanism, class, interval_ns: 500_000, count: 50, handicap_ns: 0 }
+        TimerSpec { cpus, mechanism, class, interval_ns: 500_000, count: 50, handicap_ns: 0 }
     }
 
     #[test]
@@ -232,7 +234,7 @@ mod tests {
     #[test]
     fn a_handicap_shows_in_every_wake_up() {
         for mechanism in [Mechanism::Nanosleep, Mechanism::Timerfd] {
-            let plan = Plan { handicap_ns: 200_000, ..plan(mechanism) };
+            let plan = TimerSpec { handicap_ns: 200_000, ..plan(mechanism) };
             let taken = measure(&plan, None, || false).unwrap();
             let min_ns = taken[0].observed.histogram.min_ns();
             assert!(min_ns >= 200_000, "{mechanism:?}: {min_ns}");
@@ -241,10 +243,10 @@ mod tests {
 
     #[test]
     fn it_ends_when_asked_to_and_a_cpu_that_is_not_there_is_named() {
-        let endless = Plan { count: u64::MAX, ..plan(Mechanism::Nanosleep) };
+        let endless = TimerSpec { count: u64::MAX, ..plan(Mechanism::Nanosleep) };
         let taken = measure(&endless, None, || true).unwrap();
         assert!(taken.iter().all(|taken| taken.observed.histogram.count() < 1_000_000));
-        let nowhere = Plan { cpus: vec![endless.cpus[0], 1023], ..endless };
+        let nowhere = TimerSpec { cpus: vec![endless.cpus[0], 1023], ..endless };
         let error = measure(&nowhere, None, || false).unwrap_err().to_string();
         assert!(error.starts_with("cannot run on CPU 1023"), "{error}");
     }

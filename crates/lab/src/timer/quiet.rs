@@ -7,15 +7,15 @@ use rustix::mm::{MlockAllFlags, mlockall, munlockall};
 
 /// Memory that stays, and processors that do not go to deep sleep; both end with this value.
 #[derive(Debug)]
-pub struct Quiet {
+pub struct LowLatencyGuard {
     /// The request holds as long as the file is open (Documentation/power/pm_qos_interface.rst).
     shallow: Option<File>,
     locked: bool,
 }
 
-impl Quiet {
+impl LowLatencyGuard {
     /// Locks this process's memory, present and future, and asks for a wake-up latency of 0. What
-    /// is refused, for want of rights, is left: see [`Quiet::missing`].
+    /// is refused, for want of rights, is left: see [`LowLatencyGuard::missing`].
     #[must_use]
     pub fn begin() -> Self {
         let locked = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE).is_ok();
@@ -36,7 +36,7 @@ impl Quiet {
     }
 }
 
-impl Drop for Quiet {
+impl Drop for LowLatencyGuard {
     fn drop(&mut self) {
         if self.locked {
             // Nothing depends on it any more.

@@ -2,7 +2,7 @@
 
 mod summary;
 
-pub use summary::{Summary, SummaryError};
+pub use summary::{SummaryError, UhdSummary};
 
 use crate::Direction;
 use millstream_host::child::{cpu_time_s, tie};
@@ -47,9 +47,9 @@ pub struct BenchmarkRate {
 
 /// What it found.
 #[derive(Debug, Clone, Serialize)]
-pub struct Outcome {
+pub struct UhdResult {
     /// What it printed.
-    pub summary: Summary,
+    pub summary: UhdSummary,
     /// Nothing was lost, late or timed out, and the number of samples is right.
     pub lossless: bool,
     /// CPU time of its process while it streamed.
@@ -103,7 +103,7 @@ impl BenchmarkRate {
     ///
     /// # Errors
     /// [`UhdError`].
-    pub fn run(&self) -> Result<Outcome, UhdError> {
+    pub fn run(&self) -> Result<UhdResult, UhdError> {
         let failed = |source| UhdError::Run { program: self.program.clone(), source };
         if !self.program.exists() {
             return Err(failed(io::ErrorKind::NotFound.into()));
@@ -126,7 +126,7 @@ impl BenchmarkRate {
             let after_s = (self.duration + PATIENCE).as_secs_f64();
             return Err(UhdError::Hung { program: self.program.clone(), after_s });
         }
-        let summary = Summary::parse(&text, &complaints)?;
+        let summary = UhdSummary::parse(&text, &complaints)?;
         Ok(self.judge(summary, cpu_s.unwrap_or_default()))
     }
 
@@ -168,7 +168,7 @@ impl BenchmarkRate {
         child.wait().map(|_| false)
     }
 
-    fn judge(&self, summary: Summary, cpu_s: f64) -> Outcome {
+    fn judge(&self, summary: UhdSummary, cpu_s: f64) -> UhdResult {
         let samples = match self.direction {
             Direction::Rx => summary.received,
             Direction::Tx => summary.transmitted,
@@ -177,7 +177,7 @@ impl BenchmarkRate {
         let enough = seconds * self.rate_hz * self.channels.len() as f64;
         let lossless = summary.troubles() == 0 && samples as f64 >= enough && samples > 0;
         let cpu_s_per_gigasample = cpu_s / samples.max(1) as f64 * 1e9;
-        Outcome { summary, lossless, cpu_s, cpu_s_per_gigasample }
+        UhdResult { summary, lossless, cpu_s, cpu_s_per_gigasample }
     }
 }
 
@@ -215,12 +215,12 @@ mod tests {
     #[test]
     fn too_few_samples_are_a_loss_even_if_nobody_complains() {
         let of = |received| {
-            let summary = Summary { received, ..Summary::default() };
+            let summary = UhdSummary { received, ..UhdSummary::default() };
             run(20e6).judge(summary, 0.39).lossless
         };
         assert!(of(78_011_034), "what it receives in 2 s at 2 x 20 MS/s");
         assert!(!of(60_000_000));
-        let late = Summary { received: 80_000_000, late: 1, ..Summary::default() };
+        let late = UhdSummary { received: 80_000_000, late: 1, ..UhdSummary::default() };
         assert!(!run(20e6).judge(late, 0.39).lossless);
     }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// Its figures, in its order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Summary {
+pub struct UhdSummary {
     /// Samples received.
     pub received: u64,
     /// Samples that it knows to be missing.
@@ -37,7 +37,7 @@ pub struct SummaryError {
     pub said: String,
 }
 
-impl Summary {
+impl UhdSummary {
     /// Reads what it printed; `complaints` is its standard error, for the error.
     pub(super) fn parse(text: &str, complaints: &str) -> Result<Self, SummaryError> {
         let figure = |name: &'static str| {
@@ -107,8 +107,8 @@ Done!
 
     #[test]
     fn every_figure_finds_its_place() {
-        let summary = Summary::parse(TEXT, "").unwrap();
-        let expected = Summary {
+        let summary = UhdSummary::parse(TEXT, "").unwrap();
+        let expected = UhdSummary {
             received: 78_011_034,
             dropped: 1,
             overruns: 2,
@@ -126,7 +126,8 @@ Done!
 
     #[test]
     fn a_run_without_a_summary_says_what_was_printed_last() {
-        let error = Summary::parse("Creating the device\n", "\n[ERROR] no device\n").unwrap_err();
+        let error =
+            UhdSummary::parse("Creating the device\n", "\n[ERROR] no device\n").unwrap_err();
         assert_eq!(
             error.to_string(),
             "UHD's benchmark_rate ended without `Num received samples`; it said: Creating the \

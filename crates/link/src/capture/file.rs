@@ -10,7 +10,7 @@ use std::time::Duration;
 use millstream_ring::Reader;
 
 use super::now_ns;
-use super::tap::Counts;
+use super::tap::CaptureCounts;
 use crate::pcapng::{self, Statistics};
 
 /// How often it looks. Taps never wake it: that would be a system call in their path.
@@ -21,7 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 pub(super) struct Writing {
     thread: Option<JoinHandle<()>>,
     path: String,
-    counts: Arc<Counts>,
+    counts: Arc<CaptureCounts>,
 }
 
 impl Writing {
@@ -30,7 +30,7 @@ impl Writing {
         path: &str,
         interface: &str,
         readers: Vec<Reader<u8>>,
-        counts: Arc<Counts>,
+        counts: Arc<CaptureCounts>,
     ) -> io::Result<Self> {
         let mut file = BufWriter::with_capacity(1 << 18, File::create(path)?);
         file.write_all(&pcapng::head(interface))?;
@@ -60,7 +60,7 @@ impl Drop for Writing {
 struct Writer {
     file: BufWriter<File>,
     readers: Vec<Reader<u8>>,
-    counts: Arc<Counts>,
+    counts: Arc<CaptureCounts>,
     /// Packets that the disk has perhaps not got yet.
     buffered: u64,
 }

@@ -7,23 +7,28 @@ use std::sync::atomic::Ordering;
 
 use super::file::Writing;
 use super::now_ns;
-use super::tap::{Counts, Mark, Tap};
+use super::tap::{CaptureCounts, CapturePosition, CaptureWriter};
 use crate::LinkError;
-use crate::frame::{Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
-use crate::pcapng::Direction;
+use crate::frame::{Frame, FrameCounts, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
+use crate::pcapng::FrameDirection;
 
 pub(super) struct CaptureLink {
     inner: Box<dyn FrameLink>,
     /// Declared before the file, which is complete only when its taps have ended.
-    pub tap: Option<Tap>,
-    pub counts: Arc<Counts>,
+    pub tap: Option<CaptureWriter>,
+    pub counts: Arc<CaptureCounts>,
     pub writing: Option<Writing>,
     /// How far the tap was after each frame that is to be transmitted, by its last part.
-    marks: Vec<(usize, Mark)>,
+    marks: Vec<(usize, CapturePosition)>,
 }
 
 impl CaptureLink {
-    pub fn new(inner: Box<dyn FrameLink>, tap: Tap, counts: Arc<Counts>, writing: Writing) -> Self {
+    pub fn new(
+        inner: Box<dyn FrameLink>,
+        tap: CaptureWriter,
+        counts: Arc<CaptureCounts>,
+        writing: Writing,
+    ) -> Self {
         let marks = Vec::with_capacity(inner.info().batch_max);
         Self { inner, tap: Some(tap), counts, writing: Some(writing), marks }
     }
@@ -31,12 +36,12 @@ impl CaptureLink {
 
 /// Copies the frame at the front of `frames`; how many parts it has.
 fn stage(
-    tap: &mut Tap,
+    tap: &mut CaptureWriter,
     memory: &FrameMemory,
     at_ns: u64,
-    direction: Direction,
+    direction: FrameDirection,
     frames: &[Frame],
-) -> (usize, Mark) {
+) -> (usize, CapturePosition) {
     let last = frames.iter().position(|part| !part.continues());
     let parts = &frames[..last.map_or(frames.len(), |last| last + 1)];
     let bytes: usize = parts.iter().map(Frame::len).sum();
@@ -72,10 +77,10 @@ impl FrameLink for CaptureLink {
         let mut at = frames.len();
         let count = self.inner.receive(frames)?;
         if let Some(tap) = self.tap.as_mut().filter(|_| count > 0) {
-            let (now_ns, mut mark) = (now_ns(), Mark::default());
+            let (now_ns, mut mark) = (now_ns(), CapturePosition::default());
             while at < frames.len() {
                 let memory = self.inner.memory();
-                let (parts, after) = stage(tap, memory, now_ns, Direction::In, &frames[at..]);
+                let (parts, after) = stage(tap, memory, now_ns, FrameDirection::In, &frames[at..]);
                 (at, mark) = (at + parts, after);
             }
             tap.commit(mark);
@@ -102,7 +107,7 @@ impl FrameLink for CaptureLink {
             let (now_ns, mut at) = (now_ns(), 0);
             while at < frames.len() {
                 let memory = self.inner.memory();
-                let (parts, mark) = stage(tap, memory, now_ns, Direction::Out, &frames[at..]);
+                let (parts, mark) = stage(tap, memory, now_ns, FrameDirection::Out, &frames[at..]);
                 at += parts;
                 self.marks.push((at, mark));
             }
@@ -111,7 +116,7 @@ impl FrameLink for CaptureLink {
         if let Some(tap) = &mut self.tap {
             let count = *taken.as_ref().unwrap_or(&0);
             let last = self.marks.iter().rev().find(|(end, _)| *end <= count);
-            tap.commit(last.map_or(Mark::default(), |(_, mark)| *mark));
+            tap.commit(last.map_or(CapturePosition::default(), |(_, mark)| *mark));
         }
         taken
     }
@@ -129,7 +134,7 @@ impl FrameLink for CaptureLink {
         LinkCounters { uncaptured, ..self.inner.counters() }
     }
 
-    fn census(&self) -> Census {
+    fn census(&self) -> FrameCounts {
         self.inner.census()
     }
 }

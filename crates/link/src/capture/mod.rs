@@ -38,12 +38,12 @@ use millstream_ring::Reader;
 
 use crate::LinkError;
 use crate::frame::FrameLink;
-use crate::port::{Loan, Port};
+use crate::port::{FrameLoan, Port};
 use crate::spec::bad;
 use file::Writing;
 use link::CaptureLink;
 use port::{CaptureRx, CaptureTx};
-use tap::{Counts, Tap};
+use tap::{CaptureCounts, CaptureWriter};
 
 /// The option of link strings.
 pub const OPTION: &str = "capture";
@@ -54,7 +54,7 @@ pub const OPTION: &str = "capture";
 /// [`LinkError::BadOption`] when the file cannot be written.
 pub fn frames(inner: Box<dyn FrameLink>, path: &str) -> Result<Box<dyn FrameLink>, LinkError> {
     let name = inner.info().interface.clone().unwrap_or_else(|| inner.info().name.to_owned());
-    let counts = Arc::new(Counts::default());
+    let counts = Arc::new(CaptureCounts::default());
     let begun = tap(&counts)
         .and_then(|(tap, reader)| Ok((tap, begin(path, &name, vec![reader], &counts)?)));
     let (tap, writing) = begun.map_err(|error| cannot(path, &error))?;
@@ -66,7 +66,7 @@ pub fn frames(inner: Box<dyn FrameLink>, path: &str) -> Result<Box<dyn FrameLink
 /// # Errors
 /// [`LinkError::BadOption`] when the file cannot be written.
 pub fn port(port: Port, path: &str, name: &str) -> Result<Port, LinkError> {
-    let counts = Arc::new(Counts::default());
+    let counts = Arc::new(CaptureCounts::default());
     let begun = tap(&counts).and_then(|(rx, one)| {
         let (tx, other) = tap(&counts)?;
         Ok((rx, tx, begin(path, name, vec![one, other], &counts)?))
@@ -74,19 +74,20 @@ pub fn port(port: Port, path: &str, name: &str) -> Result<Port, LinkError> {
     let (rx_tap, tx_tap, writing) = begun.map_err(|error| cannot(path, &error))?;
     let (writing, Port { local, rx, tx }) = (Arc::new(writing), port);
     let rx = CaptureRx { tap: rx_tap, local, counts, inner: rx, _writing: Arc::clone(&writing) };
-    let tx = CaptureTx { tap: tx_tap, local, inner: tx, loan: Loan::default(), _writing: writing };
+    let tx =
+        CaptureTx { tap: tx_tap, local, inner: tx, loan: FrameLoan::default(), _writing: writing };
     Ok(Port { local, rx: Box::new(rx), tx: Box::new(tx) })
 }
 
-fn tap(counts: &Arc<Counts>) -> io::Result<(Tap, Reader<u8>)> {
-    Tap::new(Arc::clone(counts))
+fn tap(counts: &Arc<CaptureCounts>) -> io::Result<(CaptureWriter, Reader<u8>)> {
+    CaptureWriter::new(Arc::clone(counts))
 }
 
 fn begin(
     path: &str,
     interface: &str,
     readers: Vec<Reader<u8>>,
-    counts: &Arc<Counts>,
+    counts: &Arc<CaptureCounts>,
 ) -> io::Result<Writing> {
     Writing::begin(path, interface, readers, Arc::clone(counts))
 }

@@ -10,9 +10,9 @@ use millstream_wire::checksum::Sum;
 
 use super::file::Writing;
 use super::now_ns;
-use super::tap::{Counts, Mark, Tap};
-use crate::pcapng::Direction;
-use crate::port::{Capabilities, Datagram, Loan, PortRx, PortTx};
+use super::tap::{CaptureCounts, CapturePosition, CaptureWriter};
+use crate::pcapng::FrameDirection;
+use crate::port::{Capabilities, Datagram, FrameLoan, PortRx, PortTx};
 
 /// Ethernet, IPv4 and UDP.
 const HEADERS: usize = 14 + 20 + 8;
@@ -34,9 +34,9 @@ fn headers(payload: usize, from: SocketAddrV4, to: SocketAddrV4) -> [u8; HEADERS
 
 /// The receive half. Fields in the order in which they must go: the file ends after its taps.
 pub(super) struct CaptureRx {
-    pub tap: Tap,
+    pub tap: CaptureWriter,
     pub local: SocketAddrV4,
-    pub counts: Arc<Counts>,
+    pub counts: Arc<CaptureCounts>,
     pub inner: Box<dyn PortRx>,
     pub _writing: Arc<Writing>,
 }
@@ -49,12 +49,12 @@ impl PortRx for CaptureRx {
     fn recv_batch(&mut self, timeout: Duration) -> io::Result<usize> {
         let count = self.inner.recv_batch(timeout)?;
         if count > 0 {
-            let (now_ns, mut mark) = (now_ns(), Mark::default());
+            let (now_ns, mut mark) = (now_ns(), CapturePosition::default());
             for index in 0..count {
                 let Datagram { payload, source } = self.inner.datagram(index);
                 let headers = headers(payload.len(), source, self.local);
                 let pieces = [&headers[..], payload].into_iter();
-                mark = self.tap.stage(now_ns, Direction::In, HEADERS + payload.len(), pieces);
+                mark = self.tap.stage(now_ns, FrameDirection::In, HEADERS + payload.len(), pieces);
             }
             self.tap.commit(mark);
             self.counts.received.fetch_add(count as u64, Ordering::Relaxed);
@@ -74,21 +74,21 @@ impl PortRx for CaptureRx {
 
 /// The transmit half.
 pub(super) struct CaptureTx {
-    pub tap: Tap,
+    pub tap: CaptureWriter,
     pub local: SocketAddrV4,
     pub inner: Box<dyn PortTx>,
-    pub loan: Loan,
+    pub loan: FrameLoan,
     pub _writing: Arc<Writing>,
 }
 
 impl CaptureTx {
     fn note(&mut self, payloads: impl Iterator<Item = impl AsRef<[u8]>>, to: SocketAddrV4) {
-        let (now_ns, mut mark) = (now_ns(), Mark::default());
+        let (now_ns, mut mark) = (now_ns(), CapturePosition::default());
         for payload in payloads {
             let payload = payload.as_ref();
             let headers = headers(payload.len(), self.local, to);
             let pieces = [&headers[..], payload].into_iter();
-            mark = self.tap.stage(now_ns, Direction::Out, HEADERS + payload.len(), pieces);
+            mark = self.tap.stage(now_ns, FrameDirection::Out, HEADERS + payload.len(), pieces);
         }
         self.tap.commit(mark);
     }
@@ -122,7 +122,7 @@ impl PortTx for CaptureTx {
         Ok(())
     }
 
-    fn loan(&mut self) -> &mut Loan {
+    fn loan(&mut self) -> &mut FrameLoan {
         &mut self.loan
     }
 

@@ -6,14 +6,14 @@ use std::sync::{Arc, OnceLock};
 
 use millstream_ring::{Reader, RingOptions, Writer, ring};
 
-use crate::pcapng::{self, Direction};
+use crate::pcapng::{self, FrameDirection};
 
 /// Bytes of packets that may wait for the disk.
 const BUFFER_BYTES: usize = 16 << 20;
 
 /// Counts that end up in the file's statistics.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct CaptureCounts {
     pub received: AtomicU64,
     pub lost: AtomicU64,
     pub uncaptured: AtomicU64,
@@ -21,7 +21,7 @@ pub(super) struct Counts {
     pub failure: OnceLock<io::Error>,
 }
 
-impl Counts {
+impl CaptureCounts {
     /// What went wrong with the file, for people.
     pub fn explain(&self, path: &str) -> Option<String> {
         let (error, missing) = (self.failure.get()?, self.uncaptured.load(Ordering::Relaxed));
@@ -33,25 +33,25 @@ impl Counts {
 }
 
 /// One thread's way into a capture.
-pub(super) struct Tap {
+pub(super) struct CaptureWriter {
     ring: Writer<u8>,
     /// Bytes written that the file does not know of yet.
     staged: usize,
     /// The same for packets that found no room.
     missed: u64,
-    counts: Arc<Counts>,
+    counts: Arc<CaptureCounts>,
 }
 
-/// How far a [`Tap`] was after a packet.
+/// How far a [`CaptureWriter`] was after a packet.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Mark {
+pub(super) struct CapturePosition {
     staged: usize,
     missed: u64,
 }
 
-impl Tap {
+impl CaptureWriter {
     /// A tap, and the end that the file reads from.
-    pub fn new(counts: Arc<Counts>) -> std::io::Result<(Self, Reader<u8>)> {
+    pub fn new(counts: Arc<CaptureCounts>) -> std::io::Result<(Self, Reader<u8>)> {
         let made = ring(&RingOptions::items(BUFFER_BYTES)).map_err(std::io::Error::other)?;
         let (ring, mut readers) = made;
         let reader = readers.pop().ok_or(std::io::ErrorKind::Other)?;
@@ -62,10 +62,10 @@ impl Tap {
     pub fn stage<'a>(
         &mut self,
         at_ns: u64,
-        direction: Direction,
+        direction: FrameDirection,
         bytes: usize,
         pieces: impl Iterator<Item = &'a [u8]>,
-    ) -> Mark {
+    ) -> CapturePosition {
         let room = &mut self.ring.slice_mut()[self.staged..];
         let total = pcapng::packet_bytes(bytes);
         if total <= room.len() {
@@ -74,11 +74,11 @@ impl Tap {
         } else {
             self.missed += 1;
         }
-        Mark { staged: self.staged, missed: self.missed }
+        CapturePosition { staged: self.staged, missed: self.missed }
     }
 
     /// Lets the file have what was staged up to a mark, and forgets the rest.
-    pub fn commit(&mut self, up_to: Mark) {
+    pub fn commit(&mut self, up_to: CapturePosition) {
         self.ring.produce(up_to.staged);
         if up_to.missed > 0 {
             self.counts.uncaptured.fetch_add(up_to.missed, Ordering::Relaxed);

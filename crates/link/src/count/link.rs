@@ -4,19 +4,19 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use super::Counts;
+use super::PortCounts;
 use crate::LinkError;
-use crate::frame::{Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
+use crate::frame::{Frame, FrameCounts, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
 
 pub(super) struct CountLink {
     pub inner: Box<dyn FrameLink>,
-    pub counts: Counts,
+    pub counts: PortCounts,
     /// Lengths of the parts that are to be transmitted, and whether they are the last of a frame.
     pub lengths: Vec<(usize, bool)>,
 }
 
 /// Notes each frame of a run of parts.
-fn note(way: &super::Way, parts: impl Iterator<Item = (usize, bool)>) {
+fn note(way: &super::DirectionCounter, parts: impl Iterator<Item = (usize, bool)>) {
     let mut whole = 0;
     for (bytes, last) in parts {
         whole += bytes;
@@ -80,7 +80,7 @@ impl FrameLink for CountLink {
         self.inner.counters()
     }
 
-    fn census(&self) -> Census {
+    fn census(&self) -> FrameCounts {
         self.inner.census()
     }
 }

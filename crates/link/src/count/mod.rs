@@ -34,7 +34,7 @@ const CLASSES: usize = 18;
 
 /// What passed one way, as it was at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct DirectionCounts {
     /// Frames of a frame link, datagrams of a port.
     pub packets: u64,
     /// Their bytes: whole frames, or payloads.
@@ -44,14 +44,14 @@ pub struct Tally {
 
 /// What passed in a second.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rate {
+pub struct PacketRate {
     /// Packets per second.
     pub packets_hz: f64,
     /// Bits per second.
     pub bits_hz: f64,
 }
 
-impl Tally {
+impl DirectionCounts {
     /// How many packets were how long, bytes, without sizes that did not come.
     pub fn sizes(&self) -> impl Iterator<Item = (Range<usize>, u64)> {
         let classes = self.classes.into_iter().enumerate().filter(|(_, count)| *count > 0);
@@ -60,9 +60,9 @@ impl Tally {
 
     /// What passed between an earlier moment and this one.
     #[must_use]
-    pub fn rate_since(&self, earlier: &Self, elapsed: Duration) -> Rate {
+    pub fn rate_since(&self, earlier: &Self, elapsed: Duration) -> PacketRate {
         let per_s = |count: u64| count as f64 / elapsed.as_secs_f64();
-        Rate {
+        PacketRate {
             packets_hz: per_s(self.packets.wrapping_sub(earlier.packets)),
             bits_hz: 8.0 * per_s(self.bytes.wrapping_sub(earlier.bytes)),
         }
@@ -71,13 +71,13 @@ impl Tally {
 
 /// One way; written by one thread.
 #[derive(Debug, Default)]
-struct Way {
+struct DirectionCounter {
     packets: AtomicU64,
     bytes: AtomicU64,
     classes: [AtomicU64; CLASSES],
 }
 
-impl Way {
+impl DirectionCounter {
     fn note(&self, bytes: usize) {
         // There is one writer, so nothing is lost between the load and the store.
         let add = |count: &AtomicU64, more: u64| {
@@ -89,9 +89,9 @@ impl Way {
         add(&self.classes[class.min(CLASSES - 1)], 1);
     }
 
-    fn tally(&self) -> Tally {
+    fn tally(&self) -> DirectionCounts {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Tally {
+        DirectionCounts {
             packets: count(&self.packets),
             bytes: count(&self.bytes),
             classes: std::array::from_fn(|class| count(&self.classes[class])),
@@ -101,36 +101,36 @@ impl Way {
 
 /// The counts of one link or port.
 #[derive(Debug, Clone, Default)]
-pub struct Counts {
-    received: Arc<Way>,
-    sent: Arc<Way>,
+pub struct PortCounts {
+    received: Arc<DirectionCounter>,
+    sent: Arc<DirectionCounter>,
 }
 
-impl Counts {
+impl PortCounts {
     /// What was received so far.
     #[must_use]
-    pub fn received(&self) -> Tally {
+    pub fn received(&self) -> DirectionCounts {
         self.received.tally()
     }
 
     /// What was sent so far.
     #[must_use]
-    pub fn sent(&self) -> Tally {
+    pub fn sent(&self) -> DirectionCounts {
         self.sent.tally()
     }
 }
 
 /// Counts the frames of a link.
 #[must_use]
-pub fn frames(inner: Box<dyn FrameLink>) -> (Box<dyn FrameLink>, Counts) {
-    let counts = Counts::default();
+pub fn frames(inner: Box<dyn FrameLink>) -> (Box<dyn FrameLink>, PortCounts) {
+    let counts = PortCounts::default();
     (Box::new(link::CountLink { inner, counts: counts.clone(), lengths: Vec::new() }), counts)
 }
 
 /// Counts the datagrams of a port.
 #[must_use]
-pub fn port(port: Port) -> (Port, Counts) {
-    let counts = Counts::default();
+pub fn port(port: Port) -> (Port, PortCounts) {
+    let counts = PortCounts::default();
     let Port { local, rx, tx } = port;
     let rx = Box::new(port::CountRx { inner: rx, way: Arc::clone(&counts.received) });
     let tx = Box::new(port::CountTx {
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn sizes_fall_into_the_class_that_holds_them() {
-        let way = Way::default();
+        let way = DirectionCounter::default();
         [0, 1, 63, 64, 65, 127, 128, 65_535, 65_536, 1 << 20].into_iter().for_each(|b| way.note(b));
         let sizes: Vec<_> = way.tally().sizes().collect();
         let wanted = [

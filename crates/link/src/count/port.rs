@@ -5,12 +5,12 @@ use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Way;
-use crate::port::{Capabilities, Datagram, Loan, PortRx, PortTx};
+use super::DirectionCounter;
+use crate::port::{Capabilities, Datagram, FrameLoan, PortRx, PortTx};
 
 pub(super) struct CountRx {
     pub inner: Box<dyn PortRx>,
-    pub way: Arc<Way>,
+    pub way: Arc<DirectionCounter>,
 }
 
 impl PortRx for CountRx {
@@ -35,8 +35,8 @@ impl PortRx for CountRx {
 
 pub(super) struct CountTx {
     pub inner: Box<dyn PortTx>,
-    pub way: Arc<Way>,
-    pub loan: Loan,
+    pub way: Arc<DirectionCounter>,
+    pub loan: FrameLoan,
 }
 
 impl PortTx for CountTx {
@@ -67,7 +67,7 @@ impl PortTx for CountTx {
         Ok(())
     }
 
-    fn loan(&mut self) -> &mut Loan {
+    fn loan(&mut self) -> &mut FrameLoan {
         &mut self.loan
     }
 

@@ -31,14 +31,14 @@ pub(super) enum Driver {
 
 /// What the link string names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Device {
+pub(super) enum DeviceName {
     /// Its address, with domain.
     Pci(String),
     /// Its driver, and its name as in the link string, such as `memif0`.
     Software(Driver, String),
 }
 
-impl Device {
+impl DeviceName {
     /// Reads a device's name.
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(address) = pci(text) {
@@ -72,7 +72,7 @@ impl Device {
     }
 }
 
-impl fmt::Display for Device {
+impl fmt::Display for DeviceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pci(address) => f.write_str(address),
@@ -121,8 +121,8 @@ mod tests {
 
     #[test]
     fn addresses_and_names_are_told_apart() {
-        let pci = |text: &str| Device::Pci(text.to_owned());
-        let soft = |driver, name: &str| Device::Software(driver, name.to_owned());
+        let pci = |text: &str| DeviceName::Pci(text.to_owned());
+        let soft = |driver, name: &str| DeviceName::Software(driver, name.to_owned());
         for (text, expected) in [
             ("0000:03:00.0", Some(pci("0000:03:00.0"))),
             ("3B:00.1", Some(pci("0000:3b:00.1"))),
@@ -134,8 +134,8 @@ mod tests {
             ("eth1", None),
             ("memifx", None),
         ] {
-            assert_eq!(Device::parse(text), expected, "{text}");
+            assert_eq!(DeviceName::parse(text), expected, "{text}");
         }
-        assert_eq!(Device::parse("ring3").unwrap().eal_name(), "net_ring3");
+        assert_eq!(DeviceName::parse("ring3").unwrap().eal_name(), "net_ring3");
     }
 }

@@ -1,17 +1,19 @@
 //! What opening a device would meet: whether the kernel has let it go.
 
-use super::device::Device;
+use super::device::DeviceName;
 use crate::Spec;
-use crate::entry::{Place, Remark};
+use crate::entry::{OpenTarget, Remark};
 
 /// Whether a kernel driver of this name leaves the device to DPDK.
 pub(super) fn has_the_device(driver: &str) -> bool {
     matches!(driver, "vfio-pci" | "mlx4_core" | "mlx5_core")
 }
 
-pub(super) fn foresee(spec: &Spec, place: &Place<'_>) -> Vec<Remark> {
-    let Some(device) = spec.target.as_deref().and_then(Device::parse) else { return Vec::new() };
-    let Device::Pci(address) = device else {
+pub(super) fn foresee(spec: &Spec, place: &OpenTarget<'_>) -> Vec<Remark> {
+    let Some(device) = spec.target.as_deref().and_then(DeviceName::parse) else {
+        return Vec::new();
+    };
+    let DeviceName::Pci(address) = device else {
         let text = "a port in software: what it needs shows when it is opened";
         return vec![Remark::Note(text.to_owned())];
     };

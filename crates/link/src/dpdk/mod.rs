@@ -26,7 +26,7 @@ mod options;
 #[cfg(feature = "dpdk")]
 mod seam;
 
-use crate::entry::{Entry, Factory, Target};
+use crate::entry::{Factory, LinkEntry, Target};
 use crate::frame::{FrameLink, FrameOptions};
 use crate::{LinkError, Spec};
 
@@ -34,7 +34,7 @@ use crate::{LinkError, Spec};
 pub const AVAILABLE: bool = cfg!(feature = "dpdk");
 
 /// The link. It has its name in every build, and says what to do where it was left out.
-pub static LINK: Entry = Entry {
+pub static LINK: LinkEntry = LinkEntry {
     name: "dpdk",
     about: "DPDK: the device's driver in this process, or memory shared with another one",
     options: options::describe,

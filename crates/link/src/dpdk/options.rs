@@ -1,7 +1,7 @@
 //! The options of the `dpdk` link; what is not ours is the driver's.
 
-use super::device::Device;
-use crate::options::{Opt, Options, Switch, Values, Words, auto, maybe, number};
+use super::device::DeviceName;
+use crate::options::{OnOff, Opt, OptionValues, Options, Words, auto, maybe, number};
 use crate::spec::bad;
 use crate::{LinkError, Spec, options};
 
@@ -22,20 +22,20 @@ options! {
         /// what happens when a memory port's peer is slow
         wait as "full": bool = false, Words(&[("drop", false), ("wait", true)]);
         /// leave them to the device where it can
-        checksums: bool = true, Switch;
+        checksums: bool = true, OnOff;
         /// huge pages; auto: where there are free ones
-        huge: Option<bool> = None, auto(Switch);
+        huge: Option<bool> = None, auto(OnOff);
         /// memory without huge pages
         memory_mib: usize = 2048, number("MiB", 64..=1 << 20);
         /// take a device that may write to any memory
-        unsafe_uio: bool = false, Switch;
+        unsafe_uio: bool = false, OnOff;
     }
 }
 
 /// The options, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DpdkOptions {
-    pub device: Device,
+    pub device: DeviceName,
     pub own: Own,
     /// The driver's own arguments, as written.
     pub driver: Vec<(String, String)>,
@@ -44,8 +44,12 @@ pub(super) struct DpdkOptions {
 /// The options that there are: ours, and those of drivers that we look at. All others go to DPDK's
 /// driver as they are.
 pub(super) fn describe() -> Vec<Opt> {
-    let of_driver =
-        |name, values, about| Opt { name, values: Values::Text(values), default: None, about };
+    let of_driver = |name, values, about| Opt {
+        name,
+        values: OptionValues::Text(values),
+        default: None,
+        about,
+    };
     let mut all = Own::describe();
     all.extend([
         of_driver("role", "server|client", "memif: who makes the socket"),
@@ -64,9 +68,11 @@ impl DpdkOptions {
         let Some(target) = &spec.target else {
             return Err(bad("dpdk", "names no device: write dpdk:DEVICE"));
         };
-        let Some(device) = Device::parse(target) else {
-            let reason =
-                format!("is neither a PCI address nor a port in software ({})", Device::known());
+        let Some(device) = DeviceName::parse(target) else {
+            let reason = format!(
+                "is neither a PCI address nor a port in software ({})",
+                DeviceName::known()
+            );
             return Err(bad(target, &reason));
         };
         let (own, rest) = spec.split()?;

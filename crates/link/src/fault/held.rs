@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::switch::{RuleId, Switch};
+use super::switch::{FaultSwitch, RuleId};
 
 /// Datagrams or frames that one half keeps back at most; one more is lost, and counted.
 pub const HELD_MAX: usize = 4096;
@@ -12,26 +12,26 @@ pub const REORDER_NS_MAX: u64 = 100_000_000;
 
 /// When a datagram may go: at a time, or when its rule has taken so many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Due {
+pub(super) struct ReleaseTime {
     pub ns: u64,
     pub matched: u64,
 }
 
-impl Due {
+impl ReleaseTime {
     /// Directly behind the datagram that is looked at.
     pub const NEXT: Self = Self { ns: 0, matched: u64::MAX };
 }
 
 /// What one half keeps back: datagrams of a port, or frames of a link.
 #[derive(Debug)]
-pub(super) struct Held<T> {
+pub(super) struct DelayQueue<T> {
     /// A queue for each rule: what one rule keeps comes out in the order it went in.
-    queues: Vec<(RuleId, VecDeque<(Due, T)>)>,
+    queues: Vec<(RuleId, VecDeque<(ReleaseTime, T)>)>,
     count: usize,
     most: usize,
 }
 
-impl<T> Held<T> {
+impl<T> DelayQueue<T> {
     /// Room for so many, or [`HELD_MAX`] if that is less.
     pub fn new(most: usize) -> Self {
         Self { queues: Vec::new(), count: 0, most: most.min(HELD_MAX) }
@@ -45,7 +45,13 @@ impl<T> Held<T> {
     ///
     /// # Errors
     /// The item, where there is no room: it is lost, and the rule has counted it.
-    pub fn keep(&mut self, switch: &Switch, rule: RuleId, due: Due, item: T) -> Result<(), T> {
+    pub fn keep(
+        &mut self,
+        switch: &FaultSwitch,
+        rule: RuleId,
+        due: ReleaseTime,
+        item: T,
+    ) -> Result<(), T> {
         if self.count >= self.most {
             switch.note_overflow(rule);
             return Err(item);
@@ -61,14 +67,15 @@ impl<T> Held<T> {
     }
 
     /// What is due, and the rule that kept it.
-    pub fn pop_due(&mut self, switch: &Switch, now_ns: u64) -> Option<(T, RuleId)> {
+    pub fn pop_due(&mut self, switch: &FaultSwitch, now_ns: u64) -> Option<(T, RuleId)> {
         if self.count == 0 {
             return None;
         }
         for index in 0..self.queues.len() {
             let (rule, queue) = &mut self.queues[index];
             let rule = *rule;
-            let is_due = |due: &Due| due.ns <= now_ns || switch.has_taken(rule, due.matched);
+            let is_due =
+                |due: &ReleaseTime| due.ns <= now_ns || switch.has_taken(rule, due.matched);
             if queue.front().is_some_and(|(due, _)| is_due(due)) {
                 let (_, item) = queue.pop_front()?;
                 if queue.is_empty() {

@@ -2,15 +2,15 @@
 
 use std::net::SocketAddrV4;
 
-use super::held::{Due, HELD_MAX, Held};
-use super::switch::{RuleId, Switch};
+use super::held::{DelayQueue, HELD_MAX, ReleaseTime};
+use super::switch::{FaultSwitch, RuleId};
 
 /// Buffers kept for reuse.
 const SPARE_MAX: usize = 64;
 
 /// A datagram of ours.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct DelayedDatagram {
     pub bytes: Vec<u8>,
     pub peer: SocketAddrV4,
 }
@@ -18,13 +18,13 @@ pub(super) struct Kept {
 /// The datagrams that one half of a port keeps back, and buffers for more.
 #[derive(Debug)]
 pub(super) struct Datagrams {
-    pub held: Held<Kept>,
+    pub held: DelayQueue<DelayedDatagram>,
     spare: Vec<Vec<u8>>,
 }
 
 impl Default for Datagrams {
     fn default() -> Self {
-        Self { held: Held::new(HELD_MAX), spare: Vec::new() }
+        Self { held: DelayQueue::new(HELD_MAX), spare: Vec::new() }
     }
 }
 
@@ -32,9 +32,9 @@ impl Datagrams {
     /// Keeps a copy of a datagram back for `rule`.
     pub fn keep(
         &mut self,
-        switch: &Switch,
+        switch: &FaultSwitch,
         rule: RuleId,
-        due: Due,
+        due: ReleaseTime,
         (bytes, peer): (&[u8], SocketAddrV4),
     ) {
         let copy = self.copy(bytes, peer);
@@ -44,15 +44,15 @@ impl Datagrams {
     }
 
     /// A copy in a buffer of ours.
-    pub fn copy(&mut self, bytes: &[u8], peer: SocketAddrV4) -> Kept {
+    pub fn copy(&mut self, bytes: &[u8], peer: SocketAddrV4) -> DelayedDatagram {
         let mut buffer = self.spare.pop().unwrap_or_default();
         buffer.clear();
         buffer.extend_from_slice(bytes);
-        Kept { bytes: buffer, peer }
+        DelayedDatagram { bytes: buffer, peer }
     }
 
     /// Takes a buffer back.
-    pub fn give_back(&mut self, kept: Kept) {
+    pub fn give_back(&mut self, kept: DelayedDatagram) {
         if self.spare.len() < SPARE_MAX {
             self.spare.push(kept.bytes);
         }

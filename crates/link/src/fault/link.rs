@@ -4,26 +4,26 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use super::side::Side;
-use super::switch::Switch;
+use super::side::FaultDirection;
+use super::switch::FaultSwitch;
 use crate::LinkError;
-use crate::frame::{Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
+use crate::frame::{Frame, FrameCounts, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
 
 /// The link. What it keeps back counts as being with the kernel.
 pub(super) struct FaultLink {
     inner: Box<dyn FrameLink>,
     info: LinkInfo,
-    received: Side,
-    sent: Side,
+    received: FaultDirection,
+    sent: FaultDirection,
     incoming: Vec<Frame>,
 }
 
 impl FaultLink {
-    pub fn new(inner: Box<dyn FrameLink>, received: Switch, sent: Switch) -> Self {
+    pub fn new(inner: Box<dyn FrameLink>, received: FaultSwitch, sent: FaultSwitch) -> Self {
         let batch = inner.info().batch_max;
         // What is kept back is missing to the link, which needs some to go on.
         let held = inner.census().total() / 4;
-        let side = |switch| Side::new(switch, batch, held);
+        let side = |switch| FaultDirection::new(switch, batch, held);
         let (received, sent) = (side(received), side(sent));
         // Damage is to show: checksums are made before it is done.
         let info = LinkInfo { completes_checksums: false, ..inner.info().clone() };
@@ -151,10 +151,10 @@ impl FrameLink for FaultLink {
         (!told.is_empty()).then(|| told.join("; "))
     }
 
-    fn census(&self) -> Census {
+    fn census(&self) -> FrameCounts {
         let inner = self.inner.census();
         let (receiving, transmitting) = (self.received.parts(), self.sent.parts());
-        Census {
+        FrameCounts {
             receiving: inner.receiving + receiving,
             transmitting: inner.transmitting + transmitting,
             lent: inner.lent - receiving - transmitting,

@@ -1,10 +1,10 @@
 //! Faults on demand: middleware that wraps either half of any port, or any frame link, and loses,
 //! repeats, delays or damages the datagrams or frames that rules choose.
 //!
-//! A [`Switch`] holds the rules of one direction. Rules come and go while traffic flows, from any
-//! thread. While none can act, a wrapped half costs two relaxed loads per call and copies nothing;
-//! otherwise only what a rule changes or keeps back is copied; of a frame link only duplicates are,
-//! for frames are kept back where they lie.
+//! A [`FaultSwitch`] holds the rules of one direction. Rules come and go while traffic flows, from
+//! any thread. While none can act, a wrapped half costs two relaxed loads per call and copies
+//! nothing; otherwise only what a rule changes or keeps back is copied; of a frame link only
+//! duplicates are, for frames are kept back where they lie.
 //!
 //! ```
 //! use millstream_link::fault::{Effect, Rule, Select, Switch};
@@ -51,8 +51,8 @@ mod tx;
 pub use held::{HELD_MAX, REORDER_NS_MAX};
 pub use option::OPTION;
 pub(crate) use option::{check, frames, port};
-pub use rule::{Effect, Predicate, Rule, Select, Tally};
-pub use switch::{RULES_MAX, RuleId, Switch, TooManyRules};
+pub use rule::{FaultEffect, FaultRule, Predicate, RuleCounts, Select};
+pub use switch::{FaultSwitch, RULES_MAX, RuleId, TooManyRules};
 
 #[cfg(test)]
 mod tests;

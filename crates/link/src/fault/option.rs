@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use super::rule::{Effect, Rule, Select};
-use super::switch::Switch;
+use super::rule::{FaultEffect, FaultRule, Select};
+use super::switch::FaultSwitch;
 use super::text::{ACTIONS, Keys, choose, effect, select};
 use crate::LinkError;
 use crate::frame::FrameLink;
@@ -18,7 +18,7 @@ pub const OPTION: &str = "fault";
 struct Fault {
     /// Of what is received, or sent.
     receives: bool,
-    effect: Effect,
+    effect: FaultEffect,
     select: Select,
 }
 
@@ -57,14 +57,14 @@ pub(crate) fn check(texts: &[String]) -> Result<(), LinkError> {
 }
 
 /// The switches of both directions, with the rules that `texts` say; times begin now.
-fn switches(texts: &[String]) -> Result<(Switch, Switch), LinkError> {
+fn switches(texts: &[String]) -> Result<(FaultSwitch, FaultSwitch), LinkError> {
     let start = Instant::now();
-    let make = || Switch::new(move || start.elapsed().as_nanos() as u64);
+    let make = || FaultSwitch::new(move || start.elapsed().as_nanos() as u64);
     let (received, sent) = (make(), make());
     for text in texts {
         let Fault { receives, effect, select } = parse(text)?;
         let switch = if receives { &received } else { &sent };
-        let added = switch.add(Rule::new(|_| true, effect).select(select));
+        let added = switch.add(FaultRule::new(|_| true, effect).select(select));
         let option = format!("{OPTION}={text}");
         added.map_err(|error| bad(&option, &error.to_string()))?;
     }
@@ -77,7 +77,7 @@ pub(crate) fn frames(
     texts: &[String],
 ) -> Result<Box<dyn FrameLink>, LinkError> {
     let (received, sent) = switches(texts)?;
-    Ok(Switch::wrap_frames(inner, &received, &sent))
+    Ok(FaultSwitch::wrap_frames(inner, &received, &sent))
 }
 
 /// A port with faults.
@@ -102,7 +102,7 @@ mod tests {
             until_ns: 5_000_000,
             ..Select::default()
         };
-        let effect = Effect::Corrupt { bits: 3, bytes: 8..16 };
+        let effect = FaultEffect::Corrupt { bits: 3, bytes: 8..16 };
         assert_eq!(fault, Fault { receives: false, effect, select: want });
     }
 

@@ -10,7 +10,7 @@ pub type Predicate = Box<dyn Fn(&[u8]) -> bool + Send>;
 /// What happens to a datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Effect {
+pub enum FaultEffect {
     /// It never arrives.
     Lose,
     /// It arrives, and so many copies arrive directly behind it.
@@ -82,7 +82,7 @@ impl Default for Select {
 /// What a rule did so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Tally {
+pub struct RuleCounts {
     /// Datagrams that matched while the rule could act.
     pub matched: u64,
     /// Datagrams that it acted on.
@@ -97,20 +97,20 @@ pub struct Tally {
 }
 
 /// Which datagrams, and what happens to them.
-pub struct Rule {
+pub struct FaultRule {
     matches: Predicate,
-    effect: Effect,
+    effect: FaultEffect,
     select: Select,
     random: Random,
-    pub(super) tally: Tally,
+    pub(super) tally: RuleCounts,
 }
 
-impl Rule {
+impl FaultRule {
     /// A rule for every datagram that `matches`.
-    pub fn new(matches: impl Fn(&[u8]) -> bool + Send + 'static, effect: Effect) -> Self {
+    pub fn new(matches: impl Fn(&[u8]) -> bool + Send + 'static, effect: FaultEffect) -> Self {
         let select = Select::default();
         let random = Random::new(select.seed);
-        Self { matches: Box::new(matches), effect, select, random, tally: Tally::default() }
+        Self { matches: Box::new(matches), effect, select, random, tally: RuleCounts::default() }
     }
 
     /// The same for some of them.
@@ -140,13 +140,13 @@ impl Rule {
     }
 
     /// Notes whether anything is left to do.
-    pub(super) fn settle(&mut self, now_ns: u64) {
+    pub(super) fn apply_due(&mut self, now_ns: u64) {
         let spent = self.select.count.is_some_and(|count| self.tally.hit >= count);
         let over = now_ns >= self.select.until_ns;
         self.tally.done = (spent || over) && self.tally.held == 0;
     }
 
-    pub(super) fn effect(&self) -> &Effect {
+    pub(super) fn effect(&self) -> &FaultEffect {
         &self.effect
     }
 
@@ -157,12 +157,12 @@ impl Rule {
 
 /// A change of a datagram's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum ByteChange {
     Flip { seed: u64, bits: u32, bytes: Range<usize> },
     Cut { bytes: usize },
 }
 
-impl Change {
+impl ByteChange {
     /// Changes a datagram.
     pub fn apply(&self, datagram: &mut Vec<u8>) {
         match self {
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     fn hits(select: Select, datagrams: u64) -> Vec<u64> {
-        let mut rule = Rule::new(|_| true, Effect::Lose).select(select);
+        let mut rule = FaultRule::new(|_| true, FaultEffect::Lose).select(select);
         let mut hit = |now| rule.take(b"", now) && rule.hit();
         (0..datagrams).filter(|&now| hit(now)).collect()
     }
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn flipped_bits_stay_in_their_range_and_repeat() {
         for length in [0usize, 1, 7, 8, 20] {
-            let flip = Change::Flip { seed: 3, bits: 1, bytes: 4..8 };
+            let flip = ByteChange::Flip { seed: 3, bits: 1, bytes: 4..8 };
             let (mut once, mut again) = (vec![0u8; length], vec![0u8; length]);
             flip.apply(&mut once);
             flip.apply(&mut again);
@@ -237,8 +237,8 @@ mod tests {
             assert!(once.iter().enumerate().all(|(at, &b)| b == 0 || (4..8).contains(&at)));
         }
         let mut cut = vec![1; 10];
-        Change::Cut { bytes: 12 }.apply(&mut cut);
-        Change::Cut { bytes: 3 }.apply(&mut cut);
+        ByteChange::Cut { bytes: 12 }.apply(&mut cut);
+        ByteChange::Cut { bytes: 3 }.apply(&mut cut);
         assert_eq!(cut, [1; 3]);
     }
 }

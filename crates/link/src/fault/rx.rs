@@ -3,9 +3,9 @@
 use std::io;
 use std::time::Duration;
 
-use super::held::Due;
-use super::kept::{Datagrams, Kept};
-use super::switch::{Switch, Verdict};
+use super::held::ReleaseTime;
+use super::kept::{Datagrams, DelayedDatagram};
+use super::switch::{DatagramFate, FaultSwitch};
 use crate::port::{Capabilities, Datagram, PortRx};
 
 /// Where a lent datagram lies.
@@ -17,19 +17,19 @@ enum Lent {
 
 pub(super) struct FaultRx {
     inner: Box<dyn PortRx>,
-    switch: Switch,
+    switch: FaultSwitch,
     kept: Datagrams,
     /// Nothing stands between the inner half and its user in the current batch.
     direct: bool,
     lent: Vec<Lent>,
-    own: Vec<Kept>,
+    own: Vec<DelayedDatagram>,
     /// The inner batch: the next to judge, and how many there are.
     next: usize,
     count: usize,
 }
 
 impl FaultRx {
-    pub fn new(inner: Box<dyn PortRx>, switch: Switch) -> Self {
+    pub fn new(inner: Box<dyn PortRx>, switch: FaultSwitch) -> Self {
         let lent = Vec::with_capacity(inner.capabilities().batch_max);
         let (kept, own) = (Datagrams::default(), Vec::new());
         Self { inner, switch, kept, direct: true, lent, own, next: 0, count: 0 }
@@ -74,18 +74,18 @@ impl FaultRx {
         let Datagram { payload, source } = self.inner.datagram(index);
         let datagram = (payload, source);
         match self.switch.judge(payload, now_ns) {
-            Verdict::Pass => self.lent.push(Lent::Inner(index)),
-            Verdict::Lose => {}
-            Verdict::Copies(copies, rule) => {
+            DatagramFate::Pass => self.lent.push(Lent::Inner(index)),
+            DatagramFate::Lose => {}
+            DatagramFate::Copies(copies, rule) => {
                 for _ in 0..copies {
-                    self.kept.keep(&self.switch, rule, Due::NEXT, datagram);
+                    self.kept.keep(&self.switch, rule, ReleaseTime::NEXT, datagram);
                 }
                 self.lent.push(Lent::Inner(index));
             }
-            Verdict::Later(due, rule) => {
+            DatagramFate::Later(due, rule) => {
                 self.kept.keep(&self.switch, rule, due, datagram);
             }
-            Verdict::Change(change) => {
+            DatagramFate::Change(change) => {
                 let mut kept = self.kept.copy(payload, source);
                 change.apply(&mut kept.bytes);
                 self.lend_own(kept);
@@ -93,7 +93,7 @@ impl FaultRx {
         }
     }
 
-    fn lend_own(&mut self, kept: Kept) {
+    fn lend_own(&mut self, kept: DelayedDatagram) {
         self.lent.push(Lent::Own(self.own.len()));
         self.own.push(kept);
     }
@@ -129,7 +129,7 @@ impl PortRx for FaultRx {
         match self.lent[index] {
             Lent::Inner(index) => self.inner.datagram(index),
             Lent::Own(index) => {
-                let Kept { bytes, peer } = &self.own[index];
+                let DelayedDatagram { bytes, peer } = &self.own[index];
                 Datagram { payload: bytes, source: *peer }
             }
         }

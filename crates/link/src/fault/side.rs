@@ -4,9 +4,9 @@
 //! stays where it lies, bits are flipped in place, and only a duplicate is copied, into a buffer
 //! that the link lends.
 
-use super::held::{Due, Held};
-use super::rule::Change;
-use super::switch::{RuleId, Switch, Verdict};
+use super::held::{DelayQueue, ReleaseTime};
+use super::rule::ByteChange;
+use super::switch::{DatagramFate, FaultSwitch, RuleId};
 use crate::frame::{Frame, FrameLink};
 
 /// What is left of a truncated frame at least: its addresses and its type (IEEE 802.3).
@@ -23,12 +23,12 @@ pub(super) struct Done {
 }
 
 /// One direction.
-pub(super) struct Side {
-    pub switch: Switch,
+pub(super) struct FaultDirection {
+    pub switch: FaultSwitch,
     /// What has passed the rules and waits for its taker, in parts of whole frames.
     pub ready: Vec<Frame>,
     pub done: Done,
-    held: Held<Vec<Frame>>,
+    held: DelayQueue<Vec<Frame>>,
     /// Parts in `held`.
     held_parts: usize,
     /// Parts of the frame that is looked at.
@@ -37,14 +37,14 @@ pub(super) struct Side {
     back: Vec<Frame>,
 }
 
-impl Side {
+impl FaultDirection {
     /// For batches of so many parts; keeps at most `held` frames back.
-    pub fn new(switch: Switch, batch: usize, held: usize) -> Self {
+    pub fn new(switch: FaultSwitch, batch: usize, held: usize) -> Self {
         Self {
             switch,
             ready: Vec::with_capacity(2 * batch),
             done: Done::default(),
-            held: Held::new(held),
+            held: DelayQueue::new(held),
             held_parts: 0,
             whole: Vec::with_capacity(batch),
             spare: Vec::new(),
@@ -83,16 +83,20 @@ impl Side {
     fn judge_whole(&mut self, link: &mut dyn FrameLink) {
         let now_ns = self.switch.now_ns();
         match self.switch.judge(link.memory().bytes(&self.whole[0]), now_ns) {
-            Verdict::Pass => {}
-            Verdict::Lose => self.lose(link),
-            Verdict::Copies(copies, rule) => (0..copies).for_each(|_| self.duplicate(link, rule)),
-            Verdict::Later(due, rule) => {
+            DatagramFate::Pass => {}
+            DatagramFate::Lose => self.lose(link),
+            DatagramFate::Copies(copies, rule) => {
+                (0..copies).for_each(|_| self.duplicate(link, rule))
+            }
+            DatagramFate::Later(due, rule) => {
                 let mut parts = self.spare.pop().unwrap_or_default();
                 parts.append(&mut self.whole);
                 self.done.lost += u64::from(!self.hold(link, rule, due, parts));
             }
-            Verdict::Change(Change::Cut { bytes }) => self.cut(link, bytes.max(HEADER_BYTES)),
-            Verdict::Change(flips) => self.flip(link, &flips),
+            DatagramFate::Change(ByteChange::Cut { bytes }) => {
+                self.cut(link, bytes.max(HEADER_BYTES))
+            }
+            DatagramFate::Change(flips) => self.flip(link, &flips),
         }
         self.ready.append(&mut self.whole);
         self.release(now_ns);
@@ -108,7 +112,7 @@ impl Side {
         &mut self,
         link: &mut dyn FrameLink,
         rule: RuleId,
-        due: Due,
+        due: ReleaseTime,
         parts: Vec<Frame>,
     ) -> bool {
         let count = parts.len();
@@ -139,7 +143,7 @@ impl Side {
             to.note(from.vlan(), from.checksum_trusted());
             memory.bytes_mut(to).copy_from_slice(memory.bytes(from));
         }
-        self.done.added += u64::from(self.hold(link, rule, Due::NEXT, copy));
+        self.done.added += u64::from(self.hold(link, rule, ReleaseTime::NEXT, copy));
     }
 
     /// Cuts the frame's tail off.
@@ -158,7 +162,7 @@ impl Side {
     }
 
     /// Flips bits where they lie.
-    fn flip(&mut self, link: &mut dyn FrameLink, change: &Change) {
+    fn flip(&mut self, link: &mut dyn FrameLink, change: &ByteChange) {
         let bytes = self.whole.iter().map(Frame::len).sum();
         for (mut at, bit) in change.flips(bytes) {
             for part in &mut self.whole {

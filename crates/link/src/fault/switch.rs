@@ -8,9 +8,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::held::{Due, REORDER_NS_MAX};
+use super::held::{REORDER_NS_MAX, ReleaseTime};
 use super::link::FaultLink;
-use super::rule::{Change, Effect, Rule, Tally};
+use super::rule::{ByteChange, FaultEffect, FaultRule, RuleCounts};
 use super::rx::FaultRx;
 use super::tx::FaultTx;
 use crate::frame::FrameLink;
@@ -32,7 +32,7 @@ pub struct TooManyRules;
 ///
 /// For each datagram all rules count, in the order they were added; the first that selects it acts.
 #[derive(Clone)]
-pub struct Switch {
+pub struct FaultSwitch {
     shared: Arc<Shared>,
 }
 
@@ -45,22 +45,22 @@ struct Shared {
 
 #[derive(Default)]
 struct Rules {
-    list: Vec<(RuleId, Rule)>,
+    list: Vec<(RuleId, FaultRule)>,
     next_id: u64,
 }
 
 /// What a half has to do with a datagram.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum DatagramFate {
     Pass,
     Lose,
     /// It passes, and so many copies come behind it.
     Copies(u32, RuleId),
-    Later(Due, RuleId),
-    Change(Change),
+    Later(ReleaseTime, RuleId),
+    Change(ByteChange),
 }
 
-impl Switch {
+impl FaultSwitch {
     /// A switch without rules. `clock` gives nanoseconds that never run backwards; it is asked only
     /// while a rule can act.
     pub fn new(clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
@@ -98,7 +98,7 @@ impl Switch {
     ///
     /// # Errors
     /// [`TooManyRules`].
-    pub fn add(&self, rule: Rule) -> Result<RuleId, TooManyRules> {
+    pub fn add(&self, rule: FaultRule) -> Result<RuleId, TooManyRules> {
         let mut rules = self.lock();
         if rules.list.len() == RULES_MAX {
             return Err(TooManyRules);
@@ -106,16 +106,16 @@ impl Switch {
         rules.next_id += 1;
         let id = RuleId(rules.next_id);
         rules.list.push((id, rule));
-        self.settle(&mut rules, self.now_ns());
+        self.apply_due(&mut rules, self.now_ns());
         Ok(id)
     }
 
     /// Removes a rule; what it holds is let through at once. What it did, if there is such a rule.
-    pub fn remove(&self, id: RuleId) -> Option<Tally> {
+    pub fn remove(&self, id: RuleId) -> Option<RuleCounts> {
         let mut rules = self.lock();
         let index = rules.list.iter().position(|(other, _)| *other == id)?;
         let (_, rule) = rules.list.remove(index);
-        self.settle(&mut rules, self.now_ns());
+        self.apply_due(&mut rules, self.now_ns());
         Some(rule.tally)
     }
 
@@ -123,13 +123,13 @@ impl Switch {
     pub fn clear(&self) {
         let mut rules = self.lock();
         rules.list.clear();
-        self.settle(&mut rules, 0);
+        self.apply_due(&mut rules, 0);
     }
 
     /// What a rule did so far.
-    pub fn tally(&self, id: RuleId) -> Option<Tally> {
+    pub fn tally(&self, id: RuleId) -> Option<RuleCounts> {
         let mut rules = self.lock();
-        self.settle(&mut rules, self.now_ns());
+        self.apply_due(&mut rules, self.now_ns());
         rules.find(id).map(|rule| rule.tally)
     }
 
@@ -142,15 +142,15 @@ impl Switch {
     }
 
     /// Shows a datagram to the rules.
-    pub(super) fn judge(&self, datagram: &[u8], now_ns: u64) -> Verdict {
+    pub(super) fn judge(&self, datagram: &[u8], now_ns: u64) -> DatagramFate {
         let mut rules = self.lock();
-        let mut verdict = Verdict::Pass;
+        let mut verdict = DatagramFate::Pass;
         for (id, rule) in &mut rules.list {
-            if rule.take(datagram, now_ns) && verdict == Verdict::Pass && rule.hit() {
+            if rule.take(datagram, now_ns) && verdict == DatagramFate::Pass && rule.hit() {
                 verdict = verdict_of(*id, rule, now_ns);
             }
         }
-        self.settle(&mut rules, now_ns);
+        self.apply_due(&mut rules, now_ns);
         verdict
     }
 
@@ -174,7 +174,7 @@ impl Switch {
         if let Some(rule) = rules.find(id) {
             rule.tally.held -= 1;
         }
-        self.settle(&mut rules, self.now_ns());
+        self.apply_due(&mut rules, self.now_ns());
     }
 
     /// A datagram that should have come later never will.
@@ -184,8 +184,8 @@ impl Switch {
         }
     }
 
-    fn settle(&self, rules: &mut Rules, now_ns: u64) {
-        rules.list.iter_mut().for_each(|(_, rule)| rule.settle(now_ns));
+    fn apply_due(&self, rules: &mut Rules, now_ns: u64) {
+        rules.list.iter_mut().for_each(|(_, rule)| rule.apply_due(now_ns));
         let live = rules.list.iter().any(|(_, rule)| !rule.tally.done);
         self.shared.live.store(live, Ordering::Relaxed);
     }
@@ -196,7 +196,7 @@ impl Switch {
     }
 }
 
-impl fmt::Debug for Switch {
+impl fmt::Debug for FaultSwitch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let live = self.is_live();
         f.debug_struct("Switch").field("live", &live).finish_non_exhaustive()
@@ -204,26 +204,30 @@ impl fmt::Debug for Switch {
 }
 
 impl Rules {
-    fn find(&mut self, id: RuleId) -> Option<&mut Rule> {
+    fn find(&mut self, id: RuleId) -> Option<&mut FaultRule> {
         self.list.iter_mut().find(|(other, _)| *other == id).map(|(_, rule)| rule)
     }
 }
 
-fn verdict_of(id: RuleId, rule: &mut Rule, now_ns: u64) -> Verdict {
+fn verdict_of(id: RuleId, rule: &mut FaultRule, now_ns: u64) -> DatagramFate {
     match *rule.effect() {
-        Effect::Lose => Verdict::Lose,
-        Effect::Duplicate { copies } => Verdict::Copies(copies, id),
-        Effect::Reorder { datagrams } => {
+        FaultEffect::Lose => DatagramFate::Lose,
+        FaultEffect::Duplicate { copies } => DatagramFate::Copies(copies, id),
+        FaultEffect::Reorder { datagrams } => {
             let matched = rule.tally.matched.saturating_add(datagrams.into());
-            Verdict::Later(Due { ns: now_ns.saturating_add(REORDER_NS_MAX), matched }, id)
+            DatagramFate::Later(
+                ReleaseTime { ns: now_ns.saturating_add(REORDER_NS_MAX), matched },
+                id,
+            )
         }
-        Effect::Delay { ns } => {
-            Verdict::Later(Due { ns: now_ns.saturating_add(ns), matched: u64::MAX }, id)
-        }
-        Effect::Truncate { bytes } => Verdict::Change(Change::Cut { bytes }),
-        Effect::Corrupt { bits, ref bytes } => {
+        FaultEffect::Delay { ns } => DatagramFate::Later(
+            ReleaseTime { ns: now_ns.saturating_add(ns), matched: u64::MAX },
+            id,
+        ),
+        FaultEffect::Truncate { bytes } => DatagramFate::Change(ByteChange::Cut { bytes }),
+        FaultEffect::Corrupt { bits, ref bytes } => {
             let bytes = bytes.clone();
-            Verdict::Change(Change::Flip { seed: rule.draw(), bits, bytes })
+            DatagramFate::Change(ByteChange::Flip { seed: rule.draw(), bits, bytes })
         }
     }
 }

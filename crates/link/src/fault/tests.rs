@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::*;
-use crate::port::{Capabilities, Datagram, Loan, PortRx, PortTx};
+use crate::port::{Capabilities, Datagram, FrameLoan, PortRx, PortTx};
 
 const PEER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 9);
 const BATCH_MAX: usize = 5;
@@ -47,10 +47,10 @@ impl PortRx for MemoryRx {
 }
 
 /// Puts what is sent on the wire, and how it was sent: datagrams in each call.
-struct MemoryTx(Wire, Arc<Mutex<Vec<usize>>>, Loan);
+struct MemoryTx(Wire, Arc<Mutex<Vec<usize>>>, FrameLoan);
 
 impl PortTx for MemoryTx {
-    fn loan(&mut self) -> &mut Loan {
+    fn loan(&mut self) -> &mut FrameLoan {
         &mut self.2
     }
 
@@ -75,7 +75,7 @@ impl PortTx for MemoryTx {
 
 /// Both halves over one wire each, with a switch.
 struct Bench {
-    switch: Switch,
+    switch: FaultSwitch,
     clock: Arc<AtomicU64>,
     wire: Wire,
     rx: Box<dyn PortRx>,
@@ -88,14 +88,14 @@ impl Bench {
     fn new() -> Self {
         let clock = Arc::new(AtomicU64::new(0));
         let hands = Arc::clone(&clock);
-        let switch = Switch::new(move || hands.load(Ordering::Relaxed));
+        let switch = FaultSwitch::new(move || hands.load(Ordering::Relaxed));
         let (wire, sent, calls) = (Wire::default(), Wire::default(), Arc::default());
         let inner = MemoryRx { wire: Arc::clone(&wire), lent: vec![], clock: Arc::clone(&clock) };
         let rx = switch.wrap_rx(Box::new(inner));
         let tx = switch.wrap_tx(Box::new(MemoryTx(
             Arc::clone(&sent),
             Arc::clone(&calls),
-            Loan::default(),
+            FrameLoan::default(),
         )));
         Self { switch, clock, wire, rx, tx, sent, calls }
     }
@@ -131,17 +131,17 @@ fn numbered(numbers: impl IntoIterator<Item = u32>) -> Vec<Vec<u8>> {
     numbers.into_iter().map(|n| [n.to_le_bytes(), [0xaa; 4]].concat()).collect()
 }
 
-fn any(effect: Effect, select: Select) -> Rule {
-    Rule::new(|_| true, effect).select(select)
+fn any(effect: FaultEffect, select: Select) -> FaultRule {
+    FaultRule::new(|_| true, effect).select(select)
 }
 
 /// Both halves do the same to the same datagrams.
-fn both(rule: impl Fn() -> Rule, input: &[Vec<u8>], wait_ns: u64) -> (Vec<Vec<u8>>, Tally) {
+fn both(rule: impl Fn() -> FaultRule, input: &[Vec<u8>], ns: u64) -> (Vec<Vec<u8>>, RuleCounts) {
     let mut bench = Bench::new();
     let id = bench.switch.add(rule()).unwrap();
     bench.wire.lock().unwrap().extend(input.iter().cloned());
     let received = bench.receive(0);
-    let late = bench.receive(wait_ns);
+    let late = bench.receive(ns);
     let received = [received, late].concat();
     let tally = bench.switch.tally(id).unwrap();
     for trains in [1, 3, input.len()] {
@@ -150,7 +150,7 @@ fn both(rule: impl Fn() -> Rule, input: &[Vec<u8>], wait_ns: u64) -> (Vec<Vec<u8
         for train in input.chunks(trains) {
             bench.tx.send_train(&train.concat(), 8, PEER).unwrap();
         }
-        bench.advance(wait_ns);
+        bench.advance(ns);
         bench.tx.release();
         assert_eq!(bench.take_sent(), received, "trains of {trains}");
         assert_eq!(bench.switch.tally(id).unwrap(), tally, "trains of {trains}");
@@ -161,7 +161,7 @@ fn both(rule: impl Fn() -> Rule, input: &[Vec<u8>], wait_ns: u64) -> (Vec<Vec<u8
 #[test]
 fn a_rule_that_comes_while_a_half_waits_acts_on_what_ends_the_wait() {
     /// The rule comes in the middle of the first wait, then the datagrams.
-    struct Waiting(MemoryRx, Switch, bool);
+    struct Waiting(MemoryRx, FaultSwitch, bool);
     impl PortRx for Waiting {
         fn capabilities(&self) -> Capabilities {
             self.0.capabilities()
@@ -169,7 +169,7 @@ fn a_rule_that_comes_while_a_half_waits_acts_on_what_ends_the_wait() {
         fn recv_batch(&mut self, timeout: Duration) -> io::Result<usize> {
             if std::mem::take(&mut self.2) {
                 let select = Select { count: Some(2), ..Select::default() };
-                self.1.add(any(Effect::Lose, select)).unwrap();
+                self.1.add(any(FaultEffect::Lose, select)).unwrap();
                 self.0.wire.lock().unwrap().extend(numbered(0..4));
             }
             self.0.recv_batch(timeout)
@@ -191,7 +191,7 @@ fn a_rule_that_comes_while_a_half_waits_acts_on_what_ends_the_wait() {
 #[test]
 fn chosen_datagrams_are_lost_and_the_others_keep_their_order() {
     let select = || Select { skip: 2, every: 3, count: Some(4), ..Select::default() };
-    let (got, tally) = both(|| any(Effect::Lose, select()), &numbered(0..20), 1);
+    let (got, tally) = both(|| any(FaultEffect::Lose, select()), &numbered(0..20), 1);
     assert_eq!(got, numbered((0..20).filter(|n| ![4, 7, 10, 13].contains(n))));
     assert_eq!((tally.hit, tally.done), (4, true));
     assert_eq!(tally.matched, 14, "it counts until its last hit");
@@ -200,7 +200,7 @@ fn chosen_datagrams_are_lost_and_the_others_keep_their_order() {
 #[test]
 fn copies_come_directly_behind_the_original() {
     let select = || Select { every: 2, count: Some(2), ..Select::default() };
-    let copies = || any(Effect::Duplicate { copies: 2 }, select());
+    let copies = || any(FaultEffect::Duplicate { copies: 2 }, select());
     let (got, tally) = both(copies, &numbered(0..6), 1);
     assert_eq!(got, numbered([0, 1, 1, 1, 2, 3, 3, 3, 4, 5]));
     assert_eq!((tally.hit, tally.held), (2, 0));
@@ -209,7 +209,7 @@ fn copies_come_directly_behind_the_original() {
 #[test]
 fn a_reordered_datagram_comes_behind_as_many_as_asked() {
     let select = || Select { skip: 1, every: 4, count: Some(2), ..Select::default() };
-    let late = || any(Effect::Reorder { datagrams: 3 }, select());
+    let late = || any(FaultEffect::Reorder { datagrams: 3 }, select());
     let (got, _) = both(late, &numbered(0..12), 1);
     assert_eq!(got, numbered([0, 1, 2, 3, 5, 6, 7, 4, 9, 10, 11, 8]));
 }
@@ -217,7 +217,7 @@ fn a_reordered_datagram_comes_behind_as_many_as_asked() {
 #[test]
 fn a_reordered_datagram_that_nothing_overtakes_comes_by_itself() {
     let select = || Select { skip: 3, ..Select::default() };
-    let late = || any(Effect::Reorder { datagrams: 5 }, select());
+    let late = || any(FaultEffect::Reorder { datagrams: 5 }, select());
     let (got, tally) = both(late, &numbered(0..5), REORDER_NS_MAX);
     assert_eq!(got, numbered([0, 1, 2, 3, 4]));
     assert_eq!((tally.hit, tally.held), (2, 0));
@@ -227,7 +227,7 @@ fn a_reordered_datagram_that_nothing_overtakes_comes_by_itself() {
 fn a_delayed_datagram_comes_when_its_time_has_come_and_not_before() {
     let mut bench = Bench::new();
     let select = Select { count: Some(1), ..Select::default() };
-    let id = bench.switch.add(any(Effect::Delay { ns: 1_000 }, select)).unwrap();
+    let id = bench.switch.add(any(FaultEffect::Delay { ns: 1_000 }, select)).unwrap();
     bench.wire.lock().unwrap().extend(numbered(0..3));
     bench.tx.send_train(&numbered(0..3).concat(), 8, PEER).unwrap();
     assert_eq!(bench.switch.tally(id).unwrap().held, 1);
@@ -239,7 +239,7 @@ fn a_delayed_datagram_comes_when_its_time_has_come_and_not_before() {
     assert_eq!(bench.tx.release(), None);
     assert_eq!(bench.take_sent(), numbered([0]));
     let select = Select { count: Some(1), ..Select::default() };
-    bench.switch.add(any(Effect::Delay { ns: 1_000 }, select)).unwrap();
+    bench.switch.add(any(FaultEffect::Delay { ns: 1_000 }, select)).unwrap();
     assert_eq!(bench.receive(0), numbered([1, 2]));
     // A long wait ends when the datagram is due.
     let before = bench.clock.load(Ordering::Relaxed);
@@ -251,7 +251,7 @@ fn a_delayed_datagram_comes_when_its_time_has_come_and_not_before() {
 fn a_rule_that_goes_lets_go_what_it_holds() {
     for clear in [false, true] {
         let mut bench = Bench::new();
-        let delay = any(Effect::Delay { ns: u64::MAX }, Select::default());
+        let delay = any(FaultEffect::Delay { ns: u64::MAX }, Select::default());
         let id = bench.switch.add(delay).unwrap();
         bench.wire.lock().unwrap().extend(numbered(0..3));
         bench.tx.send_train(&numbered(0..3).concat(), 8, PEER).unwrap();
@@ -270,7 +270,7 @@ fn a_rule_that_goes_lets_go_what_it_holds() {
 fn the_rest_of_a_batch_comes_after_its_last_copy() {
     let mut bench = Bench::new();
     let select = Select { count: Some(1), ..Select::default() };
-    bench.switch.add(any(Effect::Duplicate { copies: 1 }, select)).unwrap();
+    bench.switch.add(any(FaultEffect::Duplicate { copies: 1 }, select)).unwrap();
     bench.wire.lock().unwrap().extend(numbered(0..BATCH_MAX as u32));
     assert_eq!(bench.receive(0), numbered([0, 0, 1, 2, 3, 4]));
 }
@@ -278,7 +278,7 @@ fn the_rest_of_a_batch_comes_after_its_last_copy() {
 #[test]
 fn what_a_rule_that_is_gone_held_leaves_before_what_is_sent_then() {
     let mut bench = Bench::new();
-    let id = bench.switch.add(any(Effect::Delay { ns: u64::MAX }, Select::default())).unwrap();
+    let id = bench.switch.add(any(FaultEffect::Delay { ns: u64::MAX }, Select::default())).unwrap();
     bench.tx.send(&numbered([0])[0], PEER).unwrap();
     bench.switch.remove(id);
     bench.tx.send(&numbered([1])[0], PEER).unwrap();
@@ -289,7 +289,7 @@ fn what_a_rule_that_is_gone_held_leaves_before_what_is_sent_then() {
 fn what_the_port_refuses_later_is_counted() {
     struct Refusing;
     impl PortTx for Refusing {
-        fn loan(&mut self) -> &mut Loan {
+        fn loan(&mut self) -> &mut FrameLoan {
             unreachable!("nothing is lent")
         }
         fn capabilities(&self) -> Capabilities {
@@ -304,7 +304,8 @@ fn what_the_port_refuses_later_is_counted() {
     }
     let bench = Bench::new();
     let mut tx = bench.switch.wrap_tx(Box::new(Refusing));
-    let delay = || any(Effect::Delay { ns: 5 }, Select { count: Some(2), ..Select::default() });
+    let delay =
+        || any(FaultEffect::Delay { ns: 5 }, Select { count: Some(2), ..Select::default() });
     let id = bench.switch.add(delay()).unwrap();
     tx.send_train(&numbered(0..2).concat(), 8, PEER).unwrap();
     bench.advance(5);
@@ -318,7 +319,7 @@ fn what_the_port_refuses_later_is_counted() {
     tx.send(&numbered([2])[0], PEER).unwrap_err();
     assert_eq!(bench.switch.tally(id).unwrap().overflowed, 2);
     // And where it comes right behind what passes.
-    let id = bench.switch.add(any(Effect::Delay { ns: 0 }, Select::default())).unwrap();
+    let id = bench.switch.add(any(FaultEffect::Delay { ns: 0 }, Select::default())).unwrap();
     tx.send(&numbered([3])[0], PEER).unwrap();
     assert_eq!(bench.switch.tally(id).unwrap().overflowed, 1);
 }
@@ -326,7 +327,7 @@ fn what_the_port_refuses_later_is_counted() {
 #[test]
 fn what_is_held_is_bounded_and_the_rest_is_counted() {
     let mut bench = Bench::new();
-    let delay = any(Effect::Delay { ns: u64::MAX }, Select::default());
+    let delay = any(FaultEffect::Delay { ns: u64::MAX }, Select::default());
     let id = bench.switch.add(delay).unwrap();
     let train = numbered(0..HELD_MAX as u32 + 10).concat();
     bench.tx.send_train(&train, 8, PEER).unwrap();
@@ -336,7 +337,7 @@ fn what_is_held_is_bounded_and_the_rest_is_counted() {
 
 #[test]
 fn damage_changes_single_datagrams_inside_a_train() {
-    let flip = || Effect::Corrupt { bits: 3, bytes: 4..8 };
+    let flip = || FaultEffect::Corrupt { bits: 3, bytes: 4..8 };
     let select = || Select { every: 4, seed: 9, ..Select::default() };
     let (got, _) = both(|| any(flip(), select()), &numbered(0..12), 1);
     let clean = numbered(0..12);
@@ -344,7 +345,7 @@ fn damage_changes_single_datagrams_inside_a_train() {
         assert_eq!(got[..4], clean[..4]);
         assert_eq!(got[4..] != clean[4..], number % 4 == 3, "{number}");
     }
-    let cut = || any(Effect::Truncate { bytes: 2 }, Select { every: 2, ..Select::default() });
+    let cut = || any(FaultEffect::Truncate { bytes: 2 }, Select { every: 2, ..Select::default() });
     let (got, _) = both(cut, &clean, 1);
     let lengths: Vec<_> = got.iter().map(Vec::len).collect();
     assert_eq!(lengths, [8, 2].repeat(6));
@@ -353,7 +354,7 @@ fn damage_changes_single_datagrams_inside_a_train() {
 #[test]
 fn what_passes_leaves_in_trains_as_long_as_possible() {
     let mut bench = Bench::new();
-    let lose = any(Effect::Lose, Select { skip: 4, count: Some(1), ..Select::default() });
+    let lose = any(FaultEffect::Lose, Select { skip: 4, count: Some(1), ..Select::default() });
     bench.switch.add(lose).unwrap();
     let train = numbered(0..9).concat();
     bench.tx.send_train(&train, 8, PEER).unwrap();
@@ -367,8 +368,9 @@ fn every_rule_counts_and_the_first_that_selects_acts() {
     let mut bench = Bench::new();
     let even = |bytes: &[u8]| bytes[0].is_multiple_of(2);
     let select = Select { count: Some(2), ..Select::default() };
-    let first = bench.switch.add(Rule::new(even, Effect::Lose).select(select)).unwrap();
-    let second = bench.switch.add(any(Effect::Duplicate { copies: 1 }, Select::default())).unwrap();
+    let first = bench.switch.add(FaultRule::new(even, FaultEffect::Lose).select(select)).unwrap();
+    let second =
+        bench.switch.add(any(FaultEffect::Duplicate { copies: 1 }, Select::default())).unwrap();
     bench.wire.lock().unwrap().extend(numbered(0..5));
     assert_eq!(bench.receive(0), numbered([1, 1, 3, 3, 4, 4]));
     let (first, second) = (bench.switch.tally(first), bench.switch.tally(second));
@@ -379,17 +381,17 @@ fn every_rule_counts_and_the_first_that_selects_acts() {
 #[test]
 fn a_wait_ends_although_every_datagram_is_lost() {
     let mut bench = Bench::new();
-    bench.switch.add(any(Effect::Lose, Select::default())).unwrap();
+    bench.switch.add(any(FaultEffect::Lose, Select::default())).unwrap();
     bench.wire.lock().unwrap().extend(numbered(0..1000));
     assert!(bench.receive(50).is_empty());
 }
 
 #[test]
 fn the_number_of_rules_is_bounded() {
-    let switch = Switch::new(|| 0);
+    let switch = FaultSwitch::new(|| 0);
     for _ in 0..RULES_MAX {
-        switch.add(any(Effect::Lose, Select::default())).unwrap();
+        switch.add(any(FaultEffect::Lose, Select::default())).unwrap();
     }
-    let error = switch.add(any(Effect::Lose, Select::default())).unwrap_err();
+    let error = switch.add(any(FaultEffect::Lose, Select::default())).unwrap_err();
     assert_eq!(error.to_string(), "there are 64 rules already: remove some first");
 }

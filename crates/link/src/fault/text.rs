@@ -1,7 +1,7 @@
 //! Faults as text: `ACTION … [KEY=VALUE …]`, for whoever lets people write them.
 
 use super::held::HELD_MAX;
-use super::rule::{Effect, Select};
+use super::rule::{FaultEffect, Select};
 
 /// The actions and their keys.
 pub const ACTION_FORMS: &str = "lose, duplicate [copies=1], reorder [packets=1], delay ms=N, \
@@ -21,15 +21,19 @@ const PACKETS_MAX: u32 = HELD_MAX as u32;
 ///
 /// # Errors
 /// What is wrong with its keys.
-pub fn effect(action: &str, keys: &mut Keys<'_>) -> Result<Effect, String> {
+pub fn effect(action: &str, keys: &mut Keys<'_>) -> Result<FaultEffect, String> {
     let place = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     Ok(match action {
-        "duplicate" => Effect::Duplicate { copies: keys.small("copies", COPIES_MAX)?.unwrap_or(1) },
-        "reorder" => {
-            Effect::Reorder { datagrams: keys.small("packets", PACKETS_MAX)?.unwrap_or(1) }
+        "duplicate" => {
+            FaultEffect::Duplicate { copies: keys.small("copies", COPIES_MAX)?.unwrap_or(1) }
         }
-        "delay" => Effect::Delay { ns: needed("ms", keys.ms("ms")?)? },
-        "truncate" => Effect::Truncate { bytes: place(needed("bytes", keys.number("bytes", 0)?)?) },
+        "reorder" => {
+            FaultEffect::Reorder { datagrams: keys.small("packets", PACKETS_MAX)?.unwrap_or(1) }
+        }
+        "delay" => FaultEffect::Delay { ns: needed("ms", keys.ms("ms")?)? },
+        "truncate" => {
+            FaultEffect::Truncate { bytes: place(needed("bytes", keys.number("bytes", 0)?)?) }
+        }
         "corrupt" => {
             let bits = keys.small("bits", BITS_MAX)?.unwrap_or(1);
             let from = keys.number("from", 0)?.map_or(0, place);
@@ -37,9 +41,9 @@ pub fn effect(action: &str, keys: &mut Keys<'_>) -> Result<Effect, String> {
             if from >= to {
                 return Err(format!("from={from} is not before to={to}"));
             }
-            Effect::Corrupt { bits, bytes: from..to }
+            FaultEffect::Corrupt { bits, bytes: from..to }
         }
-        "lose" => Effect::Lose,
+        "lose" => FaultEffect::Lose,
         _ => return Err(format!("`{action}` is no action")),
     })
 }

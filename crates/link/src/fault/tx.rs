@@ -4,16 +4,16 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-use super::held::Due;
+use super::held::ReleaseTime;
 use super::kept::Datagrams;
-use super::switch::{Switch, Verdict};
-use crate::port::{Capabilities, Loan, PortTx, by_loan};
+use super::switch::{DatagramFate, FaultSwitch};
+use crate::port::{Capabilities, FrameLoan, PortTx, by_loan};
 
 pub(super) struct FaultTx {
     inner: Box<dyn PortTx>,
-    switch: Switch,
+    switch: FaultSwitch,
     kept: Datagrams,
-    loan: Loan,
+    loan: FrameLoan,
     /// The datagram that is being written lies in the inner half's memory: nothing was to be
     /// judged when it was begun.
     direct: bool,
@@ -22,8 +22,8 @@ pub(super) struct FaultTx {
 }
 
 impl FaultTx {
-    pub fn new(inner: Box<dyn PortTx>, switch: Switch) -> Self {
-        let (kept, loan) = (Datagrams::default(), Loan::default());
+    pub fn new(inner: Box<dyn PortTx>, switch: FaultSwitch) -> Self {
+        let (kept, loan) = (Datagrams::default(), FrameLoan::default());
         Self { inner, switch, kept, loan, direct: false, hasty: false }
     }
 
@@ -50,22 +50,22 @@ impl FaultTx {
             end += datagram.len();
             let now_ns = self.switch.now_ns();
             let verdict = self.switch.judge(datagram, now_ns);
-            let passes = matches!(verdict, Verdict::Pass | Verdict::Copies(..));
+            let passes = matches!(verdict, DatagramFate::Pass | DatagramFate::Copies(..));
             if !passes {
                 self.send_run(&train[sent..start], segment_bytes, to)?;
                 sent = end;
             }
             match verdict {
-                Verdict::Pass | Verdict::Lose => {}
-                Verdict::Copies(copies, rule) => {
+                DatagramFate::Pass | DatagramFate::Lose => {}
+                DatagramFate::Copies(copies, rule) => {
                     for _ in 0..copies {
-                        self.kept.keep(&self.switch, rule, Due::NEXT, (datagram, to));
+                        self.kept.keep(&self.switch, rule, ReleaseTime::NEXT, (datagram, to));
                     }
                 }
-                Verdict::Later(due, rule) => {
+                DatagramFate::Later(due, rule) => {
                     self.kept.keep(&self.switch, rule, due, (datagram, to));
                 }
-                Verdict::Change(change) => {
+                DatagramFate::Change(change) => {
                     let mut kept = self.kept.copy(datagram, to);
                     change.apply(&mut kept.bytes);
                     let outcome = self.hand_on(&kept.bytes, to);
@@ -150,7 +150,7 @@ impl PortTx for FaultTx {
         self.inner.depart().and(judged)
     }
 
-    fn loan(&mut self) -> &mut Loan {
+    fn loan(&mut self) -> &mut FrameLoan {
         &mut self.loan
     }
 

@@ -64,7 +64,7 @@ counters! {
 /// Where the frames of a link are. The sum never changes while the link is open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Census {
+pub struct FrameCounts {
     /// Free.
     pub pool: usize,
     /// With the kernel, to receive into, or received and not yet looked at.
@@ -75,7 +75,7 @@ pub struct Census {
     pub lent: usize,
 }
 
-impl Census {
+impl FrameCounts {
     /// All frames of the link.
     #[must_use]
     pub fn total(&self) -> usize {

@@ -10,7 +10,7 @@
 //!   pool ──────────▶ kernel (fill) ──receive──▶ user ──give_back──▶ pool
 //! ```
 //!
-//! A frame is in one of those places, and their [`Census`] always adds up to the same number.
+//! A frame is in one of those places, and their [`FrameCounts`] always adds up to the same number.
 
 mod counters;
 mod memory;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use crate::LinkError;
 
-pub use counters::{Census, LinkCounters};
+pub use counters::{FrameCounts, LinkCounters};
 pub use memory::{Frame, FrameMemory};
 pub use steer::Steer;
 
@@ -178,7 +178,7 @@ pub trait FrameLink: Send {
     fn explain(&mut self) -> Option<String>;
 
     /// Where its frames are now.
-    fn census(&self) -> Census;
+    fn census(&self) -> FrameCounts;
 }
 
 /// How to open a frame link. Every field has a sensible default.

@@ -10,7 +10,7 @@ use millstream_ring::{Beacon, spsc};
 use super::cable::Cable;
 use crate::LinkError;
 use crate::buffers::Buffers;
-use crate::frame::{Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
+use crate::frame::{Frame, FrameCounts, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
 
 /// A slot of the receiver's memory that the sender has filled, and what lies in it.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +36,7 @@ pub(super) struct Receive {
 }
 
 /// What an end needs to send: the receiver's empty slots, and the memory they lie in.
-pub(super) struct Transmit {
+pub(super) struct TransmitSlots {
     pub filled: spsc::Sender<Filled>,
     /// Filled ones that the receiver does not see yet: whole frames.
     pub carried: Vec<Filled>,
@@ -54,7 +54,7 @@ pub struct LoopLink {
     pub(super) info: LinkInfo,
     pub(super) memory: Arc<FrameMemory>,
     pub(super) receive: Receive,
-    pub(super) transmit: Transmit,
+    pub(super) transmit: TransmitSlots,
     pub(super) buffers: Buffers,
     pub(super) cable: Cable,
     /// A frame for which there is no slot waits instead of being lost.
@@ -235,9 +235,9 @@ impl FrameLink for LoopLink {
         None
     }
 
-    fn census(&self) -> Census {
+    fn census(&self) -> FrameCounts {
         let pool = self.buffers.free();
         let lent = self.lent + self.buffers.count() - pool;
-        Census { pool, receiving: self.receive.slots - self.lent, transmitting: 0, lent }
+        FrameCounts { pool, receiving: self.receive.slots - self.lent, transmitting: 0, lent }
     }
 }

@@ -30,13 +30,13 @@ use millstream_ring::{Beacon, spsc};
 use rustix::mm::MapFlags;
 
 use crate::buffers::Buffers;
-use crate::entry::{Entry, Factory, Target, nothing_ahead};
+use crate::entry::{Factory, LinkEntry, Target, nothing_ahead};
 use crate::frame::{
     ETHERNET_BYTES_MAX, FrameLink, FrameMemory, FrameOptions, LinkCounters, LinkInfo,
 };
 use crate::options::{Options, Words, maybe, number};
 use crate::{LinkError, Spec, options};
-use link::{Filled, Receive, Transmit};
+use link::{Filled, Receive, TransmitSlots};
 
 pub use cable::{Cable, CableState};
 pub use link::LoopLink;
@@ -55,7 +55,7 @@ options! {
 }
 
 /// The link.
-pub static LINK: Entry = Entry {
+pub static LINK: LinkEntry = LinkEntry {
     name: "loop",
     about: "receives what it transmits, in memory",
     options: Said::describe,
@@ -110,9 +110,9 @@ pub fn open(spec: &Spec, frames: &FrameOptions) -> Result<Box<dyn FrameLink>, Li
 /// # Errors
 /// [`LinkError::Setup`] where there is no memory.
 pub fn single(options: &LoopOptions) -> Result<(LoopLink, Cable), LinkError> {
-    let end = End::new(options)?;
+    let end = LoopbackEnd::new(options)?;
     let cable = Cable::new(vec![Arc::clone(&end.receive.bell)]);
-    let End { memory, receive, transmit } = end;
+    let LoopbackEnd { memory, receive, transmit } = end;
     Ok((join(options, [2, 0, 0, 0, 0, 1], memory, receive, transmit, cable.clone()), cable))
 }
 
@@ -121,7 +121,7 @@ pub fn single(options: &LoopOptions) -> Result<(LoopLink, Cable), LinkError> {
 /// # Errors
 /// [`LinkError::Setup`] where there is no memory.
 pub fn pair(options: &LoopOptions) -> Result<(LoopLink, LoopLink, Cable), LinkError> {
-    let [a, b] = [End::new(options)?, End::new(options)?];
+    let [a, b] = [LoopbackEnd::new(options)?, LoopbackEnd::new(options)?];
     let cable = Cable::new([&a, &b].map(|end| Arc::clone(&end.receive.bell)).to_vec());
     let [mac_a, mac_b] = [1, 2].map(|last| [2, 0, 0, 0, 0, last]);
     let one = join(options, mac_a, a.memory, a.receive, b.transmit, cable.clone());
@@ -130,13 +130,13 @@ pub fn pair(options: &LoopOptions) -> Result<(LoopLink, LoopLink, Cable), LinkEr
 }
 
 /// What belongs to one end's receive slots: its own half, and the half of whoever sends to it.
-struct End {
+struct LoopbackEnd {
     memory: Arc<FrameMemory>,
     receive: Receive,
-    transmit: Transmit,
+    transmit: TransmitSlots,
 }
 
-impl End {
+impl LoopbackEnd {
     fn new(options: &LoopOptions) -> Result<Self, LinkError> {
         let slots = options.frames.receive_frames.max(1);
         let slot_bytes = slot_bytes(options);
@@ -161,7 +161,7 @@ impl End {
             lost: Arc::clone(&lost),
             bell: Arc::clone(&bell),
         };
-        let transmit = Transmit {
+        let transmit = TransmitSlots {
             filled: filled_in,
             carried: Vec::with_capacity(slots),
             empty: empty_out,
@@ -180,7 +180,7 @@ fn join(
     mac: [u8; 6],
     memory: Arc<FrameMemory>,
     receive: Receive,
-    transmit: Transmit,
+    transmit: TransmitSlots,
     cable: Cable,
 ) -> LoopLink {
     let mut info = LinkInfo::new(LINK.name, mac, options.mtu);

@@ -7,12 +7,12 @@ use std::str::FromStr;
 use serde::Serialize;
 
 /// A form of values.
-pub trait Form {
+pub trait OptionForm {
     /// The type of the values.
     type Value;
 
     /// The values, for people and schemas.
-    fn values(&self) -> Values;
+    fn values(&self) -> OptionValues;
 
     /// Reads a value.
     ///
@@ -27,7 +27,7 @@ pub trait Form {
 /// The values that an option takes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Values {
+pub enum OptionValues {
     /// On or off.
     Switch,
     /// One of these words.
@@ -47,7 +47,7 @@ pub enum Values {
     Text(&'static str),
 }
 
-impl Display for Values {
+impl Display for OptionValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Switch => f.write_str("on|off"),
@@ -61,13 +61,13 @@ impl Display for Values {
 
 /// On or off.
 #[derive(Debug, Clone, Copy)]
-pub struct Switch;
+pub struct OnOff;
 
-impl Form for Switch {
+impl OptionForm for OnOff {
     type Value = bool;
 
-    fn values(&self) -> Values {
-        Values::Switch
+    fn values(&self) -> OptionValues {
+        OptionValues::Switch
     }
 
     fn read(&self, text: &str) -> Result<bool, String> {
@@ -87,11 +87,11 @@ impl Form for Switch {
 #[derive(Debug, Clone, Copy)]
 pub struct Words<T: 'static>(pub &'static [(&'static str, T)]);
 
-impl<T: Clone + PartialEq> Form for Words<T> {
+impl<T: Clone + PartialEq> OptionForm for Words<T> {
     type Value = T;
 
-    fn values(&self) -> Values {
-        Values::Words(self.0.iter().map(|(word, _)| *word).collect())
+    fn values(&self) -> OptionValues {
+        OptionValues::Words(self.0.iter().map(|(word, _)| *word).collect())
     }
 
     fn read(&self, text: &str) -> Result<T, String> {
@@ -110,27 +110,27 @@ impl<T: Clone + PartialEq> Form for Words<T> {
 
 /// A whole number.
 #[derive(Debug, Clone)]
-pub struct Number<T> {
+pub struct WholeNumber<T> {
     of: &'static str,
     range: RangeInclusive<T>,
 }
 
 /// A whole number in a range; `of`: the unit, or the things counted.
-pub const fn number<T>(of: &'static str, range: RangeInclusive<T>) -> Number<T> {
-    Number { of, range }
+pub const fn number<T>(of: &'static str, range: RangeInclusive<T>) -> WholeNumber<T> {
+    WholeNumber { of, range }
 }
 
-impl<T> Form for Number<T>
+impl<T> OptionForm for WholeNumber<T>
 where
     T: Copy + FromStr + PartialOrd + Display,
     u64: TryFrom<T>,
 {
     type Value = T;
 
-    fn values(&self) -> Values {
+    fn values(&self) -> OptionValues {
         let plain = |number: &T| u64::try_from(*number).unwrap_or(u64::MAX);
         let (min, max) = (plain(self.range.start()), plain(self.range.end()));
-        Values::Number { of: self.of, min, max, or: None }
+        OptionValues::Number { of: self.of, min, max, or: None }
     }
 
     fn read(&self, text: &str) -> Result<T, String> {
@@ -150,11 +150,11 @@ where
 #[derive(Debug, Clone, Copy)]
 pub struct Text(pub &'static str);
 
-impl Form for Text {
+impl OptionForm for Text {
     type Value = String;
 
-    fn values(&self) -> Values {
-        Values::Text(self.0)
+    fn values(&self) -> OptionValues {
+        OptionValues::Text(self.0)
     }
 
     fn read(&self, text: &str) -> Result<String, String> {
@@ -179,11 +179,11 @@ pub struct Parsed<T> {
     pub write: fn(&T) -> String,
 }
 
-impl<T> Form for Parsed<T> {
+impl<T> OptionForm for Parsed<T> {
     type Value = T;
 
-    fn values(&self) -> Values {
-        Values::Text(self.looks)
+    fn values(&self) -> OptionValues {
+        OptionValues::Text(self.looks)
     }
 
     fn read(&self, text: &str) -> Result<T, String> {
@@ -220,15 +220,17 @@ pub const fn otherwise<F>(form: F, default: &'static str) -> Maybe<F> {
     Maybe { form, none: None, default: Some(default) }
 }
 
-impl<F: Form> Form for Maybe<F> {
+impl<F: OptionForm> OptionForm for Maybe<F> {
     type Value = Option<F::Value>;
 
-    fn values(&self) -> Values {
+    fn values(&self) -> OptionValues {
         match (self.form.values(), self.none) {
-            (Values::Number { of, min, max, .. }, or) => Values::Number { of, min, max, or },
-            (Values::Switch, Some(word)) => Values::Words(vec![word, "on", "off"]),
-            (Values::Words(words), Some(word)) => {
-                Values::Words([word].into_iter().chain(words).collect())
+            (OptionValues::Number { of, min, max, .. }, or) => {
+                OptionValues::Number { of, min, max, or }
+            }
+            (OptionValues::Switch, Some(word)) => OptionValues::Words(vec![word, "on", "off"]),
+            (OptionValues::Words(words), Some(word)) => {
+                OptionValues::Words([word].into_iter().chain(words).collect())
             }
             (other, _) => other,
         }

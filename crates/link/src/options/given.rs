@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::Form;
+use super::OptionForm;
 
 /// A value as it stands in a link string: `true` of TOML is `on`, and 50 is `50`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -62,7 +62,7 @@ impl<'de> Deserialize<'de> for Given {
 #[derive(Debug)]
 pub struct Reading<'a, F>(pub &'a F);
 
-impl<'de, F: Form> DeserializeSeed<'de> for Reading<'_, F> {
+impl<'de, F: OptionForm> DeserializeSeed<'de> for Reading<'_, F> {
     type Value = F::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<F::Value, D::Error> {

@@ -26,7 +26,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use form::{
-    Form, Maybe, Number, Parsed, Switch, Text, Values, Words, auto, maybe, number, otherwise,
+    Maybe, OnOff, OptionForm, OptionValues, Parsed, Text, WholeNumber, Words, auto, maybe, number,
+    otherwise,
 };
 pub use given::{Given, Reading};
 pub use read::UNKNOWN;
@@ -50,7 +51,7 @@ pub struct Opt {
     /// Its name.
     pub name: &'static str,
     /// What it may be.
-    pub values: Values,
+    pub values: OptionValues,
     /// Its default as text, where it has one.
     pub default: Option<String>,
     /// Its purpose.
@@ -105,7 +106,7 @@ macro_rules! options {
                 &[$( $crate::options!(@name $field $($name)?), )*];
 
             fn describe() -> Vec<$crate::options::Opt> {
-                use $crate::options::Form as _;
+                use $crate::options::OptionForm as _;
                 let default = Self::default();
                 vec![$( $crate::options::Opt {
                     name: $crate::options!(@name $field $($name)?),
@@ -116,7 +117,7 @@ macro_rules! options {
             }
 
             fn written(&self) -> Vec<(&'static str, String)> {
-                use $crate::options::Form as _;
+                use $crate::options::OptionForm as _;
                 let default = Self::default();
                 let mut written = Vec::new();
                 $(

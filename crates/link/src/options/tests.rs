@@ -11,7 +11,7 @@ options! {
         /// it is done
         mode: u8 = 1, Words(&[("one", 1), ("two", 2)]);
         /// whether
-        wake: bool = true, Switch;
+        wake: bool = true, OnOff;
         /// how many
         buffers: Option<u32> = None, auto(number("buffers", 8..=64));
         /// how often
@@ -96,14 +96,16 @@ fn the_options_of_every_link_are_what_they_are_described_as() {
         for option in (entry.options)() {
             let mut values: Vec<String> = option.default.iter().cloned().collect();
             match &option.values {
-                Values::Switch => values.extend(["on".into(), "off".into()]),
-                Values::Words(words) => values.extend(words.iter().map(|word| (*word).into())),
-                Values::Number { min, max, or, .. } => {
+                OptionValues::Switch => values.extend(["on".into(), "off".into()]),
+                OptionValues::Words(words) => {
+                    values.extend(words.iter().map(|word| (*word).into()))
+                }
+                OptionValues::Number { min, max, or, .. } => {
                     values.extend(or.map(str::to_owned));
                     // Some sizes between are refused (a power of two is wanted), the ends are not.
                     values.extend([min.to_string(), max.to_string()]);
                 }
-                Values::Text(_) => {}
+                OptionValues::Text(_) => {}
             }
             for value in values {
                 let text = format!("{link}{}={value}", option.name);

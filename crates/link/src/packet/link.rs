@@ -5,32 +5,32 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::mapped::{Note, VIRTIO_BYTES};
+use super::mapped::{FrameNote, VIRTIO_BYTES};
 use super::ring2::Ring2;
 use super::ring3::Ring3;
+use super::segmented::SegmentedBatch;
 use super::socket;
-use super::train::Train;
 use super::tx_batch::Batch;
 use super::tx_ring::TxRing;
 use super::wake::Wake;
 use crate::buffers::Buffers;
-use crate::frame::{Census, ETHERNET_BYTES_MAX, Frame, FrameMemory, LinkCounters, LinkInfo};
+use crate::frame::{ETHERNET_BYTES_MAX, Frame, FrameCounts, FrameMemory, LinkCounters, LinkInfo};
 
 /// The receive ring, of either version.
-pub(super) enum Ring {
+pub(super) enum ReceiveRing {
     V2(Ring2),
     V3(Ring3),
 }
 
 /// The way to transmit.
-pub(super) enum Transmit {
+pub(super) enum TransmitRing {
     Batch(Batch),
     Ring(TxRing),
 }
 
 /// What transmission did.
 #[derive(Debug, Default)]
-pub(super) struct Sent {
+pub(super) struct SendResult {
     pub frames: u64,
     pub bytes: u64,
     pub dropped: u64,
@@ -46,13 +46,13 @@ pub(super) struct PacketLink {
     /// Declared before the socket that it watches.
     pub wake: Wake,
     pub socket: OwnedFd,
-    pub ring: Ring,
-    pub transmit: Transmit,
-    pub sent: Sent,
+    pub ring: ReceiveRing,
+    pub transmit: TransmitRing,
+    pub sent: SendResult,
     /// Buffers to transmit from, and those that trains are taken apart into.
     pub buffers: Buffers,
     pub segments: Buffers,
-    pub train: Option<Train>,
+    pub train: Option<SegmentedBatch>,
     /// A frame that was too long for its slot lies here; ready while none does.
     pub scratch: Option<Frame>,
     pub counters: LinkCounters,
@@ -83,8 +83,8 @@ impl PacketLink {
                 continue;
             }
             let next = match &mut self.ring {
-                Ring::V2(ring) => ring.next(),
-                Ring::V3(ring) => ring.next(),
+                ReceiveRing::V2(ring) => ring.next(),
+                ReceiveRing::V3(ring) => ring.next(),
             };
             let Some((mut frame, note)) = next else { break };
             if note.is_train() || note.whole_bytes as usize > self.longest() {
@@ -104,7 +104,7 @@ impl PacketLink {
     fn take_segment(&mut self) -> Option<Frame> {
         let train = self.train.as_mut()?;
         if train.is_over() {
-            let Train { frame, .. } = self.train.take()?;
+            let SegmentedBatch { frame, .. } = self.train.take()?;
             self.put_train(frame);
             return None;
         }
@@ -115,7 +115,7 @@ impl PacketLink {
 
     /// A frame longer than the interface's can be: a train, whole in the ring or cut off and
     /// queued at the socket (`PACKET_COPY_THRESH`).
-    fn take_long(&mut self, frame: Frame, note: Note) {
+    fn take_long(&mut self, frame: Frame, note: FrameNote) {
         let (frame, virtio) = if note.status & libc::TP_STATUS_COPY != 0 {
             self.put(frame);
             let Some(queued) = self.read_queued() else {
@@ -138,10 +138,10 @@ impl PacketLink {
         &mut self,
         mut frame: Frame,
         virtio: [u8; VIRTIO_BYTES],
-        note: Note,
+        note: FrameNote,
     ) -> Result<(), Frame> {
         frame.note(note.vlan(), true);
-        let train = Train::new(frame, &self.memory, virtio)?;
+        let train = SegmentedBatch::new(frame, &self.memory, virtio)?;
         if train.frame_bytes() > self.longest() {
             return Err(train.frame);
         }
@@ -204,8 +204,8 @@ impl PacketLink {
             self.segments.put(frame);
         } else {
             match &mut self.ring {
-                Ring::V2(ring) => ring.give_back(&frame),
-                Ring::V3(ring) => ring.give_back(&frame),
+                ReceiveRing::V2(ring) => ring.give_back(&frame),
+                ReceiveRing::V3(ring) => ring.give_back(&frame),
             }
         }
     }
@@ -243,8 +243,8 @@ impl PacketLink {
                 break;
             }
             let fits = match &mut self.transmit {
-                Transmit::Batch(batch) => batch.has_room(at + parts),
-                Transmit::Ring(ring) => {
+                TransmitRing::Batch(batch) => batch.has_room(at + parts),
+                TransmitRing::Ring(ring) => {
                     ring.push(&self.memory, &frames[at..at + parts], &mut self.sent)
                 }
             };
@@ -255,8 +255,8 @@ impl PacketLink {
             at += parts;
         }
         match &mut self.transmit {
-            Transmit::Batch(batch) => batch.push(frames.drain(..at)),
-            Transmit::Ring(_) => self.done.extend(frames.drain(..at)),
+            TransmitRing::Batch(batch) => batch.push(frames.drain(..at)),
+            TransmitRing::Ring(_) => self.done.extend(frames.drain(..at)),
         }
         self.done.extend(frames.drain(..invalid));
         self.put_done();
@@ -284,24 +284,24 @@ impl PacketLink {
 
     /// Where the frames are. A ring of blocks has no fixed number of frames: as many as the
     /// smallest ones would be are taken for those that it can receive.
-    pub fn count(&self) -> Census {
+    pub fn count(&self) -> FrameCounts {
         let (slots, ring_lent) = match &self.ring {
-            Ring::V2(ring) => ring.census(),
-            Ring::V3(ring) => ring.census(),
+            ReceiveRing::V2(ring) => ring.census(),
+            ReceiveRing::V3(ring) => ring.census(),
         };
         let in_train = usize::from(self.train.is_some() && !self.scratch_is_train());
         let transmitting = match &self.transmit {
-            Transmit::Batch(batch) => batch.queued(),
-            Transmit::Ring(_) => 0,
+            TransmitRing::Batch(batch) => batch.queued(),
+            TransmitRing::Ring(_) => 0,
         };
         let pool = self.buffers.free() + self.segments.free();
         let buffers = self.buffers.count() + self.segments.count();
         let lent = ring_lent - in_train + buffers - pool - transmitting;
-        Census { pool, receiving: slots - ring_lent + in_train, transmitting, lent }
+        FrameCounts { pool, receiving: slots - ring_lent + in_train, transmitting, lent }
     }
 
     /// Whether the train lies in the scratch buffer, which is no frame of the census.
     fn scratch_is_train(&self) -> bool {
-        self.scratch.is_none() && matches!(self.ring, Ring::V2(_))
+        self.scratch.is_none() && matches!(self.ring, ReceiveRing::V2(_))
     }
 }

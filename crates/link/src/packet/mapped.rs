@@ -26,7 +26,7 @@ pub(super) fn slot_bytes(header: usize, longest: usize) -> usize {
 
 /// What the kernel says of a frame beside its bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Note {
+pub(super) struct FrameNote {
     /// `TP_STATUS_…`.
     pub status: u32,
     /// Bytes of the whole frame; more than lie in the ring if it was too long.
@@ -37,7 +37,7 @@ pub(super) struct Note {
     pub virtio: [u8; VIRTIO_BYTES],
 }
 
-impl Note {
+impl FrameNote {
     /// The sender left segmentation to hardware (`gso_type`).
     pub fn is_train(self) -> bool {
         self.virtio[1] != 0

@@ -38,8 +38,8 @@ mod options;
 mod ring2;
 mod ring3;
 mod seam;
+mod segmented;
 mod socket;
-mod train;
 mod tx_batch;
 mod tx_ring;
 mod wake;
@@ -51,8 +51,8 @@ use std::sync::Arc;
 use rustix::mm::MapFlags;
 
 use crate::buffers::Buffers;
-use crate::device::Device;
-use crate::entry::{Entry, Factory, Target, nothing_ahead};
+use crate::device::InterfaceState;
+use crate::entry::{Factory, LinkEntry, Target, nothing_ahead};
 use crate::frame::{
     ETHERNET_BYTES_MAX, Frame, FrameLink, FrameMemory, FrameOptions, LinkCounters, LinkInfo, Mode,
     Steer,
@@ -60,13 +60,13 @@ use crate::frame::{
 use crate::options::Options;
 use crate::rights::{self, Family, RightsOptions};
 use crate::{LinkError, Spec};
-use link::{PacketLink, Ring, Sent, Transmit};
+use link::{PacketLink, ReceiveRing, SendResult, TransmitRing};
 use options::{PacketOptions, RingKind, TransmitKind};
 
+#[cfg(fuzzing)]
+pub use segmented::exercise as exercise_train;
 #[cfg(feature = "dpdk")]
 pub(crate) use socket::check_interface;
-#[cfg(fuzzing)]
-pub use train::exercise as exercise_train;
 
 /// Buffers that trains are taken apart into.
 const SEGMENTS: usize = 512;
@@ -75,7 +75,7 @@ const SEGMENTS: usize = 512;
 const TRAIN_BYTES_MAX: usize = 65_535 + ETHERNET_BYTES_MAX;
 
 /// The link.
-pub static LINK: Entry = Entry {
+pub static LINK: LinkEntry = LinkEntry {
     name: "packet",
     about: "AF_PACKET: frames out of the kernel's rings, beside its stack",
     options: || [PacketOptions::describe(), RightsOptions::describe()].concat(),
@@ -101,7 +101,7 @@ pub static RIGHTS: Family = Family {
 /// [`LinkError::Interface`] with what to do, [`LinkError::BadOption`] for unusable options.
 pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
     let (interface, options) = (spec.interface()?, PacketOptions::from_spec(spec)?);
-    let device = Device::look(LINK.name, interface)?;
+    let device = InterfaceState::look(LINK.name, interface)?;
     let (by, _) = spec.split::<RightsOptions>()?;
     let mut rights = rights::open(&by, &RIGHTS, interface)?;
     let sockets = rights.socket().and_then(|rx| Ok((rx, rights.socket()?)));
@@ -111,7 +111,7 @@ pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, Lin
         .map_err(|(step, error)| explain(&device, step, error))
 }
 
-fn explain(device: &Device, step: &str, source: io::Error) -> LinkError {
+fn explain(device: &InterfaceState, step: &str, source: io::Error) -> LinkError {
     let hint = match source.raw_os_error() {
         Some(libc::ENOMEM) => "the ring is too large for this machine: ask for fewer frames",
         Some(libc::EAFNOSUPPORT) => "this kernel has no packet sockets (CONFIG_PACKET)",
@@ -138,13 +138,13 @@ type Failed = (&'static str, io::Error);
 /// Everything that needs no privilege.
 fn assemble(
     options: &PacketOptions,
-    device: &Device,
+    device: &InterfaceState,
     sizes: &FrameOptions,
     rx: OwnedFd,
     tx: OwnedFd,
 ) -> Result<PacketLink, Failed> {
     let longest = device.mtu + ETHERNET_BYTES_MAX;
-    let plan = Plan::new(options, sizes, longest);
+    let plan = RingSizes::new(options, sizes, longest);
     let memory = FrameMemory::anonymous(plan.bytes(), MapFlags::NORESERVE);
     let memory = Arc::new(memory.map_err(|error| ("frame memory", error))?);
     let ring = listen(rx.as_fd(), options, device, &plan, &memory)?;
@@ -165,10 +165,10 @@ fn assemble(
         index: device.index,
         wake,
         socket: rx,
-        scratch: matches!(ring, Ring::V2(_)).then_some(scratch),
+        scratch: matches!(ring, ReceiveRing::V2(_)).then_some(scratch),
         ring,
         transmit,
-        sent: Sent::default(),
+        sent: SendResult::default(),
         buffers,
         segments,
         train: None,
@@ -184,10 +184,10 @@ fn assemble(
 fn listen(
     fd: BorrowedFd<'_>,
     options: &PacketOptions,
-    device: &Device,
-    plan: &Plan,
+    device: &InterfaceState,
+    plan: &RingSizes,
     memory: &Arc<FrameMemory>,
-) -> Result<Ring, Failed> {
+) -> Result<ReceiveRing, Failed> {
     let number =
         |what, name, value| socket::set_number(fd, name, value).map_err(|error| (what, error));
     let version = if plan.v3.is_some() { socket::V3 } else { socket::V2 };
@@ -197,11 +197,11 @@ fn listen(
     let nothing = filter::program(&Steer::default());
     socket::attach(fd, &nothing).map_err(|error| ("SO_ATTACH_FILTER", error))?;
     let ring = match plan.v3 {
-        Some(shape) => ring3::Ring3::new(fd, memory, shape).map(Ring::V3),
+        Some(shape) => ring3::Ring3::new(fd, memory, shape).map(ReceiveRing::V3),
         None => {
             number("PACKET_COPY_THRESH", libc::PACKET_COPY_THRESH, 1)?;
             socket::grow_queue(fd);
-            ring2::Ring2::new(fd, memory, plan.v2).map(Ring::V2)
+            ring2::Ring2::new(fd, memory, plan.v2).map(ReceiveRing::V2)
         }
     };
     let ring = ring.map_err(|error| ("PACKET_RX_RING", error))?;
@@ -216,10 +216,10 @@ fn listen(
 fn speak(
     fd: OwnedFd,
     options: &PacketOptions,
-    device: &Device,
-    plan: &Plan,
+    device: &InterfaceState,
+    plan: &RingSizes,
     memory: &Arc<FrameMemory>,
-) -> Result<Transmit, Failed> {
+) -> Result<TransmitRing, Failed> {
     let bypass = i32::from(options.qdisc_bypass);
     socket::set_number(fd.as_fd(), libc::PACKET_QDISC_BYPASS, bypass)
         .map_err(|error| ("PACKET_QDISC_BYPASS", error))?;
@@ -228,28 +228,29 @@ fn speak(
     if options.transmit == TransmitKind::Ring {
         let slots = plan.buffers.min(tx_ring::slots_max(plan.longest));
         let ring = tx_ring::TxRing::new(fd, slots, plan.longest);
-        return ring.map(Transmit::Ring).map_err(|error| ("PACKET_TX_RING", error));
+        return ring.map(TransmitRing::Ring).map_err(|error| ("PACKET_TX_RING", error));
     }
-    Ok(Transmit::Batch(tx_batch::Batch::new(fd, Arc::clone(memory), plan.buffers)))
+    Ok(TransmitRing::Batch(tx_batch::Batch::new(fd, Arc::clone(memory), plan.buffers)))
 }
 
 /// How much of what there is, and where it lies in the memory.
-struct Plan {
+struct RingSizes {
     longest: usize,
-    v2: ring2::Shape,
-    v3: Option<ring3::Shape>,
+    v2: ring2::SlotLayout,
+    v3: Option<ring3::BlockLayout>,
     receive_frames: usize,
     buffers: usize,
     /// Bytes from one buffer to the next.
     stride: u32,
 }
 
-impl Plan {
+impl RingSizes {
     fn new(options: &PacketOptions, sizes: &FrameOptions, longest: usize) -> Self {
-        let v2 = ring2::Shape::new(options.slots.unwrap_or(sizes.receive_frames), longest);
+        let v2 = ring2::SlotLayout::new(options.slots.unwrap_or(sizes.receive_frames), longest);
         let v3 = (options.ring == RingKind::V3).then(|| {
             let (bytes, retire_ms) = (options.block_bytes, options.retire_ms);
-            let mut shape = ring3::Shape::new(sizes.receive_frames, longest, bytes, retire_ms);
+            let mut shape =
+                ring3::BlockLayout::new(sizes.receive_frames, longest, bytes, retire_ms);
             shape.blocks = options.blocks.unwrap_or(shape.blocks);
             shape
         });
@@ -269,7 +270,7 @@ impl Plan {
     }
 
     fn buffers_at(&self) -> u64 {
-        self.v3.map_or(self.v2.bytes(), ring3::Shape::bytes) as u64
+        self.v3.map_or(self.v2.bytes(), ring3::BlockLayout::bytes) as u64
     }
 
     fn segments_at(&self) -> u64 {
@@ -284,7 +285,12 @@ impl Plan {
         self.scratch_at() as usize + TRAIN_BYTES_MAX
     }
 
-    fn info(&self, options: &PacketOptions, device: &Device, transmit: &Transmit) -> LinkInfo {
+    fn info(
+        &self,
+        options: &PacketOptions,
+        device: &InterfaceState,
+        transmit: &TransmitRing,
+    ) -> LinkInfo {
         let ring = match self.v3 {
             Some(shape) => format!(
                 "receives by {} blocks of {} KiB (TPACKET_V3, shown after {} ms)",
@@ -295,8 +301,8 @@ impl Plan {
             None => format!("receives by {} slots (TPACKET_V2)", self.receive_frames),
         };
         let way = match transmit {
-            Transmit::Batch(_) => "sends by sendmmsg",
-            Transmit::Ring(_) => "sends by ring (PACKET_TX_RING)",
+            TransmitRing::Batch(_) => "sends by sendmmsg",
+            TransmitRing::Ring(_) => "sends by ring (PACKET_TX_RING)",
         };
         let queue = if options.qdisc_bypass { "past the queueing discipline" } else { "queued" };
         let mut info = LinkInfo::new(LINK.name, device.mac, device.mtu);

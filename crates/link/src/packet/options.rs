@@ -1,6 +1,6 @@
 //! The options of the `packet` link.
 
-use crate::options::{Parsed, Switch, Words, maybe, number};
+use crate::options::{OnOff, Parsed, Words, maybe, number};
 use crate::rights::RightsOptions;
 use crate::spec::bad;
 use crate::{LinkError, Spec, options};
@@ -73,7 +73,7 @@ options! {
             ("batch", TransmitKind::Batch),
         ]);
         /// transmit past the queueing discipline
-        qdisc_bypass: bool = true, Switch;
+        qdisc_bypass: bool = true, OnOff;
         /// share the interface with other links of this ID
         fanout: Option<Fanout> = None, maybe(FANOUT);
     }

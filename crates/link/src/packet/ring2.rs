@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use libc::tpacket2_hdr;
 
-use super::mapped::{Mapped, Note, PAGE_BLOCK_BYTES, VIRTIO_BYTES};
+use super::mapped::{FrameNote, Mapped, PAGE_BLOCK_BYTES, VIRTIO_BYTES};
 use super::socket;
 use crate::frame::{Frame, FrameMemory};
 
@@ -18,12 +18,12 @@ const LENT: u32 = 1 << 16;
 
 /// How the slots lie: as many as fit into a block, side by side, block after block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct SlotLayout {
     pub slot_bytes: usize,
     pub blocks: usize,
 }
 
-impl Shape {
+impl SlotLayout {
     /// At least `frames` slots for frames of up to `longest` bytes.
     pub fn new(frames: usize, longest: usize) -> Self {
         Self::of_slots(frames, super::mapped::slot_bytes(libc::TPACKET2_HDRLEN, longest))
@@ -47,7 +47,7 @@ impl Shape {
 #[derive(Debug)]
 pub(super) struct Ring2 {
     mapped: Mapped,
-    shape: Shape,
+    shape: SlotLayout,
     /// Offset of the next slot, and of the end of its block.
     next: usize,
     block_end: usize,
@@ -55,7 +55,11 @@ pub(super) struct Ring2 {
 }
 
 /// Asks the kernel for the ring; the socket is of version 2 by then.
-pub(super) fn request(fd: BorrowedFd<'_>, shape: Shape, option: libc::c_int) -> io::Result<()> {
+pub(super) fn request(
+    fd: BorrowedFd<'_>,
+    shape: SlotLayout,
+    option: libc::c_int,
+) -> io::Result<()> {
     let request = libc::tpacket_req {
         tp_block_size: PAGE_BLOCK_BYTES as u32,
         tp_block_nr: shape.blocks as u32,
@@ -66,14 +70,18 @@ pub(super) fn request(fd: BorrowedFd<'_>, shape: Shape, option: libc::c_int) -> 
 }
 
 impl Ring2 {
-    pub fn new(fd: BorrowedFd<'_>, memory: &Arc<FrameMemory>, shape: Shape) -> io::Result<Self> {
+    pub fn new(
+        fd: BorrowedFd<'_>,
+        memory: &Arc<FrameMemory>,
+        shape: SlotLayout,
+    ) -> io::Result<Self> {
         request(fd, shape, libc::PACKET_RX_RING)?;
         let mapped = Mapped::over(fd, memory, shape.bytes())?;
         Ok(Self { mapped, shape, next: 0, block_end: PAGE_BLOCK_BYTES, lent: 0 })
     }
 
     /// The next frame, if there is one.
-    pub fn next(&mut self) -> Option<(Frame, Note)> {
+    pub fn next(&mut self) -> Option<(Frame, FrameNote)> {
         let at = self.next;
         let status = self.mapped.word(at);
         let said = status.load(Ordering::Acquire);
@@ -90,7 +98,7 @@ impl Ring2 {
         }
         self.lent += 1;
         let (start, length) = (at + usize::from(header.tp_mac), header.tp_snaplen);
-        let note = Note {
+        let note = FrameNote {
             status: said,
             whole_bytes: header.tp_len,
             tag: u32::from(header.tp_vlan_tci),
@@ -124,11 +132,11 @@ mod tests {
     #[test]
     fn slots_hold_the_longest_frame_and_fill_blocks() {
         for (frames, longest) in [(4096, 1518), (4096, 9018), (1, 60), (512, 65_000)] {
-            let shape = Shape::new(frames, longest);
+            let shape = SlotLayout::new(frames, longest);
             assert!(shape.slots() >= frames.max(2), "{shape:?}");
             assert!(shape.slot_bytes >= longest + libc::TPACKET2_HDRLEN, "{shape:?}");
             assert!(shape.slot_bytes.is_multiple_of(64) && shape.slot_bytes <= PAGE_BLOCK_BYTES);
         }
-        assert_eq!(Shape::new(4096, 1518), Shape { slot_bytes: 1664, blocks: 53 });
+        assert_eq!(SlotLayout::new(4096, 1518), SlotLayout { slot_bytes: 1664, blocks: 53 });
     }
 }

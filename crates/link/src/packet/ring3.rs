@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use libc::{tpacket_block_desc, tpacket_hdr_v1, tpacket3_hdr};
 
-use super::mapped::{Mapped, Note, VIRTIO_BYTES};
+use super::mapped::{FrameNote, Mapped, VIRTIO_BYTES};
 use super::socket;
 use crate::frame::{Frame, FrameMemory};
 
@@ -25,13 +25,13 @@ const BYTES_MAX: usize = 8 << 20;
 
 /// Blocks, their size, and how long the kernel may keep one that is not full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct BlockLayout {
     pub block_bytes: usize,
     pub blocks: usize,
     pub retire_ms: u32,
 }
 
-impl Shape {
+impl BlockLayout {
     /// Blocks for `frames` frames of `longest` bytes, as far as [`BYTES_MAX`] goes.
     pub fn new(frames: usize, longest: usize, block_bytes: Option<usize>, retire_ms: u32) -> Self {
         let block_bytes = block_bytes.unwrap_or(1 << 18);
@@ -54,7 +54,7 @@ impl Shape {
 #[derive(Debug)]
 pub(super) struct Ring3 {
     mapped: Mapped,
-    shape: Shape,
+    shape: BlockLayout,
     /// The block that is walked, or will be next.
     block: usize,
     /// Frames of it that were not looked at yet, and where the next one lies.
@@ -66,7 +66,11 @@ pub(super) struct Ring3 {
 }
 
 impl Ring3 {
-    pub fn new(fd: BorrowedFd<'_>, memory: &Arc<FrameMemory>, shape: Shape) -> io::Result<Self> {
+    pub fn new(
+        fd: BorrowedFd<'_>,
+        memory: &Arc<FrameMemory>,
+        shape: BlockLayout,
+    ) -> io::Result<Self> {
         const SLOT: u32 = 2048;
         let request = libc::tpacket_req3 {
             tp_block_size: shape.block_bytes as u32,
@@ -84,7 +88,7 @@ impl Ring3 {
     }
 
     /// The next frame, if there is one.
-    pub fn next(&mut self) -> Option<(Frame, Note)> {
+    pub fn next(&mut self) -> Option<(Frame, FrameNote)> {
         while self.left == 0 {
             self.open_block()?;
         }
@@ -101,7 +105,7 @@ impl Ring3 {
             self.block = (block + 1) % self.shape.blocks;
         }
         let start = at + usize::from(header.tp_mac);
-        let note = Note {
+        let note = FrameNote {
             status: header.tp_status,
             whole_bytes: header.tp_len,
             tag: header.hv1.tp_vlan_tci,
@@ -157,10 +161,10 @@ mod tests {
 
     #[test]
     fn a_ring_holds_what_was_asked_for_but_stays_in_the_caches() {
-        assert!(Shape::new(4096, 1518, None, 1).frames(1518) >= 4096);
-        let jumbo = Shape::new(4096, 9018, None, 1);
+        assert!(BlockLayout::new(4096, 1518, None, 1).frames(1518) >= 4096);
+        let jumbo = BlockLayout::new(4096, 9018, None, 1);
         assert_eq!((jumbo.bytes(), jumbo.frames(9018)), (8 << 20, 32 * 28));
-        assert_eq!(Shape::new(4096, 9018, Some(1 << 26), 1).blocks, 4);
-        assert_eq!(Shape::new(1, 60, None, 1).blocks, 4);
+        assert_eq!(BlockLayout::new(4096, 9018, Some(1 << 26), 1).blocks, 4);
+        assert_eq!(BlockLayout::new(1, 60, None, 1).blocks, 4);
     }
 }

@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::link::{PacketLink, Transmit};
-use super::wake::News;
+use super::link::{PacketLink, TransmitRing};
+use super::wake::WakeReason;
 use super::{filter, socket};
 use crate::LinkError;
 use crate::coarse;
-use crate::frame::{Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
+use crate::frame::{Frame, FrameCounts, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
 
 /// Empty looks into the ring between two looks at the clock, for the question below.
 const LOOKS_PER_CLOCK: u32 = 1024;
@@ -41,10 +41,10 @@ impl FrameLink for PacketLink {
         }
         self.idle = self.idle.wrapping_add(1);
         let news = self.wake.quiet(&mut self.counters.syscalls);
-        if news == News::Trouble || self.is_time_to_ask() {
+        if news == WakeReason::Trouble || self.is_time_to_ask() {
             self.look_for_trouble()?;
         }
-        if news == News::Nothing {
+        if news == WakeReason::Nothing {
             return Ok(0);
         }
         let count = self.take(frames);
@@ -77,8 +77,8 @@ impl FrameLink for PacketLink {
 
     fn flush(&mut self) -> io::Result<()> {
         let flushed = match &mut self.transmit {
-            Transmit::Batch(batch) => batch.flush(&mut self.sent, &mut self.done),
-            Transmit::Ring(ring) => ring.flush(&mut self.sent),
+            TransmitRing::Batch(batch) => batch.flush(&mut self.sent, &mut self.done),
+            TransmitRing::Ring(ring) => ring.flush(&mut self.sent),
         };
         self.put_done();
         self.down |= flushed.is_err();
@@ -105,7 +105,7 @@ impl FrameLink for PacketLink {
         None
     }
 
-    fn census(&self) -> Census {
+    fn census(&self) -> FrameCounts {
         self.count()
     }
 }

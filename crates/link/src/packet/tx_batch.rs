@@ -5,7 +5,7 @@ use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use super::link::Sent;
+use super::link::SendResult;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
@@ -55,7 +55,7 @@ impl Batch {
     }
 
     /// Sends what waits, as far as the socket takes it; frames that are done go to `done`.
-    pub fn flush(&mut self, sent: &mut Sent, done: &mut Vec<Frame>) -> io::Result<()> {
+    pub fn flush(&mut self, sent: &mut SendResult, done: &mut Vec<Frame>) -> io::Result<()> {
         while !self.queued.is_empty() {
             sent.syscalls += 1;
             match self.send() {
@@ -78,7 +78,7 @@ impl Batch {
     }
 
     /// The first `taken` frames have left.
-    fn account(&mut self, taken: usize, sent: &mut Sent, done: &mut Vec<Frame>) {
+    fn account(&mut self, taken: usize, sent: &mut SendResult, done: &mut Vec<Frame>) {
         let mut parts = 0;
         for head in &self.heads[..taken] {
             sent.frames += 1;

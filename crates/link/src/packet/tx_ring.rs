@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
-use super::link::Sent;
+use super::link::SendResult;
 use super::mapped::{Mapped, PAGE_BLOCK_BYTES};
 use super::{ring2, socket};
 use crate::frame::{Frame, FrameMemory};
@@ -38,7 +38,7 @@ fn slot_bytes(longest: usize) -> usize {
 pub(super) struct TxRing {
     socket: OwnedFd,
     mapped: Mapped,
-    shape: ring2::Shape,
+    shape: ring2::SlotLayout,
     /// Offset of the next slot, and of the end of its block.
     next: usize,
     block_end: usize,
@@ -50,7 +50,7 @@ impl TxRing {
     /// At least `frames` slots for frames of up to `longest` bytes. The kernel must not look at
     /// the slots of frames that it cannot send again and again, but pass over them.
     pub fn new(socket: OwnedFd, frames: usize, longest: usize) -> io::Result<Self> {
-        let shape = ring2::Shape::of_slots(frames, slot_bytes(longest));
+        let shape = ring2::SlotLayout::of_slots(frames, slot_bytes(longest));
         socket::set_number(socket.as_fd(), libc::PACKET_VERSION, socket::V2)?;
         socket::set_number(socket.as_fd(), libc::PACKET_LOSS, 1)?;
         ring2::request(socket.as_fd(), shape, libc::PACKET_TX_RING)?;
@@ -59,7 +59,7 @@ impl TxRing {
     }
 
     /// Copies a frame into the next slot; false if the kernel still has that one.
-    pub fn push(&mut self, memory: &FrameMemory, parts: &[Frame], sent: &mut Sent) -> bool {
+    pub fn push(&mut self, memory: &FrameMemory, parts: &[Frame], sent: &mut SendResult) -> bool {
         let at = self.next;
         if self.mapped.word(at).load(Ordering::Acquire) != libc::TP_STATUS_AVAILABLE {
             return false;
@@ -87,7 +87,7 @@ impl TxRing {
     }
 
     /// Has the kernel send what was written.
-    pub fn flush(&mut self, sent: &mut Sent) -> io::Result<()> {
+    pub fn flush(&mut self, sent: &mut SendResult) -> io::Result<()> {
         while let Some(last) = self.unsent {
             sent.syscalls += 1;
             let (fd, flags) = (self.socket.as_raw_fd(), libc::MSG_DONTWAIT);
@@ -121,7 +121,7 @@ mod tests {
         for longest in [60, 1518, 3000, 4064, 4065, 9022, 65_000] {
             let slot_bytes = slot_bytes(longest);
             assert!(slot_bytes >= DATA + longest && slot_bytes <= PAGE_BLOCK_BYTES);
-            let shape = ring2::Shape::of_slots(64, slot_bytes);
+            let shape = ring2::SlotLayout::of_slots(64, slot_bytes);
             for slot in 0..PAGE_BLOCK_BYTES / shape.slot_bytes {
                 let first = slot * shape.slot_bytes + DATA;
                 let pages = (first + longest - 1) / PAGE_BYTES - first / PAGE_BYTES + 1;

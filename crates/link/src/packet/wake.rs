@@ -23,7 +23,7 @@ pub(super) struct Wake {
 
 /// What had happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum WakeReason {
     Nothing,
     Arrival,
     Trouble,
@@ -48,20 +48,20 @@ impl Wake {
 
     /// The ring is empty: makes the descriptor quiet, if somebody has asked for it since. The ring
     /// must be looked at once more, and if something is there, [`Wake::again`] called.
-    pub fn quiet(&self, syscalls: &mut u64) -> News {
+    pub fn quiet(&self, syscalls: &mut u64) -> WakeReason {
         if !self.asked.replace(false) {
-            return News::Nothing;
+            return WakeReason::Nothing;
         }
         *syscalls += 1;
         let mut events = [MaybeUninit::<epoll::Event>::uninit(); 1];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         match epoll::wait(&self.epoll, &mut events, Some(&now)) {
             Ok((events, _)) => match events.first().map(|event| event.flags) {
-                Some(flags) if flags.contains(epoll::EventFlags::ERR) => News::Trouble,
-                Some(_) => News::Arrival,
-                None => News::Nothing,
+                Some(flags) if flags.contains(epoll::EventFlags::ERR) => WakeReason::Trouble,
+                Some(_) => WakeReason::Arrival,
+                None => WakeReason::Nothing,
             },
-            Err(_) => News::Nothing,
+            Err(_) => WakeReason::Nothing,
         }
     }
 

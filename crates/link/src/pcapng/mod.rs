@@ -32,7 +32,7 @@ const IF_OFFSET: u16 = 14;
 
 /// Which way a frame went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub(crate) enum FrameDirection {
     /// It was received (`epb_flags` 01).
     In = 1,
     /// It was transmitted (`epb_flags` 10).

@@ -33,7 +33,7 @@ struct Interface {
 
 /// A packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Packet<'a> {
+pub(crate) struct CapturedPacket<'a> {
     /// When it was captured, nanoseconds since 1970; none where the file does not say.
     pub at_ns: Option<u64>,
     /// Its bytes, as far as they were captured.
@@ -70,7 +70,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// The next packet; none at the end.
-    pub fn next(&mut self) -> Result<Option<Packet<'_>>, ReadError> {
+    pub fn next(&mut self) -> Result<Option<CapturedPacket<'_>>, ReadError> {
         loop {
             let Some(kind) = self.read_block()? else { return Ok(None) };
             if matches!(kind, PACKET | SIMPLE) {
@@ -170,7 +170,7 @@ impl<R: Read> Reader<R> {
         Ok(found)
     }
 
-    fn packet(&self, kind: u32) -> Result<Packet<'_>, ReadError> {
+    fn packet(&self, kind: u32) -> Result<CapturedPacket<'_>, ReadError> {
         const SHORT: ReadError = ReadError::Damaged("a packet is shorter than it says");
         const NOWHERE: ReadError = ReadError::Damaged("a packet of an unknown interface");
         let number = if kind == PACKET { self.u32_at(0).ok_or(SHORT)? } else { 0 };
@@ -180,7 +180,7 @@ impl<R: Read> Reader<R> {
             let bytes = self.block.get(4..).ok_or(SHORT)?;
             let bytes = &bytes[..original.min(bytes.len())];
             let whole_frame = interface.ethernet && bytes.len() == original;
-            return Ok(Packet { at_ns: None, bytes, whole_frame });
+            return Ok(CapturedPacket { at_ns: None, bytes, whole_frame });
         }
         let [upper, lower, captured, original] =
             [4, 8, 12, 16].map(|at| self.u32_at(at)).map(|word| word.unwrap_or(u32::MAX));
@@ -188,7 +188,7 @@ impl<R: Read> Reader<R> {
         let bytes = bytes.ok_or(SHORT)?;
         let ticks = u64::from(upper) << 32 | u64::from(lower);
         let whole_frame = interface.ethernet && captured == original;
-        Ok(Packet { at_ns: Some(interface.time_ns(ticks)), bytes, whole_frame })
+        Ok(CapturedPacket { at_ns: Some(interface.time_ns(ticks)), bytes, whole_frame })
     }
 }
 

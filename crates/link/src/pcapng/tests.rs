@@ -7,7 +7,7 @@ fn file(frames: &[(u64, &[u8])]) -> Vec<u8> {
     for (at_ns, frame) in frames {
         let mut block = vec![0xff; packet_bytes(frame.len())];
         let (one, two) = frame.split_at(frame.len() / 3);
-        packet(&mut block, *at_ns, Direction::In, frame.len(), [one, two].into_iter());
+        packet(&mut block, *at_ns, FrameDirection::In, frame.len(), [one, two].into_iter());
         assert_eq!(stamp_ns(&block), Some((*at_ns, block.len())));
         bytes.extend(block);
     }

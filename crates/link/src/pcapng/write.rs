@@ -1,7 +1,8 @@
 //! Blocks as bytes, in this machine's byte order.
 
 use super::{
-    BYTE_ORDER, Direction, ETHERNET, IF_NAME, IF_RESOLUTION, INTERFACE, PACKET, SECTION, STATISTICS,
+    BYTE_ORDER, ETHERNET, FrameDirection, IF_NAME, IF_RESOLUTION, INTERFACE, PACKET, SECTION,
+    STATISTICS,
 };
 
 /// Option `epb_flags`.
@@ -61,7 +62,7 @@ pub(crate) fn packet_bytes(bytes: usize) -> usize {
 pub(crate) fn packet<'a>(
     to: &mut [u8],
     at_ns: u64,
-    direction: Direction,
+    direction: FrameDirection,
     bytes: usize,
     pieces: impl Iterator<Item = &'a [u8]>,
 ) {

@@ -9,7 +9,7 @@ mod explain;
 use std::io;
 
 use millstream_host::ethtool::{Channels, Ethtool};
-use millstream_host::journal::{Change, Journal, JournalError, Value, recover};
+use millstream_host::journal::{Journal, JournalError, SettingValue, TemporaryChange, recover};
 
 pub use explain::explain;
 
@@ -18,9 +18,9 @@ pub use explain::explain;
 pub struct Queues {
     interface: String,
     /// In the order of changes; undone backwards.
-    changes: Vec<Change>,
+    changes: Vec<TemporaryChange>,
     /// Ports that hardware was told a queue for.
-    steered: Vec<(u16, Change)>,
+    steered: Vec<(u16, TemporaryChange)>,
 }
 
 impl Queues {
@@ -44,7 +44,8 @@ impl Queues {
             io::Error::new(io::ErrorKind::InvalidInput, text)
         })?;
         if wanted != now {
-            let change = Journal::of_process().change(&self.interface, Value::Channels(wanted));
+            let change =
+                Journal::of_process().change(&self.interface, SettingValue::Channels(wanted));
             self.changes.push(change.map_err(into_io)?);
         }
         Ok(now.receiving())
@@ -67,7 +68,7 @@ impl Queues {
                 continue;
             }
             let queue = Some(watched[index % watched.len()]);
-            let value = Value::PortQueue { port: *port, queue };
+            let value = SettingValue::PortQueue { port: *port, queue };
             match Journal::of_process().change(&self.interface, value).map_err(into_io) {
                 Ok(change) => self.steered.push((*port, change)),
                 Err(error) if cannot(&error) => return Ok(()),

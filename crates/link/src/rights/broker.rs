@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
-use super::message::{Reply, Request, VERSION, fits, hook_of};
-use super::{Attach, Attached, BusyPoll, Hook, Rights, channel};
+use super::message::{BrokerReply, BrokerRequest, VERSION, fits, hook_of};
+use super::{Attach, AttachedProgram, BusyPoll, Hook, Rights, channel};
 use crate::frame::Steer;
 
 /// How long a broker may take to answer.
@@ -24,7 +24,7 @@ pub struct Broker {
 
 /// What a broker has done.
 #[derive(Default)]
-struct Done {
+struct BrokerAnswer {
     value: u32,
     note: String,
     ports: Vec<RangeInclusive<u16>>,
@@ -43,12 +43,16 @@ impl Broker {
         connect(&socket, &SocketAddrUnix::new(path)?)?;
         let mut broker = Self { socket, path: path.to_owned() };
         let (link, interface) = (link.to_owned(), interface.to_owned());
-        broker.ask(&Request::Hello { version: VERSION, link, interface }, &[])?;
+        broker.ask(&BrokerRequest::Hello { version: VERSION, link, interface }, &[])?;
         Ok(broker)
     }
 
     /// One request and its answer.
-    fn ask(&mut self, request: &Request, along: &[BorrowedFd<'_>]) -> io::Result<Done> {
+    fn ask(
+        &mut self,
+        request: &BrokerRequest,
+        along: &[BorrowedFd<'_>],
+    ) -> io::Result<BrokerAnswer> {
         // A broker that refused before it was asked has gone, but what it said is still there.
         match channel::send(self.socket.as_fd(), &request.encode(), along) {
             Err(error) if has_gone(&error) => {}
@@ -71,15 +75,18 @@ impl Broker {
                 return Err(self.failed(io::ErrorKind::BrokenPipe, what));
             }
         };
-        match Reply::decode(&answer.bytes) {
-            Ok(Reply::Done { value, note }) => {
-                Ok(Done { value, note, descriptors: answer.descriptors, ..Done::default() })
-            }
-            Ok(Reply::Ports(ports)) => Ok(Done { ports, ..Done::default() }),
-            Ok(Reply::Refused { errno, reason }) => {
+        match BrokerReply::decode(&answer.bytes) {
+            Ok(BrokerReply::Done { value, note }) => Ok(BrokerAnswer {
+                value,
+                note,
+                descriptors: answer.descriptors,
+                ..BrokerAnswer::default()
+            }),
+            Ok(BrokerReply::Ports(ports)) => Ok(BrokerAnswer { ports, ..BrokerAnswer::default() }),
+            Ok(BrokerReply::Refused { errno, reason }) => {
                 let text = format!("the broker at {} says: {reason}", self.path.display());
                 let kind = io::Error::from_raw_os_error(errno).kind();
-                Err(io::Error::new(kind, Said { errno, text }))
+                Err(io::Error::new(kind, BrokerError { errno, text }))
             }
             Err(error) => {
                 Err(self.failed(io::ErrorKind::InvalidData, &format!("is no broker: {error}")))
@@ -102,7 +109,7 @@ impl Broker {
 /// What a broker said, with the errno of the step that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{text}")]
-struct Said {
+struct BrokerError {
     errno: i32,
     text: String,
 }
@@ -110,7 +117,7 @@ struct Said {
 /// The errno of a privileged step that failed, whoever did it.
 #[must_use]
 pub fn errno(error: &io::Error) -> Option<i32> {
-    let said = || error.get_ref()?.downcast_ref::<Said>().map(|said| said.errno);
+    let said = || error.get_ref()?.downcast_ref::<BrokerError>().map(|said| said.errno);
     error.raw_os_error().or_else(said)
 }
 
@@ -124,43 +131,43 @@ impl Rights for Broker {
     }
 
     fn socket(&mut self) -> io::Result<OwnedFd> {
-        let done = self.ask(&Request::Socket, &[])?;
+        let done = self.ask(&BrokerRequest::Socket, &[])?;
         let [socket] = self.these(done.descriptors)?;
         Ok(socket)
     }
 
     fn allow_locked(&mut self, bytes: u64) -> io::Result<()> {
-        self.ask(&Request::AllowLocked { bytes }, &[]).map(drop)
+        self.ask(&BrokerRequest::AllowLocked { bytes }, &[]).map(drop)
     }
 
     fn busy_poll(&mut self, socket: BorrowedFd<'_>, how: BusyPoll) -> io::Result<()> {
-        self.ask(&Request::BusyPoll(how), &[socket]).map(drop)
+        self.ask(&BrokerRequest::BusyPoll(how), &[socket]).map(drop)
     }
 
-    fn attach(&mut self, wanted: &Attach) -> io::Result<Attached> {
-        let done = self.ask(&Request::Attach(*wanted), &[])?;
+    fn attach(&mut self, wanted: &Attach) -> io::Result<AttachedProgram> {
+        let done = self.ask(&BrokerRequest::Attach(*wanted), &[])?;
         let [link, counters] = self.these(done.descriptors)?;
         let hook = hook_of(done.value).unwrap_or(Hook::Generic);
         let refused = Some(done.note).filter(|note| !note.is_empty());
-        Ok(Attached { hook, refused, link, counters })
+        Ok(AttachedProgram { hook, refused, link, counters })
     }
 
     fn watch(&mut self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
-        self.ask(&Request::Watch { queue }, &[socket]).map(drop)
+        self.ask(&BrokerRequest::Watch { queue }, &[socket]).map(drop)
     }
 
     fn udp_ports(&mut self) -> io::Result<Vec<RangeInclusive<u16>>> {
-        Ok(self.ask(&Request::Ports, &[])?.ports)
+        Ok(self.ask(&BrokerRequest::Ports, &[])?.ports)
     }
 
     fn steer(&mut self, wanted: &Steer) -> io::Result<()> {
         if !fits(wanted) {
             return Err(io::Error::from_raw_os_error(libc::E2BIG));
         }
-        self.ask(&Request::Steer(wanted.clone()), &[]).map(drop)
+        self.ask(&BrokerRequest::Steer(wanted.clone()), &[]).map(drop)
     }
 
     fn channels(&mut self, count: u32) -> io::Result<u32> {
-        self.ask(&Request::Channels { count }, &[]).map(|done| done.value)
+        self.ask(&BrokerRequest::Channels { count }, &[]).map(|done| done.value)
     }
 }

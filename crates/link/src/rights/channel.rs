@@ -16,7 +16,7 @@ pub const DESCRIPTORS_MAX: usize = 2;
 
 /// What arrived.
 #[derive(Debug)]
-pub struct Received {
+pub struct ReceivedMessage {
     /// The message: untrusted.
     pub bytes: Vec<u8>,
     /// What came along.
@@ -42,7 +42,7 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], along: &[BorrowedFd<'_>]) -> i
 ///
 /// # Errors
 /// `InvalidData` when it, or what came along, was cut short; what recvmsg(2) reports.
-pub fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Received>> {
+pub fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<ReceivedMessage>> {
     let mut bytes = vec![0; MESSAGE_BYTES_MAX];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -67,7 +67,7 @@ pub fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Received>> {
         return Ok(None);
     }
     bytes.truncate(message.bytes);
-    Ok(Some(Received { bytes, descriptors }))
+    Ok(Some(ReceivedMessage { bytes, descriptors }))
 }
 
 /// A connected pair.

@@ -7,14 +7,14 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::Pid;
 
-use super::{Attach, Attached, BusyPoll, Family, Rights, locked};
+use super::{Attach, AttachedProgram, BusyPoll, Family, Rights, locked};
 use crate::frame::Steer;
 use crate::queues::Queues;
 use crate::xdp::privileged::{self, Program};
 
 /// The privileged steps of one link, done here.
 #[derive(Debug)]
-pub struct Direct {
+pub struct DirectSteps {
     family: &'static Family,
     interface: u32,
     /// The process to act for; none: this one.
@@ -27,7 +27,7 @@ pub struct Direct {
     watched: Vec<u32>,
 }
 
-impl Direct {
+impl DirectSteps {
     /// Steps for a link on an interface, of this process or of the process `client`.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl Direct {
     }
 }
 
-impl Rights for Direct {
+impl Rights for DirectSteps {
     fn holder(&self) -> String {
         super::DIRECT.to_owned()
     }
@@ -61,7 +61,7 @@ impl Rights for Direct {
         privileged::busy_poll(socket, how)
     }
 
-    fn attach(&mut self, wanted: &Attach) -> io::Result<Attached> {
+    fn attach(&mut self, wanted: &Attach) -> io::Result<AttachedProgram> {
         let program = Program::attach(self.interface, wanted)?;
         self.program.insert(program).attached()
     }

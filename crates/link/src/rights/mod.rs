@@ -28,7 +28,7 @@ use crate::registry::LINKS;
 
 pub use broker::{Broker, errno};
 pub use choice::{BROKER_VARIABLE, Choice, DEFAULT_BROKER, RightsOptions};
-pub use direct::Direct;
+pub use direct::DirectSteps;
 pub use locked::lockable_bytes;
 pub use open::open;
 pub(crate) use open::ways_out;
@@ -99,7 +99,7 @@ pub struct Attach {
 
 /// An attached XDP program, seen by whoever uses it.
 #[derive(Debug)]
-pub struct Attached {
+pub struct AttachedProgram {
     /// Where it runs: never [`Hook::Auto`].
     pub hook: Hook,
     /// Why it does not run in the driver, where that was tried.
@@ -153,7 +153,7 @@ pub trait Rights: Send {
     /// # Errors
     /// `AlreadyExists` or `ResourceBusy` when the interface has another program; what bpf(2)
     /// reports; or the broker.
-    fn attach(&mut self, wanted: &Attach) -> io::Result<Attached>;
+    fn attach(&mut self, wanted: &Attach) -> io::Result<AttachedProgram>;
 
     /// Has the program give wanted frames of `queue` to a socket that is bound to it.
     ///

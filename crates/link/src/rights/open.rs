@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::thread::CapabilitySet;
 
-use super::{Broker, Choice, Direct, Family, Rights, RightsOptions};
+use super::{Broker, Choice, DirectSteps, Family, Rights, RightsOptions};
 use crate::LinkError;
 
 /// The inode of the first user namespace (`PROC_USER_INIT_INO` of the kernel).
@@ -39,9 +39,9 @@ pub fn open(
     Err(LinkError::Rights { link: family.link, interface: interface.to_owned(), reason })
 }
 
-fn direct(family: &'static Family, interface: &str) -> Result<Direct, LinkError> {
+fn direct(family: &'static Family, interface: &str) -> Result<DirectSteps, LinkError> {
     let what = "look for the interface; `ip link` lists those of this network namespace";
-    Direct::new(family, interface, None).map_err(|source| LinkError::Setup { what, source })
+    DirectSteps::new(family, interface, None).map_err(|source| LinkError::Setup { what, source })
 }
 
 /// What this thread lacks to act by itself, in words.

@@ -9,7 +9,7 @@ use crate::frame::Steer;
 
 /// Who asks, as the kernel vouches for it (unix(7), SO_PEERCRED and SO_PEERGROUPS).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Peer {
+pub struct PeerIdentity {
     /// The process that connected.
     pub pid: i32,
     /// Its user.
@@ -20,14 +20,14 @@ pub struct Peer {
 
 /// A network: the addresses that share their first bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network {
+pub struct Ipv4Network {
     /// An address of it.
     pub address: Ipv4Addr,
     /// How many bits are shared, 0 to 32.
     pub bits: u8,
 }
 
-impl Network {
+impl Ipv4Network {
     /// Whether an address belongs to it.
     #[must_use]
     pub fn contains(&self, other: Ipv4Addr) -> bool {
@@ -36,7 +36,7 @@ impl Network {
     }
 }
 
-impl FromStr for Network {
+impl FromStr for Ipv4Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -50,7 +50,7 @@ impl FromStr for Network {
 
 /// What a broker grants, and to whom.
 #[derive(Debug, Clone)]
-pub struct Policy {
+pub struct GrantPolicy {
     /// Users (besides root).
     pub users: Vec<u32>,
     /// Groups whose members may ask, too.
@@ -62,7 +62,7 @@ pub struct Policy {
     /// UDP ports that may be steered to a user.
     pub ports: Vec<RangeInclusive<u16>>,
     /// Addresses that a link may serve beside those of this machine.
-    pub addresses: Vec<Network>,
+    pub addresses: Vec<Ipv4Network>,
     /// All frames of the interface may be taken from the kernel, and any Ethernet type.
     pub everything: bool,
     /// The number of queues may be changed.
@@ -74,7 +74,7 @@ pub struct Policy {
 /// The ports that an ordinary user may bind.
 pub const ORDINARY_PORTS: RangeInclusive<u16> = 1024..=u16::MAX;
 
-impl Policy {
+impl GrantPolicy {
     /// A policy that grants nothing to anybody but root, and to root `families` on `interface`.
     #[must_use]
     pub fn new(interface: &str, families: &[&'static Family]) -> Self {
@@ -95,7 +95,7 @@ impl Policy {
     ///
     /// # Errors
     /// The reason why not.
-    pub fn admits(&self, peer: &Peer) -> Result<(), String> {
+    pub fn admits(&self, peer: &PeerIdentity) -> Result<(), String> {
         let member = || peer.groups.iter().any(|group| self.groups.contains(group));
         if peer.uid == 0 || self.users.contains(&peer.uid) || member() {
             return Ok(());
@@ -172,8 +172,8 @@ impl Policy {
 mod tests {
     use super::*;
 
-    fn policy() -> Policy {
-        let mut policy = Policy::new("eth1", &[&crate::xdp::RIGHTS]);
+    fn policy() -> GrantPolicy {
+        let mut policy = GrantPolicy::new("eth1", &[&crate::xdp::RIGHTS]);
         (policy.users, policy.groups) = (vec![1000], vec![50]);
         policy.ports = vec![49153..=49400];
         policy.addresses = vec!["10.0.0.0/30".parse().unwrap()];
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn users_members_of_groups_and_root_are_admitted() {
         let admits = |uid, groups: &[u32]| {
-            let peer = Peer { pid: 1, uid, groups: groups.to_vec() };
+            let peer = PeerIdentity { pid: 1, uid, groups: groups.to_vec() };
             policy().admits(&peer)
         };
         assert!(admits(1000, &[]).is_ok() && admits(7, &[3, 50]).is_ok() && admits(0, &[]).is_ok());
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_network_is_an_address_and_its_bits() {
-        let network = |text: &str| text.parse::<Network>();
+        let network = |text: &str| text.parse::<Ipv4Network>();
         let contains = |text: &str, last| network(text).unwrap().contains([10, 0, 0, last].into());
         assert!(contains("10.0.0.7", 7) && !contains("10.0.0.7", 6));
         assert!(contains("10.0.0.4/30", 7) && !contains("10.0.0.4/30", 8));

@@ -16,9 +16,9 @@ pub(super) struct Notes {
 /// Room for the control messages of one message, aligned as cmsg(3) wants it.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
-pub(super) struct Control([u8; Control::BYTES]);
+pub(super) struct ControlBuffer([u8; ControlBuffer::BYTES]);
 
-impl Default for Control {
+impl Default for ControlBuffer {
     fn default() -> Self {
         Self([0; Self::BYTES])
     }
@@ -31,7 +31,7 @@ const fn align(length: usize) -> usize {
     length.next_multiple_of(mem::size_of::<usize>())
 }
 
-impl Control {
+impl ControlBuffer {
     /// Bytes of the buffer: two notes of four bytes each, and some to spare.
     pub const BYTES: usize = 64;
 
@@ -87,12 +87,12 @@ fn int(bytes: &[u8]) -> c_int {
 #[cfg(any(test, fuzzing))]
 pub fn exercise(bytes: &[u8]) {
     let Some((&used, bytes)) = bytes.split_first() else { return };
-    let mut control = Control::default();
+    let mut control = ControlBuffer::default();
     control.0.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
     let notes = control.notes(usize::from(used));
     assert!(notes.segment_bytes != Some(0));
     // What lies behind the end says nothing.
-    let used = usize::from(used).min(Control::BYTES);
+    let used = usize::from(used).min(ControlBuffer::BYTES);
     control.0[used..].fill(0);
     assert_eq!(control.notes(used), notes);
 }
@@ -117,7 +117,13 @@ mod tests {
         }
     }
 
-    fn push(control: &mut Control, at: usize, level: c_int, kind: c_int, value: c_int) -> usize {
+    fn push(
+        control: &mut ControlBuffer,
+        at: usize,
+        level: c_int,
+        kind: c_int,
+        value: c_int,
+    ) -> usize {
         let length = HEADER_BYTES + 4;
         control.0[at..][..8].copy_from_slice(&length.to_ne_bytes());
         control.0[at + 8..][..4].copy_from_slice(&level.to_ne_bytes());
@@ -128,7 +134,7 @@ mod tests {
 
     #[test]
     fn both_notes_are_found_in_either_order() {
-        let mut control = Control::default();
+        let mut control = ControlBuffer::default();
         let next = push(&mut control, 0, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 7);
         let used = push(&mut control, next, libc::SOL_UDP, libc::UDP_GRO, 1472);
         let want = Notes { segment_bytes: Some(1472), drops: Some(7) };
@@ -139,9 +145,9 @@ mod tests {
     #[test]
     fn nonsense_lengths_end_the_search() {
         for length in [0usize, 3, 15, 1000, usize::MAX] {
-            let mut control = Control::default();
+            let mut control = ControlBuffer::default();
             control.0[..8].copy_from_slice(&length.to_ne_bytes());
-            assert_eq!(control.notes(Control::BYTES), Notes::default());
+            assert_eq!(control.notes(ControlBuffer::BYTES), Notes::default());
         }
     }
 }

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 
-use crate::entry::{Entry, Factory, Target, nothing_ahead};
+use crate::entry::{Factory, LinkEntry, Target, nothing_ahead};
 use crate::options::Options;
 use crate::port::{Capabilities, Port, PortOptions};
 use crate::{LinkError, Spec};
@@ -31,7 +31,7 @@ use options::UdpOptions;
 pub use gso::exercise as exercise_notes;
 
 /// The link.
-pub static LINK: Entry = Entry {
+pub static LINK: LinkEntry = LinkEntry {
     name: "udp",
     about: "the kernel's UDP sockets, in batches",
     options: UdpOptions::describe,
@@ -73,7 +73,7 @@ pub fn open(spec: &Spec, bind: SocketAddrV4, sizes: &PortOptions) -> Result<Port
     let local = local_address(&socket).map_err(setup("getsockname"))?;
 
     let datagram_bytes_max = sizes.datagram_bytes_max.clamp(1, PAYLOAD_BYTES_MAX);
-    let shape = slots::Shape::for_datagrams(datagram_bytes_max, coalescing);
+    let shape = slots::SlotLayout::for_datagrams(datagram_bytes_max, coalescing);
     let capabilities = Capabilities {
         segmentation,
         coalescing,

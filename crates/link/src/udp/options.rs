@@ -3,7 +3,7 @@
 use socket2::Socket;
 
 use super::sockopt;
-use crate::options::{Switch, Words, maybe, number};
+use crate::options::{OnOff, Words, maybe, number};
 use crate::spec::bad;
 use crate::{LinkError, Spec, options};
 
@@ -12,15 +12,15 @@ options! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub(super) struct UdpOptions {
         /// receive coalescing
-        gro: bool = true, Switch;
+        gro: bool = true, OnOff;
         /// send trains
-        gso: bool = true, Switch;
+        gso: bool = true, OnOff;
         /// sleep in the kernel, or poll the socket on a core of its own
         spin as "wait": bool = false, Words(&[("park", false), ("spin", true)]);
         /// the kernel polls the device this long before it sleeps
         busy_poll_us: Option<u32> = None, maybe(number("microseconds", 0..=1_000_000));
         /// the kernel leaves the device to us between polls
-        prefer_busy_poll: bool = false, Switch;
+        prefer_busy_poll: bool = false, OnOff;
         /// packets that one poll takes at most
         busy_poll_budget: Option<u32> = None, maybe(number("packets", 1..=65_535));
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use super::slots::{Shape, Slots};
+use super::slots::{SlotLayout, Slots};
 use crate::port::{Capabilities, Datagram, PortRx};
 
 /// A spinning wait looks at the clock once in so many system calls.
@@ -15,7 +15,7 @@ const SPINS_PER_CLOCK_READ: u32 = 4;
 
 /// Where one lent datagram lies.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct BufferSlot {
     slot: u32,
     offset: u32,
     length: u32,
@@ -27,7 +27,7 @@ pub(super) struct UdpRx {
     slots: Slots,
     capabilities: Capabilities,
     /// The datagrams lent now. Its capacity is fixed: it never grows.
-    lent: Vec<Place>,
+    lent: Vec<BufferSlot>,
     /// Messages received by the last system call.
     filled: usize,
     /// The next message to split, and how far into it.
@@ -45,7 +45,12 @@ pub(super) struct UdpRx {
 }
 
 impl UdpRx {
-    pub fn new(socket: Arc<OwnedFd>, shape: Shape, capabilities: Capabilities, spin: bool) -> Self {
+    pub fn new(
+        socket: Arc<OwnedFd>,
+        shape: SlotLayout,
+        capabilities: Capabilities,
+        spin: bool,
+    ) -> Self {
         Self {
             socket,
             slots: Slots::new(shape),
@@ -79,7 +84,7 @@ impl UdpRx {
                 self.too_long += 1;
             } else {
                 let (slot, offset, length) = (slot as u32, offset as u32, step as u32);
-                self.lent.push(Place { slot, offset, length });
+                self.lent.push(BufferSlot { slot, offset, length });
             }
             offset += step;
             if offset >= total {
@@ -208,7 +213,7 @@ impl PortRx for UdpRx {
     }
 
     fn datagram(&self, index: usize) -> Datagram<'_> {
-        let Place { slot, offset, length } = self.lent[index];
+        let BufferSlot { slot, offset, length } = self.lent[index];
         Datagram {
             payload: self.slots.bytes(slot as usize, offset as usize, length as usize),
             source: self.slots.source(slot as usize),

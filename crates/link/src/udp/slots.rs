@@ -5,11 +5,11 @@ use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::PAYLOAD_BYTES_MAX;
-use crate::udp::gso::{Control, Notes};
+use crate::udp::gso::{ControlBuffer, Notes};
 
 /// How many buffers of which size a port receives into.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct SlotLayout {
     /// Messages one `recvmmsg` may fill.
     pub slots: usize,
     /// Bytes of one slot.
@@ -18,7 +18,7 @@ pub(super) struct Shape {
     pub datagrams: usize,
 }
 
-impl Shape {
+impl SlotLayout {
     /// A coalesced message may be as long as a UDP payload can be; without coalescing a slot holds
     /// one datagram. Up to 32 KiB per datagram both arenas stay within an L2 cache of 2 MiB.
     pub fn for_datagrams(datagram_bytes_max: usize, coalescing: bool) -> Self {
@@ -36,7 +36,7 @@ pub(super) struct Slots {
     bytes: Box<[u8]>,
     slot_bytes: usize,
     names: Box<[libc::sockaddr_in]>,
-    controls: Box<[Control]>,
+    controls: Box<[ControlBuffer]>,
     vectors: Box<[libc::iovec]>,
     heads: Box<[libc::mmsghdr]>,
     /// The first so many are to be written anew.
@@ -51,7 +51,7 @@ pub(super) struct Slots {
 unsafe impl Send for Slots {}
 
 impl Slots {
-    pub fn new(shape: Shape) -> Self {
+    pub fn new(shape: SlotLayout) -> Self {
         // SAFETY: sockaddr_in, iovec and mmsghdr are plain C structures for which all-zero bytes
         // (null pointers, zero lengths) are a valid value.
         let (name, vector, head) = unsafe { (mem::zeroed(), mem::zeroed(), mem::zeroed()) };
@@ -59,7 +59,7 @@ impl Slots {
             bytes: vec![0; shape.slots * shape.slot_bytes].into(),
             slot_bytes: shape.slot_bytes,
             names: vec![name; shape.slots].into(),
-            controls: vec![Control::default(); shape.slots].into(),
+            controls: vec![ControlBuffer::default(); shape.slots].into(),
             vectors: vec![vector; shape.slots].into(),
             heads: vec![head; shape.slots].into(),
             used: shape.slots,
@@ -116,7 +116,7 @@ impl Slots {
             header.msg_iov = vector;
             header.msg_iovlen = 1;
             header.msg_control = control.as_mut_ptr();
-            header.msg_controllen = Control::BYTES as _;
+            header.msg_controllen = ControlBuffer::BYTES as _;
             header.msg_flags = 0;
         }
     }

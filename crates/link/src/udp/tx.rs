@@ -7,8 +7,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use super::PAYLOAD_BYTES_MAX;
-use super::gso::Control;
-use crate::port::{Capabilities, Loan, PortTx};
+use super::gso::ControlBuffer;
+use crate::port::{Capabilities, FrameLoan, PortTx};
 
 /// Messages given to one `sendmmsg`.
 const MESSAGES: usize = 16;
@@ -20,12 +20,12 @@ const SEGMENTS: usize = 64;
 pub(super) struct UdpTx {
     socket: Arc<OwnedFd>,
     capabilities: Capabilities,
-    loan: Loan,
+    loan: FrameLoan,
 }
 
 impl UdpTx {
     pub fn new(socket: Arc<OwnedFd>, capabilities: Capabilities) -> Self {
-        Self { socket, capabilities, loan: Loan::default() }
+        Self { socket, capabilities, loan: FrameLoan::default() }
     }
 
     /// Sends the head of `train` as up to [`MESSAGES`] messages of `message_bytes` each, cut into
@@ -37,7 +37,8 @@ impl UdpTx {
         segment: Option<u16>,
         to: &libc::sockaddr_in,
     ) -> io::Result<usize> {
-        let (mut control, control_bytes) = segment.map_or_else(Default::default, Control::segment);
+        let (mut control, control_bytes) =
+            segment.map_or_else(Default::default, ControlBuffer::segment);
         // SAFETY: both are plain C structures for which all-zero bytes are a valid value.
         let (mut vectors, mut heads): ([libc::iovec; MESSAGES], [libc::mmsghdr; MESSAGES]) =
             unsafe { (mem::zeroed(), mem::zeroed()) };
@@ -113,7 +114,7 @@ impl PortTx for UdpTx {
         self.capabilities
     }
 
-    fn loan(&mut self) -> &mut Loan {
+    fn loan(&mut self) -> &mut FrameLoan {
         &mut self.loan
     }
 

@@ -5,16 +5,16 @@ use std::io;
 use super::open::NAME;
 use super::queue::Binding;
 use crate::LinkError;
-use crate::device::Device;
+use crate::device::InterfaceState;
 use crate::frame::{LinkInfo, Mode};
 
-fn error(device: &Device, step: &str, source: io::Error, hint: String) -> LinkError {
+fn error(device: &InterfaceState, step: &str, source: io::Error, hint: String) -> LinkError {
     let (interface, step) = (device.name.clone(), step.to_owned());
     LinkError::Interface { link: NAME, interface, step, source, hint }
 }
 
 /// A step was refused for a reason that its errno tells.
-pub fn refused(device: &Device, step: &str, source: io::Error) -> LinkError {
+pub fn refused(device: &InterfaceState, step: &str, source: io::Error) -> LinkError {
     let name = &device.name;
     let hint = match source.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
@@ -50,18 +50,18 @@ pub fn refused(device: &Device, step: &str, source: io::Error) -> LinkError {
     error(device, step, source, hint)
 }
 
-fn driver(device: &Device) -> &str {
+fn driver(device: &InterfaceState) -> &str {
     if device.driver.is_empty() { "none" } else { &device.driver }
 }
 
 /// Another program is in the way.
-pub fn occupied(device: &Device, source: io::Error) -> LinkError {
+pub fn occupied(device: &InterfaceState, source: io::Error) -> LinkError {
     let hint = super::attached::explain(device);
     error(device, "attach the program", source, hint)
 }
 
 /// The frame memory was refused.
-pub fn memory(device: &Device, bytes: usize, source: io::Error) -> LinkError {
+pub fn memory(device: &InterfaceState, bytes: usize, source: io::Error) -> LinkError {
     if source.raw_os_error() != Some(libc::ENOBUFS) {
         return refused(device, "register frame memory", source);
     }
@@ -74,7 +74,7 @@ pub fn memory(device: &Device, bytes: usize, source: io::Error) -> LinkError {
 }
 
 /// The socket could not be bound to its queue.
-pub fn bind(device: &Device, to: &Binding, source: io::Error) -> LinkError {
+pub fn bind(device: &InterfaceState, to: &Binding, source: io::Error) -> LinkError {
     let name = &device.name;
     let step = format!("bind to queue {}", to.queue);
     let hint = match source.raw_os_error() {

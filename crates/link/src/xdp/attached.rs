@@ -1,16 +1,17 @@
 //! What else is attached to an interface, named for people.
 
 use std::os::fd::AsFd;
+use std::path::Path;
 
 use super::bpf;
 use super::privileged::PROGRAM_NAME;
-use crate::device::Device;
+use crate::device::InterfaceState;
 
 /// What is in the way on an interface, and what to do about it.
-pub fn explain(device: &Device) -> String {
+pub fn explain(device: &InterfaceState) -> String {
     let name = &device.name;
     // The program may have come after the first look.
-    let id = Device::look(super::open::NAME, name).ok().and_then(|device| device.program);
+    let id = InterfaceState::look(super::open::NAME, name).ok().and_then(|device| device.program);
     let Some(id) = id else {
         return format!("`ip link show {name}` tells which program is attached");
     };
@@ -20,7 +21,7 @@ pub fn explain(device: &Device) -> String {
         PROGRAM_NAME => format!(
             "millstream is there already (program {id}{}): all ports of one process share one \
              link; stop the other process, or use another interface",
-            holder(id).map(|holder| format!(", {holder}")).unwrap_or_default()
+            held_by(id)
         ),
         "xdp_dispatcher" => format!(
             "a dispatcher of libxdp is attached (program {id}), and it is left alone: our program \
@@ -30,41 +31,41 @@ pub fn explain(device: &Device) -> String {
         _ => format!(
             "program \"{title}\" (number {id}{}) is attached, and it is left alone: stop its \
              owner, or detach it with `ip link set {name} xdp off`; or use packet:{name}",
-            holder(id).map(|holder| format!(", {holder}")).unwrap_or_default()
+            held_by(id)
         ),
     }
 }
 
-/// A process that has the program or its attachment open, as far as we may look.
-fn holder(id: u32) -> Option<String> {
+/// Which processes have the program or its attachment open, as far as we may look. A process that
+/// another is just starting has what that one has.
+fn held_by(id: u32) -> String {
     let line = format!("prog_id:\t{id}");
-    for process in std::fs::read_dir("/proc").ok()?.flatten() {
-        let Some(pid) = process.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else {
-            continue;
-        };
-        let Ok(open) = std::fs::read_dir(process.path().join("fdinfo")) else { continue };
-        for file in open.flatten() {
-            let text = std::fs::read_to_string(file.path()).unwrap_or_default();
-            if text.lines().any(|found| found == line) {
-                let name = std::fs::read_to_string(process.path().join("comm"));
-                return Some(format!("held by {} [{pid}]", name.unwrap_or_default().trim()));
-            }
-        }
-    }
-    None
+    let holders = processes(|process| {
+        let open = std::fs::read_dir(process.join("fdinfo")).into_iter().flatten().flatten();
+        let mut texts = open.map(|file| std::fs::read_to_string(file.path()).unwrap_or_default());
+        texts.any(|text| text.lines().any(|found| found == line))
+    });
+    if holders.is_empty() { String::new() } else { format!(", held by {}", holders.join(", ")) }
 }
 
 /// The processes that have AF_XDP sockets, as far as we may look: only those map a socket at the
 /// offset of a fill ring (`XDP_UMEM_PGOFF_FILL_RING`). Which queue is theirs the kernel tells only
 /// where it was built with CONFIG_XDP_SOCKETS_DIAG.
 pub fn socket_holders() -> Vec<String> {
+    processes(|process| {
+        let maps = std::fs::read_to_string(process.join("maps")).unwrap_or_default();
+        maps.lines().any(is_fill_ring)
+    })
+}
+
+/// The processes that have something, by name and number.
+fn processes(have: impl Fn(&Path) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = process.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else {
             continue;
         };
-        let maps = std::fs::read_to_string(process.path().join("maps")).unwrap_or_default();
-        if maps.lines().any(is_fill_ring) {
+        if have(&process.path()) {
             let name = std::fs::read_to_string(process.path().join("comm")).unwrap_or_default();
             found.push(format!("{} [{pid}]", name.trim()));
         }
@@ -84,14 +85,14 @@ mod tests {
     use crate::frame::FrameOptions;
     use crate::xdp::bpf::LoadOptions;
     use crate::{Spec, xdp};
-    use millstream_testkit::netns::{INTERFACE, Pair, PairOptions};
+    use millstream_testkit::netns::{INTERFACE, PairOptions, VethPair};
     use std::os::fd::AsRawFd;
 
     #[test]
     fn a_queue_that_is_taken_names_who_may_have_it() {
         use crate::xdp::pool::Geometry;
         use crate::xdp::queue::{Binding, Queue, Sizes, register};
-        let Some(pair) = Pair::new(PairOptions::default()) else { return };
+        let Some(pair) = VethPair::new(PairOptions::default()) else { return };
         pair.right.run(|| {
             let flags = rustix::mm::MapFlags::empty();
             let memory = crate::frame::FrameMemory::anonymous(1 << 20, flags).unwrap();
@@ -100,7 +101,7 @@ mod tests {
             register(socket.as_fd(), &memory, geometry).unwrap();
             let sizes = Sizes { receive: 64, spare: 64, transmit: 64 };
             let mut queue = Queue::new(socket, 0, sizes).unwrap();
-            let interface = Device::look("xdp", INTERFACE).unwrap().index;
+            let interface = InterfaceState::look("xdp", INTERFACE).unwrap().index;
             let flags = rustix::net::xdp::SocketAddrXdpFlags::XDP_COPY;
             queue.bind(Binding { interface, queue: 0, flags }, None).unwrap();
             let spec = Spec::parse("xdp:veth0").unwrap();
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_program_of_others_is_named_and_left_alone() {
-        let Some(pair) = Pair::new(PairOptions::default()) else { return };
+        let Some(pair) = VethPair::new(PairOptions::default()) else { return };
         for (name, advice) in [
             ("filter_of_mine", "program \"filter_of_mine\" (number "),
             ("xdp_dispatcher", "a dispatcher of libxdp is attached"),
@@ -142,11 +143,11 @@ mod tests {
                 let program = bpf::load(&bpf::assemble(maps), LoadOptions { name, parts: false });
                 let program = program.unwrap();
                 let (id, _) = bpf::program_info(program.as_fd()).unwrap();
-                let index = Device::look("xdp", INTERFACE).unwrap().index;
+                let index = InterfaceState::look("xdp", INTERFACE).unwrap().index;
                 let link = bpf::attach(program.as_fd(), index, GENERIC).unwrap();
                 let spec = Spec::parse("xdp:veth0").unwrap();
                 let error = xdp::open(&spec, &FrameOptions::default()).err().unwrap();
-                let there = Device::look("xdp", INTERFACE).unwrap().program;
+                let there = InterfaceState::look("xdp", INTERFACE).unwrap().program;
                 assert_eq!(there, Some(id), "it is still attached");
                 // Another test that is starting a program may hold a copy of the descriptor.
                 bpf::detach(link.as_fd()).unwrap();

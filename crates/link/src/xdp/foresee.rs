@@ -1,15 +1,15 @@
 //! What opening a link on an interface would meet, by what its driver says of itself.
 
-use super::options::{Wanted, XdpOptions};
+use super::options::{XdpMode, XdpOptions};
 use crate::Spec;
-use crate::entry::{Place, Remark};
+use crate::entry::{OpenTarget, Remark};
 use Remark::{Note, Obstacle};
 
 /// Largest MTU at which a driver takes an XDP program that knows no parts: a page less what the
 /// kernel needs beside the frame. Of veth, measured.
 const WHOLE_FRAME_MTU_MAX: u32 = 3506;
 
-pub(super) fn outlook(place: &Place<'_>) -> String {
+pub(super) fn outlook(place: &OpenTarget<'_>) -> String {
     let best = match (place.features.zero_copy, place.features.native) {
         _ if place.interface.is_some_and(|interface| interface.xdp.is_some()) => {
             "refused while the other program is attached"
@@ -21,7 +21,7 @@ pub(super) fn outlook(place: &Place<'_>) -> String {
     best.to_owned()
 }
 
-pub(super) fn foresee(spec: &Spec, place: &Place<'_>) -> Vec<Remark> {
+pub(super) fn foresee(spec: &Spec, place: &OpenTarget<'_>) -> Vec<Remark> {
     let (Ok(options), Some(interface)) = (XdpOptions::from_spec(spec), place.interface) else {
         return Vec::new();
     };
@@ -37,13 +37,13 @@ pub(super) fn foresee(spec: &Spec, place: &Place<'_>) -> Vec<Remark> {
     let (driver, features) = (place.driver.unwrap_or("of this interface"), place.features);
     let obstacle = |text: String| Some(Obstacle(text));
     remarks.extend(match options.mode {
-        Wanted::ZeroCopy if !features.zero_copy => {
+        XdpMode::ZeroCopy if !features.zero_copy => {
             obstacle(format!("the driver {driver} has no zero-copy: use mode = \"auto\""))
         }
-        Wanted::Native if !features.native => {
+        XdpMode::Native if !features.native => {
             obstacle(format!("the driver {driver} runs no XDP programs: use mode = \"generic\""))
         }
-        Wanted::Auto => {
+        XdpMode::Auto => {
             let best = match (features.zero_copy, features.native) {
                 (true, _) => "zero-copy",
                 (false, true) => "native copy",
@@ -54,7 +54,7 @@ pub(super) fn foresee(spec: &Spec, place: &Place<'_>) -> Vec<Remark> {
         _ => None,
     });
     let mtu = interface.mtu;
-    if mtu > WHOLE_FRAME_MTU_MAX && options.mode == Wanted::Native && !features.parts {
+    if mtu > WHOLE_FRAME_MTU_MAX && options.mode == XdpMode::Native && !features.parts {
         remarks.push(Obstacle(format!(
             "at an MTU of {mtu} the driver wants frames in parts: lower the MTU"
         )));
@@ -71,7 +71,7 @@ pub(super) fn foresee(spec: &Spec, place: &Place<'_>) -> Vec<Remark> {
     remarks
 }
 
-fn queues(options: &XdpOptions, place: &Place<'_>) -> Option<Remark> {
+fn queues(options: &XdpOptions, place: &OpenTarget<'_>) -> Option<Remark> {
     let ((first, last), (now, _)) = (options.queues?, place.channels?);
     let serving = options.channels.unwrap_or(now.receiving());
     if last >= serving {

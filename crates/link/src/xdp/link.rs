@@ -5,16 +5,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::bpf::{self, Counts};
+use super::bpf::{self, ProgramCounts};
 use super::outgoing::Outgoing;
-use super::pool::Pool;
+use super::pool::FramePool;
 use super::queue::Queue;
 use super::ring::Mapping;
-use super::watchdog::{Stall, Watchdog};
+use super::watchdog::{RingStall, Watchdog};
 use crate::LinkError;
 use crate::coarse;
 use crate::frame::{
-    Census, ETHERNET_BYTES_MAX, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Mode, Steer,
+    ETHERNET_BYTES_MAX, Frame, FrameCounts, FrameLink, FrameMemory, LinkCounters, LinkInfo, Mode,
+    Steer,
 };
 use crate::rights::Rights;
 
@@ -27,7 +28,7 @@ const ASK: Duration = Duration::from_millis(50);
 pub struct XdpLink {
     pub(super) info: LinkInfo,
     pub(super) memory: Arc<FrameMemory>,
-    pub(super) pool: Pool,
+    pub(super) pool: FramePool,
     pub(super) queues: Vec<Queue>,
     /// The way to the queues that transmit: the first ones.
     pub(super) outgoing: Outgoing,
@@ -37,7 +38,7 @@ pub struct XdpLink {
     /// The program's counters, mapped, and the processors that have rows in them.
     pub(super) counted: (Mapping, u32),
     /// Ports, in the order of the rows of their counters, and what to subtract from these.
-    pub(super) ports: Vec<(u16, Counts)>,
+    pub(super) ports: Vec<(u16, ProgramCounts)>,
     /// Idle calls drive the device (preferred busy polling).
     pub(super) busy_poll: bool,
     pub(super) state: State,
@@ -75,7 +76,7 @@ impl XdpLink {
     /// What the program counted for a UDP port since it is steered here, or (`None`) for all else
     /// that was wanted.
     #[must_use]
-    pub fn counts(&self, port: Option<u16>) -> Option<Counts> {
+    pub fn counts(&self, port: Option<u16>) -> Option<ProgramCounts> {
         let Some(port) = port else { return Some(self.row(0)) };
         let at = self.ports.iter().position(|(served, _)| *served == port)?;
         Some(self.row(1 + at).less(self.ports[at].1))
@@ -100,7 +101,7 @@ impl XdpLink {
         unsafe { bpf::read_unwatched(mapping.base(), *cpus) }
     }
 
-    fn row(&self, row: usize) -> Counts {
+    fn row(&self, row: usize) -> ProgramCounts {
         let (mapping, cpus) = &self.counted;
         // SAFETY: the mapping is the counters' value for that many processors (`open`).
         unsafe { bpf::read_counts(mapping.base(), *cpus, row) }
@@ -113,12 +114,12 @@ impl XdpLink {
     }
 
     /// The stalls that the watchdog saw last, at most one a queue.
-    pub fn stalls(&self) -> impl Iterator<Item = Stall> {
+    pub fn stalls(&self) -> impl Iterator<Item = RingStall> {
         self.watchdogs.iter().filter_map(Watchdog::last)
     }
 
     /// What has to be done now and then, whatever is going on.
-    fn tend(&mut self, idle: bool) -> io::Result<()> {
+    fn maintain(&mut self, idle: bool) -> io::Result<()> {
         let now = coarse::now();
         if now >= self.state.next_look {
             self.state.next_look = now + LOOK;
@@ -248,7 +249,7 @@ impl FrameLink for XdpLink {
             let Self { queues, state, .. } = self;
             queues.iter().try_for_each(|queue| queue.kick_receiver(&mut state.counters))?;
         }
-        self.tend(taken == 0)?;
+        self.maintain(taken == 0)?;
         Ok(taken)
     }
 
@@ -326,8 +327,8 @@ impl FrameLink for XdpLink {
         counters
     }
 
-    fn census(&self) -> Census {
-        Census {
+    fn census(&self) -> FrameCounts {
+        FrameCounts {
             pool: self.pool.free(),
             receiving: self.queues.iter().map(Queue::receiving).sum(),
             transmitting: self.pool.transmitting(),

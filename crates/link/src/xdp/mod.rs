@@ -35,18 +35,18 @@ mod transmit;
 mod vectors;
 mod watchdog;
 
-use crate::entry::{Entry, Factory, Target};
+use crate::entry::{Factory, LinkEntry, Target};
 use crate::frame::{FrameLink, FrameOptions};
 use crate::options::Options;
 use crate::rights::{self, Family, RightsOptions};
 use crate::{LinkError, Spec};
 
-pub use bpf::Counts;
+pub use bpf::ProgramCounts;
 pub use link::XdpLink;
-pub use watchdog::{Ring, Stall};
+pub use watchdog::{QueueRing, RingStall};
 
 /// The link.
-pub static LINK: Entry = Entry {
+pub static LINK: LinkEntry = LinkEntry {
     name: "xdp",
     about: "AF_XDP: frames of chosen UDP ports, before the kernel's stack sees them",
     options: || [options::XdpOptions::describe(), RightsOptions::describe()].concat(),

@@ -10,18 +10,18 @@ use rustix::mm::{MapFlags, ProtFlags};
 use rustix::net::xdp::SocketAddrXdpFlags as Flags;
 
 use super::link::{Attachment, State, XdpLink};
-use super::options::{Wanted, XdpOptions};
+use super::options::{XdpMode, XdpOptions};
 use super::outgoing::Outgoing;
-use super::plan::Plan;
-use super::pool::{Geometry, Pool};
+use super::plan::UmemLayout;
+use super::pool::{FramePool, Geometry};
 use super::privileged::occupied;
 use super::queue::{Binding, Queue, register};
 use super::ring::Mapping;
 use super::watchdog::Watchdog;
 use super::{advice, bpf};
-use crate::device::Device;
+use crate::device::InterfaceState;
 use crate::frame::{FrameMemory, FrameOptions, LinkInfo, Mode};
-use crate::rights::{self, Attach, Attached, BusyPoll, Hook, Rights, RightsOptions};
+use crate::rights::{self, Attach, AttachedProgram, BusyPoll, Hook, Rights, RightsOptions};
 use crate::spec::bad;
 use crate::{LinkError, Spec};
 
@@ -38,7 +38,7 @@ impl XdpLink {
     /// [`LinkError`], which says what to do.
     pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Self, LinkError> {
         let (interface, options) = (spec.interface()?, XdpOptions::from_spec(spec)?);
-        let mut device = Device::look(NAME, interface)?;
+        let mut device = InterfaceState::look(NAME, interface)?;
         let (by, _) = spec.split::<RightsOptions>()?;
         let mut rights = rights::open(&by, &super::RIGHTS, interface)?;
         let mut notes = Vec::new();
@@ -48,7 +48,7 @@ impl XdpLink {
         if let Some(count) = options.channels {
             let set = rights.channels(count);
             let before = set.map_err(|e| advice::refused(&device, "set the queues", e))?;
-            device = Device::look(NAME, interface)?;
+            device = InterfaceState::look(NAME, interface)?;
             if before != count {
                 notes.push(format!("{count} queues for {before} while it is open"));
             }
@@ -60,7 +60,7 @@ impl XdpLink {
 /// An opening on its way.
 struct Opening {
     options: XdpOptions,
-    device: Device,
+    device: InterfaceState,
     rights: Box<dyn Rights>,
     /// What was tried and decided, for people.
     notes: Vec<String>,
@@ -69,11 +69,11 @@ struct Opening {
 impl Opening {
     fn open(mut self, sizes: &FrameOptions) -> Result<XdpLink, LinkError> {
         let numbers = self.queue_numbers()?;
-        let mut plan = Plan::new(&self.options, self.device.mtu, numbers.len(), sizes);
+        let mut plan = UmemLayout::new(&self.options, self.device.mtu, numbers.len(), sizes);
         let attached = self.attach(&mut plan)?;
         self.fit(&mut plan);
         let memory = self.memory(&plan)?;
-        let mut pool = Pool::new(plan.geometry, plan.chunks(), plan.transmitting());
+        let mut pool = FramePool::new(plan.geometry, plan.chunks(), plan.transmitting());
         let queues = self.queues(&plan, attached.hook, &numbers, &memory, &mut pool)?;
         let mode = self.mode(attached.hook, &queues[0])?;
         let poll = poll_all(&queues).map_err(|e| self.failed("epoll", e))?;
@@ -138,11 +138,11 @@ impl Opening {
     }
 
     /// Attaches the program where it was asked for, or in the best place that there is.
-    fn attach(&mut self, plan: &mut Plan) -> Result<Attached, LinkError> {
+    fn attach(&mut self, plan: &mut UmemLayout) -> Result<AttachedProgram, LinkError> {
         let hooks: &[Hook] = match self.options.mode {
-            Wanted::Auto => &[Hook::Driver, Hook::Generic],
-            Wanted::Native | Wanted::ZeroCopy => &[Hook::Driver],
-            Wanted::Generic => &[Hook::Generic],
+            XdpMode::Auto => &[Hook::Driver, Hook::Generic],
+            XdpMode::Native | XdpMode::ZeroCopy => &[Hook::Driver],
+            XdpMode::Generic => &[Hook::Generic],
         };
         let mut refused = io::Error::from(io::ErrorKind::Unsupported);
         for hook in hooks {
@@ -165,7 +165,7 @@ impl Opening {
 
     /// A frame that fits our chunks may still be too long for a driver without parts (veth counts
     /// its peer's MTU): that is `ERANGE`, and then it shall be parts.
-    fn attach_at(&mut self, hook: Hook, plan: &mut Plan) -> io::Result<Attached> {
+    fn attach_at(&mut self, hook: Hook, plan: &mut UmemLayout) -> io::Result<AttachedProgram> {
         let rate_max_hz = self.options.rate_max_hz;
         let wanted = Attach { hook, parts: plan.parts, rate_max_hz };
         match self.rights.attach(&wanted) {
@@ -179,7 +179,7 @@ impl Opening {
     }
 
     /// Frame memory counts as locked: where no more may be locked, less of it has to do.
-    fn fit(&mut self, plan: &mut Plan) {
+    fn fit(&mut self, plan: &mut UmemLayout) {
         let bytes = plan.bytes(self.options.huge);
         let Err(refused) = self.rights.allow_locked(bytes as u64) else { return };
         let most = usize::try_from(rights::lockable_bytes()).unwrap_or(usize::MAX);
@@ -195,7 +195,7 @@ impl Opening {
         }
     }
 
-    fn memory(&mut self, plan: &Plan) -> Result<Arc<FrameMemory>, LinkError> {
+    fn memory(&mut self, plan: &UmemLayout) -> Result<Arc<FrameMemory>, LinkError> {
         let mut memory = None;
         if self.options.huge {
             match FrameMemory::anonymous(plan.bytes(true), MapFlags::HUGETLB) {
@@ -217,11 +217,11 @@ impl Opening {
     /// One socket for each queue, over one frame memory.
     fn queues(
         &mut self,
-        plan: &Plan,
+        plan: &UmemLayout,
         hook: Hook,
         numbers: &[u32],
         memory: &FrameMemory,
-        pool: &mut Pool,
+        pool: &mut FramePool,
     ) -> Result<Vec<Queue>, LinkError> {
         let mut queues: Vec<Queue> = Vec::with_capacity(numbers.len());
         let mut counters = Default::default();
@@ -258,11 +258,11 @@ impl Opening {
         Ok(socket)
     }
 
-    fn flags(&self, plan: &Plan, hook: Hook) -> Flags {
+    fn flags(&self, plan: &UmemLayout, hook: Hook) -> Flags {
         let mut flags = match (self.options.mode, hook) {
-            (Wanted::ZeroCopy, _) => Flags::XDP_ZEROCOPY,
+            (XdpMode::ZeroCopy, _) => Flags::XDP_ZEROCOPY,
             // The kernel itself falls back to copying.
-            (Wanted::Auto, Hook::Driver) => Flags::empty(),
+            (XdpMode::Auto, Hook::Driver) => Flags::empty(),
             _ => Flags::XDP_COPY,
         };
         flags.set(Flags::XDP_USE_NEED_WAKEUP, self.options.wakeup);
@@ -275,7 +275,7 @@ impl Opening {
             return Ok(Mode::Generic);
         }
         let zero_copy = first.zero_copy().map_err(|e| self.failed("ask for the mode", e))?;
-        if !zero_copy && self.options.mode == Wanted::Auto {
+        if !zero_copy && self.options.mode == XdpMode::Auto {
             let said = self.device.features.map(|features| features.zero_copy);
             self.notes.push(match said {
                 Some(true) => "zero-copy refused, though the driver has it".to_owned(),
@@ -286,9 +286,9 @@ impl Opening {
         Ok(if zero_copy { Mode::ZeroCopy } else { Mode::NativeCopy })
     }
 
-    fn info(&self, plan: &Plan, mode: Mode, queues: usize) -> LinkInfo {
+    fn info(&self, plan: &UmemLayout, mode: Mode, queues: usize) -> LinkInfo {
         let device = &self.device;
-        let asked = if self.options.mode == Wanted::Auto { "probed" } else { "as asked" };
+        let asked = if self.options.mode == XdpMode::Auto { "probed" } else { "as asked" };
         let mut detail = format!("{} ({asked}), driver {}", mode.name(), device.driver);
         detail += &format!(", {queues} of {} queues", device.receive_queues.unwrap_or(1));
         if self.options.tx_queues > 1 {

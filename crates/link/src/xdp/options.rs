@@ -1,24 +1,24 @@
 //! The options of the `xdp` link.
 
-use crate::options::{Parsed, Switch, Words, auto, maybe, number};
+use crate::options::{OnOff, Parsed, Words, auto, maybe, number};
 use crate::rights::RightsOptions;
 use crate::spec::bad;
 use crate::{LinkError, Spec, options};
 
 /// How frames should pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum XdpMode {
     Auto,
     ZeroCopy,
     Native,
     Generic,
 }
 
-const MODES: Words<Wanted> = Words(&[
-    ("auto", Wanted::Auto),
-    ("zero-copy", Wanted::ZeroCopy),
-    ("native", Wanted::Native),
-    ("generic", Wanted::Generic),
+const MODES: Words<XdpMode> = Words(&[
+    ("auto", XdpMode::Auto),
+    ("zero-copy", XdpMode::ZeroCopy),
+    ("native", XdpMode::Native),
+    ("generic", XdpMode::Generic),
 ]);
 
 /// First and last queue; none: all.
@@ -40,7 +40,7 @@ options! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub(super) struct XdpOptions {
         /// how frames pass
-        mode: Wanted = Wanted::Auto, MODES;
+        mode: XdpMode = XdpMode::Auto, MODES;
         /// queues to serve
         queues: Queues = None, QUEUES;
         /// queues of the interface while the link is open
@@ -53,9 +53,9 @@ options! {
         /// by the MTU
         chunk: Option<u32> = None, auto(number("bytes", 2048..=4096));
         /// buffers may have any size
-        unaligned: bool = false, Switch;
+        unaligned: bool = false, OnOff;
         /// call the kernel only when it wants to be woken (need_wakeup)
-        wakeup: bool = true, Switch;
+        wakeup: bool = true, OnOff;
         /// microseconds of preferred busy polling
         busy_poll_us: u32 = 0, number("microseconds", 0..=1_000_000);
         /// frames that one poll takes at most
@@ -63,7 +63,7 @@ options! {
         /// frames per second and queue; more are dropped and counted; 0: no limit
         rate_max_hz as "rate_max_pps": u32 = 0, number("frames", 0..=1_000_000_000);
         /// buffers in huge pages
-        huge: bool = false, Switch;
+        huge: bool = false, OnOff;
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn everything_has_a_default_but_the_interface() {
         let plain = parse("xdp:veth0").unwrap();
-        assert_eq!((plain.mode, plain.queues, plain.chunk), (Wanted::Auto, None, None));
+        assert_eq!((plain.mode, plain.queues, plain.chunk), (XdpMode::Auto, None, None));
         assert!(plain.wakeup && !plain.unaligned && !plain.huge);
         let error = parse("xdp").unwrap_err().to_string();
         assert!(error.contains("names no interface: write xdp:INTERFACE"), "{error}");
@@ -123,7 +123,7 @@ mod tests {
                     buffers=500,wakeup=off,huge=on,busy_poll_us=20,busy_poll_budget=16,\
                     rate_max_pps=1000";
         let expected = XdpOptions {
-            mode: Wanted::Native,
+            mode: XdpMode::Native,
             queues: Some((1, 3)),
             channels: Some(4),
             tx_queues: 2,

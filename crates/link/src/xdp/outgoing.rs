@@ -4,7 +4,7 @@ use millstream_wire::ethernet::{self, ether_type};
 use millstream_wire::ipv4::{self, protocol};
 use millstream_wire::udp;
 
-use super::pool::Pool;
+use super::pool::FramePool;
 use super::queue::Queue;
 use crate::frame::{Frame, FrameMemory, LinkCounters};
 
@@ -34,7 +34,7 @@ impl Outgoing {
         &mut self,
         queues: &mut [Queue],
         memory: &FrameMemory,
-        pool: &mut Pool,
+        pool: &mut FramePool,
         frames: &mut Vec<Frame>,
         counters: &mut LinkCounters,
     ) -> usize {

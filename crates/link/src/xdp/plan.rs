@@ -20,7 +20,7 @@ const PAGE_BYTES: usize = 4096;
 
 /// The plan of one link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan {
+pub struct UmemLayout {
     pub geometry: Geometry,
     /// Frames may come in several chunks.
     pub parts: bool,
@@ -39,7 +39,7 @@ pub struct Plan {
     transmit_queues: u32,
 }
 
-impl Plan {
+impl UmemLayout {
     pub fn new(options: &XdpOptions, mtu: usize, queues: usize, sizes: &FrameOptions) -> Self {
         let frame = mtu + ETHERNET_BYTES_MAX;
         let small = frame <= (2048 - HEADROOM) as usize;
@@ -125,10 +125,10 @@ mod tests {
     use super::*;
     use crate::Spec;
 
-    fn plan(text: &str, mtu: usize, queues: usize) -> Plan {
+    fn plan(text: &str, mtu: usize, queues: usize) -> UmemLayout {
         let options = XdpOptions::from_spec(&Spec::parse(text).unwrap()).unwrap();
         let sizes = FrameOptions { receive_frames: 1000, transmit_frames: 100 };
-        Plan::new(&options, mtu, queues, &sizes)
+        UmemLayout::new(&options, mtu, queues, &sizes)
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
         let plan = |text: &str, mtu| {
             let options = XdpOptions::from_spec(&Spec::parse(text).unwrap()).unwrap();
             let sizes = FrameOptions { receive_frames: 16_384, transmit_frames: 100 };
-            let plan = Plan::new(&options, mtu, 1, &sizes);
+            let plan = UmemLayout::new(&options, mtu, 1, &sizes);
             (plan.receive, plan.receiving())
         };
         assert_eq!(plan("xdp:veth0", 1500), (4096, 16_384));

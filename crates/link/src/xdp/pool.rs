@@ -79,7 +79,7 @@ const TRANSMIT: usize = 1;
 
 /// The free chunks, and the count of the others.
 #[derive(Debug)]
-pub struct Pool {
+pub struct FramePool {
     geometry: Geometry,
     /// To be received into, and to be transmitted from. Those used last are taken first: they are
     /// in the caches.
@@ -96,7 +96,7 @@ pub struct Pool {
     transmitting: usize,
 }
 
-impl Pool {
+impl FramePool {
     /// A pool of `count` chunks, of which `transmit` are for the transmit side.
     pub fn new(geometry: Geometry, count: usize, transmit: usize) -> Self {
         let step = geometry.chunk >> 6;
@@ -186,7 +186,8 @@ impl Pool {
         unsafe { Frame::new(memory, at, length, room, chunk.0) }
     }
 
-    /// Undoes the last `count` of [`Pool::lend`], whose descriptors stay in the ring for later.
+    /// Undoes the last `count` of [`FramePool::lend`], whose descriptors stay in the ring for
+    /// later.
     pub fn unlend(&mut self, frames: &mut Vec<Frame>, count: usize) {
         frames.truncate(frames.len() - count);
         self.received -= count;
@@ -271,9 +272,9 @@ mod tests {
     use super::*;
     use rustix::mm::MapFlags;
 
-    fn pool(chunk: u32, unaligned: bool) -> (FrameMemory, Pool) {
+    fn pool(chunk: u32, unaligned: bool) -> (FrameMemory, FramePool) {
         let memory = FrameMemory::anonymous(8 * 4096, MapFlags::empty()).unwrap();
-        (memory, Pool::new(Geometry { chunk, unaligned }, 8, 3))
+        (memory, FramePool::new(Geometry { chunk, unaligned }, 8, 3))
     }
 
     #[test]

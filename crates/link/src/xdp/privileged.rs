@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::bpf::{self, Descriptors, LoadOptions, MapKind, QUEUES_MAX, RULES_BYTES, Rules};
 use crate::frame::Steer;
-use crate::rights::{Attach, Attached, BusyPoll, Hook};
+use crate::rights::{Attach, AttachedProgram, BusyPoll, Hook};
 
 /// The name by which `ip link` and `bpftool prog` show our program.
 pub const PROGRAM_NAME: &str = "millstream";
@@ -116,9 +116,9 @@ impl Program {
     ///
     /// # Errors
     /// When there are no descriptors left.
-    pub fn attached(&self) -> io::Result<Attached> {
+    pub fn attached(&self) -> io::Result<AttachedProgram> {
         let (link, counters) = (self.link.try_clone()?, self.loaded.counters.try_clone()?);
-        Ok(Attached { hook: self.hook, refused: self.refused.clone(), link, counters })
+        Ok(AttachedProgram { hook: self.hook, refused: self.refused.clone(), link, counters })
     }
 
     /// Has the program give wanted frames of `queue` to a socket that is, or will be, bound to it.

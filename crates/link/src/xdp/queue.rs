@@ -10,8 +10,8 @@ use rustix::net::xdp::{
     XdpUmemRegFlags,
 };
 
-use super::pool::{Geometry, METADATA_BYTES, Pool};
-use super::ring::{CONTINUES, Descriptor, InRing, OutRing, Place};
+use super::pool::{FramePool, Geometry, METADATA_BYTES};
+use super::ring::{CONTINUES, Descriptor, InRing, OutRing, RingMapping};
 use crate::frame::{Frame, FrameMemory, LinkCounters};
 
 /// `SOL_XDP` option by which one call may transmit more than 32 frames in copy mode
@@ -120,7 +120,7 @@ impl Queue {
         let budget = TX_BUDGET.min(sizes.transmit);
         let _ = millstream_host::socket::set(fd, libc::SOL_XDP, MAX_TX_SKB_BUDGET, &budget);
         let offsets = sockopt::xdp_mmap_offsets(fd)?;
-        let place = |page_offset, offsets, entries| Place { page_offset, offsets, entries };
+        let place = |page_offset, offsets, entries| RingMapping { page_offset, offsets, entries };
         let Sizes { receive, transmit, .. } = sizes;
         let fill = place(libc::XDP_UMEM_PGOFF_FILL_RING, offsets.fr, sizes.fill());
         let completion = place(libc::XDP_UMEM_PGOFF_COMPLETION_RING, offsets.cr, transmit);
@@ -194,7 +194,7 @@ impl Queue {
     pub fn receive(
         &mut self,
         memory: &FrameMemory,
-        pool: &mut Pool,
+        pool: &mut FramePool,
         frames: &mut Vec<Frame>,
         most: u32,
         counters: &mut LinkCounters,
@@ -226,7 +226,7 @@ impl Queue {
 
     /// Feeds the fill ring from the pool, in batches; whether the kernel still has too few.
     #[inline]
-    pub fn refill(&mut self, pool: &mut Pool, counters: &mut LinkCounters) -> bool {
+    pub fn refill(&mut self, pool: &mut FramePool, counters: &mut LinkCounters) -> bool {
         let missing = self.sizes.receiving_max() - self.receiving;
         if missing < REFILL.min(self.sizes.receive / 4) {
             return false;
@@ -266,8 +266,8 @@ impl Queue {
     }
 
     /// Where the rings stand.
-    pub fn seen(&self) -> super::watchdog::Seen {
-        super::watchdog::Seen {
+    pub fn seen(&self) -> super::watchdog::RingPositions {
+        super::watchdog::RingPositions {
             fill: self.fill.pending(),
             receive: self.rx.pending(),
             receive_entries: self.rx.entries(),
@@ -308,13 +308,13 @@ mod tests {
     use super::*;
     use crate::xdp::XdpLink;
     use crate::{Spec, frame::FrameLink, frame::FrameOptions};
-    use millstream_testkit::netns::{Pair, PairOptions};
+    use millstream_testkit::netns::{PairOptions, VethPair};
     use std::time::Instant;
 
     /// Where the kernel copies it never asks; a driver with zero-copy may, right after a refill.
     #[test]
     fn a_driver_that_waits_to_be_called_is_called_on_whichever_queue() {
-        let Some(pair) = Pair::new(PairOptions { mtu: 1500, queues: 2 }) else { return };
+        let Some(pair) = VethPair::new(PairOptions { mtu: 1500, queues: 2 }) else { return };
         let spec = Spec::parse("xdp:veth0").unwrap();
         let open = || XdpLink::open(&spec, &FrameOptions::default());
         let mut link = pair.right.run(open).unwrap();

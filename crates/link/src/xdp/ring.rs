@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{Ordering, fence};
 
-use millstream_ring::shared::{Consumer, Producer, Word};
+use millstream_ring::shared::{SharedConsumer, SharedProducer, Word};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::net::xdp::XdpRingOffset;
 
@@ -79,7 +79,7 @@ impl Drop for Mapping {
 
 /// Where a ring of the socket `fd` lies.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct RingMapping {
     /// Its page offset (`XDP_*_PGOFF_*`).
     pub page_offset: u64,
     /// Where its words and entries begin.
@@ -96,8 +96,8 @@ struct Parts<T> {
     items: NonNull<T>,
 }
 
-fn map<T>(fd: BorrowedFd<'_>, place: Place) -> io::Result<Parts<T>> {
-    let Place { page_offset, offsets, entries } = place;
+fn map<T>(fd: BorrowedFd<'_>, place: RingMapping) -> io::Result<Parts<T>> {
+    let RingMapping { page_offset, offsets, entries } = place;
     let bytes = offsets.desc as usize + entries as usize * size_of::<T>();
     let mapping = Mapping::new(fd, page_offset, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
     // SAFETY: the kernel places aligned words there; every ring keeps its mapping beside them.
@@ -112,7 +112,7 @@ fn map<T>(fd: BorrowedFd<'_>, place: Place) -> io::Result<Parts<T>> {
 /// A ring that we fill: fill and transmit.
 #[derive(Debug)]
 pub struct OutRing<T> {
-    cursor: Producer<Word>,
+    cursor: SharedProducer<Word>,
     flags: Word,
     items: NonNull<T>,
     _mapping: Mapping,
@@ -122,9 +122,9 @@ pub struct OutRing<T> {
 unsafe impl<T: Send> Send for OutRing<T> {}
 
 impl<T: Copy> OutRing<T> {
-    pub fn map(fd: BorrowedFd<'_>, place: Place) -> io::Result<Self> {
+    pub fn map(fd: BorrowedFd<'_>, place: RingMapping) -> io::Result<Self> {
         let Parts { mapping, produced, consumed, flags, items } = map(fd, place)?;
-        let cursor = Producer::new(produced, consumed, place.entries);
+        let cursor = SharedProducer::new(produced, consumed, place.entries);
         Ok(Self { cursor, flags, items, _mapping: mapping })
     }
 
@@ -183,7 +183,7 @@ impl<T: Copy> OutRing<T> {
 /// A ring that the kernel fills: receive and completion.
 #[derive(Debug)]
 pub struct InRing<T> {
-    cursor: Consumer<Word>,
+    cursor: SharedConsumer<Word>,
     items: NonNull<T>,
     _mapping: Mapping,
 }
@@ -192,9 +192,9 @@ pub struct InRing<T> {
 unsafe impl<T: Send> Send for InRing<T> {}
 
 impl<T: Copy> InRing<T> {
-    pub fn map(fd: BorrowedFd<'_>, place: Place) -> io::Result<Self> {
+    pub fn map(fd: BorrowedFd<'_>, place: RingMapping) -> io::Result<Self> {
         let Parts { mapping, produced, consumed, flags: _, items } = map(fd, place)?;
-        let cursor = Consumer::new(produced, consumed, place.entries);
+        let cursor = SharedConsumer::new(produced, consumed, place.entries);
         Ok(Self { cursor, items, _mapping: mapping })
     }
 
@@ -239,12 +239,12 @@ mod tests {
     use std::os::fd::{AsFd, OwnedFd};
 
     /// A file that looks like a ring of four entries, of which `filled` wait.
-    fn ring(filled: u32) -> (OwnedFd, Place) {
+    fn ring(filled: u32) -> (OwnedFd, RingMapping) {
         let file = rustix::fs::memfd_create("ring", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         rustix::fs::ftruncate(&file, 4096).unwrap();
         rustix::io::pwrite(&file, &filled.to_ne_bytes(), 0).unwrap();
         let offsets = XdpRingOffset { producer: 0, consumer: 32, desc: 128, flags: Some(64) };
-        (file, Place { page_offset: 0, offsets, entries: 4 })
+        (file, RingMapping { page_offset: 0, offsets, entries: 4 })
     }
 
     #[test]

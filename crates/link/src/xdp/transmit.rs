@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsRawFd;
 
-use super::pool::Pool;
+use super::pool::FramePool;
 use super::queue::{Queue, Staged, check};
 use super::ring::{CONTINUES, Descriptor, METADATA};
 use crate::frame::{Frame, FrameMemory, LinkCounters};
@@ -20,7 +20,7 @@ impl Queue {
     pub fn stage(
         &mut self,
         memory: &FrameMemory,
-        pool: &mut Pool,
+        pool: &mut FramePool,
         mut frame: Frame,
         counters: &mut LinkCounters,
     ) {
@@ -62,7 +62,7 @@ impl Queue {
 
     /// Takes back what has been transmitted.
     #[inline]
-    pub fn harvest(&mut self, pool: &mut Pool) {
+    pub fn harvest(&mut self, pool: &mut FramePool) {
         let count = self.completion.available(1);
         if count > 0 {
             (0..count).for_each(|ahead| pool.complete(self.completion.get(ahead)));
@@ -71,7 +71,7 @@ impl Queue {
     }
 
     /// Has the kernel transmit what is queued, as far as it will now.
-    pub fn flush(&mut self, pool: &mut Pool, counters: &mut LinkCounters) -> io::Result<()> {
+    pub fn flush(&mut self, pool: &mut FramePool, counters: &mut LinkCounters) -> io::Result<()> {
         loop {
             let pending = self.tx.pending();
             if pending == 0 || (self.wakeup && !self.tx.needs_wakeup()) {

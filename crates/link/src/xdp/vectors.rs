@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::mm::ProtFlags;
 
-use super::bpf::{self, Counts};
+use super::bpf::{self, ProgramCounts};
 use super::privileged::{Loaded, socket};
 use super::ring::Mapping;
 use crate::frame::Steer;
@@ -52,7 +52,7 @@ impl Bench {
         bpf::test_run(self.loaded.program.as_fd(), frame, 1).unwrap().0
     }
 
-    fn counts(&self, row: usize) -> Counts {
+    fn counts(&self, row: usize) -> ProgramCounts {
         // SAFETY: the mapping is the counters' value.
         unsafe { bpf::read_counts(self.counted.base(), bpf::cpus(), row) }
     }

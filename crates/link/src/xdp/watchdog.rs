@@ -13,7 +13,7 @@ use std::time::Duration;
 /// A ring of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Ring {
+pub enum QueueRing {
     /// Buffers on their way to the kernel.
     Fill,
     /// Received frames.
@@ -24,14 +24,15 @@ pub enum Ring {
     Completion,
 }
 
-const RINGS: [Ring; 4] = [Ring::Fill, Ring::Receive, Ring::Transmit, Ring::Completion];
+const RINGS: [QueueRing; 4] =
+    [QueueRing::Fill, QueueRing::Receive, QueueRing::Transmit, QueueRing::Completion];
 
 /// Time after which frames that do not leave count as a stall: far longer than any transmission.
 const TRANSMIT_PATIENCE: Duration = Duration::from_millis(20);
 
 /// Where the rings of one queue stand: entries that wait to be taken.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Seen {
+pub struct RingPositions {
     /// Buffers that the kernel can take.
     pub fill: u32,
     /// Frames that we can take.
@@ -51,11 +52,11 @@ pub struct Seen {
 /// A ring that stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Stall {
+pub struct RingStall {
     /// The queue of the interface.
     pub queue: u32,
     /// Its ring.
-    pub ring: Ring,
+    pub ring: QueueRing,
     /// How long it had stopped when it was last seen, or in the end.
     pub lasted: Duration,
     /// It goes on again.
@@ -70,7 +71,7 @@ pub struct Watchdog {
     stopped: [Option<Duration>; 4],
     /// What had been taken to transmit when that ring last moved, and when it did.
     moved: (u32, Duration),
-    last: Option<Stall>,
+    last: Option<RingStall>,
     recoveries: u64,
 }
 
@@ -82,33 +83,33 @@ impl Watchdog {
     }
 
     /// Looks at the rings at time `now`. Whether any ring stands still.
-    pub fn look(&mut self, now: Duration, seen: Seen) -> bool {
+    pub fn look(&mut self, now: Duration, seen: RingPositions) -> bool {
         if seen.transmit == 0 || seen.transmit_taken != self.moved.0 {
             self.moved = (seen.transmit_taken, now);
         }
         for (index, ring) in RINGS.into_iter().enumerate() {
             let stopped = match ring {
-                Ring::Fill => seen.fill == 0 && seen.receive < seen.receive_entries,
-                Ring::Receive => seen.receive >= seen.receive_entries,
-                Ring::Transmit => now.saturating_sub(self.moved.1) >= TRANSMIT_PATIENCE,
-                Ring::Completion => seen.completion >= seen.completion_entries,
+                QueueRing::Fill => seen.fill == 0 && seen.receive < seen.receive_entries,
+                QueueRing::Receive => seen.receive >= seen.receive_entries,
+                QueueRing::Transmit => now.saturating_sub(self.moved.1) >= TRANSMIT_PATIENCE,
+                QueueRing::Completion => seen.completion >= seen.completion_entries,
             };
             self.note(index, ring, stopped, now);
         }
         self.stopped.iter().any(Option::is_some)
     }
 
-    fn note(&mut self, index: usize, ring: Ring, stopped: bool, now: Duration) {
+    fn note(&mut self, index: usize, ring: QueueRing, stopped: bool, now: Duration) {
         let began = self.stopped[index];
         self.stopped[index] = if stopped { Some(began.unwrap_or(now)) } else { None };
         let Some(began) = began.or(self.stopped[index]) else { return };
         self.recoveries += u64::from(!stopped);
         let lasted = now.saturating_sub(began);
-        self.last = Some(Stall { queue: self.queue, ring, lasted, over: !stopped });
+        self.last = Some(RingStall { queue: self.queue, ring, lasted, over: !stopped });
     }
 
     /// The stall seen last, if there was one.
-    pub fn last(&self) -> Option<Stall> {
+    pub fn last(&self) -> Option<RingStall> {
         self.last
     }
 
@@ -122,7 +123,7 @@ impl Watchdog {
 mod tests {
     use super::*;
 
-    const WELL: Seen = Seen {
+    const WELL: RingPositions = RingPositions {
         fill: 64,
         receive: 3,
         receive_entries: 64,
@@ -142,7 +143,7 @@ mod tests {
         for ms in 0..100 {
             // As many as before, but others.
             let transmit_taken = (u32::MAX - 50).wrapping_add(ms);
-            let seen = Seen { transmit: 5, transmit_taken, ..WELL };
+            let seen = RingPositions { transmit: 5, transmit_taken, ..WELL };
             assert!(!dog.look(at(ms.into()), seen));
         }
         assert_eq!((dog.last(), dog.recoveries()), (None, 0));
@@ -150,19 +151,19 @@ mod tests {
 
     #[test]
     fn each_ring_is_named_and_its_recovery_timed() {
-        let full = Seen { receive: 64, fill: 0, ..WELL };
+        let full = RingPositions { receive: 64, fill: 0, ..WELL };
         for (ring, seen) in [
-            (Ring::Fill, Seen { fill: 0, ..WELL }),
-            (Ring::Receive, full),
-            (Ring::Completion, Seen { completion: 32, ..WELL }),
+            (QueueRing::Fill, RingPositions { fill: 0, ..WELL }),
+            (QueueRing::Receive, full),
+            (QueueRing::Completion, RingPositions { completion: 32, ..WELL }),
         ] {
             let mut dog = Watchdog::new(3);
             assert!(!dog.look(at(1), WELL));
             assert!(dog.look(at(2), seen) && dog.look(at(7), seen));
-            let stall = Stall { queue: 3, ring, lasted: at(5), over: false };
+            let stall = RingStall { queue: 3, ring, lasted: at(5), over: false };
             assert_eq!(dog.last(), Some(stall));
             assert!(!dog.look(at(12), WELL));
-            assert_eq!(dog.last(), Some(Stall { lasted: at(10), over: true, ..stall }));
+            assert_eq!(dog.last(), Some(RingStall { lasted: at(10), over: true, ..stall }));
             assert_eq!(dog.recoveries(), 1);
         }
     }
@@ -170,13 +171,13 @@ mod tests {
     #[test]
     fn frames_that_do_not_leave_are_a_stall_after_a_while() {
         let mut dog = Watchdog::new(0);
-        let stuck = Seen { transmit: 7, transmit_taken: 40, ..WELL };
+        let stuck = RingPositions { transmit: 7, transmit_taken: 40, ..WELL };
         assert!(!dog.look(at(100), stuck));
         // More of them are no movement.
-        assert!(!dog.look(at(119), Seen { transmit: 8, ..stuck }));
+        assert!(!dog.look(at(119), RingPositions { transmit: 8, ..stuck }));
         assert!(dog.look(at(120), stuck));
-        assert_eq!(dog.last().unwrap().ring, Ring::Transmit);
-        assert!(!dog.look(at(130), Seen { transmit_taken: 41, ..stuck }));
+        assert_eq!(dog.last().unwrap().ring, QueueRing::Transmit);
+        assert!(!dog.look(at(130), RingPositions { transmit_taken: 41, ..stuck }));
         assert_eq!((dog.recoveries(), dog.last().unwrap().lasted), (1, at(10)));
     }
 }

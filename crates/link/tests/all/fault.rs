@@ -4,16 +4,16 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
-use millstream_link::fault::{Effect, Rule, Select, Switch};
+use millstream_link::fault::{FaultEffect, FaultRule, FaultSwitch, Select};
 use millstream_link::open;
 use millstream_link::port::{Port, PortOptions};
 use millstream_testkit::allocations;
 
 const SEGMENT: usize = 1_000;
 
-fn switch() -> Switch {
+fn switch() -> FaultSwitch {
     let start = Instant::now();
-    Switch::new(move || start.elapsed().as_nanos() as u64)
+    FaultSwitch::new(move || start.elapsed().as_nanos() as u64)
 }
 
 fn port() -> Port {
@@ -37,7 +37,7 @@ fn without_a_rule_that_can_act_nothing_is_allocated() {
     a.tx = switch.wrap_tx(a.tx);
     b.rx = switch.wrap_rx(b.rx);
     let spent = Select { count: Some(1), ..Select::default() };
-    switch.add(Rule::new(|_| true, Effect::Lose).select(spent)).unwrap();
+    switch.add(FaultRule::new(|_| true, FaultEffect::Lose).select(spent)).unwrap();
     a.tx.send(b"spent", b.local).unwrap();
     let train = train(0, 12);
     let before = allocations();
@@ -67,12 +67,12 @@ fn a_mixture_of_faults_over_real_trains_leaves_every_datagram_in_one_place() {
     let mut rules = Vec::new();
     for (switch, seed) in [(&out, seed), (&back, seed ^ 99)] {
         for (effect, probability) in [
-            (Effect::Lose, 0.05),
-            (Effect::Duplicate { copies: 1 }, 0.05),
-            (Effect::Reorder { datagrams: 3 }, 0.05),
-            (Effect::Delay { ns: 2_000_000 }, 0.02),
+            (FaultEffect::Lose, 0.05),
+            (FaultEffect::Duplicate { copies: 1 }, 0.05),
+            (FaultEffect::Reorder { datagrams: 3 }, 0.05),
+            (FaultEffect::Delay { ns: 2_000_000 }, 0.02),
         ] {
-            let rule = Rule::new(|_| true, effect.clone());
+            let rule = FaultRule::new(|_| true, effect.clone());
             let id = switch.add(rule.select(chance(probability, seed))).unwrap();
             rules.push((switch, effect, id));
         }
@@ -113,8 +113,8 @@ fn a_mixture_of_faults_over_real_trains_leaves_every_datagram_in_one_place() {
         assert!(tally.hit > 0);
         assert_eq!((tally.held, tally.overflowed), (0, 0));
         match effect {
-            Effect::Lose => lost += tally.hit,
-            Effect::Duplicate { .. } => copied += tally.hit,
+            FaultEffect::Lose => lost += tally.hit,
+            FaultEffect::Duplicate { .. } => copied += tally.hit,
             _ => {}
         }
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use millstream_link::frame::{Frame, FrameLink, FrameOptions, Steer};
 use millstream_link::port::PortOptions;
 use millstream_link::{open, open_frames};
-use millstream_testkit::netns::{Namespace, Pair, PairOptions};
+use millstream_testkit::netns::{Namespace, PairOptions, VethPair};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const PORT: u16 = 5000;
@@ -43,7 +43,7 @@ fn header_sum(header: &[u8]) -> u32 {
 
 #[test]
 fn trains_of_a_segmenting_sender_come_as_the_datagrams_they_are() {
-    let Some(pair) = Pair::new(PairOptions { mtu: 9000, queues: 1 }) else { return };
+    let Some(pair) = VethPair::new(PairOptions { mtu: 9000, queues: 1 }) else { return };
     for text in ["packet:veth0,ring=v3", "packet:veth0,ring=v2"] {
         let mut link = steered(&pair.right, text);
         let to = SocketAddrV4::new(pair.right.address, PORT);
@@ -90,7 +90,7 @@ fn datagram(bytes: &mut [u8], macs: ([u8; 6], [u8; 6]), ips: (Ipv4Addr, Ipv4Addr
 /// that reuses its memory earlier would damage datagrams here.
 #[test]
 fn a_kernel_socket_that_reads_late_gets_every_byte_as_it_was_sent() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let here = SocketAddrV4::new(pair.right.address, PORT);
     let mut port = pair.right.run(|| open("udp", here, &PortOptions::default()).unwrap());
     let there = link(&pair.right, "packet:veth0").info().mac;
@@ -127,7 +127,7 @@ fn a_kernel_socket_that_reads_late_gets_every_byte_as_it_was_sent() {
 
 #[test]
 fn a_vlan_tag_that_the_kernel_took_out_is_noted() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let mut sender = link(&pair.left, "packet:veth0");
     let macs = (sender.info().mac, link(&pair.right, "packet:veth0").info().mac);
     let steer = |vlan| Steer {
@@ -176,7 +176,7 @@ fn a_vlan_tag_that_the_kernel_took_out_is_noted() {
 /// a transmit ring without telling.
 #[test]
 fn frames_that_the_kernel_would_refuse_are_counted_whatever_the_way() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     for text in ["packet:veth0,tx=batch", "packet:veth0,tx=ring"] {
         let mut receiver = link(&pair.right, "packet:veth0");
         let everything = Steer { ethertypes: vec![0x88b5], vlan: None, ..Steer::default() };
@@ -214,7 +214,7 @@ fn frames_that_the_kernel_would_refuse_are_counted_whatever_the_way() {
 
 #[test]
 fn the_kernel_goes_on_answering_beside_the_link() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let mut link = steered(&pair.right, "packet:veth0");
     let sender = pair.left.run(|| UdpSocket::bind((pair.left.address, 0)).unwrap());
     sender.send_to(&[9; 100], (pair.right.address, PORT)).unwrap();
@@ -227,7 +227,7 @@ fn the_kernel_goes_on_answering_beside_the_link() {
 
 #[test]
 fn links_of_one_fanout_group_share_the_frames() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let texts = ["packet:veth0,fanout=7:lb"; 2];
     let mut links = texts.map(|text| steered(&pair.right, text));
     let sender = pair.left.run(|| UdpSocket::bind((pair.left.address, 0)).unwrap());

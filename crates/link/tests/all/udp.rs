@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use millstream_link::fault::{Effect, Rule, Switch};
+use millstream_link::fault::{FaultEffect, FaultRule, FaultSwitch};
 use millstream_link::port::{Port, PortOptions};
 use millstream_link::{LinkError, count, open};
-use millstream_testkit::netns::{Pair, PairOptions};
+use millstream_testkit::netns::{PairOptions, VethPair};
 
 const LINKS: [&str; 5] =
     ["udp", "udp:gro=off", "udp:gso=off", "udp:gro=off,gso=off", "udp:wait=spin"];
@@ -168,7 +168,7 @@ fn an_overflowing_queue_counts_every_datagram_it_drops() {
 
 #[test]
 fn a_send_that_may_not_wait_says_that_there_is_no_room() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     // The kernel keeps what it sends for an answer that nobody gives: that fills the queue.
     let nobody = SocketAddrV4::new(Ipv4Addr::new(10, 99, 0, 77), 4000);
     for (link, behind) in
@@ -181,8 +181,8 @@ fn a_send_that_may_not_wait_says_that_there_is_no_room() {
         match behind {
             "counted" => port = count::port(port).0,
             "fault" => {
-                let switch = Switch::new(|| 0);
-                switch.add(Rule::new(|_| false, Effect::Lose)).unwrap();
+                let switch = FaultSwitch::new(|| 0);
+                switch.add(FaultRule::new(|_| false, FaultEffect::Lose)).unwrap();
                 port.tx = switch.wrap_tx(port.tx);
             }
             _ => {}

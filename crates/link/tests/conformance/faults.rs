@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use millstream_link::fault::{Effect, Rule, Select, Switch};
+use millstream_link::fault::{FaultEffect, FaultRule, FaultSwitch, Select};
 
 use crate::wire::{ETHERNET_BYTES, ETHERTYPE, PATIENCE, Wire, number, numbered, numbers};
 
@@ -15,8 +15,8 @@ const SEED: u64 = 7;
 
 /// Both directions of one end, on a clock that the test turns.
 struct Faults {
-    received: Switch,
-    sent: Switch,
+    received: FaultSwitch,
+    sent: FaultSwitch,
     clock: Arc<AtomicU64>,
 }
 
@@ -26,17 +26,21 @@ impl Faults {
         let clock = Arc::new(AtomicU64::new(0));
         let switch = || {
             let hands = Arc::clone(&clock);
-            Switch::new(move || hands.load(Ordering::Relaxed))
+            FaultSwitch::new(move || hands.load(Ordering::Relaxed))
         };
         let (received, sent) = (switch(), switch());
-        wire.wrap(sender, |end| Switch::wrap_frames(end, &received, &sent));
+        wire.wrap(sender, |end| FaultSwitch::wrap_frames(end, &received, &sent));
         Self { received, sent, clock }
     }
 
     /// A rule for our frames; the kernel sends some of its own.
-    fn add(switch: &Switch, effect: Effect, select: Select) -> millstream_link::fault::RuleId {
+    fn add(
+        switch: &FaultSwitch,
+        effect: FaultEffect,
+        select: Select,
+    ) -> millstream_link::fault::RuleId {
         let ours = |frame: &[u8]| frame.get(12..14) == Some(&ETHERTYPE.to_be_bytes()[..]);
-        switch.add(Rule::new(ours, effect).select(select)).unwrap()
+        switch.add(FaultRule::new(ours, effect).select(select)).unwrap()
     }
 }
 
@@ -53,8 +57,8 @@ pub fn rules_that_hit_nothing_change_nothing(wire: &mut Wire) {
     for sender in [true, false] {
         let faults = Faults::around(wire, sender);
         let never = Select { probability: 0.0, ..Select::default() };
-        Faults::add(&faults.received, Effect::Lose, never.clone());
-        Faults::add(&faults.sent, Effect::Lose, never);
+        Faults::add(&faults.received, FaultEffect::Lose, never.clone());
+        Faults::add(&faults.sent, FaultEffect::Lose, never);
     }
     crate::delivery::every_size_arrives_whole(wire);
     crate::delivery::order_is_kept_in_batches_of_every_size(wire);
@@ -68,9 +72,9 @@ pub fn rules_that_hit_nothing_change_nothing(wire: &mut Wire) {
 pub fn what_is_missing_is_what_faults_took(wire: &mut Wire) {
     let (tx, rx) = (Faults::around(wire, true), Faults::around(wire, false));
     let chance = Select { probability: 0.2, seed: SEED, ..Select::default() };
-    let sent_rule = Faults::add(&tx.sent, Effect::Lose, chance);
+    let sent_rule = Faults::add(&tx.sent, FaultEffect::Lose, chance);
     let third = Select { every: 3, ..Select::default() };
-    let received_rule = Faults::add(&rx.received, Effect::Lose, third);
+    let received_rule = Faults::add(&rx.received, FaultEffect::Lose, third);
     let (mut got, most) = (0, wire.frame_bytes_max());
     for (first, bytes) in (0..600).step_by(60).zip([60, 200, most].into_iter().cycle()) {
         wire.send(first..first + 60, bytes);
@@ -96,7 +100,7 @@ pub fn what_is_missing_is_what_faults_took(wire: &mut Wire) {
 
 pub fn copies_come_directly_behind(wire: &mut Wire) {
     let (tx, rx) = (Faults::around(wire, true), Faults::around(wire, false));
-    let copies = |copies| Effect::Duplicate { copies };
+    let copies = |copies| FaultEffect::Duplicate { copies };
     Faults::add(&tx.sent, copies(1), Select { every: 4, ..Select::default() });
     Faults::add(&rx.received, copies(2), Select { skip: 1, count: Some(1), ..Select::default() });
     for bytes in [60, wire.frame_bytes_max()] {
@@ -118,7 +122,7 @@ pub fn copies_come_directly_behind(wire: &mut Wire) {
 /// A user who takes a batch at a time is not left behind by what faults add.
 pub fn copies_do_not_pile_up(wire: &mut Wire) {
     let rx = Faults::around(wire, false);
-    let rule = Faults::add(&rx.received, Effect::Duplicate { copies: 7 }, Select::default());
+    let rule = Faults::add(&rx.received, FaultEffect::Duplicate { copies: 7 }, Select::default());
     wire.send(0..480, 60);
     let got = wire.collect(8 * 480);
     assert!(numbers(&got).eq((0..8 * 480).map(|at| at / 8)), "{} came", got.len());
@@ -132,12 +136,12 @@ pub fn what_is_kept_back_comes_later_and_stays_in_the_census(wire: &mut Wire) {
         let switch = if sender { &faults.sent } else { &faults.received };
         let one = |skip| Select { skip, count: Some(1), ..Select::default() };
         let bytes = wire.frame_bytes_max();
-        let rule = Faults::add(switch, Effect::Reorder { datagrams: 2 }, one(1));
+        let rule = Faults::add(switch, FaultEffect::Reorder { datagrams: 2 }, one(1));
         wire.send(0..6, bytes);
         let got = exactly(wire, 6);
         assert_eq!(numbers(&got).collect::<Vec<_>>(), [0, 2, 3, 1, 4, 5], "sender {sender}");
         switch.remove(rule).unwrap();
-        let rule = Faults::add(switch, Effect::Delay { ns: 1000 }, one(0));
+        let rule = Faults::add(switch, FaultEffect::Delay { ns: 1000 }, one(0));
         wire.send(10..12, bytes);
         let got = exactly(wire, 1);
         assert_eq!(numbers(&got).collect::<Vec<_>>(), [11]);
@@ -157,7 +161,7 @@ pub fn damage_is_done_where_frames_lie(wire: &mut Wire) {
     let all = Select { seed: SEED, ..Select::default() };
     let bytes = wire.frame_bytes_max();
     // In the payload behind its number, far into the last part.
-    let flips = Effect::Corrupt { bits: 1, bytes: bytes - 20..bytes };
+    let flips = FaultEffect::Corrupt { bits: 1, bytes: bytes - 20..bytes };
     let rule = Faults::add(&rx.received, flips, all.clone());
     wire.send(0..20, bytes);
     for frame in wire.collect(20) {
@@ -167,7 +171,7 @@ pub fn damage_is_done_where_frames_lie(wire: &mut Wire) {
         assert_eq!((frame.len(), wrong), (bytes, 1), "seed {SEED}");
     }
     rx.received.remove(rule);
-    Faults::add(&tx.sent, Effect::Truncate { bytes: 100 }, all);
+    Faults::add(&tx.sent, FaultEffect::Truncate { bytes: 100 }, all);
     wire.send(20..30, bytes);
     let got = wire.collect(10);
     assert!(got.iter().all(|frame| frame.len() == 100) && numbers(&got).eq(20..30));

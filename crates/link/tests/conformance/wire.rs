@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use millstream_link::frame::{Census, Frame, FrameLink, FrameOptions, Steer};
+use millstream_link::frame::{Frame, FrameCounts, FrameLink, FrameOptions, Steer};
 use millstream_link::loopback::{self, Cable, CableState, LoopOptions};
 use millstream_link::{LinkError, open_frames};
-use millstream_testkit::netns::{INTERFACE, Pair, PairOptions};
+use millstream_testkit::netns::{INTERFACE, PairOptions, VethPair};
 
 /// Far longer than anything takes, so that a failing test ends.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -50,7 +50,7 @@ impl Shape {
 /// What joins the ends.
 enum Joint {
     Memory(Cable),
-    Veth(Pair, &'static str),
+    Veth(VethPair, &'static str),
     /// Ports of DPDK's in memory, as they were opened.
     Dpdk(Vec<String>),
 }
@@ -83,7 +83,7 @@ impl Wire {
     /// Two namespaces joined by a veth pair; `None` where that cannot be done.
     pub fn veth(shape: Shape) -> Option<Self> {
         let Shape { link, mtu, queues } = shape;
-        let pair = Pair::new(PairOptions { mtu, queues })?;
+        let pair = VethPair::new(PairOptions { mtu, queues })?;
         let ends = [&pair.left, &pair.right].map(|side| {
             side.run(|| open(link)).unwrap_or_else(|error| panic!("{link} on a veth: {error}"))
         });
@@ -179,7 +179,7 @@ impl Wire {
     }
 
     /// The namespaces, where there are some.
-    pub fn pair(&self) -> Option<&Pair> {
+    pub fn pair(&self) -> Option<&VethPair> {
         match &self.joint {
             Joint::Memory(_) | Joint::Dpdk(_) => None,
             Joint::Veth(pair, _) => Some(pair),
@@ -243,7 +243,7 @@ impl Wire {
     #[track_caller]
     pub fn balanced(&mut self) {
         for (end, total) in self.ends.iter().zip(&self.totals) {
-            let census: Census = end.census();
+            let census: FrameCounts = end.census();
             assert_eq!(census.total(), *total, "{}: {census:?}", end.info().name);
         }
     }

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use millstream_link::frame::{FrameLink, FrameOptions, Steer};
-use millstream_link::rights::Direct;
-use millstream_link::rights::policy::Policy;
+use millstream_link::rights::DirectSteps;
+use millstream_link::rights::policy::GrantPolicy;
 use millstream_link::rights::server::Server;
 use millstream_link::{packet, xdp};
 
@@ -36,16 +36,16 @@ fn say(line: &str) {
 
 /// A broker for nobody.
 fn serve(path: &Path) {
-    let mut policy = Policy::new("veth0", &[&xdp::RIGHTS, &packet::RIGHTS]);
+    let mut policy = GrantPolicy::new("veth0", &[&xdp::RIGHTS, &packet::RIGHTS]);
     policy.users = vec![65_534];
     let mut server = Server::listen(path, policy, |family, interface, peer| {
         let client = rustix::process::Pid::from_raw(peer.pid);
-        Ok(Box::new(Direct::new(family, interface, client)?))
+        Ok(Box::new(DirectSteps::new(family, interface, client)?))
     })
     .unwrap();
     say("listening");
     loop {
-        server.turn(Duration::from_secs(1), &mut |event| eprintln!("{event}")).unwrap();
+        server.step(Duration::from_secs(1), &mut |event| eprintln!("{event}")).unwrap();
     }
 }
 

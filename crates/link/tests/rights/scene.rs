@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use millstream_link::frame::FrameLink;
-use millstream_testkit::netns::{Pair, PairOptions};
+use millstream_testkit::netns::{PairOptions, VethPair};
 
 use crate::role::{PORT, ROLE};
 
@@ -19,7 +19,7 @@ use crate::role::{PORT, ROLE};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Scene {
-    pair: Pair,
+    pair: VethPair,
     /// With a copy of this program that anybody may run.
     folder: tempfile::TempDir,
 }
@@ -35,7 +35,7 @@ impl Scene {
             eprintln!("skipped: there is no `setpriv` here (Debian package util-linux)");
             return None;
         }
-        let pair = Pair::new(options)?;
+        let pair = VethPair::new(options)?;
         let folder = tempfile::tempdir().unwrap();
         let open = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(folder.path(), open.clone()).unwrap();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use millstream_link::frame::{Frame, FrameLink, FrameOptions, Steer};
 use millstream_link::xdp::XdpLink;
 use millstream_link::{LinkError, Spec};
-use millstream_testkit::netns::{INTERFACE, Namespace, Pair, PairOptions};
+use millstream_testkit::netns::{INTERFACE, Namespace, PairOptions, VethPair};
 
 /// Longest that anything is waited for.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -27,7 +27,7 @@ pub fn try_open(side: &Namespace, options: &str) -> Result<XdpLink, LinkError> {
 
 /// A link on the right, steered to [`PORT`], and a kernel socket on the left.
 pub struct Bench {
-    pub pair: Pair,
+    pub pair: VethPair,
     pub link: XdpLink,
     pub peer: UdpSocket,
     peer_mac: [u8; 6],
@@ -37,7 +37,7 @@ pub struct Bench {
 impl Bench {
     /// `None` where namespaces cannot be made.
     pub fn new(options: &str, mtu: usize, queues: usize) -> Option<Self> {
-        let pair = Pair::new(PairOptions { mtu, queues })?;
+        let pair = VethPair::new(PairOptions { mtu, queues })?;
         let link = try_open(&pair.right, options);
         let mut link = link.unwrap_or_else(|error| panic!("{options}: {error}"));
         link.steer(&wanted(pair.right.address)).unwrap();

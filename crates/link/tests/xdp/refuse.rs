@@ -1,11 +1,11 @@
 //! What cannot be done gives one error that says what to do.
 
-use millstream_testkit::netns::{Pair, PairOptions};
+use millstream_testkit::netns::{PairOptions, VethPair};
 
 use crate::bench::try_open;
 
 #[track_caller]
-fn refused(pair: &Pair, options: &str, wanted: &[&str]) {
+fn refused(pair: &VethPair, options: &str, wanted: &[&str]) {
     let error = try_open(&pair.right, options).err().expect("it is refused").to_string();
     for part in wanted {
         assert!(error.contains(part), "{options}: no \"{part}\" in: {error}");
@@ -14,7 +14,7 @@ fn refused(pair: &Pair, options: &str, wanted: &[&str]) {
 
 #[test]
 fn a_mode_that_the_driver_lacks_is_refused_by_name() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let advice = ["cannot open xdp on veth0 (bind to queue 0)", "no zero-copy", "use mode=native"];
     refused(&pair, "mode=zero-copy", &advice);
     // Nothing is left behind.
@@ -24,7 +24,7 @@ fn a_mode_that_the_driver_lacks_is_refused_by_name() {
 
 #[test]
 fn a_second_link_is_told_who_is_there() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     for mode in ["native", "generic"] {
         let first = try_open(&pair.right, &format!("mode={mode}")).unwrap();
         for again in ["native", "generic", "auto"] {
@@ -39,7 +39,9 @@ fn a_second_link_is_told_who_is_there() {
 
 #[test]
 fn queues_and_interfaces_that_do_not_exist_are_named() {
-    let Some(pair) = Pair::new(PairOptions { queues: 2, ..PairOptions::default() }) else { return };
+    let Some(pair) = VethPair::new(PairOptions { queues: 2, ..PairOptions::default() }) else {
+        return;
+    };
     refused(&pair, "queues=0-3", &["veth0 has 2 receive queues, 0 to 1", "ethtool -l veth0"]);
     pair.right.sh("ip link set veth0 name other0");
     refused(&pair, "mode=auto", &["no network interface \"veth0\"", "there are: lo, other0"]);
@@ -47,7 +49,7 @@ fn queues_and_interfaces_that_do_not_exist_are_named() {
 
 #[test]
 fn an_interface_that_is_down_is_opened_or_says_so() {
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     pair.right.sh("ip link set veth0 down");
     match try_open(&pair.right, "mode=auto") {
         Ok(link) => {

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use millstream_link::frame::{Frame, FrameLink};
-use millstream_link::xdp::{Ring, Stall};
+use millstream_link::xdp::{QueueRing, RingStall};
 
 use crate::bench::{Bench, PATIENCE};
 
@@ -23,7 +23,7 @@ fn recovery(bench: &mut Bench) -> Duration {
 
 /// The stall of a ring that the watchdog has seen end.
 #[track_caller]
-fn recovered(bench: &mut Bench, ring: Ring) -> Stall {
+fn recovered(bench: &mut Bench, ring: QueueRing) -> RingStall {
     let until = Instant::now() + PATIENCE;
     loop {
         // Right after the interface was down a call may still say so.
@@ -50,14 +50,14 @@ fn a_user_that_holds_every_buffer_starves_the_fill_ring() {
             thread::sleep(Duration::from_micros(100));
         }
         assert_eq!(bench.link.census().receiving, 0, "{:?}", bench.link.census());
-        assert_eq!(bench.link.stalls().next().unwrap().ring, Ring::Fill);
+        assert_eq!(bench.link.stalls().next().unwrap().ring, QueueRing::Fill);
         // What is held is untouched.
         let whole = held.iter().all(|frame| bench.link.memory().bytes(frame).ends_with(b"more"));
         assert!(whole, "a frame was overwritten while it was held");
         // Nothing but giving back is needed: `receive` is not called before a frame came.
         bench.link.give_back(&mut held);
         let time = recovery(&mut bench);
-        let stall = recovered(&mut bench, Ring::Fill);
+        let stall = recovered(&mut bench, QueueRing::Fill);
         let counters = bench.link.counters();
         println!(
             "{mode}: fill ring: on again after {time:?}, {} lost, {stall:?}",
@@ -130,7 +130,8 @@ fn frames_queued_while_the_interface_is_down_leave_when_it_is_up() {
             let told = bench.link.flush().unwrap_err();
             assert_eq!(told.kind(), io::ErrorKind::NetworkDown);
             let _ = bench.link.receive(&mut Vec::new());
-            if let Some(stall) = bench.link.stalls().find(|stall| stall.ring == Ring::Transmit) {
+            if let Some(stall) = bench.link.stalls().find(|stall| stall.ring == QueueRing::Transmit)
+            {
                 break stall;
             }
             assert!(Instant::now() < until, "nobody saw that nothing leaves");
@@ -144,7 +145,7 @@ fn frames_queued_while_the_interface_is_down_leave_when_it_is_up() {
             assert!(Instant::now() < until, "{:?}", bench.link.census());
         }
         println!("{mode}: transmit ring: on again after {:?}", began.elapsed());
-        println!("{:?}", recovered(&mut bench, Ring::Transmit));
+        println!("{:?}", recovered(&mut bench, QueueRing::Transmit));
         bench.at_rest();
     }
 }
@@ -162,7 +163,7 @@ fn a_user_that_only_sends_never_fills_the_completion_ring() {
         }
         bench.link.flush().unwrap();
         bench.look();
-        assert!(bench.link.stalls().all(|stall| stall.ring != Ring::Completion));
+        assert!(bench.link.stalls().all(|stall| stall.ring != QueueRing::Completion));
         assert_eq!(bench.link.counters().tx_frames, 5000);
         bench.at_rest();
     }

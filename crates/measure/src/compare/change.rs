@@ -10,7 +10,7 @@
 use millstream_dsp::noise::Noise;
 use serde::Serialize;
 
-use super::{Rule, middle};
+use super::{ChangeRule, middle};
 use crate::statistics::{ranks, shuffle};
 
 /// Random orders for a test.
@@ -29,7 +29,7 @@ pub struct Change {
 
 /// What the starts say.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Found {
+pub struct ChangePoints {
     /// The changes, in the order of the sets.
     pub changes: Vec<Change>,
     /// Sets of which nothing is known: had their figure been clear of all others', so few starts
@@ -40,15 +40,15 @@ pub struct Found {
 /// The chance that sets that are alike differ at least as much somewhere along their order.
 #[must_use]
 pub fn chance(sets: &[Vec<f64>], seed: u64) -> f64 {
-    Stretch::of(sets, &mut Noise::new(seed)).map_or(1.0, |stretch| stretch.p)
+    SetInterval::of(sets, &mut Noise::new(seed)).map_or(1.0, |stretch| stretch.p)
 }
 
 /// The changes along sets, each the figures of its starts. The chance of any where there is none is
 /// at most `alpha`: what is left of it after a change is shared by the sides of that.
 #[must_use]
-pub fn change_points(sets: &[Vec<f64>], alpha: f64, rule: &Rule) -> Found {
+pub fn change_points(sets: &[Vec<f64>], alpha: f64, rule: &ChangeRule) -> ChangePoints {
     let mut random = Noise::new(rule.seed);
-    let mut found = Found::default();
+    let mut found = ChangePoints::default();
     search(sets, 0, alpha, &mut random, &mut found);
     found.changes.sort_by_key(|change| change.at);
     let smallest = (1.0 + rule.effect_min).ln();
@@ -76,7 +76,7 @@ fn measure(sets: &[Vec<f64>], changes: &mut [Change]) -> Option<usize> {
 }
 
 /// A stretch of sets that was tested for its strongest boundary.
-struct Stretch {
+struct SetInterval {
     edges: Vec<usize>,
     split: Split,
     /// Strengths of random orders.
@@ -84,7 +84,7 @@ struct Stretch {
     p: f64,
 }
 
-impl Stretch {
+impl SetInterval {
     fn of(sets: &[Vec<f64>], random: &mut Noise) -> Option<Self> {
         if sets.len() < 2 {
             return None;
@@ -112,9 +112,15 @@ impl Stretch {
     }
 }
 
-fn search(sets: &[Vec<f64>], offset: usize, alpha: f64, random: &mut Noise, found: &mut Found) {
-    let Some(stretch) = Stretch::of(sets, random) else { return };
-    let Stretch { split, edges, p, .. } = &stretch;
+fn search(
+    sets: &[Vec<f64>],
+    offset: usize,
+    alpha: f64,
+    random: &mut Noise,
+    found: &mut ChangePoints,
+) {
+    let Some(stretch) = SetInterval::of(sets, random) else { return };
+    let SetInterval { split, edges, p, .. } = &stretch;
     if *p > alpha {
         let clear =
             |set: &usize| stretch.chance(strongest(&standing_out(edges, *set), edges).statistic);
@@ -181,7 +187,7 @@ mod tests {
     const ALPHA: f64 = 0.01;
 
     fn changes(sets: &[Vec<f64>]) -> Vec<(usize, f64)> {
-        let found = change_points(sets, ALPHA, &Rule::default());
+        let found = change_points(sets, ALPHA, &ChangeRule::default());
         found.changes.iter().map(|change| (change.at, (change.ratio * 100.0).round())).collect()
     }
 
@@ -217,15 +223,15 @@ mod tests {
     #[test]
     fn a_set_that_could_not_have_stood_out_is_named() {
         let untold = |starts: u32| {
-            let found = change_points(&sets([100.0, 300.0], starts), ALPHA, &Rule::default());
+            let found = change_points(&sets([100.0, 300.0], starts), ALPHA, &ChangeRule::default());
             (found.changes.len(), found.untold)
         };
         assert_eq!((untold(4), untold(6)), ((0, vec![1]), (1, vec![])));
         // Whether the way up is found or not: of the way back nothing can be known.
-        let found = change_points(&sets([100.0, 300.0, 100.0], 4), ALPHA, &Rule::default());
+        let found = change_points(&sets([100.0, 300.0, 100.0], 4), ALPHA, &ChangeRule::default());
         assert!(found.untold.contains(&2) && found.changes.len() < 2, "{found:?}");
         // And where all are alike, six starts suffice to say so.
-        let alike = change_points(&sets([100.0; 4], 6), ALPHA, &Rule::default());
-        assert_eq!(alike, Found::default());
+        let alike = change_points(&sets([100.0; 4], 6), ALPHA, &ChangeRule::default());
+        assert_eq!(alike, ChangePoints::default());
     }
 }

@@ -10,13 +10,13 @@ mod change;
 mod set;
 mod table;
 
-pub use change::{Change, Found, change_points};
+pub use change::{Change, ChangePoints, change_points};
 pub use set::Set;
 
 use serde::Serialize;
 
 use crate::record::Record;
-use crate::statistics::{Known, LEVEL, Pairs, Ratio, by_start, figures};
+use crate::statistics::{LEVEL, MedianEstimate, Pairs, Ratio, by_start, figures};
 use crate::{Histogram, Summary};
 use table::Tests;
 
@@ -25,7 +25,7 @@ pub const FIGURES: [(&str, f64); 2] = [("p50", 0.5), ("p99", 0.99)];
 
 /// What counts as a change.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Rule {
+pub struct ChangeRule {
     /// The chance of any change in a whole table in which nothing differs.
     pub alpha: f64,
     /// Smaller changes are no news, as a share.
@@ -34,7 +34,7 @@ pub struct Rule {
     pub seed: u64,
 }
 
-impl Default for Rule {
+impl Default for ChangeRule {
     fn default() -> Self {
         Self { alpha: 0.05, effect_min: 0.1, seed: 1 }
     }
@@ -43,7 +43,7 @@ impl Default for Rule {
 /// What the sets of a comparison are to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Order {
+pub enum SetOrder {
     /// Each is compared with the first.
     Base,
     /// They follow each other in time.
@@ -58,16 +58,16 @@ pub struct Comparison {
     /// `p50` or `p99`.
     pub figure: &'static str,
     /// What the sets are to each other.
-    pub order: Order,
+    pub order: SetOrder,
     /// Each set, in their order; the first is the base, also where it has no such cell.
-    pub sides: Vec<Side>,
+    pub sides: Vec<SetFigures>,
     /// Where the figure differs from the base, or changes in time.
     pub changes: Vec<Change>,
 }
 
 /// What a set says of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Side {
+pub struct SetFigures {
     /// The set.
     pub label: String,
     /// Its starts; 0 when it has no such cell.
@@ -84,7 +84,7 @@ pub struct Side {
     pub too_few: bool,
 }
 
-impl Side {
+impl SetFigures {
     /// What is to be said of it beside the base, in words: the side is the comparison's
     /// `index`th.
     #[must_use]
@@ -102,13 +102,13 @@ impl Side {
 struct Cell<'s> {
     title: &'s str,
     figure: &'static str,
-    order: Order,
+    order: SetOrder,
     sets: Vec<(&'s Set, Vec<f64>, u64)>,
 }
 
 /// Compares sets, in their order.
 #[must_use]
-pub fn compare(sets: &[Set], rule: &Rule) -> Vec<Comparison> {
+pub fn compare(sets: &[Set], rule: &ChangeRule) -> Vec<Comparison> {
     let mut titles: Vec<String> = Vec::new();
     for record in sets.iter().flat_map(|set| &set.records) {
         let title = record.title();
@@ -124,7 +124,7 @@ pub fn compare(sets: &[Set], rule: &Rule) -> Vec<Comparison> {
         }
     }
     let mut pairs = Pairs::default();
-    let sides: Vec<Vec<Side>> = cells.iter().map(|cell| sides(cell, &mut pairs)).collect();
+    let sides: Vec<Vec<SetFigures>> = cells.iter().map(|cell| sides(cell, &mut pairs)).collect();
     let tests = Tests::of(&cells, rule);
     let found = (0..).zip(cells.iter().zip(sides));
     found.map(|(index, (cell, sides))| tests.comparison(index, cell, sides, rule)).collect()
@@ -132,7 +132,7 @@ pub fn compare(sets: &[Set], rule: &Rule) -> Vec<Comparison> {
 
 /// Sets that belong together: runs of a variant in time, where each variant was run three times or
 /// more, and else all of them beside the first.
-fn sequences(sets: &[Set]) -> Vec<(Order, Vec<&Set>)> {
+fn sequences(sets: &[Set]) -> Vec<(SetOrder, Vec<&Set>)> {
     let mut by_variant: Vec<(&str, Vec<&Set>)> = Vec::new();
     for set in sets {
         match by_variant.iter_mut().find(|(variant, _)| *variant == set.variant()) {
@@ -147,13 +147,13 @@ fn sequences(sets: &[Set]) -> Vec<(Order, Vec<&Set>)> {
         runs.len() == members.len() && members.len() > 2
     };
     if by_variant.iter().all(|(_, members)| are_runs(members)) {
-        return by_variant.into_iter().map(|(_, members)| (Order::Time, members)).collect();
+        return by_variant.into_iter().map(|(_, members)| (SetOrder::Time, members)).collect();
     }
-    vec![(Order::Base, sets.iter().collect())]
+    vec![(SetOrder::Base, sets.iter().collect())]
 }
 
 /// The figures of a cell; none where no set has it.
-fn cells_of<'s>(title: &'s str, order: Order, members: &[&'s Set]) -> Vec<Cell<'s>> {
+fn cells_of<'s>(title: &'s str, order: SetOrder, members: &[&'s Set]) -> Vec<Cell<'s>> {
     let of_cell = |set: &&'s Set| {
         let records: Vec<&Record> =
             set.records.iter().filter(|record| record.title() == title).collect();
@@ -176,12 +176,12 @@ fn largest_ns(records: &[&Record]) -> u64 {
     records.iter().map(|one| one.measured.observed.histogram.max_ns()).max().unwrap_or(0)
 }
 
-fn sides(cell: &Cell<'_>, pairs: &mut Pairs) -> Vec<Side> {
+fn sides(cell: &Cell<'_>, pairs: &mut Pairs) -> Vec<SetFigures> {
     let base = cell.sets.first().map_or(&[][..], |(_, base, _)| base);
     let side = |(index, (set, starts, max_ns)): (usize, &(&Set, Vec<f64>, u64))| {
-        let known = Known::of(starts, LEVEL);
+        let known = MedianEstimate::of(starts, LEVEL);
         let is_pair = index > 0 && !base.is_empty() && !starts.is_empty();
-        Side {
+        SetFigures {
             label: set.label.clone(),
             starts: starts.len(),
             figure_ns: known.map_or(0.0, |known| known.figure),
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_pair_that_is_alike_shows_no_change_and_a_regression_is_found() {
-        let rule = Rule::default();
+        let rule = ChangeRule::default();
         let (mut found_in_alike, mut held) = (0, 0);
         for seed in 0..20 {
             let [a, b] = [set("a", 2e4, 2 * seed), set("b", 2e4, 2 * seed + 1)];
@@ -255,8 +255,8 @@ mod tests {
         let sets: Vec<Set> = [(0, 2e4), (1, 2e4), (2, 2e4), (3, 22e4), (4, 22e4)]
             .map(|(seed, base)| set(&format!("night {seed}"), base, seed))
             .into();
-        for figure in compare(&sets, &Rule::default()) {
-            assert_eq!(figure.order, Order::Time);
+        for figure in compare(&sets, &ChangeRule::default()) {
+            assert_eq!(figure.order, SetOrder::Time);
             let at: Vec<_> = figure.changes.iter().map(|change| change.at).collect();
             assert_eq!(at, [3], "{figure:?}");
             assert!((figure.changes[0].ratio / 11.0 - 1.0).abs() < 0.2, "{figure:?}");
@@ -281,8 +281,8 @@ mod tests {
         let verdicts = |order: [usize; 5]| {
             let sets = order.map(|index| all[index].clone());
             let mut found = Vec::new();
-            for figure in compare(&sets, &Rule::default()) {
-                assert_eq!(figure.order, Order::Base);
+            for figure in compare(&sets, &ChangeRule::default()) {
+                assert_eq!(figure.order, SetOrder::Base);
                 for change in figure.changes {
                     let side = &figure.sides[change.at];
                     assert_eq!(change.ratio, side.ratio.unwrap().estimate);
@@ -305,13 +305,13 @@ mod tests {
         let mut noise = Noise::new(9);
         let none = Set { label: String::new(), records: Vec::new() };
         let mut wrong = 0;
-        let rule = Rule { effect_min: 0.0, ..Rule::default() };
+        let rule = ChangeRule { effect_min: 0.0, ..ChangeRule::default() };
         for _ in 0..200 {
             let mut start = |_| f64::from(0.1 * noise.gaussian()).exp() * 1e4;
             let mut starts = || -> Vec<f64> { (0..6).map(&mut start).collect() };
             let mut cell = |_| {
                 let sets = vec![(&none, starts(), 0), (&none, starts(), 0)];
-                Cell { title: "", figure: "p50", order: Order::Base, sets }
+                Cell { title: "", figure: "p50", order: SetOrder::Base, sets }
             };
             let cells: Vec<Cell<'_>> = (0..20).map(&mut cell).collect();
             let tests = Tests::of(&cells, &rule);
@@ -335,7 +335,7 @@ mod tests {
         let mut both = variant("b", 9e4, 2);
         both.records.extend(named(variant("b", 9e4, 3), "udp").records);
         let sets = [variant("a", 2e4, 1), both, named(variant("c", 2e4, 4), "udp")];
-        let found = compare(&sets, &Rule::default());
+        let found = compare(&sets, &ChangeRule::default());
         let udp: Vec<_> = found.iter().filter(|figure| figure.title.starts_with("udp")).collect();
         assert_eq!(udp.len(), 2);
         for figure in udp {
@@ -356,7 +356,7 @@ mod tests {
         };
         let of = |starts: u32| {
             let sets = [cut(set("a", 2e4, 1), starts), cut(set("b", 9e4, 2), starts)];
-            compare(&sets, &Rule::default())
+            compare(&sets, &ChangeRule::default())
         };
         for figure in of(2) {
             assert!(figure.sides[1].too_few && figure.changes.is_empty(), "{figure:?}");

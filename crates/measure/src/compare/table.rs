@@ -1,7 +1,7 @@
 //! All tests of a table under one rate of error.
 
 use super::change::{self, change_points};
-use super::{Cell, Change, Comparison, Found, Order, Rule, Side};
+use super::{Cell, Change, ChangePoints, ChangeRule, Comparison, SetFigures, SetOrder};
 use crate::statistics::{adjusted, chance, least_chance};
 
 /// A test: of a side against the base, or along all sets of a cell.
@@ -21,12 +21,12 @@ pub(super) struct Tests {
 }
 
 impl Tests {
-    pub(super) fn of(cells: &[Cell<'_>], rule: &Rule) -> Self {
+    pub(super) fn of(cells: &[Cell<'_>], rule: &ChangeRule) -> Self {
         let mut all = Vec::new();
         for (index, cell) in cells.iter().enumerate() {
             match cell.order {
-                Order::Base => all.extend(beside_base(index, cell)),
-                Order::Time => {
+                SetOrder::Base => all.extend(beside_base(index, cell)),
+                SetOrder::Time => {
                     let p = change::chance(&told(cell).1, rule.seed);
                     all.push(Test { cell: index, side: None, p, least: p });
                 }
@@ -41,15 +41,15 @@ impl Tests {
         &self,
         index: usize,
         cell: &Cell<'_>,
-        mut sides: Vec<Side>,
-        rule: &Rule,
+        mut sides: Vec<SetFigures>,
+        rule: &ChangeRule,
     ) -> Comparison {
         let mut changes = Vec::new();
         let smallest = (1.0 + rule.effect_min).ln();
         for (number, test) in self.all.iter().enumerate().filter(|(_, test)| test.cell == index) {
             let p = self.adjusted[number];
             let Some(at) = test.side else {
-                let Found { changes: found, untold } = self.in_time(number, cell, rule);
+                let ChangePoints { changes: found, untold } = self.in_time(number, cell, rule);
                 untold.into_iter().for_each(|side| sides[side].too_few = true);
                 changes = found;
                 continue;
@@ -65,14 +65,14 @@ impl Tests {
     }
 
     /// Whether the test would have found a difference as clear as can be.
-    fn could_show(&self, number: usize, rule: &Rule) -> bool {
+    fn could_show(&self, number: usize, rule: &ChangeRule) -> bool {
         let mut p: Vec<f64> = self.all.iter().map(|test| test.p).collect();
         p[number] = self.all[number].least;
         adjusted(&p)[number] <= rule.alpha
     }
 
     /// The changes along a cell's sets, with the share of the rate of error that is left for them.
-    fn in_time(&self, number: usize, cell: &Cell<'_>, rule: &Rule) -> Found {
+    fn in_time(&self, number: usize, cell: &Cell<'_>, rule: &ChangeRule) -> ChangePoints {
         let (places, figures) = told(cell);
         let before = self.all.iter().filter(|test| test.p < self.all[number].p);
         let left = (self.all.len() - before.count()) as f64;

@@ -18,18 +18,18 @@ pub struct Unit<'a> {
 }
 
 /// Where a plan is carried out: a machine, or a test's imitation of one.
-pub trait Bench {
+pub trait MeasuringMachine {
     /// Starts the load and the program, and takes all samples: without their place in the run.
     ///
     /// # Errors
-    /// [`Trouble`].
-    fn start(&mut self, unit: &Unit<'_>) -> Result<Known, Trouble>;
+    /// [`StartFailure`].
+    fn start(&mut self, unit: &Unit<'_>) -> Result<StartResult, StartFailure>;
 
     /// Keeps for good what a start gave, all or none, in place of an earlier failure of that start.
     ///
     /// # Errors
     /// Why not, in words.
-    fn keep(&mut self, unit: &Unit<'_>, given: &Known) -> Result<(), String>;
+    fn keep(&mut self, unit: &Unit<'_>, given: &StartResult) -> Result<(), String>;
 
     /// Whether somebody asked to end.
     fn ended(&self) -> bool;
@@ -50,7 +50,7 @@ pub trait Bench {
 
 /// What a start gave, or what is known of a whole run.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Known {
+pub struct StartResult {
     /// Samples.
     pub records: Vec<Record>,
     /// Parts that gave none.
@@ -59,14 +59,14 @@ pub struct Known {
 
 /// Why a start gave nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trouble {
+pub enum StartFailure {
     /// It failed, in words; others may do better.
     Start(String),
     /// Nothing can be started here now, in words.
     Place(String),
 }
 
-impl From<String> for Trouble {
+impl From<String> for StartFailure {
     fn from(reason: String) -> Self {
         Self::Start(reason)
     }

@@ -10,16 +10,16 @@
 //! for as many rounds as the width of the intervals asks for ([`next_look`]).
 
 mod bench;
-mod book;
 mod look;
 mod plan;
+mod progress;
 mod quiet;
 pub mod run;
 pub mod variance;
 
-pub use bench::{Bench, Known, Trouble, Unit};
+pub use bench::{MeasuringMachine, StartFailure, StartResult, Unit};
 pub use look::next_look;
-pub use plan::{Cell, Plan, PlanError, PlannedMeasurement, Variant};
-pub use quiet::{Others, Quiet, Watch};
-pub use run::{RunError, run};
-pub use variance::Spread;
+pub use plan::{Cell, MeasurementPlan, MeasurementPlanError, PlannedMeasurement, Variant};
+pub use quiet::{ActivityCounters, OtherActivity, QuietCondition};
+pub use run::{MeasurementRunError, run};
+pub use variance::VarianceShares;

@@ -4,8 +4,8 @@ use millstream_cpu::CpuSet;
 use millstream_dsp::noise::Noise;
 use serde::{Deserialize, Serialize};
 
-use super::quiet::Quiet;
-use crate::load::{Profile, ProfileError, Profiles};
+use super::quiet::QuietCondition;
+use crate::load::{LoadProfile, ProfileError, Profiles};
 use std::time::Duration;
 
 /// Stands for the number of samples in the arguments of a measurement.
@@ -14,7 +14,7 @@ const SAMPLES: &str = "{samples}";
 /// A plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct MeasurementPlan {
     /// Its name, part of the name of its runs.
     pub name: String,
     /// What it is to find out, for the report.
@@ -63,7 +63,7 @@ pub struct Plan {
     pub loads: Vec<String>,
     /// Profiles beside those that come with the program.
     #[serde(default, rename = "profile")]
-    pub profiles: Vec<Profile>,
+    pub profiles: Vec<LoadProfile>,
     /// What is compared; none: one without a name.
     #[serde(default, rename = "variant")]
     pub variants: Vec<Variant>,
@@ -96,7 +96,7 @@ pub struct PlannedMeasurement {
 /// Why a plan cannot be carried out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum PlanError {
+pub enum MeasurementPlanError {
     /// The file is wrong.
     #[error("the plan: {0}")]
     Syntax(#[from] toml::de::Error),
@@ -123,19 +123,20 @@ pub struct Cell {
     /// The measurement's name.
     pub name: String,
     /// The profile beside it.
-    pub load: Profile,
+    pub load: LoadProfile,
     /// What is started.
     pub args: Vec<String>,
 }
 
-impl Plan {
+impl MeasurementPlan {
     /// Reads a plan and checks it.
     ///
     /// # Errors
-    /// [`PlanError`].
-    pub fn parse(text: &str) -> Result<Self, PlanError> {
+    /// [`MeasurementPlanError`].
+    pub fn parse(text: &str) -> Result<Self, MeasurementPlanError> {
         let mut plan: Self = toml::from_str(text)?;
-        let wrong = |key, problem: &str| PlanError::Value { key, problem: problem.to_owned() };
+        let wrong =
+            |key, problem: &str| MeasurementPlanError::Value { key, problem: problem.to_owned() };
         if plan.restarts == 0 || plan.samples == 0 {
             return Err(wrong("restarts", "and `samples` are 1 or more"));
         }
@@ -181,8 +182,8 @@ impl Plan {
     /// Every variant with every measurement beside every load.
     ///
     /// # Errors
-    /// [`PlanError::Profile`] when a load does not exist.
-    pub fn cells(&self) -> Result<Vec<Cell>, PlanError> {
+    /// [`MeasurementPlanError::Profile`] when a load does not exist.
+    pub fn cells(&self) -> Result<Vec<Cell>, MeasurementPlanError> {
         let mut profiles = Profiles::builtin();
         profiles.all.extend(self.profiles.iter().cloned());
         let none = [Variant::default()];
@@ -205,8 +206,8 @@ impl Plan {
 
     /// When a start may begin.
     #[must_use]
-    pub fn quiet(&self) -> Quiet {
-        Quiet {
+    pub fn quiet(&self) -> QuietCondition {
+        QuietCondition {
             patience: Duration::from_secs_f64(self.quiet_s),
             cpu_share: self.quiet_cpu_share,
             packets_per_s: self.quiet_packets_per_s,
@@ -281,7 +282,7 @@ pub(super) mod tests {
 
     #[test]
     fn every_variant_meets_every_measurement_and_load() {
-        let plan = Plan::parse(PLAN).unwrap();
+        let plan = MeasurementPlan::parse(PLAN).unwrap();
         let cells = plan.cells().unwrap();
         assert_eq!(cells.len(), 8);
         assert_eq!(cells[0].args, ["latency", "timer", "--repeat", "2"]);
@@ -292,7 +293,7 @@ pub(super) mod tests {
 
     #[test]
     fn each_round_has_every_cell_once_in_an_order_of_its_own_that_the_seed_repeats() {
-        let plan = Plan::parse(PLAN).unwrap();
+        let plan = MeasurementPlan::parse(PLAN).unwrap();
         let orders: Vec<_> = (0..6).map(|round| plan.order(round, 8)).collect();
         for order in &orders {
             let mut sorted = order.clone();
@@ -305,8 +306,9 @@ pub(super) mod tests {
 
     #[test]
     fn what_makes_no_sense_is_named() {
-        let wrong =
-            |from: &str, to: &str| Plan::parse(&PLAN.replace(from, to)).unwrap_err().to_string();
+        let wrong = |from: &str, to: &str| {
+            MeasurementPlan::parse(&PLAN.replace(from, to)).unwrap_err().to_string()
+        };
         assert!(wrong("\"idle\", ", "\"idel\", ").contains("no load profile `idel`"));
         assert!(wrong("\"mine\"]", "\"idle\"]").contains("each profile once"));
         assert!(wrong("samples = 2", "samples = 0").contains("1 or more"));

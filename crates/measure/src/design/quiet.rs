@@ -1,7 +1,7 @@
 //! Whether the machine is left alone. An unattended run waits until nobody else works on it, and
 //! says of every sample what others did meanwhile.
 
-use crate::load::Machine;
+use crate::load::MachineCounters;
 use crate::record::LoadSeen;
 use millstream_cpu::proc::Stat;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ const NAMED: usize = 3;
 
 /// When a machine is quiet, and how long to wait for that.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Quiet {
+pub struct QuietCondition {
     /// How long; zero: do not wait.
     pub patience: Duration,
     /// Others take at most this share of all CPUs' time,
@@ -29,9 +29,9 @@ pub struct Quiet {
 
 /// Counters at a moment.
 #[derive(Debug)]
-pub struct Watch {
+pub struct ActivityCounters {
     at: Instant,
-    machine: Machine,
+    machine: MachineCounters,
     own_ticks: u64,
     /// Packets by interface, and which interfaces are watched beside those with hardware.
     packets: BTreeMap<String, u64>,
@@ -40,21 +40,21 @@ pub struct Watch {
 
 /// What others did.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Others {
+pub struct OtherActivity {
     cpu_share: f64,
     packets_per_s: f64,
     /// The interface that most packets passed.
     interface: Option<String>,
 }
 
-impl Watch {
+impl ActivityCounters {
     /// Reads the counters of this machine; of the interfaces those with hardware and these.
     #[must_use]
     pub fn begin(interfaces: &[String]) -> Self {
         let root = Path::new("/");
         Self {
             at: Instant::now(),
-            machine: Machine::read(root),
+            machine: MachineCounters::read(root),
             own_ticks: own_ticks(root),
             packets: packets(root, interfaces),
             interfaces: interfaces.to_vec(),
@@ -63,14 +63,14 @@ impl Watch {
 
     /// What was done since, beside this process, its children and `load_cpu_s` of a load.
     #[must_use]
-    pub fn end(&self, load_cpu_s: f64) -> Others {
+    pub fn end(&self, load_cpu_s: f64) -> OtherActivity {
         let now = Self::begin(&self.interfaces);
         let busy = now.machine.busy_ticks.saturating_sub(self.machine.busy_ticks) as f64;
         let all = now.machine.all_ticks.saturating_sub(self.machine.all_ticks).max(1) as f64;
         let own = now.own_ticks.saturating_sub(self.own_ticks) as f64 + load_cpu_s * ticks_per_s();
         let seconds = (now.at - self.at).as_secs_f64().max(1e-9);
         let (packets, interface) = passed(&self.packets, &now.packets);
-        Others {
+        OtherActivity {
             cpu_share: ((busy - own) / all).clamp(0.0, 1.0),
             packets_per_s: packets as f64 / seconds,
             interface,
@@ -88,7 +88,7 @@ fn passed(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> (u64
     (all.iter().map(|(count, _)| count).sum(), most.map(|(_, name)| name.clone()))
 }
 
-impl Others {
+impl OtherActivity {
     /// Puts it into what is kept with a sample.
     pub fn tell(&self, seen: &mut LoadSeen) {
         seen.others_cpu_share = self.cpu_share;
@@ -97,8 +97,8 @@ impl Others {
     }
 }
 
-impl Quiet {
-    fn allows(&self, others: &Others) -> bool {
+impl QuietCondition {
+    fn allows(&self, others: &OtherActivity) -> bool {
         others.cpu_share <= self.cpu_share && others.packets_per_s <= self.packets_per_s
     }
 
@@ -112,7 +112,8 @@ impl Quiet {
         }
         let until = Instant::now() + self.patience;
         loop {
-            let (watch, before) = (Watch::begin(&self.interfaces), ticks(Path::new("/")));
+            let (watch, before) =
+                (ActivityCounters::begin(&self.interfaces), ticks(Path::new("/")));
             let is_there = |name: &&String| watch.packets.contains_key(*name);
             if let Some(name) = self.interfaces.iter().find(|name| !is_there(name)) {
                 return Err(format!("there is no interface {name}: correct `quiet_interfaces`"));
@@ -248,13 +249,14 @@ mod tests {
 
     #[test]
     fn what_is_quiet_has_bounds() {
-        let bounds = Quiet { cpu_share: 0.05, packets_per_s: 20.0, ..Quiet::default() };
-        let quiet = Others { cpu_share: 0.05, packets_per_s: 20.0, interface: None };
+        let bounds =
+            QuietCondition { cpu_share: 0.05, packets_per_s: 20.0, ..QuietCondition::default() };
+        let quiet = OtherActivity { cpu_share: 0.05, packets_per_s: 20.0, interface: None };
         assert!(bounds.allows(&quiet));
-        assert!(!bounds.allows(&Others { cpu_share: 0.06, ..quiet.clone() }));
-        assert!(!bounds.allows(&Others { packets_per_s: 21.0, ..quiet.clone() }));
+        assert!(!bounds.allows(&OtherActivity { cpu_share: 0.06, ..quiet.clone() }));
+        assert!(!bounds.allows(&OtherActivity { packets_per_s: 21.0, ..quiet.clone() }));
         let patience = Duration::from_millis(1);
-        let named = Quiet { patience, interfaces: vec!["no such".to_owned()], ..bounds };
+        let named = QuietCondition { patience, interfaces: vec!["no such".to_owned()], ..bounds };
         let error = named.wait(|| false).unwrap_err();
         assert!(error.contains("no interface no such"), "{error}");
         let mut seen = LoadSeen::default();
@@ -264,7 +266,7 @@ mod tests {
 
     #[test]
     fn our_own_time_is_not_that_of_others() {
-        let watch = Watch::begin(&[]);
+        let watch = ActivityCounters::begin(&[]);
         // A load that took all there is leaves nothing for others.
         assert!(watch.end(1e9).cpu_share.abs() < f64::EPSILON);
         let root = tempfile::tempdir().unwrap();

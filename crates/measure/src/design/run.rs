@@ -6,11 +6,11 @@
 
 use serde::Serialize;
 
-use super::bench::{Bench, Known, Trouble, Unit};
-use super::book::Book;
-pub use super::book::Line;
+use super::bench::{MeasuringMachine, StartFailure, StartResult, Unit};
 use super::look::next_look;
-use super::plan::{Plan, PlanError};
+use super::plan::{MeasurementPlan, MeasurementPlanError};
+pub use super::progress::CellProgress;
+use super::progress::RunProgress;
 use crate::Failure;
 use crate::record::Record;
 
@@ -23,10 +23,10 @@ const HOPELESS: u32 = 2;
 /// Why a run ended before its end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RunError {
+pub enum MeasurementRunError {
     /// The plan.
     #[error(transparent)]
-    Plan(#[from] PlanError),
+    Plan(#[from] MeasurementPlanError),
     /// Nothing can be started.
     #[error("{0} (what was measured is kept)")]
     Place(String),
@@ -37,7 +37,7 @@ pub enum RunError {
 
 /// What a run was.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct RunResult {
     /// Its name.
     pub run: String,
     /// Starts that gave samples, with those that were known.
@@ -53,22 +53,22 @@ pub struct Outcome {
     /// What gave nothing.
     pub failures: Vec<Failure>,
     /// Each cell and series.
-    pub lines: Vec<Line>,
+    pub lines: Vec<CellProgress>,
 }
 
 /// Carries out a plan as the run of this name, of which something may be known already.
 ///
 /// # Errors
-/// [`RunError`]; what was kept up to then can be handed in as `known`.
+/// [`MeasurementRunError`]; what was kept up to then can be handed in as `known`.
 pub fn run(
-    plan: &Plan,
+    plan: &MeasurementPlan,
     name: &str,
-    known: &Known,
-    bench: &mut dyn Bench,
-) -> Result<Outcome, RunError> {
+    known: &StartResult,
+    bench: &mut dyn MeasuringMachine,
+) -> Result<RunResult, MeasurementRunError> {
     const ASKED: &str = "it was asked to end";
     let cells = plan.cells()?;
-    let mut book = Book::default();
+    let mut book = RunProgress::default();
     let mut failures = known.failures.clone();
     let (mut starts, mut skipped, mut again, mut rounds) = (0, 0, 0, 0);
     // Of each cell that never gave a record: starts that failed.
@@ -97,7 +97,7 @@ pub fn run(
             let unit = Unit { run: name, cell, restart: rounds, number };
             let (given, failed) = take(&unit, bench)?;
             let Some(given) = given else { break 'run ASKED };
-            bench.keep(&unit, &given).map_err(RunError::Keep)?;
+            bench.keep(&unit, &given).map_err(MeasurementRunError::Keep)?;
             failures.extend_from_slice(&given.failures);
             if given.records.is_empty() {
                 hopes[index] = hopes[index].map(|failed| failed + 1);
@@ -123,13 +123,16 @@ pub fn run(
         }
     };
     let (run, lines) = (name.to_owned(), book.lines());
-    Ok(Outcome { run, starts, known: skipped, again, rounds, why, failures, lines })
+    Ok(RunResult { run, starts, known: skipped, again, rounds, why, failures, lines })
 }
 
 /// What a start gave, in its place, and how many tries failed before it. Of a start during which
 /// somebody asked to end there is nothing: the program was asked as well, and has cut short what
 /// would count as a whole sample.
-fn take(unit: &Unit<'_>, bench: &mut dyn Bench) -> Result<(Option<Known>, u32), RunError> {
+fn take(
+    unit: &Unit<'_>,
+    bench: &mut dyn MeasuringMachine,
+) -> Result<(Option<StartResult>, u32), MeasurementRunError> {
     let Unit { run, cell, restart, .. } = *unit;
     let mut failed = 0;
     loop {
@@ -150,8 +153,8 @@ fn take(unit: &Unit<'_>, bench: &mut dyn Bench) -> Result<(Option<Known>, u32), 
                 }
                 return Ok((Some(given), failed));
             }
-            Err(Trouble::Place(reason)) => return Err(RunError::Place(reason)),
-            Err(Trouble::Start(reason)) => {
+            Err(StartFailure::Place(reason)) => return Err(MeasurementRunError::Place(reason)),
+            Err(StartFailure::Start(reason)) => {
                 failed += 1;
                 if failed == TRIES {
                     let failure = Failure {
@@ -164,7 +167,7 @@ fn take(unit: &Unit<'_>, bench: &mut dyn Bench) -> Result<(Option<Known>, u32), 
                         reason,
                         partial: false,
                     };
-                    let given = Known { records: Vec::new(), failures: vec![failure] };
+                    let given = StartResult { records: Vec::new(), failures: vec![failure] };
                     return Ok((Some(given), failed));
                 }
             }
@@ -191,8 +194,8 @@ mod tests {
         end_in: usize,
     }
 
-    impl Bench for Fake {
-        fn start(&mut self, unit: &Unit<'_>) -> Result<Known, Trouble> {
+    impl MeasuringMachine for Fake {
+        fn start(&mut self, unit: &Unit<'_>) -> Result<StartResult, StartFailure> {
             let cell = unit.cell;
             if self.fail > 0 || self.bad == Some((&cell.variant, &cell.name)) {
                 self.fail = self.fail.saturating_sub(1);
@@ -205,10 +208,10 @@ mod tests {
                 record.sample = sample;
                 record
             };
-            Ok(Known { records: (0..2).map(sample).collect(), failures: Vec::new() })
+            Ok(StartResult { records: (0..2).map(sample).collect(), failures: Vec::new() })
         }
 
-        fn keep(&mut self, _: &Unit<'_>, known: &Known) -> Result<(), String> {
+        fn keep(&mut self, _: &Unit<'_>, known: &StartResult) -> Result<(), String> {
             self.kept.extend_from_slice(&known.records);
             self.lost.extend_from_slice(&known.failures);
             Ok(())
@@ -224,13 +227,21 @@ mod tests {
         Fake { spread, fail: 0, bad: None, kept, lost, started: 0, end_in: usize::MAX }
     }
 
-    fn run(plan: &Plan, name: &str, bench: &mut dyn Bench) -> Result<Outcome, RunError> {
-        super::run(plan, name, &Known::default(), bench)
+    fn run(
+        plan: &MeasurementPlan,
+        name: &str,
+        bench: &mut dyn MeasuringMachine,
+    ) -> Result<RunResult, MeasurementRunError> {
+        super::run(plan, name, &StartResult::default(), bench)
     }
 
     #[test]
     fn a_steady_machine_ends_early_and_an_unsteady_one_at_the_last_round() {
-        let plan = Plan { restarts_max: 9, precision: 0.05, ..Plan::parse(PLAN).unwrap() };
+        let plan = MeasurementPlan {
+            restarts_max: 9,
+            precision: 0.05,
+            ..MeasurementPlan::parse(PLAN).unwrap()
+        };
         let mut steady = fake(0);
         let outcome = run(&plan, "r", &mut steady).unwrap();
         // The plan asks for four, which no interval can be given from.
@@ -260,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_start_that_fails_is_tried_again_once() {
-        let plan = Plan::parse(PLAN).unwrap();
+        let plan = MeasurementPlan::parse(PLAN).unwrap();
         let mut once = Fake { fail: 1, ..fake(0) };
         assert_eq!(run(&plan, "r", &mut once).unwrap().again, 1);
         let mut twice = Fake { fail: 2, ..fake(0) };
@@ -282,7 +293,7 @@ mod tests {
 
     #[test]
     fn what_always_fails_is_given_up_and_the_others_go_on() {
-        let plan = Plan::parse(PLAN).unwrap();
+        let plan = MeasurementPlan::parse(PLAN).unwrap();
         let mut bench = Fake { bad: Some(("b", "udp")), ..fake(0) };
         let outcome = run(&plan, "r", &mut bench).unwrap();
         // Two loads beside it, two rounds of each.
@@ -296,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_run_that_is_taken_up_measures_only_what_is_missing_in_the_same_order() {
-        let plan = Plan::parse(PLAN).unwrap();
+        let plan = MeasurementPlan::parse(PLAN).unwrap();
         let mut whole = fake(1000);
         let expected = run(&plan, "r", &mut whole).unwrap();
         // A start in the midst failed, and the run was ended later.
@@ -304,7 +315,7 @@ mod tests {
         run(&plan, "r", &mut first).unwrap();
         let mut records = first.kept.clone();
         let lost: Vec<Record> = records.drain(6..8).collect();
-        let known = Known { records, failures: Vec::new() };
+        let known = StartResult { records, failures: Vec::new() };
         let mut second = fake(1000);
         let outcome = super::run(&plan, "r", &known, &mut second).unwrap();
         assert_eq!((outcome.known, outcome.starts), (12, 32));
@@ -317,25 +328,30 @@ mod tests {
         assert_eq!(places(&second.kept[2..]), places(&whole.kept[26..]), "the seed's order");
         assert_eq!(outcome.lines, expected.lines);
         let mut none = fake(1000);
-        let known = Known { records: whole.kept, failures: Vec::new() };
+        let known = StartResult { records: whole.kept, failures: Vec::new() };
         let outcome = super::run(&plan, "r", &known, &mut none).unwrap();
         assert_eq!((outcome.known, none.started), (32, 0));
     }
 
     #[test]
     fn a_run_that_is_taken_up_does_not_end_before_the_last_round_that_is_known() {
-        let plan = Plan { restarts_max: 9, precision: 0.05, ..Plan::parse(PLAN).unwrap() };
+        let plan = MeasurementPlan {
+            restarts_max: 9,
+            precision: 0.05,
+            ..MeasurementPlan::parse(PLAN).unwrap()
+        };
         let mut steady = fake(0);
         assert_eq!(run(&plan, "r", &mut steady).unwrap().rounds, 6);
         let later = Record { restart: 7, ..steady.kept[0].clone() };
-        let known = Known { records: [steady.kept, vec![later]].concat(), failures: Vec::new() };
+        let known =
+            StartResult { records: [steady.kept, vec![later]].concat(), failures: Vec::new() };
         let outcome = super::run(&plan, "r", &known, &mut fake(0)).unwrap();
         assert_eq!((outcome.rounds, outcome.known, outcome.starts), (8, 49, 64));
     }
 
     #[test]
     fn a_run_that_is_asked_to_end_keeps_what_it_has_but_not_what_was_cut_short() {
-        let plan = Plan::parse(PLAN).unwrap();
+        let plan = MeasurementPlan::parse(PLAN).unwrap();
         let mut bench = Fake { end_in: 4, ..fake(0) };
         let outcome = run(&plan, "r", &mut bench).unwrap();
         assert_eq!((outcome.starts, outcome.why), (3, "it was asked to end"));

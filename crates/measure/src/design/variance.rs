@@ -6,14 +6,14 @@ use serde::Serialize;
 
 /// Spread of a figure, as relative standard deviations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Spread {
+pub struct VarianceShares {
     /// From sample to sample of one start; unknown with a sample each.
     pub within: Option<f64>,
     /// From start to start, beyond what samples explain; unknown with one start.
     pub between: Option<f64>,
 }
 
-impl Spread {
+impl VarianceShares {
     /// One-way analysis of variance with random effects (Searle, Casella, McCulloch, *Variance
     /// Components*, 1992, chapter 3): `starts` holds the samples of each start, all above 0.
     #[must_use]
@@ -61,12 +61,12 @@ mod tests {
     #[test]
     fn spreads_within_and_between_starts_are_told_apart() {
         for (between, within) in [(0.2, 0.05), (0.05, 0.2), (0.0, 0.1)] {
-            let spread = Spread::of(&starts(between, within, 3));
+            let spread = VarianceShares::of(&starts(between, within, 3));
             let (found_between, found_within) = (spread.between.unwrap(), spread.within.unwrap());
             assert!((found_within / within - 1.0).abs() < 0.1, "{spread:?}");
             assert!((found_between - between).abs() < 0.025, "{spread:?}");
         }
-        let lonely = Spread::of(&[vec![5.0]]);
+        let lonely = VarianceShares::of(&[vec![5.0]]);
         assert_eq!((lonely.within, lonely.between), (None, None));
     }
 }

@@ -97,7 +97,7 @@ pub struct Estimate {
 /// Why there is no estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Untold {
+pub enum NoEstimate {
     /// Too few values.
     #[error("fewer than {} values", BLOCKS_MIN as u64 * BLOCK_VALUES_MIN)]
     TooFew,
@@ -123,32 +123,36 @@ impl Estimate {
     /// Of the largest of `values` values to come, from several samples.
     ///
     /// # Errors
-    /// [`Untold`].
-    pub fn of_samples(samples: &[&BlockMaxima], values: u64, seed: u64) -> Result<Self, Untold> {
+    /// [`NoEstimate`].
+    pub fn of_samples(
+        samples: &[&BlockMaxima],
+        values: u64,
+        seed: u64,
+    ) -> Result<Self, NoEstimate> {
         let joined = BlockMaxima::joined(samples);
         let found = Self::of(&joined, values, seed);
-        if found == Err(Untold::TooFew) {
+        if found == Err(NoEstimate::TooFew) {
             return found;
         }
         let alike = alike(&joined.maxima_ns, &joined.shares_of(samples), seed);
-        if alike < ALIKE_MIN { Err(Untold::Unlike) } else { found }
+        if alike < ALIKE_MIN { Err(NoEstimate::Unlike) } else { found }
     }
 
     /// Of the largest of `values` values to come.
     ///
     /// # Errors
-    /// [`Untold`].
-    pub fn of(blocks: &BlockMaxima, values: u64, seed: u64) -> Result<Self, Untold> {
+    /// [`NoEstimate`].
+    pub fn of(blocks: &BlockMaxima, values: u64, seed: u64) -> Result<Self, NoEstimate> {
         let mut maxima: Vec<f64> = blocks.maxima_ns.iter().map(|max| *max as f64).collect();
         let mut of_block = blocks.values_per_block;
         let mut random = Noise::new(seed);
-        let mut why = Untold::TooFew;
+        let mut why = NoEstimate::TooFew;
         while maxima.len() >= BLOCKS_MIN {
             if of_block >= BLOCK_VALUES_MIN {
                 if let Some(found) = Self::fitting(&maxima, of_block, values, &mut random) {
                     return Ok(found);
                 }
-                why = Untold::NoFit;
+                why = NoEstimate::NoFit;
             }
             maxima = maxima.chunks_exact(2).map(|pair| pair[0].max(pair[1])).collect();
             of_block *= 2;
@@ -201,7 +205,7 @@ mod tests {
     fn estimates(
         values: u64,
         inverse: impl Fn(f64) -> f64,
-    ) -> Vec<(Result<Estimate, Untold>, f64)> {
+    ) -> Vec<(Result<Estimate, NoEstimate>, f64)> {
         let estimate = |seed: u64| {
             let mut random = Noise::new(seed);
             let mut observed = Observed::default();
@@ -256,9 +260,9 @@ mod tests {
         assert!(held >= 12 && missed <= 4, "{held} held, {missed} missed the largest");
         // As many as a user may ask for in a hurry: nothing is known yet.
         let few = estimates(2000, mixture);
-        assert!(few.iter().all(|(one, _)| *one == Err(Untold::TooFew)), "{few:?}");
+        assert!(few.iter().all(|(one, _)| *one == Err(NoEstimate::TooFew)), "{few:?}");
         let some = estimates(5000, mixture);
-        let unfit = some.iter().filter(|(one, _)| *one == Err(Untold::NoFit)).count();
+        let unfit = some.iter().filter(|(one, _)| *one == Err(NoEstimate::NoFit)).count();
         assert!(unfit >= 15, "{some:?}");
     }
 
@@ -277,7 +281,7 @@ mod tests {
             Estimate::of_samples(&samples.iter().collect::<Vec<_>>(), AHEAD, 1)
         };
         assert!(of([10e3, 10e3, 10e3]).is_ok());
-        assert_eq!(of([10e3, 30e3, 10e3]), Err(Untold::Unlike));
+        assert_eq!(of([10e3, 30e3, 10e3]), Err(NoEstimate::Unlike));
     }
 
     #[test]
@@ -297,6 +301,6 @@ mod tests {
     fn without_enough_or_different_maxima_there_is_no_estimate() {
         assert_eq!(Gev::fit(&[1.0; 19]), None);
         assert_eq!(Gev::fit(&[1.0; 100]), None);
-        assert_eq!(Estimate::of(&BlockMaxima::default(), 10, 0), Err(Untold::TooFew));
+        assert_eq!(Estimate::of(&BlockMaxima::default(), 10, 0), Err(NoEstimate::TooFew));
     }
 }

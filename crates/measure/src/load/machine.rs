@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Counters of the machine at a moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Machine {
+pub struct MachineCounters {
     /// Interrupts since boot.
     pub interrupts: u64,
     /// Context switches since boot.
@@ -20,7 +20,7 @@ pub struct Machine {
     pub load_average: f64,
 }
 
-impl Machine {
+impl MachineCounters {
     /// Reads `proc/stat` and `proc/loadavg` below `root`; what is not there is 0.
     #[must_use]
     pub fn read(root: &Path) -> Self {
@@ -56,7 +56,7 @@ mod tests {
         let stat = "cpu  10 1 20 300 4 5 6 7 0 0\ncpu0 1 1 1 1\nintr 12345 0 9\nctxt 678\n";
         fs::write(root.path().join("proc/stat"), stat).unwrap();
         fs::write(root.path().join("proc/loadavg"), "0.52 0.58 0.59 1/97 1\n").unwrap();
-        let expected = Machine {
+        let expected = MachineCounters {
             interrupts: 12_345,
             switches: 678,
             busy_ticks: 42,
@@ -64,7 +64,7 @@ mod tests {
             all_ticks: 353,
             load_average: 0.52,
         };
-        assert_eq!(Machine::read(root.path()), expected);
-        assert_eq!(Machine::read(&root.path().join("none")), Machine::default());
+        assert_eq!(MachineCounters::read(root.path()), expected);
+        assert_eq!(MachineCounters::read(&root.path().join("none")), MachineCounters::default());
     }
 }

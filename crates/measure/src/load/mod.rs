@@ -3,5 +3,5 @@
 mod machine;
 mod profile;
 
-pub use machine::Machine;
-pub use profile::{Kind, Profile, ProfileError, Profiles, Spot, Worker};
+pub use machine::MachineCounters;
+pub use profile::{LoadKind, LoadProfile, LoadWorker, ProfileError, Profiles, Spot};

@@ -9,22 +9,22 @@ const BUILTIN: &str = include_str!("profiles.toml");
 /// What runs beside a measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Profile {
+pub struct LoadProfile {
     /// Its name.
     pub name: String,
     /// What it stands for.
     pub about: String,
     /// Its parts; none: idle.
     #[serde(default, rename = "worker")]
-    pub workers: Vec<Worker>,
+    pub workers: Vec<LoadWorker>,
 }
 
 /// A part of a profile: threads that do the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Worker {
+pub struct LoadWorker {
     /// What they do.
     #[serde(flatten)]
-    pub kind: Kind,
+    pub kind: LoadKind,
     /// Where they run.
     pub on: Spot,
     /// How many; a timer has as many on each CPU, the others together.
@@ -39,7 +39,7 @@ fn one() -> usize {
 /// What a worker does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
-pub enum Kind {
+pub enum LoadKind {
     /// Wakes up by the clock, as SCHED_FIFO: a load of timer interrupts.
     Timer {
         /// SCHED_FIFO.
@@ -103,7 +103,7 @@ impl Spot {
     }
 }
 
-impl Worker {
+impl LoadWorker {
     /// Its name in reports.
     #[must_use]
     pub fn title(&self) -> String {
@@ -113,14 +113,14 @@ impl Worker {
             Spot::All => "all",
         };
         let what = match &self.kind {
-            Kind::Timer { priority, .. } => format!("timer fifo:{priority}"),
-            Kind::Cpu => "cpu".to_owned(),
-            Kind::Memory { .. } => "memory".to_owned(),
-            Kind::Flood { .. } => "flood".to_owned(),
-            Kind::Thrash { .. } => "thrash".to_owned(),
-            Kind::Io { .. } => "io".to_owned(),
-            Kind::Chatter => "chatter".to_owned(),
-            Kind::Program { command } => command.first().cloned().unwrap_or_default(),
+            LoadKind::Timer { priority, .. } => format!("timer fifo:{priority}"),
+            LoadKind::Cpu => "cpu".to_owned(),
+            LoadKind::Memory { .. } => "memory".to_owned(),
+            LoadKind::Flood { .. } => "flood".to_owned(),
+            LoadKind::Thrash { .. } => "thrash".to_owned(),
+            LoadKind::Io { .. } => "io".to_owned(),
+            LoadKind::Chatter => "chatter".to_owned(),
+            LoadKind::Program { command } => command.first().cloned().unwrap_or_default(),
         };
         format!("{what} x{} on {spot}", self.count)
     }
@@ -149,7 +149,7 @@ pub enum ProfileError {
 pub struct Profiles {
     /// By name.
     #[serde(default, rename = "profile")]
-    pub all: Vec<Profile>,
+    pub all: Vec<LoadProfile>,
 }
 
 impl Profiles {
@@ -174,7 +174,7 @@ impl Profiles {
     ///
     /// # Errors
     /// [`ProfileError::Unknown`].
-    pub fn get(&self, name: &str) -> Result<&Profile, ProfileError> {
+    pub fn get(&self, name: &str) -> Result<&LoadProfile, ProfileError> {
         self.all.iter().rev().find(|profile| profile.name == name).ok_or_else(|| {
             let known: Vec<_> = self.all.iter().map(|profile| &*profile.name).collect();
             ProfileError::Unknown { name: name.to_owned(), known: known.join(", ") }
@@ -191,7 +191,7 @@ mod tests {
         let profiles = Profiles::builtin();
         assert!(profiles.get("idle").unwrap().workers.is_empty());
         let talk = profiles.get("talk").unwrap();
-        let titles: Vec<_> = talk.workers.iter().map(Worker::title).collect();
+        let titles: Vec<_> = talk.workers.iter().map(LoadWorker::title).collect();
         assert_eq!(
             titles,
             [

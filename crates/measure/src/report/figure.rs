@@ -1,6 +1,6 @@
 //! Figures.
 
-use super::view::{Group, View};
+use super::view::{Group, ReportView};
 use super::{HEIGHT, WIDTH};
 use crate::Histogram;
 use crate::chart::{BLACK, Panel, Rgb, SERIES, Scale, Sheet};
@@ -31,7 +31,7 @@ enum Side {
 }
 
 /// All figures of a report.
-pub(super) fn all(view: &View<'_>) -> Vec<Figure> {
+pub(super) fn all(view: &ReportView<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
     // One set beside several loads: these are what can be compared.
     let by_load = beside_loads(view);
@@ -117,10 +117,10 @@ fn both(title: &str, groups: &[Group<'_>]) -> Vec<Figure> {
 }
 
 /// All load profiles over each other, for each set and series that has several.
-fn beside_loads(view: &View<'_>) -> Vec<Figure> {
+fn beside_loads(view: &ReportView<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
     for set in view.sets {
-        let one = View { sets: std::slice::from_ref(set), ..*view };
+        let one = ReportView { sets: std::slice::from_ref(set), ..*view };
         let name_of = |record: &Record| match record.measured.series.as_str() {
             "" => record.name.clone(),
             series => format!("{}, {series}", record.name),
@@ -142,7 +142,7 @@ fn beside_loads(view: &View<'_>) -> Vec<Figure> {
 }
 
 /// Quantiles over the packets of load a second, for series measured beside such load.
-fn under_traffic(view: &View<'_>) -> Option<Figure> {
+fn under_traffic(view: &ReportView<'_>) -> Option<Figure> {
     let load_of = |record: &Record| record.measured.parameters.get("load_pps")?.as_f64();
     let with_load: Vec<&Record> = view.records().filter(|r| load_of(r).is_some()).collect();
     let series = |record: &Record| match record.measured.parameters.get("row") {

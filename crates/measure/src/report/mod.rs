@@ -9,7 +9,7 @@ mod tables;
 mod view;
 
 pub use page::html;
-pub use view::View;
+pub use view::ReportView;
 
 use crate::chart::Canvas;
 
@@ -20,7 +20,7 @@ const HEIGHT: u32 = 360;
 
 /// All figures below each other.
 #[must_use]
-pub fn png(view: &View<'_>) -> Canvas {
+pub fn png(view: &ReportView<'_>) -> Canvas {
     let figures = figure::all(view);
     let mut canvas = Canvas::new(WIDTH, HEIGHT * figures.len().max(1) as u32);
     for (index, figure) in figures.iter().enumerate() {

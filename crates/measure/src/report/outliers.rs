@@ -1,7 +1,7 @@
 //! Latencies of which the cause was looked for, the latest first.
 
 use super::tables;
-use super::view::View;
+use super::view::ReportView;
 use crate::explained::Explained;
 use crate::picture::short_time;
 use crate::record::Record;
@@ -13,7 +13,7 @@ const ROWS: usize = 20;
 const SMALL: f64 = 0.02;
 
 /// How often each cause was found, and the latest one by one.
-pub(super) fn table(view: &View<'_>) -> Option<String> {
+pub(super) fn table(view: &ReportView<'_>) -> Option<String> {
     let mut all: Vec<(&str, &Record, &Explained)> = Vec::new();
     for set in view.sets {
         for record in &set.records {
@@ -73,13 +73,13 @@ fn row(set: &str, record: &Record, one: &Explained) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::compare::Set;
-    use crate::explained::{Cause, Explanation, Share};
+    use crate::explained::{Explanation, LateCause, Share};
     use crate::record::tests::record;
 
-    fn late(us: f64, cause: Cause, who: &str) -> Explained {
+    fn late(us: f64, cause: LateCause, who: &str) -> Explained {
         let shares = vec![
             Share { cause, who: who.to_owned(), us: us * 0.99 },
-            Share { cause: Cause::OwnWork, who: "its own".to_owned(), us: us * 0.01 },
+            Share { cause: LateCause::OwnWork, who: "its own".to_owned(), us: us * 0.01 },
         ];
         let evidence = vec!["3 interrupts on CPU 1 meanwhile".to_owned()];
         let why = Explanation { late_us: us, cause, who: who.to_owned(), shares, evidence };
@@ -90,12 +90,12 @@ mod tests {
     fn the_latest_come_first_and_all_are_counted() {
         let mut seen = record("timer", &[1000]);
         let view =
-            |sets| View { title: "", sets, comparisons: &[], references: &[], failures: &[] };
+            |sets| ReportView { title: "", sets, comparisons: &[], references: &[], failures: &[] };
         let none = [Set { label: "here".to_owned(), records: vec![seen.clone()] }];
         assert_eq!(table(&view(&none)), None);
         seen.measured.outliers = (0..30)
-            .map(|n| late(f64::from(n) + 1.0, Cause::Rival, "rustc <8>"))
-            .chain([late(5_000.0, Cause::PageFault, "its own pages")])
+            .map(|n| late(f64::from(n) + 1.0, LateCause::Rival, "rustc <8>"))
+            .chain([late(5_000.0, LateCause::PageFault, "its own pages")])
             .collect();
         let sets = [Set { label: "here".to_owned(), records: vec![seen] }];
         let text = table(&view(&sets)).unwrap();

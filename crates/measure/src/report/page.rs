@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use super::view::View;
+use super::view::ReportView;
 use super::{HEIGHT, WIDTH, figure, outliers, tables};
 use crate::chart::{Svg, escape};
-use crate::compare::Order;
+use crate::compare::SetOrder;
 use crate::picture::short_ratio;
 use millstream_cpu::Environment;
 
@@ -25,7 +25,7 @@ th:last-child { min-width: 11em; } td:first-child { min-width: 9em; }
 
 /// The report as a page.
 #[must_use]
-pub fn html(view: &View<'_>) -> String {
+pub fn html(view: &ReportView<'_>) -> String {
     let title = escape(view.title);
     let mut text = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
@@ -86,7 +86,7 @@ others. Nothing is clipped.</li>\
 machine's drift does not favour one side.</li></ul>\n";
 
 /// What it is about, in a few sentences.
-fn summary(view: &View<'_>) -> String {
+fn summary(view: &ReportView<'_>) -> String {
     let values: u64 = view.records().map(|r| r.measured.observed.histogram.count()).sum();
     let seconds: f64 = view.records().map(|record| record.measured.seconds).sum();
     let labels: Vec<_> = view.sets.iter().map(|set| format!("“{}”", set.label)).collect();
@@ -109,7 +109,7 @@ fn summary(view: &View<'_>) -> String {
     text
 }
 
-fn findings(view: &View<'_>) -> Vec<String> {
+fn findings(view: &ReportView<'_>) -> Vec<String> {
     if view.sets.len() < 2 {
         return Vec::new();
     }
@@ -121,11 +121,11 @@ fn findings(view: &View<'_>) -> Vec<String> {
             let (figure, title) = (comparison.figure, &comparison.title);
             let ratio = short_ratio(change.ratio);
             lines.push(match comparison.order {
-                Order::Time => format!(
+                SetOrder::Time => format!(
                     "From “{side}” on, the {figure} of {title} is {word}: {ratio} times what it \
                      was before."
                 ),
-                Order::Base => format!(
+                SetOrder::Base => format!(
                     "With “{side}”, the {figure} of {title} is {word} than with “{}”: {ratio} \
                      times.",
                     comparison.sides[0].label
@@ -149,7 +149,7 @@ fn findings(view: &View<'_>) -> Vec<String> {
 }
 
 /// What limits what may be concluded.
-fn warnings(view: &View<'_>) -> Vec<String> {
+fn warnings(view: &ReportView<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     let any = |test: fn(&Environment) -> bool| view.records().any(|r| test(&r.environment));
     let emulated = |environment: &Environment| {
@@ -181,7 +181,7 @@ fn warnings(view: &View<'_>) -> Vec<String> {
 }
 
 /// The machines, each once.
-fn machines(view: &View<'_>) -> String {
+fn machines(view: &ReportView<'_>) -> String {
     let mut text = "<h2>Where it was measured</h2>\n".to_owned();
     let mut shown: Vec<Vec<Vec<String>>> = Vec::new();
     for set in view.sets {
@@ -246,7 +246,7 @@ fn describe(environment: &Environment) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{Rule, Set, compare};
+    use crate::compare::{ChangeRule, Set, compare};
     use crate::record::tests::record;
 
     fn set(label: &str, base_ns: u64) -> Set {
@@ -260,12 +260,12 @@ mod tests {
     #[test]
     fn the_page_is_whole_stands_alone_and_says_what_was_found() {
         let sets = [set("kernel <old>", 20_000), set("kernel new", 220_000)];
-        let comparisons = compare(&sets, &Rule::default());
+        let comparisons = compare(&sets, &ChangeRule::default());
         let references = crate::reference::builtin();
         let reason = "the guest said <nothing>".to_owned();
         let variant = "kernel bad".to_owned();
         let failures = [crate::Failure { variant, reason, ..crate::Failure::default() }];
-        let view = View {
+        let view = ReportView {
             title: "A & B",
             sets: &sets,
             comparisons: &comparisons,

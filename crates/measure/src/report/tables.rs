@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
-use super::view::View;
+use super::view::ReportView;
 use crate::chart::escape;
-use crate::compare::{Comparison, Order};
-use crate::design::Spread;
+use crate::compare::{Comparison, SetOrder};
+use crate::design::VarianceShares;
 use crate::extreme::Estimate;
 use crate::observed::BlockMaxima;
 use crate::picture::{short_ratio, short_time};
 use crate::record::Record;
-use crate::statistics::{Known, LEVEL, by_start, figures};
+use crate::statistics::{LEVEL, MedianEstimate, by_start, figures};
 use crate::{Failure, Histogram, Summary};
 
 /// A table of cells that are text already; the first column is a heading.
@@ -31,7 +31,7 @@ pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 /// What was started, by measurement and set; samples that differ in nothing once.
-pub(super) fn commands(view: &View<'_>) -> String {
+pub(super) fn commands(view: &ReportView<'_>) -> String {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for set in view.sets {
         for record in &set.records {
@@ -49,7 +49,7 @@ pub(super) fn commands(view: &View<'_>) -> String {
 }
 
 /// What was started and gave no record.
-pub(super) fn failures(view: &View<'_>) -> Option<String> {
+pub(super) fn failures(view: &ReportView<'_>) -> Option<String> {
     let row = |one: &Failure| {
         let (start, tries) = ((one.restart + 1).to_string(), one.tries.to_string());
         let what = format!("{} | {}", one.name, one.load);
@@ -61,14 +61,14 @@ pub(super) fn failures(view: &View<'_>) -> Option<String> {
 }
 
 /// Each title and set: quantiles, the maximum, what is to be expected, spreads.
-pub(super) fn latencies(view: &View<'_>) -> String {
+pub(super) fn latencies(view: &ReportView<'_>) -> String {
     let mut rows = Vec::new();
     for title in view.each(Record::title) {
         for group in view.groups(&title) {
             let histogram = group.histogram();
             let starts = by_start(group.records.iter().copied());
             let time = |quantile| {
-                Known::of(&figures(&starts, quantile), LEVEL)
+                MedianEstimate::of(&figures(&starts, quantile), LEVEL)
                     .map_or("–".to_owned(), |known| short_time(known.figure as u64))
             };
             let mut row = vec![title.clone(), group.label.to_owned()];
@@ -112,7 +112,7 @@ fn expected(records: &[&Record]) -> String {
 
 /// Where the median over starts lies.
 fn interval(starts: &[Histogram], quantile: f64) -> String {
-    let known = Known::of(&figures(starts, quantile), LEVEL);
+    let known = MedianEstimate::of(&figures(starts, quantile), LEVEL);
     known.and_then(|known| known.interval).map_or("more starts".to_owned(), |(low, high)| {
         format!("{} and {}", short_time(low as u64), short_time(high as u64))
     })
@@ -125,7 +125,7 @@ fn spreads(records: &[&Record]) -> String {
         starts.entry((&record.run, record.restart)).or_default().push(figure);
     }
     let starts: Vec<_> = starts.into_values().collect();
-    let spread = Spread::of(&starts);
+    let spread = VarianceShares::of(&starts);
     let share = |share: Option<f64>| {
         share.map_or("–".to_owned(), |share| format!("{:.0} %", share * 100.0))
     };
@@ -139,7 +139,7 @@ pub(super) fn comparisons(comparisons: &[Comparison]) -> String {
         for (index, side) in comparison.sides.iter().enumerate() {
             let change = comparison.changes.iter().find(|change| change.at == index);
             let verdict = match change {
-                Some(change) if comparison.order == Order::Time => {
+                Some(change) if comparison.order == SetOrder::Time => {
                     format!("CHANGE here: × {} (p {:.3})", short_ratio(change.ratio), change.p)
                 }
                 Some(change) => format!("CHANGE (p {:.3})", change.p),
@@ -171,7 +171,7 @@ pub(super) fn comparisons(comparisons: &[Comparison]) -> String {
 }
 
 /// The parts of latencies that were taken apart.
-pub(super) fn stages(view: &View<'_>) -> Option<String> {
+pub(super) fn stages(view: &ReportView<'_>) -> Option<String> {
     let mut rows = Vec::new();
     for title in view.each(Record::title) {
         for group in view.groups(&title) {
@@ -206,7 +206,7 @@ fn whole_ns(record: &Record) -> Option<u64> {
 }
 
 /// What the loads were seen to do.
-pub(super) fn loads(view: &View<'_>) -> Option<String> {
+pub(super) fn loads(view: &ReportView<'_>) -> Option<String> {
     let mut rows = Vec::new();
     for load in view.each(|record| record.load.clone()) {
         let seen: Vec<_> = view
@@ -246,7 +246,7 @@ pub(super) fn loads(view: &View<'_>) -> Option<String> {
 }
 
 /// What others measured.
-pub(super) fn references(view: &View<'_>) -> Option<String> {
+pub(super) fn references(view: &ReportView<'_>) -> Option<String> {
     let measured = view.each(|record| record.measured.measurement.clone());
     let rows: Vec<Vec<String>> = view
         .references

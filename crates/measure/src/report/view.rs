@@ -7,7 +7,7 @@ use crate::{Failure, Histogram};
 
 /// What a report is made of.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'v> {
+pub struct ReportView<'v> {
     /// Its title.
     pub title: &'v str,
     /// What was compared.
@@ -54,7 +54,7 @@ impl Group<'_> {
     }
 }
 
-impl<'v> View<'v> {
+impl<'v> ReportView<'v> {
     /// All records.
     pub(super) fn records(&self) -> impl Iterator<Item = &'v Record> {
         self.sets.iter().flat_map(|set| &set.records)

@@ -11,14 +11,14 @@ pub const STARTS_MIN: usize = 6;
 
 /// The median over starts, and how well it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Known {
+pub struct MedianEstimate {
     /// The median of the starts' own figures.
     pub figure: f64,
     /// Where the median of such starts lies; none from fewer than [`STARTS_MIN`], which cannot say.
     pub interval: Option<(f64, f64)>,
 }
 
-impl Known {
+impl MedianEstimate {
     /// Of the starts' figures. The interval lies between two of them, by the number of starts that
     /// fall below the true median, which is binomial whatever their distribution; between the two
     /// pairs that would hold it rather more and rather less often, it is interpolated
@@ -70,21 +70,21 @@ mod tests {
 
     #[test]
     fn few_starts_say_nothing_and_many_say_more() {
-        assert_eq!(Known::of(&[], 0.95), None);
+        assert_eq!(MedianEstimate::of(&[], 0.95), None);
         for count in 1..STARTS_MIN {
             let figures: Vec<f64> = (1..=count).map(|n| n as f64).collect();
-            let known = Known::of(&figures, 0.95).unwrap();
+            let known = MedianEstimate::of(&figures, 0.95).unwrap();
             assert_eq!((known.interval, known.half_width()), (None, None), "{count} starts");
         }
         let known = |count: u32| {
             let figures: Vec<f64> = (0..count).map(|n| 1e3 + f64::from(n % 7)).collect();
-            Known::of(&figures, 0.95).unwrap()
+            MedianEstimate::of(&figures, 0.95).unwrap()
         };
         let (few, many) = (known(6), known(60));
         let (low, high) = few.interval.unwrap();
         assert!((1e3..few.figure).contains(&low) && (few.figure..=1005.0).contains(&high));
         assert!(many.half_width().unwrap() < few.half_width().unwrap());
-        let alike = Known::of(&[500.0; 8], 0.95).unwrap();
+        let alike = MedianEstimate::of(&[500.0; 8], 0.95).unwrap();
         let (low, high) = alike.interval.unwrap();
         assert!((low - 500.0).abs() < 1e-9 && (high - 500.0).abs() < 1e-9, "{alike:?}");
     }
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn the_interval_of_ten_lies_between_the_second_and_the_third() {
         let figures: Vec<f64> = (1..=10).map(|n| f64::from(n).exp()).collect();
-        let (low, high) = Known::of(&figures, 0.95).unwrap().interval.unwrap();
+        let (low, high) = MedianEstimate::of(&figures, 0.95).unwrap().interval.unwrap();
         let share = (0.978_515_625 - 0.95) / (0.978_515_625 - 0.890_625);
         let inwards = 8.0 * share / (2.0 + 6.0 * share);
         assert!((low.ln() - (2.0 + inwards)).abs() < 1e-9, "{low}");

@@ -3,16 +3,16 @@
 //!
 //! The unit of evidence is a start of the program, or a boot: values of one start share whatever
 //! that start was dealt. The figure of a start is the quantile of all its values together, and the
-//! figure of a set of starts is the median over them ([`by_start`], [`Known`]): a run, a comparison
-//! and a report show the same one. What an interval of 95 % holds in cases that were drawn is
-//! counted by `tests/coverage`, and stands in docs/evidence/comparisons.md.
+//! figure of a set of starts is the median over them ([`by_start`], [`MedianEstimate`]): a run, a
+//! comparison and a report show the same one. What an interval of 95 % holds in cases that were
+//! drawn is counted by `tests/coverage`, and stands in docs/evidence/comparisons.md.
 
 mod holm;
 mod median;
 mod rank;
 
 pub use holm::adjusted;
-pub use median::{Known, STARTS_MIN};
+pub use median::{MedianEstimate, STARTS_MIN};
 pub use rank::{Pairs, Ratio, chance, least_chance};
 
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! Runs as they were begun, so that one that was ended in its midst can be taken up.
 
-use super::held::Held;
+use super::held::RunLock;
 use super::{Store, StoreError};
 use crate::Failure;
-use crate::design::{Known, Unit};
+use crate::design::{StartResult, Unit};
 use rusqlite::{Connection, params};
 use std::path::PathBuf;
 
@@ -41,7 +41,7 @@ impl Store {
     /// [`StoreError::Exists`]; [`StoreError::Alive`]; [`StoreError`].
     pub fn begin(&mut self, begun: &Begun) -> Result<(), StoreError> {
         self.held = None;
-        self.held = Some(Held::hold(&self.path, &begun.run)?);
+        self.held = Some(RunLock::hold(&self.path, &begun.run)?);
         let query = "SELECT EXISTS (SELECT 1 FROM record WHERE run = ?1)
                          OR EXISTS (SELECT 1 FROM failure WHERE run = ?1)";
         let exists: bool = self
@@ -91,12 +91,12 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Alive`]; [`StoreError`].
-    pub fn take_up(&mut self, run: &str) -> Result<Known, StoreError> {
+    pub fn take_up(&mut self, run: &str) -> Result<StartResult, StoreError> {
         self.held = None;
-        self.held = Some(Held::hold(&self.path, run)?);
+        self.held = Some(RunLock::hold(&self.path, run)?);
         let mut failures = self.failures(run)?;
         failures.retain(|failure| failure.partial);
-        Ok(Known { records: self.records(run, None)?, failures })
+        Ok(StartResult { records: self.records(run, None)?, failures })
     }
 
     /// Runs of which nothing gave a record, by name.
@@ -151,7 +151,7 @@ pub(super) fn add(connection: &Connection, failures: &[Failure]) -> rusqlite::Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::design::Plan;
+    use crate::design::MeasurementPlan;
     use crate::record::tests::record;
 
     fn begun(run: &str) -> Begun {
@@ -176,7 +176,7 @@ mod tests {
         };
         let records = vec![crate::Record { run: "night 2".to_owned(), ..record("timer", &[5]) }];
         let failures = vec![failure("boot", false), failure("udp", true)];
-        store.add(&Known { records: records.clone(), failures: failures.clone() }).unwrap();
+        store.add(&StartResult { records: records.clone(), failures: failures.clone() }).unwrap();
         drop(store);
         let mut store = Store::open(&path).unwrap();
         assert_eq!(store.failures("night 2").unwrap(), failures);
@@ -186,12 +186,12 @@ mod tests {
         assert!(matches!(store.begun("night"), Err(StoreError::Several { .. })));
         assert!(matches!(store.begun("day"), Err(StoreError::NotBegun(_))));
         let known = store.take_up("night 2").unwrap();
-        assert_eq!(known, Known { records, failures: failures[1..].to_vec() });
+        assert_eq!(known, StartResult { records, failures: failures[1..].to_vec() });
         assert_eq!(store.failures("night 2").unwrap(), failures, "until the start is made again");
         let error = store.begin(&begun("night 2")).unwrap_err().to_string();
         assert!(error.contains("lab resume"), "{error}");
         let plan = "name = \"p\"\nmeasurement = [{ name = \"boot\", args = [] }]";
-        let cell = Plan::parse(plan).unwrap().cells().unwrap().remove(0);
+        let cell = MeasurementPlan::parse(plan).unwrap().cells().unwrap().remove(0);
         let unit = Unit { run: "night 2", cell: &cell, restart: 0, number: (0, 1) };
         store.keep(&unit, &known).unwrap();
         assert_eq!(store.failures("night 2").unwrap(), failures[1..]);
@@ -220,7 +220,7 @@ mod tests {
         let path = folder.path().join("s");
         let old = crate::Record { run: "old".to_owned(), ..record("timer", &[5]) };
         let mut store = Store::open(&path).unwrap();
-        store.add(&Known { records: vec![old.clone()], failures: Vec::new() }).unwrap();
+        store.add(&StartResult { records: vec![old.clone()], failures: Vec::new() }).unwrap();
         store.connection.execute_batch("DROP TABLE begun; DROP TABLE failure").unwrap();
         store.connection.pragma_update(None, "user_version", 1).unwrap();
         drop(store);
@@ -231,7 +231,7 @@ mod tests {
         store.begin(&begun("new")).unwrap();
         let new = crate::Record { run: "new".to_owned(), ..record("timer", &[6]) };
         let failures = vec![Failure { run: "new".to_owned(), ..Failure::default() }];
-        store.add(&Known { records: vec![new], failures: failures.clone() }).unwrap();
+        store.add(&StartResult { records: vec![new], failures: failures.clone() }).unwrap();
         assert_eq!(store.failures("new").unwrap(), failures);
         assert_eq!(store.list().unwrap().len(), 2);
     }

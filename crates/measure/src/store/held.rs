@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 /// A run in this process's hands.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct RunLock {
     file: File,
     path: PathBuf,
 }
 
-impl Held {
+impl RunLock {
     /// Takes a run in hand; who has it already in the same process is told the same as others.
     pub(super) fn hold(store: &Path, run: &str) -> Result<Self, StoreError> {
         // Under one name, wherever one is and whatever link leads there.
@@ -41,7 +41,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for RunLock {
     /// A file that is left does no harm: what counts is the lock.
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);

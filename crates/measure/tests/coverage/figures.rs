@@ -4,7 +4,7 @@ use super::draw::{Levels, start_ns};
 use super::{Line, judge, sets};
 use millstream_dsp::noise::Noise;
 use millstream_measure::design::next_look;
-use millstream_measure::statistics::{Known, LEVEL, LOOK_LEVEL, Pairs};
+use millstream_measure::statistics::{LEVEL, LOOK_LEVEL, MedianEstimate, Pairs};
 
 const BASE_NS: f64 = 20_000.0;
 const FIGURES: [(&str, f64); 2] = [("p50", 0.5), ("p99", 0.99)];
@@ -37,7 +37,7 @@ fn a_runs_figure_lies_where_it_says() {
                 let mut line = Line::new(format!("{figure}, {count} starts, {name}"));
                 for _ in 0..sets() {
                     let figures = starts(BASE_NS, levels, quantile, count, &mut noise);
-                    let known = Known::of(&figures, LEVEL).unwrap();
+                    let known = MedianEstimate::of(&figures, LEVEL).unwrap();
                     line.add(known.interval.unwrap(), truth);
                 }
                 lines.push(line);
@@ -60,7 +60,7 @@ fn a_run_that_ended_when_it_was_precise_has_no_narrower_truth() {
                 let all = starts(BASE_NS, levels, 0.5, 20, &mut noise);
                 let mut rounds = 6;
                 let known = loop {
-                    let known = Known::of(&all[..rounds as usize], LOOK_LEVEL).unwrap();
+                    let known = MedianEstimate::of(&all[..rounds as usize], LOOK_LEVEL).unwrap();
                     let half = known.half_width();
                     if half.is_some_and(|half| half <= precision) || rounds >= 20 {
                         break known;

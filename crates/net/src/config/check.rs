@@ -7,7 +7,7 @@ use millstream_link::options::Given;
 
 use crate::stack::Subnet;
 
-use super::error::{Problem, Step};
+use super::error::{KeyStep, ValueProblem};
 use super::{Config, InterfaceConfig, Io, LinkName, ThreadConfig, process};
 
 /// The kernel's limit for names of interfaces, and for what is left of a thread's name.
@@ -20,7 +20,7 @@ pub(super) const RESERVED: [&str; 12] = [
 ];
 
 /// The first thing that makes no sense.
-pub(super) fn first_problem(config: &Config) -> Option<Problem> {
+pub(super) fn first_problem(config: &Config) -> Option<ValueProblem> {
     let interfaces = config.interfaces.iter().enumerate();
     let threads = config.threads.iter().enumerate();
     twice(config)
@@ -32,23 +32,23 @@ pub(super) fn first_problem(config: &Config) -> Option<Problem> {
         })
 }
 
-fn problem(path: &[Step], text: impl Into<String>) -> Option<Problem> {
-    Some(Problem { path: path.to_vec(), text: text.into() })
+fn problem(path: &[KeyStep], text: impl Into<String>) -> Option<ValueProblem> {
+    Some(ValueProblem { path: path.to_vec(), text: text.into() })
 }
 
 /// Names that are used more than once.
-fn twice(config: &Config) -> Option<Problem> {
+fn twice(config: &Config) -> Option<ValueProblem> {
     let mut seen = BTreeSet::new();
     for (index, interface) in config.interfaces.iter().enumerate() {
         if !seen.insert(&interface.name) {
-            let path = [Step::Key("interface"), Step::Index(index), Step::Key("name")];
+            let path = [KeyStep::Key("interface"), KeyStep::Index(index), KeyStep::Key("name")];
             let text = format!("`{}` is there twice: join the two entries", interface.name);
             return problem(&path, text);
         }
     }
     let (mut names, mut owned) = (BTreeSet::new(), BTreeSet::new());
     for (index, thread) in config.threads.iter().enumerate() {
-        let path = |key| [Step::Key("thread"), Step::Index(index), Step::Key(key)];
+        let path = |key| [KeyStep::Key("thread"), KeyStep::Index(index), KeyStep::Key(key)];
         if !names.insert(&thread.name) {
             let text = format!("`{}` is there twice: give every thread its name", thread.name);
             return problem(&path("name"), text);
@@ -63,8 +63,8 @@ fn twice(config: &Config) -> Option<Problem> {
     None
 }
 
-fn interface(index: usize, interface: &InterfaceConfig) -> Option<Problem> {
-    let at = |key| [Step::Key("interface"), Step::Index(index), Step::Key(key)];
+fn interface(index: usize, interface: &InterfaceConfig) -> Option<ValueProblem> {
+    let at = |key| [KeyStep::Key("interface"), KeyStep::Index(index), KeyStep::Key(key)];
     let name = &interface.name;
     let odd = |c: char| c.is_whitespace() || matches!(c, ',' | '=' | '/' | ':');
     if name.is_empty() || name.len() > INTERFACE_BYTES_MAX || name.contains(odd) {
@@ -141,17 +141,17 @@ fn names(links: impl IntoIterator<Item = LinkName>) -> String {
 }
 
 /// The problem that a link or the engine finds in its options.
-fn understood(config: &Config, index: usize, interface: &InterfaceConfig) -> Option<Problem> {
+fn understood(config: &Config, index: usize, interface: &InterfaceConfig) -> Option<ValueProblem> {
     let link = format!("{}:{}", interface.link.name(), interface.name);
     let error = crate::check(&process::expand_by(config, &link)).err()?;
-    let at = [Step::Key("interface"), Step::Index(index)];
+    let at = [KeyStep::Key("interface"), KeyStep::Index(index)];
     let LinkError::BadOption { option, mut reason, hint } = error else {
         return problem(&at, error.to_string());
     };
     let (name, value) = option.split_once('=').unwrap_or(("device", &option));
-    let own = [Step::Name(name.to_owned())];
+    let own = [KeyStep::Name(name.to_owned())];
     let path = match interface.options.contains_key(name) {
-        true => [&at[..], &[Step::Key("options")], &own].concat(),
+        true => [&at[..], &[KeyStep::Key("options")], &own].concat(),
         false => [&at[..], &own].concat(),
     };
     if reason.starts_with("wants ") {
@@ -162,8 +162,8 @@ fn understood(config: &Config, index: usize, interface: &InterfaceConfig) -> Opt
 
 fn addresses(
     interface: &InterfaceConfig,
-    at: impl Fn(&'static str) -> [Step; 3],
-) -> Option<Problem> {
+    at: impl Fn(&'static str) -> [KeyStep; 3],
+) -> Option<ValueProblem> {
     let own = interface.own;
     if own && interface.addresses.len() != 1 {
         let text = "own = true wants exactly one address, one that the kernel does not have";
@@ -177,7 +177,7 @@ fn addresses(
         let (subnet, address) = (cidr.subnet(), cidr.address);
         let special = address.is_unspecified() || address.is_multicast() || address.is_broadcast();
         if special || subnet.prefix == 0 || subnet.is_reserved(address) {
-            let path = [&at("addresses")[..], &[Step::Index(index)]].concat();
+            let path = [&at("addresses")[..], &[KeyStep::Index(index)]].concat();
             let text = format!("{cidr} is not the address of one station on its network");
             return problem(&path, text);
         }
@@ -190,7 +190,7 @@ fn addresses(
     }
     for (index, route) in interface.routes.iter().enumerate() {
         if !near(route.via) {
-            let path = [&at("routes")[..], &[Step::Index(index), Step::Key("via")]].concat();
+            let path = [&at("routes")[..], &[KeyStep::Index(index), KeyStep::Key("via")]].concat();
             let text = format!("{} is on none of the networks in `addresses`", route.via);
             return problem(&path, text);
         }
@@ -198,8 +198,8 @@ fn addresses(
     None
 }
 
-fn thread(config: &Config, index: usize, thread: &ThreadConfig) -> Option<Problem> {
-    let at = |key| [Step::Key("thread"), Step::Index(index), Step::Key(key)];
+fn thread(config: &Config, index: usize, thread: &ThreadConfig) -> Option<ValueProblem> {
+    let at = |key| [KeyStep::Key("thread"), KeyStep::Index(index), KeyStep::Key(key)];
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let name = &thread.name;
     if name.is_empty() || name.len() > THREAD_BYTES_MAX || !name.chars().all(plain) {
@@ -213,7 +213,7 @@ fn thread(config: &Config, index: usize, thread: &ThreadConfig) -> Option<Proble
         return problem(&at("cpu"), "wants a CPU from 0 to 1023");
     }
     for (number, interface) in thread.interfaces.iter().enumerate() {
-        let path = [&at("interfaces")[..], &[Step::Index(number)]].concat();
+        let path = [&at("interfaces")[..], &[KeyStep::Index(number)]].concat();
         match config.interface(interface) {
             None => {
                 let text = format!("there is no [[interface]] with name = \"{interface}\"");

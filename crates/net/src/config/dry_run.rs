@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use crate::options::Asked;
 
-use super::survey::{Found, Survey};
+use super::survey::{FoundInterface, InterfaceSurvey};
 use super::{Config, InterfaceConfig, process};
 
 /// What a finding is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum FindingKind {
     /// A link that would be opened.
     Open,
     /// A setting that would be changed, and put back.
@@ -23,7 +23,7 @@ pub enum Kind {
     Obstacle,
 }
 
-impl Kind {
+impl FindingKind {
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -38,22 +38,22 @@ impl Kind {
 
 /// One thing found out about an interface or a thread of a file.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct Finding {
+pub struct DryRunFinding {
     /// The interface, or the thread.
     pub about: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: FindingKind,
     /// What was found, and what to do about it.
     pub text: String,
 }
 
 /// What would happen, in the order of the file.
 #[must_use]
-pub fn dry_run(config: &Config, survey: &Survey, cpus: &[usize]) -> Vec<Finding> {
+pub fn dry_run(config: &Config, survey: &InterfaceSurvey, cpus: &[usize]) -> Vec<DryRunFinding> {
     let mut findings = Vec::new();
     for interface in &config.interfaces {
         let mut tell = |kind, text: String| {
-            findings.push(Finding { about: interface.name.clone(), kind, text });
+            findings.push(DryRunFinding { about: interface.name.clone(), kind, text });
         };
         match survey.interface(&interface.name) {
             found if interface.link.takes_device() => {
@@ -63,7 +63,7 @@ pub fn dry_run(config: &Config, survey: &Survey, cpus: &[usize]) -> Vec<Finding>
                 let known = survey.interfaces.iter().map(|found| found.interface.name.as_str());
                 let known = known.collect::<Vec<_>>().join(", ");
                 tell(
-                    Kind::Obstacle,
+                    FindingKind::Obstacle,
                     format!("there is no such interface here; there are: {known}"),
                 );
             }
@@ -74,11 +74,15 @@ pub fn dry_run(config: &Config, survey: &Survey, cpus: &[usize]) -> Vec<Finding>
         let about = format!("thread {}", thread.name);
         if let Some(cpu) = thread.cpu.filter(|cpu| !cpus.contains(cpu)) {
             let text = format!("may not run on CPU {cpu}: allowed are {cpus:?}");
-            findings.push(Finding { about: about.clone(), kind: Kind::Obstacle, text });
+            findings.push(DryRunFinding {
+                about: about.clone(),
+                kind: FindingKind::Obstacle,
+                text,
+            });
         }
         if thread.interfaces.is_empty() {
             let text = "owns no interface, so it would never start".to_owned();
-            findings.push(Finding { about, kind: Kind::Note, text });
+            findings.push(DryRunFinding { about, kind: FindingKind::Note, text });
         }
     }
     findings
@@ -87,18 +91,21 @@ pub fn dry_run(config: &Config, survey: &Survey, cpus: &[usize]) -> Vec<Finding>
 fn examine(
     config: &Config,
     wanted: &InterfaceConfig,
-    found: &Found,
-    survey: &Survey,
-    tell: &mut impl FnMut(Kind, String),
+    found: &FoundInterface,
+    survey: &InterfaceSurvey,
+    tell: &mut impl FnMut(FindingKind, String),
 ) {
     let mut opened = opening(config, wanted, Some(found), survey).into_iter();
     // The link first, then the interface, then what the link meets there.
     opened.by_ref().take(1).for_each(|(kind, text)| tell(kind, text));
     if !found.interface.up {
         let name = &wanted.name;
-        tell(Kind::Obstacle, format!("the interface is down: `ip link set {name} up`"));
+        tell(FindingKind::Obstacle, format!("the interface is down: `ip link set {name} up`"));
     } else if !found.interface.running {
-        tell(Kind::Note, "there is no carrier: is the cable in, and the other end up?".into());
+        tell(
+            FindingKind::Note,
+            "there is no carrier: is the cable in, and the other end up?".into(),
+        );
     }
     rights(wanted, survey, tell);
     opened.for_each(|(kind, text)| tell(kind, text));
@@ -106,13 +113,13 @@ fn examine(
     for change in process::changes(wanted, found) {
         match change {
             Ok(value) if process::is_the_links(wanted, &value) || survey.means.network => {
-                tell(Kind::Change, format!("would set {value}, and put it back"));
+                tell(FindingKind::Change, format!("would set {value}, and put it back"));
             }
             Ok(value) => {
                 let text = format!("cannot set {value}: that needs CAP_NET_ADMIN");
-                tell(Kind::Obstacle, text);
+                tell(FindingKind::Obstacle, text);
             }
-            Err(problem) => tell(Kind::Obstacle, problem),
+            Err(problem) => tell(FindingKind::Obstacle, problem),
         }
     }
 }
@@ -121,38 +128,42 @@ fn examine(
 fn opening(
     config: &Config,
     wanted: &InterfaceConfig,
-    found: Option<&Found>,
-    survey: &Survey,
-) -> Vec<(Kind, String)> {
+    found: Option<&FoundInterface>,
+    survey: &InterfaceSurvey,
+) -> Vec<(FindingKind, String)> {
     let link = format!("{}:{}", wanted.link.name(), wanted.name);
     let link = process::expand_by(config, &link);
     let understood = Asked::parse(&link).and_then(|asked| {
         check_options(&asked.link_text())?;
         Ok(asked.link)
     });
-    let open = (Kind::Open, link);
+    let open = (FindingKind::Open, link);
     let spec = match understood {
         Ok(spec) => spec,
-        Err(error) => return vec![open, (Kind::Obstacle, error.to_string())],
+        Err(error) => return vec![open, (FindingKind::Obstacle, error.to_string())],
     };
     let remarks = (wanted.link.entry().foresee)(&spec, &survey.place(&wanted.name, found));
     let remarks = remarks.into_iter().map(|remark| match remark {
-        Remark::Obstacle(text) => (Kind::Obstacle, text),
-        Remark::Note(text) => (Kind::Note, text),
+        Remark::Obstacle(text) => (FindingKind::Obstacle, text),
+        Remark::Note(text) => (FindingKind::Note, text),
     });
     [open].into_iter().chain(remarks).collect()
 }
 
-fn rights(wanted: &InterfaceConfig, survey: &Survey, tell: &mut impl FnMut(Kind, String)) {
+fn rights(
+    wanted: &InterfaceConfig,
+    survey: &InterfaceSurvey,
+    tell: &mut impl FnMut(FindingKind, String),
+) {
     let means = &survey.means;
     let Some(family) = wanted.link.entry().rights else { return };
     if means.allow(family) {
         return;
     }
     match &means.broker {
-        Some(broker) => tell(Kind::Note, format!("by the broker at {}", broker.display())),
+        Some(broker) => tell(FindingKind::Note, format!("by the broker at {}", broker.display())),
         None => tell(
-            Kind::Obstacle,
+            FindingKind::Obstacle,
             format!(
                 "this process may not open {} links: run as root, or have root run `millstream \
                  host grant`",
@@ -163,27 +174,31 @@ fn rights(wanted: &InterfaceConfig, survey: &Survey, tell: &mut impl FnMut(Kind,
 }
 
 /// What the file says that the system should have.
-fn expectations(wanted: &InterfaceConfig, found: &Found, tell: &mut impl FnMut(Kind, String)) {
+fn expectations(
+    wanted: &InterfaceConfig,
+    found: &FoundInterface,
+    tell: &mut impl FnMut(FindingKind, String),
+) {
     let name = &wanted.name;
     let mtu = found.interface.mtu;
     if let Some(expected) = wanted.mtu.filter(|expected| *expected != mtu) {
         let text = format!("its MTU is {mtu}, not {expected}: `ip link set {name} mtu {expected}`");
-        tell(Kind::Obstacle, text);
+        tell(FindingKind::Obstacle, text);
     }
     for cidr in &wanted.addresses {
         let has = found.addresses.iter().any(|own| own.address == cidr.address);
         if wanted.own && has {
             let text = format!("the kernel has {cidr}, too: `ip addr del {cidr} dev {name}`");
-            tell(Kind::Obstacle, text);
+            tell(FindingKind::Obstacle, text);
         }
         if !wanted.own && !found.addresses.contains(cidr) {
             let text = format!("the kernel has no {cidr} there: `ip addr add {cidr} dev {name}`");
-            tell(Kind::Obstacle, text);
+            tell(FindingKind::Obstacle, text);
         }
     }
     if !wanted.own && found.addresses.is_empty() {
         let text = "has no IPv4 address: give it one, or say own = true with an address";
-        tell(Kind::Obstacle, text.into());
+        tell(FindingKind::Obstacle, text.into());
     }
     if wanted.own {
         return;
@@ -191,14 +206,14 @@ fn expectations(wanted: &InterfaceConfig, found: &Found, tell: &mut impl FnMut(K
     let default = wanted.gateway.map(|via| (std::net::Ipv4Addr::UNSPECIFIED, 0, via));
     let routes = wanted.routes.iter().map(|route| (route.to.address, route.to.prefix, route.via));
     for (to, prefix, via) in default.into_iter().chain(routes) {
-        let same = |route: &&millstream_host::netlink::Route| {
+        let same = |route: &&millstream_host::netlink::NetlinkRoute| {
             (route.destination, route.prefix, route.gateway) == (to, prefix, Some(via))
         };
         if found.routes.iter().find(same).is_none() {
             let text = format!(
                 "the kernel has no such route: `ip route add {to}/{prefix} via {via} dev {name}`"
             );
-            tell(Kind::Obstacle, text);
+            tell(FindingKind::Obstacle, text);
         }
     }
 }

@@ -59,7 +59,7 @@ fn key_prefix(key: &str) -> String {
 
 /// One step to a value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum KeyStep {
     Key(&'static str),
     Name(String),
     Index(usize),
@@ -67,9 +67,9 @@ pub(super) enum Step {
 
 /// Something wrong with a value of a file that could be read.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Problem {
+pub(super) struct ValueProblem {
     /// Where it is.
-    pub path: Vec<Step>,
+    pub path: Vec<KeyStep>,
     /// What is wrong, and what to do.
     pub text: String,
 }
@@ -88,14 +88,14 @@ impl ConfigError {
     }
 
     /// Of a value that makes no sense.
-    pub(super) fn of_problem(file: &Path, text: &str, problem: Problem) -> Self {
+    pub(super) fn of_problem(file: &Path, text: &str, problem: ValueProblem) -> Self {
         let (mut span, mut key) = (0..0, String::new());
         for step in &problem.path {
             match step {
-                Step::Key(name) if key.is_empty() => key.push_str(name),
-                Step::Key(name) => key.push_str(&format!(".{name}")),
-                Step::Name(name) => key.push_str(&format!(".{name}")),
-                Step::Index(index) => key.push_str(&format!("[{index}]")),
+                KeyStep::Key(name) if key.is_empty() => key.push_str(name),
+                KeyStep::Key(name) => key.push_str(&format!(".{name}")),
+                KeyStep::Name(name) => key.push_str(&format!(".{name}")),
+                KeyStep::Index(index) => key.push_str(&format!("[{index}]")),
             }
         }
         if let Ok(tree) = DeTable::parse(text) {
@@ -133,14 +133,14 @@ fn in_words(message: &str) -> String {
 }
 
 /// Where the value at the end of a path is, or as much of the path as there is.
-fn span_of(table: &DeTable<'_>, path: &[Step]) -> Option<Range<usize>> {
-    let (Step::Key(first), mut rest) = (path.first()?, path.get(1..)?) else { return None };
+fn span_of(table: &DeTable<'_>, path: &[KeyStep]) -> Option<Range<usize>> {
+    let (KeyStep::Key(first), mut rest) = (path.first()?, path.get(1..)?) else { return None };
     let mut value: &Spanned<DeValue<'_>> = table.get(*first)?;
     while let Some((step, left)) = rest.split_first() {
         let next = match (step, value.get_ref()) {
-            (Step::Key(name), DeValue::Table(table)) => table.get(*name),
-            (Step::Name(name), DeValue::Table(table)) => table.get(name.as_str()),
-            (Step::Index(index), DeValue::Array(array)) => array.get(*index),
+            (KeyStep::Key(name), DeValue::Table(table)) => table.get(*name),
+            (KeyStep::Name(name), DeValue::Table(table)) => table.get(name.as_str()),
+            (KeyStep::Index(index), DeValue::Array(array)) => array.get(*index),
             _ => None,
         };
         let Some(next) = next else { break };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::survey::{Found, Survey};
+use super::survey::{FoundInterface, InterfaceSurvey};
 use super::{Cidr, Config, InterfaceConfig, LinkName, RouteConfig};
 use millstream_link::{dpdk, packet, xdp};
 
@@ -11,13 +11,13 @@ use millstream_link::{dpdk, packet, xdp};
 ///
 /// # Errors
 /// The name that is not there.
-pub fn import(survey: &Survey, names: &[String]) -> Result<Config, String> {
+pub fn import(survey: &InterfaceSurvey, names: &[String]) -> Result<Config, String> {
     for name in names {
         if survey.interface(name).is_none() {
             return Err(name.clone());
         }
     }
-    let wanted = |found: &&Found| {
+    let wanted = |found: &&FoundInterface| {
         let interface = &found.interface;
         let ethernet = interface.up && !interface.loopback && interface.mac.is_some();
         let usable = ethernet && !found.addresses.is_empty();
@@ -32,7 +32,7 @@ pub fn import(survey: &Survey, names: &[String]) -> Result<Config, String> {
 ///
 /// # Errors
 /// What is the matter with one of them.
-pub fn import_for_dpdk(survey: &Survey, names: &[String]) -> Result<Config, String> {
+pub fn import_for_dpdk(survey: &InterfaceSurvey, names: &[String]) -> Result<Config, String> {
     let of = |name: &String| {
         let found =
             survey.interface(name).ok_or_else(|| format!("there is no interface {name}"))?;
@@ -60,7 +60,7 @@ pub fn import_for_dpdk(survey: &Survey, names: &[String]) -> Result<Config, Stri
     Ok(Config { interfaces, threads: Vec::new() })
 }
 
-fn describe(found: &Found) -> InterfaceConfig {
+fn describe(found: &FoundInterface) -> InterfaceConfig {
     let native = found.features.is_some_and(|features| features.native);
     let near = |via| found.addresses.iter().any(|cidr| cidr.subnet().contains(via));
     let routes = found.routes.iter().filter_map(|route| {

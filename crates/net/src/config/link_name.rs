@@ -2,20 +2,20 @@
 
 use std::borrow::Cow;
 
-use millstream_link::entry::{Entry, Target};
+use millstream_link::entry::{LinkEntry, Target};
 use millstream_link::registry::LINKS;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 /// A link that an interface can get: one that works on an interface of the kernel, or on a device
 /// that the kernel has given up.
 #[derive(Clone, Copy, Debug)]
-pub struct LinkName(&'static Entry);
+pub struct LinkName(&'static LinkEntry);
 
 impl LinkName {
     /// Every link that an interface can get.
     pub fn all() -> impl Iterator<Item = Self> {
         let fits =
-            |entry: &&Entry| matches!(entry.target, Target::Interface { .. } | Target::Device);
+            |entry: &&LinkEntry| matches!(entry.target, Target::Interface { .. } | Target::Device);
         LINKS.into_iter().filter(fits).map(Self)
     }
 
@@ -27,7 +27,7 @@ impl LinkName {
 
     /// What is known of the link.
     #[must_use]
-    pub fn entry(self) -> &'static Entry {
+    pub fn entry(self) -> &'static LinkEntry {
         self.0
     }
 
@@ -44,8 +44,8 @@ impl LinkName {
     }
 }
 
-impl From<&'static Entry> for LinkName {
-    fn from(entry: &'static Entry) -> Self {
+impl From<&'static LinkEntry> for LinkName {
+    fn from(entry: &'static LinkEntry) -> Self {
         Self(entry)
     }
 }

@@ -40,14 +40,14 @@ use millstream_link::options::Given;
 use millstream_ring::Wait;
 use serde::{Deserialize, Serialize};
 
-pub use dry_run::{Finding, Kind, dry_run};
+pub use dry_run::{DryRunFinding, FindingKind, dry_run};
 pub use error::ConfigError;
 pub use import::{import, import_for_dpdk};
 pub use link_name::LinkName;
 pub(crate) use process::expand;
 pub use process::{Configured, configure};
 pub use schema::schema;
-pub use survey::{Found, Means, Survey};
+pub use survey::{FoundInterface, InterfaceSurvey, ProcessRights};
 pub use text::{Cidr, ParseCidrError};
 
 /// A configuration file.

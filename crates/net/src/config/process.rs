@@ -3,9 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use millstream_host::ethtool::Channels;
-use millstream_host::journal::{Change, Journal, Value, recover};
+use millstream_host::journal::{Journal, SettingValue, TemporaryChange, recover};
 
-use super::survey::{Found, Survey};
+use super::survey::{FoundInterface, InterfaceSurvey};
 use super::{Config, ConfigError, InterfaceConfig, Io};
 
 static CURRENT: Mutex<Option<Config>> = Mutex::new(None);
@@ -15,7 +15,7 @@ static CURRENT: Mutex<Option<Config>> = Mutex::new(None);
 #[derive(Debug)]
 #[must_use = "dropping it takes the configuration out of force"]
 pub struct Configured {
-    _changes: Vec<Change>,
+    _changes: Vec<TemporaryChange>,
 }
 
 impl Drop for Configured {
@@ -36,7 +36,7 @@ pub fn configure(config: &Config) -> Result<Configured, ConfigError> {
     let unfit = |problem| ConfigError::Unfit { problem };
     // What cannot be put back now is tried again by the next start.
     let _ = recover();
-    let survey = Survey::take().map_err(|error| unfit(error.to_string()))?;
+    let survey = InterfaceSurvey::take().map_err(|error| unfit(error.to_string()))?;
     let mut changes = Vec::new();
     // The kernel knows nothing of a device that it has given up.
     let of_kernel = config.interfaces.iter().filter(|wanted| !wanted.link.takes_device());
@@ -65,12 +65,15 @@ pub fn configure(config: &Config) -> Result<Configured, ConfigError> {
 }
 
 /// Whether the link changes that itself when it is opened, maybe through a broker.
-pub(super) fn is_the_links(wanted: &InterfaceConfig, value: &Value) -> bool {
-    matches!(value, Value::Channels(_)) && wanted.link.entry().has_option("channels")
+pub(super) fn is_the_links(wanted: &InterfaceConfig, value: &SettingValue) -> bool {
+    matches!(value, SettingValue::Channels(_)) && wanted.link.entry().has_option("channels")
 }
 
 /// The settings that an interface wants and does not have.
-pub(super) fn changes(wanted: &InterfaceConfig, found: &Found) -> Vec<Result<Value, String>> {
+pub(super) fn changes(
+    wanted: &InterfaceConfig,
+    found: &FoundInterface,
+) -> Vec<Result<SettingValue, String>> {
     let mut changes = Vec::new();
     if let Some(count) = wanted.channels {
         match found.channels {
@@ -83,7 +86,7 @@ pub(super) fn changes(wanted: &InterfaceConfig, found: &Found) -> Vec<Result<Val
         match found.offloads.iter().find(|(known, _)| *known == offload) {
             None => changes.push(Err(format!("its driver has no offload {}", offload.name()))),
             Some((_, now)) if now == on => {}
-            Some(_) => changes.push(Ok(Value::Offload(offload, *on))),
+            Some(_) => changes.push(Ok(SettingValue::Offload(offload, *on))),
         }
     }
     if !wanted.steer.is_empty() && !found.steers {
@@ -92,13 +95,13 @@ pub(super) fn changes(wanted: &InterfaceConfig, found: &Found) -> Vec<Result<Val
         return changes;
     }
     changes.extend(wanted.steer.iter().filter_map(|(port, queue)| {
-        Some(Ok(Value::PortQueue { port: port.parse().ok()?, queue: Some(*queue) }))
+        Some(Ok(SettingValue::PortQueue { port: port.parse().ok()?, queue: Some(*queue) }))
     }));
     changes
 }
 
 /// `count` queues for each direction, of whichever kind the driver has.
-fn channels(count: u32, now: Channels, max: Channels) -> Option<Result<Value, String>> {
+fn channels(count: u32, now: Channels, max: Channels) -> Option<Result<SettingValue, String>> {
     if now.receiving() == count && now.transmitting() == count {
         return None;
     }
@@ -110,7 +113,7 @@ fn channels(count: u32, now: Channels, max: Channels) -> Option<Result<Value, St
     let possible =
         wanted.receiving() <= max.receiving() && wanted.transmitting() <= max.transmitting();
     let refuse = || format!("it can have {} queues at most, not {count}", max.receiving());
-    Some(if possible { Ok(Value::Channels(wanted)) } else { Err(refuse()) })
+    Some(if possible { Ok(SettingValue::Channels(wanted)) } else { Err(refuse()) })
 }
 
 /// A link string with what the configuration of the process adds to it.

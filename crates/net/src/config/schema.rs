@@ -1,6 +1,6 @@
 //! The shape of a configuration file, for editors and other programs.
 
-use millstream_link::options::{Opt, Options, Values};
+use millstream_link::options::{Opt, OptionValues, Options};
 use serde_json::{Value, json};
 
 use super::LinkName;
@@ -47,12 +47,12 @@ fn of_key(options: &[Opt], key: &str) -> Value {
         return Value::Null;
     };
     let mut schema = match &option.values {
-        Values::Switch => json!({ "type": "boolean" }),
-        Values::Words(words) => json!({ "enum": words }),
-        Values::Number { min, max, .. } => {
+        OptionValues::Switch => json!({ "type": "boolean" }),
+        OptionValues::Words(words) => json!({ "enum": words }),
+        OptionValues::Number { min, max, .. } => {
             json!({ "type": "integer", "minimum": min, "maximum": max })
         }
-        Values::Text(_) => json!({ "type": "string" }),
+        OptionValues::Text(_) => json!({ "type": "string" }),
     };
     describe(&mut schema, option);
     schema
@@ -65,14 +65,14 @@ fn of_link(link: LinkName, engine: &[Opt]) -> Value {
     let options = own.iter().chain(engine).filter(free);
     let properties = options.map(|option| {
         let mut schema = match &option.values {
-            Values::Switch => json!({ "enum": [true, false, "on", "off"] }),
-            Values::Words(words) => json!({ "enum": words }),
-            Values::Number { min, max, or, .. } => json!({ "anyOf": [
+            OptionValues::Switch => json!({ "enum": [true, false, "on", "off"] }),
+            OptionValues::Words(words) => json!({ "enum": words }),
+            OptionValues::Number { min, max, or, .. } => json!({ "anyOf": [
                 { "type": "integer", "minimum": min, "maximum": max },
                 { "type": "string", "pattern": format!("^([0-9]+{})$", or.map_or(
                     String::new(), |word| format!("|{word}"))) },
             ] }),
-            Values::Text(_) => json!({ "type": ["string", "number"] }),
+            OptionValues::Text(_) => json!({ "type": ["string", "number"] }),
         };
         describe(&mut schema, option);
         (option.name.to_owned(), schema)
@@ -93,7 +93,7 @@ fn describe(schema: &mut Value, option: &Opt) {
     schema["description"] = option.about.into();
     if let Some(default) = &option.default {
         let number = default.parse::<u64>().ok().map(Value::from);
-        let switch = (option.values == Values::Switch).then(|| (default == "on").into());
+        let switch = (option.values == OptionValues::Switch).then(|| (default == "on").into());
         schema["default"] = number.or(switch).unwrap_or_else(|| default.as_str().into());
     }
 }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use millstream_host::ethtool::{Channels, Ethtool, Offload};
 use millstream_host::netlink::{
-    Address, Interface, Netlink, NetlinkError, Route, RouteKind, XdpFeatures,
+    Netlink, NetlinkAddress, NetlinkError, NetlinkInterface, NetlinkRoute, RouteKind, XdpFeatures,
 };
 use millstream_host::pci::{self, Card};
-use millstream_link::entry::Place;
+use millstream_link::entry::OpenTarget;
 use millstream_link::rights::{Family, RightsOptions};
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ use super::text::Cidr;
 
 /// What this process may do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Means {
+pub struct ProcessRights {
     /// It may open sockets of links and change settings (CAP_NET_ADMIN and CAP_NET_RAW).
     pub network: bool,
     /// It may load programs (CAP_BPF or CAP_SYS_ADMIN).
@@ -27,9 +27,9 @@ pub struct Means {
 
 /// One interface.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Found {
+pub struct FoundInterface {
     /// What netlink tells.
-    pub interface: Interface,
+    pub interface: NetlinkInterface,
     /// Its driver.
     pub driver: Option<String>,
     /// Queues that serve, and that could.
@@ -43,23 +43,23 @@ pub struct Found {
     /// IPv4 addresses, the kernel's first choice first.
     pub addresses: Vec<Cidr>,
     /// Routes over routers: network, router.
-    pub routes: Vec<Route>,
+    pub routes: Vec<NetlinkRoute>,
     /// The device on the PCI bus that it is on.
     pub device: Option<String>,
 }
 
 /// Everything that was found, in the network namespace of the calling thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Survey {
+pub struct InterfaceSurvey {
     /// The interfaces, loopback too.
-    pub interfaces: Vec<Found>,
+    pub interfaces: Vec<FoundInterface>,
     /// Network devices on the PCI bus, also those that the kernel has handed out.
     pub cards: Vec<Card>,
     /// What this process may do.
-    pub means: Means,
+    pub means: ProcessRights,
 }
 
-impl Survey {
+impl InterfaceSurvey {
     /// Looks at the system; changes nothing and needs no rights.
     ///
     /// # Errors
@@ -71,13 +71,13 @@ impl Survey {
         let ethtool = Ethtool::open().ok();
         let interfaces = interfaces.into_iter();
         let found = interfaces.map(|one| look(one, &addresses, &routes, ethtool.as_ref()));
-        Ok(Self { interfaces: found.collect(), cards: pci::cards(), means: Means::look() })
+        Ok(Self { interfaces: found.collect(), cards: pci::cards(), means: ProcessRights::look() })
     }
 
     /// A place as links look at it, whether the kernel still has an interface there or not.
     #[must_use]
-    pub fn place<'a>(&'a self, name: &'a str, found: Option<&'a Found>) -> Place<'a> {
-        Place {
+    pub fn place<'a>(&'a self, name: &'a str, found: Option<&'a FoundInterface>) -> OpenTarget<'a> {
+        OpenTarget {
             name,
             interface: found.map(|found| &found.interface),
             driver: found.and_then(|found| found.driver.as_deref()),
@@ -89,17 +89,17 @@ impl Survey {
 
     /// The interface of a name.
     #[must_use]
-    pub fn interface(&self, name: &str) -> Option<&Found> {
+    pub fn interface(&self, name: &str) -> Option<&FoundInterface> {
         self.interfaces.iter().find(|found| found.interface.name == name)
     }
 }
 
 fn look(
-    interface: Interface,
-    addresses: &[Address],
-    routes: &[Route],
+    interface: NetlinkInterface,
+    addresses: &[NetlinkAddress],
+    routes: &[NetlinkRoute],
     ethtool: Option<&Ethtool>,
-) -> Found {
+) -> FoundInterface {
     let (name, index) = (interface.name.as_str(), interface.index);
     let mut own: Vec<_> = addresses.iter().filter(|address| address.interface == index).collect();
     own.sort_by_key(|address| address.secondary);
@@ -108,7 +108,7 @@ fn look(
         unicast && route.interface == Some(index)
     });
     let offload = |offload| Some((offload, ethtool?.offload(name, offload).ok()?));
-    Found {
+    FoundInterface {
         driver: ethtool.and_then(|ethtool| ethtool.driver(name).ok()),
         channels: ethtool.and_then(|ethtool| ethtool.channels(name).ok()),
         offloads: Offload::ALL.into_iter().filter_map(offload).collect(),
@@ -121,7 +121,7 @@ fn look(
     }
 }
 
-impl Means {
+impl ProcessRights {
     /// Whether it may open links that need these rights.
     #[must_use]
     pub fn allow(&self, family: &Family) -> bool {

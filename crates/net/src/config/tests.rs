@@ -1,6 +1,8 @@
 use super::*;
 use millstream_host::ethtool::Channels;
-use millstream_host::netlink::{Interface, Route, RouteKind, XdpAttached, XdpFeatures, XdpMode};
+use millstream_host::netlink::{
+    NetlinkInterface, NetlinkRoute, RouteKind, XdpAttached, XdpFeatures, XdpMode,
+};
 use millstream_host::pci::Card;
 
 const FULL: &str = r#"
@@ -182,8 +184,8 @@ fn a_link_string_takes_from_the_file_what_it_does_not_say() {
     }
 }
 
-fn found(name: &str) -> Found {
-    let interface = Interface {
+fn found(name: &str) -> FoundInterface {
+    let interface = NetlinkInterface {
         index: 2,
         name: name.to_owned(),
         mac: Some([2, 0, 0, 0, 0, 1]),
@@ -196,7 +198,7 @@ fn found(name: &str) -> Found {
         transmit_queues: 4,
         xdp: None,
     };
-    let route = |destination: [u8; 4], prefix, via: [u8; 4]| Route {
+    let route = |destination: [u8; 4], prefix, via: [u8; 4]| NetlinkRoute {
         destination: destination.into(),
         prefix,
         gateway: Some(via.into()),
@@ -205,7 +207,7 @@ fn found(name: &str) -> Found {
         metric: 0,
         kind: RouteKind::Unicast,
     };
-    Found {
+    FoundInterface {
         interface,
         driver: Some("ice".to_owned()),
         channels: Some((
@@ -224,16 +226,16 @@ fn found(name: &str) -> Found {
     }
 }
 
-fn survey() -> Survey {
+fn survey() -> InterfaceSurvey {
     let mut other = found("eth2");
     (other.interface.index, other.addresses, other.routes) = (3, vec![], vec![]);
-    let means = Means { network: true, programs: true, broker: None };
-    Survey { interfaces: vec![found("eth1"), other], cards: Vec::new(), means }
+    let means = ProcessRights { network: true, programs: true, broker: None };
+    InterfaceSurvey { interfaces: vec![found("eth1"), other], cards: Vec::new(), means }
 }
 
-fn obstacles(config: &Config, survey: &Survey) -> Vec<String> {
+fn obstacles(config: &Config, survey: &InterfaceSurvey) -> Vec<String> {
     let all = dry_run(config, survey, &[0, 1]);
-    let kept = all.into_iter().filter(|finding| finding.kind == Kind::Obstacle);
+    let kept = all.into_iter().filter(|finding| finding.kind == FindingKind::Obstacle);
     kept.map(|finding| format!("{}: {}", finding.about, finding.text)).collect()
 }
 
@@ -241,9 +243,9 @@ fn obstacles(config: &Config, survey: &Survey) -> Vec<String> {
 fn a_system_that_fits_has_no_obstacles() {
     assert_eq!(obstacles(&full(), &survey()), Vec::<String>::new());
     let findings = dry_run(&full(), &survey(), &[0, 1]);
-    let changes: Vec<_> = findings.iter().filter(|f| f.kind == Kind::Change).collect();
+    let changes: Vec<_> = findings.iter().filter(|f| f.kind == FindingKind::Change).collect();
     assert_eq!(changes.len(), 1, "the steered port: {findings:?}");
-    assert_eq!(findings[0].kind, Kind::Open);
+    assert_eq!(findings[0].kind, FindingKind::Open);
     assert!(
         findings[0].text.starts_with("xdp:eth1,mode=native,queues=0-1,channels=2,"),
         "{findings:?}"
@@ -252,7 +254,7 @@ fn a_system_that_fits_has_no_obstacles() {
 
 #[test]
 fn each_obstacle_is_named_with_its_remedy() {
-    let change = |change: &dyn Fn(&mut Config, &mut Survey)| {
+    let change = |change: &dyn Fn(&mut Config, &mut InterfaceSurvey)| {
         let (mut config, mut survey) = (full(), survey());
         change(&mut config, &mut survey);
         obstacles(&config, &survey).join("\n")
@@ -263,10 +265,12 @@ fn each_obstacle_is_named_with_its_remedy() {
     assert_eq!(text, "eth1: the interface is down: `ip link set eth1 up`");
     let text = change(&|_, survey| drop(survey.interfaces.remove(0)));
     assert_eq!(text, "eth1: there is no such interface here; there are: eth2");
-    let text = change(&|_, survey| survey.means = Means { broker: None, ..Means::default() });
+    let text = change(&|_, survey| {
+        survey.means = ProcessRights { broker: None, ..ProcessRights::default() }
+    });
     assert!(text.contains("run as root, or have root run `millstream host grant`"), "{text}");
     let text = change(&|_, survey| {
-        survey.means = Means { broker: Some("/run/x".into()), ..Means::default() };
+        survey.means = ProcessRights { broker: Some("/run/x".into()), ..ProcessRights::default() };
     });
     // The broker has the rights for links, and for nothing else.
     assert!(text.starts_with("eth1: cannot set ") && text.lines().count() == 1, "{text}");

@@ -4,7 +4,7 @@ use millstream_link::LinkError;
 use millstream_link::frame::LinkInfo;
 
 use crate::options::{Asked, UdpChecksum, bad};
-use crate::stack::{ChecksumPolicy, Claim, StackConfig, Subnet};
+use crate::stack::{AddressClaim, ChecksumPolicy, StackConfig, Subnet};
 
 use super::clock::now_ns;
 use super::kernel::KernelInterface;
@@ -32,7 +32,7 @@ pub(super) fn configure(
         config.own_addresses = true;
         if info.interface.is_none() {
             // In memory nobody else can have it.
-            config.claim = Claim::Announce;
+            config.claim = AddressClaim::Announce;
         }
         return Ok((config, None));
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use millstream_link::frame::{Frame, FrameLink, FrameMemory};
 
 use crate::port::{Arrival, Lane, bump};
-use crate::stack::{Datagram, Inbound, Received, Stack};
+use crate::stack::{Inbound, ReceivedDatagram, ReceivedFrame, Stack};
 
 use super::pieces::{PARTS_MAX, Pieces};
 use super::send::Sending;
@@ -70,7 +70,12 @@ impl Served {
 
     /// Puts a datagram that lies in `frames` (which it empties) into its port's ring; without
     /// room there, or without such a port, the frames go to `back`.
-    pub fn deliver(&mut self, datagram: &Datagram, frames: &mut Vec<Frame>, back: &mut Vec<Frame>) {
+    pub fn deliver(
+        &mut self,
+        datagram: &ReceivedDatagram,
+        frames: &mut Vec<Frame>,
+        back: &mut Vec<Frame>,
+    ) {
         let Some(index) = self.index_of(datagram.destination.port()) else {
             return back.append(frames);
         };
@@ -176,7 +181,7 @@ impl Receiving {
         let (vlan, checksum_trusted) = (first.vlan(), first.checksum_trusted());
         let pieces = Pieces::of(&self.memory, &self.whole);
         let parts = pieces.as_slice();
-        let frame = Received { parts, vlan, checksum_trusted };
+        let frame = ReceivedFrame { parts, vlan, checksum_trusted };
         match served.stack.receive(frame, now_ns) {
             Inbound::Udp(datagram) => {
                 served.deliver(&datagram, &mut self.whole, &mut self.back);

@@ -1,7 +1,7 @@
 //! One link with the stack on it and the ports it serves: everything but waiting.
 //!
 //! Whoever owns a `Host` (an I/O thread, or a user that drives its own link) calls
-//! [`Host::turn`] again and again. A turn never waits, allocates nothing and takes no lock.
+//! [`Host::step`] again and again. A turn never waits, allocates nothing and takes no lock.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,7 +11,7 @@ use millstream_link::LinkError;
 use millstream_link::frame::{ETHERNET_BYTES_MAX, FrameLink, Steer};
 
 use crate::port::{Departure, Lane};
-use crate::stack::{Due, Stack};
+use crate::stack::{DueAction, Stack};
 
 use super::deliver::{Receiving, Served};
 use super::neighbours::Neighbours;
@@ -83,7 +83,7 @@ impl Host {
     }
 
     /// Does what there is to do now.
-    pub fn turn(&mut self, now_ns: u64) -> Work {
+    pub fn step(&mut self, now_ns: u64) -> Work {
         if !self.is_due(now_ns) {
             return Work::default();
         }
@@ -128,17 +128,17 @@ impl Host {
         if now_ns >= self.served.stack.due_ns() {
             self.poll_stack(now_ns);
         }
-        self.sending.turn(&mut *self.link, &mut self.served, now_ns)
+        self.sending.step(&mut *self.link, &mut self.served, now_ns)
     }
 
     /// Does what is due by the clock.
     fn poll_stack(&mut self, now_ns: u64) {
         while let Some(due) = self.served.stack.poll(now_ns) {
             match due {
-                Due::Write(message) => {
+                DueAction::Write(message) => {
                     self.sending.answer(&mut *self.link, &mut self.served.stack, &message, &[]);
                 }
-                Due::Ask(neighbour) => {
+                DueAction::Ask(neighbour) => {
                     if let Some(neighbours) = &mut self.neighbours {
                         neighbours.ask(neighbour);
                     }
@@ -189,7 +189,7 @@ impl Host {
     /// Has what a port that is to be closed still has to send leave. How long that may take, all
     /// in all, nanoseconds: 0 if nothing is left, or can leave.
     pub fn closing_ns(&mut self, port: u16, now_ns: u64) -> u64 {
-        self.turn(now_ns);
+        self.step(now_ns);
         let Some(lane) = self.served.lane_of(port) else { return 0 };
         if self.health != Health::Up || self.link.flush().is_err() {
             return 0;

@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use millstream_ring::governor::{Governor, Idle, Limits};
+use millstream_ring::governor::{Governor, Idle, WaitLimits};
 use millstream_ring::{Doorbell, Wait, Waiter};
 
-use crate::port::{Drive, Patience, PortState};
+use crate::port::{Patience, Poller, PortState};
 
 use super::clock::now_ns;
 use super::host::Host;
@@ -63,7 +63,7 @@ impl Inline {
             bell,
             bed: Mutex::new(()),
             looks: AtomicU64::new(0),
-            governor: Mutex::new(Governor::new(Limits::default())),
+            governor: Mutex::new(Governor::new(WaitLimits::default())),
             patience: AtomicU32::new(0),
         })
     }
@@ -79,11 +79,11 @@ impl Inline {
         drop(self.host().take());
     }
 
-    fn turn(&self) -> usize {
+    fn step(&self) -> usize {
         let mut host = self.host();
         let Some(host) = host.as_mut() else { return 0 };
         let now = now_ns();
-        let work = host.turn(now);
+        let work = host.step(now);
         // Under the lock, so that nobody else counts.
         self.looks.store(self.looks.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let patience = if work.is_none() { host.patience_ns(now) / 1024 } else { 0 };
@@ -120,7 +120,7 @@ pub(super) struct InlineDrive {
     others: AtomicU64,
 }
 
-impl Drive for InlineDrive {
+impl Poller for InlineDrive {
     fn kick(&self, patience: Patience) {
         self.inline.push();
         if self.naps.load(Ordering::Relaxed) {
@@ -196,7 +196,7 @@ impl InlineDrive {
     fn turn(&self) -> usize {
         // The sending half may look too; one that is not counted here counts as somebody else's.
         self.mine.store(self.mine.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        self.inline.turn()
+        self.inline.step()
     }
 
     /// How often users of other ports have looked since this was asked last.

@@ -3,7 +3,7 @@
 use std::net::SocketAddrV4;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use millstream_link::frame::{Census, LinkCounters, LinkInfo};
+use millstream_link::frame::{FrameCounts, LinkCounters, LinkInfo};
 
 use crate::port::{Lane, bump};
 use crate::stack::StackCounters;
@@ -104,7 +104,7 @@ pub struct LinkReport {
     /// What keeps wanted frames from it and what to do about it, if anything is known to.
     pub advice: Option<String>,
     /// Where its frames are.
-    pub census: Census,
+    pub census: FrameCounts,
     /// What its stack counted.
     pub stack: StackCounters,
     /// Its ports.

@@ -18,15 +18,15 @@
 
 mod advice;
 mod clock;
+mod commands;
 mod configure;
 mod deliver;
-mod gate;
 mod host;
 mod inline;
 mod inventory;
 mod kernel;
 mod neighbours;
-mod orders;
+mod open_lock;
 mod pieces;
 mod place;
 mod registration;
@@ -39,5 +39,5 @@ pub use advice::take_advice;
 pub use inventory::{Inventory, LinkReport, PortReport, ThreadReport, WaitReport, inventory};
 pub(crate) use registry::with_our_options;
 pub use registry::{attach, open};
-pub use served::Attached;
+pub use served::AttachedLink;
 pub use worker::set_probe;

@@ -109,7 +109,7 @@ impl Helper {
             }
             let now = Instant::now();
             let mut open = std::mem::take(&mut self.open);
-            open.retain(|(neighbour, until)| !self.settle(*neighbour, now >= *until));
+            open.retain(|(neighbour, until)| !self.resolve(*neighbour, now >= *until));
             self.open.append(&mut open);
             let pause = if self.open.is_empty() { None } else { Some(LOOK_EVERY) };
             self.waiter.wait(Wait::Park, pause);
@@ -129,7 +129,7 @@ impl Helper {
     }
 
     /// Whether a question has its answer now.
-    fn settle(&mut self, neighbour: Ipv4Addr, late: bool) -> bool {
+    fn resolve(&mut self, neighbour: Ipv4Addr, late: bool) -> bool {
         let known = self.netlink.neighbour(self.interface, neighbour).ok().flatten();
         let answer = match known {
             Some(entry) if entry.mac.is_some() => (neighbour, entry.mac),

@@ -19,7 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_micros(20);
 
 /// An I/O thread's place among CPUs.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ThreadCpus {
     /// Where the thread was seen last; written by it alone.
     thread: AtomicUsize,
     /// Where a user was seen to spin beside it. One of several users may take back what another
@@ -27,13 +27,13 @@ pub(super) struct Place {
     user: AtomicUsize,
 }
 
-impl Default for Place {
+impl Default for ThreadCpus {
     fn default() -> Self {
         Self { thread: AtomicUsize::new(NO_CPU), user: AtomicUsize::new(NO_USER) }
     }
 }
 
-impl Place {
+impl ThreadCpus {
     /// The thread takes note of where it runs.
     pub fn note(&self) {
         put(&self.thread, sched_getcpu());
@@ -88,7 +88,7 @@ mod tests {
         let first = cpus.iter().next().unwrap();
         std::thread::spawn(move || {
             pin_current_thread(first).unwrap();
-            let place = Place::default();
+            let place = ThreadCpus::default();
             assert!(!place.is_crowded() && !place.crowds(), "nobody is anywhere yet");
             place.note();
             assert!(!place.is_crowded() && place.crowds() && place.is_crowded());
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_spin_ends_when_it_is_told_or_the_time_is_up() {
-        let (place, waiter) = (Place::default(), Waiter::new());
+        let (place, waiter) = (ThreadCpus::default(), Waiter::new());
         let start = Instant::now();
         place.spin(&waiter, Duration::from_millis(2));
         assert!(start.elapsed() >= Duration::from_millis(2));

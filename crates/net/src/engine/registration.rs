@@ -34,7 +34,7 @@ impl Drop for Registration {
         }
         // The link may close here: whoever opens it again waits for that.
         let gate = Arc::clone(&link.gate);
-        let _turn = gate.turn();
+        let _turn = gate.lock();
         let _ = link.with(move |host| host.remove(port));
         drop(self.reservation.take());
         let mut budget = link.budget();

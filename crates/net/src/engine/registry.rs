@@ -10,20 +10,20 @@ use millstream_link::port::{Port, PortOptions};
 use millstream_link::{LinkError, open_frames};
 use millstream_ring::Wait;
 
-use crate::options::{Asked, Contradiction, EngineOptions, Io, bad};
+use crate::options::{Asked, Contradiction, EngineOptions, IoMode, bad};
 
-use super::gate::Gate;
+use super::commands::{Contact, HostId, NoAnswer, WorkerOptions};
 use super::inventory::{Inventory, LinkReport, ThreadReport};
-use super::orders::{Contact, HostId, NoAnswer, WorkerOptions};
-use super::served::{Attached, OpenLink, datagram_memory};
-use super::worker::{LINKS_MAX, Worker};
+use super::open_lock::OpenLock;
+use super::served::{AttachedLink, OpenLink, datagram_memory};
+use super::worker::{IoThread, LINKS_MAX};
 
 /// Buffers to transmit from, all ports of a link together.
 pub(super) const TRANSMIT_FRAMES: usize = 2048;
 
 /// What one link is known by: an interface in its network namespace, or a link without hardware.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Key {
+struct LinkKey {
     namespace: u64,
     what: String,
 }
@@ -31,8 +31,8 @@ struct Key {
 /// What this process has open.
 #[derive(Default)]
 struct State {
-    links: Vec<(Key, Arc<Gate>)>,
-    workers: Vec<Weak<Worker>>,
+    links: Vec<(LinkKey, Arc<OpenLock>)>,
+    workers: Vec<Weak<IoThread>>,
 }
 
 static STATE: Mutex<State> = Mutex::new(State { links: Vec::new(), workers: Vec::new() });
@@ -56,7 +56,7 @@ pub(super) fn next_id() -> HostId {
 pub fn open(link: &str, bind: SocketAddrV4, options: &PortOptions) -> Result<Port, LinkError> {
     let asked = Asked::parse(link)?;
     let gate = state().gate(key(&asked));
-    let _turn = gate.turn();
+    let _turn = gate.lock();
     let open = match usable(&gate)? {
         Some(open) => {
             if let Some(contradiction) = asked.contradiction(&open.asked) {
@@ -81,7 +81,7 @@ pub fn open(link: &str, bind: SocketAddrV4, options: &PortOptions) -> Result<Por
 ///
 /// # Errors
 /// [`LinkError`], which says what to do.
-pub fn attach(link: Box<dyn FrameLink>, options: &str) -> Result<Attached, LinkError> {
+pub fn attach(link: Box<dyn FrameLink>, options: &str) -> Result<AttachedLink, LinkError> {
     let name = link.info().name;
     let asked = Asked::parse(&format!("{name}:{options}"))?;
     if let Some((option, value)) = asked.left_over() {
@@ -89,11 +89,11 @@ pub fn attach(link: Box<dyn FrameLink>, options: &str) -> Result<Attached, LinkE
         let (option, reason) = (format!("{option}={value}"), UNKNOWN.to_owned());
         return Err(LinkError::BadOption { option, reason, hint });
     }
-    Ok(Attached { link: start(&Arc::default(), link, asked)? })
+    Ok(AttachedLink { link: start(&Arc::default(), link, asked)? })
 }
 
 /// The link that is open here; one that is broken for good is left to those who still have it.
-fn usable(gate: &Gate) -> Result<Option<Arc<OpenLink>>, LinkError> {
+fn usable(gate: &OpenLock) -> Result<Option<Arc<OpenLink>>, LinkError> {
     match gate.link() {
         Some(open) if open.is_usable()? => Ok(Some(open)),
         _ => Ok(None),
@@ -101,7 +101,7 @@ fn usable(gate: &Gate) -> Result<Option<Arc<OpenLink>>, LinkError> {
 }
 
 fn start(
-    gate: &Arc<Gate>,
+    gate: &Arc<OpenLock>,
     link: Box<dyn FrameLink>,
     asked: Asked,
 ) -> Result<Arc<OpenLink>, LinkError> {
@@ -109,14 +109,14 @@ fn start(
     let default = interface.unwrap_or_else(|| link.info().name.to_owned());
     let wanted = asked.clone();
     OpenLink::start(gate, link, asked, || match wanted.engine.io.unwrap_or_default() {
-        Io::Inline => Ok(None),
-        Io::Thread => state().worker(&wanted, default).map(Some),
+        IoMode::Inline => Ok(None),
+        IoMode::Thread => state().worker(&wanted, default).map(Some),
     })
 }
 
 impl State {
     /// Where a link is opened and closed.
-    fn gate(&mut self, key: Key) -> Arc<Gate> {
+    fn gate(&mut self, key: LinkKey) -> Arc<OpenLock> {
         // Whoever takes a turn there holds it.
         self.links.retain(|(_, gate)| Arc::strong_count(gate) > 1 || !gate.is_empty());
         if let Some((_, gate)) = self.links.iter().find(|(other, _)| *other == key) {
@@ -128,7 +128,7 @@ impl State {
     }
 
     /// The I/O thread that was asked for, running.
-    fn worker(&mut self, asked: &Asked, default: String) -> Result<Arc<Worker>, LinkError> {
+    fn worker(&mut self, asked: &Asked, default: String) -> Result<Arc<IoThread>, LinkError> {
         self.workers.retain(|worker| worker.strong_count() > 0);
         if let Some(name) = &asked.engine.thread {
             let workers = self.workers.iter().filter_map(Weak::upgrade);
@@ -142,14 +142,14 @@ impl State {
             priority: asked.engine.priority,
             wait: asked.engine.wait.unwrap_or(Wait::Adaptive),
         };
-        let worker = Arc::new(Worker::start(options)?);
+        let worker = Arc::new(IoThread::start(options)?);
         self.workers.push(Arc::downgrade(&worker));
         Ok(worker)
     }
 }
 
 /// A thread that runs already takes a further link, if it is what was asked for.
-fn join(worker: Arc<Worker>, asked: &Asked) -> Result<Arc<Worker>, LinkError> {
+fn join(worker: Arc<IoThread>, asked: &Asked) -> Result<Arc<IoThread>, LinkError> {
     let WorkerOptions { name, cpu, priority, wait } = &worker.contact.options;
     let contradiction = Contradiction::between("cpu", asked.engine.cpu, *cpu)
         .or_else(|| Contradiction::between("priority", asked.engine.priority, *priority))
@@ -232,10 +232,10 @@ pub(crate) fn with_our_options(error: LinkError) -> LinkError {
     }
 }
 
-fn key(asked: &Asked) -> Key {
+fn key(asked: &Asked) -> LinkKey {
     match asked.link.target.clone() {
-        Some(what) => Key { namespace: network_namespace(), what },
-        None => Key { namespace: 0, what: asked.link.name.clone() },
+        Some(what) => LinkKey { namespace: network_namespace(), what },
+        None => LinkKey { namespace: 0, what: asked.link.name.clone() },
     }
 }
 

@@ -7,7 +7,7 @@ use millstream_link::frame::{Frame, FrameLink};
 use millstream_wire::udp;
 
 use crate::port::{Departure, bump};
-use crate::stack::{Datagram, EmitError, Message, Stack, Unreachable};
+use crate::stack::{DueFrame, EmitError, ReceivedDatagram, Stack, Unreachable};
 
 use super::deliver::Served;
 use super::pieces::{PARTS_MAX, Pieces};
@@ -30,7 +30,7 @@ const FRAME_BYTES_MIN: usize = 60;
 const UDP_CHECKSUM_AT: u8 = 6;
 
 /// A datagram whose next hop is being asked for.
-struct Waiting {
+struct UnresolvedDatagram {
     from: SocketAddrV4,
     to: SocketAddrV4,
     parts: Vec<Frame>,
@@ -45,7 +45,7 @@ pub(super) struct Sending {
     whole: Vec<Frame>,
     back: Vec<Frame>,
     free: Vec<Frame>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<UnresolvedDatagram>,
     /// The stack's generation when the waiting ones were last tried.
     tried: u64,
     /// Where an answer is written that may be longer than one part.
@@ -76,7 +76,7 @@ impl Sending {
 
     /// Takes what users want sent and hands it to the link, a batch at most; how many frames the
     /// users gave or the link took.
-    pub fn turn(
+    pub fn step(
         &mut self,
         link: &mut dyn FrameLink,
         served: &mut Served,
@@ -145,7 +145,7 @@ impl Sending {
         if served.stack.is_ours(*to.ip()) {
             let start = served.stack.header_len();
             let payload = start..start + payload_bytes as usize;
-            let datagram = Datagram { payload, source: from, destination: to };
+            let datagram = ReceivedDatagram { payload, source: from, destination: to };
             served.deliver(&datagram, &mut self.whole, &mut self.back);
             served.hand_over(&mut self.back);
             return true;
@@ -207,7 +207,7 @@ impl Sending {
             }
         }
         let parts = self.whole.drain(..).collect();
-        self.waiting.push(Waiting { from, to, parts, since_ns });
+        self.waiting.push(UnresolvedDatagram { from, to, parts, since_ns });
     }
 
     /// Whether a port's further datagrams stay where they are, because enough of its wait.
@@ -223,11 +223,13 @@ impl Sending {
         if self.waiting.is_empty() || served.stack.generation() == self.tried {
             return;
         }
-        for Waiting { from, to, mut parts, since_ns } in std::mem::take(&mut self.waiting) {
+        for UnresolvedDatagram { from, to, mut parts, since_ns } in
+            std::mem::take(&mut self.waiting)
+        {
             self.whole.append(&mut parts);
             if let Err(EmitError::Pending) = self.emit(link, served, from, to, now_ns) {
                 parts.append(&mut self.whole);
-                self.waiting.push(Waiting { from, to, parts, since_ns });
+                self.waiting.push(UnresolvedDatagram { from, to, parts, since_ns });
             }
         }
         self.tried = served.stack.generation();
@@ -252,7 +254,7 @@ impl Sending {
         &mut self,
         link: &mut dyn FrameLink,
         stack: &mut Stack,
-        message: &Message,
+        message: &DueFrame,
         request: &[&[u8]],
     ) {
         let part_bytes = link.info().part_bytes_max;

@@ -13,22 +13,22 @@ use millstream_link::udp::bind_error;
 use millstream_ring::{Doorbell, Wait};
 
 use crate::options::{Asked, bad};
-use crate::port::{Drive, Ends, Lane, Parts, Shape, Shares, assemble};
+use crate::port::{Ends, FrameLayout, Lane, Poller, PortParts, Shares, assemble};
 use crate::stack::{Stack, Subnet};
 
 use super::advice;
 use super::clock::now_ns;
+use super::commands::{HostId, NoAnswer};
 use super::configure::configure;
-use super::gate::Gate;
 use super::host::Host;
 use super::inline::{Inline, InlineDrive};
 use super::kernel::{Reservation, is_granted};
 use super::neighbours::Neighbours;
-use super::orders::{HostId, NoAnswer};
+use super::open_lock::OpenLock;
 use super::pieces::PARTS_MAX;
 use super::registration::Registration;
 use super::registry;
-use super::worker::{ThreadDrive, Worker};
+use super::worker::{IoThread, ThreadDrive};
 
 /// Datagrams that one receive lends at most.
 const BATCH: usize = 64;
@@ -38,7 +38,7 @@ const TRANSMIT_SHARE: usize = 256;
 
 /// Who drives an open link.
 pub(super) enum Driver {
-    Thread(Arc<Worker>),
+    Thread(Arc<IoThread>),
     Inline(Arc<Inline>),
 }
 
@@ -53,12 +53,12 @@ pub(super) struct Budget {
 /// A link that is open. Its last holder closes it.
 pub(super) struct OpenLink {
     /// Its turn is taken by whoever opens or closes ports on it.
-    pub gate: Arc<Gate>,
+    pub gate: Arc<OpenLock>,
     pub asked: Asked,
     pub info: LinkInfo,
     memory: Arc<FrameMemory>,
     addresses: Vec<Subnet>,
-    shape: Shape,
+    shape: FrameLayout,
     id: HostId,
     pub driver: Driver,
     budget: Mutex<Budget>,
@@ -67,10 +67,10 @@ pub(super) struct OpenLink {
 impl OpenLink {
     /// Puts a stack on `link` and has it driven as `asked`.
     pub fn start(
-        gate: &Arc<Gate>,
+        gate: &Arc<OpenLock>,
         link: Box<dyn FrameLink>,
         asked: Asked,
-        driver: impl FnOnce() -> Result<Option<Arc<Worker>>, LinkError>,
+        driver: impl FnOnce() -> Result<Option<Arc<IoThread>>, LinkError>,
     ) -> Result<Arc<Self>, LinkError> {
         let info = link.info().clone();
         let memory = Arc::clone(link.memory());
@@ -78,7 +78,7 @@ impl OpenLink {
         let addresses = config.addresses.clone();
         let stack = Stack::new(config)
             .map_err(|error| setup("addresses of the link", io::Error::other(error)))?;
-        let shape = Shape {
+        let shape = FrameLayout {
             headroom: stack.header_len(),
             part_bytes_max: info.part_bytes_max,
             payload_bytes_max: stack.payload_len_max(),
@@ -119,7 +119,7 @@ impl OpenLink {
         let budget = Mutex::new(Budget { transmit: registry::TRANSMIT_FRAMES * 3 / 4, ..budget });
         let gate = Arc::clone(gate);
         let open = Self { gate, asked, info, memory, addresses, shape, id, driver, budget };
-        open.settle()?;
+        open.claim_address()?;
         Ok(Arc::new(open))
     }
 
@@ -152,14 +152,14 @@ impl OpenLink {
     }
 
     /// Waits until own addresses are claimed: nobody else may have them.
-    fn settle(&self) -> Result<(), LinkError> {
+    fn claim_address(&self) -> Result<(), LinkError> {
         let addresses: Vec<Ipv4Addr> = self.addresses.iter().map(|own| own.address).collect();
         let until = now_ns() + 10_000_000_000;
         loop {
             let ours = addresses.clone();
             let state = self.with(move |host| {
                 if !host.is_settled() {
-                    host.turn(now_ns());
+                    host.step(now_ns());
                 }
                 (host.is_settled(), ours.into_iter().find(|own| !host.stack().is_ours(*own)))
             });
@@ -212,7 +212,7 @@ impl OpenLink {
         capabilities.recv_queue_bytes = queue * self.shape.payload_bytes_max;
         let wait = if options.patient { Some(Wait::Park) } else { asked.engine.user_wait };
         let drive = self.drive(wait.unwrap_or(Wait::Adaptive), &ends);
-        Ok(assemble(Parts {
+        Ok(assemble(PortParts {
             local,
             ends,
             capabilities,
@@ -222,7 +222,7 @@ impl OpenLink {
         }))
     }
 
-    fn drive(&self, wait: Wait, ends: &Ends) -> Arc<dyn Drive> {
+    fn drive(&self, wait: Wait, ends: &Ends) -> Arc<dyn Poller> {
         match &self.driver {
             Driver::Thread(worker) => {
                 Arc::new(ThreadDrive { shared: Arc::clone(&worker.contact.shared), wait })
@@ -325,18 +325,18 @@ impl Drop for OpenLink {
 }
 
 /// A link that was [attached](super::attach): ports can be opened on it.
-pub struct Attached {
+pub struct AttachedLink {
     pub(super) link: Arc<OpenLink>,
 }
 
-impl Attached {
+impl AttachedLink {
     /// Opens a port of the link, bound to `bind` (port 0: any free one).
     ///
     /// # Errors
     /// [`LinkError`], which says what to do.
     pub fn open(&self, bind: SocketAddrV4, options: &PortOptions) -> Result<Port, LinkError> {
         // One after the other, as everything that opens.
-        let _turn = self.link.gate.turn();
+        let _turn = self.link.gate.lock();
         self.link.port(bind, options, &self.link.asked)
     }
 }
@@ -346,7 +346,7 @@ pub(super) fn datagram_memory(options: &PortOptions, mtu: usize) -> usize {
     options.datagram_bytes_max.min(mtu).max(64) + ETHERNET_BYTES_MAX
 }
 
-fn too_many_parts(info: &LinkInfo, shape: &Shape) -> LinkError {
+fn too_many_parts(info: &LinkInfo, shape: &FrameLayout) -> LinkError {
     let what = format!(
         "a packet of {} bytes lies in {} parts of {} bytes on this link, and {PARTS_MAX} are \
          supported: use longer parts, or a smaller MTU",

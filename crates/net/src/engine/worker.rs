@@ -7,18 +7,18 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::port::{Drive, Patience};
+use crate::port::{Patience, Poller};
 use millstream_cpu::sched::{Class, set_current_thread};
 use millstream_cpu::thread::{pin_current_thread, unpin_current_thread};
 use millstream_link::LinkError;
 use millstream_ring::doorbell::DESCRIPTORS_MAX;
-use millstream_ring::governor::{Governor, Idle, Limits};
+use millstream_ring::governor::{Governor, Idle, WaitLimits};
 use millstream_ring::{Doorbell, Wait, Waiter};
 
 use super::clock::now_ns;
+use super::commands::{Contact, HostId, ThreadCommand, ThreadShared, WorkerOptions};
 use super::host::Host;
 use super::inventory::LinkReport;
-use super::orders::{Contact, HostId, Order, Shared, WorkerOptions};
 
 /// Links that one thread owns at most: each has a descriptor to sleep on.
 pub(super) const LINKS_MAX: usize = DESCRIPTORS_MAX;
@@ -27,16 +27,16 @@ pub(super) const LINKS_MAX: usize = DESCRIPTORS_MAX;
 const TURNS_PER_CPU_LOOK: u8 = 32;
 
 /// The handle of an I/O thread, which ends with its last holder.
-pub(super) struct Worker {
+pub(super) struct IoThread {
     pub contact: Contact,
     join: Option<JoinHandle<()>>,
 }
 
-impl Worker {
+impl IoThread {
     /// Starts a thread without links.
     pub fn start(options: WorkerOptions) -> Result<Self, LinkError> {
         let setup = |what| move |source| LinkError::Setup { what, source };
-        let shared = Arc::new(Shared::new(Doorbell::new().map_err(setup("eventfd"))?));
+        let shared = Arc::new(ThreadShared::new(Doorbell::new().map_err(setup("eventfd"))?));
         let (orders, incoming) = mpsc::channel();
         let (ready, is_ready) = mpsc::sync_channel(1);
         let (to_run, theirs) = (options.clone(), Arc::clone(&shared));
@@ -59,9 +59,9 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl Drop for IoThread {
     fn drop(&mut self) {
-        let _ = self.contact.tell(Order::Stop);
+        let _ = self.contact.tell(ThreadCommand::Stop);
         // It may have panicked; whoever was concerned has been told. One that hangs in its driver
         // is left there.
         if !self.contact.shared.is_silent() {
@@ -81,7 +81,7 @@ pub fn set_probe(probe: fn() -> u64) {
 }
 
 /// What the new thread does first.
-fn prepare(options: &WorkerOptions, shared: &Shared) -> Result<(), LinkError> {
+fn prepare(options: &WorkerOptions, shared: &ThreadShared) -> Result<(), LinkError> {
     shared.tid.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
     match options.cpu {
         Some(cpu) => pin_current_thread(cpu)
@@ -106,8 +106,8 @@ fn prepare(options: &WorkerOptions, shared: &Shared) -> Result<(), LinkError> {
 
 /// What the thread does until it is stopped.
 struct Loop {
-    shared: Arc<Shared>,
-    orders: Receiver<Order>,
+    shared: Arc<ThreadShared>,
+    orders: Receiver<ThreadCommand>,
     hosts: Vec<(HostId, Box<Host>)>,
     wait: Wait,
     governor: Governor,
@@ -117,8 +117,8 @@ struct Loop {
 }
 
 impl Loop {
-    fn new(shared: Arc<Shared>, orders: Receiver<Order>, wait: Wait) -> Self {
-        let governor = Governor::new(Limits::default());
+    fn new(shared: Arc<ThreadShared>, orders: Receiver<ThreadCommand>, wait: Wait) -> Self {
+        let governor = Governor::new(WaitLimits::default());
         let hosts = Vec::with_capacity(LINKS_MAX);
         Self { shared, orders, hosts, wait, governor, turns: 0, reports: 0 }
     }
@@ -130,7 +130,7 @@ impl Loop {
                 // Before the orders are read: one that comes later says so again.
                 self.shared.news.take();
                 while let Ok(order) = self.orders.try_recv() {
-                    if !self.obey(order) {
+                    if !self.execute(order) {
                         return;
                     }
                 }
@@ -141,7 +141,7 @@ impl Loop {
             }
             let mut busy = false;
             for (_, host) in &mut self.hosts {
-                busy |= !host.turn(now).is_none();
+                busy |= !host.step(now).is_none();
             }
             let began = now;
             if busy {
@@ -214,26 +214,26 @@ impl Loop {
     }
 
     /// False when the thread is to end.
-    fn obey(&mut self, order: Order) -> bool {
+    fn execute(&mut self, order: ThreadCommand) -> bool {
         // Whoever asked may have gone; then nobody needs the answer.
         match order {
-            Order::Adopt(id, host, reply) => {
+            ThreadCommand::Adopt(id, host, reply) => {
                 self.hosts.push((id, host));
                 let _ = reply.send(());
             }
-            Order::Release(id, reply) => {
+            ThreadCommand::Release(id, reply) => {
                 self.hosts.retain(|(other, _)| *other != id);
                 let _ = reply.send(());
             }
-            Order::Do(id, job) => job(self.host(id)),
-            Order::Report(reply) => {
+            ThreadCommand::Do(id, job) => job(self.host(id)),
+            ThreadCommand::Report(reply) => {
                 let probe = || PROBE.get().map_or(0, |probe| probe());
                 let before = probe();
                 let links = self.hosts.iter_mut().map(|(_, host)| LinkReport::of(host)).collect();
                 let _ = reply.send((links, before.saturating_sub(self.reports)));
                 self.reports += probe().saturating_sub(before);
             }
-            Order::Stop => return false,
+            ThreadCommand::Stop => return false,
         }
         true
     }
@@ -241,11 +241,11 @@ impl Loop {
 
 /// What a port's user needs of a thread.
 pub(super) struct ThreadDrive {
-    pub shared: Arc<Shared>,
+    pub shared: Arc<ThreadShared>,
     pub wait: Wait,
 }
 
-impl Drive for ThreadDrive {
+impl Poller for ThreadDrive {
     fn kick(&self, _: Patience) {
         self.shared.bell.ring();
     }

@@ -1,7 +1,7 @@
 //! Ports of the user-space host: the two halves that users hold, and the rings behind them.
 
-mod drive;
 mod lane;
+mod poller;
 mod rx;
 mod state;
 mod tx;
@@ -12,24 +12,24 @@ use std::sync::Arc;
 
 use millstream_link::port::{Capabilities, Port};
 
-pub(crate) use drive::{Drive, Patience};
 pub(crate) use lane::{Arrival, Departure, Ends, Lane, Shares};
+pub(crate) use poller::{Patience, Poller};
 pub(crate) use state::{PortState, bump};
 
 /// What a port is made of, beside its rings.
-pub(crate) struct Parts {
+pub(crate) struct PortParts {
     pub local: SocketAddrV4,
     pub ends: Ends,
     pub capabilities: Capabilities,
-    pub drive: Arc<dyn Drive>,
+    pub drive: Arc<dyn Poller>,
     /// Dropped with the last of the two halves: ends the registration.
     pub registration: Arc<dyn Any + Send + Sync>,
-    pub shape: Shape,
+    pub shape: FrameLayout,
 }
 
 /// How datagrams lie in frames.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct FrameLayout {
     /// Bytes of the headers in front of a payload.
     pub headroom: usize,
     /// Bytes of the longest piece of a frame.
@@ -38,7 +38,7 @@ pub(crate) struct Shape {
     pub payload_bytes_max: usize,
 }
 
-impl Shape {
+impl FrameLayout {
     /// Frames that a payload of so many bytes takes.
     pub fn parts(&self, payload_bytes: usize) -> usize {
         (self.headroom + payload_bytes).div_ceil(self.part_bytes_max)
@@ -51,8 +51,8 @@ impl Shape {
 }
 
 /// Both halves of a port.
-pub(crate) fn assemble(parts: Parts) -> Port {
-    let Parts { local, ends, capabilities, drive, registration, shape } = parts;
+pub(crate) fn assemble(parts: PortParts) -> Port {
+    let PortParts { local, ends, capabilities, drive, registration, shape } = parts;
     let held = (Arc::clone(&drive), Arc::clone(&registration));
     let rx = rx::EngineRx::new(ends.rx, capabilities, shape, held.0, held.1);
     let tx = tx::EngineTx::new(ends.tx, capabilities, shape, drive, registration);

@@ -10,11 +10,11 @@ use millstream_link::frame::Frame;
 use millstream_link::port::{Capabilities, Datagram, PortRx};
 
 use super::lane::{Arrival, RxEnd};
-use super::{Drive, Shape, bump};
+use super::{FrameLayout, Poller, bump};
 
 /// Where a lent datagram lies.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct BufferSlot {
     /// Its first part among those taken.
     first: u32,
     /// Where it begins among the joined bytes, if it came in several parts.
@@ -28,12 +28,12 @@ pub(super) struct EngineRx {
     end: RxEnd,
     /// The frames of the current batch.
     taken: Vec<Arrival>,
-    lent: Vec<Place>,
+    lent: Vec<BufferSlot>,
     /// Datagrams of the current batch that came in several parts, copied together.
     joined: Vec<u8>,
     returning: Vec<Frame>,
     capabilities: Capabilities,
-    drive: Arc<dyn Drive>,
+    drive: Arc<dyn Poller>,
     _registration: Arc<dyn Any + Send + Sync>,
 }
 
@@ -41,8 +41,8 @@ impl EngineRx {
     pub fn new(
         end: RxEnd,
         capabilities: Capabilities,
-        shape: Shape,
-        drive: Arc<dyn Drive>,
+        shape: FrameLayout,
+        drive: Arc<dyn Poller>,
         registration: Arc<dyn Any + Send + Sync>,
     ) -> Self {
         // The last datagram of a batch may go beyond it with all its parts but one.
@@ -92,7 +92,7 @@ impl EngineRx {
     /// Lends the datagram whose first part is `first`; the index of the one behind it.
     fn lend(&mut self, first: usize) -> usize {
         let joined_at = self.joined.len();
-        let mut place = Place {
+        let mut place = BufferSlot {
             first: first as u32,
             joined_at: joined_at as u32,
             bytes: self.taken[first].bytes,

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use millstream_link::frame::Frame;
-use millstream_link::port::{Capabilities, Loan, PortTx};
+use millstream_link::port::{Capabilities, FrameLoan, PortTx};
 
 use super::lane::{Departure, TxEnd};
-use super::{Drive, Patience, Shape};
+use super::{FrameLayout, Patience, Poller};
 
 /// Longest that one send waits for a frame, as long as a socket waits for room in its queue.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
@@ -27,10 +27,10 @@ pub(super) struct EngineTx {
     lent: Vec<(Frame, usize)>,
     /// Longest that it may become, bytes.
     lent_bytes: usize,
-    unused: Loan,
+    unused: FrameLoan,
     capabilities: Capabilities,
-    shape: Shape,
-    drive: Arc<dyn Drive>,
+    shape: FrameLayout,
+    drive: Arc<dyn Poller>,
     _registration: Arc<dyn Any + Send + Sync>,
 }
 
@@ -38,8 +38,8 @@ impl EngineTx {
     pub fn new(
         end: TxEnd,
         capabilities: Capabilities,
-        shape: Shape,
-        drive: Arc<dyn Drive>,
+        shape: FrameLayout,
+        drive: Arc<dyn Poller>,
         registration: Arc<dyn Any + Send + Sync>,
     ) -> Self {
         let frames = end.frames;
@@ -49,7 +49,7 @@ impl EngineTx {
             staged: Vec::with_capacity(frames),
             lent: Vec::with_capacity(shape.parts_max() + 1),
             lent_bytes: 0,
-            unused: Loan::default(),
+            unused: FrameLoan::default(),
             capabilities,
             shape,
             drive,
@@ -247,7 +247,7 @@ impl PortTx for EngineTx {
         Ok(())
     }
 
-    fn loan(&mut self) -> &mut Loan {
+    fn loan(&mut self) -> &mut FrameLoan {
         // Datagrams are lent in frames; this stays empty.
         &mut self.unused
     }
@@ -278,7 +278,7 @@ mod tests {
         rests: AtomicU32,
     }
 
-    impl Drive for Nobody {
+    impl Poller for Nobody {
         fn kick(&self, _: Patience) {}
 
         fn look(&self) {}
@@ -297,7 +297,7 @@ mod tests {
         let to = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 4000);
         let (link, _) = loopback::single(&loopback::LoopOptions::default()).unwrap();
         let (lane, ends) = Lane::new(to, Shares { receive: 4, transmit: 4 }, link.memory());
-        let shape = Shape { headroom: 42, part_bytes_max: 1514, payload_bytes_max: 1472 };
+        let shape = FrameLayout { headroom: 42, part_bytes_max: 1514, payload_bytes_max: 1472 };
         let drive = Arc::new(Nobody::default());
         let capabilities = Capabilities::new(1472, 1);
         let registration = Arc::new(());

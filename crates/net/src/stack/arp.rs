@@ -7,11 +7,11 @@ use millstream_wire::arp::{ArpRepr, Op};
 use millstream_wire::ethernet::Mac;
 
 use super::claim::Conflict;
-use super::message::Message;
-use super::neighbours::Heard;
+use super::message::DueFrame;
+use super::neighbours::ArpSource;
 use super::receive::Inbound;
-use super::routes::Way;
-use super::{Stack, Standing};
+use super::routes::NextHop;
+use super::{AddressState, Stack};
 
 impl Stack {
     pub(super) fn receive_arp(&mut self, bytes: &[u8], now_ns: u64) -> Inbound {
@@ -47,8 +47,8 @@ impl Stack {
             }
             let how = match (for_us, arp.op) {
                 (true, Op::Reply) => self.heard_answer(arp.sender),
-                (true, Op::Request) => Heard::Asked,
-                (false, _) => Heard::Spoke,
+                (true, Op::Request) => ArpSource::Asked,
+                (false, _) => ArpSource::Spoke,
             };
             let learnt = self.neighbours.heard(arp.sender, mac, how, now_ns);
             self.note(learnt);
@@ -56,7 +56,7 @@ impl Stack {
         if !(for_us && arp.op == Op::Request) {
             return Inbound::Done;
         }
-        Inbound::Answer(Message::arp(
+        Inbound::Answer(DueFrame::arp(
             mac,
             ArpRepr {
                 op: Op::Reply,
@@ -69,8 +69,8 @@ impl Stack {
     }
 
     /// A reply is an answer if it was asked for; otherwise its sender spoke unasked.
-    fn heard_answer(&self, address: Ipv4Addr) -> Heard {
-        if self.neighbours.is_asked(address) { Heard::Answer } else { Heard::Spoke }
+    fn heard_answer(&self, address: Ipv4Addr) -> ArpSource {
+        if self.neighbours.is_asked(address) { ArpSource::Answer } else { ArpSource::Spoke }
     }
 
     /// Whether an address can be that of a station on the wire other than us.
@@ -82,15 +82,17 @@ impl Stack {
     }
 
     /// A request: for a neighbour, or about an address of ours.
-    pub(super) fn ask(&self, to: Mac, sender: Ipv4Addr, target: Ipv4Addr) -> Message {
+    pub(super) fn ask(&self, to: Mac, sender: Ipv4Addr, target: Ipv4Addr) -> DueFrame {
         let (op, sender_mac, target_mac) = (Op::Request, self.config.mac, Mac::default());
-        Message::arp(to, ArpRepr { op, sender_mac, sender, target_mac, target })
+        DueFrame::arp(to, ArpRepr { op, sender_mac, sender, target_mac, target })
     }
 
     /// Our address on the network of a neighbour.
     pub(super) fn source_for(&self, neighbour: Ipv4Addr) -> Option<Ipv4Addr> {
         match self.routes.on_wire(neighbour) {
-            Some(Way::Station { source, .. }) if self.claims.state(source) == Standing::Ours => {
+            Some(NextHop::Station { source, .. })
+                if self.claims.state(source) == AddressState::Ours =>
+            {
                 Some(source)
             }
             _ => None,

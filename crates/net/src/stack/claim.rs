@@ -7,7 +7,7 @@ use millstream_wire::ethernet::Mac;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use super::config::Claim;
+use super::config::AddressClaim;
 
 const MILLI_NS: u64 = 1_000_000;
 
@@ -100,15 +100,15 @@ impl Claims {
     /// Claims begin when they are first polled.
     pub(super) fn new(
         mac: Mac,
-        how: Claim,
+        how: AddressClaim,
         addresses: impl Iterator<Item = Ipv4Addr>,
         seed: u64,
     ) -> Claims {
         let phase = match how {
-            Claim::Announce => Phase::Announcing(0),
-            Claim::Quick | Claim::Standard => Phase::Probing(0),
+            AddressClaim::Announce => Phase::Announcing(0),
+            AddressClaim::Quick | AddressClaim::Standard => Phase::Probing(0),
         };
-        let times = if how == Claim::Standard { STANDARD } else { QUICK };
+        let times = if how == AddressClaim::Standard { STANDARD } else { QUICK };
         let claimed: Vec<_> = addresses
             .map(|address| Claimed { address, phase, due_ns: 0, defended_ns: None })
             .collect();
@@ -126,11 +126,11 @@ impl Claims {
     }
 
     /// Whether an address may be used; one that was never claimed may.
-    pub(super) fn state(&self, address: Ipv4Addr) -> Standing {
+    pub(super) fn state(&self, address: Ipv4Addr) -> AddressState {
         match self.claimed.iter().find(|own| own.address == address).map(|own| own.phase) {
-            Some(Phase::Probing(_)) => Standing::Tentative,
-            Some(Phase::Taken) => Standing::Taken,
-            Some(Phase::Announcing(_) | Phase::Held) | None => Standing::Ours,
+            Some(Phase::Probing(_)) => AddressState::Tentative,
+            Some(Phase::Taken) => AddressState::Taken,
+            Some(Phase::Announcing(_) | Phase::Held) | None => AddressState::Ours,
         }
     }
 
@@ -228,7 +228,7 @@ impl Claims {
 
 /// Where an address of ours stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum AddressState {
     /// It may be used.
     Ours,
     /// It is being probed.

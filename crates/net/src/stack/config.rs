@@ -18,7 +18,7 @@ pub enum ChecksumPolicy {
 
 /// How an own address is claimed before it is used (RFC 5227, 2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Claim {
+pub enum AddressClaim {
     /// It is announced, and used at once.
     Announce,
     /// Probed within a quarter of a second: for a cable between two machines.
@@ -108,7 +108,7 @@ pub struct StackConfig {
     /// The kernel does not know the addresses: ARP and ICMP are ours to answer.
     pub own_addresses: bool,
     /// How own addresses are claimed.
-    pub claim: Claim,
+    pub claim: AddressClaim,
     /// Neighbours remembered at most.
     pub neighbours_max: usize,
     /// Where the pauses between probes and the first identification come from.
@@ -129,7 +129,7 @@ impl StackConfig {
             udp_checksum: true,
             checksum_offload: false,
             own_addresses: false,
-            claim: Claim::default(),
+            claim: AddressClaim::default(),
             neighbours_max: 256,
             seed: 0,
         }

@@ -5,14 +5,14 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use millstream_wire::ethernet::Mac;
 use millstream_wire::{ipv4, udp};
 
-use super::neighbours::Known;
-use super::routes::{Unreachable, Way};
-use super::template::Template;
-use super::{Stack, Standing};
+use super::neighbours::NeighbourState;
+use super::routes::{NextHop, Unreachable};
+use super::template::HeaderTemplate;
+use super::{AddressState, Stack};
 
 /// Where a datagram goes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hop<T> {
+pub enum EmitHop<T> {
     /// It can be sent.
     Known(T),
     /// Not yet: the next station, or the right to our own address, is being asked for. Try again
@@ -26,7 +26,7 @@ pub enum Hop<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
-    /// See [`Hop::Pending`].
+    /// See [`EmitHop::Pending`].
     #[error("the next station's Ethernet address is not known yet")]
     Pending,
     /// There is no way.
@@ -61,7 +61,7 @@ pub(super) struct Path {
     from: SocketAddrV4,
     to: SocketAddrV4,
     generation: u64,
-    pub(super) template: Template,
+    pub(super) template: HeaderTemplate,
     /// Bytes of the longest IP packet that was sent.
     pub(super) longest: usize,
 }
@@ -147,18 +147,18 @@ impl Stack {
         to: SocketAddrV4,
         longest: usize,
         now_ns: u64,
-    ) -> Result<Template, EmitError> {
+    ) -> Result<HeaderTemplate, EmitError> {
         match self.template(from, to, now_ns) {
-            Hop::Known(template) => {
+            EmitHop::Known(template) => {
                 let generation = self.generation();
                 self.paths.0[place] = Some(Path { from, to, generation, template, longest });
                 Ok(template)
             }
-            Hop::Pending => {
+            EmitHop::Pending => {
                 self.counters.unresolved += 1;
                 Err(EmitError::Pending)
             }
-            Hop::Unreachable(why) => {
+            EmitHop::Unreachable(why) => {
                 self.counters.unreachable += 1;
                 Err(EmitError::Unreachable { to: *to.ip(), why })
             }
@@ -167,50 +167,55 @@ impl Stack {
 
     /// The headers of datagrams from one port to another, for those who write them elsewhere:
     /// good as long as [`Stack::generation`] stays the same.
-    pub fn template(&mut self, from: SocketAddrV4, to: SocketAddrV4, now_ns: u64) -> Hop<Template> {
+    pub fn template(
+        &mut self,
+        from: SocketAddrV4,
+        to: SocketAddrV4,
+        now_ns: u64,
+    ) -> EmitHop<HeaderTemplate> {
         let way = match self.routes.way(*to.ip()) {
             Ok(way) => way,
-            Err(why) => return Hop::Unreachable(why),
+            Err(why) => return EmitHop::Unreachable(why),
         };
-        let (Way::Station { source, .. } | Way::Broadcast { source }) = way;
+        let (NextHop::Station { source, .. } | NextHop::Broadcast { source }) = way;
         let source = if from.ip().is_unspecified() { source } else { *from.ip() };
         if !self.config.addresses.iter().any(|own| own.address == source) {
-            return Hop::Unreachable(Unreachable::NotOurs);
+            return EmitHop::Unreachable(Unreachable::NotOurs);
         }
         match self.claims.state(source) {
-            Standing::Ours => {}
-            Standing::Tentative => return Hop::Pending,
-            Standing::Taken => return Hop::Unreachable(Unreachable::AddressTaken),
+            AddressState::Ours => {}
+            AddressState::Tentative => return EmitHop::Pending,
+            AddressState::Taken => return EmitHop::Unreachable(Unreachable::AddressTaken),
         }
         match self.station(way, now_ns) {
-            Hop::Known(mac) => {
+            EmitHop::Known(mac) => {
                 let from = SocketAddrV4::new(source, from.port());
-                Hop::Known(Template::new(&self.config, mac, from, to))
+                EmitHop::Known(HeaderTemplate::new(&self.config, mac, from, to))
             }
-            Hop::Pending => Hop::Pending,
-            Hop::Unreachable(why) => Hop::Unreachable(why),
+            EmitHop::Pending => EmitHop::Pending,
+            EmitHop::Unreachable(why) => EmitHop::Unreachable(why),
         }
     }
 
     /// The Ethernet address that packets to `to` go to: its own, or a gateway's. Asking is what
     /// starts the search.
-    pub fn resolve(&mut self, to: Ipv4Addr, now_ns: u64) -> Hop<[u8; 6]> {
+    pub fn resolve(&mut self, to: Ipv4Addr, now_ns: u64) -> EmitHop<[u8; 6]> {
         match self.routes.way(to).map(|way| self.station(way, now_ns)) {
-            Ok(Hop::Known(mac)) => Hop::Known(mac.0),
-            Ok(Hop::Pending) => Hop::Pending,
-            Ok(Hop::Unreachable(why)) | Err(why) => Hop::Unreachable(why),
+            Ok(EmitHop::Known(mac)) => EmitHop::Known(mac.0),
+            Ok(EmitHop::Pending) => EmitHop::Pending,
+            Ok(EmitHop::Unreachable(why)) | Err(why) => EmitHop::Unreachable(why),
         }
     }
 
-    fn station(&mut self, way: Way, now_ns: u64) -> Hop<Mac> {
-        let Way::Station { next, .. } = way else { return Hop::Known(Mac::BROADCAST) };
+    fn station(&mut self, way: NextHop, now_ns: u64) -> EmitHop<Mac> {
+        let NextHop::Station { next, .. } = way else { return EmitHop::Known(Mac::BROADCAST) };
         match self.neighbours.use_of(next, now_ns) {
-            Known::At(mac) => Hop::Known(mac),
-            Known::Pending => Hop::Pending,
-            Known::NoAnswer => Hop::Unreachable(Unreachable::NoAnswer),
-            Known::Full => {
+            NeighbourState::At(mac) => EmitHop::Known(mac),
+            NeighbourState::Pending => EmitHop::Pending,
+            NeighbourState::NoAnswer => EmitHop::Unreachable(Unreachable::NoAnswer),
+            NeighbourState::Full => {
                 self.counters.neighbours_full += 1;
-                Hop::Unreachable(Unreachable::TableFull)
+                EmitHop::Unreachable(Unreachable::TableFull)
             }
         }
     }

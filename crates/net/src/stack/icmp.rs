@@ -4,11 +4,11 @@ use millstream_wire::checksum::Sum;
 use millstream_wire::icmp::{HEADER_LEN, Message as Says, Packet as Icmp, unreachable};
 
 use super::Stack;
-use super::message::Message;
-use super::receive::{Inbound, Packet};
+use super::message::DueFrame;
+use super::receive::{Inbound, ReceivedPacket};
 
 impl Stack {
-    pub(super) fn receive_icmp(&mut self, packet: &Packet<'_>) -> Inbound {
+    pub(super) fn receive_icmp(&mut self, packet: &ReceivedPacket<'_>) -> Inbound {
         if packet.end - packet.at < HEADER_LEN {
             return self.count(|c| &mut c.truncated);
         }
@@ -23,7 +23,7 @@ impl Stack {
         match icmp.message() {
             Says::EchoRequest { .. } if !packet.broadcast => {
                 self.counters.echo_requests += 1;
-                Inbound::Answer(Message::echo_reply(packet))
+                Inbound::Answer(DueFrame::echo_reply(packet))
             }
             _ if icmp.is_error() => self.receive_error(&icmp),
             _ => self.count(|c| &mut c.other_protocol),

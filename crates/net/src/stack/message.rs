@@ -9,13 +9,13 @@ use millstream_wire::ipv4::{self, Ipv4Repr, protocol};
 use millstream_wire::{Error, Result};
 
 use super::Stack;
-use super::parts::Parts;
-use super::receive::Packet;
+use super::parts::FrameParts;
+use super::receive::ReceivedPacket;
 use super::template::HOP_LIMIT;
 
 /// A frame that is due. [`Stack::write`] writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message {
+pub struct DueFrame {
     to: Mac,
     kind: Kind,
 }
@@ -40,26 +40,26 @@ struct Reply {
 /// Packets with an ICMP error have at most this many bytes (RFC 1812, 4.3.2.3).
 const ERROR_LEN_MAX: usize = 576;
 
-impl Message {
-    pub(super) fn arp(to: Mac, repr: ArpRepr) -> Message {
-        Message { to, kind: Kind::Arp(repr) }
+impl DueFrame {
+    pub(super) fn arp(to: Mac, repr: ArpRepr) -> DueFrame {
+        DueFrame { to, kind: Kind::Arp(repr) }
     }
 
-    pub(super) fn echo_reply(packet: &Packet<'_>) -> Message {
+    pub(super) fn echo_reply(packet: &ReceivedPacket<'_>) -> DueFrame {
         let kind = Kind::EchoReply(Reply::to(packet, packet.at, packet.end));
-        Message { to: packet.source_mac, kind }
+        DueFrame { to: packet.source_mac, kind }
     }
 
-    pub(super) fn port_unreachable(packet: &Packet<'_>) -> Message {
+    pub(super) fn port_unreachable(packet: &ReceivedPacket<'_>) -> DueFrame {
         let quoted_max = ERROR_LEN_MAX - ipv4::HEADER_LEN - icmp::HEADER_LEN;
         let end = packet.end.min(packet.ip_at + quoted_max);
         let kind = Kind::PortUnreachable(Reply::to(packet, packet.ip_at, end));
-        Message { to: packet.source_mac, kind }
+        DueFrame { to: packet.source_mac, kind }
     }
 }
 
 impl Reply {
-    fn to(packet: &Packet<'_>, at: usize, end: usize) -> Reply {
+    fn to(packet: &ReceivedPacket<'_>, at: usize, end: usize) -> Reply {
         Reply { from: packet.destination, to: packet.source, at, end }
     }
 }
@@ -69,8 +69,8 @@ impl Stack {
     ///
     /// `request` are the parts of the frame that it answers, nothing for one from
     /// [`Stack::poll`]. 0, and a counter, if it does not fit.
-    pub fn write(&mut self, message: &Message, request: &[&[u8]], into: &mut [u8]) -> usize {
-        match self.try_write(message, Parts(request), into) {
+    pub fn write(&mut self, message: &DueFrame, request: &[&[u8]], into: &mut [u8]) -> usize {
+        match self.try_write(message, FrameParts(request), into) {
             Ok(len) => {
                 match message.kind {
                     Kind::Arp(_) => self.counters.tx_arp += 1,
@@ -86,7 +86,12 @@ impl Stack {
         }
     }
 
-    fn try_write(&mut self, message: &Message, parts: Parts<'_>, into: &mut [u8]) -> Result<usize> {
+    fn try_write(
+        &mut self,
+        message: &DueFrame,
+        parts: FrameParts<'_>,
+        into: &mut [u8],
+    ) -> Result<usize> {
         let is_arp = matches!(message.kind, Kind::Arp(_));
         let ethernet = EthernetRepr {
             destination: message.to,

@@ -9,7 +9,7 @@
 //! Two modes. With **own addresses** the kernel does not know them: ARP, echo and "port
 //! unreachable" are answered here, addresses are claimed as RFC 5227 says, neighbours resolved as
 //! RFC 826 says. With **shared addresses** the kernel keeps answering; neighbours are asked of it
-//! ([`Due::Ask`]) and told by [`Stack::learn`].
+//! ([`DueAction::Ask`]) and told by [`Stack::learn`].
 //!
 //! Hosts behave as RFC 1122 says, with one omission: nothing is cut or put together. Outgoing
 //! datagrams must fit the MTU, and have "don't fragment" set unless a router says that it would
@@ -37,25 +37,25 @@ use std::net::Ipv4Addr;
 use millstream_wire::ethernet::{HEADER_LEN, Mac, TAG_LEN};
 use millstream_wire::{ipv4, udp};
 
-pub use config::{ChecksumPolicy, Claim, Route, StackConfig, StackError, Subnet};
+pub use config::{AddressClaim, ChecksumPolicy, Route, StackConfig, StackError, Subnet};
 pub use counters::StackCounters;
-pub use emit::{EmitError, Hop};
-pub use message::Message;
-pub use receive::{Datagram, Inbound, Received};
+pub use emit::{EmitError, EmitHop};
+pub use message::DueFrame;
+pub use receive::{Inbound, ReceivedDatagram, ReceivedFrame};
 pub use routes::Unreachable;
-pub use template::Template;
+pub use template::HeaderTemplate;
 
-use claim::{Claims, Say, Standing};
+use claim::{AddressState, Claims, Say};
 use limiter::Limiter;
-use neighbours::{Heard, Learnt, Neighbours, Task};
+use neighbours::{ArpSource, ArpUpdate, NeighbourTask, Neighbours};
 use ports::Ports;
 use routes::Routes;
 
 /// Something that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Due {
+pub enum DueAction {
     /// A frame to be written by [`Stack::write`] and transmitted.
-    Write(Message),
+    Write(DueFrame),
     /// The kernel is to be asked for this neighbour, and [`Stack::learn`] told.
     Ask(Ipv4Addr),
 }
@@ -146,7 +146,7 @@ impl Stack {
     #[must_use]
     pub fn is_ours(&self, address: Ipv4Addr) -> bool {
         self.config.addresses.iter().any(|own| own.address == address)
-            && self.claims.state(address) == Standing::Ours
+            && self.claims.state(address) == AddressState::Ours
     }
 
     /// Packets by what became of them.
@@ -160,7 +160,8 @@ impl Stack {
         self.counters.too_many_parts += 1;
     }
 
-    /// Changes whenever a next hop may have changed: what was [`Hop::Pending`] may be known now.
+    /// Changes whenever a next hop may have changed: what was [`EmitHop::Pending`] may be known
+    /// now.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.neighbours.generation() + self.claims.generation()
@@ -176,7 +177,7 @@ impl Stack {
     /// The next thing that is due at `now_ns`. Call it until there is nothing more, whenever
     /// [`Stack::due_ns`] has passed; a frame that cannot be sent may be dropped, for requests
     /// are repeated.
-    pub fn poll(&mut self, now_ns: u64) -> Option<Due> {
+    pub fn poll(&mut self, now_ns: u64) -> Option<DueAction> {
         if now_ns < self.due_ns() {
             return None;
         }
@@ -185,20 +186,20 @@ impl Stack {
                 Say::Probe(address) => (Ipv4Addr::UNSPECIFIED, address),
                 Say::Announce(address) => (address, address),
             };
-            return Some(Due::Write(self.ask(Mac::BROADCAST, sender, target)));
+            return Some(DueAction::Write(self.ask(Mac::BROADCAST, sender, target)));
         }
         while let Some(task) = self.neighbours.poll(now_ns) {
             match task {
-                Task::Ask { address, .. } if !self.config.own_addresses => {
-                    return Some(Due::Ask(address));
+                NeighbourTask::Ask { address, .. } if !self.config.own_addresses => {
+                    return Some(DueAction::Ask(address));
                 }
-                Task::Ask { address, at } => {
+                NeighbourTask::Ask { address, at } => {
                     // No way any more: our address was lost. The entry ends by itself.
                     let Some(source) = self.source_for(address) else { continue };
                     let to = at.unwrap_or(Mac::BROADCAST);
-                    return Some(Due::Write(self.ask(to, source, address)));
+                    return Some(DueAction::Write(self.ask(to, source, address)));
                 }
-                Task::Lost => self.counters.neighbours_lost += 1,
+                NeighbourTask::Lost => self.counters.neighbours_lost += 1,
             }
         }
         None
@@ -208,7 +209,7 @@ impl Stack {
     pub fn learn(&mut self, address: Ipv4Addr, mac: [u8; 6], now_ns: u64) {
         let mac = Mac(mac);
         if mac.is_station() {
-            let learnt = self.neighbours.heard(address, mac, Heard::Answer, now_ns);
+            let learnt = self.neighbours.heard(address, mac, ArpSource::Answer, now_ns);
             self.note(learnt);
         }
     }
@@ -226,11 +227,11 @@ impl Stack {
         self.neighbours.asking()
     }
 
-    fn note(&mut self, learnt: Learnt) {
+    fn note(&mut self, learnt: ArpUpdate) {
         match learnt {
-            Learnt::Moved => self.counters.neighbours_moved += 1,
-            Learnt::Full => self.counters.neighbours_full += 1,
-            Learnt::Nothing | Learnt::Confirmed => {}
+            ArpUpdate::Moved => self.counters.neighbours_moved += 1,
+            ArpUpdate::Full => self.counters.neighbours_full += 1,
+            ArpUpdate::Nothing | ArpUpdate::Confirmed => {}
         }
     }
 

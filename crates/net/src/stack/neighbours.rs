@@ -48,7 +48,7 @@ struct Neighbour {
 
 /// What is known about an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum NeighbourState {
     /// Its Ethernet address.
     At(Mac),
     /// It is being asked for.
@@ -61,7 +61,7 @@ pub(super) enum Known {
 
 /// How an Ethernet address was learnt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum ArpSource {
     /// It answered us; or the kernel says so.
     Answer,
     /// It asked for us.
@@ -72,7 +72,7 @@ pub(super) enum Heard {
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Task {
+pub(super) enum NeighbourTask {
     /// Ask for the address: everybody, or the station that had it.
     Ask { address: Ipv4Addr, at: Option<Mac> },
     /// Say that it did not answer.
@@ -81,7 +81,7 @@ pub(super) enum Task {
 
 /// What became of something heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Learnt {
+pub(super) enum ArpUpdate {
     Nothing,
     Confirmed,
     Moved,
@@ -147,24 +147,24 @@ impl Neighbours {
     }
 
     /// What is known about an address that something is to be sent to.
-    pub(super) fn use_of(&mut self, address: Ipv4Addr, now_ns: u64) -> Known {
+    pub(super) fn use_of(&mut self, address: Ipv4Addr, now_ns: u64) -> NeighbourState {
         let Some(index) = self.find(address) else {
             return match self.insert(address, Mac::default(), State::Asking(0), now_ns) {
-                true => Known::Pending,
-                false => Known::Full,
+                true => NeighbourState::Pending,
+                false => NeighbourState::Full,
             };
         };
         match self.entries[index].state {
-            State::Fresh | State::Probing(_) => Known::At(self.entries[index].mac),
+            State::Fresh | State::Probing(_) => NeighbourState::At(self.entries[index].mac),
             State::Stale => {
                 self.set(index, State::Probing(0), now_ns);
-                Known::At(self.entries[index].mac)
+                NeighbourState::At(self.entries[index].mac)
             }
-            State::Asking(_) => Known::Pending,
-            State::Failed { again_ns } if now_ns < again_ns => Known::NoAnswer,
+            State::Asking(_) => NeighbourState::Pending,
+            State::Failed { again_ns } if now_ns < again_ns => NeighbourState::NoAnswer,
             State::Failed { .. } => {
                 self.set(index, State::Asking(0), now_ns);
-                Known::Pending
+                NeighbourState::Pending
             }
         }
     }
@@ -186,28 +186,34 @@ impl Neighbours {
     }
 
     /// Takes note of who has an address.
-    pub(super) fn heard(&mut self, address: Ipv4Addr, mac: Mac, how: Heard, now_ns: u64) -> Learnt {
+    pub(super) fn heard(
+        &mut self,
+        address: Ipv4Addr,
+        mac: Mac,
+        how: ArpSource,
+        now_ns: u64,
+    ) -> ArpUpdate {
         let Some(index) = self.find(address) else {
-            if how == Heard::Spoke {
-                return Learnt::Nothing;
+            if how == ArpSource::Spoke {
+                return ArpUpdate::Nothing;
             }
             return match self.insert(address, mac, State::Stale, now_ns + STALE_NS) {
-                true => Learnt::Nothing,
-                false => Learnt::Full,
+                true => ArpUpdate::Nothing,
+                false => ArpUpdate::Full,
             };
         };
         let entry = &mut self.entries[index];
         let had = !matches!(entry.state, State::Asking(_) | State::Failed { .. });
         let moved = had && entry.mac != mac;
         entry.mac = mac;
-        if !had || how == Heard::Answer {
+        if !had || how == ArpSource::Answer {
             entry.failures = 0;
             self.set(index, State::Fresh, now_ns + self.fresh_ns);
         } else if moved {
             // Believed, and asked about when it is used.
             self.set(index, State::Stale, now_ns + STALE_NS);
         }
-        if moved { Learnt::Moved } else { Learnt::Confirmed }
+        if moved { ArpUpdate::Moved } else { ArpUpdate::Confirmed }
     }
 
     /// Somebody who knows says that the address does not answer.
@@ -221,7 +227,7 @@ impl Neighbours {
     }
 
     /// The next thing that is due, if any.
-    pub(super) fn poll(&mut self, now_ns: u64) -> Option<Task> {
+    pub(super) fn poll(&mut self, now_ns: u64) -> Option<NeighbourTask> {
         if now_ns < self.due_ns {
             return None;
         }
@@ -238,16 +244,16 @@ impl Neighbours {
                 State::Asking(asks) if asks < ASKS_MAX => {
                     self.entries[index].state = State::Asking(asks + 1);
                     self.entries[index].due_ns = again_ns;
-                    return Some(Task::Ask { address, at: None });
+                    return Some(NeighbourTask::Ask { address, at: None });
                 }
                 State::Asking(_) => {
                     self.failed(address, now_ns);
-                    return Some(Task::Lost);
+                    return Some(NeighbourTask::Lost);
                 }
                 State::Probing(asks) if asks < ASKS_MAX => {
                     self.entries[index].state = State::Probing(asks + 1);
                     self.entries[index].due_ns = again_ns;
-                    return Some(Task::Ask { address, at: Some(entry.mac) });
+                    return Some(NeighbourTask::Ask { address, at: Some(entry.mac) });
                 }
                 State::Probing(_) => self.set(index, State::Asking(0), now_ns),
                 State::Fresh => self.set(index, State::Stale, now_ns + STALE_NS),

@@ -2,9 +2,9 @@
 
 /// The parts of one frame, in order. Its headers have to lie in the first.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Parts<'a>(pub(super) &'a [&'a [u8]]);
+pub(super) struct FrameParts<'a>(pub(super) &'a [&'a [u8]]);
 
-impl<'a> Parts<'a> {
+impl<'a> FrameParts<'a> {
     /// The part with the headers.
     #[inline]
     pub(super) fn first(&self) -> &'a [u8] {
@@ -38,7 +38,7 @@ mod tests {
     fn a_range_is_found_across_parts() {
         let whole: Vec<u8> = (0..20).collect();
         let parts = [&whole[..7], &whole[7..7], &whole[7..12], &whole[12..]];
-        let parts = Parts(&parts);
+        let parts = FrameParts(&parts);
         assert_eq!(parts.len(), 20);
         for start in 0..22 {
             for end in start..22 {
@@ -46,6 +46,6 @@ mod tests {
                 assert_eq!(got, whole[start.min(20)..end.min(20)]);
             }
         }
-        assert!(Parts(&[]).first().is_empty());
+        assert!(FrameParts(&[]).first().is_empty());
     }
 }

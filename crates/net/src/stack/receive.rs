@@ -8,13 +8,13 @@ use millstream_wire::ipv4::{Header, protocol};
 use millstream_wire::{Error, udp};
 
 use super::config::{ChecksumPolicy, is_station};
-use super::message::Message;
-use super::parts::Parts;
-use super::{Stack, Standing};
+use super::message::DueFrame;
+use super::parts::FrameParts;
+use super::{AddressState, Stack};
 
 /// A frame as a link delivers it.
 #[derive(Debug, Clone, Copy)]
-pub struct Received<'a> {
+pub struct ReceivedFrame<'a> {
     /// Its bytes, from the Ethernet header on; mostly one part. The headers are in the first.
     pub parts: &'a [&'a [u8]],
     /// 802.1Q tag control information that the kernel took out of it.
@@ -27,16 +27,16 @@ pub struct Received<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Inbound {
     /// It is a datagram for a registered port.
-    Udp(Datagram),
+    Udp(ReceivedDatagram),
     /// An answer is due: [`Stack::write`] writes it, from this frame and while it is there.
-    Answer(Message),
+    Answer(DueFrame),
     /// Nothing: it is consumed, or dropped and counted.
     Done,
 }
 
 /// A received datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Datagram {
+pub struct ReceivedDatagram {
     /// Where its payload lies in the frame, its parts taken together.
     pub payload: Range<usize>,
     /// Who sent it.
@@ -47,8 +47,8 @@ pub struct Datagram {
 
 /// What is known of an IPv4 packet that is for us.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Packet<'a> {
-    pub(super) parts: Parts<'a>,
+pub(super) struct ReceivedPacket<'a> {
+    pub(super) parts: FrameParts<'a>,
     /// Where its header begins in the frame.
     pub(super) ip_at: usize,
     /// Where its payload begins, and where it ends.
@@ -64,8 +64,8 @@ pub(super) struct Packet<'a> {
 
 impl Stack {
     /// Says what a frame is.
-    pub fn receive(&mut self, frame: Received<'_>, now_ns: u64) -> Inbound {
-        let parts = Parts(frame.parts);
+    pub fn receive(&mut self, frame: ReceivedFrame<'_>, now_ns: u64) -> Inbound {
+        let parts = FrameParts(frame.parts);
         let ethernet = match Frame::parse(parts.first()) {
             Ok(ethernet) => ethernet,
             Err(Error::NoEtherType) => return self.count(|c| &mut c.other_ether_type),
@@ -92,7 +92,12 @@ impl Stack {
         ids == (ours, 0) || ids == (0, ours)
     }
 
-    fn receive_ipv4(&mut self, frame: &Received<'_>, ethernet: &Frame<'_>, now_ns: u64) -> Inbound {
+    fn receive_ipv4(
+        &mut self,
+        frame: &ReceivedFrame<'_>,
+        ethernet: &Frame<'_>,
+        now_ns: u64,
+    ) -> Inbound {
         let header = match Header::parse(ethernet.payload()) {
             Ok(header) => header,
             Err(Error::Truncated) => return self.count(|c| &mut c.truncated),
@@ -102,8 +107,8 @@ impl Stack {
             return self.count(|c| &mut c.bad_ip_checksum);
         }
         let ip_at = ethernet.header_len();
-        let packet = Packet {
-            parts: Parts(frame.parts),
+        let packet = ReceivedPacket {
+            parts: FrameParts(frame.parts),
             ip_at,
             at: ip_at + header.header_len(),
             end: ip_at + header.total_len(),
@@ -134,14 +139,14 @@ impl Stack {
 
     /// A packet to everybody has to have come to everybody, and one to us to us alone
     /// (RFC 1122, 3.3.6).
-    fn is_for_us(&self, packet: &Packet<'_>) -> bool {
+    fn is_for_us(&self, packet: &ReceivedPacket<'_>) -> bool {
         let to = packet.destination;
         if packet.broadcast {
             let mut networks = self.config.addresses.iter();
             return to.is_broadcast() || networks.any(|own| own.broadcast() == Some(to));
         }
         self.config.addresses.iter().any(|own| own.address == to)
-            && self.claims.state(to) == Standing::Ours
+            && self.claims.state(to) == AddressState::Ours
     }
 
     /// RFC 1122, 3.2.1.3: no station has such an address, or it is our own.
@@ -150,7 +155,7 @@ impl Stack {
         is_station(source) && !self.config.addresses.iter().any(is_bad)
     }
 
-    fn receive_udp(&mut self, packet: &Packet<'_>, now_ns: u64) -> Inbound {
+    fn receive_udp(&mut self, packet: &ReceivedPacket<'_>, now_ns: u64) -> Inbound {
         let bytes = packet.parts.first().get(packet.at..).unwrap_or_default();
         let header = match udp::Header::parse(bytes) {
             Ok(header) => header,
@@ -172,7 +177,7 @@ impl Stack {
         let payload = packet.at + udp::HEADER_LEN..end;
         self.counters.rx_datagrams += 1;
         self.counters.rx_bytes += payload.len() as u64;
-        Inbound::Udp(Datagram {
+        Inbound::Udp(ReceivedDatagram {
             payload,
             source: SocketAddrV4::new(packet.source, header.source_port()),
             destination: SocketAddrV4::new(packet.destination, port),
@@ -181,7 +186,7 @@ impl Stack {
 
     fn has_good_checksum(
         &mut self,
-        packet: &Packet<'_>,
+        packet: &ReceivedPacket<'_>,
         header: &udp::Header<'_>,
         end: usize,
     ) -> bool {
@@ -198,7 +203,7 @@ impl Stack {
     }
 
     /// Nobody has the port. With shared addresses the kernel knows who has.
-    fn refuse(&mut self, packet: &Packet<'_>, now_ns: u64) -> Inbound {
+    fn refuse(&mut self, packet: &ReceivedPacket<'_>, now_ns: u64) -> Inbound {
         self.counters.no_port += 1;
         if !self.config.own_addresses || packet.broadcast {
             return Inbound::Done;
@@ -206,6 +211,6 @@ impl Stack {
         if !self.errors.take(now_ns) {
             return self.count(|c| &mut c.rate_limited);
         }
-        Inbound::Answer(Message::port_unreachable(packet))
+        Inbound::Answer(DueFrame::port_unreachable(packet))
     }
 }

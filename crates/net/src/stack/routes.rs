@@ -6,7 +6,7 @@ use super::config::{Route, StackConfig, Subnet};
 
 /// The way to a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum NextHop {
     /// To this station on the wire, which may be a gateway.
     Station {
         /// Whose Ethernet address is needed.
@@ -75,7 +75,7 @@ impl Routes {
     }
 
     /// The way to `to`.
-    pub(super) fn way(&self, to: Ipv4Addr) -> Result<Way, Unreachable> {
+    pub(super) fn way(&self, to: Ipv4Addr) -> Result<NextHop, Unreachable> {
         if let Some(broadcast) = self.special(to)? {
             return Ok(broadcast);
         }
@@ -86,32 +86,32 @@ impl Routes {
             (Some(own), Some((network, route))) if network.prefix > own.prefix => {
                 self.through(route.gateway)
             }
-            (Some(own), _) => Ok(Way::Station { next: to, source: own.address }),
+            (Some(own), _) => Ok(NextHop::Station { next: to, source: own.address }),
             (None, Some((_, route))) => self.through(route.gateway),
             (None, None) => Err(Unreachable::NoRoute),
         }
     }
 
     /// The way to a station on the wire, past all routes.
-    pub(super) fn on_wire(&self, to: Ipv4Addr) -> Option<Way> {
+    pub(super) fn on_wire(&self, to: Ipv4Addr) -> Option<NextHop> {
         let own = self.own.iter().find(|subnet| subnet.contains(to))?;
-        Some(Way::Station { next: to, source: own.address })
+        Some(NextHop::Station { next: to, source: own.address })
     }
 
-    fn through(&self, gateway: Ipv4Addr) -> Result<Way, Unreachable> {
+    fn through(&self, gateway: Ipv4Addr) -> Result<NextHop, Unreachable> {
         let own = self.own.iter().find(|subnet| subnet.contains(gateway));
         let source = own.ok_or(Unreachable::NoRoute)?.address;
         if source == gateway {
             return Err(Unreachable::Itself);
         }
-        Ok(Way::Station { next: gateway, source })
+        Ok(NextHop::Station { next: gateway, source })
     }
 
     /// Broadcast addresses, and those that nothing can be sent to.
-    fn special(&self, to: Ipv4Addr) -> Result<Option<Way>, Unreachable> {
+    fn special(&self, to: Ipv4Addr) -> Result<Option<NextHop>, Unreachable> {
         if to.is_broadcast() {
             let first = self.own.first().ok_or(Unreachable::NoRoute)?;
-            return Ok(Some(Way::Broadcast { source: first.address }));
+            return Ok(Some(NextHop::Broadcast { source: first.address }));
         }
         if to.is_loopback() {
             return Err(Unreachable::Loopback);
@@ -126,7 +126,7 @@ impl Routes {
             return Err(Unreachable::Itself);
         }
         if let Some(subnet) = self.own.iter().find(|subnet| subnet.broadcast() == Some(to)) {
-            return Ok(Some(Way::Broadcast { source: subnet.address }));
+            return Ok(Some(NextHop::Broadcast { source: subnet.address }));
         }
         match self.own.iter().any(|subnet| subnet.is_reserved(to)) {
             true => Err(Unreachable::NoStation),
@@ -159,7 +159,7 @@ mod tests {
 
     fn station(routes: &Routes, to: &str) -> (Ipv4Addr, Ipv4Addr) {
         match routes.way(ip(to)).unwrap() {
-            Way::Station { next, source } => (next, source),
+            NextHop::Station { next, source } => (next, source),
             way => panic!("{way:?}"),
         }
     }
@@ -189,8 +189,8 @@ mod tests {
     fn broadcast_addresses_go_to_everybody() {
         let routes = routes(&["10.0.0.1/24", "10.9.0.1/31"], &[]);
         let everybody = |to| routes.way(ip(to)).unwrap();
-        assert_eq!(everybody("10.0.0.255"), Way::Broadcast { source: ip("10.0.0.1") });
-        assert!(matches!(everybody("255.255.255.255"), Way::Broadcast { .. }));
+        assert_eq!(everybody("10.0.0.255"), NextHop::Broadcast { source: ip("10.0.0.1") });
+        assert!(matches!(everybody("255.255.255.255"), NextHop::Broadcast { .. }));
         assert_eq!(station(&routes, "10.9.0.0").0, ip("10.9.0.0"));
     }
 

@@ -17,7 +17,7 @@ const LEN_MAX: usize = HEADER_LEN + TAG_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN
 /// Ethernet, IPv4 and UDP headers from one port to another; only lengths, identification and
 /// checksums are missing. It is good as long as [`super::Stack::generation`] stays the same.
 #[derive(Debug, Clone, Copy)]
-pub struct Template {
+pub struct HeaderTemplate {
     bytes: [u8; LEN_MAX],
     len: usize,
     payload_len_max: usize,
@@ -28,13 +28,13 @@ pub struct Template {
     offload: bool,
 }
 
-impl Template {
+impl HeaderTemplate {
     pub(super) fn new(
         config: &StackConfig,
         mac: Mac,
         from: SocketAddrV4,
         to: SocketAddrV4,
-    ) -> Template {
+    ) -> HeaderTemplate {
         let mut bytes = [0; LEN_MAX];
         let ethernet = EthernetRepr {
             destination: mac,
@@ -61,7 +61,7 @@ impl Template {
         bytes[ip_at + 10..ip_at + 12].fill(0);
         let pseudo = Sum::new().udp_pseudo_header(*from.ip(), *to.ip(), 0);
         let len = udp_at + udp::HEADER_LEN;
-        Template {
+        HeaderTemplate {
             len,
             payload_len_max: config.mtu - ipv4::HEADER_LEN - udp::HEADER_LEN,
             ip: Sum::new().bytes(&bytes[ip_at..udp_at]),
@@ -98,7 +98,7 @@ impl Template {
     ///
     /// # Panics
     /// If `frame` is shorter than the headers, or the payload longer than
-    /// [`Template::payload_len_max`].
+    /// [`HeaderTemplate::payload_len_max`].
     #[inline]
     pub fn write(&self, id: u16, frame: &mut [u8], rest: &[&[u8]]) {
         let (header, payload) = frame.split_at_mut(self.len);

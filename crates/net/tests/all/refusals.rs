@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
 use millstream_link::port::{Port, PortOptions};
-use millstream_testkit::netns::{INTERFACE, Pair, PairOptions};
+use millstream_testkit::netns::{INTERFACE, PairOptions, VethPair};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 /// Links that work on an interface.
@@ -30,9 +30,9 @@ fn refused(link: &str, opened: Result<Port, String>, parts: &[&str]) {
     assert!(!text.contains('\n') && text.len() < 700, "{link}: one readable line: {text}");
 }
 
-fn each_link(case: impl Fn(&str, &Pair)) {
+fn each_link(case: impl Fn(&str, &VethPair)) {
     for link in LINKS {
-        let Some(pair) = Pair::new(PairOptions::default()) else { return };
+        let Some(pair) = VethPair::new(PairOptions::default()) else { return };
         case(link, &pair);
         // Whatever was refused left nothing behind: it opens where nothing is in the way.
         pair.left.sh(&format!("ip link set {INTERFACE} up"));

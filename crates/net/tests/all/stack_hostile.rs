@@ -1,6 +1,6 @@
 //! Histories from anywhere: the stack neither panics nor leaves a frame uncounted.
 
-use millstream_net::stack::{Inbound, Received};
+use millstream_net::stack::{Inbound, ReceivedFrame};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn undamaged_frames_reach_what_they_are_for() {
     let mut stack = crate::exercise::stack(1, 7);
     while stack.poll(0).is_some() {}
     let outcomes = FRAMES.map(|frame| {
-        stack.receive(Received { parts: &[frame], vlan: None, checksum_trusted: false }, 0)
+        stack.receive(ReceivedFrame { parts: &[frame], vlan: None, checksum_trusted: false }, 0)
     });
     assert!(matches!(outcomes[0], Inbound::Answer(_)), "{outcomes:?}");
     assert_eq!((&outcomes[1], stack.counters().rx_arp), (&Inbound::Done, 2));

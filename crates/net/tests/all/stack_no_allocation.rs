@@ -3,20 +3,22 @@
 use std::hint::black_box;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use millstream_net::stack::{Claim, Due, Inbound, Received, Stack, StackConfig, Subnet};
+use millstream_net::stack::{
+    AddressClaim, DueAction, Inbound, ReceivedFrame, Stack, StackConfig, Subnet,
+};
 use millstream_testkit::allocations;
 
 fn stack(last: u8) -> Stack {
     let mut config = StackConfig::new([2, 0, 0, 0, 0, last], 9000);
     config.addresses.push(Subnet { address: Ipv4Addr::new(10, 0, 0, last), prefix: 24 });
-    (config.own_addresses, config.claim) = (true, Claim::Announce);
+    (config.own_addresses, config.claim) = (true, AddressClaim::Announce);
     Stack::new(config).unwrap()
 }
 
 /// Hands a frame on; an answer is written and handed back.
 fn pass(to: &mut Stack, frame: &[u8], now_ns: u64, back: Option<&mut Stack>) -> bool {
     let parts = [frame];
-    let received = Received { parts: &parts, vlan: None, checksum_trusted: false };
+    let received = ReceivedFrame { parts: &parts, vlan: None, checksum_trusted: false };
     match to.receive(received, now_ns) {
         Inbound::Udp(datagram) => !black_box(&frame[datagram.payload]).is_empty(),
         Inbound::Answer(message) => {
@@ -31,7 +33,7 @@ fn pass(to: &mut Stack, frame: &[u8], now_ns: u64, back: Option<&mut Stack>) -> 
 fn poll_into(from: &mut Stack, to: &mut Stack, now_ns: u64) {
     let mut frame = [0; 9018];
     while let Some(due) = from.poll(now_ns) {
-        if let Due::Write(message) = due {
+        if let DueAction::Write(message) = due {
             let len = from.write(&message, &[], &mut frame);
             pass(to, &frame[..len], now_ns, Some(from));
         }

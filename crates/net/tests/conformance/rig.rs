@@ -10,7 +10,7 @@ use millstream_link::loopback::{self, LoopLink, LoopOptions};
 use millstream_link::port::{Port, PortOptions};
 use millstream_link::registry::carries_frames;
 use millstream_net as net;
-use millstream_testkit::netns::{Pair, PairOptions};
+use millstream_testkit::netns::{PairOptions, VethPair};
 
 /// Far longer than anything takes, so that a failing test ends.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -80,7 +80,7 @@ pub struct Rig {
     near: Host,
     far: Host,
     // Behind the hosts: it goes when their ports are closed.
-    pair: Option<Pair>,
+    pair: Option<VethPair>,
     /// Largest UDP payload that the network carries, bytes.
     pub payload_bytes_max: usize,
     /// Every datagram that is lost is counted where the receiver sees it.
@@ -112,7 +112,7 @@ impl Rig {
     /// Two namespaces joined by a veth pair; `None` where that cannot be done.
     pub fn veth(shape: Shape) -> Option<Self> {
         let Shape { near, far, mtu, queues } = shape;
-        let pair = Pair::new(PairOptions { mtu, queues })?;
+        let pair = VethPair::new(PairOptions { mtu, queues })?;
         Some(Self {
             near: Host::by_name(near, pair.left.address),
             far: Host::by_name(far, pair.right.address),
@@ -181,7 +181,7 @@ impl Rig {
     }
 
     /// The namespaces, where there are some.
-    pub fn pair(&self) -> Option<&Pair> {
+    pub fn pair(&self) -> Option<&VethPair> {
         self.pair.as_ref()
     }
 

@@ -9,11 +9,11 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use millstream_link::port::PortOptions;
-use millstream_link::rights::Direct;
-use millstream_link::rights::policy::Policy;
+use millstream_link::rights::DirectSteps;
+use millstream_link::rights::policy::GrantPolicy;
 use millstream_link::rights::server::Server;
 use millstream_link::xdp;
-use millstream_testkit::netns::{Pair, PairOptions};
+use millstream_testkit::netns::{PairOptions, VethPair};
 
 /// The environment variable that names a role and its argument.
 const ROLE: &str = "MILLSTREAM_TEST_ROLE";
@@ -34,16 +34,16 @@ fn play() {
 }
 
 fn serve(path: &Path) {
-    let mut policy = Policy::new("veth0", &[&xdp::RIGHTS]);
+    let mut policy = GrantPolicy::new("veth0", &[&xdp::RIGHTS]);
     (policy.users, policy.ports) = (vec![65_534], vec![FIRST..=LAST]);
     let mut server = Server::listen(path, policy, |family, interface, peer| {
         let client = rustix::process::Pid::from_raw(peer.pid);
-        Ok(Box::new(Direct::new(family, interface, client)?))
+        Ok(Box::new(DirectSteps::new(family, interface, client)?))
     })
     .unwrap();
     println!("\n@listening");
     loop {
-        server.turn(Duration::from_secs(1), &mut |event| eprintln!("{event}")).unwrap();
+        server.step(Duration::from_secs(1), &mut |event| eprintln!("{event}")).unwrap();
     }
 }
 
@@ -94,7 +94,7 @@ fn a_program_without_rights_takes_the_ports_that_its_broker_grants() {
     if Command::new("setpriv").arg("--version").output().is_err() {
         return eprintln!("skipped: there is no `setpriv` here (Debian package util-linux)");
     }
-    let Some(pair) = Pair::new(PairOptions::default()) else { return };
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     // Where anybody may run it.
     let folder = tempfile::tempdir().unwrap();
     let open_to_all = std::fs::Permissions::from_mode(0o755);

@@ -18,15 +18,15 @@ use std::time::Duration;
 use millstream_link::frame::{FrameLink, FrameMemory};
 use millstream_link::loopback::{Cable, LoopOptions, pair};
 use millstream_link::port::{Port, PortOptions};
-use millstream_net::engine::{Attached, attach};
+use millstream_net::engine::{AttachedLink, attach};
 
 /// Far longer than anything takes, so that a failing test ends.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Two hosts joined in memory: 10.0.0.1 and 10.0.0.2.
 struct Net {
-    near: Attached,
-    far: Attached,
+    near: AttachedLink,
+    far: AttachedLink,
     far_memory: Arc<FrameMemory>,
     cable: Cable,
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use millstream_link::LinkError;
 use millstream_link::frame::{
-    Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer,
+    Frame, FrameCounts, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer,
 };
 use millstream_link::loopback::{LoopLink, LoopOptions, pair};
 use millstream_link::port::PortOptions;
@@ -98,7 +98,7 @@ impl FrameLink for Stuck {
     fn explain(&mut self) -> Option<String> {
         self.inner.explain()
     }
-    fn census(&self) -> Census {
+    fn census(&self) -> FrameCounts {
         self.inner.census()
     }
 }

@@ -10,7 +10,7 @@ use millstream_cpu::proc::Stat;
 use millstream_cpu::thread::{pin_current_thread, process_cpus};
 use millstream_link::LinkError;
 use millstream_link::frame::{
-    Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer,
+    Frame, FrameCounts, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer,
 };
 use millstream_link::loopback::{LoopLink, LoopOptions, pair};
 use millstream_link::port::{Port, PortOptions};
@@ -65,7 +65,7 @@ impl FrameLink for Defective {
         None
     }
 
-    fn census(&self) -> Census {
+    fn census(&self) -> FrameCounts {
         self.link.census()
     }
 }

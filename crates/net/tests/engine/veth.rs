@@ -7,7 +7,7 @@ use millstream_link::port::{Port, PortOptions};
 use millstream_net::engine::{inventory, set_probe};
 use millstream_net::open;
 use millstream_testkit::allocations;
-use millstream_testkit::netns::{Pair, PairOptions};
+use millstream_testkit::netns::{PairOptions, VethPair};
 
 use crate::{PATIENCE, any, collect};
 
@@ -15,15 +15,15 @@ use crate::{PATIENCE, any, collect};
 const LINKS: [&str; 4] =
     ["packet:veth0", "xdp:veth0", "packet:veth0,io=inline", "xdp:veth0,io=inline"];
 
-fn pair() -> Option<Pair> {
-    Pair::new(PairOptions::default())
+fn pair() -> Option<VethPair> {
+    VethPair::new(PairOptions::default())
 }
 
-fn port(pair: &Pair, link: &str) -> Port {
+fn port(pair: &VethPair, link: &str) -> Port {
     pair.left.run(|| open(link, any(), &PortOptions::default())).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn kernel(pair: &Pair) -> (UdpSocket, SocketAddrV4) {
+fn kernel(pair: &VethPair) -> (UdpSocket, SocketAddrV4) {
     let socket = pair.right.run(|| UdpSocket::bind((pair.right.address, 0)).unwrap());
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     match socket.local_addr().unwrap() {
@@ -59,7 +59,7 @@ fn a_kernel_socket_is_a_peer_in_both_directions() {
 fn a_checksum_that_the_device_cannot_complete_is_completed_by_the_kernel() {
     for mode in ["generic", "native"] {
         let shape = PairOptions { mtu: 9000, ..PairOptions::default() };
-        let Some(pair) = Pair::new(shape) else { return };
+        let Some(pair) = VethPair::new(shape) else { return };
         pair.left.sh("ethtool -K veth0 tx off");
         let mut port = port(&pair, &format!("xdp:veth0,mode={mode},udp_checksum=offload"));
         let (socket, there) = kernel(&pair);
@@ -82,7 +82,7 @@ fn a_checksum_that_the_device_cannot_complete_is_completed_by_the_kernel() {
 fn a_checksum_in_a_vlan_is_completed_by_the_kernel() {
     for mode in ["generic", "native"] {
         let shape = PairOptions { mtu: 9000, ..PairOptions::default() };
-        let Some(pair) = Pair::new(shape) else { return };
+        let Some(pair) = VethPair::new(shape) else { return };
         pair.left.sh("ethtool -K veth0 tx off");
         let options = format!("mode={mode},vlan=5,address=10.99.0.60/24,udp_checksum=offload");
         let mut port = port(&pair, &format!("xdp:veth0,{options}"));

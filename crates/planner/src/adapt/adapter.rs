@@ -1,21 +1,21 @@
 //! Adaptation of one running graph.
 
-use super::{Adaptation, Advisor, Policy};
+use super::{AdaptPolicy, Adaptation, CostModel};
 use millstream_flow::profile::Profile;
-use millstream_flow::runtime::{MoveError, Moved, Running};
+use millstream_flow::runtime::{MoveError, Moved, RunningGraph};
 use std::time::Instant;
 
 /// Watches a running graph and moves it, in the thread that calls [`step`](Self::step).
 pub struct Adapter {
     adaptation: Adaptation,
-    advisor: Box<dyn Advisor>,
+    advisor: Box<dyn CostModel>,
     /// When the present window began, and the profile by then.
     window: Option<(Instant, Profile)>,
 }
 
 /// What a step has done.
 #[derive(Debug)]
-pub enum Event {
+pub enum AdaptEvent {
     /// The graph runs by another plan.
     Moved {
         /// What the move did.
@@ -30,14 +30,14 @@ pub enum Event {
 impl Adapter {
     /// By this policy, with this advice.
     #[must_use]
-    pub fn new(policy: Policy, advisor: impl Advisor + 'static) -> Self {
+    pub fn new(policy: AdaptPolicy, advisor: impl CostModel + 'static) -> Self {
         let adaptation = Adaptation::new(policy);
         Self { adaptation, advisor: Box::new(advisor), window: None }
     }
 
     /// Looks at the graph when a window is over, and moves it when it is time. To be called
     /// several times in a window; costs a clock comparison otherwise.
-    pub fn step(&mut self, running: &mut Running, now: Instant) -> Option<Event> {
+    pub fn step(&mut self, running: &mut RunningGraph, now: Instant) -> Option<AdaptEvent> {
         let window = self.adaptation.policy().window;
         if self.window.as_ref().is_some_and(|(since, _)| now.duration_since(*since) < window) {
             return None;
@@ -53,12 +53,12 @@ impl Adapter {
                 self.adaptation.moved(now, &current, running.plan());
                 // What the move itself cost is no load.
                 self.window = None;
-                Some(Event::Moved { moved, gain: proposal.gain })
+                Some(AdaptEvent::Moved { moved, gain: proposal.gain })
             }
             Err(MoveError::Ended) => None,
             Err(error) => {
                 self.adaptation.refused(now);
-                Some(Event::Refused(error))
+                Some(AdaptEvent::Refused(error))
             }
         }
     }

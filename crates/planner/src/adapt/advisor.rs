@@ -7,7 +7,7 @@ use millstream_flow::plan::{Partition, Plan, WaitMode};
 use millstream_flow::profile::Profile;
 
 /// Somebody who knows what a plan would cost.
-pub trait Advisor {
+pub trait CostModel {
     /// What the load of a window would cost by `plan`, in any unit as long as it is always the
     /// same; less is better. `None` if it cannot be said.
     fn cost(&mut self, load: &Profile, plan: &Plan) -> Option<f64>;
@@ -43,7 +43,7 @@ impl Partitioner {
     }
 }
 
-impl Advisor for Partitioner {
+impl CostModel for Partitioner {
     fn cost(&mut self, load: &Profile, plan: &Plan) -> Option<f64> {
         let found = place::predict(&self.shape, load, &self.topology, &self.hints, plan);
         found.ok().map(|prediction| prediction.ns_per_item).filter(|ns| *ns > 0.0)

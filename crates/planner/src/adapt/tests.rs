@@ -22,7 +22,7 @@ fn times(load: &Profile) -> Vec<f64> {
     load.blocks.iter().map(|block| block.busy_ns as f64).collect()
 }
 
-impl Advisor for Chain {
+impl CostModel for Chain {
     fn cost(&mut self, load: &Profile, plan: &Plan) -> Option<f64> {
         let (times, cut) = (times(load), plan.partitions[0].blocks.len());
         Some(times[..cut].iter().sum::<f64>().max(times[cut..].iter().sum()))
@@ -56,7 +56,7 @@ struct Simulation {
 }
 
 impl Simulation {
-    fn new(policy: Policy) -> Self {
+    fn new(policy: AdaptPolicy) -> Self {
         let plan = Chain.propose(&load(true, 0)).unwrap();
         let adaptation = Adaptation::new(policy);
         Self { start: Instant::now(), window: 0, adaptation, plan, moves: Vec::new() }
@@ -75,7 +75,7 @@ impl Simulation {
 
 #[test]
 fn a_load_that_stays_is_left_alone() {
-    let mut simulation = Simulation::new(Policy::default());
+    let mut simulation = Simulation::new(AdaptPolicy::default());
     for noise in 0..1000 {
         assert_eq!(simulation.window(&load(true, noise % 7 * 10)), None);
     }
@@ -83,7 +83,7 @@ fn a_load_that_stays_is_left_alone() {
 
 #[test]
 fn a_load_that_has_shifted_is_followed_once_and_not_at_once() {
-    let policy = Policy::default();
+    let policy = AdaptPolicy::default();
     let mut simulation = Simulation::new(policy.clone());
     for _ in 0..10 {
         assert_eq!(simulation.window(&load(true, 0)), None);
@@ -95,7 +95,7 @@ fn a_load_that_has_shifted_is_followed_once_and_not_at_once() {
 
 #[test]
 fn a_load_that_alternates_faster_than_the_windows_never_moves_the_graph() {
-    let mut simulation = Simulation::new(Policy::default());
+    let mut simulation = Simulation::new(AdaptPolicy::default());
     for window in 0..10_000 {
         simulation.window(&load(window % 6 < 3, 0));
     }
@@ -104,7 +104,7 @@ fn a_load_that_alternates_faster_than_the_windows_never_moves_the_graph() {
 
 #[test]
 fn a_load_that_goes_to_and_fro_is_left_alone_more_and_more() {
-    let policy = Policy::default();
+    let policy = AdaptPolicy::default();
     let mut simulation = Simulation::new(policy.clone());
     for window in 0..20_000 {
         simulation.window(&load(window % 80 < 40, 0));
@@ -120,7 +120,7 @@ fn a_load_that_goes_to_and_fro_is_left_alone_more_and_more() {
 
 #[test]
 fn a_gain_below_the_threshold_is_no_reason() {
-    let mut simulation = Simulation::new(Policy { gain_min: 0.6, ..Policy::default() });
+    let mut simulation = Simulation::new(AdaptPolicy { gain_min: 0.6, ..AdaptPolicy::default() });
     for _ in 0..100 {
         assert_eq!(simulation.window(&load(false, 0)), None, "it would save half at most");
     }
@@ -128,7 +128,7 @@ fn a_gain_below_the_threshold_is_no_reason() {
 
 #[test]
 fn windows_in_which_nothing_passed_say_nothing() {
-    let mut simulation = Simulation::new(Policy { windows: 3, ..Policy::default() });
+    let mut simulation = Simulation::new(AdaptPolicy { windows: 3, ..AdaptPolicy::default() });
     let idle = || {
         let mut idle = load(false, 0);
         idle.blocks.iter_mut().for_each(|block| block.busy_ns = 0);
@@ -154,7 +154,7 @@ fn names_make_no_difference_to_a_plan() {
 
 #[test]
 fn a_load_that_goes_in_circles_is_left_alone_more_and_more() {
-    let policy = Policy::default();
+    let policy = AdaptPolicy::default();
     let mut adaptation = Adaptation::new(policy.clone());
     let (start, mut now) = (Instant::now(), Instant::now());
     for turn in 0..30 {
@@ -168,7 +168,7 @@ fn a_load_that_goes_in_circles_is_left_alone_more_and_more() {
 
 #[test]
 fn refused_moves_are_tried_less_and_less() {
-    let policy = Policy::default();
+    let policy = AdaptPolicy::default();
     let (mut adaptation, start) = (Adaptation::new(policy.clone()), Instant::now());
     let current = Chain.propose(&load(true, 0)).unwrap();
     let mut tries = Vec::new();

@@ -2,8 +2,8 @@
 
 use super::Hints;
 use super::costs::Distance;
-use super::machine::Machine;
-use super::problem::{Link, Problem, Time, Unit, crowded};
+use super::machine::CpuPositions;
+use super::problem::{PlacementProblem, Time, Unit, UnitTraffic, crowded};
 use millstream_cpu::{CpuSet, Topology};
 use millstream_flow::plan::{PlanError, WaitMode};
 use millstream_flow::profile::{BlockCost, EdgeCost, Profile};
@@ -15,7 +15,7 @@ const PS_PER_NS: f64 = 1e3;
 
 /// What the partitioner was asked.
 #[derive(Debug)]
-pub(super) struct Case {
+pub(super) struct PlacementCase {
     pub(super) shape: Shape,
     /// The measured profile, or the nominal one.
     pub(super) profile: Profile,
@@ -23,7 +23,7 @@ pub(super) struct Case {
     pub(super) measured: bool,
     /// Unit of each block. The partitions by hand are the first units, the other blocks follow.
     pub(super) unit_of: Vec<usize>,
-    pub(super) problem: Problem,
+    pub(super) problem: PlacementProblem,
 }
 
 /// What passes a connection.
@@ -33,7 +33,7 @@ pub(super) struct Traffic {
     pub(super) batches: f64,
 }
 
-impl Case {
+impl PlacementCase {
     pub(super) fn new(
         shape: &Shape,
         profile: &Profile,
@@ -44,12 +44,12 @@ impl Case {
         let allowed = topology.cpus();
         let measured = profile.blocks.iter().any(|block| block.busy_ns > 0);
         let profile = if measured { profile.clone() } else { shape.nominal() };
-        let machine = Arc::new(Machine::new(&topology));
+        let machine = Arc::new(CpuPositions::new(&topology));
         let unit_of = unit_of_each(shape, hints, &allowed)?;
         let units = units(shape, &profile, &machine, hints, &unit_of, &allowed)?;
         let links = links(shape, &profile, &unit_of, hints);
         let crowded = crowded(&units, machine.len());
-        let mut problem = Problem {
+        let mut problem = PlacementProblem {
             max_cpus: hints.max_cpus.unwrap_or(usize::MAX).clamp(1, machine.len()),
             machine,
             units: Vec::new(),
@@ -119,7 +119,7 @@ fn unit_of_each(shape: &Shape, hints: &Hints, allowed: &CpuSet) -> Result<Vec<us
 fn units(
     shape: &Shape,
     profile: &Profile,
-    machine: &Machine,
+    machine: &CpuPositions,
     hints: &Hints,
     unit_of: &[usize],
     allowed: &CpuSet,
@@ -151,7 +151,7 @@ fn units(
 
 fn pin_of(
     block: &str,
-    machine: &Machine,
+    machine: &CpuPositions,
     hints: &Hints,
     allowed: &CpuSet,
 ) -> Result<Option<usize>, PlanError> {
@@ -173,7 +173,7 @@ fn work(shape: &Shape, profile: &Profile, block: usize) -> Time {
     (ns as f64 * PS_PER_NS) as Time
 }
 
-fn links(shape: &Shape, profile: &Profile, unit_of: &[usize], hints: &Hints) -> Vec<Link> {
+fn links(shape: &Shape, profile: &Profile, unit_of: &[usize], hints: &Hints) -> Vec<UnitTraffic> {
     let mut between: BTreeMap<(usize, usize), Traffic> = BTreeMap::new();
     for edge in &shape.edges {
         let ends = (unit_of[edge.from], unit_of[edge.to]);
@@ -193,7 +193,7 @@ fn links(shape: &Shape, profile: &Profile, unit_of: &[usize], hints: &Hints) -> 
             };
             (of(price.write_ns), of(price.read_ns))
         });
-        Link { from, to, prices }
+        UnitTraffic { from, to, prices }
     });
     links.collect()
 }

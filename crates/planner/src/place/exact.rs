@@ -5,13 +5,13 @@
 //! better than what is known: the fullest CPU only gets fuller, what is left must be done by
 //! somebody, and every link between two CPUs costs at least what its nearest places cost.
 
-use super::problem::{Problem, Time};
-use super::state::{Score, State};
+use super::problem::{PlacementProblem, Time};
+use super::state::{Placement, PlacementCost};
 
 /// What a search found.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
-    pub(super) score: Score,
+pub(super) struct ExactResult {
+    pub(super) score: PlacementCost,
     pub(super) places: Vec<usize>,
     /// Nothing is better: the search went to its end.
     pub(super) proven: bool,
@@ -19,7 +19,12 @@ pub(super) struct Found {
 
 /// Improves on `known` with at most `cpus` CPUs, taking at most `budget` steps, which are taken
 /// from it.
-pub(super) fn search(problem: &Problem, cpus: usize, known: Found, budget: &mut u64) -> Found {
+pub(super) fn search(
+    problem: &PlacementProblem,
+    cpus: usize,
+    known: ExactResult,
+    budget: &mut u64,
+) -> ExactResult {
     let order = order(problem);
     let mut left = vec![0; order.len() + 1];
     let least = |unit: usize| problem.units[unit].work_on.iter().copied().min().unwrap_or(0);
@@ -27,23 +32,31 @@ pub(super) fn search(problem: &Problem, cpus: usize, known: Found, budget: &mut 
         left[depth] = left[depth + 1] + least(order[depth]);
     }
     let most = problem.machine.cpus.iter().map(|cpu| cpu.capacity).fold(0.0, f64::max);
-    let best = Found { proven: false, ..known };
-    let mut search =
-        Search { state: State::new(problem), order, left, cpus, most, best, budget, cut: false };
+    let best = ExactResult { proven: false, ..known };
+    let mut search = Search {
+        state: Placement::new(problem),
+        order,
+        left,
+        cpus,
+        most,
+        best,
+        budget,
+        cut: false,
+    };
     search.descend(0);
     let proven = !search.cut;
-    Found { proven, ..search.best }
+    ExactResult { proven, ..search.best }
 }
 
 struct Search<'a, 'b> {
-    state: State<'a>,
+    state: Placement<'a>,
     order: Vec<usize>,
     /// The least work of the units from each depth on.
     left: Vec<Time>,
     cpus: usize,
     /// The highest capacity.
     most: f64,
-    best: Found,
+    best: ExactResult,
     budget: &'b mut u64,
     /// The budget was spent.
     cut: bool,
@@ -60,7 +73,7 @@ impl Search<'_, '_> {
             return;
         }
         let unit = self.order[depth];
-        let mut ways: Vec<(Score, usize)> = Vec::new();
+        let mut ways: Vec<(PlacementCost, usize)> = Vec::new();
         for cpu in self.state.ways(unit, self.cpus) {
             self.state.put(unit, cpu);
             let bound = self.bound(depth + 1);
@@ -86,7 +99,7 @@ impl Search<'_, '_> {
     }
 
     /// No placement that continues the present one is better.
-    fn bound(&self, depth: usize) -> Score {
+    fn bound(&self, depth: usize) -> PlacementCost {
         let state = &self.state;
         let now = state.score();
         let cpus = &state.problem.machine.cpus;
@@ -99,7 +112,7 @@ impl Search<'_, '_> {
         // A little less, for what rounding may have added.
         let evenly = (done / capacity * (1.0 - 1e-9)) as Time;
         let total = now.total + self.left[depth] + self.talk_to_come(depth);
-        Score::new(state.problem, now.bottleneck.max(evenly), total)
+        PlacementCost::new(state.problem, now.bottleneck.max(evenly), total)
     }
 
     /// What the units that are not placed will pay at least for links to those that are.
@@ -110,7 +123,7 @@ impl Search<'_, '_> {
 
 /// The order of placing: pinned units, then each time the one with the most work and links to
 /// those before it.
-fn order(problem: &Problem) -> Vec<usize> {
+fn order(problem: &PlacementProblem) -> Vec<usize> {
     let mut order: Vec<usize> = Vec::new();
     let mut weight: Vec<Time> = problem.units.iter().map(|unit| unit.work).collect();
     let mut left: Vec<usize> = (0..problem.units.len()).collect();

@@ -5,16 +5,21 @@ mod coarsen;
 mod refine;
 mod start;
 
-use super::exact::Found;
-use super::problem::Problem;
-use super::state::{Score, State};
+use super::exact::ExactResult;
+use super::problem::PlacementProblem;
+use super::state::{Placement, PlacementCost};
 
 /// A graph of at most this many units is cut as it is.
 const COARSEST: usize = 32;
 
-/// A good placement on at most `cpus` CPUs; `known` is one, or [`Found::none`]. Every CPU
+/// A good placement on at most `cpus` CPUs; `known` is one, or [`ExactResult::none`]. Every CPU
 /// of a placement that is looked at takes one from `budget`.
-pub(super) fn search(problem: &Problem, cpus: usize, known: &Found, budget: &mut u64) -> Found {
+pub(super) fn search(
+    problem: &PlacementProblem,
+    cpus: usize,
+    known: &ExactResult,
+    budget: &mut u64,
+) -> ExactResult {
     let mut best = known.clone();
     let levels = coarsen::levels(problem, cpus, COARSEST);
     let coarsest = levels.last().map_or(problem, |level| &level.problem);
@@ -33,21 +38,21 @@ pub(super) fn search(problem: &Problem, cpus: usize, known: &Found, budget: &mut
         }
         best.improve(problem, places);
     }
-    if known.score < Score::WORST {
+    if known.score < PlacementCost::WORST {
         best.improve(problem, refine::refined(problem, cpus, known.places.clone(), budget));
     }
     best
 }
 
-impl Found {
+impl ExactResult {
     /// Nothing yet.
     pub(super) fn none() -> Self {
-        Self { score: Score::WORST, places: Vec::new(), proven: false }
+        Self { score: PlacementCost::WORST, places: Vec::new(), proven: false }
     }
 
     /// Keeps the better of two.
-    fn improve(&mut self, problem: &Problem, places: Vec<usize>) {
-        let score = State::with(problem, &places).score();
+    fn improve(&mut self, problem: &PlacementProblem, places: Vec<usize>) {
+        let score = Placement::with(problem, &places).score();
         if score < self.score {
             *self = Self { score, places, proven: false };
         }

@@ -13,7 +13,7 @@ pub(super) const LEVELS: usize = 4;
 
 /// CPUs by position (not by number).
 #[derive(Clone, Debug)]
-pub(super) struct Machine {
+pub(super) struct CpuPositions {
     pub(super) cpus: Vec<Cpu>,
     distances: Vec<Distance>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Cpu {
     pub(super) kind: usize,
 }
 
-impl Machine {
+impl CpuPositions {
     pub(super) fn new(topology: &Topology) -> Self {
         let cores = &topology.cores;
         let groups = groups(cores);

@@ -5,7 +5,7 @@ mod layout;
 mod paint;
 mod svg;
 
-use super::case::Case;
+use super::case::PlacementCase;
 use super::machine::{Cpu, LEVELS};
 use super::prediction::Prediction;
 use millstream_flow::Shape;
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 /// CPUs that share something, as far as the plan uses them.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct Frame {
+pub struct CpuGroup {
     /// What they share.
     pub label: String,
     /// How far inside: 0 for a node, 1 for an L3, 2 for an L2, 3 for a core.
@@ -23,14 +23,14 @@ pub struct Frame {
 }
 
 /// The frames worth drawing, from the outermost; each holds a run of [`order`].
-pub(super) fn frames(case: &Case, prediction: &Prediction) -> Vec<Frame> {
+pub(super) fn frames(case: &PlacementCase, prediction: &Prediction) -> Vec<CpuGroup> {
     let machine = &case.problem.machine;
     let cpu_of = |partition: usize| {
         let number = prediction.partitions[partition].cpu;
         &machine.cpus[machine.position(number).unwrap_or(0)]
     };
     let order = order(case, prediction, &cpu_of);
-    let mut frames: Vec<Frame> = Vec::new();
+    let mut frames: Vec<CpuGroup> = Vec::new();
     for level in (0..LEVELS).rev() {
         let mut seen = Vec::new();
         for group in order.iter().map(|partition| cpu_of(*partition).groups[level]) {
@@ -43,7 +43,7 @@ pub(super) fn frames(case: &Case, prediction: &Prediction) -> Vec<Frame> {
             let cpus: Vec<&Cpu> =
                 machine.cpus.iter().filter(|cpu| cpu.groups[level] == group).collect();
             if let Some(label) = label(level, &cpus, machine.len()) {
-                frames.push(Frame { label, depth: LEVELS - 1 - level, partitions });
+                frames.push(CpuGroup { label, depth: LEVELS - 1 - level, partitions });
             }
         }
     }
@@ -67,7 +67,7 @@ fn label(level: usize, cpus: &[&Cpu], all: usize) -> Option<String> {
 
 /// Partitions so that those of one group follow each other, and groups as the items pass.
 fn order<'a>(
-    case: &Case,
+    case: &PlacementCase,
     prediction: &Prediction,
     cpu_of: &impl Fn(usize) -> &'a Cpu,
 ) -> Vec<usize> {
@@ -99,7 +99,7 @@ fn order<'a>(
 fn shape_of(prediction: &Prediction) -> Shape {
     let blocks = prediction.blocks.iter().map(|block| millstream_flow::BlockShape {
         name: block.name.clone(),
-        rate: millstream_flow::Rate::ONE,
+        rate: millstream_flow::ItemRatio::ONE,
     });
     let edges = prediction.edges.iter().map(|edge| millstream_flow::EdgeShape {
         from: edge.writer,

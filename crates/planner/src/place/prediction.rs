@@ -1,10 +1,10 @@
 //! What the model expects of a plan.
 
-use super::case::Case;
+use super::case::PlacementCase;
 use super::costs::Distance;
 use super::problem::Time;
 use super::solve::Solution;
-use super::state::State;
+use super::state::Placement;
 use super::what_if::{self, Alternative};
 use millstream_flow::plan::{Partition, Plan};
 use serde::Serialize;
@@ -36,7 +36,7 @@ pub struct Prediction {
     /// Connections, in the order they were made.
     pub edges: Vec<EdgeLoad>,
     /// The best that each number of CPUs can do.
-    pub ladder: Vec<Step>,
+    pub ladder: Vec<CpuStep>,
     /// The change of one block's place that costs least; `None` when no block may move.
     pub next_best: Option<Alternative>,
 }
@@ -105,7 +105,7 @@ pub struct Cut {
 
 /// The best with at most this many CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Step {
+pub struct CpuStep {
     /// CPUs that may be used.
     pub cpus: usize,
     /// Time an item.
@@ -123,11 +123,11 @@ impl Scale {
     }
 }
 
-pub(super) fn of(case: &Case, plan: &Plan, solution: &Solution) -> Prediction {
+pub(super) fn of(case: &PlacementCase, plan: &Plan, solution: &Solution) -> Prediction {
     let problem = &case.problem;
     let (per_item_of, items) = reference(case);
     let scale = Scale { items: items.max(1) as f64 };
-    let mut state = State::with(problem, &solution.places);
+    let mut state = Placement::with(problem, &solution.places);
     let place = |partition: &Partition| partition_load(case, partition, &state, &scale);
     let partitions: Vec<PartitionLoad> = plan.partitions.iter().map(place).collect();
     let limit = partitions.iter().max_by(|a, b| {
@@ -138,7 +138,8 @@ pub(super) fn of(case: &Case, plan: &Plan, solution: &Solution) -> Prediction {
     let blocks = blocks(case, plan, &state, &scale);
     let bottleneck = limit.map(|load| load.name.clone()).unwrap_or_default();
     let ladder = solution.ladder.iter();
-    let step = |(cpus, score): &(usize, super::state::Score)| (*cpus, scale.ns(score.bottleneck));
+    let step =
+        |(cpus, score): &(usize, super::state::PlacementCost)| (*cpus, scale.ns(score.bottleneck));
     Prediction {
         measured: case.measured,
         exact: solution.exact,
@@ -150,14 +151,14 @@ pub(super) fn of(case: &Case, plan: &Plan, solution: &Solution) -> Prediction {
         bottleneck,
         partitions,
         blocks,
-        ladder: ladder.map(step).map(|(cpus, ns_per_item)| Step { cpus, ns_per_item }).collect(),
+        ladder: ladder.map(step).map(|(cpus, ns_per_item)| CpuStep { cpus, ns_per_item }).collect(),
         next_best: what_if::next_best(case, &mut state, &scale),
         edges: edges(case, &mut state, &scale),
     }
 }
 
 /// The source with the most items; without sources, the busiest block.
-fn reference(case: &Case) -> (String, u64) {
+fn reference(case: &PlacementCase) -> (String, u64) {
     let reads = |name: &str| {
         let node = case.shape.position(name);
         case.shape.edges.iter().any(|edge| Some(edge.to) == node)
@@ -168,9 +169,9 @@ fn reference(case: &Case) -> (String, u64) {
 }
 
 fn partition_load(
-    case: &Case,
+    case: &PlacementCase,
     partition: &Partition,
-    state: &State<'_>,
+    state: &Placement<'_>,
     scale: &Scale,
 ) -> PartitionLoad {
     let blocks = partition.blocks.iter().filter_map(|name| case.shape.position(name));
@@ -195,7 +196,7 @@ fn partition_load(
 }
 
 /// What a unit pays for its links.
-fn talk_of(case: &Case, state: &State<'_>, unit: usize) -> Time {
+fn talk_of(case: &PlacementCase, state: &Placement<'_>, unit: usize) -> Time {
     let links = case.problem.links_of[unit].iter().map(|link| &case.problem.links[*link]);
     links
         .map(|link| {
@@ -206,7 +207,12 @@ fn talk_of(case: &Case, state: &State<'_>, unit: usize) -> Time {
         .sum()
 }
 
-fn blocks(case: &Case, plan: &Plan, state: &State<'_>, scale: &Scale) -> Vec<BlockLoad> {
+fn blocks(
+    case: &PlacementCase,
+    plan: &Plan,
+    state: &Placement<'_>,
+    scale: &Scale,
+) -> Vec<BlockLoad> {
     let load = |(block, is): (usize, &millstream_flow::BlockShape)| {
         let holds = |partition: &Partition| partition.blocks.contains(&is.name);
         let cpu = &case.problem.machine.cpus[state.places[case.unit_of[block]]];
@@ -219,7 +225,7 @@ fn blocks(case: &Case, plan: &Plan, state: &State<'_>, scale: &Scale) -> Vec<Blo
     case.shape.blocks.iter().enumerate().map(load).collect()
 }
 
-fn edges(case: &Case, state: &mut State<'_>, scale: &Scale) -> Vec<EdgeLoad> {
+fn edges(case: &PlacementCase, state: &mut Placement<'_>, scale: &Scale) -> Vec<EdgeLoad> {
     let mut load = |edge: &millstream_flow::EdgeShape| {
         let ends = (case.unit_of[edge.from], case.unit_of[edge.to]);
         let link = case.problem.links.iter().find(|link| (link.from, link.to) == ends);

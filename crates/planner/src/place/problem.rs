@@ -4,7 +4,7 @@
 //! back what it added.
 
 use super::costs::Distance;
-use super::machine::Machine;
+use super::machine::CpuPositions;
 use std::sync::Arc;
 
 /// Picoseconds.
@@ -12,10 +12,10 @@ pub(super) type Time = u64;
 
 /// Everything that a search looks at.
 #[derive(Clone, Debug)]
-pub(super) struct Problem {
-    pub(super) machine: Arc<Machine>,
+pub(super) struct PlacementProblem {
+    pub(super) machine: Arc<CpuPositions>,
     pub(super) units: Vec<Unit>,
-    pub(super) links: Vec<Link>,
+    pub(super) links: Vec<UnitTraffic>,
     /// Links of each unit.
     pub(super) links_of: Vec<Vec<usize>>,
     /// What work takes longer beside a busy sibling.
@@ -53,7 +53,7 @@ pub(super) type Prices = [(Time, Time); Distance::ALL.len()];
 
 /// Everything that passes from one unit to another.
 #[derive(Clone, Debug)]
-pub(super) struct Link {
+pub(super) struct UnitTraffic {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) prices: Prices,
@@ -61,16 +61,16 @@ pub(super) struct Link {
 
 impl Unit {
     /// A unit of this much work, free to go anywhere.
-    pub(super) fn new(work: Time, (rank, line): (f64, f64), machine: &Machine) -> Self {
+    pub(super) fn new(work: Time, (rank, line): (f64, f64), machine: &CpuPositions) -> Self {
         let on = machine.cpus.iter().map(|cpu| (work as f64 / cpu.capacity).round() as Time);
         let work_on = on.collect();
         Self { by_hand: false, pinned: None, spins: false, rank, line, work, work_on }
     }
 }
 
-impl Problem {
+impl PlacementProblem {
     /// Replaces units and links.
-    pub(super) fn with(&self, units: Vec<Unit>, links: Vec<Link>) -> Self {
+    pub(super) fn with(&self, units: Vec<Unit>, links: Vec<UnitTraffic>) -> Self {
         let mut links_of = vec![Vec::new(); units.len()];
         for (index, link) in links.iter().enumerate() {
             links_of[link.from].push(index);

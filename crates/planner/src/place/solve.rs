@@ -1,9 +1,9 @@
 //! The best placement for each number of CPUs, and the choice between them.
 
-use super::exact::{self, Found};
+use super::exact::{self, ExactResult};
 use super::heuristic;
-use super::problem::Problem;
-use super::state::Score;
+use super::problem::PlacementProblem;
+use super::state::PlacementCost;
 
 /// Steps of the exact search, all numbers of CPUs together.
 const EXACT_STEPS: u64 = 400_000;
@@ -19,29 +19,29 @@ const FINE_CPUS: usize = 4;
 pub(super) struct Solution {
     /// CPU of each unit, by position.
     pub(super) places: Vec<usize>,
-    pub(super) score: Score,
+    pub(super) score: PlacementCost,
     /// Proven to be the best of the model.
     pub(super) exact: bool,
     /// The best for each number of CPUs that was tried: how many it may use, its score.
-    pub(super) ladder: Vec<(usize, Score)>,
+    pub(super) ladder: Vec<(usize, PlacementCost)>,
 }
 
 /// Finds the best placement for 1, 2, … CPUs, and takes the one with the fewest that is not worse
 /// than the best by more than what another CPU must bring.
-pub(super) fn solve(problem: &Problem) -> Solution {
+pub(super) fn solve(problem: &PlacementProblem) -> Solution {
     let small = problem.units.len() <= EXACT_UNITS;
     let numbers = numbers(problem, small);
-    let reachable = Score::new(problem, problem.least_bottleneck(), 0).step;
+    let reachable = PlacementCost::new(problem, problem.least_bottleneck(), 0).step;
     let mut exact_steps = EXACT_STEPS;
-    let mut found: Vec<(usize, Found)> = Vec::new();
+    let mut found: Vec<(usize, ExactResult)> = Vec::new();
     for (index, cpus) in numbers.iter().copied().enumerate() {
-        let known = found.last().map_or_else(Found::none, |(_, found)| found.clone());
+        let known = found.last().map_or_else(ExactResult::none, |(_, found)| found.clone());
         let mut steps = HEURISTIC_STEPS / (numbers.len() - index).max(4) as u64;
         let mut best = heuristic::search(problem, cpus, &known, &mut steps);
         if small {
             best = exact::search(problem, cpus, best, &mut exact_steps);
         }
-        if best.score == Score::WORST {
+        if best.score == PlacementCost::WORST {
             continue;
         }
         let done = best.score.step <= reachable;
@@ -54,7 +54,7 @@ pub(super) fn solve(problem: &Problem) -> Solution {
 }
 
 /// Numbers of CPUs to try.
-fn numbers(problem: &Problem, small: bool) -> Vec<usize> {
+fn numbers(problem: &PlacementProblem, small: bool) -> Vec<usize> {
     let least = problem.least_cpus().min(problem.machine.len());
     let most = problem.max_cpus.min(problem.units.len()).max(least);
     let mut numbers = vec![least];
@@ -70,10 +70,10 @@ fn numbers(problem: &Problem, small: bool) -> Vec<usize> {
     numbers
 }
 
-fn choose(problem: &Problem, found: &[(usize, Found)]) -> Solution {
+fn choose(problem: &PlacementProblem, found: &[(usize, ExactResult)]) -> Solution {
     let best = found.iter().map(|(_, found)| found.score).min().expect("one number was tried");
     let enough = (best.bottleneck as f64 * (1.0 + problem.worthwhile)) as u64;
-    let good = |(_, found): &&(usize, Found)| {
+    let good = |(_, found): &&(usize, ExactResult)| {
         found.score.bottleneck <= enough || found.score.step <= best.step
     };
     let (_, chosen) = found.iter().find(good).expect("the best is good enough");

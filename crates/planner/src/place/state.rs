@@ -1,14 +1,14 @@
 //! A placement that changes: who is where, and what that costs.
 
 use super::machine::LEVELS;
-use super::problem::{Problem, Time};
+use super::problem::{PlacementProblem, Time};
 
 /// Not placed.
 pub(super) const NOWHERE: usize = usize::MAX;
 
 /// How good a placement is; less is better, in this order.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) struct Score {
+pub(super) struct PlacementCost {
     /// The bottleneck in steps of the resolution.
     pub(super) step: Time,
     /// All loads together.
@@ -17,19 +17,19 @@ pub(super) struct Score {
     pub(super) bottleneck: Time,
 }
 
-impl Score {
+impl PlacementCost {
     pub(super) const WORST: Self =
         Self { step: Time::MAX, total: Time::MAX, bottleneck: Time::MAX };
 
-    pub(super) fn new(problem: &Problem, bottleneck: Time, total: Time) -> Self {
+    pub(super) fn new(problem: &PlacementProblem, bottleneck: Time, total: Time) -> Self {
         Self { step: bottleneck.div_ceil(problem.quantum), total, bottleneck }
     }
 }
 
 /// Units on CPUs.
 #[derive(Clone, Debug)]
-pub(super) struct State<'a> {
-    pub(super) problem: &'a Problem,
+pub(super) struct Placement<'a> {
+    pub(super) problem: &'a PlacementProblem,
     /// CPU of each unit, or [`NOWHERE`].
     pub(super) places: Vec<usize>,
     /// Work of each CPU's units.
@@ -48,8 +48,8 @@ pub(super) struct State<'a> {
     siblings: Vec<Vec<usize>>,
 }
 
-impl<'a> State<'a> {
-    pub(super) fn new(problem: &'a Problem) -> Self {
+impl<'a> Placement<'a> {
+    pub(super) fn new(problem: &'a PlacementProblem) -> Self {
         let cpus = problem.machine.len();
         let siblings = (0..cpus).map(|cpu| problem.machine.siblings(cpu).collect());
         Self {
@@ -65,7 +65,7 @@ impl<'a> State<'a> {
         }
     }
 
-    pub(super) fn with(problem: &'a Problem, places: &[usize]) -> Self {
+    pub(super) fn with(problem: &'a PlacementProblem, places: &[usize]) -> Self {
         let mut state = Self::new(problem);
         for (unit, cpu) in places.iter().enumerate() {
             state.put(unit, *cpu);
@@ -75,7 +75,7 @@ impl<'a> State<'a> {
 
     /// Whether a unit may go to a CPU as things are.
     pub(super) fn fits(&self, unit: usize, cpu: usize) -> bool {
-        let Problem { units, crowded, .. } = self.problem;
+        let PlacementProblem { units, crowded, .. } = self.problem;
         match units[unit].pinned {
             Some(pinned) => pinned == cpu,
             None if *crowded => true,
@@ -144,10 +144,10 @@ impl<'a> State<'a> {
         self.own(cpu) + self.smt(cpu)
     }
 
-    pub(super) fn score(&self) -> Score {
+    pub(super) fn score(&self) -> PlacementCost {
         let loads = self.used.iter().map(|cpu| self.load(*cpu));
         let (bottleneck, total) = loads.fold((0, 0), |(m, s): (Time, Time), l| (m.max(l), s + l));
-        Score::new(self.problem, bottleneck, total)
+        PlacementCost::new(self.problem, bottleneck, total)
     }
 
     /// Where a unit may go: CPUs in use, and one of every kind of unused ones if there may be more
@@ -187,9 +187,9 @@ impl<'a> State<'a> {
     }
 }
 
-impl super::problem::Link {
+impl super::problem::UnitTraffic {
     /// What writer and reader pay when they are on these CPUs.
-    pub(super) fn price(&self, problem: &Problem, from: usize, to: usize) -> (Time, Time) {
+    pub(super) fn price(&self, problem: &PlacementProblem, from: usize, to: usize) -> (Time, Time) {
         let open = |unit: usize| !problem.units[unit].by_hand;
         if from == to && open(self.from) && open(self.to) {
             return (0, 0);

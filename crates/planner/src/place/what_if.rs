@@ -1,8 +1,8 @@
 //! What other plans would cost: the reasons for this one.
 
-use super::case::Case;
+use super::case::PlacementCase;
 use super::prediction::Scale;
-use super::state::{Score, State};
+use super::state::{Placement, PlacementCost};
 use millstream_flow::EdgeShape;
 use serde::Serialize;
 
@@ -22,7 +22,11 @@ pub struct Alternative {
 }
 
 /// The least bad move of any block.
-pub(super) fn next_best(case: &Case, state: &mut State<'_>, scale: &Scale) -> Option<Alternative> {
+pub(super) fn next_best(
+    case: &PlacementCase,
+    state: &mut Placement<'_>,
+    scale: &Scale,
+) -> Option<Alternative> {
     let cpus = state.used.len();
     let all: Vec<(usize, usize)> = (0..case.problem.units.len())
         .flat_map(|unit| state.ways(unit, cpus + 1).into_iter().map(move |cpu| (unit, cpu)))
@@ -32,8 +36,8 @@ pub(super) fn next_best(case: &Case, state: &mut State<'_>, scale: &Scale) -> Op
 
 /// The better of the two ways to bring the ends of a connection together.
 pub(super) fn without(
-    case: &Case,
-    state: &mut State<'_>,
+    case: &PlacementCase,
+    state: &mut Placement<'_>,
     edge: &EdgeShape,
     scale: &Scale,
 ) -> Option<Alternative> {
@@ -43,12 +47,12 @@ pub(super) fn without(
 }
 
 fn best_of(
-    case: &Case,
-    state: &mut State<'_>,
+    case: &PlacementCase,
+    state: &mut Placement<'_>,
     scale: &Scale,
     ways: &[(usize, usize)],
 ) -> Option<Alternative> {
-    let mut best: Option<(Score, usize, usize, usize)> = None;
+    let mut best: Option<(PlacementCost, usize, usize, usize)> = None;
     for (unit, cpu) in ways.iter().copied() {
         let from = state.places[unit];
         let fixed = case.problem.units[unit].pinned.is_some() || case.problem.units[unit].by_hand;

@@ -1,8 +1,8 @@
 //! From a placement to a plan.
 
 use super::Hints;
-use super::case::Case;
-use super::state::State;
+use super::case::PlacementCase;
+use super::state::Placement;
 use millstream_flow::plan::{Buffers, Partition, Plan, WaitMode};
 
 /// A ring is never made smaller than this to fit a cache.
@@ -10,7 +10,7 @@ const LEAST_RING_BYTES: u64 = 8 << 10;
 const PAGE_BYTES: u64 = 4096;
 
 /// The partitions by hand as they are, then one for each CPU that has other blocks.
-pub(super) fn plan(case: &Case, places: &[usize], hints: &Hints) -> Plan {
+pub(super) fn plan(case: &PlacementCase, places: &[usize], hints: &Hints) -> Plan {
     let mut partitions = hints.plan.partitions.clone();
     let mut order: Vec<usize> = Vec::new();
     let mut by_rank: Vec<usize> = (0..case.problem.units.len()).collect();
@@ -21,7 +21,7 @@ pub(super) fn plan(case: &Case, places: &[usize], hints: &Hints) -> Plan {
             order.push(places[unit]);
         }
     }
-    let state = State::with(&case.problem, places);
+    let state = Placement::with(&case.problem, places);
     for cpu in order {
         let here = |block: &usize| {
             let unit = case.unit_of[*block];
@@ -41,7 +41,7 @@ pub(super) fn plan(case: &Case, places: &[usize], hints: &Hints) -> Plan {
 
 /// Spinning for as long as a wake-up is worth pays on a CPU that is the partition's own; beside a
 /// busy sibling or another partition it would only take from them.
-fn wait(case: &Case, state: &State<'_>, cpu: usize, hints: &Hints) -> WaitMode {
+fn wait(case: &PlacementCase, state: &Placement<'_>, cpu: usize, hints: &Hints) -> WaitMode {
     let beside = case.problem.machine.siblings(cpu).any(|sibling| state.units[sibling] > 0);
     let by_hand = |unit: &usize| case.problem.units[*unit].by_hand && state.places[*unit] == cpu;
     let shared = (0..state.places.len()).any(|unit| by_hand(&unit));
@@ -53,7 +53,7 @@ fn wait(case: &Case, state: &State<'_>, cpu: usize, hints: &Hints) -> WaitMode {
 }
 
 /// Rings that stay in the caches. What is not the default was said by hand, and stays.
-fn buffers(case: &Case, state: &State<'_>, by_hand: &Buffers) -> Buffers {
+fn buffers(case: &PlacementCase, state: &Placement<'_>, by_hand: &Buffers) -> Buffers {
     let default = Buffers::default();
     let mut buffers = by_hand.clone();
     if by_hand.inside_bytes == default.inside_bytes {
@@ -67,7 +67,7 @@ fn buffers(case: &Case, state: &State<'_>, by_hand: &Buffers) -> Buffers {
 
 /// The rings of a partition take half of its share of the L2 cache; the other half is for what its
 /// blocks keep. The fullest partition decides.
-fn inside_bytes(case: &Case, state: &State<'_>) -> usize {
+fn inside_bytes(case: &PlacementCase, state: &Placement<'_>) -> usize {
     let machine = &case.problem.machine;
     let of_cpu = |cpu: &usize| {
         let l2 = machine.cpus[*cpu].l2_bytes;
@@ -91,7 +91,7 @@ fn inside_bytes(case: &Case, state: &State<'_>) -> usize {
 }
 
 /// The rings between partitions take half of the smallest cache that both ends share.
-fn between_bytes(case: &Case, state: &State<'_>) -> usize {
+fn between_bytes(case: &PlacementCase, state: &Placement<'_>) -> usize {
     let machine = &case.problem.machine;
     let ends = |edge: &millstream_flow::EdgeShape| {
         [edge.from, edge.to].map(|block| state.places[case.unit_of[block]])
@@ -121,7 +121,7 @@ fn pages(bytes: Option<u64>) -> usize {
 }
 
 /// A partition is called after the block that works most in it.
-fn unused_name(others: &[Partition], case: &Case, blocks: &[usize]) -> String {
+fn unused_name(others: &[Partition], case: &PlacementCase, blocks: &[usize]) -> String {
     let work = |block: &&usize| case.work(**block);
     let mut first = blocks[0];
     for block in blocks {

@@ -4,7 +4,7 @@
 //! on how fast items come, so that a radio's graph can be judged as well as one that runs as fast
 //! as it can. Sinks whose files a tuner leaves out are left out here too.
 
-use super::store::Record;
+use super::store::StoredPlan;
 use millstream_flow::runtime::Snapshot;
 
 /// A change below this is not worth an advice, as a ratio: the same machine on another day.
@@ -59,7 +59,7 @@ pub struct Drift {
 
 /// Compares a run with what was stored; `None` when it is as it was, or too short to tell.
 #[must_use]
-pub fn judge(record: &Record, now: Cost) -> Option<Drift> {
+pub fn judge(record: &StoredPlan, now: Cost) -> Option<Drift> {
     let is_long_enough = now.items as f64 >= record.items as f64 * ITEMS_SHARE;
     let ratio = now.ns_per_item / record.ns_per_item;
     let tolerance = (DEVIATIONS * record.ns_per_item_spread).exp().max(TOLERANCE_MIN);
@@ -79,7 +79,7 @@ mod tests {
     /// so much slower.
     fn alarms(noise: f64, change: f64) -> usize {
         let mut random = Random::new(11);
-        let record = super::Record { ns_per_item_spread: noise, ..record() };
+        let record = super::StoredPlan { ns_per_item_spread: noise, ..record() };
         let runs = (0..1000).filter(|_| {
             let ns_per_item = record.ns_per_item * change * (noise * random.normal()).exp();
             judge(&record, Cost { items: record.items, ns_per_item }).is_some()
@@ -104,7 +104,7 @@ mod tests {
         assert!(judge(&record(), cost(record().items / 2)).is_some());
         assert_eq!(judge(&record(), cost(record().items / 2 - 1)), None);
         for ns_per_item in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            let record = super::Record { ns_per_item, ..record() };
+            let record = super::StoredPlan { ns_per_item, ..record() };
             assert_eq!(judge(&record, cost(u64::MAX)), None);
         }
     }

@@ -72,7 +72,7 @@ fn essence(plan: &Plan) -> Plan {
 #[cfg(test)]
 mod tests {
     use super::super::layout::cuts;
-    use super::super::space::Layout;
+    use super::super::space::PlanLayout;
     use super::*;
     use millstream_flow::plan::{Partition, WaitMode};
 
@@ -94,7 +94,7 @@ mod tests {
         let layouts = cuts(&blocks, &[1.0; 3], &[blocks.to_vec()], 2).into_iter();
         let layouts = layouts.map(|(what, groups)| {
             let partitions = partitions(&groups);
-            Layout { what, partitions }
+            PlanLayout { what, partitions }
         });
         let space = Space {
             layouts: layouts.collect(),

@@ -1,16 +1,16 @@
 //! What was tried, with figures, and why it was kept or dropped.
 
-use super::space::Stage;
-use super::statistics::Interval;
+use super::space::TuningStage;
+use super::statistics::RatioEstimate;
 use millstream_flow::plan::Plan;
 use serde::Serialize;
 use std::fmt;
 
 /// A plan that was tried in a stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Attempt {
+pub struct PlanAttempt {
     /// The stage.
-    pub stage: Stage,
+    pub stage: TuningStage,
     /// What was changed, in words.
     pub what: String,
     /// The size that was tried, in a stage of sizes.
@@ -18,27 +18,27 @@ pub struct Attempt {
     /// The plan.
     pub plan: Plan,
     /// Its figure over that of the default, measured in turns.
-    pub to_default: Interval,
+    pub to_default: RatioEstimate,
     /// What became of it.
-    pub verdict: Verdict,
+    pub verdict: AttemptResult,
 }
 
 /// What became of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Verdict {
+pub enum AttemptResult {
     /// It was what the stage began with, and nothing replaced it.
     Stayed,
     /// It beat what was kept until then.
     Kept {
         /// Over what was kept, from pairs of the duel alone.
-        duel: Interval,
+        duel: RatioEstimate,
     },
     /// It was the fastest of its race, but not faster than what was kept beyond noise.
     NotBeyondNoise {
         /// Over what was kept, from pairs of the duel alone.
-        duel: Interval,
+        duel: RatioEstimate,
     },
     /// It raced to the end, and what was kept until then was as fast.
     NoFaster,
@@ -56,7 +56,7 @@ pub enum Verdict {
     Unfinished,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for AttemptResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stayed => f.write_str("stays"),
@@ -73,11 +73,11 @@ impl fmt::Display for Verdict {
 }
 
 /// An interval of a ratio as people read it: `+3.8 % (+2.9 to +4.6)`.
-pub struct Percent(pub Interval);
+pub struct Percent(pub RatioEstimate);
 
 impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Interval { estimate, low, high, .. } = self.0;
+        let RatioEstimate { estimate, low, high, .. } = self.0;
         let percent = |ratio: f64| (ratio - 1.0) * 100.0;
         write!(f, "{:+.1} %", percent(estimate))?;
         if high.is_finite() && high > low {
@@ -93,12 +93,14 @@ mod tests {
 
     #[test]
     fn ratios_read_as_gains() {
-        let of =
-            |estimate, low, high| Percent(Interval { estimate, low, high, pairs: 6 }).to_string();
+        let of = |estimate, low, high| {
+            Percent(RatioEstimate { estimate, low, high, pairs: 6 }).to_string()
+        };
         assert_eq!(of(1.038, 1.029, 1.046), "+3.8 % (+2.9 to +4.6)");
         assert_eq!(of(0.889, 0.0, f64::INFINITY), "-11.1 %");
-        assert_eq!(Percent(Interval::SAME).to_string(), "+0.0 %");
-        let verdict = Verdict::Kept { duel: Interval { pairs: 8, ..Interval::SAME } };
+        assert_eq!(Percent(RatioEstimate::SAME).to_string(), "+0.0 %");
+        let verdict =
+            AttemptResult::Kept { duel: RatioEstimate { pairs: 8, ..RatioEstimate::SAME } };
         assert_eq!(verdict.to_string(), "kept: +0.0 % of what was kept before");
     }
 }

@@ -7,11 +7,11 @@ use std::fmt::Write;
 /// this process may use, and the kernel's major and minor number. Everything in words, so that a
 /// stored plan can be read.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Machine {
+pub struct MachineDescription {
     description: String,
 }
 
-impl Machine {
+impl MachineDescription {
     /// Describes a machine from its record and topology.
     #[must_use]
     pub fn of(environment: &Environment, topology: Option<&Topology>) -> Self {
@@ -59,14 +59,14 @@ mod tests {
         let topology = Topology::read(Path::new("/")).ok();
         let mut environment = Environment::read(Path::new("/"), "");
         environment.kernel_release = Some("6.12.1-amd64".to_owned());
-        let machine = Machine::of(&environment, topology.as_ref());
+        let machine = MachineDescription::of(&environment, topology.as_ref());
         assert!(machine.short().ends_with("Linux 6.12"), "{}", machine.short());
         environment.kernel_release = Some("6.12.38+deb13-amd64".to_owned());
-        assert_eq!(Machine::of(&environment, topology.as_ref()), machine);
+        assert_eq!(MachineDescription::of(&environment, topology.as_ref()), machine);
         environment.kernel_release = Some("6.13.0".to_owned());
-        assert_ne!(Machine::of(&environment, topology.as_ref()), machine);
+        assert_ne!(MachineDescription::of(&environment, topology.as_ref()), machine);
         environment.kernel_release = Some("6.12.1".to_owned());
         environment.cpus_allowed = CpuSet::from_iter([7]);
-        assert_ne!(Machine::of(&environment, topology.as_ref()), machine);
+        assert_ne!(MachineDescription::of(&environment, topology.as_ref()), machine);
     }
 }

@@ -1,9 +1,9 @@
 //! Many plans measured in turns; the hopeless ones leave early.
 
-use super::log::{Attempt, Verdict};
-use super::session::{Halt, Session};
+use super::log::{AttemptResult, PlanAttempt};
+use super::session::{EarlyEnd, TuningSession};
 use super::space::Candidate;
-use super::statistics::{Interval, hodges_lehmann, pooled_noise, with_noise};
+use super::statistics::{RatioEstimate, hodges_lehmann, pooled_noise, with_noise};
 use millstream_flow::plan::Plan;
 
 /// Rounds before anybody may be dropped, and again for who was doubted.
@@ -26,7 +26,7 @@ pub(super) struct Runner {
     /// Those that were not believed.
     doubted: Vec<f64>,
     /// Why it left.
-    pub(super) out: Option<Verdict>,
+    pub(super) out: Option<AttemptResult>,
 }
 
 impl Runner {
@@ -53,16 +53,21 @@ impl Runner {
         if self.is_default { 0.0 } else { 2.0 * noise / (self.ratios.len().max(1) as f64).sqrt() }
     }
 
-    fn interval(&self, noise: f64) -> Interval {
+    fn interval(&self, noise: f64) -> RatioEstimate {
         match (self.is_default, self.ratios.is_empty()) {
-            (true, _) => Interval::SAME,
-            (_, true) => Interval { estimate: 1.0, low: 0.0, high: f64::INFINITY, pairs: 0 },
+            (true, _) => RatioEstimate::SAME,
+            (_, true) => RatioEstimate { estimate: 1.0, low: 0.0, high: f64::INFINITY, pairs: 0 },
             _ => with_noise(&self.ratios, noise),
         }
     }
 
-    pub(super) fn attempt(&self, session: &Session, noise: f64, verdict: Verdict) -> Attempt {
-        Attempt {
+    pub(super) fn attempt(
+        &self,
+        session: &TuningSession,
+        noise: f64,
+        verdict: AttemptResult,
+    ) -> PlanAttempt {
+        PlanAttempt {
             stage: session.stage,
             what: self.candidate.what.clone(),
             size_bytes: self.candidate.size_bytes,
@@ -79,10 +84,10 @@ pub(super) fn noise(field: &[Runner]) -> f64 {
     pooled_noise(measured.map(|runner| runner.ratios.as_slice()), NOISE_FLOOR)
 }
 
-impl Session<'_> {
+impl TuningSession<'_> {
     /// Measures `field` in rounds, the default in each. Sizes stand in ascending order. Whoever has
     /// no verdict after it is still in the race.
-    pub(super) fn race(&mut self, field: &mut [Runner], default: &Plan) -> Result<(), Halt> {
+    pub(super) fn race(&mut self, field: &mut [Runner], default: &Plan) -> Result<(), EarlyEnd> {
         let entered = field.iter().filter(|runner| runner.is_challenger()).count();
         for round in 1..=ROUNDS_MAX {
             self.round(field, default)?;
@@ -99,7 +104,7 @@ impl Session<'_> {
     }
 
     /// Everybody once, in random order.
-    fn round(&mut self, field: &mut [Runner], default: &Plan) -> Result<(), Halt> {
+    fn round(&mut self, field: &mut [Runner], default: &Plan) -> Result<(), EarlyEnd> {
         let mut order: Vec<Option<usize>> =
             (0..field.len()).filter(|at| field[*at].is_measured()).map(Some).collect();
         order.push(None);
@@ -114,7 +119,7 @@ impl Session<'_> {
             match self.measure(&what, &plan)? {
                 Ok(figure) => figures.push((at, figure)),
                 Err(error) => {
-                    field[at].out = Some(Verdict::Failed { error: error.to_string() });
+                    field[at].out = Some(AttemptResult::Failed { error: error.to_string() });
                 }
             }
         }
@@ -152,7 +157,7 @@ fn drop_hopeless(field: &mut [Runner]) {
             field[leader].candidate.what,
             runner.ratios.len() + runner.doubted.len(),
         );
-        field[at].out = Some(Verdict::Dropped { reason });
+        field[at].out = Some(AttemptResult::Dropped { reason });
     }
 }
 
@@ -164,7 +169,7 @@ fn drop_rearmost(field: &mut [Runner], places: usize) {
     ranks.sort_by(|a, b| field[*b].estimate().total_cmp(&field[*a].estimate()));
     for at in ranks.into_iter().skip(places) {
         let reason = format!("not among the best {places} after {} rounds", field[at].ratios.len());
-        field[at].out = Some(Verdict::Dropped { reason });
+        field[at].out = Some(AttemptResult::Dropped { reason });
     }
 }
 

@@ -3,7 +3,7 @@
 mod ending;
 
 use super::drift::{Cost, sink_items, source_items};
-use super::session::{Measured, Trial, TrialError};
+use super::session::{PlanMeasurement, PlanMeasurer, TrialError};
 use ending::await_end;
 use millstream_cpu::usage::process_cpu_time;
 use millstream_flow::file::{GraphFile, GraphFileError};
@@ -11,7 +11,7 @@ use millstream_flow::graph::GraphError;
 use millstream_flow::plan::Plan;
 use millstream_flow::profile::Profile;
 use millstream_flow::registry::Registry;
-use millstream_flow::runtime::{RunError, Running, Snapshot};
+use millstream_flow::runtime::{RunError, RunningGraph, Snapshot};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -237,7 +237,7 @@ impl<'a> Rehearsal<'a> {
     /// To the end, or until it takes much longer than the default.
     fn run_whole(
         &self,
-        running: Running,
+        running: RunningGraph,
         started: Instant,
         cpu: Duration,
     ) -> Result<Sample, RehearsalError> {
@@ -264,7 +264,7 @@ impl<'a> Rehearsal<'a> {
     /// Items between two moments of a run; all of it if it ends before.
     fn run_slice(
         &self,
-        running: Running,
+        running: RunningGraph,
         started: Instant,
         cpu: Duration,
         slice: Duration,
@@ -286,7 +286,7 @@ impl<'a> Rehearsal<'a> {
         Ok(Sample { items: items - from.2, elapsed, cpu, has_ended, snapshot, profile })
     }
 
-    fn sleep(&self, running: &Running, duration: Duration) {
+    fn sleep(&self, running: &RunningGraph, duration: Duration) {
         let until = Instant::now() + duration;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -299,7 +299,7 @@ impl<'a> Rehearsal<'a> {
 }
 
 impl Rehearsal<'_> {
-    fn figure(&mut self, plan: &Plan, length: Length) -> Result<Measured, TrialError> {
+    fn figure(&mut self, plan: &Plan, length: Length) -> Result<PlanMeasurement, TrialError> {
         let started = Instant::now();
         let sample = self.run_patiently(plan, length)?;
         let is_whole = length == self.length;
@@ -314,17 +314,17 @@ impl Rehearsal<'_> {
                 sample.items as f64 / cpu_s * (rate / self.rate).min(1.0)
             }
         };
-        Ok(Measured { figure, spent: started.elapsed() })
+        Ok(PlanMeasurement { figure, spent: started.elapsed() })
     }
 }
 
-impl Trial for Rehearsal<'_> {
-    fn measure(&mut self, plan: &Plan) -> Result<Measured, TrialError> {
+impl PlanMeasurer for Rehearsal<'_> {
+    fn measure(&mut self, plan: &Plan) -> Result<PlanMeasurement, TrialError> {
         self.figure(plan, self.length)
     }
 
     /// Of a graph that ends soon by itself the beginning says little: it is run as a whole.
-    fn glance(&mut self, plan: &Plan, share: f64) -> Result<Measured, TrialError> {
+    fn glance(&mut self, plan: &Plan, share: f64) -> Result<PlanMeasurement, TrialError> {
         let length = match self.length {
             Length::Whole => Length::Whole,
             Length::Slice(slice) => Length::Slice(slice.mul_f64(share).max(GLANCE_MIN)),

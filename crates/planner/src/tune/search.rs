@@ -1,18 +1,24 @@
 //! The search: stage by stage, as long as there is time and something to gain.
 
-use super::duel::Duel;
-use super::log::{Attempt, Verdict};
+use super::log::{AttemptResult, PlanAttempt};
+use super::paired_test::PairedTest;
 use super::race::{self, Runner};
-use super::session::{Halt, Session, Settings, Trial, TuneError, Watch};
-use super::space::{Candidate, Space, Stage};
-use super::statistics::{Interval, median};
+use super::session::{EarlyEnd, PlanMeasurer, Settings, TuneError, TuningSession, Watch};
+use super::space::{Candidate, Space, TuningStage};
+use super::statistics::{RatioEstimate, median};
 use millstream_flow::plan::Plan;
 use std::time::Duration;
 
 /// What is varied, in this order: what matters most comes first, and what comes later is chosen for
 /// what came before.
-pub(super) const STAGES: [Stage; 6] =
-    [Stage::Layout, Stage::Batch, Stage::Inside, Stage::Between, Stage::Wait, Stage::Cpus];
+pub(super) const STAGES: [TuningStage; 6] = [
+    TuningStage::Layout,
+    TuningStage::Batch,
+    TuningStage::Inside,
+    TuningStage::Between,
+    TuningStage::Wait,
+    TuningStage::Cpus,
+];
 /// Times through the stages at most; from the second on, sizes are refined.
 const PASSES_MAX: usize = 3;
 /// Of the search's time, for choices that are made together.
@@ -33,7 +39,7 @@ pub struct Tuned {
     pub what: String,
     /// The best plan that was found, over the default, by pairs of the last duel. When its interval
     /// reaches down to 1 or less, `plan` is the default all the same.
-    pub gain: Interval,
+    pub gain: RatioEstimate,
     /// Whether `plan` is another than the default.
     pub is_better: bool,
     /// Whether somebody ended it, so that nothing was decided.
@@ -41,7 +47,7 @@ pub struct Tuned {
     /// Median figure of `plan` in the last duel, or of the default where none was fought.
     pub figure: f64,
     /// Everything that was tried.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<PlanAttempt>,
     /// Combinations of all choices that were looked at together, and how many there are.
     pub together: (usize, usize),
     /// Measurements.
@@ -58,14 +64,14 @@ pub struct Tuned {
 /// # Errors
 /// [`TuneError`]: the default cannot be measured, or the budget is too short for a verdict.
 pub fn tune<'a>(
-    trial: &'a mut dyn Trial,
+    trial: &'a mut dyn PlanMeasurer,
     space: &Space,
     default: &Plan,
     start: Option<&Plan>,
     settings: Settings,
     watch: &'a mut Watch<'a>,
 ) -> Result<Tuned, TuneError> {
-    let session = Session::new(trial, settings, watch);
+    let session = TuningSession::new(trial, settings, watch);
     let mut search = Search {
         session,
         space,
@@ -79,19 +85,19 @@ pub fn tune<'a>(
     let first = search.session.measure_default(default);
     let first = match first.and_then(|figure| search.check_budget().map(|()| figure)) {
         Ok(first) => first,
-        Err(Halt::Error(error)) => return Err(error),
-        Err(Halt::Budget | Halt::Asked) => return Ok(search.interrupted(0.0)),
+        Err(EarlyEnd::Error(error)) => return Err(error),
+        Err(EarlyEnd::Budget | EarlyEnd::Asked) => return Ok(search.interrupted(0.0)),
     };
     match search.walk(start) {
-        Ok(()) | Err(Halt::Budget) => {}
-        Err(Halt::Asked) => return Ok(search.interrupted(first)),
-        Err(Halt::Error(error)) => return Err(error),
+        Ok(()) | Err(EarlyEnd::Budget) => {}
+        Err(EarlyEnd::Asked) => return Ok(search.interrupted(first)),
+        Err(EarlyEnd::Error(error)) => return Err(error),
     }
     search.finish(first)
 }
 
 struct Search<'a, 'b> {
-    session: Session<'a>,
+    session: TuningSession<'a>,
     space: &'b Space,
     default: &'b Plan,
     /// Kept so far.
@@ -106,7 +112,7 @@ struct Search<'a, 'b> {
 }
 
 impl Search<'_, '_> {
-    fn check_budget(&self) -> Result<(), Halt> {
+    fn check_budget(&self) -> Result<(), EarlyEnd> {
         let (each, needed) = (self.session.each(), self.session.final_measurements());
         // Something must be left to choose from.
         let least = each * u32::try_from(2 * needed).unwrap_or(u32::MAX);
@@ -114,14 +120,14 @@ impl Search<'_, '_> {
         if least <= budget {
             return Ok(());
         }
-        Err(Halt::Error(TuneError::Budget { budget, each, needed, least }))
+        Err(EarlyEnd::Error(TuneError::Budget { budget, each, needed, least }))
     }
 
-    fn walk(&mut self, start: Option<&Plan>) -> Result<(), Halt> {
+    fn walk(&mut self, start: Option<&Plan>) -> Result<(), EarlyEnd> {
         if let Some(plan) = start.filter(|plan| **plan != *self.default) {
             let what = "the stored plan".to_owned();
             let candidate = Candidate { what, plan: plan.clone(), size_bytes: None };
-            self.stage(Stage::Start, vec![candidate])?;
+            self.stage(TuningStage::Start, vec![candidate])?;
         }
         self.together()?;
         for pass in 0..PASSES_MAX {
@@ -148,8 +154,8 @@ impl Search<'_, '_> {
     /// Choices that depend on each other are not found one by one: a way to wait pays with some
     /// sizes of rings, and a size of batches with some partitions. So as many combinations as there
     /// is time for, of the coarse space, all of them or a sample, are sifted first.
-    fn together(&mut self) -> Result<(), Halt> {
-        self.session.stage = Stage::Together;
+    fn together(&mut self) -> Result<(), EarlyEnd> {
+        self.session.stage = TuningStage::Together;
         let coarse = Space { cpu_orders: self.space.cpu_orders.clone(), ..self.space.coarse() };
         let axes = coarse.axes(self.default);
         let mut all = coarse.combinations(self.default);
@@ -170,12 +176,12 @@ impl Search<'_, '_> {
         self.together = (reached, there);
         best.retain(|one| self.again.as_ref().is_none_or(|again| again.plan != one.plan));
         best.extend(self.again.take());
-        self.race(Stage::Together, best)
+        self.race(TuningStage::Together, best)
     }
 
     /// Lets candidates race, those of a crowd that glances leave, and the winner fight what is
     /// kept.
-    fn stage(&mut self, stage: Stage, candidates: Vec<Candidate>) -> Result<(), Halt> {
+    fn stage(&mut self, stage: TuningStage, candidates: Vec<Candidate>) -> Result<(), EarlyEnd> {
         self.session.stage = stage;
         let is_ordered = candidates.iter().all(|candidate| candidate.size_bytes.is_some());
         let candidates = match candidates.len() >= CROWD && !is_ordered {
@@ -186,7 +192,7 @@ impl Search<'_, '_> {
     }
 
     /// Lets candidates race, and the winner fight what is kept.
-    fn race(&mut self, stage: Stage, candidates: Vec<Candidate>) -> Result<(), Halt> {
+    fn race(&mut self, stage: TuningStage, candidates: Vec<Candidate>) -> Result<(), EarlyEnd> {
         if candidates.is_empty() {
             return Ok(());
         }
@@ -206,7 +212,7 @@ impl Search<'_, '_> {
     }
 
     /// The winner of a race against what is kept.
-    fn decide(&mut self, field: &mut [Runner]) -> Result<(), Halt> {
+    fn decide(&mut self, field: &mut [Runner]) -> Result<(), EarlyEnd> {
         let kept = field.iter().position(|r| r.candidate.plan == self.plan).expect("it races");
         let best = (0..field.len())
             .filter(|at| *at != kept && field[*at].out.is_none())
@@ -220,21 +226,21 @@ impl Search<'_, '_> {
         let duel = match self.session.duel((&what, &plan), (&champion.0, &champion.1))? {
             Ok(duel) => duel,
             Err(error) => {
-                field[best].out = Some(Verdict::Failed { error: error.to_string() });
+                field[best].out = Some(AttemptResult::Failed { error: error.to_string() });
                 return Ok(());
             }
         };
         if !duel.is_above_one() {
-            field[best].out = Some(Verdict::NotBeyondNoise { duel });
+            field[best].out = Some(AttemptResult::NotBeyondNoise { duel });
             return Ok(());
         }
-        field[best].out = Some(Verdict::Kept { duel });
+        field[best].out = Some(AttemptResult::Kept { duel });
         let reason = format!("{what} is faster");
-        field[kept].out = Some(Verdict::Dropped { reason });
+        field[kept].out = Some(AttemptResult::Dropped { reason });
         self.session.gain = field[best].estimate().exp();
         // Combinations are of the default, and say all that they change.
         match self.session.stage {
-            Stage::Together => self.words = vec![what],
+            TuningStage::Together => self.words = vec![what],
             stage => self.words.push(format!("{stage}: {what}")),
         }
         self.plan = plan;
@@ -248,14 +254,14 @@ impl Search<'_, '_> {
             let is_kept = runner.candidate.plan == self.plan;
             let verdict = match &runner.out {
                 Some(verdict) => verdict.clone(),
-                None if is_kept => Verdict::Stayed,
-                None if is_cut_short => Verdict::Unfinished,
-                None => Verdict::NoFaster,
+                None if is_kept => AttemptResult::Stayed,
+                None if is_cut_short => AttemptResult::Unfinished,
+                None => AttemptResult::NoFaster,
             };
             // Who lost narrowly may have had bad luck, and gets another chance in the next pass.
-            if matches!(verdict, Verdict::Dropped { .. } | Verdict::Failed { .. }) {
+            if matches!(verdict, AttemptResult::Dropped { .. } | AttemptResult::Failed { .. }) {
                 self.tried.push(runner.candidate.plan.clone());
-            } else if self.session.stage == Stage::Start && !is_kept {
+            } else if self.session.stage == TuningStage::Start && !is_kept {
                 self.again = Some(runner.candidate.clone()).filter(|one| one.plan != *self.default);
             }
             let attempt = runner.attempt(&self.session, noise, verdict);
@@ -270,42 +276,49 @@ impl Search<'_, '_> {
     /// The last word: what was found against the default, by fresh pairs.
     fn finish(mut self, first: f64) -> Result<Tuned, TuneError> {
         if self.plan == *self.default {
-            return Ok(self.result(Interval::SAME, first, false));
+            return Ok(self.result(RatioEstimate::SAME, first, false));
         }
-        self.session.stage = Stage::Final;
+        self.session.stage = TuningStage::Final;
         self.session.is_final = true;
         let (what, plan) = (self.in_words(), self.plan.clone());
         let default = ("the default", self.default);
         let duel = match self.session.last_duel((&what, &plan), default) {
             Ok(duel) => duel,
-            Err(Halt::Error(error)) => return Err(error),
-            Err(Halt::Asked | Halt::Budget) => return Ok(self.interrupted(first)),
+            Err(EarlyEnd::Error(error)) => return Err(error),
+            Err(EarlyEnd::Asked | EarlyEnd::Budget) => return Ok(self.interrupted(first)),
         };
         let (duel, gain, error) = match duel {
             Ok((duel, gain)) => (duel, gain, None),
             Err(error) => {
-                let duel = Duel::default();
+                let duel = PairedTest::default();
                 let gain = duel.interval(self.session.settings.confidence);
                 (duel, gain, Some(error.to_string()))
             }
         };
         let is_better = gain.is_above_one();
         let verdict = match error {
-            Some(error) => Verdict::Failed { error },
-            None if is_better => Verdict::Kept { duel: gain },
-            None => Verdict::NotBeyondNoise { duel: gain },
+            Some(error) => AttemptResult::Failed { error },
+            None if is_better => AttemptResult::Kept { duel: gain },
+            None => AttemptResult::NotBeyondNoise { duel: gain },
         };
-        let (stage, to_default) = (Stage::Final, gain);
-        self.session.log.push(Attempt { stage, what, size_bytes: None, plan, to_default, verdict });
+        let (stage, to_default) = (TuningStage::Final, gain);
+        self.session.log.push(PlanAttempt {
+            stage,
+            what,
+            size_bytes: None,
+            plan,
+            to_default,
+            verdict,
+        });
         let figure = median(if is_better { &duel.challenger } else { &duel.champion });
         Ok(self.result(gain, figure, is_better))
     }
 
     fn interrupted(self, first: f64) -> Tuned {
-        Tuned { is_interrupted: true, ..self.result(Interval::SAME, first, false) }
+        Tuned { is_interrupted: true, ..self.result(RatioEstimate::SAME, first, false) }
     }
 
-    fn result(self, gain: Interval, figure: f64, is_better: bool) -> Tuned {
+    fn result(self, gain: RatioEstimate, figure: f64, is_better: bool) -> Tuned {
         let what = if is_better { self.in_words() } else { "the default".to_owned() };
         Tuned {
             plan: if is_better { self.plan } else { self.default.clone() },
@@ -322,11 +335,11 @@ impl Search<'_, '_> {
     }
 }
 
-fn size_of_stage(stage: Stage, plan: &Plan) -> Option<usize> {
+fn size_of_stage(stage: TuningStage, plan: &Plan) -> Option<usize> {
     match stage {
-        Stage::Batch => plan.buffers.batch_bytes,
-        Stage::Inside => Some(plan.buffers.inside_bytes),
-        Stage::Between => Some(plan.buffers.between_bytes),
+        TuningStage::Batch => plan.buffers.batch_bytes,
+        TuningStage::Inside => Some(plan.buffers.inside_bytes),
+        TuningStage::Between => Some(plan.buffers.between_bytes),
         _ => None,
     }
 }

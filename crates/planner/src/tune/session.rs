@@ -1,7 +1,7 @@
 //! One search: the trial, its budget, and the log.
 
-use super::log::Attempt;
-use super::space::Stage;
+use super::log::PlanAttempt;
+use super::space::TuningStage;
 use crate::random::Random;
 use millstream_flow::plan::Plan;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use std::time::Duration;
 pub type TrialError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Measures plans.
-pub trait Trial {
+pub trait PlanMeasurer {
     /// Runs the graph by `plan` once.
     ///
     /// # Errors
     /// The plan cannot be run. The search goes on without it, unless it is the default.
-    fn measure(&mut self, plan: &Plan) -> Result<Measured, TrialError>;
+    fn measure(&mut self, plan: &Plan) -> Result<PlanMeasurement, TrialError>;
 
     /// The same in a `share` of the time, above 0 and up to 1, if a shorter run says anything of
     /// the plan. By default it does not, and this is [`Self::measure`].
     ///
     /// # Errors
     /// As [`Self::measure`].
-    fn glance(&mut self, plan: &Plan, share: f64) -> Result<Measured, TrialError> {
+    fn glance(&mut self, plan: &Plan, share: f64) -> Result<PlanMeasurement, TrialError> {
         let _ = share;
         self.measure(plan)
     }
@@ -30,7 +30,7 @@ pub trait Trial {
 
 /// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measured {
+pub struct PlanMeasurement {
     /// More is better: items per second, say. Above 0.
     pub figure: f64,
     /// How long it took, with everything around it.
@@ -58,9 +58,9 @@ impl Default for Settings {
 
 /// How the search stands, told before each measurement.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress<'a> {
+pub struct TuningProgress<'a> {
     /// The stage.
-    pub stage: Stage,
+    pub stage: TuningStage,
     /// What is measured next.
     pub what: &'a str,
     /// What the plan kept so far is, in words.
@@ -105,7 +105,7 @@ pub enum TuneError {
 
 /// Why a stage ends before its time.
 #[derive(Debug)]
-pub(super) enum Halt {
+pub(super) enum EarlyEnd {
     /// No time is left but that for the verdict.
     Budget,
     /// Somebody asked.
@@ -115,15 +115,15 @@ pub(super) enum Halt {
 }
 
 /// Tells of progress; `false` ends the search.
-pub(super) type Watch<'a> = dyn FnMut(&Progress) -> bool + 'a;
+pub(super) type Watch<'a> = dyn FnMut(&TuningProgress) -> bool + 'a;
 
-pub(super) struct Session<'a> {
-    trial: &'a mut dyn Trial,
+pub(super) struct TuningSession<'a> {
+    trial: &'a mut dyn PlanMeasurer,
     watch: &'a mut Watch<'a>,
     pub(super) settings: Settings,
     pub(super) random: Random,
-    pub(super) log: Vec<Attempt>,
-    pub(super) stage: Stage,
+    pub(super) log: Vec<PlanAttempt>,
+    pub(super) stage: TuningStage,
     pub(super) kept: String,
     pub(super) gain: f64,
     pub(super) spent: Duration,
@@ -134,9 +134,9 @@ pub(super) struct Session<'a> {
     pub(super) is_final: bool,
 }
 
-impl<'a> Session<'a> {
+impl<'a> TuningSession<'a> {
     pub(super) fn new(
-        trial: &'a mut dyn Trial,
+        trial: &'a mut dyn PlanMeasurer,
         settings: Settings,
         watch: &'a mut Watch<'a>,
     ) -> Self {
@@ -146,7 +146,7 @@ impl<'a> Session<'a> {
             random: Random::new(settings.seed),
             settings,
             log: Vec::new(),
-            stage: Stage::Start,
+            stage: TuningStage::Start,
             kept: "the default".to_owned(),
             gain: 1.0,
             spent: Duration::ZERO,
@@ -161,7 +161,7 @@ impl<'a> Session<'a> {
         &mut self,
         what: &str,
         plan: &Plan,
-    ) -> Result<Result<f64, TrialError>, Halt> {
+    ) -> Result<Result<f64, TrialError>, EarlyEnd> {
         self.look(what, plan, None)
     }
 
@@ -171,11 +171,11 @@ impl<'a> Session<'a> {
         what: &str,
         plan: &Plan,
         share: Option<f64>,
-    ) -> Result<Result<f64, TrialError>, Halt> {
+    ) -> Result<Result<f64, TrialError>, EarlyEnd> {
         if !self.is_final && self.spent + self.reserve() > self.settings.budget {
-            return Err(Halt::Budget);
+            return Err(EarlyEnd::Budget);
         }
-        let progress = Progress {
+        let progress = TuningProgress {
             stage: self.stage,
             what,
             kept: &self.kept,
@@ -185,7 +185,7 @@ impl<'a> Session<'a> {
             measured: self.measured,
         };
         if !(self.watch)(&progress) {
-            return Err(Halt::Asked);
+            return Err(EarlyEnd::Asked);
         }
         let result = match share {
             Some(share) => self.trial.glance(plan, share),
@@ -194,7 +194,7 @@ impl<'a> Session<'a> {
         let result = match result {
             Ok(result) => result,
             // Whoever asks for an end in the middle of a run makes it fail.
-            Err(_) if !(self.watch)(&progress) => return Err(Halt::Asked),
+            Err(_) if !(self.watch)(&progress) => return Err(EarlyEnd::Asked),
             Err(error) => return Ok(Err(error)),
         };
         self.spent += result.spent;
@@ -203,21 +203,25 @@ impl<'a> Session<'a> {
             self.whole = (self.whole.0 + result.spent, self.whole.1 + 1);
         }
         if !(result.figure.is_finite() && result.figure > 0.0) {
-            return Err(Halt::Error(TuneError::Figure(result.figure)));
+            return Err(EarlyEnd::Error(TuneError::Figure(result.figure)));
         }
         Ok(Ok(result.figure.ln()))
     }
 
     /// The same for the plan that others are compared with.
-    pub(super) fn measure_default(&mut self, plan: &Plan) -> Result<f64, Halt> {
+    pub(super) fn measure_default(&mut self, plan: &Plan) -> Result<f64, EarlyEnd> {
         self.look_at_default(plan, None)
     }
 
     /// Likewise by a glance, where a share is given.
-    pub(super) fn look_at_default(&mut self, plan: &Plan, share: Option<f64>) -> Result<f64, Halt> {
+    pub(super) fn look_at_default(
+        &mut self,
+        plan: &Plan,
+        share: Option<f64>,
+    ) -> Result<f64, EarlyEnd> {
         match self.look("the default", plan, share)? {
             Ok(logarithm) => Ok(logarithm),
-            Err(error) => Err(Halt::Error(TuneError::Default(error))),
+            Err(error) => Err(EarlyEnd::Error(TuneError::Default(error))),
         }
     }
 

@@ -7,14 +7,14 @@ use millstream_flow::plan::{Plan, default_batch_bytes};
 
 /// Blocks and connections, without the blocks' insides.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Shape {
+pub(super) struct GraphOutline {
     /// Names, every block after those it gets items from, chains kept together as far as that goes.
     pub blocks: Vec<String>,
     /// Connections, from writer to reader, by position in `blocks`.
     pub edges: Vec<(usize, usize)>,
 }
 
-impl Shape {
+impl GraphOutline {
     /// The shape of a graph.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ mod tests {
         // 0 and 1 feed 2 and 3, those 4 and 5; Kahn's order would be 0 to 5.
         let edges = [(0, 2), (2, 4), (1, 3), (3, 5)];
         assert_eq!(depth_first(&[0, 1, 2, 3, 4, 5], &edges), [0, 2, 4, 1, 3, 5]);
-        let shape = Shape {
+        let shape = GraphOutline {
             blocks: ["a", "b", "c", "d", "e", "f"].map(String::from).to_vec(),
             edges: edges.to_vec(),
         };

@@ -6,7 +6,7 @@
 //! figures that somebody was chosen by are too good by some luck, so they decide nothing else: who
 //! comes out meets the others again in a race or a duel.
 
-use super::session::{Halt, Session};
+use super::session::{EarlyEnd, TuningSession};
 use super::space::Candidate;
 use super::statistics::hodges_lehmann;
 use millstream_flow::plan::Plan;
@@ -26,14 +26,14 @@ const SHARES: [f64; 2] = [0.1, 0.5];
 const FIRST_GLANCES: u32 = 3;
 
 /// A plan and what is known of it.
-struct Entry {
+struct CandidatePlan {
     candidate: Candidate,
     /// Logarithms of figure over default.
     ratios: Vec<f64>,
     failed: bool,
 }
 
-impl Session<'_> {
+impl TuningSession<'_> {
     /// The share of a measurement at which glances at so many plans end in time, as far as that
     /// can be.
     pub(super) fn share_for(&self, plans: usize, time: Duration) -> f64 {
@@ -50,7 +50,7 @@ impl Session<'_> {
         time: Duration,
         share: f64,
         default: &Plan,
-    ) -> Result<(usize, Duration), Halt> {
+    ) -> Result<(usize, Duration), EarlyEnd> {
         let before = self.spent;
         for _ in 0..FIRST_GLANCES {
             self.look_at_default(default, Some(share))?;
@@ -69,7 +69,7 @@ impl Session<'_> {
         default: &Plan,
         share: f64,
         leave: usize,
-    ) -> Result<Vec<Candidate>, Halt> {
+    ) -> Result<Vec<Candidate>, EarlyEnd> {
         let (best, _) = self.sift_within(Duration::MAX, candidates, default, share, leave)?;
         Ok(best)
     }
@@ -83,9 +83,9 @@ impl Session<'_> {
         default: &Plan,
         share: f64,
         leave: usize,
-    ) -> Result<(Vec<Candidate>, usize), Halt> {
-        let entry = |candidate| Entry { candidate, ratios: Vec::new(), failed: false };
-        let mut field: Vec<Entry> = candidates.into_iter().map(entry).collect();
+    ) -> Result<(Vec<Candidate>, usize), EarlyEnd> {
+        let entry = |candidate| CandidatePlan { candidate, ratios: Vec::new(), failed: false };
+        let mut field: Vec<CandidatePlan> = candidates.into_iter().map(entry).collect();
         let mut reached = None;
         for (one_of, time) in ONE_OF.into_iter().zip([time, Duration::MAX]) {
             if field.len() > leave {
@@ -107,11 +107,11 @@ impl Session<'_> {
     /// who were not looked at yet are out.
     fn look_at_all(
         &mut self,
-        field: &mut Vec<Entry>,
+        field: &mut Vec<CandidatePlan>,
         default: &Plan,
         share: Option<f64>,
         time: Duration,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), EarlyEnd> {
         let before = self.spent;
         let mut order: Vec<usize> = (0..field.len()).collect();
         self.random.shuffle(&mut order);
@@ -141,10 +141,10 @@ impl Session<'_> {
 }
 
 /// Keeps one of so many, but not fewer than `leave`, best first.
-fn keep(field: &mut Vec<Entry>, one_of: usize, leave: usize) {
+fn keep(field: &mut Vec<CandidatePlan>, one_of: usize, leave: usize) {
     let places = field.len().div_ceil(one_of).max(leave);
     field.retain(|entry| !entry.failed);
-    let estimate = |entry: &Entry| hodges_lehmann(&entry.ratios);
+    let estimate = |entry: &CandidatePlan| hodges_lehmann(&entry.ratios);
     field.sort_by(|a, b| estimate(b).total_cmp(&estimate(a)));
     field.truncate(places);
 }

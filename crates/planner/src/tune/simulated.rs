@@ -1,6 +1,6 @@
 //! Machines whose best plan is known, with the noise of real ones.
 
-use super::shape::Shape;
+use super::shape::GraphOutline;
 use super::*;
 use crate::random::Random;
 use millstream_flow::plan::Pins;
@@ -70,19 +70,19 @@ impl Simulated {
     }
 }
 
-impl Trial for Simulated {
-    fn measure(&mut self, plan: &Plan) -> Result<Measured, TrialError> {
+impl PlanMeasurer for Simulated {
+    fn measure(&mut self, plan: &Plan) -> Result<PlanMeasurement, TrialError> {
         self.measured += 1;
         self.speed *= (self.wander * self.random.normal()).exp();
         let is_disturbed = self.random.uniform() < self.spikes;
         let spike = if is_disturbed { 0.5 + 0.5 * self.random.uniform() } else { 1.0 };
         let noise = (self.noise * self.random.normal()).exp();
         let figure = self.truth(plan) * self.speed * noise * spike;
-        Ok(Measured { figure, spent: Duration::from_millis(200) })
+        Ok(PlanMeasurement { figure, spent: Duration::from_millis(200) })
     }
 }
 
-fn chain(length: usize) -> (Shape, Plan) {
+fn chain(length: usize) -> (GraphOutline, Plan) {
     let blocks: Vec<String> = (0..length).map(|at| format!("block_{at}")).collect();
     let edges = (1..length).map(|to| (to - 1, to)).collect();
     let halves = blocks.chunks(length.div_ceil(4)).map(|half| Partition {
@@ -92,10 +92,10 @@ fn chain(length: usize) -> (Shape, Plan) {
         wait: WaitMode::Park,
     });
     let default = Plan { partitions: halves.collect(), ..Plan::default() };
-    (Shape { blocks, edges }, default)
+    (GraphOutline { blocks, edges }, default)
 }
 
-fn space(shape: &Shape, pins: Pins) -> Space {
+fn space(shape: &GraphOutline, pins: Pins) -> Space {
     let cpus = (0..4).collect();
     let space = Space::of_shape(shape, pins, |_| 1.0, None, &cpus);
     // These machines have no cache of their own to batch for.
@@ -153,11 +153,11 @@ fn on_a_machine_that_does_not_care_the_default_stays() {
 /// All plans are equally fast.
 struct Flat<'a>(&'a mut Simulated);
 
-impl Trial for Flat<'_> {
-    fn measure(&mut self, plan: &Plan) -> Result<Measured, TrialError> {
+impl PlanMeasurer for Flat<'_> {
+    fn measure(&mut self, plan: &Plan) -> Result<PlanMeasurement, TrialError> {
         let truth = self.0.truth(plan);
         let measured = self.0.measure(plan)?;
-        Ok(Measured { figure: measured.figure / truth, ..measured })
+        Ok(PlanMeasurement { figure: measured.figure / truth, ..measured })
     }
 }
 
@@ -181,9 +181,9 @@ fn what_was_written_by_hand_is_never_changed() {
         let tuned = tune(&mut machine, &space, &start, None, settings, &mut |_| true).unwrap();
         for attempt in &tuned.attempts {
             assert_eq!(pins.broken_by(&attempt.plan), None, "{}", attempt.what);
-            assert_ne!(attempt.stage, Stage::Between);
+            assert_ne!(attempt.stage, TuningStage::Between);
         }
-        assert!(tuned.attempts.iter().any(|attempt| attempt.stage == Stage::Layout));
+        assert!(tuned.attempts.iter().any(|attempt| attempt.stage == TuningStage::Layout));
     }
 }
 
@@ -198,7 +198,7 @@ fn a_second_search_starts_from_what_the_first_found() {
     let start = Some(&first.plan);
     let second = tune(&mut machine, &space, &default, start, settings, &mut |_| true).unwrap();
     let stored = &second.attempts.iter().find(|one| one.what == "the stored plan").unwrap();
-    assert!(matches!(stored.verdict, Verdict::Kept { .. }), "{}", stored.verdict);
+    assert!(matches!(stored.verdict, AttemptResult::Kept { .. }), "{}", stored.verdict);
     assert!(machine.truth(&second.plan) >= 0.98 * machine.truth(&first.plan));
 }
 
@@ -206,11 +206,11 @@ fn a_second_search_starts_from_what_the_first_found() {
 fn a_stored_plan_gets_another_chance_when_its_first_race_says_nothing() {
     /// What is done to the first figures of one plan.
     struct Shaken(Simulated, Plan, Vec<f64>);
-    impl Trial for Shaken {
-        fn measure(&mut self, plan: &Plan) -> Result<Measured, TrialError> {
+    impl PlanMeasurer for Shaken {
+        fn measure(&mut self, plan: &Plan) -> Result<PlanMeasurement, TrialError> {
             let measured = self.0.measure(plan)?;
             let factor = if *plan == self.1 { self.2.pop() } else { None };
-            Ok(Measured { figure: measured.figure * factor.unwrap_or(1.0), ..measured })
+            Ok(PlanMeasurement { figure: measured.figure * factor.unwrap_or(1.0), ..measured })
         }
     }
     let (shape, default) = chain(8);
@@ -225,19 +225,19 @@ fn a_stored_plan_gets_another_chance_when_its_first_race_says_nothing() {
     let of_stored: Vec<_> =
         second.attempts.iter().filter(|one| one.what == "the stored plan").collect();
     assert_eq!(of_stored[0].verdict.to_string(), "no faster than what is kept");
-    assert_eq!(of_stored[1].stage, Stage::Together);
+    assert_eq!(of_stored[1].stage, TuningStage::Together);
     assert!(machine.0.truth(&second.plan) >= 0.98 * machine.0.truth(&stored));
 }
 
 #[test]
 fn a_plan_that_fails_is_dropped_and_a_default_that_fails_is_told() {
     struct Picky(Plan, bool);
-    impl Trial for Picky {
-        fn measure(&mut self, plan: &Plan) -> Result<Measured, TrialError> {
+    impl PlanMeasurer for Picky {
+        fn measure(&mut self, plan: &Plan) -> Result<PlanMeasurement, TrialError> {
             if (*plan == self.0) == self.1 {
                 return Err("no such memory".into());
             }
-            Ok(Measured { figure: 1.0, spent: Duration::from_millis(100) })
+            Ok(PlanMeasurement { figure: 1.0, spent: Duration::from_millis(100) })
         }
     }
     let (shape, default) = chain(3);
@@ -246,7 +246,7 @@ fn a_plan_that_fails_is_dropped_and_a_default_that_fails_is_told() {
     let mut trial = Picky(default.clone(), false);
     let tuned = tune(&mut trial, &space, &default, None, settings, &mut |_| true).unwrap();
     assert_eq!(tuned.plan, default);
-    let failed = |one: &Attempt| one.verdict.to_string() == "failed: no such memory";
+    let failed = |one: &PlanAttempt| one.verdict.to_string() == "failed: no such memory";
     assert!(tuned.attempts.iter().any(failed));
     let mut trial = Picky(default.clone(), true);
     let error = tune(&mut trial, &space, &default, None, settings, &mut |_| true).unwrap_err();
@@ -257,7 +257,7 @@ fn a_plan_that_fails_is_dropped_and_a_default_that_fails_is_told() {
 fn the_budget_bounds_the_search_and_too_small_a_one_is_refused() {
     let (shape, default) = chain(8);
     let space = space(&shape, Pins::default());
-    let run = |budget_s, watch: &mut dyn FnMut(&Progress) -> bool| {
+    let run = |budget_s, watch: &mut dyn FnMut(&TuningProgress) -> bool| {
         let mut machine = Simulated::new(1, &shape.blocks);
         let budget = Duration::from_secs(budget_s);
         let settings = Settings { budget, ..Settings::default() };
@@ -293,7 +293,7 @@ fn a_sweep_of_everything_finds_the_optimum_and_how_far_the_tuner_is_from_it() {
     let best = optimum(&machine, &space, &default);
     assert!(machine.truth(&found.best) >= 0.98 * best, "{}", found.what);
     let truth = machine.truth(&tuned) / machine.truth(&found.best);
-    let Interval { low, high, .. } = found.tuned_to_best;
+    let RatioEstimate { low, high, .. } = found.tuned_to_best;
     assert!(truth >= 0.97 && (low..=high).contains(&truth), "{truth}: {:?}", found.tuned_to_best);
 }
 
@@ -303,8 +303,8 @@ struct Joint {
     measured: std::collections::HashSet<String>,
 }
 
-impl Trial for Joint {
-    fn measure(&mut self, plan: &Plan) -> Result<Measured, TrialError> {
+impl PlanMeasurer for Joint {
+    fn measure(&mut self, plan: &Plan) -> Result<PlanMeasurement, TrialError> {
         self.measured.insert(plan.to_toml());
         let is_large = plan.buffers.between_bytes == 512 << 10;
         let spins = plan.partitions.iter().all(|one| one.wait == WaitMode::Adaptive);
@@ -313,7 +313,7 @@ impl Trial for Joint {
             (false, false) => 1.0,
             _ => 0.95,
         };
-        Ok(Measured { figure, spent: Duration::from_millis(100) })
+        Ok(PlanMeasurement { figure, spent: Duration::from_millis(100) })
     }
 }
 
@@ -335,12 +335,12 @@ struct Slowed {
     looks: usize,
 }
 
-impl Trial for Slowed {
-    fn measure(&mut self, plan: &Plan) -> Result<Measured, TrialError> {
+impl PlanMeasurer for Slowed {
+    fn measure(&mut self, plan: &Plan) -> Result<PlanMeasurement, TrialError> {
         self.looks += 1;
         let slower = if self.looks < 10 { 1 } else { 5 };
-        let Measured { figure, spent } = self.joint.measure(plan)?;
-        Ok(Measured { figure: figure / f64::from(slower), spent: slower * spent / 4 })
+        let PlanMeasurement { figure, spent } = self.joint.measure(plan)?;
+        Ok(PlanMeasurement { figure: figure / f64::from(slower), spent: slower * spent / 4 })
     }
 }
 
@@ -365,5 +365,5 @@ fn a_sweep_leaves_no_plan_out() {
     assert_eq!(trial.measured.len(), found.plans);
     assert!(found.plans > 100 && found.measured < 4 * found.plans, "{found:?}");
     assert!((found.to_default.estimate - 1.1).abs() < 1e-9, "{}", found.what);
-    assert_eq!(found.tuned_to_default, Interval::SAME);
+    assert_eq!(found.tuned_to_default, RatioEstimate::SAME);
 }

@@ -3,7 +3,7 @@
 use super::axis::{between_octaves, in_words, octaves};
 use super::cpus::cpu_orders;
 use super::layout;
-use super::shape::{Shape, spelled_out};
+use super::shape::{GraphOutline, spelled_out};
 use millstream_cpu::{CpuSet, Topology};
 use millstream_flow::graph::{Graph, GraphError};
 use millstream_flow::plan::Pins;
@@ -15,7 +15,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
-pub enum Stage {
+pub enum TuningStage {
     /// The plan that the search starts from, when that is not the default.
     Start,
     /// Everything at once, coarsely.
@@ -36,7 +36,7 @@ pub enum Stage {
     Final,
 }
 
-impl fmt::Display for Stage {
+impl fmt::Display for TuningStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Start => "start",
@@ -54,7 +54,7 @@ impl fmt::Display for Stage {
 
 /// A way to place the blocks that nobody placed by hand.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Layout {
+pub struct PlanLayout {
     /// In words.
     pub what: String,
     /// Its partitions.
@@ -67,7 +67,7 @@ pub struct Space {
     /// What was written by hand.
     pub pins: Pins,
     /// Ways to place blocks.
-    pub layouts: Vec<Layout>,
+    pub layouts: Vec<PlanLayout>,
     /// The most that a call sees of a port, bytes, ascending.
     pub batch_bytes: Vec<usize>,
     /// Sizes of rings inside partitions, bytes, ascending.
@@ -104,11 +104,11 @@ impl Space {
         topology: Option<&Topology>,
         allowed: &CpuSet,
     ) -> Result<Self, GraphError> {
-        Ok(Self::of_shape(&Shape::of(graph)?, pins, costs, topology, allowed))
+        Ok(Self::of_shape(&GraphOutline::of(graph)?, pins, costs, topology, allowed))
     }
 
     pub(super) fn of_shape(
-        shape: &Shape,
+        shape: &GraphOutline,
         pins: Pins,
         costs: impl Fn(&str) -> f64,
         topology: Option<&Topology>,
@@ -123,9 +123,10 @@ impl Space {
             [] => Vec::new(),
             _ => layout::cuts(&free, &weights, &shape.components(), cores),
         };
-        let layouts = cuts
-            .into_iter()
-            .map(|(what, groups)| Layout { what, partitions: name_groups(&pins, shape, &groups) });
+        let layouts = cuts.into_iter().map(|(what, groups)| PlanLayout {
+            what,
+            partitions: name_groups(&pins, shape, &groups),
+        });
         Self {
             layouts: layouts.collect(),
             batch_bytes: octaves(2 << 10, 256 << 10),
@@ -150,9 +151,9 @@ impl Space {
             groups.sort();
             groups
         };
-        let is_known = |layout: &Layout| groups(&layout.partitions) == groups(&partitions);
+        let is_known = |layout: &PlanLayout| groups(&layout.partitions) == groups(&partitions);
         if !partitions.is_empty() && !self.layouts.iter().any(is_known) {
-            self.layouts.push(Layout { what: what.to_owned(), partitions });
+            self.layouts.push(PlanLayout { what: what.to_owned(), partitions });
         }
     }
 
@@ -166,26 +167,26 @@ impl Space {
     }
 
     /// What can be made of `plan` in a stage; sizes lie around its own in a `fine` pass.
-    pub(super) fn candidates(&self, stage: Stage, plan: &Plan, fine: bool) -> Vec<Candidate> {
+    pub(super) fn candidates(&self, stage: TuningStage, plan: &Plan, fine: bool) -> Vec<Candidate> {
         let mut found = match stage {
-            Stage::Layout => self.layouts(plan),
-            Stage::Batch => {
+            TuningStage::Layout => self.layouts(plan),
+            TuningStage::Batch => {
                 self.sizes(plan, fine, "batch_bytes", &self.batch_bytes, |buffers, size| {
                     std::mem::replace(&mut buffers.batch_bytes, size).unwrap_or(0)
                 })
             }
-            Stage::Inside => {
+            TuningStage::Inside => {
                 self.sizes(plan, fine, "inside_bytes", &self.inside_bytes, |buffers, size| {
                     swap(&mut buffers.inside_bytes, size)
                 })
             }
-            Stage::Between if plan.partitions.len() > 1 => {
+            TuningStage::Between if plan.partitions.len() > 1 => {
                 self.sizes(plan, fine, "between_bytes", &self.between_bytes, |buffers, size| {
                     swap(&mut buffers.between_bytes, size)
                 })
             }
-            Stage::Wait => self.waits(plan),
-            Stage::Cpus => self.cpus(plan),
+            TuningStage::Wait => self.waits(plan),
+            TuningStage::Cpus => self.cpus(plan),
             _ => Vec::new(),
         };
         found.retain(|candidate| {
@@ -201,7 +202,7 @@ impl Space {
         let wait = free.first().map_or(WaitMode::Park, |partition| partition.wait);
         // Who spins needs a CPU of his own, and a new layout has none yet.
         let wait = if wait == WaitMode::Spin { WaitMode::Adaptive } else { wait };
-        let make = |layout: &Layout| {
+        let make = |layout: &PlanLayout| {
             let own = layout.partitions.iter().cloned().map(|one| Partition { wait, ..one });
             let mut partitions: Vec<_> = pinned.iter().map(|one| (*one).clone()).collect();
             partitions.extend(own);
@@ -291,7 +292,7 @@ fn swap(field: &mut usize, size: Option<usize>) -> usize {
 }
 
 /// Partitions called after their first blocks, as the runtime's own are.
-fn name_groups(pins: &Pins, shape: &Shape, groups: &[Vec<usize>]) -> Vec<Partition> {
+fn name_groups(pins: &Pins, shape: &GraphOutline, groups: &[Vec<usize>]) -> Vec<Partition> {
     let name = |group: &Vec<usize>| {
         let mut name = shape.blocks[group[0]].clone();
         while pins.has_partition(&name) {
@@ -321,9 +322,9 @@ mod tests {
     fn who_spins_has_a_cpu_of_its_own() {
         let space = Space { waits: vec![WaitMode::Spin], ..Space::default() };
         let mut pinned = plan(&["a", "b"]);
-        assert!(space.candidates(Stage::Wait, &pinned, false).is_empty());
+        assert!(space.candidates(TuningStage::Wait, &pinned, false).is_empty());
         pinned.partitions[1].cpu = Some(1);
-        let found = space.candidates(Stage::Wait, &pinned, false);
+        let found = space.candidates(TuningStage::Wait, &pinned, false);
         let waits: Vec<_> = found[0].plan.partitions.iter().map(|one| one.wait).collect();
         assert_eq!(waits, [WaitMode::Park, WaitMode::Spin]);
     }
@@ -336,7 +337,7 @@ mod tests {
         let space = Space { pins, cpu_orders, ..Space::default() };
         let mut start = plan(&["a", "b", "c"]);
         start.partitions[0].cpu = Some(1);
-        let found = space.candidates(Stage::Cpus, &start, false);
+        let found = space.candidates(TuningStage::Cpus, &start, false);
         let cpus: Vec<_> = found[0].plan.partitions.iter().map(|one| one.cpu).collect();
         assert_eq!((found.len(), cpus), (1, vec![Some(1), Some(0), Some(2)]));
     }
@@ -356,7 +357,7 @@ mod tests {
     #[test]
     fn rings_between_partitions_are_no_matter_of_one_partition() {
         let space = Space { between_bytes: vec![1 << 16], ..Space::default() };
-        assert!(space.candidates(Stage::Between, &plan(&["a"]), false).is_empty());
-        assert_eq!(space.candidates(Stage::Between, &plan(&["a", "b"]), false).len(), 1);
+        assert!(space.candidates(TuningStage::Between, &plan(&["a"]), false).is_empty());
+        assert_eq!(space.candidates(TuningStage::Between, &plan(&["a", "b"]), false).len(), 1);
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// A ratio and how sure it is.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
-pub struct Interval {
+pub struct RatioEstimate {
     /// Best guess.
     pub estimate: f64,
     /// It is hardly below this.
@@ -19,7 +19,7 @@ pub struct Interval {
     pub pairs: usize,
 }
 
-impl Interval {
+impl RatioEstimate {
     /// No difference, by definition: a plan beside itself.
     pub const SAME: Self = Self { estimate: 1.0, low: 1.0, high: 1.0, pairs: 0 };
 
@@ -64,23 +64,23 @@ pub fn hodges_lehmann(values: &[f64]) -> f64 {
 /// signed-rank test turned round (Tukey 1949), exact, without any assumption but symmetry. It takes
 /// 6 pairs to be 95 % sure of anything.
 #[must_use]
-pub fn paired(logarithms: &[f64], confidence: f64) -> Interval {
+pub fn paired(logarithms: &[f64], confidence: f64) -> RatioEstimate {
     let averages = walsh_averages(logarithms);
     let cut = critical_rank(logarithms.len(), (1.0 - confidence) / 2.0);
     let (low, high) = match cut {
         Some(cut) => (averages[cut], averages[averages.len() - 1 - cut]),
         None => (f64::NEG_INFINITY, f64::INFINITY),
     };
-    Interval::from_logarithms(median(&averages), low, high, logarithms.len())
+    RatioEstimate::from_logarithms(median(&averages), low, high, logarithms.len())
 }
 
 /// The interval of a ratio from few pairs, where the noise of a single one is known from others:
 /// two standard errors.
 #[must_use]
-pub fn with_noise(logarithms: &[f64], noise: f64) -> Interval {
+pub fn with_noise(logarithms: &[f64], noise: f64) -> RatioEstimate {
     let (estimate, n) = (hodges_lehmann(logarithms), logarithms.len());
     let reach = 2.0 * noise / (n.max(1) as f64).sqrt();
-    Interval::from_logarithms(estimate, estimate - reach, estimate + reach, n)
+    RatioEstimate::from_logarithms(estimate, estimate - reach, estimate + reach, n)
 }
 
 /// Standard deviation of a single logarithm, from several series about whose middles nothing is

@@ -1,6 +1,6 @@
 //! Plans that were found, by machine and graph: a folder of files that people can read and edit.
 
-use super::machine::Machine;
+use super::machine::MachineDescription;
 use millstream_cpu::{fnv1a, folders};
 use millstream_flow::file::read_text;
 use millstream_flow::plan::Plan;
@@ -14,15 +14,15 @@ const SUFFIX: &str = "toml";
 
 /// What a plan is stored by.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Key {
+pub struct PlanKey {
     graph: u64,
     machine: u64,
 }
 
-impl Key {
+impl PlanKey {
     /// The key of a graph, by its [structure](millstream_flow::GraphFile::structure), on a machine.
     #[must_use]
-    pub fn of(structure: &str, machine: &Machine) -> Self {
+    pub fn of(structure: &str, machine: &MachineDescription) -> Self {
         Self {
             graph: fnv1a(structure.as_bytes()),
             machine: fnv1a(machine.description().as_bytes()),
@@ -36,7 +36,7 @@ impl Key {
 
 /// A plan that was found, and what is known of it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct Record {
+pub struct StoredPlan {
     /// The graph, as whoever tuned it called it.
     pub graph: String,
     /// The machine in words; what counts is the name of the file.
@@ -71,7 +71,7 @@ pub struct Record {
 /// Why the store failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum StoreError {
+pub enum PlanStoreError {
     /// A file or folder.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
@@ -96,15 +96,15 @@ pub enum StoreError {
 }
 
 /// A file of the store, and what it holds or why that cannot be read.
-pub type Stored = (PathBuf, Result<Record, StoreError>);
+pub type StoreFile = (PathBuf, Result<StoredPlan, PlanStoreError>);
 
 /// A folder of stored plans.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct PlanStore {
     folder: PathBuf,
 }
 
-impl Store {
+impl PlanStore {
     /// The store in `folder`, which need not exist.
     #[must_use]
     pub fn in_folder(folder: PathBuf) -> Self {
@@ -115,32 +115,32 @@ impl Store {
     /// be absolute), else `$HOME/.local/state`; in it `millstream/plans`.
     ///
     /// # Errors
-    /// [`StoreError::NoFolder`]: neither is set.
-    pub fn of_user(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<Self, StoreError> {
-        let state = folders::state(variable).ok_or(StoreError::NoFolder)?;
+    /// [`PlanStoreError::NoFolder`]: neither is set.
+    pub fn of_user(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<Self, PlanStoreError> {
+        let state = folders::state(variable).ok_or(PlanStoreError::NoFolder)?;
         let folder = state.join("millstream/plans");
         Ok(Self { folder })
     }
 
     /// Where the plan of this key is or would be.
     #[must_use]
-    pub fn path(&self, key: &Key) -> PathBuf {
+    pub fn path(&self, key: &PlanKey) -> PathBuf {
         self.folder.join(key.file_name())
     }
 
     /// The plan of this key, if there is one.
     ///
     /// # Errors
-    /// [`StoreError`]: there is one that cannot be read.
-    pub fn load(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+    /// [`PlanStoreError`]: there is one that cannot be read.
+    pub fn load(&self, key: &PlanKey) -> Result<Option<StoredPlan>, PlanStoreError> {
         read(&self.path(key))
     }
 
     /// Stores a plan; whoever reads at the same time gets the old one or the new one.
     ///
     /// # Errors
-    /// [`StoreError`]: the folder cannot be made or the file not be written.
-    pub fn save(&self, key: &Key, record: &Record) -> Result<PathBuf, StoreError> {
+    /// [`PlanStoreError`]: the folder cannot be made or the file not be written.
+    pub fn save(&self, key: &PlanKey, record: &StoredPlan) -> Result<PathBuf, PlanStoreError> {
         let path = self.path(key);
         let text = format!(
             "# Found by `millstream graph tune`, used by `millstream run`. The plan at the end\n\
@@ -151,33 +151,33 @@ impl Store {
         let written = fs::create_dir_all(&self.folder).and_then(|()| replace(&path, &text));
         match written {
             Ok(()) => Ok(path),
-            Err(source) => Err(StoreError::Io { doing: "write", path, source }),
+            Err(source) => Err(PlanStoreError::Io { doing: "write", path, source }),
         }
     }
 
     /// Forgets a plan; whether there was one.
     ///
     /// # Errors
-    /// [`StoreError::Io`]: it cannot be removed.
-    pub fn forget(&self, key: &Key) -> Result<bool, StoreError> {
+    /// [`PlanStoreError::Io`]: it cannot be removed.
+    pub fn forget(&self, key: &PlanKey) -> Result<bool, PlanStoreError> {
         let path = self.path(key);
         match fs::remove_file(&path) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(source) => Err(StoreError::Io { doing: "remove", path, source }),
+            Err(source) => Err(PlanStoreError::Io { doing: "remove", path, source }),
         }
     }
 
     /// Everything in it, by file name, with what cannot be read.
     ///
     /// # Errors
-    /// [`StoreError::Io`]: the folder cannot be read.
-    pub fn list(&self) -> Result<Vec<Stored>, StoreError> {
+    /// [`PlanStoreError::Io`]: the folder cannot be read.
+    pub fn list(&self) -> Result<Vec<StoreFile>, PlanStoreError> {
         let path = self.folder.clone();
         let entries = match fs::read_dir(&path) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(source) => return Err(StoreError::Io { doing: "read", path, source }),
+            Err(source) => return Err(PlanStoreError::Io { doing: "read", path, source }),
         };
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         paths.retain(|path| path.extension().is_some_and(|suffix| suffix == SUFFIX));
@@ -191,15 +191,15 @@ impl Store {
     }
 }
 
-fn read(path: &Path) -> Result<Option<Record>, StoreError> {
+fn read(path: &Path) -> Result<Option<StoredPlan>, PlanStoreError> {
     let path = path.to_owned();
     match read_text(&path) {
         Ok(text) => toml::from_str(&text).map(Some).map_err(|error| {
             let reason = error.message().to_owned();
-            StoreError::Content { path, reason }
+            PlanStoreError::Content { path, reason }
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(StoreError::Io { doing: "read", path, source }),
+        Err(source) => Err(PlanStoreError::Io { doing: "read", path, source }),
     }
 }
 
@@ -214,8 +214,8 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 pub(super) mod tests {
     use super::*;
 
-    pub(in crate::tune) fn record() -> Record {
-        Record {
+    pub(in crate::tune) fn record() -> StoredPlan {
+        StoredPlan {
             graph: "graphs/a.toml".to_owned(),
             machine: "a CPU".to_owned(),
             tuned_at: "2026-11-22T08:00:00Z".to_owned(),
@@ -233,14 +233,14 @@ pub(super) mod tests {
         }
     }
 
-    fn key(graph: u64) -> Key {
-        Key { graph, machine: 7 }
+    fn key(graph: u64) -> PlanKey {
+        PlanKey { graph, machine: 7 }
     }
 
     #[test]
     fn what_is_stored_comes_back_and_can_be_forgotten() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::in_folder(folder.path().join("not/yet/there"));
+        let store = PlanStore::in_folder(folder.path().join("not/yet/there"));
         assert_eq!(store.load(&key(1)).unwrap(), None);
         assert!(store.list().unwrap().is_empty());
         let path = store.save(&key(1), &record()).unwrap();
@@ -256,7 +256,7 @@ pub(super) mod tests {
     #[test]
     fn people_may_edit_it_and_are_told_what_is_wrong() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::in_folder(folder.path().to_owned());
+        let store = PlanStore::in_folder(folder.path().to_owned());
         let path = store.save(&key(1), &record()).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.starts_with("# Found by `millstream graph tune`"), "{text}");
@@ -275,7 +275,7 @@ pub(super) mod tests {
                 "XDG_STATE_HOME" => state.map(PathBuf::from),
                 _ => home.map(PathBuf::from),
             };
-            Store::of_user(variable).map(|store| store.folder.display().to_string()).ok()
+            PlanStore::of_user(variable).map(|store| store.folder.display().to_string()).ok()
         };
         assert_eq!(of(Some("/s"), Some("/h")).unwrap(), "/s/millstream/plans");
         let fallback = "/h/.local/state/millstream/plans";

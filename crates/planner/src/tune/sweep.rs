@@ -1,9 +1,9 @@
 //! The long way round: every plan of a space, to judge the tuner by.
 
 use super::race::Runner;
-use super::session::{Halt, Session, Settings, Trial, TuneError, Watch};
-use super::space::{Candidate, Space, Stage};
-use super::statistics::{Interval, paired};
+use super::session::{EarlyEnd, PlanMeasurer, Settings, TuneError, TuningSession, Watch};
+use super::space::{Candidate, Space, TuningStage};
+use super::statistics::{RatioEstimate, paired};
 use millstream_flow::plan::Plan;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const FIRST: usize = 2;
 
 /// What an exhaustive sweep found.
 #[derive(Clone, Debug)]
-pub struct Sweep {
+pub struct ExhaustiveSearch {
     /// Plans that were measured.
     pub plans: usize,
     /// The best of them.
@@ -24,11 +24,11 @@ pub struct Sweep {
     /// What it is, in words.
     pub what: String,
     /// The best over the default.
-    pub to_default: Interval,
+    pub to_default: RatioEstimate,
     /// The tuner's plan over the best.
-    pub tuned_to_best: Interval,
+    pub tuned_to_best: RatioEstimate,
     /// The tuner's plan over the default.
-    pub tuned_to_default: Interval,
+    pub tuned_to_default: RatioEstimate,
     /// Measurements.
     pub measured: usize,
     /// Time they took.
@@ -47,23 +47,28 @@ pub struct Sweep {
 /// # Errors
 /// [`TuneError`]: the default or the tuner's plan cannot be measured.
 pub fn sweep<'a>(
-    trial: &'a mut dyn Trial,
+    trial: &'a mut dyn PlanMeasurer,
     space: &Space,
     (default, tuned): (&Plan, &Plan),
     settings: Settings,
     watch: &'a mut Watch<'a>,
-) -> Result<Option<Sweep>, TuneError> {
-    let mut session = Session::new(trial, settings, watch);
+) -> Result<Option<ExhaustiveSearch>, TuneError> {
+    let mut session = TuningSession::new(trial, settings, watch);
     session.is_final = true;
     match walk(&mut session, space, default, tuned) {
         Ok(sweep) => Ok(Some(sweep)),
-        Err(Halt::Error(error)) => Err(error),
-        Err(Halt::Asked | Halt::Budget) => Ok(None),
+        Err(EarlyEnd::Error(error)) => Err(error),
+        Err(EarlyEnd::Asked | EarlyEnd::Budget) => Ok(None),
     }
 }
 
-fn walk(session: &mut Session, space: &Space, default: &Plan, tuned: &Plan) -> Result<Sweep, Halt> {
-    session.stage = Stage::Together;
+fn walk(
+    session: &mut TuningSession,
+    space: &Space,
+    default: &Plan,
+    tuned: &Plan,
+) -> Result<ExhaustiveSearch, EarlyEnd> {
+    session.stage = TuningStage::Together;
     let all = space.coarse().combinations(default);
     let plans = all.len();
     for _ in 0..FIRST {
@@ -71,7 +76,7 @@ fn walk(session: &mut Session, space: &Space, default: &Plan, tuned: &Plan) -> R
     }
     let share = session.share_for(plans, session.settings.budget);
     let finalists = session.sift(all, default, share, FINALISTS)?;
-    session.stage = Stage::Final;
+    session.stage = TuningStage::Final;
     let mut field: Vec<Runner> =
         finalists.into_iter().map(|candidate| Runner::new(candidate, false, default)).collect();
     session.race(&mut field, default)?;
@@ -86,16 +91,25 @@ fn walk(session: &mut Session, space: &Space, default: &Plan, tuned: &Plan) -> R
     let what = if best == *default { "the default".to_owned() } else { what };
     let [to_default, tuned_to_best, tuned_to_default] = meet(session, default, &best, tuned)?;
     let (measured, spent) = (session.measured, session.spent);
-    Ok(Sweep { plans, best, what, to_default, tuned_to_best, tuned_to_default, measured, spent })
+    Ok(ExhaustiveSearch {
+        plans,
+        best,
+        what,
+        to_default,
+        tuned_to_best,
+        tuned_to_default,
+        measured,
+        spent,
+    })
 }
 
 /// Best over default, tuned over best, tuned over default.
 fn meet(
-    session: &mut Session,
+    session: &mut TuningSession,
     default: &Plan,
     best: &Plan,
     tuned: &Plan,
-) -> Result<[Interval; 3], Halt> {
+) -> Result<[RatioEstimate; 3], EarlyEnd> {
     let mut plans: Vec<(&str, &Plan)> = vec![("the default", default)];
     for one in [("the best of the sweep", best), ("the tuner's plan", tuned)] {
         if plans.iter().all(|(_, plan)| *plan != one.1) {
@@ -109,14 +123,15 @@ fn meet(
             session.random.shuffle(&mut order);
             for at in order {
                 let figure = session.measure(plans[at].0, plans[at].1)?;
-                figures[at].push(figure.map_err(|error| Halt::Error(TuneError::Default(error)))?);
+                figures[at]
+                    .push(figure.map_err(|error| EarlyEnd::Error(TuneError::Default(error)))?);
             }
         }
     }
     let of = |plan: &Plan| plans.iter().position(|(_, other)| *other == plan).expect("it met");
     let ratio = |one: &Plan, other: &Plan| {
         if one == other {
-            return Interval::SAME;
+            return RatioEstimate::SAME;
         }
         let pairs = figures[of(one)].iter().zip(&figures[of(other)]);
         let ratios: Vec<f64> = pairs.map(|(one, other)| one - other).collect();

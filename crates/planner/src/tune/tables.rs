@@ -25,15 +25,15 @@ impl Table {
     }
 }
 
-impl Trial for Table {
-    fn measure(&mut self, plan: &Plan) -> Result<Measured, TrialError> {
+impl PlanMeasurer for Table {
+    fn measure(&mut self, plan: &Plan) -> Result<PlanMeasurement, TrialError> {
         let kib = plan.buffers.inside_bytes >> 10;
         self.measured.push(kib);
         let row = self.speed_by_kib.iter().find(|row| row.0 == kib);
         let speed = row.ok_or("the table has no such size")?.1;
         let hiccup = self.hiccups.iter().position(|hiccup| hiccup.0 == kib);
         let factor = hiccup.map_or(1.0, |at| self.hiccups.remove(at).1);
-        Ok(Measured { figure: speed * factor, spent: Duration::from_secs(1) })
+        Ok(PlanMeasurement { figure: speed * factor, spent: Duration::from_secs(1) })
     }
 }
 

@@ -4,13 +4,13 @@ use millstream_cpu::Topology;
 use millstream_flow::Shape;
 use millstream_flow::{Block, BlockError, Context, Graph, In, Out, Partition, Plan};
 use millstream_flow::{Ports, Profile, WaitMode, Work};
-use millstream_planner::adapt::{Adapter, Advisor, Event, Partitioner, Policy};
+use millstream_planner::adapt::{AdaptEvent, AdaptPolicy, Adapter, CostModel, Partitioner};
 use millstream_planner::place::Hints;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-const POLICY: Policy = Policy {
+const POLICY: AdaptPolicy = AdaptPolicy {
     window: Duration::from_millis(20),
     windows: 2,
     gain_min: 0.2,
@@ -92,8 +92,8 @@ fn the_graph_follows_its_load_by_the_partitioners_advice() {
             assert!(since.elapsed() < Duration::from_secs(60), "{:?}", running.plan());
             std::thread::sleep(Duration::from_millis(5));
             match adapter.step(&mut running, Instant::now()) {
-                Some(Event::Moved { gain, .. }) => assert!(gain >= POLICY.gain_min, "{gain}"),
-                Some(Event::Refused(error)) => panic!("{error}"),
+                Some(AdaptEvent::Moved { gain, .. }) => assert!(gain >= POLICY.gain_min, "{gain}"),
+                Some(AdaptEvent::Refused(error)) => panic!("{error}"),
                 None => {}
             }
         }
@@ -122,7 +122,7 @@ fn what_has_a_cpu_by_hand_keeps_it_and_the_rest_is_placed() {
 /// Advises a plan that cannot be obeyed.
 struct Nonsense;
 
-impl Advisor for Nonsense {
+impl CostModel for Nonsense {
     fn cost(&mut self, _: &Profile, plan: &Plan) -> Option<f64> {
         Some(if plan.partitions.len() == 1 { 0.5 } else { 1.0 })
     }
@@ -144,8 +144,8 @@ fn advice_that_cannot_be_taken_is_told_and_changes_nothing() {
     let error = loop {
         std::thread::sleep(Duration::from_millis(5));
         match adapter.step(&mut running, Instant::now()) {
-            Some(Event::Refused(error)) => break error.to_string(),
-            Some(Event::Moved { .. }) => panic!("moved"),
+            Some(AdaptEvent::Refused(error)) => break error.to_string(),
+            Some(AdaptEvent::Moved { .. }) => panic!("moved"),
             None => {}
         }
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use millstream_flow::{Block, BlockError, Context, Metric, Out, Ports, Work};
 
 use super::metrics::Metrics;
-use super::segments::{Progress, Segment, so_far};
+use super::segments::{RecordingSegment, SampleCount, so_far};
 use super::{SPILL_SAMPLES, WireSample};
 use crate::{DeviceSet, GroupMetadata, Ledger, RxError, RxGroup};
 
@@ -30,7 +30,7 @@ pub struct GroupSource<T: WireSample> {
     /// Keeps the claims; after the group in order, so that they go last.
     _devices: DeviceSet,
     at: Option<u64>,
-    progress: Progress,
+    progress: SampleCount,
     ledgers: SyncSender<Vec<Ledger>>,
     /// Where samples go that there is no room for, one after another for each channel.
     spill: Vec<T>,
@@ -40,7 +40,7 @@ pub struct GroupSource<T: WireSample> {
 /// What becomes known of a group while it runs, and at its end.
 pub struct GroupReport {
     /// The segments that all channels share.
-    pub segments: Receiver<Segment>,
+    pub segments: Receiver<RecordingSegment>,
     /// At the end: the ledger of every channel.
     pub ledgers: Receiver<Vec<Ledger>>,
 }
@@ -61,7 +61,7 @@ impl<T: WireSample + Default> GroupSource<T> {
         if channels > CHANNELS_MAX {
             return Err(RxError::BadGroup { reason: "one source takes 16 channels at most" });
         }
-        let (progress, segments) = Progress::new(samples);
+        let (progress, segments) = SampleCount::new(samples);
         let (ledgers, told) = sync_channel(1);
         let source = Self {
             outs: (0..channels).map(|_| Out::with_min_items(0)).collect(),

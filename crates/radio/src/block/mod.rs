@@ -11,7 +11,7 @@ mod segments;
 
 use std::time::Duration;
 
-use millstream_flow::registry::{BlockType, Kind, Parameters, Registry};
+use millstream_flow::registry::{BlockType, ParameterKind, Parameters, Registry};
 use millstream_flow::{Block, BlockError, Item};
 use num_complex::Complex32;
 
@@ -19,7 +19,7 @@ use crate::{Device, DeviceArgs, GroupMetadata, RxArgs, RxError, RxGroup, RxMetad
 
 pub use group::{CHANNELS_MAX, GroupReport, GroupSource};
 pub use one::RadioSource;
-pub use segments::{Gap, LateStart, Segment};
+pub use segments::{GapCause, LateStart, RecordingSegment};
 
 /// How many samples are received at once where there is no room for them.
 const SPILL_SAMPLES: usize = 4096;
@@ -87,8 +87,8 @@ impl WireSample for [i16; 2] {
 pub fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("radio_rx", "Samples of one receive channel of a networked radio.")
-            .required("args", Kind::Text, "the device: addr=IPV4[,rpc_port=N][,link=LINK]")
-            .required("rate_hz", Kind::Number, "sample rate, Hz")
+            .required("args", ParameterKind::Text, "the device: addr=IPV4[,rpc_port=N][,link=LINK]")
+            .required("rate_hz", ParameterKind::Number, "sample rate, Hz")
             .optional("channel", 0i64, "receive channel, from 0")
             .optional("samples", 0i64, "how many samples; 0 for no end")
             .incidental("args")

@@ -6,7 +6,7 @@ use std::time::Duration;
 use millstream_flow::{Block, BlockError, Context, Metric, Out, Ports, Work};
 
 use super::metrics::Metrics;
-use super::segments::{Progress, Segment, so_far};
+use super::segments::{RecordingSegment, SampleCount, so_far};
 use super::{SPILL_SAMPLES, WireSample};
 use crate::{Device, RxMetadata, RxStreamer};
 
@@ -29,7 +29,7 @@ pub struct RadioSource<T: WireSample> {
     /// Keeps the claim; after the stream in order, so that it goes last.
     _device: Device,
     at: Option<u64>,
-    progress: Progress,
+    progress: SampleCount,
     /// Where samples go that there is no room for; empty when those wait.
     spill: Vec<T>,
     metrics: Metrics,
@@ -42,8 +42,8 @@ impl<T: WireSample> RadioSource<T> {
         device: Device,
         stream: RxStreamer,
         samples: Option<u64>,
-    ) -> (Self, Receiver<Segment>) {
-        let (progress, segments) = Progress::new(samples);
+    ) -> (Self, Receiver<RecordingSegment>) {
+        let (progress, segments) = SampleCount::new(samples);
         let source = Self {
             out: Out::new(),
             stream: Some(stream),

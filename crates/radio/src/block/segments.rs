@@ -17,7 +17,7 @@ const SEGMENTS_UNTAGGED: usize = 64;
 
 /// Why samples are missing somewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gap {
+pub enum GapCause {
     /// What happened to the stream.
     Stream(RxEvent),
     /// There was no room for so many samples behind the source.
@@ -30,17 +30,17 @@ pub enum Gap {
 /// Where a recording goes on after missing samples, or begins. Several that begin at one sample
 /// say that several things happened before it; the last one has its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segment {
+pub struct RecordingSegment {
     /// Samples delivered before it.
     pub first_sample: u64,
     /// Time of its first sample, ticks, where the device tells.
     pub time_ticks: Option<u64>,
     /// Why samples are missing before it; nothing at the beginning.
-    pub gap: Option<Gap>,
+    pub gap: Option<GapCause>,
     lost: Losses,
 }
 
-impl Gap {
+impl GapCause {
     /// The cause in the ledger that such a gap has as a rule, and samples missing.
     fn loss(self) -> (Cause, u64) {
         match self {
@@ -58,9 +58,9 @@ impl Gap {
     }
 }
 
-impl Segment {
+impl RecordingSegment {
     /// A segment as the events of a stream tell it.
-    pub fn new(first_sample: u64, time_ticks: Option<u64>, gap: Option<Gap>) -> Self {
+    pub fn new(first_sample: u64, time_ticks: Option<u64>, gap: Option<GapCause>) -> Self {
         Self { first_sample, time_ticks, gap, lost: [0; Cause::ALL.len()] }
     }
 
@@ -69,7 +69,7 @@ impl Segment {
     pub fn losses(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
         let known = Cause::ALL.into_iter().zip(self.lost).filter(|loss| loss.1 > 0);
         let is_known = self.lost != [0; Cause::ALL.len()];
-        let as_a_rule = self.gap.filter(|_| !is_known).map(Gap::loss);
+        let as_a_rule = self.gap.filter(|_| !is_known).map(GapCause::loss);
         known.chain(as_a_rule)
     }
 
@@ -93,21 +93,21 @@ impl Segment {
 pub struct LateStart;
 
 /// Counts the samples of time on the way to the end, and tells where gaps are.
-pub(super) struct Progress {
-    segments: SyncSender<Segment>,
-    gap: Option<Gap>,
+pub(super) struct SampleCount {
+    segments: SyncSender<RecordingSegment>,
+    gap: Option<GapCause>,
     /// What that gap took, and what the ledger had booked by then, by cause.
     lost: Losses,
     booked: Losses,
     delivered: u64,
     /// Told and not yet taken by the source, for its tags.
-    untagged: Vec<Segment>,
+    untagged: Vec<RecordingSegment>,
     /// Samples of time still wanted; no end when none.
     left: Option<u64>,
 }
 
-impl Progress {
-    pub fn new(samples: Option<u64>) -> (Self, Receiver<Segment>) {
+impl SampleCount {
+    pub fn new(samples: Option<u64>) -> (Self, Receiver<RecordingSegment>) {
         let (segments, told) = sync_channel(GAPS_WAITING_MAX);
         let untagged = Vec::with_capacity(SEGMENTS_UNTAGGED);
         let none = [0; Cause::ALL.len()];
@@ -134,7 +134,7 @@ impl Progress {
     }
 
     /// What is to be said on the next sample, before it is produced.
-    pub fn untagged(&mut self) -> impl Iterator<Item = Segment> + '_ {
+    pub fn untagged(&mut self) -> impl Iterator<Item = RecordingSegment> + '_ {
         self.untagged.drain(..)
     }
 
@@ -153,11 +153,11 @@ impl Progress {
     /// Samples came for which there was no room. True when that begins a gap.
     pub fn refuse(&mut self, samples: u64) -> bool {
         self.pass(samples);
-        if let Some(Gap::Full { samples: missing }) = &mut self.gap {
+        if let Some(GapCause::Full { samples: missing }) = &mut self.gap {
             *missing += samples;
             return false;
         }
-        self.missing(Gap::Full { samples });
+        self.missing(GapCause::Full { samples });
         true
     }
 
@@ -169,7 +169,7 @@ impl Progress {
             RxEvent::LateCommand if self.delivered == 0 => return Err(LateStart),
             _ => self.pass(event.missing()),
         }
-        self.missing(Gap::Stream(event));
+        self.missing(GapCause::Stream(event));
         if let Some(ledger) = ledger {
             let booked = Cause::ALL.map(|cause| ledger.lost(cause));
             let new = booked.iter().zip(self.booked).map(|(now, then)| now.saturating_sub(then));
@@ -193,7 +193,7 @@ impl Progress {
     }
 
     /// Notes a gap; one before it at the same place is told on its own.
-    fn missing(&mut self, gap: Gap) {
+    fn missing(&mut self, gap: GapCause) {
         self.end();
         self.gap = Some(gap);
     }
@@ -202,7 +202,7 @@ impl Progress {
     fn tell(&mut self, time_ticks: Option<u64>) {
         let lost = std::mem::take(&mut self.lost);
         let (first_sample, gap) = (self.delivered, self.gap.take());
-        let segment = Segment { first_sample, time_ticks, gap, lost };
+        let segment = RecordingSegment { first_sample, time_ticks, gap, lost };
         let _ = self.segments.try_send(segment);
         self.untagged.push(segment);
     }
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     /// Ten samples, a gap with two causes, ten more.
-    struct Gappy(Progress, Out<u8>);
+    struct Gappy(SampleCount, Out<u8>);
 
     impl Gappy {
         fn give(&mut self, ticks: u64) {
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_first_sample_after_a_gap_says_when_it_came_and_what_is_missing() {
-        let mut mock = Mock::new(Gappy(Progress::new(None).0, Out::new()));
+        let mut mock = Mock::new(Gappy(SampleCount::new(None).0, Out::new()));
         mock.run().unwrap();
         let told: Vec<String> = mock
             .take_tags("out")

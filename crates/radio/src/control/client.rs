@@ -7,12 +7,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use millstream_link::port::{Port, PortTx};
-use millstream_wire::ctrl::{CtrlRepr, DataWords, Op, SEQ_MODULUS, Status};
+use millstream_wire::ctrl::{ControlStatus, CtrlRepr, DataWords, Op, SEQ_MODULUS};
 use millstream_wire::{Epid, Width};
 
 use super::Registers;
 use super::events::ChannelEvents;
-use super::pump::Receiver;
+use super::pump::ControlReceiver;
 use crate::RadioError;
 use crate::deadline::OpenDeadline;
 use crate::error::io_error;
@@ -48,33 +48,33 @@ pub struct ControlCounters {
 
 /// The control endpoint of this host. One access is outstanding at a time.
 ///
-/// A [`Receiver`] takes acknowledgements and asynchronous messages: on a thread that ends when the
-/// last owner drops the client, or wherever its caller has it.
+/// A [`ControlReceiver`] takes acknowledgements and asynchronous messages: on a thread that ends
+/// when the last owner drops the client, or wherever its caller has it.
 pub struct Control {
-    shared: Arc<Shared>,
+    shared: Arc<ControlState>,
     /// Held for the length of an access.
-    turn: Mutex<Turn>,
+    turn: Mutex<OutstandingAccess>,
     pump: Option<JoinHandle<()>>,
 }
 
 /// What belongs to the accesses, of which one is outstanding at a time.
 #[derive(Default)]
-struct Turn {
+struct OutstandingAccess {
     /// The sequence number of the next one.
     ctrl_seq: u8,
     /// None is begun after this.
     deadline: Option<OpenDeadline>,
 }
 
-pub(super) struct Shared {
+pub(super) struct ControlState {
     pub device: SocketAddrV4,
     pub width: Width,
     /// This host's control endpoint.
     pub epid: Epid,
     /// The device's control endpoint.
     pub peer: Epid,
-    pub sender: Mutex<Sender>,
-    pub waiting: Mutex<Waiting>,
+    pub sender: Mutex<ControlSender>,
+    pub waiting: Mutex<PendingAccess>,
     pub answered: Condvar,
     pub channels: Mutex<Vec<(u16, u8, Arc<ChannelEvents>)>>,
     pub counters: ControlCounters,
@@ -82,14 +82,14 @@ pub(super) struct Shared {
     pub claim_loss: OnceLock<ClaimLoss>,
 }
 
-pub(super) struct Sender {
+pub(super) struct ControlSender {
     tx: Box<dyn PortTx>,
     seq: u16,
 }
 
 /// The access that is outstanding.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct PendingAccess {
     /// Bit s: a try of it went out with control sequence number s.
     pub tries: u64,
     /// The register it is about.
@@ -103,7 +103,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
+impl ControlState {
     /// Sends a control packet under the next CHDR sequence number.
     pub fn send(&self, mut repr: CtrlRepr) -> Result<(), RadioError> {
         let mut sender = lock(&self.sender);
@@ -148,13 +148,13 @@ impl Control {
         width: Width,
         epid: Epid,
         peer: Epid,
-    ) -> (Self, Receiver) {
-        let shared = Arc::new(Shared {
+    ) -> (Self, ControlReceiver) {
+        let shared = Arc::new(ControlState {
             device,
             width,
             epid,
             peer,
-            sender: Mutex::new(Sender { tx, seq: 0 }),
+            sender: Mutex::new(ControlSender { tx, seq: 0 }),
             waiting: Mutex::default(),
             answered: Condvar::new(),
             channels: Mutex::default(),
@@ -162,7 +162,7 @@ impl Control {
             stop: AtomicBool::new(false),
             claim_loss: OnceLock::new(),
         });
-        let receiver = Receiver::new(Arc::clone(&shared));
+        let receiver = ControlReceiver::new(Arc::clone(&shared));
         (Self { shared, turn: Mutex::default(), pump: None }, receiver)
     }
 
@@ -239,7 +239,7 @@ impl Control {
         wait: Duration,
     ) -> Result<u32, RadioError> {
         let mut turn = lock(&self.turn);
-        *lock(&self.shared.waiting) = Waiting { port, address, ..Waiting::default() };
+        *lock(&self.shared.waiting) = PendingAccess { port, address, ..PendingAccess::default() };
         for attempt in 0..attempts {
             if attempt > 0 {
                 self.shared.counters.retries.fetch_add(1, Ordering::Relaxed);
@@ -297,9 +297,9 @@ impl Registers for Control {
 
 fn outcome(answer: &CtrlRepr, op: Op, port: u16, address: u32) -> Result<u32, RadioError> {
     let status = match answer.status {
-        Status::Ok | Status::Warning => return Ok(answer.data.first()),
-        Status::CommandError => "command error",
-        Status::TimeError => "time error",
+        ControlStatus::Ok | ControlStatus::Warning => return Ok(answer.data.first()),
+        ControlStatus::CommandError => "command error",
+        ControlStatus::TimeError => "time error",
     };
     let what = if op == Op::Read { "a read" } else { "a write" };
     Err(RadioError::Refused { what, port, address, status })

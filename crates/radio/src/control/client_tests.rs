@@ -49,8 +49,8 @@ fn a_read_returns_what_the_register_holds() {
         let wrong = CtrlRepr { ctrl_seq: request.ctrl_seq ^ 5, ..request };
         let data = DataWords::one(request.address + 1);
         // Twice, and a stranger before: only the right one counts, once.
-        let ack = request.ack(0, Status::Ok, data);
-        vec![wrong.ack(0, Status::Ok, DataWords::one(9)), ack, ack]
+        let ack = request.ack(0, ControlStatus::Ok, data);
+        vec![wrong.ack(0, ControlStatus::Ok, DataWords::one(9)), ack, ack]
     });
     assert_eq!(control.read(3, 0x1000).unwrap(), 0x1001);
     assert_eq!(control.read(3, 0x1004).unwrap(), 0x1005);
@@ -70,8 +70,8 @@ fn lost_packets_are_repeated_and_late_answers_count() {
                 vec![]
             }
             // The answer to the first try comes after the second was sent.
-            1 => vec![lock(&first).unwrap().ack(0, Status::Ok, request.data)],
-            _ => vec![request.ack(0, Status::Ok, request.data)],
+            1 => vec![lock(&first).unwrap().ack(0, ControlStatus::Ok, request.data)],
+            _ => vec![request.ack(0, ControlStatus::Ok, request.data)],
         }
     });
     control.write(3, 0x20, 77).unwrap();
@@ -92,8 +92,9 @@ fn a_write_that_must_not_be_repeated_goes_out_once() {
 #[test]
 fn a_refusal_names_register_and_status() {
     let (control, device, _) = control();
-    let server =
-        serve(device, 1, |_, request| vec![request.ack(0, Status::CommandError, request.data)]);
+    let server = serve(device, 1, |_, request| {
+        vec![request.ack(0, ControlStatus::CommandError, request.data)]
+    });
     assert_eq!(
         control.read(0, 0xABC).unwrap_err().to_string(),
         "the device refused a read at address 0xabc of port 0: command error"

@@ -7,7 +7,7 @@ mod sequence;
 
 pub use client::{Control, ControlCounters};
 pub use events::ChannelEvents;
-pub use pump::Receiver;
+pub use pump::ControlReceiver;
 
 use std::net::Ipv4Addr;
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use millstream_link::port::{Datagram, PortRx};
 use millstream_wire::chdr;
-use millstream_wire::ctrl::{CtrlRepr, Op, Status};
+use millstream_wire::ctrl::{ControlStatus, CtrlRepr, Op};
 use millstream_wire::regs::radio::async_msg::Event;
 
-use super::client::{Shared, lock};
-use super::sequence::{Sequence, Turn};
+use super::client::{ControlState, lock};
+use super::sequence::{Sequence, SequencePosition};
 
 /// How soon the thread notices that it should end.
 const SLICE: Duration = Duration::from_millis(50);
@@ -19,13 +19,13 @@ const SLICE: Duration = Duration::from_millis(50);
 type Sequences = Vec<(u16, Sequence)>;
 
 /// The receiving half of a [`Control`](super::Control): takes datagrams, waits for nothing.
-pub struct Receiver {
-    shared: Arc<Shared>,
+pub struct ControlReceiver {
+    shared: Arc<ControlState>,
     sequences: Sequences,
 }
 
-impl Receiver {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+impl ControlReceiver {
+    pub(super) fn new(shared: Arc<ControlState>) -> Self {
         Self { shared, sequences: Sequences::new() }
     }
 
@@ -55,12 +55,12 @@ impl Receiver {
     }
 }
 
-fn count_malformed(shared: &Shared) {
+fn count_malformed(shared: &ControlState) {
     shared.counters.malformed.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Hands an acknowledgement to the access that waits for it.
-fn acknowledge(shared: &Shared, repr: CtrlRepr) {
+fn acknowledge(shared: &ControlState, repr: CtrlRepr) {
     let mut waiting = lock(&shared.waiting);
     let expected = waiting.tries >> repr.ctrl_seq & 1 == 1
         && (waiting.port, waiting.address) == (repr.dst_port, repr.address);
@@ -73,12 +73,12 @@ fn acknowledge(shared: &Shared, repr: CtrlRepr) {
 }
 
 /// Notes an asynchronous message and acknowledges it.
-fn message(shared: &Shared, sequences: &mut Sequences, repr: &CtrlRepr) {
+fn message(shared: &ControlState, sequences: &mut Sequences, repr: &CtrlRepr) {
     let known = (repr.op == Op::Write)
         .then(|| Event::from_message(repr.address, repr.data.first()))
         .flatten();
     let heard = known.is_some_and(|known| note(shared, sequences, repr, known));
-    let status = if known.is_some() { Status::Ok } else { Status::CommandError };
+    let status = if known.is_some() { ControlStatus::Ok } else { ControlStatus::CommandError };
     if !heard {
         shared.counters.unknown_messages.fetch_add(1, Ordering::Relaxed);
     }
@@ -88,7 +88,7 @@ fn message(shared: &Shared, sequences: &mut Sequences, repr: &CtrlRepr) {
 
 /// Tells those who watch a channel of its event, once. False when nobody watches it.
 fn note(
-    shared: &Shared,
+    shared: &ControlState,
     sequences: &mut Sequences,
     repr: &CtrlRepr,
     (event, channel): (Event, u8),
@@ -101,17 +101,17 @@ fn note(
     }
     let counters = &shared.counters;
     match sequence_of(sequences, repr.dst_port).take(repr) {
-        Turn::Repeated => {
+        SequencePosition::Repeated => {
             counters.repeated_messages.fetch_add(1, Ordering::Relaxed);
             return true;
         }
-        Turn::New { missed: 0 } => {}
-        Turn::New { missed } => {
+        SequencePosition::New { missed: 0 } => {}
+        SequencePosition::New { missed } => {
             counters.missed_messages.fetch_add(missed.into(), Ordering::Relaxed);
             // It is not known which channel they were about.
             block.clone().for_each(|(_, _, events)| events.miss(missed.into()));
         }
-        Turn::Overtaken => {
+        SequencePosition::Overtaken => {
             // A device may begin anew with any number: not below nothing.
             let less = |missed: u64| missed.checked_sub(1);
             let missed = &counters.missed_messages;

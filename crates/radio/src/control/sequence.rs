@@ -13,7 +13,7 @@ type Identity = (u16, u8, Option<u64>, u32, u32);
 
 /// What a message is in its sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum SequencePosition {
     /// It is new, and so many before it have not come.
     New { missed: u8 },
     /// It is new, and counted among the missed already.
@@ -32,20 +32,20 @@ pub(super) struct Sequence {
 
 impl Sequence {
     /// A message came.
-    pub fn take(&mut self, repr: &CtrlRepr) -> Turn {
+    pub fn take(&mut self, repr: &CtrlRepr) -> SequencePosition {
         let identity = (repr.seq, repr.ctrl_seq, repr.timestamp, repr.address, repr.data.first());
         if self.recent.contains(&Some(identity)) {
-            return Turn::Repeated;
+            return SequencePosition::Repeated;
         }
         self.recent[self.count % REMEMBERED] = Some(identity);
         self.count = self.count.wrapping_add(1);
         let due = self.due.unwrap_or(repr.ctrl_seq);
         let missed = (repr.ctrl_seq + SEQ_MODULUS - due) % SEQ_MODULUS;
         if missed >= SEQ_MODULUS / 2 {
-            return Turn::Overtaken;
+            return SequencePosition::Overtaken;
         }
         self.due = Some((repr.ctrl_seq + 1) % SEQ_MODULUS);
-        Turn::New { missed }
+        SequencePosition::New { missed }
     }
 }
 
@@ -66,7 +66,7 @@ mod tests {
     fn messages_in_order_are_all_new_round_the_end_of_the_numbers() {
         let mut sequence = Sequence::default();
         for number in 60..70_000 {
-            assert_eq!(sequence.take(&message(number)), Turn::New { missed: 0 });
+            assert_eq!(sequence.take(&message(number)), SequencePosition::New { missed: 0 });
         }
     }
 
@@ -74,10 +74,10 @@ mod tests {
     fn what_did_not_come_is_counted_and_what_comes_twice_is_not_new() {
         let mut sequence = Sequence::default();
         sequence.take(&message(61));
-        assert_eq!(sequence.take(&message(66)), Turn::New { missed: 4 });
-        assert_eq!(sequence.take(&message(61)), Turn::Repeated);
-        assert_eq!(sequence.take(&message(66)), Turn::Repeated);
-        assert_eq!(sequence.take(&message(64)), Turn::Overtaken);
-        assert_eq!(sequence.take(&message(67)), Turn::New { missed: 0 });
+        assert_eq!(sequence.take(&message(66)), SequencePosition::New { missed: 4 });
+        assert_eq!(sequence.take(&message(61)), SequencePosition::Repeated);
+        assert_eq!(sequence.take(&message(66)), SequencePosition::Repeated);
+        assert_eq!(sequence.take(&message(64)), SequencePosition::Overtaken);
+        assert_eq!(sequence.take(&message(67)), SequencePosition::New { missed: 0 });
     }
 }

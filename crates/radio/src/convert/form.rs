@@ -3,7 +3,7 @@
 /// How a conversion is carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Form {
+pub enum ConvertForm {
     /// Plain Rust, the reference.
     Scalar,
     /// 256-bit vectors.
@@ -12,7 +12,7 @@ pub enum Form {
     Avx512,
 }
 
-impl Form {
+impl ConvertForm {
     /// Every form, the fastest last.
     pub const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
 

@@ -6,8 +6,8 @@
 //!
 //! One rule holds for all of them: the value times a scale that the caller gives, in `f64` for
 //! fc64 and in `f32` otherwise; where the result is an integer it is rounded to nearest, ties to
-//! even, and saturated, and not-a-number gives 0. [`Sample::scale_from`] and [`Sample::scale_to`]
-//! give the scale that takes full scale to full scale.
+//! even, and saturated, and not-a-number gives 0. [`HostSample::scale_from`] and
+//! [`HostSample::scale_to`] give the scale that takes full scale to full scale.
 //!
 //! | file | what it does |
 //! | --- | --- |
@@ -27,12 +27,12 @@ mod wire;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub use form::Form;
-pub use sample::Sample;
+pub use form::ConvertForm;
+pub use sample::HostSample;
 pub use wire::Wire;
 
 use lanes::WireLanes;
-use wire::{Packing, Sc8, Sc12, Sc16};
+use wire::{Sc8, Sc12, Sc16, WirePacking};
 
 /// The factor that maps `sc16` full scale 32767 to 1.0 (facts page on CHDR, section 5).
 pub const SC16_SCALE: f32 = 1.0 / 32767.0;
@@ -42,17 +42,17 @@ pub const SC16_SCALE: f32 = 1.0 / 32767.0;
 pub struct Converter {
     wire: Wire,
     /// Checked against the processor when the converter was made.
-    form: Form,
+    form: ConvertForm,
 }
 
 impl Converter {
     /// The fastest form that this processor has.
     pub fn new(wire: Wire) -> Self {
-        Self { wire, form: Form::best() }
+        Self { wire, form: ConvertForm::best() }
     }
 
     /// A given form, if the processor has it.
-    pub fn with_form(wire: Wire, form: Form) -> Option<Self> {
+    pub fn with_form(wire: Wire, form: ConvertForm) -> Option<Self> {
         form.is_available().then_some(Self { wire, form })
     }
 
@@ -62,14 +62,14 @@ impl Converter {
     }
 
     /// The form in use.
-    pub fn form(self) -> Form {
+    pub fn form(self) -> ConvertForm {
         self.form
     }
 
     /// Converts packed samples to the user's, times `scale`. Converts as many as `wire` holds in
     /// whole groups and `out` has room for, and returns how many.
     #[inline]
-    pub fn to_user<U: Sample>(self, wire: &[u8], out: &mut [U], scale: U::Real) -> usize {
+    pub fn to_user<U: HostSample>(self, wire: &[u8], out: &mut [U], scale: U::Real) -> usize {
         match self.wire {
             Wire::Sc16 => self.to_user_from::<Sc16, U>(wire, out, scale),
             Wire::Sc12 => self.to_user_from::<Sc12, U>(wire, out, scale),
@@ -81,7 +81,7 @@ impl Converter {
     /// and as `out` has room for in whole groups, and returns how many; a last group that is not
     /// full is filled up with zeros.
     #[inline]
-    pub fn to_wire<U: Sample>(self, samples: &[U], out: &mut [u8], scale: U::Real) -> usize {
+    pub fn to_wire<U: HostSample>(self, samples: &[U], out: &mut [u8], scale: U::Real) -> usize {
         match self.wire {
             Wire::Sc16 => self.to_wire_as::<Sc16, U>(samples, out, scale),
             Wire::Sc12 => self.to_wire_as::<Sc12, U>(samples, out, scale),
@@ -89,7 +89,7 @@ impl Converter {
         }
     }
 
-    fn to_user_from<P: Packing + WireLanes, U: Sample>(
+    fn to_user_from<P: WirePacking + WireLanes, U: HostSample>(
         self,
         wire: &[u8],
         out: &mut [U],
@@ -105,16 +105,16 @@ impl Converter {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a converter with this form exists only where the processor has it, and
             // `wire` has been cut to the samples of `out`.
-            Form::Avx2 => unsafe { x86::to_user_avx2::<P, U>(wire, out, scale) },
+            ConvertForm::Avx2 => unsafe { x86::to_user_avx2::<P, U>(wire, out, scale) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the same.
-            Form::Avx512 => unsafe { x86::to_user_avx512::<P, U>(wire, out, scale) },
+            ConvertForm::Avx512 => unsafe { x86::to_user_avx512::<P, U>(wire, out, scale) },
             _ => scalar::to_user::<P, U>(wire, out, 0..count, scale),
         }
         count
     }
 
-    fn to_wire_as<P: Packing + WireLanes, U: Sample>(
+    fn to_wire_as<P: WirePacking + WireLanes, U: HostSample>(
         self,
         samples: &[U],
         out: &mut [u8],
@@ -130,10 +130,10 @@ impl Converter {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a converter with this form exists only where the processor has it, and `out`
             // has been cut to the samples.
-            Form::Avx2 => unsafe { x86::to_wire_avx2::<P, U>(samples, out, scale) },
+            ConvertForm::Avx2 => unsafe { x86::to_wire_avx2::<P, U>(samples, out, scale) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the same.
-            Form::Avx512 => unsafe { x86::to_wire_avx512::<P, U>(samples, out, scale) },
+            ConvertForm::Avx512 => unsafe { x86::to_wire_avx512::<P, U>(samples, out, scale) },
             _ => scalar::to_wire::<P, U>(samples, out, 0..count, scale),
         }
         for index in count..P::samples_in(out.len()) {
@@ -144,7 +144,7 @@ impl Converter {
 }
 
 /// Whether the conversion leaves every bit as it is.
-fn is_copy<P: Packing, U: Sample>(scale: U::Real) -> bool {
+fn is_copy<P: WirePacking, U: HostSample>(scale: U::Real) -> bool {
     cfg!(target_endian = "little") && U::TWIN == Some(P::WIRE) && scale == U::ONE
 }
 

@@ -8,7 +8,7 @@ use super::Wire;
 ///
 /// Every conversion is one rule: the value times `scale`. Where the result is an integer it is
 /// rounded to nearest, ties to even, and saturated; not-a-number gives 0.
-pub trait Sample: sealed::Sealed + bytemuck::Pod {
+pub trait HostSample: sealed::Sealed + bytemuck::Pod {
     /// What a scale is given in, and what the multiplication is done in.
     type Real: Copy + PartialEq + Into<f64>;
     /// The usual name.
@@ -69,7 +69,7 @@ pub(super) fn round_f64(value: f64) -> f64 {
 
 macro_rules! float_sample {
     ($real:ident, $name:literal, $round:ident) => {
-        impl Sample for Complex<$real> {
+        impl HostSample for Complex<$real> {
             type Real = $real;
             const NAME: &'static str = $name;
             const FULL_SCALE: f64 = 1.0;
@@ -95,7 +95,7 @@ macro_rules! float_sample {
 
 macro_rules! integer_sample {
     ($int:ident, $name:literal, $twin:ident) => {
-        impl Sample for [$int; 2] {
+        impl HostSample for [$int; 2] {
             type Real = f32;
             const NAME: &'static str = $name;
             const FULL_SCALE: f64 = $int::MAX as f64;

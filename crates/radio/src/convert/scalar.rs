@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::sample::Sample;
-use super::wire::Packing;
+use super::sample::HostSample;
+use super::wire::WirePacking;
 
-pub(super) fn to_user<P: Packing, U: Sample>(
+pub(super) fn to_user<P: WirePacking, U: HostSample>(
     wire: &[u8],
     out: &mut [U],
     range: Range<usize>,
@@ -16,7 +16,7 @@ pub(super) fn to_user<P: Packing, U: Sample>(
     }
 }
 
-pub(super) fn to_wire<P: Packing, U: Sample>(
+pub(super) fn to_wire<P: WirePacking, U: HostSample>(
     samples: &[U],
     out: &mut [u8],
     range: Range<usize>,

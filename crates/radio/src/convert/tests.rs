@@ -31,7 +31,7 @@ fn odd_scale() -> impl Strategy<Value = f64> {
 }
 
 /// A user's sample as the tests make it.
-trait Made: Sample {
+trait Made: HostSample {
     fn made(i: f64, q: f64) -> Self;
 }
 
@@ -74,10 +74,10 @@ fn memory(len: usize) -> Vec<Complex64> {
 /// Not-a-number has many bits, and which ones a product has is not part of the rule.
 fn to_user_agrees<U: Made>(wire: Wire, bytes: &[u8], count: usize, at: usize, scale: f64) {
     let scale = U::real(scale);
-    let reference = Converter::with_form(wire, Form::Scalar).unwrap();
+    let reference = Converter::with_form(wire, ConvertForm::Scalar).unwrap();
     let mut want = vec![U::zeroed(); count];
     let done = reference.to_user(bytes, &mut want, scale);
-    for form in Form::ALL {
+    for form in ConvertForm::ALL {
         let Some(converter) = Converter::with_form(wire, form) else { continue };
         let mut memory = memory(count + 1);
         let got: &mut [U] = placed(&mut memory, at, count + 1);
@@ -94,10 +94,10 @@ fn to_user_agrees<U: Made>(wire: Wire, bytes: &[u8], count: usize, at: usize, sc
 fn to_wire_agrees<U: Made>(wire: Wire, values: &[(f64, f64)], room: usize, at: usize, scale: f64) {
     let scale = U::real(scale);
     let samples: Vec<U> = values.iter().map(|&(i, q)| U::made(i, q)).collect();
-    let reference = Converter::with_form(wire, Form::Scalar).unwrap();
+    let reference = Converter::with_form(wire, ConvertForm::Scalar).unwrap();
     let mut want = vec![0xA5; room];
     let done = reference.to_wire(&samples, &mut want, scale);
-    for form in Form::ALL {
+    for form in ConvertForm::ALL {
         let Some(converter) = Converter::with_form(wire, form) else { continue };
         let mut memory = memory(room);
         let got: &mut [u8] = placed(&mut memory, at, room);

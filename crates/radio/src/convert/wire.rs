@@ -56,7 +56,7 @@ impl Wire {
 }
 
 /// A wire format as a type: single samples of a packed buffer.
-pub(super) trait Packing {
+pub(super) trait WirePacking {
     const WIRE: Wire;
     const GROUP_SAMPLES: usize;
     const GROUP_BYTES: usize;
@@ -82,7 +82,7 @@ pub(super) struct Sc16;
 pub(super) struct Sc12;
 pub(super) struct Sc8;
 
-impl Packing for Sc16 {
+impl WirePacking for Sc16 {
     const WIRE: Wire = Wire::Sc16;
     const GROUP_SAMPLES: usize = 1;
     const GROUP_BYTES: usize = 4;
@@ -100,7 +100,7 @@ impl Packing for Sc16 {
     }
 }
 
-impl Packing for Sc8 {
+impl WirePacking for Sc8 {
     const WIRE: Wire = Wire::Sc8;
     const GROUP_SAMPLES: usize = 1;
     const GROUP_BYTES: usize = 2;
@@ -130,7 +130,7 @@ impl Sc12 {
     }
 }
 
-impl Packing for Sc12 {
+impl WirePacking for Sc12 {
     const WIRE: Wire = Wire::Sc12;
     const GROUP_SAMPLES: usize = 4;
     const GROUP_BYTES: usize = 12;

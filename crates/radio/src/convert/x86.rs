@@ -9,9 +9,9 @@ use std::marker::PhantomData;
 use num_complex::Complex32;
 
 use super::lanes::{Engine, WireLanes};
-use super::sample::Sample;
+use super::sample::HostSample;
 use super::scalar;
-use super::wire::{Packing, Wire};
+use super::wire::{Wire, WirePacking};
 
 /// From this size on the result bypasses the caches: it would not stay in them, and a plain store
 /// first reads the line that it replaces. Measured on a Sapphire Rapids with 2 MiB of L2: no
@@ -25,14 +25,14 @@ const TOP: f32 = 65536.0;
 ///
 /// The first block begins at sample 0, the next at the first aligned address inside of it, and the
 /// last ends with the last sample: some samples are converted twice, and none one by one.
-struct Course {
+struct ConversionOrder {
     /// Where the second block begins.
     second: usize,
     /// Whether the aligned blocks bypass the caches.
     stream: bool,
 }
 
-impl Course {
+impl ConversionOrder {
     /// For a result that begins at `address` and has items of `item` bytes.
     fn plan<E: Engine>(address: usize, item: usize, count: usize, group: usize) -> Self {
         let align = (E::SAMPLES * item).min(64);
@@ -60,7 +60,7 @@ struct Receive<P, U> {
     packing: PhantomData<P>,
 }
 
-impl<P: Packing + WireLanes, U: Sample> Mover for Receive<P, U> {
+impl<P: WirePacking + WireLanes, U: HostSample> Mover for Receive<P, U> {
     #[inline(always)]
     unsafe fn block<E: Engine, const STREAM: bool>(&self, at: usize) {
         let from = at / P::GROUP_SAMPLES * P::GROUP_BYTES;
@@ -80,7 +80,7 @@ struct Transmit<P, U> {
     packing: PhantomData<P>,
 }
 
-impl<P: Packing + WireLanes, U: Sample> Mover for Transmit<P, U> {
+impl<P: WirePacking + WireLanes, U: HostSample> Mover for Transmit<P, U> {
     #[inline(always)]
     unsafe fn block<E: Engine, const STREAM: bool>(&self, at: usize) {
         let to = at / P::GROUP_SAMPLES * P::GROUP_BYTES;
@@ -103,7 +103,12 @@ impl<P: Packing + WireLanes, U: Sample> Mover for Transmit<P, U> {
 /// The processor has what `E` needs; both sides of `mover` have `count` samples; `course` was
 /// planned for it.
 #[inline(always)]
-unsafe fn run<E: Engine>(count: usize, group: usize, course: Course, mover: &impl Mover) -> usize {
+unsafe fn run<E: Engine>(
+    count: usize,
+    group: usize,
+    course: ConversionOrder,
+    mover: &impl Mover,
+) -> usize {
     if count < E::SAMPLES {
         return 0;
     }
@@ -137,14 +142,14 @@ unsafe fn run<E: Engine>(count: usize, group: usize, course: Course, mover: &imp
 /// # Safety
 /// The processor has what `E` needs; `wire` has the samples for `out`.
 #[inline(always)]
-unsafe fn to_user<E: Engine, P: Packing + WireLanes, U: Sample>(
+unsafe fn to_user<E: Engine, P: WirePacking + WireLanes, U: HostSample>(
     wire: &[u8],
     out: &mut [U],
     scale: U::Real,
 ) {
     let (count, group) = (out.len(), P::GROUP_SAMPLES);
     let (source, place) = (wire.as_ptr(), out.as_mut_ptr());
-    let course = Course::plan::<E>(place.addr(), size_of::<U>(), count, group);
+    let course = ConversionOrder::plan::<E>(place.addr(), size_of::<U>(), count, group);
     let mover = Receive::<P, U> { source, place, scale: scale.into(), packing: PhantomData };
     // SAFETY: the caller's.
     let rest = unsafe { run::<E>(count, group, course, &mover) };
@@ -154,14 +159,14 @@ unsafe fn to_user<E: Engine, P: Packing + WireLanes, U: Sample>(
 /// # Safety
 /// The processor has what `E` needs; `out` has room for `samples`.
 #[inline(always)]
-unsafe fn to_wire<E: Engine, P: Packing + WireLanes, U: Sample>(
+unsafe fn to_wire<E: Engine, P: WirePacking + WireLanes, U: HostSample>(
     samples: &[U],
     out: &mut [u8],
     scale: U::Real,
 ) {
     let (count, group) = (samples.len(), P::GROUP_SAMPLES);
     let (source, place) = (samples.as_ptr(), out.as_mut_ptr());
-    let course = Course::plan::<E>(place.addr(), P::GROUP_BYTES / group, count, group);
+    let course = ConversionOrder::plan::<E>(place.addr(), P::GROUP_BYTES / group, count, group);
     let mover = Transmit::<P, U> { source, place, scale: scale.into(), packing: PhantomData };
     // SAFETY: the caller's.
     let rest = unsafe { run::<E>(count, group, course, &mover) };
@@ -174,7 +179,7 @@ macro_rules! entry_points {
         /// # Safety
         /// The processor has the features; `wire` has the samples for `out`.
         #[target_feature(enable = $features)]
-        pub(super) unsafe fn $to_user<P: Packing + WireLanes, U: Sample>(
+        pub(super) unsafe fn $to_user<P: WirePacking + WireLanes, U: HostSample>(
             wire: &[u8],
             out: &mut [U],
             scale: U::Real,
@@ -186,7 +191,7 @@ macro_rules! entry_points {
         /// # Safety
         /// The processor has the features; `out` has room for `samples`.
         #[target_feature(enable = $features)]
-        pub(super) unsafe fn $to_wire<P: Packing + WireLanes, U: Sample>(
+        pub(super) unsafe fn $to_wire<P: WirePacking + WireLanes, U: HostSample>(
             samples: &[U],
             out: &mut [u8],
             scale: U::Real,

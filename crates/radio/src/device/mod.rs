@@ -4,7 +4,7 @@ mod open;
 mod session;
 mod set;
 
-pub use session::{ChdrLink, DEVICE_ID, Session, SessionInfo};
+pub use session::{ChdrLink, DEVICE_ID, DeviceSession, SessionInfo};
 pub use set::DeviceSet;
 
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -20,7 +20,7 @@ use crate::client_zero::ClientZero;
 use crate::control::Control;
 use crate::rpc::as_f64;
 use crate::stream::{RxArgs, RxError, RxGroup, RxStreamer, StreamPath};
-use crate::topology::{Endpoint, Topology};
+use crate::topology::{Endpoint, RadioTopology};
 use crate::tx::{TxArgs, TxChannel, TxError, TxGroup, TxStreamer};
 use crate::{DeviceArgs, RadioError};
 
@@ -33,8 +33,8 @@ pub struct Device {
     channels: Vec<(RxChannel, Endpoint)>,
     tx_channels: Vec<(TxChannel, Endpoint)>,
     control: Arc<Control>,
-    session: Session,
-    topology: Topology,
+    session: DeviceSession,
+    topology: RadioTopology,
     blocks: ClientZero,
     chdr: SocketAddrV4,
     width: Width,
@@ -64,12 +64,12 @@ impl Device {
     }
 
     /// The RPC session, for methods that have no function here.
-    pub fn session(&self) -> &Session {
+    pub fn session(&self) -> &DeviceSession {
         &self.session
     }
 
     /// Its endpoints.
-    pub fn topology(&self) -> &Topology {
+    pub fn topology(&self) -> &RadioTopology {
         &self.topology
     }
 

@@ -8,11 +8,11 @@ use millstream_link::port::PortOptions;
 use millstream_wire::Epid;
 use millstream_wire::regs::client_zero::noc_id;
 
-use super::{ChdrLink, DEVICE_ID, Device, Session};
+use super::{ChdrLink, DEVICE_ID, Device, DeviceSession};
 use crate::channel::RxChannel;
 use crate::client_zero::{self, ClientZero};
 use crate::control::Control;
-use crate::topology::{self, Endpoint, Management, Topology};
+use crate::topology::{self, Endpoint, Management, RadioTopology};
 use crate::tx::TxChannel;
 use crate::{DeviceArgs, RadioError, mtu};
 
@@ -20,7 +20,7 @@ use crate::{DeviceArgs, RadioError, mtu};
 const HOST_EPID: u16 = 1;
 
 pub(super) fn open(args: DeviceArgs) -> Result<Device, RadioError> {
-    let (session, deadline) = Session::open(&args)?;
+    let (session, deadline) = DeviceSession::open(&args)?;
     let link = session.chdr_link(args.addr)?;
     let width = session.chdr_width()?;
     // The link stays open from here on: one that connects to a peer would do that again.
@@ -86,7 +86,7 @@ fn measure(args: &DeviceArgs, link: &ChdrLink) -> Result<usize, RadioError> {
 fn channels(
     control: &Arc<Control>,
     blocks: &ClientZero,
-    topology: &Topology,
+    topology: &RadioTopology,
 ) -> Result<Vec<(RxChannel, Endpoint)>, RadioError> {
     let mut found = Vec::new();
     for radio in blocks.blocks.iter().filter(|block| block.noc_id == noc_id::RADIO) {
@@ -105,7 +105,7 @@ fn channels(
 fn tx_channels(
     control: &Arc<Control>,
     blocks: &ClientZero,
-    topology: &Topology,
+    topology: &RadioTopology,
 ) -> Result<Vec<(TxChannel, Endpoint)>, RadioError> {
     let mut found = Vec::new();
     for radio in blocks.blocks.iter().filter(|block| block.noc_id == noc_id::RADIO) {

@@ -9,7 +9,7 @@ use rmpv::Value;
 
 use crate::deadline::{OpenDeadline, deadline};
 use crate::rpc::{
-    Claim, ClaimLoss, INIT_TIMEOUT, Map, RpcError, as_map, as_maps, as_u64, as_version,
+    ClaimLoss, DeviceClaim, INIT_TIMEOUT, Map, RpcError, as_map, as_maps, as_u64, as_version,
 };
 use crate::{DeviceArgs, RadioError};
 
@@ -104,12 +104,12 @@ impl ChdrLink {
 
 /// A claimed device, seen over RPC.
 #[derive(Debug)]
-pub struct Session {
-    claim: Claim,
+pub struct DeviceSession {
+    claim: DeviceClaim,
     info: SessionInfo,
 }
 
-impl Session {
+impl DeviceSession {
     /// Claims and initialises the device. All that opening takes has to end by the deadline.
     pub(super) fn open(args: &DeviceArgs) -> Result<(Self, OpenDeadline), RadioError> {
         let claim = claim(args)?;
@@ -215,10 +215,10 @@ impl Session {
 }
 
 /// Claims the device, waiting for one that somebody else holds as long as the arguments say.
-fn claim(args: &DeviceArgs) -> Result<Claim, RpcError> {
+fn claim(args: &DeviceArgs) -> Result<DeviceClaim, RpcError> {
     let until = deadline(args.claim_wait);
     loop {
-        match Claim::new(SocketAddrV4::new(args.addr, args.rpc_port), &args.session) {
+        match DeviceClaim::new(SocketAddrV4::new(args.addr, args.rpc_port), &args.session) {
             Err(RpcError::Remote { .. }) if Instant::now() < until => thread::sleep(CLAIM_AGAIN),
             outcome => return outcome,
         }

@@ -15,7 +15,7 @@ pub const RECLAIM_PERIOD: Duration = Duration::from_secs(1);
 
 /// A claimed device. Dropping it gives the device back.
 #[derive(Debug)]
-pub struct Claim {
+pub struct DeviceClaim {
     calls: Mutex<RpcClient>,
     token: Value,
     keeper: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
@@ -37,7 +37,7 @@ impl ClaimLoss {
     }
 }
 
-impl Claim {
+impl DeviceClaim {
     /// Claims the device at `address` under the name `session` and starts to renew the claim.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for DeviceClaim {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.keeper.take() {
             drop(stop);
@@ -178,7 +178,7 @@ mod tests {
 
     /// A claim on a device that does not answer some calls of the claim's connection: 0 is the
     /// claim itself, the others renew it.
-    fn claim_on(skip: &'static [usize]) -> (Claim, JoinHandle<usize>) {
+    fn claim_on(skip: &'static [usize]) -> (DeviceClaim, JoinHandle<usize>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = match listener.local_addr().unwrap() {
             std::net::SocketAddr::V4(address) => address,
@@ -189,7 +189,7 @@ mod tests {
             let _calls = listener.accept().unwrap().0;
             answer(keeper, skip)
         });
-        (Claim::new(address, "test").unwrap(), device)
+        (DeviceClaim::new(address, "test").unwrap(), device)
     }
 
     #[test]
@@ -231,7 +231,7 @@ mod tests {
             let calls = answer(listener.accept().unwrap().0, &[]);
             (keeper.join().unwrap(), calls)
         });
-        let claim = Claim::new(address, "test").unwrap();
+        let claim = DeviceClaim::new(address, "test").unwrap();
         assert_eq!(claim.call("get_spam", &[]).unwrap(), "token".into());
         assert_eq!(claim.lost(), None);
         drop(claim);

@@ -4,14 +4,14 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, SocketAddrV4, TcpStream};
 use std::time::{Duration, Instant};
 
-use millstream_wire::msgpack::{Limits, Scan, ScanError, scan};
+use millstream_wire::msgpack::{MessageLimits, Scan, ScanError, scan};
 use rmpv::Value;
 
 use super::{CALL_TIMEOUT, RESPONSE_BYTES_MAX, RpcError};
 use crate::deadline::deadline;
 
 /// How large a response may be. The deepest real one has three levels; the longest are logs.
-const LIMITS: Limits = Limits { bytes: RESPONSE_BYTES_MAX, depth: 8, items: 1 << 16 };
+const LIMITS: MessageLimits = MessageLimits { bytes: RESPONSE_BYTES_MAX, depth: 8, items: 1 << 16 };
 
 /// A connection to a device's RPC server.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ mod claim;
 mod client;
 mod value;
 
-pub use claim::{Claim, ClaimLoss, RECLAIM_PERIOD};
+pub use claim::{ClaimLoss, DeviceClaim, RECLAIM_PERIOD};
 pub use client::{RpcClient, take_apart, take_object};
 pub use value::{Map, as_f64, as_map, as_maps, as_u64, as_version};
 

@@ -4,13 +4,13 @@
 use millstream_wire::regs::radio::RX_CMD_SLOTS;
 
 use super::meta::{RxError, RxEvent};
-use super::streamer::{Run, RxStreamer, TICKS_PER_SAMPLE};
-use super::tracker::{Arrival, Gap};
+use super::streamer::{RxStreamer, StreamState, TICKS_PER_SAMPLE};
+use super::tracker::{Arrival, PacketGap};
 use crate::{Cause, RadioError};
 
 /// A capture that waits in the radio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Capture {
+pub(super) struct PendingCommand {
     pub samples: u64,
     /// None: as soon as the one before it has ended.
     pub at: Option<u64>,
@@ -27,9 +27,9 @@ impl RxStreamer {
     /// when the device does not answer.
     pub fn queue_finite(&mut self, samples: u64, at: Option<u64>) -> Result<(), RxError> {
         match self.run {
-            Run::Finite(_) => {}
-            Run::Idle => return self.start_finite(samples, at),
-            Run::Continuous | Run::Stopping(_) => return Err(RxError::Endless),
+            StreamState::Finite(_) => {}
+            StreamState::Idle => return self.start_finite(samples, at),
+            StreamState::Continuous | StreamState::Stopping(_) => return Err(RxError::Endless),
         }
         self.check_length(samples)?;
         let free = self.channel.free_slots()?;
@@ -44,7 +44,7 @@ impl RxStreamer {
             Err(RadioError::Silent { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        self.chain.push_back(Capture { samples, at });
+        self.chain.push_back(PendingCommand { samples, at });
         Ok(())
     }
 
@@ -84,11 +84,11 @@ impl RxStreamer {
         let now = self.channel.time_ticks().inspect_err(|_| self.chain.clear())?;
         let has_begun = |at: u64| now.wrapping_sub(at) < 1 << 63;
         self.recovery = self.recovery.filter(|recovery| self.may_have_begun(recovery, now));
-        let left = if let Run::Finite(left) = self.run { left } else { 0 };
+        let left = if let StreamState::Finite(left) = self.run { left } else { 0 };
         let end = |at: u64, samples: u64| at.wrapping_add(samples * TICKS_PER_SAMPLE);
         let mut joint = self.tracker.next_ticks().map(|due| end(due, left));
         let mut begun = 0;
-        for Capture { samples, at } in &self.chain {
+        for PendingCommand { samples, at } in &self.chain {
             let at = at.or(joint);
             // In doubt it has: then its end is waited for in vain, but not for long.
             if !at.is_none_or(has_begun) {
@@ -104,12 +104,12 @@ impl RxStreamer {
     /// The burst is over: the next one in the chain begins, if there is one.
     pub(super) fn burst_over(&mut self) {
         (self.awaited, self.ended) = (None, false);
-        let Some(Capture { samples, at }) = self.chain.pop_front() else {
-            self.run = Run::Idle;
+        let Some(PendingCommand { samples, at }) = self.chain.pop_front() else {
+            self.run = StreamState::Idle;
             return;
         };
-        if !matches!(self.run, Run::Stopping(_)) {
-            self.run = Run::Finite(samples);
+        if !matches!(self.run, StreamState::Stopping(_)) {
+            self.run = StreamState::Finite(samples);
         }
         self.awaited = at;
         // One that follows at once goes on where the one before it ends.
@@ -121,7 +121,7 @@ impl RxStreamer {
 
     /// Whether a packet lies behind the end of the current capture.
     pub(super) fn is_of_a_later_capture(&self, arrival: &Arrival) -> bool {
-        let Run::Finite(left) = self.run else { return false };
+        let StreamState::Finite(left) = self.run else { return false };
         // Behind the newest packet of a capture follows no other capture but its own end.
         let follows = self.awaited.is_none() && self.tracker.missing_before(arrival) == 0;
         if self.chain.is_empty() || (follows && self.tracker.has_begun() && left > 0) {
@@ -135,7 +135,7 @@ impl RxStreamer {
 
     /// What is left of the current capture will not come: a packet of a later one is there.
     pub(super) fn give_up_capture(&mut self, arrival: &Arrival) {
-        let Run::Finite(left) = self.run else { return };
+        let StreamState::Finite(left) = self.run else { return };
         let late = self.channel.events().late_commands();
         if self.awaited.is_some() && late != self.late_commands_seen {
             self.late_commands_seen += 1;
@@ -150,7 +150,7 @@ impl RxStreamer {
         let unsent = if self.awaited.is_some() { Cause::Unknown } else { Cause::DeviceOverrun };
         let damaged = self.tracker.damaged_in_end(in_packets);
         self.tracker.pass_over(packets, left);
-        let gap = Gap { packets, damaged, in_packets, unsent: left - in_packets, jump: 0 };
+        let gap = PacketGap { packets, damaged, in_packets, unsent: left - in_packets, jump: 0 };
         self.losses.book(&gap, unsent, self.port.rx.queue_drops(), &mut self.ledger);
         self.expectation.add(left);
         self.ledger.expected = self.expectation.total();

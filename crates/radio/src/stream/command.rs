@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::meta::RxError;
-use super::streamer::{Run, RxStreamer};
+use super::streamer::{RxStreamer, StreamState};
 use crate::RadioError;
 use crate::channel::FINITE_SAMPLES_MAX;
 
@@ -52,11 +52,11 @@ impl RxStreamer {
     pub fn stop(&mut self) -> Result<(), RxError> {
         self.channel.stop()?;
         self.restart_wanted = None;
-        if self.run == Run::Idle {
+        if self.run == StreamState::Idle {
             return Ok(());
         }
         let outcome = self.forget_what_has_not_begun();
-        self.run = Run::Stopping(self.now());
+        self.run = StreamState::Stopping(self.now());
         outcome
     }
 
@@ -78,7 +78,7 @@ impl RxStreamer {
         self.recovery = None;
         self.restart_wanted = None;
         self.run_ticks = at.unwrap_or(0);
-        self.run = samples.map_or(Run::Continuous, Run::Finite);
+        self.run = samples.map_or(StreamState::Continuous, StreamState::Finite);
         Ok(())
     }
 
@@ -92,7 +92,7 @@ impl RxStreamer {
                 Err(RadioError::Silent { .. }) if attempt < START_TRIES => {
                     // It may run or not: make sure that it does not, then try again.
                     self.channel.stop()?;
-                    if self.run == Run::Idle {
+                    if self.run == StreamState::Idle {
                         self.pass_over_strays(QUIET)?;
                     }
                 }

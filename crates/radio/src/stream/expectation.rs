@@ -1,6 +1,6 @@
 //! How many samples a stream should have brought, from time stamps alone.
 
-use super::tracker::{Arrival, Gap};
+use super::tracker::{Arrival, PacketGap};
 
 /// The expected side of the ledger. It measures from the start of a burst to the end of its newest
 /// packet, and so does not depend on the counting of packets and gaps.
@@ -28,8 +28,8 @@ impl Expectation {
     }
 
     /// A packet came, behind `gap`.
-    pub fn arrive(&mut self, arrival: &Arrival, gap: Option<&Gap>, ticks_per_sample: u64) {
-        let missing = gap.map_or(0, Gap::samples);
+    pub fn arrive(&mut self, arrival: &Arrival, gap: Option<&PacketGap>, ticks_per_sample: u64) {
+        let missing = gap.map_or(0, PacketGap::samples);
         let Some(ticks) = arrival.ticks else {
             self.span = self.span.wrapping_add(missing).wrapping_add(arrival.samples);
             return;
@@ -60,8 +60,8 @@ mod tests {
         Arrival { seq: 0, ticks, samples: 10 }
     }
 
-    fn gap(packets: u64) -> Gap {
-        Gap { packets, in_packets: 10 * packets, ..Gap::default() }
+    fn gap(packets: u64) -> PacketGap {
+        PacketGap { packets, in_packets: 10 * packets, ..PacketGap::default() }
     }
 
     #[test]
@@ -84,7 +84,7 @@ mod tests {
     fn a_clock_set_back_begins_a_new_span() {
         let mut expectation = Expectation::default();
         expectation.arrive(&at(Some(1000)), None, 1);
-        let set = |gap: Gap| Some(Gap { jump: -1005, ..gap });
+        let set = |gap: PacketGap| Some(PacketGap { jump: -1005, ..gap });
         expectation.arrive(&at(Some(5)), set(gap(0)).as_ref(), 1);
         expectation.arrive(&at(Some(15)), None, 1);
         assert_eq!(expectation.total(), 30);

@@ -7,7 +7,7 @@ const SIZE: usize = 2 * HISTORY as usize;
 
 /// What became of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum PacketFate {
     /// Nothing is known of it, or nothing any more.
     Unknown,
     /// It arrived.
@@ -21,24 +21,24 @@ pub(super) enum Fate {
 /// A memory of packets around the one that is due. Numbers go round every 65 536 packets, so what
 /// lies further away is forgotten.
 #[derive(Debug, Clone)]
-pub(super) struct Fates(Box<[Fate; SIZE]>);
+pub(super) struct Fates(Box<[PacketFate; SIZE]>);
 
 impl Default for Fates {
     fn default() -> Self {
-        Self(Box::new([Fate::Unknown; SIZE]))
+        Self(Box::new([PacketFate::Unknown; SIZE]))
     }
 }
 
 impl Fates {
     /// What is known of packet `seq` where `next_seq` is due.
-    pub fn get(&self, seq: u16, next_seq: u16) -> Fate {
+    pub fn get(&self, seq: u16, next_seq: u16) -> PacketFate {
         let age = next_seq.wrapping_sub(seq);
         let near = age <= HISTORY || age.wrapping_neg() < HISTORY;
-        if near { self.0[slot(seq)] } else { Fate::Unknown }
+        if near { self.0[slot(seq)] } else { PacketFate::Unknown }
     }
 
     /// Notes what became of a packet that is near, see [`Fates::get`].
-    pub fn set(&mut self, seq: u16, next_seq: u16, fate: Fate) {
+    pub fn set(&mut self, seq: u16, next_seq: u16, fate: PacketFate) {
         let age = next_seq.wrapping_sub(seq);
         if age <= HISTORY || age.wrapping_neg() < HISTORY {
             self.0[slot(seq)] = fate;
@@ -51,10 +51,10 @@ impl Fates {
         let mut damaged = 0;
         for step in 0..packets {
             let seq = next_seq.wrapping_add(step);
-            self.0[slot(seq.wrapping_add(HISTORY))] = Fate::Unknown;
+            self.0[slot(seq.wrapping_add(HISTORY))] = PacketFate::Unknown;
             match &mut self.0[slot(seq)] {
-                Fate::Damaged => damaged += 1,
-                fate => *fate = Fate::Missing,
+                PacketFate::Damaged => damaged += 1,
+                fate => *fate = PacketFate::Missing,
             }
         }
         damaged
@@ -62,13 +62,13 @@ impl Fates {
 
     /// Packet `next_seq` is due no more: it arrived.
     pub fn arrive(&mut self, next_seq: u16) {
-        self.0[slot(next_seq.wrapping_add(HISTORY))] = Fate::Unknown;
-        self.0[slot(next_seq)] = Fate::Arrived;
+        self.0[slot(next_seq.wrapping_add(HISTORY))] = PacketFate::Unknown;
+        self.0[slot(next_seq)] = PacketFate::Arrived;
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.0.fill(Fate::Unknown);
+        self.0.fill(PacketFate::Unknown);
     }
 }
 
@@ -84,22 +84,22 @@ mod tests {
     fn a_memory_of_packets_goes_round_and_forgets() {
         let mut fates = Fates::default();
         let mut next = 65_000u16;
-        fates.set(next.wrapping_add(2), next, Fate::Damaged);
+        fates.set(next.wrapping_add(2), next, PacketFate::Damaged);
         assert_eq!(fates.miss(next, 4), 1);
         next = next.wrapping_add(4);
         for _ in 0..HISTORY - 3 {
             fates.arrive(next);
             next = next.wrapping_add(1);
         }
-        assert_eq!(fates.get(65_001, next), Fate::Missing);
-        assert_eq!(fates.get(65_002, next), Fate::Damaged);
-        assert_eq!(fates.get(65_004, next), Fate::Arrived);
-        assert_eq!(fates.get(65_000, next), Fate::Unknown, "one too old");
+        assert_eq!(fates.get(65_001, next), PacketFate::Missing);
+        assert_eq!(fates.get(65_002, next), PacketFate::Damaged);
+        assert_eq!(fates.get(65_004, next), PacketFate::Arrived);
+        assert_eq!(fates.get(65_000, next), PacketFate::Unknown, "one too old");
         for _ in 0..2 * HISTORY {
             fates.arrive(next);
             next = next.wrapping_add(1);
         }
-        assert_eq!(fates.get(next.wrapping_add(5), next), Fate::Unknown);
-        assert_eq!(fates.get(next.wrapping_sub(5), next), Fate::Arrived);
+        assert_eq!(fates.get(next.wrapping_add(5), next), PacketFate::Unknown);
+        assert_eq!(fates.get(next.wrapping_sub(5), next), PacketFate::Arrived);
     }
 }

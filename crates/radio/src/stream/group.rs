@@ -18,7 +18,7 @@ use std::time::Duration;
 use num_complex::Complex32;
 
 use super::meta::{RxCounters, RxError, RxEvent};
-use super::streamer::{Run, RxStreamer};
+use super::streamer::{RxStreamer, StreamState};
 use crate::Ledger;
 use crate::convert::Converter;
 use crate::deadline::deadline_after;
@@ -64,14 +64,14 @@ pub struct RxGroup {
     /// Samples of a finite capture that are still to come.
     left: Option<u64>,
     /// What happened to members since the last samples.
-    trouble: Option<Trouble>,
+    trouble: Option<NextGapCause>,
     /// What to fail with, once the samples that came before have been handed out.
     failure: Option<RxError>,
 }
 
 /// The reason of the next gap.
 #[derive(Debug, Clone, Copy)]
-struct Trouble {
+struct NextGapCause {
     channel: usize,
     event: RxEvent,
     packets: u64,
@@ -177,7 +177,7 @@ impl RxGroup {
     pub fn stop(&mut self) -> Result<(), RxError> {
         let mut outcome = Ok(());
         for member in &mut self.members {
-            if member.run != Run::Idle {
+            if member.run != StreamState::Idle {
                 outcome = outcome.and(member.stop());
             }
         }
@@ -339,7 +339,7 @@ impl RxGroup {
     /// clock was set back by as many.
     fn explain(&mut self, ticks: i64) -> (usize, RxEvent) {
         let samples = u64::try_from(ticks).unwrap_or(0);
-        let Some(Trouble { channel, event, packets }) = self.trouble.take() else {
+        let Some(NextGapCause { channel, event, packets }) = self.trouble.take() else {
             return (0, RxEvent::SequenceGap { packets: 0, samples });
         };
         let event = match event {

@@ -8,8 +8,8 @@ use millstream_wire::{Error, Width};
 
 use super::meta::{RxError, RxEvent};
 use super::reorder::WINDOW;
-use super::streamer::{Held, Place, Run, RxStreamer};
-use super::tracker::{Arrival, Damage, Gap, Verdict};
+use super::streamer::{PacketSource, RxStreamer, StreamState, UnreadSamples};
+use super::tracker::{Arrival, Damage, PacketClass, PacketGap};
 use crate::error::io_error;
 use crate::{Cause, RadioError};
 
@@ -24,11 +24,11 @@ impl RxStreamer {
     /// Goes through the lent datagrams until there is something for the caller; false at their end.
     pub(super) fn inspect_batch(&mut self) -> Result<bool, RxError> {
         loop {
-            if let Some(place) = self.aside.turn(self.tracker.next_seq()) {
-                self.inspect(Place::Aside(place))?;
+            if let Some(place) = self.aside.due_index(self.tracker.next_seq()) {
+                self.inspect(PacketSource::Aside(place))?;
             } else if self.batch.0 < self.batch.1 {
                 self.batch.0 += 1;
-                self.inspect(Place::Lent(self.batch.0 - 1))?;
+                self.inspect(PacketSource::Lent(self.batch.0 - 1))?;
             } else {
                 return Ok(false);
             }
@@ -39,15 +39,15 @@ impl RxStreamer {
     }
 
     /// The bytes of a packet.
-    pub(super) fn packet(&self, place: Place) -> &[u8] {
+    pub(super) fn packet(&self, place: PacketSource) -> &[u8] {
         match place {
-            Place::Lent(index) => self.port.rx.datagram(index).payload,
-            Place::Aside(place) => self.aside.packet(place),
+            PacketSource::Lent(index) => self.port.rx.datagram(index).payload,
+            PacketSource::Aside(place) => self.aside.packet(place),
         }
     }
 
-    fn inspect(&mut self, place: Place) -> Result<(), RxError> {
-        if let Place::Lent(index) = place {
+    fn inspect(&mut self, place: PacketSource) -> Result<(), RxError> {
+        if let PacketSource::Lent(index) = place {
             if self.port.rx.datagram(index).source != self.path.device {
                 self.counters.foreign += 1;
                 return Ok(());
@@ -74,7 +74,7 @@ impl RxStreamer {
     }
 
     /// The number of a data packet to this stream whose rest cannot be understood.
-    fn number_of(&self, place: Place) -> Option<u16> {
+    fn number_of(&self, place: PacketSource) -> Option<u16> {
         let header = Header::peek(self.packet(place)).ok()?;
         (header.kind.is_data() && header.dst_epid == self.path.epid).then_some(header.seq)
     }
@@ -86,18 +86,18 @@ impl RxStreamer {
     /// that is late itself loses nothing by it.
     fn waits(
         &mut self,
-        place: Place,
+        place: PacketSource,
         arrival: &Arrival,
         eob: bool,
         flow_bytes: usize,
     ) -> Result<bool, RxError> {
-        let Place::Lent(index) = place else { return Ok(false) };
+        let PacketSource::Lent(index) = place else { return Ok(false) };
         let missing = self.tracker.missing_before(arrival);
         if missing == 0 {
             return Ok(false);
         }
         let begun = self.awaited.is_none() && self.recovery.is_none();
-        let urgent = eob && self.run == Run::Continuous;
+        let urgent = eob && self.run == StreamState::Continuous;
         let packet = self.port.rx.datagram(index).payload;
         let may = begun && !urgent && missing <= WINDOW as u64 && self.aside.takes(packet);
         if may {
@@ -148,13 +148,13 @@ impl RxStreamer {
 
     fn data(
         &mut self,
-        place: Place,
+        place: PacketSource,
         repr: &DataRepr,
         at: usize,
         flow_bytes: usize,
     ) -> Result<(), RxError> {
         let arrival = arrival_of(repr);
-        if self.run == Run::Idle {
+        if self.run == StreamState::Idle {
             self.stray(&arrival);
             return self.consumed(place, flow_bytes);
         }
@@ -164,15 +164,15 @@ impl RxStreamer {
         if self.is_of_a_later_capture(&arrival) {
             self.give_up_capture(&arrival);
             // Looked at again when that has been said.
-            if let Place::Lent(index) = place {
+            if let PacketSource::Lent(index) = place {
                 self.batch.0 = index;
             }
             return Ok(());
         }
         let before = self.before();
         let gap = match self.judge(&arrival) {
-            Verdict::Next => None,
-            Verdict::After(gap) => Some(gap),
+            PacketClass::Next => None,
+            PacketClass::After(gap) => Some(gap),
             other => return self.pass_by(place, &arrival, other),
         };
         self.counters.packets += 1;
@@ -186,9 +186,9 @@ impl RxStreamer {
         let is_last = repr.eob && self.ends_due == 0;
         self.ends_due -= u32::from(repr.eob && !is_last);
         let (ends_burst, then) = self.burst_after(&arrival, gap.as_ref(), is_last);
-        self.held = Some(Held { place, at, end, ticks, flow_bytes, ends_burst, then });
+        self.held = Some(UnreadSamples { place, at, end, ticks, flow_bytes, ends_burst, then });
         // While a new start is awaited, this is the end of what ran before it.
-        if repr.eob && self.run == Run::Continuous && self.recovery.is_none() {
+        if repr.eob && self.run == StreamState::Continuous && self.recovery.is_none() {
             return self.overran();
         }
         Ok(())
@@ -200,31 +200,31 @@ impl RxStreamer {
         self.tracker.begin(None);
         self.aside.clear();
         match self.tracker.judge(arrival) {
-            Verdict::Late { damaged } => {
+            PacketClass::Late { damaged } => {
                 self.counters.late += 1;
                 self.losses.found(arrival.samples, damaged, &mut self.ledger);
                 return;
             }
             // What is missing before it has not been booked.
-            Verdict::Next | Verdict::After(_) => self.tracker.forget(),
-            Verdict::Duplicate | Verdict::Nonsense => {}
+            PacketClass::Next | PacketClass::After(_) => self.tracker.forget(),
+            PacketClass::Duplicate | PacketClass::Nonsense => {}
         }
         self.counters.stray += 1;
     }
 
     /// Goes through what came along with the end of the last burst.
     pub(super) fn inspect_rest(&mut self) -> Result<(), RxError> {
-        while self.run == Run::Idle && self.batch.0 < self.batch.1 {
+        while self.run == StreamState::Idle && self.batch.0 < self.batch.1 {
             self.batch.0 += 1;
-            self.inspect(Place::Lent(self.batch.0 - 1))?;
+            self.inspect(PacketSource::Lent(self.batch.0 - 1))?;
         }
         Ok(())
     }
 
     /// Judges a packet, and those that wait along with it.
-    fn judge(&mut self, arrival: &Arrival) -> Verdict {
+    fn judge(&mut self, arrival: &Arrival) -> PacketClass {
         let verdict = self.tracker.judge(arrival);
-        if verdict != Verdict::Nonsense {
+        if verdict != PacketClass::Nonsense {
             return verdict;
         }
         let mut waiting = self.aside.packets().filter_map(|p| arrival_in(p, self.path.width));
@@ -237,16 +237,16 @@ impl RxStreamer {
     /// A packet of no use.
     fn pass_by(
         &mut self,
-        place: Place,
+        place: PacketSource,
         arrival: &Arrival,
-        verdict: Verdict,
+        verdict: PacketClass,
     ) -> Result<(), RxError> {
-        if let Place::Aside(place) = place {
+        if let PacketSource::Aside(place) = place {
             self.aside.free(place);
         }
         match verdict {
-            Verdict::Duplicate => self.counters.duplicates += 1,
-            Verdict::Late { damaged } => {
+            PacketClass::Duplicate => self.counters.duplicates += 1,
+            PacketClass::Late { damaged } => {
                 self.counters.late += 1;
                 self.losses.found(arrival.samples, damaged, &mut self.ledger);
             }
@@ -256,13 +256,18 @@ impl RxStreamer {
     }
 
     /// Whether the burst is over with this packet, and what to report behind it.
-    fn burst_after(&mut self, arrival: &Arrival, gap: Option<&Gap>, eob: bool) -> (bool, RxEvent) {
+    fn burst_after(
+        &mut self,
+        arrival: &Arrival,
+        gap: Option<&PacketGap>,
+        eob: bool,
+    ) -> (bool, RxEvent) {
         match self.run {
-            Run::Finite(left) => {
+            StreamState::Finite(left) => {
                 // A clock that jumps takes nothing of what was asked for.
                 let missing = gap.map_or(0, |gap| gap.in_packets);
                 let left = left.saturating_sub(missing + arrival.samples);
-                self.run = Run::Finite(left);
+                self.run = StreamState::Finite(left);
                 if eob && left > 0 {
                     self.lose_rest(left, Cause::DeviceOverrun);
                     return (true, RxEvent::Overrun { samples: left });
@@ -270,8 +275,8 @@ impl RxStreamer {
                 (left == 0, RxEvent::None)
             }
             // What was started again before the stop has an end of its own.
-            Run::Stopping(_) => (eob && self.recovery.is_none(), RxEvent::None),
-            Run::Continuous | Run::Idle => (false, RxEvent::None),
+            StreamState::Stopping(_) => (eob && self.recovery.is_none(), RxEvent::None),
+            StreamState::Continuous | StreamState::Idle => (false, RxEvent::None),
         }
     }
 
@@ -292,11 +297,15 @@ impl RxStreamer {
     }
 
     /// The packet at `place` is used up.
-    pub(super) fn consumed(&mut self, place: Place, flow_bytes: usize) -> Result<(), RxError> {
+    pub(super) fn consumed(
+        &mut self,
+        place: PacketSource,
+        flow_bytes: usize,
+    ) -> Result<(), RxError> {
         match place {
-            Place::Lent(_) => self.release(flow_bytes),
+            PacketSource::Lent(_) => self.release(flow_bytes),
             // Counted when it was put aside.
-            Place::Aside(place) => {
+            PacketSource::Aside(place) => {
                 self.aside.free(place);
                 Ok(())
             }
@@ -312,7 +321,7 @@ impl RxStreamer {
     /// Reports, but not to a device without time that was stopped: it will not say where the burst
     /// ends, and UHD's simulator ends on a report that comes then.
     pub(super) fn report_unless_over(&mut self) -> Result<(), RxError> {
-        let stopped = matches!(self.run, Run::Stopping(_));
+        let stopped = matches!(self.run, StreamState::Stopping(_));
         if stopped && self.tracker.next_ticks().is_none() { Ok(()) } else { self.report() }
     }
 

@@ -1,6 +1,6 @@
 //! Which cause a gap is booked under.
 
-use super::tracker::Gap;
+use super::tracker::PacketGap;
 use crate::{Cause, Ledger};
 
 /// What has been seen that may explain the next gap.
@@ -55,7 +55,7 @@ impl Losses {
     /// Packets that came damaged are known one by one, then those that the queue dropped; what is
     /// left of the missing packets was lost on the way. What the device never sent has a cause of
     /// its own, `unsent`.
-    pub fn book(&mut self, gap: &Gap, unsent: Cause, queue_drops: u64, ledger: &mut Ledger) {
+    pub fn book(&mut self, gap: &PacketGap, unsent: Cause, queue_drops: u64, ledger: &mut Ledger) {
         self.drops += queue_drops.saturating_sub(self.drops_seen);
         self.drops_seen = self.drops_seen.max(queue_drops);
 
@@ -107,17 +107,17 @@ impl Losses {
 mod tests {
     use super::*;
     use crate::stream::expectation::Expectation;
-    use crate::stream::tracker::{Arrival, Tracker, Verdict};
+    use crate::stream::tracker::{Arrival, PacketClass, Tracker};
 
-    fn book(losses: &mut Losses, gap: Gap, drops: u64) -> [u64; 4] {
+    fn book(losses: &mut Losses, gap: PacketGap, drops: u64) -> [u64; 4] {
         let mut ledger = Ledger::default();
         losses.book(&gap, Cause::DeviceOverrun, drops, &mut ledger);
         [Cause::DeviceOverrun, Cause::NetworkLoss, Cause::HostQueueDrop, Cause::Malformed]
             .map(|cause| ledger.lost(cause))
     }
 
-    fn gap(packets: u64, in_packets: u64, unsent: u64) -> Gap {
-        Gap { packets, in_packets, unsent, ..Gap::default() }
+    fn gap(packets: u64, in_packets: u64, unsent: u64) -> PacketGap {
+        PacketGap { packets, in_packets, unsent, ..PacketGap::default() }
     }
 
     #[test]
@@ -133,8 +133,8 @@ mod tests {
             let seq = if step % 7 == 6 { tracker.next_seq() } else { (step * 3) as u16 };
             let arrival = Arrival { seq, ticks: Some(ticks), samples: 10 };
             let gap = match tracker.judge(&arrival) {
-                Verdict::Next => None,
-                Verdict::After(gap) => Some(gap),
+                PacketClass::Next => None,
+                PacketClass::After(gap) => Some(gap),
                 _ => continue,
             };
             expectation.arrive(&arrival, gap.as_ref(), 1);
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn packets_that_come_after_all_are_late_and_not_lost() {
         let (mut losses, mut ledger) = (Losses::new(10, 1), Ledger::default());
-        let gap = Gap { damaged: 10, ..gap(4, 40, 0) };
+        let gap = PacketGap { damaged: 10, ..gap(4, 40, 0) };
         losses.book(&gap, Cause::ClockJump, 1, &mut ledger);
         losses.found(10, false, &mut ledger);
         losses.found(10, true, &mut ledger);
@@ -201,7 +201,7 @@ mod tests {
         let lost: Vec<_> = ledger.losses().filter(|loss| loss.1 > 0).collect();
         assert_eq!(lost, [(Cause::Late, 30), (Cause::Malformed, 10)]);
         assert_eq!(
-            book(&mut losses, Gap { damaged: 0, packets: 1, in_packets: 10, ..gap }, 1),
+            book(&mut losses, PacketGap { damaged: 0, packets: 1, in_packets: 10, ..gap }, 1),
             [0, 0, 10, 0]
         );
         // Nor can more come than were booked.

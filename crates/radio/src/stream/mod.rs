@@ -6,10 +6,10 @@
 //!                └─▶ credit ─▶ stream status
 //! ```
 
-mod books;
 mod chain;
 mod command;
 mod credit;
+mod entries;
 mod expectation;
 mod fates;
 mod group;

@@ -7,7 +7,7 @@ use millstream_wire::regs::client_zero::PROTO_VER;
 
 use super::handshake;
 use super::meta::{RxError, RxEvent};
-use super::streamer::{Pending, Run, RxStreamer, TICKS_PER_SAMPLE};
+use super::streamer::{Pending, RxStreamer, StreamState, TICKS_PER_SAMPLE};
 use crate::{Cause, RadioError};
 
 /// How far ahead of the device's time a stream is started again, at least and at most, before the
@@ -64,7 +64,7 @@ impl Recovery {
 impl RxStreamer {
     /// Looks around after a wait in which nothing came.
     pub(super) fn idle(&mut self) -> Result<(), RxError> {
-        if self.run == Run::Idle {
+        if self.run == StreamState::Idle {
             return Ok(());
         }
         let now = self.now();
@@ -81,7 +81,7 @@ impl RxStreamer {
                 return self.overran();
             }
         }
-        if let Run::Stopping(since) = self.run
+        if let StreamState::Stopping(since) = self.run
             && now.duration_since(since) >= STOP_TIMEOUT
             && now.duration_since(self.last_heard) >= STOP_TIMEOUT
         {
@@ -115,7 +115,7 @@ impl RxStreamer {
     /// An overrun was reported, but the packet that ended its burst has not come.
     fn lost_the_end_of_an_overrun(&self) -> bool {
         let events = self.channel.events();
-        self.run == Run::Continuous
+        self.run == StreamState::Continuous
             && self.recovery.is_none()
             && events.overruns() != self.overruns_seen
             && events.overrun_ticks() >= self.run_ticks
@@ -125,13 +125,13 @@ impl RxStreamer {
     fn late_command(&mut self) -> Result<(), RxError> {
         self.late_commands_seen += 1;
         match (self.run, self.recovery) {
-            (Run::Continuous, Some(recovery)) => self.restart(recovery.attempts),
-            (Run::Finite(left), _) if self.awaited.is_some() => {
+            (StreamState::Continuous, Some(recovery)) => self.restart(recovery.attempts),
+            (StreamState::Finite(left), _) if self.awaited.is_some() => {
                 self.lose_rest(left, Cause::LateCommand);
                 self.end_burst(RxEvent::LateCommand);
                 Ok(())
             }
-            (Run::Continuous, None) if self.awaited.is_some() => {
+            (StreamState::Continuous, None) if self.awaited.is_some() => {
                 self.end_burst(RxEvent::LateCommand);
                 Ok(())
             }
@@ -171,12 +171,12 @@ impl RxStreamer {
             return Ok(());
         }
         match self.run {
-            Run::Continuous => self.restart_after_stall(),
-            Run::Finite(left) => {
+            StreamState::Continuous => self.restart_after_stall(),
+            StreamState::Finite(left) => {
                 self.lose_tail(left);
                 Ok(())
             }
-            Run::Idle | Run::Stopping(_) => Ok(()),
+            StreamState::Idle | StreamState::Stopping(_) => Ok(()),
         }
     }
 
@@ -249,7 +249,7 @@ impl RxStreamer {
             self.restart_wanted = Some(attempts);
             return Ok(());
         }
-        check_attempts(attempts).inspect_err(|_| self.run = Run::Idle)?;
+        check_attempts(attempts).inspect_err(|_| self.run = StreamState::Idle)?;
         let before = self.channel.time_ticks()?;
         self.channel.stop()?;
         let now = self.channel.time_ticks()?;

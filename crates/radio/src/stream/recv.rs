@@ -6,7 +6,7 @@ use millstream_wire::chdr::SC16_LEN;
 use num_complex::Complex32;
 
 use super::meta::{RxError, RxEvent, RxMetadata};
-use super::streamer::{Held, Pending, RxStreamer, TICKS_PER_SAMPLE};
+use super::streamer::{Pending, RxStreamer, TICKS_PER_SAMPLE, UnreadSamples};
 use crate::deadline::deadline_after;
 
 /// Longest sleep between looks at the state of the stream.
@@ -114,7 +114,7 @@ impl RxStreamer {
     /// Converts as much of the held packet as there is room for, and lets it go when it is used up.
     pub(super) fn hand_out<T>(
         &mut self,
-        held: Held,
+        held: UnreadSamples,
         out: &mut [T],
         meta: &mut RxMetadata,
         convert: &impl Fn(&[u8], &mut [T]) -> usize,
@@ -132,7 +132,11 @@ impl RxStreamer {
 
     /// Goes on by `samples` in the held packet and lets it go when it is used up. True when the
     /// burst ended with it and nothing else is to be said about that.
-    pub(super) fn pass(&mut self, mut held: Held, samples: usize) -> Result<bool, RxError> {
+    pub(super) fn pass(
+        &mut self,
+        mut held: UnreadSamples,
+        samples: usize,
+    ) -> Result<bool, RxError> {
         held.at += samples * SC16_LEN;
         held.ticks = held.ticks.map(|t| t.wrapping_add(samples as u64 * TICKS_PER_SAMPLE));
         if held.at < held.end {

@@ -21,7 +21,7 @@ pub(super) fn ahead_max(rate_hz: f64, packet_ticks: u64) -> u64 {
 
 /// Copies of packets whose turn has not come.
 #[derive(Debug)]
-pub(super) struct Aside {
+pub(super) struct ReorderBuffer {
     bytes: Box<[u8]>,
     frame_bytes: usize,
     waiting: [Option<Waiting>; WINDOW],
@@ -37,7 +37,7 @@ struct Waiting {
     since: Instant,
 }
 
-impl Aside {
+impl ReorderBuffer {
     /// Room for packets of up to `frame_bytes`.
     pub fn new(frame_bytes: usize) -> Self {
         let bytes = vec![0; WINDOW * frame_bytes].into_boxed_slice();
@@ -93,7 +93,7 @@ impl Aside {
     }
 
     /// The place of the packet whose turn it is when `next_seq` is due.
-    pub fn turn(&self, next_seq: u16) -> Option<usize> {
+    pub fn due_index(&self, next_seq: u16) -> Option<usize> {
         if self.is_empty() {
             return None;
         }
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn packets_wait_for_their_turn_across_the_wrap() {
-        let (mut aside, now) = (Aside::new(8), Instant::now());
+        let (mut aside, now) = (ReorderBuffer::new(8), Instant::now());
         assert_eq!(aside.left(now), None);
         for (late_ms, seq) in [(0, 1), (1, u16::MAX), (2, 0)] {
             assert!(aside.put(seq, &seq.to_le_bytes(), now + Duration::from_millis(late_ms)));
@@ -149,9 +149,9 @@ mod tests {
         assert_eq!(aside.left(now + QUIET / 2), Some(QUIET / 2));
         assert_eq!(aside.left(now + 2 * QUIET), Some(Duration::ZERO));
         assert!(aside.takes(&[0; 8]) && !aside.takes(&[0; 9]));
-        assert_eq!(aside.turn(u16::MAX - 1), None);
+        assert_eq!(aside.due_index(u16::MAX - 1), None);
         for seq in [u16::MAX, 0, 1] {
-            let place = aside.turn(seq).unwrap();
+            let place = aside.due_index(seq).unwrap();
             assert_eq!(
                 (aside.packet(place), aside.place_of(seq)),
                 (&seq.to_le_bytes()[..], Some(place))
@@ -169,14 +169,14 @@ mod tests {
 
     #[test]
     fn a_full_window_goes_in_order() {
-        let (mut aside, now) = (Aside::new(8), Instant::now());
+        let (mut aside, now) = (ReorderBuffer::new(8), Instant::now());
         let seqs = (0..WINDOW as u16).map(|n| (n ^ 5) * 2 + 1);
         for seq in seqs {
             assert!(aside.takes(&[]) && aside.put(seq, &seq.to_le_bytes(), now));
         }
         assert!(!aside.takes(&[]), "they go first");
         for turn in 0..WINDOW as u16 {
-            let place = aside.turn(turn * 2).unwrap();
+            let place = aside.due_index(turn * 2).unwrap();
             assert_eq!(aside.packet(place), (turn * 2 + 1).to_le_bytes());
             aside.free(place);
         }

@@ -9,14 +9,14 @@ use millstream_link::port::Port;
 use millstream_wire::chdr::{DataRepr, SC16_LEN};
 use millstream_wire::regs::radio::RX_CMD_SLOTS;
 
-use super::chain::Capture;
+use super::chain::PendingCommand;
 use super::credit::Credit;
 use super::expectation::Expectation;
 use super::handshake::{self, StreamPath};
 use super::losses::Losses;
 use super::meta::{RxArgs, RxCounters, RxError, RxEvent};
 use super::recover::Recovery;
-use super::reorder::{Aside, ahead_max};
+use super::reorder::{ReorderBuffer, ahead_max};
 use super::tracker::Tracker;
 use crate::channel::RxChannel;
 use crate::convert::{Converter, Wire};
@@ -52,18 +52,18 @@ pub struct RxStreamer {
     /// The datagrams lent by the port: the next to look at, and how many there are.
     pub(super) batch: (usize, usize),
     /// Packets that came before their turn, and how far ahead of it they may be, ticks.
-    pub(super) aside: Aside,
+    pub(super) aside: ReorderBuffer,
     pub(super) ahead_max: u64,
     /// The packet whose samples are being handed out.
-    pub(super) held: Option<Held>,
+    pub(super) held: Option<UnreadSamples>,
     /// What to report before any further samples.
     pub(super) pending: Option<Pending>,
     /// What to fail with, once the samples that came before have been handed out.
     pub(super) failure: Option<RxError>,
 
-    pub(super) run: Run,
+    pub(super) run: StreamState,
     /// Captures that the device has been told to make after the current one.
-    pub(super) chain: VecDeque<Capture>,
+    pub(super) chain: VecDeque<PendingCommand>,
     /// The newest packet was the last of a run, and none but the newest run follows.
     pub(super) ended: bool,
     pub(super) run_ended: bool,
@@ -104,9 +104,9 @@ pub struct RxStreamer {
 
 /// Samples of a lent datagram that the caller has not had yet.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Held {
+pub(super) struct UnreadSamples {
     /// Where the packet lies.
-    pub place: Place,
+    pub place: PacketSource,
     /// Where in it the next sample lies, and where the samples end.
     pub at: usize,
     pub end: usize,
@@ -122,7 +122,7 @@ pub(super) struct Held {
 
 /// Where a packet lies.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum PacketSource {
     /// In the batch that the port lends, by its number there.
     Lent(usize),
     /// Among those that waited for their turn.
@@ -148,7 +148,7 @@ impl Pending {
 
 /// What the device has been asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Run {
+pub(super) enum StreamState {
     Idle,
     Continuous,
     /// So many samples are still to come.
@@ -195,12 +195,12 @@ impl RxStreamer {
             ledger: Ledger::default(),
             counters: RxCounters::default(),
             batch: (0, 0),
-            aside: Aside::new(path.frame_bytes),
+            aside: ReorderBuffer::new(path.frame_bytes),
             ahead_max: ahead_max(path.rate_hz, u64::from(samples_per_packet) * TICKS_PER_SAMPLE),
             held: None,
             pending: None,
             failure: None,
-            run: Run::Idle,
+            run: StreamState::Idle,
             chain: VecDeque::with_capacity(RX_CMD_SLOTS as usize + 1),
             ended: false,
             run_ended: false,
@@ -272,7 +272,7 @@ impl RxStreamer {
     /// Whether something may still come: samples of a burst that has not ended, or the report of
     /// how it ended or why it cannot go on.
     pub fn is_running(&self) -> bool {
-        self.run != Run::Idle || self.pending.is_some() || self.failure.is_some()
+        self.run != StreamState::Idle || self.pending.is_some() || self.failure.is_some()
     }
 
     /// Stops, takes what is still on its way off the port, and returns the final ledger. It ends
@@ -292,14 +292,14 @@ impl RxStreamer {
         // What the books say now stays: the rest is taken off the port, and nobody expected it.
         let mut kept = self.ledger.clone();
         kept.close();
-        let mut alive = self.run == Run::Idle || self.stop().is_ok();
+        let mut alive = self.run == StreamState::Idle || self.stop().is_ok();
         loop {
             if let Some(held) = self.held {
                 let samples = (held.end - held.at) / SC16_LEN;
                 alive &= self.pass(held, samples).is_ok();
             }
             (self.pending, self.failure) = (None, None);
-            if self.run == Run::Idle || !alive || self.now() >= until {
+            if self.run == StreamState::Idle || !alive || self.now() >= until {
                 break;
             }
             alive = self.advance(until).is_ok();
@@ -308,7 +308,7 @@ impl RxStreamer {
             // Whoever comes next finds the radio stopped. One that does not answer has gone.
             let _ = self.channel.stop_if_started();
         }
-        self.run = Run::Idle;
+        self.run = StreamState::Idle;
         let after = self.ledger.expected.wrapping_sub(kept.expected);
         self.expectation.add(after.wrapping_neg());
         kept.after_end = kept.after_end.wrapping_add(after);

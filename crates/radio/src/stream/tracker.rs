@@ -1,6 +1,6 @@
 //! Order and time: which packet follows, and what is missing when another one comes.
 
-use super::fates::{Fate, Fates, HISTORY};
+use super::fates::{Fates, HISTORY, PacketFate};
 
 /// Largest jump of time that is counted in samples, ticks (16 days at 200 MHz). Beyond it a clock
 /// was set.
@@ -19,7 +19,7 @@ pub(super) struct Arrival {
 
 /// Samples missing before a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Gap {
+pub(super) struct PacketGap {
     /// Packets missing by sequence number.
     pub packets: u64,
     /// Samples that the missing packets held.
@@ -33,7 +33,7 @@ pub(super) struct Gap {
     pub jump: i64,
 }
 
-impl Gap {
+impl PacketGap {
     /// Samples missing in all.
     pub fn samples(&self) -> u64 {
         self.in_packets.saturating_add(self.unsent)
@@ -42,11 +42,11 @@ impl Gap {
 
 /// What a packet is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum PacketClass {
     /// The next one.
     Next,
     /// A later one.
-    After(Gap),
+    After(PacketGap),
     /// One that has been here before, or is too old to tell.
     Duplicate,
     /// One that was given up; whether it had come before, but damaged.
@@ -132,7 +132,7 @@ impl Tracker {
     pub fn restart(&mut self) {
         self.damaged_before += (0..HISTORY)
             .map(|ahead| self.fates.get(self.next_seq.wrapping_add(ahead), self.next_seq))
-            .filter(|fate| *fate == Fate::Damaged)
+            .filter(|fate| *fate == PacketFate::Damaged)
             .count() as u64;
         (self.next_seq, self.booked, self.restarted) = (0, 0, true);
         (self.anchored, self.suspect, self.misnumbered) = (false, None, None);
@@ -211,7 +211,7 @@ impl Tracker {
         let of = |packet: u64| {
             let seq = self.next_seq.wrapping_add(packet as u16);
             let length = self.samples_per_packet.min(samples - packet * self.samples_per_packet);
-            if self.fates.get(seq, self.next_seq) == Fate::Damaged { length } else { 0 }
+            if self.fates.get(seq, self.next_seq) == PacketFate::Damaged { length } else { 0 }
         };
         (0..packets).map(of).sum()
     }
@@ -233,16 +233,16 @@ impl Tracker {
     pub fn damage(&mut self, seq: u16) -> Damage {
         let ahead = seq.wrapping_sub(self.next_seq);
         match self.fates.get(seq, self.next_seq) {
-            Fate::Missing => {
-                self.fates.set(seq, self.next_seq, Fate::Damaged);
+            PacketFate::Missing => {
+                self.fates.set(seq, self.next_seq, PacketFate::Damaged);
                 Damage::OfMissing
             }
-            Fate::Arrived | Fate::Damaged => Damage::OfCopy,
-            Fate::Unknown if ahead < HISTORY => {
-                self.fates.set(seq, self.next_seq, Fate::Damaged);
+            PacketFate::Arrived | PacketFate::Damaged => Damage::OfCopy,
+            PacketFate::Unknown if ahead < HISTORY => {
+                self.fates.set(seq, self.next_seq, PacketFate::Damaged);
                 Damage::Noted
             }
-            Fate::Unknown => Damage::Unknown,
+            PacketFate::Unknown => Damage::Unknown,
         }
     }
 
@@ -263,8 +263,9 @@ impl Tracker {
         (1..HISTORY).contains(&packets) && end.wrapping_sub(begin) == apart
     }
 
-    /// Judges a packet. One that is [`Verdict::Next`] or [`Verdict::After`] counts as arrived.
-    pub fn judge(&mut self, arrival: &Arrival) -> Verdict {
+    /// Judges a packet. One that is [`PacketClass::Next`] or [`PacketClass::After`] counts as
+    /// arrived.
+    pub fn judge(&mut self, arrival: &Arrival) -> PacketClass {
         let arrival = &self.numbered(arrival);
         let missing = arrival.seq.wrapping_sub(self.next_seq);
         let mut verdict = match (arrival.ticks, self.next_ticks) {
@@ -272,21 +273,23 @@ impl Tracker {
             _ => self.by_sequence(arrival.seq, self.unbooked(missing)),
         };
         match &mut verdict {
-            Verdict::Next => drop(self.advance(arrival, missing, 0)),
-            Verdict::After(gap) => {
+            PacketClass::Next => drop(self.advance(arrival, missing, 0)),
+            PacketClass::After(gap) => {
                 let damaged = self.advance(arrival, missing, gap.samples());
                 let damaged = damaged + std::mem::take(&mut self.damaged_before);
                 gap.damaged = (damaged * self.samples_per_packet).min(gap.in_packets);
             }
             // Remembered, so that a second copy is told from a first late arrival.
-            Verdict::Late { .. } => self.fates.set(arrival.seq, self.next_seq, Fate::Arrived),
-            Verdict::Nonsense => self.suspect(arrival),
-            Verdict::Duplicate => {}
+            PacketClass::Late { .. } => {
+                self.fates.set(arrival.seq, self.next_seq, PacketFate::Arrived)
+            }
+            PacketClass::Nonsense => self.suspect(arrival),
+            PacketClass::Duplicate => {}
         }
         verdict
     }
 
-    fn by_time(&self, arrival: &Arrival, ahead: u64, missing: u16) -> Verdict {
+    fn by_time(&self, arrival: &Arrival, ahead: u64, missing: u16) -> PacketClass {
         let lost = self.unbooked(missing);
         let lost_ticks = u64::from(lost) * self.samples_per_packet * self.ticks_per_sample;
         // Full packets are missing, and their time is not.
@@ -301,27 +304,29 @@ impl Tracker {
             let is_near = ahead.wrapping_neg() <= JUMP_TICKS_MAX;
             return match missing {
                 0 if is_near => self.set_clock(ahead, 0),
-                0 => Verdict::Nonsense,
-                _ if is_short || self.restarted => Verdict::Nonsense,
-                1..=LOST_AT_JUMP_MAX if self.anchored => Verdict::Nonsense,
+                0 => PacketClass::Nonsense,
+                _ if is_short || self.restarted => PacketClass::Nonsense,
+                1..=LOST_AT_JUMP_MAX if self.anchored => PacketClass::Nonsense,
                 _ => self.older(arrival.seq),
             };
         }
         if ahead == 0 {
-            return Verdict::Next;
+            return PacketClass::Next;
         }
         if !ahead.is_multiple_of(self.ticks_per_sample) {
-            return Verdict::Nonsense;
+            return PacketClass::Nonsense;
         }
         let samples = ahead / self.ticks_per_sample;
         if self.restarted {
             let packets = samples.div_ceil(self.samples_per_packet);
-            return Verdict::After(Gap { packets, in_packets: samples, ..Gap::default() });
+            let gap = PacketGap { packets, in_packets: samples, ..PacketGap::default() };
+            return PacketClass::After(gap);
         }
         let packets = samples / self.samples_per_packet;
         if packets as u16 == lost && samples.is_multiple_of(self.samples_per_packet) {
             // All of it by sequence number too, which goes round every 65 536 packets.
-            return Verdict::After(Gap { packets, in_packets: samples, ..Gap::default() });
+            let gap = PacketGap { packets, in_packets: samples, ..PacketGap::default() };
+            return PacketClass::After(gap);
         }
         if missing.wrapping_neg() <= HISTORY && missing != 0 {
             // An old packet, of before the clock was set back.
@@ -329,34 +334,44 @@ impl Tracker {
         }
         let packets = u64::from(lost);
         let in_packets = samples.min(packets * self.samples_per_packet);
-        Verdict::After(Gap { packets, in_packets, unsent: samples - in_packets, ..Gap::default() })
+        PacketClass::After(PacketGap {
+            packets,
+            in_packets,
+            unsent: samples - in_packets,
+            ..PacketGap::default()
+        })
     }
 
     /// A packet whose time says nothing about what is missing: the clock was set.
-    fn set_clock(&self, ahead: u64, lost: u16) -> Verdict {
+    fn set_clock(&self, ahead: u64, lost: u16) -> PacketClass {
         let in_packets = u64::from(lost) * self.samples_per_packet;
         let jump = ahead.wrapping_sub(in_packets * self.ticks_per_sample) as i64;
-        Verdict::After(Gap { packets: lost.into(), in_packets, jump, ..Gap::default() })
+        PacketClass::After(PacketGap {
+            packets: lost.into(),
+            in_packets,
+            jump,
+            ..PacketGap::default()
+        })
     }
 
-    fn by_sequence(&self, seq: u16, missing: u16) -> Verdict {
+    fn by_sequence(&self, seq: u16, missing: u16) -> PacketClass {
         match missing {
-            0 => Verdict::Next,
-            _ if self.restarted => Verdict::Next,
+            0 => PacketClass::Next,
+            _ if self.restarted => PacketClass::Next,
             1..0x8000 => {
                 let packets = u64::from(missing);
                 let in_packets = packets * self.samples_per_packet;
-                Verdict::After(Gap { packets, in_packets, ..Gap::default() })
+                PacketClass::After(PacketGap { packets, in_packets, ..PacketGap::default() })
             }
             _ => self.older(seq),
         }
     }
 
-    fn older(&self, seq: u16) -> Verdict {
+    fn older(&self, seq: u16) -> PacketClass {
         match self.fates.get(seq, self.next_seq) {
-            Fate::Missing => Verdict::Late { damaged: false },
-            Fate::Damaged => Verdict::Late { damaged: true },
-            Fate::Arrived | Fate::Unknown => Verdict::Duplicate,
+            PacketFate::Missing => PacketClass::Late { damaged: false },
+            PacketFate::Damaged => PacketClass::Late { damaged: true },
+            PacketFate::Arrived | PacketFate::Unknown => PacketClass::Duplicate,
         }
     }
 

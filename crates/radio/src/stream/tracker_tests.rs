@@ -10,25 +10,30 @@ fn at(seq: u16, ticks: u64) -> Arrival {
 
 fn tracker() -> Tracker {
     let mut tracker = Tracker::new(SPP, 1);
-    assert_eq!(tracker.judge(&at(0, 1000)), Verdict::Next);
+    assert_eq!(tracker.judge(&at(0, 1000)), PacketClass::Next);
     tracker
 }
 
-fn gap(packets: u64, in_packets: u64, unsent: u64) -> Verdict {
-    Verdict::After(Gap { packets, in_packets, unsent, ..Gap::default() })
+fn gap(packets: u64, in_packets: u64, unsent: u64) -> PacketClass {
+    PacketClass::After(PacketGap { packets, in_packets, unsent, ..PacketGap::default() })
 }
 
-fn jump(packets: u64, jump: i64) -> Verdict {
-    Verdict::After(Gap { packets, in_packets: packets * SPP, jump, ..Gap::default() })
+fn jump(packets: u64, jump: i64) -> PacketClass {
+    PacketClass::After(PacketGap {
+        packets,
+        in_packets: packets * SPP,
+        jump,
+        ..PacketGap::default()
+    })
 }
 
-const LATE: Verdict = Verdict::Late { damaged: false };
+const LATE: PacketClass = PacketClass::Late { damaged: false };
 
 #[test]
 fn packets_in_order_follow_each_other_past_the_wrap() {
     let mut tracker = Tracker::new(SPP, 2);
     for index in 0..70_000u64 {
-        assert_eq!(tracker.judge(&at(index as u16, index * 2 * SPP)), Verdict::Next);
+        assert_eq!(tracker.judge(&at(index as u16, index * 2 * SPP)), PacketClass::Next);
     }
     assert_eq!(tracker.next_ticks, Some(70_000 * 2 * SPP));
 }
@@ -37,7 +42,7 @@ fn packets_in_order_follow_each_other_past_the_wrap() {
 fn lost_packets_are_counted_exactly() {
     let mut tracker = tracker();
     assert_eq!(tracker.judge(&at(4, 1040)), gap(3, 30, 0));
-    assert_eq!(tracker.judge(&at(5, 1050)), Verdict::Next);
+    assert_eq!(tracker.judge(&at(5, 1050)), PacketClass::Next);
 }
 
 #[test]
@@ -66,11 +71,11 @@ fn a_jump_of_time_alone_was_never_sent() {
 fn copies_and_late_arrivals_are_told_apart() {
     let mut tracker = tracker();
     assert_eq!(tracker.judge(&at(2, 1020)), gap(1, 10, 0));
-    assert_eq!(tracker.judge(&at(2, 1020)), Verdict::Duplicate);
-    assert_eq!(tracker.judge(&at(0, 1000)), Verdict::Duplicate);
+    assert_eq!(tracker.judge(&at(2, 1020)), PacketClass::Duplicate);
+    assert_eq!(tracker.judge(&at(0, 1000)), PacketClass::Duplicate);
     assert_eq!(tracker.judge(&at(1, 1010)), LATE);
-    assert_eq!(tracker.judge(&at(1, 1010)), Verdict::Duplicate);
-    assert_eq!(tracker.judge(&at(3, 1030)), Verdict::Next);
+    assert_eq!(tracker.judge(&at(1, 1010)), PacketClass::Duplicate);
+    assert_eq!(tracker.judge(&at(3, 1030)), PacketClass::Next);
 }
 
 #[test]
@@ -86,11 +91,11 @@ fn a_known_start_shows_what_is_missing_before_the_first_packet() {
 fn sequence_numbers_alone_serve_where_there_is_no_time() {
     let untimed = |seq| Arrival { seq, ticks: None, samples: SPP };
     let mut tracker = Tracker::new(SPP, 1);
-    assert_eq!(tracker.judge(&untimed(0)), Verdict::Next);
+    assert_eq!(tracker.judge(&untimed(0)), PacketClass::Next);
     assert_eq!(tracker.judge(&untimed(3)), gap(2, 20, 0));
-    assert_eq!(tracker.judge(&untimed(3)), Verdict::Duplicate);
+    assert_eq!(tracker.judge(&untimed(3)), PacketClass::Duplicate);
     assert_eq!(tracker.judge(&untimed(1)), LATE);
-    assert_eq!(tracker.judge(&untimed(4)), Verdict::Next);
+    assert_eq!(tracker.judge(&untimed(4)), PacketClass::Next);
 }
 
 #[test]
@@ -98,7 +103,7 @@ fn a_packet_without_time_among_those_with_time_takes_its_place() {
     let mut tracker = tracker();
     let untimed = Arrival { seq: 3, ticks: None, samples: SPP };
     assert_eq!(tracker.judge(&untimed), gap(2, 20, 0));
-    assert_eq!(tracker.judge(&at(4, 1040)), Verdict::Next);
+    assert_eq!(tracker.judge(&at(4, 1040)), PacketClass::Next);
 }
 
 #[test]
@@ -106,32 +111,32 @@ fn after_a_restart_only_time_counts() {
     let mut tracker = tracker();
     tracker.restart();
     assert_eq!(tracker.judge(&at(0, 1055)), gap(5, 45, 0));
-    assert_eq!(tracker.judge(&at(1, 1065)), Verdict::Next);
+    assert_eq!(tracker.judge(&at(1, 1065)), PacketClass::Next);
 }
 
 #[test]
 fn nonsense_changes_nothing_and_a_clock_set_back_is_followed() {
     let mut tracker = Tracker::new(SPP, 4);
-    assert_eq!(tracker.judge(&at(0, 1 << 62)), Verdict::Next);
-    assert_eq!(tracker.judge(&at(1, (1 << 62) + 43)), Verdict::Nonsense);
-    assert_eq!(tracker.judge(&at(1, 1)), Verdict::Nonsense);
-    assert_eq!(tracker.judge(&at(1, (1 << 62) + 4 * SPP)), Verdict::Next);
+    assert_eq!(tracker.judge(&at(0, 1 << 62)), PacketClass::Next);
+    assert_eq!(tracker.judge(&at(1, (1 << 62) + 43)), PacketClass::Nonsense);
+    assert_eq!(tracker.judge(&at(1, 1)), PacketClass::Nonsense);
+    assert_eq!(tracker.judge(&at(1, (1 << 62) + 4 * SPP)), PacketClass::Next);
     assert_eq!(tracker.judge(&at(2, (1 << 62) - 400)), jump(0, -480));
-    assert_eq!(tracker.judge(&at(3, (1 << 62) - 400 + 4 * SPP)), Verdict::Next);
+    assert_eq!(tracker.judge(&at(3, (1 << 62) - 400 + 4 * SPP)), PacketClass::Next);
 }
 
 #[test]
 fn a_clock_set_back_where_packets_are_lost_is_believed_at_the_second_packet() {
     let mut tracker = tracker();
-    assert_eq!(tracker.judge(&at(3, 500)), Verdict::Nonsense, "anybody can write that");
-    assert_eq!(tracker.judge(&at(4, 777)), Verdict::Nonsense, "and this does not confirm it");
+    assert_eq!(tracker.judge(&at(3, 500)), PacketClass::Nonsense, "anybody can write that");
+    assert_eq!(tracker.judge(&at(4, 777)), PacketClass::Nonsense, "and this does not confirm it");
     assert_eq!(tracker.judge(&at(5, 787)), jump(4, 787 - 1050));
-    assert_eq!(tracker.judge(&at(6, 797)), Verdict::Next);
+    assert_eq!(tracker.judge(&at(6, 797)), PacketClass::Next);
     // Of before the jump.
     assert_eq!(tracker.judge(&at(2, 1020)), LATE);
-    assert_eq!(tracker.judge(&at(0, 1000)), Verdict::Duplicate);
+    assert_eq!(tracker.judge(&at(0, 1000)), PacketClass::Duplicate);
     // Less time than the lost packets have.
-    assert_eq!(tracker.judge(&at(9, 822)), Verdict::Nonsense);
+    assert_eq!(tracker.judge(&at(9, 822)), PacketClass::Nonsense);
     tracker.suspect(&at(10, 832));
     assert_eq!(tracker.judge(&at(9, 822)), jump(2, 822 - 827));
 }
@@ -141,14 +146,14 @@ fn two_packets_confirm_a_clock_set_back_though_they_are_no_neighbours() {
     for (first, second) in [(9u16, 14u16), (14, 9)] {
         let mut tracker = tracker();
         let time = |seq: u16| 500 + u64::from(seq) * SPP;
-        assert_eq!(tracker.judge(&at(first, time(first))), Verdict::Nonsense);
-        assert_eq!(tracker.judge(&at(first, time(first))), Verdict::Nonsense, "a copy of it");
+        assert_eq!(tracker.judge(&at(first, time(first))), PacketClass::Nonsense);
+        assert_eq!(tracker.judge(&at(first, time(first))), PacketClass::Nonsense, "a copy of it");
         let lost = u64::from(second) - 1;
         assert_eq!(tracker.judge(&at(second, time(second))), jump(lost, -500), "{first}");
     }
     // A short packet ends a burst.
     let mut tracker = tracker();
-    assert_eq!(tracker.judge(&Arrival { samples: 3, ..at(9, 590) }), Verdict::Nonsense);
+    assert_eq!(tracker.judge(&Arrival { samples: 3, ..at(9, 590) }), PacketClass::Nonsense);
     assert_eq!(tracker.judge(&at(11, 603)), jump(10, 603 - 1110));
 }
 
@@ -160,7 +165,7 @@ fn a_packet_whose_time_is_due_is_next_whatever_its_number_says() {
         for flip in [1u16 << bit, 0] {
             let arrival = at(due ^ flip, 1000 + u64::from(due) * SPP);
             assert_eq!(tracker.missing_before(&arrival), 0, "it does not wait");
-            assert_eq!(tracker.judge(&arrival), Verdict::Next, "bit {bit}");
+            assert_eq!(tracker.judge(&arrival), PacketClass::Next, "bit {bit}");
             due += 1;
         }
     }
@@ -171,13 +176,13 @@ fn a_packet_whose_time_is_due_is_next_whatever_its_number_says() {
 #[test]
 fn a_number_that_goes_on_from_one_that_was_not_due_is_the_devices_own() {
     let mut tracker = tracker();
-    assert_eq!(tracker.judge(&at(4, 1010)), Verdict::Next);
+    assert_eq!(tracker.judge(&at(4, 1010)), PacketClass::Next);
     // Three packets were lost, and the clock was set back by as much meanwhile.
     assert_eq!(tracker.judge(&at(5, 1020)), jump(3, -30));
-    assert_eq!(tracker.judge(&at(6, 1030)), Verdict::Next);
+    assert_eq!(tracker.judge(&at(6, 1030)), PacketClass::Next);
     // It counts anew.
-    assert_eq!(tracker.judge(&at(0, 1040)), Verdict::Next);
-    assert_eq!(tracker.judge(&at(1, 1050)), Verdict::Next);
+    assert_eq!(tracker.judge(&at(0, 1040)), PacketClass::Next);
+    assert_eq!(tracker.judge(&at(1, 1050)), PacketClass::Next);
     assert_eq!(tracker.judge(&at(3, 1070)), gap(1, 10, 0));
 }
 
@@ -187,13 +192,13 @@ fn a_clock_set_far_ahead_is_followed_when_a_second_packet_confirms_it() {
     tracker.begin(Some(1000));
     for first in [0u16, 5] {
         let far = 1 << (50 + first);
-        assert_eq!(tracker.judge(&at(first, far)), Verdict::Nonsense);
-        let Verdict::After(gap) = tracker.judge(&at(first + 1, far + SPP)) else { panic!() };
+        assert_eq!(tracker.judge(&at(first, far)), PacketClass::Nonsense);
+        let PacketClass::After(gap) = tracker.judge(&at(first + 1, far + SPP)) else { panic!() };
         assert_eq!((gap.packets, gap.in_packets, gap.unsent), (1, 10, 0));
         assert!(gap.jump > 1 << 48, "{gap:?}");
         for next in 2..5 {
             let ticks = far + u64::from(next) * SPP;
-            assert_eq!(tracker.judge(&at(first + next, ticks)), Verdict::Next);
+            assert_eq!(tracker.judge(&at(first + next, ticks)), PacketClass::Next);
         }
     }
 }
@@ -204,10 +209,10 @@ fn damage_is_remembered_by_number() {
     assert_eq!(tracker.damage(2), Damage::Noted);
     assert_eq!(tracker.damage(0), Damage::OfCopy);
     assert_eq!(tracker.damage(30_000), Damage::Unknown);
-    let gap = Gap { packets: 3, damaged: 10, in_packets: 30, ..Gap::default() };
-    assert_eq!(tracker.judge(&at(4, 1040)), Verdict::After(gap));
+    let gap = PacketGap { packets: 3, damaged: 10, in_packets: 30, ..PacketGap::default() };
+    assert_eq!(tracker.judge(&at(4, 1040)), PacketClass::After(gap));
     assert_eq!(tracker.damage(1), Damage::OfMissing);
-    assert_eq!(tracker.judge(&at(1, 1010)), Verdict::Late { damaged: true });
+    assert_eq!(tracker.judge(&at(1, 1010)), PacketClass::Late { damaged: true });
     assert_eq!(tracker.judge(&at(3, 1030)), LATE);
-    assert_eq!(tracker.judge(&at(3, 1030)), Verdict::Duplicate);
+    assert_eq!(tracker.judge(&at(3, 1030)), PacketClass::Duplicate);
 }

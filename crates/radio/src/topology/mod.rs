@@ -5,7 +5,7 @@ mod transact;
 mod walk;
 
 pub use route::{advertise, route_to};
-pub use transact::{Management, PassedOver, TRANSACTION_TIMEOUT};
+pub use transact::{Management, SkippedPackets, TRANSACTION_TIMEOUT};
 pub use walk::discover;
 
 use millstream_wire::Epid;
@@ -27,14 +27,14 @@ pub struct Endpoint {
 
 /// The transport this host came in by, and the endpoints behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Topology {
+pub struct RadioTopology {
     /// The crossbar port of the transport: where packets to this host go.
     pub entry_port: u16,
     /// The endpoints, in the order of their instances.
     pub endpoints: Vec<Endpoint>,
 }
 
-impl Topology {
+impl RadioTopology {
     /// The endpoint for control packets.
     pub fn control(&self) -> Option<&Endpoint> {
         self.endpoints.iter().find(|endpoint| endpoint.control && endpoint.instance == 0)

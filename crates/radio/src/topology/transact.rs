@@ -36,7 +36,7 @@ pub struct Management<'a> {
     seq: u16,
     /// A stream command that came while something else was waited for.
     command: Option<CommandRepr>,
-    passed_over: PassedOver,
+    passed_over: SkippedPackets,
     /// No question is asked after this.
     deadline: Option<OpenDeadline>,
 }
@@ -46,7 +46,7 @@ const REMEMBERED: usize = 64;
 
 /// Packets of a stream that came while something else was waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PassedOver {
+pub struct SkippedPackets {
     /// How many.
     pub packets: u64,
     /// What they count in flow control, bytes.
@@ -58,14 +58,14 @@ pub struct PassedOver {
     data: usize,
 }
 
-impl Default for PassedOver {
+impl Default for SkippedPackets {
     fn default() -> Self {
         let recent = [None; REMEMBERED];
         Self { packets: 0, flow_bytes: 0, samples: 0, recent, data: 0 }
     }
 }
 
-impl PassedOver {
+impl SkippedPackets {
     fn note(&mut self, packet: &chdr::Packet<'_>) {
         self.packets += 1;
         self.flow_bytes += packet.flow_len() as u64;
@@ -83,7 +83,7 @@ impl PassedOver {
 impl<'a> Management<'a> {
     /// Transactions from `port`, whose endpoint is `epid`, with the device's CHDR port.
     pub fn new(port: &'a mut Port, device: SocketAddrV4, width: Width, epid: Epid) -> Self {
-        let passed_over = PassedOver::default();
+        let passed_over = SkippedPackets::default();
         Self { port, device, width, epid, seq: 0, command: None, passed_over, deadline: None }
     }
 
@@ -110,7 +110,7 @@ impl<'a> Management<'a> {
     }
 
     /// The packets of a stream to this port that were passed over since the last call.
-    pub fn take_passed_over(&mut self) -> PassedOver {
+    pub fn take_passed_over(&mut self) -> SkippedPackets {
         std::mem::take(&mut self.passed_over)
     }
 

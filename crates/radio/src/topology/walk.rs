@@ -6,7 +6,7 @@ use millstream_wire::Epid;
 use millstream_wire::mgmt::{Node, NodeInfo, Op};
 use millstream_wire::regs::sep;
 
-use super::{Endpoint, Management, Topology, route};
+use super::{Endpoint, Management, RadioTopology, route};
 use crate::RadioError;
 
 /// Walks the device from the transport that `management` speaks to. Endpoints get the ids from
@@ -19,7 +19,7 @@ pub fn discover(
     device: Ipv4Addr,
     device_id: u16,
     first_epid: u16,
-) -> Result<Topology, RadioError> {
+) -> Result<RadioTopology, RadioError> {
     let unusable = |reason: &str| RadioError::Unusable { address: device, reason: reason.into() };
     let info = ask(management, "who its transport is", &[])?;
     if !matches!(info.map(|info| info.node), Some(Node::Transport { .. })) {
@@ -51,7 +51,7 @@ pub fn discover(
         endpoint.epid = Epid(epid);
         name(management, endpoint)?;
     }
-    let topology = Topology { entry_port, endpoints };
+    let topology = RadioTopology { entry_port, endpoints };
     match topology.control() {
         Some(_) => Ok(topology),
         None => Err(unusable("it has no stream endpoint for control")),

@@ -168,7 +168,10 @@ proptest! {
             let info = 6 << 32 | (packets >> 8 & 0xFFFF) << 16 | packets & 0xFFFF;
             let status = StatusRepr {
                 seq: if kind % 2 == 0 { seq } else { world.status_seq.wrapping_add(seq % 5) },
-                status: if kind >= 4 { Status::SequenceError } else { Status::Ok },
+                status: match kind {
+                    4.. => StreamCondition::SequenceError,
+                    _ => StreamCondition::Ok,
+                },
                 error_info: if kind == 4 { bytes >> 16 } else { info & 0x7_00FF_00FF },
                 count_packets: count_packets & PACKETS_MASK,
                 count_bytes,

@@ -43,7 +43,7 @@ pub enum Step {
 
 /// A device that counts and reports as section 8 of the facts page says, and its network.
 pub struct World {
-    pub account: Account,
+    pub account: TxAccounting,
     /// An audit is not sent while one is open.
     pub patient: bool,
     pub on_way: VecDeque<Packet>,
@@ -72,10 +72,10 @@ impl World {
 
     /// With a device that numbers its reports, or gives all of them one number.
     pub fn of(numbered: bool) -> Self {
-        let window = Window::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
+        let window = CreditWindow::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
         let status_seq = if numbered { u16::MAX } else { 0 };
         let mut world = Self {
-            account: Account::new(Opened { window, status_seq }, FULL),
+            account: TxAccounting::new(Opened { window, status_seq }, FULL),
             numbered,
             patient: false,
             on_way: VecDeque::new(),
@@ -187,7 +187,11 @@ impl World {
         self.reported = self.counted.bytes;
         self.answers.push_back(StatusRepr {
             seq: self.status_seq,
-            status: if gap.is_some() { Status::SequenceError } else { Status::Ok },
+            status: if gap.is_some() {
+                StreamCondition::SequenceError
+            } else {
+                StreamCondition::Ok
+            },
             error_info: gap.map_or(0, SequenceGap::to_info),
             count_packets: self.counted.packets & PACKETS_MASK,
             count_bytes: self.counted.bytes,
@@ -232,7 +236,7 @@ impl World {
     }
 
     pub fn check(&self) {
-        let Account { window, .. } = &self.account;
+        let TxAccounting { window, .. } = &self.account;
         let ledger = self.account.ledger();
         assert!(window.in_flight().bytes <= CAPACITY);
         assert_eq!((ledger.accepted, ledger.balance()), (self.accepted, Ok(())));

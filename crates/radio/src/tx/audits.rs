@@ -162,7 +162,7 @@ impl Audits {
     }
 
     /// The next report has this tag: the audit that ended with it, if it is another one.
-    pub fn turn(&mut self, counted: Totals, tag: u64) -> Option<Answer> {
+    pub fn step(&mut self, counted: Totals, tag: u64) -> Option<Answer> {
         if tag == self.tag {
             return None;
         }
@@ -277,17 +277,17 @@ mod tests {
         audits.push(totals(15), true, 11);
         audits.take(totals(9));
         assert_eq!(audits.take(totals(10)), Answer::Nothing, "of the first or of the second");
-        assert_eq!(audits.turn(totals(15), 0), None);
-        let Some(Answer::Resync(audit, missing)) = audits.turn(totals(15), 1) else { panic!() };
+        assert_eq!(audits.step(totals(15), 0), None);
+        let Some(Answer::Resync(audit, missing)) = audits.step(totals(15), 1) else { panic!() };
         assert_eq!((audit.sent, missing, audits.is_open()), (11, Some(totals(4)), false));
         audits.push(totals(18), true, 12);
         audits.accept();
         audits.take(totals(16));
         audits.take(totals(17));
         // Its answer is lost.
-        let Some(Answer::Resync(audit, missing)) = audits.turn(totals(20), 2) else { panic!() };
-        assert_eq!((audit.sent, missing, audits.turn(totals(21), 2)), (12, None, None));
-        assert_eq!((audits.turn(totals(21), 3), audits.wants_resync(9)), (None, true));
+        let Some(Answer::Resync(audit, missing)) = audits.step(totals(20), 2) else { panic!() };
+        assert_eq!((audit.sent, missing, audits.step(totals(21), 2)), (12, None, None));
+        assert_eq!((audits.step(totals(21), 3), audits.wants_resync(9)), (None, true));
         assert_eq!(untagged(totals(1).and(Totals { packets: 0, bytes: 3 })), (totals(1), 3));
     }
 

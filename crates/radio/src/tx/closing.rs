@@ -1,10 +1,10 @@
 //! The books of late packets, and the end of the books.
 
-use super::account::Account;
-use super::course::Course;
+use super::accounting::TxAccounting;
 use super::ledger::TxCause;
+use super::progress::DeviceProgress;
 
-impl Account {
+impl TxAccounting {
     /// The device reported a late packet.
     pub fn late(&mut self) {
         self.late_packets += 1;
@@ -54,7 +54,7 @@ impl Account {
 
     /// Books late samples, as soon as the device has also let go of their packets.
     pub(super) fn book_lates(&mut self) {
-        let Course { ledger, late_samples, .. } = &mut self.course;
+        let DeviceProgress { ledger, late_samples, .. } = &mut self.course;
         let samples = (*late_samples).min(ledger.transmitted);
         *late_samples -= samples;
         ledger.revoke(TxCause::Late, samples);
@@ -62,7 +62,7 @@ impl Account {
 
     /// Late samples had been booked too many.
     fn restore_lates(&mut self, samples: u64) {
-        let Course { ledger, late_samples, .. } = &mut self.course;
+        let DeviceProgress { ledger, late_samples, .. } = &mut self.course;
         let owed = samples.min(*late_samples);
         *late_samples -= owed;
         let booked = (samples - owed).min(ledger.lost(TxCause::Late));

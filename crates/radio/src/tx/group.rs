@@ -7,7 +7,7 @@ use num_complex::Complex32;
 use super::ledger::TxLedger;
 use super::meta::{TxCounters, TxError, TxEvent, TxMetadata, TxSent};
 use super::streamer::{FINISH_TIMEOUT, TxStreamer};
-use crate::convert::Sample;
+use crate::convert::HostSample;
 use crate::deadline::deadline;
 
 /// Time from the first samples to the start of a burst that is not told when, milliseconds.
@@ -99,7 +99,7 @@ impl TxGroup {
         self.send_with(samples, meta, timeout, |_| 1.0)
     }
 
-    fn send_with<T: Sample>(
+    fn send_with<T: HostSample>(
         &mut self,
         samples: &[&[T]],
         meta: TxMetadata,

@@ -9,8 +9,8 @@ use millstream_wire::regs::sep::{ISTRM_CTRL_STATUS, ItemSize, StreamCtrl};
 use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
 use millstream_wire::{Epid, Width};
 
-use super::account::Opened;
-use super::window::Window;
+use super::accounting::Opened;
+use super::window::CreditWindow;
 use crate::RadioError;
 use crate::error::io_error;
 use crate::stream::StreamPath;
@@ -49,8 +49,8 @@ fn command_bytes(width: Width) -> u64 {
     round_to_word(CommandRepr::packet_len(width), width) as u64
 }
 
-fn window(status: &StatusRepr, width: Width) -> Window {
-    Window::new(status.capacity_bytes, status.capacity_packets, command_bytes(width))
+fn window(status: &StatusRepr, width: Width) -> CreditWindow {
+    CreditWindow::new(status.capacity_bytes, status.capacity_packets, command_bytes(width))
 }
 
 /// Asks the device to count from zero and to report with this period. Its answer.

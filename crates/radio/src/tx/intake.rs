@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use millstream_wire::chdr::{Packet, PacketType};
 use millstream_wire::regs::radio::async_msg::Event;
-use millstream_wire::stream::{Status, StatusRepr};
+use millstream_wire::stream::{StatusRepr, StreamCondition};
 
-use super::account::Taken;
+use super::accounting::StatusEffect;
 use super::meta::{TxError, TxEvent};
 use super::streamer::TxStreamer;
 use crate::deadline::deadline;
@@ -108,19 +108,19 @@ impl TxStreamer {
             return;
         }
         let taken = self.account.take(status);
-        if taken == Taken::Stale {
+        if taken == StatusEffect::Stale {
             self.counters.stale_reports += 1;
             return;
         }
         self.counters.reports += 1;
-        if status.status == Status::SequenceError {
+        if status.status == StreamCondition::SequenceError {
             self.counters.sequence_errors += 1;
             self.report(TxEvent::SequenceError);
         }
         let news = match taken {
-            Taken::Stale => false,
-            Taken::Credit { news } => news,
-            Taken::Audit { news, packets, samples, certain } => {
+            StatusEffect::Stale => false,
+            StatusEffect::Credit { news } => news,
+            StatusEffect::Audit { news, packets, samples, certain } => {
                 self.counters.audits_uncertain += u64::from(!certain);
                 if packets > 0 {
                     self.report(TxEvent::Lost { packets, samples });

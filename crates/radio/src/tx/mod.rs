@@ -36,25 +36,25 @@
 //! | `handshake`, `channel` | the set-up: the stream's and the radio's |
 //! | `group` | several streams as one |
 
-mod account;
+mod accounting;
 mod audits;
-mod blind;
+mod batch;
 mod channel;
 mod closing;
-mod course;
 mod group;
 mod handshake;
 mod intake;
-mod lates;
 mod ledger;
 mod meta;
 mod missing;
+mod missing_report;
 mod order;
+mod pending_bursts;
+mod progress;
 mod record;
 mod recover;
 mod send;
 mod streamer;
-mod train;
 mod window;
 
 pub use channel::TxChannel;

@@ -11,7 +11,7 @@ const HELD: usize = 4;
 
 /// What a report says besides its counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Says {
+pub(super) enum ReportKind {
     /// Nothing, as credit reports and answers to commands do.
     Ok,
     /// A packet came whose number was not due.
@@ -27,19 +27,19 @@ pub(super) struct Report {
     pub counted: Totals,
     /// See [`super::audits`].
     pub tag: u64,
-    pub says: Says,
+    pub says: ReportKind,
 }
 
 /// Reports on their way into order.
 #[derive(Debug)]
-pub(super) struct Order {
+pub(super) struct ReportOrder {
     next: u16,
     held: [Option<Report>; HELD],
     /// Whether the device numbers them, once one was taken.
     numbered: Option<bool>,
 }
 
-impl Order {
+impl ReportOrder {
     /// The next report is the one behind number `last`.
     pub fn new(last: u16) -> Self {
         Self { next: last.wrapping_add(1), held: [None; HELD], numbered: None }
@@ -87,14 +87,14 @@ impl Order {
 mod tests {
     use super::*;
 
-    fn take(order: &mut Order, seq: u16) -> Vec<(u16, u16)> {
-        order.put(Report { seq, counted: Totals::default(), tag: 0, says: Says::Ok });
+    fn take(order: &mut ReportOrder, seq: u16) -> Vec<(u16, u16)> {
+        order.put(Report { seq, counted: Totals::default(), tag: 0, says: ReportKind::Ok });
         std::iter::from_fn(|| order.pop()).map(|(missing, one)| (missing, one.seq)).collect()
     }
 
     #[test]
     fn reports_out_of_order_wait_for_those_before_them() {
-        let mut order = Order::new(u16::MAX - 1);
+        let mut order = ReportOrder::new(u16::MAX - 1);
         assert_eq!(take(&mut order, u16::MAX), [(0, u16::MAX)]);
         assert_eq!(take(&mut order, 2), []);
         assert_eq!(take(&mut order, 1), []);
@@ -106,12 +106,12 @@ mod tests {
 
     #[test]
     fn reports_with_one_number_are_taken_as_they_come() {
-        let mut order = Order::new(0);
+        let mut order = ReportOrder::new(0);
         let report = |packets| Report {
             seq: 0,
             counted: Totals { packets, bytes: 0 },
             tag: 0,
-            says: Says::Ok,
+            says: ReportKind::Ok,
         };
         assert!(!order.put(report(0)), "the answer to the opening, once more");
         assert!(order.is_numbered());
@@ -120,14 +120,14 @@ mod tests {
             assert_eq!(order.pop(), Some((0, report(packets))));
             assert_eq!((order.pop(), order.is_numbered()), (None, false));
         }
-        let mut order = Order::new(0);
+        let mut order = ReportOrder::new(0);
         take(&mut order, 1);
         assert!(!order.put(report(7)) && order.is_numbered(), "others have numbers");
     }
 
     #[test]
     fn a_report_that_does_not_come_is_given_up() {
-        let mut order = Order::new(9);
+        let mut order = ReportOrder::new(9);
         for seq in [12, 11, 13] {
             assert_eq!(take(&mut order, seq), []);
         }

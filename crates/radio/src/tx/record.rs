@@ -11,7 +11,7 @@ const OLD_RUNS: usize = RUNS / 4;
 
 /// Equal packets in a row, each at the time where the one before ends, or all without time.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct EqualPackets {
     /// The number of the first packet.
     first: u64,
     packets: u64,
@@ -22,7 +22,7 @@ struct Run {
     start: Option<u64>,
 }
 
-impl Run {
+impl EqualPackets {
     fn end(&self) -> u64 {
         self.first + self.packets
     }
@@ -59,8 +59,8 @@ impl Piece {
 /// The device has passed the packets before one of them; those behind it are in flight. The record
 /// never grows: where it is full, sending has to wait.
 #[derive(Debug)]
-pub(super) struct Record {
-    runs: VecDeque<Run>,
+pub(super) struct PacketLog {
+    runs: VecDeque<EqualPackets>,
     /// Runs at the front that the device has passed.
     old: usize,
     sent: u64,
@@ -69,7 +69,7 @@ pub(super) struct Record {
     samples: u64,
 }
 
-impl Record {
+impl PacketLog {
     pub fn new() -> Self {
         Self { runs: VecDeque::with_capacity(RUNS), old: 0, sent: 0, passed: 0, samples: 0 }
     }
@@ -129,7 +129,7 @@ impl Record {
             self.runs.pop_front();
             self.old -= 1;
         }
-        self.runs.push_back(Run { first, packets: 1, flow_bytes, samples, start });
+        self.runs.push_back(EqualPackets { first, packets: 1, flow_bytes, samples, start });
     }
 
     /// The device has passed the packets before number `to`; it may also take back what it said.
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn stretches_are_cut_from_runs() {
-        let mut record = Record::new();
+        let mut record = PacketLog::new();
         (0..5).for_each(|_| record.push(416, 100, None));
         record.push(216, 50, None);
         (0..4).for_each(|_| record.push(416, 100, None));
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn passing_goes_both_ways() {
-        let mut record = Record::new();
+        let mut record = PacketLog::new();
         for start in [1000, 1100, 5000] {
             record.push(416, 100, Some(start));
         }
@@ -194,9 +194,9 @@ mod tests {
 
     #[test]
     fn a_full_record_says_so_and_old_runs_make_room() {
-        let mut record = Record::new();
+        let mut record = PacketLog::new();
         let capacity = record.runs.capacity();
-        let push = |record: &mut Record| record.push(16 + record.sent() % 2 * 8, 1, None);
+        let push = |record: &mut PacketLog| record.push(16 + record.sent() % 2 * 8, 1, None);
         while !record.is_full() {
             push(&mut record);
         }

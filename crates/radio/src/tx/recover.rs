@@ -44,7 +44,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What is due while nothing comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum RecoveryStep {
     Nothing,
     Audit,
     /// All audits have had their time.
@@ -53,14 +53,14 @@ pub(super) enum Due {
 
 /// A time without a word from the device: the schedule of what is done about it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stall {
+pub(super) struct SilentDevice {
     since: Instant,
     /// When to do something about it.
     next: Instant,
     asked: u32,
 }
 
-impl Stall {
+impl SilentDevice {
     /// Nothing comes from `now` on, from a device that reports once per `period`.
     pub fn new(now: Instant, period: Duration) -> Self {
         Self { since: now, next: now + ASK_AFTER + period, asked: 0 }
@@ -72,16 +72,16 @@ impl Stall {
     }
 
     /// What is due at `now`, once.
-    pub fn due(&mut self, now: Instant) -> Due {
+    pub fn due(&mut self, now: Instant) -> RecoveryStep {
         if now < self.next {
-            return Due::Nothing;
+            return RecoveryStep::Nothing;
         }
         if self.asked == ASKS {
-            return Due::Examination;
+            return RecoveryStep::Examination;
         }
         self.asked += 1;
         self.next = now + ASK_AFTER * (1 << self.asked);
-        Due::Audit
+        RecoveryStep::Audit
     }
 }
 
@@ -97,15 +97,15 @@ impl TxStreamer {
             self.stall = None;
             return Ok(());
         }
-        let stall = self.stall.get_or_insert(Stall::new(now, self.period));
+        let stall = self.stall.get_or_insert(SilentDevice::new(now, self.period));
         let (first, since) = (stall.asked == 0, stall.since);
         match stall.due(now) {
-            Due::Nothing => Ok(()),
-            Due::Audit => {
+            RecoveryStep::Nothing => Ok(()),
+            RecoveryStep::Audit => {
                 self.counters.stalls += u64::from(first && self.room_packets() == 0);
                 self.audit()
             }
-            Due::Examination => self.examine(now.duration_since(since)),
+            RecoveryStep::Examination => self.examine(now.duration_since(since)),
         }
     }
 

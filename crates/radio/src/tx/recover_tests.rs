@@ -3,8 +3,8 @@
 use millstream_wire::stream::{PACKETS_UNLIMITED, StatusRepr};
 
 use super::*;
-use crate::tx::account::{Account, Opened, Taken};
-use crate::tx::window::{Totals, Window};
+use crate::tx::accounting::{Opened, StatusEffect, TxAccounting};
+use crate::tx::window::{CreditWindow, Totals};
 
 const PERIOD: Duration = Duration::from_millis(7);
 const ROUND_TRIP: Duration = Duration::from_millis(3);
@@ -13,17 +13,17 @@ const FLOW: u64 = 416;
 const CAPACITY: u64 = 8192;
 
 /// Every moment at which something is due, from the beginning of the silence.
-fn schedule(step: Duration) -> Vec<(Duration, Due)> {
+fn schedule(step: Duration) -> Vec<(Duration, RecoveryStep)> {
     let start = Instant::now();
-    let mut stall = Stall::new(start, PERIOD);
+    let mut stall = SilentDevice::new(start, PERIOD);
     let mut found = Vec::new();
     for turn in 0.. {
         let after = step * turn;
         match stall.due(start + after) {
-            Due::Nothing => assert!(stall.next() > start + after),
+            RecoveryStep::Nothing => assert!(stall.next() > start + after),
             due => found.push((after, due)),
         }
-        if matches!(found.last(), Some((_, Due::Examination))) {
+        if matches!(found.last(), Some((_, RecoveryStep::Examination))) {
             break;
         }
     }
@@ -33,8 +33,8 @@ fn schedule(step: Duration) -> Vec<(Duration, Due)> {
 #[test]
 fn audits_are_due_as_the_bound_says() {
     let ms = |ms| PERIOD + Duration::from_millis(ms);
-    let asks = [20, 60, 140, 300].map(|after| (ms(after), Due::Audit));
-    let all: Vec<_> = asks.into_iter().chain([(ms(620), Due::Examination)]).collect();
+    let asks = [20, 60, 140, 300].map(|after| (ms(after), RecoveryStep::Audit));
+    let all: Vec<_> = asks.into_iter().chain([(ms(620), RecoveryStep::Examination)]).collect();
     assert_eq!(schedule(Duration::from_millis(1)), all);
     assert_eq!(all.last().unwrap().0, PERIOD + RECOVERY_MAX);
     assert_eq!(asks.len(), ASKS as usize);
@@ -67,8 +67,8 @@ impl Device {
 /// The time from a window being found closed to it being open, when everything before was lost and
 /// the first `lost` audits are lost too; none when all that is left is to examine the device.
 fn recovery(lost: u32, samples_arrive: bool) -> Option<Duration> {
-    let window = Window::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
-    let mut account = Account::new(Opened { window, status_seq: u16::MAX }, 100);
+    let window = CreditWindow::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
+    let mut account = TxAccounting::new(Opened { window, status_seq: u16::MAX }, 100);
     let mut device = Device { counted: Totals::default(), status_seq: 0 };
     let mut accepted = 0;
     while account.room_packets(FLOW) > 0 {
@@ -80,10 +80,10 @@ fn recovery(lost: u32, samples_arrive: bool) -> Option<Duration> {
         }
     }
     let start = Instant::now();
-    let mut stall = Stall::new(start, PERIOD);
+    let mut stall = SilentDevice::new(start, PERIOD);
     loop {
         let now = stall.next();
-        if stall.due(now) == Due::Examination {
+        if stall.due(now) == RecoveryStep::Examination {
             return None;
         }
         assert!(account.window.has_room_for_commands(AUDIT_COMMANDS, 0), "{stall:?}");
@@ -102,7 +102,7 @@ fn recovery(lost: u32, samples_arrive: bool) -> Option<Duration> {
         let opened = answers.iter().filter(|status| {
             matches!(
                 account.take(status),
-                Taken::Credit { news: true } | Taken::Audit { news: true, .. }
+                StatusEffect::Credit { news: true } | StatusEffect::Audit { news: true, .. }
             )
         });
         if opened.count() > 0 {

@@ -7,7 +7,7 @@ use num_complex::Complex32;
 
 use super::meta::{TxError, TxMetadata, TxSent};
 use super::streamer::{Burst, TICKS_PER_SAMPLE, TxStreamer};
-use crate::convert::Sample;
+use crate::convert::HostSample;
 use crate::deadline::deadline;
 use crate::error::io_error;
 
@@ -62,7 +62,7 @@ impl TxStreamer {
         self.depart()
     }
 
-    fn send_with<T: Sample>(
+    fn send_with<T: HostSample>(
         &mut self,
         samples: &[T],
         meta: TxMetadata,
@@ -98,7 +98,7 @@ impl TxStreamer {
 
     /// Sends samples for which there is room, no more than [`TxStreamer::ready_samples`], in a
     /// burst that has begun. How many: nothing takes room away meanwhile, so all.
-    pub(super) fn send_ready<T: Sample>(
+    pub(super) fn send_ready<T: HostSample>(
         &mut self,
         samples: &[T],
         end_of_burst: bool,
@@ -137,7 +137,7 @@ impl TxStreamer {
 
     /// Converts as many samples into the train as it has room and credit for. With `ending` the
     /// last sample is kept out of a packet that it would complete without the end of the burst.
-    fn load<T: Sample>(
+    fn load<T: HostSample>(
         &mut self,
         samples: &[T],
         scale: T::Real,

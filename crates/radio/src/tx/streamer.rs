@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use millstream_link::port::Port;
 use millstream_wire::chdr::{DataRepr, SC16_LEN, round_to_word};
 
-use super::account::Account;
+use super::accounting::TxAccounting;
+use super::batch::GsoBatch;
 use super::channel::TxChannel;
 use super::handshake;
 use super::ledger::TxLedger;
 use super::meta::{TxArgs, TxCounters, TxError, TxEvent, TxMetadata};
-use super::recover::{Stall, play_time};
-use super::train::Train;
-use super::window::Window;
+use super::recover::{SilentDevice, play_time};
+use super::window::CreditWindow;
 use crate::RadioError;
 use crate::convert::{Converter, Wire};
 use crate::deadline::deadline;
@@ -47,9 +47,9 @@ pub struct TxStreamer {
     pub(super) scale: f32,
     pub(super) samples_per_packet: usize,
 
-    pub(super) account: Account,
+    pub(super) account: TxAccounting,
     pub(super) counters: TxCounters,
-    pub(super) train: Train,
+    pub(super) train: GsoBatch,
     pub(super) burst: Burst,
     /// The next data packet's sequence number, and the next command's.
     pub(super) seq: u16,
@@ -64,7 +64,7 @@ pub struct TxStreamer {
 
     /// How long the device plays what it reports at a time.
     pub(super) period: Duration,
-    pub(super) stall: Option<Stall>,
+    pub(super) stall: Option<SilentDevice>,
 }
 
 /// The burst that is being sent.
@@ -103,9 +103,9 @@ impl TxStreamer {
             converter: Converter::new(Wire::Sc16),
             scale: args.scale,
             samples_per_packet,
-            account: Account::new(opened, samples_per_packet as u64),
+            account: TxAccounting::new(opened, samples_per_packet as u64),
             counters: TxCounters::default(),
-            train: Train::new(path.width, samples_per_packet),
+            train: GsoBatch::new(path.width, samples_per_packet),
             path,
             burst: Burst::Idle,
             seq: 0,
@@ -203,7 +203,7 @@ impl TxStreamer {
         };
         if alive.is_ok() {
             // A device that is silent leaves its mark in the ledger.
-            let _ = self.settle(left());
+            let _ = self.drain(left());
             let _ = self.hear_all(left());
         }
         self.account.close(self.counters.reports_missed);
@@ -227,7 +227,7 @@ impl TxStreamer {
     ///
     /// # Errors
     /// [`TxError::DeviceSilent`], [`TxError::Radio`].
-    pub fn settle(&mut self, timeout: Duration) -> Result<bool, TxError> {
+    pub fn drain(&mut self, timeout: Duration) -> Result<bool, TxError> {
         let until = deadline(timeout);
         loop {
             let asks = self.account.is_audit_worth();
@@ -276,7 +276,7 @@ impl std::fmt::Debug for TxStreamer {
 /// As many samples as fit the path and half the window, or fewer if asked for.
 fn samples_per_packet(
     path: &StreamPath,
-    window: &Window,
+    window: &CreditWindow,
     args: &TxArgs,
 ) -> Result<usize, RadioError> {
     let timed = DataRepr { timestamp: Some(0), ..DataRepr::default() };

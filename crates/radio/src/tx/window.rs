@@ -44,7 +44,7 @@ const REPORTS: u64 = 8;
 
 /// The sender's side of one stream's flow control.
 #[derive(Debug, Clone)]
-pub(super) struct Window {
+pub(super) struct CreditWindow {
     capacity: Totals,
     /// Kept free of samples for commands.
     reserve: Totals,
@@ -61,7 +61,7 @@ pub(super) struct Window {
     since_audit_bytes: u64,
 }
 
-impl Window {
+impl CreditWindow {
     /// The window that a device advertises. `command_bytes` is what a stream command counts.
     pub fn new(capacity_bytes: u64, capacity_packets: u32, command_bytes: u64) -> Self {
         let unlimited = capacity_packets == PACKETS_UNLIMITED;
@@ -213,8 +213,8 @@ impl Window {
 mod tests {
     use super::*;
 
-    fn window() -> Window {
-        Window::new(10_000, PACKETS_UNLIMITED, 24)
+    fn window() -> CreditWindow {
+        CreditWindow::new(10_000, PACKETS_UNLIMITED, 24)
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn packets_limit_too() {
-        let mut window = Window::new(1 << 20, 20, 24);
+        let mut window = CreditWindow::new(1 << 20, 20, 24);
         assert_eq!(window.room_packets(16), 8);
         window.send(5, 16);
         assert_eq!(window.room_packets(16), 3);

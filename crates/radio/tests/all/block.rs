@@ -7,7 +7,7 @@ use millstream_flow::blocks::{NullSink, VectorSink};
 use millstream_flow::{
     BlockStats, Graph, GraphFile, Mock, Plan, Registry, RunError, WaitMode, Work,
 };
-use millstream_radio::block::{Gap, GroupSource, RadioSource, Segment, register};
+use millstream_radio::block::{GapCause, GroupSource, RadioSource, RecordingSegment, register};
 use millstream_radio::{Cause, Complex32, DeviceSet, RxArgs, RxEvent};
 
 /// Everything on one thread.
@@ -50,9 +50,9 @@ fn a_block_alone_brings_the_wires_samples_and_one_segment() {
     }
     samples.extend(mock.take::<[i16; 2]>("out"));
     assert_eq!(samples.len() as u64, 20 * SPP + 7);
-    let segments: Vec<Segment> = segments.try_iter().collect();
+    let segments: Vec<RecordingSegment> = segments.try_iter().collect();
     let first = segments[0].time_ticks.expect("the device sends time");
-    let only = Segment::new(0, Some(first), None);
+    let only = RecordingSegment::new(0, Some(first), None);
     assert_eq!(segments, [only]);
     for (sample, ticks) in samples.iter().zip(first..) {
         let [low, high] = sample.map(|half| u32::from(half as u16));
@@ -80,17 +80,17 @@ fn each_gap_begins_a_segment_and_is_booked() {
     assert_eq!(metric(stats, "network_loss"), 6 * SPP);
     assert_eq!((metric(stats, "gaps"), metric(stats, "packets")), (2, 94));
 
-    let segments: Vec<Segment> = segments.try_iter().collect();
+    let segments: Vec<RecordingSegment> = segments.try_iter().collect();
     let first = segments[0].time_ticks.unwrap();
     let gap = |packets| {
         let samples = packets * SPP;
-        Some(Gap::Stream(RxEvent::SequenceGap { packets, samples }))
+        Some(GapCause::Stream(RxEvent::SequenceGap { packets, samples }))
     };
     let at = |sample: u64, packet, gap| (sample, Some(first + packet * SPP), gap);
     let want = [at(0, 0, None), at(10 * SPP, 15, gap(5)), at(35 * SPP, 41, gap(1))];
     let told = segments.iter().map(|one| (one.first_sample, one.time_ticks, one.gap));
     assert_eq!(told.collect::<Vec<_>>(), want);
-    let causes: Vec<_> = segments.iter().flat_map(Segment::losses).collect();
+    let causes: Vec<_> = segments.iter().flat_map(RecordingSegment::losses).collect();
     assert_eq!(causes, [(Cause::NetworkLoss, 5 * SPP), (Cause::NetworkLoss, SPP)]);
 
     // The segments say where in time each sample of the recording lies.
@@ -121,9 +121,9 @@ fn a_source_goes_on_behind_an_overrun_and_ends_at_its_number_of_samples_of_time(
     let lost = balance(stats);
     assert_eq!((metric(stats, "gaps"), metric(stats, "overruns")), (1, 1));
     assert_eq!(metric(stats, "device_overrun"), lost);
-    let segments: Vec<Segment> = segments.try_iter().collect();
+    let segments: Vec<RecordingSegment> = segments.try_iter().collect();
     assert_eq!(segments.len(), 2);
-    assert_eq!(segments[1].gap, Some(Gap::Stream(RxEvent::Overrun { samples: lost })));
+    assert_eq!(segments[1].gap, Some(GapCause::Stream(RxEvent::Overrun { samples: lost })));
     let first_ticks = segments[0].time_ticks.unwrap();
     assert_eq!(segments[1].time_ticks.unwrap(), first_ticks + segments[1].first_sample + lost);
     // A gap that reaches beyond the end would be counted whole; this one does not.
@@ -164,7 +164,7 @@ fn channels_are_recorded_at_the_same_moments_and_end_together() {
     let plan = plan(&graph);
     let snapshot = graph.run(&plan).unwrap();
     let ledgers = report.ledgers.try_recv().unwrap();
-    let segments: Vec<Segment> = report.segments.try_iter().collect();
+    let segments: Vec<RecordingSegment> = report.segments.try_iter().collect();
     assert!(segments.len() > 1, "{segments:?}");
     let [one, two] = collected.map(|samples| samples.take());
     assert!(one == two, "a ramp on both");

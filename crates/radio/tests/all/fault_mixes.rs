@@ -9,7 +9,7 @@ use mix::{Draw, Mix};
 
 use crate::common::{PATIENCE, SPP, Seen, Whole, Witness, args, radio, watched};
 use millstream_emulator::{CounterSnapshot, RadioConfig, RunningRadio};
-use millstream_link::fault::{Rule, RuleId, Switch};
+use millstream_link::fault::{FaultRule, FaultSwitch, RuleId};
 use millstream_radio::{Cause, Device, Ledger, RxCounters, RxEvent, RxStreamer};
 
 /// How many mixes are tried; `MILLSTREAM_FAULT_MIXES` asks for another number.
@@ -26,14 +26,14 @@ struct Rig {
     device: Device,
     sent: Witness,
     arrived: Witness,
-    received: Switch,
-    given: Switch,
+    received: FaultSwitch,
+    given: FaultSwitch,
 }
 
 impl Rig {
     fn new() -> Self {
         let began = Instant::now();
-        let switch = || Switch::new(move || began.elapsed().as_nanos() as u64);
+        let switch = || FaultSwitch::new(move || began.elapsed().as_nanos() as u64);
         let (received, given) = (switch(), switch());
         let (sent, arrived) = (Witness::default(), Witness::default());
         // 66 ms: some stalls overflow it, others do not.
@@ -70,7 +70,7 @@ impl Rig {
         }
         let mut taken = Taken::default();
         let Mix { received, given, mut device, finite, .. } = mix;
-        let add = |switch: &Switch, rules: Vec<Rule>| -> Vec<RuleId> {
+        let add = |switch: &FaultSwitch, rules: Vec<FaultRule>| -> Vec<RuleId> {
             rules.into_iter().map(|rule| switch.add(rule).unwrap()).collect()
         };
         let rules;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Action, Meddler, SPP, args, device, meddled, patient, radio, receive};
 use millstream_emulator::RadioConfig;
-use millstream_link::fault::{Effect, Rule, Switch};
+use millstream_link::fault::{FaultEffect, FaultRule, FaultSwitch};
 use millstream_link::open;
 use millstream_radio::{Cause, Complex32, Device, RxError, RxEvent};
 
@@ -193,9 +193,9 @@ fn silence_before_a_start_does_not_count() {
     args_of.open_port = Some(Arc::new(|bind, options| {
         let mut port = open("udp", bind, options)?;
         let began = Instant::now();
-        let switch = Switch::new(move || began.elapsed().as_nanos() as u64);
-        let late = Effect::Delay { ns: SILENCE_MS * 200_000 };
-        switch.add(Rule::new(crate::common::is_data, late)).expect("there is room for a rule");
+        let switch = FaultSwitch::new(move || began.elapsed().as_nanos() as u64);
+        let late = FaultEffect::Delay { ns: SILENCE_MS * 200_000 };
+        switch.add(FaultRule::new(crate::common::is_data, late)).expect("there is room for a rule");
         port.rx = switch.wrap_rx(port.rx);
         Ok(port)
     }));

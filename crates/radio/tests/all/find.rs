@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use millstream_emulator::{Radio, RadioConfig};
-use millstream_radio::{Target, discover};
+use millstream_radio::{DiscoveryTarget, discover};
 
 #[test]
 fn every_radio_on_this_machine_hears_a_broadcast() {
@@ -18,7 +18,8 @@ fn every_radio_on_this_machine_hears_a_broadcast() {
         Radio::start(config).unwrap()
     });
 
-    let found = discover(Target::Local, discovery_port, Duration::from_millis(800)).unwrap();
+    let found =
+        discover(DiscoveryTarget::Local, discovery_port, Duration::from_millis(800)).unwrap();
 
     let mut heard: Vec<_> = found.iter().map(|device| device.address).collect();
     heard.sort();

@@ -4,15 +4,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::common::{Action, Meddler, SPP, args, meddled, patient, radio, receive};
-use millstream_link::fault::{Effect, Rule, Select, Switch};
+use millstream_link::fault::{FaultEffect, FaultRule, FaultSwitch, Select};
 use millstream_link::open;
 use millstream_radio::{Cause, Device, RxEvent};
 
 /// A stream over a path with this fault on its data packets.
-fn through(effect: Effect, every: u64, count: u64) -> (millstream_emulator::RunningRadio, Device) {
+fn through(
+    effect: FaultEffect,
+    every: u64,
+    count: u64,
+) -> (millstream_emulator::RunningRadio, Device) {
     let began = Instant::now();
-    let switch = Switch::new(move || began.elapsed().as_nanos() as u64);
-    let rule = Rule::new(crate::common::is_data, effect);
+    let switch = FaultSwitch::new(move || began.elapsed().as_nanos() as u64);
+    let rule = FaultRule::new(crate::common::is_data, effect);
     switch
         .add(rule.select(Select { every, count: Some(count), skip: 20, ..Select::default() }))
         .unwrap();
@@ -30,7 +34,7 @@ fn through(effect: Effect, every: u64, count: u64) -> (millstream_emulator::Runn
 #[test]
 fn packets_that_three_or_twenty_overtake_are_put_in_order() {
     for datagrams in [3, 20] {
-        let (_radio, device) = through(Effect::Reorder { datagrams }, 30, 32);
+        let (_radio, device) = through(FaultEffect::Reorder { datagrams }, 30, 32);
         let mut stream = device.rx_stream(args()).unwrap();
         stream.start_finite(1000 * SPP, None).unwrap();
         let brought = receive(&mut stream, u64::MAX);
@@ -43,7 +47,7 @@ fn packets_that_three_or_twenty_overtake_are_put_in_order() {
 
 #[test]
 fn packets_that_come_three_milliseconds_late_are_not_lost_on_the_way() {
-    let (_radio, device) = through(Effect::Delay { ns: 3_000_000 }, 30, 32);
+    let (_radio, device) = through(FaultEffect::Delay { ns: 3_000_000 }, 30, 32);
     let mut stream = device.rx_stream(args()).unwrap();
     stream.start_continuous(None).unwrap();
     let mut missing = receive(&mut stream, 1000 * SPP).missing;
@@ -59,7 +63,7 @@ fn packets_that_come_three_milliseconds_late_are_not_lost_on_the_way() {
 
 #[test]
 fn packets_that_come_too_late_were_not_lost_on_the_way() {
-    let (_radio, device) = through(Effect::Delay { ns: 60_000_000 }, 50, 20);
+    let (_radio, device) = through(FaultEffect::Delay { ns: 60_000_000 }, 50, 20);
     let mut stream = device.rx_stream(args()).unwrap();
     stream.start_continuous(None).unwrap();
     let mut brought = receive(&mut stream, 1000 * SPP);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use millstream_emulator::antenna::{Antenna, NoiseAntenna};
 use millstream_emulator::{Radio, RadioConfig, RunningRadio};
 use millstream_radio::{Device, DeviceArgs, RxArgs, RxEvent, TxArgs, TxMetadata};
-use millstream_testkit::netns::{Pair, PairOptions};
+use millstream_testkit::netns::{PairOptions, VethPair};
 
 /// Far longer than anything takes, so that a failing test ends.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -44,7 +44,7 @@ fn expected() -> u64 {
     hash(samples.as_flattened())
 }
 
-fn radio(link: &str, pair: &Pair, tx_out: &Path) -> RunningRadio {
+fn radio(link: &str, pair: &VethPair, tx_out: &Path) -> RunningRadio {
     let config = RadioConfig {
         addr: pair.right.address,
         link: link.to_owned(),
@@ -95,7 +95,7 @@ fn transmit(device: &Device) -> u64 {
 
 /// Both directions over one case.
 fn bit_identical(case: &Case) {
-    let Some(pair) = Pair::new(case.shape) else { return };
+    let Some(pair) = VethPair::new(case.shape) else { return };
     let folder = tempfile::tempdir().unwrap();
     let tx_out = folder.path().join("sent.sc16");
     let radio = radio(case.device, &pair, &tx_out);

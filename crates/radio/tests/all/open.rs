@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use crate::common::{patient, radio};
 use millstream_emulator::RadioConfig;
-use millstream_radio::{Device, DeviceArgs, RadioError, RxArgs, Target, discover};
+use millstream_radio::{Device, DeviceArgs, DiscoveryTarget, RadioError, RxArgs, discover};
 
 #[test]
 fn a_device_is_found_opened_and_given_back() {
     let (_radio, args) = radio(RadioConfig { serial: "FIND1".into(), ..patient() });
     let find = || {
-        let target = Target::Address(Ipv4Addr::LOCALHOST);
+        let target = DiscoveryTarget::Address(Ipv4Addr::LOCALHOST);
         discover(target, args.discovery_port, Duration::from_secs(5)).unwrap().remove(0)
     };
     assert_eq!((find().field("serial"), find().is_claimed()), ("FIND1", false));

@@ -99,7 +99,7 @@ fn lost_packets_are_booked_to_the_sample_and_do_not_stall() {
     let mut stream = device.tx_stream(TxArgs::new(0).with_samples_per_packet(500)).unwrap();
     let samples = samples(4_000_123);
     send_all(&mut stream, &samples, TxMetadata::now().ending());
-    assert!(stream.settle(PATIENCE).unwrap());
+    assert!(stream.drain(PATIENCE).unwrap());
     let counters = *stream.counters();
     println!("{counters:?}");
     assert_eq!(counters.audits_uncertain, 0);

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::common::{PATIENCE, patient, radio};
 use millstream_emulator::{CounterSnapshot, RadioConfig};
-use millstream_link::fault::{Effect, Rule, Select, Switch};
+use millstream_link::fault::{FaultEffect, FaultRule, FaultSwitch, Select};
 use millstream_radio::{Device, TxArgs, TxCause, TxLedger, TxMetadata};
 
 const SAMPLES: usize = 1_000_007;
@@ -20,10 +20,10 @@ const COMMAND: u8 = 2;
 const DATA: u8 = 6;
 
 /// Sends a burst with `effect` on packets of `of`, and returns the ledger and the device's count.
-fn send(of: u8, effect: &Effect, every: u64) -> (TxLedger, CounterSnapshot) {
+fn send(of: u8, effect: &FaultEffect, every: u64) -> (TxLedger, CounterSnapshot) {
     let (radio, mut args) = radio(RadioConfig { tx_buffer_samples: 1 << 16, ..patient() });
     let start = Instant::now();
-    let switch = Switch::new(move || start.elapsed().as_nanos() as u64);
+    let switch = FaultSwitch::new(move || start.elapsed().as_nanos() as u64);
     let wrap = switch.clone();
     args.open_port = Some(Arc::new(move |bind, options| {
         let mut port = millstream_link::open("udp", bind, options)?;
@@ -34,7 +34,7 @@ fn send(of: u8, effect: &Effect, every: u64) -> (TxLedger, CounterSnapshot) {
     let mut device = Device::open(args).unwrap();
     device.set_rate(4e6).unwrap();
     let mut stream = device.tx_stream(TxArgs::new(0).with_samples_per_packet(500)).unwrap();
-    let rule = Rule::new(move |bytes| kind(bytes) == of, effect.clone());
+    let rule = FaultRule::new(move |bytes| kind(bytes) == of, effect.clone());
     let id = switch.add(rule.select(Select { every, ..Select::default() })).unwrap();
     let samples = vec![[1i16, 2]; SAMPLES];
     let sent = stream.send_sc16(&samples, TxMetadata::now().ending(), PATIENCE).unwrap();
@@ -42,7 +42,7 @@ fn send(of: u8, effect: &Effect, every: u64) -> (TxLedger, CounterSnapshot) {
     // What the end of the stream needs comes through.
     let hit = switch.remove(id).unwrap().hit;
     assert!(hit > 0, "{effect:?}");
-    assert!(stream.settle(PATIENCE).unwrap());
+    assert!(stream.drain(PATIENCE).unwrap());
     let counters = *stream.counters();
     let ledger = stream.finish();
     println!("{of} {effect:?} {:?} {counters:?}\n{ledger}", start.elapsed());
@@ -53,7 +53,7 @@ fn send(of: u8, effect: &Effect, every: u64) -> (TxLedger, CounterSnapshot) {
 #[test]
 fn lost_packets_of_any_kind_leave_a_ledger_within_its_bounds() {
     for (of, every) in [(DATA, 50), (DATA, 3), (STATUS, 4), (COMMAND, 5), (COMMAND, 2)] {
-        let (ledger, counters) = send(of, &Effect::Lose, every);
+        let (ledger, counters) = send(of, &FaultEffect::Lose, every);
         let missing = SAMPLES as u64 - counters.tx_samples;
         let (lost, unknown) = (ledger.lost_total(), ledger.unknown);
         let bounds = lost + unknown.lost_min..=lost + unknown.lost_max;
@@ -67,11 +67,11 @@ fn lost_packets_of_any_kind_leave_a_ledger_within_its_bounds() {
 #[test]
 fn packets_that_come_twice_late_or_damaged_end_no_stream() {
     let effects = [
-        Effect::Duplicate { copies: 1 },
-        Effect::Reorder { datagrams: 3 },
-        Effect::Delay { ns: 3_000_000 },
-        Effect::Corrupt { bits: 9, bytes: 0..16 },
-        Effect::Truncate { bytes: 11 },
+        FaultEffect::Duplicate { copies: 1 },
+        FaultEffect::Reorder { datagrams: 3 },
+        FaultEffect::Delay { ns: 3_000_000 },
+        FaultEffect::Corrupt { bits: 9, bytes: 0..16 },
+        FaultEffect::Truncate { bytes: 11 },
     ];
     for effect in effects {
         for of in [DATA, STATUS, COMMAND] {

@@ -62,7 +62,7 @@ fn send_through_blackout(timeout: Duration, pause: Duration) -> TxStreamer {
         thread::sleep(pause);
     }
     println!("{:?} {:?}", started.elapsed(), stream.counters());
-    assert!(stream.settle(PATIENCE).unwrap());
+    assert!(stream.drain(PATIENCE).unwrap());
     let (ledger, arrived) = (stream.ledger(), radio.counters().tx_bytes / 4);
     println!("{ledger}");
     let most = ledger.transmitted + ledger.unknown.samples - ledger.unknown.lost_min;
@@ -97,10 +97,10 @@ fn asking_again_and_again_whether_all_has_settled_takes_no_credit() {
     let at = device.time_ticks().unwrap() + 200_000;
     stream.send_sc16(&samples(1000), TxMetadata::at(at).ending(), PATIENCE).unwrap();
     for _ in 0..100 {
-        stream.settle(Duration::ZERO).unwrap();
+        stream.drain(Duration::ZERO).unwrap();
     }
     assert!(stream.counters().audits < 10, "{:?}", stream.counters());
-    assert!(stream.settle(PATIENCE).unwrap());
+    assert!(stream.drain(PATIENCE).unwrap());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The ends of a buffer, seen without them.
 
-use super::{Consumer, Producer, Shared, Side};
+use super::{Consumer, Position, Producer, Shared};
 use crate::sync::{Arc, Ordering};
 
 /// Where a producer stands, seen without it: for whoever decides when its owner is called, and for
@@ -151,7 +151,7 @@ impl ConsumerView {
     }
 
     #[inline]
-    fn side(&self) -> &Side {
+    fn side(&self) -> &Position {
         &self.shared.consumers[self.index]
     }
 }

@@ -28,7 +28,7 @@ impl Memory {
 /// writer that borrowed the memory said. What was found last is kept, because the next one is
 /// mostly near.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ItemLayout {
     memory: Memory,
     capacity_bytes: usize,
     origin: Cell<u64>,
@@ -37,7 +37,7 @@ pub(super) struct Place {
     offset: Cell<usize>,
 }
 
-impl Place {
+impl ItemLayout {
     pub(super) fn new(memory: Memory) -> Self {
         let capacity_bytes = memory.capacity_bytes();
         let [origin, at] = [0, 0].map(Cell::new);

@@ -48,8 +48,8 @@ fn ends_without_their_cursors_grant_nothing() {
     let (mut writer, mut reader) = one();
     writer.slice_mut()[0] = 7;
     writer.produce(1);
-    let (producer, consumer) = (writer.set_aside().unwrap(), reader.set_aside().unwrap());
-    assert!(writer.set_aside().is_none() && reader.set_aside().is_none());
+    let (producer, consumer) = (writer.bypass().unwrap(), reader.set_aside().unwrap());
+    assert!(writer.bypass().is_none() && reader.set_aside().is_none());
     assert_eq!((writer.slice_mut().len(), reader.slice().len(), reader.available()), (0, 0, 0));
     writer.produce(0);
     reader.consume(0);
@@ -65,7 +65,7 @@ fn ends_without_their_cursors_grant_nothing() {
 #[test]
 fn a_cursor_of_another_ring_is_refused() {
     let ((mut a, mut a_reader), (mut b, mut b_reader)) = (one(), one());
-    let (a_cursor, b_cursor) = (a.set_aside().unwrap(), b.set_aside().unwrap());
+    let (a_cursor, b_cursor) = (a.bypass().unwrap(), b.bypass().unwrap());
     a.resume(b_cursor);
     assert!(a.slice_mut().is_empty());
     assert!(b_reader.slice().is_empty() && b_reader.is_ended(), "it was dropped");
@@ -86,8 +86,7 @@ fn both_ends_go_on_at_one_place_however_much_has_passed() {
     let (mut writer, mut reader) = one();
     let capacity = writer.capacity() as u64;
     for passed in [1, capacity - 1, capacity, capacity + 1, 5 * capacity + 3, 1 << 40] {
-        let (mut producer, mut consumer) =
-            (writer.set_aside().unwrap(), reader.set_aside().unwrap());
+        let (mut producer, mut consumer) = (writer.bypass().unwrap(), reader.set_aside().unwrap());
         producer.pass(&mut consumer, passed);
         writer.resume(producer);
         reader.resume(consumer);

@@ -129,8 +129,8 @@ fn check<T: Item + Debug + PartialEq>(steps: &[Step], mut next: impl FnMut() -> 
                 reader.resume(cursor);
             }
             Step::AsideWriter => {
-                let cursor = writer.set_aside().unwrap();
-                assert!(writer.slice_mut().is_empty() && writer.set_aside().is_none());
+                let cursor = writer.bypass().unwrap();
+                assert!(writer.slice_mut().is_empty() && writer.bypass().is_none());
                 writer.produce(0);
                 writer.resume(cursor);
             }
@@ -266,7 +266,7 @@ proptest! {
                 }
                 Shared::Settle(index) => {
                     // SAFETY: no other thread uses it.
-                    unsafe { rings[index].0.0.loan().unwrap().settle() };
+                    unsafe { rings[index].0.0.loan().unwrap().reclaim() };
                 }
             }
         }

@@ -78,7 +78,7 @@ fn a_settled_ring_goes_on_where_it_was_and_on_other_threads() {
         read(&mut reader, if held == 0 { 200 } else { 199 });
         let expected = [vec![6; usize::from(held > 0)], vec![7; held]].concat();
         // SAFETY: no other thread uses it.
-        unsafe { reader.loan().unwrap().settle() };
+        unsafe { reader.loan().unwrap().reclaim() };
         assert!(writer.loan().unwrap().pool().is_none(), "both ends know");
         let count = crate::steps(100_000) as u32;
         let thread = std::thread::spawn(move || {
@@ -150,7 +150,7 @@ fn a_slice_that_is_never_put_down_keeps_its_memory() {
         read(&mut third_reader, 100);
     }
     // SAFETY: no other thread uses the pool.
-    unsafe { reader.loan().unwrap().settle() };
+    unsafe { reader.loan().unwrap().reclaim() };
     kept.fill(2);
     assert!(reader.slice().is_empty());
     // SAFETY: `kept` is used no more.
@@ -168,7 +168,7 @@ fn a_slice_of_items_outlives_the_settling_of_its_ring() {
     let leaked = unsafe { &*reader };
     let kept: &'static [u32] = leaked.slice();
     // SAFETY: no other thread uses the pool.
-    unsafe { leaked.loan().unwrap().settle() };
+    unsafe { leaked.loan().unwrap().reclaim() };
     other.slice_mut().fill(9);
     writer.slice_mut().fill(8);
     assert_eq!(kept, [5; 10]);

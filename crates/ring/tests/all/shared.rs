@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-use millstream_ring::shared::{Consumer, Producer};
+use millstream_ring::shared::{SharedConsumer, SharedProducer};
 use proptest::prelude::*;
 
 proptest! {
@@ -17,8 +17,9 @@ proptest! {
     ) {
         let entries = 1 << power;
         let [produced, consumed] = [0, 0].map(|_| Arc::new(AtomicU32::new(start)));
-        let mut producer = Producer::new(Arc::clone(&produced), Arc::clone(&consumed), entries);
-        let mut consumer = Consumer::new(produced, consumed, entries);
+        let mut producer =
+            SharedProducer::new(Arc::clone(&produced), Arc::clone(&consumed), entries);
+        let mut consumer = SharedConsumer::new(produced, consumed, entries);
         let (mut slots, mut queue, mut next) = (vec![0; entries as usize], VecDeque::new(), 0);
         for (write, count) in steps {
             if write {

@@ -71,7 +71,7 @@ fn the_ends_of_a_ring_of_a_pool_part_with_what_it_holds() {
                 thread::yield_now();
             };
             // SAFETY: both ends are here, and the other thread uses neither any more.
-            unsafe { reader.loan().unwrap().settle() };
+            unsafe { reader.loan().unwrap().reclaim() };
             let other = thread::spawn(move || write(&mut writer, 2));
             let expected: &[u32] = if keep { &[1, 2] } else { &[2] };
             while reader.available() < expected.len() {

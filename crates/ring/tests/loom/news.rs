@@ -4,13 +4,13 @@
 use crate::explore;
 use loom::sync::Arc;
 use loom::thread;
-use millstream_ring::News;
+use millstream_ring::ChangeFlag;
 use millstream_ring::spsc::{Receiver, channel};
 
 #[test]
 fn who_looks_only_at_news_finds_what_everybody_sent() {
     explore(|| {
-        let news = Arc::new(News::new());
+        let news = Arc::new(ChangeFlag::new());
         let (senders, mut receivers): (Vec<_>, Vec<_>) = (0..2).map(|_| channel(1)).unzip();
         let writers: Vec<_> = senders
             .into_iter()

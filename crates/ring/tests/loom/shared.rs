@@ -3,7 +3,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU32;
 use loom::thread;
-use millstream_ring::shared::{Consumer, Producer};
+use millstream_ring::shared::{SharedConsumer, SharedProducer};
 
 use crate::{Memory, explore};
 
@@ -16,8 +16,9 @@ fn entries_of_a_shared_ring_have_one_owner_at_a_time() {
         let memory = Memory::new(ENTRIES.into());
         // Just before the words wrap.
         let [produced, consumed] = [0, 0].map(|_| Arc::new(AtomicU32::new(u32::MAX - 1)));
-        let mut producer = Producer::new(Arc::clone(&produced), Arc::clone(&consumed), ENTRIES);
-        let mut consumer = Consumer::new(produced, consumed, ENTRIES);
+        let mut producer =
+            SharedProducer::new(Arc::clone(&produced), Arc::clone(&consumed), ENTRIES);
+        let mut consumer = SharedConsumer::new(produced, consumed, ENTRIES);
         let theirs = Arc::clone(&memory);
         let writer = thread::spawn(move || {
             let mut next = 0;

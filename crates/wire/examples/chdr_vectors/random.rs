@@ -3,7 +3,7 @@
 use millstream_wire::chdr::{Header, Packet, PacketType};
 use millstream_wire::ctrl::{self, CtrlRepr, DataWords};
 use millstream_wire::mgmt::{MgmtRepr, Node, NodeInfo, Op};
-use millstream_wire::stream::{CommandOp, CommandRepr, Status, StatusRepr};
+use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr, StreamCondition};
 use millstream_wire::{Epid, Result, Width};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -110,11 +110,11 @@ fn data(rng: &mut Draw, width: Width, buf: &mut [u8]) -> Result<Value> {
 
 fn status(rng: &mut Draw) -> StatusRepr {
     let all = [
-        Status::Ok,
-        Status::CommandError,
-        Status::SequenceError,
-        Status::DataError,
-        Status::RoutingError,
+        StreamCondition::Ok,
+        StreamCondition::CommandError,
+        StreamCondition::SequenceError,
+        StreamCondition::DataError,
+        StreamCondition::RoutingError,
     ];
     StatusRepr {
         dst_epid: rng.epid(),
@@ -156,7 +156,7 @@ fn control(rng: &mut Draw) -> Result<CtrlRepr> {
         address: rng.bits(20) as u32,
         byte_enables: rng.bits(4) as u8,
         op: ctrl::Op::from_code(rng.below(16) as u8),
-        status: ctrl::Status::from_code(rng.below(4) as u8),
+        status: ctrl::ControlStatus::from_code(rng.below(4) as u8),
         data: DataWords::new(&words)?,
     })
 }

@@ -21,7 +21,7 @@ pub enum Op {
     /// 6: reads until a condition holds.
     Poll,
     /// 7 to 15: reserved or left to the user. Kept, since a device has to answer it with
-    /// [`Status::CommandError`].
+    /// [`ControlStatus::CommandError`].
     Other(u8),
 }
 
@@ -67,7 +67,7 @@ impl Op {
 
 /// How a request went; 0 in requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Status {
+pub enum ControlStatus {
     /// 0: done.
     #[default]
     Ok,
@@ -79,7 +79,7 @@ pub enum Status {
     Warning,
 }
 
-impl Status {
+impl ControlStatus {
     /// The 2-bit code on the wire.
     #[must_use]
     pub const fn code(self) -> u8 {
@@ -88,12 +88,12 @@ impl Status {
 
     /// The status with the lowest two bits of `code`.
     #[must_use]
-    pub const fn from_code(code: u8) -> Status {
+    pub const fn from_code(code: u8) -> ControlStatus {
         match code & 3 {
-            0 => Status::Ok,
-            1 => Status::CommandError,
-            2 => Status::TimeError,
-            _ => Status::Warning,
+            0 => ControlStatus::Ok,
+            1 => ControlStatus::CommandError,
+            2 => ControlStatus::TimeError,
+            _ => ControlStatus::Warning,
         }
     }
 }

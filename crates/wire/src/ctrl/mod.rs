@@ -14,7 +14,7 @@ mod repr;
 #[cfg(test)]
 mod tests;
 
-pub use codes::{Op, Status};
+pub use codes::{ControlStatus, Op};
 pub use data::{DataWords, MAX_DATA_WORDS};
 pub use repr::CtrlRepr;
 

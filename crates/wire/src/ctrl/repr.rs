@@ -1,6 +1,6 @@
 //! The control packet.
 
-use super::{DataWords, MAX_DATA_WORDS, Op, Status};
+use super::{ControlStatus, DataWords, MAX_DATA_WORDS, Op};
 use crate::bits::{WordWriter, field, fit, get_u64};
 use crate::chdr::{Packet, PacketType, Width, header_len, put_plain_header};
 use crate::{Epid, Error, Result};
@@ -31,7 +31,7 @@ pub struct CtrlRepr {
     /// What to do.
     pub op: Op,
     /// How it went.
-    pub status: Status,
+    pub status: ControlStatus,
     /// Words written or read.
     pub data: DataWords,
 }
@@ -51,7 +51,7 @@ impl Default for CtrlRepr {
             address: 0,
             byte_enables: 0xF,
             op: Op::Read,
-            status: Status::Ok,
+            status: ControlStatus::Ok,
             data: DataWords::default(),
         }
     }
@@ -62,7 +62,7 @@ impl CtrlRepr {
     /// the requester. `seq` is the answering side's own CHDR sequence number; `src_epid` becomes
     /// the endpoint that was asked.
     #[must_use]
-    pub fn ack(&self, seq: u16, status: Status, data: DataWords) -> CtrlRepr {
+    pub fn ack(&self, seq: u16, status: ControlStatus, data: DataWords) -> CtrlRepr {
         CtrlRepr {
             dst_epid: self.src_epid,
             src_epid: self.dst_epid,
@@ -107,7 +107,7 @@ impl CtrlRepr {
             address: field(op, 0, 20) as u32,
             byte_enables: field(op, 20, 4) as u8,
             op: Op::from_code(field(op, 24, 4) as u8),
-            status: Status::from_code(field(op, 30, 2) as u8),
+            status: ControlStatus::from_code(field(op, 30, 2) as u8),
             data: parse_data(&payload[op_at + 4..], field(head, 20, 4) as usize)?,
         })
     }
@@ -182,6 +182,6 @@ impl core::fmt::Display for CtrlRepr {
         if let Some(ticks) = self.timestamp {
             write!(f, " time {ticks}")?;
         }
-        if self.status != Status::Ok { write!(f, " {:?}", self.status) } else { Ok(()) }
+        if self.status != ControlStatus::Ok { write!(f, " {:?}", self.status) } else { Ok(()) }
     }
 }

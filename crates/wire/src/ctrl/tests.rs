@@ -50,12 +50,12 @@ fn one_to_fifteen_data_words_are_held() {
 
 #[test]
 fn an_acknowledgement_mirrors_its_request() {
-    let ack = request().ack(11, Status::CommandError, DataWords::one(5));
+    let ack = request().ack(11, ControlStatus::CommandError, DataWords::one(5));
     assert!(ack.is_ack);
     assert_eq!((ack.dst_epid, ack.src_epid, ack.seq), (Epid(1), Epid(2), 11));
     assert_eq!((ack.dst_port, ack.src_port, ack.ctrl_seq), (3, 3, 63));
     assert_eq!((ack.op, ack.address, ack.timestamp), (Op::BlockWrite, 0xF_FFFC, None));
-    assert_eq!(ack.status, Status::CommandError);
+    assert_eq!(ack.status, ControlStatus::CommandError);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn codes_are_read_back() {
         assert_eq!(Op::from_code(code).code(), code);
     }
     for code in 0..4 {
-        assert_eq!(Status::from_code(code).code(), code);
+        assert_eq!(ControlStatus::from_code(code).code(), code);
     }
     assert_eq!(block_port(1, 0), 2);
 }
@@ -113,7 +113,7 @@ fn a_packet_describes_itself() {
         request().to_string(),
         "control request 1 to 2 port 3 seq 63 BlockWrite @0xffffc 0x1 0x2 0x3 0x4 time 99"
     );
-    let ack = request().ack(0, Status::TimeError, DataWords::one(0));
+    let ack = request().ack(0, ControlStatus::TimeError, DataWords::one(0));
     assert!(ack.to_string().starts_with("control ack 2 to 1"));
     assert!(ack.to_string().ends_with("TimeError"));
 }

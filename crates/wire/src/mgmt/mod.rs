@@ -18,7 +18,7 @@ mod writer;
 
 pub use node::{Node, NodeInfo};
 pub use op::Op;
-pub use repr::{Forward, MAX_OPS, MgmtRepr};
+pub use repr::{ForwardHops, MAX_OPS, MgmtRepr};
 pub use view::{Hop, Hops, Packet};
 pub use writer::Writer;
 

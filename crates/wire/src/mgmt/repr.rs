@@ -27,7 +27,7 @@ pub struct MgmtRepr {
 
 /// Where a node sends a packet whose first hop it has executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Forward {
+pub enum ForwardHops {
     /// Onwards: a crossbar by its routing table, a transport by its only output.
     Default,
     /// Onwards by this port of the crossbar.
@@ -101,15 +101,17 @@ impl MgmtRepr {
     /// # Errors
     /// [`Error::NoHop`] if there is no hop, [`Error::NoReplyHop`] if there are answers but no
     /// further hop. The packet is then to be dropped.
-    pub fn execute(&mut self, mut answer: impl FnMut(Op) -> Option<Op>) -> Result<Forward> {
+    pub fn execute(&mut self, mut answer: impl FnMut(Op) -> Option<Op>) -> Result<ForwardHops> {
         let hop_len = self.first_hop_len(0).ok_or(Error::NoHop)?;
-        let mut forward = Forward::Default;
+        let mut forward = ForwardHops::Default;
         let mut answers = [Op::Nop; MAX_OPS];
         let mut count = 0;
         for op in &self.ops[..hop_len] {
             match *op {
-                Op::SelDest(port) if forward != Forward::Return => forward = Forward::Port(port),
-                Op::Return => forward = Forward::Return,
+                Op::SelDest(port) if forward != ForwardHops::Return => {
+                    forward = ForwardHops::Port(port)
+                }
+                Op::Return => forward = ForwardHops::Return,
                 _ => {}
             }
             if let Some(response) = answer(*op) {
@@ -121,7 +123,7 @@ impl MgmtRepr {
         self.ends.copy_within(hop_len..self.len, 0);
         self.len -= hop_len;
         self.append_to_first_hop(&answers[..count])?;
-        if forward == Forward::Return {
+        if forward == ForwardHops::Return {
             self.dst_epid = self.src_epid;
         }
         Ok(forward)

@@ -33,7 +33,7 @@ fn info_request() -> [u8; 40] {
 fn a_node_answers_into_the_next_hop_and_returns_the_packet() {
     let mut repr = request(&[&[Op::InfoReq, Op::Return], &[Op::Nop]]);
     let answer = |op| (op == Op::InfoReq).then_some(Op::InfoResp(XBAR));
-    assert_eq!(repr.execute(answer), Ok(Forward::Return));
+    assert_eq!(repr.execute(answer), Ok(ForwardHops::Return));
     assert_eq!(hops(&repr), [[Op::Nop, Op::InfoResp(XBAR)]]);
     assert_eq!((repr.dst_epid, repr.src_epid, repr.seq), (Epid(1), Epid(1), 5));
 }
@@ -45,15 +45,15 @@ fn a_request_travels_through_transport_and_crossbar_to_an_endpoint() {
     let reply = Op::CfgReadResp { address: 8, value: 1 << 31 };
     let mut repr =
         request(&[&[Op::Nop], &[Op::SelDest(2)], &[write, read, Op::Return], &[Op::Nop]]);
-    assert_eq!(repr.execute(|_| None), Ok(Forward::Default));
-    assert_eq!(repr.execute(|_| None), Ok(Forward::Port(2)));
+    assert_eq!(repr.execute(|_| None), Ok(ForwardHops::Default));
+    assert_eq!(repr.execute(|_| None), Ok(ForwardHops::Port(2)));
     assert_eq!(repr.dst_epid, Epid::NONE);
     let mut seen = Vec::new();
     let forward = repr.execute(|op| {
         seen.push(op);
         (op == read).then_some(reply)
     });
-    assert_eq!(forward, Ok(Forward::Return));
+    assert_eq!(forward, Ok(ForwardHops::Return));
     assert_eq!(seen, [write, read, Op::Return]);
     assert_eq!(hops(&repr), [[Op::Nop, reply]]);
 }
@@ -75,14 +75,14 @@ fn a_packet_that_cannot_be_answered_is_an_error() {
 #[test]
 fn a_packet_that_returns_is_not_sent_elsewhere() {
     for hop in [[Op::Return, Op::SelDest(2)], [Op::SelDest(2), Op::Return]] {
-        assert_eq!(request(&[&hop]).execute(|_| None), Ok(Forward::Return));
+        assert_eq!(request(&[&hop]).execute(|_| None), Ok(ForwardHops::Return));
     }
 }
 
 #[test]
 fn the_answers_always_fit_in_the_place_of_the_operations_taken_off() {
     let mut repr = request(&[&[Op::InfoReq; 33], &[Op::Nop; MAX_OPS - 33]]);
-    assert_eq!(repr.execute(|_| Some(Op::Nop)), Ok(Forward::Default));
+    assert_eq!(repr.execute(|_| Some(Op::Nop)), Ok(ForwardHops::Default));
     assert_eq!(hops(&repr)[0].len(), MAX_OPS);
 }
 

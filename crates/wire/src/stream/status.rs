@@ -6,7 +6,7 @@ use crate::{Epid, Error, Result};
 
 /// The condition of a stream at its receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Status {
+pub enum StreamCondition {
     /// 0: all is well.
     #[default]
     Ok,
@@ -20,7 +20,7 @@ pub enum Status {
     RoutingError,
 }
 
-impl Status {
+impl StreamCondition {
     /// The 4-bit code on the wire.
     #[must_use]
     pub const fn code(self) -> u8 {
@@ -31,13 +31,13 @@ impl Status {
     ///
     /// # Errors
     /// [`Error::UnknownStatus`].
-    pub const fn from_code(code: u8) -> Result<Status> {
+    pub const fn from_code(code: u8) -> Result<StreamCondition> {
         Ok(match code {
-            0 => Status::Ok,
-            1 => Status::CommandError,
-            2 => Status::SequenceError,
-            3 => Status::DataError,
-            4 => Status::RoutingError,
+            0 => StreamCondition::Ok,
+            1 => StreamCondition::CommandError,
+            2 => StreamCondition::SequenceError,
+            3 => StreamCondition::DataError,
+            4 => StreamCondition::RoutingError,
             _ => return Err(Error::UnknownStatus),
         })
     }
@@ -53,7 +53,7 @@ pub struct StatusRepr {
     /// The endpoint that receives the stream.
     pub src_epid: Epid,
     /// Condition of the stream.
-    pub status: Status,
+    pub status: StreamCondition,
     /// Bytes the receiver can hold, 40 bits.
     pub capacity_bytes: u64,
     /// Packets the receiver can hold, 24 bits; see [`super::PACKETS_UNLIMITED`].
@@ -68,7 +68,7 @@ pub struct StatusRepr {
     pub error_info: u64,
 }
 
-/// The detail of [`Status::SequenceError`]: which packet came, and which one was due.
+/// The detail of [`StreamCondition::SequenceError`]: which packet came, and which one was due.
 ///
 /// Stream input endpoints of UHD's images check data packets and stream commands apart, at the
 /// end of their buffer, and report each packet whose number is not one more than the last one's.
@@ -115,7 +115,7 @@ impl StatusRepr {
             dst_epid: packet.header().dst_epid,
             seq: packet.header().seq,
             src_epid: Epid(field(capacity, 0, 16) as u16),
-            status: Status::from_code(field(capacity, 16, 4) as u8)?,
+            status: StreamCondition::from_code(field(capacity, 16, 4) as u8)?,
             capacity_bytes: field(capacity, 24, 40),
             capacity_packets: field(packets, 0, 24) as u32,
             count_packets: field(packets, 24, 40),

@@ -7,7 +7,7 @@ const STATUS: StatusRepr = StatusRepr {
     dst_epid: Epid(2),
     seq: 1,
     src_epid: Epid(3),
-    status: Status::SequenceError,
+    status: StreamCondition::SequenceError,
     capacity_bytes: MAX_CAPACITY_BYTES,
     capacity_packets: PACKETS_UNLIMITED,
     count_packets: 5,

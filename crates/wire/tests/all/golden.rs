@@ -2,7 +2,9 @@
 
 use millstream_wire::ctrl::{CtrlRepr, DataWords, Op as CtrlOp};
 use millstream_wire::mgmt::{self, MgmtRepr};
-use millstream_wire::stream::{CommandOp, CommandRepr, PACKETS_UNLIMITED, Status, StatusRepr};
+use millstream_wire::stream::{
+    CommandOp, CommandRepr, PACKETS_UNLIMITED, StatusRepr, StreamCondition,
+};
 use millstream_wire::{Epid, Width, chdr};
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -72,7 +74,7 @@ fn stream_status() {
         dst_epid: Epid(2),
         seq: 1,
         src_epid: Epid(3),
-        status: Status::Ok,
+        status: StreamCondition::Ok,
         capacity_bytes: 2_500_000,
         capacity_packets: PACKETS_UNLIMITED,
         count_packets: 7,

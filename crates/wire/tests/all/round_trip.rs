@@ -4,7 +4,7 @@ use crate::exercise;
 use millstream_wire::chdr::{DataRepr, Header, Packet, PacketType, round_to_word};
 use millstream_wire::ctrl::{self, CtrlRepr, DataWords};
 use millstream_wire::mgmt::{MgmtRepr, Node, NodeInfo, Op};
-use millstream_wire::stream::{CommandOp, CommandRepr, Status, StatusRepr};
+use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr, StreamCondition};
 use millstream_wire::{Epid, Error, Width};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn damage() -> impl Strategy<Value = Vec<(usize, u8)>> {
 prop_compose! {
     fn status()(
         (dst_epid, seq, src_epid) in (epid(), any::<u16>(), epid()),
-        status in (0u8..5).prop_map(|code| Status::from_code(code).unwrap()),
+        status in (0u8..5).prop_map(|code| StreamCondition::from_code(code).unwrap()),
         capacity_bytes in 0u64..1 << 40,
         capacity_packets in 0u32..1 << 24,
         count_packets in 0u64..1 << 40,
@@ -64,7 +64,7 @@ prop_compose! {
             dst_epid, seq, src_epid, dst_port, src_port, ctrl_seq, is_ack, timestamp, address,
             byte_enables,
             op: ctrl::Op::from_code(op),
-            status: ctrl::Status::from_code(status),
+            status: ctrl::ControlStatus::from_code(status),
             data: DataWords::new(&data).unwrap(),
         }
     }

@@ -43,13 +43,13 @@ const SPARE_ROWS: usize = 64;
 
 /// An impulse response: `received[n] = sum over k of at(k) * sent[n - k]`, and noise.
 #[derive(Clone, Debug)]
-pub struct Channel {
+pub struct ImpulseResponse {
     taps: Vec<f32>,
     /// Mean square of what the response does not explain.
     pub noise_power: f64,
 }
 
-impl Channel {
+impl ImpulseResponse {
     /// Nothing at all.
     pub fn new() -> Self {
         Self { taps: vec![0.0; SPAN], noise_power: 0.0 }
@@ -109,7 +109,7 @@ impl Channel {
     }
 }
 
-impl Default for Channel {
+impl Default for ImpulseResponse {
     fn default() -> Self {
         Self::new()
     }
@@ -189,7 +189,12 @@ impl Estimator {
     }
 
     /// Estimates the near taps, from the symbols of a field sync.
-    pub fn near(&mut self, received: &[f32], parity: Parity, channel: &mut Channel) -> bool {
+    pub fn near(
+        &mut self,
+        received: &[f32],
+        parity: Parity,
+        channel: &mut ImpulseResponse,
+    ) -> bool {
         self.delays.clear();
         self.delays.extend(-(NEAR as isize)..=NEAR as isize);
         let gram = &NEAR_GRAM[usize::from(parity == Parity::Second)];
@@ -199,7 +204,7 @@ impl Estimator {
 
     /// Adds the taps further away that stand out, to a response that [`near`](Self::near) has
     /// just estimated. The result holds them even if they are too weak to matter.
-    pub fn far(&mut self, received: &[f32], parity: Parity, channel: &mut Channel) -> bool {
+    pub fn far(&mut self, received: &[f32], parity: Parity, channel: &mut ImpulseResponse) -> bool {
         let mut rows = near_rows();
         for _ in 0..ROUNDS {
             if !self.search(received, parity, &rows, channel) {
@@ -228,7 +233,7 @@ impl Estimator {
         received: &[f32],
         parity: Parity,
         rows: Range<usize>,
-        channel: &mut Channel,
+        channel: &mut ImpulseResponse,
     ) -> bool {
         let known = &field_sync(parity)[..KNOWN_SYMBOLS];
         let n = self.delays.len();
@@ -259,7 +264,7 @@ impl Estimator {
         received: &[f32],
         parity: Parity,
         rows: &Range<usize>,
-        channel: &Channel,
+        channel: &ImpulseResponse,
     ) {
         let known = &field_sync(parity)[..KNOWN_SYMBOLS];
         self.residual.fill(0.0);
@@ -279,7 +284,7 @@ impl Estimator {
         received: &[f32],
         parity: Parity,
         rows: &Range<usize>,
-        channel: &Channel,
+        channel: &ImpulseResponse,
     ) -> bool {
         self.explain(received, parity, rows, channel);
         let rest = &self.residual[EARLY + rows.start..EARLY + rows.end];

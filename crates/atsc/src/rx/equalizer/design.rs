@@ -5,9 +5,9 @@
 //! Trans. Inf. Theory 41, 1995). Noise of the real part of a matched-filtered VSB signal is white
 //! at the symbol times.
 
-use super::channel::{Channel, EARLY, LATE};
+use super::channel::{EARLY, ImpulseResponse, LATE};
 use super::feedback::GROUP;
-use super::forward::{FORWARD_MAX, Forward, GROUPS_MAX};
+use super::forward::{FORWARD_MAX, ForwardFilter, GROUPS_MAX};
 pub(super) use crate::monitor::taps::FEEDBACK;
 use crate::params::DATA_POWER;
 use millstream_dsp::linear::solve_positive;
@@ -54,17 +54,22 @@ impl Designer {
     /// the mean square error to expect; infinite, and `forward` as before, if there is no solution.
     pub fn short(
         &mut self,
-        channel: &Channel,
+        channel: &ImpulseResponse,
         start: isize,
         doubt: f64,
-        forward: &mut Forward,
+        forward: &mut ForwardFilter,
     ) -> f64 {
         self.fill(channel, start..start + GROUP as isize, doubt);
         self.solve(channel, &[start], forward)
     }
 
     /// The same with taps wherever they matter.
-    pub fn long(&mut self, channel: &Channel, doubt: f64, forward: &mut Forward) -> f64 {
+    pub fn long(
+        &mut self,
+        channel: &ImpulseResponse,
+        doubt: f64,
+        forward: &mut ForwardFilter,
+    ) -> f64 {
         self.fill(channel, REACH, doubt);
         let mut starts = [0; GROUPS_MAX];
         let count = self.search(channel, &mut starts);
@@ -73,7 +78,7 @@ impl Designer {
 
     /// Fills the lower triangle of the products; those of the response with itself count in full
     /// as far as symbols disturb that are wanted or yet to come, and in part for those before.
-    fn fill(&mut self, channel: &Channel, window: Range<isize>, doubt: f64) {
+    fn fill(&mut self, channel: &ImpulseResponse, window: Range<isize>, doubt: f64) {
         let n = window.len();
         let edge = |k: isize, l: isize| -> f64 {
             let (k, l) = (k.min(l), k.max(l));
@@ -99,7 +104,7 @@ impl Designer {
 
     /// Finds the groups that matter by conjugate gradients (Hestenes and Stiefel 1952) over the
     /// whole window; gives their number.
-    fn search(&mut self, channel: &Channel, starts: &mut [isize; GROUPS_MAX]) -> usize {
+    fn search(&mut self, channel: &ImpulseResponse, starts: &mut [isize; GROUPS_MAX]) -> usize {
         let n = self.window.len();
         let products = &self.products;
         let [taps, rest, direction, image] = &mut self.search;
@@ -141,7 +146,12 @@ impl Designer {
     }
 
     /// Solves for the taps of groups within the window.
-    fn solve(&mut self, channel: &Channel, starts: &[isize], forward: &mut Forward) -> f64 {
+    fn solve(
+        &mut self,
+        channel: &ImpulseResponse,
+        starts: &[isize],
+        forward: &mut ForwardFilter,
+    ) -> f64 {
         let n = starts.len() * GROUP;
         let wide = self.window.len();
         let on = |i: usize| starts[i / GROUP] + (i % GROUP) as isize;
@@ -194,7 +204,11 @@ fn sum_over<T: Copy>(a: &[T], b: &[T], product: impl Fn(T, T) -> f64) -> f64 {
 
 /// The feedback taps that belong to forward taps: `feedback[i]` is for the decision
 /// [`FEEDBACK`]` - i` symbols ago.
-pub fn feedback_taps(channel: &Channel, forward: &Forward, feedback: &mut [f32; FEEDBACK]) {
+pub fn feedback_taps(
+    channel: &ImpulseResponse,
+    forward: &ForwardFilter,
+    feedback: &mut [f32; FEEDBACK],
+) {
     feedback.fill(0.0);
     for (k, tap) in forward.taps() {
         for (i, out) in feedback.iter_mut().enumerate() {

@@ -13,7 +13,7 @@ const LANES: usize = 16;
 
 /// The error over whole windows of segments.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Window {
+pub struct ErrorWindow {
     sum: f64,
     segments: u32,
     /// The sum of the window before; zero before there is one.
@@ -22,7 +22,7 @@ pub struct Window {
     settled: bool,
 }
 
-impl Window {
+impl ErrorWindow {
     /// Takes a segment's mean square error.
     pub fn take(&mut self, power: f64) {
         self.sum += power;
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn an_error_settles_when_a_window_is_hardly_better_than_the_one_before() {
-        let mut window = Window::default();
+        let mut window = ErrorWindow::default();
         let mut settled = Vec::new();
         for power in [2.0, 1.5, 1.2, 1.195, 1.3, 1.0] {
             (0..WINDOW).for_each(|_| window.take(power));

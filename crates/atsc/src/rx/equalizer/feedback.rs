@@ -32,7 +32,7 @@ const NEAR_GROUPS: usize = (CORRECTED_TURNS * TRELLIS_CODERS + LANES).div_ceil(G
 const LARGEST: f32 = 32_767.0;
 
 /// A group of taps in use.
-pub type Taps = pairs::Group<{ GROUP / 2 }>;
+pub type FeedbackTaps = pairs::Group<{ GROUP / 2 }>;
 
 /// The decision-feedback part of the equaliser.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub struct Feedback {
     /// Taps in the order of time: `taps[i]` is for the decision `FEEDBACK - i` symbols ago.
     pub taps: [f32; FEEDBACK],
     active: [bool; GROUPS],
-    applied: Applied,
+    applied: AppliedTaps,
     /// `FEEDBACK` decisions before the segment, those of the segment, and room for a turn.
     decided: Vec<i16>,
     trellis: Trellis,
@@ -48,9 +48,9 @@ pub struct Feedback {
 
 /// The taps in use, as whole numbers.
 #[derive(Clone, Debug)]
-pub struct Applied {
+pub struct AppliedTaps {
     /// Those furthest back first.
-    pub groups: Vec<Taps>,
+    pub groups: Vec<FeedbackTaps>,
     /// How many of the groups reach only decisions that do not change any more.
     pub far: usize,
     /// What a decision does to the symbols of the same turn after it: row by its place.
@@ -67,7 +67,7 @@ impl Feedback {
         Self {
             taps: [0.0; FEEDBACK],
             active: [false; GROUPS],
-            applied: Applied {
+            applied: AppliedTaps {
                 groups: Vec::with_capacity(GROUPS),
                 far: 0,
                 near: [[0.0; LANES]; TRELLIS_CODERS],
@@ -166,7 +166,7 @@ impl Feedback {
         let data = symbols.last_chunk_mut().expect("a segment is longer than its data");
         let Self { applied, decided, trellis, .. } = self;
         run(applied, decided, trellis, data);
-        trellis.turn(MOVE);
+        trellis.rotate(MOVE);
     }
 
     /// Makes the last segment's decisions those before the next one.
@@ -176,7 +176,7 @@ impl Feedback {
     }
 }
 
-impl Applied {
+impl AppliedTaps {
     /// Rounds taps.
     fn take(&mut self, taps: &[f32; FEEDBACK], active: &[bool; GROUPS]) {
         let mut peaks = [1e-6; LANES];
@@ -190,12 +190,12 @@ impl Applied {
         self.groups.clear();
         for (g, taps) in taps.as_chunks::<GROUP>().0.iter().enumerate() {
             if active[g] {
-                let mut group = Taps { start: g * GROUP, taps: [[0; 2]; GROUP / 2] };
+                let mut group = FeedbackTaps { start: g * GROUP, taps: [[0; 2]; GROUP / 2] };
                 round(taps, scale, group.taps.as_flattened_mut());
                 self.groups.push(group);
             }
         }
-        let is_far = |group: &Taps| group.start + NEAR_GROUPS * GROUP < FEEDBACK;
+        let is_far = |group: &FeedbackTaps| group.start + NEAR_GROUPS * GROUP < FEEDBACK;
         self.far = self.groups.iter().filter(|group| is_far(group)).count();
         let last = self.groups.last().filter(|group| group.start + GROUP == FEEDBACK);
         self.has_near = last.is_some();
@@ -212,7 +212,7 @@ impl Applied {
 
     /// What the decisions from here on do to the symbols `FEEDBACK` places further on.
     #[inline(always)]
-    fn sums(&self, groups: &[Taps], decided: &[i16]) -> [i32; LANES] {
+    fn sums(&self, groups: &[FeedbackTaps], decided: &[i16]) -> [i32; LANES] {
         let mut sums = [0; LANES];
         add_products(groups, decided, &mut sums);
         sums
@@ -221,13 +221,13 @@ impl Applied {
 
 #[cfg(test)]
 mod tests {
-    use super::super::turns::{decide, run_plain, settle};
+    use super::super::turns::{apply_feedback, decide, run_plain};
     use super::*;
     use millstream_dsp::noise::Noise;
     use millstream_dsp::rows::Plain;
 
     /// What [`settle`] is to be: one after the other.
-    fn settle_one_by_one(applied: &Applied, x: &Row, sums: &Row, ahead: &Row) -> Row {
+    fn settle_one_by_one(applied: &AppliedTaps, x: &Row, sums: &Row, ahead: &Row) -> Row {
         let mut near = *sums;
         let mut y = [0.0; LANES];
         for i in 0..TRELLIS_CODERS {
@@ -249,7 +249,7 @@ mod tests {
                 let mut row =
                     |scale: f32| -> Row { std::array::from_fn(|_| scale * noise.gaussian()) };
                 let (x, sums, ahead) = (row(5.0), row(1e5).map(f32::round), row(3.0));
-                let y = settle(Plain, &feedback.applied, x, sums, ahead);
+                let y = apply_feedback(Plain, &feedback.applied, x, sums, ahead);
                 let exact = settle_one_by_one(&feedback.applied, &x, &sums, &ahead);
                 assert_eq!(y[..TRELLIS_CODERS], exact[..TRELLIS_CODERS], "echo of {echo}");
             }
@@ -268,7 +268,7 @@ mod tests {
             plain.known(&mut by_plain, &SEGMENT_SYNC);
             let data = by_plain.last_chunk_mut().unwrap();
             run_plain::<false>(&plain.applied, &mut plain.decided, &mut plain.trellis, data);
-            plain.trellis.turn(MOVE);
+            plain.trellis.rotate(MOVE);
             fast.data(&mut by_fast);
             assert!(by_fast == by_plain && fast.decided == plain.decided);
             plain.next_segment();

@@ -3,7 +3,7 @@
 use super::channel::EARLY;
 use super::feedback::GROUP;
 use crate::params::SEGMENT_SYMBOLS;
-use millstream_dsp::pairs::{Taps, round};
+use millstream_dsp::pairs::{PairTaps, round};
 
 /// Most groups in use.
 pub const GROUPS_MAX: usize = 14;
@@ -16,7 +16,7 @@ pub const FORWARD_MAX: usize = GROUPS_MAX * GROUP;
 const ONE: f32 = 1024.0;
 
 /// The errors of a segment, as taps: a filter with them gives the slopes of the mean square error.
-pub type Errors = Taps<{ SEGMENT_SYMBOLS / 2 }>;
+pub type Errors = PairTaps<{ SEGMENT_SYMBOLS / 2 }>;
 
 /// What slopes have come to.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,18 +41,18 @@ impl Slopes {
 
 /// Taps on received symbols around the one wanted.
 #[derive(Clone, Debug)]
-pub struct Forward {
+pub struct ForwardFilter {
     taps: [f32; FORWARD_MAX],
     /// The symbol that each group's first tap is on.
     starts: [isize; GROUPS_MAX],
     groups: usize,
     /// The taps as they are applied.
-    rounded: [Taps<{ GROUP / 2 }>; GROUPS_MAX],
+    rounded: [PairTaps<{ GROUP / 2 }>; GROUPS_MAX],
     /// The symbols under the taps, as they are filtered.
     row: Vec<i16>,
 }
 
-impl Forward {
+impl ForwardFilter {
     /// A filter of one group from `start` on that passes symbols unchanged.
     ///
     /// # Panics
@@ -64,7 +64,7 @@ impl Forward {
             taps,
             starts: [start; GROUPS_MAX],
             groups: 1,
-            rounded: [Taps::new(&[[0.0; 2]; GROUP / 2]); GROUPS_MAX],
+            rounded: [PairTaps::new(&[[0.0; 2]; GROUP / 2]); GROUPS_MAX],
             row: vec![0; EARLY + 2 * SEGMENT_SYMBOLS],
         };
         forward.round();
@@ -82,7 +82,7 @@ impl Forward {
     fn round(&mut self) {
         let taps = self.taps.as_chunks::<2>().0.as_chunks().0;
         for (rounded, taps) in self.rounded.iter_mut().zip(taps).take(self.groups) {
-            *rounded = Taps::new(taps);
+            *rounded = PairTaps::new(taps);
         }
     }
 

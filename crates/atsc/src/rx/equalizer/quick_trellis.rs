@@ -23,7 +23,7 @@ impl Trellis {
     }
 
     /// Moves every coder's decoder forward to its place in the next segment's turn order.
-    pub fn turn(&mut self, by: usize) {
+    pub fn rotate(&mut self, by: usize) {
         for (metrics, survivors) in self.metrics.iter_mut().zip(&mut self.survivors) {
             metrics[..TRELLIS_CODERS].rotate_left(by);
             survivors[..TRELLIS_CODERS].rotate_left(by);
@@ -33,12 +33,12 @@ impl Trellis {
 
 /// The same while they work.
 #[derive(Clone, Copy, Debug)]
-pub struct Decoders<R: Rows> {
+pub struct QuickDecoders<R: Rows> {
     metrics: [R::Float; STATES],
     survivors: [R::Whole; STATES],
 }
 
-impl<R: Rows> Decoders<R> {
+impl<R: Rows> QuickDecoders<R> {
     /// Takes them up.
     #[inline(always)]
     pub fn load(r: R, trellis: &Trellis) -> Self {

@@ -4,8 +4,8 @@
 //! before it.
 
 use super::design::FEEDBACK;
-use super::feedback::Applied;
-use super::quick_trellis::{Decoders, Trellis};
+use super::feedback::AppliedTaps;
+use super::quick_trellis::{QuickDecoders, Trellis};
 use crate::params::{DATA_SYMBOLS, SYNC_SYMBOLS, TRELLIS_CODERS};
 use millstream_dsp::multiversion;
 #[cfg(target_arch = "x86_64")]
@@ -22,7 +22,7 @@ const CODERS: u16 = (1 << TRELLIS_CODERS) - 1;
 /// Takes the echoes of earlier symbols out of a segment's data, and decides it: the best copy for
 /// this processor.
 pub fn run(
-    applied: &Applied,
+    applied: &AppliedTaps,
     decided: &mut [i16],
     trellis: &mut Trellis,
     data: &mut [f32; DATA_SYMBOLS],
@@ -32,7 +32,7 @@ pub fn run(
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
         fn widest(
             rows: Avx512,
-            applied: &Applied,
+            applied: &AppliedTaps,
             decided: &mut [i16],
             trellis: &mut Trellis,
             data: &mut [f32; DATA_SYMBOLS],
@@ -47,7 +47,7 @@ pub fn run(
 
 multiversion! {
     fn run_narrower(
-        applied: &Applied,
+        applied: &AppliedTaps,
         decided: &mut [i16],
         trellis: &mut Trellis,
         data: &mut [f32; DATA_SYMBOLS],
@@ -57,7 +57,7 @@ multiversion! {
 /// The reference.
 #[inline(always)]
 pub fn run_plain<const FMA: bool>(
-    applied: &Applied,
+    applied: &AppliedTaps,
     decided: &mut [i16],
     trellis: &mut Trellis,
     data: &mut [f32; DATA_SYMBOLS],
@@ -68,12 +68,12 @@ pub fn run_plain<const FMA: bool>(
 #[inline(always)]
 fn run_body<R: Rows>(
     r: R,
-    applied: &Applied,
+    applied: &AppliedTaps,
     decided: &mut [i16],
     trellis: &mut Trellis,
     data: &mut [f32; DATA_SYMBOLS],
 ) {
-    let mut decoders = Decoders::load(r, trellis);
+    let mut decoders = QuickDecoders::load(r, trellis);
     let (far, near) = applied.groups.split_at(applied.far);
     let none = r.wholes(0);
     let mut ahead = r.add_products(far, &decided[SYNC_SYMBOLS..], none);
@@ -85,7 +85,7 @@ fn run_body<R: Rows>(
         ahead = r.add_products(far, &decided[start + TRELLIS_CODERS..], none);
         let mut x = [0.0; LANES];
         x[..TRELLIS_CODERS].copy_from_slice(symbols);
-        let y = settle(r, applied, r.load(&x), r.floats_of(sums), decoders.ahead(r));
+        let y = apply_feedback(r, applied, r.load(&x), r.floats_of(sums), decoders.ahead(r));
         symbols.copy_from_slice(&r.store(y)[..TRELLIS_CODERS]);
         decoders.step(r, y);
         let best = decoders.best(r);
@@ -121,9 +121,9 @@ fn place<R: Rows>(r: R, survivors: R::Whole, lanes: u16, turns: &mut [i16], turn
 /// All are decided at once, and again without the echoes of what was decided, until nothing
 /// changes: that is as if each were decided after the ones before it, but mostly takes two rounds.
 #[inline(always)]
-pub fn settle<R: Rows>(
+pub fn apply_feedback<R: Rows>(
     r: R,
-    applied: &Applied,
+    applied: &AppliedTaps,
     x: R::Float,
     sums: R::Float,
     ahead: R::Float,

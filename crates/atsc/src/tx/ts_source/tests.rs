@@ -16,7 +16,7 @@ fn stream(packets: usize, ticks_per_packet: f64, start: u64) -> Vec<u8> {
     bytes
 }
 
-fn play(source: &mut TsSource, count: usize) -> Vec<([u8; PACKET_BYTES], Supply)> {
+fn play(source: &mut TsSource, count: usize) -> Vec<([u8; PACKET_BYTES], MultiplexPacket)> {
     let mut packet = [0; PACKET_BYTES];
     (0..count)
         .map(|_| {
@@ -34,7 +34,7 @@ fn a_full_rate_stream_passes_unchanged() {
     let out = play(&mut source, 1001);
     let sent: Vec<u8> = out[..1000].iter().flat_map(|(p, _)| *p).collect();
     assert_eq!(sent, bytes);
-    assert_eq!(out[1000].1, Supply::Ended);
+    assert_eq!(out[1000].1, MultiplexPacket::Ended);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_slow_stream_is_stuffed_and_its_clock_stays_true() {
     let mut first = None;
     let mut next_counter = 0;
     for (slot, (packet, supply)) in out.iter().enumerate() {
-        if *supply == Supply::Stuffing {
+        if *supply == MultiplexPacket::Stuffing {
             assert_eq!(packet[..4], [0x47, 0x1F, 0xFF, 0x10]);
             continue;
         }
@@ -60,7 +60,7 @@ fn a_slow_stream_is_stuffed_and_its_clock_stays_true() {
             assert!(error.abs() < 3.0, "slot {slot}: {error} ticks");
         }
     }
-    let real = out.iter().filter(|(_, s)| *s == Supply::File).count();
+    let real = out.iter().filter(|(_, s)| *s == MultiplexPacket::File).count();
     assert!((real as f64 - 30_000.0 / 3.7).abs() < 3.0, "{real} packets of the file");
 }
 
@@ -87,7 +87,7 @@ fn a_stream_without_clock_is_sent_as_it_is() {
     plain.drain(..PACKET_BYTES);
     let mut source = TsSource::new(&plain, true).unwrap();
     assert_eq!(source.mode(), TsMode::Untimed);
-    assert!(play(&mut source, 40).iter().all(|(_, supply)| *supply == Supply::File));
+    assert!(play(&mut source, 40).iter().all(|(_, supply)| *supply == MultiplexPacket::File));
 }
 
 #[test]
@@ -131,7 +131,7 @@ proptest::proptest! {
         if let Ok(mut source) = TsSource::new(&bytes, true) {
             for (packet, supply) in play(&mut source, 200) {
                 proptest::prop_assert_eq!(packet[0], 0x47);
-                proptest::prop_assert_ne!(supply, Supply::Ended);
+                proptest::prop_assert_ne!(supply, MultiplexPacket::Ended);
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::live::Steps;
 use crate::numbers::{Whole, seconds};
 use crate::output::Report;
-use millstream_lab::convert::{Pair, Plan, Row, measure, uhd};
+use millstream_lab::convert::{ConvertRow, ConvertSpec, FormatPair, measure, uhd};
 use millstream_measure::Summary;
 use serde_json::json;
 use std::fmt::Write;
@@ -23,7 +23,7 @@ use std::time::Duration;
 pub struct Args {
     /// Which conversions, as wire:sc16>fc32 or fc32>wire:sc16; all by default.
     #[arg(long, value_name = "PAIR,…", value_delimiter = ',')]
-    pair: Vec<Pair>,
+    pair: Vec<FormatPair>,
 
     /// Samples of one call: a packet, what a level-2 cache holds, and what none holds.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "362,10000,4000000",
@@ -51,8 +51,8 @@ pub struct Args {
 /// Measures, and shows a table for each size.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let given = args.uhd.as_deref().map(uhd::Tool::at);
-    let plan = Plan {
-        pairs: if args.pair.is_empty() { Pair::all() } else { args.pair },
+    let plan = ConvertSpec {
+        pairs: if args.pair.is_empty() { FormatPair::all() } else { args.pair },
         sizes: args.nsamps.iter().map(|samples| *samples as usize).collect(),
         repeats: args.repeat as usize,
         time: Duration::from_secs_f64(args.duration.min(1e3)),
@@ -74,7 +74,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 }
 
 /// Million samples per second at one size.
-fn table<'a>(samples: usize, rows: impl Iterator<Item = &'a Row>) -> String {
+fn table<'a>(samples: usize, rows: impl Iterator<Item = &'a ConvertRow>) -> String {
     let mut text = String::new();
     for (index, row) in rows.enumerate() {
         if index == 0 {

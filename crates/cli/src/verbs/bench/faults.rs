@@ -1,11 +1,11 @@
 //! `millstream bench faults`: what streams make of everything that goes wrong.
 
-use super::way::Way;
+use super::way::SampleDirection;
 use crate::interrupt;
 use crate::live::Progress;
 use crate::output::{Report, note};
 use millstream_lab::Direction;
-use millstream_lab::faults::{self, CASES, Case, Ending, Row};
+use millstream_lab::faults::{self, CASES, Ending, FaultCase, FaultRow};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ pub struct Args {
 
     /// Which way the samples go: from the radio, to the radio, or one after the other.
     #[arg(long, value_name = "DIRECTION", default_value = "both")]
-    direction: Way,
+    direction: SampleDirection,
 
     /// List the faults and run nothing.
     #[arg(long)]
@@ -32,7 +32,8 @@ pub struct Args {
 
 /// Succeeds when every stream came through as it should.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    let cases: Vec<&Case> = CASES.iter().filter(|case| case.name.contains(&args.only)).collect();
+    let cases: Vec<&FaultCase> =
+        CASES.iter().filter(|case| case.name.contains(&args.only)).collect();
     let names = || CASES.iter().map(|case| case.name).collect::<Vec<_>>().join(", ");
     anyhow::ensure!(
         !cases.is_empty(),
@@ -62,7 +63,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(Report { text: table(&rows), results: json!({ "rows": rows }), failure })
 }
 
-fn listing(cases: &[&Case], ways: &[Direction]) -> Report {
+fn listing(cases: &[&FaultCase], ways: &[Direction]) -> Report {
     let (mut text, mut faults) = (String::new(), Vec::new());
     for case in cases {
         for way in ways {
@@ -75,7 +76,7 @@ fn listing(cases: &[&Case], ways: &[Direction]) -> Report {
     Report::done(text, json!({ "faults": faults }))
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[FaultRow]) -> String {
     let mut text = format!(
         "{:<26} {:<9} {:>6} {:>9} {:>9} {:>8} {:>11}  {}\n",
         "fault", "way", "hits", "expected", "delivered", "lost", "recovery_ms", "lost by; outcome"
@@ -108,7 +109,7 @@ fn causes(lost: &BTreeMap<&'static str, u64>) -> String {
     lost.iter().map(|(cause, samples)| format!("{cause} {samples}")).collect::<Vec<_>>().join(", ")
 }
 
-fn outcome(row: &Row) -> String {
+fn outcome(row: &FaultRow) -> String {
     match &row.ending {
         Ending::GoesOn => "goes on".to_owned(),
         Ending::Failed(error) => format!("ended: {error}"),

@@ -5,9 +5,10 @@ use crate::live::Steps;
 use crate::numbers::seconds;
 use crate::output::Report;
 use anyhow::ensure;
-use millstream_lab::graph::Entry;
+use millstream_lab::graph::GraphFigures;
 use millstream_lab::graph::{
-    Case, Contender, ItemKind, Kernel, Peer, Plan, Row, Shape, cost_of_timing, measure,
+    BlockKernel, ChainShape, GnuRadioGraph, GraphCase, GraphRow, GraphSpec, GraphSubject, ItemKind,
+    cost_of_timing, measure,
 };
 use millstream_measure::Summary;
 use serde_json::json;
@@ -27,7 +28,7 @@ use std::time::Duration;
 pub struct Args {
     /// What the stages do: copy, multiply, fir (16 taps); all by default.
     #[arg(long, value_name = "STAGE,…", value_delimiter = ',')]
-    stage: Vec<Kernel>,
+    stage: Vec<BlockKernel>,
 
     /// On what: float, complex; both by default.
     #[arg(long, value_name = "ITEM,…", value_delimiter = ',')]
@@ -35,7 +36,7 @@ pub struct Args {
 
     /// Stages of a chain, or chains x stages, as 8 or 4x6; by default 1, 4, 8, 12, 16, 32, 4x6.
     #[arg(long, value_name = "SHAPE,…", value_delimiter = ',')]
-    shape: Vec<Shape>,
+    shape: Vec<ChainShape>,
 
     /// Only graphs whose name, as `copy float 8`, holds this.
     #[arg(long, value_name = "TEXT")]
@@ -64,8 +65,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let cpus = millstream_cpu::thread::allowed_cpus()?.iter().take(2).collect();
     let cases = cases(&args);
     ensure!(!cases.is_empty(), "no graph is called like that; they are called like `copy float 8`");
-    let plan = Plan { cases, cpus, repeats, warm_up: time / 4, time };
-    let mut peer = args.peer.start(Peer::start)?;
+    let plan = GraphSpec { cases, cpus, repeats, warm_up: time / 4, time };
+    let mut peer = args.peer.start(GnuRadioGraph::start)?;
     let mut steps = Steps::new(plan.cases.len() * plan.cpus.len());
     let rows = measure(&plan, peer.as_mut(), |case, cpus| {
         steps.next(|| format!("{case}, {cpus} CPU"));
@@ -96,22 +97,27 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(Report::done(text, results))
 }
 
-fn cases(args: &Args) -> Vec<Case> {
-    let or = |given: &[Kernel], all: &[Kernel]| {
+fn cases(args: &Args) -> Vec<GraphCase> {
+    let or = |given: &[BlockKernel], all: &[BlockKernel]| {
         if given.is_empty() { all.to_vec() } else { given.to_vec() }
     };
     let (kernels, items, shapes) = if args.quick {
-        let shapes = vec![Shape::chain(8), Shape { pipes: 4, stages: 6 }];
-        (vec![Kernel::Copy, Kernel::Fir], vec![ItemKind::Float], shapes)
+        let shapes = vec![ChainShape::chain(8), ChainShape { pipes: 4, stages: 6 }];
+        (vec![BlockKernel::Copy, BlockKernel::Fir], vec![ItemKind::Float], shapes)
     } else {
         let items = if args.item.is_empty() { ItemKind::ALL.to_vec() } else { args.item.clone() };
-        let shapes = if args.shape.is_empty() { Shape::ALL.to_vec() } else { args.shape.clone() };
-        (or(&args.stage, &Kernel::ALL), items, shapes)
+        let shapes =
+            if args.shape.is_empty() { ChainShape::ALL.to_vec() } else { args.shape.clone() };
+        (or(&args.stage, &BlockKernel::ALL), items, shapes)
     };
     let mut cases = Vec::new();
     for kernel in kernels {
         for item in &items {
-            cases.extend(shapes.iter().map(|shape| Case { kernel, item: *item, shape: *shape }));
+            cases.extend(shapes.iter().map(|shape| GraphCase {
+                kernel,
+                item: *item,
+                shape: *shape,
+            }));
         }
     }
     let wanted = args.only.as_deref().unwrap_or("");
@@ -120,7 +126,7 @@ fn cases(args: &Args) -> Vec<Case> {
 }
 
 /// A block of lines for each graph on each number of CPUs.
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[GraphRow]) -> String {
     let mut text = format!(
         "{:<28}{:<18}{:>22}{:>12}{:>14}{:>10}\n{:<46}{:>22}{:>12}{:>14}{:>10}\n",
         "graph",
@@ -146,19 +152,19 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
-fn line(row: &Row, entry: &Entry) -> String {
+fn line(row: &GraphRow, entry: &GraphFigures) -> String {
     let Summary { min, median, max, .. } = entry.items_per_s;
     let rate = format!("{:.0}/{:.0}/{:.0}", min / 1e6, median / 1e6, max / 1e6);
     let name = match (entry.contender, row.partitions) {
-        (Contender::Planned, 1) => "planned: 1 thread".to_owned(),
-        (Contender::Planned, n) => format!("planned: {n} threads"),
+        (GraphSubject::Planned, 1) => "planned: 1 thread".to_owned(),
+        (GraphSubject::Planned, n) => format!("planned: {n} threads"),
         (contender, _) => contender.name().to_owned(),
     };
     let mut line = format!(
         "{name:<18}{rate:>22}{:>12.2}{:>14.2}",
         entry.cpu_s_per_gigaitem.median, entry.switches_per_million.median,
     );
-    let planned = matches!(entry.contender, Contender::Single | Contender::Planned);
+    let planned = matches!(entry.contender, GraphSubject::Single | GraphSubject::Planned);
     if let Some(share) = row.of_fused.filter(|_| planned) {
         let _ = write!(line, "{:>8.0} %", 100.0 * share.median);
     }
@@ -169,15 +175,15 @@ fn line(row: &Row, entry: &Entry) -> String {
 }
 
 /// The figures that count, in words.
-fn verdict(rows: &[Row], peer: Option<&Peer>) -> String {
+fn verdict(rows: &[GraphRow], peer: Option<&GnuRadioGraph>) -> String {
     let mut text = String::new();
-    let lowest = |figures: Vec<(f64, &Row)>| {
+    let lowest = |figures: Vec<(f64, &GraphRow)>| {
         figures
             .into_iter()
             .min_by(|a, b| a.0.total_cmp(&b.0))
             .map(|(figure, row)| (figure, format!("{}, {} CPU", row.case, row.cpus)))
     };
-    let long = |row: &&Row| row.case.shape.stages >= 8;
+    let long = |row: &&GraphRow| row.case.shape.stages >= 8;
     let of_peer = rows.iter().filter(long);
     let of_peer = of_peer.filter_map(|row| Some((row.of_gnuradio?.median, row))).collect();
     if let (Some((ratio, case)), Some(peer)) = (lowest(of_peer), peer) {

@@ -4,7 +4,7 @@ use millstream_lab::Direction;
 
 /// Which way samples go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Way {
+pub enum SampleDirection {
     /// From the radio.
     Rx,
     /// To the radio.
@@ -13,7 +13,7 @@ pub enum Way {
     Both,
 }
 
-impl Way {
+impl SampleDirection {
     /// The directions, in turn.
     pub fn directions(self) -> Vec<Direction> {
         match self {

@@ -1,7 +1,7 @@
 //! `millstream bench worker`: one side of `bench packets` and `latency`; not for people.
 
 use crate::output::Report;
-use millstream_lab::packets::{stage, worker};
+use millstream_lab::packets::{testbed, worker};
 use serde_json::Value;
 use std::io::{BufReader, Write, stdin, stdout};
 
@@ -15,7 +15,7 @@ pub struct Args {
 
 /// Ends with its input.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    if let Some(Err(reason)) = args.namespace.as_deref().map(stage::enter_new_network) {
+    if let Some(Err(reason)) = args.namespace.as_deref().map(testbed::enter_new_network) {
         // The other process tells it, once for both sides.
         writeln!(stdout(), "{reason}")?;
         return Ok(Report::done(String::new(), Value::Null));

@@ -6,7 +6,7 @@
 mod picture;
 
 use crate::child_radio::{self, ChildRadio};
-use crate::graph_run::{self, LedgerReport, Run};
+use crate::graph_run::{self, GraphReport, LedgerReport};
 use crate::live::Live;
 use crate::numbers::{positive, rate, seconds};
 use crate::output::{Report, describe, note};
@@ -95,7 +95,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 }
 
 /// A radio whose antenna hears the transport stream given, or the test picture.
-fn radio_options(args: &Args) -> anyhow::Result<child_radio::Options> {
+fn radio_options(args: &Args) -> anyhow::Result<child_radio::ChildRadioOptions> {
     let (stdin, stream) = match &args.ts {
         Some(path) => (None, path.to_str().context("--ts: the name must be UTF-8")?),
         None => (Some(TEST_PICTURE), "/dev/stdin"),
@@ -105,7 +105,7 @@ fn radio_options(args: &Args) -> anyhow::Result<child_radio::Options> {
     let args = ["--rx-antenna", &antenna, "--time-scale", &scale];
     let args = args.into_iter().chain(["--rx-buffer-samples", &buffer]);
     let args = args.map(str::to_owned).collect();
-    Ok(child_radio::Options { args, stdin, ..Default::default() })
+    Ok(child_radio::ChildRadioOptions { args, stdin, ..Default::default() })
 }
 
 /// No file may be written over another one of the same demo: feeding `demo.ts` back in is likely.
@@ -136,7 +136,11 @@ fn place(path: &Path) -> PathBuf {
     path.canonicalize().ok().or_else(spelled).unwrap_or_else(|| path.to_owned())
 }
 
-fn receive(args: &Args, radio: &ChildRadio, samples: u64) -> anyhow::Result<(Run, SignalReport)> {
+fn receive(
+    args: &Args,
+    radio: &ChildRadio,
+    samples: u64,
+) -> anyhow::Result<(GraphReport, SignalReport)> {
     let file = GraphFile::parse("the demo's graph", GRAPH)?;
     let set = [
         format!("args=addr={}", radio.addr()),
@@ -170,7 +174,7 @@ fn status(elapsed: Duration, snapshot: &Snapshot, signal: Option<&SignalReport>)
 
 /// What the demo promises.
 fn judge(
-    run: &Run,
+    run: &GraphReport,
     ledger: &LedgerReport,
     signal: &SignalReport,
     radio: &Value,
@@ -210,7 +214,7 @@ fn judge(
 
 fn summary(
     args: &Args,
-    run: &Run,
+    run: &GraphReport,
     ledger: &LedgerReport,
     signal: &SignalReport,
     picture: &anyhow::Result<PathBuf>,

@@ -162,7 +162,7 @@ impl Facts<'_> {
         };
         let parameters: Vec<Value> =
             self.known.parameters().iter().map(schema::parameter_facts).collect();
-        let message = |one: millstream_flow::Message| {
+        let message = |one: millstream_flow::MessageSpec| {
             let kind = one.kind.to_string();
             json!({ "name": one.name, "kind": kind, "help": one.help })
         };

@@ -9,7 +9,7 @@ use crate::numbers::seconds;
 use crate::output;
 use crate::signal::SignalReport;
 use anyhow::{Context, ensure};
-use inputs::Machine;
+use inputs::TargetMachine;
 use millstream_flow::Shape;
 use millstream_flow::{Graph, GraphFile, Plan, Profile, WaitMode};
 use millstream_planner::place::{self, Costs, Hints, Placed};
@@ -64,7 +64,7 @@ pub struct PlaceArgs {
 }
 
 /// A plan with what it was made from.
-pub struct Found {
+pub struct PlacedPlan {
     /// The graph and the machine.
     pub title: String,
     /// The machine.
@@ -79,9 +79,9 @@ pub struct Found {
 
 impl PlaceArgs {
     /// Measures or reads costs, and places the blocks.
-    pub fn place(&self) -> anyhow::Result<Found> {
+    pub fn place(&self) -> anyhow::Result<PlacedPlan> {
         let file = GraphFile::read(&self.graph)?;
-        let machine = Machine::read(self.machine.as_deref())?;
+        let machine = TargetMachine::read(self.machine.as_deref())?;
         let hints = self.hints(&file, &machine)?;
         let (shape, profile) = match &self.profile {
             Some(path) => inputs::profile(path, &file)?,
@@ -92,7 +92,7 @@ impl PlaceArgs {
         let elsewhere = self.machine.is_some() && self.profile.is_none();
         let note = elsewhere.then(|| "note     the costs are this machine's".to_owned());
         let name = self.graph.file_stem().unwrap_or_default().to_string_lossy();
-        Ok(Found {
+        Ok(PlacedPlan {
             title: format!("{name} on {}", machine.name),
             machine: machine.name,
             profile,
@@ -101,7 +101,7 @@ impl PlaceArgs {
         })
     }
 
-    fn hints(&self, file: &GraphFile, machine: &Machine) -> anyhow::Result<Hints> {
+    fn hints(&self, file: &GraphFile, machine: &TargetMachine) -> anyhow::Result<Hints> {
         let costs = match &self.costs {
             None => Costs::default(),
             Some(path) => {
@@ -125,7 +125,7 @@ impl PlaceArgs {
 /// The partitioner's plan for what the blocks cost in a short run. Of the graph's own plan it
 /// keeps all but the partitions.
 pub fn surveyed(file: &GraphFile, set: &[String]) -> anyhow::Result<Plan> {
-    let machine = Machine::read(None)?;
+    let machine = TargetMachine::read(None)?;
     let (shape, profile) = measured(file, set, SURVEY)?;
     let hints = Hints {
         plan: Plan { partitions: Vec::new(), ..file.plan().clone() },
@@ -201,7 +201,7 @@ fn own_plan(
     file: &GraphFile,
     shape: &Shape,
     profile: &Profile,
-    machine: &Machine,
+    machine: &TargetMachine,
     hints: &Hints,
     placed: &Placed,
 ) -> Option<String> {

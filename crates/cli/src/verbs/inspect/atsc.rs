@@ -4,9 +4,9 @@ use crate::live::during;
 use crate::output::signed;
 use crate::signal::SignalReport;
 use anyhow::{Context, bail};
-use millstream_atsc::monitor::{LockState, Status};
-use millstream_blocks::sigmf::Source;
-use millstream_lab::atsc::{Survey, portrait};
+use millstream_atsc::monitor::{LockState, ReceiverStatus};
+use millstream_blocks::sigmf::SigmfRecording;
+use millstream_lab::atsc::{ReceptionReport, portrait};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs::File;
@@ -20,7 +20,7 @@ pub const USUAL_RATE_HZ: f64 = 6.25e6;
 const GLANCE_S: f64 = 0.4;
 
 /// What there is to tell.
-pub struct Received {
+pub struct ReceivedSignal {
     /// For people: whole lines.
     pub text: String,
     /// The figures.
@@ -32,9 +32,10 @@ pub struct Received {
 }
 
 /// Whether the recording begins with an ATSC signal, and a line that says so.
-pub fn recognise(source: &Source, rate_hz: f64) -> Option<String> {
+pub fn recognise(source: &SigmfRecording, rate_hz: f64) -> Option<String> {
     let samples = source.samples.min((GLANCE_S * rate_hz) as u64);
-    let survey = Survey::of(&Source { samples, ..source.clone() }, rate_hz).ok()?;
+    let survey =
+        ReceptionReport::of(&SigmfRecording { samples, ..source.clone() }, rate_hz).ok()?;
     (survey.status.state == LockState::Locked).then(|| {
         "signal       ATSC television (8-VSB): --atsc receives all of it and draws it\n".to_owned()
     })
@@ -51,12 +52,12 @@ pub fn check_picture(out: &Path) -> anyhow::Result<()> {
 
 /// Receives, draws, and says in words what is drawn.
 pub fn receive(
-    source: &Source,
+    source: &SigmfRecording,
     name: &str,
     rate_hz: f64,
     picture: PathBuf,
-) -> anyhow::Result<Received> {
-    let survey = during("receiving", None, || Survey::of(source, rate_hz))?;
+) -> anyhow::Result<ReceivedSignal> {
+    let survey = during("receiving", None, || ReceptionReport::of(source, rate_hz))?;
     let shown = picture.display();
     let file = File::create(&picture).with_context(|| format!("cannot write {shown}"))?;
     let canvas = portrait(&survey, name);
@@ -69,11 +70,11 @@ pub fn receive(
     };
     let mut text = words(&survey, rate_hz);
     let _ = writeln!(text, "picture      {shown}");
-    Ok(Received { text, survey: json!(survey), picture, failure: signal.failure() })
+    Ok(ReceivedSignal { text, survey: json!(survey), picture, failure: signal.failure() })
 }
 
-fn words(survey: &Survey, rate_hz: f64) -> String {
-    let Status { state, packets, uncorrected_packets, corrected_bytes, .. } = survey.status;
+fn words(survey: &ReceptionReport, rate_hz: f64) -> String {
+    let ReceiverStatus { state, packets, uncorrected_packets, corrected_bytes, .. } = survey.status;
     let mut text = format!("signal       {:.2} s, {state}\n", survey.seconds);
     for event in &survey.events {
         let time_s = event.at_sample as f64 / rate_hz;

@@ -9,10 +9,10 @@ mod wav;
 use crate::numbers::{format, rate};
 use crate::output::{self, Report};
 use anyhow::{Context, bail, ensure};
-use millstream_blocks::sigmf::Source;
+use millstream_blocks::sigmf::SigmfRecording;
 use millstream_flow::blocks::SampleFormat;
 use power::Power;
-use samples::Layout;
+use samples::RawLayout;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, stdin};
@@ -66,7 +66,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     if args.format.is_none() && is_wav(&args.recording) {
         return wave(&args);
     }
-    let source = Source::open(&args.recording, args.format)?;
+    let source = SigmfRecording::open(&args.recording, args.format)?;
     let name = args.recording.display().to_string();
     let rate_hz = match (args.rate, source.rate_hz) {
         (Some(said), Some(found)) if said != found => {
@@ -138,10 +138,12 @@ fn wave(args: &Args) -> anyhow::Result<Report> {
         bail!("{name}: its header says {said} samples a second: leave --rate out");
     }
     let layout = match (header.values, header.bits, header.channels) {
-        (wav::Values::Integer, 16, 1 | 2) => {
-            Layout { floats: false, values: header.channels.into() }
+        (wav::WavValues::Integer, 16, 1 | 2) => {
+            RawLayout { floats: false, values: header.channels.into() }
         }
-        (wav::Values::Float, 32, 1 | 2) => Layout { floats: true, values: header.channels.into() },
+        (wav::WavValues::Float, 32, 1 | 2) => {
+            RawLayout { floats: true, values: header.channels.into() }
+        }
         _ => bail!(
             "{name} has {} channels of {:?} values of {} bits; 1 or 2 channels of 16-bit integers \
              or 32-bit floats can be read",
@@ -168,19 +170,19 @@ fn is_wav(path: &Path) -> bool {
     path.extension().is_some_and(|end| end.eq_ignore_ascii_case("wav"))
 }
 
-fn layout(format: SampleFormat) -> Layout {
-    Layout { floats: format != SampleFormat::Sc16, values: 2 }
+fn layout(format: SampleFormat) -> RawLayout {
+    RawLayout { floats: format != SampleFormat::Sc16, values: 2 }
 }
 
-/// The metadata, which [`Source::open`] has found to be in order.
-fn metadata<'a>(path: &Path, source: &'a Source) -> anyhow::Result<sigmf::Metadata<'a>> {
+/// The metadata, which [`SigmfRecording::open`] has found to be in order.
+fn metadata<'a>(path: &Path, source: &'a SigmfRecording) -> anyhow::Result<sigmf::Metadata<'a>> {
     let meta = path.with_extension("sigmf-meta");
     let text = std::fs::read_to_string(&meta).with_context(|| meta.display().to_string())?;
     let json = serde_json::from_str(&text).with_context(|| meta.display().to_string())?;
     Ok(sigmf::Metadata { source, json })
 }
 
-fn head(name: &str, kind: &str, layout: Layout, samples: u64, rate_hz: Option<f64>) -> String {
+fn head(name: &str, kind: &str, layout: RawLayout, samples: u64, rate_hz: Option<f64>) -> String {
     let values = match (layout.floats, layout.values) {
         (false, 1) => "16-bit integers",
         (false, _) => "pairs of 16-bit integers (I, Q)",
@@ -200,7 +202,7 @@ fn head(name: &str, kind: &str, layout: Layout, samples: u64, rate_hz: Option<f6
     format!("recording    {name}: {kind}, {values}\nlength       {samples} samples, {length}\n")
 }
 
-fn facts(path: &Path, kind: &str, layout: Layout, rate_hz: Option<f64>, power: &Power) -> Value {
+fn facts(path: &Path, kind: &str, layout: RawLayout, rate_hz: Option<f64>, power: &Power) -> Value {
     json!({
         "recording": path, "kind": kind, "floats": layout.floats, "values": layout.values,
         "samples": power.samples(), "rate_hz": rate_hz,

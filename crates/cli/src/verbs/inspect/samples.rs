@@ -11,14 +11,14 @@ const BLOCK: usize = 1 << 20;
 
 /// How samples lie in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Layout {
+pub struct RawLayout {
     /// Floats of 32 bits; otherwise integers of 16, 32767 being 1.
     pub floats: bool,
     /// Values of one moment: I and Q, or one.
     pub values: usize,
 }
 
-impl Layout {
+impl RawLayout {
     /// Bytes of one moment.
     pub fn sample_bytes(self) -> usize {
         self.values * if self.floats { 4 } else { 2 }
@@ -49,7 +49,11 @@ impl Layout {
 }
 
 /// Reads to the end, and counts. `bytes` is how many there are, where that is known.
-pub fn power(mut source: impl Read, layout: Layout, bytes: Option<u64>) -> anyhow::Result<Power> {
+pub fn power(
+    mut source: impl Read,
+    layout: RawLayout,
+    bytes: Option<u64>,
+) -> anyhow::Result<Power> {
     let (mut power, mut block) = (Power::default(), Vec::with_capacity(BLOCK));
     let (mut live, begun, mut done) = (Live::seldom(), Instant::now(), 0_u64);
     loop {

@@ -1,16 +1,16 @@
 //! What the metadata of a SigMF recording says.
 
-use millstream_blocks::sigmf::Source;
+use millstream_blocks::sigmf::SigmfRecording;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Captures and annotations that are listed for people; `--json` has all.
 const LISTED_MAX: usize = 20;
 
-/// Metadata of a recording that [`Source::open`] has read.
+/// Metadata of a recording that [`SigmfRecording::open`] has read.
 pub struct Metadata<'a> {
     /// The recording.
-    pub source: &'a Source,
+    pub source: &'a SigmfRecording,
     /// The whole of its metadata.
     pub json: Value,
 }

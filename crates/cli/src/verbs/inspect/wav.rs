@@ -6,9 +6,9 @@ pub const HEADER_BYTES_MAX: u64 = 1 << 20;
 
 /// What a header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub struct WavHeader {
     /// The kind of values.
-    pub values: Values,
+    pub values: WavValues,
     /// Values of one moment.
     pub channels: u16,
     /// Moments per second.
@@ -23,7 +23,7 @@ pub struct Header {
 
 /// Kinds of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Values {
+pub enum WavValues {
     /// Whole numbers; full scale is 1.
     Integer,
     /// Floats.
@@ -39,7 +39,7 @@ const EXTENSIBLE: u16 = 0xFFFE;
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn read(bytes: &[u8]) -> Result<Header, String> {
+pub fn read(bytes: &[u8]) -> Result<WavHeader, String> {
     if bytes.get(..4) != Some(b"RIFF") || bytes.get(8..12) != Some(b"WAVE") {
         return Err("it does not begin with RIFF and WAVE".to_owned());
     }
@@ -55,7 +55,7 @@ pub fn read(bytes: &[u8]) -> Result<Header, String> {
         } else if name == b"data" {
             let (values, channels, rate_hz, bits) = format.ok_or("its header has no fmt chunk")?;
             let (data_at, data_bytes) = (body as u64, u64::from(length));
-            return Ok(Header { values, channels, rate_hz, bits, data_at, data_bytes });
+            return Ok(WavHeader { values, channels, rate_hz, bits, data_at, data_bytes });
         }
         // A chunk of an odd length is followed by one byte of nothing.
         let next = u64::from(length) + u64::from(length % 2) + body as u64;
@@ -64,7 +64,7 @@ pub fn read(bytes: &[u8]) -> Result<Header, String> {
 }
 
 /// The chunk `fmt `: kind of values, channels, rate, bits.
-fn values(bytes: &[u8], at: usize, length: u32) -> Result<(Values, u16, u32, u16), String> {
+fn values(bytes: &[u8], at: usize, length: u32) -> Result<(WavValues, u16, u32, u16), String> {
     let short = || "its fmt chunk is too short".to_owned();
     if length < 16 {
         return Err(short());
@@ -74,9 +74,9 @@ fn values(bytes: &[u8], at: usize, length: u32) -> Result<(Values, u16, u32, u16
     let rate_hz = word(bytes, at + 4).ok_or_else(short)?;
     let code = if code == EXTENSIBLE && length >= 26 { half(24)? } else { code };
     let values = match code {
-        1 => Values::Integer,
-        3 => Values::Float,
-        other => Values::Other(other),
+        1 => WavValues::Integer,
+        3 => WavValues::Float,
+        other => WavValues::Other(other),
     };
     if channels == 0 || rate_hz == 0 || bits == 0 {
         return Err(format!("it says {channels} channels, {rate_hz} Hz and {bits} bits"));
@@ -113,14 +113,14 @@ mod tests {
         let odd = chunk(b"LIST", b"abc");
         let bytes = file(&[odd, chunk(b"fmt ", &FORMAT), chunk(b"data", &[0; 8])]);
         let header = read(&bytes).unwrap();
-        let (values, data_at) = (Values::Integer, bytes.len() as u64 - 8);
+        let (values, data_at) = (WavValues::Integer, bytes.len() as u64 - 8);
         let want =
-            Header { values, channels: 2, rate_hz: 48_000, bits: 16, data_at, data_bytes: 8 };
+            WavHeader { values, channels: 2, rate_hz: 48_000, bits: 16, data_at, data_bytes: 8 };
         assert_eq!(header, want);
         let mut longer = [&FORMAT[..], &[22, 0, 16, 0, 0, 0, 0, 0, 3, 0]].concat();
         longer[..2].copy_from_slice(&EXTENSIBLE.to_le_bytes());
         let bytes = file(&[chunk(b"fmt ", &longer), chunk(b"data", &[])]);
-        assert_eq!(read(&bytes).unwrap().values, Values::Float);
+        assert_eq!(read(&bytes).unwrap().values, WavValues::Float);
     }
 
     #[test]

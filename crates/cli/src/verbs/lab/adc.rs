@@ -4,7 +4,7 @@ use crate::output::Report;
 use crate::program;
 use anyhow::Context;
 use millstream_cpu::sched::{Class, set_current_thread};
-use millstream_lab::irq::{board::Board, device};
+use millstream_lab::irq::{board::SharedBoard, device};
 use serde_json::Value;
 use std::fs::File;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -36,7 +36,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     // SAFETY: both are open, left so for this process, and nothing else here has them.
     let [memory, line] = [args.memory, args.line].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-    let board = Board::map(&memory).context("this is started by `latency irq`")?;
+    let board = SharedBoard::map(&memory).context("this is started by `latency irq`")?;
     // Where it may not, its edges are as punctual as its CPU is idle.
     let _ = set_current_thread(Class::Fifo(PRIORITY));
     device::serve(&board, &mut File::from(line))?;

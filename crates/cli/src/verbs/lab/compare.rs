@@ -4,7 +4,7 @@ use super::run::failed;
 use super::sets::SetArgs;
 use crate::numbers::positive;
 use crate::output::Report;
-use millstream_measure::compare::{Comparison, Order, Rule, compare};
+use millstream_measure::compare::{ChangeRule, Comparison, SetOrder, compare};
 use millstream_measure::picture::{short_ratio, short_time};
 use serde_json::json;
 use std::fmt::Write;
@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     );
     let (alpha, effect_min) = (args.error_rate / 100.0, args.effect / 100.0);
     anyhow::ensure!(alpha < 1.0, "--error-rate {}: give less than 100", args.error_rate);
-    let rule = Rule { alpha, effect_min, ..Rule::default() };
+    let rule = ChangeRule { alpha, effect_min, ..ChangeRule::default() };
     let found = compare(&sets, &rule);
     let changes = found.iter().map(|figure| figure.changes.len()).sum::<usize>();
     let failures = args.sets.failures()?;
@@ -80,8 +80,8 @@ fn table(found: &[Comparison]) -> String {
             let change = match (change, figure.order) {
                 (None, _) if side.too_few => "  too few starts to tell".to_owned(),
                 (None, _) => String::new(),
-                (Some(change), Order::Base) => format!("  CHANGE, p {:.4}", change.p),
-                (Some(change), Order::Time) => {
+                (Some(change), SetOrder::Base) => format!("  CHANGE, p {:.4}", change.p),
+                (Some(change), SetOrder::Time) => {
                     format!("  CHANGE × {}, p {:.4}", short_ratio(change.ratio), change.p)
                 }
             };

@@ -6,8 +6,8 @@ use crate::output::{self, Report};
 use anyhow::Context;
 use millstream_cpu::folders;
 use millstream_guest::cards::{self, Cards};
-use millstream_guest::ivshmem::Window;
-use millstream_guest::{Job, Kernel, Machine, Outcome, iio, image, iommu};
+use millstream_guest::ivshmem::SharedWindow;
+use millstream_guest::{BootKernel, GuestJob, GuestMachine, GuestResult, iio, image, iommu};
 use millstream_lab::irq::Imitation;
 use serde_json::{Value, json};
 use std::os::fd::AsFd;
@@ -27,7 +27,7 @@ const MODULES: &str = "/modules";
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
-    pub guest: Options,
+    pub guest: GuestOptions,
 
     /// The command, as one would give it to millstream.
     #[arg(last = true, required = true, value_name = "COMMAND")]
@@ -45,7 +45,7 @@ Examples:
 
 /// What the guests have. Shared by the commands that start guests.
 #[derive(clap::Args)]
-pub struct Options {
+pub struct GuestOptions {
     /// A kernel: a vmlinuz file, a Debian linux-image package (.deb), or the name of one, which
     /// apt-get fetches; one that only depends on a kernel (linux-image-6.12-amd64) stands for that.
     /// May be given several times.
@@ -145,12 +145,12 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(Report { text, results: json!({ "guests": results }), failure })
 }
 
-impl Options {
+impl GuestOptions {
     /// A kernel, found or fetched.
     ///
     /// # Errors
     /// When it cannot be had.
-    pub fn kernel(&self, wanted: &str) -> anyhow::Result<Kernel> {
+    pub fn kernel(&self, wanted: &str) -> anyhow::Result<BootKernel> {
         let cache = match &self.cache {
             Some(cache) => cache.clone(),
             None => folders::cache(folders::variable)
@@ -158,7 +158,7 @@ impl Options {
                 .join("millstream/kernels"),
         };
         std::fs::create_dir_all(&cache).with_context(|| cache.display().to_string())?;
-        Ok(Kernel::find(wanted, &cache)?)
+        Ok(BootKernel::find(wanted, &cache)?)
     }
 
     /// Runs one command under one kernel, with more words for its command line and more files.
@@ -167,11 +167,11 @@ impl Options {
     /// When the guest cannot be made or does not come to its end.
     pub fn run(
         &self,
-        kernel: &Kernel,
+        kernel: &BootKernel,
         words: &[String],
         arguments: Vec<String>,
         mut files: image::Files,
-    ) -> anyhow::Result<Outcome> {
+    ) -> anyhow::Result<GuestResult> {
         for path in &self.files {
             let content = std::fs::read(path).with_context(|| path.display().to_string())?;
             let place = std::path::absolute(path)?;
@@ -200,12 +200,12 @@ impl Options {
         files.extend(kernel.configuration());
         let mut settings = self.settings.clone();
         if self.adc {
-            settings.extend(Window::settings());
+            settings.extend(SharedWindow::settings());
         }
         if self.iio {
             settings.extend(iio::settings());
         }
-        let job = Job { modules, settings, arguments, unchanged: self.unchanged };
+        let job = GuestJob { modules, settings, arguments, unchanged: self.unchanged };
         let image = image::build(Path::new("/proc/self/exe"), &job, &files, &plug_ins)?;
         let show = self.console;
         let watch = |line: &str| {
@@ -237,10 +237,10 @@ impl Options {
         self.adc || self.cards.is_some()
     }
 
-    fn machine(&self, words: &[String]) -> Machine {
+    fn machine(&self, words: &[String]) -> GuestMachine {
         let backs = self.backs.iter().flat_map(|back| ["-netdev".into(), back.clone()]);
         let devices = self.devices.iter().flat_map(|device| ["-device".into(), device.clone()]);
-        Machine {
+        GuestMachine {
             cpus: self.vcpus,
             memory_mib: self.memory,
             accelerator: self.accel.clone(),
@@ -256,17 +256,17 @@ impl Options {
 /// The imitated converter, a process of this host, and its way into a guest.
 struct Converter {
     _imitation: Imitation,
-    window: Window,
+    window: SharedWindow,
 }
 
 impl Converter {
     fn start() -> anyhow::Result<Self> {
         let imitation = Imitation::start(&adc::command, None).context("the imitated converter")?;
-        let window = Window::new(imitation.memory.as_fd(), imitation.line.as_fd())?;
+        let window = SharedWindow::new(imitation.memory.as_fd(), imitation.line.as_fd())?;
         Ok(Self { _imitation: imitation, window })
     }
 
-    fn attach(&self, machine: &mut Machine) {
+    fn attach(&self, machine: &mut GuestMachine) {
         machine.devices.extend(self.window.arguments());
         machine.inherited.push(self.window.socket());
     }
@@ -288,7 +288,7 @@ impl Rig {
 }
 
 /// A command's own document where it wrote one, its text otherwise.
-fn document(kernel: &Kernel, outcome: &Outcome) -> Value {
+fn document(kernel: &BootKernel, outcome: &GuestResult) -> Value {
     let output = serde_json::from_str(&outcome.output)
         .unwrap_or_else(|_| Value::String(outcome.output.clone()));
     json!({

@@ -3,7 +3,7 @@
 use super::place::StoreArgs;
 use crate::output::Report;
 use anyhow::Context;
-use millstream_measure::design::Known;
+use millstream_measure::design::StartResult;
 use millstream_measure::{Failure, Record};
 use serde_json::json;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub struct Args {
 
 /// Succeeds when all records of all files are stored.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
-    let mut all = Known::default();
+    let mut all = StartResult::default();
     for path in &args.files {
         let name = || path.display().to_string();
         let text = std::fs::read_to_string(path).with_context(name)?;

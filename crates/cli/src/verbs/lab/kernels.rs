@@ -1,15 +1,16 @@
 //! `millstream lab kernels`: a plan under several kernels, each in a guest.
 
-use super::guest::Options;
+use super::guest::GuestOptions;
 use super::place::StoreArgs;
 use super::planned::{PlanArgs, Planned, verdict};
 use super::run::table;
 use crate::interrupt;
 use crate::output::{Report, note};
 use anyhow::{bail, ensure};
-use millstream_guest::{Error, Kernel};
+use millstream_guest::{BootKernel, Error};
 use millstream_measure::design::{
-    Bench, Cell, Known, Plan, PlannedMeasurement, Trouble, Unit, Variant, run as carry_out,
+    Cell, MeasurementPlan, MeasuringMachine, PlannedMeasurement, StartFailure, StartResult, Unit,
+    Variant, run as carry_out,
 };
 use millstream_measure::store::Store;
 use millstream_measure::{Failure, Record};
@@ -43,7 +44,7 @@ pub struct Args {
     store: StoreArgs,
 
     #[command(flatten)]
-    guest: Options,
+    guest: GuestOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -59,9 +60,9 @@ Examples:
   millstream lab report last --title 'Three kernels' --out kernels.html";
 
 /// One side of the comparison.
-struct Side {
+struct KernelSide {
     label: String,
-    kernel: Kernel,
+    kernel: BootKernel,
     words: Vec<String>,
     /// What every measurement gets beside its own arguments.
     arguments: Vec<String>,
@@ -92,12 +93,12 @@ pub fn carry_on(args: &Args, mut planned: Planned, mut store: Store) -> anyhow::
 }
 
 /// The plan of the boots: a variant for each kernel, one start of which is a boot.
-fn boots(plan: &Plan, sides: &[Side], count: u32) -> Plan {
-    let variant = |side: &Side| Variant { name: side.label.clone(), args: Vec::new() };
+fn boots(plan: &MeasurementPlan, sides: &[KernelSide], count: u32) -> MeasurementPlan {
+    let variant = |side: &KernelSide| Variant { name: side.label.clone(), args: Vec::new() };
     // A plan that does not say how far to go on ends where it is told to.
     let goes_on = plan.restarts_max > plan.restarts;
     let restarts_max = if goes_on { plan.restarts_max.max(count) } else { count };
-    Plan {
+    MeasurementPlan {
         restarts: count,
         restarts_max,
         loads: vec!["idle".to_owned()],
@@ -108,8 +109,8 @@ fn boots(plan: &Plan, sides: &[Side], count: u32) -> Plan {
 }
 
 /// The kernels with their labels, told apart when one is given twice.
-fn sides(options: &Options) -> anyhow::Result<Vec<Side>> {
-    let mut sides: Vec<Side> = Vec::new();
+fn sides(options: &GuestOptions) -> anyhow::Result<Vec<KernelSide>> {
+    let mut sides: Vec<KernelSide> = Vec::new();
     for given in &options.kernels {
         let mut words = given.split_whitespace().map(str::to_owned);
         let Some(wanted) = words.next() else { bail!("--kernel is empty: name a kernel") };
@@ -123,13 +124,13 @@ fn sides(options: &Options) -> anyhow::Result<Vec<Side>> {
         while sides.iter().any(|side| side.label == label) {
             label.push_str(" again");
         }
-        sides.push(Side { label, kernel, words, arguments });
+        sides.push(KernelSide { label, kernel, words, arguments });
     }
     Ok(sides)
 }
 
 /// Makes sure that the kernels are those of records that are known.
-fn recognise(planned: &Planned, sides: &[Side]) -> anyhow::Result<()> {
+fn recognise(planned: &Planned, sides: &[KernelSide]) -> anyhow::Result<()> {
     for record in &planned.known.records {
         let index = side(&planned.plan, record) as usize;
         let label = sides.get(index).map(|side| side.label.as_str());
@@ -144,25 +145,25 @@ fn recognise(planned: &Planned, sides: &[Side]) -> anyhow::Result<()> {
 }
 
 /// Which of the kernels a record is of.
-fn side(plan: &Plan, record: &Record) -> u32 {
+fn side(plan: &MeasurementPlan, record: &Record) -> u32 {
     record.side / variants(plan)
 }
 
-fn variants(plan: &Plan) -> u32 {
+fn variants(plan: &MeasurementPlan) -> u32 {
     plan.variants.len().max(1) as u32
 }
 
 /// Guests as the place where a plan is carried out: every start is a boot.
 struct Guests<'g> {
-    options: &'g Options,
-    plan: &'g Plan,
-    sides: &'g [Side],
+    options: &'g GuestOptions,
+    plan: &'g MeasurementPlan,
+    sides: &'g [KernelSide],
     store: Store,
 }
 
 impl Guests<'_> {
     /// Boots a kernel once, and takes what everything in the plan gives.
-    fn boot(&self, side: &Side, round: u32) -> anyhow::Result<Known> {
+    fn boot(&self, side: &KernelSide, round: u32) -> anyhow::Result<StartResult> {
         let mut inner = self.plan.clone();
         (inner.restarts, inner.restarts_max) = (1, 1);
         for measurement in &mut inner.measurements {
@@ -192,12 +193,16 @@ impl Guests<'_> {
         let (count, lost, took) = (records.len(), failures.len(), outcome.took.as_secs());
         let but = if lost == 0 { String::new() } else { format!(", parts that failed: {lost}") };
         note(format_args!("        {}: {count} records{but} in {took} s", side.label));
-        Ok(Known { records, failures })
+        Ok(StartResult { records, failures })
     }
 }
 
 /// Cells of a guest's plan of which it said nothing at all: it ended before.
-fn missing(plan: &Plan, records: &[Record], failures: &[Failure]) -> anyhow::Result<Vec<Failure>> {
+fn missing(
+    plan: &MeasurementPlan,
+    records: &[Record],
+    failures: &[Failure],
+) -> anyhow::Result<Vec<Failure>> {
     let told = |cell: &Cell| {
         let is = |variant: &str, name: &str, load: &str| {
             (variant, name, load) == (&*cell.variant, &*cell.name, &*cell.load.name)
@@ -225,24 +230,24 @@ fn within(label: &str, variant: &str) -> String {
     if variant.is_empty() { label.to_owned() } else { format!("{label}, {variant}") }
 }
 
-impl Bench for Guests<'_> {
-    fn start(&mut self, unit: &Unit<'_>) -> Result<Known, Trouble> {
+impl MeasuringMachine for Guests<'_> {
+    fn start(&mut self, unit: &Unit<'_>) -> Result<StartResult, StartFailure> {
         let (label, (done, all)) = (&unit.cell.variant, unit.number);
         note(format_args!("{:>3}/{all} {label}", done + 1));
         let side = &self.sides[unit.cell.side as usize];
         self.boot(side, unit.restart).map_err(|error| {
             let (text, guest) = (format!("{error:#}"), error.downcast_ref::<Error>());
             match guest {
-                Some(Error::Missing { .. }) => Trouble::Place(text),
+                Some(Error::Missing { .. }) => StartFailure::Place(text),
                 _ => {
                     note(format_args!("        {label}: {text}"));
-                    Trouble::Start(text)
+                    StartFailure::Start(text)
                 }
             }
         })
     }
 
-    fn keep(&mut self, unit: &Unit<'_>, given: &Known) -> Result<(), String> {
+    fn keep(&mut self, unit: &Unit<'_>, given: &StartResult) -> Result<(), String> {
         self.store.keep(unit, given).map_err(|error| error.to_string())
     }
 

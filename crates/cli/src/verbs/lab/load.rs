@@ -9,7 +9,7 @@ use crate::program;
 use anyhow::Context;
 use millstream_cpu::CpuSet;
 use millstream_cpu::thread::allowed_cpus;
-use millstream_lab::load::Running;
+use millstream_lab::load::RunningLoad;
 use millstream_measure::load::Profiles;
 use serde_json::json;
 use std::fmt::Write;
@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         profiles.all.extend(Profiles::parse(&text)?.all);
     }
     let Some(name) = &args.name else {
-        let line = |text: String, profile: &millstream_measure::load::Profile| {
+        let line = |text: String, profile: &millstream_measure::load::LoadProfile| {
             format!("{text}{:<12} {}\n", profile.name, profile.about)
         };
         let text = profiles.all.iter().fold(String::new(), line);
@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let allowed = allowed_cpus().context("cannot see which CPUs there are")?;
     let worker: Vec<String> = WORKER.iter().map(|&word| word.to_owned()).collect();
     let start = || program::command(&worker);
-    let mut load = Running::begin(profiles.get(name)?, &allowed, &args.cpus, &start)?;
+    let mut load = RunningLoad::begin(profiles.get(name)?, &allowed, &args.cpus, &start)?;
     let until = Instant::now() + Duration::from_secs_f64(args.duration);
     during(name, Some(Duration::from_secs_f64(args.duration)), || {
         while Instant::now() < until && !interrupt::asked() {

@@ -2,8 +2,8 @@
 
 use crate::output::now;
 use anyhow::Context;
-use millstream_measure::design::run::Outcome;
-use millstream_measure::design::{Known, Plan};
+use millstream_measure::design::run::RunResult;
+use millstream_measure::design::{MeasurementPlan, StartResult};
 use millstream_measure::store::{Begun, Store};
 use std::path::PathBuf;
 
@@ -20,11 +20,11 @@ pub struct PlanArgs {
 
 /// A run that is to be carried out.
 pub struct Planned {
-    pub plan: Plan,
+    pub plan: MeasurementPlan,
     /// The run's name.
     pub name: String,
     /// What is known of it already.
-    pub known: Known,
+    pub known: StartResult,
     /// What is to be begun; none of a run that is taken up.
     pub begun: Option<Begun>,
 }
@@ -41,19 +41,19 @@ impl PlanArgs {
     pub fn read(&self) -> anyhow::Result<Planned> {
         let text = std::fs::read_to_string(&self.plan)
             .with_context(|| format!("cannot read the plan {}", self.plan.display()))?;
-        let plan = Plan::parse(&text)?;
+        let plan = MeasurementPlan::parse(&text)?;
         let name = self.name.clone().unwrap_or_else(|| format!("{} {}", plan.name, now()));
         anyhow::ensure!(!name.contains('/') && !name.is_empty(), "--name {name}: without a slash");
         let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
         let folder = std::env::current_dir().context("the current folder")?;
         let (run, command) = (name.clone(), command.collect());
         let begun = Some(Begun { run, command, folder, plan: text });
-        Ok(Planned { plan, name, known: Known::default(), begun })
+        Ok(Planned { plan, name, known: StartResult::default(), begun })
     }
 }
 
 /// Why a run is not what its plan wanted, and how it is taken up where it is in a store.
-pub fn verdict(outcome: &Outcome, is_asked: bool, is_stored: bool) -> Option<String> {
+pub fn verdict(outcome: &RunResult, is_asked: bool, is_stored: bool) -> Option<String> {
     let failed = outcome.failures.len();
     // A start that gave something is not made again.
     let (is_missing, what) = match is_asked {

@@ -3,8 +3,8 @@
 use super::sets::SetArgs;
 use crate::output::Report;
 use anyhow::Context;
-use millstream_measure::compare::{Rule, compare};
-use millstream_measure::report::{View, html, png};
+use millstream_measure::compare::{ChangeRule, compare};
+use millstream_measure::report::{ReportView, html, png};
 use serde_json::json;
 use std::fs::File;
 use std::io::BufWriter;
@@ -31,10 +31,10 @@ pub struct Args {
 /// Succeeds when both files are written.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let sets = args.sets.read()?;
-    let comparisons = compare(&sets, &Rule::default());
+    let comparisons = compare(&sets, &ChangeRule::default());
     let references = millstream_measure::reference::builtin();
     let failures = args.sets.failures()?;
-    let view = View {
+    let view = ReportView {
         title: &args.title,
         sets: &sets,
         comparisons: &comparisons,

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use clap::Parser;
 use millstream_cpu::Environment;
 use millstream_measure::Record;
-use millstream_measure::design::Plan;
+use millstream_measure::design::MeasurementPlan;
 use std::path::Path;
 
 /// Goes on with a run of `lab run` or `lab kernels` that was interrupted, killed, or in which
@@ -39,7 +39,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     // Paths in its command line start there.
     let folder = || format!("the run was begun in {}", begun.folder.display());
     std::env::set_current_dir(&begun.folder).with_context(folder)?;
-    let plan = Plan::parse(&begun.plan)?;
+    let plan = MeasurementPlan::parse(&begun.plan)?;
     let Ok(Cli { verb: Verb::Lab(lab), .. }) = Cli::try_parse_from(&begun.command) else {
         bail!("this millstream does not understand how the run was begun: {:?}", begun.command);
     };

@@ -11,8 +11,8 @@ use anyhow::Context;
 use millstream_cpu::thread::allowed_cpus;
 use millstream_lab::Host;
 use millstream_measure::Failure;
-use millstream_measure::design::run::{Line, Outcome};
-use millstream_measure::design::{Known, Plan, Unit, run as carry_out};
+use millstream_measure::design::run::{CellProgress, RunResult};
+use millstream_measure::design::{MeasurementPlan, StartResult, Unit, run as carry_out};
 use millstream_measure::picture::short_time;
 use millstream_measure::statistics::STARTS_MIN;
 use millstream_measure::store::Store;
@@ -121,7 +121,7 @@ fn open_records(path: &Path) -> anyhow::Result<File> {
 
 fn keep(
     unit: &Unit<'_>,
-    known: &Known,
+    known: &StartResult,
     store: Option<&mut Store>,
     file: Option<&mut File>,
 ) -> Result<(), String> {
@@ -140,7 +140,7 @@ fn keep(
 const MORE_STARTS: &str = "more starts";
 
 /// What is known of each figure, and why the run ended.
-pub(super) fn table(plan: &Plan, outcome: &Outcome) -> String {
+pub(super) fn table(plan: &MeasurementPlan, outcome: &RunResult) -> String {
     let percent = format!("p{}", plan.quantile * 100.0);
     let known = match outcome.known {
         0 => String::new(),
@@ -155,7 +155,7 @@ pub(super) fn table(plan: &Plan, outcome: &Outcome) -> String {
         share.map_or("–".to_owned(), |share| format!("{:.0} %", share * 100.0))
     };
     for line in &outcome.lines {
-        let Line { variant, title, figure_ns, interval_ns, spread, max_ns, .. } = line;
+        let CellProgress { variant, title, figure_ns, interval_ns, spread, max_ns, .. } = line;
         let interval = interval_ns.map_or(MORE_STARTS.to_owned(), |(low, high)| {
             format!("{} and {}", short_time(low as u64), short_time(high as u64))
         });

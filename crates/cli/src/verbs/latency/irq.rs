@@ -9,8 +9,8 @@ use crate::verbs::lab::adc;
 use anyhow::Context;
 use millstream_cpu::sched::Class;
 use millstream_cpu::thread::allowed_cpus;
-use millstream_lab::irq::{Choice, Interrupts, Plan, Source, Taken, measure};
-use millstream_lab::timer::Quiet;
+use millstream_lab::irq::{DevicePlace, IioChoice, Interrupts, IrqSamples, IrqSpec, measure};
+use millstream_lab::timer::LowLatencyGuard;
 use millstream_measure::Measured;
 use millstream_measure::picture::short_time;
 use serde_json::{Map, json};
@@ -84,7 +84,7 @@ pub struct Args {
     histograms: bool,
 }
 
-/// Names of [`Source`]s.
+/// Names of [`DevicePlace`]s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Via {
     /// From a process, as an eventfd.
@@ -99,7 +99,7 @@ enum Via {
 pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
     let [cpu, device_cpu] = args.places()?;
-    let quiet = Quiet::begin();
+    let quiet = LowLatencyGuard::begin();
     quiet.missing().iter().for_each(|missing| note(format_args!("millstream: {missing}")));
     let class = class::chosen(args.class);
     let period_ns = (args.interval * 1e9).round();
@@ -108,11 +108,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     anyhow::ensure!(fits, "--iio-device and --iio-trigger go with --via iio");
     anyhow::ensure!((2e4..=1e10).contains(&period_ns), "--interval: give 20us to 10s");
     let source = match args.via {
-        Via::Eventfd => Source::Process(&adc::command),
-        Via::Vfio => Source::Vfio,
+        Via::Eventfd => DevicePlace::Process(&adc::command),
+        Via::Vfio => DevicePlace::Vfio,
         Via::Iio => {
             let (device, trigger) = (args.iio_device.as_deref(), args.iio_trigger.as_deref());
-            Source::Iio(Choice { device, trigger })
+            DevicePlace::Iio(IioChoice { device, trigger })
         }
     };
     // A real device does its housekeeping as it does.
@@ -129,7 +129,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
                 }
                 let interrupts = if *number == 1 { Interrupts::One } else { Interrupts::Two };
                 let (period_ns, count) = (period_ns as u64, args.count);
-                let plan = Plan { cpu, device_cpu, class, period_ns, count, interrupts };
+                let plan = IrqSpec { cpu, device_cpu, class, period_ns, count, interrupts };
                 let started = now();
                 let taken = measure(&plan, &source, interrupt::asked)?;
                 records.push(measured(&plan, args.via, started, taken));
@@ -161,7 +161,7 @@ impl Args {
     }
 }
 
-fn measured(plan: &Plan, via: Via, started: String, taken: Taken) -> Measured {
+fn measured(plan: &IrqSpec, via: Via, started: String, taken: IrqSamples) -> Measured {
     let interrupts = plan.interrupts.number();
     let series = taken.device.unwrap_or_else(|| {
         format!("{interrupts} interrupt{} a block", if interrupts == 1 { "" } else { "s" })

@@ -2,7 +2,7 @@
 
 use super::trips::{self, TripArgs};
 use crate::output::Report;
-use millstream_lab::packets::Path;
+use millstream_lab::packets::Carriage;
 
 /// Measures round trips of bare Ethernet frames over frame links, beside plain kernel UDP.
 ///
@@ -21,5 +21,5 @@ pub struct Args {
 
 /// Succeeds when at least one row could be measured.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    trips::run(&args.trips, Path::Frames)
+    trips::run(&args.trips, Carriage::Frames)
 }

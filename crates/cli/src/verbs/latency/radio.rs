@@ -1,13 +1,15 @@
 //! `millstream latency radio`: the turnaround from received samples to the earliest answer that a
 //! radio still transmits at its time.
 
-use crate::child_radio::{ChildRadio, Options};
+use crate::child_radio::{ChildRadio, ChildRadioOptions};
 use crate::interrupt;
 use crate::live::Steps;
 use crate::numbers::{Whole, rate, seconds};
 use crate::output::{Report, note, now};
 use millstream_lab::buffer;
-use millstream_lab::turnaround::{Answer, LeadResult, Plan, Turnaround, leads_s, never_late};
+use millstream_lab::turnaround::{
+    Answer, LeadResult, Turnaround, TurnaroundSpec, leads_s, never_late,
+};
 use millstream_measure::picture::{draw, short_time};
 use millstream_measure::{Histogram, Measured, Observed};
 use millstream_radio::{Device, DeviceArgs};
@@ -89,7 +91,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         Some(_) => None,
         None => {
             let options = ["--serial", "LATENCY", "--rx-antenna", "ramp"].map(str::to_owned).into();
-            Some(ChildRadio::start(&Options { args: options, ..Options::default() })?)
+            Some(ChildRadio::start(&ChildRadioOptions {
+                args: options,
+                ..ChildRadioOptions::default()
+            })?)
         }
     };
     let device = match (&args.args, &emulated) {
@@ -106,7 +111,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 }
 
 fn measure(args: &Args, device: DeviceArgs) -> anyhow::Result<Report> {
-    let plan = Plan {
+    let plan = TurnaroundSpec {
         channels: (args.channel, args.channel),
         rate_hz: args.rate,
         rx_samples: args.rx_samples,
@@ -135,7 +140,12 @@ struct Found {
 
 impl Found {
     /// Measures all samples and the sweep; what was measured before an error stays.
-    fn take(&mut self, args: &Args, plan: &Plan, attempt: &mut Attempt<'_>) -> anyhow::Result<()> {
+    fn take(
+        &mut self,
+        args: &Args,
+        plan: &TurnaroundSpec,
+        attempt: &mut Attempt<'_>,
+    ) -> anyhow::Result<()> {
         let tries = args.count * u64::from(args.repeat) + args.leads * args.count_per_lead;
         let mut steps = Steps::new(tries as usize);
         for _ in 0..args.repeat {
@@ -155,7 +165,12 @@ impl Found {
     }
 
     /// The result, also of a measurement that an error ended: its figures are of what came before.
-    fn report(self, args: &Args, plan: &Plan, ended: anyhow::Result<()>) -> anyhow::Result<Report> {
+    fn report(
+        self,
+        args: &Args,
+        plan: &TurnaroundSpec,
+        ended: anyhow::Result<()>,
+    ) -> anyhow::Result<Report> {
         let Self { records, histogram, leads } = self;
         let (count, wanted) = (histogram.count(), args.count * u64::from(args.repeat));
         let failure = match ended {
@@ -186,7 +201,7 @@ impl Found {
     }
 }
 
-fn measured(plan: &Plan, observed: Observed, started: String, seconds: f64) -> Measured {
+fn measured(plan: &TurnaroundSpec, observed: Observed, started: String, seconds: f64) -> Measured {
     let parameters = match serde_json::to_value(plan) {
         Ok(Value::Object(parameters)) => parameters,
         _ => Map::new(),
@@ -311,7 +326,7 @@ mod tests {
     fn ending_after(tries: u32) -> anyhow::Result<Report> {
         let words = ["x", "--count", "10", "--repeat", "2", "--leads", "2"];
         let args = Line::parse_from(words).args;
-        let plan = Plan {
+        let plan = TurnaroundSpec {
             channels: (0, 0),
             rate_hz: args.rate,
             rx_samples: 64,

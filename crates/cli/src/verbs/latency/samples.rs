@@ -1,6 +1,6 @@
 //! Samples of a measurement for people: a line a series, the samples of each together.
 
-use millstream_measure::extreme::{Estimate, Untold};
+use millstream_measure::extreme::{Estimate, NoEstimate};
 use millstream_measure::picture::{draw, short_time};
 use millstream_measure::{Histogram, Measured};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn together(samples: &[&Measured]) -> Histogram {
 }
 
 /// The estimate from all samples together.
-fn estimate(samples: &[&Measured]) -> Result<Estimate, Untold> {
+fn estimate(samples: &[&Measured]) -> Result<Estimate, NoEstimate> {
     let blocks: Vec<_> = samples.iter().map(|sample| &sample.observed.blocks).collect();
     Estimate::of_samples(&blocks, together(samples).count() * AHEAD, SEED)
 }

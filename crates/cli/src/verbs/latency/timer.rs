@@ -10,8 +10,10 @@ use anyhow::Context;
 use millstream_cpu::CpuSet;
 use millstream_cpu::sched::Class;
 use millstream_cpu::thread::allowed_cpus;
-use millstream_lab::explain::Guard;
-use millstream_lab::timer::{Mechanism, Plan, Quiet, THREADS, Taken, measure};
+use millstream_lab::explain::TraceMonitor;
+use millstream_lab::timer::{
+    LowLatencyGuard, Mechanism, THREADS, TimerSamples, TimerSpec, measure,
+};
 use millstream_measure::Measured;
 use serde_json::{Map, json};
 use std::collections::BTreeMap;
@@ -86,9 +88,9 @@ enum Via {
 pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
     let plan = args.plan()?;
-    let quiet = Quiet::begin();
+    let quiet = LowLatencyGuard::begin();
     quiet.missing().iter().for_each(|missing| note(format_args!("millstream: {missing}")));
-    let open = |us| Guard::open(&format!("{THREADS}*"), us * 1000, args.late.outliers);
+    let open = |us| TraceMonitor::open(&format!("{THREADS}*"), us * 1000, args.late.outliers);
     let above_us = args.late.above_us()?;
     let mut guard = above_us.map(open).transpose()?;
     let mut records = Vec::new();
@@ -118,7 +120,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 }
 
 impl Args {
-    fn plan(&self) -> anyhow::Result<Plan> {
+    fn plan(&self) -> anyhow::Result<TimerSpec> {
         let allowed = allowed_cpus().context("cannot see which CPUs there are")?;
         let cpus = self.cpus.as_ref().unwrap_or(&allowed);
         anyhow::ensure!(!cpus.is_empty(), "--cpus names no CPU; this process may use {allowed}");
@@ -129,7 +131,7 @@ impl Args {
             self.interval
         );
         let count = self.count.unwrap_or((self.duration * 1e9 / interval_ns).ceil() as u64);
-        Ok(Plan {
+        Ok(TimerSpec {
             cpus: cpus.iter().collect(),
             mechanism: match self.via {
                 Via::Nanosleep => Mechanism::Nanosleep,
@@ -150,7 +152,12 @@ fn mechanism_name(mechanism: Mechanism) -> &'static str {
     }
 }
 
-fn measured(plan: &Plan, above_us: Option<u64>, started: &str, taken: Taken) -> Measured {
+fn measured(
+    plan: &TimerSpec,
+    above_us: Option<u64>,
+    started: &str,
+    taken: TimerSamples,
+) -> Measured {
     let mut parameters = Map::new();
     parameters.insert("cpu".to_owned(), taken.cpu.into());
     parameters.insert("via".to_owned(), mechanism_name(plan.mechanism).into());

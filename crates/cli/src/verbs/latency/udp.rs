@@ -2,7 +2,7 @@
 
 use super::trips::{self, TripArgs};
 use crate::output::Report;
-use millstream_lab::packets::Path;
+use millstream_lab::packets::Carriage;
 
 /// Measures round trips of UDP datagrams over ports of any link, beside plain kernel UDP.
 ///
@@ -21,5 +21,5 @@ pub struct Args {
 
 /// Succeeds when at least one row could be measured.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    trips::run(&args.trips, Path::Port)
+    trips::run(&args.trips, Carriage::Port)
 }

@@ -1,27 +1,27 @@
 //! `millstream run`: a flowgraph from a file.
 
-mod attend;
 mod plan;
 mod send;
 mod summary;
+mod supervisor;
 mod view;
 
-use crate::graph_run::{self, LedgerReport, Run};
+use crate::graph_run::{self, GraphReport, LedgerReport};
 use crate::live::Live;
 use crate::output::{Report, note};
 use crate::signal::SignalReport;
 use crate::{stdout, stored};
 use anyhow::Context;
-use attend::Attendant;
 use millstream_atsc::blocks::Monitors;
 use millstream_flow::{Graph, GraphFile, Plan, Snapshot};
-use plan::{PlanArg, Wanted};
+use plan::{PlanArg, RequestedPlan};
 use send::{Outbox, Sending};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
-use view::View;
+use supervisor::Supervisor;
+use view::LiveView;
 
 /// Runs a flowgraph.
 ///
@@ -79,11 +79,11 @@ pub fn run(mut args: Args) -> anyhow::Result<Report> {
     let (registry, monitors) = graph_run::registry();
     // Before the blocks, which may open radios and files.
     let (wanted, tuned) = match &args.plan {
-        Some(said) => (Wanted::read(said, &file, &args.set)?, None),
-        None if args.no_stored_plan => (Wanted::Given(file.plan().clone()), None),
+        Some(said) => (RequestedPlan::read(said, &file, &args.set)?, None),
+        None if args.no_stored_plan => (RequestedPlan::Given(file.plan().clone()), None),
         None => {
             let (plan, tuned) = stored::plan_for(&file, &registry, &args.set);
-            (Wanted::Given(plan), tuned)
+            (RequestedPlan::Given(plan), tuned)
         }
     };
     if let Some(caveat) = wanted.caveat(args.adapt) {
@@ -95,9 +95,9 @@ pub fn run(mut args: Args) -> anyhow::Result<Report> {
     let stall_limit = args.stall_limit.map(Duration::try_from_secs_f64).transpose();
     let stall_limit = stall_limit.context("--stall-limit")?;
     let outbox = Outbox::new(&args.send, &graph)?;
-    let mut attendant = Attendant::new(adapter, outbox, stall_limit);
+    let mut attendant = Supervisor::new(adapter, outbox, stall_limit);
     let run = attended(&args, graph, &plan, &mut attendant, &monitors)?;
-    attend::tell(attendant.end(run.elapsed_s));
+    supervisor::tell(attendant.end(run.elapsed_s));
     let without = file.rehearsed(&registry);
     let advice = tuned.and_then(|record| stored::advice(&record, &run.snapshot, &without));
     if let Some(advice) = &advice {
@@ -124,11 +124,11 @@ fn attended(
     args: &Args,
     graph: Graph,
     plan: &Plan,
-    attendant: &mut Attendant,
+    attendant: &mut Supervisor,
     monitors: &Monitors,
-) -> anyhow::Result<Run> {
+) -> anyhow::Result<GraphReport> {
     let mut live = Live::new();
-    let mut view = (args.live && live.is_terminal()).then(|| View::new(&args.graph));
+    let mut view = (args.live && live.is_terminal()).then(|| LiveView::new(&args.graph));
     let run = graph_run::attended(graph, plan, |now, elapsed, running| {
         let signals = || SignalReport::all(monitors);
         let events = attendant.attend(now, elapsed, running)?;
@@ -138,7 +138,7 @@ fn attended(
         }
         if !events.is_empty() {
             live.end();
-            attend::tell(events);
+            supervisor::tell(events);
         }
         live.show(now, || {
             let snapshot = running.snapshot();
@@ -149,12 +149,16 @@ fn attended(
     });
     live.end();
     if view.is_some() {
-        attend::tell(&attendant.events);
+        supervisor::tell(&attendant.events);
     }
     run
 }
 
-fn failure(run: &Run, ledgers: &[LedgerReport], signals: &[SignalReport]) -> Option<String> {
+fn failure(
+    run: &GraphReport,
+    ledgers: &[LedgerReport],
+    signals: &[SignalReport],
+) -> Option<String> {
     if let Some(ledger) = ledgers.iter().find(|ledger| !ledger.balances) {
         return Some(ledger.defect());
     }

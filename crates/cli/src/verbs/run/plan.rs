@@ -4,7 +4,7 @@ use anyhow::{Context, anyhow};
 use millstream_cpu::Topology;
 use millstream_flow::Shape;
 use millstream_flow::{Graph, GraphFile, Plan, Preset, WaitMode};
-use millstream_planner::adapt::{Adapter, Partitioner, Policy};
+use millstream_planner::adapt::{AdaptPolicy, Adapter, Partitioner};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -35,14 +35,14 @@ impl FromStr for PlanArg {
 }
 
 /// A plan that is still to be fitted to its graph.
-pub enum Wanted {
+pub enum RequestedPlan {
     /// As it stands.
     Given(Plan),
     /// By a word, with the rings of the graph's own plan.
     Word(Preset, Plan),
 }
 
-impl Wanted {
+impl RequestedPlan {
     /// Reads what the command line names, or has the graph measured.
     pub fn read(said: &PlanArg, file: &GraphFile, set: &[String]) -> anyhow::Result<Self> {
         Ok(match said {
@@ -89,7 +89,7 @@ pub fn adapter(graph: &Graph, plan: &Plan) -> anyhow::Result<Adapter> {
     let topology = Topology::read(Path::new("/")).context("cannot see the CPUs of this machine")?;
     let allowed = millstream_cpu::thread::allowed_cpus().ok();
     let advisor = Partitioner::beside(plan, Shape::of(graph), topology, allowed);
-    Ok(Adapter::new(Policy::default(), advisor))
+    Ok(Adapter::new(AdaptPolicy::default(), advisor))
 }
 
 #[cfg(test)]
@@ -98,7 +98,8 @@ mod tests {
 
     #[test]
     fn a_plan_that_knows_no_costs_says_so() {
-        let told = |preset, adapts| Wanted::Word(preset, Plan::default()).caveat(adapts).is_some();
+        let told =
+            |preset, adapts| RequestedPlan::Word(preset, Plan::default()).caveat(adapts).is_some();
         assert!(told(Preset::Auto, false));
         assert!(!told(Preset::Auto, true) && !told(Preset::Single, false));
     }

@@ -1,6 +1,6 @@
 //! `--send`: messages to blocks while their graph runs.
 
-use millstream_flow::{Graph, GraphError, Running, Value};
+use millstream_flow::{Graph, GraphError, ParameterValue, RunningGraph};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ impl FromStr for Sending {
 }
 
 /// What is still to be sent, the next first.
-pub struct Outbox(Vec<(Sending, Value)>);
+pub struct Outbox(Vec<(Sending, ParameterValue)>);
 
 impl Outbox {
     /// Checked against the blocks of `graph`, before it starts.
@@ -50,9 +50,9 @@ impl Outbox {
     }
 
     /// Sends what is due; what became of each.
-    pub fn step(&mut self, elapsed: Duration, running: &Running) -> Vec<String> {
+    pub fn step(&mut self, elapsed: Duration, running: &RunningGraph) -> Vec<String> {
         let due = self.0.partition_point(|(sending, _)| sending.after <= elapsed);
-        let send = |(Sending { block, message, .. }, value): (Sending, Value)| {
+        let send = |(Sending { block, message, .. }, value): (Sending, ParameterValue)| {
             let what = format!("{block}.{message} = {value}");
             match running.send(&block, &message, value) {
                 Ok(()) => format!("sent {what}"),
@@ -64,7 +64,7 @@ impl Outbox {
 
     /// What the graph did not live to see.
     pub fn left(&self) -> Vec<String> {
-        let left = |(Sending { after, block, message, .. }, value): &(Sending, Value)| {
+        let left = |(Sending { after, block, message, .. }, value): &(Sending, ParameterValue)| {
             let after = humantime::format_duration(*after);
             format!("not sent, {block}.{message} = {value}: the graph ended before {after}")
         };

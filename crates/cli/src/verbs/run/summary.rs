@@ -1,13 +1,13 @@
 //! What is told of a run when it has ended.
 
-use crate::graph_run::{LedgerReport, Run};
+use crate::graph_run::{GraphReport, LedgerReport};
 use crate::output::short;
 use crate::signal::SignalReport;
 use millstream_flow::{BlockStats, LatencyStats};
 use std::fmt::Write;
 
 /// A line for each block and everything else that has something to say.
-pub fn text(run: &Run, ledgers: &[LedgerReport], signals: &[SignalReport]) -> String {
+pub fn text(run: &GraphReport, ledgers: &[LedgerReport], signals: &[SignalReport]) -> String {
     let mut text = String::new();
     for block in &run.snapshot.blocks {
         let _ = writeln!(text, "{}", describe(block));

@@ -1,12 +1,14 @@
 //! The graph of a recording: one source, and a file for each channel.
 
-use super::target::Target;
-use crate::graph_run::{LedgerReport, Run};
+use super::target::RecordingFiles;
+use crate::graph_run::{GraphReport, LedgerReport};
 use crate::start;
 use anyhow::Context;
 use millstream_flow::Graph;
 use millstream_flow::blocks::FileSink;
-use millstream_radio::block::{GroupReport, GroupSource, RadioSource, Segment, WireSample};
+use millstream_radio::block::{
+    GroupReport, GroupSource, RadioSource, RecordingSegment, WireSample,
+};
 use millstream_radio::{DeviceSet, RxArgs};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -15,7 +17,7 @@ use std::time::Duration;
 pub type Start = (Option<u64>, Option<Duration>);
 
 /// What is recorded where.
-pub struct Record<'a> {
+pub struct RecordingTarget<'a> {
     /// The devices, which have one time.
     pub devices: DeviceSet,
     /// The device of each channel, and its number there.
@@ -25,20 +27,20 @@ pub struct Record<'a> {
     /// It begins at the next PPS edge.
     pub at_pps: bool,
     /// A target for each channel.
-    pub targets: &'a [Target],
+    pub targets: &'a [RecordingFiles],
 }
 
 /// What the source tells besides samples.
-pub enum Told {
+pub enum SourceEvent {
     /// One channel, whose ledger is in the metrics.
-    One(Receiver<Segment>),
+    One(Receiver<RecordingSegment>),
     /// Several.
     Group(GroupReport),
 }
 
-impl Record<'_> {
+impl RecordingTarget<'_> {
     /// Adds the blocks. One channel of one device needs no time to be aligned by.
-    pub fn connect<T>(self, graph: &mut Graph) -> anyhow::Result<(Told, Start)>
+    pub fn connect<T>(self, graph: &mut Graph) -> anyhow::Result<(SourceEvent, Start)>
     where
         T: WireSample + Default + bytemuck::NoUninit,
     {
@@ -54,13 +56,13 @@ impl Record<'_> {
             let device = self.devices.into_devices().pop().context("no device")?;
             let (source, segments) = RadioSource::<T>::new(device, stream, samples);
             graph.add("radio", source.starting_at(start.0).without_waiting())?;
-            (Told::One(segments), start)
+            (SourceEvent::One(segments), start)
         } else {
             let group = self.devices.rx_group(&channels)?;
             let start = next_pps()?.unzip();
             let (source, report) = GroupSource::<T>::new(self.devices, group, samples)?;
             graph.add("radio", source.starting_at(start.0))?;
-            (Told::Group(report), start)
+            (SourceEvent::Group(report), start)
         };
         for (index, target) in self.targets.iter().enumerate() {
             let file = format!("file{index}");
@@ -72,9 +74,12 @@ impl Record<'_> {
     }
 }
 
-impl Told {
+impl SourceEvent {
     /// The segments, and the ledger of every channel.
-    pub fn collect(self, run: &Run) -> anyhow::Result<(Vec<Segment>, Vec<LedgerReport>)> {
+    pub fn collect(
+        self,
+        run: &GraphReport,
+    ) -> anyhow::Result<(Vec<RecordingSegment>, Vec<LedgerReport>)> {
         match self {
             Self::One(segments) => {
                 let ledger = run.snapshot.block("radio").and_then(LedgerReport::of);

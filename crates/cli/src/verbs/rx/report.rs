@@ -1,21 +1,21 @@
 //! What became of a recording.
 
-use super::target::Target;
-use crate::graph_run::{self, LedgerReport, Run};
+use super::target::RecordingFiles;
+use crate::graph_run::{self, GraphReport, LedgerReport};
 use crate::output::Report;
 use crate::sigmf;
-use millstream_blocks::sigmf::{Recording, Stretch};
+use millstream_blocks::sigmf::{CaptureSegment, RecordingDescription};
 use millstream_flow::Snapshot;
-use millstream_radio::block::Segment;
+use millstream_radio::block::RecordingSegment;
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime};
 
 /// A channel that was recorded.
-pub struct Channel {
+pub struct RecordedChannel {
     /// Its number, counted through all devices.
     pub number: usize,
     /// Where it went.
-    pub target: Target,
+    pub target: RecordingFiles,
     /// The device, for people.
     pub hardware: String,
     /// Where every sample went.
@@ -23,9 +23,9 @@ pub struct Channel {
 }
 
 /// A recording that has ended.
-pub struct Recorded {
+pub struct FinishedRecording {
     /// At least one.
-    pub channels: Vec<Channel>,
+    pub channels: Vec<RecordedChannel>,
     /// Samples per second.
     pub rate_hz: f64,
     /// When it should begin, ticks, if that was asked for.
@@ -33,13 +33,13 @@ pub struct Recorded {
     /// When it began, by this machine's clock.
     pub began: SystemTime,
     /// Its stretches without a gap, the same on all channels.
-    pub segments: Vec<Segment>,
+    pub segments: Vec<RecordingSegment>,
     /// Samples of time asked for.
     pub wanted: Option<u64>,
     /// How many lost samples are no failure.
     pub max_lost: Option<u64>,
     /// How the graph ran.
-    pub run: Run,
+    pub run: GraphReport,
 }
 
 /// The line while it runs.
@@ -62,12 +62,12 @@ pub fn status(
 }
 
 /// Adds to the error of a failed run where that is which had been written by then.
-pub fn with_part(error: anyhow::Error, targets: &[Target]) -> anyhow::Error {
+pub fn with_part(error: anyhow::Error, targets: &[RecordingFiles]) -> anyhow::Error {
     targets.iter().fold(error, |error, target| graph_run::with_part(error, &target.data))
 }
 
 /// Writes the metadata; the document and the lines at the end.
-pub fn report(recorded: Recorded) -> anyhow::Result<Report> {
+pub fn report(recorded: FinishedRecording) -> anyhow::Result<Report> {
     let count = recorded.segments.len();
     let plural = if count == 1 { "" } else { "s" };
     let (mut text, mut channels) = (String::new(), Vec::new());
@@ -101,14 +101,14 @@ pub fn report(recorded: Recorded) -> anyhow::Result<Report> {
 }
 
 fn description<'a>(
-    recorded: &Recorded,
-    channel: &'a Channel,
-    stretches: &'a [Stretch],
-) -> Recording<'a> {
+    recorded: &FinishedRecording,
+    channel: &'a RecordedChannel,
+    stretches: &'a [CaptureSegment],
+) -> RecordingDescription<'a> {
     let count = recorded.channels.len();
     let which =
         || format!("channel {}, one of {count} recorded at the same moments", channel.number);
-    Recording {
+    RecordingDescription {
         datatype: channel.target.format.datatype(),
         rate_hz: Some(recorded.rate_hz),
         hardware: Some(&channel.hardware),
@@ -121,8 +121,8 @@ fn description<'a>(
 }
 
 /// The first reason to fail, of the channels in order.
-fn failure(recorded: &Recorded) -> Option<String> {
-    let limits = Limits { wanted: recorded.wanted, max_lost: recorded.max_lost };
+fn failure(recorded: &FinishedRecording) -> Option<String> {
+    let limits = RxLimits { wanted: recorded.wanted, max_lost: recorded.max_lost };
     let interrupted = recorded.run.interrupted;
     recorded.channels.iter().find_map(|channel| {
         let data = channel.target.name();
@@ -131,12 +131,12 @@ fn failure(recorded: &Recorded) -> Option<String> {
 }
 
 /// What a channel must reach and may lose.
-struct Limits {
+struct RxLimits {
     wanted: Option<u64>,
     max_lost: Option<u64>,
 }
 
-impl Limits {
+impl RxLimits {
     fn failure(&self, interrupted: bool, ledger: &LedgerReport, data: &str) -> Option<String> {
         if !ledger.balances {
             return Some(ledger.defect());
@@ -176,7 +176,7 @@ mod tests {
              after the end, not counted"
         );
         let failure = |interrupted, wanted, max_lost| {
-            Limits { wanted, max_lost }.failure(interrupted, &ledger, "x.sc16")
+            RxLimits { wanted, max_lost }.failure(interrupted, &ledger, "x.sc16")
         };
         assert_eq!(failure(true, None, None), None);
         assert_eq!(failure(true, Some(10), None), None, "all were there when it was interrupted");
@@ -188,7 +188,7 @@ mod tests {
         let lost = "x.sc16: 1 samples were lost, and 0 were allowed";
         assert_eq!(failure(false, Some(10), Some(0)).as_deref(), Some(lost));
         let nothing = LedgerReport { delivered: 0, lost: [("network_loss", 10)].into(), ..ledger };
-        let limits = Limits { wanted: Some(10), max_lost: None };
+        let limits = RxLimits { wanted: Some(10), max_lost: None };
         let text = limits.failure(false, &nothing, "x.sc16").unwrap();
         assert!(text.starts_with("no sample came: "), "{text}");
     }

@@ -33,7 +33,7 @@ impl Format {
 
 /// Where the recording goes.
 #[derive(Debug)]
-pub struct Target {
+pub struct RecordingFiles {
     /// The samples.
     pub data: PathBuf,
     /// What describes them, in SigMF.
@@ -42,7 +42,7 @@ pub struct Target {
     pub format: Format,
 }
 
-impl Target {
+impl RecordingFiles {
     /// One recording for each channel; of several, each has its number in its name. (SigMF can
     /// interleave channels in one file, but few programs read that.)
     pub fn for_each(
@@ -121,7 +121,7 @@ mod tests {
         format: Option<Format>,
     ) -> Result<(String, Option<String>, Format), String> {
         let name = |path: PathBuf| path.display().to_string();
-        Target::of(Path::new(out), format)
+        RecordingFiles::of(Path::new(out), format)
             .map(|target| (name(target.data), target.meta.map(name), target.format))
             .map_err(|error| error.to_string())
     }
@@ -149,7 +149,8 @@ mod tests {
     #[test]
     fn several_channels_have_their_numbers_in_their_names() {
         let names = |out: &str| -> Vec<String> {
-            let all = Target::for_each(&[0, 3], Path::new(out), Some(Format::Sc16)).unwrap();
+            let all =
+                RecordingFiles::for_each(&[0, 3], Path::new(out), Some(Format::Sc16)).unwrap();
             let names = all.into_iter().flat_map(|one| [Some(one.data), one.meta]);
             names.flatten().map(|path| path.display().to_string()).collect()
         };
@@ -159,7 +160,8 @@ mod tests {
         assert_eq!(names("x.sigmf-meta"), pairs);
         assert_eq!(names("x"), ["x-ch0", "x-ch3"]);
         let out = Path::new("/dev/null");
-        let error = Target::for_each(&[0, 1], out, Some(Format::Sc16)).unwrap_err().to_string();
+        let error =
+            RecordingFiles::for_each(&[0, 1], out, Some(Format::Sc16)).unwrap_err().to_string();
         assert_eq!(error, "/dev/null is no file: every channel needs one of its own");
     }
 }

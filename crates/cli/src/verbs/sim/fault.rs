@@ -25,12 +25,12 @@ pub struct Args {
     pub radio: SocketAddrV4,
 
     #[command(subcommand)]
-    pub what: What,
+    pub what: FaultCommand,
 }
 
 /// What to do.
 #[derive(Subcommand)]
-pub enum What {
+pub enum FaultCommand {
     /// Add a fault; prints its number.
     #[command(long_about = add_help())]
     Add {
@@ -58,11 +58,11 @@ fn add_help() -> String {
 /// Asks the radio and shows its answer.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let request = match &args.what {
-        What::Add { fault } => json!({ "op": "add", "fault": fault.join(" ") }),
-        What::Remove { id } => json!({ "op": "remove", "id": id }),
-        What::List => json!({ "op": "list" }),
-        What::Clear => json!({ "op": "clear" }),
-        What::Counters => json!({ "op": "counters" }),
+        FaultCommand::Add { fault } => json!({ "op": "add", "fault": fault.join(" ") }),
+        FaultCommand::Remove { id } => json!({ "op": "remove", "id": id }),
+        FaultCommand::List => json!({ "op": "list" }),
+        FaultCommand::Clear => json!({ "op": "clear" }),
+        FaultCommand::Counters => json!({ "op": "counters" }),
     };
     let mut answer = ask(args.radio, &request)?;
     let answer = answer.as_object_mut().context("the answer is no JSON object")?;
@@ -71,11 +71,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         bail!("{}", reason.unwrap_or("the radio refused without a reason"));
     }
     let text = match args.what {
-        What::Add { .. } => format!("fault {}\n", answer["id"]),
-        What::Clear => format!("removed: {}\n", answer["removed"]),
-        What::Remove { .. } => table(std::slice::from_ref(&answer["fault"])),
-        What::List => table(answer["faults"].as_array().map_or(&[], Vec::as_slice)),
-        What::Counters => counters(&answer["counters"]),
+        FaultCommand::Add { .. } => format!("fault {}\n", answer["id"]),
+        FaultCommand::Clear => format!("removed: {}\n", answer["removed"]),
+        FaultCommand::Remove { .. } => table(std::slice::from_ref(&answer["fault"])),
+        FaultCommand::List => table(answer["faults"].as_array().map_or(&[], Vec::as_slice)),
+        FaultCommand::Counters => counters(&answer["counters"]),
     };
     Ok(Report::done(text, Value::Object(std::mem::take(answer))))
 }

@@ -47,7 +47,7 @@ impl Events {
 
 /// How many events are no failure.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Limits {
+pub struct TxLimits {
     /// Underflows; any number when there is none.
     pub underflows: Option<u64>,
     /// Late packets.
@@ -79,7 +79,7 @@ pub struct Played<'a> {
     /// Where every sample went.
     pub ledger: TxLedger,
     /// How many events are no failure.
-    pub limits: Limits,
+    pub limits: TxLimits,
 }
 
 /// The line while it runs.
@@ -190,7 +190,7 @@ fn failure(played: &Played) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn played(limits: Limits, events: Events, wanted: Option<u64>) -> Option<String> {
+    fn played(limits: TxLimits, events: Events, wanted: Option<u64>) -> Option<String> {
         report(Played {
             input: Path::new("x.sc16"),
             rate_hz: 1e6,
@@ -210,16 +210,16 @@ mod tests {
     #[test]
     fn only_what_exceeds_a_limit_fails() {
         let two = Events { underflows: 2, lates: 1, ..Events::default() };
-        assert_eq!(played(Limits::default(), two.clone(), None), None);
-        let limits = Limits { underflows: Some(2), lates: Some(0), lost: None };
+        assert_eq!(played(TxLimits::default(), two.clone(), None), None);
+        let limits = TxLimits { underflows: Some(2), lates: Some(0), lost: None };
         let text = played(limits, two, None).unwrap();
         assert_eq!(text, "1 late packets, and 0 were allowed");
     }
 
     #[test]
     fn an_end_before_the_last_sample_fails() {
-        let text = played(Limits::default(), Events::default(), Some(5)).unwrap();
+        let text = played(TxLimits::default(), Events::default(), Some(5)).unwrap();
         assert_eq!(text, "interrupted: 0 of 5 samples of x.sc16 were sent");
-        assert_eq!(played(Limits::default(), Events::default(), Some(0)), None);
+        assert_eq!(played(TxLimits::default(), Events::default(), Some(0)), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use millstream_emulator::RunningRadio;
 use millstream_wire::chdr::{Packet, Width};
-use millstream_wire::ctrl::{CtrlRepr, DataWords, Op, Status};
+use millstream_wire::ctrl::{ControlStatus, CtrlRepr, DataWords, Op};
 use millstream_wire::mgmt::{MgmtRepr, NodeInfo, Op as Hop};
 use millstream_wire::stream::{CommandRepr, StatusRepr};
 use millstream_wire::{Epid, mpm, regs::sep};
@@ -35,7 +35,7 @@ pub fn discover(radio: &RunningRadio) -> String {
     socket.send_to(mpm::DISCOVERY_REQUEST, radio.discovery_addr()).unwrap();
     let (length, from) = socket.recv_from(&mut buffer).unwrap();
     assert_eq!(from, radio.discovery_addr().into(), "it answers from its own address");
-    let reply = mpm::Reply::parse(&buffer[..length]).unwrap().to_string();
+    let reply = mpm::DiscoveryReply::parse(&buffer[..length]).unwrap().to_string();
     let echo = [&mpm::ECHO_PING[..], &[7; 1400]].concat();
     socket.send_to(&echo, radio.discovery_addr()).unwrap();
     let (length, _) = socket.recv_from(&mut buffer).unwrap();
@@ -141,7 +141,10 @@ impl HostEndpoint {
         self.send(|buffer| request.emit(Width::W64, buffer));
         let mut buffer = [0; 9000];
         let ack = CtrlRepr::parse(&self.recv(&mut buffer)).unwrap();
-        assert_eq!((ack.is_ack, ack.ctrl_seq, ack.status), (true, request.ctrl_seq, Status::Ok));
+        assert_eq!(
+            (ack.is_ack, ack.ctrl_seq, ack.status),
+            (true, request.ctrl_seq, ControlStatus::Ok)
+        );
         ack.data.first()
     }
 

@@ -17,13 +17,13 @@ const WRITE_BYTES_MAX: usize = 4 << 20;
 
 /// A file written in whole blocks, past the page cache.
 #[derive(Debug)]
-pub struct Direct {
+pub struct DirectWriter {
     file: File,
     /// Where the next block goes.
     pub offset: u64,
 }
 
-impl Direct {
+impl DirectWriter {
     /// None where the file system cannot do it.
     pub fn open(path: &Path) -> Option<Self> {
         let flags = i32::try_from(OFlags::DIRECT.bits()).ok()?;

@@ -7,10 +7,10 @@ use crate::Ports;
 use crate::block::{Block, BlockError, Context, Work};
 use crate::graph::Graph;
 use crate::lane::Lane;
-use crate::message::Message;
+use crate::message::MessageSpec;
 use crate::plan::{Buffers, Partition, Plan, WaitMode};
 use crate::port::{In, Out};
-use crate::registry::{Kind, Value};
+use crate::registry::{ParameterKind, ParameterValue};
 use crate::runtime::MoveError;
 use millstream_ring::{Lock, Wait};
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ impl Block for Relay {
         Ok(Work::Continue)
     }
 
-    fn is_straight(&self) -> bool {
+    fn is_one_to_one(&self) -> bool {
         self.straight
     }
 
@@ -85,11 +85,11 @@ impl Block for Relay {
         point();
     }
 
-    fn messages(&self) -> Vec<Message> {
-        vec![Message::new("open", Kind::Integer, "1 opens it")]
+    fn messages(&self) -> Vec<MessageSpec> {
+        vec![MessageSpec::new("open", ParameterKind::Integer, "1 opens it")]
     }
 
-    fn message(&mut self, _: &str, value: &Value) -> Result<(), BlockError> {
+    fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         self.shut = value.as_integer() != Some(1);
         Ok(())
     }

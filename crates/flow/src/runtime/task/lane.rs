@@ -1,16 +1,16 @@
-//! A task as part of a [train](super::super::train).
+//! A task as part of a [train](super::super::fused_chain).
 
-use super::Task;
+use super::BlockTask;
 use crate::block::{BlockError, Context};
 use crate::item::ItemType;
 use crate::lane::{Lane, PAGE_BYTES};
 use crate::port::{InputPort, OutputPort, PortVisitor};
+use crate::runtime::fused_chain::PendingCounts;
 use crate::runtime::stats::FILL_ONE;
 use crate::runtime::sync::now;
-use crate::runtime::train::Passed;
 use millstream_ring::cursor::{Consumer, Producer};
 
-impl Task {
+impl BlockTask {
     /// Calls the block if it can work; timed if there is a `weight`.
     #[inline]
     pub(in crate::runtime) fn call(
@@ -32,7 +32,7 @@ impl Task {
     /// Whether `next` may follow in a train: both are straight, and all that this one makes goes
     /// there.
     pub(in crate::runtime) fn leads_to(&self, next: &Self) -> bool {
-        self.is_straight() && next.is_straight() && self.views.lead_to(&next.views)
+        self.is_one_to_one() && next.is_one_to_one() && self.views.lead_to(&next.views)
     }
 
     pub(in crate::runtime) fn is_source(&self) -> bool {
@@ -44,7 +44,7 @@ impl Task {
     }
 
     /// What is under way is not counted in a train, so there is none where that is asked.
-    fn is_straight(&self) -> bool {
+    fn is_one_to_one(&self) -> bool {
         let views = &self.views;
         let is_plain = views.inputs.len() <= 1
             && views.outputs.len() <= 1
@@ -52,7 +52,7 @@ impl Task {
             && views.outputs.iter().all(|output| output.wanted() <= 1)
             && views.items.iter().all(|item| item.align_bytes() <= PAGE_BYTES);
         let is_metered = self.marks.is_some() || self.budget.is_some();
-        !self.finished && is_plain && !is_metered && self.block.is_straight()
+        !self.finished && is_plain && !is_metered && self.block.is_one_to_one()
     }
 
     /// Whether nothing is in the rings behind the block.
@@ -102,7 +102,7 @@ impl Task {
     }
 
     /// Whether there may be messages to take, or other threads to tell.
-    pub(in crate::runtime) fn is_social(&self) -> bool {
+    pub(in crate::runtime) fn can_fuse(&self) -> bool {
         self.inbox.is_open() || !self.neighbours.is_empty()
     }
 
@@ -121,7 +121,7 @@ impl Task {
 
     /// Counts what lanes have taken through the block.
     #[inline]
-    pub(in crate::runtime) fn count_passed(&mut self, passed: Passed) {
+    pub(in crate::runtime) fn count_passed(&mut self, passed: PendingCounts) {
         self.calls += passed.batches;
         self.counters.calls.set(self.calls);
     }
@@ -172,7 +172,7 @@ impl Task {
     }
 
     /// After the train: what moved meanwhile is no news.
-    pub(in crate::runtime) fn catch_up(&mut self) {
+    pub(in crate::runtime) fn rejoin(&mut self) {
         self.progress = self.views.progress();
     }
 }
@@ -183,7 +183,7 @@ impl PortVisitor for OutputAside {
     fn input(&mut self, _: &str, _: &mut dyn InputPort) {}
 
     fn output(&mut self, _: &str, port: &mut dyn OutputPort) {
-        self.0 = port.set_aside();
+        self.0 = port.bypass();
     }
 }
 
@@ -191,7 +191,7 @@ struct InputAside(Option<Consumer>);
 
 impl PortVisitor for InputAside {
     fn input(&mut self, _: &str, port: &mut dyn InputPort) {
-        self.0 = port.set_aside();
+        self.0 = port.bypass();
     }
 
     fn output(&mut self, _: &str, _: &mut dyn OutputPort) {}

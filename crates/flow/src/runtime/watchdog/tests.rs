@@ -10,15 +10,15 @@ fn starved() -> Option<Why> {
     Some(Why::Starved { wanted: 4096, available: 812, writer: "source".into() })
 }
 
-fn turn(block: Option<(&str, u64)>, sweeps: u64) -> Turn {
+fn turn(block: Option<(&str, u64)>, sweeps: u64) -> RunningBlock {
     let block = block.map(|(name, calls)| (name.to_owned(), calls));
-    Turn { partition: "front".into(), block, sweeps }
+    RunningBlock { partition: "front".into(), block, sweeps }
 }
 
 #[test]
 fn a_block_that_stays_in_one_call_is_named() {
-    let (start, mut watch) = (Instant::now(), Watch::default());
-    let mut look = |ms: u64, turn: Turn, progress: u64| {
+    let (start, mut watch) = (Instant::now(), WatchdogState::default());
+    let mut look = |ms: u64, turn: RunningBlock, progress: u64| {
         let blocks = vec![block("a", 0, progress, None)];
         let scene = Scene { blocks, turns: vec![turn] };
         watch.look(start + Duration::from_millis(ms), LIMIT, &scene)
@@ -37,7 +37,7 @@ fn a_block_that_stays_in_one_call_is_named() {
 
 #[test]
 fn a_graph_that_does_not_move_is_explained_from_its_cause() {
-    let (start, mut watch) = (Instant::now(), Watch::default());
+    let (start, mut watch) = (Instant::now(), WatchdogState::default());
     let mut look = |ms: u64, calls: u64, progress: u64| {
         let blocks = vec![
             BlockScene { finished: true, ..block("over", 9, 9, None) },
@@ -68,7 +68,7 @@ fn a_full_ring_names_who_does_not_empty_it() {
         capacity: 16_384,
         readers: vec!["viterbi".into(), "scope".into()],
     };
-    let reason = Reason { block: "demod".into(), why };
+    let reason = StallReason { block: "demod".into(), why };
     let text = "`demod` waits for room for 832 items in `demod.out` (12 of 16384 free), which \
                 `viterbi`, `scope` have not emptied";
     assert_eq!(reason.to_string(), text);

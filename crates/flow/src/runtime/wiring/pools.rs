@@ -1,9 +1,9 @@
 //! Memory that the rings inside a partition share.
 
 use super::{buffer_by_hand, is_inside, least_items, targets};
-use crate::graph::{End, Graph, GraphError};
+use crate::graph::{Graph, GraphError, PortId};
 use crate::plan::{Buffers, Placement};
-pub(in crate::runtime) use crate::survey::Loans;
+pub(in crate::runtime) use crate::port_state::Loans;
 use millstream_ring::Pool;
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub(super) fn key(
     graph: &Graph,
     placement: &Placement,
     buffers: &Buffers,
-    from: End,
+    from: PortId,
 ) -> Option<(usize, TypeId)> {
     let item = graph.output(from).item;
     let fits = least_items(graph, from).saturating_mul(item.size_bytes()) <= buffers.inside_bytes;
@@ -34,14 +34,14 @@ pub(super) fn make(
     placement: &Placement,
     buffers: &Buffers,
 ) -> Result<Pools, GraphError> {
-    let mut members = BTreeMap::<_, Vec<End>>::new();
+    let mut members = BTreeMap::<_, Vec<PortId>>::new();
     for (node, port) in graph.ends(|node| node.outputs.len()) {
-        let end = End { node, port };
+        let end = PortId { node, port };
         if let Some(key) = key(graph, placement, buffers, end) {
             members.entry(key).or_default().push(end);
         }
     }
-    let pool = |(key, ends): ((usize, TypeId), Vec<End>)| {
+    let pool = |(key, ends): ((usize, TypeId), Vec<PortId>)| {
         let (bytes, huge) = (buffers.inside_bytes, buffers.huge_pages);
         let pool = Pool::new(key.1, ends.len(), bytes, huge);
         let output = graph.output_name(ends[0]);
@@ -56,7 +56,7 @@ pub(super) fn make(
 ///
 /// # Safety
 /// Nobody runs the blocks.
-pub(in crate::runtime) unsafe fn settle(
+pub(in crate::runtime) unsafe fn reclaim(
     loans: &[Option<Loans>],
     graph: &Graph,
     thread_of: &[usize],
@@ -76,7 +76,7 @@ pub(in crate::runtime) unsafe fn settle(
         } else {
             // SAFETY: a ring of a pool is used on the thread that has entered it only, which is the
             // one that ran these blocks and does not now.
-            unsafe { loan.settle() };
+            unsafe { loan.reclaim() };
         }
     }
 }

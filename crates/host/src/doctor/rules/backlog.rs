@@ -1,10 +1,10 @@
 //! The queue of a processor for frames from software: loopback, veth, RPS
 //! (Documentation/admin-guide/sysctl/net.rst, netdev_max_backlog).
 
-use crate::doctor::{Finding, Rule, Topic, Verdict, View};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, Verdict};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "netdev-backlog",
     topic: Topic::Network,
     why: "frames between processes of one machine are dropped where this queue is full",
@@ -17,7 +17,7 @@ const WANTED: i64 = 10_000;
 /// One in ten minutes.
 const RARE_PER_SECOND: f64 = 1.0 / 600.0;
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some((frames, seen)) = view.number(FILE) else { return Vec::new() };
     let dropped = view.read("proc/net/softnet_stat").and_then(|stat| {
         let second = |line: &str| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok();
@@ -43,11 +43,11 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::{FILE, RULE};
     use crate::doctor::Verdict::{Absent, Fails, Good, Minor};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
     #[test]
     fn it_costs_where_frames_were_dropped() {
-        let machine = Machine::new().with(FILE, "1000\n");
+        let machine = TestMachine::new().with(FILE, "1000\n");
         assert_eq!(machine.verdict(&RULE), Good);
         let machine = machine.with("proc/net/softnet_stat", "0000ffff 0000001f 00000000\n");
         let found = machine.one(&RULE);
@@ -55,6 +55,6 @@ mod tests {
         let machine = machine.with("proc/uptime", "86400.00 1.00\n");
         assert_eq!(machine.verdict(&RULE), Minor, "31 in a day");
         assert_eq!(machine.with(FILE, "10000\n").verdict(&RULE), Good);
-        assert_eq!(Machine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
     }
 }

@@ -1,9 +1,9 @@
 //! How much the network may do at a stretch (Documentation/admin-guide/sysctl/net.rst).
 
-use crate::doctor::{Evidence, Finding, Rule, Topic, Verdict, View, Write};
+use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Verdict, Write};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "netdev-budget",
     topic: Topic::Network,
     why: "a soft interrupt that runs out of budget leaves frames in the ring",
@@ -18,7 +18,7 @@ const WANTED: i64 = 600;
 const RARE_PER_SECOND: f64 = 1.0 / 60.0;
 
 /// Times that some CPU had to stop with work left: the third column (Documentation/networking).
-fn squeezed(view: &View) -> Option<(u64, Evidence)> {
+fn squeezed(view: &MachineFiles) -> Option<(u64, Evidence)> {
     let mut seen = view.read(STATISTICS)?;
     let third = |line: &str| u64::from_str_radix(line.split_whitespace().nth(2)?, 16).ok();
     let times = seen.value.lines().map(third).sum::<Option<u64>>()?;
@@ -26,7 +26,7 @@ fn squeezed(view: &View) -> Option<(u64, Evidence)> {
     Some((times, seen))
 }
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some((packets, seen)) = view.number(PACKETS) else { return Vec::new() };
     let squeezed = squeezed(view);
     let times = squeezed.as_ref().map_or(0, |(times, _)| *times);
@@ -52,11 +52,11 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::{PACKETS, RULE, STATISTICS};
     use crate::doctor::Verdict::{Absent, Good, Matters, Minor};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
     #[test]
     fn it_costs_where_it_ran_out() {
-        let machine = Machine::new().with(PACKETS, "300\n");
+        let machine = TestMachine::new().with(PACKETS, "300\n");
         assert_eq!(machine.verdict(&RULE), Good);
         let machine = machine.with(STATISTICS, "00ff 00 0a 00\n00ff 00 06 00\n");
         let found = machine.one(&RULE);
@@ -65,6 +65,6 @@ mod tests {
         let machine = machine.with("proc/uptime", "86400.00 1.00\n");
         assert_eq!(machine.verdict(&RULE), Minor, "16 times in a day");
         assert_eq!(machine.with(PACKETS, "600\n").verdict(&RULE), Good);
-        assert_eq!(Machine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
     }
 }

@@ -1,9 +1,9 @@
 //! What the kernel reads the time from (Documentation/timers/timekeeping.rst).
 
-use crate::doctor::{Finding, Rule, Topic, View, measure};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, measure};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "clock-source",
     topic: Topic::Clock,
     why: "a clock that user space cannot read costs a system call, or a trip to the chipset",
@@ -12,7 +12,7 @@ pub const RULE: Rule = Rule {
 
 const FOLDER: &str = "sys/devices/system/clocksource/clocksource0";
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let current = format!("{FOLDER}/current_clocksource");
     let Some(seen) = view.read(&current) else { return Vec::new() };
     let others = view.read(&format!("{FOLDER}/available_clocksource"));
@@ -48,10 +48,10 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::{FOLDER, RULE};
     use crate::doctor::Verdict::{Absent, Good, Matters};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
-    fn machine(current: &str, available: &str) -> Machine {
-        Machine::new()
+    fn machine(current: &str, available: &str) -> TestMachine {
+        TestMachine::new()
             .with(&format!("{FOLDER}/current_clocksource"), current)
             .with(&format!("{FOLDER}/available_clocksource"), available)
     }
@@ -66,6 +66,6 @@ mod tests {
         assert!(mend.risk.is_some());
         assert_eq!(machine("tsc\n", "tsc\n").verdict(&RULE), Good);
         assert_eq!(machine("kvm-clock\n", "kvm-clock\n").verdict(&RULE), Good);
-        assert_eq!(Machine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
     }
 }

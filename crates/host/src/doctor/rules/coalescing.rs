@@ -1,9 +1,9 @@
 //! How long a card gathers frames before it interrupts.
 
-use crate::doctor::{Evidence, Finding, Rule, Topic, Verdict, View};
+use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Verdict};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "coalescing",
     topic: Topic::Network,
     why: "a card that gathers frames saves interrupts and delays every answer",
@@ -16,7 +16,7 @@ const WAIT_MAX_US: u32 = 16;
 /// Longer than what drivers choose for a balance.
 const WAIT_GREAT_US: u32 = 100;
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let finding = |interface: String| {
         let found = view.nic(&interface)?.coalescing?;
         let adaptive = if found.adaptive { "adaptive" } else { "fixed" };
@@ -43,13 +43,13 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::RULE;
     use crate::doctor::Verdict::{Absent, Good, Matters, Minor, Unknown};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
-    fn machine(wait_us: u32, adaptive: bool) -> Machine {
+    fn machine(wait_us: u32, adaptive: bool) -> TestMachine {
         let coalescing =
             format!(r#"{{"receive_us": {wait_us}, "receive_frames": 0, "adaptive": {adaptive}}}"#);
         let nic = format!(r#"{{"driver": "ice", "coalescing": {coalescing}}}"#);
-        Machine::new().with_eth0().with("ethtool/eth0.json", &nic)
+        TestMachine::new().with_eth0().with("ethtool/eth0.json", &nic)
     }
 
     #[test]
@@ -60,6 +60,6 @@ mod tests {
         assert_eq!(found.cost.unwrap(), "up to 50 us a packet, and as many interrupts saved");
         assert_eq!(machine(8, false).verdict(&RULE), Good);
         assert_eq!(machine(50, true).verdict(&RULE), Unknown);
-        assert_eq!(Machine::new().with_eth0().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().with_eth0().verdict(&RULE), Absent);
     }
 }

@@ -1,16 +1,16 @@
 //! Whether the clock of the stream's processors follows the load (Documentation, pm/cpufreq.rst).
 
-use crate::doctor::{Finding, Rule, Topic, View, Write};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, Write};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "governor",
     topic: Topic::Cpu,
     why: "a governor that follows the load runs the first packets after a pause at a low clock",
     check,
 };
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let path = |cpu| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
     let cpus = view.stream_cpus();
     let found: Vec<_> = cpus.iter().filter_map(|cpu| Some((cpu, view.read(&path(cpu))?))).collect();
@@ -36,13 +36,13 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::RULE;
     use crate::doctor::Verdict::{Absent, Good, Matters, Unknown};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
     const FILE: &str = "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor";
 
     #[test]
     fn only_performance_is_good() {
-        let machine = Machine::with_two_cpus().with(FILE, "powersave\n");
+        let machine = TestMachine::with_two_cpus().with(FILE, "powersave\n");
         let found = machine.one(&RULE);
         assert_eq!(found.verdict, Matters);
         assert_eq!(found.mend.unwrap().command, format!("echo performance > /{FILE}"));
@@ -51,8 +51,8 @@ mod tests {
 
     #[test]
     fn a_guest_cannot_know() {
-        assert_eq!(Machine::with_two_cpus().verdict(&RULE), Absent);
-        let guest = Machine::with_two_cpus().with("proc/cpuinfo", "flags\t: fpu hypervisor\n");
+        assert_eq!(TestMachine::with_two_cpus().verdict(&RULE), Absent);
+        let guest = TestMachine::with_two_cpus().with("proc/cpuinfo", "flags\t: fpu hypervisor\n");
         assert_eq!(guest.verdict(&RULE), Unknown);
     }
 }

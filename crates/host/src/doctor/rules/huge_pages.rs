@@ -1,9 +1,9 @@
 //! Huge pages for frame memory (Documentation/admin-guide/mm/hugetlbpage.rst).
 
-use crate::doctor::{Finding, Rule, Topic, View};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "huge-pages",
     topic: Topic::Memory,
     why: "frame memory in 4 KiB pages needs hundreds of times more address translations",
@@ -21,7 +21,7 @@ const WANTED_KB: i64 = 256 << 10;
 /// How large a page is where the machine does not tell, KiB.
 const PAGE_KB: i64 = 2048;
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some((pages, seen)) = view.number(FILE) else { return Vec::new() };
     let free = view.line("proc/meminfo", "HugePages_Free:");
     let size = view.line("proc/meminfo", "Hugepagesize:");
@@ -52,11 +52,11 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::{FILE, RULE};
     use crate::doctor::Verdict::{Absent, Good, Minor, Unknown};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
-    fn machine(pages: &str, free: u32) -> Machine {
+    fn machine(pages: &str, free: u32) -> TestMachine {
         let info = format!("HugePages_Free:        {free}\nHugepagesize:       2048 kB\n");
-        Machine::new().with(FILE, pages).with("proc/meminfo", &info)
+        TestMachine::new().with(FILE, pages).with("proc/meminfo", &info)
     }
 
     #[test]
@@ -69,7 +69,7 @@ mod tests {
         let found = machine("64\n", 0).one(&RULE);
         assert_eq!((found.verdict, &*found.says), (Minor, "all 64 huge pages are taken"));
         assert_eq!(machine("64\n", 60).verdict(&RULE), Good);
-        assert_eq!(Machine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
     }
 
     #[test]
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn the_amount_is_the_same_in_pages_of_any_size() {
         let giant = "HugePages_Free:        0\nHugepagesize:    1048576 kB\n";
-        let machine = Machine::new().with(FILE, "0\n").with("proc/meminfo", giant);
+        let machine = TestMachine::new().with(FILE, "0\n").with("proc/meminfo", giant);
         assert_eq!(machine.one(&RULE).mend.unwrap().writes[0].text, "1", "not 128 GiB");
     }
 }

@@ -1,9 +1,9 @@
 //! How long a processor takes to wake (Documentation/admin-guide/pm/cpuidle.rst).
 
-use crate::doctor::{Evidence, Finding, Rule, Topic, Verdict, View, Write};
+use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Verdict, Write};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "idle-states",
     topic: Topic::Cpu,
     why: "a processor that sleeps deeply needs tens of microseconds to take the next packet",
@@ -20,7 +20,7 @@ fn weight(latency_us: i64) -> Verdict {
     if latency_us > LATENCY_GREAT_US { Verdict::Matters } else { Verdict::Minor }
 }
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let mut deep = Vec::new();
     let mut worst: Option<(i64, Evidence)> = None;
     let mut states = 0;
@@ -64,11 +64,11 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::RULE;
     use crate::doctor::Verdict::{Absent, Good, Matters, Unknown};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
-    fn machine(latency_us: &str, off: &str) -> Machine {
+    fn machine(latency_us: &str, off: &str) -> TestMachine {
         let state = "sys/devices/system/cpu/cpu1/cpuidle/state3";
-        Machine::with_two_cpus()
+        TestMachine::with_two_cpus()
             .with(&format!("{state}/latency"), latency_us)
             .with(&format!("{state}/disable"), off)
     }
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn without_states_a_guest_cannot_know() {
-        assert_eq!(Machine::with_two_cpus().verdict(&RULE), Absent);
-        let guest = Machine::with_two_cpus().with("proc/cpuinfo", "flags\t: hypervisor\n");
+        assert_eq!(TestMachine::with_two_cpus().verdict(&RULE), Absent);
+        let guest = TestMachine::with_two_cpus().with("proc/cpuinfo", "flags\t: hypervisor\n");
         assert_eq!(guest.verdict(&RULE), Unknown);
     }
 }

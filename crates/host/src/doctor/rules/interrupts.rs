@@ -1,11 +1,11 @@
 //! Which interrupts may come to the stream's processors (Documentation, irq/irq-affinity.rst).
 
-use crate::doctor::{Finding, Rule, Topic, Verdict, View, Write};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, Verdict, Write};
 use crate::packet_threads::device_irqs;
 use millstream_cpu::CpuSet;
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "interrupts",
     topic: Topic::Network,
     why: "an interrupt, and the soft interrupt behind it, stops whatever thread is there",
@@ -36,7 +36,7 @@ struct Rival {
     affinity: Option<CpuSet>,
 }
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some(table) = view.read("proc/interrupts") else { return Vec::new() };
     let stream = view.stream_cpus();
     let stream_named = stream.named();
@@ -78,12 +78,12 @@ fn check(view: &View) -> Vec<Finding> {
     rivals.into_iter().map(finding).collect()
 }
 
-fn is_rare(view: &View, rival: &Rival) -> bool {
+fn is_rare(view: &MachineFiles, rival: &Rival) -> bool {
     let rate = view.per_second(rival.all_times);
     rate.map_or(rival.all_times < RARE_TIMES, |rate| rate < RARE_PER_SECOND)
 }
 
-fn weight(view: &View, rival: &Rival, own: &[String]) -> Verdict {
+fn weight(view: &MachineFiles, rival: &Rival, own: &[String]) -> Verdict {
     let rate = view.per_second(rival.all_times);
     let is_often = rate.is_none_or(|rate| rate >= OFTEN_PER_SECOND);
     if is_often || own.contains(&rival.number) { Verdict::Matters } else { Verdict::Minor }
@@ -91,7 +91,7 @@ fn weight(view: &View, rival: &Rival, own: &[String]) -> Verdict {
 
 /// Interrupts of devices that are sent to stream CPUs now. Those that merely came there once, and
 /// go elsewhere now, are left out.
-fn rivals(view: &View, table: &str, stream: &CpuSet) -> Vec<Rival> {
+fn rivals(view: &MachineFiles, table: &str, stream: &CpuSet) -> Vec<Rival> {
     let mut lines = table.lines();
     let cpus: Vec<usize> = lines
         .next()
@@ -132,15 +132,15 @@ fn rivals(view: &View, table: &str, stream: &CpuSet) -> Vec<Rival> {
 mod tests {
     use super::RULE;
     use crate::doctor::Verdict::{Absent, Good, Matters, Minor, Unknown};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
     const TABLE: &str = "           CPU0       CPU1       \n\
         \u{20}24:          7         12  PCI-MSIX-0000:01:00.0   1-edge      eth0-rx-0\n\
         \u{20}25:          0          0  PCI-MSIX-0000:01:00.0   2-edge      eth0-rx-1\n\
         LOC:   37861013   42784007   Local timer interrupts\n";
 
-    fn machine(goes: &str) -> Machine {
-        Machine::with_two_cpus()
+    fn machine(goes: &str) -> TestMachine {
+        TestMachine::with_two_cpus()
             .with("proc/interrupts", TABLE)
             .with("proc/irq/24/smp_affinity_list", "0-1\n")
             .with("proc/irq/24/effective_affinity_list", goes)
@@ -159,12 +159,12 @@ mod tests {
     #[test]
     fn what_goes_elsewhere_now_is_good() {
         assert_eq!(machine("0\n").verdict(&RULE), Good);
-        assert_eq!(Machine::with_two_cpus().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::with_two_cpus().verdict(&RULE), Absent);
     }
 
     #[test]
     fn without_an_affinity_nothing_can_be_done() {
-        let machine = Machine::with_two_cpus().with("proc/interrupts", TABLE);
+        let machine = TestMachine::with_two_cpus().with("proc/interrupts", TABLE);
         assert_eq!(machine.verdict(&RULE), Unknown);
     }
 
@@ -186,14 +186,14 @@ mod tests {
 
     #[test]
     fn a_table_that_makes_no_sense_blames_nobody() {
-        let machine = Machine::with_two_cpus().with("proc/interrupts", "24: x\n: 3\nCPU0\n");
+        let machine = TestMachine::with_two_cpus().with("proc/interrupts", "24: x\n: 3\nCPU0\n");
         assert_eq!(machine.verdict(&RULE), Good);
     }
 
     #[test]
     fn one_that_came_once_costs_nothing() {
         let table = "  CPU0 CPU1\n 25: 0 1 IO-APIC 9-fasteoi ACPI:Ged\n";
-        let machine = Machine::with_two_cpus()
+        let machine = TestMachine::with_two_cpus()
             .with("proc/interrupts", table)
             .with("proc/irq/25/smp_affinity_list", "0-1\n");
         let found = machine.one(&RULE);

@@ -1,16 +1,16 @@
 //! The daemon that moves interrupts about.
 
-use crate::doctor::{Evidence, Finding, Rule, Topic, View};
+use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "irqbalance",
     topic: Topic::Network,
     why: "irqbalance undoes every placement of interrupts within ten seconds",
     check,
 };
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let is_number = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
     let processes: Vec<_> = view.names("proc").into_iter().filter(is_number).collect();
     if processes.is_empty() {
@@ -32,12 +32,12 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::RULE;
     use crate::doctor::Verdict::{Absent, Good, Matters};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
     #[test]
     fn it_is_found_by_its_name() {
-        assert_eq!(Machine::new().verdict(&RULE), Absent);
-        let machine = Machine::new().with("proc/1/comm", "init\n");
+        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
+        let machine = TestMachine::new().with("proc/1/comm", "init\n");
         assert_eq!(machine.verdict(&RULE), Good);
         assert_eq!(machine.with("proc/317/comm", "irqbalance\n").verdict(&RULE), Matters);
     }

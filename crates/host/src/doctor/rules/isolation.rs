@@ -1,18 +1,18 @@
 //! What keeps others off the stream's processors: at boot (`isolcpus`, `nohz_full`, `rcu_nocbs`;
 //! Documentation/admin-guide/kernel-parameters.txt) or by a cpuset partition.
 
-use crate::doctor::{Finding, Rule, Topic, View};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 use millstream_cpu::CpuSet;
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "isolation",
     topic: Topic::Cpu,
     why: "whatever may run on the stream's CPUs will, in the middle of a burst",
     check,
 };
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let stream = view.stream_cpus();
     if stream.is_empty() {
         return vec![Finding::unknown("there is only one CPU: nothing to keep free")];
@@ -54,11 +54,11 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::RULE;
     use crate::doctor::Verdict::{Good, Minor, Unknown};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
     #[test]
     fn what_is_missing_is_told_by_its_boot_parameter() {
-        let machine = Machine::with_two_cpus().with("sys/devices/system/cpu/isolated", "1\n");
+        let machine = TestMachine::with_two_cpus().with("sys/devices/system/cpu/isolated", "1\n");
         let found = machine.one(&RULE);
         assert_eq!(found.verdict, Minor);
         let expected =
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_cpu_that_has_all_is_good() {
-        let machine = Machine::with_two_cpus()
+        let machine = TestMachine::with_two_cpus()
             .with("sys/devices/system/cpu/isolated", "1\n")
             .with("sys/devices/system/cpu/nohz_full", "1\n");
         assert_eq!(machine.verdict(&RULE), Good);
@@ -77,6 +77,6 @@ mod tests {
 
     #[test]
     fn one_cpu_cannot_be_kept_free() {
-        assert_eq!(Machine::new().verdict(&RULE), Unknown);
+        assert_eq!(TestMachine::new().verdict(&RULE), Unknown);
     }
 }

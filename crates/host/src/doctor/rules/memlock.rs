@@ -1,10 +1,10 @@
 //! How much memory this user may keep from being paged out (getrlimit(2), RLIMIT_MEMLOCK).
 
 use super::rt_limit::{has_capability, limits};
-use crate::doctor::{Finding, Rule, Topic, View};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "memlock",
     topic: Topic::Memory,
     why: "a page that is not there when it is needed costs a stop in the middle of the stream",
@@ -16,7 +16,7 @@ const CAP_IPC_LOCK: u32 = 14;
 /// Enough for rings, frame memory and a program, bytes.
 const WANTED: u64 = 256 << 20;
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     if let Some((true, seen)) = has_capability(view, CAP_IPC_LOCK) {
         return vec![Finding::good("this process may lock any memory").seen([seen])];
     }
@@ -34,11 +34,11 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::RULE;
     use crate::doctor::Verdict::{Absent, Good, Matters};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
-    fn user(limit: &str) -> Machine {
+    fn user(limit: &str) -> TestMachine {
         let line = format!("Max locked memory         {limit}  {limit}  bytes\n");
-        Machine::new().with("proc/self/limits", &line)
+        TestMachine::new().with("proc/self/limits", &line)
     }
 
     #[test]
@@ -46,7 +46,7 @@ mod tests {
         let found = user("8388608").one(&RULE);
         assert_eq!((found.verdict, &*found.says), (Matters, "this user may lock 8 MiB only"));
         assert_eq!(user("unlimited").verdict(&RULE), Good);
-        assert_eq!(Machine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
         let root = user("0").with("proc/self/status", "CapEff:\t000001ffffffffff\n");
         assert_eq!(root.verdict(&RULE), Good);
     }

@@ -1,17 +1,17 @@
 //! What the kernel does against faults of the processor
 //! (Documentation/admin-guide/hw-vuln/index.rst): it costs at every system call and interrupt.
 
-use crate::doctor::{Evidence, Finding, Rule, Topic, View, measure};
+use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, measure};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "mitigations",
     topic: Topic::Cpu,
     why: "mitigations make every system call, interrupt and context switch dearer",
     check,
 };
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let folder = "sys/devices/system/cpu/vulnerabilities";
     let read = |name: String| view.read(&format!("{folder}/{name}"));
     let all: Vec<Evidence> = view.names(folder).into_iter().filter_map(read).collect();
@@ -38,15 +38,15 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::RULE;
     use crate::doctor::Verdict::{Absent, Good, Unknown};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
     #[test]
     fn they_are_counted_and_never_blamed() {
         let file = "sys/devices/system/cpu/vulnerabilities/spectre_v2";
-        let found = Machine::new().with(file, "Mitigation: Retpolines\n").one(&RULE);
+        let found = TestMachine::new().with(file, "Mitigation: Retpolines\n").one(&RULE);
         assert_eq!((found.verdict, found.evidence.len()), (Unknown, 1));
         assert!(found.says.starts_with("1 mitigations are on") && found.mend.is_none());
-        assert_eq!(Machine::new().with(file, "Not affected\n").verdict(&RULE), Good);
-        assert_eq!(Machine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().with(file, "Not affected\n").verdict(&RULE), Good);
+        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
     }
 }

@@ -1,11 +1,11 @@
 //! Memory of another node: that of the card's, and what the kernel moves between nodes
 //! (Documentation/admin-guide/sysctl/kernel.rst, numa_balancing).
 
-use crate::doctor::{Finding, Rule, Topic, View};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 use millstream_cpu::CpuSet;
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "numa",
     topic: Topic::Memory,
     why: "memory of another node is half as fast, and the kernel stops threads to move it",
@@ -14,7 +14,7 @@ pub const RULE: Rule = Rule {
 
 const BALANCING: &str = "proc/sys/kernel/numa_balancing";
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     const NODES: &str = "sys/devices/system/node";
     let is_node = |name: &String| {
         name.strip_prefix("node").is_some_and(|number| number.parse::<u32>().is_ok())
@@ -57,10 +57,10 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::{BALANCING, RULE};
     use crate::doctor::Verdict::{Absent, Good, Matters};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
-    fn two_nodes() -> Machine {
-        Machine::new()
+    fn two_nodes() -> TestMachine {
+        TestMachine::new()
             .with("sys/devices/system/cpu/online", "0-3\n")
             .with("sys/devices/system/node/node0/cpulist", "0-1\n")
             .with("sys/devices/system/node/node1/cpulist", "2-3\n")
@@ -69,9 +69,9 @@ mod tests {
 
     #[test]
     fn one_node_is_good() {
-        let one = Machine::new().with("sys/devices/system/node/node0/cpulist", "0-3\n");
+        let one = TestMachine::new().with("sys/devices/system/node/node0/cpulist", "0-3\n");
         assert_eq!(one.verdict(&RULE), Good);
-        assert_eq!(Machine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! Tasks that the card, or the kernel in batches, could take over.
 
-use crate::doctor::{Evidence, Finding, Rule, Topic, Verdict, View};
+use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Verdict};
 use crate::ethtool::Offload;
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "offloads",
     topic: Topic::Network,
     why: "trains of datagrams (GSO and GRO) are received several times faster than single ones",
     check,
 };
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let name = |offload: Offload| match offload {
         Offload::TransmitChecksum => "tx",
         Offload::ReceiveChecksum => "rx",
@@ -49,11 +49,11 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::RULE;
     use crate::doctor::Verdict::{Absent, Good, Matters, Minor};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
-    fn machine(off: &str) -> Machine {
+    fn machine(off: &str) -> TestMachine {
         let nic = format!(r#"{{"driver": "veth", "off": {off}}}"#);
-        Machine::new().with_eth0().with("ethtool/eth0.json", &nic)
+        TestMachine::new().with_eth0().with("ethtool/eth0.json", &nic)
     }
 
     #[test]
@@ -64,6 +64,6 @@ mod tests {
         assert_eq!(machine(r#"["receive-checksum"]"#).verdict(&RULE), Minor);
         assert_eq!(machine("[]").verdict(&RULE), Good);
         assert_eq!(machine(r#"["tso"]"#).verdict(&RULE), Good);
-        assert_eq!(Machine::new().with_eth0().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().with_eth0().verdict(&RULE), Absent);
     }
 }

@@ -1,19 +1,19 @@
 //! Whether the kernel's threads that packets wait for are above the thread that waits for packets
 //! (sched(7); Documentation/networking/napi.rst).
 
-use crate::doctor::{Evidence, Finding, Rule, Topic, View};
-use crate::packet_threads::{Kind, PacketThread, of_interfaces};
+use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic};
+use crate::packet_threads::{PacketThread, PacketThreadKind, of_interfaces};
 use millstream_cpu::CpuSet;
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "packet-priorities",
     topic: Topic::Network,
     why: "a thread that carries packets waits for every real-time thread that is not below it",
     check,
 };
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let stream = view.stream_cpus();
     let near = |one: &PacketThread| {
         let allowed: CpuSet = one.thread.allowed.parse().unwrap_or_default();
@@ -21,12 +21,12 @@ fn check(view: &View) -> Vec<Finding> {
     };
     let all: Vec<_> = of_interfaces(view.root(), &view.interfaces());
     let (put_off, carriers): (Vec<_>, Vec<_>) =
-        all.into_iter().filter(near).partition(|one| one.kind == Kind::Soft);
+        all.into_iter().filter(near).partition(|one| one.kind == PacketThreadKind::Soft);
     [of_carriers(view, &carriers), of_put_off(view, &put_off)].into_iter().flatten().collect()
 }
 
 /// Threads that every packet goes through.
-fn of_carriers(view: &View, carriers: &[PacketThread]) -> Option<Finding> {
+fn of_carriers(view: &MachineFiles, carriers: &[PacketThread]) -> Option<Finding> {
     let inverted = inverted(view, carriers);
     let count = carriers.len();
     let class = view.class();
@@ -45,7 +45,7 @@ fn of_carriers(view: &View, carriers: &[PacketThread]) -> Option<Finding> {
 }
 
 /// Threads that packets go through when soft interrupts are put off.
-fn of_put_off(view: &View, put_off: &[PacketThread]) -> Option<Finding> {
+fn of_put_off(view: &MachineFiles, put_off: &[PacketThread]) -> Option<Finding> {
     let inverted = inverted(view, put_off);
     let class = view.class();
     Some(match (put_off.is_empty(), inverted.is_empty()) {
@@ -61,19 +61,19 @@ fn of_put_off(view: &View, put_off: &[PacketThread]) -> Option<Finding> {
     })
 }
 
-fn inverted<'a>(view: &View, threads: &'a [PacketThread]) -> Vec<&'a PacketThread> {
+fn inverted<'a>(view: &MachineFiles, threads: &'a [PacketThread]) -> Vec<&'a PacketThread> {
     threads.iter().filter(|one| one.is_inverted(view.class())).collect()
 }
 
 fn seen(one: &PacketThread) -> Evidence {
-    let millstream_cpu::threads::Thread { tid, name, class, allowed, .. } = &one.thread;
+    let millstream_cpu::threads::ThreadInfo { tid, name, class, allowed, .. } = &one.thread;
     Evidence {
         path: format!("/proc/{tid}/stat"),
         value: format!("{name}: {class} on CPUs {allowed}"),
     }
 }
 
-fn raise(view: &View, threads: &[&PacketThread]) -> String {
+fn raise(view: &MachineFiles, threads: &[&PacketThread]) -> String {
     let priority = view.class().priority().saturating_add(1).min(99);
     let command = |one: &&PacketThread| format!("chrt -f -p {priority} {}", one.thread.tid);
     threads.iter().map(command).collect::<Vec<_>>().join("; ")
@@ -83,17 +83,17 @@ fn raise(view: &View, threads: &[&PacketThread]) -> String {
 mod tests {
     use super::RULE;
     use crate::doctor::Verdict::{Absent, Good, Matters, Unknown};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
     /// A machine with a thread; priority 0 is the ordinary class.
-    fn machine(name: &str, priority: u8, cpus: &str) -> Machine {
+    fn machine(name: &str, priority: u8, cpus: &str) -> TestMachine {
         let policy = u8::from(priority > 0);
         let stat = format!("12 ({name}) S {} {priority} {policy} 0\n", vec!["0"; 36].join(" "));
         let status = format!(
             "Cpus_allowed_list:\t{cpus}\nvoluntary_ctxt_switches:\t1\n\
              nonvoluntary_ctxt_switches:\t2\n"
         );
-        Machine::with_two_cpus()
+        TestMachine::with_two_cpus()
             .with_eth0()
             .with("proc/12/comm", name)
             .with("proc/12/stat", &stat)
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(machine("napi/eth0-8193", 60, "1").verdict(&RULE), Good);
         assert_eq!(machine("napi/eth0-8193", 40, "0").verdict(&RULE), Absent);
         assert_eq!(machine("napi/eth1-8193", 40, "1").verdict(&RULE), Absent);
-        assert_eq!(Machine::with_two_cpus().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::with_two_cpus().verdict(&RULE), Absent);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! How soon the kernel lets go of a processor (CONFIG_PREEMPT_*, Documentation/scheduler).
 
-use crate::doctor::{Finding, Rule, Topic, Verdict, View};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, Verdict};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "preemption",
     topic: Topic::Scheduling,
     why: "a kernel that cannot be interrupted finishes what it does before it wakes the stream",
@@ -13,7 +13,7 @@ pub const RULE: Rule = Rule {
 const CHOICE: &str = "sys/kernel/debug/sched/preempt";
 const DEBUGFS: &str = "/sys/kernel/debug debugfs ";
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some(version) = view.read("proc/sys/kernel/version") else { return Vec::new() };
     let says = |text: &str| text.to_owned();
     if version.value.contains("PREEMPT_RT") {
@@ -54,7 +54,7 @@ fn check(view: &View) -> Vec<Finding> {
     }]
 }
 
-fn is_mounted(view: &View) -> bool {
+fn is_mounted(view: &MachineFiles) -> bool {
     let mounts = view.read("proc/mounts");
     mounts.is_some_and(|mounts| mounts.value.lines().any(|line| line.contains(DEBUGFS)))
 }
@@ -63,10 +63,10 @@ fn is_mounted(view: &View) -> bool {
 mod tests {
     use super::{CHOICE, RULE};
     use crate::doctor::Verdict::{Absent, Good, Matters, Minor, Unknown};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
-    fn kernel(version: &str) -> Machine {
-        Machine::new().with("proc/sys/kernel/version", version)
+    fn kernel(version: &str) -> TestMachine {
+        TestMachine::new().with("proc/sys/kernel/version", version)
     }
 
     #[test]
@@ -91,6 +91,6 @@ mod tests {
         assert_eq!(dynamic.with(CHOICE, "none voluntary (full)\n").verdict(&RULE), Good);
         let locked = kernel("#1 SMP PREEMPT_DYNAMIC").with(CHOICE, "").one(&RULE);
         assert_eq!((locked.verdict, locked.mend), (Unknown, None), "mounted, and tells nothing");
-        assert_eq!(Machine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
     }
 }

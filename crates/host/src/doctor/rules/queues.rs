@@ -1,16 +1,16 @@
 //! How many queues of a card serve.
 
-use crate::doctor::{Evidence, Finding, Rule, Topic, View};
+use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "queues",
     topic: Topic::Network,
     why: "with one queue for all, the stream waits behind whatever else arrives",
     check,
 };
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let finding = |interface: String| {
         let (now, max) = view.nic(&interface)?.channels?;
         let (have, could) = (now.receiving(), max.receive.max(max.combined));
@@ -35,12 +35,12 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::RULE;
     use crate::doctor::Verdict::{Absent, Good, Minor};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
-    fn machine(now: u32, max: u32) -> Machine {
+    fn machine(now: u32, max: u32) -> TestMachine {
         let of = |count| format!(r#"{{"receive": 0, "transmit": 0, "combined": {count}}}"#);
         let nic = format!(r#"{{"driver": "ice", "channels": [{}, {}]}}"#, of(now), of(max));
-        Machine::new().with_eth0().with("ethtool/eth0.json", &nic)
+        TestMachine::new().with_eth0().with("ethtool/eth0.json", &nic)
     }
 
     #[test]
@@ -50,6 +50,6 @@ mod tests {
         assert_eq!(found.mend.unwrap().command, "ethtool -L eth0 combined 2");
         assert_eq!(machine(1, 1).verdict(&RULE), Good);
         assert_eq!(machine(8, 8).verdict(&RULE), Good);
-        assert_eq!(Machine::new().with_eth0().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().with_eth0().verdict(&RULE), Absent);
     }
 }

@@ -1,9 +1,9 @@
 //! How many frames a card holds for its processor.
 
-use crate::doctor::{Evidence, Finding, Rule, Topic, Verdict, View};
+use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Verdict};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "ring-sizes",
     topic: Topic::Network,
     why: "a ring that is full before its CPU comes loses frames that no socket ever saw",
@@ -19,7 +19,7 @@ const SAMPLES_A_FRAME: f64 = 364.0;
 /// The kernel may keep a soft interrupt waiting for so long, milliseconds.
 const HOLD_MIN_MS: f64 = 5.0;
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let finding = |interface: String| {
         let (now, max) = view.nic(&interface)?.rings?;
         let (wanted, wanted_tx) = (WANTED.min(max.receive), WANTED.min(max.transmit));
@@ -48,13 +48,13 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::RULE;
     use crate::doctor::Verdict::{Absent, Good, Matters, Minor};
-    use crate::doctor::machine::Machine;
-    use crate::doctor::{Focus, View, examine};
+    use crate::doctor::machine::TestMachine;
+    use crate::doctor::{Focus, MachineFiles, examine};
 
-    fn machine(now: u32, max: u32) -> Machine {
+    fn machine(now: u32, max: u32) -> TestMachine {
         let of = |frames| format!(r#"{{"receive": {frames}, "transmit": {frames}}}"#);
         let nic = format!(r#"{{"driver": "ice", "rings": [{}, {}]}}"#, of(now), of(max));
-        Machine::new().with_eth0().with("ethtool/eth0.json", &nic)
+        TestMachine::new().with_eth0().with("ethtool/eth0.json", &nic)
     }
 
     #[test]
@@ -67,9 +67,9 @@ mod tests {
         assert_eq!(found.mend.unwrap().command, "ethtool -G eth0 rx 4096 tx 4096");
         assert_eq!(found.cost.unwrap(), "frames of 1500 bytes fill it in 3.7 ms");
         let slow = Focus { rate_hz: Some(1e6), ..Focus::default() };
-        let found = examine([&RULE], &View::of(machine(512, 8160).view().root(), slow));
+        let found = examine([&RULE], &MachineFiles::of(machine(512, 8160).view().root(), slow));
         assert_eq!(found[0].verdict, Minor);
         assert_eq!(machine(256, 256).verdict(&RULE), Good, "it is the card's largest");
-        assert_eq!(Machine::new().with_eth0().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().with_eth0().verdict(&RULE), Absent);
     }
 }

@@ -1,9 +1,9 @@
 //! Whether this user may have real-time priorities (sched(7), "Privileges and resource limits").
 
-use crate::doctor::{Evidence, Finding, Rule, Topic, Verdict, View};
+use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Verdict};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "rt-limit",
     topic: Topic::Scheduling,
     why: "without a real-time priority any busy process delays the stream by a time slice",
@@ -13,14 +13,14 @@ pub const RULE: Rule = Rule {
 const CAP_SYS_NICE: u32 = 23;
 
 /// Whether this process has a capability.
-pub fn has_capability(view: &View, number: u32) -> Option<(bool, Evidence)> {
+pub fn has_capability(view: &MachineFiles, number: u32) -> Option<(bool, Evidence)> {
     let seen = view.line("proc/self/status", "CapEff:")?;
     let bits = u64::from_str_radix(&seen.value, 16).ok()?;
     Some((bits >> number & 1 == 1, seen))
 }
 
 /// The soft and the hard limit of a resource, as /proc/self/limits writes it.
-pub fn limits(view: &View, name: &str) -> Option<(u64, u64, Evidence)> {
+pub fn limits(view: &MachineFiles, name: &str) -> Option<(u64, u64, Evidence)> {
     let seen = view.line("proc/self/limits", name)?;
     let mut fields = seen.value.split_whitespace().map(|field| match field {
         "unlimited" => Some(u64::MAX),
@@ -31,11 +31,11 @@ pub fn limits(view: &View, name: &str) -> Option<(u64, u64, Evidence)> {
 }
 
 /// A stream in the ordinary class needs none.
-fn weight(view: &View) -> Verdict {
+fn weight(view: &MachineFiles) -> Verdict {
     if view.class().priority() > 0 { Verdict::Matters } else { Verdict::Minor }
 }
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     if let Some((true, seen)) = has_capability(view, CAP_SYS_NICE) {
         let mut findings = vec![Finding::good("this process may have any priority").seen([seen])];
         findings.extend(group(view));
@@ -57,7 +57,7 @@ fn check(view: &View) -> Vec<Finding> {
 }
 
 /// A control group of version 1 that has no time for real-time threads.
-fn group(view: &View) -> Option<Finding> {
+fn group(view: &MachineFiles) -> Option<Finding> {
     let groups = view.read("proc/self/cgroup")?;
     let path = groups.value.lines().find_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
@@ -77,11 +77,11 @@ fn group(view: &View) -> Option<Finding> {
 mod tests {
     use super::RULE;
     use crate::doctor::Verdict::{Absent, Good, Matters};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
-    fn user(soft: &str, hard: &str) -> Machine {
+    fn user(soft: &str, hard: &str) -> TestMachine {
         let limit = format!("Max realtime priority     {soft}    {hard}    \n");
-        Machine::new()
+        TestMachine::new()
             .with("proc/self/status", "CapEff:\t0000000000000000\n")
             .with("proc/self/limits", &format!("Limit   Soft Limit   Hard Limit\n{limit}"))
     }
@@ -96,12 +96,12 @@ mod tests {
             user("unlimited", "unlimited").one(&RULE).says,
             "this user may go up to priority 99"
         );
-        assert_eq!(Machine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
     }
 
     #[test]
     fn the_privilege_does_not_help_in_a_group_without_time() {
-        let root = Machine::new().with("proc/self/status", "CapEff:\t000001ffffffffff\n");
+        let root = TestMachine::new().with("proc/self/status", "CapEff:\t000001ffffffffff\n");
         assert_eq!(root.verdict(&RULE), Good);
         let file = "sys/fs/cgroup/cpu/radio/cpu.rt_runtime_us";
         let root = root.with("proc/self/cgroup", "4:cpu,cpuacct:/radio\n0::/\n").with(file, "0\n");

@@ -1,10 +1,10 @@
 //! The part of every second that real-time threads may not have
 //! (Documentation/scheduler/sched-rt-group.rst).
 
-use crate::doctor::{Finding, Rule, Topic, View};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "rt-throttling",
     topic: Topic::Scheduling,
     why: "a real-time thread that spins is stopped for the rest of every period",
@@ -14,7 +14,7 @@ pub const RULE: Rule = Rule {
 const RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
 const PERIOD: &str = "proc/sys/kernel/sched_rt_period_us";
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some((runtime_us, runtime)) = view.number(RUNTIME) else { return Vec::new() };
     let (period_us, period) =
         view.number(PERIOD).map_or((1_000_000, None), |(us, seen)| (us, Some(seen)));
@@ -38,11 +38,12 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::{PERIOD, RULE, RUNTIME};
     use crate::doctor::Verdict::{Absent, Good, Minor};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
     #[test]
     fn the_default_costs_50_ms_a_second() {
-        let found = Machine::new().with(RUNTIME, "950000\n").with(PERIOD, "1000000\n").one(&RULE);
+        let found =
+            TestMachine::new().with(RUNTIME, "950000\n").with(PERIOD, "1000000\n").one(&RULE);
         assert_eq!(found.verdict, Minor);
         assert_eq!(found.cost.unwrap(), "50 ms in every 1000 ms, for threads that spin");
         let mend = found.mend.unwrap();
@@ -53,9 +54,9 @@ mod tests {
     #[test]
     fn without_a_limit_it_is_good() {
         for text in ["-1\n", "1000000\n"] {
-            assert_eq!(Machine::new().with(RUNTIME, text).verdict(&RULE), Good);
+            assert_eq!(TestMachine::new().with(RUNTIME, text).verdict(&RULE), Good);
         }
-        assert_eq!(Machine::new().verdict(&RULE), Absent);
-        assert_eq!(Machine::new().with(RUNTIME, "much\n").verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().with(RUNTIME, "much\n").verdict(&RULE), Absent);
     }
 }

@@ -1,9 +1,9 @@
 //! Pages that are merged because they are alike (Documentation/admin-guide/mm/ksm.rst).
 
-use crate::doctor::{Finding, Rule, Topic, View};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "same-page-merging",
     topic: Topic::Memory,
     why: "a merged page must be copied before it can be written, and the scan takes a CPU",
@@ -12,7 +12,7 @@ pub const RULE: Rule = Rule {
 
 const FILE: &str = "sys/kernel/mm/ksm/run";
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     match view.number(FILE) {
         Some((1, seen)) => vec![
             Finding::minor("ksmd scans memory and merges pages")
@@ -28,12 +28,12 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::{FILE, RULE};
     use crate::doctor::Verdict::{Absent, Good, Minor};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
     #[test]
     fn a_scan_costs() {
-        assert_eq!(Machine::new().with(FILE, "1\n").verdict(&RULE), Minor);
-        assert_eq!(Machine::new().with(FILE, "0\n").verdict(&RULE), Good);
-        assert_eq!(Machine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().with(FILE, "1\n").verdict(&RULE), Minor);
+        assert_eq!(TestMachine::new().with(FILE, "0\n").verdict(&RULE), Good);
+        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
     }
 }

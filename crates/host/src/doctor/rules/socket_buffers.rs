@@ -1,9 +1,9 @@
 //! How much a socket may hold (Documentation/admin-guide/sysctl/net.rst, rmem_max and wmem_max).
 
-use crate::doctor::{Finding, Rule, Topic, Verdict, View};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, Verdict};
 
 /// What a receiver may queue.
-pub const RECEIVE: Rule = Rule {
+pub const RECEIVE: DoctorRule = DoctorRule {
     id: "receive-buffer",
     topic: Topic::Network,
     why: "a receiver that is late by more than its socket holds loses packets",
@@ -11,7 +11,7 @@ pub const RECEIVE: Rule = Rule {
 };
 
 /// What a sender may queue.
-pub const SEND: Rule = Rule {
+pub const SEND: DoctorRule = DoctorRule {
     id: "send-buffer",
     topic: Topic::Network,
     why: "a sender whose socket is full waits, and a transmit stream underflows",
@@ -35,7 +35,7 @@ const WANTED_MS: f64 = 100.0;
 const LEAST: u64 = 32 << 20;
 const MOST: u64 = 1 << 30;
 
-fn check(view: &View, path: &str, way: &str, where_short: Verdict) -> Vec<Finding> {
+fn check(view: &MachineFiles, path: &str, way: &str, where_short: Verdict) -> Vec<Finding> {
     let Some((bytes, seen)) = view.number(path) else { return Vec::new() };
     let bytes_a_ms = view.rate_hz() * BYTES_A_SAMPLE / 1e3;
     let holds_ms = bytes as f64 / bytes_a_ms;
@@ -62,11 +62,11 @@ fn check(view: &View, path: &str, way: &str, where_short: Verdict) -> Vec<Findin
 mod tests {
     use super::{RECEIVE, SEND};
     use crate::doctor::Verdict::{Absent, Fails, Good, Matters, Minor, Unknown};
-    use crate::doctor::machine::Machine;
-    use crate::doctor::{Focus, View, examine};
+    use crate::doctor::machine::TestMachine;
+    use crate::doctor::{Focus, MachineFiles, examine};
 
-    fn machine(bytes: &str) -> Machine {
-        Machine::new().with("proc/sys/net/core/rmem_max", bytes)
+    fn machine(bytes: &str) -> TestMachine {
+        TestMachine::new().with("proc/sys/net/core/rmem_max", bytes)
     }
 
     #[test]
@@ -75,9 +75,9 @@ mod tests {
         assert_eq!(found.verdict, Fails);
         assert_eq!(found.says, "a receive socket holds at most 1.1 ms of a 50 MS/s stream");
         assert_eq!(found.mend.unwrap().command, "sysctl -w net.core.rmem_max=33554432");
-        let large = Machine::new().with("proc/sys/net/core/wmem_max", "67108864\n");
+        let large = TestMachine::new().with("proc/sys/net/core/wmem_max", "67108864\n");
         assert_eq!((large.verdict(&SEND), large.verdict(&RECEIVE)), (Good, Absent));
-        let small = Machine::new().with("proc/sys/net/core/wmem_max", "212992\n");
+        let small = TestMachine::new().with("proc/sys/net/core/wmem_max", "212992\n");
         assert_eq!(small.verdict(&SEND), Matters);
     }
 
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(machine("25000000\n").verdict(&RECEIVE), Good);
         let at = |bytes: &str, rate_hz| {
             let focus = Focus { rate_hz: Some(rate_hz), ..Focus::default() };
-            examine([&RECEIVE], &View::of(machine(bytes).view().root(), focus)).remove(0)
+            examine([&RECEIVE], &MachineFiles::of(machine(bytes).view().root(), focus)).remove(0)
         };
         assert_eq!(at("212992\n", 1e6).verdict, Good);
         assert_eq!(at("212992\n", 2e6).verdict, Minor);

@@ -1,9 +1,9 @@
 //! Time that the hypervisor gives to other machines (proc_stat(5)).
 
-use crate::doctor::{Finding, Rule, Topic, Verdict, View, measure};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, Verdict, measure};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "hypervisor-steal",
     topic: Topic::Cpu,
     why: "a vCPU that the host has taken away serves no packet, whatever its guest does",
@@ -11,7 +11,7 @@ pub const RULE: Rule = Rule {
 };
 
 /// Whether the processor says that it runs under a hypervisor.
-pub fn is_guest(view: &View) -> bool {
+pub fn is_guest(view: &MachineFiles) -> bool {
     let flags = view.line("proc/cpuinfo", "flags");
     flags.is_some_and(|flags| flags.value.split_whitespace().any(|flag| flag == "hypervisor"))
 }
@@ -22,7 +22,7 @@ const SHARE: f64 = 0.001;
 /// Share that no buffer makes up for: the rest is not enough for a stream that needs a CPU.
 const GREAT_SHARE: f64 = 0.05;
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     if !is_guest(view) {
         return vec![Finding::good("no hypervisor")];
     }
@@ -56,10 +56,10 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::RULE;
     use crate::doctor::Verdict::{Absent, Fails, Good, Matters};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
-    fn guest() -> Machine {
-        Machine::new().with("proc/cpuinfo", "processor: 0\nflags\t\t: fpu hypervisor sse\n")
+    fn guest() -> TestMachine {
+        TestMachine::new().with("proc/cpuinfo", "processor: 0\nflags\t\t: fpu hypervisor sse\n")
     }
 
     #[test]
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn bare_metal_is_good() {
-        let machine = Machine::new().with("proc/cpuinfo", "flags\t: fpu hypervisors\n");
+        let machine = TestMachine::new().with("proc/cpuinfo", "flags\t: fpu hypervisors\n");
         assert_eq!(machine.verdict(&RULE), Good);
     }
 }

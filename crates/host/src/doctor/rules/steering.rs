@@ -1,10 +1,10 @@
 //! Frames that software hands to other processors (Documentation/networking/scaling.rst, RPS).
 
-use crate::doctor::{Evidence, Finding, Rule, Topic, View, Write};
+use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Write};
 use millstream_cpu::CpuSet;
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "receive-steering",
     topic: Topic::Network,
     why: "RPS hands frames to another CPU by an interrupt, and ours may be the one",
@@ -27,7 +27,7 @@ fn without(mask: &str, cpus: &CpuSet) -> Option<String> {
     (groups != before).then(|| texts.collect::<Vec<_>>().join(","))
 }
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let stream = view.stream_cpus();
     let mut found = Vec::new();
     for interface in view.interfaces() {
@@ -59,8 +59,8 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::{RULE, without};
     use crate::doctor::Verdict::{Absent, Good, Matters};
-    use crate::doctor::machine::Machine;
-    use crate::doctor::{Focus, View, examine};
+    use crate::doctor::machine::TestMachine;
+    use crate::doctor::{Focus, MachineFiles, examine};
 
     #[test]
     fn masks_are_read_from_the_right() {
@@ -74,23 +74,23 @@ mod tests {
     #[test]
     fn steering_to_the_streams_cpus_costs() {
         let file = "sys/class/net/eth0/queues/rx-0/rps_cpus";
-        let machine = |mask| Machine::with_two_cpus().with_eth0().with(file, mask);
+        let machine = |mask| TestMachine::with_two_cpus().with_eth0().with(file, mask);
         let found = machine("3\n").one(&RULE);
         assert_eq!((found.verdict, found.subject.as_deref()), (Matters, Some("eth0")));
         assert_eq!(found.mend.unwrap().command, format!("echo 1 > /{file}"));
         let alone = machine("2\n").one(&RULE);
         assert_eq!(alone.mend.unwrap().command, format!("echo 0 > /{file}"), "nobody is left");
         assert_eq!(machine("1\n").verdict(&RULE), Good);
-        assert_eq!(Machine::with_two_cpus().with_eth0().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::with_two_cpus().with_eth0().verdict(&RULE), Absent);
     }
 
     #[test]
     fn the_other_cpus_go_on_sharing_the_work() {
         let mask = "sys/class/net/eth0/queues/rx-0/rps_cpus";
-        let eight = Machine::new().with("sys/devices/system/cpu/online", "0-7\n").with_eth0();
+        let eight = TestMachine::new().with("sys/devices/system/cpu/online", "0-7\n").with_eth0();
         let machine = eight.with(mask, "ff\n");
         let focus = Focus { cpus: Some("2-3".parse().unwrap()), ..Focus::default() };
-        let found = examine([&RULE], &View::of(machine.view().root(), focus));
+        let found = examine([&RULE], &MachineFiles::of(machine.view().root(), focus));
         assert_eq!(found[0].mend.as_ref().unwrap().writes[0].text, "f3");
     }
 }

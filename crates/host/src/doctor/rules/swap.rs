@@ -1,9 +1,9 @@
 //! Memory that goes to disk (proc_swaps(5)).
 
-use crate::doctor::{Finding, Rule, Topic, View};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "swap",
     topic: Topic::Memory,
     why: "a page that has gone to disk takes milliseconds to come back",
@@ -12,7 +12,7 @@ pub const RULE: Rule = Rule {
 
 const SWAPPINESS: &str = "proc/sys/vm/swappiness";
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some(mut swaps) = view.read("proc/swaps") else { return Vec::new() };
     let areas = swaps.value.lines().count().saturating_sub(1);
     swaps.value = format!("{areas} areas");
@@ -35,18 +35,18 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::{RULE, SWAPPINESS};
     use crate::doctor::Verdict::{Absent, Good, Matters};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
     #[test]
     fn swap_costs_unless_it_is_the_last_resort() {
         let head = "Filename\tType\tSize\tUsed\tPriority\n";
-        assert_eq!(Machine::new().with("proc/swaps", head).verdict(&RULE), Good);
+        assert_eq!(TestMachine::new().with("proc/swaps", head).verdict(&RULE), Good);
         let swaps = format!("{head}/dev/sda2 partition 100 0 -2\n");
-        let machine = Machine::new().with("proc/swaps", &swaps).with(SWAPPINESS, "60\n");
+        let machine = TestMachine::new().with("proc/swaps", &swaps).with(SWAPPINESS, "60\n");
         let found = machine.one(&RULE);
         assert_eq!(found.verdict, Matters);
         assert_eq!(found.mend.unwrap().command, "sysctl -w vm.swappiness=1");
         assert_eq!(machine.with(SWAPPINESS, "1\n").verdict(&RULE), Good);
-        assert_eq!(Machine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
     }
 }

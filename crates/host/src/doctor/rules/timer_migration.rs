@@ -1,9 +1,9 @@
 //! Whether timers set on one processor may fire on another (Documentation, sysctl/kernel.rst).
 
-use crate::doctor::{Finding, Rule, Topic, View};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "timer-migration",
     topic: Topic::Scheduling,
     why: "a timer that fires on another CPU wakes the stream through an interrupt more",
@@ -12,7 +12,7 @@ pub const RULE: Rule = Rule {
 
 const FILE: &str = "proc/sys/kernel/timer_migration";
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     match view.number(FILE) {
         Some((0, seen)) => vec![Finding::good("timers fire where they were set").seen([seen])],
         Some((_, seen)) => vec![
@@ -28,14 +28,14 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::{FILE, RULE};
     use crate::doctor::Verdict::{Absent, Good, Minor};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
     #[test]
     fn migration_costs() {
-        let found = Machine::new().with(FILE, "1\n").one(&RULE);
+        let found = TestMachine::new().with(FILE, "1\n").one(&RULE);
         assert_eq!(found.verdict, Minor);
         assert_eq!(found.mend.unwrap().command, "sysctl -w kernel.timer_migration=0");
-        assert_eq!(Machine::new().with(FILE, "0\n").verdict(&RULE), Good);
-        assert_eq!(Machine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().with(FILE, "0\n").verdict(&RULE), Good);
+        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
     }
 }

@@ -1,11 +1,11 @@
 //! The kernel's watchdogs, which wake every processor every few seconds
 //! (Documentation/admin-guide/lockup-watchdogs.rst).
 
-use crate::doctor::{Finding, Rule, Topic, View};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 use millstream_cpu::CpuSet;
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "watchdog",
     topic: Topic::Scheduling,
     why: "the lockup watchdog interrupts every watched CPU every four seconds",
@@ -16,7 +16,7 @@ const MASK: &str = "proc/sys/kernel/watchdog_cpumask";
 const SWITCH: &str = "proc/sys/kernel/watchdog";
 const RISK: &str = "nobody reports it any more when the kernel hangs on these CPUs";
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some((on, seen)) = view.number(SWITCH) else { return Vec::new() };
     let mask = view.read(MASK);
     let watched: CpuSet =
@@ -39,12 +39,12 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::{MASK, RULE};
     use crate::doctor::Verdict::{Absent, Good, Minor};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
     #[test]
     fn only_the_streams_cpus_matter() {
         let watched = |mask: &str| {
-            Machine::with_two_cpus().with("proc/sys/kernel/watchdog", "1\n").with(MASK, mask)
+            TestMachine::with_two_cpus().with("proc/sys/kernel/watchdog", "1\n").with(MASK, mask)
         };
         let found = watched("0-1\n").one(&RULE);
         assert_eq!(found.verdict, Minor);
@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(alone.command, "sysctl -w kernel.watchdog=0", "nobody else to watch");
         assert!(alone.risk.is_some());
         assert_eq!(watched("0\n").verdict(&RULE), Good);
-        assert_eq!(Machine::with_two_cpus().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::with_two_cpus().verdict(&RULE), Absent);
         let off = watched("0-1\n").with("proc/sys/kernel/watchdog", "0\n");
         assert_eq!(off.verdict(&RULE), Good);
     }

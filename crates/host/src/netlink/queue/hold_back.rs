@@ -1,6 +1,6 @@
 //! Packets that are held back (tc-netem(8)).
 
-use super::super::message::Request;
+use super::super::message::NetlinkRequest;
 use super::super::{Netlink, NetlinkError};
 use super::{HANDLE, TC_H_ROOT, TCA_KIND, TCA_OPTIONS, fixed};
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl Netlink {
         let options = [options, attribute, delay_ns.to_ne_bytes().to_vec()].concat();
         let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
         let fixed = fixed(interface, HANDLE, TC_H_ROOT);
-        let request = Request::new(libc::RTM_NEWQDISC, flags, &fixed)
+        let request = NetlinkRequest::new(libc::RTM_NEWQDISC, flags, &fixed)
             .with(TCA_KIND, b"netem\0")
             .with(TCA_OPTIONS, &options);
         self.socket.ask("have packets held back by netem", &request, |_| None::<()>).map(drop)

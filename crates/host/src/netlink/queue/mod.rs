@@ -3,7 +3,7 @@
 mod hold_back;
 mod port;
 
-pub use port::{Order, PortShape, Queued};
+pub use port::{PortShape, QueueOrder, Queued};
 
 /// `struct tcmsg`.
 const FIXED_BYTES: usize = 20;

@@ -4,7 +4,9 @@
 //! One class of `htb` with next to no burst is a wire: a packet leaves when the one before it has
 //! been sent, by the rate, and then the class owes the time that it takes itself.
 
-use super::super::message::{Message, Request, attributes, attributes_after, text, u32_at, u64_at};
+use super::super::message::{
+    NetlinkMessage, NetlinkRequest, attributes, attributes_after, text, u32_at, u64_at,
+};
 use super::super::{Netlink, NetlinkError};
 use super::{FIXED_BYTES, HANDLE, TC_H_ROOT, TCA_KIND, TCA_OPTIONS, fixed};
 use std::io;
@@ -32,7 +34,7 @@ const QUANTUM: u32 = 10_000;
 
 /// In which order packets that wait are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum QueueOrder {
     /// As they came; what finds so many there is dropped (`pfifo`).
     Arrival {
         /// Packets that wait at most.
@@ -55,7 +57,7 @@ pub struct PortShape {
     /// timer is, and without this each time is lost. Also the start that an idle port gives.
     pub credit: Duration,
     /// Who is next.
-    pub order: Order,
+    pub order: QueueOrder,
 }
 
 /// What the queue of an interface has done.
@@ -82,8 +84,9 @@ impl Netlink {
     pub fn shape(&mut self, interface: u32, shape: &PortShape) -> Result<(), NetlinkError> {
         self.unshape(interface)?;
         let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
-        let new =
-            |kind, handle, parent| Request::new(kind, flags, &fixed(interface, handle, parent));
+        let new = |kind, handle, parent| {
+            NetlinkRequest::new(kind, flags, &fixed(interface, handle, parent))
+        };
         // `struct tc_htb_glob`: version, a divisor, the class of all packets, debug, a count.
         let global = [TC_HTB_PROTOVER, 10, CLASS & 0xFFFF, 0, 0].map(u32::to_ne_bytes).concat();
         let root = new(libc::RTM_NEWQDISC, HANDLE, TC_H_ROOT)
@@ -96,10 +99,10 @@ impl Netlink {
         self.socket.ask("give a class of htb its rate", &class, |_| None::<()>)?;
         let leaf = new(libc::RTM_NEWQDISC, LEAF, CLASS);
         let leaf = match shape.order {
-            Order::Arrival { limit } => {
+            QueueOrder::Arrival { limit } => {
                 leaf.with(TCA_KIND, b"pfifo\0").with(TCA_OPTIONS, &limit.to_ne_bytes())
             }
-            Order::Priority => leaf.with(TCA_KIND, b"pfifo_fast\0"),
+            QueueOrder::Priority => leaf.with(TCA_KIND, b"pfifo_fast\0"),
         };
         self.socket.ask("give a class of htb its queue", &leaf, |_| None::<()>).map(drop)
     }
@@ -110,7 +113,7 @@ impl Netlink {
     /// [`NetlinkError::Refused`] with the kernel's answer; that there was nothing is none.
     pub fn unshape(&mut self, interface: u32) -> Result<(), NetlinkError> {
         let fixed = fixed(interface, 0, TC_H_ROOT);
-        let request = Request::new(libc::RTM_DELQDISC, libc::NLM_F_ACK, &fixed);
+        let request = NetlinkRequest::new(libc::RTM_DELQDISC, libc::NLM_F_ACK, &fixed);
         match self.socket.ask("take an interface's queue away", &request, |_| None::<()>) {
             Err(NetlinkError::Refused { source, .. }) if nothing_there(&source) => Ok(()),
             other => other.map(drop),
@@ -124,8 +127,8 @@ impl Netlink {
     /// [`NetlinkError::Refused`] with the kernel's answer.
     pub fn queued(&mut self, interface: u32) -> Result<Option<Queued>, NetlinkError> {
         let fixed = fixed(interface, 0, 0);
-        let request = Request::new(libc::RTM_GETQDISC, libc::NLM_F_DUMP, &fixed);
-        let parse = |message: &Message<'_>| {
+        let request = NetlinkRequest::new(libc::RTM_GETQDISC, libc::NLM_F_DUMP, &fixed);
+        let parse = |message: &NetlinkMessage<'_>| {
             let is = |at, value| u32_at(message.body, at) == Some(value);
             (is(4, interface) && is(8, LEAF)).then(|| parse(message.body))
         };

@@ -23,7 +23,7 @@ fn explained(trace: &str, done_us: f64) -> Explanation {
     };
     let found = explain(&parse(&trace), &outlier);
     let sum: f64 = found.shares.iter().map(|share| share.us).sum();
-    assert!((sum - done_us).abs() < 1e-3 || found.cause == Cause::Unknown, "{found:#?}");
+    assert!((sum - done_us).abs() < 1e-3 || found.cause == LateCause::Unknown, "{found:#?}");
     found
 }
 
@@ -45,7 +45,7 @@ fn a_rival_is_named_with_its_class() {
                prev_prio=120 prev_state=R ==> next_comm=hog next_pid=8 next_prio=4";
     let woken = "hog-8 [001] @3 sched_waking: comm=me pid=7 prio=9 target_cpu=001";
     let found = explained(&[SLEEPS, hog, woken, &runs(4000, "hog-8")].join("\n"), 4010.0);
-    assert_eq!((found.cause, &*found.who), (Cause::Rival, "hog (8), real time 95"));
+    assert_eq!((found.cause, &*found.who), (LateCause::Rival, "hog (8), real time 95"));
     assert!((found.shares[0].us - 3997.0).abs() < 1e-3);
 }
 
@@ -61,7 +61,7 @@ fn soft_interrupts_and_their_thread_are_one_cause() {
         &runs(1400, "ksoftirqd/1-16"),
     ];
     let found = explained(&steps.join("\n"), 1410.0);
-    assert_eq!((found.cause, &*found.who), (Cause::SoftInterrupt, "NET_RX"));
+    assert_eq!((found.cause, &*found.who), (LateCause::SoftInterrupt, "NET_RX"));
 }
 
 #[test]
@@ -74,14 +74,14 @@ fn an_interrupt_that_holds_the_timer_back_is_named() {
         &runs(705, "swapper/1-0"),
     ];
     let found = explained(&steps.join("\n"), 710.0);
-    assert_eq!((found.cause, &*found.who), (Cause::Interrupt, "irq 36 disk"));
+    assert_eq!((found.cause, &*found.who), (LateCause::Interrupt, "irq 36 disk"));
 }
 
 #[test]
 fn a_timer_that_comes_late_for_no_reason_is_the_hypervisors() {
     let woken = "<idle>-0 [001] @2500 sched_waking: comm=me pid=7 prio=9 target_cpu=001";
     let found = explained(&[SLEEPS, woken, &runs(2505, "swapper/1-0")].join("\n"), 2510.0);
-    assert_eq!(found.cause, Cause::HypervisorSteal);
+    assert_eq!(found.cause, LateCause::HypervisorSteal);
     assert!(found.evidence.contains(&"0 interrupts on CPU 1 meanwhile".to_owned()));
 }
 
@@ -92,9 +92,9 @@ fn a_rival_that_cannot_be_preempted_may_have_held_the_timer_back() {
     let woken = "worker-8 [001] @1100 sched_waking: comm=me pid=7 prio=9 target_cpu=001";
     let steps = |at| [SLEEPS, rival, woken, &runs(at, "worker-8")].join("\n");
     let found = explained(&steps(1800), 1810.0);
-    assert_eq!((found.cause, &*found.who), (Cause::Rival, "worker (8), interrupts off"));
+    assert_eq!((found.cause, &*found.who), (LateCause::Rival, "worker (8), interrupts off"));
     let found = explained(&steps(1110), 1120.0);
-    assert_eq!(found.cause, Cause::HypervisorSteal, "it was in user space");
+    assert_eq!(found.cause, LateCause::HypervisorSteal, "it was in user space");
 }
 
 #[test]
@@ -103,11 +103,11 @@ fn pages_of_its_own_are_told_from_its_work() {
     let fault = |at| format!("me-7 [001] @{at} page_fault_user: address=0x1 ip=0x2 error_code=0x6");
     steps.extend((1..=100).map(|number| fault(number * 10)));
     let found = explained(&steps.join("\n"), 1300.0);
-    assert_eq!(found.cause, Cause::PageFault);
+    assert_eq!(found.cause, LateCause::PageFault);
     assert!((found.shares[0].us - 1000.0).abs() < 1.0, "{:?}", found.shares);
     assert!(found.evidence.contains(&"100 page faults of its own".to_owned()));
     let work = explained(&steps[..4].join("\n"), 1300.0);
-    assert_eq!(work.cause, Cause::OwnWork, "one fault is no storm");
+    assert_eq!(work.cause, LateCause::OwnWork, "one fault is no storm");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_thread_that_was_stopped_is_told_from_one_that_sleeps() {
         &runs(5010, "swapper/1-0"),
     ];
     let found = explained(&steps.join("\n"), 5020.0);
-    assert_eq!(found.cause, Cause::Stopped);
+    assert_eq!(found.cause, LateCause::Stopped);
     assert!(found.evidence.contains(&"signal 18 from sh (9)".to_owned()), "{found:?}");
 }
 
@@ -138,18 +138,18 @@ fn a_timer_on_another_cpu_is_told() {
         &runs(600, "swapper/1-0"),
     ];
     let found = explained(&steps.join("\n"), 610.0);
-    assert_eq!((found.cause, &*found.who), (Cause::TimerMigration, "CPU 0"));
+    assert_eq!((found.cause, &*found.who), (LateCause::TimerMigration, "CPU 0"));
 }
 
 #[test]
 fn a_change_of_clock_is_told() {
     let clock = "me-7 [001] @20 cpu_frequency: state=800000 cpu_id=1";
     let found = explained(&[SLEEPS, WOKEN, &runs(10, "swapper/1-0"), clock].join("\n"), 900.0);
-    assert_eq!(found.cause, Cause::Frequency);
+    assert_eq!(found.cause, LateCause::Frequency);
 }
 
 #[test]
 fn a_trace_that_begins_too_late_names_nobody() {
     let found = explained(WOKEN, 100.0);
-    assert_eq!((found.cause, found.shares.len()), (Cause::Unknown, 0));
+    assert_eq!((found.cause, found.shares.len()), (LateCause::Unknown, 0));
 }

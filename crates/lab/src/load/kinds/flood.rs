@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 
-use crate::packets::stage::enter_new_network;
+use crate::packets::testbed::enter_new_network;
 
 /// Datagrams between two looks at the tally.
 const BATCH: u64 = 256;

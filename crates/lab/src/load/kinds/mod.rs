@@ -13,9 +13,9 @@ use millstream_cpu::sched::{self, Class};
 use millstream_dsp::noise::Noise;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-use super::worker::Tally;
+use super::worker::LoadProgress;
 use crate::timer::Beat;
-use millstream_measure::load::Kind;
+use millstream_measure::load::LoadKind;
 
 /// Bytes of a page, or less.
 const PAGE: usize = 4096;
@@ -24,14 +24,14 @@ const LINE: usize = 64;
 
 /// Begins, says so, and works.
 pub(super) fn run(
-    kind: &Kind,
-    tally: &Tally,
+    kind: &LoadKind,
+    tally: &LoadProgress,
     begun: &Sender<Result<(), String>>,
 ) -> Result<(), String> {
     let ready = || drop(begun.send(Ok(())));
     let did = |work: u64| tally.did(work);
     match kind {
-        Kind::Timer { priority, interval_us } => {
+        LoadKind::Timer { priority, interval_us } => {
             let mut beat = Beat::every_ns(interval_us * 1000);
             sched::set_current_thread(Class::Fifo(*priority)).map_err(|error| error.to_string())?;
             ready();
@@ -39,7 +39,7 @@ pub(super) fn run(
                 beat.wait().map_err(|error| error.to_string())?;
             }
         }
-        Kind::Cpu => {
+        LoadKind::Cpu => {
             ready();
             let mut noise = Noise::new(1);
             while did(1) {
@@ -48,13 +48,13 @@ pub(super) fn run(
                 });
             }
         }
-        Kind::Memory { bytes } => {
+        LoadKind::Memory { bytes } => {
             ready();
             while did(1) {
                 touch(*bytes).map_err(|error| format!("no {bytes} bytes of memory: {error}"))?;
             }
         }
-        Kind::Thrash { bytes } => {
+        LoadKind::Thrash { bytes } => {
             let mut memory = vec![1u8; (*bytes).max(LINE)];
             let (mut noise, lines) = (Noise::new(2), (*bytes / LINE).max(1) as u64);
             ready();
@@ -65,7 +65,7 @@ pub(super) fn run(
                 black_box(&memory);
             }
         }
-        Kind::Io { bytes } => {
+        LoadKind::Io { bytes } => {
             let fail = |error: std::io::Error| format!("cannot write a temporary file: {error}");
             let mut file: File = tempfile::tempfile().map_err(fail)?;
             let block = vec![0x55u8; *bytes];
@@ -75,9 +75,9 @@ pub(super) fn run(
                 file.sync_data().map_err(fail)?;
             }
         }
-        Kind::Flood { bytes } => flood::run(*bytes, ready, did)?,
-        Kind::Chatter => chatter::run(ready, did)?,
-        Kind::Program { command } => program(command, ready, did)?,
+        LoadKind::Flood { bytes } => flood::run(*bytes, ready, did)?,
+        LoadKind::Chatter => chatter::run(ready, did)?,
+        LoadKind::Program { command } => program(command, ready, did)?,
     }
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::io;
 use millstream_link::frame::{Frame, FrameLink, Steer};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use super::template::{ETHERTYPE, Template, reverse};
-use super::{Address, BATCH, End, Look, SLEEP_MS, Turn, link_events};
+use super::template::{ETHERTYPE, PacketTemplate, reverse};
+use super::{BATCH, EchoMode, EndAddress, Look, PathEnd, SLEEP_MS, link_events};
 
 /// Frames on their way back that wait for room at most; the rest is dropped and counted.
 const WAITING_MAX: usize = 1024;
@@ -14,7 +14,7 @@ const WAITING_MAX: usize = 1024;
 /// A frame link and what it sends.
 pub struct FrameEnd {
     link: Box<dyn FrameLink>,
-    template: Template,
+    template: PacketTemplate,
     /// Parts of a frame, and bytes of each but the last.
     parts: usize,
     part_bytes: usize,
@@ -34,7 +34,7 @@ impl FrameEnd {
     /// Why the link is not fit for them.
     pub fn new(
         mut link: Box<dyn FrameLink>,
-        template: Template,
+        template: PacketTemplate,
         receives: bool,
     ) -> Result<Self, String> {
         let mut steer = Steer::default();
@@ -128,7 +128,7 @@ impl FrameEnd {
     }
 
     /// Puts what was received into the queue of what is sent, turned round.
-    fn turn_received(&mut self, which: Turn) {
+    fn turn_received(&mut self, which: EchoMode) {
         let Self { link, template, received, waiting, spare, fresh, no_room, .. } = self;
         let forwards = link.info().forwards;
         if !forwards {
@@ -139,7 +139,7 @@ impl FrameEnd {
         for mut frame in received.drain(..) {
             if first {
                 let bytes = memory.bytes_mut(&mut frame);
-                let wanted = which == Turn::All || template.number_of(bytes).is_some();
+                let wanted = which == EchoMode::All || template.number_of(bytes).is_some();
                 kept = wanted && waiting.len() < WAITING_MAX;
                 *no_room += u64::from(wanted && !kept);
                 if kept {
@@ -168,12 +168,12 @@ impl FrameEnd {
     }
 }
 
-impl End for FrameEnd {
-    fn address(&self) -> Address {
-        Address { mac: self.link.info().mac, udp: self.template.local() }
+impl PathEnd for FrameEnd {
+    fn address(&self) -> EndAddress {
+        EndAddress { mac: self.link.info().mac, udp: self.template.local() }
     }
 
-    fn aim(&mut self, peer: &Address) {
+    fn aim(&mut self, peer: &EndAddress) {
         self.template.aim(self.link.info().mac, peer);
     }
 
@@ -215,7 +215,7 @@ impl End for FrameEnd {
         Ok(count)
     }
 
-    fn turn(&mut self, look: Look, which: Turn) -> io::Result<(usize, usize)> {
+    fn echo(&mut self, look: Look, which: EchoMode) -> io::Result<(usize, usize)> {
         if self.receive(look)? == 0 {
             return Ok((0, if self.waiting.is_empty() { 0 } else { self.hand_over()? }));
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use millstream_host::socket;
 
-use super::{Address, BATCH, End, LOAD, Look, SLEEP_MS, Turn, nowhere, number};
+use super::{BATCH, EchoMode, EndAddress, LOAD, Look, PathEnd, SLEEP_MS, nowhere, number};
 
 /// Bytes of the socket's queues: as ports ask for.
 const QUEUE_BYTES: libc::c_int = 8 << 20;
@@ -219,12 +219,12 @@ impl KernelEnd {
     }
 }
 
-impl End for KernelEnd {
-    fn address(&self) -> Address {
-        Address { mac: [0; 6], udp: self.local }
+impl PathEnd for KernelEnd {
+    fn address(&self) -> EndAddress {
+        EndAddress { mac: [0; 6], udp: self.local }
     }
 
-    fn aim(&mut self, peer: &Address) {
+    fn aim(&mut self, peer: &EndAddress) {
         self.peer = raw(peer.udp);
     }
 
@@ -261,11 +261,11 @@ impl End for KernelEnd {
         Ok(count)
     }
 
-    fn turn(&mut self, look: Look, which: Turn) -> io::Result<(usize, usize)> {
+    fn echo(&mut self, look: Look, which: EchoMode) -> io::Result<(usize, usize)> {
         let count = self.receive(look)?;
         let (mut kept, mut last) = (0, 0);
         for index in 0..count {
-            if which == Turn::Numbered && number(self.payload(index)).is_none() {
+            if which == EchoMode::Numbered && number(self.payload(index)).is_none() {
                 continue;
             }
             let length = self.payload(index).len();

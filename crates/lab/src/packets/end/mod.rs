@@ -11,12 +11,12 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use millstream_link::frame::{FrameOptions, LinkCounters};
 use serde::{Deserialize, Serialize};
 
-use super::plan::{EndPlan, Path};
+use super::plan::{Carriage, EndPlan};
 
 pub use frames::FrameEnd;
 pub use kernel::KernelEnd;
 pub use port::PortEnd;
-pub use template::{ETHERTYPE, Template};
+pub use template::{ETHERTYPE, PacketTemplate};
 
 /// Bytes of Ethernet, IPv4 and UDP headers in front of a payload.
 pub const HEADER_BYTES: usize = 14 + 20 + 8;
@@ -32,7 +32,7 @@ const SLEEP_MS: i64 = 20;
 
 /// Where an end can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Address {
+pub struct EndAddress {
     /// Ethernet address; zeros where none is needed.
     pub mac: [u8; 6],
     /// UDP address; the port is 0 where frames carry no IP.
@@ -50,7 +50,7 @@ pub enum Look {
 
 /// Which packets are sent back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum EchoMode {
     /// Every one.
     All,
     /// Those with a number; load is dropped.
@@ -58,12 +58,12 @@ pub enum Turn {
 }
 
 /// One end of a path. Packets are all of the size that it was opened with.
-pub trait End {
+pub trait PathEnd {
     /// Where it can be reached.
-    fn address(&self) -> Address;
+    fn address(&self) -> EndAddress;
 
     /// Sends to `peer` from now on.
-    fn aim(&mut self, peer: &Address);
+    fn aim(&mut self, peer: &EndAddress);
 
     /// Packets that one call sends at most.
     fn batch(&self) -> usize {
@@ -98,7 +98,7 @@ pub trait End {
     ///
     /// # Errors
     /// The link's.
-    fn turn(&mut self, look: Look, which: Turn) -> io::Result<(usize, usize)>;
+    fn echo(&mut self, look: Look, which: EchoMode) -> io::Result<(usize, usize)>;
 
     /// System calls since it was opened, where the end or its link counts them.
     fn calls(&mut self) -> Option<u64>;
@@ -111,29 +111,29 @@ pub trait End {
 ///
 /// # Errors
 /// Why not, and what to do.
-pub fn open(plan: &EndPlan, receives: bool) -> Result<Box<dyn End>, String> {
+pub fn open(plan: &EndPlan, receives: bool) -> Result<Box<dyn PathEnd>, String> {
     let local = SocketAddrV4::new(plan.address, 0);
     let payload = plan.frame_bytes.saturating_sub(HEADER_BYTES).max(8);
     match plan.path {
-        Path::Kernel => {
+        Carriage::Kernel => {
             let end = KernelEnd::open(local, payload, plan.busy_poll_us, plan.priority);
             end.map(boxed).map_err(|error| format!("cannot open a UDP socket: {error}"))
         }
-        Path::Port => PortEnd::open(&plan.link, local, payload).map(boxed),
-        Path::Frames | Path::IpFrames => {
+        Carriage::Port => PortEnd::open(&plan.link, local, payload).map(boxed),
+        Carriage::Frames | Carriage::IpFrames => {
             let link = millstream_link::open_frames(&plan.link, &FrameOptions::default());
             let link = link.map_err(|error| error.to_string())?;
             let udp = SocketAddrV4::new(plan.address, UDP_PORT);
             let template = match plan.path {
-                Path::IpFrames => Template::ip(plan.frame_bytes, udp),
-                _ => Template::private(plan.frame_bytes, udp),
+                Carriage::IpFrames => PacketTemplate::ip(plan.frame_bytes, udp),
+                _ => PacketTemplate::private(plan.frame_bytes, udp),
             };
             FrameEnd::new(link, template, receives).map(boxed)
         }
     }
 }
 
-fn boxed<E: End + 'static>(end: E) -> Box<dyn End> {
+fn boxed<E: PathEnd + 'static>(end: E) -> Box<dyn PathEnd> {
     Box::new(end)
 }
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 use millstream_link::port::{Datagram, Port, PortOptions, PortTx};
 use millstream_net::engine::inventory;
 
-use super::{Address, BATCH, End, LOAD, Look, SLEEP_MS, Turn, link_events, nowhere, number};
+use super::{
+    BATCH, EchoMode, EndAddress, LOAD, Look, PathEnd, SLEEP_MS, link_events, nowhere, number,
+};
 
 /// Bytes of a train that a link cuts up itself: several of the kernel's messages, so that the last
 /// one, which is shorter, costs little, and still in a core's second cache.
@@ -75,12 +77,12 @@ impl PortEnd {
     }
 }
 
-impl End for PortEnd {
-    fn address(&self) -> Address {
-        Address { mac: [0; 6], udp: self.port.local }
+impl PathEnd for PortEnd {
+    fn address(&self) -> EndAddress {
+        EndAddress { mac: [0; 6], udp: self.port.local }
     }
 
-    fn aim(&mut self, peer: &Address) {
+    fn aim(&mut self, peer: &EndAddress) {
         self.peer = peer.udp;
     }
 
@@ -116,14 +118,15 @@ impl End for PortEnd {
         Ok(count)
     }
 
-    fn turn(&mut self, look: Look, which: Turn) -> io::Result<(usize, usize)> {
+    fn echo(&mut self, look: Look, which: EchoMode) -> io::Result<(usize, usize)> {
         let count = self.receive(look)?;
         let mut turned = 0;
         let mut to = nowhere();
         for index in 0..count {
             let datagram = self.port.rx.datagram(index);
             let numbered = number(datagram.payload).is_some();
-            if datagram.payload.len() != self.payload_bytes || which == Turn::Numbered && !numbered
+            if datagram.payload.len() != self.payload_bytes
+                || which == EchoMode::Numbered && !numbered
             {
                 continue;
             }

@@ -4,7 +4,7 @@ use std::net::SocketAddrV4;
 
 use millstream_wire::checksum::Sum;
 
-use super::{Address, HEADER_BYTES, LOAD, number};
+use super::{EndAddress, HEADER_BYTES, LOAD, number};
 
 /// The Ethernet type of measurements: local experimental 1 (IEEE 802).
 pub const ETHERTYPE: u16 = 0x88b5;
@@ -13,14 +13,14 @@ const IPV4: [u8; 2] = [0x08, 0x00];
 
 /// A frame to be sent again and again. Its payload begins with a number (little-endian).
 #[derive(Debug, Clone)]
-pub struct Template {
+pub struct PacketTemplate {
     head: Vec<u8>,
     frame_bytes: usize,
     payload_at: usize,
     local: SocketAddrV4,
 }
 
-impl Template {
+impl PacketTemplate {
     /// Frames of a private Ethernet type: the kernel drops those that reach it.
     #[must_use]
     pub fn private(frame_bytes: usize, local: SocketAddrV4) -> Self {
@@ -75,7 +75,7 @@ impl Template {
     }
 
     /// Addresses the frames.
-    pub fn aim(&mut self, from: [u8; 6], to: &Address) {
+    pub fn aim(&mut self, from: [u8; 6], to: &EndAddress) {
         self.head[..6].copy_from_slice(&to.mac);
         self.head[6..12].copy_from_slice(&from);
         if self.is_ip() {
@@ -124,13 +124,13 @@ pub(super) fn reverse(frame: &mut [u8]) {
 mod tests {
     use super::*;
 
-    fn peer() -> Address {
-        Address { mac: [2, 0, 0, 0, 0, 9], udp: "10.0.0.2:47001".parse().unwrap() }
+    fn peer() -> EndAddress {
+        EndAddress { mac: [2, 0, 0, 0, 0, 9], udp: "10.0.0.2:47001".parse().unwrap() }
     }
 
     #[test]
     fn an_ip_frame_has_right_lengths_and_sums() {
-        let mut template = Template::ip(64, "10.0.0.1:47000".parse().unwrap());
+        let mut template = PacketTemplate::ip(64, "10.0.0.1:47000".parse().unwrap());
         template.aim([2, 0, 0, 0, 0, 1], &peer());
         template.set_number(Some(7));
         let mut frame = [0; 64];
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn load_has_no_number_and_short_frames_no_effect() {
-        let mut template = Template::private(64, "10.0.0.1:1".parse().unwrap());
+        let mut template = PacketTemplate::private(64, "10.0.0.1:1".parse().unwrap());
         template.aim([1; 6], &peer());
         let mut frame = [0; 64];
         template.write(&mut frame);

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::waits::{Part, Waits};
+use super::waits::{WaitShare, Waits};
 use super::wire::{CREDIT, frame_ns};
 
 /// Who has which port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Topology {
+pub enum PortTopology {
     /// The probes have a port, bulk another one.
     Separate,
     /// One port, nothing else on it.
@@ -33,9 +33,9 @@ pub struct Bulk {
 
 /// One measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Case {
+pub struct PortCase {
     /// Who has which port.
-    pub topology: Topology,
+    pub topology: PortTopology,
     /// Bits per second of each port.
     pub rate_bps: f64,
     /// The bulk; unused where nothing else is on the port.
@@ -52,13 +52,13 @@ pub struct Bound {
     /// Their time, nanoseconds.
     pub wait_ns: f64,
     /// Whose number that is.
-    pub by: Limit,
+    pub by: QueueLimit,
 }
 
 /// What limits how many frames a probe finds before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Limit {
+pub enum QueueLimit {
     /// There are none.
     Nothing,
     /// A burst has no more, and the next comes when it has left.
@@ -69,7 +69,7 @@ pub enum Limit {
     Wire,
 }
 
-impl Case {
+impl PortCase {
     /// Time of a bulk frame on the wire, nanoseconds.
     #[must_use]
     pub fn frame_ns(&self) -> f64 {
@@ -92,12 +92,12 @@ impl Case {
     #[must_use]
     pub fn bound(&self) -> Bound {
         let (frames, by) = match self.topology {
-            Topology::Separate | Topology::Shared => (0, Limit::Nothing),
-            Topology::Priority => (1, Limit::Wire),
-            Topology::Bulk if self.is_full() || self.bulk.burst > self.queue => {
-                (self.queue, Limit::Queue)
+            PortTopology::Separate | PortTopology::Shared => (0, QueueLimit::Nothing),
+            PortTopology::Priority => (1, QueueLimit::Wire),
+            PortTopology::Bulk if self.is_full() || self.bulk.burst > self.queue => {
+                (self.queue, QueueLimit::Queue)
             }
-            Topology::Bulk => (self.bulk.burst, Limit::Burst),
+            PortTopology::Bulk => (self.bulk.burst, QueueLimit::Burst),
         };
         Bound { frames, wait_ns: f64::from(frames) * self.frame_ns(), by }
     }
@@ -112,16 +112,16 @@ impl Case {
     pub fn waits(&self, busy: f64) -> Waits {
         let (frame_ns, busy) = (self.frame_ns(), busy.clamp(0.0, 1.0));
         let (all_ns, credit_ns) = (self.bound().wait_ns, CREDIT.as_nanos() as f64);
-        let uniform = |share, from_ns, to_ns| Part { share, from_ns, to_ns };
+        let uniform = |share, from_ns, to_ns| WaitShare { share, from_ns, to_ns };
         Waits(match self.topology {
-            Topology::Separate | Topology::Shared => Vec::new(),
-            Topology::Bulk if self.is_full() => vec![uniform(1.0, all_ns - frame_ns, all_ns)],
-            Topology::Bulk => {
+            PortTopology::Separate | PortTopology::Shared => Vec::new(),
+            PortTopology::Bulk if self.is_full() => vec![uniform(1.0, all_ns - frame_ns, all_ns)],
+            PortTopology::Bulk => {
                 let longest_ns = (all_ns - credit_ns).max(0.0);
                 vec![uniform(busy * longest_ns / all_ns, 0.0, longest_ns)]
             }
-            Topology::Priority if self.is_full() => vec![uniform(busy, 0.0, frame_ns)],
-            Topology::Priority => {
+            PortTopology::Priority if self.is_full() => vec![uniform(busy, 0.0, frame_ns)],
+            PortTopology::Priority => {
                 // Of a burst, the first frame that is waited for is shorter by the credit.
                 let burst_ns = f64::from(self.bulk.burst) * frame_ns;
                 let waiting_ns = (burst_ns - credit_ns).max(0.0);
@@ -145,10 +145,10 @@ impl Case {
         let mbit = self.rate_bps / 1e6;
         let Bulk { share, burst, .. } = self.bulk;
         let who = match self.topology {
-            Topology::Separate => return format!("{mbit} Mbit/s, bulk on another port"),
-            Topology::Shared => return format!("{mbit} Mbit/s, nothing beside"),
-            Topology::Bulk => "bulk",
-            Topology::Priority => "priority, bulk",
+            PortTopology::Separate => return format!("{mbit} Mbit/s, bulk on another port"),
+            PortTopology::Shared => return format!("{mbit} Mbit/s, nothing beside"),
+            PortTopology::Bulk => "bulk",
+            PortTopology::Priority => "priority, bulk",
         };
         let by = if burst > 1 { format!(" by {burst}") } else { String::new() };
         // As fine as shares are told apart.
@@ -162,23 +162,23 @@ mod tests {
     use super::*;
     use millstream_dsp::noise::Noise;
 
-    fn case(topology: Topology, share: f64, burst: u32) -> Case {
+    fn case(topology: PortTopology, share: f64, burst: u32) -> PortCase {
         let bulk = Bulk { frame_bytes: 1514, share, burst };
-        Case { topology, rate_bps: 1e8, bulk, queue: 50 }
+        PortCase { topology, rate_bps: 1e8, bulk, queue: 50 }
     }
 
     #[test]
     fn bounds_are_frames_times_their_time() {
-        use Topology::{Bulk, Priority, Separate, Shared};
+        use PortTopology::{Bulk, Priority, Separate, Shared};
         for (topology, share, burst, frames, by) in [
-            (Separate, 1.1, 16, 0, Limit::Nothing),
-            (Shared, 0.8, 16, 0, Limit::Nothing),
-            (Bulk, 0.8, 1, 1, Limit::Burst),
-            (Bulk, 0.8, 16, 16, Limit::Burst),
-            (Bulk, 0.8, 64, 50, Limit::Queue),
-            (Bulk, 1.1, 1, 50, Limit::Queue),
-            (Priority, 0.8, 16, 1, Limit::Wire),
-            (Priority, 1.1, 1, 1, Limit::Wire),
+            (Separate, 1.1, 16, 0, QueueLimit::Nothing),
+            (Shared, 0.8, 16, 0, QueueLimit::Nothing),
+            (Bulk, 0.8, 1, 1, QueueLimit::Burst),
+            (Bulk, 0.8, 16, 16, QueueLimit::Burst),
+            (Bulk, 0.8, 64, 50, QueueLimit::Queue),
+            (Bulk, 1.1, 1, 50, QueueLimit::Queue),
+            (Priority, 0.8, 16, 1, QueueLimit::Wire),
+            (Priority, 1.1, 1, 1, QueueLimit::Wire),
         ] {
             let bound = case(topology, share, burst).bound();
             assert_eq!((bound.frames, bound.by), (frames, by), "{topology:?} {share} {burst}");
@@ -189,7 +189,7 @@ mod tests {
 
     /// Waits of probes at random moments of a port that sends frame by frame, as a bucket of tokens
     /// does: a frame may leave when the time that all before it take is over but for the credit.
-    fn simulated(case: &Case) -> Vec<f64> {
+    fn simulated(case: &PortCase) -> Vec<f64> {
         let (frame_ns, period_ns) = (case.frame_ns(), case.period_ns());
         let credit_ns = CREDIT.as_nanos() as f64;
         let (mut paid_ns, mut frames) = (0.0f64, Vec::new());
@@ -199,7 +199,7 @@ mod tests {
                 let left_ns = came_ns.max(paid_ns - credit_ns);
                 paid_ns = paid_ns.max(left_ns) + frame_ns;
                 // Who has priority is behind what has left, who has not behind what has come.
-                let first = case.topology == Topology::Priority;
+                let first = case.topology == PortTopology::Priority;
                 frames.push((if first { left_ns } else { came_ns }, paid_ns - credit_ns));
             }
         }
@@ -217,14 +217,14 @@ mod tests {
 
     #[test]
     fn waits_are_those_of_a_port_simulated_frame_by_frame() {
-        for topology in [Topology::Bulk, Topology::Priority] {
+        for topology in [PortTopology::Bulk, PortTopology::Priority] {
             // At 1 Gbit/s two frames and a half are within the credit.
             for (rate_bps, burst, share) in [1e8, 1e9]
                 .iter()
                 .flat_map(|rate| [1, 2, 16].map(|burst| (*rate, burst)))
                 .flat_map(|(rate, burst)| [0.1, 0.5, 0.8].map(|share| (rate, burst, share)))
             {
-                let case = Case { rate_bps, ..case(topology, share, burst) };
+                let case = PortCase { rate_bps, ..case(topology, share, burst) };
                 let (seen, told) = (simulated(&case), case.waits(share));
                 for quantile in [0.5, 0.9, 0.99] {
                     let seen = seen[(quantile * seen.len() as f64) as usize];
@@ -238,21 +238,21 @@ mod tests {
 
     #[test]
     fn a_full_queue_is_never_less_than_all_but_one() {
-        let full = case(Topology::Bulk, 1.1, 1);
+        let full = case(PortTopology::Bulk, 1.1, 1);
         let frame_ns = full.frame_ns();
         let [least, most] = [1e-6, 1.0].map(|quantile| full.waits(1.0).quantile_ns(quantile));
         assert!((least - 49.0 * frame_ns).abs() < 1.0, "{least}");
         assert!((most - 50.0 * frame_ns).abs() < 1.0, "{most}");
-        let first = case(Topology::Priority, 1.1, 1).waits(1.0).quantile_ns(1.0);
+        let first = case(PortTopology::Priority, 1.1, 1).waits(1.0).quantile_ns(1.0);
         assert!((first - frame_ns).abs() < 1.0, "{first}");
-        assert_eq!(case(Topology::Shared, 1.1, 1).waits(1.0).quantile_ns(1.0), 0.0);
+        assert_eq!(case(PortTopology::Shared, 1.1, 1).waits(1.0).quantile_ns(1.0), 0.0);
         // One frame of ten comes too many: 50 of them after 500 frames' time.
         assert!((full.fills_s() - 500.0 * frame_ns / 1e9).abs() < 1e-9);
     }
 
     #[test]
     fn shares_that_differ_have_names_that_differ() {
-        let name = |share| case(Topology::Bulk, share, 16).name();
+        let name = |share| case(PortTopology::Bulk, share, 16).name();
         assert_eq!(name(0.8), "100 Mbit/s, bulk 80 % by 16");
         assert_eq!(name(1.1), "100 Mbit/s, bulk 110 % by 16");
         assert_eq!(name(0.804), "100 Mbit/s, bulk 80.4 % by 16");

@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use millstream_host::netlink::{Order, PortShape, Queued};
+use millstream_host::netlink::{PortShape, QueueOrder, Queued};
 
 use super::wire::{CREDIT, LEAST, OVERHEAD};
-use super::{Case, Topology};
-use crate::packets::job::{BulkPlan, Job, Role, Trips};
-use crate::packets::plan::{EndPlan, Path, Wait};
-use crate::packets::rows::{Half, Row};
-use crate::packets::stage::{Port, Ports, Stage, StageError};
-use crate::packets::trips::{PATIENCE, Round, trip};
+use super::{PortCase, PortTopology};
+use crate::packets::job::{BulkPlan, Role, RoundTrips, SideJob};
+use crate::packets::plan::{Carriage, EndPlan, PacketWait};
+use crate::packets::round_trips::{PATIENCE, Round, trip};
+use crate::packets::rows::{Half, PathRow};
+use crate::packets::testbed::{ActivePort, ActivePorts, StageError, Testbed};
 
 /// `TC_PRIO_INTERACTIVE` (`linux/pkt_sched.h`): the first band of `pfifo_fast`, open to anybody.
 const FIRST_BAND: u32 = 6;
@@ -34,9 +34,9 @@ pub struct Probing {
 
 /// What was found.
 #[derive(Debug, Clone)]
-pub struct Through {
+pub struct PortFigures {
     /// Round trips.
-    pub trips: Trips,
+    pub trips: RoundTrips,
     /// What the queue of the port that has the bulk did.
     pub queued: Queued,
     /// Frames of bulk that were offered.
@@ -50,14 +50,14 @@ pub struct Through {
 /// # Errors
 /// [`StageError`] when a side ended or refused, or the kernel cannot shape a port.
 pub fn through(
-    stage: &mut Stage,
-    ports: &mut Ports,
-    case: &Case,
+    stage: &mut Testbed,
+    ports: &mut ActivePorts,
+    case: &PortCase,
     how: &Probing,
-) -> Result<Through, StageError> {
+) -> Result<PortFigures, StageError> {
     let order = match case.topology {
-        Topology::Priority => Order::Priority,
-        _ => Order::Arrival { limit: case.queue },
+        PortTopology::Priority => QueueOrder::Priority,
+        _ => QueueOrder::Arrival { limit: case.queue },
     };
     let shape = |order| PortShape {
         rate_bps: case.rate_bps as u64,
@@ -66,14 +66,14 @@ pub fn through(
         credit: CREDIT,
         order,
     };
-    ports.shape(Port::First, &shape(order))?;
-    ports.shape(Port::Second, &shape(Order::Arrival { limit: case.queue }))?;
+    ports.shape(ActivePort::First, &shape(order))?;
+    ports.shape(ActivePort::Second, &shape(QueueOrder::Arrival { limit: case.queue }))?;
     // Spinning, the side that asks keeps to the clock, and its CPU is awake when an answer comes.
-    let asks = Half::new(Path::Kernel, "udp", Wait::Spin);
-    let row = Row {
+    let asks = Half::new(Carriage::Kernel, "udp", PacketWait::Spin);
+    let row = PathRow {
         name: case.name(),
         active: Half { priority: Some(FIRST_BAND), ..asks },
-        passive: Half::new(Path::Kernel, "udp", Wait::Block),
+        passive: Half::new(Carriage::Kernel, "udp", PacketWait::Block),
     };
     let Probing { frame_bytes, count, rate_pps, fifo } = *how;
     // Beside its own time, a probe takes as long as it waits for others, at most.
@@ -81,11 +81,11 @@ pub fn through(
     let rate_pps = Some(rate_pps);
     let round = Round { frame_bytes, count, rate_pps, load_pps: None, fifo, patience };
     let port = match case.topology {
-        Topology::Separate => Port::Second,
-        Topology::Shared | Topology::Bulk | Topology::Priority => Port::First,
+        PortTopology::Separate => ActivePort::Second,
+        PortTopology::Shared | PortTopology::Bulk | PortTopology::Priority => ActivePort::First,
     };
-    let mut measure = |ports: &Ports| {
-        if case.topology == Topology::Bulk && case.is_full() {
+    let mut measure = |ports: &ActivePorts| {
+        if case.topology == PortTopology::Bulk && case.is_full() {
             until_full(ports, port, case)?;
         }
         let (begun, before) = (Instant::now(), ports.queued(port)?);
@@ -94,17 +94,17 @@ pub fn through(
         let bytes = queued.bytes - before.bytes;
         let frames = bytes as f64 / case.bulk.frame_bytes as f64;
         let busy = frames * case.frame_ns() / 1e9 / seconds;
-        Ok(Through { trips, queued, offered: 0, busy })
+        Ok(PortFigures { trips, queued, offered: 0, busy })
     };
-    if case.topology == Topology::Shared {
+    if case.topology == PortTopology::Shared {
         return measure(ports);
     }
     let (found, outcome) = ports.beside(&bulk(case, port), measure)?;
-    Ok(Through { offered: outcome.total, ..found })
+    Ok(PortFigures { offered: outcome.total, ..found })
 }
 
 /// Waits until the queue drops: then it is full.
-fn until_full(ports: &Ports, port: Port, case: &Case) -> Result<(), StageError> {
+fn until_full(ports: &ActivePorts, port: ActivePort, case: &PortCase) -> Result<(), StageError> {
     let patience = FILLS_AT_LEAST + 2 * Duration::from_secs_f64(case.fills_s());
     let begun = Instant::now();
     while ports.queued(port)?.drops == 0 {
@@ -127,11 +127,11 @@ fn until_full(ports: &Ports, port: Port, case: &Case) -> Result<(), StageError> 
 }
 
 /// What the other process does.
-fn bulk(case: &Case, port: Port) -> Job {
+fn bulk(case: &PortCase, port: ActivePort) -> SideJob {
     let end = EndPlan {
-        path: Path::Kernel,
+        path: Carriage::Kernel,
         link: String::new(),
-        wait: Wait::Block,
+        wait: PacketWait::Block,
         address: port.address(),
         frame_bytes: case.bulk.frame_bytes,
         busy_poll_us: None,
@@ -143,5 +143,5 @@ fn bulk(case: &Case, port: Port) -> Job {
         period_ns: case.period_ns() as u64,
         by_clock: case.is_full(),
     };
-    Job { end, role: Role::Bulk(plan), trace: false, fifo: None }
+    SideJob { end, role: Role::Bulk(plan), trace: false, fifo: None }
 }

@@ -11,8 +11,8 @@ mod table;
 mod waits;
 mod wire;
 
-pub use case::{Bound, Bulk, Case, Limit, Topology};
-pub use measure::{Probing, Through, through};
-pub use table::{Against, Line, Table, came_ns};
+pub use case::{Bound, Bulk, PortCase, PortTopology, QueueLimit};
+pub use measure::{PortFigures, Probing, through};
+pub use table::{Against, CaseResults, PortTable, came_ns};
 pub use waits::Waits;
 pub use wire::{CREDIT, LEAST, OVERHEAD, frame_ns};

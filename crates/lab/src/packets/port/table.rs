@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::{Bound, Case, Through, Topology};
-use crate::packets::job::Trips;
+use super::{Bound, PortCase, PortFigures, PortTopology};
+use crate::packets::job::RoundTrips;
 use millstream_measure::{Histogram, Summary};
 
 /// The quantiles that are predicted: median and tail.
@@ -11,16 +11,16 @@ const PREDICTED: [f64; 2] = [0.5, 0.99];
 
 /// The cases of one comparison.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Table {
+pub struct PortTable {
     /// In the order of their first result.
-    pub lines: Vec<Line>,
+    pub lines: Vec<CaseResults>,
 }
 
 /// A case with all repetitions.
 #[derive(Debug, Clone, Serialize)]
-pub struct Line {
+pub struct CaseResults {
     /// What was measured.
-    pub case: Case,
+    pub case: PortCase,
     /// The longest wait for other frames, by their times.
     pub bound: Bound,
     /// All repetitions together, from when probes were due; those that were lost are at the end.
@@ -66,15 +66,15 @@ pub fn came_ns(histogram: &Histogram, lost: u64, quantile: f64) -> Option<u64> {
     (came > 0).then(|| histogram.quantile_ns(quantile * came as f64 / all as f64))
 }
 
-impl Table {
+impl PortTable {
     /// Adds a repetition of a case.
-    pub fn add(&mut self, case: &Case, turn: usize, found: &Through) {
+    pub fn add(&mut self, case: &PortCase, turn: usize, found: &PortFigures) {
         let at = self.lines.iter().position(|line| line.case == *case).unwrap_or_else(|| {
-            self.lines.push(Line::new(case));
+            self.lines.push(CaseResults::new(case));
             self.lines.len() - 1
         });
         let line = &mut self.lines[at];
-        let Trips { from_due, lost, .. } = &found.trips;
+        let RoundTrips { from_due, lost, .. } = &found.trips;
         line.histogram.merge(from_due);
         line.lost += lost;
         line.drops += u64::from(found.queued.drops);
@@ -84,12 +84,12 @@ impl Table {
     /// Works out what was to be expected, from separate ports of the same rate; call it when all is
     /// measured.
     pub fn sum_up(&mut self) {
-        let is_base = |line: &&Line| line.case.topology == Topology::Separate;
+        let is_base = |line: &&CaseResults| line.case.topology == PortTopology::Separate;
         let bases: Vec<_> = self.lines.iter().filter(is_base).cloned().collect();
         for line in &mut self.lines {
             let busy: Vec<_> = line.runs.iter().map(|run| run.busy).collect();
             line.busy = Summary::of(&busy).map_or(0.0, |busy| busy.median);
-            if line.case.topology == Topology::Separate {
+            if line.case.topology == PortTopology::Separate {
                 continue;
             }
             let base = bases.iter().find(|base| base.case.rate_bps == line.case.rate_bps);
@@ -102,15 +102,15 @@ impl Table {
     /// none did.
     #[must_use]
     pub fn longest_apart_ns(&self, rate_bps: f64) -> Option<u64> {
-        let apart = |line: &&Line| {
-            line.case.topology == Topology::Separate && line.case.rate_bps == rate_bps
+        let apart = |line: &&CaseResults| {
+            line.case.topology == PortTopology::Separate && line.case.rate_bps == rate_bps
         };
         self.lines.iter().find(apart)?.longest_ns()
     }
 }
 
-impl Line {
-    fn new(case: &Case) -> Self {
+impl CaseResults {
+    fn new(case: &PortCase) -> Self {
         Self {
             case: *case,
             bound: case.bound(),
@@ -150,22 +150,22 @@ mod tests {
     use super::super::Bulk;
     use super::*;
 
-    fn found(ns: u64, lost: u64, busy: f64) -> Through {
-        let mut trips = Trips::default();
+    fn found(ns: u64, lost: u64, busy: f64) -> PortFigures {
+        let mut trips = RoundTrips::default();
         trips.from_due.record_many(ns, 100);
         trips.from_due.record_many(200_000_000, lost);
         trips.lost = lost;
-        Through { trips, queued: Default::default(), offered: 0, busy }
+        PortFigures { trips, queued: Default::default(), offered: 0, busy }
     }
 
     #[test]
     fn the_tail_is_that_of_separate_ports_and_the_wait() {
         let bulk = Bulk { frame_bytes: 1514, share: 1.1, burst: 1 };
-        let case = |topology| Case { topology, rate_bps: 1e8, bulk, queue: 50 };
-        let mut table = Table::default();
+        let case = |topology| PortCase { topology, rate_bps: 1e8, bulk, queue: 50 };
+        let mut table = PortTable::default();
         for (turn, base_ns, full_ns) in [(0, 100_000, 6_300_000), (1, 200_000, 12_600_000)] {
-            table.add(&case(Topology::Separate), turn, &found(base_ns, 0, 0.9));
-            table.add(&case(Topology::Bulk), turn, &found(full_ns, 30, 1.0));
+            table.add(&case(PortTopology::Separate), turn, &found(base_ns, 0, 0.9));
+            table.add(&case(PortTopology::Bulk), turn, &found(full_ns, 30, 1.0));
         }
         table.sum_up();
         let [apart, full] = &table.lines[..] else { panic!("two lines") };
@@ -183,14 +183,14 @@ mod tests {
     #[test]
     fn nothing_is_compared_with_what_never_came_back() {
         let bulk = Bulk { frame_bytes: 1514, share: 0.8, burst: 1 };
-        let case = |topology| Case { topology, rate_bps: 1e8, bulk, queue: 50 };
+        let case = |topology| PortCase { topology, rate_bps: 1e8, bulk, queue: 50 };
         let mut lost = found(0, 30, 0.8);
         lost.trips.from_due = Histogram::default();
         lost.trips.from_due.record_many(200_000_000, 30);
         for (apart, beside) in [(&lost, &found(100, 0, 0.8)), (&found(100, 0, 0.8), &lost)] {
-            let mut table = Table::default();
-            table.add(&case(Topology::Separate), 0, apart);
-            table.add(&case(Topology::Bulk), 0, beside);
+            let mut table = PortTable::default();
+            table.add(&case(PortTopology::Separate), 0, apart);
+            table.add(&case(PortTopology::Bulk), 0, beside);
             table.sum_up();
             assert!(table.lines[1].median.is_none() && table.lines[1].tail.is_none());
         }

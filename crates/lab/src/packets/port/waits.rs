@@ -4,11 +4,11 @@ use millstream_measure::Histogram;
 
 /// Waits of the probes that wait; the others do not.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Waits(pub(super) Vec<Part>);
+pub struct Waits(pub(super) Vec<WaitShare>);
 
 /// A share of all probes, with waits from one length to another alike, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Part {
+pub(super) struct WaitShare {
     pub share: f64,
     pub from_ns: f64,
     pub to_ns: f64,
@@ -20,7 +20,7 @@ impl Waits {
         if wait_ns < 0.0 {
             return 0.0;
         }
-        let longer = |part: &Part| match part.to_ns - part.from_ns {
+        let longer = |part: &WaitShare| match part.to_ns - part.from_ns {
             width_ns if width_ns > 0.0 => {
                 part.share * ((part.to_ns - wait_ns) / width_ns).clamp(0.0, 1.0)
             }
@@ -86,8 +86,8 @@ mod tests {
     #[test]
     fn trips_are_those_of_random_probes_with_random_waits() {
         let waits = Waits(vec![
-            Part { share: 0.5, from_ns: 0.0, to_ns: 1e6 },
-            Part { share: 0.2, from_ns: 2e6, to_ns: 3e6 },
+            WaitShare { share: 0.5, from_ns: 0.0, to_ns: 1e6 },
+            WaitShare { share: 0.2, from_ns: 2e6, to_ns: 3e6 },
         ]);
         let mut noise = Noise::new(3);
         let mut random = || noise.bits() as f64 / u64::MAX as f64;

@@ -2,7 +2,7 @@
 //!
 //! A message is a kind (one byte) and its fields, integers little-endian; its length is known from
 //! its fields, and anything else is refused whole. Descriptors travel beside it. A link asks, the
-//! broker answers each request once, in order; the first request is [`Request::Hello`].
+//! broker answers each request once, in order; the first request is [`BrokerRequest::Hello`].
 
 mod fields;
 #[cfg(test)]
@@ -18,7 +18,7 @@ use crate::frame::Steer;
 
 /// The version of what is said here. Others are refused: both ends are one program.
 ///
-/// 2: [`Request::Ports`]. 3: a link is named by its text.
+/// 2: [`BrokerRequest::Ports`]. 3: a link is named by its text.
 pub const VERSION: u16 = 3;
 
 /// Longest message, bytes. Longer ones are refused.
@@ -41,7 +41,7 @@ const REASON_BYTES_MAX: usize = 1024;
 
 /// What a link asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
+pub enum BrokerRequest {
     /// Who asks for what: which link on which interface.
     Hello {
         /// [`VERSION`] of the asker.
@@ -80,16 +80,16 @@ pub enum Request {
 
 /// What the broker answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
+pub enum BrokerReply {
     /// Done; `value` is the answer where there is one, else 0.
     Done {
-        /// The hook of [`Request::Attach`], the queues that there were before
-        /// [`Request::Channels`].
+        /// The hook of [`BrokerRequest::Attach`], the queues that there were before
+        /// [`BrokerRequest::Channels`].
         value: u32,
         /// What to tell people, such as why the driver refused; mostly empty.
         note: String,
     },
-    /// The answer to [`Request::Ports`].
+    /// The answer to [`BrokerRequest::Ports`].
     Ports(Vec<RangeInclusive<u16>>),
     /// Refused, or tried in vain.
     Refused {
@@ -117,7 +117,7 @@ pub enum Malformed {
     Value(&'static str),
 }
 
-impl Request {
+impl BrokerRequest {
     /// Its bytes; lists are cut at what a message may hold, which [`fits`] tells before.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -192,7 +192,7 @@ impl Request {
     }
 }
 
-impl Reply {
+impl BrokerReply {
     /// Its bytes; a reason that is too long is cut, and so are ranges beyond [`RANGES_MAX`].
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {

@@ -17,24 +17,25 @@ fn steers() -> impl Strategy<Value = Steer> {
         })
 }
 
-fn requests() -> impl Strategy<Value = Request> {
+fn requests() -> impl Strategy<Value = BrokerRequest> {
     let hello = (any::<u16>(), "[a-z]{0,15}", "[a-z][a-z0-9._-]{0,14}")
-        .prop_map(|(version, link, interface)| Request::Hello { version, link, interface });
+        .prop_map(|(version, link, interface)| BrokerRequest::Hello { version, link, interface });
     let attach = (0..3u32, any::<bool>(), any::<u32>()).prop_map(|(hook, parts, rate_max_hz)| {
-        Request::Attach(Attach { hook: hook_of(hook).unwrap(), parts, rate_max_hz })
+        BrokerRequest::Attach(Attach { hook: hook_of(hook).unwrap(), parts, rate_max_hz })
     });
-    let poll = any::<(u32, u32)>()
-        .prop_map(|(busy_poll_us, budget)| Request::BusyPoll(BusyPoll { busy_poll_us, budget }));
+    let poll = any::<(u32, u32)>().prop_map(|(busy_poll_us, budget)| {
+        BrokerRequest::BusyPoll(BusyPoll { busy_poll_us, budget })
+    });
     prop_oneof![
         hello,
-        Just(Request::Socket),
-        any::<u64>().prop_map(|bytes| Request::AllowLocked { bytes }),
+        Just(BrokerRequest::Socket),
+        any::<u64>().prop_map(|bytes| BrokerRequest::AllowLocked { bytes }),
         poll,
         attach,
-        any::<u32>().prop_map(|queue| Request::Watch { queue }),
-        steers().prop_map(Request::Steer),
-        any::<u32>().prop_map(|count| Request::Channels { count }),
-        Just(Request::Ports),
+        any::<u32>().prop_map(|queue| BrokerRequest::Watch { queue }),
+        steers().prop_map(BrokerRequest::Steer),
+        any::<u32>().prop_map(|count| BrokerRequest::Channels { count }),
+        Just(BrokerRequest::Ports),
     ]
 }
 
@@ -43,7 +44,7 @@ proptest! {
     fn a_request_comes_back_as_it_was(request in requests()) {
         let bytes = request.encode();
         prop_assert!(bytes.len() <= MESSAGE_BYTES_MAX);
-        prop_assert_eq!(Request::decode(&bytes), Ok(request));
+        prop_assert_eq!(BrokerRequest::decode(&bytes), Ok(request));
     }
 
     #[test]
@@ -54,18 +55,18 @@ proptest! {
     ) {
         let mut bytes = request.encode();
         let short = &bytes[..cut.index(bytes.len())];
-        prop_assert_eq!(Request::decode(short), Err(Malformed::Short));
+        prop_assert_eq!(BrokerRequest::decode(short), Err(Malformed::Short));
         let extra = more.len();
         bytes.extend(more);
-        prop_assert_eq!(Request::decode(&bytes), Err(Malformed::Long(extra)));
+        prop_assert_eq!(BrokerRequest::decode(&bytes), Err(Malformed::Long(extra)));
     }
 
     #[test]
     fn what_is_accepted_means_what_it_says(bytes in vec(any::<u8>(), 0..200)) {
-        if let Ok(request) = Request::decode(&bytes) {
+        if let Ok(request) = BrokerRequest::decode(&bytes) {
             prop_assert_eq!(request.encode(), bytes.clone());
         }
-        if let Ok(reply) = Reply::decode(&bytes) {
+        if let Ok(reply) = BrokerReply::decode(&bytes) {
             prop_assert_eq!(reply.encode(), bytes);
         }
     }
@@ -79,9 +80,9 @@ proptest! {
     ) {
         let note = reason.clone();
         let ports = ports.into_iter().map(|(a, b)| a.min(b)..=a.max(b)).collect();
-        let done = Reply::Done { value, note };
-        for reply in [done, Reply::Refused { errno, reason }, Reply::Ports(ports)] {
-            prop_assert_eq!(Reply::decode(&reply.encode()), Ok(reply));
+        let done = BrokerReply::Done { value, note };
+        for reply in [done, BrokerReply::Refused { errno, reason }, BrokerReply::Ports(ports)] {
+            prop_assert_eq!(BrokerReply::decode(&reply.encode()), Ok(reply));
         }
     }
 }
@@ -95,7 +96,7 @@ fn the_largest_request_fits_a_message() {
         ..Steer::default()
     };
     assert!(fits(&steer));
-    assert!(Request::Steer(steer.clone()).encode().len() <= MESSAGE_BYTES_MAX);
+    assert!(BrokerRequest::Steer(steer.clone()).encode().len() <= MESSAGE_BYTES_MAX);
     let beyond = Steer { udp_ports: vec![1; PORTS_MAX + 1], ..steer };
     assert!(!fits(&beyond));
 }
@@ -105,31 +106,39 @@ fn a_claimed_length_beyond_the_limit_is_refused_before_it_is_read() {
     let mut bytes = vec![7, 0, 0];
     bytes.extend(u16::MAX.to_le_bytes());
     bytes.extend(u16::MAX.to_le_bytes());
-    assert_eq!(Request::decode(&bytes), Err(Malformed::Value("addresses")));
+    assert_eq!(BrokerRequest::decode(&bytes), Err(Malformed::Value("addresses")));
 }
 
 #[test]
 fn ranges_of_ports_are_bounded_and_in_order() {
-    let many = Reply::Ports(vec![1..=2; RANGES_MAX + 1]);
+    let many = BrokerReply::Ports(vec![1..=2; RANGES_MAX + 1]);
     assert!(many.encode().len() <= MESSAGE_BYTES_MAX);
-    assert_eq!(Reply::decode(&many.encode()), Ok(Reply::Ports(vec![1..=2; RANGES_MAX])));
+    assert_eq!(
+        BrokerReply::decode(&many.encode()),
+        Ok(BrokerReply::Ports(vec![1..=2; RANGES_MAX]))
+    );
     let wrong = Err(Malformed::Value("range of ports"));
-    assert_eq!(Reply::decode(&[2, 1, 0, 5, 0, 4, 0]), wrong);
-    assert_eq!(Reply::decode(&[2, 0xff, 0xff]), Err(Malformed::Value("ranges of ports")));
+    assert_eq!(BrokerReply::decode(&[2, 1, 0, 5, 0, 4, 0]), wrong);
+    assert_eq!(BrokerReply::decode(&[2, 0xff, 0xff]), Err(Malformed::Value("ranges of ports")));
 }
 
 #[test]
 fn a_name_that_leads_elsewhere_is_refused() {
     for interface in ["", "..", "a/b", "a b", "eth0\0", "é"] {
-        let hello =
-            Request::Hello { version: VERSION, link: "xdp".into(), interface: interface.into() };
-        assert_eq!(Request::decode(&hello.encode()), Err(Malformed::Value("interface")));
+        let hello = BrokerRequest::Hello {
+            version: VERSION,
+            link: "xdp".into(),
+            interface: interface.into(),
+        };
+        assert_eq!(BrokerRequest::decode(&hello.encode()), Err(Malformed::Value("interface")));
     }
 }
 
 #[test]
 fn a_long_reason_is_cut_at_a_character() {
-    let reply = Reply::Refused { errno: 1, reason: "é".repeat(2000) };
-    let Ok(Reply::Refused { reason, .. }) = Reply::decode(&reply.encode()) else { panic!() };
+    let reply = BrokerReply::Refused { errno: 1, reason: "é".repeat(2000) };
+    let Ok(BrokerReply::Refused { reason, .. }) = BrokerReply::decode(&reply.encode()) else {
+        panic!()
+    };
     assert_eq!(reason, "é".repeat(512));
 }

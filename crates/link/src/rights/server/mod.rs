@@ -28,10 +28,10 @@ use rustix::net::{
     socket_with,
 };
 
-use super::policy::{Peer, Policy};
+use super::policy::{GrantPolicy, PeerIdentity};
 use super::{Family, Rights};
 use peer::Client;
-use serving::{Serving, Shared};
+use serving::{ServerState, Serving};
 use session::refuse_unread;
 
 /// Connections of one user at a time.
@@ -41,36 +41,36 @@ const SESSIONS_OF_USER_MAX: usize = 16;
 const SESSIONS_MAX: usize = 128;
 
 /// How a link's privileged steps are begun: the link, the interface, the process to act for.
-pub type Open = fn(&'static Family, &str, &Peer) -> io::Result<Box<dyn Rights>>;
+pub type Open = fn(&'static Family, &str, &PeerIdentity) -> io::Result<Box<dyn Rights>>;
 
 /// What a broker has to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Event {
+pub enum BrokerEvent {
     /// A client got a link.
     Opened {
         /// The client.
-        peer: Peer,
+        peer: PeerIdentity,
         /// What it got: link and interface.
         what: String,
     },
     /// A client was refused something.
     Refused {
         /// The client.
-        peer: Peer,
+        peer: PeerIdentity,
         /// Why.
         reason: String,
     },
     /// A client that had a link has gone; what was done for it is undone.
     Closed {
         /// The client.
-        peer: Peer,
+        peer: PeerIdentity,
         /// What it had.
         what: String,
     },
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for BrokerEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (peer, text) = match self {
             Self::Opened { peer, what } => (peer, format!("has {what}")),
@@ -85,10 +85,10 @@ impl fmt::Display for Event {
 pub struct Server {
     listener: OwnedFd,
     path: PathBuf,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     serving: Vec<Serving>,
     /// What the clients' threads tell.
-    told: (Sender<Event>, Receiver<Event>),
+    told: (Sender<BrokerEvent>, Receiver<BrokerEvent>),
     refusals: u64,
 }
 
@@ -97,7 +97,7 @@ impl Server {
     ///
     /// # Errors
     /// `AddrInUse` when a broker listens there already; what the system reports.
-    pub fn listen(path: &Path, policy: Policy, open: Open) -> io::Result<Self> {
+    pub fn listen(path: &Path, policy: GrantPolicy, open: Open) -> io::Result<Self> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
         }
@@ -108,7 +108,7 @@ impl Server {
         open_to_all(path)?;
         listen(&listener, 64)?;
         let path = path.to_owned();
-        let shared = Arc::new(Shared::new(policy, open));
+        let shared = Arc::new(ServerState::new(policy, open));
         let told = mpsc::channel();
         Ok(Self { listener, path, shared, serving: Vec::new(), told, refusals: 0 })
     }
@@ -124,7 +124,7 @@ impl Server {
     ///
     /// # Errors
     /// What poll(2) reports.
-    pub fn turn(&mut self, timeout: Duration, tell: &mut dyn FnMut(Event)) -> io::Result<()> {
+    pub fn step(&mut self, timeout: Duration, tell: &mut dyn FnMut(BrokerEvent)) -> io::Result<()> {
         let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut wait = [PollFd::new(&self.listener, PollFlags::IN)];
         match poll(&mut wait, Some(&timeout)) {
@@ -140,7 +140,7 @@ impl Server {
     }
 
     /// Takes whoever knocks; the rest of the queue comes with the next turn.
-    fn accept(&mut self, tell: &mut dyn FnMut(Event)) {
+    fn accept(&mut self, tell: &mut dyn FnMut(BrokerEvent)) {
         let Ok(socket) = accept_with(&self.listener, SocketFlags::CLOEXEC) else { return };
         let Ok(client) = Client::of(&socket) else { return };
         let peer = client.peer.clone();
@@ -165,7 +165,7 @@ impl Server {
         // Somebody who knocks for ever must not fill a log.
         self.refusals += 1;
         if self.refusals.is_power_of_two() {
-            tell(Event::Refused { peer, reason: refusal });
+            tell(BrokerEvent::Refused { peer, reason: refusal });
         }
     }
 }

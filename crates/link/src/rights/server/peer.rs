@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
-use super::Peer;
+use super::PeerIdentity;
 
 /// Groups that are looked at; more are not needed to find one that is granted.
 const GROUPS_MAX: usize = 1024;
@@ -17,7 +17,7 @@ const SO_PEERPIDFD: libc::c_int = 77;
 /// A client: who it is, and a descriptor of its process. The number alone could be another
 /// process's once that has gone.
 pub struct Client {
-    pub peer: Peer,
+    pub peer: PeerIdentity,
     pub(super) process: OwnedFd,
 }
 
@@ -36,7 +36,7 @@ impl Client {
             }
             Err(error) => return Err(error),
         };
-        Ok(Self { peer: Peer { pid, uid, groups }, process })
+        Ok(Self { peer: PeerIdentity { pid, uid, groups }, process })
     }
 
     /// Whether the process still runs. If it does, its number was its own all the time.
@@ -114,7 +114,8 @@ mod tests {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let pid = rustix::process::Pid::from_child(&child);
         let process = pidfd_open(pid, PidfdFlags::empty()).unwrap();
-        let client = Client { peer: Peer { pid: pid.as_raw_pid(), ..client.peer }, process };
+        let client =
+            Client { peer: PeerIdentity { pid: pid.as_raw_pid(), ..client.peer }, process };
         assert!(client.is_alive() && client.is_in_this_network());
         drop(child.stdin.take());
         let until = std::time::Instant::now() + std::time::Duration::from_secs(10);

@@ -9,20 +9,20 @@ use std::thread::JoinHandle;
 use rustix::net::{Shutdown, shutdown};
 
 use super::peer::Client;
-use super::session::Session;
-use super::{Event, Open};
-use crate::rights::policy::{Peer, Policy};
+use super::session::BrokerSession;
+use super::{BrokerEvent, Open};
+use crate::rights::policy::{GrantPolicy, PeerIdentity};
 
 /// What every connection's thread needs.
-pub struct Shared {
-    pub policy: Policy,
+pub struct ServerState {
+    pub policy: GrantPolicy,
     pub open: Open,
     /// The interfaces of the policy; who changes one keeps its lock, and no other.
     interfaces: Vec<(String, Mutex<()>)>,
 }
 
-impl Shared {
-    pub fn new(policy: Policy, open: Open) -> Self {
+impl ServerState {
+    pub fn new(policy: GrantPolicy, open: Open) -> Self {
         let names = policy.interfaces.iter().cloned();
         let interfaces = names.map(|name| (name, Mutex::default())).collect();
         Self { policy, open, interfaces }
@@ -38,7 +38,7 @@ impl Shared {
 
 /// A connection that is served.
 pub struct Serving {
-    pub peer: Peer,
+    pub peer: PeerIdentity,
     /// Shared with the thread: shut down here, it ends there.
     socket: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
@@ -49,16 +49,16 @@ impl Serving {
     pub fn start(
         socket: Arc<OwnedFd>,
         client: Client,
-        shared: Arc<Shared>,
-        tell: Sender<Event>,
+        shared: Arc<ServerState>,
+        tell: Sender<BrokerEvent>,
     ) -> io::Result<Self> {
         let peer = client.peer.clone();
-        let mut session = Session::new(Arc::clone(&socket), client, shared);
+        let mut session = BrokerSession::new(Arc::clone(&socket), client, shared);
         let name = std::thread::Builder::new().name("ms-grant".to_owned());
         let thread = name.spawn(move || {
             // Nobody listens any more when the broker ends.
             let mut tell = |event| drop(tell.send(event));
-            while session.turn(&mut tell) {}
+            while session.step(&mut tell) {}
             session.end(&mut tell);
         })?;
         Ok(Self { peer, socket, thread: Some(thread) })

@@ -8,21 +8,21 @@ use std::sync::Arc;
 use millstream_host::netlink::Netlink;
 
 use super::peer::Client;
-use super::serving::Shared;
-use super::{Event, Peer, taken};
+use super::serving::ServerState;
+use super::{BrokerEvent, PeerIdentity, taken};
 use crate::interfaces;
-use crate::rights::message::{self, Reply, Request, VERSION, hook_number};
-use crate::rights::policy::Policy;
+use crate::rights::message::{self, BrokerReply, BrokerRequest, VERSION, hook_number};
+use crate::rights::policy::GrantPolicy;
 use crate::rights::{Family, Rights, channel, locked};
 
 /// Sockets of one link; it needs one a queue.
 const SOCKETS_MAX: usize = 256;
 
 /// A connection.
-pub struct Session {
+pub struct BrokerSession {
     socket: Arc<OwnedFd>,
     client: Arc<Client>,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     link: Option<Link>,
     refusals: u64,
 }
@@ -40,33 +40,33 @@ struct Link {
 }
 
 /// What the client is to be told and given, or the reason of a refusal.
-type Answer = Result<(Reply, Vec<OwnedFd>), Refusal>;
+type Answer = Result<(BrokerReply, Vec<OwnedFd>), Refusal>;
 
 struct Refusal {
     errno: i32,
     reason: String,
 }
 
-impl Session {
-    pub fn new(socket: Arc<OwnedFd>, client: Client, shared: Arc<Shared>) -> Self {
+impl BrokerSession {
+    pub fn new(socket: Arc<OwnedFd>, client: Client, shared: Arc<ServerState>) -> Self {
         Self { socket, client: Arc::new(client), shared, link: None, refusals: 0 }
     }
 
-    fn peer(&self) -> Peer {
+    fn peer(&self) -> PeerIdentity {
         self.client.peer.clone()
     }
 
     /// Undoes everything, and tells what the client had.
-    pub fn end(mut self, tell: &mut dyn FnMut(Event)) {
+    pub fn end(mut self, tell: &mut dyn FnMut(BrokerEvent)) {
         let Some(link) = self.link.take() else { return };
         let (what, interface) = (link.what.clone(), link.interface.clone());
         self.shared.alone(&interface, || drop(link));
-        tell(Event::Closed { peer: self.peer(), what });
+        tell(BrokerEvent::Closed { peer: self.peer(), what });
     }
 
     /// One request, for which it waits; whether the connection stays. It ends when the client has
     /// gone, says what cannot be understood, or does not take its answers.
-    pub fn turn(&mut self, tell: &mut dyn FnMut(Event)) -> bool {
+    pub fn step(&mut self, tell: &mut dyn FnMut(BrokerEvent)) -> bool {
         let received = match channel::receive(self.socket.as_fd()) {
             Ok(Some(received)) => received,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
@@ -77,7 +77,7 @@ impl Session {
             }
             Ok(None) | Err(_) => return false,
         };
-        let request = match Request::decode(&received.bytes) {
+        let request = match BrokerRequest::decode(&received.bytes) {
             Ok(request) => request,
             Err(error) => {
                 let version = message::version_of(&received.bytes);
@@ -86,34 +86,36 @@ impl Session {
                 return false;
             }
         };
-        let begins = matches!(request, Request::Hello { .. });
+        let begins = matches!(request, BrokerRequest::Hello { .. });
         let (reply, along) = match self.answer(request, received.descriptors) {
             Ok(done) => done,
             Err(Refusal { errno, reason }) => {
                 // Who asks in vain for ever must not fill a log.
                 self.refusals += 1;
                 if self.refusals.is_power_of_two() {
-                    tell(Event::Refused { peer: self.peer(), reason: reason.clone() });
+                    tell(BrokerEvent::Refused { peer: self.peer(), reason: reason.clone() });
                 }
-                (Reply::Refused { errno, reason }, Vec::new())
+                (BrokerReply::Refused { errno, reason }, Vec::new())
             }
         };
         if let (true, Some(link)) = (begins, &self.link) {
-            tell(Event::Opened { peer: self.peer(), what: link.what.clone() });
+            tell(BrokerEvent::Opened { peer: self.peer(), what: link.what.clone() });
         }
         let along: Vec<_> = along.iter().map(AsFd::as_fd).collect();
         channel::send(self.socket.as_fd(), &reply.encode(), &along).is_ok()
     }
 
-    fn answer(&mut self, request: Request, descriptors: Vec<OwnedFd>) -> Answer {
+    fn answer(&mut self, request: BrokerRequest, descriptors: Vec<OwnedFd>) -> Answer {
         let shared = &self.shared;
         match (request, &mut self.link) {
-            (Request::Hello { version, link, interface }, None) => {
+            (BrokerRequest::Hello { version, link, interface }, None) => {
                 let begun = begin(&self.client, shared, version, &link, interface)?;
                 self.link = Some(begun);
                 done(0)
             }
-            (Request::Hello { .. }, Some(_)) => refuse("this connection has its link already"),
+            (BrokerRequest::Hello { .. }, Some(_)) => {
+                refuse("this connection has its link already")
+            }
             (_, None) => refuse("the first request must say who asks for what"),
             (request, Some(link)) => {
                 let interface = link.interface.clone();
@@ -129,14 +131,14 @@ fn other_version(version: u16) -> String {
 
 /// Answers a request that was not read.
 pub fn refuse_unread(socket: &OwnedFd, reason: &str) {
-    let reply = Reply::Refused { errno: libc::EPERM, reason: reason.to_owned() };
+    let reply = BrokerReply::Refused { errno: libc::EPERM, reason: reason.to_owned() };
     // Whoever does not listen is not told.
     let _ = channel::send(socket.as_fd(), &reply.encode(), &[]);
 }
 
 fn begin(
     client: &Arc<Client>,
-    shared: &Shared,
+    shared: &ServerState,
     version: u16,
     link: &str,
     interface: String,
@@ -156,15 +158,20 @@ fn begin(
 }
 
 impl Link {
-    fn answer(&mut self, request: Request, descriptors: Vec<OwnedFd>, policy: &Policy) -> Answer {
+    fn answer(
+        &mut self,
+        request: BrokerRequest,
+        descriptors: Vec<OwnedFd>,
+        policy: &GrantPolicy,
+    ) -> Answer {
         match request {
-            Request::Hello { .. } => refuse("said twice"),
-            Request::Socket if self.sockets >= SOCKETS_MAX => refuse("too many sockets"),
-            Request::Socket => {
+            BrokerRequest::Hello { .. } => refuse("said twice"),
+            BrokerRequest::Socket if self.sockets >= SOCKETS_MAX => refuse("too many sockets"),
+            BrokerRequest::Socket => {
                 self.sockets += 1;
                 Ok((nothing(0), vec![self.rights.socket()?]))
             }
-            Request::AllowLocked { bytes } => {
+            BrokerRequest::AllowLocked { bytes } => {
                 let most = policy.locked_bytes_max;
                 if bytes > most {
                     return refuse(&format!("{} MiB may be locked; use fewer frames", most >> 20));
@@ -180,24 +187,24 @@ impl Link {
                 }
                 done(0)
             }
-            Request::BusyPoll(how) => {
+            BrokerRequest::BusyPoll(how) => {
                 self.rights.busy_poll(self.own_socket(&descriptors)?, how)?;
                 done(0)
             }
-            Request::Attach(_) if self.attached || !self.family.programs => {
+            BrokerRequest::Attach(_) if self.attached || !self.family.programs => {
                 refuse("a link has one program, if it has any")
             }
-            Request::Attach(wanted) => {
+            BrokerRequest::Attach(wanted) => {
                 let made = self.rights.attach(&wanted)?;
                 self.attached = true;
                 let (value, note) = (hook_number(made.hook), made.refused.unwrap_or_default());
-                Ok((Reply::Done { value, note }, vec![made.link, made.counters]))
+                Ok((BrokerReply::Done { value, note }, vec![made.link, made.counters]))
             }
-            Request::Watch { queue } => {
+            BrokerRequest::Watch { queue } => {
                 self.rights.watch(queue, self.own_socket(&descriptors)?)?;
                 done(0)
             }
-            Request::Steer(wanted) => {
+            BrokerRequest::Steer(wanted) => {
                 let (addresses, broadcast) = of_this_machine()?;
                 let kernel = [addresses, broadcast.clone()].concat();
                 policy.steer(&wanted, &kernel).map_err(|reason| refusal(&reason))?;
@@ -209,11 +216,11 @@ impl Link {
                 self.rights.steer(&wanted)?;
                 done(0)
             }
-            Request::Channels { .. } if !policy.channels => {
+            BrokerRequest::Channels { .. } if !policy.channels => {
                 refuse("the number of queues is not granted; grant it with --queues")
             }
-            Request::Channels { count } => done(self.rights.channels(count)?),
-            Request::Ports => Ok((Reply::Ports(policy.ports.clone()), Vec::new())),
+            BrokerRequest::Channels { count } => done(self.rights.channels(count)?),
+            BrokerRequest::Ports => Ok((BrokerReply::Ports(policy.ports.clone()), Vec::new())),
         }
     }
 
@@ -237,8 +244,8 @@ fn of_this_machine() -> io::Result<(Vec<Ipv4Addr>, Vec<Ipv4Addr>)> {
     Ok((known.iter().map(|one| one.address).collect(), broadcast))
 }
 
-fn nothing(value: u32) -> Reply {
-    Reply::Done { value, note: String::new() }
+fn nothing(value: u32) -> BrokerReply {
+    BrokerReply::Done { value, note: String::new() }
 }
 
 fn done(value: u32) -> Answer {
@@ -286,7 +293,7 @@ mod tests {
         // Little enough for anybody to raise it.
         let before = libc::rlimit { rlim_cur: 4096, ..locked::of(number).unwrap() };
         locked::put_back(number, before);
-        let peer = Peer { pid: number, uid: 0, groups: Vec::new() };
+        let peer = PeerIdentity { pid: number, uid: 0, groups: Vec::new() };
         let mut link = Link {
             what: "a test".to_owned(),
             interface: "veth0".to_owned(),
@@ -296,8 +303,8 @@ mod tests {
             attached: false,
             sockets: 0,
         };
-        let policy = Policy::new("veth0", &[&crate::xdp::RIGHTS]);
-        let wanted = Request::AllowLocked { bytes: 8192 };
+        let policy = GrantPolicy::new("veth0", &[&crate::xdp::RIGHTS]);
+        let wanted = BrokerRequest::AllowLocked { bytes: 8192 };
         let refused = link.answer(wanted, Vec::new(), &policy).expect_err("it has gone");
         assert_eq!(refused.reason, "the process that connected has gone");
         let after = locked::of(number).unwrap();

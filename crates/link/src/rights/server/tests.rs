@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::frame::Steer;
-use crate::rights::message::{Request, VERSION};
-use crate::rights::{Attach, Attached, Broker, BusyPoll, Hook, channel, errno, locked};
+use crate::rights::message::{BrokerRequest, VERSION};
+use crate::rights::{Attach, AttachedProgram, Broker, BusyPoll, Hook, channel, errno, locked};
 use rustix::process::Pid;
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -62,8 +62,8 @@ impl Rights for Fake {
     fn busy_poll(&mut self, _: BorrowedFd<'_>, _: BusyPoll) -> io::Result<()> {
         Ok(())
     }
-    fn attach(&mut self, _: &Attach) -> io::Result<Attached> {
-        Ok(Attached {
+    fn attach(&mut self, _: &Attach) -> io::Result<AttachedProgram> {
+        Ok(AttachedProgram {
             hook: Hook::Generic,
             refused: Some("no".into()),
             link: null()?,
@@ -87,7 +87,7 @@ impl Rights for Fake {
     }
 }
 
-fn open(_: &'static Family, _: &str, _: &Peer) -> io::Result<Box<dyn Rights>> {
+fn open(_: &'static Family, _: &str, _: &PeerIdentity) -> io::Result<Box<dyn Rights>> {
     OPEN.fetch_add(1, Ordering::SeqCst);
     Ok(Box::new(Fake::default()))
 }
@@ -96,12 +96,12 @@ fn open(_: &'static Family, _: &str, _: &Peer) -> io::Result<Box<dyn Rights>> {
 struct Running {
     path: PathBuf,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Vec<Event>>>,
+    thread: Option<JoinHandle<Vec<BrokerEvent>>>,
     _folder: tempfile::TempDir,
 }
 
 impl Running {
-    fn start(policy: Policy) -> Self {
+    fn start(policy: GrantPolicy) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("grant.sock");
         let mut server = Server::listen(&path, policy, open).unwrap();
@@ -110,7 +110,7 @@ impl Running {
         let thread = std::thread::spawn(move || {
             let mut events = Vec::new();
             while !stopped.load(Ordering::SeqCst) || server.clients() > 0 {
-                server.turn(Duration::from_millis(5), &mut |event| events.push(event)).unwrap();
+                server.step(Duration::from_millis(5), &mut |event| events.push(event)).unwrap();
             }
             events
         });
@@ -118,7 +118,7 @@ impl Running {
     }
 
     /// What it told, once every client has gone.
-    fn end(mut self) -> Vec<Event> {
+    fn end(mut self) -> Vec<BrokerEvent> {
         self.stop.store(true, Ordering::SeqCst);
         self.thread.take().unwrap().join().unwrap()
     }
@@ -128,8 +128,8 @@ impl Running {
     }
 }
 
-fn policy() -> Policy {
-    let mut policy = Policy::new("veth0", &[&crate::xdp::RIGHTS]);
+fn policy() -> GrantPolicy {
+    let mut policy = GrantPolicy::new("veth0", &[&crate::xdp::RIGHTS]);
     policy.users = vec![rustix::process::getuid().as_raw()];
     policy.channels = true;
     policy
@@ -156,7 +156,7 @@ fn a_client_gets_descriptors_and_leaves_nothing() {
     drop(broker);
     let events = running.end();
     assert_eq!(OPEN.load(Ordering::SeqCst), 0, "a client that has gone is cleared up after");
-    let told: Vec<_> = events.iter().map(Event::to_string).collect();
+    let told: Vec<_> = events.iter().map(BrokerEvent::to_string).collect();
     assert!(told[0].ends_with("has xdp on veth0"), "{told:?}");
     assert!(told[1].ends_with("has gone; xdp on veth0 is free again"), "{told:?}");
 }
@@ -255,7 +255,8 @@ fn hostile_clients_are_refused_once_and_the_others_served() {
     }
     // One that asks and asks, and never reads.
     let deaf = raw(&running.path);
-    let hello = Request::Hello { version: VERSION, link: "xdp".into(), interface: "eth9".into() };
+    let hello =
+        BrokerRequest::Hello { version: VERSION, link: "xdp".into(), interface: "eth9".into() };
     let hello = hello.encode();
     while rustix::net::send(&deaf, &hello, rustix::net::SendFlags::NOSIGNAL).is_ok() {}
     let mut broker = running.connect("veth0").unwrap();

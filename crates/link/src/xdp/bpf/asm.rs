@@ -54,7 +54,7 @@ pub enum If {
 /// What an arithmetic instruction does to its destination.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
-pub enum Op {
+pub enum AluOp {
     /// Add (BPF_ADD).
     Add = 0x00,
     /// Subtract (BPF_SUB).
@@ -72,7 +72,7 @@ pub enum Op {
 /// Functions of the kernel, by their number in `enum bpf_func_id` of `linux/bpf.h`.
 #[derive(Debug, Clone, Copy)]
 #[repr(i32)]
-pub enum Helper {
+pub enum BpfHelper {
     /// `bpf_ktime_get_ns`.
     KtimeNs = 5,
     /// `bpf_get_smp_processor_id`.
@@ -151,12 +151,12 @@ impl Asm {
     }
 
     /// `dst = dst OP src`.
-    pub fn alu(&mut self, op: Op, dst: Reg, src: Reg) {
+    pub fn alu(&mut self, op: AluOp, dst: Reg, src: Reg) {
         self.push(CLASS_ALU64 | FROM_REG | op as u8, dst, src as u8, 0, 0);
     }
 
     /// `dst = dst OP immediate`.
-    pub fn alu_imm(&mut self, op: Op, dst: Reg, immediate: i32) {
+    pub fn alu_imm(&mut self, op: AluOp, dst: Reg, immediate: i32) {
         self.push(CLASS_ALU64 | op as u8, dst, 0, 0, immediate);
     }
 
@@ -220,7 +220,7 @@ impl Asm {
     }
 
     /// `r0 = helper(r1, r2, r3, r4, r5)`.
-    pub fn call(&mut self, helper: Helper) {
+    pub fn call(&mut self, helper: BpfHelper) {
         self.push(CLASS_JMP | CALL, Reg::R0, 0, 0, helper as i32);
     }
 
@@ -260,13 +260,13 @@ mod tests {
     #[test]
     fn instructions_are_encoded_as_the_standard_says() {
         let mut asm = Asm::default();
-        asm.alu_imm(Op::Move, Reg::R0, 2);
-        asm.alu(Op::Add, Reg::R4, Reg::R2);
+        asm.alu_imm(AluOp::Move, Reg::R0, 2);
+        asm.alu(AluOp::Add, Reg::R4, Reg::R2);
         asm.load(Size::Half, Reg::R5, Reg::R2, 12);
         asm.store(Size::Double, Reg::R7, -8, Reg::R1);
         asm.swap16(Reg::R1);
         asm.fetch_add(Reg::R1, 8, Reg::R2);
-        asm.call(Helper::RedirectMap);
+        asm.call(BpfHelper::RedirectMap);
         asm.exit();
         let code: Vec<_> = asm.finish().into_iter().map(bytes).collect();
         let expected = [

@@ -115,7 +115,7 @@ fn guard(rate_max_hz: u32) -> (u32, u32) {
 /// One row of counters as the program writes it, alone on its cache line.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(64))]
-struct Row {
+struct CounterRow {
     frames: u64,
     bytes: u64,
     unwatched: u64,
@@ -124,15 +124,15 @@ struct Row {
 
 /// Offsets in a row, for the program.
 pub mod row {
-    use super::Row;
+    use super::CounterRow;
     use std::mem::offset_of;
 
-    pub const FRAMES: i16 = offset_of!(Row, frames) as i16;
-    pub const BYTES: i16 = offset_of!(Row, bytes) as i16;
-    pub const UNWATCHED: i16 = offset_of!(Row, unwatched) as i16;
-    pub const LIMITED: i16 = offset_of!(Row, limited) as i16;
+    pub const FRAMES: i16 = offset_of!(CounterRow, frames) as i16;
+    pub const BYTES: i16 = offset_of!(CounterRow, bytes) as i16;
+    pub const UNWATCHED: i16 = offset_of!(CounterRow, unwatched) as i16;
+    pub const LIMITED: i16 = offset_of!(CounterRow, limited) as i16;
     /// Rows lie 2 to this power bytes apart.
-    pub const SHIFT: i32 = size_of::<Row>().trailing_zeros() as i32;
+    pub const SHIFT: i32 = size_of::<CounterRow>().trailing_zeros() as i32;
 }
 
 /// Processors that have rows of their own: a power of two that covers every possible one, but not
@@ -148,12 +148,12 @@ pub fn cpus() -> u32 {
 /// queue, a cache line each.
 #[must_use]
 pub fn counters_bytes(cpus: u32) -> usize {
-    queues_at(cpus) + QUEUES_MAX * size_of::<Row>()
+    queues_at(cpus) + QUEUES_MAX * size_of::<CounterRow>()
 }
 
 /// Where the rows by queue begin.
 pub fn queues_at(cpus: u32) -> usize {
-    (PORTS_MAX + 1) * cpus as usize * size_of::<Row>()
+    (PORTS_MAX + 1) * cpus as usize * size_of::<CounterRow>()
 }
 
 /// What the program writes for one queue: the rate guard's interval and its frames, and wanted
@@ -181,7 +181,7 @@ pub mod queue_row {
 /// # Safety
 /// `counters` is the map's value for `cpus` processors, mapped.
 pub unsafe fn read_unwatched(counters: *const u8, cpus: u32) -> Vec<(u32, u64)> {
-    const { assert!(size_of::<QueueRow>() == size_of::<Row>()) };
+    const { assert!(size_of::<QueueRow>() == size_of::<CounterRow>()) };
     // SAFETY: within the value (the caller's promise), and a row begins there.
     let rows = unsafe { counters.add(queues_at(cpus)) }.cast::<QueueRow>();
     let row = |queue: usize| {
@@ -195,7 +195,7 @@ pub unsafe fn read_unwatched(counters: *const u8, cpus: u32) -> Vec<(u32, u64)> 
 /// What the program counted for one port (or for all else that was wanted).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Counts {
+pub struct ProgramCounts {
     /// Wanted frames.
     pub frames: u64,
     /// Their bytes, Ethernet header included.
@@ -206,7 +206,7 @@ pub struct Counts {
     pub limited: u64,
 }
 
-impl Counts {
+impl ProgramCounts {
     /// Each count less that of `other`; what it lacks wraps around, and comes back when that
     /// difference is subtracted in turn.
     pub(crate) fn less(self, other: Self) -> Self {
@@ -223,10 +223,10 @@ impl Counts {
 ///
 /// # Safety
 /// `counters` is the map's value for `cpus` processors, mapped.
-pub unsafe fn read_counts(counters: *const u8, cpus: u32, row: usize) -> Counts {
+pub unsafe fn read_counts(counters: *const u8, cpus: u32, row: usize) -> ProgramCounts {
     assert!(row <= PORTS_MAX);
-    let rows = counters.cast::<Row>();
-    let mut sum = Counts::default();
+    let rows = counters.cast::<CounterRow>();
+    let mut sum = ProgramCounts::default();
     for cpu in 0..cpus as usize {
         // SAFETY: within the value (the caller's promise); the program may write at any time, so
         // it is read as volatile.

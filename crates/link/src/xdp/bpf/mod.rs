@@ -5,7 +5,7 @@ mod maps;
 mod program;
 mod sys;
 
-pub use maps::Counts;
+pub use maps::ProgramCounts;
 pub(super) use maps::{
     QUEUES_MAX, RULES_BYTES, Rules, counters_bytes, cpus, read_counts, read_unwatched,
 };

@@ -13,7 +13,7 @@
 //! IPv4 headers with options and fragments are not matched to ports: the kernel deals with them.
 //! Sources: `Documentation/bpf/` (program types, `map_xskmap`), `Documentation/networking/af_xdp`.
 
-use super::asm::{Asm, Helper, If, Insn, Label, Op, Reg, Reg::*, Size};
+use super::asm::{AluOp, Asm, BpfHelper, If, Insn, Label, Reg, Reg::*, Size};
 use super::maps::{
     ADDRESSES_MAX, ETHERTYPES_MAX, EVERYTHING, OWN_ADDRESSES, QUEUES_MAX, UNTAGGED, queue_row,
     queues_at, row, rules,
@@ -53,7 +53,7 @@ pub fn assemble(maps: Descriptors) -> Vec<Insn> {
     let [pass, other, deliver] = [0; 3].map(|_| asm.label());
     let ends = Ends { pass, other, deliver };
     // R6: context; R9: rules; R2, R3: the frame's first byte and the end of what can be read.
-    asm.alu(Op::Move, R6, R1);
+    asm.alu(AluOp::Move, R6, R1);
     asm.map_value(R9, maps.rules);
     asm.load(Size::Word, R2, R6, DATA);
     asm.load(Size::Word, R3, R6, DATA_END);
@@ -64,13 +64,13 @@ pub fn assemble(maps: Descriptors) -> Vec<Insn> {
     asm.place(ipv4);
     ip(&mut asm, ends);
     asm.place(other);
-    asm.alu_imm(Op::Move, R7, 0);
+    asm.alu_imm(AluOp::Move, R7, 0);
     asm.place(deliver);
     count(&mut asm, maps);
     rate_guard(&mut asm, maps);
     redirect(&mut asm, maps);
     asm.place(pass);
-    asm.alu_imm(Op::Move, R0, XDP_PASS);
+    asm.alu_imm(AluOp::Move, R0, XDP_PASS);
     asm.exit();
     asm.finish()
 }
@@ -88,8 +88,8 @@ struct Ends {
 
 /// Goes to `short` unless `bytes` can be read from `at` on. R0 is lost.
 fn needs(asm: &mut Asm, at: Reg, bytes: i32, short: Label) {
-    asm.alu(Op::Move, R0, at);
-    asm.alu_imm(Op::Add, R0, bytes);
+    asm.alu(AluOp::Move, R0, at);
+    asm.alu_imm(AluOp::Add, R0, bytes);
     asm.jump_if(If::Above, R0, R3, short);
 }
 
@@ -98,19 +98,19 @@ fn ethernet(asm: &mut Asm, ends: Ends) {
     let untagged = asm.label();
     needs(asm, R2, 14, ends.pass);
     asm.load(Size::Half, R5, R2, 12);
-    asm.alu(Op::Move, R8, R2);
-    asm.alu_imm(Op::Add, R8, 14);
-    asm.alu_imm(Op::Move, R7, UNTAGGED as i32);
+    asm.alu(AluOp::Move, R8, R2);
+    asm.alu_imm(AluOp::Add, R8, 14);
+    asm.alu_imm(AluOp::Move, R7, UNTAGGED as i32);
     asm.jump_if_imm(If::NotEqual, R5, be(0x8100), untagged);
     needs(asm, R2, 18, ends.pass);
     asm.load(Size::Half, R7, R2, 14);
     asm.swap16(R7);
-    asm.alu_imm(Op::And, R7, 0x0fff);
+    asm.alu_imm(AluOp::And, R7, 0x0fff);
     asm.load(Size::Half, R5, R2, 16);
-    asm.alu_imm(Op::Add, R8, 4);
+    asm.alu_imm(AluOp::Add, R8, 4);
     // A tag with VLAN 0 carries a priority only (802.1Q, 9.6).
     asm.jump_if_imm(If::NotEqual, R7, 0, untagged);
-    asm.alu_imm(Op::Move, R7, UNTAGGED as i32);
+    asm.alu_imm(AluOp::Move, R7, UNTAGGED as i32);
     asm.place(untagged);
     asm.load(Size::Word, R4, R9, rules::FLAGS);
     asm.jump_if_imm(If::AnyBit, R4, EVERYTHING as i32, ends.other);
@@ -157,12 +157,12 @@ fn ip(asm: &mut Asm, ends: Ends) {
     // Whatever a broadcast address looks like, its frames go to the broadcast Ethernet address;
     // of those only wanted ports are wanted, so the flags are forgotten.
     asm.load(Size::Word, R0, R2, 0);
-    asm.alu_imm(Op::Add, R0, 1);
-    asm.alu_imm(Op::ShiftLeft, R0, 32);
+    asm.alu_imm(AluOp::Add, R0, 1);
+    asm.alu_imm(AluOp::ShiftLeft, R0, 32);
     asm.jump_if_imm(If::NotEqual, R0, 0, ends.pass);
     asm.load(Size::Half, R0, R2, 4);
     asm.jump_if_imm(If::NotEqual, R0, 0xffff, ends.pass);
-    asm.alu_imm(Op::Move, R4, 0);
+    asm.alu_imm(AluOp::Move, R4, 0);
     asm.place(ours);
     asm.load(Size::Byte, R0, R8, 0);
     asm.jump_if_imm(If::NotEqual, R0, 0x45, no_port);
@@ -174,9 +174,9 @@ fn ip(asm: &mut Asm, ends: Ends) {
     needs(asm, R8, 28, no_port);
     asm.load(Size::Half, R1, R8, 22);
     asm.swap16(R1);
-    asm.alu_imm(Op::And, R1, 0xffff);
-    asm.alu(Op::Move, R0, R9);
-    asm.alu(Op::Add, R0, R1);
+    asm.alu_imm(AluOp::And, R1, 0xffff);
+    asm.alu(AluOp::Move, R0, R9);
+    asm.alu(AluOp::Add, R0, R1);
     asm.load(Size::Byte, R7, R0, rules::PORTS);
     asm.jump_if_imm(If::NotEqual, R7, 0, ends.deliver);
     asm.place(no_port);
@@ -187,23 +187,23 @@ fn ip(asm: &mut Asm, ends: Ends) {
 /// Counts the frame in row R7 of this processor; leaves the row's address in R7.
 fn count(asm: &mut Asm, maps: Descriptors) {
     if maps.parts {
-        asm.alu(Op::Move, R1, R6);
-        asm.call(Helper::BufferLength);
-        asm.alu(Op::Move, R8, R0);
+        asm.alu(AluOp::Move, R1, R6);
+        asm.call(BpfHelper::BufferLength);
+        asm.alu(AluOp::Move, R8, R0);
     } else {
         asm.load(Size::Word, R8, R6, DATA_END);
         asm.load(Size::Word, R1, R6, DATA);
-        asm.alu(Op::Sub, R8, R1);
+        asm.alu(AluOp::Sub, R8, R1);
     }
     // A program runs to its end on one processor, so no other one writes this row.
-    asm.call(Helper::ProcessorId);
-    asm.alu_imm(Op::And, R0, maps.cpus as i32 - 1);
-    asm.alu_imm(Op::ShiftLeft, R7, maps.cpus.trailing_zeros() as i32);
-    asm.alu(Op::Add, R7, R0);
-    asm.alu_imm(Op::ShiftLeft, R7, row::SHIFT);
+    asm.call(BpfHelper::ProcessorId);
+    asm.alu_imm(AluOp::And, R0, maps.cpus as i32 - 1);
+    asm.alu_imm(AluOp::ShiftLeft, R7, maps.cpus.trailing_zeros() as i32);
+    asm.alu(AluOp::Add, R7, R0);
+    asm.alu_imm(AluOp::ShiftLeft, R7, row::SHIFT);
     asm.map_value(R1, maps.counters);
-    asm.alu(Op::Add, R1, R7);
-    asm.alu(Op::Move, R7, R1);
+    asm.alu(AluOp::Add, R1, R7);
+    asm.alu(AluOp::Move, R7, R1);
     add(asm, row::FRAMES, None);
     add(asm, row::BYTES, Some(R8));
 }
@@ -212,8 +212,8 @@ fn count(asm: &mut Asm, maps: Descriptors) {
 fn add(asm: &mut Asm, counter: i16, register: Option<Reg>) {
     asm.load(Size::Double, R1, R7, counter);
     match register {
-        Some(register) => asm.alu(Op::Add, R1, register),
-        None => asm.alu_imm(Op::Add, R1, 1),
+        Some(register) => asm.alu(AluOp::Add, R1, register),
+        None => asm.alu_imm(AluOp::Add, R1, 1),
     }
     asm.store(Size::Double, R7, counter, R1);
 }
@@ -224,21 +224,21 @@ fn rate_guard(asm: &mut Asm, maps: Descriptors) {
     let [passes, same] = [0; 2].map(|_| asm.label());
     asm.load(Size::Word, R8, R9, rules::INTERVAL_FRAMES);
     asm.jump_if_imm(If::Equal, R8, 0, passes);
-    asm.call(Helper::KtimeNs);
+    asm.call(BpfHelper::KtimeNs);
     asm.load(Size::Word, R1, R9, rules::INTERVAL_SHIFT);
-    asm.alu_imm(Op::And, R1, 63);
-    asm.alu(Op::ShiftRight, R0, R1);
+    asm.alu_imm(AluOp::And, R1, 63);
+    asm.alu(AluOp::ShiftRight, R0, R1);
     at_queue(asm, maps);
     asm.load(Size::Double, R2, R1, queue_row::INTERVAL);
     asm.jump_if(If::Equal, R2, R0, same);
     asm.store(Size::Double, R1, queue_row::INTERVAL, R0);
     asm.store_imm(Size::Double, R1, queue_row::INTERVAL_FRAMES, 0);
     asm.place(same);
-    asm.alu_imm(Op::Move, R2, 1);
+    asm.alu_imm(AluOp::Move, R2, 1);
     asm.fetch_add(R1, queue_row::INTERVAL_FRAMES, R2);
     asm.jump_if(If::Below, R2, R8, passes);
     add(asm, row::LIMITED, None);
-    asm.alu_imm(Op::Move, R0, XDP_DROP);
+    asm.alu_imm(AluOp::Move, R0, XDP_DROP);
     asm.exit();
     asm.place(passes);
 }
@@ -246,11 +246,11 @@ fn rate_guard(asm: &mut Asm, maps: Descriptors) {
 /// Leaves the address of the row of the frame's queue in R1. R2 is lost.
 fn at_queue(asm: &mut Asm, maps: Descriptors) {
     asm.load(Size::Word, R2, R6, RX_QUEUE);
-    asm.alu_imm(Op::And, R2, QUEUES_MAX as i32 - 1);
-    asm.alu_imm(Op::ShiftLeft, R2, row::SHIFT);
-    asm.alu_imm(Op::Add, R2, queues_at(maps.cpus) as i32);
+    asm.alu_imm(AluOp::And, R2, QUEUES_MAX as i32 - 1);
+    asm.alu_imm(AluOp::ShiftLeft, R2, row::SHIFT);
+    asm.alu_imm(AluOp::Add, R2, queues_at(maps.cpus) as i32);
     asm.map_value(R1, maps.counters);
-    asm.alu(Op::Add, R1, R2);
+    asm.alu(AluOp::Add, R1, R2);
 }
 
 /// To the socket of the frame's queue; where there is none, counted and to the kernel.
@@ -258,13 +258,13 @@ fn redirect(asm: &mut Asm, maps: Descriptors) {
     let unwatched = asm.label();
     asm.load(Size::Word, R2, R6, RX_QUEUE);
     asm.map(R1, maps.sockets);
-    asm.alu_imm(Op::Move, R3, XDP_PASS);
-    asm.call(Helper::RedirectMap);
+    asm.alu_imm(AluOp::Move, R3, XDP_PASS);
+    asm.call(BpfHelper::RedirectMap);
     asm.jump_if_imm(If::NotEqual, R0, XDP_REDIRECT, unwatched);
     asm.exit();
     asm.place(unwatched);
     add(asm, row::UNWATCHED, None);
     at_queue(asm, maps);
-    asm.alu_imm(Op::Move, R2, 1);
+    asm.alu_imm(AluOp::Move, R2, 1);
     asm.fetch_add(R1, queue_row::UNWATCHED, R2);
 }

@@ -29,5 +29,8 @@ fn whoever_was_asked_for_knows_who_asked() {
     let mut wire = Wire::new(vec![stack(1), stack(2)]);
     let _ = wire.emit(0, PORTS, b"");
     wire.run(MS);
-    assert_eq!(wire.stacks[1].resolve(ip("10.0.0.1"), wire.now_ns), Hop::Known([2, 0, 0, 0, 0, 1]));
+    assert_eq!(
+        wire.stacks[1].resolve(ip("10.0.0.1"), wire.now_ns),
+        EmitHop::Known([2, 0, 0, 0, 0, 1])
+    );
 }

@@ -4,12 +4,12 @@ use super::*;
 
 const S: u64 = 1000 * MS;
 
-fn claiming(last: u8, claim: Claim) -> Stack {
+fn claiming(last: u8, claim: AddressClaim) -> Stack {
     Stack::new(StackConfig { claim, ..config(last) }).unwrap()
 }
 
 /// (time in ms, is it a probe) of everything that one station says.
-fn said(claim: Claim) -> Vec<(u64, bool)> {
+fn said(claim: AddressClaim) -> Vec<(u64, bool)> {
     let mut stack = claiming(1, claim);
     let mut said = Vec::new();
     let mut now_ns = 5 * S;
@@ -28,7 +28,7 @@ fn said(claim: Claim) -> Vec<(u64, bool)> {
 
 #[test]
 fn three_probes_and_two_announcements_with_the_times_of_rfc_5227() {
-    let said = said(Claim::Standard);
+    let said = said(AddressClaim::Standard);
     let kinds: Vec<bool> = said.iter().map(|(_, probe)| *probe).collect();
     assert_eq!(kinds, [true, true, true, false, false]);
     let gaps: Vec<u64> = said.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
@@ -39,21 +39,21 @@ fn three_probes_and_two_announcements_with_the_times_of_rfc_5227() {
 
 #[test]
 fn a_quick_claim_is_settled_in_a_quarter_of_a_second() {
-    let said = said(Claim::Quick);
+    let said = said(AddressClaim::Quick);
     assert!(said.len() == 5 && said[3].0 <= 250, "{said:?}");
     assert_eq!(said[..3].iter().filter(|(_, probe)| *probe).count(), 3);
 }
 
 #[test]
 fn an_address_that_is_only_announced_is_in_use_at_once() {
-    let stack = claiming(1, Claim::Announce);
+    let stack = claiming(1, AddressClaim::Announce);
     assert!(stack.is_settled() && stack.is_ours(ip("10.0.0.1")));
-    assert_eq!(said(Claim::Announce), [(0, false), (2000, false)]);
+    assert_eq!(said(AddressClaim::Announce), [(0, false), (2000, false)]);
 }
 
 #[test]
 fn an_address_being_probed_is_not_used() {
-    let mut stack = claiming(1, Claim::Standard);
+    let mut stack = claiming(1, AddressClaim::Standard);
     due(&mut stack, S);
     stack.open_port(6000);
     assert!(!stack.is_settled());
@@ -70,7 +70,7 @@ fn an_address_being_probed_is_not_used() {
 fn an_address_that_another_station_holds_is_not_taken() {
     let mut taken = config(2);
     taken.addresses[0].address = ip("10.0.0.1");
-    taken.claim = Claim::Quick;
+    taken.claim = AddressClaim::Quick;
     let mut wire = Wire::new(vec![stack(1), Stack::new(taken).unwrap()]);
     wire.run(10 * S);
     let address = ip("10.0.0.1");
@@ -85,7 +85,7 @@ fn an_address_that_another_station_holds_is_not_taken() {
 
 #[test]
 fn of_two_that_probe_at_once_neither_takes_it() {
-    let mut stack = claiming(1, Claim::Standard);
+    let mut stack = claiming(1, AddressClaim::Standard);
     due(&mut stack, S);
     let probe = arp(Op::Request, 2, "0.0.0.0", "10.0.0.1");
     assert_eq!(receive(&mut stack, &probe, S), Inbound::Done);
@@ -127,7 +127,7 @@ fn a_conflict_is_reported_and_the_address_defended_once_in_ten_seconds() {
 
 #[test]
 fn our_own_words_coming_back_are_no_conflict() {
-    let mut stack = claiming(1, Claim::Standard);
+    let mut stack = claiming(1, AddressClaim::Standard);
     let mut now_ns = S;
     while stack.due_ns() != u64::MAX {
         for frame in due(&mut stack, now_ns) {

@@ -70,7 +70,7 @@ fn an_echo_request_in_parts_is_answered_too() {
     let asked = message(OWN, "10.0.0.1", &request(1001));
     let whole = answer(&mut stack, &asked, 0).unwrap();
     let parts = [&asked[..50], &asked[50..701], &asked[701..]];
-    let frame = Received { parts: &parts, vlan: None, checksum_trusted: false };
+    let frame = ReceivedFrame { parts: &parts, vlan: None, checksum_trusted: false };
     let Inbound::Answer(message) = stack.receive(frame, 0) else { panic!() };
     assert_eq!(written(&mut stack, &message, &parts)[34..], whole[34..]);
 }
@@ -159,7 +159,7 @@ fn too_long_for_a_router_is_believed_only_about_what_was_sent() {
     let mut stack = settled();
     stack.open_port(5000);
     let (from, to) = (at("10.0.0.1:5000"), at("10.0.0.7:6000"));
-    stack.neighbours.heard(*to.ip(), Mac([2, 0, 0, 0, 0, 7]), Heard::Asked, 0);
+    stack.neighbours.heard(*to.ip(), Mac([2, 0, 0, 0, 0, 7]), ArpSource::Asked, 0);
     let send = |stack: &mut Stack, bytes: usize| {
         let mut frame = vec![0; 42 + bytes];
         stack.emit(from, to, &mut frame, &[], 0).unwrap();

@@ -95,7 +95,8 @@ fn the_checksum_policy_says_what_is_looked_at() {
         let mut stack = Stack::new(StackConfig { checksum: policy, ..config(1) }).unwrap();
         due(&mut stack, 0);
         stack.open_port(6000);
-        let inbound = stack.receive(Received { parts: &[frame], vlan: None, checksum_trusted }, 0);
+        let inbound =
+            stack.receive(ReceivedFrame { parts: &[frame], vlan: None, checksum_trusted }, 0);
         (matches!(inbound, Inbound::Udp(_)), stack.counters().partial_checksums)
     };
     use ChecksumPolicy::{AcceptPartial, Ignore, Verify};
@@ -134,7 +135,8 @@ fn the_vlan_has_to_be_ours_wherever_the_tag_is() {
         let mut stack = Stack::new(StackConfig { vlan: ours, ..config(1) }).unwrap();
         due(&mut stack, 0);
         stack.open_port(6000);
-        let inbound = stack.receive(Received { parts: &[frame], vlan, checksum_trusted: false }, 0);
+        let inbound =
+            stack.receive(ReceivedFrame { parts: &[frame], vlan, checksum_trusted: false }, 0);
         let is_udp = matches!(inbound, Inbound::Udp(_));
         assert_eq!(stack.counters().other_vlan, u64::from(!is_udp));
         is_udp
@@ -157,7 +159,7 @@ fn a_frame_in_parts_is_the_same_datagram() {
     for cut in 42..frame.len() {
         let mut stack = listening();
         let parts = [&frame[..cut], &frame[cut..]];
-        let whole = Received { parts: &parts, vlan: None, checksum_trusted: false };
+        let whole = ReceivedFrame { parts: &parts, vlan: None, checksum_trusted: false };
         let Inbound::Udp(datagram) = stack.receive(whole, 0) else { panic!("cut at {cut}") };
         assert_eq!(datagram.payload, 42..frame.len());
     }

@@ -29,7 +29,7 @@ pub(super) fn config(last: u8) -> StackConfig {
     let mut config = StackConfig::new([2, 0, 0, 0, 0, last], 1500);
     config.addresses.push(Subnet { address: Ipv4Addr::new(10, 0, 0, last), prefix: 24 });
     config.own_addresses = true;
-    config.claim = Claim::Announce;
+    config.claim = AddressClaim::Announce;
     config.seed = u64::from(last);
     config
 }
@@ -41,7 +41,7 @@ pub(super) fn stack(last: u8) -> Stack {
 /// A frame of station 7 for station 1, port 6000: what each test changes.
 pub(super) fn datagram() -> Vec<u8> {
     let (mut sender, to) = (stack(7), at("10.0.0.1:6000"));
-    sender.neighbours.heard(*to.ip(), Mac([2, 0, 0, 0, 0, 1]), Heard::Asked, 0);
+    sender.neighbours.heard(*to.ip(), Mac([2, 0, 0, 0, 0, 1]), ArpSource::Asked, 0);
     let mut frame = vec![0; 42];
     frame.extend(b"payload");
     sender.emit(at("10.0.0.7:5000"), to, &mut frame, &[], 0).unwrap();
@@ -62,7 +62,7 @@ pub(super) fn arp(op: Op, sender: u8, says: &str, target: &str) -> Vec<u8> {
     let target_mac = Mac::default();
     let repr = ArpRepr { op, sender_mac: mac, sender: ip(says), target_mac, target: ip(target) };
     let mut stack = stack(sender);
-    written(&mut stack, &Message::arp(Mac::BROADCAST, repr), &[])
+    written(&mut stack, &DueFrame::arp(Mac::BROADCAST, repr), &[])
 }
 
 /// What an ARP frame says.
@@ -74,14 +74,14 @@ pub(super) fn arp_of(frame: &[u8]) -> (Mac, ArpRepr) {
 pub(super) fn due(stack: &mut Stack, now_ns: u64) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     while let Some(due) = stack.poll(now_ns) {
-        if let Due::Write(message) = due {
+        if let DueAction::Write(message) = due {
             frames.push(written(stack, &message, &[]));
         }
     }
     frames
 }
 
-pub(super) fn written(stack: &mut Stack, message: &Message, request: &[&[u8]]) -> Vec<u8> {
+pub(super) fn written(stack: &mut Stack, message: &DueFrame, request: &[&[u8]]) -> Vec<u8> {
     let mut frame = vec![0xAA; stack.config().mtu + 18];
     let len = stack.write(message, request, &mut frame);
     frame.truncate(len);
@@ -90,7 +90,7 @@ pub(super) fn written(stack: &mut Stack, message: &Message, request: &[&[u8]]) -
 
 /// Hands a frame to a stack that nobody vouches for.
 pub(super) fn receive(stack: &mut Stack, frame: &[u8], now_ns: u64) -> Inbound {
-    stack.receive(Received { parts: &[frame], vlan: None, checksum_trusted: false }, now_ns)
+    stack.receive(ReceivedFrame { parts: &[frame], vlan: None, checksum_trusted: false }, now_ns)
 }
 
 /// The answer of a stack to a frame, if it has one.

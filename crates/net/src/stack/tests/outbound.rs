@@ -13,7 +13,7 @@ fn ready(config: StackConfig) -> Stack {
     let mut stack = Stack::new(config).unwrap();
     due(&mut stack, 0);
     for address in ["10.0.0.7", "10.0.0.254"] {
-        stack.neighbours.heard(ip(address), Mac(PEER), Heard::Asked, 0);
+        stack.neighbours.heard(ip(address), Mac(PEER), ArpSource::Asked, 0);
     }
     stack
 }

@@ -3,7 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use millstream_net::stack::{
-    Claim, Due, Inbound, Message, Received, Route, Stack, StackConfig, StackCounters, Subnet,
+    AddressClaim, DueAction, DueFrame, Inbound, ReceivedFrame, Route, Stack, StackConfig,
+    StackCounters, Subnet,
 };
 
 const MTU: usize = 1500;
@@ -43,7 +44,8 @@ pub fn stack(first: u8, second: u8) -> Stack {
     config.own_addresses = first & 1 != 0;
     config.vlan = (first & 2 != 0).then_some(7);
     config.udp_checksum = first & 4 != 0;
-    config.claim = [Claim::Announce, Claim::Quick, Claim::Standard][usize::from(first >> 3) % 3];
+    config.claim = [AddressClaim::Announce, AddressClaim::Quick, AddressClaim::Standard]
+        [usize::from(first >> 3) % 3];
     config.neighbours_max = 1 + usize::from(second % 8);
     config.seed = u64::from(second);
     let mut stack = Stack::new(config).unwrap();
@@ -61,7 +63,7 @@ fn frame(stack: &mut Stack, bytes: &[u8], how: u8, now_ns: u64) {
     let (one, two) = ([bytes], [head, tail]);
     let parts = if how & 16 == 0 { &one[..] } else { &two[..] };
     let vlan = (how & 8 != 0).then_some(u16::from(how));
-    match stack.receive(Received { parts, vlan, checksum_trusted: how & 2 != 0 }, now_ns) {
+    match stack.receive(ReceivedFrame { parts, vlan, checksum_trusted: how & 2 != 0 }, now_ns) {
         Inbound::Udp(datagram) => {
             assert!(stack.has_port(datagram.destination.port()));
             assert!(bytes.get(datagram.payload).is_some(), "the payload lies in the frame");
@@ -72,7 +74,7 @@ fn frame(stack: &mut Stack, bytes: &[u8], how: u8, now_ns: u64) {
     assert!(sum(&stack.counters()) > before, "no frame passes uncounted");
 }
 
-fn write(stack: &mut Stack, message: &Message, request: &[&[u8]]) {
+fn write(stack: &mut Stack, message: &DueFrame, request: &[&[u8]]) {
     let mut frame = [0; MTU + 18];
     let len = stack.write(message, request, &mut frame);
     assert!((42..=frame.len()).contains(&len), "what is due can be written");
@@ -97,7 +99,7 @@ fn datagram(stack: &mut Stack, bytes: &[u8], now_ns: u64) {
 fn everything_due(stack: &mut Stack, now_ns: u64) {
     for _ in 0..100 {
         match stack.poll(now_ns) {
-            Some(Due::Write(message)) => write(stack, &message, &[]),
+            Some(DueAction::Write(message)) => write(stack, &message, &[]),
             Some(_) => {}
             None => {
                 assert!(stack.due_ns() > now_ns, "nothing stays due");

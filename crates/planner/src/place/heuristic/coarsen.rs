@@ -1,18 +1,18 @@
 //! Merges units along their heaviest links, so that a small problem stands for a large one.
 
 use crate::place::Distance;
-use crate::place::problem::{Link, Problem, Time, Unit};
+use crate::place::problem::{PlacementProblem, Time, Unit, UnitTraffic};
 use std::collections::BTreeMap;
 
 /// A coarser problem.
 pub(super) struct Level {
-    pub(super) problem: Problem,
+    pub(super) problem: PlacementProblem,
     /// Unit of this level for each unit of the finer one.
     pub(super) unit_of: Vec<usize>,
 }
 
 /// Ever coarser problems, until one has few units or nothing can be merged.
-pub(super) fn levels(problem: &Problem, cpus: usize, few: usize) -> Vec<Level> {
+pub(super) fn levels(problem: &PlacementProblem, cpus: usize, few: usize) -> Vec<Level> {
     let few = few.max(3 * cpus);
     let total: Time = problem.units.iter().map(|unit| unit.work).sum();
     let heaviest = problem.units.iter().map(|unit| unit.work).max().unwrap_or(0);
@@ -34,10 +34,10 @@ pub(super) fn levels(problem: &Problem, cpus: usize, few: usize) -> Vec<Level> {
 }
 
 /// Merges pairs of units, each with the neighbour of its heaviest link.
-fn merge(finer: &Problem, most: Time) -> Level {
+fn merge(finer: &PlacementProblem, most: Time) -> Level {
     let count = finer.units.len();
     let mut partner: Vec<Option<usize>> = vec![None; count];
-    let mut links: Vec<&Link> = finer.links.iter().collect();
+    let mut links: Vec<&UnitTraffic> = finer.links.iter().collect();
     links.sort_by_key(|link| std::cmp::Reverse(weight(link)));
     for link in links {
         let (a, b) = (&finer.units[link.from], &finer.units[link.to]);
@@ -76,13 +76,13 @@ fn absorb(into: &mut Unit, other: &Unit) {
     into.work_on.iter_mut().zip(&other.work_on).for_each(|(sum, work)| *sum += work);
 }
 
-fn weight(link: &Link) -> Time {
+fn weight(link: &UnitTraffic) -> Time {
     let (writes, reads) = link.prices[Distance::SharedL3 as usize];
     writes + reads
 }
 
-fn merged_links(finer: &Problem, unit_of: &[usize]) -> Vec<Link> {
-    let mut between: BTreeMap<(usize, usize), Link> = BTreeMap::new();
+fn merged_links(finer: &PlacementProblem, unit_of: &[usize]) -> Vec<UnitTraffic> {
+    let mut between: BTreeMap<(usize, usize), UnitTraffic> = BTreeMap::new();
     for link in &finer.links {
         let (from, to) = (unit_of[link.from], unit_of[link.to]);
         if from == to {
@@ -90,7 +90,7 @@ fn merged_links(finer: &Problem, unit_of: &[usize]) -> Vec<Link> {
         }
         match between.get_mut(&(from, to)) {
             None => {
-                between.insert((from, to), Link { from, to, prices: link.prices });
+                between.insert((from, to), UnitTraffic { from, to, prices: link.prices });
             }
             Some(sum) => {
                 for (sum, price) in sum.prices.iter_mut().zip(link.prices) {

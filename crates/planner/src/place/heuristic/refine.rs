@@ -1,8 +1,8 @@
 //! Improves a placement by moves: single units as Fiduccia and Mattheyses do it (DAC 1982), and
 //! all units of one CPU with those of another.
 
-use crate::place::problem::{Problem, Time};
-use crate::place::state::{NOWHERE, State};
+use crate::place::problem::{PlacementProblem, Time};
+use crate::place::state::{NOWHERE, Placement};
 
 /// Moves in a row that may make it worse before a pass gives up.
 const PATIENCE: usize = 24;
@@ -14,12 +14,12 @@ type Key = (Time, usize, Time);
 
 /// Refines until a pass brings nothing, or the budget is spent.
 pub(super) fn refined(
-    problem: &Problem,
+    problem: &PlacementProblem,
     cpus: usize,
     places: Vec<usize>,
     budget: &mut u64,
 ) -> Vec<usize> {
-    let mut refine = Refine { state: State::with(problem, &places), cpus, budget };
+    let mut refine = Refine { state: Placement::with(problem, &places), cpus, budget };
     while *refine.budget > 0 {
         let moved = refine.pass();
         let exchanged = refine.exchange();
@@ -31,7 +31,7 @@ pub(super) fn refined(
 }
 
 struct Refine<'a, 'b> {
-    state: State<'a>,
+    state: Placement<'a>,
     cpus: usize,
     budget: &'b mut u64,
 }

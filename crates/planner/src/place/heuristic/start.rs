@@ -1,12 +1,12 @@
 //! Placements to begin with.
 
-use crate::place::problem::{Problem, Time, Unit};
-use crate::place::state::State;
+use crate::place::problem::{PlacementProblem, Time, Unit};
+use crate::place::state::Placement;
 use std::cmp::Reverse;
 
 /// Units by falling work, each where the score is best at that moment.
-pub(super) fn greedy(problem: &Problem, cpus: usize) -> Option<Vec<usize>> {
-    let mut state = State::new(problem);
+pub(super) fn greedy(problem: &PlacementProblem, cpus: usize) -> Option<Vec<usize>> {
+    let mut state = Placement::new(problem);
     let mut order: Vec<usize> = (0..problem.units.len()).collect();
     order.sort_by_key(|unit| {
         let is = &problem.units[*unit];
@@ -27,7 +27,7 @@ pub(super) fn greedy(problem: &Problem, cpus: usize) -> Option<Vec<usize>> {
 /// Units in the order of `place_of`, cut into runs of equal work: few cuts where the graph is a
 /// chain. Only where nothing is fixed.
 pub(super) fn strips(
-    problem: &Problem,
+    problem: &PlacementProblem,
     cpus: usize,
     place_of: impl Fn(&Unit) -> f64,
 ) -> Option<Vec<usize>> {
@@ -60,7 +60,7 @@ pub(super) fn strips(
 
 /// One thread of each core before the second ones, the strong before the weak, and neighbours in
 /// a cache beside each other.
-fn cpus_in_order(problem: &Problem) -> Vec<usize> {
+fn cpus_in_order(problem: &PlacementProblem) -> Vec<usize> {
     let machine = &problem.machine;
     let mut cpus: Vec<usize> = (0..machine.len()).collect();
     cpus.sort_by_key(|cpu| {

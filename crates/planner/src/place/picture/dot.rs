@@ -3,7 +3,7 @@
 use super::flow;
 use super::paint::{distance_colour, load_colour};
 use crate::place::explain::{share_of, time};
-use crate::place::{Frame, Placed};
+use crate::place::{CpuGroup, Placed};
 use std::fmt::Write;
 
 impl Placed {
@@ -40,7 +40,7 @@ impl Placed {
     fn groups(&self, text: &mut String, depth: usize, partitions: &[usize], indent: usize) {
         let pad = "  ".repeat(indent);
         let mut left: Vec<usize> = partitions.to_vec();
-        let here = |frame: &&Frame| frame.depth == depth;
+        let here = |frame: &&CpuGroup| frame.depth == depth;
         for (index, frame) in self.frames.iter().enumerate().filter(|(_, frame)| here(frame)) {
             let (inside, outside): (Vec<usize>, Vec<usize>) =
                 left.iter().partition(|partition| frame.partitions.contains(partition));

@@ -2,8 +2,8 @@
 //! documentation: from the profile and the topology, in floating point, without any of its code.
 
 use super::drawn::{graph, some_cpus};
-use crate::place::case::Case;
-use crate::place::exact::{self, Found};
+use crate::place::case::PlacementCase;
+use crate::place::exact::{self, ExactResult};
 use crate::place::{Costs, Distance, Hints, solve};
 use crate::random::Random;
 use millstream_cpu::{Core, Topology};
@@ -154,11 +154,11 @@ fn nothing_is_better_than_the_exact_search_finds() {
     for seed in base..base + GRAPHS {
         let question = Question::random(&mut Random::new(seed));
         let Question { shape, profile, topology, hints } = &question;
-        let case = Case::new(shape, profile, topology, hints).unwrap();
+        let case = PlacementCase::new(shape, profile, topology, hints).unwrap();
         let least = case.problem.least_cpus();
         for (cpus, best) in question.best().into_iter().enumerate().skip(least) {
             let mut budget = u64::MAX;
-            let found = exact::search(&case.problem, cpus, Found::none(), &mut budget);
+            let found = exact::search(&case.problem, cpus, ExactResult::none(), &mut budget);
             assert!(found.proven, "seed {seed}");
             let places: Vec<usize> = case.unit_of.iter().map(|unit| found.places[*unit]).collect();
             let loads = question.loads(&places);
@@ -179,7 +179,7 @@ fn the_plan_that_is_chosen_is_the_smallest_good_one() {
     for seed in base..base + 200 {
         let question = Question::random(&mut Random::new(seed));
         let Question { shape, profile, topology, hints } = &question;
-        let case = Case::new(shape, profile, topology, hints).unwrap();
+        let case = PlacementCase::new(shape, profile, topology, hints).unwrap();
         let solution = solve::solve(&case.problem);
         assert!(solution.exact, "seed {seed}");
         let best = question.best();

@@ -1,7 +1,7 @@
 //! Random graphs with costs, from a seed.
 
 use crate::random::Random;
-use millstream_cpu::{CpuSet, Recorded, Topology};
+use millstream_cpu::{CpuSet, RecordedMachine, Topology};
 use millstream_flow::Shape;
 use millstream_flow::profile::{BlockCost, EdgeCost, Profile};
 
@@ -41,8 +41,8 @@ pub fn graph(random: &mut Random, blocks: usize) -> (Shape, Profile) {
 
 /// Some CPUs of one of the recorded machines.
 pub fn some_cpus(random: &mut Random, count: usize) -> Topology {
-    let names: Vec<&str> = Recorded::names().collect();
-    let topology = Recorded::named(names[random.below(names.len())]).unwrap().topology;
+    let names: Vec<&str> = RecordedMachine::names().collect();
+    let topology = RecordedMachine::named(names[random.below(names.len())]).unwrap().topology;
     let mut cpus: Vec<usize> = topology.cpus().iter().collect();
     while cpus.len() > count {
         // Often neighbours, else from anywhere.

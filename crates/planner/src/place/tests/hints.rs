@@ -3,7 +3,7 @@
 use super::drawn::graph;
 use crate::place::{Hints, Prediction, plan, predict};
 use crate::random::Random;
-use millstream_cpu::{CpuSet, Recorded, Topology};
+use millstream_cpu::{CpuSet, RecordedMachine, Topology};
 use millstream_flow::Shape;
 use millstream_flow::plan::{Partition, Plan, WaitMode};
 use millstream_flow::profile::Profile;
@@ -14,7 +14,7 @@ fn hand(name: &str, blocks: &[&str], cpu: Option<usize>, wait: WaitMode) -> Part
 }
 
 fn machine() -> Topology {
-    Recorded::named("ryzen-7-1700").unwrap().topology
+    RecordedMachine::named("ryzen-7-1700").unwrap().topology
 }
 
 fn by_hand(partitions: Vec<Partition>) -> Hints {

@@ -1,11 +1,11 @@
 //! The heuristic: near the optimum where that is known, and done in bounded work where not.
 
 use super::drawn::{graph, some_cpus};
-use crate::place::case::Case;
-use crate::place::exact::{self, Found};
+use crate::place::case::PlacementCase;
+use crate::place::exact::{self, ExactResult};
 use crate::place::{Hints, heuristic, plan};
 use crate::random::Random;
-use millstream_cpu::Recorded;
+use millstream_cpu::RecordedMachine;
 
 #[test]
 fn the_heuristic_is_near_the_optimum_on_middling_graphs() {
@@ -16,10 +16,10 @@ fn the_heuristic_is_near_the_optimum_on_middling_graphs() {
         let random = &mut Random::new(seed);
         let (shape, profile) = graph(random, 12);
         let topology = some_cpus(random, 8);
-        let case = Case::new(&shape, &profile, &topology, &Hints::default()).unwrap();
+        let case = PlacementCase::new(&shape, &profile, &topology, &Hints::default()).unwrap();
         let cpus = 2 + random.below(3);
         let (mut some, mut many) = (50_000, 2_000_000);
-        let guess = heuristic::search(&case.problem, cpus, &Found::none(), &mut some);
+        let guess = heuristic::search(&case.problem, cpus, &ExactResult::none(), &mut some);
         let best = exact::search(&case.problem, cpus, guess.clone(), &mut many);
         if best.proven {
             gaps.push(guess.score.bottleneck as f64 / best.score.bottleneck as f64 - 1.0);
@@ -46,7 +46,7 @@ fn the_heuristic_is_near_the_optimum_on_middling_graphs() {
 fn five_hundred_blocks_are_placed() {
     for name in ["i7-6950x", "2x-xeon-gold-6130"] {
         let (shape, profile) = graph(&mut Random::new(7), 500);
-        let topology = Recorded::named(name).unwrap().topology;
+        let topology = RecordedMachine::named(name).unwrap().topology;
         let begin = std::time::Instant::now();
         let placed = plan(&shape, &profile, &topology, &Hints::default()).unwrap();
         let prediction = &placed.prediction;

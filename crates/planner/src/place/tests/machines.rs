@@ -1,7 +1,7 @@
 //! Plans for machines that are not here: each must make sense on its own.
 
 use crate::place::{Distance, Hints, Placed, plan};
-use millstream_cpu::{Core, Recorded, Topology};
+use millstream_cpu::{Core, RecordedMachine, Topology};
 use millstream_flow::Shape;
 use millstream_flow::profile::{BlockCost, EdgeCost, Profile};
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ fn pipes(pipes: usize, stages: usize) -> Profile {
 }
 
 fn on(machine: &str, profile: &Profile) -> (Topology, Placed) {
-    let topology = Recorded::named(machine).unwrap().topology;
+    let topology = RecordedMachine::named(machine).unwrap().topology;
     let shape = Shape::of_profile(profile);
     let placed = plan(&shape, profile, &topology, &Hints::default()).unwrap();
     (topology, placed)
@@ -63,7 +63,7 @@ fn furthest(placed: &Placed) -> Option<Distance> {
 fn a_receiver_gets_another_plan_on_each_machine() {
     let profile = atsc();
     let mut plans = BTreeSet::new();
-    for name in Recorded::names() {
+    for name in RecordedMachine::names() {
         let (topology, placed) = on(name, &profile);
         println!("{name}\n{}", placed.words());
         assert!(placed.prediction.exact, "{name}");
@@ -131,7 +131,7 @@ fn work_goes_to_small_cores_by_what_they_can_do() {
 fn rings_fit_the_caches() {
     // 256 KiB of L2: half for the rings inside, so a chain on one core gets small ones.
     let chain = pipes(1, 16);
-    let topology = Recorded::named("i7-6950x").unwrap().topology;
+    let topology = RecordedMachine::named("i7-6950x").unwrap().topology;
     let hints = Hints { max_cpus: Some(1), ..Hints::default() };
     let placed = plan(&Shape::of_profile(&chain), &chain, &topology, &hints).unwrap();
     assert_eq!(placed.plan.buffers.inside_bytes, 8 << 10, "128 KiB over 15 rings");

@@ -2,7 +2,7 @@
 
 use super::RehearsalError;
 use millstream_cpu::usage::process_cpu_time;
-use millstream_flow::runtime::{Running, Snapshot};
+use millstream_flow::runtime::{RunningGraph, Snapshot};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ const TICK: Duration = Duration::from_millis(20);
 const GRACE: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(2)];
 
 /// How a run ended.
-pub(super) struct End {
+pub(super) struct RunEnd {
     pub(super) snapshot: Snapshot,
     pub(super) at: Instant,
     pub(super) cpu: Duration,
@@ -24,10 +24,10 @@ pub(super) struct End {
 /// goes on all the same is left behind with its threads. What waits is another thread, so that
 /// nothing disturbs the run and the end is noticed at once.
 pub(super) fn await_end(
-    running: Running,
+    running: RunningGraph,
     limit: Duration,
     asked: &dyn Fn() -> bool,
-) -> Result<End, RehearsalError> {
+) -> Result<RunEnd, RehearsalError> {
     let (stopper, began) = (running.stopper(), Instant::now());
     let (tell, ended) = channel();
     std::thread::spawn(move || {
@@ -52,7 +52,7 @@ pub(super) fn await_end(
             _ => {}
         }
         if let Ok((outcome, at, cpu)) = ended.recv_timeout(TICK) {
-            return Ok(End { snapshot: outcome?, at, cpu, was_stopped: stopped.is_some() });
+            return Ok(RunEnd { snapshot: outcome?, at, cpu, was_stopped: stopped.is_some() });
         }
     }
 }
@@ -84,7 +84,7 @@ mod tests {
         }
     }
 
-    fn start(source: impl Block + 'static) -> Running {
+    fn start(source: impl Block + 'static) -> RunningGraph {
         let mut graph = Graph::new();
         graph.add("source", source).unwrap();
         graph.add("sink", NullSink::<u8>::new()).unwrap();

@@ -3,7 +3,7 @@
 use super::*;
 
 fn converters(wire: Wire) -> impl Iterator<Item = Converter> {
-    Form::ALL.into_iter().filter_map(move |form| Converter::with_form(wire, form))
+    ConvertForm::ALL.into_iter().filter_map(move |form| Converter::with_form(wire, form))
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_last_group_that_is_not_full_is_filled_up_with_zeros() {
 
 #[test]
 fn all_wire_values_come_back_from_every_type() {
-    fn comes_back<U: Sample>(wire: Wire, bytes: &[u8]) {
+    fn comes_back<U: HostSample>(wire: Wire, bytes: &[u8]) {
         for converter in converters(wire) {
             let count = 4 * bytes.len() / wire.bytes_of(4);
             let mut user = vec![U::zeroed(); count];
@@ -143,7 +143,7 @@ fn full_scale_goes_to_full_scale() {
 fn large_results_are_the_same() {
     let count = (8 << 20) / 4 + 77;
     let wire: Vec<u8> = (0..4 * count as u32).map(|k| (k.wrapping_mul(40503) >> 7) as u8).collect();
-    let scalar = Converter::with_form(Wire::Sc16, Form::Scalar).unwrap();
+    let scalar = Converter::with_form(Wire::Sc16, ConvertForm::Scalar).unwrap();
     let mut want = vec![Complex32::default(); count];
     let mut got = want.clone();
     scalar.to_user(&wire, &mut want[1..], 0.25);
@@ -159,6 +159,6 @@ fn large_results_are_the_same() {
 
 #[test]
 fn the_best_form_is_one_the_processor_has() {
-    assert!(Form::best().is_available());
-    assert_eq!(Converter::new(Wire::Sc8).form(), Form::best());
+    assert!(ConvertForm::best().is_available());
+    assert_eq!(Converter::new(Wire::Sc8).form(), ConvertForm::best());
 }

@@ -1,9 +1,9 @@
 //! Bringing the members to the same moment.
 
-use super::{RxGroup, Trouble};
+use super::{NextGapCause, RxGroup};
 use crate::Cause;
 use crate::stream::meta::{RxError, RxEvent};
-use crate::stream::streamer::{Held, Pending, Run, RxStreamer, SAMPLE_BYTES};
+use crate::stream::streamer::{Pending, RxStreamer, SAMPLE_BYTES, StreamState, UnreadSamples};
 
 /// What a group can hand out next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) enum Front {
 
 /// What a member has next.
 enum Next {
-    Samples(Held),
+    Samples(UnreadSamples),
     Trouble(Pending),
     Nothing,
     Ended,
@@ -83,7 +83,7 @@ impl RxGroup {
         if weight(&event) == 0 {
             return;
         }
-        let trouble = self.trouble.get_or_insert(Trouble { channel, event, packets: 0 });
+        let trouble = self.trouble.get_or_insert(NextGapCause { channel, event, packets: 0 });
         if weight(&event) > weight(&trouble.event) {
             (trouble.channel, trouble.event) = (channel, event);
         }
@@ -95,7 +95,7 @@ impl RxGroup {
     /// A member has ended, so nothing of the others can be handed out any more.
     fn give_up_all(&mut self) -> Result<(), RxError> {
         for member in &mut self.members {
-            if member.run == Run::Continuous {
+            if member.run == StreamState::Continuous {
                 member.stop()?;
             }
             if let Some(held) = member.held {
@@ -130,7 +130,7 @@ impl RxStreamer {
             if let Some(held) = self.held {
                 return Ok(Next::Samples(held));
             }
-            if self.run == Run::Idle {
+            if self.run == StreamState::Idle {
                 return Ok(Next::Ended);
             }
             if !self.inspect_batch()? {
@@ -140,7 +140,7 @@ impl RxStreamer {
     }
 
     /// Passes over up to `samples` samples of the held packet, because another member lacks them.
-    fn give_up(&mut self, held: Held, samples: usize) -> Result<(), RxError> {
+    fn give_up(&mut self, held: UnreadSamples, samples: usize) -> Result<(), RxError> {
         let samples = samples.min((held.end - held.at) / SAMPLE_BYTES);
         self.ledger.discard(Cause::Alignment, samples as u64);
         self.pass(held, samples).map(drop)

@@ -4,7 +4,7 @@ use super::RxGroup;
 use crate::Cause;
 use crate::stream::meta::RxError;
 use crate::stream::recover::check_attempts;
-use crate::stream::streamer::Run;
+use crate::stream::streamer::StreamState;
 
 impl RxGroup {
     /// Starts all members again if one of them asks for it.
@@ -16,17 +16,17 @@ impl RxGroup {
     }
 
     fn restart(&mut self, attempts: u32) -> Result<(), RxError> {
-        if self.members.iter().any(|member| member.run != Run::Continuous) {
+        if self.members.iter().any(|member| member.run != StreamState::Continuous) {
             // The burst ends anyway, and no member must wait for a start.
             for member in &mut self.members {
-                if member.restart_wanted.take().is_some() && member.run == Run::Continuous {
+                if member.restart_wanted.take().is_some() && member.run == StreamState::Continuous {
                     member.stop()?;
                 }
             }
             return Ok(());
         }
         if let Err(error) = check_attempts(attempts) {
-            self.members.iter_mut().for_each(|member| member.run = Run::Idle);
+            self.members.iter_mut().for_each(|member| member.run = StreamState::Idle);
             return Err(error);
         }
         let before = self.latest_ticks()?;

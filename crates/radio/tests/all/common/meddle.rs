@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use millstream_link::open;
-use millstream_link::port::{Capabilities, Datagram, Loan, Port, PortOptions, PortRx, PortTx};
+use millstream_link::port::{Capabilities, Datagram, FrameLoan, Port, PortOptions, PortRx, PortTx};
 use millstream_radio::OpenPort;
 
 /// What happens to a packet.
@@ -97,7 +97,7 @@ impl Meddler {
                 tx: Box::new(MeddledTx {
                     inner: port.tx,
                     script: Arc::clone(&self.sent),
-                    loan: Loan::default(),
+                    loan: FrameLoan::default(),
                 }),
             })
         })
@@ -172,11 +172,11 @@ impl PortRx for MeddledRx {
 struct MeddledTx {
     inner: Box<dyn PortTx>,
     script: Arc<Mutex<Script>>,
-    loan: Loan,
+    loan: FrameLoan,
 }
 
 impl PortTx for MeddledTx {
-    fn loan(&mut self) -> &mut Loan {
+    fn loan(&mut self) -> &mut FrameLoan {
         &mut self.loan
     }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddrV4;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use millstream_link::fault::Switch;
+use millstream_link::fault::FaultSwitch;
 use millstream_link::open;
 use millstream_link::port::{Capabilities, Datagram, PortOptions, PortRx};
 use millstream_radio::OpenPort;
@@ -76,7 +76,12 @@ impl PortRx for Watched {
 
 /// Ports with faults in both directions, and a witness on either side of those that strike what
 /// the radio sends.
-pub fn watched(sent: &Witness, arrived: &Witness, received: &Switch, given: &Switch) -> OpenPort {
+pub fn watched(
+    sent: &Witness,
+    arrived: &Witness,
+    received: &FaultSwitch,
+    given: &FaultSwitch,
+) -> OpenPort {
     let (sent, arrived) = (sent.clone(), arrived.clone());
     let (received, given) = (received.clone(), given.clone());
     Arc::new(move |bind: SocketAddrV4, options: &PortOptions| {

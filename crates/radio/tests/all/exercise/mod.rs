@@ -12,7 +12,7 @@ pub use topology::topology;
 use std::cell::Cell;
 use std::net::Ipv4Addr;
 
-use millstream_radio::channel::SampleFormat;
+use millstream_radio::channel::DeviceFormat;
 use millstream_radio::client_zero::ClientZero;
 use millstream_radio::control::Registers;
 use millstream_radio::device::{ChdrLink, SessionInfo};
@@ -47,7 +47,7 @@ impl Registers for Words<'_> {
 /// Registers that hold anything.
 pub fn registers(bytes: &[u8]) {
     for word in bytes.chunks_exact(4) {
-        let format = SampleFormat::from_word(u32::from_le_bytes(word.try_into().unwrap()));
+        let format = DeviceFormat::from_word(u32::from_le_bytes(word.try_into().unwrap()));
         assert!(format.length_factor.is_none() || format.bits > 0);
     }
     let words = Words { bytes, at: Cell::new(0) };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
-use millstream_link::port::{Capabilities, Datagram, Loan, Port, PortRx, PortTx};
+use millstream_link::port::{Capabilities, Datagram, FrameLoan, Port, PortRx, PortTx};
 
 pub const DEVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4900);
 
@@ -48,14 +48,14 @@ struct Rx<D> {
     lent: Vec<Vec<u8>>,
 }
 
-struct Tx<D>(Arc<Mutex<D>>, Loan);
+struct Tx<D>(Arc<Mutex<D>>, FrameLoan);
 
 /// A port to `device`, which answers over `air`. A wait takes no time but that of [`now`].
 pub fn port<D: Device + 'static>(device: &Arc<Mutex<D>>, air: &Air) -> Port {
     let device = Arc::clone(device);
     let rx = Rx { air: air.clone(), device: Arc::clone(&device), lent: Vec::new() };
     let local = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4000);
-    Port { local, rx: Box::new(rx), tx: Box::new(Tx(device, Loan::default())) }
+    Port { local, rx: Box::new(rx), tx: Box::new(Tx(device, FrameLoan::default())) }
 }
 
 fn capabilities() -> Capabilities {
@@ -92,7 +92,7 @@ impl<D: Device> PortRx for Rx<D> {
 }
 
 impl<D: Device> PortTx for Tx<D> {
-    fn loan(&mut self) -> &mut Loan {
+    fn loan(&mut self) -> &mut FrameLoan {
         &mut self.1
     }
 

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use millstream_link::port::Datagram;
 use millstream_radio::channel::RxChannel;
-use millstream_radio::control::{Control, Receiver};
+use millstream_radio::control::{Control, ControlReceiver};
 use millstream_radio::stream::StreamPath;
 use millstream_radio::topology::Endpoint;
 use millstream_radio::{RxArgs, RxError, RxEvent, RxStreamer};
 use millstream_wire::chdr::{DataRepr, Packet};
-use millstream_wire::ctrl::{CtrlRepr, DataWords, Op, Status};
+use millstream_wire::ctrl::{ControlStatus, CtrlRepr, DataWords, Op};
 use millstream_wire::mgmt::{MgmtRepr, Node, NodeInfo, Op as Hop};
 use millstream_wire::regs::radio::{SAMPLE_WIDTH, TIME_HI, TIME_LO, async_msg::Event};
 use millstream_wire::regs::sep::{OSTRM_CTRL_STATUS, STATUS_FC_ENABLED};
@@ -35,7 +35,7 @@ static TIME: AtomicU64 = AtomicU64::new(0);
 #[derive(Default)]
 struct Block {
     /// What the host has for the answers. Elsewhere while it hears a message.
-    host: Option<Receiver>,
+    host: Option<ControlReceiver>,
     /// Messages of the device that the host acknowledged.
     told: u64,
 }
@@ -57,7 +57,7 @@ impl Device for Block {
         };
         let data = if request.op == Op::Read { DataWords::one(word) } else { request.data };
         let mut bytes = [0; 64];
-        let answer = request.ack(0, Status::Ok, data);
+        let answer = request.ack(0, ControlStatus::Ok, data);
         let length = answer.emit(Width::W64, &mut bytes).expect("it is that long");
         let host = self.host.as_mut().expect("it asks nothing while it hears a message");
         host.hear(&Datagram { payload: &bytes[..length], source: DEVICE });

@@ -1,6 +1,6 @@
 //! Mixes of faults, drawn from a seed.
 
-use millstream_link::fault::{Effect, Rule, Select};
+use millstream_link::fault::{FaultEffect, FaultRule, Select};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -49,8 +49,8 @@ const COMMANDS_LOST_MAX: u64 = 7;
 /// What goes wrong in a mix.
 pub struct Mix {
     /// Rules for what the radio sends, and for what it is sent.
-    pub received: Vec<Rule>,
-    pub given: Vec<Rule>,
+    pub received: Vec<FaultRule>,
+    pub given: Vec<FaultRule>,
     /// Faults of the device, and how many samples come before each.
     pub device: Vec<(u64, String)>,
     pub told: Vec<String>,
@@ -82,20 +82,20 @@ impl Mix {
         mix
     }
 
-    fn rule(&mut self, received: bool, of: u8, effect: Effect, select: Select) {
+    fn rule(&mut self, received: bool, of: u8, effect: FaultEffect, select: Select) {
         let way = if received { "received" } else { "given" };
         self.told.push(format!("{way} {of} {effect:?} p={}", select.probability));
-        let rule = Rule::new(move |bytes| kind(bytes) == of, effect).select(select);
+        let rule = FaultRule::new(move |bytes| kind(bytes) == of, effect).select(select);
         if received { self.received.push(rule) } else { self.given.push(rule) }
     }
 
     fn data(&mut self, draw: &mut Draw) {
         let effect = match draw.range(0, 5) {
-            0 => Effect::Lose,
-            1 => Effect::Duplicate { copies: draw.range(1, 4) as u32 },
-            2 => Effect::Reorder { datagrams: draw.range(1, 60) as u32 },
-            3 => Effect::Delay { ns: draw.range(100_000, 25_000_000) },
-            _ => Effect::Truncate { bytes: draw.range(8, 400) as usize },
+            0 => FaultEffect::Lose,
+            1 => FaultEffect::Duplicate { copies: draw.range(1, 4) as u32 },
+            2 => FaultEffect::Reorder { datagrams: draw.range(1, 60) as u32 },
+            3 => FaultEffect::Delay { ns: draw.range(100_000, 25_000_000) },
+            _ => FaultEffect::Truncate { bytes: draw.range(8, 400) as usize },
         };
         let select = draw.select(0.3);
         self.rule(true, TIMED_DATA, effect, select);
@@ -105,7 +105,7 @@ impl Mix {
     fn cut(&mut self, draw: &mut Draw) {
         let (skip, count) = (draw.range(0, 100), Some(draw.range(20, 600)));
         self.told.push(format!("cut {count:?}"));
-        self.rule(true, TIMED_DATA, Effect::Lose, Select { skip, count, ..Select::default() });
+        self.rule(true, TIMED_DATA, FaultEffect::Lose, Select { skip, count, ..Select::default() });
         let count = draw.range(1, 4);
         self.lose_commands(count, Select::default());
     }
@@ -115,17 +115,17 @@ impl Mix {
         self.commands -= count;
         if count > 0 {
             let select = Select { count: Some(count), ..select };
-            self.rule(true, COMMAND, Effect::Lose, select);
+            self.rule(true, COMMAND, FaultEffect::Lose, select);
         }
     }
 
     fn credit(&mut self, draw: &mut Draw) {
         let effect = match draw.range(0, 5) {
-            0 => Effect::Lose,
-            1 => Effect::Duplicate { copies: 2 },
-            2 => Effect::Reorder { datagrams: 3 },
-            3 => Effect::Delay { ns: draw.range(100_000, 5_000_000) },
-            _ => Effect::Truncate { bytes: draw.range(0, 40) as usize },
+            0 => FaultEffect::Lose,
+            1 => FaultEffect::Duplicate { copies: 2 },
+            2 => FaultEffect::Reorder { datagrams: 3 },
+            3 => FaultEffect::Delay { ns: draw.range(100_000, 5_000_000) },
+            _ => FaultEffect::Truncate { bytes: draw.range(0, 40) as usize },
         };
         let select = draw.select(0.6);
         self.rule(false, STATUS, effect, select);
@@ -133,14 +133,14 @@ impl Mix {
 
     fn resync(&mut self, draw: &mut Draw) {
         let effect = match draw.range(0, 4) {
-            0 => Effect::Lose,
-            1 => Effect::Duplicate { copies: 1 },
-            2 => Effect::Reorder { datagrams: 1 },
-            _ => Effect::Delay { ns: draw.range(100_000, 5_000_000) },
+            0 => FaultEffect::Lose,
+            1 => FaultEffect::Duplicate { copies: 1 },
+            2 => FaultEffect::Reorder { datagrams: 1 },
+            _ => FaultEffect::Delay { ns: draw.range(100_000, 5_000_000) },
         };
         let select = draw.select(0.6);
         match effect {
-            Effect::Lose => self.lose_commands(COMMANDS_LOST_MAX, select),
+            FaultEffect::Lose => self.lose_commands(COMMANDS_LOST_MAX, select),
             _ => self.rule(true, COMMAND, effect, select),
         }
     }
@@ -148,9 +148,9 @@ impl Mix {
     fn control(&mut self, draw: &mut Draw) {
         let received = draw.range(0, 2) == 0;
         let effect = match draw.range(0, 3) {
-            0 => Effect::Lose,
-            1 if received => Effect::Duplicate { copies: 1 },
-            _ => Effect::Delay { ns: draw.range(100_000, 5_000_000) },
+            0 => FaultEffect::Lose,
+            1 if received => FaultEffect::Duplicate { copies: 1 },
+            _ => FaultEffect::Delay { ns: draw.range(100_000, 5_000_000) },
         };
         let select = draw.select(0.05);
         self.rule(received, CONTROL, effect, select);

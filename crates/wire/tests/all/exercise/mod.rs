@@ -9,9 +9,9 @@ mod internet;
 
 use millstream_wire::chdr::{self, DataRepr, Header, Packet};
 use millstream_wire::ctrl::CtrlRepr;
-use millstream_wire::mgmt::{self, Forward, MAX_OPS, MgmtRepr, NodeInfo, Op};
-use millstream_wire::mpm::{self, Reply, Request};
-use millstream_wire::msgpack::{Limits, Scan, scan};
+use millstream_wire::mgmt::{self, ForwardHops, MAX_OPS, MgmtRepr, NodeInfo, Op};
+use millstream_wire::mpm::{self, DiscoveryReply, DiscoveryRequest};
+use millstream_wire::msgpack::{MessageLimits, Scan, scan};
 use millstream_wire::stream::{CommandRepr, StatusRepr};
 use millstream_wire::{Error, Width};
 
@@ -143,7 +143,7 @@ fn execute_all(mut repr: MgmtRepr, width: Width) {
         match result {
             Ok(forward) => {
                 assert_eq!(repr.hops().count(), hops_before - 1);
-                assert!(forward != Forward::Return || repr.dst_epid == repr.src_epid);
+                assert!(forward != ForwardHops::Return || repr.dst_epid == repr.src_epid);
             }
             Err(Error::NoHop) => return assert_eq!(hops_before, 0),
             Err(error) => {
@@ -156,11 +156,11 @@ fn execute_all(mut repr: MgmtRepr, width: Width) {
 
 /// Discovery requests and replies.
 pub fn mpm(bytes: &[u8]) {
-    if let Ok(Request::Echo(echo)) = Request::parse(bytes) {
+    if let Ok(DiscoveryRequest::Echo(echo)) = DiscoveryRequest::parse(bytes) {
         assert_eq!(echo, bytes);
     }
-    let Ok(reply) = Reply::parse(bytes) else { return };
-    assert!(Request::parse(bytes).is_err());
+    let Ok(reply) = DiscoveryReply::parse(bytes) else { return };
+    assert!(DiscoveryRequest::parse(bytes).is_err());
     let fields: Vec<(&str, &str)> = reply.fields().collect();
     for (key, _) in &fields {
         assert!(reply.get(key).is_some());
@@ -168,13 +168,13 @@ pub fn mpm(bytes: &[u8]) {
     assert_eq!(reply.to_string().is_empty(), fields.is_empty());
     let mut buf = [0xAA; mpm::MAX_REPLY_LEN];
     let len = mpm::emit_reply(&fields, &mut buf).unwrap();
-    assert!(Reply::parse(&buf[..len]).unwrap().fields().eq(fields));
+    assert!(DiscoveryReply::parse(&buf[..len]).unwrap().fields().eq(fields));
 }
 
 /// The MessagePack scanner: what is complete stays so, and what is refused stays refused, however
 /// many bytes follow.
 pub fn msgpack(bytes: &[u8]) {
-    const LIMITS: Limits = Limits { bytes: 512, depth: 6, items: 64 };
+    const LIMITS: MessageLimits = MessageLimits { bytes: 512, depth: 6, items: 64 };
     let whole = scan(bytes, &LIMITS);
     // What shorter pieces of the stream gave must fit together with that.
     for cut in 0..bytes.len().min(600) {

@@ -9,7 +9,8 @@ use crate::stored;
 use millstream_atsc::tx::Impairments;
 use millstream_flow::{GraphFile, Plan};
 use millstream_lab::atsc::{
-    BACKGROUND_CN_DB, Bench, Contender, ECHOES, Entry, Outcome, Peer, Recording, bench,
+    AtscBench, AtscFigures, AtscSubject, BACKGROUND_CN_DB, ECHOES, GnuRadioReceiver,
+    ReceiverFigures, Recording, bench,
 };
 use millstream_measure::Summary;
 use serde_json::json;
@@ -63,7 +64,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         ..Impairments::default()
     };
     let (rate_hz, seconds, seed) = (args.rate, args.duration, args.seed);
-    let plan = Bench {
+    let plan = AtscBench {
         recording: Recording { rate_hz, seconds, seed, impairments },
         repeats: args.repeat as usize,
         cpus: millstream_cpu::thread::allowed_cpus()?,
@@ -71,7 +72,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         samples_per_symbol: args.samples_per_symbol,
         echoes: if args.no_echoes { Vec::new() } else { ECHOES.to_vec() },
     };
-    let mut peer = args.peer.start(Peer::start)?;
+    let mut peer = args.peer.start(GnuRadioReceiver::start)?;
     let folder = tempfile::tempdir()?;
     let mut steps = Steps::new(plan.steps(peer.is_some()));
     let outcome = bench(&plan, folder.path(), peer.as_mut(), |what| steps.next(|| what))?;
@@ -100,7 +101,7 @@ fn tuned(rate_hz: f64) -> Option<Plan> {
     let file = GraphFile::parse("atsc-rx", GRAPH).ok()?;
     // File names and formats do not count.
     let set = ["in=x.sc16".to_owned(), "out=x.ts".to_owned(), format!("rate={rate_hz}")];
-    let place = stored::Place::of(&file, &graph_run::registry().0, &set).ok()?;
+    let place = stored::PlanStoreEntry::of(&file, &graph_run::registry().0, &set).ok()?;
     place.load(file.pins()).ok()?.map(|record| record.plan)
 }
 
@@ -109,7 +110,7 @@ fn three(summary: Summary, digits: usize) -> String {
     format!("{min:.digits$}/{median:.digits$}/{max:.digits$}")
 }
 
-fn table(outcome: &Outcome) -> String {
+fn table(outcome: &ReceiverFigures) -> String {
     let mut text = format!(
         "{:<24}{:>18}{:>20}{:>20}{:>14}\n{:<24}{:>18}{:>20}{:>20}{:>14}\n",
         "receiver",
@@ -124,8 +125,9 @@ fn table(outcome: &Outcome) -> String {
         "",
     );
     for entry in &outcome.entries {
-        let Entry { contender, megasamples_per_s, real_time, cpu_s_per_signal_s, score, .. } =
-            entry;
+        let AtscFigures {
+            contender, megasamples_per_s, real_time, cpu_s_per_signal_s, score, ..
+        } = entry;
         let _ = writeln!(
             text,
             "{contender:<24}{:>18}{:>20}{:>20}{:>14.1e}",
@@ -138,7 +140,7 @@ fn table(outcome: &Outcome) -> String {
     text
 }
 
-fn stages(outcome: &Outcome) -> String {
+fn stages(outcome: &ReceiverFigures) -> String {
     let mut text = "\non one thread     CPU s/signal s    share\n".to_owned();
     for stage in &outcome.stages {
         let bar = "█".repeat((stage.share * 40.0).round() as usize);
@@ -152,7 +154,7 @@ fn stages(outcome: &Outcome) -> String {
     text
 }
 
-fn echoes(outcome: &Outcome) -> String {
+fn echoes(outcome: &ReceiverFigures) -> String {
     if outcome.echoes.is_empty() {
         return String::new();
     }
@@ -185,7 +187,7 @@ fn echoes(outcome: &Outcome) -> String {
 }
 
 /// The figures that count, in words.
-fn verdict(outcome: &Outcome, version: Option<&str>) -> String {
+fn verdict(outcome: &ReceiverFigures, version: Option<&str>) -> String {
     let mut text = "\n".to_owned();
     let Some(single) = outcome.entries.first() else { return text };
     let by_cpu = 1.0 / single.cpu_s_per_signal_s.median;
@@ -195,7 +197,7 @@ fn verdict(outcome: &Outcome, version: Option<&str>) -> String {
         single.real_time.median
     );
     for entry in &outcome.entries {
-        if let (Contender::GnuRadio { samples_per_symbol }, Some(version)) =
+        if let (AtscSubject::GnuRadio { samples_per_symbol }, Some(version)) =
             (entry.contender, version)
         {
             let _ = writeln!(

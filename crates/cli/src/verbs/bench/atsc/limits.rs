@@ -7,8 +7,8 @@ use crate::numbers::{rate, seconds};
 use crate::output::Report;
 use anyhow::Context;
 use millstream_lab::atsc::{
-    Axis, BACKGROUND_CN_DB, Line, OURS, Peer, Point, SETTLE_S, Store, Sweep, Table, grid,
-    peer_name, sweep, tableau,
+    Axis, BACKGROUND_CN_DB, GnuRadioReceiver, LimitsTable, OURS, ParameterGrid, Point, ResultStore,
+    SETTLE_S, StoredResult, grid, peer_name, sweep, tableau,
 };
 use serde_json::json;
 use std::fmt::Write;
@@ -71,7 +71,7 @@ pub struct Args {
 /// Tries what is not known yet, and shows what is.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     super::check_duration(args.duration)?;
-    let plan = Sweep {
+    let plan = ParameterGrid {
         points: points(&args),
         rate_hz: args.rate,
         seconds: args.duration,
@@ -79,12 +79,13 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         samples_per_symbol: args.samples_per_symbol,
         cpus: millstream_cpu::thread::allowed_cpus()?,
     };
-    let mut store = Store::open(args.store.as_deref(), |name| args.again && name == OURS)?;
+    let mut store = ResultStore::open(args.store.as_deref(), |name| args.again && name == OURS)?;
     let jobs = args.jobs.map_or(plan.cpus.len(), |jobs| jobs as usize);
     let jobs = jobs.min(plan.points.len()).max(1);
-    let mut peers: Vec<Option<Peer>> = vec![args.peer.start(Peer::start)?];
+    let mut peers: Vec<Option<GnuRadioReceiver>> = vec![args.peer.start(GnuRadioReceiver::start)?];
     while peers.len() < jobs {
-        let another = if peers[0].is_some() { args.peer.start(Peer::start)? } else { None };
+        let another =
+            if peers[0].is_some() { args.peer.start(GnuRadioReceiver::start)? } else { None };
         peers.push(another);
     }
     let picture = args
@@ -107,12 +108,13 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         !interrupt::asked()
     })?;
     live.end();
-    let lines: Vec<&Line> = store.lines.iter().filter(|line| line.is_part_of(&plan)).collect();
+    let lines: Vec<&StoredResult> =
+        store.lines.iter().filter(|line| line.is_part_of(&plan)).collect();
     let mut receivers = vec![OURS.to_owned()];
     receivers.extend(plan.samples_per_symbol.iter().map(|setting| peer_name(*setting)));
     receivers.retain(|name| lines.iter().any(|line| line.receiver == *name));
     let mut text = String::new();
-    for table in Axis::ALL.into_iter().flat_map(|axis| Table::of(axis, &lines, &receivers)) {
+    for table in Axis::ALL.into_iter().flat_map(|axis| LimitsTable::of(axis, &lines, &receivers)) {
         let _ = writeln!(text, "{table}");
     }
     if let Some(file) = picture {
@@ -128,7 +130,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         "rate_hz": plan.rate_hz,
         "seconds": plan.seconds,
         "seed": plan.seed,
-        "gnuradio": peers[0].as_ref().map(Peer::version),
+        "gnuradio": peers[0].as_ref().map(GnuRadioReceiver::version),
         "lines": lines,
     });
     let failure = interrupt::asked().then(|| "interrupted before its end".to_owned());

@@ -1,9 +1,9 @@
 //! The law put to the test: an emulated radio whose time runs slower, behind a long round trip.
 
 use super::Args;
-use crate::child_radio::{ChildRadio, Options};
+use crate::child_radio::{ChildRadio, ChildRadioOptions};
 use crate::output::{Report, note};
-use millstream_lab::trial::{self, Trial, TrialOutcome};
+use millstream_lab::trial::{self, BufferTrial, TrialOutcome};
 use millstream_lab::{Direction, buffer};
 use millstream_measure::picture::short_time;
 use millstream_radio::DeviceArgs;
@@ -17,7 +17,8 @@ pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> 
     let options = ["--rx-antenna", "ramp", "--time-scale", &scale];
     let buffers = ["--rx-buffer-samples", &buffer, "--tx-buffer-samples", &buffer];
     let options = options.into_iter().chain(buffers).map(str::to_owned).collect();
-    let mut radio = ChildRadio::start(&Options { args: options, ..Options::default() })?;
+    let mut radio =
+        ChildRadio::start(&ChildRadioOptions { args: options, ..ChildRadioOptions::default() })?;
     note(format_args!(
         "radio   E320 emulated by process {} at {}, its time {} times slower",
         radio.pid(),
@@ -29,7 +30,7 @@ pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> 
     let mut failure = None;
     let mut results = Vec::new();
     for direction in args.direction.directions() {
-        let trial = Trial {
+        let trial = BufferTrial {
             direction,
             rate_hz: args.rate,
             samples,
@@ -53,7 +54,7 @@ pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> 
     Ok(Report { text, results: json!({ "holds": expected, "trials": results }), failure })
 }
 
-fn line(trial: &Trial, outcome: &TrialOutcome) -> String {
+fn line(trial: &BufferTrial, outcome: &TrialOutcome) -> String {
     let ns = |seconds: f64| short_time((seconds * 1e9).round() as u64);
     let what = match trial.direction {
         Direction::Rx => "credit window",

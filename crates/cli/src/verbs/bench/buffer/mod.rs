@@ -2,11 +2,11 @@
 
 mod check;
 
-use super::way::Way;
+use super::way::SampleDirection;
 use crate::numbers::{Whole, positive, rate, seconds};
 use crate::output::{Report, count};
 use anyhow::{Context, bail, ensure};
-use millstream_lab::{Link, LinkBudget, WireFormat, buffer};
+use millstream_lab::{EthernetLink, LinkBudget, WireFormat, buffer};
 use millstream_measure::histogram::Histogram;
 use millstream_measure::picture::short_time;
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ pub struct Args {
 
     /// The direction of the check: the host's credit window, or the radio's transmit buffer.
     #[arg(long, value_name = "DIRECTION", default_value = "both", requires = "check")]
-    direction: Way,
+    direction: SampleDirection,
 
     /// Seconds of the radio's time per second of this machine's, in the check.
     #[arg(long, value_name = "FACTOR", default_value_t = 0.002, value_parser = positive,
@@ -144,7 +144,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         return check::run(&args, samples, latency_s);
     }
     let format = WireFormat::from(args.wire_format);
-    let link = Link { bits_per_s: args.link_rate, mtu_bytes: args.mtu };
+    let link = EthernetLink { bits_per_s: args.link_rate, mtu_bytes: args.mtu };
     let budget = LinkBudget::new(args.rate, args.streams, format, link)?;
     let latency_s = latency_s(&args)?;
     let wanted = latency_s.map(|latency_s| buffer::samples_for(latency_s, args.rate));

@@ -5,10 +5,10 @@ use crate::live::Steps;
 use crate::output::{Report, note};
 use millstream_cpu::Environment;
 use millstream_lab::choice::{
-    Candidate, LINKS, Need, Recommended, SPINNING, measure_link, recommend,
+    LINKS, MeasuredLink, Need, Recommended, SPINNING, measure_link, recommend,
 };
-use millstream_lab::packets::{Span, Stage};
-use millstream_net::choice::{Machine, Stored, store};
+use millstream_lab::packets::{Span, Testbed};
+use millstream_net::choice::{MachineKey, StoredChoice, store};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub fn check(args: &Args, sys: &Path) -> anyhow::Result<()> {
 }
 
 /// Succeeds when a link meets the need.
-pub fn run(args: &Args, stage: &mut Stage) -> anyhow::Result<Report> {
+pub fn run(args: &Args, stage: &mut Testbed) -> anyhow::Result<Report> {
     let [size] = args.size[..] else {
         anyhow::bail!("--choose: give one --size, that of the packets you have");
     };
@@ -77,20 +77,20 @@ pub fn run(args: &Args, stage: &mut Stage) -> anyhow::Result<Report> {
     Ok(Report { text, results, failure })
 }
 
-fn stored(interface: &str, found: &Recommended) -> Stored {
+fn stored(interface: &str, found: &Recommended) -> StoredChoice {
     let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let environment = Environment::read(Path::new("/"), &now);
-    Stored {
+    StoredChoice {
         interface: interface.to_owned(),
         link: found.link.clone(),
         reason: found.reason.clone(),
         measured: now,
-        machine: Machine::of(&environment),
+        machine: MachineKey::of(&environment),
         environment: serde_json::to_value(environment).unwrap_or_default(),
     }
 }
 
-fn table(candidates: &[Candidate]) -> String {
+fn table(candidates: &[MeasuredLink]) -> String {
     let wide = candidates.iter().map(|one| one.link.len()).max().unwrap_or(0).max(22);
     let head = "safest first";
     let mut text = format!("\n{head:<wide$}  thousand packets/s   round trips, p99\n");
@@ -106,8 +106,8 @@ fn table(candidates: &[Candidate]) -> String {
     text
 }
 
-fn refusals(candidates: &[Candidate]) -> String {
-    let reason = |one: &Candidate| Some(format!("{}: {}", one.link, one.refused.as_deref()?));
+fn refusals(candidates: &[MeasuredLink]) -> String {
+    let reason = |one: &MeasuredLink| Some(format!("{}: {}", one.link, one.refused.as_deref()?));
     candidates.iter().filter_map(reason).collect::<Vec<_>>().join("; ")
 }
 

@@ -5,16 +5,17 @@ mod text;
 
 pub use text::{places, refusals};
 
-use crate::ground::GroundArgs;
 use crate::interrupt;
 use crate::live::Steps;
+use crate::network::NetworkArgs;
 use crate::numbers::{rate, seconds};
 use crate::output::{Report, note};
 use crate::wait::WaitArg;
 use millstream_lab::packets::measure::How;
 use millstream_lab::packets::rows::{self, throughput};
 use millstream_lab::packets::{
-    Ground, Line, Path, Row, Span, Stage, StageError, Table, Workload, measure, untraceable,
+    Carriage, PacketTable, PathRow, RowResults, Span, StageError, TestNetwork, Testbed, Workload,
+    measure, untraceable,
 };
 use millstream_link::registry::find;
 use serde_json::json;
@@ -37,7 +38,7 @@ use std::time::Duration;
   millstream bench packets --loopback")]
 pub struct Args {
     #[command(flatten)]
-    ground: GroundArgs,
+    ground: NetworkArgs,
 
     /// What is done with packets.
     #[arg(
@@ -151,10 +152,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let rows: usize = work.iter().map(|(_, rows)| rows.len()).sum();
     let mut steps = Steps::new(args.turns(trace) * args.size.len() * rows);
     for (workload, rows) in work {
-        let matches = |row: &Row| args.only.iter().any(|only| row.name.contains(only.as_str()));
+        let matches = |row: &PathRow| args.only.iter().any(|only| row.name.contains(only.as_str()));
         let found = args.only.is_empty() || rows.iter().any(matches);
         anyhow::ensure!(found, "no row's name contains {}", args.only.join(" or "));
-        let mut tables: Vec<_> = args.size.iter().map(|size| Table::new(*size as usize)).collect();
+        let mut tables: Vec<_> =
+            args.size.iter().map(|size| PacketTable::new(*size as usize)).collect();
         let how = (workload, trace);
         let ended = measure_all(&args, &mut stage, how, &rows, &mut tables, &mut steps);
         steps.end();
@@ -168,10 +170,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             break;
         }
         // Beside the base, unless that is all that was asked for.
-        let base = Row::base().name;
-        let measured = |table: &Table| {
+        let base = PathRow::base().name;
+        let measured = |table: &PacketTable| {
             let all = args.link.is_empty() && rows.len() == 1;
-            let counts = |line: &&Line| all || line.name != base;
+            let counts = |line: &&RowResults| all || line.name != base;
             table.lines.iter().filter(counts).any(|line| line.ratio.is_some())
         };
         if !tables.iter().any(measured) {
@@ -192,10 +194,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 /// All rows in turns, each size after the other within a repetition.
 fn measure_all(
     args: &Args,
-    stage: &mut Stage,
+    stage: &mut Testbed,
     (workload, traces): (Workload, bool),
-    rows: &[Row],
-    tables: &mut [Table],
+    rows: &[PathRow],
+    tables: &mut [PacketTable],
     steps: &mut Steps,
 ) -> Result<(), StageError> {
     for turn in 0..args.turns(traces) {
@@ -230,28 +232,30 @@ impl Args {
         self.repeat as usize + usize::from(trace)
     }
 
-    fn rows(&self, workload: Workload) -> Vec<Row> {
+    fn rows(&self, workload: Workload) -> Vec<PathRow> {
         let mut rows = if self.link.is_empty() {
             throughput(workload)
         } else {
             let wait = self.wait.into();
             let row = |link: &String| {
                 let paths = match self.path {
-                    PathArg::Frames => &[Path::Frames][..],
-                    PathArg::Port => &[Path::Port],
-                    PathArg::Both => &[Path::Frames, Path::Port],
+                    PathArg::Frames => &[Carriage::Frames][..],
+                    PathArg::Port => &[Carriage::Port],
+                    PathArg::Both => &[Carriage::Frames, Carriage::Port],
                 };
                 // Some links have no frames: the kernel's sockets.
                 let ports_only = find(link).is_ok_and(|entry| !entry.carries_frames());
-                let fits = |path: &&Path| **path == Path::Port || !ports_only;
-                let rows =
-                    paths.iter().filter(fits).map(|path| Row::of_links(link, link, *path, wait));
+                let fits = |path: &&Carriage| **path == Carriage::Port || !ports_only;
+                let rows = paths
+                    .iter()
+                    .filter(fits)
+                    .map(|path| PathRow::of_links(link, link, *path, wait));
                 rows.collect::<Vec<_>>()
             };
-            std::iter::once(Row::base()).chain(self.link.iter().flat_map(row)).collect()
+            std::iter::once(PathRow::base()).chain(self.link.iter().flat_map(row)).collect()
         };
         // A link that was named says itself why it cannot be had there.
-        let interfaces = self.ground.ground() != Ground::Loopback || !self.link.is_empty();
+        let interfaces = self.ground.ground() != TestNetwork::Loopback || !self.link.is_empty();
         rows::choose(&mut rows, &self.only, interfaces);
         rows
     }

@@ -1,8 +1,8 @@
 //! The tables of `bench packets` for people.
 
-use millstream_lab::packets::measure::Measured;
-use millstream_lab::packets::stage::Place;
-use millstream_lab::packets::{BASE, Line, Table, Workload};
+use millstream_lab::packets::measure::RowMeasurement;
+use millstream_lab::packets::testbed::SideSetup;
+use millstream_lab::packets::{BASE, PacketTable, RowResults, Workload};
 use millstream_measure::picture::short_ratio;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,8 +11,8 @@ use std::fmt::Write;
 const CPUS_MIN: f64 = 0.8;
 
 /// Where both sides are, one line.
-pub fn places(places: &[Place; 2]) -> String {
-    let place = |place: &Place| {
+pub fn places(places: &[SideSetup; 2]) -> String {
+    let place = |place: &SideSetup| {
         let interface = place.interface.as_deref().unwrap_or("loopback");
         let cpu = place.cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
         format!("{interface} {} on {cpu}", place.address)
@@ -21,12 +21,12 @@ pub fn places(places: &[Place; 2]) -> String {
 }
 
 /// `split`, or `same`.
-pub fn layout(places: &[Place; 2]) -> &'static str {
+pub fn layout(places: &[SideSetup; 2]) -> &'static str {
     if places[0].cpu == places[1].cpu { "same" } else { "split" }
 }
 
 /// One packet size, measured in a layout.
-pub fn table(workload: Workload, table: &Table, layout: &str) -> String {
+pub fn table(workload: Workload, table: &PacketTable, layout: &str) -> String {
     let mut text = format!("\n{}, frames of {} bytes\n", workload.name(), table.frame_bytes);
     text += "                            received thousand/s   ratio to kernel UDP            \
              CPU ns/packet  CPUs used  calls/packet\n";
@@ -61,7 +61,7 @@ pub fn untraced(why: &str) -> String {
 }
 
 /// A base that others kept from its CPU makes ratios that compare luck, not links.
-fn warning(table: &Table) -> String {
+fn warning(table: &PacketTable) -> String {
     let base = table.lines.iter().find(|line| line.name == BASE);
     let cpus = base.and_then(|line| line.median(|run| Some(run.sender.cpus())));
     match cpus {
@@ -86,7 +86,7 @@ pub fn refusals<'a>(lines: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> 
     reasons.into_iter().filter_map(text).collect()
 }
 
-fn write_line(text: &mut String, line: &Line, frame_bytes: usize) {
+fn write_line(text: &mut String, line: &RowResults, frame_bytes: usize) {
     let (Some(rate), Some(ratio)) = (line.rate_pps, line.ratio) else { return };
     let kilo = [rate.min, rate.median, rate.max].map(|pps| format!("{:.0}", pps / 1e3));
     let spread = format!("({}-{})", short_ratio(ratio.min), short_ratio(ratio.max));
@@ -99,7 +99,7 @@ fn write_line(text: &mut String, line: &Line, frame_bytes: usize) {
         [line.median(|run| Some(run.sender.cpus())), line.median(|run| Some(run.receiver.cpus()))]
             .map(|cpus| cpus.map_or("-".to_owned(), |cpus| format!("{cpus:.2}")));
     // What the kernel counted stands for what a link does not count itself.
-    let traced = |of: fn(&Measured) -> Option<f64>| line.traced.as_ref().and_then(of);
+    let traced = |of: fn(&RowMeasurement) -> Option<f64>| line.traced.as_ref().and_then(of);
     let calls = [
         line.median(|run| run.sender.calls_per_packet)
             .or(traced(|run| run.sender.traced_per_packet)),
@@ -134,7 +134,7 @@ fn cost(ns: f64, packets: u64) -> Option<f64> {
 }
 
 /// What went lost in a row, by cause.
-fn losses(line: &Line) -> Option<String> {
+fn losses(line: &RowResults) -> Option<String> {
     let mut causes = BTreeMap::new();
     let mut sent = 0;
     for (_, run) in &line.runs {

@@ -1,8 +1,8 @@
 //! Ours and UHD's host in turns against the same radio.
 
 use super::Args;
-use super::contender::{Flow, Found, Ours, Uhd, highest};
-use super::place::{Place, RadioUnderTest};
+use super::contender::{Flow, HighestRate, Ours, Uhd, highest};
+use super::place::{RadioUnderTest, SideCpus};
 use crate::output::{Report, count, note};
 use millstream_lab::Direction;
 use millstream_measure::Summary;
@@ -16,12 +16,13 @@ pub fn run(
     mut ours: Ours,
     uhd: Uhd,
     mut radio: RadioUnderTest,
-    place: &Place,
+    place: &SideCpus,
 ) -> anyhow::Result<Report> {
     note(format_args!("searching {}; both hosts in turns", args.criterion()));
     let mut rows = Vec::new();
     for direction in args.direction.directions() {
-        let mut row = Row { direction, ours: Side::default(), uhd: Side::default() };
+        let mut row =
+            DirectionRow { direction, ours: HostFigures::default(), uhd: HostFigures::default() };
         for repetition in 1..=args.repeat {
             note(format_args!("{} {repetition}: millstream", direction.name()));
             let found = highest(args, |rate_hz| {
@@ -44,7 +45,7 @@ pub fn run(
         "place": place, "grid": args.grid(), "criterion": args.criterion(), "radio": counters,
         "channels": args.channel, "repetitions": args.repeat,
         "rmem_max": sysctl("rmem_max"), "wmem_max": sysctl("wmem_max"),
-        "rows": rows.iter().map(Row::to_json).collect::<Vec<_>>(),
+        "rows": rows.iter().map(DirectionRow::to_json).collect::<Vec<_>>(),
     });
     let failure = rows
         .iter()
@@ -54,23 +55,23 @@ pub fn run(
 }
 
 /// One direction.
-struct Row {
+struct DirectionRow {
     direction: Direction,
-    ours: Side,
-    uhd: Side,
+    ours: HostFigures,
+    uhd: HostFigures,
 }
 
 /// What one host reached, repetition by repetition.
 #[derive(Default)]
-struct Side {
+struct HostFigures {
     rates_hz: Vec<f64>,
     cpu: Vec<f64>,
     tried: Vec<Value>,
 }
 
-impl Side {
+impl HostFigures {
     /// A search that found nothing counts as 0.
-    fn add(&mut self, found: Found) {
+    fn add(&mut self, found: HighestRate) {
         self.rates_hz.push(found.rate_hz.unwrap_or(0.0));
         self.cpu.extend(found.best.as_ref().map(|best| best.cpu_s_per_gigasample()));
         self.tried.push(json!({ "best": found.best, "others": found.tried }));
@@ -100,7 +101,7 @@ impl Side {
     }
 }
 
-impl Row {
+impl DirectionRow {
     /// Of the medians.
     fn ratio(&self) -> Option<f64> {
         let (ours, uhd) = (self.ours.rate()?.median, self.uhd.rate()?.median);

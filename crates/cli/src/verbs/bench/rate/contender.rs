@@ -8,7 +8,7 @@ use millstream_lab::Direction;
 use millstream_lab::rate::{
     DuplexOutcome, RxOutcome, RxPlan, TxOutcome, TxPlan, duplex, receive, transmit,
 };
-use millstream_lab::uhd::{BenchmarkRate, Outcome};
+use millstream_lab::uhd::{BenchmarkRate, UhdResult};
 use millstream_radio::{Device, DeviceArgs};
 use serde::Serialize;
 use std::net::Ipv4Addr;
@@ -53,7 +53,7 @@ impl Flow {
 
 /// One measurement.
 #[derive(Serialize)]
-pub struct Attempt {
+pub struct RateAttempt {
     pub rate_hz: f64,
     pub lossless: bool,
     /// CPU time of an emulated radio, opening and closing included.
@@ -68,7 +68,7 @@ pub enum Details {
     Rx(RxOutcome),
     Tx(TxOutcome),
     Duplex(Box<DuplexOutcome>),
-    Uhd(Outcome),
+    Uhd(UhdResult),
 }
 
 impl Ours {
@@ -79,7 +79,7 @@ impl Ours {
         rate_hz: f64,
         duration: Duration,
         until_loss: bool,
-    ) -> anyhow::Result<Attempt> {
+    ) -> anyhow::Result<RateAttempt> {
         let radio_cpu = RadioCpu::start(self.radio_pid);
         let mut device = Device::open(self.args.clone())?;
         let (channels, ended) = (self.channels.clone(), interrupt::asked as fn() -> bool);
@@ -107,7 +107,7 @@ impl Ours {
                 (lossless, Details::Duplex(Box::new(outcome)))
             }
         };
-        Ok(Attempt { rate_hz, lossless, radio_cpu_s: radio_cpu.spent_s(), details })
+        Ok(RateAttempt { rate_hz, lossless, radio_cpu_s: radio_cpu.spent_s(), details })
     }
 }
 
@@ -118,7 +118,7 @@ impl Uhd {
         direction: Direction,
         rate_hz: f64,
         duration: Duration,
-    ) -> anyhow::Result<Attempt> {
+    ) -> anyhow::Result<RateAttempt> {
         let run = BenchmarkRate {
             program: self.program.clone(),
             addr: self.addr,
@@ -132,11 +132,11 @@ impl Uhd {
         let outcome = run.run()?;
         let radio_cpu_s = radio_cpu.spent_s();
         let lossless = outcome.lossless;
-        Ok(Attempt { rate_hz, lossless, radio_cpu_s, details: Details::Uhd(outcome) })
+        Ok(RateAttempt { rate_hz, lossless, radio_cpu_s, details: Details::Uhd(outcome) })
     }
 }
 
-impl Attempt {
+impl RateAttempt {
     /// CPU seconds of 10⁹ samples.
     pub fn cpu_s_per_gigasample(&self) -> f64 {
         match &self.details {
@@ -182,18 +182,18 @@ impl RadioCpu {
 }
 
 /// What a search found.
-pub struct Found {
+pub struct HighestRate {
     pub rate_hz: Option<f64>,
     /// The last measurement at that rate.
-    pub best: Option<Attempt>,
-    pub tried: Vec<Attempt>,
+    pub best: Option<RateAttempt>,
+    pub tried: Vec<RateAttempt>,
 }
 
 /// Searches the highest rate of the grid at which all tries are lossless.
 pub fn highest(
     args: &Args,
-    mut attempt: impl FnMut(f64) -> anyhow::Result<Attempt>,
-) -> anyhow::Result<Found> {
+    mut attempt: impl FnMut(f64) -> anyhow::Result<RateAttempt>,
+) -> anyhow::Result<HighestRate> {
     let mut tried = Vec::new();
     let rate_hz = args.grid().highest(|rate_hz| {
         for number in 1..=args.tries {
@@ -210,7 +210,7 @@ pub fn highest(
         }
         Ok(true)
     })?;
-    let at = |attempt: &Attempt| Some(attempt.rate_hz) == rate_hz;
+    let at = |attempt: &RateAttempt| Some(attempt.rate_hz) == rate_hz;
     let best = tried.iter().rposition(at).map(|index| tried.remove(index));
-    Ok(Found { rate_hz, best, tried })
+    Ok(HighestRate { rate_hz, best, tried })
 }

@@ -5,15 +5,15 @@ mod contender;
 mod place;
 mod text;
 
-use super::way::Way;
+use super::way::SampleDirection;
 use crate::interrupt;
 use crate::live::during;
 use crate::numbers::{Whole, cpu, rate, seconds};
 use crate::output::{Report, note};
-use contender::{Attempt, Flow, Ours, Uhd};
+use contender::{Flow, Ours, RateAttempt, Uhd};
 use millstream_lab::Grid;
 use millstream_radio::DeviceArgs;
-use place::{Place, RadioUnderTest};
+use place::{RadioUnderTest, SideCpus};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub struct Args {
 
     /// Which way: from the radio, to the radio, or one after the other.
     #[arg(long, value_name = "DIRECTION", default_value = "rx")]
-    direction: Way,
+    direction: SampleDirection,
 
     /// Both ways at once, by one thread; the CPU time is that of both.
     #[arg(long, conflicts_with_all = ["direction", "against_uhd"])]
@@ -127,7 +127,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     // Before anything is searched, which takes minutes.
     let uhd_program = args.against_uhd.then(|| args.uhd_program()).transpose()?;
     interrupt::install();
-    let place = Place::choose(&args)?;
+    let place = SideCpus::choose(&args)?;
     let mut radio = RadioUnderTest::start(&args, &place)?;
     note(format_args!("{}\n{}", radio.describe(), place.describe(args.args.is_none())));
     let (channels, radio_pid) = (args.channel.clone(), radio.pid());
@@ -181,7 +181,7 @@ fn search(args: &Args, ours: &mut Ours, flow: Flow) -> anyhow::Result<Report> {
     note(format_args!("{}: searching {}", flow.name(), args.criterion()));
     let found =
         contender::highest(args, |rate_hz| ours.attempt(flow, rate_hz, args.duration(), true))?;
-    let best: Option<&Attempt> = found.best.as_ref();
+    let best: Option<&RateAttempt> = found.best.as_ref();
     let results = json!({
         "direction": flow, "grid": args.grid(), "criterion": args.criterion(),
         "rate_hz": found.rate_hz, "outcome": best.map(|attempt| &attempt.details),

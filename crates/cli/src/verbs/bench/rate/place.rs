@@ -1,7 +1,7 @@
 //! Who runs where: the radio under test, and the CPUs of both sides.
 
 use super::Args;
-use crate::child_radio::{ChildRadio, Options};
+use crate::child_radio::{ChildRadio, ChildRadioOptions};
 use anyhow::Context;
 use millstream_cpu::thread::{allowed_cpus, pin_current_thread};
 use millstream_radio::DeviceArgs;
@@ -10,14 +10,14 @@ use serde_json::Value;
 
 /// The CPUs of both sides; none where the kernel chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct SideCpus {
     /// Of the host, ours or UHD's: all threads of it.
     pub host_cpu: Option<usize>,
     /// Of the emulated radio: all threads of it.
     pub radio_cpu: Option<usize>,
 }
 
-impl Place {
+impl SideCpus {
     /// Chooses the CPUs, and moves this process to the host's: threads that are started later stay
     /// there.
     pub fn choose(args: &Args) -> anyhow::Result<Self> {
@@ -54,7 +54,7 @@ pub enum RadioUnderTest {
 }
 
 impl RadioUnderTest {
-    pub fn start(args: &Args, place: &Place) -> anyhow::Result<Self> {
+    pub fn start(args: &Args, place: &SideCpus) -> anyhow::Result<Self> {
         if let Some(given) = &args.args {
             return Ok(Self::Given(given.clone()));
         }
@@ -63,7 +63,11 @@ impl RadioUnderTest {
         let buffers = ["--rx-buffer-samples", &rx, "--tx-buffer-samples", &tx];
         let mtu = ["--mtu".to_owned(), args.mtu.to_string()];
         let options = options.into_iter().chain(buffers).map(str::to_owned).chain(mtu).collect();
-        let options = Options { args: options, cpu: place.radio_cpu, ..Options::default() };
+        let options = ChildRadioOptions {
+            args: options,
+            cpu: place.radio_cpu,
+            ..ChildRadioOptions::default()
+        };
         Ok(Self::Emulated(ChildRadio::start(&options)?))
     }
 

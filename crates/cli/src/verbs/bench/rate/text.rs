@@ -1,13 +1,13 @@
 //! Measurements for people.
 
-use super::contender::{Attempt, Details};
+use super::contender::{Details, RateAttempt};
 use millstream_lab::rate::{Outcome, RxChannelOutcome, RxOutcome, TxChannelOutcome, TxOutcome};
 use millstream_measure::picture::short_time;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// One measurement in a few lines.
-pub fn of_attempt(attempt: &Attempt) -> String {
+pub fn of_attempt(attempt: &RateAttempt) -> String {
     let (mut text, seconds) = match &attempt.details {
         Details::Rx(outcome) => (of_receive(outcome), outcome.seconds),
         Details::Tx(outcome) => (of_transmit(outcome), outcome.seconds),

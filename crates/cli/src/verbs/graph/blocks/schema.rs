@@ -1,7 +1,7 @@
 //! The JSON schema of graph files (draft 2020-12), made from the registry.
 
 use millstream_flow::Registry;
-use millstream_flow::registry::{BlockType, Kind, Parameter, Value as Given};
+use millstream_flow::registry::{BlockType, Parameter, ParameterKind, ParameterValue as Given};
 use serde_json::{Map, Value, json};
 
 /// The schema for graphs of these types.
@@ -73,14 +73,14 @@ fn block(known: &BlockType) -> Value {
 /// A parameter's value, or a reference that stands for it.
 fn property(parameter: &Parameter) -> Value {
     let mut value = match parameter.kind {
-        Kind::Integer => json!({ "type": "number", "multipleOf": 1 }),
-        Kind::Number => json!({ "type": "number" }),
-        Kind::Boolean => json!({ "type": "boolean" }),
-        Kind::Numbers => json!({ "type": "array", "items": { "type": "number" } }),
+        ParameterKind::Integer => json!({ "type": "number", "multipleOf": 1 }),
+        ParameterKind::Number => json!({ "type": "number" }),
+        ParameterKind::Boolean => json!({ "type": "boolean" }),
+        ParameterKind::Numbers => json!({ "type": "array", "items": { "type": "number" } }),
         _ if !parameter.choices.is_empty() => json!({ "enum": parameter.choices }),
         _ => json!({ "type": "string" }),
     };
-    if parameter.kind != Kind::Text || !parameter.choices.is_empty() {
+    if parameter.kind != ParameterKind::Text || !parameter.choices.is_empty() {
         value = json!({ "anyOf": [value, { "$ref": "#/$defs/reference" }] });
     }
     value["description"] = json!(parameter.help);

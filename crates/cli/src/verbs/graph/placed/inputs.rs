@@ -1,21 +1,21 @@
 //! What `plan` is given: a machine, a profile, pins.
 
 use anyhow::{Context, ensure};
-use millstream_cpu::{CpuSet, Environment, Recorded, Topology};
+use millstream_cpu::{CpuSet, Environment, RecordedMachine, Topology};
 use millstream_flow::Shape;
 use millstream_flow::{GraphFile, Profile};
 use serde_json::Value;
 use std::path::Path;
 
 /// The machine to plan for.
-pub struct Machine {
+pub struct TargetMachine {
     pub name: String,
     pub topology: Topology,
     /// CPUs that this process may use; `None` on another machine.
     pub allowed: Option<CpuSet>,
 }
 
-impl Machine {
+impl TargetMachine {
     /// This machine, or another: by name, from a description, from a copy of its `/sys`.
     pub fn read(said: Option<&str>) -> anyhow::Result<Self> {
         let Some(said) = said else {
@@ -32,10 +32,11 @@ impl Machine {
         } else if path.is_file() {
             let text = millstream_flow::file::read_text(path)
                 .with_context(|| format!("cannot read the machine {said}"))?;
-            let machine = Recorded::from_toml(&text).with_context(|| format!("machine {said}"))?;
+            let machine =
+                RecordedMachine::from_toml(&text).with_context(|| format!("machine {said}"))?;
             (machine.description, machine.topology)
         } else {
-            let machine = Recorded::named(said)?;
+            let machine = RecordedMachine::named(said)?;
             (machine.description, machine.topology)
         };
         Ok(Self { name, topology, allowed: None })

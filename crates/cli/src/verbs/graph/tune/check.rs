@@ -3,7 +3,9 @@
 use super::progress;
 use crate::live::Live;
 use millstream_flow::Plan;
-use millstream_planner::tune::{Interval, Percent, Settings, Space, Sweep, Trial, Tuned, sweep};
+use millstream_planner::tune::{
+    ExhaustiveSearch, Percent, PlanMeasurer, RatioEstimate, Settings, Space, Tuned, sweep,
+};
 use serde::Serialize;
 
 /// The tuner's plan may be so much slower than the best of all.
@@ -17,9 +19,9 @@ pub struct Check {
     spent_s: f64,
     best: Plan,
     what: String,
-    best_to_default: Interval,
-    tuned_to_best: Interval,
-    tuned_to_default: Interval,
+    best_to_default: RatioEstimate,
+    tuned_to_best: RatioEstimate,
+    tuned_to_default: RatioEstimate,
     /// By the estimates.
     holds: bool,
     /// By the whole of the interval.
@@ -28,7 +30,7 @@ pub struct Check {
 
 /// Measures everything.
 pub fn run(
-    trial: &mut dyn Trial,
+    trial: &mut dyn PlanMeasurer,
     space: &Space,
     default: &Plan,
     tuned: &Tuned,
@@ -40,7 +42,7 @@ pub fn run(
         sweep(trial, space, plans, settings, &mut |now| progress::show(&mut live, now, false))?;
     live.end();
     let Some(found) = found else { anyhow::bail!("interrupted: the sweep decided nothing") };
-    let Sweep { tuned_to_best, tuned_to_default, .. } = found;
+    let ExhaustiveSearch { tuned_to_best, tuned_to_default, .. } = found;
     Ok(Check {
         plans: found.plans,
         measured: found.measured,

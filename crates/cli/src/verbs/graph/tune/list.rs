@@ -1,9 +1,9 @@
 //! What is stored, and forgetting it.
 
 use crate::output::{Report, describe};
-use crate::stored::{self, Place};
+use crate::stored::{self, PlanStoreEntry};
 use millstream_flow::{GraphFile, Registry};
-use millstream_planner::tune::{Interval, Percent, Record};
+use millstream_planner::tune::{Percent, RatioEstimate, StoredPlan};
 use serde_json::json;
 use std::fmt::Write;
 
@@ -13,9 +13,9 @@ pub fn run() -> anyhow::Result<Report> {
     for (path, record) in stored::store()?.list()? {
         match record {
             Ok(record) => {
-                let Record { graph, tuned_at, what, machine, .. } = &record;
+                let StoredPlan { graph, tuned_at, what, machine, .. } = &record;
                 let (low, high) = (record.gain_low, record.gain_high);
-                let gain = Percent(Interval { estimate: record.gain, low, high, pairs: 0 });
+                let gain = Percent(RatioEstimate { estimate: record.gain, low, high, pairs: 0 });
                 let _ = writeln!(text, "{graph}: {gain}, {what}\n    {tuned_at}, {machine}");
                 let _ = writeln!(text, "    {}", path.display());
                 results.push(json!({ "path": path, "record": record }));
@@ -36,7 +36,7 @@ pub fn run() -> anyhow::Result<Report> {
 
 /// Forgets the plan of a graph.
 pub fn forget(file: &GraphFile, registry: &Registry, set: &[String]) -> anyhow::Result<Report> {
-    let place = Place::of(file, registry, set)?;
+    let place = PlanStoreEntry::of(file, registry, set)?;
     let path = place.store.path(&place.key);
     let forgotten = place.store.forget(&place.key)?;
     let text = match forgotten {

@@ -1,18 +1,18 @@
 //! Throughput by size of rings, as SVG.
 
-use super::report::{Outcome, si};
+use super::report::{TuningReport, si};
 use millstream_measure::chart::escape;
-use millstream_planner::tune::{Attempt, Stage};
+use millstream_planner::tune::{PlanAttempt, TuningStage};
 use std::fmt::Write;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 440.0;
 /// Left, top, right, bottom of the plot.
 const FRAME: [f64; 4] = [70.0, 60.0, 735.0, 385.0];
-const SERIES: [(Stage, &str, &str); 3] = [
-    (Stage::Batch, "batches", "#3f7d20"),
-    (Stage::Inside, "rings inside partitions", "#0b6e99"),
-    (Stage::Between, "rings between partitions", "#c2571a"),
+const SERIES: [(TuningStage, &str, &str); 3] = [
+    (TuningStage::Batch, "batches", "#3f7d20"),
+    (TuningStage::Inside, "rings inside partitions", "#0b6e99"),
+    (TuningStage::Between, "rings between partitions", "#c2571a"),
 ];
 
 /// A point: size, ratio to the default, and its interval.
@@ -24,7 +24,7 @@ struct Point {
 }
 
 /// Draws what a search has tried.
-pub fn draw(outcome: &Outcome) -> String {
+pub fn draw(outcome: &TuningReport) -> String {
     let series: Vec<_> = SERIES
         .iter()
         .map(|(stage, name, colour)| (points(&outcome.tuned.attempts, *stage), *name, *colour))
@@ -59,7 +59,7 @@ pub fn draw(outcome: &Outcome) -> String {
 }
 
 /// The latest figure of each size, ascending.
-fn points(attempts: &[Attempt], stage: Stage) -> Vec<Point> {
+fn points(attempts: &[PlanAttempt], stage: TuningStage) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     for attempt in attempts.iter().filter(|attempt| attempt.stage == stage) {
         let Some(size) = attempt.size_bytes else { continue };

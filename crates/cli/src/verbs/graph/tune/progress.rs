@@ -2,13 +2,13 @@
 
 use crate::interrupt;
 use crate::live::Live;
-use millstream_planner::tune::Progress;
+use millstream_planner::tune::TuningProgress;
 use std::time::Instant;
 
 /// Shows where a search stands; `false` when somebody wants it to end.
-pub fn show(live: &mut Live, progress: &Progress, is_bounded: bool) -> bool {
+pub fn show(live: &mut Live, progress: &TuningProgress, is_bounded: bool) -> bool {
     live.show(Instant::now(), || {
-        let Progress { stage, what, kept, gain, spent, budget, measured } = progress;
+        let TuningProgress { stage, what, kept, gain, spent, budget, measured } = progress;
         let left = budget.saturating_sub(*spent).as_secs();
         let time = match is_bounded {
             true => format!("{left:3} s left"),

@@ -3,7 +3,7 @@
 use super::check::Check;
 use crate::output::Report;
 use millstream_flow::GraphFile;
-use millstream_planner::tune::{Attempt, Length, Objective, Percent, Rehearsal, Space, Tuned};
+use millstream_planner::tune::{Length, Objective, Percent, PlanAttempt, Rehearsal, Space, Tuned};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
@@ -70,7 +70,7 @@ impl Setting {
 }
 
 /// A search and what became of it.
-pub struct Outcome {
+pub struct TuningReport {
     pub setting: Setting,
     pub tuned: Tuned,
     pub stored: String,
@@ -78,7 +78,7 @@ pub struct Outcome {
     took: Duration,
 }
 
-impl Outcome {
+impl TuningReport {
     pub fn new(setting: Setting, tuned: Tuned, took: Duration) -> Self {
         Self { setting, tuned, stored: "nothing is stored".to_owned(), check: None, took }
     }
@@ -134,14 +134,14 @@ impl Outcome {
 }
 
 /// One line for each plan that was tried.
-fn table(text: &mut String, attempts: &[Attempt]) {
+fn table(text: &mut String, attempts: &[PlanAttempt]) {
     let width = attempts.iter().map(|one| one.what.chars().count()).max().unwrap_or(0).min(44);
     let _ = writeln!(
         text,
         "{:<14} {:<width$} {:>26} {:>5}  verdict",
         "stage", "tried", "of the default (interval)", "pairs"
     );
-    for Attempt { stage, what, to_default, verdict, .. } in attempts {
+    for PlanAttempt { stage, what, to_default, verdict, .. } in attempts {
         let what: String = what.chars().take(width).collect();
         let (pairs, is_measured) = (to_default.pairs, to_default.high.is_finite());
         let ratio = if is_measured { Percent(*to_default).to_string() } else { "-".to_owned() };

@@ -1,17 +1,17 @@
 //! One search, from the graph to the stored plan.
 
-use super::report::{Outcome, Setting};
+use super::report::{Setting, TuningReport};
 use super::{Args, check, picture, progress};
 use crate::interrupt;
 use crate::live::Live;
 use crate::output::{Report, describe, note};
-use crate::stored::Place;
+use crate::stored::PlanStoreEntry;
 use anyhow::Context;
 use millstream_cpu::{CpuSet, Topology};
 use millstream_flow::Pins;
 use millstream_flow::{GraphFile, Plan, Registry, WaitMode};
 use millstream_planner::tune::statistics::{median, pooled_noise};
-use millstream_planner::tune::{Record, Rehearsal, Settings, Space, Tuned, tune};
+use millstream_planner::tune::{Rehearsal, Settings, Space, StoredPlan, Tuned, tune};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -46,7 +46,8 @@ pub fn run(
 
     let setting = Setting::of(path, file, &space, &trial);
     note(format_args!("{}", setting.lines()));
-    let place = if args.no_store { None } else { Some(Place::of(file, registry, &args.set)?) };
+    let place =
+        if args.no_store { None } else { Some(PlanStoreEntry::of(file, registry, &args.set)?) };
     let start = place.as_ref().and_then(|place| stored(place, file, args.free));
     let settings = Settings {
         budget: budget.saturating_sub(started.elapsed()),
@@ -63,7 +64,7 @@ pub fn run(
     let took = started.elapsed();
     anyhow::ensure!(!tuned.is_interrupted, "interrupted: nothing was decided, nothing is stored");
 
-    let mut outcome = Outcome::new(setting, tuned, took);
+    let mut outcome = TuningReport::new(setting, tuned, took);
     if let Some(place) = &place {
         outcome.stored = keep(place, &outcome, &trial, file, args.free, start.as_ref())?;
     }
@@ -112,7 +113,7 @@ fn suggest(
 }
 
 /// What is stored already, if the search may start from it.
-fn stored(place: &Place, file: &GraphFile, is_free: bool) -> Option<Record> {
+fn stored(place: &PlanStoreEntry, file: &GraphFile, is_free: bool) -> Option<StoredPlan> {
     match place.load(file.pins()) {
         Ok(record) => record.filter(|record| is_free || record.set_aside.is_empty()),
         Err(error) => {
@@ -124,12 +125,12 @@ fn stored(place: &Place, file: &GraphFile, is_free: bool) -> Option<Record> {
 
 /// Stores what is better, forgets what has become worse; what became of the store, in words.
 fn keep(
-    place: &Place,
-    outcome: &Outcome,
+    place: &PlanStoreEntry,
+    outcome: &TuningReport,
     trial: &Rehearsal,
     file: &GraphFile,
     is_free: bool,
-    start: Option<&Record>,
+    start: Option<&StoredPlan>,
 ) -> anyhow::Result<String> {
     let Tuned { plan, gain, is_better, what, figure, .. } = &outcome.tuned;
     if !is_better {
@@ -145,7 +146,7 @@ fn keep(
     let costs: Vec<_> = trial.costs(plan).collect();
     let logs: Vec<f64> = costs.iter().map(|cost| cost.ns_per_item.ln()).collect();
     let items: Vec<f64> = costs.iter().map(|cost| cost.items as f64).collect();
-    let record = Record {
+    let record = StoredPlan {
         graph: outcome.setting.graph.clone(),
         machine: place.machine.short().to_owned(),
         tuned_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),

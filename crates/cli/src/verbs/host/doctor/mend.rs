@@ -2,14 +2,14 @@
 
 use crate::output::Report;
 use anyhow::bail;
-use millstream_host::doctor::{self, Applied, Finding, Since, Undone, Written};
+use millstream_host::doctor::{self, AppliedMends, Finding, Since, Undone, Written};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
 
 /// Whether it is done or only told.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Run {
+pub enum MendMode {
     Real,
     Dry,
 }
@@ -25,13 +25,18 @@ fn count(number: usize, name: &str) -> String {
 }
 
 /// Succeeds when all that was meant is done.
-pub fn apply(root: &Path, found: &[Finding], named: &[&str], run: Run) -> anyhow::Result<Report> {
+pub fn apply(
+    root: &Path,
+    found: &[Finding],
+    named: &[&str],
+    run: MendMode,
+) -> anyhow::Result<Report> {
     let done = match run {
-        Run::Real => doctor::apply(root, found, named),
-        Run::Dry => doctor::plan(root, found, named),
+        MendMode::Real => doctor::apply(root, found, named),
+        MendMode::Dry => doctor::plan(root, found, named),
     };
     let mut text = String::new();
-    for Applied { rule, subject, written, error } in &done {
+    for AppliedMends { rule, subject, written, error } in &done {
         let title = title(rule, subject.as_ref());
         for Written { path, before, text: after } in written {
             let before = before.as_deref().unwrap_or("(unreadable)");
@@ -56,16 +61,20 @@ pub fn apply(root: &Path, found: &[Finding], named: &[&str], run: Run) -> anyhow
     let written: usize = done.iter().map(|one| one.written.len()).sum();
     text += match (run, written) {
         (_, 0) if failed == 0 => "nothing to change\n",
-        (Run::Dry, _) => "nothing was changed: this was a dry run\n",
-        (Run::Real, 0) => "",
-        (Run::Real, _) => "`millstream host doctor --undo` puts it back; a reboot does, too\n",
+        (MendMode::Dry, _) => "nothing was changed: this was a dry run\n",
+        (MendMode::Real, 0) => "",
+        (MendMode::Real, _) => "`millstream host doctor --undo` puts it back; a reboot does, too\n",
     };
     let failure = (failed > 0).then(|| format!("{} could not be mended", count(failed, "finding")));
-    Ok(Report { text, results: json!({ "applied": done, "dry_run": run == Run::Dry }), failure })
+    Ok(Report {
+        text,
+        results: json!({ "applied": done, "dry_run": run == MendMode::Dry }),
+        failure,
+    })
 }
 
 /// Succeeds when all is as it was.
-pub fn undo(root: &Path, since: Since, run: Run) -> anyhow::Result<Report> {
+pub fn undo(root: &Path, since: Since, run: MendMode) -> anyhow::Result<Report> {
     if let Some(file) = doctor::noted_by_root(root) {
         bail!(
             "root's changes are noted in {}, and only root can undo them: run \
@@ -73,7 +82,7 @@ pub fn undo(root: &Path, since: Since, run: Run) -> anyhow::Result<Report> {
             file.display()
         );
     }
-    if run == Run::Dry {
+    if run == MendMode::Dry {
         return would_undo(root);
     }
     let undone = doctor::undo(root, since)?;

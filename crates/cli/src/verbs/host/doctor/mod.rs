@@ -9,7 +9,7 @@ use anyhow::bail;
 use millstream_cpu::CpuSet;
 use millstream_cpu::sched::Class;
 use millstream_host::doctor::{
-    Finding, Focus, RATE_HZ, RULES, Rule, Since, Topic, Verdict, View, examine,
+    DoctorRule, Finding, Focus, MachineFiles, RATE_HZ, RULES, Since, Topic, Verdict, examine,
 };
 use std::path::PathBuf;
 
@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     if !args.root.is_dir() {
         bail!("there is no folder {}", args.root.display());
     }
-    let run = if args.dry_run { mend::Run::Dry } else { mend::Run::Real };
+    let run = if args.dry_run { mend::MendMode::Dry } else { mend::MendMode::Real };
     if args.undo {
         let since = if args.force { Since::Overruled } else { Since::Left };
         return mend::undo(&args.root, since, run);
@@ -84,7 +84,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         bail!("--dry-run shows what --apply or --undo would do: add one of them");
     }
     let rules = chosen(&args.names)?;
-    let view = View::of(&args.root, focus(args)?);
+    let view = MachineFiles::of(&args.root, focus(args)?);
     let found = examine(rules, &view);
     if args.apply {
         let named: Vec<_> = args.names.iter().map(String::as_str).collect();
@@ -133,7 +133,7 @@ fn failure(fails: usize, matters: usize) -> Option<String> {
         .then(|| format!("{} {stand} in the way: {}", fails + matters, parts.join(", ")))
 }
 
-fn head(view: &View) -> String {
+fn head(view: &MachineFiles) -> String {
     let interfaces = match view.interfaces() {
         none if none.is_empty() => "no interface that is up".to_owned(),
         some => some.join(", "),
@@ -147,7 +147,7 @@ fn head(view: &View) -> String {
 }
 
 fn focus(args: &Args) -> anyhow::Result<Focus> {
-    let here = View::of(&args.root, Focus::default());
+    let here = MachineFiles::of(&args.root, Focus::default());
     if let Some(cpus) = &args.cpus {
         let online = here.online();
         if let Some(cpu) = cpus.iter().find(|cpu| !online.contains(*cpu)) {
@@ -166,12 +166,12 @@ fn focus(args: &Args) -> anyhow::Result<Focus> {
 }
 
 /// The rules of some names; without any, all that need not be asked for.
-fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Rule>> {
+fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static DoctorRule>> {
     let all = RULES.iter().copied();
     if names.is_empty() {
         return Ok(all.filter(|rule| rule.topic != Topic::Dpdk).collect());
     }
-    let is_meant = |rule: &Rule, name: &str| rule.id == name || rule.topic.name() == name;
+    let is_meant = |rule: &DoctorRule, name: &str| rule.id == name || rule.topic.name() == name;
     for name in names {
         if !RULES.iter().any(|rule| is_meant(rule, name)) {
             let known: Vec<_> = RULES.iter().map(|rule| rule.id).collect();

@@ -7,8 +7,8 @@ mod serve;
 use crate::output::Report;
 use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use millstream_link::rights::policy::{Network, Policy};
-use millstream_link::rights::{DEFAULT_BROKER, Direct, Family, Rights};
+use millstream_link::rights::policy::{GrantPolicy, Ipv4Network};
+use millstream_link::rights::{DEFAULT_BROKER, DirectSteps, Family, Rights};
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ pub struct Args {
     /// Addresses that a link may serve beside those of this machine, separated by commas: for
     /// `address=` in a link string.
     #[arg(long, value_delimiter = ',', value_name = "IP[/BITS],…")]
-    pub network: Vec<Network>,
+    pub network: Vec<Ipv4Network>,
 
     /// All frames of the interface may be taken from the kernel (for measurements).
     #[arg(long)]
@@ -119,9 +119,9 @@ fn accounts(args: &Args) -> anyhow::Result<Vec<Account>> {
     }
 }
 
-fn policy(args: &Args, accounts: &[Account]) -> anyhow::Result<Policy> {
+fn policy(args: &Args, accounts: &[Account]) -> anyhow::Result<GrantPolicy> {
     let groups = args.group.iter().map(|group| account::group(group));
-    let mut policy = Policy::new(&args.interface[0], &args.link);
+    let mut policy = GrantPolicy::new(&args.interface[0], &args.link);
     policy.users = accounts.iter().map(|account| account.uid).collect();
     policy.groups = groups.collect::<anyhow::Result<_>>()?;
     policy.interfaces.clone_from(&args.interface);

@@ -1,11 +1,11 @@
 //! The broker as a service, or for one command.
 
-use super::{Account, Args, Direct, Family, Report, Rights, confine};
+use super::{Account, Args, DirectSteps, Family, Report, Rights, confine};
 use crate::{interrupt, output};
 use anyhow::{Context, anyhow};
 use millstream_link::rights::BROKER_VARIABLE;
-use millstream_link::rights::policy::{Peer, Policy};
-use millstream_link::rights::server::{Event, Server};
+use millstream_link::rights::policy::{GrantPolicy, PeerIdentity};
+use millstream_link::rights::server::{BrokerEvent, Server};
 use serde_json::json;
 use std::ffi::OsString;
 use std::io;
@@ -17,12 +17,16 @@ use std::time::Duration;
 const TURN: Duration = Duration::from_millis(100);
 
 /// Begins the privileged steps for a client.
-fn begin(family: &'static Family, interface: &str, peer: &Peer) -> io::Result<Box<dyn Rights>> {
+fn begin(
+    family: &'static Family,
+    interface: &str,
+    peer: &PeerIdentity,
+) -> io::Result<Box<dyn Rights>> {
     let client = rustix::process::Pid::from_raw(peer.pid);
-    Ok(Box::new(Direct::new(family, interface, client)?))
+    Ok(Box::new(DirectSteps::new(family, interface, client)?))
 }
 
-fn listen(path: &Path, policy: Policy) -> anyhow::Result<Server> {
+fn listen(path: &Path, policy: GrantPolicy) -> anyhow::Result<Server> {
     Server::listen(path, policy, begin).map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => {
             anyhow!("a broker listens at {} already; give --socket for another", path.display())
@@ -39,10 +43,10 @@ struct Told {
 }
 
 impl Told {
-    fn take(&mut self, event: &Event) {
+    fn take(&mut self, event: &BrokerEvent) {
         match event {
-            Event::Opened { .. } => self.opened += 1,
-            Event::Refused { .. } => self.refused += 1,
+            BrokerEvent::Opened { .. } => self.opened += 1,
+            BrokerEvent::Refused { .. } => self.refused += 1,
             _ => {}
         }
         output::note(event);
@@ -52,7 +56,7 @@ impl Told {
 /// Serves until somebody asks it to end.
 pub fn until_interrupted(
     args: &Args,
-    policy: Policy,
+    policy: GrantPolicy,
     accounts: &[Account],
 ) -> anyhow::Result<Report> {
     let links: Vec<_> = args.link.iter().map(|family| family.link).collect();
@@ -70,7 +74,7 @@ pub fn until_interrupted(
     ));
     let mut told = Told::default();
     while !interrupt::asked() {
-        server.turn(TURN, &mut |event| told.take(&event))?;
+        server.step(TURN, &mut |event| told.take(&event))?;
     }
     let Told { opened, refused } = told;
     let text = format!("links granted {opened}, requests refused {refused}\n");
@@ -79,14 +83,18 @@ pub fn until_interrupted(
 
 /// Runs a command without rights and serves it alone, until it ends; then this process ends as the
 /// command did.
-pub fn command(command: &[OsString], policy: Policy, account: &Account) -> anyhow::Result<Report> {
+pub fn command(
+    command: &[OsString],
+    policy: GrantPolicy,
+    account: &Account,
+) -> anyhow::Result<Report> {
     let path = PathBuf::from(format!("/run/millstream/grant-{}.sock", std::process::id()));
     let mut server = listen(&path, policy)?;
     interrupt::install();
     let mut child = start(command, &path, account)?;
     let mut told_to_end = false;
     let status = loop {
-        server.turn(TURN, &mut |event| output::note(event))?;
+        server.step(TURN, &mut |event| output::note(event))?;
         if let Some(status) = child.try_wait()? {
             break status;
         }

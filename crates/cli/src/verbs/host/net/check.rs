@@ -1,7 +1,7 @@
 //! `millstream host net check`: a dry run of a configuration file.
 
 use crate::output::Report;
-use millstream_net::config::{Config, Finding, Kind, Survey, dry_run};
+use millstream_net::config::{Config, DryRunFinding, FindingKind, InterfaceSurvey, dry_run};
 use std::path::PathBuf;
 
 /// Says what opening the links of a configuration file would do, and what stands in the way;
@@ -16,10 +16,10 @@ pub struct Args {
 /// Succeeds when nothing stands in the way.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let config = Config::read(&args.file)?;
-    let survey = Survey::take()?;
+    let survey = InterfaceSurvey::take()?;
     let cpus: Vec<usize> = millstream_cpu::thread::allowed_cpus()?.iter().collect();
     let findings = dry_run(&config, &survey, &cpus);
-    let obstacles = findings.iter().filter(|finding| finding.kind == Kind::Obstacle).count();
+    let obstacles = findings.iter().filter(|finding| finding.kind == FindingKind::Obstacle).count();
     let failure = (obstacles > 0).then(|| {
         format!(
             "{}: {obstacles} thing{} in the way",
@@ -32,6 +32,6 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     Ok(Report { text, results, failure })
 }
 
-fn line(finding: &Finding) -> String {
+fn line(finding: &DryRunFinding) -> String {
     format!("{:<10} {:<9} {}\n", finding.about, finding.kind.name(), finding.text)
 }

@@ -2,7 +2,7 @@
 
 use crate::output::Report;
 use anyhow::Context;
-use millstream_net::config::{Config, Survey, import, import_for_dpdk};
+use millstream_net::config::{Config, InterfaceSurvey, import, import_for_dpdk};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub struct Args {
 
 /// Succeeds when there is something to describe.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
-    let survey = Survey::take()?;
+    let survey = InterfaceSurvey::take()?;
     let config = if args.dpdk {
         import_for_dpdk(&survey, &args.interfaces).map_err(anyhow::Error::msg)?
     } else {
@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
 }
 
 /// How DPDK gets what is its, and how the kernel gets it back as it was, in comments.
-fn commands(config: &Config, survey: &Survey) -> String {
+fn commands(config: &Config, survey: &InterfaceSurvey) -> String {
     let mut text = String::new();
     for interface in &config.interfaces {
         let (Some(device), Some(found)) = (&interface.device, survey.interface(&interface.name))

@@ -1,7 +1,7 @@
 //! `millstream host net links`: the links of this build, and their options.
 
 use crate::output::Report;
-use millstream_link::entry::{Entry, Target};
+use millstream_link::entry::{LinkEntry, Target};
 use millstream_link::options::{Opt, Options};
 use millstream_link::registry::{LINKS, find};
 use millstream_net::EngineOptions;
@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
 }
 
 /// The start of its link string.
-fn spelled(entry: &Entry) -> String {
+fn spelled(entry: &LinkEntry) -> String {
     let target = match entry.target {
         Target::None => "",
         Target::Interface { .. } => ":INTERFACE",
@@ -49,12 +49,12 @@ fn spelled(entry: &Entry) -> String {
 }
 
 /// The link's own options, and those of the engine that drives it.
-fn options(entry: &Entry) -> Vec<Opt> {
+fn options(entry: &LinkEntry) -> Vec<Opt> {
     let engine = if entry.carries_frames() { EngineOptions::describe() } else { Vec::new() };
     (entry.options)().into_iter().chain(engine).collect()
 }
 
-fn document(entry: &Entry) -> Value {
+fn document(entry: &LinkEntry) -> Value {
     json!({
         "name": entry.name, "string": spelled(entry), "about": entry.about,
         "frames": entry.carries_frames(), "missing": entry.missing, "options": options(entry),

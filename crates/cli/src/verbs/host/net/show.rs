@@ -5,7 +5,7 @@ use millstream_host::netlink::XdpMode;
 use millstream_link::entry::Target;
 use millstream_link::registry::LINKS;
 use millstream_link::rights::Family;
-use millstream_net::config::{Found, Means, Survey};
+use millstream_net::config::{FoundInterface, InterfaceSurvey, ProcessRights};
 use std::fmt::Write;
 
 /// Lists the interfaces with driver, MTU, queues, offloads and XDP, and what links would do there.
@@ -18,7 +18,7 @@ pub struct Args {
 
 /// Succeeds when every interface asked for is there.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
-    let mut survey = Survey::take()?;
+    let mut survey = InterfaceSurvey::take()?;
     for name in &args.interfaces {
         if survey.interface(name).is_none() {
             let known = survey.interfaces.iter().map(|found| found.interface.name.as_str());
@@ -31,7 +31,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     }
     let mut text: String = survey.interfaces.iter().map(|one| block(one, &survey)).collect();
     text.push_str(&rights(&survey.means));
-    let links = |found: &Found| {
+    let links = |found: &FoundInterface| {
         serde_json::json!({
             "interface": found.interface.name,
             "links": links(found, &survey).into_iter().map(|(link, outcome)| {
@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     Ok(Report::done(text, serde_json::json!({ "survey": survey, "links": outcomes })))
 }
 
-fn block(found: &Found, survey: &Survey) -> String {
+fn block(found: &FoundInterface, survey: &InterfaceSurvey) -> String {
     let interface = &found.interface;
     let state = match (interface.up, interface.running) {
         (true, true) => "up",
@@ -85,7 +85,7 @@ fn on_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-fn queues(found: &Found) -> String {
+fn queues(found: &FoundInterface) -> String {
     let interface = &found.interface;
     match found.channels {
         Some((now, max)) => format!(
@@ -102,7 +102,7 @@ fn queues(found: &Found) -> String {
     }
 }
 
-fn xdp(found: &Found) -> String {
+fn xdp(found: &FoundInterface) -> String {
     let features = match &found.features {
         None => "the driver does not tell".to_owned(),
         Some(features) => {
@@ -130,7 +130,7 @@ fn xdp(found: &Found) -> String {
 }
 
 /// What opening each kind of link there would come to.
-fn links(found: &Found, survey: &Survey) -> Vec<(String, String)> {
+fn links(found: &FoundInterface, survey: &InterfaceSurvey) -> Vec<(String, String)> {
     let interface = &found.interface;
     let place = survey.place(&interface.name, Some(found));
     let outcome = |family: Option<&Family>, outlook: String| match () {
@@ -148,7 +148,7 @@ fn links(found: &Found, survey: &Survey) -> Vec<(String, String)> {
     links.collect()
 }
 
-fn rights(means: &Means) -> String {
+fn rights(means: &ProcessRights) -> String {
     let own = match (means.network, means.programs) {
         (true, true) => "this process may open every link",
         (true, false) => "this process may open packet links, but load no XDP programs",

@@ -13,7 +13,7 @@ const INTERVAL_NS: u64 = 500_000;
 
 /// What was measured, of an ordinary thread: one of real time hardly notices others.
 #[derive(Clone, Debug, Serialize)]
-pub struct Effect {
+pub struct ShieldEffect {
     /// Where.
     pub cpu: usize,
     /// How late it was without a shield, nanoseconds.
@@ -39,7 +39,7 @@ pub fn measure(cpu: usize, span: Duration, shield: Option<&Shield>) -> anyhow::R
     };
     // On a thread of its own, which ends and leaves nothing pinned.
     match shield {
-        Some(shield) => shield.visit(observe).context("cannot go behind the shield")??,
+        Some(shield) => shield.run_inside(observe).context("cannot go behind the shield")??,
         None => std::thread::scope(|scope| scope.spawn(observe).join())
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?,
     }

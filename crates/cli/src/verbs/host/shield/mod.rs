@@ -5,13 +5,13 @@ mod table;
 
 use crate::interrupt;
 use crate::numbers::seconds_or_0;
-use crate::output::{Ended, Report};
+use crate::output::{CommandFailed, Report};
 use anyhow::Context;
-use effect::Effect;
+use effect::ShieldEffect;
 use millstream_cpu::CpuSet;
 use millstream_cpu::sched::{self, Class};
 use millstream_host::journal::Journal;
-use millstream_host::shield::{Lowered, Napi, Place, Plan, Shield};
+use millstream_host::shield::{ChangedSettings, Napi, PacketHandling, Shield, ShieldSpec};
 use serde_json::json;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -79,7 +79,7 @@ pub struct Args {
     command: Vec<String>,
 }
 
-/// Names of [`Place`]s.
+/// Names of [`PacketHandling`]s.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum NapiPlace {
     /// No threads: soft interrupts, where they come.
@@ -92,7 +92,7 @@ enum NapiPlace {
     Anywhere,
 }
 
-impl From<NapiPlace> for Place {
+impl From<NapiPlace> for PacketHandling {
     fn from(place: NapiPlace) -> Self {
         match place {
             NapiPlace::Soft => Self::Soft,
@@ -106,7 +106,7 @@ impl From<NapiPlace> for Place {
 /// Succeeds when the shield was raised and lowered, and the command succeeded; ends like it
 /// otherwise. With `json` standard output belongs to the document.
 pub fn run(args: &Args, json: bool) -> anyhow::Result<Report> {
-    let plan = Plan {
+    let plan = ShieldSpec {
         cpus: args.cpus.clone(),
         under: args.under.clone(),
         // Who measures goes behind the shield by itself.
@@ -127,7 +127,7 @@ pub fn run(args: &Args, json: bool) -> anyhow::Result<Report> {
     let shield = Shield::raise(Path::new("/"), &plan, &Journal::of_process())?;
     let account = shield.account().clone();
     let behind = effect::measure(cpu, span, Some(&shield))?;
-    let effect = Effect { cpu, before, behind };
+    let effect = ShieldEffect { cpu, before, behind };
     let told = table::account(&account) + &table::effect(&effect);
     crate::output::note(told.trim_end());
     let status = match args.command.as_slice() {
@@ -140,7 +140,7 @@ pub fn run(args: &Args, json: bool) -> anyhow::Result<Report> {
         }
         command => Some(attend(start(command, args.class, shield.door(), json)?)?),
     };
-    let Lowered { left, moved } =
+    let ChangedSettings { left, moved } =
         shield.lower().context("the shield could not be lowered; the next start tries again")?;
     let failure = status
         .filter(|status| !status.success())
@@ -158,7 +158,7 @@ pub fn run(args: &Args, json: bool) -> anyhow::Result<Report> {
     let report = Report { text, results, failure };
     match status.map_or(0, crate::output::status_of) {
         0 => Ok(report),
-        status => Err(Ended { status, report }.into()),
+        status => Err(CommandFailed { status, report }.into()),
     }
 }
 

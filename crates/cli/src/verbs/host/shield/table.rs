@@ -1,12 +1,12 @@
 //! What a shield did, for people.
 
-use super::effect::Effect;
-use millstream_host::packet_threads::Kind;
-use millstream_host::shield::{Account, Interrupt};
+use super::effect::ShieldEffect;
+use millstream_host::packet_threads::PacketThreadKind;
+use millstream_host::shield::{Interrupt, ShieldReport};
 use std::fmt::Write;
 
 /// What was moved, and what could not be.
-pub fn account(account: &Account) -> String {
+pub fn account(account: &ShieldReport) -> String {
     let names = |list: &[Interrupt]| {
         let names: Vec<_> = list
             .iter()
@@ -35,7 +35,7 @@ pub fn account(account: &Account) -> String {
     row("interrupts sent away", account.interrupts.len(), names(&account.interrupts));
     row("interrupts sent to them", account.near.len(), names(&account.near));
     row("interrupts that cannot be", account.stuck.len(), names(&account.stuck));
-    let packets = account.packet_threads.iter().filter(|one| one.kind != Kind::Soft);
+    let packets = account.packet_threads.iter().filter(|one| one.kind != PacketThreadKind::Soft);
     let packets: Vec<_> = packets
         .map(|one| format!("{} {} on {}", one.thread.name, one.thread.class, one.thread.allowed))
         .collect();
@@ -74,7 +74,7 @@ fn few(names: &[String]) -> String {
 }
 
 /// Both distributions and what follows; nothing where nothing was measured.
-pub fn effect(effect: &Effect) -> String {
+pub fn effect(effect: &ShieldEffect) -> String {
     if effect.before.count() == 0 || effect.behind.count() == 0 {
         return String::new();
     }
@@ -116,12 +116,13 @@ mod tests {
 
     #[test]
     fn a_loss_is_told_like_a_gain() {
-        let text =
-            |before, behind| effect(&Effect { cpu: 1, before: of(before), behind: of(behind) });
+        let text = |before, behind| {
+            effect(&ShieldEffect { cpu: 1, before: of(before), behind: of(behind) })
+        };
         assert!(text(100_000, 10_000).contains(": a gain"), "{}", text(100_000, 10_000));
         assert!(text(10_000, 100_000).contains(": a loss"));
         assert!(text(10_000, 10_000).contains("no difference to speak of"));
-        let nothing = Effect { cpu: 1, before: Histogram::default(), behind: of(1) };
+        let nothing = ShieldEffect { cpu: 1, before: Histogram::default(), behind: of(1) };
         assert_eq!(effect(&nothing), "");
     }
 
@@ -129,7 +130,7 @@ mod tests {
     fn what_could_not_be_moved_is_named() {
         let stuck = vec![Interrupt { number: 36, name: "virtio1-req.0".into() }];
         let kept = vec!["ksoftirqd/1".to_owned()];
-        let text = account(&Account { moved: 7, kept, stuck, ..Account::default() });
+        let text = account(&ShieldReport { moved: 7, kept, stuck, ..ShieldReport::default() });
         assert!(text.contains("ksoftirqd/1") && text.contains("virtio1-req.0"), "{text}");
         assert!(lowered(&["/x (0)".into()], &[]).contains("rely on it: /x (0)"));
         let moved = lowered(&[], &["thread rcu_gp (0-3, was 2)".into()]);

@@ -1,7 +1,7 @@
 //! The cable, pulled by way of QEMU's monitor.
 
-use super::rig::Rig;
-use super::{Outcome, stream};
+use super::rig::CardSetup;
+use super::{CardResult, stream};
 use anyhow::Context;
 use rustix::termios::{OptionalActions, QueueSelector, tcflush, tcgetattr, tcsetattr};
 use std::fs::{File, OpenOptions};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Pulls it in the middle of a stream, which ends with the reason and keeps what came before. The
 /// steps behind it show that the card is as good as before.
-pub fn pull(rig: &Rig) -> Outcome {
+pub fn pull(rig: &CardSetup) -> CardResult {
     let Some((line, name)) = &rig.cable else {
         return Ok(vec!["not tried: nobody said how (--cable)".to_owned()]);
     };

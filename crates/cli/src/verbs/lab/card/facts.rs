@@ -1,8 +1,8 @@
 //! What the machine shows: the IOMMU, VFIO, who has the card.
 
-use super::process::Process;
-use super::rig::{Rig, wait};
-use super::{HOST, Outcome};
+use super::process::CardProcess;
+use super::rig::{CardSetup, wait};
+use super::{CardResult, HOST};
 use anyhow::{Context, ensure};
 use millstream_host::netlink::Netlink;
 use millstream_host::pci;
@@ -12,7 +12,7 @@ use std::time::Duration;
 const NO_IOMMU: &str = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
 
 /// The kernel, what it says of the IOMMU, and the card.
-pub fn machine(rig: &Rig) -> Outcome {
+pub fn machine(rig: &CardSetup) -> CardResult {
     let mut lines = vec![
         format!("kernel {}", read("/proc/sys/kernel/osrelease")),
         format!("command line: {}", read("/proc/cmdline")),
@@ -33,7 +33,7 @@ pub fn machine(rig: &Rig) -> Outcome {
 }
 
 /// VFIO has it from now on.
-pub fn bind(rig: &Rig) -> Outcome {
+pub fn bind(rig: &CardSetup) -> CardResult {
     pci::bind(&rig.card, "vfio-pci")?;
     let group = pci::iommu_group(&rig.card).context("the card is in no IOMMU group")?;
     ensure!(fs::exists(format!("/dev/vfio/{group}"))?, "there is no /dev/vfio/{group}");
@@ -78,7 +78,7 @@ pub fn type1() -> String {
 }
 
 /// Before: the driver is in the way.
-pub fn doctor_before(rig: &Rig) -> Outcome {
+pub fn doctor_before(rig: &CardSetup) -> CardResult {
     let lines = doctor()?;
     let text = lines.join("\n");
     let bind = format!("dpdk-devbind.py --bind=vfio-pci {}", rig.card);
@@ -89,7 +89,7 @@ pub fn doctor_before(rig: &Rig) -> Outcome {
 }
 
 /// Behind: it is not any more.
-pub fn doctor_bound(_: &Rig) -> Outcome {
+pub fn doctor_bound(_: &CardSetup) -> CardResult {
     let lines = doctor()?;
     let text = lines.join("\n");
     let wanted = "vfio-pci has it: DPDK can take it";
@@ -98,12 +98,12 @@ pub fn doctor_bound(_: &Rig) -> Outcome {
 }
 
 fn doctor() -> anyhow::Result<Vec<String>> {
-    let ended = Process::start(&["host", "doctor", "dpdk"])?.end()?;
+    let ended = CardProcess::start(&["host", "doctor", "dpdk"])?.end()?;
     Ok([vec![ended.head()], ended.wrote()].concat())
 }
 
 /// The kernel has it again, as it was.
-pub fn give_back(rig: &Rig) -> Outcome {
+pub fn give_back(rig: &CardSetup) -> CardResult {
     pci::give_back(&rig.card)?;
     let back = || pci::interface_of(&rig.card);
     ensure!(wait(Duration::from_secs(5), || back().is_some()), "{} does not take it", rig.driver);

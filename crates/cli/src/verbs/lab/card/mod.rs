@@ -10,7 +10,7 @@ mod stream;
 use crate::numbers::Whole;
 use crate::output::{Report, note};
 use crate::{interrupt, numbers};
-use rig::Rig;
+use rig::CardSetup;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::net::Ipv4Addr;
@@ -59,8 +59,8 @@ const RADIO: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 const PREFIX: u8 = 24;
 
 /// What a step came to: lines that show it, or why it failed.
-type Outcome = anyhow::Result<Vec<String>>;
-type Step = (&'static str, fn(&Rig) -> Outcome);
+type CardResult = anyhow::Result<Vec<String>>;
+type Step = (&'static str, fn(&CardSetup) -> CardResult);
 
 /// In this order. The card is the kernel's in the first ones, and again behind the last.
 const STEPS: [Step; 15] = [
@@ -84,7 +84,7 @@ const STEPS: [Step; 15] = [
 /// Tries everything, also behind what failed.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     interrupt::install();
-    let rig = Rig::new(args)?;
+    let rig = CardSetup::new(args)?;
     let (mut text, mut steps, mut failed) = (String::new(), Vec::new(), Vec::new());
     for (name, work) in STEPS {
         if interrupt::asked() {

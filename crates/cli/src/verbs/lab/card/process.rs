@@ -13,14 +13,14 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// A process of this program. It ends with whoever waits for it.
-pub struct Process {
+pub struct CardProcess {
     child: Child,
     line: String,
     output: [File; 2],
 }
 
 /// How it ended.
-pub struct Ended {
+pub struct ProcessEnd {
     status: ExitStatus,
     line: String,
     /// Standard output.
@@ -29,7 +29,7 @@ pub struct Ended {
     pub notes: String,
 }
 
-impl Process {
+impl CardProcess {
     /// Starts it; what it says goes into files without a name.
     pub fn start(words: &[&str]) -> anyhow::Result<Self> {
         let [out, err] = [tempfile::tempfile()?, tempfile::tempfile()?];
@@ -53,7 +53,7 @@ impl Process {
     }
 
     /// Waits for its end.
-    pub fn end(mut self) -> anyhow::Result<Ended> {
+    pub fn end(mut self) -> anyhow::Result<ProcessEnd> {
         let ended = wait(LIMIT, || !matches!(self.child.try_wait(), Ok(None)));
         if !ended {
             self.child.kill()?;
@@ -63,11 +63,11 @@ impl Process {
         let (text, notes) = (all(out)?, all(err)?);
         let line = std::mem::take(&mut self.line);
         ensure!(ended, "{line}\nit took more than {LIMIT:?} and was ended\n{}", tail(&notes));
-        Ok(Ended { status, line, text, notes })
+        Ok(ProcessEnd { status, line, text, notes })
     }
 }
 
-impl Drop for Process {
+impl Drop for CardProcess {
     fn drop(&mut self) {
         // Both do nothing when it has ended.
         let _ = self.child.kill();
@@ -75,7 +75,7 @@ impl Drop for Process {
     }
 }
 
-impl Ended {
+impl ProcessEnd {
     /// The line that one would type, and the status.
     pub fn head(&self) -> String {
         format!("{} # {}", self.line, self.status)

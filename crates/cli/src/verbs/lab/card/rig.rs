@@ -1,7 +1,7 @@
 //! What every step works with.
 
 use super::{Args, HOST, PREFIX, RADIO, folder};
-use crate::child_radio::{ChildRadio, Options};
+use crate::child_radio::{ChildRadio, ChildRadioOptions};
 use anyhow::{Context, bail, ensure};
 use millstream_host::netlink::Netlink;
 use millstream_host::pci;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A card, and the interface at the other end of its cable.
-pub struct Rig {
+pub struct CardSetup {
     /// Its PCI address.
     pub card: String,
     /// The kernel's name of it, and the driver, as they were.
@@ -23,7 +23,7 @@ pub struct Rig {
     options: String,
 }
 
-impl Rig {
+impl CardSetup {
     /// Looks for both, and gives the radio's interface its address.
     pub fn new(args: &Args) -> anyhow::Result<Self> {
         let card = args.card.clone();
@@ -57,7 +57,7 @@ impl Rig {
             rate_hz: args.rate,
             options: args.link_options.clone(),
         };
-        let lacks = |addresses: Vec<millstream_host::netlink::Address>| {
+        let lacks = |addresses: Vec<millstream_host::netlink::NetlinkAddress>| {
             addresses.iter().all(|address| ![HOST, RADIO].contains(&address.address))
         };
         ensure!(
@@ -104,7 +104,11 @@ impl Rig {
     pub fn radio(&self, more: &[&str]) -> anyhow::Result<ChildRadio> {
         let args = ["--rx-antenna", "ramp", "--rx-buffer-samples", "4000000"];
         let args = args.iter().chain(more).map(|&word| word.to_owned()).collect();
-        ChildRadio::start(&Options { args, addr: Some(RADIO), ..Options::default() })
+        ChildRadio::start(&ChildRadioOptions {
+            args,
+            addr: Some(RADIO),
+            ..ChildRadioOptions::default()
+        })
     }
 }
 

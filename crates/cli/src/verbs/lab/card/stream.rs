@@ -1,8 +1,8 @@
 //! Streams between the emulated radio and a host over the card.
 
-use super::process::{Ended, Process};
-use super::rig::{Rig, wait};
-use super::{HOST, Outcome, RADIO, facts, folder};
+use super::process::{CardProcess, ProcessEnd};
+use super::rig::{CardSetup, wait};
+use super::{CardResult, HOST, RADIO, facts, folder};
 use crate::child_radio::ChildRadio;
 use anyhow::{Context, ensure};
 use millstream_cpu::proc::Stat;
@@ -17,12 +17,12 @@ const PAGES: &str = "/proc/sys/vm/nr_hugepages";
 const PAGES_WANTED: u32 = 160;
 
 /// Receives all samples, each the one that was sent.
-pub fn receive(rig: &Rig) -> Outcome {
+pub fn receive(rig: &CardSetup) -> CardResult {
     received(rig, "huge=off")
 }
 
 /// The same out of huge pages, which are given back.
-pub fn receive_huge(rig: &Rig) -> Outcome {
+pub fn receive_huge(rig: &CardSetup) -> CardResult {
     let before = fs::read_to_string(PAGES)?;
     fs::write(PAGES, PAGES_WANTED.to_string())?;
     let got = fs::read_to_string(PAGES)?;
@@ -33,7 +33,7 @@ pub fn receive_huge(rig: &Rig) -> Outcome {
     Ok(lines)
 }
 
-fn received(rig: &Rig, more: &str) -> Outcome {
+fn received(rig: &CardSetup, more: &str) -> CardResult {
     let radio = rig.radio(&[])?;
     let file = recording();
     let process = start(rig, more, rig.samples as f64 / rig.rate_hz, &file)?;
@@ -53,7 +53,7 @@ fn received(rig: &Rig, more: &str) -> Outcome {
 }
 
 /// Kills a host in the middle; nothing may be left.
-pub fn kill(rig: &Rig) -> Outcome {
+pub fn kill(rig: &CardSetup) -> CardResult {
     let _radio = rig.radio(&[])?;
     let file = recording();
     let process = start(rig, "huge=off", 60.0, &file)?;
@@ -69,14 +69,14 @@ pub fn kill(rig: &Rig) -> Outcome {
 }
 
 /// Transmits what was received; the radio keeps what it sends.
-pub fn transmit(rig: &Rig) -> Outcome {
+pub fn transmit(rig: &CardSetup) -> CardResult {
     let (file, sent) = (recording(), folder().join("sent.sc16"));
     let _ = fs::remove_file(&sent);
     let radio = rig.radio(&["--tx-out", &sent.to_string_lossy()])?;
     let device = format!("addr={RADIO},link={}", rig.link("huge=off"));
     let (input, rate) = (file.to_string_lossy(), rig.rate_hz.to_string());
     let words = ["--json", "tx", "--args", &device, "--in", &input, "--rate", &rate];
-    let ended = Process::start(&words)?.end()?;
+    let ended = CardProcess::start(&words)?.end()?;
     let document = ended.document()?;
     let counters = counted(radio)?;
     let (wanted, got) = (fs::read(&file)?, fs::read(&sent)?);
@@ -91,7 +91,7 @@ pub fn transmit(rig: &Rig) -> Outcome {
 }
 
 /// Asks for two queues, and a UDP port on each.
-pub fn queues(rig: &Rig) -> Outcome {
+pub fn queues(rig: &CardSetup) -> CardResult {
     let link = rig.link("huge=off,queues=2");
     let words = [
         "host",
@@ -106,7 +106,7 @@ pub fn queues(rig: &Rig) -> Outcome {
         "--duration",
         "15",
     ];
-    let process = Process::start(&words)?;
+    let process = CardProcess::start(&words)?;
     let mut lines = Vec::new();
     for port in [7, 9] {
         let (sent, echoed) = echoes(SocketAddrV4::new(HOST, port), Duration::from_secs(8))?;
@@ -141,7 +141,12 @@ fn echoes(to: SocketAddrV4, patience: Duration) -> anyhow::Result<(u32, u32)> {
 }
 
 /// A host that records.
-pub fn start(rig: &Rig, more: &str, seconds: f64, file: &Path) -> anyhow::Result<Process> {
+pub fn start(
+    rig: &CardSetup,
+    more: &str,
+    seconds: f64,
+    file: &Path,
+) -> anyhow::Result<CardProcess> {
     let _ = fs::remove_file(part(file));
     let device = format!("addr={RADIO},claim_wait_s=20,link={}", rig.imported_link(more));
     let (rate, count) = (rig.rate_hz.to_string(), (seconds * rig.rate_hz).round().to_string());
@@ -149,11 +154,11 @@ pub fn start(rig: &Rig, more: &str, seconds: f64, file: &Path) -> anyhow::Result
     let config = config.to_string_lossy();
     let mut words = vec!["--json", "--config", &config, "rx", "--args", &device, "--rate", &rate];
     words.extend(["--nsamps", &count, "--out", &out]);
-    Process::start(&words)
+    CardProcess::start(&words)
 }
 
 /// Waits until samples come, and looks at what the process holds then.
-pub fn watched(process: &Process, file: &Path) -> anyhow::Result<Vec<String>> {
+pub fn watched(process: &CardProcess, file: &Path) -> anyhow::Result<Vec<String>> {
     let part = part(file);
     let comes = || fs::metadata(&part).is_ok_and(|part| part.len() > 0);
     // A process that ended without any says why when it is waited for.
@@ -166,13 +171,13 @@ pub fn watched(process: &Process, file: &Path) -> anyhow::Result<Vec<String>> {
     Ok(lines)
 }
 
-fn gone(process: &Process) -> bool {
+fn gone(process: &CardProcess) -> bool {
     let stat = Stat::read(format!("/proc/{}", process.pid()).as_ref());
     stat.is_none_or(|stat| stat.field(3) == Some('Z'))
 }
 
 /// The command, and what it said of its link.
-pub fn described(ended: &Ended) -> Vec<String> {
+pub fn described(ended: &ProcessEnd) -> Vec<String> {
     [vec![ended.head()], ended.said()].concat()
 }
 

@@ -8,9 +8,9 @@ use crate::numbers::{cpu, seconds};
 use crate::{interrupt, output::Report};
 use anyhow::{Context, bail};
 use millstream_cpu::sched::Class;
-use millstream_lab::explain::observer::Watch;
+use millstream_lab::explain::observer::WatchSpec;
 use millstream_lab::explain::trials::{self, Injection};
-use millstream_lab::explain::{Lookout, flood, observer};
+use millstream_lab::explain::{WatchedThread, flood, observer};
 use millstream_measure::explained::Explanation;
 use serde_json::json;
 use std::io::{BufReader, stdin, stdout};
@@ -89,7 +89,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     anyhow::ensure!(in_range, "--interval {}: give 50us to 1s", args.interval);
     let interval_us = (args.interval * 1e6).round() as u64;
     let late_us = explained_us("--explain-above", args.explain_above)?;
-    let watch = Watch {
+    let watch = WatchSpec {
         cpu,
         class: args.class.to_string(),
         interval_ns: interval_us * 1000,
@@ -97,14 +97,19 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     };
     // The ring goes with an end in order only, or with the next start.
     interrupt::install();
-    let mut lookout = Lookout::open(&watch, start_watched)?;
+    let mut lookout = WatchedThread::open(&watch, start_watched)?;
     match args.check {
         true => check(args, cpu, late_us, &mut lookout),
         false => look_out(args, cpu, late_us, &mut lookout),
     }
 }
 
-fn look_out(args: &Args, cpu: usize, late: u64, lookout: &mut Lookout) -> anyhow::Result<Report> {
+fn look_out(
+    args: &Args,
+    cpu: usize,
+    late: u64,
+    lookout: &mut WatchedThread,
+) -> anyhow::Result<Report> {
     let start = Instant::now();
     let end = Duration::from_secs_f64(args.duration);
     let mut found: Vec<Explanation> = Vec::new();
@@ -128,7 +133,12 @@ fn look_out(args: &Args, cpu: usize, late: u64, lookout: &mut Lookout) -> anyhow
     Ok(Report::done(text, json!({ "cpu": cpu, "threshold_us": late, "outliers": found })))
 }
 
-fn check(args: &Args, cpu: usize, late: u64, lookout: &mut Lookout) -> anyhow::Result<Report> {
+fn check(
+    args: &Args,
+    cpu: usize,
+    late: u64,
+    lookout: &mut WatchedThread,
+) -> anyhow::Result<Report> {
     if args.repeat == 0 {
         bail!("no trial shows nothing: give --repeat a number above 0");
     }
@@ -162,7 +172,7 @@ fn this_program() -> std::io::Result<Command> {
     Ok(command)
 }
 
-fn start_watched(watch: &Watch) -> std::io::Result<Command> {
+fn start_watched(watch: &WatchSpec) -> std::io::Result<Command> {
     let mut command = this_program()?;
     command.arg("--watched").arg(serde_json::to_string(watch)?);
     Ok(command)

@@ -1,6 +1,6 @@
 //! Explanations, for people.
 
-use millstream_lab::explain::trials::{Injection, Trial};
+use millstream_lab::explain::trials::{CauseTrial, Injection};
 use millstream_measure::Measured;
 use millstream_measure::explained::Explanation;
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub fn explanation(found: &Explanation) -> String {
 }
 
 /// What was made to happen, and how often it was named.
-pub fn trials(trials: &[Trial], threshold_us: u64) -> String {
+pub fn trials(trials: &[CauseTrial], threshold_us: u64) -> String {
     let mut text = format!("answers later than {threshold_us} us\n\n");
     let _ = writeln!(text, "{:<18} {:>6}  {:>9}  named as", "made to happen", "right", "late us");
     for kind in Injection::ALL {
@@ -90,17 +90,17 @@ fn plain(who: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_measure::explained::{Cause, Share};
+    use millstream_measure::explained::{LateCause, Share};
 
     fn found() -> Explanation {
         let share = |cause, who: &str, us| Share { cause, who: who.to_owned(), us };
         Explanation {
             late_us: 1000.0,
-            cause: Cause::Rival,
+            cause: LateCause::Rival,
             who: "ms-hog (7), real time 98".to_owned(),
             shares: vec![
-                share(Cause::Rival, "ms-hog (7), real time 98", 990.0),
-                share(Cause::Interrupt, "local timer", 10.0),
+                share(LateCause::Rival, "ms-hog (7), real time 98", 990.0),
+                share(LateCause::Interrupt, "local timer", 10.0),
             ],
             evidence: vec!["3 interrupts on CPU 1 meanwhile".to_owned()],
         }
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn trials_are_counted_by_what_was_named() {
-        let trial = |found, right| Trial { injected: Injection::Hog, found, right };
+        let trial = |found, right| CauseTrial { injected: Injection::Hog, found, right };
         let text = trials(&[trial(Some(found()), true), trial(None, false)], 500);
         let line = text.lines().find(|line| line.starts_with("FIFO hog")).unwrap();
         assert!(line.contains("1/2") && line.contains("1000"), "{line}");

@@ -3,16 +3,18 @@
 mod record;
 mod text;
 
-use crate::ground::Seats;
 use crate::interrupt;
 use crate::live::Steps;
+use crate::network::SideArgs;
 use crate::numbers::{Whole, cpu, positive, rate};
 use crate::output::{Report, note, now};
 use crate::verbs::bench::places;
-use millstream_lab::packets::Ground;
-use millstream_lab::packets::port::{Bulk, Case, Probing, Table, Topology, frame_ns, through};
-use millstream_lab::packets::stage::Ports;
-use millstream_lab::packets::{Stage, StageError};
+use millstream_lab::packets::TestNetwork;
+use millstream_lab::packets::port::{
+    Bulk, PortCase, PortTable, PortTopology, Probing, frame_ns, through,
+};
+use millstream_lab::packets::testbed::ActivePorts;
+use millstream_lab::packets::{StageError, Testbed};
 use millstream_measure::Measured;
 use serde_json::json;
 use std::time::Instant;
@@ -46,7 +48,7 @@ pub struct Args {
         value_enum,
         default_value = "shared,bulk,priority"
     )]
-    topology: Vec<Way>,
+    topology: Vec<PortSharing>,
 
     /// Bulk as a share of what the port can carry. From 1.02 on its queue is full, which is waited
     /// for; too close to 1 it would never be.
@@ -89,7 +91,7 @@ pub struct Args {
     repeat: u32,
 
     #[command(flatten)]
-    seats: Seats,
+    seats: SideArgs,
 
     /// CPU of the process that sends bulk; by default that of the side that answers.
     #[arg(long, value_name = "CPU", value_parser = cpu)]
@@ -98,7 +100,7 @@ pub struct Args {
 
 /// How a port is shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Way {
+enum PortSharing {
     /// Bulk has another port; always measured.
     Separate,
     /// Nothing else is on it.
@@ -137,10 +139,10 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let cases = args.cases();
     args.check(&cases)?;
     interrupt::install();
-    let mut stage = args.seats.set(&Ground::Ports)?;
+    let mut stage = args.seats.set(&TestNetwork::Ports)?;
     note(format_args!("{}", places(stage.places())));
     let mut ports = stage.ports(args.bulk_cpu.or(stage.places()[1].cpu))?;
-    let (mut table, mut records) = (Table::default(), Vec::new());
+    let (mut table, mut records) = (PortTable::default(), Vec::new());
     let ended = args.measure(&cases, &mut stage, &mut ports, &mut table, &mut records);
     table.sum_up();
     let results = json!({
@@ -154,10 +156,10 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
 impl Args {
     fn measure(
         &self,
-        cases: &[Case],
-        stage: &mut Stage,
-        ports: &mut Ports,
-        table: &mut Table,
+        cases: &[PortCase],
+        stage: &mut Testbed,
+        ports: &mut ActivePorts,
+        table: &mut PortTable,
         records: &mut Vec<Measured>,
     ) -> Result<(), StageError> {
         let mut steps = Steps::new(self.repeat as usize * cases.len());
@@ -181,7 +183,7 @@ impl Args {
     }
 
     /// Refuses what could only be measured wrong.
-    fn check(&self, cases: &[Case]) -> anyhow::Result<()> {
+    fn check(&self, cases: &[PortCase]) -> anyhow::Result<()> {
         for case in cases {
             let mbit = case.rate_bps / 1e6;
             let most_pps = PROBES_SHARE * 1e9 / frame_ns(case.rate_bps, self.size as usize);
@@ -194,7 +196,7 @@ impl Args {
                 (most_pps * 10.0).floor() / 10.0
             );
             anyhow::ensure!(
-                case.topology != Topology::Bulk || !case.is_full() || case.fills_s() <= FILLS_S,
+                case.topology != PortTopology::Bulk || !case.is_full() || case.fills_s() <= FILLS_S,
                 "{}: a queue of {} packets would be full after {:.0} s; give a smaller --queue or \
                  a larger --share",
                 case.name(),
@@ -206,7 +208,7 @@ impl Args {
     }
 
     /// Separate ports first: their bulk is that of the first row with bulk.
-    fn cases(&self) -> Vec<Case> {
+    fn cases(&self) -> Vec<PortCase> {
         let frame_bytes = self.bulk_size as usize + 14;
         let mut bulks = Vec::new();
         for share in &self.share {
@@ -220,15 +222,17 @@ impl Args {
         let mut cases = Vec::new();
         for rate_bps in &self.link_rate {
             let (rate_bps, queue) = (*rate_bps, self.queue);
-            let case = |topology, bulk| Case { topology, rate_bps, bulk, queue };
-            cases.push(case(Topology::Separate, bulks[0]));
+            let case = |topology, bulk| PortCase { topology, rate_bps, bulk, queue };
+            cases.push(case(PortTopology::Separate, bulks[0]));
             for way in &self.topology {
                 match way {
-                    Way::Separate => {}
-                    Way::Shared => cases.push(case(Topology::Shared, bulks[0])),
-                    Way::Bulk => cases.extend(bulks.iter().map(|bulk| case(Topology::Bulk, *bulk))),
-                    Way::Priority => {
-                        cases.extend(bulks.iter().map(|bulk| case(Topology::Priority, *bulk)));
+                    PortSharing::Separate => {}
+                    PortSharing::Shared => cases.push(case(PortTopology::Shared, bulks[0])),
+                    PortSharing::Bulk => {
+                        cases.extend(bulks.iter().map(|bulk| case(PortTopology::Bulk, *bulk)))
+                    }
+                    PortSharing::Priority => {
+                        cases.extend(bulks.iter().map(|bulk| case(PortTopology::Priority, *bulk)));
                     }
                 }
             }

@@ -1,15 +1,15 @@
 //! Round trips through a port as records.
 
-use millstream_lab::packets::port::{Case, Probing, Through, Topology};
+use millstream_lab::packets::port::{PortCase, PortFigures, PortTopology, Probing};
 use millstream_measure::{Measured, Observed};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// One repetition of a case.
 pub fn measured(
-    case: &Case,
+    case: &PortCase,
     how: &Probing,
-    found: &Through,
+    found: &PortFigures,
     started: String,
     seconds: f64,
 ) -> Measured {
@@ -20,12 +20,12 @@ pub fn measured(
         ("rate_pps".to_owned(), how.rate_pps.into()),
     ]);
     let mut set = |name: &str, value: Value| parameters.insert(name.to_owned(), value);
-    if case.topology != Topology::Shared {
+    if case.topology != PortTopology::Shared {
         set("bulk_frame_bytes", case.bulk.frame_bytes.into());
         set("bulk_share", case.bulk.share.into());
         set("bulk_burst", case.bulk.burst.into());
     }
-    if case.topology == Topology::Bulk {
+    if case.topology == PortTopology::Bulk {
         set("queue_packets", case.queue.into());
     }
     if let Some(priority) = how.fifo {

@@ -1,12 +1,14 @@
 //! Round trips through a port for people.
 
 use super::Args;
-use millstream_lab::packets::port::{Against, Limit, Line, Table, Topology, came_ns};
+use millstream_lab::packets::port::{
+    Against, CaseResults, PortTable, PortTopology, QueueLimit, came_ns,
+};
 use millstream_measure::picture::{short_spread, short_time};
 use std::fmt::Write;
 
 /// All rows, and what limits each.
-pub fn table(args: &Args, table: &Table) -> String {
+pub fn table(args: &Args, table: &PortTable) -> String {
     let mut text = format!(
         "\nround trips through a port, probes of {} bytes, {} a second by the clock, from when \
          each was due\nbulk of {} bytes an IP packet, a queue of {} packets\n",
@@ -32,7 +34,7 @@ pub fn table(args: &Args, table: &Table) -> String {
     text
 }
 
-fn write_line(text: &mut String, line: &Line, width: usize) {
+fn write_line(text: &mut String, line: &CaseResults, width: usize) {
     let came = |quantile| {
         let came_ns = came_ns(&line.histogram, line.lost, quantile);
         came_ns.map_or("-".to_owned(), short_time)
@@ -50,15 +52,15 @@ fn write_line(text: &mut String, line: &Line, width: usize) {
 }
 
 /// Whether the tail is bounded, and by what.
-fn limit(table: &Table, line: &Line) -> String {
+fn limit(table: &PortTable, line: &CaseResults) -> String {
     let bound = line.bound;
     let wait = short_time(bound.wait_ns as u64);
     let said = match bound.by {
-        Limit::Nothing => "waits for nobody; its tail is the machine's".to_owned(),
-        Limit::Burst => {
+        QueueLimit::Nothing => "waits for nobody; its tail is the machine's".to_owned(),
+        QueueLimit::Burst => {
             format!("bounded by the burst, {} x {}", bound.frames, frame(line, &wait))
         }
-        Limit::Queue => {
+        QueueLimit::Queue => {
             let slow = short_time((bound.wait_ns / line.busy) as u64);
             let slow = if line.case.is_full() && line.busy > 0.0 {
                 format!(" ({slow} at the rate that it had)")
@@ -71,11 +73,11 @@ fn limit(table: &Table, line: &Line) -> String {
                 frame(line, &wait)
             )
         }
-        Limit::Wire => format!("bounded by the one frame on the wire, {wait}"),
+        QueueLimit::Wire => format!("bounded by the one frame on the wire, {wait}"),
     };
     let apart_ns = table.longest_apart_ns(line.case.rate_bps);
     match (apart_ns, line.longest_ns()) {
-        (Some(apart_ns), Some(longest_ns)) if line.case.topology != Topology::Separate => {
+        (Some(apart_ns), Some(longest_ns)) if line.case.topology != PortTopology::Separate => {
             let over = longest_ns as f64 / (apart_ns as f64 + bound.wait_ns);
             format!("{said}; the longest was {over:.2} of that and the longest apart")
         }
@@ -83,6 +85,6 @@ fn limit(table: &Table, line: &Line) -> String {
     }
 }
 
-fn frame(line: &Line, wait: &str) -> String {
+fn frame(line: &CaseResults, wait: &str) -> String {
     format!("{} = {wait}", short_time(line.case.frame_ns() as u64))
 }

@@ -5,17 +5,19 @@ mod text;
 
 use super::explain;
 use super::late::LateArgs;
-use crate::ground::GroundArgs;
 use crate::interrupt;
 use crate::live::Steps;
+use crate::network::NetworkArgs;
 use crate::numbers::{Whole, rate};
 use crate::output::{Report, note, now};
 use crate::verbs::bench::places;
 use crate::wait::WaitArg;
-use millstream_lab::explain::TripWatch;
+use millstream_lab::explain::RoundTripMonitor;
+use millstream_lab::packets::round_trips::{PATIENCE, trip};
 use millstream_lab::packets::rows::{self, round_trip};
-use millstream_lab::packets::trips::{PATIENCE, trip};
-use millstream_lab::packets::{Ground, Path, Round, Row, Stage, StageError, TripTable};
+use millstream_lab::packets::{
+    Carriage, PathRow, Round, StageError, TestNetwork, Testbed, TripTable,
+};
 use millstream_link::registry::find;
 use millstream_measure::Measured;
 use serde_json::json;
@@ -25,7 +27,7 @@ use std::time::Instant;
 #[derive(clap::Args)]
 pub struct TripArgs {
     #[command(flatten)]
-    ground: GroundArgs,
+    ground: NetworkArgs,
 
     /// Bytes of each packet as an Ethernet frame; a UDP payload is 42 less.
     #[arg(long, value_name = "BYTES", default_value_t = 64,
@@ -81,19 +83,19 @@ pub struct TripArgs {
 const PROBES_PPS: f64 = 2000.0;
 
 /// Succeeds when at least one row beside the base could be measured.
-pub fn run(args: &TripArgs, path: Path) -> anyhow::Result<Report> {
+pub fn run(args: &TripArgs, path: Carriage) -> anyhow::Result<Report> {
     interrupt::install();
     let rows = args.rows(path)?;
     let mut stage = args.ground.set()?;
     note(format_args!("{}", places(stage.places())));
     let mut table = TripTable::default();
     let mut records = Vec::new();
-    let open = |us| TripWatch::open(us * 1000, args.late.outliers);
+    let open = |us| RoundTripMonitor::open(us * 1000, args.late.outliers);
     let mut watch = args.late.above_us()?.map(open).transpose()?;
     let ended = args.measure(&mut stage, &rows, &mut watch, &mut table, &mut records);
     table.sum_up();
     // Beside the base, unless that is all that was asked for.
-    let base = Row::base().name;
+    let base = PathRow::base().name;
     let mut counting = table.lines.iter().filter(|line| rows.len() == 1 || line.name != base);
     let measured = counting.clone().any(|line| !line.runs.is_empty());
     let nothing = (!measured).then(|| {
@@ -103,7 +105,7 @@ pub fn run(args: &TripArgs, path: Path) -> anyhow::Result<Report> {
     let results = json!({
         "places": stage.places(), "frame_bytes": args.size, "probes_pps": args.probes_pps(),
         "count": args.count, "repetitions": args.repeat, "fifo": args.ground.seats.fifo(),
-        "quantiles": millstream_lab::packets::trips::QUANTILES, "rows": table.lines,
+        "quantiles": millstream_lab::packets::round_trips::QUANTILES, "rows": table.lines,
         "records": records,
     });
     let failure = ended.err().map(|error| error.to_string()).or(nothing);
@@ -114,9 +116,9 @@ pub fn run(args: &TripArgs, path: Path) -> anyhow::Result<Report> {
 impl TripArgs {
     fn measure(
         &self,
-        stage: &mut Stage,
-        rows: &[Row],
-        watch: &mut Option<TripWatch>,
+        stage: &mut Testbed,
+        rows: &[PathRow],
+        watch: &mut Option<RoundTripMonitor>,
         table: &mut TripTable,
         records: &mut Vec<Measured>,
     ) -> anyhow::Result<()> {
@@ -137,7 +139,7 @@ impl TripArgs {
                     steps.next(|| row.name.clone());
                     let (round, started) = (self.round(*load_pps), now());
                     let begun = Instant::now();
-                    let stop = watch.as_mut().map_or(Ok(None), TripWatch::begin)?;
+                    let stop = watch.as_mut().map_or(Ok(None), RoundTripMonitor::begin)?;
                     match trip(stage, row, &round, stop) {
                         Ok(trips) => {
                             line.add(turn, &trips);
@@ -173,17 +175,17 @@ impl TripArgs {
         self.packet_rate.or((!self.load.is_empty()).then_some(PROBES_PPS))
     }
 
-    fn rows(&self, path: Path) -> anyhow::Result<Vec<Row>> {
-        let mut rows = if self.link.is_empty() { round_trip(path) } else { vec![Row::base()] };
+    fn rows(&self, path: Carriage) -> anyhow::Result<Vec<PathRow>> {
+        let mut rows = if self.link.is_empty() { round_trip(path) } else { vec![PathRow::base()] };
         for link in &self.link {
             let ports_only = find(link).is_ok_and(|entry| !entry.carries_frames());
-            let fits = path != Path::Frames || !ports_only;
+            let fits = path != Carriage::Frames || !ports_only;
             anyhow::ensure!(fits, "--link {link}: it has no frames; use `latency udp`");
             let peer = self.peer_link.as_deref().unwrap_or(link);
-            rows.push(Row::of_links(link, peer, path, self.wait.into()));
+            rows.push(PathRow::of_links(link, peer, path, self.wait.into()));
         }
         // A link that was named says itself why it cannot be had there.
-        let interfaces = self.ground.ground() != Ground::Loopback || !self.link.is_empty();
+        let interfaces = self.ground.ground() != TestNetwork::Loopback || !self.link.is_empty();
         rows::choose(&mut rows, &self.only, interfaces);
         Ok(rows)
     }

@@ -1,16 +1,16 @@
 //! Round trips as records.
 
-use millstream_lab::packets::job::Trips;
-use millstream_lab::packets::{Path, Round, Row};
+use millstream_lab::packets::job::RoundTrips;
+use millstream_lab::packets::{Carriage, PathRow, Round};
 use millstream_measure::{Measured, Observed};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// One repetition of a row.
 pub fn measured(
-    row: &Row,
+    row: &PathRow,
     round: &Round,
-    trips: &Trips,
+    trips: &RoundTrips,
     started: String,
     seconds: f64,
 ) -> Measured {
@@ -28,7 +28,7 @@ pub fn measured(
     if let Some(priority) = round.fifo {
         set("class", format!("fifo:{priority}").into());
     }
-    let frames = matches!(row.active.path, Path::Frames | Path::IpFrames);
+    let frames = matches!(row.active.path, Carriage::Frames | Carriage::IpFrames);
     let beside = round.load_pps.map_or(String::new(), |load| format!(" beside {load:.0} pps"));
     let details = Map::from_iter([("cpu_share".to_owned(), trips.cpu_share.into())]);
     Measured {

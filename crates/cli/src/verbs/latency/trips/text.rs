@@ -3,7 +3,7 @@
 use super::TripArgs;
 use crate::verbs::bench::refusals;
 use millstream_lab::packets::TripTable;
-use millstream_lab::packets::trips::{QUANTILES, TripLine};
+use millstream_lab::packets::round_trips::{QUANTILES, TripLine};
 use millstream_measure::picture::{draw, short_spread, short_time};
 use std::fmt::Write;
 

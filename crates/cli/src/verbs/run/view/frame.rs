@@ -2,7 +2,7 @@
 
 use super::table::{Column, bar, lines, scaled};
 use crate::live::fit;
-use millstream_cpu::threads::Thread;
+use millstream_cpu::threads::ThreadInfo;
 use millstream_flow::{BlockCost, EdgeCost, PartitionStats, Profile, Snapshot};
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ const BAR: usize = 10;
 const EVENTS: usize = 3;
 
 /// What a picture shows. Pairs are of the moment before and the present one.
-pub struct Frame<'a> {
+pub struct ViewFrame<'a> {
     pub graph: &'a str,
     pub elapsed: Duration,
     /// What came between the moments.
     pub load: &'a Profile,
     pub snapshots: (&'a Snapshot, &'a Snapshot),
-    pub threads: (&'a [Thread], &'a [Thread]),
+    pub threads: (&'a [ThreadInfo], &'a [ThreadInfo]),
     /// Sizes of the caches of a CPU, from the nearest, bytes.
     pub caches: &'a [u64],
     pub signals: &'a [String],
@@ -34,7 +34,7 @@ pub fn busy(load: &Profile, snapshot: &Snapshot, partition: &str) -> f64 {
     (busy_ns as f64 / 1e9 / load.elapsed_s.max(1e-9)).min(1.0)
 }
 
-impl Frame<'_> {
+impl ViewFrame<'_> {
     /// At most `rows` lines of at most `columns` characters; what finds no room is counted.
     pub fn lines(&self, columns: usize, rows: usize) -> Vec<String> {
         let title = format!("{}  {:.1} s", self.graph, self.elapsed.as_secs_f64());
@@ -153,7 +153,7 @@ impl Frame<'_> {
     }
 }
 
-fn find<'a>(threads: &'a [Thread], partition: &PartitionStats) -> Option<&'a Thread> {
+fn find<'a>(threads: &'a [ThreadInfo], partition: &PartitionStats) -> Option<&'a ThreadInfo> {
     threads.iter().find(|thread| thread.tid == partition.tid)
 }
 
@@ -218,7 +218,7 @@ mod tests {
             blocks: vec![cost("source", 5_000_000, 16 << 10), cost("demod", 450_000_000, 64 << 10)],
             edges: vec![edge],
         };
-        let frame = Frame {
+        let frame = ViewFrame {
             graph: "rx.toml",
             elapsed: Duration::from_millis(12_300),
             load: &load,

@@ -8,10 +8,10 @@ mod table;
 
 use crate::live;
 use crate::signal::SignalReport;
-use frame::Frame;
+use frame::ViewFrame;
 use millstream_cpu::Topology;
-use millstream_cpu::threads::{self, Thread};
-use millstream_flow::{Profile, Running, Snapshot};
+use millstream_cpu::threads::{self, ThreadInfo};
+use millstream_flow::{Profile, RunningGraph, Snapshot};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// A picture on standard error that is drawn over itself.
-pub struct View {
+pub struct LiveView {
     graph: String,
     caches: Vec<u64>,
     before: Option<Moment>,
@@ -34,10 +34,10 @@ struct Moment {
     at: Instant,
     profile: Profile,
     snapshot: Snapshot,
-    threads: Vec<Thread>,
+    threads: Vec<ThreadInfo>,
 }
 
-impl View {
+impl LiveView {
     pub fn new(graph: &Path) -> Self {
         let topology = Topology::read(Path::new("/")).ok();
         let first = topology.as_ref().and_then(|topology| topology.cores.first());
@@ -55,7 +55,7 @@ impl View {
         &mut self,
         now: Instant,
         elapsed: Duration,
-        running: &Running,
+        running: &RunningGraph,
         signals: &[SignalReport],
         events: &[String],
     ) {
@@ -70,7 +70,7 @@ impl View {
         };
         let Some(before) = self.before.replace(moment) else { return };
         let moment = self.before.as_ref().expect("just put there");
-        let frame = Frame {
+        let frame = ViewFrame {
             graph: &self.graph,
             elapsed,
             load: &moment.profile.since(&before.profile),

@@ -1,21 +1,21 @@
 //! Who has the device: DPDK takes one from vfio-pci.
 
 use super::{Device, devices};
-use crate::doctor::{Finding, Rule, Topic, View};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "dpdk-driver",
     topic: Topic::Dpdk,
     why: "DPDK drives a device itself, so the kernel has to let it go",
     check,
 };
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     devices(view).iter().map(|device| of(view, device)).collect()
 }
 
-fn of(view: &View, device: &Device) -> Finding {
+fn of(view: &MachineFiles, device: &Device) -> Finding {
     let Device { address, driver, interface } = device;
     let bind = format!("dpdk-devbind.py --bind=vfio-pci {address}");
     let up = interface.as_ref().is_some_and(|name| {
@@ -49,7 +49,7 @@ mod tests {
     use super::super::machine;
     use super::RULE;
     use crate::doctor::Verdict::{Absent, Fails, Good, Matters, Unknown};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
     #[test]
     fn a_device_is_to_be_with_vfio() {
@@ -61,6 +61,6 @@ mod tests {
         let used = machine("e1000e", Some("eth0")).with_eth0().one(&RULE);
         assert!(used.verdict == Unknown && used.mend.unwrap().risk.is_some());
         assert_eq!(machine("igb_uio", None).verdict(&RULE), Matters);
-        assert_eq!(Machine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
     }
 }

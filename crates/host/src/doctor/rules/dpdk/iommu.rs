@@ -1,10 +1,10 @@
 //! Whether devices are kept to the memory that is theirs (Documentation/driver-api/vfio.rst).
 
 use super::devices;
-use crate::doctor::{Evidence, Finding, Rule, Topic, View};
+use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "dpdk-iommu",
     topic: Topic::Dpdk,
     why: "vfio-pci hands a device out only where an IOMMU keeps it from other memory",
@@ -13,7 +13,7 @@ pub const RULE: Rule = Rule {
 
 const FOLDER: &str = "sys/class/iommu";
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     if devices(view).is_empty() {
         return Vec::new();
     }
@@ -38,7 +38,7 @@ mod tests {
     use super::super::machine;
     use super::RULE;
     use crate::doctor::Verdict::{Absent, Fails, Good};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
     #[test]
     fn an_iommu_has_to_be_on() {
@@ -47,6 +47,6 @@ mod tests {
         assert!(found.mend.unwrap().command.contains("intel_iommu=on"));
         let on = machine("vfio-pci", None).with("sys/class/iommu/dmar0/x", "");
         assert_eq!(on.verdict(&RULE), Good);
-        assert_eq!(Machine::new().verdict(&RULE), Absent, "nothing to be kept apart");
+        assert_eq!(TestMachine::new().verdict(&RULE), Absent, "nothing to be kept apart");
     }
 }

@@ -1,17 +1,17 @@
 //! Whether a cable is plugged in, as far as the kernel still sees the device.
 
 use super::{DEVICES, devices};
-use crate::doctor::{Finding, Rule, Topic, View};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "dpdk-link",
     topic: Topic::Dpdk,
     why: "a port without a link neither sends nor receives, and DPDK waits for it",
     check,
 };
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let of = |device: super::Device| {
         let name = device.interface.as_ref()?;
         // Of an interface that is down the kernel says nothing.

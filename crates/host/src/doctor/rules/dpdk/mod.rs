@@ -7,7 +7,7 @@ pub(in crate::doctor) mod node;
 pub(in crate::doctor) mod pages;
 pub(in crate::doctor) mod vfio;
 
-use crate::doctor::{Evidence, View};
+use crate::doctor::{Evidence, MachineFiles};
 
 const DEVICES: &str = "sys/bus/pci/devices";
 const DRIVERS: &str = "sys/bus/pci/drivers";
@@ -31,7 +31,7 @@ impl Device {
 }
 
 /// Those that there are: PCI class 02.
-fn devices(view: &View) -> Vec<Device> {
+fn devices(view: &MachineFiles) -> Vec<Device> {
     let drivers = view.names(DRIVERS);
     let device = |address: String| {
         let class = view.read(&format!("{DEVICES}/{address}/class"))?;
@@ -47,13 +47,13 @@ fn devices(view: &View) -> Vec<Device> {
 }
 
 #[cfg(test)]
-use crate::doctor::machine::Machine;
+use crate::doctor::machine::TestMachine;
 
 /// A machine with one network device of that driver, and an interface on it.
 #[cfg(test)]
-fn machine(driver: &str, interface: Option<&str>) -> Machine {
+fn machine(driver: &str, interface: Option<&str>) -> TestMachine {
     let device = format!("{DEVICES}/0000:03:00.0");
-    let machine = Machine::with_two_cpus()
+    let machine = TestMachine::with_two_cpus()
         .with(&format!("{device}/class"), "0x020000\n")
         .with(&format!("{DEVICES}/0000:00:00.0/class"), "0x060000\n")
         .with(&format!("{DRIVERS}/{driver}/0000:03:00.0"), "");

@@ -1,18 +1,18 @@
 //! Whether a device is next to the memory that its stream uses.
 
 use super::{DEVICES, devices};
-use crate::doctor::{Finding, Rule, Topic, View};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 use millstream_cpu::CpuSet;
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "dpdk-node",
     topic: Topic::Dpdk,
     why: "a device on another memory node sends every byte over the link between processors",
     check,
 };
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let stream = view.stream_cpus();
     let of = |device: super::Device| {
         let (node, seen) = view.number(&format!("{DEVICES}/{}/numa_node", device.address))?;

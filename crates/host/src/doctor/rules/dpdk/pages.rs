@@ -1,10 +1,10 @@
 //! Huge pages for DPDK's buffers (Documentation/admin-guide/mm/hugetlbpage.rst).
 
 use crate::doctor::rules::huge_pages::RISK;
-use crate::doctor::{Finding, Rule, Topic, View};
+use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "dpdk-pages",
     topic: Topic::Dpdk,
     why: "a device that sees one page at a time needs a translation for each 4 KiB",
@@ -19,7 +19,7 @@ const RESERVED: i64 = 2 * WANTED;
 
 const POOL: &str = "sys/kernel/mm/hugepages/hugepages-2048kB";
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     let count = |file: &str| view.number(&format!("{POOL}/{file}"));
     let (Some((all, seen)), Some((free, free_seen))) =
         (count("nr_hugepages"), count("free_hugepages"))
@@ -45,13 +45,13 @@ fn check(view: &View) -> Vec<Finding> {
 mod tests {
     use super::{POOL, RULE};
     use crate::doctor::Verdict::{Absent, Good, Matters, Unknown};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
     #[test]
     fn some_have_to_be_free() {
         let with = |all: &str, free: &str| {
             let file = |name: &str| format!("{POOL}/{name}");
-            Machine::new().with(&file("nr_hugepages"), all).with(&file("free_hugepages"), free)
+            TestMachine::new().with(&file("nr_hugepages"), all).with(&file("free_hugepages"), free)
         };
         assert_eq!(with("512\n", "512\n").verdict(&RULE), Good);
         let taken = with("100\n", "4\n").one(&RULE);
@@ -60,6 +60,6 @@ mod tests {
         let more = with("256\n", "4\n").one(&RULE);
         assert_eq!((more.verdict, more.is_appliable()), (Unknown, false), "not more each time");
         assert_eq!(more.mend.unwrap().command, "sysctl -w vm.nr_hugepages=384");
-        assert_eq!(Machine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
     }
 }

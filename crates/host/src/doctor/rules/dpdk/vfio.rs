@@ -1,17 +1,17 @@
 //! Whether the kernel can hand devices out.
 
 use super::{DRIVERS, devices};
-use crate::doctor::{Evidence, Finding, Rule, Topic, View};
+use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic};
 
 /// See the file's head.
-pub const RULE: Rule = Rule {
+pub const RULE: DoctorRule = DoctorRule {
     id: "dpdk-vfio",
     topic: Topic::Dpdk,
     why: "vfio-pci is the driver that hands a device to a process",
     check,
 };
 
-fn check(view: &View) -> Vec<Finding> {
+fn check(view: &MachineFiles) -> Vec<Finding> {
     if devices(view).is_empty() {
         return Vec::new();
     }
@@ -31,7 +31,7 @@ mod tests {
     use super::super::machine;
     use super::RULE;
     use crate::doctor::Verdict::{Absent, Fails, Good};
-    use crate::doctor::machine::Machine;
+    use crate::doctor::machine::TestMachine;
 
     #[test]
     fn the_driver_has_to_be_there() {
@@ -39,6 +39,6 @@ mod tests {
         let found = machine("e1000e", None).one(&RULE);
         assert_eq!(found.verdict, Fails);
         assert_eq!(found.mend.unwrap().command, "modprobe vfio-pci");
-        assert_eq!(Machine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
     }
 }

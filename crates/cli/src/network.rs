@@ -1,0 +1,139 @@
+//! Where a measurement between two processes takes place, as the command line says it.
+
+use crate::numbers::cpu;
+use crate::{interrupt, program};
+use anyhow::Context;
+use millstream_cpu::sched::Class;
+use millstream_cpu::thread::allowed_cpus;
+use millstream_lab::packets::{TestNetwork, Testbed};
+use std::process::Command;
+
+/// Networks and CPUs of both sides.
+#[derive(clap::Args)]
+pub struct NetworkArgs {
+    /// Interface of the side that sends, NAME or NAME@NAMESPACE; without it both sides get a
+    /// network namespace of their own, joined by a veth pair that is gone afterwards (root).
+    #[arg(long, value_name = "INTERFACE", requires = "peer", conflicts_with = "loopback")]
+    interface: Option<String>,
+
+    /// Interface of the other side.
+    #[arg(long, value_name = "INTERFACE", requires = "interface")]
+    peer: Option<String>,
+
+    /// Kernel sockets on this machine's loopback: needs no rights.
+    #[arg(long)]
+    loopback: bool,
+
+    /// Largest IP packet of the veth pair, bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 9000, conflicts_with = "interface",
+          value_parser = clap::value_parser!(u32).range(576..=65_535))]
+    mtu: u32,
+
+    #[command(flatten)]
+    pub seats: SideArgs,
+}
+
+/// CPUs and class of both sides.
+#[derive(clap::Args)]
+pub struct SideArgs {
+    /// Where both sides run: on CPUs of their own, or on one together.
+    #[arg(long, value_name = "LAYOUT", value_enum, default_value = "split")]
+    layout: Layout,
+
+    /// CPU of the side that sends; by default the first that is allowed.
+    #[arg(long, value_name = "CPU", value_parser = cpu)]
+    cpu: Option<usize>,
+
+    /// CPU of the other side; by default the second that is allowed.
+    #[arg(long, value_name = "CPU", value_parser = cpu)]
+    peer_cpu: Option<usize>,
+
+    /// Scheduling class of both sides: other, or fifo:1 to fifo:99 (root).
+    #[arg(long, value_name = "CLASS", default_value = "other", value_parser = class)]
+    class: Class,
+}
+
+/// Who shares a core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Layout {
+    /// Everything on one CPU.
+    Same,
+    /// A CPU each.
+    Split,
+}
+
+impl NetworkArgs {
+    /// The networks.
+    pub fn ground(&self) -> TestNetwork {
+        match (&self.interface, &self.peer) {
+            (Some(interface), Some(peer)) => TestNetwork::Given([interface.clone(), peer.clone()]),
+            _ if self.loopback => TestNetwork::Loopback,
+            _ => TestNetwork::Private { mtu: self.mtu as usize },
+        }
+    }
+
+    /// The interface of the sending side that was given, where it is in this network.
+    pub fn interface(&self) -> Option<&str> {
+        self.interface.as_deref().filter(|name| !name.contains('@'))
+    }
+
+    /// The name of the sending side's interface, wherever it is; none for networks of its own.
+    pub fn measured(&self) -> Option<&str> {
+        let interface = self.interface.as_deref()?;
+        Some(interface.split_once('@').map_or(interface, |(name, _)| name))
+    }
+
+    /// Starts both sides.
+    pub fn set(&self) -> anyhow::Result<Testbed> {
+        self.seats.set(&self.ground())
+    }
+}
+
+impl SideArgs {
+    /// Starts both sides on a ground.
+    pub fn set(&self, ground: &TestNetwork) -> anyhow::Result<Testbed> {
+        Ok(Testbed::set(ground, self.places()?, worker, interrupt::asked)?)
+    }
+
+    /// The priority of real time that both sides run at.
+    pub fn fifo(&self) -> Option<u32> {
+        match self.class {
+            Class::Fifo(priority) => Some(priority.into()),
+            _ => None,
+        }
+    }
+
+    fn places(&self) -> anyhow::Result<[Option<usize>; 2]> {
+        let allowed = allowed_cpus().context("cannot see which CPUs there are")?;
+        let (first, second) = (allowed.iter().next(), allowed.iter().nth(1));
+        let mut cpus = [self.cpu.or(first), self.peer_cpu.or(second).or(first)];
+        for cpu in cpus.into_iter().flatten() {
+            anyhow::ensure!(allowed.contains(cpu), "CPU {cpu}: this process may use {allowed}");
+        }
+        if self.layout == Layout::Same {
+            cpus[1] = cpus[0];
+        }
+        anyhow::ensure!(
+            self.fifo().is_none() || cpus[0] != cpus[1],
+            "--class fifo with both sides on one CPU: a side that spins would never let the other \
+             run; leave out one of them"
+        );
+        Ok(cpus)
+    }
+}
+
+/// A class that the processes of both sides know.
+fn class(text: &str) -> Result<Class, String> {
+    match text.parse() {
+        Ok(Class::RoundRobin(_)) => Err("give other, or fifo:1 to fifo:99".to_owned()),
+        Ok(class) => Ok(class),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// This program, as the process of one side.
+fn worker(network: Option<&str>) -> std::io::Result<Command> {
+    let mut command = program::command(["bench", "worker"])?;
+    command.args(network.map(|network| format!("--namespace={network}")));
+    Ok(command)
+}

@@ -1,0 +1,177 @@
+//! What is played when: the stretches of a recording, as often as asked.
+
+use millstream_blocks::sigmf::SigmfRecording;
+
+/// A stretch of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlaybackSegment {
+    /// Its first sample in the file.
+    pub first_sample: u64,
+    /// How many.
+    pub samples: u64,
+    /// When it begins, ticks behind the first sample of all, if it begins a burst with a time.
+    pub offset_ticks: Option<u64>,
+    /// A burst ends with it.
+    pub ends_burst: bool,
+}
+
+/// All of them, in order.
+#[derive(Debug, Clone)]
+pub struct PlaybackPlan {
+    notes: Vec<PlaybackSegment>,
+    /// Ticks from the beginning of one repetition to that of the next.
+    span_ticks: u64,
+    timed: bool,
+    /// How often all is still played; without end when there is none.
+    left: Option<u64>,
+    next: usize,
+    round: u64,
+}
+
+impl PlaybackPlan {
+    /// The whole recording as one burst: gaps are closed, and repetitions follow directly.
+    pub fn joined(source: &SigmfRecording, repeats: Option<u64>) -> Self {
+        let note = PlaybackSegment {
+            first_sample: 0,
+            samples: source.samples,
+            offset_ticks: None,
+            ends_burst: false,
+        };
+        Self::new(vec![note], source.samples, false, repeats)
+    }
+
+    /// A burst for each capture, as far apart as they were recorded.
+    ///
+    /// # Errors
+    /// When a capture has no global index, or they go back in time.
+    pub fn timed(source: &SigmfRecording, repeats: Option<u64>) -> anyhow::Result<Self> {
+        let ends = source.captures.iter().skip(1).map(|next| next.first_sample);
+        let ends = ends.chain([source.samples]);
+        let mut notes = Vec::new();
+        let (mut origin, mut span_ticks) = (None, 0);
+        for (capture, end) in source.captures.iter().zip(ends) {
+            let Some(index) = capture.global_index else {
+                anyhow::bail!(
+                    "{}: the capture at sample {} has no core:global_index: play it without \
+                     --timed",
+                    source.data.display(),
+                    capture.first_sample
+                );
+            };
+            let offset = index.checked_sub(*origin.get_or_insert(index));
+            let offset = offset.filter(|offset| *offset >= span_ticks);
+            let Some(offset) = offset else {
+                anyhow::bail!(
+                    "{}: the capture at sample {} begins before the one before it ends: play it \
+                     without --timed",
+                    source.data.display(),
+                    capture.first_sample
+                );
+            };
+            let samples = end - capture.first_sample;
+            span_ticks = offset + samples;
+            let first_sample = capture.first_sample;
+            let note = PlaybackSegment {
+                first_sample,
+                samples,
+                offset_ticks: Some(offset),
+                ends_burst: true,
+            };
+            // Two captures may begin at one sample: then nothing came between two gaps.
+            notes.extend((samples > 0).then_some(note));
+        }
+        Ok(Self::new(notes, span_ticks, true, repeats))
+    }
+
+    fn new(
+        notes: Vec<PlaybackSegment>,
+        span_ticks: u64,
+        timed: bool,
+        repeats: Option<u64>,
+    ) -> Self {
+        Self { notes, span_ticks, timed, left: repeats, next: 0, round: 0 }
+    }
+
+    /// Samples of all repetitions; none when there is no end.
+    pub fn samples(&self) -> Option<u64> {
+        let once: u64 = self.notes.iter().map(|note| note.samples).sum();
+        self.left.map(|left| left.saturating_mul(once))
+    }
+
+    /// Ticks from the first sample to behind the last; none when there is no end.
+    pub fn duration_ticks(&self) -> Option<u64> {
+        self.left.map(|left| left.saturating_mul(self.span_ticks))
+    }
+}
+
+impl Iterator for PlaybackPlan {
+    type Item = PlaybackSegment;
+
+    fn next(&mut self) -> Option<PlaybackSegment> {
+        if self.next == self.notes.len() {
+            self.next = 0;
+            self.round += 1;
+        }
+        if self.left.is_some_and(|left| self.round >= left) {
+            return None;
+        }
+        let mut note = *self.notes.get(self.next)?;
+        self.next += 1;
+        let shift = self.round.wrapping_mul(self.span_ticks);
+        note.offset_ticks = note.offset_ticks.map(|offset| offset.wrapping_add(shift));
+        let last = self.left.is_some_and(|left| self.round + 1 == left);
+        note.ends_burst |= !self.timed && last && self.next == self.notes.len();
+        Some(note)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_blocks::sigmf::Capture;
+    use millstream_flow::blocks::SampleFormat;
+
+    fn source(captures: &[(u64, Option<u64>)]) -> SigmfRecording {
+        let capture = |&(first_sample, global_index)| Capture { first_sample, global_index };
+        SigmfRecording {
+            data: "x.sc16".into(),
+            format: SampleFormat::Sc16,
+            rate_hz: None,
+            samples: 100,
+            captures: captures.iter().map(capture).collect(),
+            annotations: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn joined_is_one_burst_over_all_repetitions() {
+        let score = PlaybackPlan::joined(&source(&[(0, None)]), Some(2));
+        assert_eq!((score.samples(), score.duration_ticks()), (Some(200), Some(200)));
+        let notes: Vec<_> = score.map(|note| (note.samples, note.ends_burst)).collect();
+        assert_eq!(notes, [(100, false), (100, true)]);
+        let endless = PlaybackPlan::joined(&source(&[(0, None)]), None);
+        assert!(endless.take(1000).all(|note| !note.ends_burst));
+    }
+
+    #[test]
+    fn timed_keeps_the_gaps_and_repeats_behind_the_last_sample() {
+        let score =
+            PlaybackPlan::timed(&source(&[(0, Some(500)), (60, Some(700))]), Some(2)).unwrap();
+        assert_eq!((score.samples(), score.duration_ticks()), (Some(200), Some(480)));
+        let notes: Vec<_> = score
+            .map(|note| (note.first_sample, note.samples, note.offset_ticks.unwrap()))
+            .collect();
+        assert_eq!(notes, [(0, 60, 0), (60, 40, 200), (0, 60, 240), (60, 40, 440)]);
+    }
+
+    #[test]
+    fn what_has_no_time_cannot_be_timed() {
+        let refused = |captures: &[(u64, Option<u64>)], part: &str| {
+            let error = PlaybackPlan::timed(&source(captures), Some(1)).unwrap_err().to_string();
+            assert!(error.contains(part) && error.contains("without --timed"), "{error}");
+        };
+        refused(&[(0, None)], "at sample 0 has no core:global_index");
+        refused(&[(0, Some(9)), (60, Some(20))], "at sample 60 begins before the one before");
+        refused(&[(0, Some(9)), (60, Some(2))], "begins before");
+    }
+}

@@ -1,0 +1,123 @@
+//! Who attends a run: shows it, adapts it, and watches that it moves; in the thread that waits.
+
+use super::send::Outbox;
+use crate::output::note;
+use anyhow::anyhow;
+use millstream_flow::{RunningGraph, Stall};
+use millstream_planner::adapt::{AdaptEvent, Adapter};
+use std::time::{Duration, Instant};
+
+/// Since when a block must have been in one call, or the graph have stood still, to be told.
+const TOLD_AFTER: Duration = Duration::from_secs(5);
+/// How often that is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// What happens to a run beside its work.
+pub struct Supervisor {
+    adapter: Option<Adapter>,
+    outbox: Outbox,
+    stall_limit: Option<Duration>,
+    looked: Option<Instant>,
+    /// What was told and has not moved since.
+    told: Option<String>,
+    /// Everything of note, with its time.
+    pub events: Vec<String>,
+    /// Moves that were made.
+    pub moves: usize,
+}
+
+impl Supervisor {
+    pub fn new(adapter: Option<Adapter>, outbox: Outbox, stall_limit: Option<Duration>) -> Self {
+        let (looked, told) = (None, None);
+        Self { adapter, outbox, stall_limit, looked, told, events: Vec::new(), moves: 0 }
+    }
+
+    /// Does what is to be done now; the events that are new. An error ends the run.
+    pub fn attend(
+        &mut self,
+        now: Instant,
+        elapsed: Duration,
+        running: &mut RunningGraph,
+    ) -> anyhow::Result<&[String]> {
+        let known = self.events.len();
+        let sent = self.outbox.step(elapsed, running);
+        self.events.extend(sent.iter().map(|sent| at(elapsed, sent)));
+        if let Some(event) = self.adapter.as_mut().and_then(|adapter| adapter.step(running, now)) {
+            self.events.push(at(elapsed, &self.describe(&event, running)));
+            self.moves += usize::from(matches!(event, AdaptEvent::Moved { .. }));
+        }
+        if self.looked.is_none_or(|looked| now.duration_since(looked) >= LOOK_EVERY) {
+            self.looked = Some(now);
+            self.watch(now, elapsed, running)?;
+        }
+        Ok(&self.events[known..])
+    }
+
+    /// The run has ended after so long; the events that are new.
+    pub fn end(&mut self, elapsed_s: f64) -> &[String] {
+        let known = self.events.len();
+        let elapsed = Duration::try_from_secs_f64(elapsed_s).unwrap_or_default();
+        self.events.extend(self.outbox.left().iter().map(|left| at(elapsed, left)));
+        &self.events[known..]
+    }
+
+    fn describe(&self, event: &AdaptEvent, running: &RunningGraph) -> String {
+        match event {
+            AdaptEvent::Moved { moved, gain } => format!(
+                "moved, to save {:.0} % of the time by prediction: {} (blocks moved {}, stood \
+                 still {:.2} ms)",
+                gain * 100.0,
+                crate::graph_run::describe_plan(running.plan()),
+                moved.blocks,
+                moved.pause.as_secs_f64() * 1e3
+            ),
+            AdaptEvent::Refused(error) => error.to_string(),
+        }
+    }
+
+    fn watch(
+        &mut self,
+        now: Instant,
+        elapsed: Duration,
+        running: &mut RunningGraph,
+    ) -> anyhow::Result<()> {
+        let limit = self.stall_limit.map_or(TOLD_AFTER, |limit| limit.min(TOLD_AFTER));
+        let stalls = running.stalls(now, limit);
+        let Some(stall) = stalls.first() else {
+            if self.told.take().is_some() {
+                self.events.push(at(elapsed, "it moves again"));
+            }
+            return Ok(());
+        };
+        let text = stalls.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let about = match stall {
+            Stall::Busy { block, .. } => block.clone(),
+            _ => String::new(),
+        };
+        let longest = stalls.iter().map(lasted).max().unwrap_or_default();
+        if let Some(limit) = self.stall_limit.filter(|limit| longest >= *limit) {
+            return Err(anyhow!("{text}; --stall-limit is {:.1} s", limit.as_secs_f64()));
+        }
+        if self.told.as_ref() != Some(&about) {
+            self.told = Some(about);
+            self.events.push(at(elapsed, &text));
+        }
+        Ok(())
+    }
+}
+
+fn lasted(stall: &Stall) -> Duration {
+    match stall {
+        Stall::Busy { lasted, .. } | Stall::Still { lasted, .. } => *lasted,
+        _ => Duration::ZERO,
+    }
+}
+
+fn at(elapsed: Duration, text: &str) -> String {
+    format!("{:.1} s: {text}", elapsed.as_secs_f64())
+}
+
+/// Tells events on standard error, each a line.
+pub fn tell(events: &[String]) {
+    events.iter().for_each(|event| note(format_args!("millstream: {event}")));
+}

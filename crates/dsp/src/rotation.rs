@@ -1,0 +1,269 @@
+//! Samples turned by an oscillator into 16-bit parts, with the sums that a loop wants.
+
+use crate::Sample;
+use crate::rotator::Rotator;
+use crate::rounding::whole;
+use crate::sampler::IntSample;
+use crate::simd::madd;
+use crate::trim::Trim;
+
+/// Samples worked on together.
+const LANES: usize = 16;
+
+/// The largest part that counts: what is larger is no sample.
+const LARGEST: f32 = 1e9;
+
+/// Whether a sample is one: its parts are finite numbers, and not absurdly large.
+#[inline(always)]
+#[must_use]
+pub fn counts(sample: Sample) -> bool {
+    sample.re.abs() < LARGEST && sample.im.abs() < LARGEST
+}
+
+/// Of turned samples, before they are rounded.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sums {
+    /// The sum of the samples.
+    pub plain: Sample,
+    /// The sum of the samples, each times its weight.
+    pub weighted: Sample,
+    /// The sum of their squared magnitudes.
+    pub power: f32,
+    /// How many were not finite numbers, or absurdly large: these became zero.
+    pub bad: usize,
+}
+
+/// How to turn.
+#[derive(Clone, Copy, Debug)]
+pub struct Rotation<'a> {
+    /// The phase at the first sample, and its change from one to the next.
+    pub phase_rad: f64,
+    /// The change of phase.
+    pub rate_rad: f64,
+    /// What corrects samples first.
+    pub trim: Trim,
+    /// What 1.0 becomes in 16 bits; the parts are cut to ±32767.
+    pub one: f32,
+    /// A weight for each sample, for the weighted sum.
+    pub weights: &'a [f32],
+}
+
+/// Sums in lanes: plain, weighted, power.
+type Lanes = [[f32; LANES]; 5];
+
+impl Rotation<'_> {
+    /// Corrects some hundred samples at most, turns them, and rounds them into `out`.
+    ///
+    /// # Panics
+    /// If there are fewer weights or pairs than samples.
+    pub fn run(&self, samples: &[Sample], out: &mut [IntSample]) -> Sums {
+        let (sixteens, rest) = samples.as_chunks::<LANES>();
+        let (weights, weights_end) = self.weights[..samples.len()].as_chunks::<LANES>();
+        let (pairs, pairs_end) = out[..samples.len()].as_chunks_mut::<LANES>();
+        let mut oscillator = Oscillator::new(Rotator::quick(self.phase_rad, self.rate_rad));
+        let mut sums = Lanes::default();
+        let mut bad = self.some(&mut oscillator, sixteens, weights, pairs, &mut sums);
+        if !rest.is_empty() {
+            let mut last = [[Sample::ZERO; LANES]; 1];
+            let (mut weights, mut pairs) = ([[0.0; LANES]; 1], [[[0; 2]; LANES]; 1]);
+            // What fills up becomes zero by the correction, too.
+            last[0].fill(self.trim.offset);
+            last[0][..rest.len()].copy_from_slice(rest);
+            weights[0][..rest.len()].copy_from_slice(weights_end);
+            bad += self.some(&mut oscillator, &last, &weights, &mut pairs, &mut sums);
+            pairs_end.copy_from_slice(&pairs[0][..rest.len()]);
+        }
+        let [re, im, weighted_re, weighted_im, power] = sums.map(|lanes| lanes.iter().sum());
+        Sums {
+            plain: Sample::new(re, im),
+            weighted: Sample::new(weighted_re, weighted_im),
+            power,
+            bad: bad as usize,
+        }
+    }
+
+    fn some(
+        &self,
+        oscillator: &mut Oscillator,
+        samples: &[[Sample; LANES]],
+        weights: &[[f32; LANES]],
+        out: &mut [[IntSample; LANES]],
+        sums: &mut Lanes,
+    ) -> u32 {
+        let (trim, one) = (self.trim, self.one);
+        rotate(trim, one, oscillator, samples, weights, out, sums)
+    }
+}
+
+/// [`Rotator`] with as many lanes as this works in.
+#[derive(Clone, Copy)]
+struct Oscillator {
+    cos: [f32; LANES],
+    sin: [f32; LANES],
+    step: Sample,
+}
+
+impl Oscillator {
+    fn new(mut half: Rotator) -> Self {
+        let step = half.step();
+        let [mut cos, mut sin] = [[0.0; LANES]; 2];
+        for at in [0, LANES / 2] {
+            cos[at..at + LANES / 2].copy_from_slice(&half.cos);
+            sin[at..at + LANES / 2].copy_from_slice(&half.sin);
+            half.advance();
+        }
+        Self { cos, sin, step: step * step }
+    }
+}
+
+crate::multiversion! {
+    fn rotate(
+        trim: Trim,
+        one: f32,
+        oscillator: &mut Oscillator,
+        samples: &[[Sample; LANES]],
+        weights: &[[f32; LANES]],
+        out: &mut [[IntSample; LANES]],
+        sums: &mut Lanes,
+    ) -> u32 = turn_body, avx512;
+}
+
+#[inline(always)]
+fn turn_body<const FMA: bool>(
+    trim: Trim,
+    one: f32,
+    oscillator: &mut Oscillator,
+    samples: &[[Sample; LANES]],
+    weights: &[[f32; LANES]],
+    out: &mut [[IntSample; LANES]],
+    sums: &mut Lanes,
+) -> u32 {
+    let Oscillator { mut cos, mut sin, step } = *oscillator;
+    let (mut add, mut bad) = (*sums, [0; LANES]);
+    for ((samples, weights), out) in samples.iter().zip(weights).zip(out) {
+        let mut bits = [0u32; LANES];
+        for lane in 0..LANES {
+            let sample = samples[lane];
+            let good = counts(sample);
+            bad[lane] += u32::from(!good);
+            let [x, y] = [sample.re - trim.offset.re, sample.im - trim.offset.im];
+            let y = madd::<FMA>(y, trim.gain, -(x * trim.cross));
+            let [x, y] = [x, y].map(|part| if good { part } else { 0.0 });
+            let re = madd::<FMA>(x, cos[lane], -(y * sin[lane]));
+            let im = madd::<FMA>(x, sin[lane], y * cos[lane]);
+            add[0][lane] += re;
+            add[1][lane] += im;
+            add[2][lane] = madd::<FMA>(re, weights[lane], add[2][lane]);
+            add[3][lane] = madd::<FMA>(im, weights[lane], add[3][lane]);
+            add[4][lane] = madd::<FMA>(re, re, madd::<FMA>(im, im, add[4][lane]));
+            let [re, im] = [re, im].map(|part| whole(part * one));
+            bits[lane] = re & 0xFFFF | im << 16;
+            let turned = madd::<FMA>(cos[lane], step.re, -(sin[lane] * step.im));
+            sin[lane] = madd::<FMA>(cos[lane], step.im, sin[lane] * step.re);
+            cos[lane] = turned;
+        }
+        *out = bits.map(|bits| [bits as i16, (bits >> 16) as i16]);
+    }
+    *oscillator = Oscillator { cos, sin, step };
+    *sums = add;
+    bad.iter().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WEIGHTS: [f32; 300] = {
+        let mut weights = [0.0; 300];
+        let mut n = 0;
+        while n < 300 {
+            weights[n] = n as f32 / 300.0;
+            n += 1;
+        }
+        weights
+    };
+
+    crate::multiversion! {
+        /// As the kernel, without its AVX-512 copy.
+        fn narrow(
+            trim: Trim,
+            one: f32,
+            oscillator: &mut Oscillator,
+            samples: &[[Sample; LANES]],
+            weights: &[[f32; LANES]],
+            out: &mut [[IntSample; LANES]],
+            sums: &mut Lanes,
+        ) -> u32 = turn_body;
+    }
+
+    fn turn(rate_rad: f64) -> Rotation<'static> {
+        let (trim, weights) = (Trim::default(), &WEIGHTS);
+        Rotation { phase_rad: 0.0, rate_rad, trim, one: 10_000.0, weights }
+    }
+
+    #[test]
+    fn a_tone_is_turned_to_a_constant() {
+        for len in [16, 64, 299] {
+            let tone = |n: usize| Sample::from_polar(0.5, 0.7 * n as f32);
+            let samples: Vec<Sample> = (0..len).map(tone).collect();
+            let mut out = vec![[0; 2]; len];
+            let sums = turn(-0.7).run(&samples, &mut out);
+            assert!(out.iter().all(|[re, im]| (re - 5000).abs() < 3 && im.abs() < 3), "{out:?}");
+            let weight: f32 = WEIGHTS[..len].iter().sum();
+            assert!((sums.plain - 0.5 * len as f32).norm() < 1e-4 * len as f32, "{sums:?}");
+            assert!((sums.weighted - 0.5 * weight).norm() < 1e-4 * len as f32, "{sums:?}");
+            assert!((sums.power - 0.25 * len as f32).abs() < 1e-4 * len as f32, "{sums:?}");
+            assert_eq!(sums.bad, 0);
+        }
+    }
+
+    #[test]
+    fn what_is_too_loud_is_cut_and_what_is_no_number_silenced() {
+        let mut samples = vec![Sample::new(1.0, 1.0); 37];
+        samples[3].re = f32::NAN;
+        samples[20].im = f32::INFINITY;
+        samples[35].re = f32::MAX;
+        samples[36] = Sample::new(1e8, -1e8);
+        let mut out = vec![[0; 2]; 37];
+        let sums = turn(0.0).run(&samples, &mut out);
+        assert_eq!(sums.bad, 3);
+        assert!(sums.power.is_finite());
+        assert_eq!([out[0], out[3], out[20], out[35]], [[10_000; 2], [0; 2], [0; 2], [0; 2]]);
+        assert_eq!(out[36], [32767, -32767]);
+    }
+
+    #[test]
+    fn correction_comes_first_and_adds_nothing_behind_the_end() {
+        let trim = Trim { offset: Sample::new(0.1, -0.2), gain: 1.1, cross: 0.05 };
+        let samples = [Sample::new(0.3, 0.2); 21];
+        let mut out = [[0; 2]; 21];
+        let sums = Rotation { trim, ..turn(0.0) }.run(&samples, &mut out);
+        let exact = trim.apply(samples[0]);
+        assert!((sums.plain - exact * 21.0).norm() < 1e-5, "{sums:?}");
+        assert_eq!(out[20], [exact.re, exact.im].map(|x| (x * 10_000.0).round() as i16));
+    }
+
+    #[test]
+    fn the_fast_copies_agree_with_the_plain_one() {
+        let sample = |n: usize| Sample::new((n % 17) as f32 - 8.0, (n % 23) as f32 - 11.0) / 10.0;
+        let samples: [[Sample; LANES]; 4] =
+            std::array::from_fn(|i| std::array::from_fn(|lane| sample(i * LANES + lane)));
+        let weights = [[0.3; LANES]; 4];
+        let trim = Trim { offset: Sample::new(0.1, -0.2), gain: 1.1, cross: 0.05 };
+        let run = |kernel: fn(_, _, &mut _, &_, &_, &mut _, &mut _) -> u32| {
+            let mut oscillator = Oscillator::new(Rotator::quick(0.4, 1.3));
+            let (mut out, mut sums) = ([[[0; 2]; LANES]; 4], Lanes::default());
+            kernel(trim, 9000.0, &mut oscillator, &samples, &weights, &mut out, &mut sums);
+            (out, sums)
+        };
+        let plain = run(|a, b, c, d: &[_; 4], e: &[_; 4], f: &mut [_; 4], g| {
+            turn_body::<false>(a, b, c, d, e, f, g)
+        });
+        let fast = run(|a, b, c, d, e, f, g| super::rotate(a, b, c, d, e, f, g));
+        let parts = plain.0.as_flattened().as_flattened().iter();
+        let worst = parts.zip(fast.0.as_flattened().as_flattened()).map(|(a, b)| (a - b).abs());
+        assert!(worst.max().unwrap() <= 1, "rounded another way, by one at most");
+        let narrow = run(|a, b, c, d, e, f, g| narrow(a, b, c, d, e, f, g));
+        assert_eq!(narrow, fast, "AVX2 and AVX-512 to the bit");
+    }
+}

@@ -1,0 +1,198 @@
+//! Radio frequency without radio: what one channel transmits another one receives, later.
+
+use crate::antenna::Sc16;
+use std::ops::Range;
+
+/// Samples by position in an endless stream, the latest of which are there.
+#[derive(Debug)]
+struct Ring(Box<[Sc16]>);
+
+impl Ring {
+    /// A ring of zeros that remembers `samples` positions or more.
+    fn new(samples: usize) -> Self {
+        Self(vec![[0; 4]; samples.next_power_of_two()].into())
+    }
+
+    /// The memory of positions from `at` on: `count` of them, or as far as it lies in one piece.
+    fn piece(&mut self, at: u64, count: usize) -> &mut [Sc16] {
+        let start = at as usize & (self.0.len() - 1);
+        let count = count.min(self.0.len() - start);
+        &mut self.0[start..start + count]
+    }
+}
+
+/// What a channel has transmitted lately, by tick, with zeros where it transmitted nothing.
+#[derive(Debug)]
+pub(crate) struct TransmittedSamples {
+    ring: Ring,
+    /// Ticks before this one are known.
+    until: u64,
+    /// All is silent from this tick on.
+    silent_from: u64,
+}
+
+impl TransmittedSamples {
+    /// The silence before the first sample, with a memory of `samples` ticks or more.
+    pub fn new(samples: usize) -> Self {
+        Self { ring: Ring::new(samples), until: 0, silent_from: 0 }
+    }
+
+    /// Transmits `samples` from tick `tick` on, and nothing in between.
+    pub fn send(&mut self, tick: u64, samples: &[Sc16]) {
+        self.pass(tick);
+        let (mut at, mut rest) = (tick, samples);
+        while !rest.is_empty() {
+            let piece = self.ring.piece(at, rest.len());
+            let (now, later) = rest.split_at(piece.len());
+            piece.copy_from_slice(now);
+            (at, rest) = (at + now.len() as u64, later);
+        }
+        self.until = self.until.max(at);
+        self.silent_from = self.silent_from.max(at);
+    }
+
+    /// Lets time pass up to tick `now` in silence.
+    pub fn pass(&mut self, now: u64) {
+        // Once around in silence, the ring remembers nothing else.
+        let end = now.min(self.silent_from + self.ring.0.len() as u64);
+        let mut at = self.until;
+        while at < end {
+            let piece = self.ring.piece(at, (end - at) as usize);
+            piece.fill([0; 4]);
+            at += piece.len() as u64;
+        }
+        self.until = self.until.max(now);
+    }
+
+    /// Back to the silence before tick 0.
+    pub fn restart(&mut self) {
+        self.ring.0.fill([0; 4]);
+        (self.until, self.silent_from) = (0, 0);
+    }
+
+    /// Writes what was transmitted from tick `from - delay` on; zeros where that is not known.
+    pub fn read(&mut self, from: u64, delay: u64, out: &mut [Sc16]) {
+        let oldest = self.until.saturating_sub(self.ring.0.len() as u64);
+        let unknown = (oldest + delay).saturating_sub(from).min(out.len() as u64);
+        let (before, mut rest) = out.split_at_mut(unknown as usize);
+        before.fill([0; 4]);
+        let mut at = (from + unknown).wrapping_sub(delay);
+        while !rest.is_empty() {
+            let piece = self.ring.piece(at, rest.len());
+            let (now, later) = rest.split_at_mut(piece.len());
+            now.copy_from_slice(piece);
+            (at, rest) = (at + now.len() as u64, later);
+        }
+    }
+}
+
+/// The receive buffer of a channel that hears another one's transmissions.
+///
+/// Samples go in as the clock passes them and come out in the same order when their packets are
+/// sent, so what waits for credit is remembered however long that takes.
+#[derive(Debug)]
+pub(crate) struct LoopbackBuffer {
+    ring: Ring,
+    delay: u64,
+    write: u64,
+    read: u64,
+}
+
+impl LoopbackBuffer {
+    /// An empty buffer for `samples`, that hears what was sent `delay` ticks before.
+    pub fn new(samples: u64, delay: u64) -> Self {
+        Self { ring: Ring::new(samples as usize), delay, write: 0, read: 0 }
+    }
+
+    /// Receives during `ticks`.
+    pub fn record(&mut self, air: &mut TransmittedSamples, ticks: Range<u64>) {
+        let mut at = ticks.start;
+        while at < ticks.end {
+            let piece = self.ring.piece(self.write, (ticks.end - at) as usize);
+            air.read(at, self.delay, piece);
+            let count = piece.len() as u64;
+            (at, self.write) = (at + count, self.write + count);
+        }
+    }
+
+    /// Takes samples out.
+    pub fn take(&mut self, out: &mut [Sc16]) {
+        let mut rest = out;
+        while !rest.is_empty() {
+            let piece = self.ring.piece(self.read, rest.len());
+            let (now, later) = rest.split_at_mut(piece.len());
+            now.copy_from_slice(piece);
+            self.read += now.len() as u64;
+            rest = later;
+        }
+    }
+
+    /// Forgets what waits.
+    pub fn clear(&mut self) {
+        self.read = self.write;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn samples(first: u32, count: usize) -> Vec<Sc16> {
+        (first..).take(count).map(u32::to_le_bytes).collect()
+    }
+
+    fn heard(air: &mut TransmittedSamples, from: u64, delay: u64, count: usize) -> Vec<u32> {
+        let mut out = vec![[9; 4]; count];
+        air.read(from, delay, &mut out);
+        out.into_iter().map(u32::from_le_bytes).collect()
+    }
+
+    #[test]
+    fn silence_is_zeros_on_both_sides_of_a_burst_and_before_time_began() {
+        let mut air = TransmittedSamples::new(64);
+        air.send(10, &samples(1, 3));
+        air.pass(20);
+        assert_eq!(heard(&mut air, 8, 0, 7), [0, 0, 1, 2, 3, 0, 0]);
+        assert_eq!(heard(&mut air, 13, 5, 6), [0, 0, 1, 2, 3, 0]);
+        assert_eq!(heard(&mut air, 3, 5, 4), [0; 4], "before tick 0");
+    }
+
+    #[test]
+    fn what_lies_too_far_back_is_silence() {
+        let mut air = TransmittedSamples::new(16);
+        air.send(0, &samples(1, 16));
+        air.pass(20);
+        assert_eq!(heard(&mut air, 2, 0, 4), [0, 0, 5, 6]);
+        air.pass(1 << 40);
+        assert_eq!(heard(&mut air, (1 << 40) - 16, 0, 16), [0; 16]);
+    }
+
+    proptest! {
+        /// Bursts and gaps of any length, heard with any delay: tick by tick what was sent.
+        #[test]
+        fn every_tick_is_heard_delay_later(
+            bursts in prop::collection::vec((0u64..40, 0usize..40), 1..40),
+            delay in 0u64..100,
+        ) {
+            let mut air = TransmittedSamples::new(256);
+            let mut buffer = LoopbackBuffer::new(100, delay);
+            let (mut sent, mut got) = (Vec::new(), Vec::new());
+            for (gap, count) in bursts {
+                let from = sent.len() as u64;
+                sent.resize(sent.len() + gap as usize, 0);
+                let burst = samples(sent.len() as u32 + 1, count);
+                air.send(sent.len() as u64, &burst);
+                sent.extend(burst.into_iter().map(u32::from_le_bytes));
+                air.pass(sent.len() as u64);
+                buffer.record(&mut air, from..sent.len() as u64);
+                let mut out = vec![[9; 4]; sent.len() - from as usize];
+                buffer.take(&mut out);
+                got.extend(out.into_iter().map(u32::from_le_bytes));
+            }
+            let silence = vec![0; delay as usize];
+            let want: Vec<_> = silence.into_iter().chain(sent.clone()).take(sent.len()).collect();
+            prop_assert_eq!(got, want);
+        }
+    }
+}

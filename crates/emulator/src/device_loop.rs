@@ -1,0 +1,182 @@
+//! The device thread: it sleeps until a datagram or a deadline, and lets the device catch up.
+
+use crate::device::EmulatedDevice;
+use crate::faults::DeviceSide;
+use crate::mailbox::DeviceCommand;
+use crate::time::monotonic_ns;
+use millstream_link::port::{Datagram, PortRx};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+/// Longest sleep: orders and the stop flag wait no longer than this.
+const NAP_MAX_NS: u64 = 20_000_000;
+
+/// Batches of datagrams that are taken at once when the thread is behind.
+const BATCHES_BEHIND: usize = 64;
+
+/// The body of the device thread: sleep until a datagram or the next deadline, then catch up.
+pub(crate) fn device_loop(
+    mut device: EmulatedDevice,
+    mut rx: Box<dyn PortRx>,
+    orders: &Receiver<DeviceCommand>,
+    faults: &DeviceSide,
+    stop: &AtomicBool,
+) {
+    while !stop.load(Ordering::Relaxed) {
+        let fault_ns = faults.apply(&mut device, stop);
+        let silent = faults.is_silent();
+        let deadline_ns = if silent { u64::MAX } else { device.advance(monotonic_ns()) };
+        let kept_ns = device.release().map_or(u64::MAX, |left| left.as_nanos() as u64);
+        let left_ns = deadline_ns.min(fault_ns).saturating_sub(monotonic_ns());
+        let nap_ns = left_ns.min(kept_ns).min(NAP_MAX_NS);
+        let count = rx.recv_batch(Duration::from_nanos(nap_ns)).unwrap_or_else(|_| {
+            // The interface may be gone; it may come back.
+            device.note_deaf();
+            std::thread::sleep(Duration::from_millis(1));
+            0
+        });
+        // Orders first: see the mailbox for why.
+        let mut obeyed = false;
+        while let Ok(order) = orders.try_recv() {
+            device.execute(order);
+            obeyed = true;
+        }
+        if silent {
+            device.note_unheard(count);
+            continue;
+        }
+        let now_ns = monotonic_ns();
+        // Where this thread got its core later than it wanted, what has queued up meanwhile counts
+        // as come in time: a machine too busy to run the radio must not look like a late host.
+        let came_ns = if obeyed { now_ns } else { now_ns.min(deadline_ns) };
+        let batches = if came_ns == now_ns { 1 } else { BATCHES_BEHIND };
+        let heard = each_of(&mut *rx, count, batches, |datagram| {
+            device.receive(datagram.payload, datagram.source, came_ns);
+        });
+        if heard.is_err() {
+            device.note_deaf();
+        }
+        device.note_losses(rx.queue_drops());
+    }
+    device.close(rx.queue_drops());
+}
+
+/// Every datagram of the batch of `count` that is lent, and of those behind it: `batches` in all,
+/// as long as there are any.
+fn each_of(
+    rx: &mut dyn PortRx,
+    mut count: usize,
+    batches: usize,
+    mut take: impl FnMut(Datagram<'_>),
+) -> io::Result<()> {
+    for batch in 1.. {
+        (0..count).for_each(|index| take(rx.datagram(index)));
+        if count == 0 || batch == batches {
+            break;
+        }
+        count = rx.recv_batch(Duration::ZERO)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::faults::DeviceFaults;
+    use millstream_link::port::Capabilities;
+    use std::net::{Ipv4Addr, SocketAddrV4};
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+
+    /// Lends one datagram at a time: the numbers from 0 up to, not including, the last.
+    struct Numbers {
+        next: u8,
+        last: u8,
+        lent: [u8; 1],
+    }
+
+    impl PortRx for Numbers {
+        fn capabilities(&self) -> Capabilities {
+            Capabilities::new(1, 1)
+        }
+        fn recv_batch(&mut self, _: Duration) -> io::Result<usize> {
+            if self.next == self.last {
+                return Ok(0);
+            }
+            self.lent = [self.next];
+            self.next += 1;
+            Ok(1)
+        }
+        fn datagram(&self, _: usize) -> Datagram<'_> {
+            Datagram { payload: &self.lent, source: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1) }
+        }
+        fn queue_drops(&self) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn what_has_been_lent_is_taken_however_many_batches_there_are() {
+        for batches in 1..12 {
+            let mut rx = Numbers { next: 0, last: 10, lent: [0] };
+            let mut taken = Vec::new();
+            loop {
+                let count = rx.recv_batch(Duration::ZERO).unwrap();
+                if count == 0 {
+                    break;
+                }
+                let mut take = |datagram: Datagram<'_>| taken.push(datagram.payload[0]);
+                each_of(&mut rx, count, batches, &mut take).unwrap();
+            }
+            assert_eq!(taken, (0..10).collect::<Vec<u8>>(), "{batches} batches at once");
+        }
+    }
+
+    /// A port whose interface is gone after one batch; it asks the radio to end a little later.
+    pub(crate) struct FailedPort {
+        looks: u32,
+        stop: Arc<AtomicBool>,
+    }
+
+    impl FailedPort {
+        /// The port's receiving side, and the flag that it sets.
+        pub(crate) fn new() -> (Box<Self>, Arc<AtomicBool>) {
+            let stop = Arc::new(AtomicBool::new(false));
+            (Box::new(Self { looks: 0, stop: stop.clone() }), stop)
+        }
+
+        /// Its looks that fail.
+        pub(crate) const FAILURES: u64 = 4;
+    }
+
+    impl PortRx for FailedPort {
+        fn capabilities(&self) -> Capabilities {
+            Capabilities::new(1, 1)
+        }
+        fn recv_batch(&mut self, _: Duration) -> io::Result<usize> {
+            self.looks += 1;
+            self.stop.store(self.looks == 5, Ordering::Relaxed);
+            if self.looks == 1 { Ok(1) } else { Err(io::ErrorKind::NetworkDown.into()) }
+        }
+        fn datagram(&self, _: usize) -> Datagram<'_> {
+            Datagram { payload: &[0], source: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1) }
+        }
+        fn queue_drops(&self) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn a_port_that_cannot_be_heard_is_counted_whether_it_fails_at_once_or_between_batches() {
+        let bench = crate::device::test_bench::Bench::new();
+        let counters = bench.counters.clone();
+        let (deaf, stop) = FailedPort::new();
+        let (_orders, inbox) = channel();
+        let side = DeviceSide::new(Arc::new(DeviceFaults::new(1e6, 1.0)), monotonic_ns);
+        device_loop(bench.device, deaf, &inbox, &side, &stop);
+        // Whether the second look was one between batches depends on when this thread was run.
+        assert_eq!(counters.snapshot().chdr_receive_errors, FailedPort::FAILURES);
+    }
+}

@@ -1,0 +1,92 @@
+//! Which thread becomes which partition when a graph is dealt anew.
+
+use crate::plan::Placement;
+
+/// Who sits where.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) struct Assignment {
+    /// Seat of each partition that has blocks to run.
+    pub(super) seat_of: Vec<Option<usize>>,
+    /// Partitions for which a thread must be started.
+    pub(super) recruits: Vec<usize>,
+    /// Seats whose threads have nothing to do.
+    pub(super) dismissed: Vec<usize>,
+}
+
+impl Assignment {
+    /// `partitions`: names, and whether there is anything to run. `present`: seats with a thread
+    /// and what that is called now. `seats`: how many there are, enough for every partition
+    /// that has a block.
+    ///
+    /// A thread keeps its name where it can; the others take what is left in order.
+    pub(super) fn new<'a>(
+        partitions: impl Iterator<Item = (&'a str, bool)>,
+        present: impl Iterator<Item = (usize, String)>,
+        seats: usize,
+    ) -> Self {
+        let partitions: Vec<(&str, bool)> = partitions.collect();
+        let mut present: Vec<(usize, String)> = present.collect();
+        let mut vacant: Vec<usize> =
+            (0..seats).filter(|seat| present.iter().all(|(taken, _)| taken != seat)).collect();
+        vacant.reverse();
+        let mut seat_of: Vec<Option<usize>> = vec![None; partitions.len()];
+        let alive = || (0..partitions.len()).filter(|partition| partitions[*partition].1);
+        for partition in alive() {
+            let named = present.iter().position(|(_, name)| name == partitions[partition].0);
+            seat_of[partition] = named.map(|index| present.remove(index).0);
+        }
+        let mut recruits = Vec::new();
+        for partition in alive() {
+            if seat_of[partition].is_some() {
+                continue;
+            }
+            if present.is_empty() {
+                seat_of[partition] = Some(vacant.pop().expect("a seat for every block"));
+                recruits.push(partition);
+            } else {
+                seat_of[partition] = Some(present.remove(0).0);
+            }
+        }
+        let dismissed = present.into_iter().map(|(seat, _)| seat).collect();
+        Self { seat_of, recruits, dismissed }
+    }
+
+    /// The seat of every node; those of partitions that have nothing to run stay what they were.
+    pub(super) fn of_nodes(&self, placement: &Placement, before: &[usize]) -> Vec<usize> {
+        let seat =
+            |(node, partition): (usize, &usize)| self.seat_of[*partition].unwrap_or(before[node]);
+        placement.of_node.iter().enumerate().map(seat).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seating(partitions: &[(&str, bool)], present: &[(usize, &str)], seats: usize) -> Assignment {
+        let present = present.iter().map(|(seat, name)| (*seat, (*name).to_owned()));
+        Assignment::new(partitions.iter().copied(), present, seats)
+    }
+
+    #[test]
+    fn threads_keep_their_names() {
+        let seating = seating(&[("b", true), ("a", true)], &[(0, "a"), (1, "b")], 4);
+        assert_eq!(seating.seat_of, [Some(1), Some(0)]);
+        assert!(seating.recruits.is_empty() && seating.dismissed.is_empty());
+    }
+
+    #[test]
+    fn nobody_is_started_while_another_is_free() {
+        let seating = seating(&[("x", true), ("y", true)], &[(2, "a"), (0, "y"), (1, "c")], 3);
+        assert_eq!(seating.seat_of, [Some(2), Some(0)]);
+        assert_eq!((seating.recruits, seating.dismissed), (vec![], vec![1]));
+    }
+
+    #[test]
+    fn threads_are_started_only_where_there_are_too_few() {
+        let partitions = [("a", true), ("empty", false), ("b", true), ("c", true)];
+        let seating = seating(&partitions, &[(1, "c")], 3);
+        assert_eq!(seating.seat_of, [Some(0), None, Some(2), Some(1)]);
+        assert_eq!((seating.recruits, seating.dismissed), (vec![0, 2], vec![]));
+    }
+}

@@ -1,0 +1,281 @@
+//! Straight blocks of a partition, run as one. See [`lane`](crate::lane).
+
+use super::stats::Count;
+use super::task::BlockTask;
+use crate::block::Context;
+use crate::lane::{BatchMemory, Lane};
+use millstream_ring::cursor::{Consumer, Producer};
+use std::any::TypeId;
+use std::ops::Range;
+
+/// Blocks that are called one after the other: a chain of straight ones, or just one of any kind.
+pub(super) struct FusedChain {
+    /// Its tasks among the partition's, in the order that items pass.
+    members: Range<usize>,
+    /// What there is to do for each, at hand.
+    steps: Vec<ChainStep>,
+    /// The most items that pass at once.
+    batch_items: usize,
+    /// It begins with a source and ends with a sink: nobody else has to do with it.
+    is_closed: bool,
+    /// Nothing is in the rings inside, and no tag is on its way.
+    is_clear: bool,
+    /// Both ends of the rings inside while it is clear, so that nobody else can use them.
+    rings: Vec<(Producer, Consumer)>,
+    passed: PendingCounts,
+}
+
+/// One block's part in a train.
+struct ChainStep {
+    /// What says that it is this block's [turn](BlockTask::call_number).
+    turn: u64,
+    /// Which of the partition's places lies behind it; none of them behind the last.
+    stop: usize,
+    /// It has messages to take or other threads to tell.
+    is_social: bool,
+}
+
+/// Of [`ChainStep::stop`]: no place.
+const NOWHERE: usize = usize::MAX;
+
+/// What has gone through a train and is not counted yet.
+#[derive(Clone, Copy, Default)]
+pub(super) struct PendingCounts {
+    pub(super) items: u64,
+    pub(super) batches: u64,
+}
+
+/// What a train can do now.
+pub(super) enum Signal {
+    /// Pass so many items.
+    Go(usize),
+    /// Nothing, before items come.
+    Wait,
+    /// Every block has to see for itself.
+    Apart,
+}
+
+impl FusedChain {
+    /// All of `tasks`, which are put in the order of their trains, whose batches are of at most
+    /// `batch_bytes`; with the places for all trains: while one runs the others need none, and
+    /// places stay in the near cache.
+    pub(super) fn form(
+        tasks: &mut Vec<BlockTask>,
+        batch_bytes: usize,
+    ) -> (Vec<Self>, Vec<BatchMemory>) {
+        let next: Vec<Option<usize>> = (0..tasks.len())
+            .map(|task| (0..tasks.len()).find(|next| tasks[task].leads_to(&tasks[*next])))
+            .collect();
+        let heads = (0..tasks.len()).filter(|task| !next.contains(&Some(*task)));
+        let members = |head| std::iter::successors(Some(head), |task| next[*task]).collect();
+        let members: Vec<Vec<usize>> = heads.map(members).collect();
+        let mut loose: Vec<Option<BlockTask>> =
+            std::mem::take(tasks).into_iter().map(Some).collect();
+        tasks.extend(members.iter().flatten().filter_map(|task| loose[*task].take()));
+        let (mut places, mut start) = (Vec::new(), 0);
+        let train = |members: &Vec<usize>| {
+            let range = start..start + members.len();
+            start = range.end;
+            Self::of(tasks, range, batch_bytes, &mut places)
+        };
+        (members.iter().map(train).collect(), places)
+    }
+
+    fn of(
+        tasks: &[BlockTask],
+        members: Range<usize>,
+        batch_bytes: usize,
+        places: &mut Vec<BatchMemory>,
+    ) -> Self {
+        let tasks = &tasks[members.clone()];
+        let sizes = tasks.iter().flat_map(BlockTask::items).map(|item| item.size_bytes());
+        let batch_items = (batch_bytes / sizes.max().unwrap_or(1).max(1)).max(1);
+        let is_closed = tasks[0].is_source() && tasks[tasks.len() - 1].is_sink();
+        let mut steps: Vec<ChainStep> = Vec::with_capacity(tasks.len());
+        for (at, task) in tasks.iter().enumerate() {
+            let last = steps.last().map_or(NOWHERE, |step| step.stop);
+            let stop = tasks.get(at + 1).map_or(NOWHERE, |next| {
+                let item = next.items()[0];
+                let bytes = batch_bytes.max(batch_items * item.size_bytes());
+                Self::stop(item.id(), bytes, last, places)
+            });
+            steps.push(ChainStep { turn: task.call_number(), stop, is_social: task.can_fuse() });
+        }
+        let (is_clear, passed) = (false, PendingCounts::default());
+        let rings = Vec::with_capacity(members.len() - 1);
+        Self { members, steps, batch_items, is_closed, is_clear, rings, passed }
+    }
+
+    /// Finds a place of the same type, but not the one that the batch comes from; so a train of one
+    /// type alternates between two.
+    fn stop(item: TypeId, bytes: usize, last: usize, places: &mut Vec<BatchMemory>) -> usize {
+        let fits = |(at, place): &(usize, &BatchMemory)| {
+            place.item() == item && place.bytes() >= bytes && *at != last
+        };
+        let found = places.iter().enumerate().find(fits).map(|(at, _)| at);
+        found.unwrap_or_else(|| {
+            places.push(BatchMemory::new(item, bytes));
+            places.len() - 1
+        })
+    }
+
+    pub(super) fn members(&self) -> Range<usize> {
+        self.members.clone()
+    }
+
+    /// Whether it can pass several batches in a row and keep nobody waiting for the first.
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// What it can do now, if the graph is not `stopping`. If not [`Signal::Apart`], nobody but the
+    /// train may use the tasks.
+    #[inline]
+    pub(super) fn signal(&mut self, tasks: &mut [BlockTask], stopping: bool) -> Signal {
+        if self.is_clear && !stopping {
+            let (first, last) = (self.members.start, self.members.end - 1);
+            let (taken, room) = (tasks[first].lane_in(), tasks[last].lane_out());
+            match (taken, room) {
+                (Some(0), Some(1..)) => {
+                    tasks[self.members.clone()].iter_mut().for_each(BlockTask::wait_for_train);
+                    return Signal::Wait;
+                }
+                (Some(taken), Some(room @ 1..)) => {
+                    return Signal::Go(taken.min(room).min(self.batch_items as u64) as usize);
+                }
+                _ => {}
+            }
+        }
+        self.part(tasks);
+        Signal::Apart
+    }
+
+    /// Passes the items that it said, by the `places`, and what comes meanwhile in so many turns;
+    /// each block after a word on the `turn`. Not if the graph is stopping.
+    pub(super) fn run(
+        &mut self,
+        tasks: &mut [BlockTask],
+        places: &[BatchMemory],
+        (items, turns): (usize, u32),
+        turn: &Count,
+    ) {
+        self.go(tasks, places, (items, turns), |task, step, lane| {
+            turn.set(step.turn);
+            if step.is_social {
+                task.pass_and_tell(lane);
+            } else {
+                task.pass(lane);
+            }
+        });
+    }
+
+    /// The same, and charges the time since `context.now`, which it advances, to the blocks: each
+    /// `weight` times, because it stands for that many calls.
+    pub(super) fn run_timed(
+        &mut self,
+        tasks: &mut [BlockTask],
+        places: &[BatchMemory],
+        (items, turns): (usize, u32),
+        turn: &Count,
+        (context, weight): (&mut Context, u32),
+    ) {
+        self.go(tasks, places, (items, turns), |task, step, lane| {
+            turn.set(step.turn);
+            task.count_lane(items as u64);
+            task.pass_and_tell(lane);
+            task.charge(context, weight);
+        });
+    }
+
+    #[inline]
+    fn go(
+        &mut self,
+        tasks: &mut [BlockTask],
+        places: &[BatchMemory],
+        (mut items, turns): (usize, u32),
+        mut call: impl FnMut(&mut BlockTask, &ChainStep, &mut Lane),
+    ) {
+        for left in (0..turns).rev() {
+            let members = &mut tasks[self.members.clone()];
+            let mut lane = Lane::new(items);
+            for (at, step) in self.steps.iter().enumerate() {
+                // SAFETY: places are this partition's alone, which runs one train at a time;
+                // neighbours have unlike ones, made for a batch; `Task::leads_to` has seen to the
+                // alignment.
+                unsafe { lane.lead(places.get(step.stop)) };
+                call(&mut members[at], step, &mut lane);
+            }
+            self.passed.items += items as u64;
+            self.passed.batches += 1;
+            // Nothing that happens outside of a closed one changes what it can do.
+            if left > 0 && !self.is_closed {
+                let Signal::Go(more) = self.signal(tasks, false) else { break };
+                items = more;
+            }
+        }
+        self.count(tasks);
+    }
+
+    /// Tells what has passed.
+    fn count(&mut self, tasks: &mut [BlockTask]) {
+        let passed = std::mem::take(&mut self.passed);
+        for (producer, consumer) in &mut self.rings {
+            producer.pass(consumer, passed.items);
+        }
+        tasks[self.members.clone()].iter_mut().for_each(|task| task.count_passed(passed));
+    }
+
+    /// Whether there is something in the rings inside.
+    pub(super) fn holds_items(&self, tasks: &[BlockTask]) -> bool {
+        let inside = &tasks[self.members.start..self.members.end - 1];
+        inside.iter().any(|task| !task.is_drained())
+    }
+
+    /// After every block was called by itself: looks whether they can run as one.
+    pub(super) fn join(&mut self, tasks: &mut [BlockTask]) {
+        let tasks = &mut tasks[self.members.clone()];
+        let last = tasks.len() - 1;
+        self.is_clear = last > 0
+            && tasks.iter().enumerate().all(|(at, task)| task.is_clear(at < last))
+            && tasks.iter_mut().all(BlockTask::is_untagged);
+        self.is_clear = self.is_clear && self.bypass(tasks);
+    }
+
+    /// Takes the rings inside from the members' `tasks`. False if a block does not have its end.
+    fn bypass(&mut self, tasks: &mut [BlockTask]) -> bool {
+        for at in 0..tasks.len() - 1 {
+            match (tasks[at].set_output_aside(), tasks[at + 1].set_input_aside()) {
+                (Some(producer), Some(consumer)) if producer.feeds_only(&consumer) => {
+                    self.rings.push((producer, consumer));
+                }
+                (producer, consumer) => {
+                    producer.into_iter().for_each(|end| tasks[at].resume_output(end));
+                    consumer.into_iter().for_each(|end| tasks[at + 1].resume_input(end));
+                    self.resume(tasks);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Gives the rings inside back to the members' `tasks`.
+    fn resume(&mut self, tasks: &mut [BlockTask]) {
+        for (at, (producer, consumer)) in self.rings.drain(..).enumerate() {
+            tasks[at].resume_output(producer);
+            tasks[at + 1].resume_input(consumer);
+        }
+    }
+
+    /// Lets the blocks be called by themselves, or handed to another thread.
+    #[inline]
+    pub(super) fn part(&mut self, tasks: &mut [BlockTask]) {
+        if self.is_clear {
+            self.count(tasks);
+            let tasks = &mut tasks[self.members.clone()];
+            self.resume(tasks);
+            tasks.iter_mut().for_each(BlockTask::rejoin);
+            self.is_clear = false;
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The threads of a run, by seat.
+
+use super::clock::Clock;
+use super::control::RunControl;
+use super::error::{RunError, panic_message};
+use super::partition::{PartitionThread, Role};
+use super::sampling::Sampling;
+use super::sync::{self, now};
+use super::task::BlockTask;
+use std::io;
+use std::sync::Arc;
+
+/// One thread for each seat that is taken.
+pub(super) struct Threads {
+    control: Arc<RunControl>,
+    threads: Vec<Option<Thread>>,
+}
+
+struct Thread {
+    /// What it is now.
+    partition: String,
+    handle: sync::Thread,
+}
+
+impl Threads {
+    pub(super) fn new(control: &Arc<RunControl>, seats: usize) -> Self {
+        let threads = (0..seats).map(|_| None).collect();
+        Self { control: Arc::clone(control), threads }
+    }
+
+    /// Starts a thread; one that has had the seat before is joined first. A thread without
+    /// `tasks` begins at the exchange.
+    pub(super) fn start(
+        &mut self,
+        seat: usize,
+        role: Role,
+        tasks: Vec<BlockTask>,
+    ) -> io::Result<()> {
+        self.join(seat);
+        let partition = role.name.clone();
+        let (control, waiter) = (Arc::clone(&self.control), self.control.waiter(seat));
+        let exchange = self.control.exchange();
+        exchange.take_seat(seat);
+        let sampling = Sampling::new(role.timed);
+        let clock = Clock::new(now());
+        let (trains, places) = (Vec::new(), Vec::new());
+        let thread =
+            PartitionThread { seat, role, tasks, trains, places, waiter, control, sampling, clock };
+        let handle = thread.spawn().inspect_err(|_| exchange.leave(seat))?;
+        self.threads[seat] = Some(Thread { partition, handle });
+        Ok(())
+    }
+
+    /// The partition that the thread of `seat` is, if there is one.
+    pub(super) fn partition(&self, seat: usize) -> Option<&str> {
+        self.threads[seat].as_ref().map(|thread| thread.partition.as_str())
+    }
+
+    /// Says what the thread of `seat` has become.
+    pub(super) fn rename(&mut self, seat: usize, partition: &str) {
+        if let Some(thread) = &mut self.threads[seat] {
+            partition.clone_into(&mut thread.partition);
+        }
+    }
+
+    /// Whether every thread has ended.
+    pub(super) fn is_finished(&self) -> bool {
+        self.threads.iter().flatten().all(|thread| thread.handle.is_finished())
+    }
+
+    /// Waits for the thread of `seat` to end.
+    pub(super) fn join(&mut self, seat: usize) {
+        let Some(Thread { partition, handle }) = self.threads[seat].take() else { return };
+        if let Err(panic) = handle.join() {
+            let message = panic_message(&*panic);
+            self.control.abort(RunError::PartitionPanic { partition, message });
+        }
+    }
+
+    /// Joins the threads that have ended, and waits for no other ever again.
+    pub(super) fn leave_behind(&mut self) {
+        for thread in &mut self.threads {
+            thread.take_if(|thread| !thread.handle.is_finished());
+        }
+        self.join_all();
+    }
+
+    /// Waits for every thread to end.
+    pub(super) fn join_all(&mut self) {
+        (0..self.threads.len()).for_each(|seat| self.join(seat));
+    }
+}

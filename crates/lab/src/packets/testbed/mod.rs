@@ -1,0 +1,193 @@
+//! Where both sides stand: two processes, each on a CPU and in a network of its own.
+
+mod network;
+mod ports;
+mod process;
+
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::end::EndAddress;
+use super::job::{JobResult, SideJob};
+use process::SideProcess;
+
+pub use network::enter_new_network;
+pub use ports::{ActivePort, ActivePorts};
+
+/// Where the sides are joined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TestNetwork {
+    /// Two network namespaces and a veth pair, made for this and gone with it.
+    Private {
+        /// MTU of the pair, bytes.
+        mtu: usize,
+    },
+    /// As `Private`, with a second pair beside, both of Ethernet's usual MTU: [`Testbed::ports`].
+    Ports,
+    /// Interfaces that are there, each `NAME` or `NAME@NAMESPACE`.
+    Given([String; 2]),
+    /// This machine's loopback: kernel sockets only, no rights needed.
+    Loopback,
+}
+
+impl TestNetwork {
+    /// Adds what to do to the reason why a side has no network there.
+    fn advise(&self, error: StageError) -> StageError {
+        let advice = match self {
+            Self::Private { .. } => {
+                "run it with sudo, or measure kernel sockets on loopback (--loopback)"
+            }
+            Self::Ports => "run it with sudo (its slow ports are the kernel's, made for the while)",
+            Self::Given(_) | Self::Loopback => return error,
+        };
+        match error {
+            StageError::Network(why) => StageError::Network(format!("{why}; {advice}")),
+            other => other,
+        }
+    }
+}
+
+/// One side's place.
+#[derive(Debug, Clone, Serialize)]
+pub struct SideSetup {
+    /// Its interface; none on loopback.
+    pub interface: Option<String>,
+    /// Its Ethernet address.
+    pub mac: [u8; 6],
+    /// Its IPv4 address.
+    pub address: Ipv4Addr,
+    /// Its CPU; none: any.
+    pub cpu: Option<usize>,
+}
+
+/// Why a measurement cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StageError {
+    /// A network cannot be had.
+    #[error("{0}")]
+    Network(String),
+    /// A process of one side cannot be started, or ended before its time.
+    #[error("the process of the {side} side {what}")]
+    Process {
+        /// Which one.
+        side: &'static str,
+        /// What happened.
+        what: String,
+    },
+    /// A side could not do its part; the others can go on.
+    #[error("{0}")]
+    Refused(String),
+    /// Somebody asked to end.
+    #[error("ended before the measurement was")]
+    Ended,
+}
+
+/// How a program starts a process that serves jobs ([`super::worker::serve`]): in the given
+/// network (`new`, or the name of a namespace), or in its own.
+pub type StartSide = fn(network: Option<&str>) -> std::io::Result<Command>;
+
+/// Both sides, ready for jobs. They and their networks are gone when it is dropped, and when this
+/// process ends, however that comes.
+pub struct Testbed {
+    active: SideProcess,
+    passive: SideProcess,
+    places: [SideSetup; 2],
+    start: StartSide,
+    ended: fn() -> bool,
+}
+
+impl Testbed {
+    /// Starts both sides, the active one on the first CPU given.
+    ///
+    /// # Errors
+    /// [`StageError`], which says what to do.
+    pub fn set(
+        ground: &TestNetwork,
+        cpus: [Option<usize>; 2],
+        start: StartSide,
+        ended: fn() -> bool,
+    ) -> Result<Self, StageError> {
+        let sides = network::sides(ground)?;
+        let spawn = |side, index: usize| {
+            SideProcess::spawn(side, start, sides[index].network.as_deref(), cpus[index], ended)
+        };
+        let (mut active, mut passive) = (spawn("active", 0)?, spawn("passive", 1)?);
+        // Both have entered their networks when they have said hello.
+        let advise = |error| ground.advise(error);
+        active.hello().map_err(advise)?;
+        passive.hello().map_err(advise)?;
+        let pids = [active.pid(), passive.pid()];
+        match ground {
+            TestNetwork::Private { mtu } => network::join(&network::FIRST, pids, *mtu)?,
+            TestNetwork::Ports => {
+                network::join(&network::FIRST, pids, ports::MTU)?;
+                network::join(&network::SECOND, pids, ports::MTU)?;
+            }
+            TestNetwork::Given(_) | TestNetwork::Loopback => {}
+        }
+        let place = |pid, index: usize| network::place(&sides[index], pid, cpus[index]);
+        let places = [place(active.pid(), 0)?, place(passive.pid(), 1)?];
+        Ok(Self { active, passive, places, start, ended })
+    }
+
+    /// Where the active and the passive side are.
+    #[must_use]
+    pub fn places(&self) -> &[SideSetup; 2] {
+        &self.places
+    }
+
+    /// The processes of the active and the passive side, whose first threads play the jobs.
+    #[must_use]
+    pub fn pids(&self) -> [i32; 2] {
+        [&self.active, &self.passive].map(|side| side.pid().cast_signed())
+    }
+
+    /// Where the passive side can be reached by frames, whatever it does.
+    #[must_use]
+    pub fn passive_mac(&self) -> [u8; 6] {
+        self.places[1].mac
+    }
+
+    /// Plays one measurement: the passive side first, then the active one, which is told where the
+    /// passive one is; then the passive one is told to stop. What both found, active first.
+    ///
+    /// # Errors
+    /// [`StageError::Refused`] when a side cannot do its part; both can take the next job then.
+    pub fn play(
+        &mut self,
+        passive: &SideJob,
+        active: impl FnOnce(EndAddress) -> SideJob,
+        longest: Duration,
+    ) -> Result<[JobResult; 2], StageError> {
+        let mut address = self.passive.start(passive)?;
+        if address.mac == [0; 6] {
+            address.mac = self.passive_mac();
+        }
+        let played = self.active.start(&active(address)).and_then(|_| self.active.finish(longest));
+        self.passive.stop()?;
+        let turned = self.passive.finish(longest);
+        Ok([played?, turned?])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_no_rights_is_only_advised_what_the_measurement_takes() {
+        let advised = |ground: TestNetwork| {
+            ground.advise(StageError::Network("that needs root".to_owned())).to_string()
+        };
+        let private = advised(TestNetwork::Private { mtu: 1500 });
+        assert!(private.contains("needs root; run it with sudo, or") && private.contains("--loop"));
+        // `latency port` has no --loopback.
+        let ports = advised(TestNetwork::Ports);
+        assert!(ports.contains("needs root; run it with sudo") && !ports.contains("--loopback"));
+        assert_eq!(advised(TestNetwork::Loopback), "that needs root");
+    }
+}

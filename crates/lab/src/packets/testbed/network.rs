@@ -1,0 +1,256 @@
+//! The networks of both sides: namespaces without a name, joined by a veth pair, or what is there.
+
+use std::fs::File;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+
+use millstream_host::netlink::{Netlink, NetlinkError};
+
+use super::{SideSetup, StageError, TestNetwork};
+
+/// Interfaces, Ethernet and IPv4 addresses of a private pair, and of somebody behind it to whom
+/// packets can be sent that are for neither side.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PrivatePair {
+    names: [&'static str; 2],
+    macs: [&'static str; 2],
+    network: [u8; 3],
+}
+
+/// The pair that a measurement uses.
+pub(super) const FIRST: PrivatePair = PrivatePair {
+    names: ["ms-a", "ms-b"],
+    macs: ["02:6d:73:00:00:01", "02:6d:73:00:00:02"],
+    network: [10, 77, 0],
+};
+/// A second one, for what must not share the first.
+pub(super) const SECOND: PrivatePair = PrivatePair {
+    names: ["ms-c", "ms-d"],
+    macs: ["02:6d:73:00:00:03", "02:6d:73:00:00:04"],
+    network: [10, 77, 1],
+};
+/// An address that no interface has.
+const NOBODY: &str = "02:6d:73:00:00:ff";
+
+impl PrivatePair {
+    /// The interface of the active side.
+    pub fn interface(&self) -> &'static str {
+        self.names[0]
+    }
+
+    /// The address of a side.
+    pub fn address(&self, index: usize) -> Ipv4Addr {
+        self.host(1 + index as u8)
+    }
+
+    /// Somebody behind the port, who takes what is sent and says nothing.
+    pub fn nobody(&self) -> Ipv4Addr {
+        self.host(99)
+    }
+
+    fn host(&self, host: u8) -> Ipv4Addr {
+        let [a, b, c] = self.network;
+        Ipv4Addr::new(a, b, c, host)
+    }
+}
+
+/// A side before it is there.
+pub(super) struct NetworkSide {
+    /// What [`enter_new_network`] or a namespace's name makes of it; none: where we are.
+    pub network: Option<String>,
+    interface: Option<String>,
+}
+
+pub(super) fn sides(ground: &TestNetwork) -> Result<[NetworkSide; 2], StageError> {
+    let made =
+        |name: &str| NetworkSide { network: Some("new".into()), interface: Some(name.into()) };
+    match ground {
+        TestNetwork::Private { .. } | TestNetwork::Ports => Ok(FIRST.names.map(made)),
+        TestNetwork::Loopback => {
+            Ok([(); 2].map(|()| NetworkSide { network: None, interface: None }))
+        }
+        TestNetwork::Given(given) => Ok(given.clone().map(|given| {
+            let (name, network) = given.split_once('@').unwrap_or((&given, ""));
+            let network = (!network.is_empty()).then(|| network.to_owned());
+            NetworkSide { network, interface: Some(name.to_owned()) }
+        })),
+    }
+}
+
+/// Moves this process, which must not have started threads yet, to a network: `new`, the name of a
+/// namespace (`ip netns`), or the path of one (`/proc/PID/ns/net`).
+///
+/// # Errors
+/// The reason in words.
+pub fn enter_new_network(network: &str) -> Result<(), String> {
+    if network == "new" {
+        // SAFETY: a network namespace of its own; descriptors and files stay as they are.
+        let entered = unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) };
+        entered.map_err(|error| {
+            format!("cannot make a network namespace ({error}): that needs root")
+        })?;
+        // Neighbour discovery would mix its packets with ours; a kernel without IPv6 has no file.
+        for scope in ["all", "default"] {
+            let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6"), "1");
+        }
+        return Ok(());
+    }
+    let path = Path::new("/run/netns").join(network);
+    let file = File::open(path).map_err(|error| {
+        format!("there is no network namespace `{network}` ({error}); `ip netns` lists them")
+    })?;
+    move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
+        .map_err(|error| format!("cannot enter the network namespace `{network}`: {error}"))
+}
+
+/// Joins the networks of two processes by a veth pair with one queue, up and with addresses.
+pub(super) fn join(pair: &PrivatePair, pids: [u32; 2], mtu: usize) -> Result<(), StageError> {
+    let PrivatePair { names, macs, .. } = pair;
+    let end = |index: usize| {
+        format!(
+            "{} address {} mtu {mtu} numtxqueues 1 numrxqueues 1 netns {}",
+            names[index], macs[index], pids[index]
+        )
+    };
+    // The pair is made where the first side is: names of this network do not matter.
+    ip(pids[0], &format!("link add {} type veth peer name {}", end(0), end(1)))?;
+    for (index, pid) in pids.into_iter().enumerate() {
+        ip(pid, "link set lo up")?;
+        ip(pid, &format!("addr add {}/24 dev {}", pair.address(index), names[index]))?;
+        ip(pid, &format!("link set {} up", names[index]))?;
+    }
+    for (index, pid) in pids.into_iter().enumerate() {
+        // Nobody need ask for addresses while something is measured.
+        let other = (pair.address(1 - index), macs[1 - index]);
+        for (address, mac) in [other, (pair.nobody(), NOBODY)] {
+            ip(pid, &format!("neigh replace {address} lladdr {mac} dev {}", names[index]))?;
+        }
+    }
+    Ok(())
+}
+
+/// Asks the kernel about the network of a process, by a thread that enters it.
+pub(super) fn ask<T: Send>(
+    pid: u32,
+    question: impl FnOnce(&mut Netlink) -> Result<T, NetlinkError> + Send,
+) -> Result<T, StageError> {
+    let ask = || {
+        let enter = || {
+            let network = File::open(format!("/proc/{pid}/ns/net"))?;
+            move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
+            io::Result::Ok(())
+        };
+        enter().map_err(|error| format!("cannot enter the network of process {pid}: {error}"))?;
+        let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
+        question(&mut netlink).map_err(|error| error.to_string())
+    };
+    let asked = thread::scope(|scope| scope.spawn(ask).join());
+    asked.unwrap_or_else(|_| Err("a thread panicked".to_owned())).map_err(StageError::Network)
+}
+
+/// What a side's place is, now that its process is there.
+pub(super) fn place(
+    side: &NetworkSide,
+    pid: u32,
+    cpu: Option<usize>,
+) -> Result<SideSetup, StageError> {
+    let Some(interface) = side.interface.clone() else {
+        return Ok(SideSetup { interface: None, mac: [0; 6], address: Ipv4Addr::LOCALHOST, cpu });
+    };
+    let wrong = |what: &str| StageError::Network(format!("interface {interface} {what}"));
+    let link = ip(pid, &format!("-o link show dev {interface}"))?;
+    let mac = word_behind(&link, "link/ether").and_then(parse_mac);
+    let mac = mac.ok_or_else(|| wrong("has no Ethernet address: give another one"))?;
+    let addresses = ip(pid, &format!("-o -4 addr show dev {interface}"))?;
+    let address = word_behind(&addresses, "inet")
+        .and_then(|address| address.split('/').next()?.parse().ok())
+        .ok_or_else(|| wrong("has no IPv4 address: give it one (ip addr add)"))?;
+    Ok(SideSetup { interface: Some(interface), mac, address, cpu })
+}
+
+/// Runs `ip` in the network of a process.
+fn ip(pid: u32, arguments: &str) -> Result<String, StageError> {
+    let fail = |what: String| StageError::Network(format!("`ip {arguments}`: {what}"));
+    let network = File::open(format!("/proc/{pid}/ns/net")).map_err(|e| fail(e.to_string()))?;
+    let mut command = Command::new("ip");
+    command.args(arguments.split(' '));
+    // Without rights there is but one network, which needs no entering.
+    let here = same_network(pid);
+    let enter = move || {
+        if !here {
+            move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only setns(2) is called, which is safe there.
+    unsafe { command.pre_exec(enter) };
+    let output = command.output().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => fail("there is no such program: install iproute2".to_owned()),
+        _ => fail(error.to_string()),
+    })?;
+    if !output.status.success() {
+        return Err(fail(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Whether a process is in our own network.
+fn same_network(pid: u32) -> bool {
+    let network = |who: &str| std::fs::read_link(format!("/proc/{who}/ns/net")).ok();
+    network("self").is_some_and(|own| network(&pid.to_string()) == Some(own))
+}
+
+fn word_behind<'a>(text: &'a str, label: &str) -> Option<&'a str> {
+    text.split_whitespace().skip_while(|word| *word != label).nth(1)
+}
+
+fn parse_mac(text: &str) -> Option<[u8; 6]> {
+    let mut parts = text.split(':').map(|part| u8::from_str_radix(part, 16).ok());
+    let mut mac = [0; 6];
+    for byte in &mut mac {
+        *byte = parts.next()??;
+    }
+    parts.next().is_none().then_some(mac)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_found_in_what_ip_prints() {
+        let line = "2: ms-a@if2: <UP> mtu 9000 qdisc noqueue state UP \\    link/ether \
+                    02:6d:73:00:00:01 brd ff:ff:ff:ff:ff:ff link-netnsid 0";
+        let mac = word_behind(line, "link/ether").and_then(parse_mac);
+        assert_eq!(mac, Some([2, 0x6d, 0x73, 0, 0, 1]));
+        assert_eq!(
+            word_behind("1: lo    inet 127.0.0.1/8 scope host", "inet"),
+            Some("127.0.0.1/8")
+        );
+        for text in ["", "02:6d:73:00:00", "02:6d:73:00:00:01:02", "x:0:0:0:0:0"] {
+            assert_eq!(parse_mac(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_interface_may_name_its_namespace() {
+        let given = TestNetwork::Given(["eth1@left".to_owned(), "eth2".to_owned()]);
+        let sides = sides(&given).unwrap();
+        let parts = sides.map(|side| (side.interface.unwrap(), side.network));
+        let expected = [("eth1".to_owned(), Some("left".to_owned())), ("eth2".to_owned(), None)];
+        assert_eq!(parts, expected);
+    }
+
+    #[test]
+    fn a_namespace_that_is_not_there_is_named() {
+        let error = enter_new_network("no-such-place").unwrap_err();
+        assert!(error.contains("`no-such-place`") && error.contains("ip netns"), "{error}");
+    }
+}

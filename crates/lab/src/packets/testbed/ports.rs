@@ -1,0 +1,119 @@
+//! Ports of the active side that are as slow as real ones, and somebody else who sends over them.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use millstream_host::netlink::{Netlink, NetlinkError, PortShape, Queued};
+
+use super::network::{self, FIRST, SECOND};
+use super::process::SideProcess;
+use super::{StageError, Testbed};
+use crate::packets::end::EndAddress;
+use crate::packets::job::{JobResult, SideJob};
+
+/// Largest IP packet, bytes.
+pub(super) const MTU: usize = 1500;
+/// Where bulk goes (RFC 863); nobody is there.
+const DISCARD: u16 = 9;
+
+/// Which port of the active side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ActivePort {
+    /// The one that the measurement uses.
+    First,
+    /// The one beside it.
+    Second,
+}
+
+impl ActivePort {
+    fn pair(self) -> network::PrivatePair {
+        match self {
+            Self::First => FIRST,
+            Self::Second => SECOND,
+        }
+    }
+
+    /// The active side's address there.
+    #[must_use]
+    pub fn address(self) -> Ipv4Addr {
+        self.pair().address(0)
+    }
+
+    /// Somebody behind it who takes everything and never answers.
+    #[must_use]
+    pub fn nobody(self) -> EndAddress {
+        EndAddress { mac: [0; 6], udp: SocketAddrV4::new(self.pair().nobody(), DISCARD) }
+    }
+}
+
+/// The active side's ports of a stage on [`Ground::Ports`](super::TestNetwork::Ports), and a
+/// process that sends over them. Gone with the stage's networks.
+pub struct ActivePorts {
+    pid: u32,
+    other: SideProcess,
+}
+
+impl Testbed {
+    /// The ports, with a process in the active side's network on `cpu`.
+    ///
+    /// # Errors
+    /// [`StageError`], which says what to do.
+    pub fn ports(&self, cpu: Option<usize>) -> Result<ActivePorts, StageError> {
+        let pid = self.active.pid();
+        let network = format!("/proc/{pid}/ns/net");
+        let mut other = SideProcess::spawn("bulk", self.start, Some(&network), cpu, self.ended)?;
+        other.hello()?;
+        Ok(ActivePorts { pid, other })
+    }
+}
+
+impl ActivePorts {
+    /// Gives a port its rate and queue; its counts begin at zero.
+    ///
+    /// # Errors
+    /// [`StageError::Network`] with the kernel's answer.
+    pub fn shape(&self, port: ActivePort, shape: &PortShape) -> Result<(), StageError> {
+        self.at(port, |netlink, index| netlink.shape(index, shape))
+    }
+
+    /// What the queue of a port has done.
+    ///
+    /// # Errors
+    /// [`StageError::Network`] with the kernel's answer.
+    pub fn queued(&self, port: ActivePort) -> Result<Queued, StageError> {
+        let queued = self.at(port, Netlink::queued)?;
+        queued.ok_or_else(|| StageError::Network("the port has lost its queue".to_owned()))
+    }
+
+    /// Whether somebody asked to end.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.other.is_ended()
+    }
+
+    fn at<T: Send>(
+        &self,
+        port: ActivePort,
+        what: impl FnOnce(&mut Netlink, u32) -> Result<T, NetlinkError> + Send,
+    ) -> Result<T, StageError> {
+        network::ask(self.pid, |netlink| {
+            let index = netlink.interface(port.pair().interface())?.index;
+            what(netlink, index)
+        })
+    }
+
+    /// Has the other process play a job meanwhile.
+    ///
+    /// # Errors
+    /// [`StageError`] of the process, or what `meanwhile` says.
+    pub fn beside<T>(
+        &mut self,
+        job: &SideJob,
+        meanwhile: impl FnOnce(&Self) -> Result<T, StageError>,
+    ) -> Result<(T, JobResult), StageError> {
+        self.other.start(job)?;
+        let done = meanwhile(self);
+        self.other.stop()?;
+        let outcome = self.other.finish(std::time::Duration::ZERO)?;
+        Ok((done?, outcome))
+    }
+}

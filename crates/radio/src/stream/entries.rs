@@ -1,0 +1,257 @@
+//! What a gap is booked under, and how it is reported.
+
+use super::meta::RxEvent;
+use super::streamer::{Pending, RxStreamer, TICKS_PER_SAMPLE};
+use super::tracker::{Arrival, PacketGap};
+use crate::Cause;
+
+/// What was known before a packet came.
+pub(super) struct PriorState {
+    /// The time that was due.
+    due: Option<u64>,
+    /// The sequence numbers began anew, so they say nothing about what is missing.
+    restarted: bool,
+    /// The packet before it was the last of a run, and none but the newest run follows.
+    ended: bool,
+    run_ended: bool,
+}
+
+impl RxStreamer {
+    /// What is known now.
+    pub(super) fn before(&self) -> PriorState {
+        PriorState {
+            due: self.tracker.next_ticks(),
+            restarted: self.tracker.has_restarted(),
+            ended: self.ended,
+            run_ended: self.run_ended,
+        }
+    }
+
+    /// Enters a packet and the gap before it into the ledger, and reports the gap.
+    pub(super) fn book(
+        &mut self,
+        arrival: &Arrival,
+        mut gap: Option<PacketGap>,
+        before: &PriorState,
+    ) {
+        if let Some(gap) = gap.as_mut().filter(|gap| gap.jump != 0 && before.restarted) {
+            // How many more packets were lost there, only the old numbers would say.
+            self.counters.unmeasured_gaps += 1;
+            let more = self.losses.passed_over().saturating_sub(gap.in_packets);
+            gap.in_packets += more;
+            gap.packets = gap.in_packets.div_ceil(self.samples_per_packet.into());
+            gap.jump = gap.jump.wrapping_sub((more * TICKS_PER_SAMPLE) as i64);
+        }
+        if let Some(gap) = gap.as_mut().filter(|gap| gap.jump != 0 && !before.restarted) {
+            self.shorten(gap, arrival, before);
+        }
+        self.expectation.arrive(arrival, gap.as_ref(), TICKS_PER_SAMPLE);
+        self.ledger.expected = self.expectation.total();
+        self.ledger.hold(arrival.samples);
+        let jumped = gap.is_some_and(|gap| gap.jump != 0);
+        // The new run comes behind the end of the one before it, whatever the clock did meanwhile;
+        // that end may be among what is missing.
+        let (ended, is_there) = (before.run_ended, gap.is_some());
+        let may = before.restarted || gap.is_some_and(|gap| gap.packets > 0);
+        let recovered = self.recovery.take_if(|recovery| {
+            let over = recovery.is_over(arrival.ticks);
+            (ended && (is_there || over)) || (over && (may || arrival.ticks.is_none()))
+        });
+        if let Some(recovery) = &mut self.recovery {
+            recovery.due = self.tracker.next_ticks();
+        } else {
+            self.awaited = None;
+            self.tracker.set_interrupted(false);
+        }
+        if recovered.is_some() {
+            self.ends_due = 0;
+        }
+        let lost_run = self.lost_run;
+        self.lost_run &= recovered.is_none();
+        let Some(gap) = gap else {
+            self.losses.clear_malformed();
+            if recovered.is_some() {
+                // Without time nobody knows how much is missing.
+                self.counters.unmeasured_gaps += u64::from(arrival.ticks.is_none());
+                self.report_gap(RxEvent::Overrun { samples: 0 }, RxEvent::None, arrival.ticks, 0);
+            }
+            return;
+        };
+        // A device goes on elsewhere behind an end, which may be among what is missing.
+        let restart = recovered.or(self.recovery);
+        let stopped = before.ended || (restart.is_some() && (gap.packets > 0 || before.restarted));
+        let since = recovered.zip(arrival.ticks).map_or(0, |(new, at)| at.wrapping_sub(new.start));
+        let since = since / TICKS_PER_SAMPLE;
+        let (gap, unknown) = match restart {
+            Some(restart) => {
+                let since = if since <= gap.samples() { since } else { 0 };
+                let overrun = restart.overrun.filter(|_| !lost_run);
+                self.split(gap, before, since, overrun, lost_run)
+            }
+            None => (gap, 0),
+        };
+        let unsent = match restart {
+            Some(restart) if stopped => restart.cause,
+            None if stopped => Cause::DeviceOverrun,
+            _ => Cause::ClockJump,
+        };
+        self.losses.book(&gap, unsent, self.port.rx.queue_drops(), &mut self.ledger);
+        self.ledger.lose(Cause::Unknown, unknown);
+        self.epoch += u64::from(jumped);
+
+        let in_time = gap.unsent.saturating_mul(TICKS_PER_SAMPLE) as i64;
+        let jump = match gap.jump {
+            0 if unsent == Cause::ClockJump && in_time > 0 => {
+                RxEvent::ClockJump { ticks: in_time, samples: gap.unsent }
+            }
+            0 => RxEvent::None,
+            ticks => RxEvent::ClockJump { ticks, samples: 0 },
+        };
+        self.counters.clock_jumps += u64::from(jump != RxEvent::None);
+        let length = if jump == RxEvent::None { 0 } else { gap.jump.wrapping_add(in_time) };
+        if recovered.is_some() || (stopped && in_time > 0) {
+            let in_jump = if jump == RxEvent::None { 0 } else { gap.unsent };
+            let samples = gap.samples().saturating_add(unknown) - in_jump;
+            self.report_gap(RxEvent::Overrun { samples }, jump, arrival.ticks, length);
+        } else if gap.in_packets > 0 || unknown > 0 {
+            let samples = gap.in_packets + unknown;
+            let packets = gap.packets.max(samples.div_ceil(self.samples_per_packet.into()));
+            let event = RxEvent::SequenceGap { packets, samples };
+            self.report_gap(event, jump, arrival.ticks, length);
+        } else {
+            self.report_gap(jump, RxEvent::None, arrival.ticks, 0);
+        }
+    }
+
+    /// Reports a gap, and then perhaps a jump of time of this length, behind which it is `ticks`.
+    fn report_gap(&mut self, event: RxEvent, then: RxEvent, ticks: Option<u64>, length: i64) {
+        let ticks = ticks.map(|ticks| ticks.wrapping_sub(length as u64));
+        self.pending = Some(Pending { then, ..Pending::new(event, ticks, false) });
+    }
+
+    /// Takes the next report.
+    pub(super) fn take_pending(&mut self) -> Option<Pending> {
+        let pending = self.pending.take()?;
+        if pending.then != RxEvent::None {
+            let ticks = match pending.then {
+                RxEvent::ClockJump { ticks: length, .. } => {
+                    pending.ticks.map(|ticks| ticks.wrapping_add(length as u64))
+                }
+                _ => pending.ticks,
+            };
+            self.pending = Some(Pending::new(pending.then, ticks, pending.ends_burst));
+        }
+        Some(pending)
+    }
+
+    /// Where the clock was set back between two runs, packets are counted by their numbers. The
+    /// time at which the first run overran tells how long its last packet was.
+    fn shorten(&self, gap: &mut PacketGap, arrival: &Arrival, before: &PriorState) {
+        let run = self.recovery.filter(|run| !self.lost_run && run.is_over(arrival.ticks));
+        let Some((run, at)) = run.zip(arrival.ticks) else { return };
+        let since = at.wrapping_sub(run.start) / TICKS_PER_SAMPLE;
+        let Some(sent) = sent_before(run.overrun, before.due, gap.in_packets) else { return };
+        let spp = u64::from(self.samples_per_packet);
+        let samples = sent.saturating_add(since);
+        if sent.div_ceil(spp) + since.div_ceil(spp) == gap.packets && samples <= gap.in_packets {
+            let less = (gap.in_packets - samples) * TICKS_PER_SAMPLE;
+            (gap.in_packets, gap.jump) = (samples, gap.jump.wrapping_add(less as i64));
+        }
+    }
+
+    /// Divides the gap in front of a run that was started anew, so many samples `since` its start,
+    /// into what the device had sent and what it never did. Returns besides how many samples may be
+    /// either. Of a `lost_run` in between, nobody knows how much was sent.
+    fn split(
+        &self,
+        gap: PacketGap,
+        before: &PriorState,
+        since: u64,
+        overrun: Option<u64>,
+        lost_run: bool,
+    ) -> (PacketGap, u64) {
+        let samples = gap.samples();
+        if gap.jump != 0 {
+            return (gap, 0);
+        }
+        let sent = match before.run_ended {
+            true => Some(0),
+            false => sent_before(overrun, before.due, samples),
+        };
+        if let Some(sent) = sent {
+            let in_packets = sent.saturating_add(since).min(gap.in_packets);
+            let packets = in_packets.div_ceil(self.samples_per_packet.into());
+            return (PacketGap { packets, in_packets, unsent: samples - in_packets, ..gap }, 0);
+        }
+        // What comes from the device's store goes on where the lost packets ended, unless these
+        // were no whole packets: then the clock jumped, or the device did not send all.
+        let whole = samples.is_multiple_of(self.samples_per_packet.into());
+        let is_old = self.recovery.is_some() && !lost_run;
+        let stored = is_old && whole && samples <= self.window_samples();
+        if !before.restarted || stored {
+            return (gap, 0);
+        }
+        let in_packets = self.losses.passed_over().max(since).min(samples);
+        // While one run after the other is lost, the device's own totals may open the window anew.
+        let most = if lost_run { u64::MAX } else { self.window_samples() };
+        let unknown = (samples - in_packets).min(most);
+        let packets = in_packets.div_ceil(self.samples_per_packet.into());
+        (PacketGap { packets, in_packets, unsent: samples - in_packets - unknown, ..gap }, unknown)
+    }
+
+    /// Samples that the device can have sent at most since the newest packet that came: a window of
+    /// credit for each time that the stream was set up.
+    fn window_samples(&self) -> u64 {
+        let packets = self.credit.window_packets().saturating_mul(1 + self.setups);
+        packets.saturating_mul(self.samples_per_packet.into())
+    }
+
+    /// Samples of a finite capture that will not come.
+    pub(super) fn lose_rest(&mut self, samples: u64, cause: Cause) {
+        self.expectation.add(samples);
+        self.ledger.expected = self.expectation.total();
+        self.ledger.lose(cause, samples);
+    }
+
+    /// The last packets of a finite capture are lost, or the device stopped before it sent them.
+    pub(super) fn lose_tail(&mut self, samples: u64) {
+        let spp = u64::from(self.samples_per_packet);
+        let packets = samples.div_ceil(spp);
+        let damaged = self.tracker.damaged_in_end(samples);
+        let mut gap = PacketGap { packets, damaged, in_packets: samples, ..PacketGap::default() };
+        let mut unknown = 0;
+        if let Some(sent) = sent_before(self.new_overrun(), self.tracker.next_ticks(), samples) {
+            gap = PacketGap {
+                packets: sent.div_ceil(spp),
+                in_packets: sent,
+                unsent: samples - sent,
+                ..gap
+            };
+        } else if !self.tracker.has_begun() && self.awaited.is_some() {
+            // The start may have been too late, and that not have been heard.
+            (gap.in_packets, unknown) = (0, samples);
+        } else if samples > self.window_samples() {
+            unknown = self.window_samples();
+            (gap.in_packets, gap.unsent) = (0, samples - unknown);
+        }
+        let drops = self.port.rx.queue_drops();
+        self.losses.book(&gap, Cause::DeviceOverrun, drops, &mut self.ledger);
+        self.ledger.lose(Cause::Unknown, unknown);
+        self.expectation.add(samples);
+        self.ledger.expected = self.expectation.total();
+        self.tracker.lose_end(packets, samples);
+        let event = if gap.unsent > 0 {
+            RxEvent::Overrun { samples }
+        } else {
+            RxEvent::SequenceGap { packets, samples }
+        };
+        self.end_burst(event);
+    }
+}
+
+/// Of so many samples that are missing from `due` on, those before the device overran, if it told
+/// when that was.
+fn sent_before(overrun: Option<u64>, due: Option<u64>, missing: u64) -> Option<u64> {
+    let sent = overrun?.wrapping_sub(due?) / TICKS_PER_SAMPLE;
+    (sent <= missing).then_some(sent)
+}

@@ -1,0 +1,383 @@
+//! The books of a stream: credit, what is in flight, and where every sample went.
+//!
+//! Everything that a transmit stream concludes from what it sent and heard is concluded here,
+//! without a port or a clock.
+
+use millstream_wire::chdr::PacketType;
+use millstream_wire::stream::{SequenceGap, StatusRepr, StreamCondition};
+
+use super::audits::{Answer, Audit, Audits, untagged};
+use super::ledger::{TxCause, TxLedger};
+use super::order::{Report, ReportKind, ReportOrder};
+use super::pending_bursts::PendingBursts;
+use super::progress::DeviceProgress;
+use super::window::{CreditWindow, Totals};
+
+/// Packet counts travel in 40 bits.
+const PACKETS_MASK: u64 = (1 << 40) - 1;
+
+/// Packets in flight at most, so that numbers of 16 bits tell them apart.
+const PACKETS_MAX: u64 = 20_000;
+
+/// What a status brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StatusEffect {
+    /// It has come already, or others have come in its place.
+    Stale,
+    /// Credit, if there is any.
+    Credit { news: bool },
+    /// The answer to an audit. It may bring credit too. What was lost since the one before, and
+    /// whether all of it is known.
+    Audit { news: bool, packets: u64, samples: u64, certain: bool },
+}
+
+/// What a handshake brought.
+#[derive(Debug, Clone)]
+pub(super) struct Opened {
+    pub window: CreditWindow,
+    /// The number of the last status.
+    pub status_seq: u16,
+}
+
+/// The books of one stream since its handshake, and its ledger.
+#[derive(Debug)]
+pub(super) struct TxAccounting {
+    pub window: CreditWindow,
+    pub audits: Audits,
+    pub lates: PendingBursts,
+    pub(super) course: DeviceProgress,
+    pub(super) order: ReportOrder,
+    /// Samples of a full packet, and of the smallest one sent.
+    pub(super) full: u64,
+    pub(super) smallest: u64,
+    /// Samples that all packets together lack to be full ones.
+    pub(super) shortage: u64,
+    /// Packets with time were sent: only they can be late.
+    pub(super) timed: bool,
+    pub(super) late_packets: u64,
+    /// Samples lost that were told already, and packets.
+    pub(super) told_samples: u64,
+    pub(super) told_packets: u64,
+    pub(super) last_counted: u64,
+    /// The count may lack packets: because a RESYNC may have come late, or the first command may
+    /// be missing, of which a device does not check the number.
+    pub(super) unsure: bool,
+}
+
+impl TxAccounting {
+    /// The books of a stream whose full packets hold so many samples.
+    pub fn new(opened: Opened, full_samples: u64) -> Self {
+        let Opened { window, status_seq } = opened;
+        Self {
+            audits: Audits::new(window.command_bytes()),
+            course: DeviceProgress::new(full_samples, window.capacity_bytes()),
+            window,
+            lates: PendingBursts::new(full_samples),
+            order: ReportOrder::new(status_seq),
+            full: full_samples,
+            smallest: full_samples,
+            shortage: 0,
+            timed: false,
+            late_packets: 0,
+            told_samples: 0,
+            told_packets: 0,
+            last_counted: 0,
+            unsure: true,
+        }
+    }
+
+    /// Where every sample went so far.
+    pub fn ledger(&self) -> &TxLedger {
+        &self.course.ledger
+    }
+
+    /// Samples came from the caller.
+    pub fn accept(&mut self, samples: u64) {
+        self.course.ledger.accept(samples);
+    }
+
+    /// Samples in packets that the device is not known to have passed.
+    pub fn samples_in_flight(&self) -> u64 {
+        self.course.record.samples()
+    }
+
+    /// The time of the first packet in flight that has one, ticks.
+    pub fn first_ticks(&self) -> Option<u64> {
+        self.course.record.first_ticks()
+    }
+
+    /// Whether it is known of every packet sent what became of it.
+    pub fn is_known(&self) -> bool {
+        self.course.is_settled()
+    }
+
+    /// Whether nothing is expected from the device.
+    pub fn is_settled(&self) -> bool {
+        self.window.in_flight().packets == 0 && self.is_known()
+    }
+
+    /// Whether it is time for an audit while samples are sent.
+    pub fn is_audit_due(&self) -> bool {
+        let unsettled = self.course.record.is_half_full() || self.course.is_blind();
+        self.window.is_audit_due() || unsettled && !self.audits.is_open()
+    }
+
+    /// Whether an audit would tell something about the samples in flight.
+    pub fn is_audit_worth(&self) -> bool {
+        !self.is_known() && !self.audits.is_open() && self.audits.is_due(self.course.record.sent())
+    }
+
+    /// Packets of `flow_bytes` each that may be sent now.
+    pub fn room_packets(&self, flow_bytes: u64) -> u64 {
+        let record = &self.course.record;
+        let numbers = PACKETS_MAX.saturating_sub(record.sent() - record.passed());
+        if record.is_full() { 0 } else { self.window.room_packets(flow_bytes).min(numbers) }
+    }
+
+    /// A packet with samples of the caller leaves.
+    pub fn send(&mut self, flow_bytes: u64, samples: u64, ticks: Option<u64>, eob: bool) {
+        self.window.send(1, flow_bytes);
+        self.course.record.push(flow_bytes, samples, ticks);
+        self.lates.packet(samples, ticks, eob);
+        self.smallest = self.smallest.min(samples);
+        self.shortage += self.full - samples;
+        self.timed |= ticks.is_some();
+    }
+
+    /// A stream command leaves. The counts that a RESYNC carries.
+    pub fn send_command(&mut self) -> Totals {
+        let mut totals = self.window.sent();
+        self.window.send_command();
+        totals.bytes = totals.bytes.wrapping_add(self.audits.next_tag());
+        totals
+    }
+
+    /// Whether the next audit should end with a RESYNC.
+    pub fn wants_resync(&self) -> bool {
+        self.order.is_numbered() && self.audits.wants_resync(self.course.record.sent())
+    }
+
+    /// The commands of an audit have left, the last of them a RESYNC if `resync` is set.
+    pub fn send_audit(&mut self, resync: bool) {
+        self.audits.push(self.window.sent(), resync, self.course.record.sent());
+        self.window.note_audit();
+    }
+
+    /// A status came.
+    pub fn take(&mut self, status: &StatusRepr) -> StatusEffect {
+        let (counted, tag) = untagged(self.counted(status));
+        let says = match status.status {
+            StreamCondition::Ok => ReportKind::Ok,
+            _ => SequenceGap::from_info(status.error_info)
+                .map_or(ReportKind::Trouble, ReportKind::Gap),
+        };
+        // Counts only grow, so a number that does not is no reason to refuse credit.
+        let mut news = tag == self.audits.tag() && self.window.consume(counted);
+        if !self.order.put(Report { seq: status.seq, counted, tag, says }) {
+            return if news { StatusEffect::Credit { news } } else { StatusEffect::Stale };
+        }
+        let mut certain = None;
+        while let Some((missing, report)) = self.order.pop() {
+            if missing > 0 {
+                self.audits.interrupt();
+                self.course.miss_reports(missing.into());
+            }
+            let answered = match self.order.is_numbered() {
+                true => self.examine(&report, missing),
+                false => self.believe(&report),
+            };
+            certain = answered.or(certain);
+            let surplus = self.course.take_surplus();
+            self.window.note_surplus(surplus.packets, surplus.bytes);
+        }
+        news |= tag == self.audits.tag() && self.window.consume(counted);
+        self.book_lates();
+        match certain {
+            Some(certain) => self.tell(news, certain),
+            None => StatusEffect::Credit { news },
+        }
+    }
+
+    /// Takes a report in its order, with so many missing before it. Whether an audit was answered,
+    /// and all is known.
+    fn examine(&mut self, report: &Report, missed: u16) -> Option<bool> {
+        let counted = report.counted;
+        let commands = self.window.sent().packets - self.course.record.sent();
+        let turned = match self.audits.step(counted, report.tag) {
+            Some(Answer::Resync(audit, missing)) => {
+                let known = self.resynchronised(&audit, missing, counted, commands);
+                if missed > 0 {
+                    // Some of the missing reports may have come behind it.
+                    self.course.miss_reports(missed.into());
+                }
+                Some(known)
+            }
+            _ => None,
+        };
+        if std::mem::replace(&mut self.last_counted, counted.packets) > counted.packets
+            && turned.is_none()
+        {
+            // A RESYNC came twice or late.
+            self.audits.distrust();
+            self.course.miss_reports(2);
+        }
+        match report.says {
+            ReportKind::Ok => {}
+            ReportKind::Gap(gap) => {
+                self.audits.interrupt();
+                // A RESYNC that comes twice or late takes something from the count.
+                self.unsure |= gap.kind == PacketType::StreamCommand && self.audits.tag() != 0;
+                self.course.gap(gap, counted.bytes);
+                return turned;
+            }
+            ReportKind::Trouble => {
+                self.audits.interrupt();
+                self.course.miss_reports(1);
+                return turned;
+            }
+        }
+        match self.audits.take(counted) {
+            Answer::Pings(audit, missing) => self.pings(&audit, missing, counted, commands),
+            _ => {
+                self.course.progress(counted.packets, commands);
+                turned
+            }
+        }
+    }
+
+    /// Takes a report of a device that does not number them. Nobody knows whether one is missing:
+    /// there is only its count to believe, and where it says that something is wrong, nothing.
+    fn believe(&mut self, report: &Report) -> Option<bool> {
+        let (counted, sent) = (report.counted, self.course.record.sent());
+        let commands = self.window.sent().packets - sent;
+        if report.says != ReportKind::Ok {
+            self.course.miss_reports(2);
+        }
+        if counted.packets != self.window.sent().packets {
+            self.course.progress(counted.packets, commands);
+            return None;
+        }
+        let missing = self.window.sent().since(counted);
+        self.window.audited(missing);
+        Some(self.all_counted(sent, missing.packets, commands, counted.bytes))
+    }
+
+    /// The device has counted everything before an audit, with `sent` packets sent before it, but
+    /// for what had been known to be missing. Whether all of it is known.
+    fn all_counted(&mut self, sent: u64, missing: u64, commands: u64, counted_bytes: u64) -> bool {
+        self.audits.accept();
+        self.unsure = false;
+        let known = self.course.apply_counts(sent, sent, commands, counted_bytes);
+        if !known {
+            self.course.resolve(Some(missing), sent, commands, counted_bytes);
+        }
+        // The window knows it by the count.
+        self.course.take_surplus();
+        known
+    }
+
+    /// The device has taken over our totals, as they were behind this audit. So much less had been
+    /// counted than sent before it, if that is known.
+    fn resynchronised(
+        &mut self,
+        audit: &Audit,
+        missing: Option<Totals>,
+        counted: Totals,
+        commands: u64,
+    ) -> bool {
+        if missing.is_some_and(|missing| self.window.audited(missing)) {
+            self.course.overcommitted();
+        }
+        self.window.resynchronised();
+        let lag = match missing {
+            Some(missing) => u64::try_from(self.course.lag(missing.packets)).ok(),
+            None => audit.accepted.then_some(0),
+        };
+        // Where packets are missing they are known only if no report is.
+        let whole = |lag: u64| lag == 0 || !self.course.is_blind() && !self.unsure;
+        let place = lag.filter(|&lag| whole(lag)).and_then(|lag| audit.sent.checked_sub(lag));
+        let known = place.is_some_and(|place| {
+            self.course.apply_counts(place, audit.sent, commands, counted.bytes)
+        });
+        if !known {
+            self.course.resolve(None, audit.sent, commands, counted.bytes);
+        }
+        // What the count said is over.
+        self.course.take_surplus();
+        let loose = !known || lag != Some(0);
+        self.course.set_right(audit.sent, loose, counted.bytes);
+        // Samples that were sent behind it may have come before it.
+        self.unsure = audit.sent != self.course.record.sent();
+        known
+    }
+
+    /// What may be the answers to the PINGs of an audit have come: so much less was counted than
+    /// sent before it.
+    fn pings(
+        &mut self,
+        audit: &Audit,
+        missing: Totals,
+        counted: Totals,
+        commands: u64,
+    ) -> Option<bool> {
+        if self.window.audited(missing) {
+            self.course.overcommitted();
+        }
+        let lag = self.course.lag(missing.packets);
+        let behind = u64::try_from(lag).ok().filter(|&behind| behind <= audit.sent);
+        match behind {
+            // A report right before the answers looks like one of them. While everything else is
+            // known its count cannot agree; otherwise only a RESYNC is certain.
+            _ if self.course.is_blind() => self.audits.distrust(),
+            Some(0) => {
+                let missing = missing.packets;
+                return Some(self.all_counted(audit.sent, missing, commands, counted.bytes));
+            }
+            // They are late or lost, or this is the report before. Nothing depends on it before
+            // nothing else is on its way.
+            Some(_) => self.audits.answered(Some(audit.sent)),
+            None => self.audits.distrust(),
+        }
+        None
+    }
+
+    /// What was lost since the last answer to an audit.
+    fn tell(&mut self, news: bool, certain: bool) -> StatusEffect {
+        let ledger = &self.course.ledger;
+        let lost = ledger.lost(TxCause::NetworkLoss) + ledger.lost(TxCause::LossOrOverflow);
+        let packets = self.course.skipped_packets();
+        let taken = StatusEffect::Audit {
+            news,
+            packets: packets.saturating_sub(self.told_packets),
+            samples: lost.saturating_sub(self.told_samples),
+            certain,
+        };
+        (self.told_samples, self.told_packets) = (lost, packets);
+        taken
+    }
+
+    /// The stream begins anew. The samples of which nobody knows what became.
+    pub fn reopen(&mut self, opened: Opened) -> u64 {
+        let samples = self.course.close(true);
+        self.book_lates();
+        self.audits = Audits::new(opened.window.command_bytes());
+        (self.last_counted, self.unsure) = (0, true);
+        self.order = ReportOrder::new(opened.status_seq);
+        self.course.restart(opened.window.capacity_bytes());
+        self.window = opened.window;
+        samples
+    }
+
+    /// The device's totals. Of the packets those nearest to what was sent.
+    fn counted(&self, status: &StatusRepr) -> Totals {
+        let sent = self.window.sent().packets;
+        let behind = sent.wrapping_sub(status.count_packets) & PACKETS_MASK;
+        let ahead = behind >> 39 != 0;
+        let behind = if ahead { behind | !PACKETS_MASK } else { behind };
+        Totals { packets: sent.wrapping_sub(behind), bytes: status.count_bytes }
+    }
+}
+
+#[cfg(test)]
+#[path = "account_tests.rs"]
+mod tests;

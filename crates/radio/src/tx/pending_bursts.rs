@@ -1,0 +1,236 @@
+//! How many samples a report of lateness stands for.
+//!
+//! The device drops each late packet and says so, but not which it was. Reports and burst
+//! acknowledgements come in the order of the packets, so each belongs to the oldest burst that has
+//! not been acknowledged. All packets of a burst but the last are full, unless the caller flushed
+//! or left a gap; there it is cut into stretches, of which the same is true. The last packet was
+//! late where every one was, or where the acknowledgement that it brings does not come.
+//!
+//! So numbers are exact but where a burst has been reported late, and not acknowledged, while
+//! others are behind it: a further report may be about one of those, or about a stretch of another
+//! length.
+
+use std::collections::VecDeque;
+
+/// Stretches that are remembered; the oldest are forgotten when there are more.
+const BURSTS: usize = 4096;
+
+/// A burst that has not been acknowledged, or a stretch of one that ends with a short packet.
+#[derive(Debug, Clone, Copy)]
+struct SentBurst {
+    packets: u64,
+    last_samples: u64,
+    /// Time of the last sample, ticks, in a burst that has time.
+    last_ticks: Option<u64>,
+    /// The burst ends here.
+    ended: bool,
+    lates: u64,
+}
+
+impl SentBurst {
+    /// All of its packets are known.
+    fn is_whole(&self, full: u64) -> bool {
+        self.ended || self.last_samples < full
+    }
+
+    /// Samples booked too much, when the last packet was late.
+    fn excess(&self, full: u64) -> u64 {
+        if self.ended && self.lates > 0 { full - self.last_samples } else { 0 }
+    }
+}
+
+/// The bursts on their way.
+#[derive(Debug)]
+pub(super) struct PendingBursts {
+    full: u64,
+    bursts: VecDeque<SentBurst>,
+    /// Nothing was sent yet.
+    fresh: bool,
+    /// Reports that may have been about another burst than the oldest.
+    ambiguous: u64,
+}
+
+impl PendingBursts {
+    /// `full` is the samples of a full packet.
+    pub fn new(full: u64) -> Self {
+        Self { full, bursts: VecDeque::with_capacity(BURSTS), fresh: true, ambiguous: 0 }
+    }
+
+    /// Whether a report is missing: of the end of each burst there is one, be it that it was
+    /// transmitted or that it was late.
+    pub fn is_waiting(&self) -> bool {
+        let ended = self.bursts.iter().filter(|burst| burst.ended).count() as u64;
+        ended > self.bursts.iter().map(|burst| burst.lates).sum()
+    }
+
+    /// Whether the end of a burst has not been acknowledged.
+    pub fn is_unacknowledged(&self) -> bool {
+        self.bursts.iter().any(|burst| burst.ended)
+    }
+
+    /// Reports that may have been about another burst than the one they were booked for.
+    pub fn ambiguous(&self) -> u64 {
+        self.ambiguous
+    }
+
+    /// Samples of bursts whose end has not been acknowledged.
+    pub fn waiting_samples(&self) -> u64 {
+        let samples = |burst: &SentBurst| {
+            let full = (burst.packets - 1).saturating_sub(burst.lates);
+            full * self.full + burst.last_samples
+        };
+        self.bursts.iter().map(samples).sum()
+    }
+
+    /// A packet leaves; with `eob` it ends its burst. `ticks` is the time of its first sample.
+    pub fn packet(&mut self, samples: u64, ticks: Option<u64>, eob: bool) {
+        self.fresh = false;
+        if self.bursts.back().is_none_or(|burst| burst.is_whole(self.full)) {
+            if self.bursts.len() == BURSTS {
+                self.bursts.pop_front();
+            }
+            let fresh =
+                SentBurst { packets: 0, last_samples: 0, last_ticks: None, ended: false, lates: 0 };
+            self.bursts.push_back(fresh);
+        }
+        let Some(burst) = self.bursts.back_mut() else { return };
+        burst.packets += 1;
+        burst.last_samples = samples;
+        // A packet without samples of the caller's ends with one zero sample.
+        burst.last_ticks = ticks.map(|ticks| ticks.wrapping_add(samples.max(1) - 1));
+        burst.ended = eob;
+    }
+
+    /// A packet was late: the samples in it.
+    pub fn late(&mut self) -> u64 {
+        let behind = self.bursts.len() > 1;
+        let Some(burst) = self.bursts.front_mut() else {
+            return if self.fresh { 0 } else { self.full };
+        };
+        // The end of it may have been late already.
+        self.ambiguous += u64::from(behind && burst.lates > 0);
+        burst.lates += 1;
+        if burst.is_whole(self.full) && burst.lates >= burst.packets {
+            let samples = burst.last_samples;
+            self.bursts.pop_front();
+            return samples;
+        }
+        self.full
+    }
+
+    /// The burst whose last sample was at `ticks` is acknowledged. Samples that had been booked too
+    /// much for those before it.
+    pub fn acknowledge(&mut self, ticks: u64) -> u64 {
+        let is_it = |burst: &SentBurst| {
+            burst.ended && burst.last_ticks.is_none_or(|last_ticks| last_ticks == ticks)
+        };
+        let Some(index) = self.bursts.iter().position(is_it) else { return 0 };
+        let full = self.full;
+        let before = self.bursts.drain(..=index).take(index);
+        before.map(|burst| burst.excess(full)).sum()
+    }
+
+    /// No more reports come. Samples that had been booked too much.
+    pub fn close(&mut self) -> u64 {
+        let full = self.full;
+        self.bursts.drain(..).map(|burst| burst.excess(full)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A burst of packets of so many samples from `ticks` on.
+    fn send(lates: &mut PendingBursts, ticks: u64, packets: &[u64]) -> u64 {
+        let mut next = ticks;
+        for (index, samples) in packets.iter().enumerate() {
+            lates.packet(*samples, Some(next), index + 1 == packets.len());
+            next += samples;
+        }
+        next - 1
+    }
+
+    #[test]
+    fn a_short_packet_that_is_its_own_burst_is_known() {
+        let mut lates = PendingBursts::new(100);
+        let first = send(&mut lates, 1000, &[30]);
+        send(&mut lates, 2000, &[40]);
+        let third = send(&mut lates, 3000, &[50]);
+        assert_eq!(lates.acknowledge(first), 0);
+        assert_eq!(lates.late(), 40);
+        assert!(lates.is_waiting());
+        assert_eq!(lates.acknowledge(third), 0);
+        assert!(!lates.is_waiting());
+    }
+
+    #[test]
+    fn the_head_of_a_burst_is_full_packets() {
+        let mut lates = PendingBursts::new(100);
+        let last = send(&mut lates, 1000, &[100, 100, 7]);
+        assert_eq!((lates.late(), lates.late()), (100, 100));
+        assert_eq!(lates.acknowledge(last), 0);
+        send(&mut lates, 5000, &[100, 100, 7]);
+        assert_eq!((lates.late(), lates.late(), lates.late()), (100, 100, 7));
+        assert!(!lates.is_waiting());
+    }
+
+    #[test]
+    fn a_tail_that_is_late_shows_when_its_acknowledgement_does_not_come() {
+        let mut lates = PendingBursts::new(100);
+        send(&mut lates, 1000, &[100, 100, 7]);
+        let second = send(&mut lates, 5000, &[100, 9]);
+        assert_eq!(lates.late(), 100, "it was the last one");
+        assert_eq!(lates.acknowledge(second), 93);
+        send(&mut lates, 9000, &[100, 9]);
+        assert_eq!(lates.late(), 100);
+        assert_eq!(lates.close(), 91);
+    }
+
+    #[test]
+    fn short_packets_in_the_middle_of_a_burst_count_what_they_hold() {
+        let mut lates = PendingBursts::new(100);
+        let last = send(&mut lates, 1000, &[50, 60, 100, 100, 7, 0]);
+        assert_eq!((lates.late(), lates.late()), (50, 60));
+        assert_eq!((lates.late(), lates.late(), lates.late()), (100, 100, 7));
+        assert!(lates.is_waiting());
+        assert_eq!((lates.acknowledge(last + 1), lates.is_waiting()), (0, false));
+        send(&mut lates, 5000, &[50, 60]);
+        let third = send(&mut lates, 9000, &[100, 9]);
+        assert_eq!((lates.late(), lates.late()), (50, 60));
+        assert_eq!(lates.acknowledge(third), 0);
+    }
+
+    #[test]
+    fn a_report_that_may_be_about_the_next_burst_is_counted() {
+        let mut lates = PendingBursts::new(100);
+        send(&mut lates, 1000, &[100, 100, 7]);
+        send(&mut lates, 5000, &[100, 9]);
+        assert!(lates.is_waiting());
+        assert_eq!((lates.late(), lates.ambiguous()), (100, 0));
+        assert_eq!((lates.late(), lates.ambiguous()), (100, 1));
+        assert!(lates.is_unacknowledged() && !lates.is_waiting(), "both ends may have been late");
+    }
+
+    #[test]
+    fn a_report_before_anything_was_sent_is_about_another_stream() {
+        let mut lates = PendingBursts::new(100);
+        assert_eq!(lates.late(), 0);
+        lates.packet(10, None, true);
+        assert_eq!((lates.late(), lates.late()), (10, 100));
+    }
+
+    #[test]
+    fn bursts_without_time_are_acknowledged_in_turn() {
+        let mut lates = PendingBursts::new(100);
+        for _ in 0..2 * BURSTS {
+            lates.packet(10, None, true);
+        }
+        for _ in 0..BURSTS {
+            assert!(lates.is_waiting());
+            assert_eq!(lates.acknowledge(77), 0);
+        }
+        assert!(!lates.is_waiting());
+        assert_eq!((lates.acknowledge(77), lates.late()), (0, 100));
+    }
+}

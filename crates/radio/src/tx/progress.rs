@@ -1,0 +1,349 @@
+//! The device's course through the packets: which it took, which it skipped, which it took twice.
+//!
+//! The device reports each data packet whose number is not one more than the last one's, with the
+//! number that was due and the number that came. So between two such reports it took packets one by
+//! one, a *run*, and all runs together are everything that it took. How far the last run has come
+//! follows from its count of packets:
+//!
+//! ```text
+//! due 5, came 7     due 9, came 5     due 6, came 9        counted
+//!   ──── run 7, 8 ─────▶ run 5 ───────────▶ run 9, 10, …, counted + shift
+//!   5, 6 are skipped     5 came late        nothing is new
+//! ```
+//!
+//! This is complete while no report is missing. Behind a missing one the course is *blind*: what is
+//! booked from there on is provisional until an audit. If one report is missing and the sums agree,
+//! it held nothing: one jump alone cannot leave them as they are. Otherwise the samples since the
+//! first missing report are unknown.
+
+use std::ops::Range;
+
+use millstream_wire::chdr::PacketType;
+use millstream_wire::stream::SequenceGap;
+
+use super::ledger::{TxCause, TxLedger};
+use super::missing::Missing;
+use super::missing_report::{AssumedSent, MissingReport};
+use super::record::{PacketLog, Piece};
+
+/// Packets that numbers of 16 bits tell apart, with a margin.
+pub(super) const REACH: i64 = 30_000;
+
+/// More reports than one are missing, or they contradict each other.
+const LOST: u32 = 2;
+
+/// The course of the device since the handshake, and the ledger.
+#[derive(Debug)]
+pub(super) struct DeviceProgress {
+    pub record: PacketLog,
+    pub ledger: TxLedger,
+    /// Samples reported late whose packets still count as in flight.
+    pub late_samples: u64,
+    /// Samples of a full packet.
+    pub(super) full: u64,
+    pub(super) missing: Missing,
+    /// The first packet of the current run.
+    pub(super) start: u64,
+    /// Nobody knows yet where it has come to, and it began with packets that had been dealt with.
+    pub(super) astray: bool,
+    /// What had been passed when it began. Before this it repeats packets, or takes late ones.
+    pub(super) repeats_to: u64,
+    /// What the device's place in our order is ahead of its count, packets and commands.
+    pub(super) shift: i64,
+    pub(super) blind: Option<MissingReport>,
+    /// Reports missing since then.
+    pub(super) reports_missing: u32,
+    /// Packets that are taken for transmitted because the sums agree, though a report is missing:
+    /// a copy may have taken the place of a packet at the end.
+    pub(super) suspect: Option<AssumedSent>,
+    /// The device's count has been set right at this place; it may wait for a packet before it.
+    pub(super) loose: Option<u64>,
+    /// Packets sent before the last audit: of those the window has been given back.
+    pub(super) audited: u64,
+    /// Commands sent before it.
+    pub(super) commands: u64,
+    /// Bytes in the device's buffer that the window does not know of, since it was last told.
+    pub(super) surplus: OverWindow,
+    /// Until the device has counted so much, copies or late packets may have filled its buffer.
+    pub(super) crowded: Option<u64>,
+    pub(super) window_bytes: u64,
+    pub(super) skipped: u64,
+    pub(super) gaps: u64,
+    /// Numbers were missed or wrong at least once.
+    pub troubled: bool,
+}
+
+/// Packets beyond those that the window has room for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct OverWindow {
+    pub packets: u64,
+    pub bytes: u64,
+}
+
+impl DeviceProgress {
+    /// The course of a stream with full packets of so many samples, to a device whose buffer holds
+    /// `window_bytes`.
+    pub fn new(full: u64, window_bytes: u64) -> Self {
+        Self {
+            record: PacketLog::new(),
+            ledger: TxLedger::default(),
+            late_samples: 0,
+            full,
+            missing: Missing::new(),
+            start: 0,
+            astray: false,
+            repeats_to: 0,
+            shift: 0,
+            blind: None,
+            reports_missing: 0,
+            suspect: None,
+            loose: None,
+            audited: 0,
+            commands: 0,
+            surplus: OverWindow::default(),
+            crowded: None,
+            window_bytes,
+            skipped: 0,
+            gaps: 0,
+            troubled: false,
+        }
+    }
+
+    /// The stream begins anew, with the same ledger.
+    pub fn restart(&mut self, window_bytes: u64) {
+        let fresh = Self::new(self.full, window_bytes);
+        let ledger = std::mem::take(&mut self.ledger);
+        *self = Self { ledger, troubled: true, ..fresh };
+    }
+
+    /// Whether everything that was sent is accounted for.
+    pub fn is_settled(&self) -> bool {
+        let sent = self.record.sent();
+        let unsuspected = self.suspect.as_ref().is_none_or(|suspect| suspect.end == sent);
+        self.record.samples() == 0 && !self.astray && self.blind.is_none() && unsuspected
+    }
+
+    /// Whether a report is missing since the last audit.
+    pub fn is_blind(&self) -> bool {
+        self.blind.is_some()
+    }
+
+    /// How many packets and commands less the device has counted than its place says; `missing`
+    /// less than all that were sent.
+    pub fn lag(&self, missing: u64) -> i64 {
+        (missing as i64).wrapping_sub(self.shift)
+    }
+
+    /// Packets that were skipped, those that came late not taken off.
+    pub fn skipped_packets(&self) -> u64 {
+        self.skipped
+    }
+
+    /// What the window does not know of yet.
+    pub fn take_surplus(&mut self) -> OverWindow {
+        std::mem::take(&mut self.surplus)
+    }
+
+    /// So many reports are missing before the next one, or one said nothing but that something is
+    /// wrong.
+    pub fn miss_reports(&mut self, count: u32) {
+        self.troubled = true;
+        self.reports_missing = self.reports_missing.saturating_add(count);
+        if self.blind.is_none() {
+            self.blind = Some(self.save());
+        }
+    }
+
+    /// The device has counted so many packets and commands. Of these `commands` at most were
+    /// commands.
+    pub fn progress(&mut self, counted: u64, commands: u64) {
+        let place = (counted as i64).wrapping_add(self.shift).wrapping_sub(commands as i64);
+        let (passed, sent) = (self.record.passed() as i64, self.record.sent() as i64);
+        if self.blind.is_none() && place > passed && place <= sent {
+            self.pass(place as u64);
+        }
+    }
+
+    /// The device took a packet that was not due. It had counted so many bytes before.
+    pub fn gap(&mut self, gap: SequenceGap, counted_bytes: u64) {
+        self.troubled = true;
+        let step = i64::from(gap.actual.wrapping_sub(gap.expected) as i16);
+        if gap.kind == PacketType::StreamCommand {
+            self.shift = self.shift.wrapping_add(step);
+            return;
+        }
+        self.gaps += 1;
+        let sent = self.record.sent() as i64;
+        let due = near(gap.expected, self.record.passed());
+        let came = due + step;
+        if self.loose.is_some() && self.blind.is_some() {
+            // The missing report may have said what the device waited for.
+            self.miss_reports(LOST);
+        }
+        let base = self.loose.take().filter(|&base| due < base as i64);
+        let due = if base.is_some() { due.max(self.start as i64) } else { due };
+        if !(0..=sent).contains(&due) || !(0..sent).contains(&came) || sent - came.min(due) > REACH
+        {
+            return self.miss_reports(LOST);
+        }
+        let (due, came) = (due as u64, came as u64);
+        if due < self.start {
+            self.miss_reports(LOST);
+        }
+        self.end_run(due, counted_bytes);
+        self.shift = match base {
+            Some(base) => came as i64 - base as i64,
+            None => self.shift.wrapping_add_unsigned(came).wrapping_sub_unsigned(due),
+        };
+        self.skip(came, counted_bytes);
+        self.begin_run(came);
+    }
+
+    /// An audit has found the device at packet `place`, with `sent` sent before the audit. Those
+    /// between are lost. False when reports are missing, and the sums may hide what they said.
+    pub fn apply_counts(
+        &mut self,
+        place: u64,
+        sent: u64,
+        commands: u64,
+        counted_bytes: u64,
+    ) -> bool {
+        // Where the count was set right and nothing has come since, the run is where it was.
+        let place = if self.loose.is_some_and(|base| place <= base) { self.start } else { place };
+        // What two missing reports said may agree where each alone would not.
+        let doubtful = self.loose.is_some() || self.suspect.is_some();
+        let uncertain = self.reports_missing >= LOST || self.blind.is_some() && doubtful;
+        if uncertain || self.start > place {
+            return false;
+        }
+        self.end_run(place, counted_bytes);
+        let confirmed = |suspect: &AssumedSent| place > suspect.end;
+        if let Some(before) = self.blind.take() {
+            let quiet = before.gaps == self.gaps;
+            self.suspect = Some(AssumedSent { before, end: place, quiet });
+        } else if self.suspect.as_ref().is_some_and(confirmed) {
+            self.suspect = None;
+        }
+        self.reports_missing = 0;
+        self.skip(sent, counted_bytes);
+        self.begin_run(place);
+        self.astray = false;
+        (self.audited, self.commands) = (sent, commands);
+        true
+    }
+
+    /// There may have been more packets than the device's buffer holds. What was skipped, and has
+    /// come late since, may have found it full.
+    pub fn overcommitted(&mut self) {
+        let skipped = self.missing.samples(TxCause::NetworkLoss);
+        self.ledger.rename(TxCause::NetworkLoss, TxCause::LossOrOverflow, skipped);
+        self.missing.rename(TxCause::LossOrOverflow);
+    }
+
+    /// The device's count has been set right at packet `sent`, which may not be the one that it
+    /// waits for if `loose` is set.
+    pub fn set_right(&mut self, sent: u64, loose: bool, counted_bytes: u64) {
+        (self.shift, self.loose) = (0, (loose || self.loose.is_some()).then_some(sent));
+        if self.crowded.is_some() {
+            self.crowd(counted_bytes);
+        }
+    }
+
+    /// The device has passed the packets before `to`, or has not after all.
+    fn pass(&mut self, to: u64) {
+        let before = self.record.samples();
+        self.record.pass(to);
+        let after = self.record.samples();
+        match before.checked_sub(after) {
+            Some(passed) => self.ledger.pass(passed),
+            None => self.late_samples += self.ledger.unpass(after - before),
+        }
+    }
+
+    pub(super) fn begin_run(&mut self, first: u64) {
+        (self.start, self.repeats_to) = (first, self.record.passed());
+        self.astray = first < self.repeats_to;
+    }
+
+    /// The current run ended before packet `end`.
+    fn end_run(&mut self, end: u64, counted_bytes: u64) {
+        let repeated = self.start..end.min(self.repeats_to);
+        if !repeated.is_empty() {
+            self.repeat(repeated, counted_bytes);
+        }
+        let reached = self.repeats_to.max(end);
+        if reached != self.record.passed() {
+            self.pass(reached);
+        }
+    }
+
+    /// Packets that had been dealt with were taken: late, or once more.
+    fn repeat(&mut self, range: Range<u64>, counted_bytes: u64) {
+        let floor = self.record.oldest().max(self.missing.floor()).clamp(range.start, range.end);
+        self.stray(floor - range.start);
+        let audited = self.audited;
+        let (mut surplus, mut again) = (OverWindow::default(), 0);
+        for piece in self.record.pieces(floor..range.end) {
+            surplus.packets += piece.packets;
+            surplus.bytes += piece.packets * piece.flow_bytes;
+            again += piece.total();
+        }
+        let ledger = &mut self.ledger;
+        self.missing.take(floor..range.end, |piece: Piece, cause| {
+            ledger.restore(cause, piece.total());
+            again -= piece.total();
+            if piece.first >= audited {
+                surplus.packets -= piece.packets;
+                surplus.bytes -= piece.packets * piece.flow_bytes;
+            }
+        });
+        self.ledger.repeat(again, again);
+        self.surplus.packets += surplus.packets;
+        self.surplus.bytes += surplus.bytes;
+        self.crowd(counted_bytes);
+    }
+
+    /// Packets were taken of which it is forgotten whether they had been skipped.
+    fn stray(&mut self, packets: u64) {
+        let mut samples = packets * self.full;
+        self.ledger.repeat(0, samples);
+        let unknown = &mut self.ledger.unknown;
+        unknown.lost_min = unknown.lost_min.saturating_sub(samples);
+        for cause in [TxCause::NetworkLoss, TxCause::LossOrOverflow] {
+            let lost = self.ledger.lost(cause).min(samples);
+            self.ledger.doubt_lost(cause, lost);
+            samples -= lost;
+        }
+    }
+
+    /// The packets in flight before `to` have been skipped.
+    fn skip(&mut self, to: u64, counted_bytes: u64) {
+        let from = self.record.passed();
+        if to <= from {
+            return;
+        }
+        let crowded = |until: u64| (until.wrapping_sub(counted_bytes) as i64) > 0;
+        self.crowded = self.crowded.filter(|&until| crowded(until));
+        let cause = match self.crowded {
+            Some(_) => TxCause::LossOrOverflow,
+            None => TxCause::NetworkLoss,
+        };
+        for piece in self.record.pieces(from..to) {
+            self.skipped += piece.packets;
+            self.ledger.lose(cause, piece.total());
+            self.missing.push(piece, cause);
+        }
+        self.record.pass(to);
+    }
+
+    pub(super) fn crowd(&mut self, counted_bytes: u64) {
+        // What lay behind it in the buffer, and a packet that just did not fit.
+        self.crowded = Some(counted_bytes.wrapping_add(2 * self.window_bytes));
+        self.overcommitted();
+    }
+}
+
+/// The number nearest to `place` whose low bits these are.
+fn near(low: u16, place: u64) -> i64 {
+    place as i64 + i64::from(low.wrapping_sub(place as u16) as i16)
+}
