@@ -10,9 +10,9 @@ use std::fmt;
 /// itself ([`TagRule::Own`](crate::TagRule::Own)).
 ///
 /// ```
-/// use millstream_flow::Rate;
+/// use millstream_flow::ItemRatio;
 ///
-/// let rate = Rate::new(3, 2); // a resampler
+/// let rate = ItemRatio::new(3, 2); // a resampler
 /// assert_eq!([0, 1, 2, 3].map(|item| rate.map(item)), [0, 1, 3, 4]);
 /// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

@@ -15,13 +15,13 @@ type Factory = Box<dyn Fn(&Parameters) -> Result<Box<dyn Block>, BlockError> + S
 /// A type of block: its name, what it is for, its parameters, and how to make one.
 ///
 /// ```
-/// use millstream_flow::registry::{BlockType, Kind, Registry};
+/// use millstream_flow::registry::{BlockType, ParameterKind, Registry};
 /// use millstream_flow::blocks::Throttle;
 ///
 /// let mut registry = Registry::builtin();
 /// registry.register(
 ///     BlockType::new("every_ms", "Lets a sample pass now and then.")
-///         .required("period_ms", Kind::Number, "time between two of them")
+///         .required("period_ms", ParameterKind::Number, "time between two of them")
 ///         .factory(|parameters| {
 ///             let rate_hz = 1e3 / parameters.number("period_ms");
 ///             Ok(Box::new(Throttle::<f32>::new(rate_hz)?))

@@ -5,9 +5,9 @@
 //! to be whole, short and shallow, so that a decoder may be given it without a second thought.
 //!
 //! ```
-//! use millstream_wire::msgpack::{Limits, Scan, scan};
+//! use millstream_wire::msgpack::{MessageLimits, Scan, scan};
 //!
-//! const LIMITS: Limits = Limits { bytes: 100, depth: 4, items: 10 };
+//! const LIMITS: MessageLimits = MessageLimits { bytes: 100, depth: 4, items: 10 };
 //! // [1, "ab"], and the start of the next message.
 //! let stream = [0x92, 0x01, 0xA2, b'a', b'b', 0x94];
 //! assert_eq!(scan(&stream, &LIMITS), Ok(Scan::Complete(5)));

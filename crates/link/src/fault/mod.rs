@@ -7,17 +7,17 @@
 //! duplicates are, for frames are kept back where they lie.
 //!
 //! ```
-//! use millstream_link::fault::{Effect, Rule, Select, Switch};
+//! use millstream_link::fault::{FaultEffect, FaultRule, FaultSwitch, Select};
 //! use millstream_link::{open, port::PortOptions};
 //! use std::net::{Ipv4Addr, SocketAddrV4};
 //! use std::time::{Duration, Instant};
 //!
 //! let start = Instant::now();
-//! let switch = Switch::new(move || start.elapsed().as_nanos() as u64);
+//! let switch = FaultSwitch::new(move || start.elapsed().as_nanos() as u64);
 //! let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
 //! let mut port = open("udp", any, &PortOptions::default())?;
 //! port.tx = switch.wrap_tx(port.tx);
-//! let rule = Rule::new(|bytes| bytes.starts_with(b"a"), Effect::Lose);
+//! let rule = FaultRule::new(|bytes| bytes.starts_with(b"a"), FaultEffect::Lose);
 //! let id = switch.add(rule.select(Select { count: Some(1), ..Select::default() }))?;
 //! for payload in [b"a1", b"b1", b"a2"] {
 //!     port.tx.send(payload, port.local)?;
