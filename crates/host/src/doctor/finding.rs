@@ -71,7 +71,7 @@ pub struct Write {
 pub struct Mend {
     /// The command to type, as root; its effect lasts until the next boot unless it says otherwise.
     pub command: String,
-    /// The same as writes; `None` where files do not suffice.
+    /// The same as writes; empty where files do not suffice.
     pub writes: Vec<Write>,
     /// The possible effect on other work; `None` when the mend needs no request by name.
     pub risk: Option<&'static str>,
