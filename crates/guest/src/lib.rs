@@ -24,7 +24,7 @@
 //! | [`job`] | the guest's work, and the format of its result |
 //! | [`kernel`] | kernels as files and as Debian packages |
 //! | [`modules`] | modules and their dependencies |
-//! | [`machine`] | the emulated machine: started, watched, ended |
+//! | [`machine`] | the emulated machine: its start, its console and its end |
 //! | [`init`] | the guest's first process |
 //! | [`state`] | the state that a command may change and has to restore |
 

@@ -1,5 +1,5 @@
 //! Settings of a network device, by ioctl(2): `SIOCETHTOOL` (`linux/ethtool.h`) and the MTU
-//! (netdevice(7)). In the network namespace of the thread that opens the connection.
+//! (netdevice(7)), in the network namespace of the thread that opens the connection.
 
 mod rings;
 

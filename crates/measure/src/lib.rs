@@ -10,7 +10,7 @@
 //! | [`statistics`] | significant results from few starts |
 //! | [`extreme`] | the tail beyond the measured values, with its uncertainty |
 //! | [`design`] | runs by plan: restarts, random order, variances, a stop rule |
-//! | [`compare`] | whether results differ |
+//! | [`compare`] | significant differences between results |
 //! | [`store`] | the database of results |
 //! | [`mod@reference`] | published figures of other projects |
 //! | [`report`], [`chart`], [`picture`] | a page for people; charts as PNG and SVG |

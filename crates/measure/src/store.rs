@@ -110,7 +110,7 @@ pub struct Listed {
     pub run: String,
     /// The variant; may be empty.
     pub variant: String,
-    /// When it began (RFC 3339).
+    /// The start time (RFC 3339).
     pub started: String,
     /// The kernel.
     pub kernel: String,
@@ -118,7 +118,7 @@ pub struct Listed {
     pub names: String,
     /// Its loads, separated by commas.
     pub loads: String,
-    /// Starts, of the cell with the most.
+    /// The starts of the cell with the most.
     pub restarts: u32,
     /// Records.
     pub records: u32,

@@ -14,7 +14,7 @@ const PACKET_BYTES_MIN: usize = 16;
 /// How often each file is played.
 const TURNS: usize = 2;
 
-/// The file in memory to which every input is written; it ends with the process.
+/// Returns the file in memory to which every input is written; it ends with the process.
 fn file() -> &'static Mutex<std::fs::File> {
     static FILE: OnceLock<Mutex<std::fs::File>> = OnceLock::new();
     FILE.get_or_init(|| {

@@ -4,7 +4,7 @@
 //! ```text
 //!   /sys/bus/iio/devices/iio:device0/   name, scan_elements/, buffer/, trigger/current_trigger
 //!   /sys/bus/iio/devices/trigger0/      name, sampling_frequency
-//!   /dev/iio:device0                    scans, one behind the other
+//!   /dev/iio:device0                    scans, one after the other
 //! ```
 //!
 //! [`IioCapture`] sets a device up through the [journal](crate::journal), so that all settings are

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   scan_elements/in_accel_x_type   le:s12/16>>4    12 bits with a sign in 16, 4 to the right
-//!   scan_elements/in_accel_x_index  0               its place in the scan
+//!   scan_elements/in_accel_x_index  0               its position in the scan
 //! ```
 
 use super::IioError;

@@ -12,7 +12,8 @@ pub(super) enum UndoOutcome {
 }
 
 impl From<bool> for UndoOutcome {
-    /// For a change that no other process can have changed: whether there was a value to restore.
+    /// Converts the result for a setting that no other process can have changed: true when there
+    /// was a value to restore.
     fn from(was_there: bool) -> Self {
         if was_there { Self::PutBack } else { Self::Nothing }
     }

@@ -60,7 +60,7 @@ pub(super) fn send(
     }
 }
 
-/// Each user of an interrupt has a folder with its name.
+/// Returns the user of an interrupt: each has a folder with its name.
 fn name(folder: &Path, number: u32) -> String {
     let entries = fs::read_dir(folder.join(number.to_string())).into_iter().flatten().flatten();
     let mut users = entries.filter(|entry| entry.path().is_dir());

@@ -1,4 +1,4 @@
-//! Carrying out a plan.
+//! Carries out a measurement plan.
 //!
 //! A start that fails is tried again once; a second failure is recorded in the run, and the others
 //! continue. An interrupted run can be resumed: the seed gives the same order again, and known

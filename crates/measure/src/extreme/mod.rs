@@ -39,14 +39,13 @@ use crate::statistics::{ranks, shuffle};
 const BLOCKS_MIN: usize = 20;
 /// The fewest values in a block whose largest counts as extreme.
 const BLOCK_VALUES_MIN: u64 = 128;
-/// The smallest share of true fits that are farther off; a fit below it is rejected.
+/// A fit is rejected when a smaller share of true fits is farther off.
 const FIT_SHARE_MIN: f64 = 0.1;
 /// The refits for an interval.
 const REFITS: usize = 300;
 /// The bounds of the interval: probabilities that the largest value is below.
 const INTERVAL: (f64, f64) = (0.025, 0.975);
-/// The smallest share of random orders in which the maxima differ as much; samples below it have no
-/// common tail.
+/// Samples have no common tail when their maxima differ as much in a smaller share of random orders.
 const ALIKE_MIN: f64 = 0.05;
 /// The random orders of that test.
 const ORDERS: u32 = 399;

@@ -42,7 +42,7 @@ fn one() -> usize {
 pub enum LoadKind {
     /// Wakes up by the clock, as SCHED_FIFO: a load of timer interrupts.
     Timer {
-        /// SCHED_FIFO.
+        /// The priority in SCHED_FIFO.
         priority: u8,
         /// The time between wake-ups.
         interval_us: u64,

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     /// `scipy.stats.brunnermunzel` (1.17) and its share of all arrangements that are as far off;
-    /// the middle of all ratios by numpy. `peers/statistics_scipy.py` asks for fresh ones.
+    /// the middle of all ratios by numpy. `peers/statistics_scipy.py` computes fresh ones.
     #[test]
     fn it_agrees_with_scipy() {
         type Case<'a> = (&'a [f64], &'a [f64], f64, f64, f64);
