@@ -233,8 +233,8 @@ mod tests {
         }
     }
 
-    /// Makes a package with these dependencies and files; false, with the reason on stderr, when
-    /// that fails.
+    /// Makes a package with these dependencies and files; false when that fails, with a message
+    /// when there is no dpkg-deb.
     fn build(package: &Path, depends: &str, files: &[(&str, &str)]) -> bool {
         let root = tempfile::tempdir().unwrap();
         let control = format!(
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&kernel.image).unwrap(), "kernel");
         let configuration = kernel.configuration().unwrap();
         assert_eq!(configuration, ("/boot/config-9.1.2+deb99-amd64".to_owned(), b"y".to_vec()));
-        // Also by its file; a package without a kernel in reach reports its contents.
+        // Also by its file; a package that leads to no kernel is an error.
         let path = packages.join(format!("{meta}_9.1_all.deb"));
         assert_eq!(BootKernel::find(path.to_str().unwrap(), cache.path()).unwrap(), kernel);
         assert!(build(&path, "", &[("usr/share/doc/x", "no kernel")]));

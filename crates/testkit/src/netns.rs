@@ -50,6 +50,7 @@ impl Namespace {
 
     /// Runs `job` on a thread inside and waits for it. Sockets opened there stay there.
     ///
+    /// # Panics
     /// With the panic of `job`.
     pub fn run<R: Send>(&self, job: impl FnOnce() -> R + Send) -> R {
         let joined = thread::scope(|scope| {

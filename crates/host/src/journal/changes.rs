@@ -43,9 +43,9 @@ impl Changes {
     /// Restores all settings now. Returns those left unchanged, because they were changed by others
     /// since or are in use: `/proc/irq/24/smp_affinity_list (0-3)`.
     ///
+    /// # Errors
     /// The system's first error, after all were tried; the failed changes stay in the journal, and
     /// the next start tries again.
-    /// journal, and the next start tries again.
     pub fn undo(mut self) -> io::Result<Vec<String>> {
         let (mut left, mut outcome) = (Vec::new(), Ok(()));
         while let Some(change) = self.list.pop() {

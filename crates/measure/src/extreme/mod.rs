@@ -45,7 +45,8 @@ const FIT_SHARE_MIN: f64 = 0.1;
 const REFITS: usize = 300;
 /// The bounds of the interval: probabilities that the largest value is below.
 const INTERVAL: (f64, f64) = (0.025, 0.975);
-/// Samples have no common tail when their maxima differ as much in a smaller share of random orders.
+/// Samples have no common tail when a smaller share of random orders has maxima that differ as
+/// much.
 const ALIKE_MIN: f64 = 0.05;
 /// The random orders of that test.
 const ORDERS: u32 = 399;
