@@ -8,7 +8,7 @@ const FILE: u32 = 0o100_755;
 const LINK: u32 = 0o120_777;
 const CHARACTER_DEVICE: u32 = 0o020_600;
 
-/// An archive that grows entry by entry. Directories above an entry come by themselves.
+/// An archive, built entry by entry. Directories above an entry are added automatically.
 #[derive(Default)]
 pub struct Archive {
     bytes: Vec<u8>,
@@ -17,7 +17,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// An empty one.
+    /// Returns an empty archive.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -33,7 +33,7 @@ impl Archive {
         self.entry(path, DIRECTORY, (0, 0), &[]);
     }
 
-    /// Adds a file that may be run.
+    /// Adds an executable file.
     pub fn file(&mut self, path: &str, content: &[u8]) {
         let path = path.trim_start_matches('/');
         self.parents(path);
@@ -54,7 +54,7 @@ impl Archive {
         self.entry(path, CHARACTER_DEVICE, (major, minor), &[]);
     }
 
-    /// The whole archive, closed.
+    /// Returns the whole archive, with its end.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, (0, 0), &[]);
@@ -67,7 +67,7 @@ impl Archive {
         }
     }
 
-    /// Header, name and content, each filled up to four bytes. Sizes are 32 bits by the format.
+    /// Adds header, name and content, each padded to four bytes. Sizes are 32 bits by the format.
     fn entry(&mut self, name: &str, mode: u32, device: (u32, u32), content: &[u8]) {
         self.entries += 1;
         let size = u32::try_from(content.len()).expect("an entry below 4 GiB");

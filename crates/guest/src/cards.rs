@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Cards {
     model: Model,
-    /// A socket's path, over which the guest reaches QEMU's monitor.
+    /// The path of a socket through which the guest reaches QEMU's monitor.
     monitor: PathBuf,
 }
 
-/// A card that QEMU emulates, that Debian's kernels drive, and DPDK too.
+/// A card that QEMU emulates, with drivers in Debian's kernels and in DPDK.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Model {
     /// QEMU's name.
@@ -28,25 +28,26 @@ const MODELS: [Model; 3] = [
     Model { name: "vmxnet3", module: "vmxnet3", plug_in: "net_vmxnet3" },
 ];
 
-/// Where the cards are on the guest's bus: DPDK's, the kernel's.
+/// The addresses of the cards on the guest's bus: DPDK's, the kernel's.
 pub const ADDRESSES: [&str; 2] = ["0000:00:04.0", "0000:00:05.0"];
-/// The name by which QEMU's monitor knows DPDK's card.
+/// The name of DPDK's card in QEMU's monitor.
 pub const CABLE: &str = "card0";
-/// The guest's way to QEMU's monitor, by which it pulls its own cable.
+/// The guest's line to QEMU's monitor, by which it unplugs its own cable.
 pub const MONITOR: &str = "/dev/ttyS2";
-/// What the guest's kernel is told: a timer that is armed anew each time, and whose interrupt an
-/// emulated IOMMU loses on a busy machine, would never come again.
+/// Options of the guest's kernel: a one-shot timer whose interrupt is lost by an emulated IOMMU on
+/// a busy machine would never fire again.
 pub const KERNEL_WORDS: [&str; 2] = ["nohz=off", "highres=off"];
-/// The kernel's module that takes a device from it without an IOMMU, to be refused.
+/// The kernel module that takes a device from the kernel without an IOMMU; tests expect its
+/// refusal.
 const UNSAFE_MODULE: &str = "uio_pci_generic";
-/// Where Debian keeps DPDK's drivers.
+/// Debian's folder of DPDK's drivers.
 const PLUG_INS: &str = "/usr/lib/x86_64-linux-gnu/dpdk";
 
 impl Cards {
-    /// Two of that model. `monitor` is a path that nothing is at yet.
+    /// Returns two cards of that model. `monitor` is an unused path.
     ///
     /// # Errors
-    /// The names that there are.
+    /// The known names.
     pub fn new(model: &str, monitor: PathBuf) -> Result<Self, String> {
         let found = MODELS.iter().find(|known| known.name == model);
         let names = || MODELS.map(|known| known.name).join(", ");
@@ -55,7 +56,7 @@ impl Cards {
         Ok(Self { model, monitor })
     }
 
-    /// QEMU's arguments.
+    /// Returns QEMU's arguments.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         let path = self.monitor.display();
@@ -75,13 +76,13 @@ impl Cards {
         all.into_iter().flat_map(|(option, value)| [option.to_owned(), value]).collect()
     }
 
-    /// Modules of the guest.
+    /// Returns the modules of the guest.
     #[must_use]
     pub fn modules(&self) -> [&'static str; 2] {
         [self.model.module, UNSAFE_MODULE]
     }
 
-    /// DPDK's drivers for the cards, out of this system.
+    /// Returns DPDK's drivers for the cards, from this system.
     ///
     /// # Errors
     /// When DPDK is not installed.
@@ -92,7 +93,7 @@ impl Cards {
     }
 }
 
-/// `pmds-23.0`, or whichever version is there.
+/// Finds `pmds-23.0`, or the installed version.
 fn plug_ins(folder: &Path) -> Result<PathBuf, Error> {
     let entries = std::fs::read_dir(folder).map_err(crate::error::at(folder))?;
     let mut found = entries.flatten().map(|entry| entry.path()).filter(|path| {

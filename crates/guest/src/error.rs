@@ -2,52 +2,52 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a guest did not do its work. Each says what to do about it.
+/// The reason why a guest did not do its work. Each message has a remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A file that a guest needs cannot be used.
     #[error("{path}: {source}")]
     File {
-        /// Which one.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
-    /// A program that does a part of the work is not there.
+    /// A required program is not installed.
     #[error("{program} cannot be started ({source}): install the Debian package {package}")]
     Missing {
-        /// Its name.
+        /// The name of the program.
         program: String,
         /// The package that holds it.
         package: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A program ended with a failure.
     #[error("{program} failed: {said}")]
     Failed {
-        /// Its name.
+        /// The name of the program.
         program: String,
-        /// Its last words.
+        /// The end of its output.
         said: String,
     },
     /// A file is not a kernel package, or holds no kernel.
     #[error("{0} holds no boot/vmlinuz-*: name a Debian linux-image package or a vmlinuz file")]
     NoKernel(PathBuf),
-    /// No kernel has this name.
+    /// There is no kernel of this name.
     #[error(
         "there is no kernel {name}: it is no file here, and no Debian package that apt-get could \
          fetch (it says: {said}). `apt-cache search --names-only '^linux-image-[0-9]'` lists \
          packages, after `apt-get update`; or name a .deb or a vmlinuz file, with a slash in it"
     )]
     NoSuchKernel {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What apt-get said.
+        /// The output of apt-get.
         said: String,
     },
-    /// Modules were asked of a kernel that came as a single file.
+    /// A kernel from a single file has no modules.
     #[error("kernel {kernel} came without modules, but {module} is needed: name its package")]
     NoModules {
         /// The kernel.
@@ -63,7 +63,7 @@ pub enum Error {
         /// The module.
         module: String,
     },
-    /// The guest ended without saying what came of the job.
+    /// The guest ended without a result.
     #[error(
         "the guest with kernel {kernel} said nothing of its job; its console ended:\n{console}"
     )]
@@ -81,14 +81,14 @@ pub enum Error {
     TimedOut {
         /// The kernel.
         kernel: String,
-        /// How long it was given.
+        /// The time limit.
         limit: Duration,
         /// The end of the console.
         console: String,
     },
 }
 
-/// Names the file in an error of its use.
+/// Adds the path to an error of a file.
 pub(crate) fn at(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
     let path = path.into();
     move |source| Error::File { path, source }

@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Files for a guest beside the program: where they lie there, and their content.
+/// Files for a guest in addition to the program: their paths in the guest, and their content.
 pub type Files = Vec<(String, Vec<u8>)>;
 
-/// The initial file system that runs `job` with `program`, which is the calling program itself.
-/// The libraries that it is linked with come along, and `plug_ins`, shared objects that it opens by
-/// itself, with theirs. A static one is all there is.
+/// Builds the initial file system that runs `job` with `program`, which is the calling program
+/// itself. It includes the libraries that the program is linked with, and `plug_ins`, shared
+/// objects that it opens itself, with theirs. A static program has none.
 ///
 /// # Errors
 /// When the program or a library cannot be read.
@@ -28,7 +28,7 @@ pub fn build(
     }
     archive.device("/dev/console", 5, 1);
     archive.file("/init", &std::fs::read(program).map_err(at(program))?);
-    // Its file, also when another one lies in its place by now.
+    // The program's own file, even when its path has another one by now.
     let mut objects = vec![format!("/proc/{}/exe", std::process::id()).into()];
     objects.extend_from_slice(plug_ins);
     let mut paths = libraries(&objects)?;
@@ -42,8 +42,8 @@ pub fn build(
     Ok(archive.finish())
 }
 
-/// Adds each object once, under all its names: one that a program opens by a second name is not to
-/// be another one.
+/// Adds each object once, under all its names: an object that a program opens by a second name must
+/// be the same one.
 fn add_objects(archive: &mut Archive, paths: &BTreeSet<PathBuf>) -> Result<(), Error> {
     let mut added = BTreeSet::new();
     for path in paths {
@@ -59,11 +59,12 @@ fn add_objects(archive: &mut Archive, paths: &BTreeSet<PathBuf>) -> Result<(), E
     Ok(())
 }
 
-/// What the loader would take for objects, by the names under which it looks for them, and itself
-/// by the name that stands in the program's header.
+/// Returns the objects that the loader would load, by the names under which it searches them, and
+/// the loader by the name in the program's header.
 fn libraries(objects: &[PathBuf]) -> Result<BTreeSet<PathBuf>, Error> {
     let mut command = Command::new("ldd");
-    // Of one object or several, each with a head; a static one has nothing, which is no failure.
+    // For one object or several, each with a heading; a static one has no output, which is not an
+    // error.
     let output = command.args(objects).output().map_err(|source| Error::Missing {
         program: "ldd".to_owned(),
         package: "libc-bin",
@@ -72,7 +73,7 @@ fn libraries(objects: &[PathBuf]) -> Result<BTreeSet<PathBuf>, Error> {
     Ok(named(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// `name => path (address)`, and `path (address)` of the loader.
+/// Reads `name => path (address)`, and `path (address)` of the loader.
 fn named(list: &str) -> BTreeSet<PathBuf> {
     let path = |line: &str| {
         let (path, _) = line.rsplit_once(" (")?;
@@ -118,7 +119,7 @@ mod tests {
         }
     }
 
-    /// The smallest program: it ends with status 0 (System V ABI, ELF-64; x86-64's `exit`).
+    /// Returns the smallest program: it ends with status 0 (System V ABI, ELF-64; x86-64's `exit`).
     fn smallest_static_program() -> Vec<u8> {
         const BASE: u64 = 0x40_0000;
         const HEADERS: u64 = 64 + 56;
@@ -134,7 +135,7 @@ mod tests {
         halves(&mut bytes, &[2, 62, 1, 0]);
         longs(&mut bytes, &[BASE + HEADERS, 64, 0]);
         halves(&mut bytes, &[0, 0, 64, 56, 1, 0, 0, 0]);
-        // One segment to load, which may be read and run.
+        // One segment to load, readable and executable.
         halves(&mut bytes, &[1, 0, 5, 0]);
         let length = HEADERS + CODE.len() as u64;
         longs(&mut bytes, &[0, BASE, BASE, length, length, 4096]);

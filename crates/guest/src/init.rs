@@ -1,4 +1,4 @@
-//! The guest's first process: prepares the kernel, runs the job, says what came of it, powers off.
+//! The guest's first process: prepares the kernel, runs the job, reports the result, powers off.
 
 use crate::job::{self, GuestJob};
 use crate::state::MachineState;
@@ -15,29 +15,29 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Where the command's output goes: the host reads the other end.
+/// The line for the command's output: the host reads the other end.
 const OUTPUT: &str = "/dev/ttyS1";
 
-/// The status of a command that succeeded and has left the machine otherwise than it found it.
+/// The status of a command that succeeded but left the machine changed.
 const CHANGED: i32 = 124;
 
-/// Where modules are told to make devices.
+/// The folder in which modules create devices on request.
 const CONFIGURATION: &str = "/sys/kernel/config";
 
-/// What stands before an interface and the microseconds for which the kernel holds back every
-/// packet that it sends, on the kernel's command line: `millstream.netem_us=lo:200`.
+/// The prefix, on the kernel's command line, of an interface and the microseconds for which the
+/// kernel delays every packet that it sends: `millstream.netem_us=lo:200`.
 const DELAY: &str = "millstream.netem_us=";
 
-/// The status that stands for a job that could not be begun.
+/// The status of a job that could not be started.
 const NOT_BEGUN: i32 = 125;
 
-/// Whether this process is the first one of a guest.
+/// Returns whether this process is the first one of a guest.
 #[must_use]
 pub fn is_first_process() -> bool {
     std::process::id() == 1 && Path::new(job::PATH).exists()
 }
 
-/// Does the job and powers the guest off. What goes wrong is said on the console.
+/// Does the job and powers the guest off. Errors go to the console.
 pub fn run() -> ! {
     let status = prepare().and_then(|()| work()).unwrap_or_else(|error| {
         eprintln!("millstream guest: {error}");
@@ -48,14 +48,14 @@ pub fn run() -> ! {
     }
     rustix::fs::sync();
     let _ = rustix::system::reboot(RebootCommand::PowerOff);
-    // Nobody may end the first process: the kernel would panic.
+    // The first process must not end: the kernel would panic.
     loop {
         std::thread::park();
     }
 }
 
 fn prepare() -> io::Result<()> {
-    // DPDK takes no drivers from below a folder that anybody may write in.
+    // DPDK loads no drivers from below a world-writable folder.
     rustix::fs::chmod("/", Mode::from_raw_mode(0o755))?;
     let system = [
         ("proc", "/proc"),
@@ -68,7 +68,7 @@ fn prepare() -> io::Result<()> {
     ];
     for (kind, place) in system {
         if let Err(error) = mount(kind, place, kind, MountFlags::empty(), None) {
-            // Not every kernel has the last ones; without the first nothing works, and it shows.
+            // Not every kernel has the last ones; a failure of the first shows by itself.
             eprintln!("millstream guest: {place}: {error}");
         }
     }
@@ -92,7 +92,7 @@ fn work() -> io::Result<i32> {
     for module in &job.modules {
         load(module).map_err(|error| named(module, &error))?;
     }
-    // It is a module of some kernels, which makes the place for it.
+    // Some kernels have it as a module, which creates the folder.
     if Path::new(CONFIGURATION).is_dir() {
         mount("configfs", CONFIGURATION, "configfs", MountFlags::empty(), None)?;
     }
@@ -102,18 +102,18 @@ fn work() -> io::Result<i32> {
     }
     let mut command = Command::new("/init");
     command.args(&job.arguments).env("HOME", "/root").current_dir("/tmp");
-    // A terminal here, and a file to whoever reads it.
+    // A terminal in the guest, and a file on the host.
     command.env("NO_COLOR", "1");
     command.stdin(Stdio::null()).stdout(output()?);
     let before = job.unchanged.then(|| MachineState::take(Path::new("/")));
     let mut child = command.spawn()?;
-    // Orphans of the command stay behind; the power-off takes them.
+    // Orphans of the command remain; the power-off ends them.
     let status = child.wait()?.code().unwrap_or(128);
     let changed = before.is_some_and(|before| tell_changes(&before));
     Ok(if changed && status == 0 { CHANGED } else { status })
 }
 
-/// Says what of the machine is not as it was; whether anything is.
+/// Reports the changes of the machine; returns whether there are any.
 fn tell_changes(before: &MachineState) -> bool {
     let after = MachineState::take(Path::new("/"));
     let changes = before.changes(&after);
@@ -139,7 +139,7 @@ fn load(module: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Slows interfaces down where the kernel's command line says so.
+/// Delays packets of interfaces, as the kernel's command line requests.
 fn slow_down() -> io::Result<()> {
     let mut netlink = Netlink::open().map_err(io::Error::other)?;
     for (name, delay) in delays(&std::fs::read_to_string("/proc/cmdline")?)? {
@@ -151,7 +151,7 @@ fn slow_down() -> io::Result<()> {
     Ok(())
 }
 
-/// What the words [`DELAY`] of a command line say.
+/// Reads the words [`DELAY`] of a command line.
 fn delays(line: &str) -> io::Result<Vec<(String, Duration)>> {
     let words = line.split_whitespace().filter_map(|word| word.strip_prefix(DELAY));
     let parse = |word: &str| {
@@ -164,7 +164,7 @@ fn delays(line: &str) -> io::Result<Vec<(String, Duration)>> {
     words.map(|word| parse(word).ok_or_else(|| wrong(word))).collect()
 }
 
-/// The output line, without the terminal's changes to line ends.
+/// Opens the output line, without the terminal's changes to line ends.
 fn output() -> io::Result<File> {
     let line = OpenOptions::new().write(true).open(OUTPUT)?;
     let mut settings = tcgetattr(&line)?;
@@ -176,7 +176,7 @@ fn output() -> io::Result<File> {
 fn report(status: i32) -> io::Result<()> {
     let mut line = output()?;
     write!(line, "\n{}{status}\n", job::STATUS_MARK)?;
-    // Bytes that still wait in the line's buffer would be lost by the power-off.
+    // The power-off would lose bytes that are still in the line's buffer.
     rustix::termios::tcdrain(&line)?;
     Ok(())
 }

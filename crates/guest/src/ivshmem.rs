@@ -3,7 +3,7 @@
 //!
 //! The server's messages are 64-bit numbers, some with a descriptor: protocol version, the guest's
 //! number, the shared memory (-1), and an eventfd for each interrupt vector of each peer. There is
-//! one guest with one vector; whoever has the other end of its eventfd is the device.
+//! one guest with one vector; the process with the other end of its eventfd acts as the device.
 
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
@@ -20,13 +20,13 @@ const VERSION: i64 = 0;
 const GUEST: i64 = 1;
 /// Announces the shared memory.
 const MEMORY: i64 = -1;
-/// Where the device is on the guest's bus.
+/// The device's slot on the guest's bus.
 const SLOT: &str = "05";
 
-/// A guest's window; QEMU takes what lies in the socket when it starts.
+/// The shared memory of a guest; QEMU reads the messages from the socket when it starts.
 #[derive(Debug)]
 pub struct SharedWindow {
-    /// Ours: a guest whose server goes would be without its device.
+    /// The server's end: without it the guest would lose its device.
     _server: OwnedFd,
     guest: Arc<OwnedFd>,
 }
@@ -35,7 +35,7 @@ impl SharedWindow {
     /// Announces `memory`, whose size is a power of two, and `line`, an eventfd that interrupts.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn new(memory: BorrowedFd<'_>, line: BorrowedFd<'_>) -> io::Result<Self> {
         let (server, guest) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -46,13 +46,13 @@ impl SharedWindow {
         Ok(Self { _server: server, guest: Arc::new(guest) })
     }
 
-    /// The descriptor that QEMU is to inherit.
+    /// Returns the descriptor that QEMU inherits.
     #[must_use]
     pub fn socket(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.guest)
     }
 
-    /// QEMU's arguments for the device; VFIO wants an [IOMMU](crate::iommu) in front of it.
+    /// Returns QEMU's arguments for the device; VFIO needs an [IOMMU](crate::iommu) in front of it.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         let socket = self.guest.as_raw_fd();
@@ -65,7 +65,7 @@ impl SharedWindow {
         all.map(str::to_owned).to_vec()
     }
 
-    /// What the guest writes so that vfio-pci has the device.
+    /// Returns the settings by which vfio-pci gets the device.
     #[must_use]
     pub fn settings() -> [(String, String); 2] {
         let name = format!("0000:00:{SLOT}.0");
@@ -79,7 +79,7 @@ fn send(socket: BorrowedFd<'_>, number: i64, along: Option<BorrowedFd<'_>>) -> i
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     let along: Vec<_> = along.into_iter().collect();
     if !along.is_empty() {
-        // The space is made for one.
+        // The space is for one descriptor.
         ancillary.push(SendAncillaryMessage::ScmRights(&along));
     }
     let bytes = number.to_le_bytes();
@@ -93,7 +93,7 @@ mod tests {
     use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
     use std::io::{IoSliceMut, Read, Write};
 
-    /// A message as QEMU reads it: eight bytes, and what came along.
+    /// Receives a message like QEMU: eight bytes, and perhaps a descriptor.
     fn receive(socket: BorrowedFd<'_>) -> (i64, Option<OwnedFd>) {
         let mut bytes = [0; 8];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

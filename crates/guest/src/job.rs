@@ -1,28 +1,28 @@
-//! What a guest is to do, and how it says what came of it.
+//! The job of a guest, and the format of its result.
 
 use serde::{Deserialize, Serialize};
 
-/// Where the guest finds its job, and by what its first process knows that it is one.
+/// The guest's path of its job, by which the first process also recognises a guest.
 pub const PATH: &str = "/millstream-job.json";
 
-/// Stands before the exit status in the guest's last line of output.
+/// The prefix of the exit status in the guest's last line of output.
 pub const STATUS_MARK: &str = "millstream-guest-status: ";
 
-/// What a guest does between its start and its power-off.
+/// The work of a guest between its start and its power-off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestJob {
     /// Modules to load in this order: a file of the image, and parameters behind it.
     pub modules: Vec<String>,
     /// Files to write before the command: settings of the kernel (path, value).
     pub settings: Vec<(String, String)>,
-    /// Arguments of the `millstream` that is run.
+    /// The arguments of `millstream`.
     pub arguments: Vec<String>,
-    /// Whether the command has to leave the machine as it found it.
+    /// Whether the command has to leave the machine unchanged.
     pub unchanged: bool,
 }
 
-/// Parts what came over the output line into the command's output and its exit status. The status
-/// is missing when the guest did not come to its end.
+/// Splits the bytes of the output line into the command's output and its exit status. The status is
+/// missing when the guest did not reach its end.
 #[must_use]
 pub fn split(raw: &str) -> (&str, Option<i32>) {
     match raw.rfind(STATUS_MARK) {

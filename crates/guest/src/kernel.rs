@@ -1,4 +1,5 @@
-//! Kernels to boot: a vmlinuz file, a Debian package, or the name of one that `apt-get` fetches.
+//! Kernels to boot: a vmlinuz file, a Debian package, or the name of a package that `apt-get`
+//! fetches.
 
 use crate::error::{Error, at};
 use crate::modules::{Module, Modules};
@@ -6,33 +7,34 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// So many packages without a kernel may lead from one to the next.
+/// The longest chain of packages without a kernel.
 const META_DEPTH: u32 = 3;
 
 /// A kernel, ready to boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootKernel {
-    /// Its release as a package names it (`6.1.0-56-rt-amd64`), or its file's name.
+    /// The release in the package's name (`6.1.0-56-rt-amd64`), or the file's name.
     pub name: String,
     /// The image.
     pub image: PathBuf,
-    /// The package that it came from, which has its modules.
+    /// The package of the kernel, with its modules.
     package: Option<PathBuf>,
-    /// Where its package is unpacked.
+    /// The folder of the unpacked package.
     directory: PathBuf,
 }
 
 impl BootKernel {
     /// Finds `wanted`: a path to a vmlinuz or to a `.deb`, or else the name of a Debian package,
-    /// which is fetched into `cache` unless it is there from an earlier time. A package without a
-    /// kernel that depends on one (`linux-image-6.12-amd64`) stands for that one.
+    /// which is fetched into `cache` unless it is there already. A package without a kernel that
+    /// depends on one (`linux-image-6.12-amd64`) stands for that one.
     ///
     /// # Errors
     /// When it cannot be found, fetched or unpacked.
     pub fn find(wanted: &str, cache: &Path) -> Result<Self, Error> {
         let path = Path::new(wanted);
         if !wanted.contains('/') && !path.exists() {
-            // A word that apt-get would take for an option, or for several names, is none.
+            // A word that apt-get would take for an option, or for several names, is not a valid
+            // name.
             let is_name = |c: char| c.is_ascii_alphanumeric() || "+-.:~_".contains(c);
             let starts = wanted.starts_with(|c: char| c.is_ascii_alphanumeric());
             if !starts || !wanted.chars().all(is_name) {
@@ -54,11 +56,11 @@ impl BootKernel {
     fn from_package(package: &Path, cache: &Path, depth: u32) -> Result<Self, Error> {
         let file = std::fs::metadata(package).map_err(at(package))?;
         let stem = package.file_stem().unwrap_or_default().to_string_lossy();
-        // A kernel that was built anew may come in a package of the same name.
+        // A rebuilt kernel may come in a package of the same name.
         let (seconds, rest) = (file.mtime(), file.mtime_nsec());
         let directory = cache.join(format!("{stem}-{}-{seconds}.{rest}", file.len()));
         if let Err(error) = unpack(package, &directory, "./boot/*") {
-            // It has no such files, or is no package at all.
+            // It has no such files, or is not a package.
             let Ok(depends) = field(package, "Depends") else { return Err(error) };
             let needs = kernel_in(&depends).filter(|_| depth > 0);
             let needs = needs.ok_or_else(|| Error::NoKernel(package.to_owned()))?;
@@ -78,7 +80,7 @@ impl BootKernel {
         Err(none())
     }
 
-    /// Its configuration with the place where a running system has it, when it came with one.
+    /// Returns its configuration with the path in a running system, if the package has one.
     #[must_use]
     pub fn configuration(&self) -> Option<(String, Vec<u8>)> {
         let file = format!("config-{}", self.name);
@@ -86,11 +88,11 @@ impl BootKernel {
         Some((format!("/boot/{file}"), content))
     }
 
-    /// The modules `wanted`, each a name and perhaps parameters behind it, and what they need, in
-    /// loading order.
+    /// Returns the modules `wanted`, each a name with optional parameters, and their dependencies,
+    /// in loading order.
     ///
     /// # Errors
-    /// When the kernel has no such modules, or came without any.
+    /// When the kernel lacks such a module, or came without any.
     pub fn modules(&self, wanted: &[String]) -> Result<Vec<Module>, Error> {
         let Some(first) = wanted.first() else { return Ok(Vec::new()) };
         let Some(package) = &self.package else {
@@ -104,21 +106,21 @@ impl BootKernel {
     }
 }
 
-/// A field of a package's description.
+/// Returns a field of a package's description.
 fn field(package: &Path, name: &str) -> Result<String, Error> {
     let mut command = Command::new("dpkg-deb");
     let bytes = output(command.arg("--field").arg(package).arg(name), "dpkg")?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The kernel's package in a list of dependencies (deb-control(5): `a (= 1), b | c`).
+/// Finds the kernel's package in a list of dependencies (deb-control(5): `a (= 1), b | c`).
 fn kernel_in(depends: &str) -> Option<&str> {
     let names = depends.split([',', '|']).filter_map(|one| one.split_whitespace().next());
     let mut names = names.map(|name| name.split(':').next().unwrap_or(name));
     names.find(|name| name.starts_with("linux-image-"))
 }
 
-/// The file of a package that `package` depends on: beside it, or fetched.
+/// Returns the file of a package that `package` depends on: from the same folder, or fetched.
 fn needed(package: &Path, name: &str, cache: &Path) -> Result<PathBuf, Error> {
     let beside = package.parent().and_then(|folder| file_of(name, folder));
     beside.map_or_else(|| fetch(name, cache), Ok).map_err(|error| match error {
@@ -130,7 +132,7 @@ fn needed(package: &Path, name: &str, cache: &Path) -> Result<PathBuf, Error> {
     })
 }
 
-/// The file of a package in a folder.
+/// Finds the file of a package in a folder.
 fn file_of(name: &str, folder: &Path) -> Option<PathBuf> {
     let prefix = format!("{name}_");
     let entries = std::fs::read_dir(folder).ok()?;
@@ -141,7 +143,7 @@ fn file_of(name: &str, folder: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Has `apt-get` put a package's file into `cache`.
+/// Downloads a package's file into `cache` with `apt-get`.
 fn fetch(name: &str, cache: &Path) -> Result<PathBuf, Error> {
     let directory = cache.join("packages");
     std::fs::create_dir_all(&directory).map_err(at(&directory))?;
@@ -159,7 +161,7 @@ fn fetch(name: &str, cache: &Path) -> Result<PathBuf, Error> {
     find().ok_or_else(|| unknown("nothing, and no file came".to_owned()))
 }
 
-/// Unpacks what of a package matches `pattern`, once.
+/// Unpacks the files of a package that match `pattern`, once.
 fn unpack(package: &Path, directory: &Path, pattern: &str) -> Result<(), Error> {
     let mark = directory.join(format!(".unpacked{}", pattern.replace(['/', '*', '.'], "-")));
     if mark.exists() {
@@ -174,7 +176,7 @@ fn unpack(package: &Path, directory: &Path, pattern: &str) -> Result<(), Error> 
     std::fs::write(&mark, "").map_err(at(&mark))
 }
 
-/// The output of a program that must succeed.
+/// Returns the output of a program that must succeed.
 pub(crate) fn output(command: &mut Command, package: &'static str) -> Result<Vec<u8>, Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = match command.output() {
@@ -231,7 +233,8 @@ mod tests {
         }
     }
 
-    /// Makes a package with these dependencies and files; false, and why, where that cannot be.
+    /// Makes a package with these dependencies and files; false when that fails, with a message
+    /// when there is no dpkg-deb.
     fn build(package: &Path, depends: &str, files: &[(&str, &str)]) -> bool {
         let root = tempfile::tempdir().unwrap();
         let control = format!(
@@ -271,7 +274,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&kernel.image).unwrap(), "kernel");
         let configuration = kernel.configuration().unwrap();
         assert_eq!(configuration, ("/boot/config-9.1.2+deb99-amd64".to_owned(), b"y".to_vec()));
-        // By its file, too; one that leads nowhere says what it holds.
+        // Also by its file; a package that leads to no kernel is an error.
         let path = packages.join(format!("{meta}_9.1_all.deb"));
         assert_eq!(BootKernel::find(path.to_str().unwrap(), cache.path()).unwrap(), kernel);
         assert!(build(&path, "", &[("usr/share/doc/x", "no kernel")]));

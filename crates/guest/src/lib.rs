@@ -1,5 +1,5 @@
-//! A `millstream` command under another kernel: a guest that QEMU emulates, whose first process is
-//! this very program.
+//! A `millstream` command under another kernel: a guest that QEMU emulates, with this program as
+//! its first process.
 //!
 //! ```text
 //! host                                       guest
@@ -10,23 +10,23 @@
 //! outcome: console, output, status ◀───────── ttyS0, ttyS1; power off
 //! ```
 //!
-//! Emulation is software (TCG) as a rule: what is measured in it shows that something works and how
-//! kernels differ in kind, never what silicon does.
+//! Emulation is software (TCG) as a rule: it shows that something works and how kernels differ in
+//! kind, never the timing of real hardware.
 //!
 //! | module | idea |
 //! | --- | --- |
 //! | [`archive`] | the initial file system's format |
-//! | [`image`] | what goes into it |
+//! | [`image`] | its contents |
 //! | [`iommu`] | the IOMMU in front of a device that VFIO hands out |
 //! | [`cards`] | two network cards on one wire: DPDK's and the kernel's |
 //! | [`iio`] | a converter of the kernel's own, without hardware |
 //! | [`ivshmem`] | shared memory and an interrupt for a guest |
-//! | [`job`] | what the guest is to do, and how it says what came of it |
+//! | [`job`] | the guest's work, and the format of its result |
 //! | [`kernel`] | kernels as files and as Debian packages |
-//! | [`modules`] | modules and what they depend on |
-//! | [`machine`] | the emulated machine: started, watched, ended |
+//! | [`modules`] | modules and their dependencies |
+//! | [`machine`] | the emulated machine: its start, its console and its end |
 //! | [`init`] | the guest's first process |
-//! | [`state`] | what a command may change and has to put back |
+//! | [`state`] | the state that a command may change and has to restore |
 
 pub mod archive;
 pub mod cards;

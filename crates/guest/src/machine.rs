@@ -1,4 +1,4 @@
-//! The emulated machine: started, watched line by line, ended.
+//! The emulated machine: its start, its console and its end.
 
 use crate::error::{Error, at};
 use crate::job;
@@ -13,27 +13,27 @@ use std::time::{Duration, Instant};
 /// The emulator's program.
 pub const PROGRAM: &str = "qemu-system-x86_64";
 
-/// How much of a console an error shows, lines.
+/// The lines of a console in an error.
 const SHOWN: usize = 12;
 
-/// What the machine has.
+/// The properties of the machine.
 #[derive(Clone, Debug)]
 pub struct GuestMachine {
-    /// CPUs.
+    /// The number of CPUs.
     pub cpus: usize,
     /// Memory, MiB.
     pub memory_mib: usize,
-    /// `tcg` (software), or `kvm` where the host's guests work.
+    /// `tcg` (software), or `kvm` where the host supports it.
     pub accelerator: String,
-    /// Words for the kernel's command line beside the console's.
+    /// Words for the kernel's command line in addition to the console's.
     pub command_line: Vec<String>,
-    /// Arguments for QEMU: devices, their back ends.
+    /// Arguments of QEMU for devices and their back ends.
     pub devices: Vec<String>,
-    /// Descriptors that QEMU's arguments name by their numbers here.
+    /// Descriptors that QEMU's arguments name by their numbers in this process.
     pub inherited: Vec<Arc<OwnedFd>>,
-    /// The machine's own options behind `q35` (`kernel-irqchip=split` for an IOMMU).
+    /// The machine's own options after `q35` (`kernel-irqchip=split` for an IOMMU).
     pub chipset: String,
-    /// How long it may run.
+    /// The time limit.
     pub limit: Duration,
 }
 
@@ -52,25 +52,25 @@ impl Default for GuestMachine {
     }
 }
 
-/// What came of a guest.
+/// The result of a guest.
 #[derive(Clone, Debug)]
 pub struct GuestResult {
-    /// Exit status of its command.
+    /// The exit status of its command.
     pub status: i32,
-    /// What the command wrote.
+    /// The command's output.
     pub output: String,
-    /// What kernel and command said on the console.
+    /// The console output of kernel and command.
     pub console: String,
-    /// From start to power-off.
+    /// The time from start to power-off.
     pub took: Duration,
 }
 
 impl GuestMachine {
-    /// Boots `kernel` with the initial file system `image`, hands every line of the console to
+    /// Boots `kernel` with the initial file system `image`, passes every line of the console to
     /// `watch`, and waits for the power-off.
     ///
     /// # Errors
-    /// When QEMU is missing or fails, the guest takes too long, or ends without a result.
+    /// When QEMU is missing or fails, the guest exceeds the limit, or it ends without a result.
     pub fn run(
         &self,
         kernel: &BootKernel,
@@ -113,7 +113,7 @@ impl GuestMachine {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let inherited = self.inherited.iter().map(Arc::clone).collect();
         millstream_host::child::inherit(&mut command, inherited);
-        // A guest does not outlive whoever waits for it.
+        // A guest ends with the process that waits for it.
         millstream_host::child::tie(&mut command, None);
         let missing = |source| Error::Missing {
             program: PROGRAM.to_owned(),
@@ -148,7 +148,8 @@ impl GuestMachine {
         arguments
     }
 
-    /// Reads the console to its end, or ends the machine. True when it ended by itself.
+    /// Reads the console to its end, or ends the machine at the limit. True when it ended by
+    /// itself.
     fn follow(&self, child: &mut Child, mut watch: impl FnMut(&str) + Send) -> (String, bool) {
         let stdout = child.stdout.take().expect("piped");
         let (lines, arrivals) = std::sync::mpsc::channel();
@@ -188,7 +189,7 @@ impl GuestMachine {
     }
 }
 
-/// The end of a console; where the kernel gave up, from its own words on.
+/// Returns the end of a console; after a kernel panic, from the kernel's message on.
 fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let panic = lines.iter().position(|line| line.contains("Kernel panic"));

@@ -1,19 +1,19 @@
-//! Kernel modules and what they depend on, told from the modules themselves: a package brings no
-//! index, `depmod` would make it.
+//! Kernel modules and their dependencies, read from the modules themselves: a package has no index;
+//! `depmod` would make it.
 
 use crate::error::{Error, at};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A module, and how it is to be loaded.
+/// A module, with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// Its name, with `_`.
+    /// The name, with `_`.
     pub name: String,
-    /// Its file's content, unpacked.
+    /// The content of its file, unpacked.
     pub content: Vec<u8>,
-    /// Its parameters, `a=1 b=2`.
+    /// The parameters, `a=1 b=2`.
     pub parameters: String,
 }
 
@@ -24,7 +24,7 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Finds them (`*.ko`, `*.ko.xz`). `kernel` is for errors.
+    /// Finds the modules (`*.ko`, `*.ko.xz`). `kernel` is for errors.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -44,11 +44,11 @@ impl Modules {
         Ok(Self { kernel: kernel.to_owned(), files })
     }
 
-    /// Those `wanted`, each a name and perhaps parameters behind it, and all that they depend on,
-    /// each once, in loading order.
+    /// Returns the modules `wanted`, each a name with optional parameters, and all their
+    /// dependencies, each once, in loading order.
     ///
     /// # Errors
-    /// When one is not there or cannot be unpacked.
+    /// When one is missing or cannot be unpacked.
     pub fn closure(&self, wanted: &[String]) -> Result<Vec<Module>, Error> {
         let mut order = Vec::new();
         for words in wanted {
@@ -70,7 +70,7 @@ impl Modules {
             || Error::NoSuchModule { kernel: self.kernel.clone(), module: name.to_owned() };
         let path = self.files.get(name).ok_or_else(missing)?;
         let content = read(path)?;
-        // Modules do not depend on one another in circles: the kernel could not load them.
+        // Dependencies have no cycles: the kernel could not load such modules.
         for needed in dependencies(&content) {
             self.add(&needed, order)?;
         }
@@ -79,7 +79,7 @@ impl Modules {
     }
 }
 
-/// Module names are the same with `-` and with `_`.
+/// Converts `-` to `_`: module names are the same with both.
 fn plain(name: &str) -> String {
     name.replace('-', "_")
 }
@@ -97,7 +97,8 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
     crate::kernel::output(command.args(["-dc"]).arg(path), "xz-utils")
 }
 
-/// What stands behind `depends=` in the module's information: strings that end with a zero byte.
+/// Returns the names after `depends=` in the module's information: strings that end with a zero
+/// byte.
 fn dependencies(module: &[u8]) -> Vec<String> {
     const KEY: &[u8] = b"\0depends=";
     let Some(at) = module.windows(KEY.len()).position(|window| window == KEY) else {

@@ -1,5 +1,5 @@
-//! What a command may change of a machine and has to put back: settings of the kernel that are
-//! files, and where and how threads run. Taken before and after, and compared byte for byte.
+//! The state that a command may change and has to restore: settings of the kernel that are files,
+//! and CPUs and classes of threads. It is recorded before and after, and compared byte for byte.
 
 use millstream_cpu::proc::{Stat, value};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where settings are.
+/// The folders of settings.
 const FOLDERS: [&str; 6] = [
     "proc/irq",
     "proc/sys",
@@ -17,23 +17,23 @@ const FOLDERS: [&str; 6] = [
     "sys/devices/system/cpu",
 ];
 
-/// How names of files end that change by themselves; who is in a group is compared by thread.
+/// The suffixes of files that change by themselves; members of groups are compared by thread.
 const LIVELY: [&str; 5] = ["cgroup.procs", "cgroup.threads", "tasks", "ns_last_pid", ".pressure"];
 
-/// Bytes of a setting that are compared.
+/// The largest part of a setting that is compared, bytes.
 const LONGEST: usize = 4096;
 
-/// Settings and threads.
+/// The settings and threads of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineState {
     settings: BTreeMap<PathBuf, Vec<u8>>,
     threads: BTreeMap<String, String>,
-    /// CPUs of threads that nobody but the kernel may place.
+    /// CPUs of threads that only the kernel may place.
     bound: BTreeMap<String, String>,
 }
 
 impl MachineState {
-    /// Takes it below a root folder, `/` for this machine. What cannot be read is left out.
+    /// Reads the state below a root folder, `/` for this machine. Unreadable files are left out.
     #[must_use]
     pub fn take(root: &Path) -> Self {
         let mut state = Self::default();
@@ -54,7 +54,7 @@ impl MachineState {
     fn walk(&mut self, folder: &Path, depth: u32) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let (path, name) = (entry.path(), entry.file_name());
-            // Devices of a bus are links, the first time; the rest leads elsewhere.
+            // Devices of a bus are links at the first level; deeper links lead elsewhere.
             let Ok(kind) = (if depth == 0 { fs::metadata(&path) } else { entry.metadata() }) else {
                 continue;
             };
@@ -72,13 +72,13 @@ impl MachineState {
         }
     }
 
-    /// How many settings there are, and how many threads.
+    /// Returns the numbers of settings and threads.
     #[must_use]
     pub fn count(&self) -> (usize, usize) {
         (self.settings.len(), self.threads.len())
     }
 
-    /// What is different now: a line each. Threads that have come or gone are none.
+    /// Returns the differences, a line each. New and ended threads are not differences.
     #[must_use]
     pub fn changes(&self, now: &Self) -> Vec<String> {
         let show = |text: Option<&Vec<u8>>| {
@@ -101,9 +101,9 @@ impl MachineState {
         settings.chain(threads).collect()
     }
 
-    /// Threads that the kernel has put elsewhere and nobody could put back: a line each. It does so
-    /// by itself, too: a work queue's rescuer goes where it is needed, and up to Linux 6.1 the end
-    /// of a partition of CPUs has it run on all.
+    /// Returns the threads that the kernel has moved and only the kernel can place: a line each. It
+    /// also moves them without any cause by us: a work queue's rescuer goes where it is needed, and
+    /// up to Linux 6.1 the end of a partition of CPUs lets it run on all.
     #[must_use]
     pub fn moved_by_kernel(&self, now: &Self) -> Vec<String> {
         let moved = self.bound.iter().filter_map(|(thread, before)| {
@@ -114,7 +114,7 @@ impl MachineState {
     }
 }
 
-/// A thread by its number and start, with where and how it runs.
+/// A thread by its number and start time, with its CPUs, class and group.
 struct Thread {
     name: String,
     cpus: String,
@@ -131,7 +131,8 @@ fn threads(root: &Path) -> Vec<Thread> {
     tasks.filter_map(|task| thread(&task.path())).collect()
 }
 
-/// From proc_pid_stat(5), fields 1, 2, 9, 22, 40 and 41, proc_pid_status(5) and proc_pid_cgroup(5).
+/// Reads proc_pid_stat(5), fields 1, 2, 9, 22, 40 and 41, proc_pid_status(5) and
+/// proc_pid_cgroup(5).
 fn thread(folder: &Path) -> Option<Thread> {
     let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
     let stat = Stat::read(folder)?;
@@ -198,7 +199,7 @@ mod tests {
     #[test]
     fn a_thread_that_only_the_kernel_places_is_told_but_no_change() {
         let root = tempfile::tempdir().unwrap();
-        // Those of a rescuer and of a thread of a user, as Linux 6.1 shows them.
+        // The flags of a rescuer and of a user's thread, as Linux 6.1 shows them.
         flagged(root.path(), 3, "2", 0x0420_8060);
         flagged(root.path(), 200, "2", 0x0040_0000);
         let before = MachineState::take(root.path());

@@ -1,5 +1,5 @@
-//! Processes that are started for a measurement: on the CPU meant for them, and not beyond the end
-//! of the one that started them.
+//! Child processes for a measurement: each runs on its CPU, and ends with the process that started
+//! it.
 
 use millstream_cpu::proc::Stat;
 use std::io;
@@ -8,12 +8,12 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::Arc;
 
-/// Has `command` run on `cpu` only, if one is given, and end when the calling thread does, however
-/// that comes (prctl(2), PR_SET_PDEATHSIG).
+/// Makes `command` run on `cpu` only, if one is given, and end when the calling thread ends, in any
+/// way (prctl(2), PR_SET_PDEATHSIG).
 ///
 /// # Panics
-/// When `cpu` is beyond the CPUs that Linux masks hold (1024). That it exists and is allowed shows
-/// when the command is spawned.
+/// When `cpu` is beyond the CPUs that Linux masks hold (1024). The spawn of the command fails when
+/// the CPU does not exist or is not allowed.
 pub fn tie(command: &mut Command, cpu: Option<usize>) {
     let mask = cpu.map(|cpu| {
         let mut mask = rustix::thread::CpuSet::new();
@@ -26,7 +26,7 @@ pub fn tie(command: &mut Command, cpu: Option<usize>) {
             rustix::thread::sched_setaffinity(None, mask)?;
         }
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-        // The parent may have died just before.
+        // The parent may have ended just before.
         if std::os::unix::process::parent_id() == parent {
             Ok(())
         } else {
@@ -37,7 +37,7 @@ pub fn tie(command: &mut Command, cpu: Option<usize>) {
     unsafe { command.pre_exec(prepare) };
 }
 
-/// Lets `command` have descriptors under the numbers that they have here.
+/// Passes descriptors to `command`, under the same numbers as here.
 pub fn inherit(command: &mut Command, descriptors: Vec<Arc<OwnedFd>>) {
     let keep = move || {
         for descriptor in &descriptors {
@@ -49,8 +49,8 @@ pub fn inherit(command: &mut Command, descriptors: Vec<Arc<OwnedFd>>) {
     unsafe { command.pre_exec(keep) };
 }
 
-/// User and system CPU time of a process with all its threads, ended ones too, seconds (proc(5)):
-/// exact to a clock tick, usually 10 ms. None when it has gone.
+/// Returns the user and system CPU time of a process with all its threads, including ended ones,
+/// seconds (proc(5)): exact to a clock tick, usually 10 ms. `None` when the process has ended.
 #[must_use]
 pub fn cpu_time_s(pid: u32) -> Option<f64> {
     let stat = Stat::read(format!("/proc/{pid}").as_ref())?;

@@ -1,5 +1,5 @@
 //! Settings of a network device, by ioctl(2): `SIOCETHTOOL` (`linux/ethtool.h`) and the MTU
-//! (netdevice(7)). In the network namespace of the thread that opens the connection.
+//! (netdevice(7)), in the network namespace of the thread that opens the connection.
 
 mod rings;
 
@@ -18,54 +18,54 @@ const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETHTOOL_SCHANNELS: u32 = 0x3d;
 
-/// How many queues of a device serve, and how many could (ethtool(8), `-l`).
+/// The numbers of queues of a device (ethtool(8), `-l`).
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Channels {
-    /// Queues that receive only.
+    /// Queues that only receive.
     pub receive: u32,
-    /// Queues that transmit only.
+    /// Queues that only transmit.
     pub transmit: u32,
     /// Queues that do both.
     pub combined: u32,
 }
 
 impl Channels {
-    /// Queues that receive.
+    /// Returns the number of queues that receive.
     #[must_use]
     pub fn receiving(&self) -> u32 {
         self.receive + self.combined
     }
 
-    /// Queues that transmit.
+    /// Returns the number of queues that transmit.
     #[must_use]
     pub fn transmitting(&self) -> u32 {
         self.transmit + self.combined
     }
 }
 
-/// A task that the device, or the kernel beside it, takes over from the protocol stack.
+/// A task of the protocol stack that the device, or the kernel, does.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Offload {
-    /// Checksums of frames to transmit are written by the device.
+    /// The device writes the checksums of transmitted frames.
     TransmitChecksum,
-    /// Checksums of received frames are checked by the device.
+    /// The device checks the checksums of received frames.
     ReceiveChecksum,
-    /// Received segments are joined before the stack sees them (GRO).
+    /// Received segments are joined before the stack gets them (GRO).
     Gro,
-    /// Segments to transmit are cut late (GSO).
+    /// Segments to transmit are split late (GSO).
     Gso,
-    /// The device cuts TCP segments (TSO).
+    /// The device splits TCP segments (TSO).
     Tso,
 }
 
 impl Offload {
-    /// All of them.
+    /// All offloads.
     pub const ALL: [Self; 5] =
         [Self::TransmitChecksum, Self::ReceiveChecksum, Self::Gro, Self::Gso, Self::Tso];
 
-    /// Its name, as the configuration file writes it.
+    /// Returns the name in the configuration file.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -77,7 +77,7 @@ impl Offload {
         }
     }
 
-    /// The commands that get and set it.
+    /// Returns the commands that get and set it.
     fn commands(self) -> (u32, u32) {
         match self {
             Self::TransmitChecksum => (0x16, 0x17),
@@ -126,7 +126,7 @@ pub struct Ethtool {
 }
 
 impl Ethtool {
-    /// Opens a connection; needs no rights. Reading settings needs none, either; changing them
+    /// Opens a connection; needs no rights. Reading settings needs no rights either; changing them
     /// needs CAP_NET_ADMIN.
     ///
     /// # Errors
@@ -136,10 +136,10 @@ impl Ethtool {
         Ok(Self { socket: socket_with(family, kind, SocketFlags::CLOEXEC, None)? })
     }
 
-    /// The name of the driver: `veth`, `ice`.
+    /// Returns the name of the driver: `veth`, `ice`.
     ///
     /// # Errors
-    /// `Unsupported` where the driver does not tell, `ENODEV` when there is no such interface.
+    /// `Unsupported` where the driver does not report it, `ENODEV` when there is no such interface.
     pub fn driver(&self, interface: &str) -> io::Result<String> {
         let mut args = DriverArgs { command: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] };
         // SAFETY: the structure that the command writes.
@@ -148,10 +148,10 @@ impl Ethtool {
         Ok(String::from_utf8_lossy(&args.driver[..end]).into_owned())
     }
 
-    /// How many queues serve, and how many could.
+    /// Returns the active and the largest possible numbers of queues.
     ///
     /// # Errors
-    /// As [`Ethtool::driver`]; many virtual devices do not tell.
+    /// As [`Ethtool::driver`]; many virtual devices do not report them.
     pub fn channels(&self, interface: &str) -> io::Result<(Channels, Channels)> {
         let args = self.channel_args(interface)?;
         let now =
@@ -164,16 +164,16 @@ impl Ethtool {
         Ok((now, max))
     }
 
-    /// Has as many queues serve.
+    /// Sets the numbers of active queues.
     ///
     /// # Errors
-    /// `InvalidInput` for more than there could be (or none); `PermissionDenied`; what the driver
-    /// says.
+    /// `InvalidInput` for more than possible (or zero); `PermissionDenied`; other errors of the
+    /// driver.
     pub fn set_channels(&self, interface: &str, channels: Channels) -> io::Result<()> {
         let mut args = self.channel_args(interface)?;
         let Channels { receive, transmit, combined } = channels;
         if (args.receive, args.transmit, args.combined) == (receive, transmit, combined) {
-            // Some drivers refuse, or reset the device for, what is no change.
+            // Some drivers refuse an unchanged value, or reset the device for it.
             return Ok(());
         }
         args.command = ETHTOOL_SCHANNELS;
@@ -189,7 +189,7 @@ impl Ethtool {
         Ok(args)
     }
 
-    /// Whether an offload is on.
+    /// Returns whether an offload is on.
     ///
     /// # Errors
     /// As [`Ethtool::driver`].
@@ -200,15 +200,15 @@ impl Ethtool {
         Ok(args.data != 0)
     }
 
-    /// Switches an offload. Others may follow: there is no TSO without checksums.
+    /// Switches an offload. Others may change with it: TSO needs checksums.
     ///
     /// # Errors
-    /// `Unsupported` where it cannot be switched, or stays because of another; `PermissionDenied`.
+    /// `Unsupported` where it cannot be switched, or another offload keeps it; `PermissionDenied`.
     pub fn set_offload(&self, interface: &str, offload: Offload, on: bool) -> io::Result<()> {
         let mut args = ValueArgs { command: offload.commands().1, data: u32::from(on) };
         // SAFETY: the structure that the command reads.
         unsafe { self.ethtool(interface, &mut args)? };
-        // The kernel calls it a success even if it did nothing.
+        // The kernel reports success even when it changed nothing.
         if self.offload(interface, offload)? == on {
             return Ok(());
         }
@@ -216,7 +216,7 @@ impl Ethtool {
         Err(io::Error::new(io::ErrorKind::Unsupported, reason))
     }
 
-    /// Largest IP packet, bytes.
+    /// Returns the largest IP packet, bytes.
     ///
     /// # Errors
     /// `ENODEV` when there is no such interface.
@@ -231,7 +231,7 @@ impl Ethtool {
     /// Sets the largest IP packet, bytes.
     ///
     /// # Errors
-    /// `InvalidInput` for a size that the device cannot do; `PermissionDenied`.
+    /// `InvalidInput` for a size that the device does not support; `PermissionDenied`.
     pub fn set_mtu(&self, interface: &str, mtu: u32) -> io::Result<()> {
         let mut request = request(interface)?;
         request.ifr_ifru.ifru_mtu = i32::try_from(mtu).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -249,7 +249,7 @@ impl Ethtool {
     }
 
     /// # Safety
-    /// `request` is what `command` reads and writes, with any pointer in it valid.
+    /// `request` is the structure that `command` reads and writes, with any pointer in it valid.
     unsafe fn ioctl(&self, command: u32, request: &mut libc::ifreq) -> io::Result<()> {
         let descriptor = self.socket.as_raw_fd();
         // SAFETY: by the caller's contract.
@@ -258,7 +258,7 @@ impl Ethtool {
     }
 }
 
-/// A request that names its interface.
+/// Returns a request for an interface.
 fn request(interface: &str) -> io::Result<libc::ifreq> {
     // SAFETY: zeros are a valid request: an empty name and a null pointer.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

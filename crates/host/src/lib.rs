@@ -1,6 +1,6 @@
-//! The machine's settings and what can be asked of them: what stands in the way of real time
-//! (`doctor`), CPUs kept free of other work (`shield`), a journal that puts changed settings back,
-//! the network's devices (netlink, ethtool), PCI cards, trace events, Industrial I/O.
+//! The settings and facts of the machine: obstacles to real time (`doctor`), CPUs free of other
+//! work (`shield`), a journal that restores changed settings, network devices (netlink, ethtool),
+//! PCI cards, trace events, Industrial I/O.
 //!
 //! Facts are read below a root folder that is an argument (`/` for this machine), so a tree
 //! recorded on another machine tests the parsers.

@@ -1,5 +1,5 @@
-//! Which queue the hardware gives a UDP port: receive classification rules ("ntuple") by
-//! `ETHTOOL_SRXCLSRLINS` and its sisters (`linux/ethtool.h`; ethtool(8), `-N`).
+//! The hardware queue of a UDP port: receive classification rules ("ntuple") by
+//! `ETHTOOL_SRXCLSRLINS` and related commands (`linux/ethtool.h`; ethtool(8), `-N`).
 
 use crate::ethtool::Ethtool;
 use std::io;
@@ -12,11 +12,11 @@ const INSERT_RULE: u32 = 0x32;
 
 /// `UDP_V4_FLOW`.
 const UDP_OVER_IPV4: u32 = 0x02;
-/// `RX_CLS_LOC_SPECIAL`, in the answer to `GET_RULE_COUNT`: the driver finds places itself.
+/// `RX_CLS_LOC_SPECIAL`, in the answer to `GET_RULE_COUNT`: the driver chooses places itself.
 const FINDS_PLACES: u64 = 0x8000_0000;
 /// `RX_CLS_LOC_ANY`.
 const ANY_PLACE: u32 = 0xffff_ffff;
-/// Rules that are looked at.
+/// The largest number of rules that are read.
 const RULES_MAX: usize = 4096;
 
 /// `struct ethtool_flow_ext`.
@@ -55,7 +55,7 @@ struct RuleArgs {
     rest: u32,
 }
 
-/// The same with room for the places of rules behind it.
+/// The same with space for the places of rules after it.
 #[repr(C)]
 struct AllArgs {
     args: RuleArgs,
@@ -67,7 +67,7 @@ impl RuleArgs {
         Self { command, ..Self::default() }
     }
 
-    /// All that goes to a UDP port, to a queue.
+    /// Returns a rule that gives a UDP port to a queue.
     fn insert(port: u16, queue: u32, place: u32) -> Self {
         let to_port =
             |port: u16| Match { destination_port: port.to_be_bytes(), ..Match::default() };
@@ -81,7 +81,7 @@ impl RuleArgs {
         }
     }
 
-    /// The queue, if this is a rule for a whole UDP port.
+    /// Returns the queue, if this is a rule for a whole UDP port.
     fn queue_of(&self, port: u16) -> Option<u32> {
         let wanted = Self::insert(port, 0, 0);
         let same = self.rule_flow_type == UDP_OVER_IPV4
@@ -91,7 +91,7 @@ impl RuleArgs {
 }
 
 impl Ethtool {
-    /// The queue that a rule of the device gives a UDP port, if there is one.
+    /// Returns the queue that a rule of the device gives a UDP port, if there is one.
     ///
     /// # Errors
     /// `Unsupported` where the driver has no such rules.
@@ -99,7 +99,7 @@ impl Ethtool {
         Ok(self.port_rule(interface, port)?.map(|(_, queue)| queue))
     }
 
-    /// Has the device give a UDP port to a queue; none: by its hash, as any other.
+    /// Makes the device give a UDP port to a queue; `None`: by its hash, as any other.
     ///
     /// # Errors
     /// `Unsupported` where the driver cannot, or rules are off (`ethtool -K eth1 ntuple on`);
@@ -122,7 +122,7 @@ impl Ethtool {
         Ok(())
     }
 
-    /// Place and queue of the rule for a UDP port.
+    /// Returns place and queue of the rule for a UDP port.
     fn port_rule(&self, interface: &str, port: u16) -> io::Result<Option<(u32, u32)>> {
         let (places, _) = self.places(interface)?;
         for place in places {
@@ -136,7 +136,8 @@ impl Ethtool {
         Ok(None)
     }
 
-    /// The places that rules take, and what the driver says of places (`data` of its answer).
+    /// Returns the occupied places, and the driver's information about places (`data` of its
+    /// answer).
     fn places(&self, interface: &str) -> io::Result<(Vec<u32>, u64)> {
         let mut count = RuleArgs::new(GET_RULE_COUNT);
         // SAFETY: the structure that the command writes.
@@ -155,8 +156,8 @@ impl Ethtool {
     }
 }
 
-/// A place for a rule, of as many as the driver says that it has: the last free one, because
-/// earlier rules win and are somebody else's.
+/// Returns a place for a rule within the number that the driver reports: the last free one, because
+/// earlier rules win and belong to others.
 fn free_place(taken: &[u32], told: u64) -> Option<u32> {
     if told & FINDS_PLACES != 0 {
         return Some(ANY_PLACE);

@@ -1,11 +1,11 @@
 //! The kernel's threads between a network card and a socket, and whether the application that waits
-//! for them keeps them waiting.
+//! for them prevents them from running.
 //!
-//! | thread | what it does |
+//! | thread | work |
 //! | --- | --- |
 //! | `irq/36-eth0-rx-0` | a device's interrupt, where interrupts are threads (PREEMPT_RT) |
 //! | `napi/eth0-8193` | a queue's packets (Documentation/networking/napi.rst, "Threaded NAPI") |
-//! | `ksoftirqd/1` | soft interrupts that were put off, the network's too |
+//! | `ksoftirqd/1` | deferred soft interrupts, including those of the network |
 
 use millstream_cpu::sched::Class;
 use millstream_cpu::threads::{self, ThreadInfo};
@@ -13,31 +13,31 @@ use serde::Serialize;
 use std::fs;
 use std::path::Path;
 
-/// What a thread does.
+/// The work of a thread.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PacketThreadKind {
-    /// It handles an interrupt of the card.
+    /// An interrupt of the card.
     Interrupt,
-    /// It handles the packets of a queue.
+    /// The packets of a queue.
     Napi,
-    /// It handles soft interrupts of a CPU that were put off.
+    /// The deferred soft interrupts of a CPU.
     Soft,
 }
 
-/// A thread of the kernel that packets wait for.
+/// A kernel thread that packets wait for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PacketThread {
-    /// What it does.
+    /// The work.
     pub kind: PacketThreadKind,
-    /// Itself.
+    /// The thread.
     #[serde(flatten)]
     pub thread: ThreadInfo,
 }
 
 impl PacketThread {
-    /// Whether an application of that class keeps it from running on a CPU that they share: one of
-    /// equal priority does, too, as long as it does not sleep.
+    /// Returns whether an application of that class prevents it from running on a shared CPU: one
+    /// of equal priority does, too, until it sleeps.
     #[must_use]
     pub fn is_inverted(&self, application: Class) -> bool {
         let own: Result<Class, _> = self.thread.class.parse();
@@ -45,8 +45,9 @@ impl PacketThread {
     }
 }
 
-/// Threads that packets of these interfaces wait for, below a root folder: those of NAPI and of
-/// interrupts by the interface's name or its device's interrupts, and `ksoftirqd` of all CPUs.
+/// Finds the threads that packets of these interfaces wait for, below a root folder: those of NAPI
+/// and of interrupts by the interface's name or its device's interrupts, and `ksoftirqd` of all
+/// CPUs.
 #[must_use]
 pub fn of_interfaces(root: &Path, interfaces: &[String]) -> Vec<PacketThread> {
     let interrupts: Vec<_> = interfaces.iter().flat_map(|name| device_irqs(root, name)).collect();
@@ -67,7 +68,7 @@ pub fn of_interfaces(root: &Path, interfaces: &[String]) -> Vec<PacketThread> {
     let mut found: Vec<_> = entries
         .filter_map(|entry| {
             entry.file_name().to_str()?.parse::<u32>().ok()?;
-            // Its name alone, which is cheap, before all that is told of it.
+            // The name alone, which is cheap to read, before all other properties.
             let name = fs::read_to_string(entry.path().join("comm")).ok()?;
             let kind = kind(name.trim_end())?;
             Some(PacketThread { kind, thread: threads::read(&entry.path())? })
@@ -77,13 +78,13 @@ pub fn of_interfaces(root: &Path, interfaces: &[String]) -> Vec<PacketThread> {
     found
 }
 
-/// The NAPI threads of one interface.
+/// Returns the NAPI threads of one interface.
 pub(crate) fn napi_of(root: &Path, interface: &str) -> Vec<ThreadInfo> {
     let all = of_interfaces(root, &[interface.to_owned()]);
     all.into_iter().filter(|one| one.kind == PacketThreadKind::Napi).map(|one| one.thread).collect()
 }
 
-/// `napi/IF-NUMBER`, cut to 15 bytes by kernels before 5.17.
+/// Returns whether the name is `napi/IF-NUMBER`, cut to 15 bytes by kernels before 5.17.
 fn is_napi_of(name: &str, interface: &str) -> bool {
     const CUT: usize = 15;
     let full = format!("napi/{interface}-");
@@ -92,7 +93,7 @@ fn is_napi_of(name: &str, interface: &str) -> bool {
     is_whole || (name.len() == CUT && full.len() >= CUT && full.starts_with(name))
 }
 
-/// Numbers of the interrupts of an interface's device.
+/// Returns the numbers of the interrupts of an interface's device.
 pub(crate) fn device_irqs(root: &Path, interface: &str) -> Vec<String> {
     let folder = root.join(format!("sys/class/net/{interface}/device/msi_irqs"));
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -103,7 +104,7 @@ pub(crate) fn device_irqs(root: &Path, interface: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// A process folder as the kernel shows it: policy 1 is FIFO, 0 the ordinary class.
+    /// Writes a process folder in the kernel's format: policy 1 is FIFO, 0 the ordinary class.
     fn thread(root: &Path, tid: u32, name: &str, priority: u8) {
         let folder = root.join(format!("proc/{tid}"));
         fs::create_dir_all(&folder).unwrap();

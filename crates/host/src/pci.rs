@@ -1,5 +1,5 @@
-//! Network cards on the PCI bus, and which driver has them (Linux,
-//! Documentation/ABI/testing/sysfs-bus-pci, Documentation/driver-api/vfio.rst).
+//! Network cards on the PCI bus, and their drivers (Linux, Documentation/ABI/testing/sysfs-bus-pci,
+//! Documentation/driver-api/vfio.rst).
 
 use serde::Serialize;
 use std::fs;
@@ -7,45 +7,45 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 const BUS: &str = "/sys/bus/pci";
-/// How the class of a network device begins.
+/// The prefix of a network device's class.
 const NETWORK: &str = "0x02";
 
 /// A network device on the bus.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Card {
-    /// Its address, `0000:03:00.0`.
+    /// The address, `0000:03:00.0`.
     pub address: String,
-    /// The driver that has it.
+    /// The bound driver.
     pub driver: Option<String>,
 }
 
-/// The network devices of this machine, by their addresses.
+/// Returns the network devices of this machine, by their addresses.
 #[must_use]
 pub fn cards() -> Vec<Card> {
     cards_of(Path::new(BUS))
 }
 
-/// The driver that has a device.
+/// Returns the driver bound to a device.
 #[must_use]
 pub fn driver_of(address: &str) -> Option<String> {
     link_name(&device(Path::new(BUS), address).join("driver"))
 }
 
-/// The group of devices that the IOMMU keeps apart from all others; none where none does.
+/// Returns the IOMMU group of a device; `None` without an IOMMU.
 #[must_use]
 pub fn iommu_group(address: &str) -> Option<String> {
     link_name(&device(Path::new(BUS), address).join("iommu_group"))
 }
 
-/// The kernel's interface on a device, while a driver of the kernel's has it.
+/// Returns the kernel's interface on a device, while a kernel driver has it.
 #[must_use]
 pub fn interface_of(address: &str) -> Option<String> {
     let entries = fs::read_dir(device(Path::new(BUS), address).join("net")).ok()?;
     entries.flatten().find_map(|entry| entry.file_name().into_string().ok())
 }
 
-/// The device below an interface of the kernel's; none for those that are not on the bus. A
-/// virtio device stands between the two.
+/// Returns the PCI device of a kernel interface; `None` for those that are not on the bus. A virtio
+/// device stands between the two.
 #[must_use]
 pub fn of_interface(interface: &str) -> Option<String> {
     let device = fs::canonicalize(format!("/sys/class/net/{interface}/device")).ok()?;
@@ -53,11 +53,11 @@ pub fn of_interface(interface: &str) -> Option<String> {
     device.ancestors().take(2).filter_map(name).find(|name| is_address(name))
 }
 
-/// Gives a device to a driver, and only that one may take it from now on: what
-/// `dpdk-devbind.py --bind` does. The driver has to be loaded.
+/// Binds a device to a driver, and only that driver may take it from now on, like `dpdk-devbind.py
+/// --bind`. The driver has to be loaded.
 ///
 /// # Errors
-/// The kernel's; `NotFound` when the driver did not take it.
+/// The kernel's error; `NotFound` when the driver did not take the device.
 pub fn bind(address: &str, driver: &str) -> io::Result<()> {
     place(address, driver)?;
     match driver_of(address) {
@@ -66,12 +66,12 @@ pub fn bind(address: &str, driver: &str) -> io::Result<()> {
     }
 }
 
-/// Gives a device back to whichever driver of the kernel's is made for it.
+/// Returns a device to the kernel driver that matches it.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn give_back(address: &str) -> io::Result<()> {
-    // The kernel takes an empty line for no name.
+    // The kernel takes an empty line as no name.
     place(address, "\n")
 }
 
@@ -106,7 +106,7 @@ fn link_name(link: &Path) -> Option<String> {
     Some(fs::read_link(link).ok()?.file_name()?.to_string_lossy().into_owned())
 }
 
-/// `0000:03:00.0`
+/// Returns whether the name is like `0000:03:00.0`.
 fn is_address(name: &str) -> bool {
     let shape = |(place, byte): (usize, u8)| match place {
         4 | 7 => byte == b':',

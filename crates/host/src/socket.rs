@@ -1,4 +1,4 @@
-//! Options of sockets that neither `rustix` nor `socket2` has.
+//! Options of sockets that neither `rustix` nor `socket2` supports.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 /// Sets an option to the bytes of `value`, which must be what the option expects.
 ///
 /// # Errors
-/// What setsockopt(2) reports.
+/// The error of setsockopt(2).
 pub fn set<T: Copy>(socket: impl AsFd, level: i32, name: i32, value: &T) -> io::Result<()> {
     let (at, bytes) = ((&raw const *value).cast(), size_of::<T>() as libc::socklen_t);
     // SAFETY: the kernel reads at most `bytes` bytes of a live value.
@@ -14,10 +14,11 @@ pub fn set<T: Copy>(socket: impl AsFd, level: i32, name: i32, value: &T) -> io::
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Datagrams that the socket has dropped so far, modulo 2³² (`SK_MEMINFO_DROPS` of `SO_MEMINFO`).
+/// Returns the datagrams that the socket has dropped so far, modulo 2³² (`SK_MEMINFO_DROPS` of
+/// `SO_MEMINFO`).
 ///
 /// # Errors
-/// What getsockopt(2) reports; `Unsupported` where the kernel does not count them.
+/// The error of getsockopt(2); `Unsupported` where the kernel does not count them.
 pub fn drops(socket: impl AsFd) -> io::Result<u32> {
     /// `asm-generic/socket.h`; the `libc` crate has it on some targets only.
     const SO_MEMINFO: libc::c_int = 55;

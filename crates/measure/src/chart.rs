@@ -20,9 +20,9 @@ pub const ORANGE: Rgb = Rgb(0xc2, 0x57, 0x1a);
 pub const GREEN: Rgb = Rgb(0x3f, 0x7d, 0x20);
 /// See [`BLUE`].
 pub const BLACK: Rgb = Rgb(0x11, 0x11, 0x11);
-/// Labels.
+/// The colour of labels.
 pub const GREY: Rgb = Rgb(0x55, 0x55, 0x55);
-/// Grids.
+/// The colour of grids.
 pub const PALE: Rgb = Rgb(0xe2, 0xe2, 0xe2);
 /// Colours of series that lie over each other, in their order.
 pub const SERIES: [Rgb; 8] = [

@@ -1,40 +1,40 @@
-//! Why single answers were late, as a record keeps it.
+//! The causes of single late answers, in the form that a record stores.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a thread was late.
+/// The cause of a thread's lateness.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum LateCause {
     /// Interrupts of devices or of other processors.
     Interrupt,
-    /// The work behind interrupts: the network as a rule.
+    /// Deferred interrupt work: the network as a rule.
     SoftInterrupt,
     /// Another thread had the CPU.
     Rival,
-    /// The timer was due and the CPU did nothing: it was not there.
+    /// The timer was due and the hypervisor did not run the CPU.
     HypervisorSteal,
-    /// The same on a machine without a hypervisor: firmware, or a kernel with interrupts off.
+    /// The same without a hypervisor: firmware, or a kernel with interrupts off.
     Silence,
-    /// Its own pages were missing.
+    /// The thread's own pages were missing.
     PageFault,
-    /// It waited for something that cannot be interrupted.
+    /// The thread was in an uninterruptible wait.
     Blocked,
-    /// It was stopped by a signal or a debugger.
+    /// A signal or a debugger stopped the thread.
     Stopped,
-    /// It ran, while the clock of its CPU was being changed.
+    /// The thread ran while the clock of its CPU was being changed.
     Frequency,
-    /// Its timer fired on another CPU, which had to pass it on.
+    /// The timer fired on another CPU, which had to pass it on.
     TimerMigration,
-    /// It ran: its own work took that long.
+    /// The thread ran: its own work took that long.
     OwnWork,
     /// The trace does not reach back.
     Unknown,
 }
 
 impl LateCause {
-    /// For people.
+    /// Returns the description in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -54,37 +54,37 @@ impl LateCause {
     }
 }
 
-/// What one cause took.
+/// The time that one cause took.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Share {
     /// The cause.
     pub cause: LateCause,
-    /// Who: a thread, an interrupt.
+    /// The responsible thread or interrupt.
     pub who: String,
-    /// How long, microseconds.
+    /// The time, microseconds.
     pub us: f64,
 }
 
-/// Why a thread was late.
+/// The causes of a thread's lateness.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Explanation {
-    /// From the deadline until it was done, microseconds.
+    /// The time from the deadline until the thread was done, microseconds.
     pub late_us: f64,
-    /// What took most of it.
+    /// The cause with the largest part.
     pub cause: LateCause,
-    /// Who, of that cause, took most.
+    /// The thread or interrupt, of that cause, with the largest part.
     pub who: String,
-    /// All that took part of it, the largest first; their sum is `late_us`.
+    /// All parts, the largest first; their sum is `late_us`.
     pub shares: Vec<Share>,
-    /// What else the trace shows.
+    /// Other evidence in the trace.
     pub evidence: Vec<String>,
 }
 
-/// An outlier of a measurement, and why it was one.
+/// An outlier of a measurement, with its cause.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Explained {
-    /// When the answer came, nanoseconds from the beginning of the sample.
+    /// The time of the answer, nanoseconds from the beginning of the sample.
     pub at_ns: u64,
-    /// The cause, and what it is read from.
+    /// The cause, and the evidence for it.
     pub why: Explanation,
 }

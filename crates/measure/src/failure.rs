@@ -1,47 +1,47 @@
-//! A start that gave nothing: kept with its run, so that what is missing has a name.
+//! A start without a result: stored with its run, so that the report names what is missing.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What was started, and why it gave nothing.
+/// A start and the reason why it has no result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The run that it belongs to.
+    /// The run of the start.
     pub run: String,
-    /// Which side: a kernel, an option; may be empty.
+    /// The compared side: a kernel, an option; may be empty.
     pub variant: String,
     /// The plan's name of the measurement, or `boot`.
     pub name: String,
-    /// The load beside it.
+    /// The load during it.
     pub load: String,
-    /// Which start, from 0.
+    /// The number of the start, from 0.
     pub restart: u32,
-    /// How often it was tried.
+    /// The number of tries.
     pub tries: u32,
-    /// Why, in words.
+    /// The reason, in words.
     pub reason: String,
-    /// Whether it is a part of a start that gave other records. Such a start is not made again.
+    /// Whether it is a part of a start that has other records. Such a start is not repeated.
     #[serde(default)]
     pub partial: bool,
 }
 
-/// Beside records in a file, each is a line of its own.
+/// In a file with records, each failure is a line of its own.
 #[derive(Serialize, Deserialize)]
 struct FailureLine {
     failure: Failure,
 }
 
 impl Failure {
-    /// As a line without its end, for files of records.
+    /// Returns the failure as a line without its end, for files of records.
     ///
     /// # Panics
-    /// Never: all of it is text and numbers.
+    /// Never: all parts are text and numbers.
     #[must_use]
     pub fn to_line(&self) -> String {
         serde_json::to_string(&FailureLine { failure: self.clone() }).expect("text and numbers")
     }
 
-    /// Reads a line; none where it is no failure.
+    /// Reads a line; `None` when it is not a failure.
     #[must_use]
     pub fn of_line(line: &str) -> Option<Self> {
         serde_json::from_str::<FailureLine>(line).ok().map(|line| line.failure)

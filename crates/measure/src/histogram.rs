@@ -3,11 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Classes between a power of two and the next, as a power of two.
+/// The classes between a power of two and the next, as a power of two.
 const BITS: u32 = 6;
 type Classes = millstream_cpu::Classes<BITS>;
 
-/// Largest relative width of a class: a quantile is at most this share above the true value.
+/// The largest relative width of a class: a quantile is at most this share above the true value.
 pub const RESOLUTION: f64 = 1.0 / (1 << BITS) as f64;
 
 /// A distribution of latencies in nanoseconds.
@@ -20,12 +20,12 @@ pub struct Histogram {
     max_ns: u64,
 }
 
-/// How a histogram is written down: classes that hold something, by their upper edge.
+/// The stored form of a histogram: the non-empty classes, by their upper edge.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Stored {
     min_ns: u64,
     max_ns: u64,
-    /// Largest value of the class, nanoseconds; how many values it holds.
+    /// The largest value of the class, nanoseconds; the number of values in it.
     classes_ns: Vec<(u64, u64)>,
 }
 
@@ -52,25 +52,26 @@ impl Histogram {
         self.max_ns = self.max_ns.max(value_ns);
     }
 
-    /// Latencies counted.
+    /// Returns the number of counted latencies.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The smallest; 0 when nothing was counted.
+    /// Returns the smallest latency; 0 without any.
     pub fn min_ns(&self) -> u64 {
         if self.count == 0 { 0 } else { self.min_ns }
     }
 
-    /// The largest; 0 when nothing was counted.
+    /// Returns the largest latency; 0 without any.
     pub fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// The latency that a share `quantile` (0 to 1) does not exceed: the upper edge of its class,
-    /// but never beyond the largest that was counted. 0 when nothing was counted.
+    /// Returns the latency that a share `quantile` (0 to 1) does not exceed: the upper edge of its
+    /// class, but never beyond the largest counted latency. 0 without any.
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
-        // A share such as 1 - 1e-6 is not exact in binary: a hair above a whole number is that.
+        // A share such as 1 - 1e-6 is not exact in binary: slightly above a whole number counts as
+        // that.
         let wanted = (self.count as f64 * quantile * (1.0 - 4.0 * f64::EPSILON)).ceil();
         let wanted = (wanted as u64).clamp(1, self.count.max(1));
         let mut below = 0;
@@ -83,8 +84,8 @@ impl Histogram {
         self.max_ns
     }
 
-    /// The latency around which most values lie: the middle of the class with the most values for
-    /// its width. 0 when nothing was counted.
+    /// Returns the latency around which most values lie: the middle of the class with the most
+    /// values for its width. 0 without any.
     pub fn mode_ns(&self) -> u64 {
         let density = |class: usize| self.classes[class] as f64 / width(class) as f64;
         let densest = (0..Classes::COUNT)
@@ -103,7 +104,7 @@ impl Histogram {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// Classes that hold something, ascending: their largest value and how many values they hold.
+    /// Returns the non-empty classes, ascending: their largest value and number of values.
     pub fn classes(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let held = self.classes.iter().enumerate().filter(|(_, count)| **count > 0);
         held.map(|(class, &count)| (Classes::last(class), count))

@@ -1,19 +1,18 @@
-//! What is done with measurements: records of them, what they say for certain, and how they are
-//! shown. Nothing here measures.
+//! Records of measurements, their statistics, and their presentation. This crate does not measure.
 //!
 //! | module | idea |
 //! | --- | --- |
 //! | [`record`], [`observed`] | the one format of results; latencies in the order of time |
-//! | [`explained`] | why single answers were late |
-//! | [`load`] | profiles of the load beside a measurement, and what the machine did meanwhile |
-//! | [`failure`] | a start that gave nothing, kept with its run |
+//! | [`explained`] | the causes of single late answers |
+//! | [`load`] | profiles of the load during a measurement, and the machine's activity meanwhile |
+//! | [`failure`] | a start without a result, stored with its run |
 //! | [`histogram`], [`summary`] | latencies as a distribution; repeated figures in short |
-//! | [`statistics`] | what few starts say for certain |
-//! | [`extreme`] | the tail beyond what was seen, with its uncertainty |
+//! | [`statistics`] | significant results from few starts |
+//! | [`extreme`] | the tail beyond the measured values, with its uncertainty |
 //! | [`design`] | runs by plan: restarts, random order, variances, a stop rule |
-//! | [`compare`] | whether results differ |
-//! | [`store`] | where results stay |
-//! | [`mod@reference`] | figures of others |
+//! | [`compare`] | significant differences between results |
+//! | [`store`] | the database of results |
+//! | [`mod@reference`] | published figures of other projects |
 //! | [`report`], [`chart`], [`picture`] | a page for people; charts as PNG and SVG |
 
 pub mod chart;

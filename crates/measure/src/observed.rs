@@ -1,19 +1,20 @@
-//! Latencies in the order of time: their distribution, when each new maximum came, and the largest
-//! of each block, from which the tail is estimated ([`crate::extreme`]).
+//! Latencies in the order of time: their distribution, the time of each new maximum, and the
+//! largest of each block, from which the tail is estimated ([`crate::extreme`]).
 
 use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
 
-/// Maxima that are kept; of independent values the expected number is the logarithm of their count.
+/// The capacity for maxima; of independent values the expected number is the logarithm of their
+/// count.
 const MAXIMA_ROOM: usize = 1024;
-/// Blocks that are kept; when they are full, neighbours are joined.
+/// The capacity for blocks; when it is full, neighbours are joined.
 const BLOCKS: usize = 512;
 
 /// A value that was larger than all before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewMaximum {
-    /// When, nanoseconds from the beginning.
+    /// The time, nanoseconds from the beginning.
     pub at_ns: u64,
     /// The value, nanoseconds.
     pub value_ns: u64,
@@ -39,8 +40,8 @@ impl Default for BlockMaxima {
 }
 
 impl BlockMaxima {
-    /// The blocks of several samples, brought to the size of the largest, or larger, so that there
-    /// are at most 512.
+    /// Joins the blocks of several samples at the size of the largest, or larger, so that there are
+    /// at most 512.
     #[must_use]
     pub fn joined(all: &[&Self]) -> Self {
         let mut joined = Self::default();
@@ -49,7 +50,7 @@ impl BlockMaxima {
         loop {
             joined.maxima_ns.clear();
             for blocks in all {
-                // Sizes are powers of two; what does not fill a block is left out.
+                // Sizes are powers of two; an incomplete block is left out.
                 let several = (joined.values_per_block / blocks.values_per_block.max(1)) as usize;
                 let whole = blocks.maxima_ns.chunks_exact(several.max(1));
                 joined.maxima_ns.extend(whole.filter_map(|chunk| chunk.iter().max()));
@@ -61,7 +62,7 @@ impl BlockMaxima {
         }
     }
 
-    /// How many of these joined blocks each of the samples gave.
+    /// Returns how many of these joined blocks each of the samples gave.
     #[must_use]
     pub fn shares_of(&self, all: &[&Self]) -> Vec<usize> {
         let several = |one: &&Self| self.values_per_block / one.values_per_block.max(1);
@@ -87,10 +88,10 @@ impl BlockMaxima {
     }
 }
 
-/// Everything that is kept of a stream of latencies. Recording allocates nothing.
+/// The stored data of a stream of latencies. Recording allocates no memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {
-    /// How often each latency came.
+    /// The number of occurrences of each latency.
     pub histogram: Histogram,
     /// Each value that was larger than all before it.
     #[serde(default)]
@@ -108,7 +109,7 @@ impl Default for Observed {
 }
 
 impl Observed {
-    /// Takes a latency that was seen `at_ns` after the beginning.
+    /// Records a latency that was measured `at_ns` after the beginning.
     pub fn record(&mut self, value_ns: u64, at_ns: u64) {
         if self.histogram.count() == 0 || value_ns > self.histogram.max_ns() {
             if self.new_maxima.len() == MAXIMA_ROOM {
@@ -121,7 +122,7 @@ impl Observed {
     }
 }
 
-/// A distribution whose order of time is not known.
+/// Makes a distribution without an order of time.
 impl From<Histogram> for Observed {
     fn from(histogram: Histogram) -> Self {
         Self { histogram, ..Self::default() }

@@ -3,16 +3,16 @@
 use crate::{Histogram, Summary};
 use std::fmt::Write;
 
-/// Rows of a picture at most.
+/// The largest number of rows of a picture.
 const ROWS: usize = 20;
-/// A row is at least this factor later than the one before it.
+/// The least factor between the latencies of two rows.
 const STEP_MIN: f64 = 1.1;
 /// Characters of the longest bar.
 const BAR_CHARS: usize = 50;
 
 /// Draws a histogram: a row per class of latencies, with the share of values and a bar. Classes
-/// grow by a constant factor, so that a long tail stays visible; a row that holds anything at all
-/// shows at least a dot.
+/// grow by a constant factor, so that a long tail stays visible; a non-empty row shows at least a
+/// dot.
 ///
 /// ```text
 ///      12 µs    3.1 %  ██▌
@@ -34,7 +34,7 @@ pub fn draw(histogram: &Histogram) -> String {
     text
 }
 
-/// A time with the unit that fits it.
+/// Formats a time with the unit that fits it.
 pub fn short_time(ns: u64) -> String {
     let ns = ns as f64;
     let (value, unit) = match ns {
@@ -47,7 +47,7 @@ pub fn short_time(ns: u64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// A ratio with three significant digits: one far from 1 keeps its size.
+/// Formats a ratio with three significant digits, also far from 1.
 pub fn short_ratio(ratio: f64) -> String {
     // The exponent after rounding: 0.9996 has that of 1.00.
     let rounded = format!("{ratio:.2e}");
@@ -58,7 +58,7 @@ pub fn short_ratio(ratio: f64) -> String {
     }
 }
 
-/// A ratio with the smallest and the largest: `1.02 (0.98-1.10)`.
+/// Formats a ratio with the smallest and the largest: `1.02 (0.98-1.10)`.
 pub fn short_spread(ratio: &Summary) -> String {
     let [median, min, max] = [ratio.median, ratio.min, ratio.max].map(short_ratio);
     format!("{median} ({min}-{max})")
@@ -73,7 +73,8 @@ fn short_share(percent: f64) -> String {
     }
 }
 
-/// Upper edge and count of each row: equal steps of the logarithm from the smallest to the largest.
+/// Returns the upper edge and count of each row: equal steps of the logarithm from the smallest to
+/// the largest.
 fn rows(histogram: &Histogram) -> Vec<(u64, u64)> {
     let (low, high) = (histogram.min_ns().max(1) as f64, histogram.max_ns().max(1) as f64);
     let span = (high / low).ln();

@@ -1,6 +1,6 @@
-//! The one format of results: what was measured, how, and on which machine. Every measurement
-//! gives [`Measured`]s; with the machine's record and its place in a run each is a [`Record`], one
-//! line of JSON, which files, the store, comparisons and reports take alike.
+//! The one format of results: the measurement, its settings and the machine. Every measurement
+//! returns [`Measured`]s; with the machine's environment and its place in a run each is a
+//! [`Record`], one line of JSON, which files, the store, comparisons and reports use alike.
 
 use millstream_cpu::Environment;
 use serde::{Deserialize, Serialize};
@@ -10,36 +10,36 @@ use std::collections::BTreeMap;
 use crate::explained::Explained;
 use crate::{Failure, Histogram, Observed};
 
-/// The version of [`Record`] that is written here.
+/// The version of [`Record`] that this program writes.
 pub const FORMAT: u32 = 1;
 
 /// One sample of one measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// What was measured: `timer`, `udp`, `link`, `radio`, `irq`.
+    /// The measurement: `timer`, `udp`, `link`, `radio`, `irq`.
     pub measurement: String,
-    /// Which of several that were measured together: `cpu 1`, `udp port, spin`; may be empty.
+    /// The series, of several that were measured together: `cpu 1`, `udp port, spin`; may be empty.
     #[serde(default)]
     pub series: String,
-    /// Everything that was chosen: interval, class, link.
+    /// All settings: interval, class, link.
     #[serde(default)]
     pub parameters: Map<String, Value>,
-    /// When it began (RFC 3339).
+    /// The start time (RFC 3339).
     pub started: String,
-    /// How long it took, seconds.
+    /// The duration, seconds.
     pub seconds: f64,
     /// The latencies.
     pub observed: Observed,
-    /// Named troubles: deadlines missed, probes lost, blocks overrun.
+    /// Named problems: deadlines missed, probes lost, blocks overrun.
     #[serde(default)]
     pub counters: BTreeMap<String, u64>,
-    /// Parts of the latency in the order of time, which sum to it value by value.
+    /// Parts of the latency in the order of time; their sum is the latency, value by value.
     #[serde(default)]
     pub stages: Vec<Stage>,
-    /// Values above a threshold of which the cause was looked for.
+    /// Values above a threshold, with their causes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outliers: Vec<Explained>,
-    /// Whatever else belongs to this kind of measurement.
+    /// Other data of this kind of measurement.
     #[serde(default)]
     pub details: Map<String, Value>,
 }
@@ -47,18 +47,18 @@ pub struct Measured {
 /// A part of a latency.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
-    /// From where to where, as `edge to raise`.
+    /// The two ends of the part, as `edge to raise`.
     pub name: String,
-    /// How long it took.
+    /// The distribution of its duration.
     pub histogram: Histogram,
-    /// All of them together, nanoseconds.
+    /// The sum of all values, nanoseconds.
     pub total_ns: u64,
 }
 
-/// What a load profile was seen to do beside a sample.
+/// The observed activity of a load profile during a sample.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadSeen {
-    /// CPU time of the load's processes over time.
+    /// CPU time of the load's processes divided by the elapsed time.
     pub cpu_share: f64,
     /// Interrupts of the machine a second.
     pub interrupts_per_s: f64,
@@ -68,16 +68,16 @@ pub struct LoadSeen {
     pub load_average: f64,
     /// Time that the hypervisor gave to others, share of all CPUs' time.
     pub steal_share: f64,
-    /// What each worker did, a second.
+    /// The work of each worker, per second.
     pub work_per_s: BTreeMap<String, f64>,
     /// Share of all CPUs' time that neither the load nor the measurement took.
     #[serde(default)]
     pub others_cpu_share: f64,
     /// Packets a second through interfaces with hardware behind them and those that the plan names,
-    /// the measurement's own too.
+    /// including the measurement's own.
     #[serde(default)]
     pub hardware_packets_per_s: f64,
-    /// Terminals that were open: who is logged in makes traffic and work.
+    /// Open terminals: logged-in users cause traffic and work.
     #[serde(default)]
     pub terminals: u32,
 }
@@ -87,48 +87,48 @@ pub struct LoadSeen {
 pub struct Record {
     /// [`FORMAT`].
     pub format: u32,
-    /// The run that it belongs to.
+    /// The run of the sample.
     pub run: String,
-    /// What differs between the compared sides of a run: a kernel, an option; may be empty.
+    /// The difference between the compared sides of a run: a kernel, an option; may be empty.
     #[serde(default)]
     pub variant: String,
-    /// Which of the compared sides that is, from 0, in the order that they were given.
+    /// The number of the compared side, from 0, in the order of the plan.
     #[serde(default)]
     pub side: u32,
     /// The plan's name of the measurement.
     pub name: String,
-    /// The load profile beside it.
+    /// The load profile during it.
     pub load: String,
-    /// Which fresh start of the program, or boot of the machine, from 0.
+    /// The number of the fresh start of the program, or of the boot of the machine, from 0.
     pub restart: u32,
-    /// Which sample of that start, from 0.
+    /// The number of the sample within that start, from 0.
     pub sample: u32,
-    /// What was started.
+    /// The arguments of the program.
     #[serde(default)]
     pub command: Vec<String>,
     /// The result.
     pub measured: Measured,
-    /// What the load was seen to do.
+    /// The observed activity of the load.
     #[serde(default)]
     pub load_seen: Option<LoadSeen>,
     /// The machine.
     pub environment: Environment,
 }
 
-/// Why a text is no record.
+/// The reason why a text is not a record.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// It cannot be read.
+    /// The text has a wrong syntax or type.
     #[error("this is no record: {0}")]
     Syntax(#[from] serde_json::Error),
-    /// It was made by a later version.
+    /// A later version wrote it.
     #[error("the record has format {0}, newer than {FORMAT}: read it with a newer millstream")]
     Newer(u64),
-    /// Nobody can say later what a figure means without its machine.
+    /// Without its machine a figure cannot be interpreted later.
     #[error("the record does not say on which machine it was made (environment): not accepted")]
     NoEnvironment,
-    /// It holds nothing.
+    /// It has no latency.
     #[error("the record of {0} holds no latency: not accepted")]
     Empty(String),
 }
@@ -154,15 +154,16 @@ impl Record {
         Ok(record)
     }
 
-    /// All records of a text: one a line, or a document of `--json` that has `results.records`.
+    /// Reads all records of a text: one a line, or a document of `--json` that has
+    /// `results.records`.
     ///
     /// # Errors
-    /// [`RecordError`], of the first line that is none.
+    /// [`RecordError`], of the first line that is not a record.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, RecordError> {
         if let Ok(document) = serde_json::from_str::<Document>(text) {
             return document.records().map(|record| record.checked()).collect();
         }
-        // Starts that gave nothing stand beside them.
+        // The file also has the starts without a result.
         let is_record = |line: &&str| !line.trim().is_empty() && Failure::of_line(line).is_none();
         text.lines().filter(is_record).map(Self::parse).collect()
     }
@@ -177,7 +178,7 @@ impl Record {
         Ok(self)
     }
 
-    /// The record as a line without its end.
+    /// Returns the record as a line without its end.
     ///
     /// # Panics
     /// Never: every part of it can be written as JSON.
@@ -186,7 +187,7 @@ impl Record {
         serde_json::to_string(self).expect("maps have text as keys")
     }
 
-    /// Which measurement, series and load: what may be compared with each other.
+    /// Returns the measurement, series and load: records with the same title can be compared.
     #[must_use]
     pub fn title(&self) -> String {
         let series = match self.measured.series.as_str() {
@@ -197,7 +198,7 @@ impl Record {
     }
 }
 
-/// The part of a `--json` document of `latency` that matters here.
+/// The used part of a `--json` document of `latency`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Document {
     /// The command line.
@@ -209,7 +210,7 @@ pub struct Document {
     pub results: Results,
 }
 
-/// Results that hold samples.
+/// Results with samples.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Results {
     /// The samples.
@@ -217,7 +218,7 @@ pub struct Results {
 }
 
 impl Document {
-    /// The samples as records of a run of their own, named after the time of the first.
+    /// Returns the samples as records of a run of their own, named after the time of the first.
     pub fn records(self) -> impl Iterator<Item = Record> {
         let Self { command, environment, results } = self;
         let run = environment.timestamp.clone();
@@ -248,7 +249,7 @@ pub(crate) mod tests {
     use super::*;
     use std::path::Path;
 
-    /// A record that holds these latencies.
+    /// Returns a record with these latencies.
     pub fn record(name: &str, values_ns: &[u64]) -> Record {
         let mut observed = Observed::default();
         (0..).zip(values_ns).for_each(|(n, value_ns)| observed.record(*value_ns, n));

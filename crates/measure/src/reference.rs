@@ -1,23 +1,23 @@
-//! Figures of others, as data.
+//! Published figures of other projects, as data.
 
 use serde::{Deserialize, Serialize};
 
 /// The file that comes with the program.
 const BUILTIN: &str = include_str!("references.toml");
 
-/// What somebody else measured.
+/// A published measurement of another project.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reference {
-    /// The measurement that it is comparable with: `timer`, `udp`, `irq`.
+    /// The comparable measurement: `timer`, `udp`, `irq`.
     pub measurement: String,
-    /// What and where.
+    /// The measured system and its machine.
     pub name: String,
     /// The most frequent latency, microseconds.
     pub mode_us: Option<f64>,
     /// The largest, microseconds.
     pub max_us: f64,
-    /// Who says so, and how it was measured.
+    /// The source, and its method.
     pub source: String,
 }
 
@@ -26,7 +26,7 @@ struct File {
     reference: Vec<Reference>,
 }
 
-/// All references that come with the program.
+/// Returns all references that come with the program.
 ///
 /// # Panics
 /// Never: a test reads them.

@@ -1,5 +1,5 @@
-//! Where results stay: one SQLite file. A record is kept whole, as the line that it is; the columns
-//! beside it only find it again.
+//! The store of results: one SQLite file. A record is stored whole, as its line of JSON; the
+//! columns in the same row serve to find it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +16,7 @@ mod held;
 
 pub use begun::Begun;
 
-/// How long another process may keep the file to itself.
+/// The longest wait while another process uses the file.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The version of the tables.
 const VERSION: i64 = 2;
@@ -32,52 +32,52 @@ const TABLES: &str = "
     );
 ";
 
-/// Why the store does not do what it should.
+/// The reason why an operation of the store failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The file.
+    /// SQLite failed on the file.
     #[error("the store {path}: {source}")]
     Sqlite {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// The error of SQLite.
         source: rusqlite::Error,
     },
-    /// Its folder.
+    /// The folder of the file cannot be made.
     #[error("the store {path}: {source}")]
     Folder {
-        /// Which.
+        /// The folder.
         path: PathBuf,
-        /// What the kernel says.
+        /// The error of the kernel.
         source: std::io::Error,
     },
-    /// It was made by a later version.
+    /// A later version made it.
     #[error("the store {path} has version {version}, newer than {VERSION}: use a newer millstream")]
     Newer {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Its version.
         version: i64,
     },
-    /// What is in it.
+    /// A record in it is wrong.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// No such run.
+    /// There is no such run.
     #[error("no run begins with `{0}`; `millstream lab list` shows them")]
     NoRun(String),
     /// There is no run at all.
     #[error("{0} holds no run yet: `millstream lab run PLAN` makes one; or name another --store")]
     Empty(PathBuf),
-    /// Several such runs.
+    /// Several runs begin with the prefix.
     #[error("several runs begin with `{prefix}`: {runs}; write more of the name")]
     Several {
-        /// What was asked for.
+        /// The requested prefix.
         prefix: String,
-        /// What there is.
+        /// The matching runs.
         runs: String,
     },
-    /// A run of that name.
+    /// A run of that name exists.
     #[error(
         "there is a run `{0}` already: give this one another --name, or take that one up with \
          `millstream lab resume`"
@@ -86,19 +86,19 @@ pub enum StoreError {
     /// Another process carries it out.
     #[error("another process carries the run `{0}` out now: wait for its end, or end it")]
     Alive(String),
-    /// A run of which nobody knows how it was begun.
+    /// The store has the run, but not its plan and command.
     #[error(
         "no run that begins with `{0}` can be taken up: it was never begun with this store, or by \
          an older millstream; `millstream lab list` shows runs"
     )]
     NotBegun(String),
-    /// Another record in the same place.
+    /// Another record has the same place.
     #[error(
         "the run `{0}` holds another record of the same variant, measurement, load, start and \
          sample: nothing was added; give these another --name"
     )]
     Taken(String),
-    /// There is no home.
+    /// There is no home directory.
     #[error("neither XDG_STATE_HOME nor HOME says where results belong: give --store FILE")]
     NoPlace,
 }
@@ -110,7 +110,7 @@ pub struct Listed {
     pub run: String,
     /// The variant; may be empty.
     pub variant: String,
-    /// When it began (RFC 3339).
+    /// The start time (RFC 3339).
     pub started: String,
     /// The kernel.
     pub kernel: String,
@@ -118,7 +118,7 @@ pub struct Listed {
     pub names: String,
     /// Its loads, separated by commas.
     pub loads: String,
-    /// Starts, of the cell with the most.
+    /// The starts of the cell with the most.
     pub restarts: u32,
     /// Records.
     pub records: u32,
@@ -135,7 +135,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// The user's store: `$XDG_STATE_HOME/millstream/lab.sqlite`, usually below `~/.local/state`.
+    /// Returns the path of the user's store: `$XDG_STATE_HOME/millstream/lab.sqlite`, usually below
+    /// `~/.local/state`.
     ///
     /// # Errors
     /// [`StoreError::NoPlace`].
@@ -144,7 +145,7 @@ impl Store {
         Ok(state.join("millstream/lab.sqlite"))
     }
 
-    /// Opens a store, made if it is not there.
+    /// Opens a store; makes it if it does not exist.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -179,23 +180,23 @@ impl Store {
         move |source| StoreError::Sqlite { path: path.clone(), source }
     }
 
-    /// Where it is.
+    /// Returns the path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Adds what is known, all or nothing. Records that are there already are left as they are: how
-    /// many are new.
+    /// Adds results, all or none. Records that the store has already are unchanged. Returns the
+    /// number of new records.
     ///
     /// # Errors
-    /// [`StoreError::Sqlite`]; [`StoreError::Record`] for one that says nothing of its machine;
-    /// [`StoreError::Taken`] for one whose place in its run another has.
+    /// [`StoreError::Sqlite`]; [`StoreError::Record`] for a record without its machine;
+    /// [`StoreError::Taken`] when another record has the same place in its run.
     pub fn add(&mut self, known: &StartResult) -> Result<usize, StoreError> {
         self.put(None, known)
     }
 
-    /// Adds what a start gave, all or nothing, in place of an earlier failure of that start.
+    /// Adds the results of a start, all or none, in place of an earlier failure of that start.
     ///
     /// # Errors
     /// As [`Store::add`].
@@ -235,8 +236,8 @@ impl Store {
             );
             let new = done.map_err(&fail)?;
             added += new;
-            // Not by the text alone: a number that was read and written again may end in another
-            // digit.
+            // The text alone does not suffice: a number that was read and written again may end in
+            // another digit.
             let known = || -> rusqlite::Result<bool> {
                 let known = "SELECT body FROM record WHERE run = ?1 AND variant = ?2 AND name = ?3
                          AND series = ?4 AND load = ?5 AND restart = ?6 AND sample = ?7";
@@ -253,7 +254,7 @@ impl Store {
         Ok(added)
     }
 
-    /// Every run and variant, the oldest first.
+    /// Lists every run and variant, the oldest first.
     ///
     /// # Errors
     /// [`StoreError::Sqlite`].
@@ -282,7 +283,7 @@ impl Store {
         query().map_err(self.fail())
     }
 
-    /// The run that begins so; `last` is the one that was added last.
+    /// Finds the run with this prefix; `last` is the one that was added last.
     ///
     /// # Errors
     /// [`StoreError::Empty`], [`StoreError::NoRun`], [`StoreError::Several`].
@@ -295,7 +296,8 @@ impl Store {
         one_of(self.list()?.into_iter().map(|listed| listed.run).collect(), prefix)
     }
 
-    /// The records of a run, of one variant or of all, as they were added.
+    /// Returns the records of a run, of one variant or of all, in the order in which they were
+    /// added.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -312,7 +314,7 @@ impl Store {
     }
 }
 
-/// The one of these runs that begins so.
+/// Returns the one of these runs with this prefix.
 fn one_of(mut runs: Vec<String>, prefix: &str) -> Result<String, StoreError> {
     if runs.iter().any(|run| run == prefix) {
         return Ok(prefix.to_owned());

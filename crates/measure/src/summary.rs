@@ -1,4 +1,4 @@
-//! Repeated figures in short.
+//! A summary of repeated figures.
 
 use serde::Serialize;
 
@@ -7,16 +7,16 @@ use serde::Serialize;
 pub struct Summary {
     /// The smallest.
     pub min: f64,
-    /// The middle one; the mean of both when there is an even number.
+    /// The middle one; with an even number, the mean of both.
     pub median: f64,
     /// The largest.
     pub max: f64,
-    /// How many there are.
+    /// The number of figures.
     pub count: usize,
 }
 
 impl Summary {
-    /// Of no figure there is none.
+    /// Summarises figures; `None` without any.
     pub fn of(figures: &[f64]) -> Option<Self> {
         let mut sorted = figures.to_vec();
         sorted.sort_by(f64::total_cmp);

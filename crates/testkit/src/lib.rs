@@ -1,6 +1,6 @@
-//! What the tests of several crates share. A dev-dependency only.
+//! Shared code of the tests of several crates. A dev-dependency only.
 //!
-//! A test program that uses this crate runs on an allocator that counts.
+//! A test program that uses this crate runs on an allocator that counts allocations.
 
 pub mod netns;
 pub mod raw;
@@ -32,7 +32,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Allocations of the calling thread so far; growing one counts as one.
+/// Returns the allocations of the calling thread so far; growing one counts as one.
 pub fn allocations() -> u64 {
     ALLOCATIONS.with(Cell::get)
 }

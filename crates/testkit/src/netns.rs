@@ -1,7 +1,8 @@
-//! Network namespaces joined by a veth pair, gone with the last handle: nothing to clean up.
+//! Network namespaces joined by a veth pair, removed with the last handle: there is nothing to
+//! clean up.
 //!
-//! A namespace here has no name. It lives as long as its [`Namespace`] (and what still runs or is
-//! open in it), so a test that is killed leaves nothing behind, and tests run side by side.
+//! A namespace here has no name. It lives as long as its [`Namespace`] (and as any process or file
+//! in it), so a killed test leaves nothing behind, and tests can run concurrently.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -15,10 +16,10 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
-/// The name of the interface on either side of a [`VethPair`].
+/// The name of the interface on both sides of a [`VethPair`].
 pub const INTERFACE: &str = "veth0";
 
-/// A network namespace of its own.
+/// A separate network namespace.
 pub struct Namespace {
     /// Its address on the pair, a /24.
     pub address: Ipv4Addr,
@@ -50,7 +51,7 @@ impl Namespace {
     /// Runs `job` on a thread inside and waits for it. Sockets opened there stay there.
     ///
     /// # Panics
-    /// With what `job` panics with.
+    /// With the panic of `job`.
     pub fn run<R: Send>(&self, job: impl FnOnce() -> R + Send) -> R {
         let joined = thread::scope(|scope| {
             let inside = || {
@@ -79,7 +80,7 @@ impl Namespace {
         })
     }
 
-    /// A program that will run inside.
+    /// Returns a command that will run inside.
     ///
     /// # Panics
     /// If the system has no descriptor left.
@@ -99,7 +100,7 @@ impl Namespace {
     /// Runs a program inside, its arguments separated by spaces, such as `ip link set veth0 down`.
     ///
     /// # Panics
-    /// If it fails: with what it wrote.
+    /// If it fails: with its output.
     pub fn sh(&self, line: &str) -> String {
         let mut words = line.split_whitespace();
         let mut command = self.command(words.next().expect("a program"));
@@ -109,12 +110,12 @@ impl Namespace {
         String::from_utf8_lossy(&done.stdout).into_owned()
     }
 
-    /// Has one `ip` do all of these, one a line: a process for each takes most of a short test.
+    /// Executes all lines with one `ip`: a process for each would take most of a short test.
     fn ip(&self, lines: &str) {
         let mut command = self.command("ip");
         command.args(["-batch", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped());
         let mut ip = command.spawn().unwrap_or_else(|e| panic!("ip: {e}"));
-        // One that has ended already says why.
+        // A process that has ended already reports why.
         let _ = ip.stdin.take().expect("it is a pipe").write_all(lines.as_bytes());
         let done = ip.wait_with_output().unwrap_or_else(|e| panic!("ip: {e}"));
         let errors = String::from_utf8_lossy(&done.stderr);
@@ -123,10 +124,10 @@ impl Namespace {
 }
 
 impl Namespace {
-    /// Waits until the interface carries frames: up to then the kernel drops them unheard.
+    /// Waits until the interface carries frames: until then the kernel drops them silently.
     ///
     /// # Panics
-    /// If that never happens.
+    /// If the carrier never comes.
     pub fn wait_for_carrier(&self) {
         let state = format!("ip -o link show dev {INTERFACE}");
         let carries = (0..1000).any(|_| {
@@ -147,12 +148,12 @@ impl Drop for Namespace {
     }
 }
 
-/// How a [`VethPair`] is made.
+/// The properties of a [`VethPair`].
 #[derive(Debug, Clone, Copy)]
 pub struct PairOptions {
-    /// MTU of both ends, bytes.
+    /// The MTU of both ends, bytes.
     pub mtu: usize,
-    /// Receive and transmit queues of each end.
+    /// The receive and transmit queues of each end.
     pub queues: usize,
 }
 
@@ -162,20 +163,21 @@ impl Default for PairOptions {
     }
 }
 
-/// Two namespaces joined by a veth pair, up, with addresses; the interface is called
-/// [`INTERFACE`] on either side.
+/// Two namespaces joined by a veth pair, up, with addresses; the interface is called [`INTERFACE`]
+/// on both sides.
 pub struct VethPair {
-    /// One side.
+    /// The left side.
     pub left: Namespace,
-    /// The other.
+    /// The right side.
     pub right: Namespace,
 }
 
 impl VethPair {
-    /// Makes a pair. `None` where that cannot be done; it then says why, and a test returns.
+    /// Makes a pair. `None` where the system does not allow it; the reason is printed, and a test
+    /// returns.
     ///
     /// # Panics
-    /// If the system lets namespaces be made but not the pair in them.
+    /// If the system allows namespaces but not the pair in them.
     #[must_use]
     pub fn new(options: PairOptions) -> Option<Self> {
         let make = |last| Namespace::new(Ipv4Addr::new(10, 99, 0, last));

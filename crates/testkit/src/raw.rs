@@ -1,4 +1,4 @@
-//! Ethernet frames written by hand: what a test says against what a link understands.
+//! Ethernet frames built by hand, to compare a test's frames with a link's view of them.
 
 use std::io;
 use std::mem;
@@ -7,17 +7,17 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use crate::netns::{INTERFACE, Namespace};
 
-/// A raw packet socket on the interface of a namespace: any frame leaves as it is.
+/// A raw packet socket on the interface of a namespace: it sends any frame unchanged.
 pub struct Injector {
     socket: OwnedFd,
     to: libc::sockaddr_ll,
 }
 
 impl Injector {
-    /// Opens one.
+    /// Opens a socket.
     ///
     /// # Panics
-    /// If the system refuses: namespaces could be made, so it has no reason to.
+    /// If the system refuses, which it does not where namespaces could be made.
     #[must_use]
     pub fn new(namespace: &Namespace) -> Self {
         namespace.run(|| {
@@ -32,7 +32,7 @@ impl Injector {
             let mut to: libc::sockaddr_ll = unsafe { mem::zeroed() };
             to.sll_family = libc::AF_PACKET as u16;
             to.sll_ifindex = index as i32;
-            // SAFETY: just opened, and nobody else has it.
+            // SAFETY: just opened, and not owned elsewhere.
             Self { socket: unsafe { OwnedFd::from_raw_fd(socket) }, to }
         })
     }
@@ -40,7 +40,7 @@ impl Injector {
     /// Sends a frame, Ethernet header included.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         // SAFETY: the frame and the address live through the call, with their true lengths.
         let sent = unsafe {
@@ -57,10 +57,10 @@ impl Injector {
     }
 }
 
-/// The Ethernet address of the interface of a namespace.
+/// Returns the Ethernet address of the interface of a namespace.
 ///
 /// # Panics
-/// If `ip` prints something new.
+/// If `ip` prints an unknown format.
 #[must_use]
 pub fn mac(namespace: &Namespace) -> [u8; 6] {
     let said = namespace.sh(&format!("ip -o link show dev {INTERFACE}"));
@@ -81,8 +81,8 @@ pub mod at {
     pub const PAYLOAD: usize = 42;
 }
 
-/// An Ethernet frame that carries a UDP datagram, all checksums right: written apart from the
-/// code that it tests, after RFC 768, 791 and 1071.
+/// Returns an Ethernet frame with a UDP datagram, all checksums right: written independently of the
+/// tested code, after RFC 768, 791 and 1071.
 #[must_use]
 pub fn udp_frame(
     macs: ([u8; 6], [u8; 6]),
@@ -104,8 +104,9 @@ pub fn udp_frame(
     frame
 }
 
-/// A router's frame that says that a frame of [`udp_frame`] was too long for what lies behind it,
-/// and that packets of `mtu` bytes would pass (RFC 792, RFC 1191). It goes to the sender of that.
+/// Returns a router's frame which reports that a frame of [`udp_frame`] was too long for the next
+/// network, and that packets of `mtu` bytes would pass (RFC 792, RFC 1191). It goes to the sender
+/// of that frame.
 #[must_use]
 pub fn too_long(macs: ([u8; 6], [u8; 6]), router: Ipv4Addr, about: &[u8], mtu: u16) -> Vec<u8> {
     let quote = &about[at::IP..at::PAYLOAD];
@@ -114,7 +115,7 @@ pub fn too_long(macs: ([u8; 6], [u8; 6]), router: Ipv4Addr, about: &[u8], mtu: u
     icmp[2..4].copy_from_slice(&sum.to_be_bytes());
     let mut frame = [&macs.1[..], &macs.0, &[0x08, 0x00, 0x45, 0]].concat();
     frame.extend((20 + icmp.len() as u16).to_be_bytes());
-    // As in a datagram, but ICMP.
+    // The same header as in a datagram, but ICMP.
     frame.extend([0, 0, 0x40, 0, 64, 1, 0, 0]);
     frame.extend(router.octets());
     frame.extend(&about[at::IP + 12..at::IP + 16]);
@@ -123,25 +124,26 @@ pub fn too_long(macs: ([u8; 6], [u8; 6]), router: Ipv4Addr, about: &[u8], mtu: u
     frame
 }
 
-/// Makes the checksum of the IPv4 header right again.
+/// Corrects the checksum of the IPv4 header.
 pub fn seal_ip(frame: &mut [u8]) {
     frame[at::IP + 10..at::IP + 12].fill(0);
     let sum = checksum(&[&frame[at::IP..at::UDP]]);
     frame[at::IP + 10..at::IP + 12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Makes the checksum of the UDP datagram right again.
+/// Corrects the checksum of the UDP datagram.
 pub fn seal_udp(frame: &mut [u8]) {
     frame[at::UDP + 6..at::UDP + 8].fill(0);
     let udp = &frame[at::UDP..];
     let length = (udp.len() as u16).to_be_bytes();
     let sum = checksum(&[&frame[at::IP + 12..at::UDP], &[0, 17], &length, udp]);
-    // No sum at all is written as zero, so zero is written as its other form.
+    // Zero means no checksum, so zero is written as its other form.
     let sum = if sum == 0 { 0xffff } else { sum };
     frame[at::UDP + 6..at::UDP + 8].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// The complement of the ones' complement sum (RFC 1071); all parts but the last of even length.
+/// Returns the complement of the ones' complement sum (RFC 1071); all parts but the last have an
+/// even length.
 fn checksum(parts: &[&[u8]]) -> u16 {
     let words = parts.iter().flat_map(|part| part.chunks(2));
     let mut sum: u32 =

@@ -1,4 +1,4 @@
-//! Fuzzes what comes over the RPC connection, and what a session makes of it.
+//! Fuzzes the bytes of the RPC connection, and a session that handles them.
 #![no_main]
 
 #[path = "../../../crates/radio/tests/all/exercise/mod.rs"]

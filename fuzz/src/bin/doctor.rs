@@ -1,5 +1,5 @@
-//! Fuzzes what the doctor and the shield read of a machine: any text in any file of /proc and /sys.
-//! It may blame nobody, but it must come to an end, and what it blames must be of some use.
+//! Fuzzes the files that the doctor and the shield read: any text in any file of /proc and /sys.
+//! They may find no fault, but they must terminate, and every finding must be usable.
 //!
 //! The input is the files' contents, separated by bytes of 0.
 #![no_main]
@@ -53,7 +53,7 @@ static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
     root
 });
 
-/// What the files hold: inputs differ in few of them.
+/// The present contents of the files: inputs differ in few of them.
 static WRITTEN: Mutex<[Option<Vec<u8>>; FILES.len()]> = Mutex::new([const { None }; FILES.len()]);
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,5 +1,5 @@
-//! Fuzzes the journal of changed settings: what stands in it is followed with the rights of who
-//! reads it. Whatever the lines say, nothing outside the machine's folder is written.
+//! Fuzzes the journal of changed settings: its lines are executed with the rights of the reader.
+//! For any content, no file outside the machine's folder is written.
 //!
 //! `ROOT` in the input is that folder.
 #![no_main]
@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// Two settings in a machine of files, one beside it, and the folder of journals.
+/// Two settings in a machine of files, one outside of it, and the folder of journals.
 struct Place {
     root: PathBuf,
     settings: [PathBuf; 2],

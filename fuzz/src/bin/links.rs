@@ -1,5 +1,5 @@
-//! Fuzzes link strings: whatever they say, they are understood or refused, and what was understood
-//! means the same when it is written again.
+//! Fuzzes link strings: each is accepted or refused, and an accepted one has the same meaning when
+//! it is written again.
 #![no_main]
 
 use millstream_link::Spec;

@@ -1,4 +1,5 @@
-//! Fuzzes histories of a receive stream: packets, what becomes of them, and what the caller does.
+//! Fuzzes histories of a receive stream: packets, their losses and delays, and the caller's
+//! actions.
 #![no_main]
 
 #[path = "../../../crates/radio/tests/all/exercise/mod.rs"]

@@ -1,4 +1,4 @@
-//! Fuzzes a device's registers: its list of blocks, and how its samples lie.
+//! Fuzzes a device's registers: its list of blocks, and its sample format.
 #![no_main]
 
 #[path = "../../../crates/radio/tests/all/exercise/mod.rs"]

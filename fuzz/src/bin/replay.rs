@@ -1,5 +1,5 @@
-//! Fuzzes the reader of captures, through the link that plays them: whatever a file says, each look
-//! ends, what is played fits, and there is no more of it than the file has bytes for.
+//! Fuzzes the reader of captures, through the link that replays them: for any file, each poll
+//! returns, the played frames fit, and their number is limited by the file's size.
 #![no_main]
 
 use std::io::{Seek, Write};
@@ -8,13 +8,13 @@ use std::sync::{Mutex, OnceLock};
 use millstream_link::frame::FrameOptions;
 use millstream_link::open_frames;
 
-/// Bytes of the shortest block of a packet: head, original length, length again.
+/// The bytes of the shortest block of a packet: head, original length, length again.
 const PACKET_BYTES_MIN: usize = 16;
 
 /// How often each file is played.
 const TURNS: usize = 2;
 
-/// The file that every input is written to, in memory, and gone with the process.
+/// Returns the file in memory to which every input is written; it ends with the process.
 fn file() -> &'static Mutex<std::fs::File> {
     static FILE: OnceLock<Mutex<std::fs::File>> = OnceLock::new();
     FILE.get_or_init(|| {
@@ -37,7 +37,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let text = format!("replay:{path},speed=max,mtu=1500,loop={TURNS}");
     let Ok(mut link) = open_frames(&text, &sizes) else { return };
     let (mut frames, mut played) = (Vec::new(), 0);
-    // Frames that do not fit are passed over, a batch each time.
+    // Frames that do not fit are skipped, a batch each time.
     for _ in 0..=TURNS * bytes.len() / PACKET_BYTES_MIN / 64 + 2 {
         let Ok(count) = link.receive(&mut frames) else { break };
         played += count;
@@ -47,7 +47,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     }
     assert!(played <= TURNS * bytes.len() / PACKET_BYTES_MIN);
     assert_eq!(link.receive(&mut frames).unwrap_or(0), 0, "the end is the end");
-    // The order of what the file says about time does not matter, nor how far off it is.
+    // The order and the distance of the file's times do not matter.
     let Ok(mut link) = open_frames(&format!("replay:{path},speed=0.5"), &sizes) else { return };
     let _ = link.receive(&mut frames);
     link.give_back(&mut frames);

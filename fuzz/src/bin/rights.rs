@@ -1,5 +1,5 @@
-//! Fuzzes what a broker hears from its clients, and they from it: what is accepted means what it
-//! says, to the byte.
+//! Fuzzes the messages between a broker and its clients, in both directions: an accepted message
+//! means exactly its bytes.
 #![no_main]
 
 use millstream_link::rights::message::{BrokerReply, BrokerRequest};

@@ -1,4 +1,4 @@
-//! Fuzzes a walk through a device that answers management packets as it likes.
+//! Fuzzes a walk through a device that answers management packets arbitrarily.
 #![no_main]
 
 #[path = "../../../crates/radio/tests/all/exercise/mod.rs"]

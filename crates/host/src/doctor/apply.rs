@@ -1,4 +1,4 @@
-//! Mending what rules found, and taking that back.
+//! Applies the mends of findings, and undoes them.
 
 use super::{Finding, Mend};
 use crate::journal::{self, PersistentChanges, Since};
@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The name of the journal of what was mended.
+/// The name of the journal of mends.
 const NAME: &str = "doctor";
 
 /// One file and its content before and after.
@@ -15,37 +15,38 @@ const NAME: &str = "doctor";
 pub struct Written {
     /// Below the root of the view: `proc/sys/vm/swappiness`.
     pub path: String,
-    /// What it held, of alternatives the one that was chosen; none where it cannot be read.
+    /// The content before, of alternatives the chosen one; `None` where it cannot be read.
     pub before: Option<String>,
-    /// What it is to hold.
+    /// The content after.
     pub text: String,
 }
 
-/// What was done about one finding, or would be.
+/// The mends of one finding, done or planned.
 #[derive(Debug, Serialize)]
 pub struct AppliedMends {
     /// The rule.
     pub rule: &'static str,
-    /// What its finding is about, where there may be several.
+    /// The subject of the finding, where there may be several.
     pub subject: Option<String>,
     /// Files that were written.
     pub written: Vec<Written>,
-    /// Why the rest was not.
+    /// The reason why the rest was not written.
     pub error: Option<String>,
 }
 
-/// What was put back, or why not.
+/// A setting that was put back, or the reason why not.
 #[derive(Debug, Serialize)]
 pub struct Undone {
-    /// What it was before: `/proc/sys/vm/swappiness (60)`.
+    /// The setting before the change: `/proc/sys/vm/swappiness (60)`.
     pub what: String,
-    /// Whether that is undone; no: somebody else has changed it since, and it stays noted.
+    /// Whether the change is undone; false: the setting was changed by others since, and the change
+    /// stays in the journal.
     pub put_back: bool,
-    /// Why it is not, where that failed.
+    /// The error, if undoing failed.
     pub error: Option<String>,
 }
 
-/// Why nothing could be put back.
+/// The reason why nothing could be put back.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot follow the journal in {}: {source}", folder.display())]
 pub struct ApplyError {
@@ -53,7 +54,7 @@ pub struct ApplyError {
     source: io::Error,
 }
 
-/// What [`apply`] would write. Nothing is changed.
+/// Returns what [`apply`] would write. Changes nothing.
 #[must_use]
 pub fn plan(root: &Path, findings: &[Finding], named: &[&str]) -> Vec<AppliedMends> {
     let is_meant = |finding: &&Finding| {
@@ -81,9 +82,9 @@ fn writes(root: &Path, mend: &Mend) -> Vec<Written> {
     written.collect()
 }
 
-/// Mends what can be mended by writing files, until [`undo`]: every finding whose mend has no risk,
-/// and those of the rules in `named`. The journal of a machine below another root than `/` is
-/// there, too, and nothing outside it is written.
+/// Mends by writing files, until [`undo`]: every finding whose mend has no risk, and those of the
+/// rules in `named`. The journal of a machine below another root than `/` is below that root, too,
+/// and no file outside it is written.
 #[must_use]
 pub fn apply(root: &Path, findings: &[Finding], named: &[&str]) -> Vec<AppliedMends> {
     let kept = open(root).0;
@@ -99,7 +100,7 @@ pub fn apply(root: &Path, findings: &[Finding], named: &[&str]) -> Vec<AppliedMe
     planned
 }
 
-/// What costs and could be mended, but was not attempted.
+/// Returns the findings with a cost and a mend that were not attempted.
 pub fn left<'a>(findings: &'a [Finding], done: &[AppliedMends]) -> Vec<&'a Finding> {
     let is_left = |finding: &&Finding| {
         let is_it = |one: &AppliedMends| one.rule == finding.rule && one.subject == finding.subject;
@@ -108,7 +109,7 @@ pub fn left<'a>(findings: &'a [Finding], done: &[AppliedMends]) -> Vec<&'a Findi
     findings.iter().filter(is_left).collect()
 }
 
-/// Puts everything back that [`apply`] changed, by this process or any before it.
+/// Puts back all changes of [`apply`], by this process or any before it.
 ///
 /// # Errors
 /// [`ApplyError`] when the journal cannot be read.
@@ -123,7 +124,8 @@ pub fn undo(root: &Path, since: Since) -> Result<Vec<Undone>, ApplyError> {
     Ok(undone.collect())
 }
 
-/// What [`undo`] would put back, as it was before: `/proc/sys/vm/swappiness (60)`.
+/// Returns the settings that [`undo`] would put back, with their old values:
+/// `/proc/sys/vm/swappiness (60)`.
 ///
 /// # Errors
 /// [`ApplyError`] when the journal cannot be read.
@@ -132,8 +134,8 @@ pub fn noted(root: &Path) -> Result<Vec<String>, ApplyError> {
     kept.open_changes().map_err(|source| ApplyError { folder, source })
 }
 
-/// The journal of root's changes of this machine, where there is one and this user is not root: it
-/// is not this user's to follow.
+/// Returns the journal of root's changes of this machine, where there is one and this user is not
+/// root: this user may not follow it.
 #[must_use]
 pub fn noted_by_root(root: &Path) -> Option<PathBuf> {
     let is_other = root == Path::new("/") && !rustix::process::geteuid().is_root();
@@ -218,7 +220,7 @@ mod tests {
         let done = apply(view.root(), &found, &[]);
         assert!(done[0].error.as_ref().unwrap().contains("the path leaves "), "{done:?}");
         assert_eq!(fs::read_to_string(&live).unwrap(), "60\n");
-        // A journal that came along says what was done to the machine that was recorded.
+        // A recorded machine's journal lists the changes of that machine.
         PersistentChanges::open_in(&view.root().join("run/millstream"), NAME)
             .write(&live, "1")
             .unwrap();
@@ -226,7 +228,7 @@ mod tests {
         let error = undone[0].error.as_ref().unwrap();
         assert!(error.contains("the path leaves ") && undone.len() == 1, "{undone:?}");
         assert_eq!(fs::read_to_string(&live).unwrap(), "1\n");
-        // And so may the way to the journal.
+        // The path to the journal may be missing, too.
         fs::remove_dir_all(view.root().join("run")).unwrap();
         std::os::unix::fs::symlink(outside.path(), view.root().join("run")).unwrap();
         assert!(

@@ -1,40 +1,40 @@
-//! What a rule found.
+//! The findings of rules.
 
 use super::Topic;
 use serde::Serialize;
 
-/// What it means for a stream.
+/// The effect of a finding on a stream.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The stream loses samples by it, or does not run at all.
+    /// The stream loses samples, or does not run at all.
     Fails,
-    /// It costs the stream something that can be measured, all the time or again and again.
+    /// The stream has a measurable cost, all the time or repeatedly.
     Matters,
-    /// It costs little or seldom, or only beside others that run there.
+    /// The cost is small or rare, or appears only together with other processes.
     Minor,
-    /// The machine does not tell, or it depends on what is not known.
+    /// The machine does not report it, or it depends on unknown facts.
     Unknown,
-    /// As it should be.
+    /// The setting is correct.
     Good,
-    /// The machine has nothing of the kind.
+    /// The machine has no such part.
     Absent,
 }
 
 impl Verdict {
-    /// Whether it stands in the way at all.
+    /// Returns whether the finding has any cost.
     #[must_use]
     pub fn costs(self) -> bool {
         matches!(self, Self::Fails | Self::Matters | Self::Minor)
     }
 
-    /// Whether it is a reason to call the machine unfit.
+    /// Returns whether the finding makes the machine unfit.
     #[must_use]
     pub fn is_serious(self) -> bool {
         matches!(self, Self::Fails | Self::Matters)
     }
 
-    /// For people.
+    /// Returns the word in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -48,16 +48,16 @@ impl Verdict {
     }
 }
 
-/// What was read.
+/// A file or answer that a rule read.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Evidence {
-    /// Where: `/proc/sys/net/core/rmem_max`, or the request that was made.
+    /// The path, `/proc/sys/net/core/rmem_max`, or the request.
     pub path: String,
-    /// What stood there.
+    /// The content.
     pub value: String,
 }
 
-/// One file and what to write into it.
+/// A file and its new content.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Write {
     /// Below the root of the view: `proc/sys/vm/swappiness`.
@@ -66,18 +66,18 @@ pub struct Write {
     pub text: String,
 }
 
-/// How to mend it.
+/// The mend of a finding.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Mend {
-    /// What to type, as root; it lasts until the next boot unless it says otherwise.
+    /// The command to type, as root; its effect lasts until the next boot unless it says otherwise.
     pub command: String,
-    /// The same as writes; none where more than files is needed.
+    /// The same as writes; empty where files do not suffice.
     pub writes: Vec<Write>,
-    /// What it may do to others; none where it is done without being asked for by name.
+    /// The possible effect on other work; `None` when the mend needs no request by name.
     pub risk: Option<&'static str>,
 }
 
-/// One thing found.
+/// One result of a rule.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Finding {
     /// The rule, set by [`super::examine`].
@@ -86,20 +86,20 @@ pub struct Finding {
     pub topic: Topic,
     /// The interface, CPU or the like, where there may be several.
     pub subject: Option<String>,
-    /// What it means.
+    /// The verdict.
     pub verdict: Verdict,
-    /// In words, one line.
+    /// The finding in words, one line.
     pub says: String,
-    /// What was read.
+    /// The files and answers that were read.
     pub evidence: Vec<Evidence>,
-    /// What it costs, with its unit and how that is known.
+    /// The cost, with its unit and its source.
     pub cost: Option<String>,
-    /// How to mend it.
+    /// The mend.
     pub mend: Option<Mend>,
 }
 
 impl Finding {
-    /// With a verdict that depends on what was read.
+    /// Returns a finding with a verdict that depends on the evidence.
     pub fn of(verdict: Verdict, says: impl Into<String>) -> Self {
         Self {
             rule: "",
@@ -113,64 +113,65 @@ impl Finding {
         }
     }
 
-    /// It is as it should be.
+    /// Returns a finding of a correct setting.
     pub fn good(says: impl Into<String>) -> Self {
         Self::of(Verdict::Good, says)
     }
 
-    /// The stream loses samples by it, or does not run at all.
+    /// Returns a finding by which the stream loses samples, or does not run at all.
     pub fn fails(says: impl Into<String>) -> Self {
         Self::of(Verdict::Fails, says)
     }
 
-    /// It costs the stream something all the time or again and again.
+    /// Returns a finding with a cost all the time or repeatedly.
     pub fn matters(says: impl Into<String>) -> Self {
         Self::of(Verdict::Matters, says)
     }
 
-    /// It costs little or seldom, or only beside others that run there.
+    /// Returns a finding with a small or rare cost, or one that appears only together with other
+    /// processes.
     pub fn minor(says: impl Into<String>) -> Self {
         Self::of(Verdict::Minor, says)
     }
 
-    /// It cannot be told.
+    /// Returns a finding that cannot be decided.
     pub fn unknown(says: impl Into<String>) -> Self {
         Self::of(Verdict::Unknown, says)
     }
 
-    /// There is nothing of the kind.
+    /// Returns a finding of a part that the machine does not have.
     pub fn absent(says: impl Into<String>) -> Self {
         Self::of(Verdict::Absent, says)
     }
 
-    /// What it is about, where a rule finds several.
+    /// Sets the subject, for rules with several findings.
     #[must_use]
     pub fn about(mut self, subject: impl Into<String>) -> Self {
         self.subject = Some(subject.into());
         self
     }
 
-    /// Adds what was read.
+    /// Adds evidence.
     #[must_use]
     pub fn seen(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
         self.evidence.extend(evidence);
         self
     }
 
-    /// What it costs.
+    /// Sets the cost.
     #[must_use]
     pub fn cost(mut self, cost: impl Into<String>) -> Self {
         self.cost = Some(cost.into());
         self
     }
 
-    /// Mended by one write of `text` into the file at `path`.
+    /// Sets the mend: one write of `text` into the file at `path`.
     #[must_use]
     pub fn mend_by_write(self, path: &str, text: impl Into<String>) -> Self {
         self.mend_by_writes(vec![Write { path: path.to_owned(), text: text.into() }])
     }
 
-    /// Mended by several writes. Files below `/proc/sys` are told as sysctl(8).
+    /// Sets the mend: several writes. The command for files below `/proc/sys` is sysctl(8).
     #[must_use]
     pub fn mend_by_writes(mut self, writes: Vec<Write>) -> Self {
         let command = |write: &Write| match write.path.strip_prefix("proc/sys/") {
@@ -182,14 +183,14 @@ impl Finding {
         self
     }
 
-    /// Mended by a command that is left to people.
+    /// Sets the mend: a command that the user types.
     #[must_use]
     pub fn mend_by_hand(mut self, command: impl Into<String>) -> Self {
         self.mend = Some(Mend { command: command.into(), writes: Vec::new(), risk: None });
         self
     }
 
-    /// What mending it may do to others: it is done only when asked for by name.
+    /// Sets the risk of the mend to other work: it needs a request by name.
     #[must_use]
     pub fn at_risk(mut self, risk: &'static str) -> Self {
         if let Some(mend) = &mut self.mend {
@@ -198,7 +199,7 @@ impl Finding {
         self
     }
 
-    /// Whether `--apply` can mend it without anybody else.
+    /// Returns whether `--apply` can mend it alone.
     #[must_use]
     pub fn is_appliable(&self) -> bool {
         self.verdict.costs() && self.mend.as_ref().is_some_and(|mend| !mend.writes.is_empty())

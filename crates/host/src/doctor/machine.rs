@@ -8,12 +8,12 @@ use tempfile::TempDir;
 pub struct TestMachine(TempDir);
 
 impl TestMachine {
-    /// An empty one.
+    /// Returns an empty machine.
     pub fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// One with two CPUs online; the stream is to have CPU 1.
+    /// Returns a machine with two CPUs online; the stream gets CPU 1.
     pub fn with_two_cpus() -> Self {
         Self::new().with("sys/devices/system/cpu/online", "0-1\n")
     }
@@ -26,29 +26,29 @@ impl TestMachine {
         self
     }
 
-    /// Adds an interface that is up, `eth0`.
+    /// Adds the interface `eth0`, up.
     pub fn with_eth0(self) -> Self {
         self.with("sys/class/net/eth0/operstate", "up\n").with("sys/class/net/eth0/type", "1\n")
     }
 
-    /// How rules see it.
+    /// Returns the view that rules get.
     pub fn view(&self) -> MachineFiles {
         MachineFiles::of(self.0.path(), Focus::default())
     }
 
-    /// What a rule finds.
+    /// Returns all findings of a rule.
     pub fn all(&self, rule: &DoctorRule) -> Vec<Finding> {
         examine([rule], &self.view())
     }
 
-    /// The only thing that a rule finds.
+    /// Returns the only finding of a rule.
     pub fn one(&self, rule: &DoctorRule) -> Finding {
         let mut found = self.all(rule);
         assert_eq!(found.len(), 1, "{found:#?}");
         found.remove(0)
     }
 
-    /// The verdict of the only thing that a rule finds.
+    /// Returns the verdict of the only finding of a rule.
     pub fn verdict(&self, rule: &DoctorRule) -> Verdict {
         self.one(rule).verdict
     }

@@ -1,13 +1,13 @@
-//! What can be measured in a moment, for rules that look at this machine.
+//! Short measurements, for rules that examine this machine.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Calls of which the quickest batch counts: others run on the machine.
+/// The batches of calls; the fastest counts, because other processes run on the machine.
 const BATCHES: u32 = 20;
 const CALLS: u32 = 500;
 
-/// Nanoseconds of one system call that does nothing (getppid(2)).
+/// Measures the nanoseconds of a minimal system call (getppid(2)).
 #[must_use]
 pub fn system_call_ns() -> f64 {
     per_call_ns(|| {
@@ -16,7 +16,7 @@ pub fn system_call_ns() -> f64 {
     })
 }
 
-/// Nanoseconds to read the clock.
+/// Measures the nanoseconds of reading the clock.
 #[must_use]
 pub fn clock_read_ns() -> f64 {
     per_call_ns(|| {
@@ -34,22 +34,22 @@ fn per_call_ns(mut call: impl FnMut()) -> f64 {
     quickest.as_nanos() as f64 / f64::from(CALLS)
 }
 
-/// Share of the time between two looks at the first line of /proc/stat that the hypervisor gave to
-/// others, 0 to 1; none where they make no sense.
+/// Returns the share of steal, 0 to 1, between two readings of the first line of /proc/stat; `None`
+/// when the readings are not valid.
 #[must_use]
 pub fn steal_share(earlier: &str, later: &str) -> Option<f64> {
     let ticks = |text: &str| -> Option<Vec<u64>> {
         let fields = text.lines().next()?.strip_prefix("cpu ")?;
         fields.split_whitespace().map(|field| field.parse().ok()).collect()
     };
-    // Guest time, behind steal, is in user time already (proc_stat(5)).
+    // Guest time, the field after steal, is in user time already (proc_stat(5)).
     let (earlier, later) = (ticks(earlier)?, ticks(later)?);
     let spent = |index: usize| Some(later.get(index)?.saturating_sub(*earlier.get(index)?));
     let all: u64 = (0..8).map(spent).sum::<Option<u64>>()?;
     (all > 0).then_some(spent(7)? as f64 / all as f64)
 }
 
-/// How long steal is watched for.
+/// The time for which steal is observed.
 pub const STEAL_WINDOW: Duration = Duration::from_millis(500);
 
 #[cfg(test)]

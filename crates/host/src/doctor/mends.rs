@@ -1,4 +1,4 @@
-//! Every rule on a machine where it fires: mended by `apply`, by what it says to type, put back.
+//! Tests every rule on a machine where it fires: mended by `apply`, by its command, and put back.
 
 use super::machine::TestMachine;
 use super::{DoctorRule, Finding, RULES, Since, Verdict, apply, examine, undo};
@@ -7,15 +7,15 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// How a rule is mended.
+/// The kind of a rule's mend.
 enum By {
-    /// By writes, after which the kernel shows these files otherwise, too.
+    /// Writes, after which the kernel also shows these files with other content.
     Writes(&'static [(&'static str, &'static str)]),
-    /// By a write into a file of alternatives, and how it looks then.
+    /// A write into a file of alternatives, and its content afterwards.
     Choice(&'static str),
-    /// By a command that begins like this.
+    /// A command that begins like this.
     Hand(&'static str),
-    /// By nobody.
+    /// No mend.
     Nothing,
 }
 use By::{Choice, Hand, Nothing, Writes};
@@ -25,7 +25,7 @@ const NIC: &str = r#"{"driver": "x", "off": ["gro"], "channels": [{"receive": 0,
     "transmit": 256}, {"receive": 8192, "transmit": 8192}], "coalescing": {"receive_us": 50,
     "receive_frames": 64, "adaptive": false}}"#;
 
-/// A rule, the files of a machine where it fires (beside two CPUs), and how it is mended.
+/// A rule, the files of a machine where it fires (in addition to two CPUs), and its mend.
 type FailingRule = (&'static str, &'static [(&'static str, &'static str)], By);
 
 fn all() -> Vec<FailingRule> {
@@ -229,7 +229,7 @@ fn machine(files: &[(&str, &str)]) -> TestMachine {
     files.iter().fold(bare, |machine, (path, text)| machine.with(path, text))
 }
 
-/// All files below a folder but those of the journal.
+/// Returns all files below a folder except those of the journal.
 fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
@@ -250,7 +250,7 @@ fn rule(id: &str) -> &'static DoctorRule {
     RULES.iter().find(|rule| rule.id == id).copied().unwrap_or_else(|| panic!("no rule {id}"))
 }
 
-/// The finding that the row is about.
+/// Returns the finding of the row.
 fn found(machine: &TestMachine, id: &str, by: &By) -> Finding {
     let all = examine([rule(id)], &machine.view());
     let is_it = |finding: &Finding| match by {
@@ -262,7 +262,7 @@ fn found(machine: &TestMachine, id: &str, by: &By) -> Finding {
     all.into_iter().find(is_it).expect(&told)
 }
 
-/// Types a command as root would, on a machine of files: sysctl(8) is a function, and the root
+/// Executes a command like root, on a machine of files: sysctl(8) is a function, and the root
 /// another folder.
 fn type_in(root: &Path, command: &str) {
     let place = root.display();
@@ -291,7 +291,7 @@ fn what_is_mended_by_writes_is_good_then_and_comes_back_byte_for_byte() {
         let finding = found(&machine, id, &by);
         assert!(!finding.evidence.is_empty(), "{id}");
         for seen in finding.evidence.iter().filter(|seen| seen.path.starts_with('/')) {
-            // A line of a file is told as the file's path and how the line begins.
+            // For a line of a file, the path is the file's path and the beginning of the line.
             let path = seen.path.split(' ').next().unwrap().trim_start_matches('/');
             assert!(
                 before.contains_key(path),
@@ -365,7 +365,7 @@ fn of_alternatives_the_one_that_was_chosen_comes_back() {
         let applied = read();
         show(then);
         assert!(!machine.verdict(rule(id)).costs(), "{id}");
-        // A kernel shows all alternatives again; a plain file keeps what is written into it.
+        // A kernel shows all alternatives again; a plain file keeps the written text.
         let undone = undo(view.root(), Since::Left).unwrap();
         assert_eq!(undone.len(), 1, "{id}: {undone:?}");
         let written = read();

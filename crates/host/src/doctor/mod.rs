@@ -1,8 +1,8 @@
-//! What on this machine stands in the way of the stream or the deadline.
+//! The doctor: settings of this machine that hinder the stream or the deadline.
 //!
-//! A [`DoctorRule`] looks at a [`MachineFiles`] (files below a root, so that recorded machines test
-//! it) and tells what it found as [`Finding`]s: what it read and where, the verdict, what it costs,
-//! and the command that mends it. A rule changes nothing; [`apply`] does, through the journal.
+//! A [`DoctorRule`] examines a [`MachineFiles`] (files below a root, so that recorded machines test
+//! it) and returns [`Finding`]s: the evidence and its source, the verdict, the cost, and the
+//! command that mends it. A rule changes nothing; [`apply`] does, through the journal.
 //!
 //! A new rule is one file in `rules/` with a `RULE`, and one line in [`RULES`].
 
@@ -28,27 +28,27 @@ pub use view::{Focus, MachineFiles, RATE_HZ};
 
 use serde::Serialize;
 
-/// What a rule is about; also how people pick rules.
+/// The topic of a rule; users select rules by topic, too.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Topic {
-    /// Processors: how fast they run, who shares them.
+    /// Processors: their speed and their sharing.
     Cpu,
-    /// When a thread gets its processor.
+    /// The time until a thread gets its processor.
     Scheduling,
-    /// Where a page may be missing when it is needed.
+    /// Pages that may be missing when they are needed.
     Memory,
     /// From the network card to the socket.
     Network,
-    /// How time is told.
+    /// The clock source.
     Clock,
-    /// What DPDK needs; looked at only when asked for.
+    /// The requirements of DPDK; examined only on request.
     Dpdk,
 }
 
 impl Topic {
-    /// Its name.
+    /// Returns the name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -62,20 +62,20 @@ impl Topic {
     }
 }
 
-/// One thing to look at.
+/// A check of one setting.
 #[derive(Debug)]
 pub struct DoctorRule {
-    /// Its name, which never changes: `rt-throttling`.
+    /// The name, which never changes: `rt-throttling`.
     pub id: &'static str,
-    /// What it is about.
+    /// The topic.
     pub topic: Topic,
-    /// Why anybody should care, one sentence.
+    /// The reason for the check, one sentence.
     pub why: &'static str,
-    /// Looks. No finding: the machine has nothing that the rule is about.
+    /// Examines the machine. Empty: the machine has no such part.
     pub check: fn(&MachineFiles) -> Vec<Finding>,
 }
 
-/// All rules, in the order in which they are told.
+/// All rules, in the order of the report.
 pub const RULES: &[&DoctorRule] = &[
     &rules::governor::RULE,
     &rules::idle_states::RULE,
@@ -115,7 +115,8 @@ pub const RULES: &[&DoctorRule] = &[
     &rules::dpdk::node::RULE,
 ];
 
-/// What `rules` find. Where a rule finds nothing to look at, it says so as [`Verdict::Absent`].
+/// Returns the findings of `rules`. A rule without a subject on this machine gives
+/// [`Verdict::Absent`].
 #[must_use]
 pub fn examine<'a>(
     rules: impl IntoIterator<Item = &'a DoctorRule>,

@@ -1,26 +1,26 @@
-//! What a network card's driver tells of itself (ethtool(8)).
+//! The settings of a network card that its driver reports (ethtool(8)).
 
 use crate::ethtool::{Channels, Coalescing, Ethtool, Offload, Rings};
 use serde::{Deserialize, Serialize};
 
-/// A driver's answers; none where it gives none.
+/// The answers of a driver; `None` where it gives none.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct DriverAnswers {
-    /// Its name.
+    /// The name of the driver.
     pub driver: String,
-    /// How many queues serve, and how many could.
+    /// The numbers of queues: active, and the maximum.
     pub channels: Option<(Channels, Channels)>,
-    /// How many descriptors its rings have, and could have.
+    /// The numbers of descriptors in its rings: present, and the maximum.
     pub rings: Option<(Rings, Rings)>,
-    /// How long it gathers before it interrupts.
+    /// The time that it collects frames before an interrupt.
     pub coalescing: Option<Coalescing>,
-    /// Offloads that are off.
+    /// The offloads that are off.
     pub off: Vec<Offload>,
 }
 
 impl DriverAnswers {
-    /// Asks this machine's; none where there is no such interface.
+    /// Queries the driver on this machine; `None` where there is no such interface.
     #[must_use]
     pub fn ask(interface: &str) -> Option<Self> {
         let ethtool = Ethtool::open().ok()?;

@@ -1,4 +1,4 @@
-//! The machine as rules see it.
+//! The view of the machine that rules get.
 
 use super::Evidence;
 use super::nic::DriverAnswers;
@@ -8,24 +8,24 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What the question is about.
+/// The subject of the examination.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Focus {
-    /// CPUs that the stream is to have; none: all but the first one online.
+    /// The CPUs of the stream; `None`: all but the first one online.
     pub cpus: Option<CpuSet>,
-    /// Interfaces that the stream comes over; none: all that are up, without loopback.
+    /// The interfaces of the stream; `None`: all that are up, without loopback.
     pub interfaces: Option<Vec<String>>,
-    /// Scheduling class of the stream's threads; none: FIFO 50.
+    /// The scheduling class of the stream's threads; `None`: FIFO 50.
     pub class: Option<Class>,
-    /// Samples a second; none: [`RATE_HZ`].
+    /// Samples a second; `None`: [`RATE_HZ`].
     pub rate_hz: Option<f64>,
 }
 
-/// The rate that a machine is judged by where none is given, samples a second.
+/// The assumed rate of the stream when none is given, samples a second.
 pub const RATE_HZ: f64 = 50e6;
 
-/// A machine: files below a root folder. `/` is this one, and only there the kernel is asked for
-/// what stands in no file.
+/// A machine: files below a root folder. `/` is this machine; only for it, the kernel is queried
+/// for facts that are in no file.
 #[derive(Clone, Debug)]
 pub struct MachineFiles {
     root: PathBuf,
@@ -33,25 +33,25 @@ pub struct MachineFiles {
 }
 
 impl MachineFiles {
-    /// Looks below `root`.
+    /// Returns the machine below `root`.
     #[must_use]
     pub fn of(root: &Path, focus: Focus) -> Self {
         Self { root: root.to_owned(), focus }
     }
 
-    /// Whether it is the machine that this runs on, so that something can be measured.
+    /// Returns whether it is this machine, which can be measured.
     #[must_use]
     pub fn is_here(&self) -> bool {
         self.root == Path::new("/")
     }
 
-    /// The root folder.
+    /// Returns the root folder.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The content of a file without white space around it; none where it cannot be read.
+    /// Returns the content of a file without white space around it; `None` where it cannot be read.
     #[must_use]
     pub fn read(&self, path: &str) -> Option<Evidence> {
         let text = fs::read(self.root.join(path)).ok()?;
@@ -59,14 +59,14 @@ impl MachineFiles {
         Some(Evidence { path: format!("/{path}"), value })
     }
 
-    /// The number in a file.
+    /// Returns the number in a file.
     #[must_use]
     pub fn number(&self, path: &str) -> Option<(i64, Evidence)> {
         let evidence = self.read(path)?;
         Some((evidence.value.parse().ok()?, evidence))
     }
 
-    /// The choice in a file of alternatives, `always [madvise] never`.
+    /// Returns the choice in a file of alternatives, `always [madvise] never`.
     #[must_use]
     pub fn choice(&self, path: &str) -> Option<(String, Evidence)> {
         let evidence = self.read(path)?;
@@ -74,7 +74,7 @@ impl MachineFiles {
         Some((chosen, evidence))
     }
 
-    /// The first line of a file that begins with `start`, without it and white space.
+    /// Returns the first line of a file that begins with `start`, without `start` and white space.
     #[must_use]
     pub fn line(&self, path: &str, start: &str) -> Option<Evidence> {
         let all = self.read(path)?;
@@ -82,7 +82,7 @@ impl MachineFiles {
         Some(Evidence { path: format!("{} {start}", all.path), value: value.trim().to_owned() })
     }
 
-    /// Names in a folder, sorted; none where there is no folder.
+    /// Returns the names in a folder, sorted; empty where there is no folder.
     #[must_use]
     pub fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.root.join(folder)).into_iter().flatten().flatten();
@@ -92,27 +92,27 @@ impl MachineFiles {
         names
     }
 
-    /// Whether there is such a file or folder.
+    /// Returns whether there is such a file or folder.
     #[must_use]
     pub fn has(&self, path: &str) -> bool {
         self.root.join(path).exists()
     }
 
-    /// Whether a file's mode lets its owner write it.
+    /// Returns whether a file's mode lets its owner write it.
     #[must_use]
     pub fn is_for_writing(&self, path: &str) -> bool {
         let file = fs::metadata(self.root.join(path));
         file.is_ok_and(|file| file.permissions().mode() & 0o200 != 0)
     }
 
-    /// The CPUs online.
+    /// Returns the CPUs online.
     #[must_use]
     pub fn online(&self) -> CpuSet {
         let list = self.read("sys/devices/system/cpu/online");
         list.and_then(|list| list.value.parse().ok()).unwrap_or_default()
     }
 
-    /// The CPUs that the stream is to have.
+    /// Returns the CPUs of the stream.
     #[must_use]
     pub fn stream_cpus(&self) -> CpuSet {
         match &self.focus.cpus {
@@ -121,20 +121,20 @@ impl MachineFiles {
         }
     }
 
-    /// The scheduling class of the stream's threads.
+    /// Returns the scheduling class of the stream's threads.
     #[must_use]
     pub fn class(&self) -> Class {
         self.focus.class.unwrap_or(Class::Fifo(50))
     }
 
-    /// The stream's samples a second.
+    /// Returns the stream's samples a second.
     #[must_use]
     pub fn rate_hz(&self) -> f64 {
         self.focus.rate_hz.unwrap_or(RATE_HZ)
     }
 
-    /// How often a second something came that has come so many times since boot; none where the
-    /// machine does not tell for how long it has been up.
+    /// Converts a count since boot to a rate per second; `None` where the machine does not report
+    /// its uptime.
     #[must_use]
     pub fn per_second(&self, times: u64) -> Option<f64> {
         let up = self.read("proc/uptime")?;
@@ -142,7 +142,7 @@ impl MachineFiles {
         (seconds > 0.0).then(|| times as f64 / seconds)
     }
 
-    /// The interfaces that the stream comes over.
+    /// Returns the interfaces of the stream.
     #[must_use]
     pub fn interfaces(&self) -> Vec<String> {
         if let Some(interfaces) = &self.focus.interfaces {
@@ -158,8 +158,8 @@ impl MachineFiles {
         names.filter(carries).collect()
     }
 
-    /// What an interface's driver tells: asked of the kernel here, `ethtool/NAME.json` below any
-    /// other root.
+    /// Returns the answers of an interface's driver: from the kernel for this machine, from
+    /// `ethtool/NAME.json` below any other root.
     #[must_use]
     pub fn nic(&self, interface: &str) -> Option<DriverAnswers> {
         if self.is_here() {

@@ -1,5 +1,5 @@
-//! How much a card holds before it must be served, and how long it waits before it says so
-//! (`ETHTOOL_GRINGPARAM`, `ETHTOOL_GCOALESCE` of `linux/ethtool.h`; ethtool(8), `-g` and `-c`).
+//! The sizes of a card's rings, and its interrupt coalescing (`ETHTOOL_GRINGPARAM`,
+//! `ETHTOOL_GCOALESCE` of `linux/ethtool.h`; ethtool(8), `-g` and `-c`).
 
 use super::Ethtool;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct Rings {
     pub transmit: u32,
 }
 
-/// How long a card gathers frames before it interrupts.
+/// The time and count of frames that a card collects before an interrupt.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Coalescing {
     /// Microseconds after the first frame.
@@ -56,10 +56,10 @@ struct CoalesceArgs {
 }
 
 impl Ethtool {
-    /// Sizes of the rings now, and how large they could be.
+    /// Returns the present and the largest sizes of the rings.
     ///
     /// # Errors
-    /// As [`Ethtool::driver`]; many virtual devices do not tell.
+    /// As [`Ethtool::driver`]; many virtual devices do not report them.
     pub fn rings(&self, interface: &str) -> io::Result<(Rings, Rings)> {
         let mut args = RingArgs { command: GET_RINGS, ..Default::default() };
         // SAFETY: the structure that the command writes.
@@ -69,10 +69,10 @@ impl Ethtool {
         Ok((now, max))
     }
 
-    /// How long the card gathers frames.
+    /// Returns the interrupt coalescing of the card.
     ///
     /// # Errors
-    /// As [`Ethtool::driver`]; many virtual devices do not tell.
+    /// As [`Ethtool::driver`]; many virtual devices do not report it.
     pub fn coalescing(&self, interface: &str) -> io::Result<Coalescing> {
         let mut args = CoalesceArgs { command: GET_COALESCE, ..Default::default() };
         // SAFETY: the structure that the command writes.

@@ -1,4 +1,4 @@
-//! A device that takes scans into its buffer, until this is dropped.
+//! A device that captures scans into its buffer, until the value is dropped.
 
 use super::scan::{Element, ScanFormat, ScanLayout, TIMESTAMP};
 use super::{IioDevice, IioError, at, find, list, named};
@@ -10,27 +10,27 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where triggers that are timers are made (Documentation/iio/iio_configfs.rst).
+/// The configfs folder for timer triggers (Documentation/iio/iio_configfs.rst).
 const TIMERS: &str = "sys/kernel/config/iio/triggers/hrtimer";
 
-/// What is wanted of a device.
+/// The requested device and its settings.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CaptureSpec<'w> {
-    /// Its name; none: the first one with a buffer.
+    /// The name; `None`: the first device with a buffer.
     pub device: Option<&'w str>,
-    /// The name of its trigger, which is left as it is set; none: the one that it has, or else a
-    /// timer that is made for this.
+    /// The name of its trigger, which is not changed; `None`: the trigger that is set, or else a
+    /// new timer.
     pub trigger: Option<&'w str>,
-    /// From scan to scan with a timer of ours, nanoseconds.
+    /// The time between scans with a new timer, nanoseconds.
     pub period_ns: u64,
-    /// Scans that the buffer has room for.
+    /// The capacity of the buffer, scans.
     pub length: usize,
 }
 
-/// A device at work. Its times are of the monotonic clock.
+/// A capturing device. Its times are of the monotonic clock.
 #[derive(Debug)]
 pub struct IioCapture {
-    /// First, so that the buffer is off before its file is closed.
+    /// The first field, so that the buffer is off before its file is closed.
     changes: Changes,
     device: IioDevice,
     trigger: String,
@@ -40,10 +40,10 @@ pub struct IioCapture {
 }
 
 impl IioCapture {
-    /// Sets a device below a root folder (`/` for this machine) up, and starts it.
+    /// Sets up a device below a root folder (`/` for this machine), and starts it.
     ///
     /// # Errors
-    /// [`IioError`]; then all is as it was.
+    /// [`IioError`]; then everything is restored.
     pub fn begin(
         root: &Path,
         wanted: &CaptureSpec<'_>,
@@ -53,7 +53,7 @@ impl IioCapture {
         let mut changes = Changes::new(journal);
         let folder = &device.folder;
         let layout = ScanLayout::new(&device.name, elements(folder)?)?;
-        // A buffer that is on refuses every change; whose it is, that one needs it.
+        // A buffer that is on refuses every change: its owner needs it.
         let (trigger, grid_ns) = trigger(root, &device, wanted, &mut changes)?;
         for name in enablers(folder)? {
             changes.write_file(&name, "1")?;
@@ -67,31 +67,31 @@ impl IioCapture {
         Ok(Self { changes, device, trigger, grid_ns, layout, node })
     }
 
-    /// The device.
+    /// Returns the device.
     #[must_use]
     pub fn device(&self) -> &IioDevice {
         &self.device
     }
 
-    /// The name of its trigger; empty when it has none and needs none.
+    /// Returns the name of its trigger; empty when it has none and needs none.
     #[must_use]
     pub fn trigger(&self) -> &str {
         &self.trigger
     }
 
-    /// The period of the timer that was made for this, exactly as the kernel keeps it, nanoseconds.
+    /// Returns the period of the new timer, exactly as the kernel has it, nanoseconds.
     #[must_use]
     pub fn grid_ns(&self) -> Option<u64> {
         self.grid_ns
     }
 
-    /// How scans are packed.
+    /// Returns the layout of the scans.
     #[must_use]
     pub fn layout(&self) -> &ScanLayout {
         &self.layout
     }
 
-    /// Whole scans that are there, without waiting: their bytes. None are there: no bytes.
+    /// Reads the whole scans that are available, without waiting; empty when there are none.
     ///
     /// # Errors
     /// [`IioError::File`].
@@ -104,24 +104,24 @@ impl IioCapture {
         }
     }
 
-    /// Stops the device and puts all back, and says what could not be.
+    /// Stops the device and restores all settings; returns the first error.
     ///
     /// # Errors
-    /// [`IioError::File`] with what went wrong first; it stays in the journal, and the next start
-    /// tries again.
+    /// [`IioError::File`] with the first error; that setting stays in the journal, and the next
+    /// start tries again.
     pub fn end(self) -> Result<(), IioError> {
         self.changes.undo().map(drop).map_err(at(&self.device.folder))
     }
 }
 
-/// To wait for scans.
+/// For waiting until scans are available.
 impl AsFd for IioCapture {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.node.as_fd()
     }
 }
 
-/// Files that put an element into scans, in their order.
+/// Returns the files that enable an element in scans, in their order.
 fn enablers(folder: &Path) -> Result<Vec<PathBuf>, IioError> {
     let folder = folder.join("scan_elements");
     let entries = fs::read_dir(&folder).map_err(at(&folder))?;
@@ -131,7 +131,7 @@ fn enablers(folder: &Path) -> Result<Vec<PathBuf>, IioError> {
     Ok(all)
 }
 
-/// All elements that scans can have.
+/// Returns all elements that scans can have.
 fn elements(folder: &Path) -> Result<Vec<Element>, IioError> {
     let mut elements = Vec::new();
     for enabler in enablers(folder)? {
@@ -154,7 +154,7 @@ fn elements(folder: &Path) -> Result<Vec<Element>, IioError> {
     Ok(elements)
 }
 
-/// Sets the trigger: its name, and its period if it was made for this.
+/// Sets the trigger; returns its name, and its period if it is a new timer.
 fn trigger(
     root: &Path,
     device: &IioDevice,
@@ -163,7 +163,7 @@ fn trigger(
 ) -> Result<(String, Option<u64>), IioError> {
     let current = device.folder.join("trigger/current_trigger");
     let Ok(now) = fs::read_to_string(&current) else {
-        // The hardware fills its buffer by itself.
+        // The hardware fills its buffer without a trigger.
         return Ok((String::new(), None));
     };
     let known: Vec<String> = named(root, "trigger").into_iter().map(|(_, name)| name).collect();
@@ -183,7 +183,7 @@ fn trigger(
     Ok((name, grid_ns))
 }
 
-/// Makes a trigger that is a timer: its name, and its period as the kernel keeps it.
+/// Makes a timer trigger; returns its name, and its period as the kernel has it.
 fn timer(root: &Path, period_ns: u64, changes: &mut Changes) -> Result<(String, u64), IioError> {
     let name = format!("millstream-{}", std::process::id());
     let timer = root.join(TIMERS).join(&name);
@@ -191,7 +191,7 @@ fn timer(root: &Path, period_ns: u64, changes: &mut Changes) -> Result<(String, 
     let made = named(root, "trigger").into_iter().find(|(_, other)| *other == name);
     let folder = made.map_or_else(|| root.join(TIMERS).join(&name), |(folder, _)| folder);
     let file = folder.join("sampling_frequency");
-    // The kernel keeps thousandths of a hertz, and makes whole nanoseconds of them.
+    // The kernel stores thousandths of a hertz, and converts them to whole nanoseconds.
     let millihertz = (1_000_000_000_000 / period_ns.max(1)).max(1);
     let text = format!("{}.{:03}", millihertz / 1000, millihertz % 1000);
     fs::write(&file, text).map_err(at(&file))?;

@@ -4,11 +4,11 @@
 //! ```text
 //!   /sys/bus/iio/devices/iio:device0/   name, scan_elements/, buffer/, trigger/current_trigger
 //!   /sys/bus/iio/devices/trigger0/      name, sampling_frequency
-//!   /dev/iio:device0                    scans, one behind the other
+//!   /dev/iio:device0                    scans, one after the other
 //! ```
 //!
-//! [`IioCapture`] sets a device up through the [journal](crate::journal), so that all is as it was
-//! when it is dropped.
+//! [`IioCapture`] sets a device up through the [journal](crate::journal), so that all settings are
+//! restored when it is dropped.
 
 mod capture;
 mod scan;
@@ -21,32 +21,32 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where devices and triggers are, below a root folder.
+/// The folder of devices and triggers, below a root folder.
 const BUS: &str = "sys/bus/iio/devices";
 
-/// Why a device gives nothing.
+/// The reason why a device delivers no samples.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IioError {
-    /// There is none with a buffer, or none of this name.
+    /// There is no device with a buffer, or none of this name.
     #[error(
         "no IIO device{} whose samples come through a buffer; there are: {known}. Load its driver, \
          or take the one of `millstream lab guest --iio`",
         .wanted.as_ref().map_or(String::new(), |name| format!(" `{name}`"))
     )]
     NoDevice {
-        /// The name that was asked for.
+        /// The requested name.
         wanted: Option<String>,
-        /// Those that exist.
+        /// The existing names.
         known: String,
     },
-    /// Scans have no time.
+    /// The scans have no time.
     #[error("IIO device {device} puts no timestamp of 64 bits in its scans: its way is not timed")]
     NoTimestamp {
-        /// Its name.
+        /// The name of the device.
         device: String,
     },
-    /// Nothing starts a scan.
+    /// The device has no trigger.
     #[error(
         "IIO device {device} needs a trigger; there are: {known}. Name one (--iio-trigger), or \
          have one made: `modprobe iio-trig-hrtimer` and `mount -t configfs none /sys/kernel/config`"
@@ -62,10 +62,10 @@ pub enum IioError {
     Silent {
         /// Name of the device.
         device: String,
-        /// How long it was waited for.
+        /// The time that was waited, seconds.
         seconds: u64,
     },
-    /// Some drivers take the time only when the device itself triggers.
+    /// Some drivers read the time only when the device itself triggers.
     #[error(
         "IIO device {device} leaves the time out with this trigger: give it its own (--iio-trigger)"
     )]
@@ -73,23 +73,23 @@ pub enum IioError {
         /// Name of the device.
         device: String,
     },
-    /// It is packed in a way that is not known.
+    /// The packing is not known.
     #[error("{path} says `{text}`: not a packing of up to 64 bits")]
     Packing {
         /// The file.
         path: PathBuf,
-        /// What stands in it.
+        /// The content of the file.
         text: String,
     },
-    /// A setting of it cannot be changed.
+    /// A setting of the device cannot be changed.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// A file cannot be used.
     #[error("{path}: {source}{}", hint(.source))]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -110,11 +110,11 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> IioError {
 /// A device with a buffer.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct IioDevice {
-    /// What its driver calls it.
+    /// The name from its driver.
     pub name: String,
-    /// Its folder of settings.
+    /// The folder of its settings.
     pub folder: PathBuf,
-    /// Its character device.
+    /// The character device.
     pub node: PathBuf,
 }
 
@@ -140,7 +140,7 @@ pub fn find(root: &Path, wanted: Option<&str>) -> Result<IioDevice, IioError> {
     Ok(IioDevice { name, folder, node })
 }
 
-/// Folders on the bus whose names begin so, in their order, with the names that they state.
+/// Returns the folders on the bus with this prefix, in order, with the names of their devices.
 fn named(root: &Path, prefix: &str) -> Vec<(PathBuf, String)> {
     let entries = fs::read_dir(root.join(BUS)).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = entries

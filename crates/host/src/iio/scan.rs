@@ -1,29 +1,29 @@
-//! How a device packs what it has measured at one moment: a scan (Linux,
+//! The layout of a scan, the values that a device measured at one moment (Linux,
 //! Documentation/driver-api/iio/buffers.rst; Documentation/ABI/testing/sysfs-bus-iio).
 //!
 //! ```text
 //!   scan_elements/in_accel_x_type   le:s12/16>>4    12 bits with a sign in 16, 4 to the right
-//!   scan_elements/in_accel_x_index  0               its place in the scan
+//!   scan_elements/in_accel_x_index  0               its position in the scan
 //! ```
 
 use super::IioError;
 
-/// Bits of one value and where they lie.
+/// The bits of one value and their position.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ScanFormat {
-    /// Whether the last byte comes first.
+    /// Whether the least significant byte comes first.
     little_endian: bool,
     signed: bool,
     bits: u32,
-    /// In memory, bytes: 1, 2, 4 or 8.
+    /// The size in memory, bytes: 1, 2, 4 or 8.
     bytes: usize,
-    /// Values of this kind in a row.
+    /// The number of such values in a row.
     repeat: usize,
     shift: u32,
 }
 
 impl ScanFormat {
-    /// Reads `le:s12/16>>4` or `be:u8/8X3>>0`; none of what is no packing.
+    /// Reads `le:s12/16>>4` or `be:u8/8X3>>0`; `None` for a text that is not a packing.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (order, rest) = text.trim().split_once(':')?;
@@ -58,7 +58,7 @@ impl ScanFormat {
         is_sound.then_some(packing)
     }
 
-    /// The first value, from as many bytes as it takes.
+    /// Returns the first value, from its bytes.
     fn value(&self, bytes: &[u8]) -> i64 {
         let mut word = [0; 8];
         for (place, byte) in word.iter_mut().zip(&bytes[..self.bytes]) {
@@ -80,30 +80,30 @@ impl ScanFormat {
     }
 }
 
-/// A value in a scan.
+/// One value of a scan.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Element {
-    /// Its name, `in_accel_x`.
+    /// The name, `in_accel_x`.
     pub name: String,
-    /// Its place among the others.
+    /// The position among the others.
     pub index: u32,
-    /// Its bits.
+    /// The packing of its bits.
     pub packing: ScanFormat,
 }
 
-/// The elements of a scan and where each begins.
+/// The elements of a scan and their offsets.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ScanLayout {
     elements: Vec<(usize, Element)>,
     size: usize,
 }
 
-/// The element that holds the time.
+/// The name of the element with the time.
 pub const TIMESTAMP: &str = "in_timestamp";
 
 impl ScanLayout {
-    /// Lays the elements out as the kernel does: by their places, each at a multiple of its own
-    /// size, and the whole a multiple of the largest.
+    /// Computes the layout like the kernel: in the order of the indices, each element at a multiple
+    /// of its own size, and the whole a multiple of the largest.
     ///
     /// # Errors
     /// [`IioError::NoTimestamp`] when no element holds the time.
@@ -123,20 +123,20 @@ impl ScanLayout {
         Ok(Self { elements: placed, size: end.next_multiple_of(largest) })
     }
 
-    /// Bytes of a scan.
+    /// Returns the bytes of a scan.
     #[must_use]
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The time of a scan, nanoseconds, from its [`ScanLayout::size`] bytes.
+    /// Returns the time of a scan, nanoseconds, from its [`ScanLayout::size`] bytes.
     #[must_use]
     pub fn time_ns(&self, scan: &[u8]) -> i64 {
         let time = self.elements.iter().find(|(_, element)| is_time(element));
         time.map_or(0, |(at, element)| element.packing.value(&scan[*at..]))
     }
 
-    /// The values of a scan beside its time, with their names; of repeated ones the first.
+    /// Returns the values of a scan without its time, with their names; of repeated ones the first.
     pub fn values<'a>(&'a self, scan: &'a [u8]) -> impl Iterator<Item = (&'a str, i64)> {
         let all = self.elements.iter().filter(|(_, element)| !is_time(element));
         all.map(|(at, element)| (element.name.as_str(), element.packing.value(&scan[*at..])))
@@ -144,7 +144,7 @@ impl ScanLayout {
 }
 
 fn is_time(element: &Element) -> bool {
-    // Signed 64 bits, as the kernel's own times are.
+    // Signed 64 bits, like the kernel's own times.
     element.name == TIMESTAMP && element.packing.bytes == 8
 }
 
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(layout.time_ns(&scan), 1_234_567_890_123);
         let values: Vec<_> = layout.values(&scan).collect();
         assert_eq!(values, [("in_accel_x", 3), ("in_temp", 256)]);
-        // The kernel's example: an element alone needs no room beside the time.
+        // The kernel's example: an element alone needs no space before the time.
         let alone = vec![element(TIMESTAMP, 0, "le:s64/64>>0")];
         assert_eq!(ScanLayout::new("d", alone).unwrap().size(), 8);
         let none = ScanLayout::new("d", vec![element("in_accel_x", 0, "le:s8/8>>0")]);

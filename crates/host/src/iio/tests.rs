@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 const DEVICE: &str = "sys/bus/iio/devices/iio:device0";
 
-/// A machine of files with one accelerometer.
+/// Returns a machine of files with one accelerometer.
 fn machine(more: &[(&str, &str)]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     let put = |path: &str, text: &str| {
@@ -37,7 +37,7 @@ fn machine(more: &[(&str, &str)]) -> tempfile::TempDir {
     root
 }
 
-/// Every file of the device with its content.
+/// Returns every file of the device with its content.
 fn state(root: &Path) -> Vec<(PathBuf, String)> {
     let folder = root.join(DEVICE);
     let inner = ["", "buffer", "trigger", "scan_elements"].map(|inner| folder.join(inner));
@@ -100,7 +100,7 @@ fn what_is_missing_is_said_and_nothing_is_changed() {
     let error = fails(&root, &CaptureSpec { device: Some("adc"), ..CaptureSpec::default() });
     assert!(error.contains("no IIO device `adc`") && error.contains("kxcjk1013"), "{error}");
     assert_eq!(state(root.path()), before);
-    // The last step fails: all before it is taken back.
+    // The last step fails: all previous steps are undone.
     fs::remove_file(root.path().join("dev/iio:device0")).unwrap();
     let error =
         fails(&root, &CaptureSpec { trigger: Some("timer"), length: 9, ..CaptureSpec::default() });

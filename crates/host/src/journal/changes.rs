@@ -1,12 +1,12 @@
-//! Changes that belong together.
+//! A list of related changes.
 
 use super::{Journal, JournalError, TemporaryChange};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Changes in the order in which they were made; undone from the last one to the first, when they
-/// are dropped or on demand.
+/// Changes in the order in which they were made; undone from the last to the first, on drop or on
+/// request.
 #[derive(Debug)]
 #[must_use = "dropping them puts the settings back"]
 pub struct Changes {
@@ -15,23 +15,23 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// None yet.
+    /// Returns an empty list.
     pub fn new(journal: &Arc<Journal>) -> Self {
         Self { journal: Arc::clone(journal), list: Vec::new() }
     }
 
-    /// Where they are written down.
+    /// Returns the journal of the changes.
     #[must_use]
     pub fn journal(&self) -> &Arc<Journal> {
         &self.journal
     }
 
-    /// One more.
+    /// Adds a change.
     pub fn push(&mut self, change: TemporaryChange) {
         self.list.push(change);
     }
 
-    /// [`Journal::write_file`], as one more.
+    /// Makes a change by [`Journal::write_file`] and adds it.
     ///
     /// # Errors
     /// [`JournalError`]; then nothing is changed.
@@ -40,12 +40,12 @@ impl Changes {
         Ok(())
     }
 
-    /// Puts all back now. What is left as it is, because somebody else has changed it since or has
-    /// come to rely on it: `/proc/irq/24/smp_affinity_list (0-3)`.
+    /// Restores all settings now. Returns those left unchanged, because they were changed by others
+    /// since or are in use: `/proc/irq/24/smp_affinity_list (0-3)`.
     ///
     /// # Errors
-    /// The system's, of the first that failed, after all were tried; what failed stays in the
-    /// journal, and the next start tries again.
+    /// The system's first error, after all were tried; the failed changes stay in the journal, and
+    /// the next start tries again.
     pub fn undo(mut self) -> io::Result<Vec<String>> {
         let (mut left, mut outcome) = (Vec::new(), Ok(()));
         while let Some(change) = self.list.pop() {

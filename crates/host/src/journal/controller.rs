@@ -1,4 +1,4 @@
-//! The controller of cpusets, switched on for the groups below one
+//! The cpuset controller, enabled for the children of a group
 //! (Documentation/admin-guide/cgroup-v2.rst, "Enabling and Disabling").
 
 use super::outcome::UndoOutcome;
@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A group whose children were given cpusets.
+/// A group whose children got cpusets.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct OfCpusets {
     pub(super) group: PathBuf,
@@ -18,7 +18,7 @@ impl OfCpusets {
         self.group.join("cgroup.subtree_control")
     }
 
-    /// Whether the children have them.
+    /// Returns whether the children have cpusets.
     pub(super) fn is_on(&self) -> io::Result<bool> {
         Ok(fs::read_to_string(self.file())?.split_whitespace().any(|name| name == "cpuset"))
     }
@@ -41,14 +41,14 @@ impl OfCpusets {
             return Ok(UndoOutcome::Left);
         }
         match fs::write(self.file(), "-cpuset") {
-            // A group below has them for its own children.
+            // A child has enabled the controller for its own children.
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(UndoOutcome::Left),
             written => written.map(|()| UndoOutcome::PutBack),
         }
     }
 }
 
-/// Whether somebody has set what would be lost with a group's cpuset.
+/// Returns whether a setting exists that would be lost with a group's cpuset.
 fn is_in_use(group: &Path) -> bool {
     let is_set =
         |name: &str| fs::read_to_string(group.join(name)).is_ok_and(|text| !text.trim().is_empty());
@@ -59,7 +59,7 @@ fn is_in_use(group: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// A group of plain files, whose cpusets are on, with one child that has such a setting.
+    /// Returns a group of plain files, with cpusets enabled, and one child that has such a setting.
     fn group(cpus: &str) -> (tempfile::TempDir, OfCpusets) {
         let folder = tempfile::tempdir().unwrap();
         let control = OfCpusets { group: folder.path().to_owned() };

@@ -1,4 +1,4 @@
-//! One line of a journal: a change of any kind.
+//! A line of a journal: a change of any kind.
 
 use super::controller::OfCpusets;
 use super::group::{OfGroup, OfPins};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
 
-/// One change.
+/// A change.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct JournalEntry {
     pub(super) id: u64,
@@ -17,7 +17,7 @@ pub(super) struct JournalEntry {
     pub(super) what: What,
 }
 
-/// What was changed.
+/// The changed setting.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum What {
@@ -29,19 +29,19 @@ pub(super) enum What {
 }
 
 impl What {
-    /// Makes the change, and remembers what is needed to know it again.
+    /// Makes the change, and stores the data needed to recognise it later.
     pub(super) fn apply(&mut self) -> io::Result<()> {
         match self {
             Self::Interface(one) => one.after.apply(&one.interface),
             Self::File(one) => one.apply(),
             Self::Group(one) => one.apply(),
             Self::Cpusets(one) => one.apply(),
-            // It is written down only: what changes it comes next.
+            // Only a record: the change itself follows.
             Self::Pins(_) => Ok(()),
         }
     }
 
-    /// Takes it back.
+    /// Undoes the change.
     pub(super) fn undo(&self) -> io::Result<UndoOutcome> {
         match self {
             Self::Interface(one) => one.undo(),
@@ -52,17 +52,17 @@ impl What {
         }
     }
 
-    /// Takes back what a change that failed has left.
+    /// Undoes the remains of a failed change.
     pub(super) fn revoke(&self) -> io::Result<UndoOutcome> {
         match self {
-            // None was made, and one that is there is somebody else's.
+            // No group was made, and an existing one belongs to another process.
             Self::Group(_) => Ok(UndoOutcome::Nothing),
             _ => self.undo(),
         }
     }
 
-    /// Hands what was before `self` to a later change of the same setting, so that this one can be
-    /// forgotten; false if the other one is about something else.
+    /// Passes the value before `self` to a later change of the same setting, so that this one can
+    /// be removed; false if the other one is about another setting.
     pub(super) fn bequeath(&self, later: &mut Self) -> bool {
         match (self, later) {
             (Self::Interface(one), Self::Interface(later)) if one.is_same_as(later) => {
@@ -78,7 +78,7 @@ impl What {
     }
 }
 
-/// What undoing it makes so: `veth0: the MTU (1500)`.
+/// The value after undoing: `veth0: the MTU (1500)`.
 impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

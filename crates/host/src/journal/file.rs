@@ -1,5 +1,5 @@
-//! The file: one line of JSON a step, `{"begin": entry}` before a change and `{"end": id}` after it
-//! was undone. A line that begins an entry anew replaces it.
+//! The journal file: one line of JSON per step, `{"begin": entry}` before a change and `{"end":
+//! id}` after it was undone. A line that begins an entry again replaces it.
 
 use super::entry::JournalEntry;
 use rustix::fs::{FlockOperation, flock};
@@ -10,10 +10,10 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How the name of a journal ends.
+/// The suffix of a journal's name.
 pub(super) const SUFFIX: &str = "journal";
 
-/// How the name of one ends that nobody follows by himself.
+/// The suffix of a persistent journal, which is not followed automatically.
 pub(super) const KEPT_SUFFIX: &str = "kept";
 
 #[derive(Deserialize, Serialize)]
@@ -23,7 +23,7 @@ enum Step {
     End(u64),
 }
 
-/// A journal that this process writes. It stays unless it is removed.
+/// A journal that this process writes. It remains unless it is removed.
 #[derive(Debug)]
 pub(super) struct File {
     file: fs::File,
@@ -31,11 +31,11 @@ pub(super) struct File {
 }
 
 impl File {
-    /// Makes a journal and locks it.
+    /// Creates a journal and locks it.
     pub(super) fn create(folder: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
         guard(folder)?;
-        // A process may have several journals, in tests at least.
+        // A process may have several journals, at least in tests.
         static NEXT: AtomicU32 = AtomicU32::new(0);
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -44,11 +44,11 @@ impl File {
             let mut options = OpenOptions::new();
             let file = match options.create_new(true).append(true).mode(0o600).open(&path) {
                 Ok(file) => file,
-                // Of a process that had the same number: not ours to write over.
+                // The file of a process that had the same number: it must not be overwritten.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(error),
             };
-            // Before it was locked, somebody may have taken it for that of a dead process.
+            // Before the lock, another process may have taken it for the journal of a dead process.
             if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
                 && is_at(&path, &file.metadata()?)
             {
@@ -57,24 +57,24 @@ impl File {
         }
     }
 
-    /// Writes what is about to be changed.
+    /// Records a change before it is made.
     pub(super) fn begin(&mut self, entry: &JournalEntry) -> io::Result<()> {
         self.append(&Step::Begin(entry.clone()))
     }
 
-    /// Writes that a change is undone.
+    /// Records that a change is undone.
     pub(super) fn end(&mut self, id: u64) -> io::Result<()> {
         self.append(&Step::End(id))
     }
 
-    /// Where it is.
+    /// Returns the path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes it: everything is undone.
+    /// Removes the journal: everything is undone.
     pub(super) fn remove(self) {
-        // Before the lock goes: nobody else takes it for the journal of a dead process.
+        // Before the lock is released: no other process takes it for the journal of a dead process.
         let _ = fs::remove_file(&self.path);
     }
 
@@ -87,12 +87,12 @@ fn append(file: &mut fs::File, step: &Step) -> io::Result<()> {
     let line = format!("{}\n", serde_json::to_string(step)?);
     let bytes = file.metadata()?.len();
     file.write_all(line.as_bytes()).inspect_err(|_| {
-        // A part of a line, on a full file system, would spoil the next one.
+        // A partial line, on a full file system, would corrupt the next one.
         let _ = file.set_len(bytes);
     })
 }
 
-/// What stands in a file and is not undone, in the order of the changes. A last line without an end
+/// Reads the entries that are not undone, in the order of the changes. A last line without an end
 /// was never followed by its change.
 fn entries(file: &mut fs::File) -> io::Result<Vec<JournalEntry>> {
     let mut text = String::new();
@@ -111,8 +111,8 @@ fn entries(file: &mut fs::File) -> io::Result<Vec<JournalEntry>> {
     Ok(entries)
 }
 
-/// What stands in the other journals of a folder and is not undone, of those that nobody but this
-/// user can have written. What cannot be read or understood is left out.
+/// Reads the entries that are not undone in the other journals of a folder. It uses only journals
+/// that no other user can have written, and skips entries that cannot be read or understood.
 pub(super) fn others(folder: &Path, own: Option<&Path>) -> Vec<JournalEntry> {
     let listing = guard(folder).and_then(|()| fs::read_dir(folder));
     let paths = listing.into_iter().flatten().flatten().map(|entry| entry.path());
@@ -131,8 +131,8 @@ pub(super) fn others(folder: &Path, own: Option<&Path>) -> Vec<JournalEntry> {
     paths.filter(is_other).filter_map(read).flatten().collect()
 }
 
-/// Refuses a folder that anybody else can write in: what its journals say will be done, with the
-/// rights of whoever reads them.
+/// Refuses a folder that other users can write to: the lines of its journals are executed with the
+/// rights of the reader.
 pub(super) fn guard(folder: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(folder)?;
     if found.is_dir() && is_ours_alone(&found) {
@@ -149,21 +149,21 @@ fn is_ours_alone(found: &Metadata) -> bool {
     found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o022 == 0
 }
 
-/// Whether a path still leads to an open file.
+/// Returns whether a path still leads to an open file.
 fn is_at(path: &Path, file: &Metadata) -> bool {
     let same = |found: Metadata| (found.dev(), found.ino()) == (file.dev(), file.ino());
     fs::symlink_metadata(path).is_ok_and(same)
 }
 
-/// A journal whose process is dead, held by this one.
+/// The journal of a dead process, locked by this one.
 pub(super) struct Dead {
     file: fs::File,
     path: PathBuf,
 }
 
 impl Dead {
-    /// Takes a journal over; none if its process lives, somebody else was quicker, or it is not
-    /// ours to follow: somebody else wrote it, or could have.
+    /// Takes a journal over; `None` if its process is alive, another process was faster, or the
+    /// file must not be followed because another user wrote it, or could have.
     pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
@@ -179,32 +179,33 @@ impl Dead {
         Ok((locked && is_at(path, &inside)).then(|| Self { file, path: path.to_owned() }))
     }
 
-    /// What stands in it and is not undone, in the order of the changes.
+    /// Returns the entries that are not undone, in the order of the changes.
     pub(super) fn entries(&mut self) -> io::Result<Vec<JournalEntry>> {
         entries(&mut self.file)
     }
 
-    /// Removes it: everything is undone.
+    /// Removes the journal: everything is undone.
     pub(super) fn remove(self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
 }
 
-/// What to do where there is no file.
+/// The action where there is no file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Opening {
     Make,
     Find,
 }
 
-/// A journal that nobody follows by himself, held by this process for a moment.
+/// A persistent journal, locked by this process for a short time.
 pub(super) struct AdoptedJournal {
     file: fs::File,
     path: PathBuf,
 }
 
 impl AdoptedJournal {
-    /// Opens one and waits until nobody else has it; none where there is none and none is wanted.
+    /// Opens a journal and waits for its lock; `None` where there is no file and `opening` does not
+    /// create one.
     pub(super) fn open(folder: &Path, name: &str, opening: Opening) -> io::Result<Option<Self>> {
         let path = folder.join(name);
         if opening == Opening::Make {
@@ -228,29 +229,29 @@ impl AdoptedJournal {
                 );
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
             }
-            // Whoever had it may have removed it.
+            // The previous holder may have removed it.
             if is_at(&path, &inside) {
                 return Ok(Some(Self { file, path }));
             }
         }
     }
 
-    /// What stands in it and is not undone.
+    /// Returns the entries that are not undone.
     pub(super) fn entries(&mut self) -> io::Result<Vec<JournalEntry>> {
         entries(&mut self.file)
     }
 
-    /// Writes what is about to be changed.
+    /// Records a change before it is made.
     pub(super) fn begin(&mut self, entry: &JournalEntry) -> io::Result<()> {
         append(&mut self.file, &Step::Begin(entry.clone()))
     }
 
-    /// Writes that a change is undone.
+    /// Records that a change is undone.
     pub(super) fn end(&mut self, id: u64) -> io::Result<()> {
         append(&mut self.file, &Step::End(id))
     }
 
-    /// Removes it: everything is undone.
+    /// Removes the journal: everything is undone.
     pub(super) fn remove(self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }

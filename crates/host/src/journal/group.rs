@@ -1,4 +1,4 @@
-//! A control group that was made, and what was moved (cgroups(7), cpuset(7),
+//! A control group that was made, and the threads moved into it (cgroups(7), cpuset(7),
 //! Documentation/admin-guide/cgroup-v2.rst).
 
 use millstream_cpu::CpuSet;
@@ -10,11 +10,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where those go that are in a group when it is removed: back to where they came from.
+/// The destinations of a group's members when it is removed: where they came from.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Origins {
-    /// The group of those who came in by themselves, and of what they have started. None, or one
-    /// that is gone: the parent.
+    /// The group of the processes that entered by themselves, and of those that they started.
+    /// `None`, or a removed group: the parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guests: Option<PathBuf>,
     /// Threads of the parent that may have been moved in.
@@ -22,8 +22,7 @@ pub struct Origins {
     pub residents: Vec<i32>,
 }
 
-/// A folder of control groups. Undone, what is in it goes back to where it came from, and it is
-/// removed.
+/// A folder of a control group. Undoing moves its members back and removes it.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct OfGroup {
     pub(super) path: PathBuf,
@@ -40,13 +39,13 @@ impl OfGroup {
         let Some(parent) = self.path.parent().filter(|_| self.path.is_dir()) else {
             return Ok(false);
         };
-        // A partition (version 2) gives its CPUs back first.
+        // A partition (version 2) returns its CPUs first.
         let partition = self.path.join("cpuset.cpus.partition");
         if partition.exists() {
             fs::write(partition, "member")?;
         }
-        // Those that start processes meanwhile are met again, and those that are ending need a
-        // moment to be gone.
+        // Processes that start others meanwhile are moved in a later round, and those that are
+        // ending need a moment to disappear.
         const ROUNDS: usize = 100;
         const PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
         for round in 0..ROUNDS {
@@ -56,8 +55,8 @@ impl OfGroup {
             let members = GroupContents::of(&self.path)?;
             for member in &members.tasks {
                 let home = self.home_of(member).unwrap_or(parent);
-                // One that has ended meanwhile does not matter. A group may have come to take
-                // nobody (version 2: when its own children are given controllers).
+                // A thread that has ended meanwhile does not matter. A group may have become unable
+                // to take members (version 2: when its own children get controllers).
                 if fs::write(home.join(members.file), member).is_err() && home != parent {
                     let _ = fs::write(parent.join(members.file), member);
                 }
@@ -79,7 +78,7 @@ impl OfGroup {
 }
 
 impl OfGroup {
-    /// Where a member goes; none: to the parent.
+    /// Returns the destination of a member; `None`: the parent.
     fn home_of(&self, member: &str) -> Option<&Path> {
         let Origins { guests, residents } = &self.origins;
         let is_resident = member.parse().is_ok_and(|thread| residents.contains(&thread));
@@ -87,7 +86,7 @@ impl OfGroup {
     }
 }
 
-/// What is in a control group.
+/// The contents of a control group.
 struct GroupContents {
     file: &'static str,
     tasks: Vec<String>,
@@ -95,7 +94,7 @@ struct GroupContents {
 
 impl GroupContents {
     fn of(group: &Path) -> io::Result<Self> {
-        // Threads one by one in version 1, processes as a whole in version 2.
+        // Single threads in version 1, whole processes in version 2.
         let file = if group.join("tasks").exists() { "tasks" } else { "cgroup.procs" };
         let text = match fs::read_to_string(group.join(file)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -105,31 +104,31 @@ impl GroupContents {
     }
 }
 
-/// Where threads may run that somebody has pinned, as a move through a group may forget it; and the
-/// class of those that are given another one.
+/// The CPUs of threads that were pinned by others, because a move through a group may lose them;
+/// and the class of threads that get another one.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct OfPins {
     pub(super) pins: Vec<Pin>,
 }
 
-/// One thread, and where it was.
+/// A thread with its CPUs.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Pin {
     thread: i32,
-    /// When it was started, because another one may come to have its number.
+    /// The start time, because a later thread may get the same number.
     started: u64,
     cpus: CpuSet,
-    /// Its scheduling class, where that is to come back, too.
+    /// The scheduling class, if it is to be restored, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     class: Option<String>,
-    /// Its name, where the kernel may end it and start another one for the same: NAPI's have the
-    /// number of their queue in it.
+    /// The name, where the kernel may end the thread and start another one for the same work: the
+    /// names of NAPI threads contain the number of their queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
 }
 
 impl Pin {
-    /// All of a thread that may be changed; none where it has gone.
+    /// Reads all changeable properties of a thread; `None` when it has ended.
     pub(super) fn whole(thread: u32) -> Option<Self> {
         let class = sched::of_thread(thread).map(|class| class.to_string());
         let thread = thread.cast_signed();
@@ -137,14 +136,14 @@ impl Pin {
         Some(Self { thread, started: started(thread)?, cpus: allowed(thread)?, class, name })
     }
 
-    /// Where a thread may run, unless that is anywhere or it has gone.
+    /// Reads the CPUs of a thread; `None` when it may run anywhere or has ended.
     pub(super) fn of(thread: i32, anywhere: &CpuSet) -> Option<Self> {
         let cpus = allowed(thread)?;
         let started = started(thread)?;
         (cpus != *anywhere).then_some(Self { thread, started, cpus, class: None, name: None })
     }
 
-    /// The thread itself, or the one that the kernel has started in its place.
+    /// Returns the thread itself, or the one that the kernel has started in its place.
     fn successor(&self) -> Option<u32> {
         if started(self.thread) == Some(self.started) {
             return Some(self.thread.cast_unsigned());
@@ -177,13 +176,13 @@ fn allowed(thread: i32) -> Option<CpuSet> {
     Some((0..Mask::MAX_CPU).filter(|cpu| mask.is_set(*cpu)).collect())
 }
 
-/// When a thread was started, clock ticks since boot (proc_pid_stat(5), field 22).
+/// Returns the start time of a thread, clock ticks since boot (proc_pid_stat(5), field 22).
 fn started(thread: i32) -> Option<u64> {
     Stat::read(format!("/proc/{thread}").as_ref())?.field(22)
 }
 
 impl OfPins {
-    /// All that can be; then it fails if any could not, and names each.
+    /// Restores all threads that it can; fails with the name of each that it could not.
     pub(super) fn undo(&self) -> io::Result<bool> {
         self.undo_by(Pin::restore)
     }
@@ -193,7 +192,7 @@ impl OfPins {
         for pin in &self.pins {
             match restore(pin) {
                 Ok(restored) => any |= restored,
-                // It has ended just then, or is the kernel's and cannot be moved: nor was it.
+                // It has just ended, or it is a kernel thread that cannot be moved and never was.
                 Err(_) if started(pin.thread) != Some(pin.started) => {}
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
                 Err(error) => failed.push((pin.thread, error)),

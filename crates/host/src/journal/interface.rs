@@ -10,20 +10,20 @@ use std::io;
 /// A change of an interface.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct OfInterface {
-    /// Inode of the network namespace.
+    /// The inode of the network namespace.
     namespace: u64,
-    /// Its cookie, because another namespace may come to have its inode.
+    /// Its cookie, because another namespace may get the same inode.
     #[serde(default)]
     cookie: Option<u64>,
     pub(super) interface: String,
-    /// Number of the interface, because another one may come to have its name.
+    /// The number of the interface, because another one may get its name.
     index: u32,
     pub(super) before: SettingValue,
     pub(super) after: SettingValue,
 }
 
 impl OfInterface {
-    /// What setting `value` would change, in the namespace of the calling thread.
+    /// Returns the change that setting `value` makes, in the namespace of the calling thread.
     pub(super) fn of(interface: &str, value: SettingValue) -> io::Result<Self> {
         Ok(Self {
             namespace: namespace::current()?,
@@ -35,13 +35,13 @@ impl OfInterface {
         })
     }
 
-    /// Whether it changes the same setting of the same interface.
+    /// Returns whether it changes the same setting of the same interface.
     pub(super) fn is_same_as(&self, other: &Self) -> bool {
         let place = |entry: &Self| (entry.namespace, entry.cookie, entry.index);
         place(self) == place(other) && self.after.is_same_setting(&other.after)
     }
 
-    /// Puts the setting back, in its own namespace.
+    /// Restores the setting, in its own namespace.
     pub(super) fn undo(&self) -> io::Result<UndoOutcome> {
         match namespace::find(self.namespace)? {
             NamespaceFile::Here => self.undo_here(),
@@ -70,7 +70,7 @@ impl OfInterface {
         if found == self.before {
             return Ok(UndoOutcome::Nothing);
         }
-        // What is not as we left it was changed by somebody who meant it.
+        // A different value was set by others on purpose.
         if found != self.after {
             return Ok(UndoOutcome::Left);
         }
@@ -79,7 +79,7 @@ impl OfInterface {
     }
 }
 
-/// The number of an interface; ENODEV if there is none, and only then.
+/// Returns the number of an interface; ENODEV only if there is no such interface.
 fn index(interface: &str) -> io::Result<u32> {
     let mut netlink = Netlink::open().map_err(io::Error::other)?;
     match netlink.interface(interface) {

@@ -1,7 +1,7 @@
-//! Changes that outlast the process that made them, until they are taken back by name.
+//! Changes that persist after the process, until they are undone by name.
 //!
 //! The file is written like any journal, before each change, but no start of a program follows it:
-//! only [`PersistentChanges::undo`] does. It is removed when nothing is left to take back.
+//! only [`PersistentChanges::undo`] does. It is removed when no change is left.
 
 use super::entry::{JournalEntry, What};
 use super::file::KEPT_SUFFIX;
@@ -12,7 +12,7 @@ use super::{JournalError, layers};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Changes that last, under a name.
+/// Persistent changes, under a name.
 #[derive(Debug)]
 pub struct PersistentChanges {
     root: PathBuf,
@@ -20,33 +20,34 @@ pub struct PersistentChanges {
     name: String,
 }
 
-/// What became of one change when it was to be taken back.
+/// The result of undoing one change.
 #[derive(Debug)]
 pub struct ChangeOutcome {
-    /// What it was before: `/proc/sys/vm/swappiness (60)`.
+    /// The value before the change: `/proc/sys/vm/swappiness (60)`.
     pub what: String,
-    /// Whether that is undone. No: somebody else has changed it since, and it stays noted, because
-    /// they may put back what they found. An error stays noted, too, to be tried again.
+    /// Whether the change is undone. False: the setting was changed by others since, and the entry
+    /// stays in the journal, because they may restore the value that they found. After an error it
+    /// stays, too, for another try.
     pub outcome: io::Result<bool>,
 }
 
-/// What taking back does about a setting that somebody else has changed since.
+/// The treatment of settings that were changed by others since.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Since {
-    /// It is left as it is, and stays noted.
+    /// The setting is left unchanged, and its entry stays.
     Left,
-    /// It becomes what it was before our change all the same.
+    /// The setting gets its value from before our change all the same.
     Overruled,
 }
 
 impl PersistentChanges {
-    /// The changes of this name in a folder ([`super::folder`]).
+    /// Returns the changes of this name in a folder ([`super::folder`]).
     #[must_use]
     pub fn open_in(folder: &Path, name: &str) -> Self {
         Self::below(Path::new("/"), folder, name)
     }
 
-    /// The same for a machine that is files below a root folder. Nothing outside it is written,
+    /// Returns the same for a machine of files below a root folder. No file outside it is written,
     /// whatever its links and the lines of its journal say: both came with it.
     #[must_use]
     pub fn below(root: &Path, folder: &Path, name: &str) -> Self {
@@ -54,14 +55,14 @@ impl PersistentChanges {
         Self { root, folder, name: format!("{name}.{KEPT_SUFFIX}") }
     }
 
-    /// Where they are noted while there are any.
+    /// Returns the path of the journal, while there are changes.
     #[must_use]
     pub fn file(&self) -> PathBuf {
         self.folder.join(&self.name)
     }
 
-    /// Writes a text into a file, for good. A second change of the same file is taken back to what
-    /// was before the first.
+    /// Writes a text into a file, persistently. Undoing a second change of the same file restores
+    /// the value before the first.
     ///
     /// # Errors
     /// [`JournalError`]; then nothing is changed.
@@ -76,7 +77,7 @@ impl PersistentChanges {
         let file = file.as_mut().expect("made where it was missing");
         let entries = file.entries().map_err(lost)?;
         let next_id = entries.iter().map(|entry| entry.id.saturating_add(1)).max().unwrap_or(0);
-        // One line for each file: begun anew, it still says what was before the first change.
+        // One line for each file: a new line still has the value before the first change.
         let earlier = entries.iter().find_map(|entry| match &entry.what {
             What::File(one) if one.path == path => Some((entry, one)),
             _ => None,
@@ -99,10 +100,10 @@ impl PersistentChanges {
         made
     }
 
-    /// What stands to be taken back, in the order of the changes.
+    /// Returns the changes to undo, in the order of the changes.
     ///
     /// # Errors
-    /// When the file cannot be read, or others could have written it.
+    /// When the file cannot be read, or other users could have written it.
     pub fn open_changes(&self) -> io::Result<Vec<String>> {
         let Some(mut file) = self.open(Opening::Find)? else {
             return Ok(Vec::new());
@@ -110,12 +111,12 @@ impl PersistentChanges {
         Ok(file.entries()?.iter().map(|entry| entry.what.to_string()).collect())
     }
 
-    /// Takes all back, the last one first. What is not undone stays noted: a change that was laid
-    /// over ours, by a shield for example, goes back to what we wrote, and only we know what was
-    /// there before.
+    /// Undoes all changes, the last one first. Entries that are not undone stay: a later change
+    /// over ours, by a shield for example, restores the value that we wrote, and only our journal
+    /// has the value before it.
     ///
     /// # Errors
-    /// When the file cannot be read or written, or others could have written it.
+    /// When the file cannot be read or written, or other users could have written it.
     pub fn undo(&self, since: Since) -> io::Result<Vec<ChangeOutcome>> {
         let Some(mut file) = self.open(Opening::Find)? else {
             return Ok(Vec::new());
@@ -155,7 +156,7 @@ impl PersistentChanges {
     }
 }
 
-/// Refuses a path that leads out of a root folder: what of it is there, wherever links lead.
+/// Refuses a path that leads out of a root folder, after its existing links are resolved.
 fn check(root: &Path, path: &Path) -> io::Result<()> {
     let mut there = path.ancestors().filter(|at| std::fs::symlink_metadata(at).is_ok());
     let real = std::fs::canonicalize(there.next().unwrap_or(path))?;
@@ -199,7 +200,7 @@ mod tests {
         let kept = PersistentChanges::open_in(folder.path(), "doctor");
         let error = kept.write(Path::new("/proc/sys/nonsense"), "1").unwrap_err().to_string();
         assert!(error.starts_with("cannot write `1` into /proc/sys/nonsense: "), "{error}");
-        // The kernel refuses this one.
+        // The kernel refuses this file.
         let error = kept.write(Path::new("/proc/sys/kernel/ostype"), "x").unwrap_err().to_string();
         assert!(error.contains("/proc/sys/kernel/ostype"), "{error}");
         assert!(kept.open_changes().unwrap().is_empty());
@@ -211,7 +212,7 @@ mod tests {
         let (kept, before) =
             (PersistentChanges::open_in(folder.path(), "doctor"), adjusting.value());
         kept.write(&adjusting.path(), "2").unwrap();
-        // One that the kernel refuses, and one of which it makes something else.
+        // The kernel refuses one value and changes the other.
         for text in ["nonsense", "4294967295"] {
             let _ = kept.write(&adjusting.path(), text).unwrap_err();
             assert_eq!(adjusting.value(), "00000002\n", "{text}");

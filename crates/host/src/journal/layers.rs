@@ -1,9 +1,9 @@
-//! Changes of one file by several processes, laid over each other. They may end in any order; the
-//! last one to end puts back what was there before the first.
+//! Changes of one file by several processes, one over the other. They may end in any order; the
+//! last one to end restores the value before the first.
 //!
 //! ```text
-//!   doctor.kept      0-3 -> 0-1            undone first: finds another value, and stays noted
-//!   4711-0.journal   0-1 -> 0, over 0-3    ended: puts back 0-1, or 0-3 if nobody notes 0-1
+//!   doctor.kept      0-3 -> 0-1            undone first: finds another value, and its entry stays
+//!   4711-0.journal   0-1 -> 0, over 0-3    ended: restores 0-1, or 0-3 if no journal has 0-1
 //! ```
 
 use super::entry::{JournalEntry, What};
@@ -12,8 +12,8 @@ use super::setting::OfFile;
 use std::path::Path;
 
 impl OfFile {
-    /// Notes what was there before the change that this one is laid over, if another journal of the
-    /// folder than `own` has it.
+    /// Stores the value before the change below this one, if a journal of the folder other than
+    /// `own` has it.
     pub(super) fn over(mut self, folder: &Path, own: Option<&Path>) -> Self {
         let mut others = others(folder, own, &self.path).into_iter();
         let below = others.find(|one| one.is_ours(&self.before));
@@ -21,8 +21,9 @@ impl OfFile {
         self
     }
 
-    /// The same change with what is to be put back now: what was found, if who left it there is to
-    /// put it back himself; if he has ended, what the journals that are left say.
+    /// Returns the same change with the value to restore now: the value that it found, if the
+    /// process that wrote it will undo that itself; if that process has ended, the value from the
+    /// remaining journals.
     fn settled(mut self, folder: &Path, own: Option<&Path>) -> Self {
         let Some(beneath) = self.beneath.take() else { return self };
         let after = self.after.clone().unwrap_or_default();
@@ -31,7 +32,7 @@ impl OfFile {
         if others.iter().any(|one| one.is_ours(&self.before)) {
             return self;
         }
-        // Of those that are left the one over which no other is laid.
+        // Of the remaining changes, the one without another over it.
         let is_below =
             |one: &OfFile| others.iter().any(|over| Some(&over.before) == one.after.as_ref());
         let top = others.iter().find(|one| !is_below(one));
@@ -40,7 +41,7 @@ impl OfFile {
     }
 }
 
-/// A change as it is to be taken back now, noted in the journal `own` of a folder.
+/// Returns a change as it is to be undone now; `own` is its journal in the folder.
 pub(super) fn settled(what: &What, folder: &Path, own: Option<&Path>) -> What {
     match what.clone() {
         What::File(one) => What::File(one.settled(folder, own)),
@@ -48,7 +49,8 @@ pub(super) fn settled(what: &What, folder: &Path, own: Option<&Path>) -> What {
     }
 }
 
-/// What other journals of the folder say of a file, those of dead processes, too.
+/// Returns the changes of a file in other journals of the folder, including those of dead
+/// processes.
 fn others(folder: &Path, own: Option<&Path>, path: &Path) -> Vec<OfFile> {
     let is_it = |entry: JournalEntry| match entry.what {
         What::File(one) => Some(one).filter(|one| one.path == path),
@@ -65,7 +67,7 @@ mod tests {
     use std::path::PathBuf;
     use std::sync::Arc;
 
-    /// A setting, and a folder of journals.
+    /// Returns a setting, and a folder of journals.
     fn setting(text: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let (journals, setting) = (folder.path().join("journals"), folder.path().join("setting"));

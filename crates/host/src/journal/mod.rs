@@ -1,8 +1,8 @@
-//! Host settings that we change, written down before the change and put back after it.
+//! Host settings that this program changes: recorded before the change, and restored after it.
 //!
-//! A [`TemporaryChange`] undoes itself when it is dropped. If the process never gets there (`kill
-//! -9`), the next one that calls [`recover`] finds the journal, sees by its lock that nobody holds
-//! it any more, and undoes what stands in it.
+//! A [`TemporaryChange`] is undone when it is dropped. If the process never gets there (`kill -9`),
+//! the next one that calls [`recover`] finds the journal, sees by its lock that its process is
+//! dead, and undoes its entries.
 //!
 //! ```text
 //!   /run/millstream/4711-0.journal   one file a process, locked by flock(2) while it lives; one
@@ -10,10 +10,10 @@
 //!                                    everything is undone
 //! ```
 //!
-//! Undoing is careful: a setting that somebody else has changed since is left alone, an interface
-//! that is gone (or another one of the same name) too, and doing it twice does no harm. A setting
-//! of an interface is undone in the interface's network namespace. A journal is followed only where
-//! nobody but this user can have written it: its lines are done with the rights of the reader.
+//! Undoing is careful: a setting that was changed by others since is left alone, as is an interface
+//! that is gone (or another one of the same name), and undoing twice does no harm. A setting of an
+//! interface is undone in the interface's network namespace. A journal is followed only if no other
+//! user can have written it: its lines are executed with the rights of the reader.
 
 mod changes;
 mod controller;
@@ -48,7 +48,7 @@ pub use recover::{Recovered, recover, recover_in};
 pub(crate) use setting::chosen;
 pub use value::SettingValue;
 
-/// Why a setting could not be changed.
+/// The reason why a setting could not be changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
@@ -60,7 +60,7 @@ pub enum JournalError {
     Write {
         /// The folder of journals.
         folder: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// The setting could not be read or changed.
@@ -68,9 +68,9 @@ pub enum JournalError {
     Set {
         /// The interface.
         interface: String,
-        /// What was wanted.
+        /// The requested value.
         value: SettingValue,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// The control group could not be made.
@@ -78,10 +78,10 @@ pub enum JournalError {
     Group {
         /// Its folder.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// Groups below one could not be given cpusets.
+    /// The children of a group could not get cpusets.
     #[error(
         "cannot switch on cpusets for the groups below {}: {source}{}",
         path.display(),
@@ -90,7 +90,7 @@ pub enum JournalError {
     Cpusets {
         /// The group.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// The file could not be read or written.
@@ -98,9 +98,9 @@ pub enum JournalError {
     File {
         /// The file.
         path: PathBuf,
-        /// What was wanted.
+        /// The requested text.
         text: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -119,9 +119,9 @@ fn hint(source: &io::Error) -> &'static str {
     }
 }
 
-/// Where journals are: `/run/millstream` for root, else `$XDG_RUNTIME_DIR/millstream`, and in the
-/// folder for temporary files where there is none. All three are empty after a reboot, as are the
-/// settings.
+/// Returns the folder of journals: `/run/millstream` for root, else `$XDG_RUNTIME_DIR/millstream`,
+/// or in the folder for temporary files where there is none. All three are empty after a reboot, as
+/// are the settings.
 #[must_use]
 pub fn folder() -> PathBuf {
     if rustix::process::geteuid().is_root() {
@@ -136,7 +136,7 @@ pub fn folder() -> PathBuf {
     }
 }
 
-/// Where those of root are.
+/// Returns the folder of root's journals.
 pub(crate) fn folder_of_root() -> PathBuf {
     "/run/millstream".into()
 }
@@ -150,29 +150,29 @@ pub struct Journal {
 
 #[derive(Debug, Default)]
 struct State {
-    /// There while something is to be undone.
+    /// Present while there are changes to undo.
     file: Option<File>,
     entries: Vec<JournalEntry>,
     next_id: u64,
 }
 
 impl Journal {
-    /// The journal of this process, in [`folder`].
+    /// Returns the journal of this process, in [`folder`].
     #[must_use]
     pub fn of_process() -> Arc<Self> {
         static JOURNAL: OnceLock<Arc<Journal>> = OnceLock::new();
         Arc::clone(JOURNAL.get_or_init(|| Arc::new(Self::open_in(&folder()))))
     }
 
-    /// A journal in a folder, which is made when there is something to write.
+    /// Returns a journal in a folder; the file is created with the first change.
     #[must_use]
     pub fn open_in(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), state: Mutex::default() }
     }
 
-    /// Sets something of an interface, in the network namespace of the calling thread, until the
-    /// [`TemporaryChange`] is dropped. What is so already is left, and put back as it was all the
-    /// same.
+    /// Changes a setting of an interface, in the network namespace of the calling thread, until the
+    /// [`TemporaryChange`] is dropped. A setting that has the value already is not written, but
+    /// restored all the same.
     ///
     /// # Errors
     /// [`JournalError`]; then nothing is changed.
@@ -186,8 +186,8 @@ impl Journal {
         self.make(What::Interface(what), failed)
     }
 
-    /// Writes a text into a file of the kernel's until the [`TemporaryChange`] is dropped; then it
-    /// holds again what it held, byte for byte.
+    /// Writes a text into a file of the kernel until the [`TemporaryChange`] is dropped; then the
+    /// file gets its old content, byte for byte.
     ///
     /// # Errors
     /// [`JournalError`]; then nothing is changed.
@@ -203,7 +203,7 @@ impl Journal {
         self.make(What::File(what.over(&self.folder, own.as_deref())), failed)
     }
 
-    /// Makes a control group until the [`TemporaryChange`] is dropped; then those in it go back to
+    /// Makes a control group until the [`TemporaryChange`] is dropped; then its members go back to
     /// where they came from.
     ///
     /// # Errors
@@ -217,8 +217,8 @@ impl Journal {
         self.make(What::Group(OfGroup { path: path.to_owned(), origins }), failed)
     }
 
-    /// Switches on cpusets of version 2 for the groups below one until the [`TemporaryChange`] is
-    /// dropped; none where they have them already.
+    /// Enables cpusets of version 2 for the children of a group until the [`TemporaryChange`] is
+    /// dropped; `None` where they have them already.
     ///
     /// # Errors
     /// [`JournalError`]; then nothing is changed.
@@ -234,11 +234,11 @@ impl Journal {
         }
     }
 
-    /// Has those of some threads that may not run on all of `anywhere` pinned again as they are
-    /// now, when the [`TemporaryChange`] is dropped.
+    /// Restores the CPUs of those threads that may not run on all of `anywhere` now, when the
+    /// [`TemporaryChange`] is dropped.
     ///
     /// # Errors
-    /// [`JournalError`]; then nothing is remembered.
+    /// [`JournalError`]; then nothing is recorded.
     pub fn keep_pins(
         self: &Arc<Self>,
         threads: &[i32],
@@ -249,11 +249,10 @@ impl Journal {
         self.make(What::Pins(OfPins { pins }), failed)
     }
 
-    /// Has threads run again where and in the class in which they are now, when the
-    /// [`TemporaryChange`] is dropped.
+    /// Restores the present CPUs and class of threads when the [`TemporaryChange`] is dropped.
     ///
     /// # Errors
-    /// [`JournalError`]; then nothing is remembered.
+    /// [`JournalError`]; then nothing is recorded.
     pub fn keep_threads(
         self: &Arc<Self>,
         threads: &[u32],
@@ -263,7 +262,7 @@ impl Journal {
         self.make(What::Pins(OfPins { pins }), failed)
     }
 
-    /// Writes a change down, then makes it.
+    /// Records a change, then makes it.
     fn make(
         self: &Arc<Self>,
         what: What,
@@ -286,13 +285,13 @@ impl Journal {
         made.map(|()| TemporaryChange { journal: Arc::clone(self), id })
     }
 
-    /// How many changes are to be undone.
+    /// Returns how many changes are to be undone.
     #[must_use]
     pub fn open_changes(&self) -> usize {
         self.lock().entries.len()
     }
 
-    /// Where it is, while it is there.
+    /// Returns the path of the journal, while it exists.
     fn path(&self) -> Option<PathBuf> {
         self.lock().file.as_ref().map(|file| file.path().to_owned())
     }
@@ -315,14 +314,14 @@ impl Journal {
             .map_err(|source| JournalError::Write { folder: self.folder.clone(), source })
     }
 
-    /// What was left as it is.
+    /// Undoes a change; returns the setting if it was left unchanged.
     fn undo(&self, id: u64) -> io::Result<Option<String>> {
         let mut state = self.lock();
         let Some(index) = state.entries.iter().position(|entry| entry.id == id) else {
             return Ok(None);
         };
         let entry = state.entries[index].clone();
-        // Somebody set it again: when that is undone, it goes back to what it was before us.
+        // The setting was changed again: undoing that restores the value before ours.
         let mut laters = state.entries[index + 1..].iter_mut();
         let heir = laters.position(|later| entry.what.bequeath(&mut later.what));
         let outcome = if let Some(heir) = heir {
@@ -338,7 +337,7 @@ impl Journal {
     }
 }
 
-/// Forgets a change that is undone; the last one takes the file along.
+/// Removes an undone change; the last one also removes the file.
 fn end(state: &mut State, id: u64) -> io::Result<()> {
     state.entries.retain(|entry| entry.id != id);
     state.file.as_mut().map_or(Ok(()), |file| file.end(id))?;
@@ -346,14 +345,14 @@ fn end(state: &mut State, id: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a file in which nothing stands.
+/// Removes a file without entries.
 fn tidy(state: &mut State) {
     if state.entries.is_empty() {
         state.file.take().into_iter().for_each(File::remove);
     }
 }
 
-/// A setting that is changed until this is dropped.
+/// A changed setting, until the value is dropped.
 #[derive(Debug)]
 #[must_use = "dropping it puts the setting back"]
 pub struct TemporaryChange {
@@ -362,12 +361,12 @@ pub struct TemporaryChange {
 }
 
 impl TemporaryChange {
-    /// Puts the setting back now, and says if that fails; it stays in the journal then, and the
-    /// next start tries again. What is left as it is, because somebody else has changed it since or
-    /// has come to rely on it.
+    /// Restores the setting now; after an error it stays in the journal, and the next start tries
+    /// again. Returns the setting if it was left unchanged, because it was changed by others since
+    /// or is in use.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn undo(self) -> io::Result<Option<String>> {
         self.journal.undo(self.id)
     }
@@ -375,7 +374,7 @@ impl TemporaryChange {
 
 impl Drop for TemporaryChange {
     fn drop(&mut self) {
-        // What cannot be undone stays in the journal, and the next start tries again.
+        // A failed undo stays in the journal, and the next start tries again.
         let _ = self.journal.undo(self.id);
     }
 }

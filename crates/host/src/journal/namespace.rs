@@ -1,4 +1,4 @@
-//! The network namespace that a setting belongs to, known by the inode of its file in /proc
+//! The network namespace of a setting, identified by the inode of its file in /proc
 //! (namespaces(7)).
 
 use rustix::fs::{Mode, OFlags};
@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 
 const HERE: &str = "/proc/thread-self/ns/net";
 
-/// The namespace of the calling thread.
+/// Returns the namespace of the calling thread.
 pub(super) fn current() -> io::Result<u64> {
     Ok(fs::metadata(HERE)?.ino())
 }
 
-/// The cookie of the namespace of the calling thread (SO_NETNS_COOKIE), which no other one gets
-/// until the next boot; none before Linux 5.14.
+/// Returns the cookie of the namespace of the calling thread (SO_NETNS_COOKIE), unique until the
+/// next boot; `None` before Linux 5.14.
 pub(super) fn cookie() -> Option<u64> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
     let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
@@ -37,19 +37,19 @@ pub(super) fn cookie() -> Option<u64> {
     (status == 0).then_some(cookie)
 }
 
-/// Where a namespace can be found.
+/// The place of a namespace.
 pub(super) enum NamespaceFile {
     /// The calling thread is in it.
     Here,
-    /// Somewhere else, ready to be entered.
+    /// Another namespace, ready to be entered.
     There(OwnedFd),
-    /// Nobody is in it any more.
+    /// No process is in it any more.
     Gone,
-    /// Nobody whom this process may look at.
+    /// Only processes that this process may not examine may be in it.
     Unknown,
 }
 
-/// Looks for a namespace among those of all processes, and those with a name (ip-netns(8)).
+/// Searches for a namespace among those of all processes, and those with a name (ip-netns(8)).
 pub(super) fn find(namespace: u64) -> io::Result<NamespaceFile> {
     if current()? == namespace {
         return Ok(NamespaceFile::Here);
@@ -66,12 +66,13 @@ pub(super) fn find(namespace: u64) -> io::Result<NamespaceFile> {
             _ => {}
         }
     }
-    // Processes that even root may not look at have more rights than we had when we changed it.
+    // Processes that even root may not examine have more rights than this program had at the
+    // change.
     let hidden = hidden && !rustix::process::geteuid().is_root();
     Ok(if hidden { NamespaceFile::Unknown } else { NamespaceFile::Gone })
 }
 
-/// The namespace of every thread: they may differ within a process.
+/// Returns the namespace of every thread: they may differ within a process.
 fn processes() -> impl Iterator<Item = PathBuf> {
     let all = entries(Path::new("/proc")).into_iter();
     let tasks = all.map(|process| process.join("task")).flat_map(|tasks| entries(&tasks));
@@ -83,7 +84,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).collect()
 }
 
-/// Does a job inside a namespace, on a thread of its own.
+/// Runs a job inside a namespace, on a new thread.
 pub(super) fn inside<R: Send>(
     namespace: &OwnedFd,
     job: impl FnOnce() -> io::Result<R> + Send,

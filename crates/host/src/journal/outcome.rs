@@ -1,18 +1,19 @@
-//! What became of a change that was to be taken back.
+//! The result of undoing a change.
 
-/// See the file's head; an error is none of these, and is tried again.
+/// The result; an error is separate, and is tried again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum UndoOutcome {
-    /// It is as it was before, by us.
+    /// This call restored the value.
     PutBack,
-    /// It was as before already, or what it belonged to is gone.
+    /// The value was restored already, or its owner is gone.
     Nothing,
-    /// It is left as it is: somebody else has changed it since, or has come to rely on it.
+    /// The value is left unchanged: others have changed it since, or use it.
     Left,
 }
 
 impl From<bool> for UndoOutcome {
-    /// Of one that nobody else can have changed: whether there was anything to put back.
+    /// Converts the result for a setting that no other process can have changed: true when there
+    /// was a value to restore.
     fn from(was_there: bool) -> Self {
         if was_there { Self::PutBack } else { Self::Nothing }
     }

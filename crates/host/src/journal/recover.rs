@@ -1,4 +1,4 @@
-//! Undoing what processes that died have left.
+//! Undoes the changes that dead processes left.
 
 use super::file::{Dead, SUFFIX, guard};
 use super::layers;
@@ -8,32 +8,32 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// What was found of processes that died.
+/// The changes that dead processes left.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct Recovered {
-    /// Journals of dead processes.
+    /// The number of journals of dead processes.
     pub journals: usize,
-    /// What was put back: `veth0: the MTU (1500)`.
+    /// The restored settings: `veth0: the MTU (1500)`.
     pub undone: Vec<String>,
-    /// What was left as it is: somebody else has changed it since, or has come to rely on it.
+    /// The settings left unchanged: changed by others since, or in use.
     pub left: Vec<String>,
-    /// What could not be, and why. Their journals are kept.
+    /// The settings that could not be restored, and why. Their journals remain.
     pub failed: Vec<String>,
 }
 
-/// Undoes what processes that died have left in this user's journals ([`super::folder`]). To be
-/// called before settings are looked at or changed; cheap when nobody died.
+/// Undoes the changes that dead processes left in this user's journals ([`super::folder`]). Call it
+/// before settings are read or changed; it is cheap without such journals.
 ///
 /// # Errors
-/// When the folder of journals cannot be read, or others can write in it.
+/// When the folder of journals cannot be read, or other users can write to it.
 pub fn recover() -> io::Result<Recovered> {
     recover_in(&super::folder())
 }
 
-/// The same for the journals of one folder.
+/// Undoes the same for the journals of one folder.
 ///
 /// # Errors
-/// When the folder cannot be read, or others can write in it.
+/// When the folder cannot be read, or other users can write to it.
 pub fn recover_in(folder: &Path) -> io::Result<Recovered> {
     let mut recovered = Recovered::default();
     let listing = match fs::read_dir(folder) {
@@ -67,6 +67,6 @@ fn follow(path: &Path, recovered: &mut Recovered) -> io::Result<()> {
             Err(error) => recovered.failed.push(format!("{}: {error}", entry.what)),
         }
     }
-    // Kept as it is if anything failed: undoing twice does no harm.
+    // After a failure it remains unchanged: undoing twice does no harm.
     if recovered.failed.len() == failures { dead.remove() } else { Ok(()) }
 }

@@ -11,20 +11,20 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct OfFile {
     pub(super) path: PathBuf,
-    /// As it was read, byte for byte.
+    /// The content before the change, byte for byte.
     pub(super) before: String,
-    /// What is written.
+    /// The written text.
     pub(super) text: String,
-    /// As it was read then. None while it is being written, and when that failed: whatever the file
-    /// holds is ours then.
+    /// The content after the change. `None` while it is being written, and when that failed: any
+    /// content is ours then.
     pub(super) after: Option<String>,
-    /// What the file held before the change that this one is laid over (`super::layers`).
+    /// The content before the change below this one (`super::layers`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) beneath: Option<String>,
 }
 
 impl OfFile {
-    /// What writing `text` would change.
+    /// Returns the change that writing `text` makes.
     pub(super) fn of(path: &Path, text: &str) -> io::Result<Self> {
         let before = fs::read_to_string(path)?;
         Ok(Self {
@@ -36,7 +36,7 @@ impl OfFile {
         })
     }
 
-    /// The same change, taken back to what was before an earlier one, if that is what it changes.
+    /// Returns the same change with the value before an earlier one, if it changes that one's text.
     pub(super) fn upon(mut self, earlier: Option<&Self>) -> Self {
         if let Some(earlier) = earlier.filter(|earlier| earlier.is_ours(&self.before)) {
             self.before.clone_from(&earlier.before);
@@ -45,7 +45,7 @@ impl OfFile {
         self
     }
 
-    /// Writes it, and remembers what the file holds then.
+    /// Writes the text, and stores the file's new content.
     pub(super) fn apply(&mut self) -> io::Result<()> {
         self.set(&self.text)?;
         let found = fs::read_to_string(&self.path)?;
@@ -57,18 +57,18 @@ impl OfFile {
         Err(io::Error::new(io::ErrorKind::InvalidInput, text))
     }
 
-    /// Puts back what was there, unless somebody else has changed it since.
+    /// Restores the old content, unless others have changed it since.
     pub(super) fn undo(&self) -> io::Result<UndoOutcome> {
         match self.found()? {
             None => Ok(UndoOutcome::Nothing),
             Some(found) if found == self.before => Ok(UndoOutcome::Nothing),
-            // What is not as we left it was changed by somebody who meant it.
+            // A different value was set by others on purpose.
             Some(found) if !self.is_ours(&found) => Ok(UndoOutcome::Left),
             Some(_) => self.put_back(),
         }
     }
 
-    /// Puts back what was there, whoever has changed it since.
+    /// Restores the old content, even after changes by others.
     pub(super) fn undo_all_the_same(&self) -> io::Result<UndoOutcome> {
         match self.found()? {
             None => Ok(UndoOutcome::Nothing),
@@ -77,7 +77,7 @@ impl OfFile {
         }
     }
 
-    /// What the file holds; none where the device, the processor or the group is gone.
+    /// Returns the file's content; `None` where the device, the processor or the group is gone.
     fn found(&self) -> io::Result<Option<String>> {
         match fs::read_to_string(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -94,12 +94,12 @@ impl OfFile {
         Err(io::Error::other(text))
     }
 
-    /// Whether we have left this in the file, and not somebody else.
+    /// Returns whether this content is the result of our change.
     pub(super) fn is_ours(&self, found: &str) -> bool {
         self.after.as_ref().is_none_or(|after| is_same(found, after))
     }
 
-    /// In one write, as files of the kernel want it; nothing is made or cut.
+    /// Writes in one call, as kernel files require; the file is neither created nor truncated.
     fn set(&self, text: &str) -> io::Result<()> {
         use std::io::Write;
         let mut options = fs::OpenOptions::new();
@@ -110,25 +110,25 @@ impl OfFile {
         if is_plain && self.before.ends_with('\n') && !text.ends_with('\n') {
             text.push('\n');
         }
-        // A list may be empty, and a write of nothing does nothing.
+        // A list may be empty, and a write of zero bytes has no effect.
         file.write_all(if text.is_empty() { b"\n" } else { text.as_bytes() })
     }
 }
 
-/// Whether a file's content is the kernel's to make up.
+/// Returns whether the kernel generates the file's content.
 fn is_of_kernel(path: &Path) -> bool {
     ["/proc", "/sys"].iter().any(|root| path.starts_with(root))
 }
 
-/// Of `always [madvise] never`, or `none (voluntary) full`, what is chosen; other texts are
-/// themselves.
+/// Returns the choice in `always [madvise] never`, or `none (voluntary) full`; other texts are
+/// returned unchanged.
 pub(crate) fn chosen(text: &str) -> &str {
     let between = |(open, close)| Some(text.split_once(open)?.1.split_once(close)?.0);
     [('[', ']'), ('(', ')')].into_iter().find_map(between).unwrap_or(text)
 }
 
-/// Whether a kernel that read one of them shows the other. CPU lists and masks may come back in
-/// another form (`0,1` as `0-1`, `2` as `00000002`).
+/// Returns whether a kernel that reads one of them shows the other. CPU lists and masks may come
+/// back in another form (`0,1` as `0-1`, `2` as `00000002`).
 fn is_same(found: &str, written: &str) -> bool {
     let (found, written) = (chosen(found).trim(), chosen(written).trim());
     let cpus = |text: &str| text.parse::<millstream_cpu::CpuSet>().ok();

@@ -2,8 +2,8 @@ use super::*;
 use std::fs;
 use std::process::{Child, Command};
 
-/// A process with a setting of its own of which the kernel keeps nine bits, so that it makes
-/// something else of what is written (proc_pid_coredump_filter(5)).
+/// A process with a setting of its own of which the kernel stores nine bits, so that the stored
+/// value differs from the written one (proc_pid_coredump_filter(5)).
 pub(super) struct Adjusting(Child);
 
 impl Adjusting {
@@ -11,7 +11,7 @@ impl Adjusting {
         let mut command = Command::new("sleep");
         crate::child::tie(command.arg("60"), None);
         let made = Self(command.spawn().unwrap());
-        // It takes decimal and shows hexadecimal numbers: one that is the same in both.
+        // The file takes decimal and shows hexadecimal numbers: this one is the same in both.
         fs::write(made.path(), "1").unwrap();
         made
     }
@@ -95,7 +95,7 @@ fn what_cannot_be_undone_outlasts_the_process_in_its_journal() {
     fs::create_dir(&setting).unwrap();
     change.undo().unwrap_err();
     drop(journal);
-    // A process that another test starts just now may hold its lock until it is another program.
+    // A process that another test is starting may hold its lock until its exec.
     let mut found = std::iter::repeat_with(|| recover_in(&journals).unwrap());
     assert_eq!(found.find(|found| found.journals > 0).unwrap().failed.len(), 1);
     fs::remove_dir(&setting).unwrap();
@@ -104,7 +104,7 @@ fn what_cannot_be_undone_outlasts_the_process_in_its_journal() {
     assert_eq!(fs::read_to_string(&setting).unwrap(), "1\n");
 }
 
-/// The thread that says it is a user's; the kernel has these numbers for each thread.
+/// The thread that claims to be a user's; the kernel has these numbers for each thread.
 #[test]
 fn who_may_not_change_a_setting_learns_that_it_needs_root() {
     let text = || {

@@ -1,4 +1,4 @@
-//! What a setting can be set to.
+//! The values of settings.
 
 use crate::ethtool::{Channels, Ethtool, Offload};
 use serde::{Deserialize, Serialize};
@@ -10,13 +10,13 @@ use std::io;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum SettingValue {
-    /// How many queues serve.
+    /// The numbers of active queues.
     Channels(Channels),
     /// Whether an offload is on.
     Offload(Offload, bool),
-    /// Largest IP packet, bytes.
+    /// The largest IP packet, bytes.
     Mtu(u32),
-    /// The queue that the device gives a UDP port; none: any.
+    /// The queue that the device gives a UDP port; `None`: any.
     PortQueue {
         /// The port.
         port: u16,
@@ -26,7 +26,7 @@ pub enum SettingValue {
 }
 
 impl SettingValue {
-    /// Whether it is another value of the same setting.
+    /// Returns whether it is another value of the same setting.
     pub(super) fn is_same_setting(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Channels(_), Self::Channels(_)) | (Self::Mtu(_), Self::Mtu(_)) => true,
@@ -36,7 +36,7 @@ impl SettingValue {
         }
     }
 
-    /// What the same setting is now.
+    /// Returns the present value of the same setting.
     pub(super) fn current(&self, interface: &str) -> io::Result<Self> {
         let ethtool = Ethtool::open()?;
         Ok(match *self {
@@ -51,7 +51,7 @@ impl SettingValue {
         })
     }
 
-    /// Makes it so.
+    /// Applies the value.
     pub(super) fn apply(&self, interface: &str) -> io::Result<()> {
         let ethtool = Ethtool::open()?;
         match *self {

@@ -11,20 +11,21 @@ const FIXED_BYTES: usize = 8;
 /// One IPv4 address of one interface.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub struct NetlinkAddress {
-    /// Number of the interface.
+    /// The number of the interface.
     pub interface: u32,
     /// The address.
     pub address: Ipv4Addr,
     /// Bits of the network part, 0 to 32.
     pub prefix: u8,
-    /// The broadcast address that it was given; it may have none.
+    /// The broadcast address, if one is set.
     pub broadcast: Option<Ipv4Addr>,
-    /// Another address of the same network came first; the kernel prefers that one as a source.
+    /// Whether another address of the same network came first; the kernel prefers that one as a
+    /// source.
     pub secondary: bool,
 }
 
 impl Netlink {
-    /// Every IPv4 address of the namespace, in the order of the kernel.
+    /// Returns every IPv4 address of the namespace, in the order of the kernel.
     ///
     /// # Errors
     /// [`NetlinkError::Refused`] with the kernel's answer.
@@ -38,7 +39,7 @@ impl Netlink {
     /// Gives an interface an address, with the route to its network. Needs CAP_NET_ADMIN.
     ///
     /// # Errors
-    /// [`NetlinkError::Refused`] with the kernel's answer; it may have the address already.
+    /// [`NetlinkError::Refused`] with the kernel's answer, also when it has the address already.
     pub fn add_address(
         &mut self,
         interface: u32,

@@ -1,4 +1,4 @@
-//! What a driver can do for XDP, as it says itself: the generic netlink family `netdev`
+//! The XDP features of a driver, as it reports them: the generic netlink family `netdev`
 //! (Documentation/netlink/specs/netdev.yaml), in Linux since 6.3.
 
 use super::NetlinkError;
@@ -9,34 +9,35 @@ use std::io;
 
 /// Bytes of `struct genlmsghdr`: command, version, reserved.
 const FIXED_BYTES: usize = 4;
-/// The family that knows the others (`linux/genetlink.h`).
+/// The family that finds the others (`linux/genetlink.h`).
 const CONTROLLER: u16 = 16;
 const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
-/// Of the family `netdev`.
+/// The command of the family `netdev`.
 const NETDEV_CMD_DEV_GET: u8 = 1;
 const NETDEV_A_DEV_IFINDEX: u16 = 1;
 const NETDEV_A_DEV_XDP_FEATURES: u16 = 3;
 const NETDEV_A_DEV_XDP_ZC_MAX_SEGS: u16 = 4;
 
-/// What a driver can do for XDP.
+/// The XDP features of a driver.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct XdpFeatures {
-    /// It runs programs in the driver (native mode).
+    /// Programs in the driver (native mode).
     pub native: bool,
-    /// Its programs may redirect frames, which AF_XDP needs.
+    /// Redirection of frames by its programs, which AF_XDP needs.
     pub redirect: bool,
     /// AF_XDP without copies.
     pub zero_copy: bool,
-    /// Frames of several parts (jumbo) on receive.
+    /// Received frames of several parts (jumbo).
     pub parts: bool,
-    /// Parts of one frame that AF_XDP without copies can send.
+    /// The largest number of parts of one frame that AF_XDP without copies can send.
     pub zero_copy_parts_max: u32,
 }
 
 impl XdpFeatures {
-    /// What the driver of an interface says; none where it, or the kernel, says nothing.
+    /// Returns the features of an interface's driver; `None` where the driver or the kernel does
+    /// not report them.
     ///
     /// # Errors
     /// [`NetlinkError::Refused`] with the kernel's answer.
@@ -58,7 +59,7 @@ impl XdpFeatures {
     }
 }
 
-/// None where the kernel does not know what was asked for.
+/// Returns `None` where the kernel does not know the requested family or device.
 fn there<T>(answer: Result<T, NetlinkError>) -> Result<Option<T>, NetlinkError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),

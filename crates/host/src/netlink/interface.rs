@@ -8,64 +8,65 @@ use serde::Serialize;
 
 /// Bytes of `struct ifinfomsg`.
 const FIXED_BYTES: usize = 16;
-/// Leaves counters out of the answer (`linux/rtnetlink.h`).
+/// The flag that leaves counters out of the answer (`linux/rtnetlink.h`).
 const RTEXT_FILTER_SKIP_STATS: u32 = 1 << 3;
 /// `linux/if_link.h`.
 const IFLA_XDP_ATTACHED: u16 = 2;
 const IFLA_XDP_PROG_ID: u16 = 4;
 
-/// Where an XDP program runs.
+/// The place of an XDP program.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum XdpMode {
     /// In the driver.
     Native,
-    /// In front of the kernel's stack, after a socket buffer was made.
+    /// Before the kernel's stack, after the allocation of a socket buffer.
     Generic,
     /// In the device.
     Offloaded,
-    /// In several of these places.
+    /// Several of these places.
     Several,
 }
 
 /// The XDP program of an interface.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub struct XdpAttached {
-    /// Where it runs.
+    /// The place.
     pub mode: XdpMode,
-    /// Its number; none when it runs in several places.
+    /// The number of the program; `None` when it runs in several places.
     pub program_id: Option<u32>,
 }
 
 /// One network interface.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct NetlinkInterface {
-    /// Its number in this namespace.
+    /// The number in this namespace.
     pub index: u32,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its Ethernet address; none where its addresses are of another kind.
+    /// The Ethernet address; `None` for addresses of another kind.
     pub mac: Option<[u8; 6]>,
-    /// Largest IP packet, bytes.
+    /// The largest IP packet, bytes.
     pub mtu: u32,
-    /// It was switched on.
+    /// Whether it is switched on.
     pub up: bool,
-    /// It is on and has a carrier.
+    /// Whether it is on and has a carrier.
     pub running: bool,
-    /// It leads back to this machine.
+    /// Whether it leads back to this machine.
     pub loopback: bool,
-    /// What a virtual interface is: `veth`, `bridge`, `vlan`; none for hardware.
+    /// The kind of a virtual interface: `veth`, `bridge`, `vlan`; `None` for hardware.
     pub kind: Option<String>,
-    /// Receive queues that it was made with (of which ethtool channels says how many serve).
+    /// The number of receive queues at its creation (ethtool channels has the number of active
+    /// ones).
     pub receive_queues: u32,
-    /// Transmit queues that it was made with.
+    /// The number of transmit queues at its creation.
     pub transmit_queues: u32,
-    /// Its XDP program, if it has one.
+    /// The XDP program, if it has one.
     pub xdp: Option<XdpAttached>,
 }
 
 impl Netlink {
-    /// Every interface of the namespace.
+    /// Returns every interface of the namespace.
     ///
     /// # Errors
     /// [`NetlinkError::Refused`] with the kernel's answer.
@@ -88,13 +89,13 @@ impl Netlink {
         self.socket.ask("switch an interface", &request, |_| None::<()>).map(drop)
     }
 
-    /// The interface of a name.
+    /// Returns the interface of a name.
     ///
     /// # Errors
     /// [`NetlinkError::NoInterface`], which lists those that exist; else as
     /// [`Netlink::interfaces`].
     pub fn interface(&mut self, name: &str) -> Result<NetlinkInterface, NetlinkError> {
-        // The whole listing, not a question by name: a wrong name wants it anyway.
+        // The whole list instead of a query by name: the error for a wrong name needs it anyway.
         let mut all = self.interfaces()?;
         match all.iter().position(|interface| interface.name == name) {
             Some(index) => Ok(all.swap_remove(index)),
@@ -133,7 +134,7 @@ fn parse(message: &NetlinkMessage<'_>) -> Option<NetlinkInterface> {
         match kind {
             libc::IFLA_IFNAME => interface.name = text(value),
             libc::IFLA_ADDRESS => interface.mac = mac(value),
-            // At once, where IFF_RUNNING may come a second late.
+            // The carrier is immediate, while IFF_RUNNING may come a second late.
             libc::IFLA_CARRIER => interface.running = interface.up && value.first() == Some(&1),
             libc::IFLA_MTU => interface.mtu = u32_at(value, 0)?,
             libc::IFLA_NUM_RX_QUEUES => interface.receive_queues = u32_at(value, 0)?,

@@ -6,14 +6,14 @@ const ATTRIBUTE_HEADER_BYTES: usize = 4;
 /// The two topmost bits of an attribute's type are flags.
 const ATTRIBUTE_TYPE_MASK: u16 = 0x3FFF;
 
-/// A message to the kernel under construction.
+/// A request to the kernel under construction.
 #[derive(Debug, Clone)]
 pub(super) struct NetlinkRequest {
     bytes: Vec<u8>,
 }
 
 impl NetlinkRequest {
-    /// A message of a type, with flags, and the fixed part that its type begins with.
+    /// Returns a message of a type, with flags, and the fixed part of its type.
     pub(super) fn new(kind: u16, flags: i32, fixed: &[u8]) -> Self {
         let mut bytes = vec![0; HEADER_BYTES];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
@@ -23,7 +23,7 @@ impl NetlinkRequest {
         Self { bytes }.padded()
     }
 
-    /// The same with one more attribute.
+    /// Adds an attribute.
     ///
     /// # Panics
     /// If the value is longer than an attribute can be (64 KiB).
@@ -40,7 +40,7 @@ impl NetlinkRequest {
         self
     }
 
-    /// The bytes to send; answers will carry `sequence`.
+    /// Returns the bytes to send; answers will carry `sequence`.
     pub(super) fn numbered(mut self, sequence: u32) -> Vec<u8> {
         let length = self.bytes.len() as u32;
         self.bytes[0..4].copy_from_slice(&length.to_ne_bytes());
@@ -55,11 +55,11 @@ pub(super) struct NetlinkMessage<'a> {
     pub(super) kind: u16,
     pub(super) flags: u16,
     pub(super) sequence: u32,
-    /// What follows the header.
+    /// The bytes after the header.
     pub(super) body: &'a [u8],
 }
 
-/// The messages in what one call received; it ends at the first that is cut short.
+/// Returns the messages of one receive call, up to the first that is cut short.
 pub(super) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = NetlinkMessage<'_>> {
     std::iter::from_fn(move || {
         let length = u32_at(bytes, 0)? as usize;
@@ -71,7 +71,7 @@ pub(super) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = NetlinkMessage<
     })
 }
 
-/// The attributes in a run of them, by type; it ends at the first that is cut short.
+/// Returns the attributes in a sequence, by type, up to the first that is cut short.
 pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16_at(bytes, 0)?);
@@ -82,7 +82,7 @@ pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
     })
 }
 
-/// The attributes behind a fixed part of `fixed_bytes`.
+/// Returns the attributes after a fixed part of `fixed_bytes`.
 pub(super) fn attributes_after(
     body: &[u8],
     fixed_bytes: usize,
@@ -90,7 +90,7 @@ pub(super) fn attributes_after(
     attributes(body.get(fixed_bytes..).unwrap_or_default())
 }
 
-/// The first `N` bytes from `offset`.
+/// Returns the `N` bytes from `offset`.
 fn array_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
     bytes.get(offset..)?.first_chunk().copied()
 }
@@ -107,17 +107,17 @@ pub(super) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
     array_at(bytes, offset).map(u64::from_ne_bytes)
 }
 
-/// An IPv4 address, which travels in network byte order.
+/// Reads an IPv4 address, which is in network byte order.
 pub(super) fn ipv4(value: &[u8]) -> Option<std::net::Ipv4Addr> {
     array_at::<4>(value, 0).map(std::net::Ipv4Addr::from)
 }
 
-/// An Ethernet address; none where the hardware address is of another kind.
+/// Reads an Ethernet address; `None` for a hardware address of another kind.
 pub(super) fn mac(value: &[u8]) -> Option<[u8; 6]> {
     value.try_into().ok()
 }
 
-/// Text that ends with a zero.
+/// Reads text that ends with a zero byte.
 pub(super) fn text(value: &[u8]) -> String {
     let end = value.iter().position(|byte| *byte == 0).unwrap_or(value.len());
     String::from_utf8_lossy(&value[..end]).into_owned()

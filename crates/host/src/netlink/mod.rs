@@ -1,8 +1,8 @@
-//! What the kernel knows of the network: interfaces, addresses, routes and neighbours, in the
-//! network namespace of the thread that opens the connection (rtnetlink(7), netlink(7)).
+//! The network state of the kernel: interfaces, addresses, routes and neighbours, in the network
+//! namespace of the thread that opens the connection (rtnetlink(7), netlink(7)).
 //!
-//! The kernel is trusted, and still every length is checked: a message that does not hold what it
-//! says is an error, never a panic.
+//! The kernel is trusted, and still every length is checked: a message with a wrong length is an
+//! error, never a panic.
 
 mod address;
 mod features;
@@ -22,24 +22,24 @@ pub use neighbour::Neighbour;
 pub use queue::{PortShape, QueueOrder, Queued};
 pub use route::{NetlinkRoute, RouteKind};
 
-/// Why the kernel could not be asked, or did not do what it was asked.
+/// The reason why a request to the kernel failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetlinkError {
     /// There is no interface of this name.
     #[error("there is no network interface \"{name}\" here; there are: {known}")]
     NoInterface {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// Those that exist, comma separated.
+        /// The existing names, comma separated.
         known: String,
     },
     /// The kernel refused.
     #[error("cannot {what}: {source}{}", hint(.source))]
     Refused {
-        /// What was asked.
+        /// The request.
         what: &'static str,
-        /// Its answer.
+        /// The kernel's error.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! The kernel's neighbour table: which Ethernet address an IPv4 address has (rtnetlink(7),
+//! The kernel's neighbour table: the Ethernet addresses of IPv4 addresses (rtnetlink(7),
 //! RTM_GETNEIGH; arp(7)).
 
 use super::message::{NetlinkMessage, NetlinkRequest, attributes_after, ipv4, mac, u16_at, u32_at};
@@ -12,20 +12,21 @@ const FIXED_BYTES: usize = 12;
 /// An entry of the neighbour table.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub struct Neighbour {
-    /// Number of the interface.
+    /// The number of the interface.
     pub interface: u32,
-    /// Its IPv4 address.
+    /// The IPv4 address.
     pub address: Ipv4Addr,
-    /// Its Ethernet address, once it is known and as long as it may be used.
+    /// The Ethernet address, once it is known and while it may be used.
     pub mac: Option<[u8; 6]>,
-    /// It did not answer when it was last asked.
+    /// Whether the last request to it had no answer.
     pub failed: bool,
-    /// Its address was confirmed a while ago: usable, but worth a [`Netlink::use_neighbour`].
+    /// Whether its address was confirmed some time ago: usable, but [`Netlink::use_neighbour`]
+    /// should confirm it.
     pub stale: bool,
 }
 
 impl Netlink {
-    /// What the kernel knows of a neighbour; none when it has no entry. Needs no rights.
+    /// Returns the kernel's entry of a neighbour; `None` without one. Needs no rights.
     ///
     /// # Errors
     /// [`NetlinkError::Refused`] with the kernel's answer.
@@ -48,7 +49,7 @@ impl Netlink {
         }
     }
 
-    /// Every neighbour on an interface.
+    /// Returns every neighbour on an interface.
     ///
     /// # Errors
     /// [`NetlinkError::Refused`] with the kernel's answer.
@@ -59,9 +60,10 @@ impl Netlink {
         Ok(all)
     }
 
-    /// Has the kernel resolve a neighbour, or confirm it if it is stale, as if it had a packet to
-    /// send (NTF_USE). It answers at once; [`Netlink::neighbour`] will know. Needs CAP_NET_ADMIN;
-    /// without it, a datagram sent through a socket of the kernel has the same effect.
+    /// Makes the kernel resolve a neighbour, or confirm it if it is stale, as if it had a packet to
+    /// send (NTF_USE). The call returns at once; [`Netlink::neighbour`] has the result later. Needs
+    /// CAP_NET_ADMIN; without it, a datagram sent through a socket of the kernel has the same
+    /// effect.
     ///
     /// # Errors
     /// [`NetlinkError::Refused`] with the kernel's answer.

@@ -14,11 +14,11 @@ const NEXT_HOP_BYTES: usize = 8;
 /// A gateway of another address family (`linux/rtnetlink.h`).
 const RTA_VIA: u16 = 18;
 
-/// What a route does with a packet.
+/// The action of a route on a packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RouteKind {
-    /// Sends it on.
+    /// Forwards it.
     Unicast,
     /// Delivers it to this machine.
     Local,
@@ -33,25 +33,25 @@ pub enum RouteKind {
 /// One IPv4 route.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub struct NetlinkRoute {
-    /// The network that it leads to.
+    /// The destination network.
     pub destination: Ipv4Addr,
     /// Bits of the network part, 0 to 32.
     pub prefix: u8,
-    /// The router on the way; none when the destination is on the interface's own network.
+    /// The next router; `None` when the destination is on the interface's own network.
     pub gateway: Option<Ipv4Addr>,
-    /// Number of the interface; none where nothing is sent.
+    /// The number of the interface; `None` where no packet is sent.
     pub interface: Option<u32>,
-    /// The source address that it prefers.
+    /// The preferred source address.
     pub source: Option<Ipv4Addr>,
-    /// Lower is better among equals.
+    /// The metric; the lowest wins among equals.
     pub metric: u32,
-    /// What it does.
+    /// The action.
     pub kind: RouteKind,
 }
 
 impl Netlink {
-    /// The way that the kernel would choose to `destination` (longest match, then metric, policy
-    /// rules), out of `interface` only if one is given; none when there is no way.
+    /// Returns the route that the kernel would choose to `destination` (longest match, then metric,
+    /// policy rules), only through `interface` if one is given; `None` when there is no route.
     ///
     /// # Errors
     /// [`NetlinkError::Refused`] with the kernel's answer.
@@ -74,8 +74,8 @@ impl Netlink {
         }
     }
 
-    /// The routes of the main table in the kernel's order; one for each way where a route has
-    /// several. Routes over IPv6 gateways are left out.
+    /// Returns the routes of the main table in the kernel's order; one for each next hop where a
+    /// route has several. Routes over IPv6 gateways are left out.
     ///
     /// # Errors
     /// [`NetlinkError::Refused`] with the kernel's answer.
@@ -83,7 +83,7 @@ impl Netlink {
         let mut fixed = [0; FIXED_BYTES];
         (fixed[0], fixed[4]) = (libc::AF_INET as u8, libc::RT_TABLE_MAIN);
         let request = NetlinkRequest::new(libc::RTM_GETROUTE, libc::NLM_F_DUMP, &fixed);
-        // An older kernel lists all tables, whatever was asked.
+        // An older kernel lists all tables for any request.
         let parse = |message: &NetlinkMessage<'_>| {
             (message.body.get(4) == Some(&libc::RT_TABLE_MAIN)).then(|| hops(message))
         };
@@ -91,13 +91,13 @@ impl Netlink {
     }
 }
 
-/// What the kernel says when a refusing route, or none, matches.
+/// Returns whether the error means that a refusing route, or no route, matches.
 fn is_no_way(source: &io::Error) -> bool {
     let codes = [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EACCES, libc::EINVAL];
     source.raw_os_error().is_some_and(|code| codes.contains(&code))
 }
 
-/// The route of a message, once for each of its ways; none if it is no IPv4 route.
+/// Returns the route of a message, once for each next hop; empty if it is not an IPv4 route.
 fn hops(message: &NetlinkMessage<'_>) -> Vec<NetlinkRoute> {
     parse(message).unwrap_or_default()
 }
@@ -136,7 +136,7 @@ fn parse(message: &NetlinkMessage<'_>) -> Option<Vec<NetlinkRoute>> {
     Some(ways.into_iter().map(way).collect())
 }
 
-/// Interface and gateway of each `struct rtnexthop`.
+/// Returns interface and gateway of each `struct rtnexthop`.
 fn next_hops(mut bytes: &[u8]) -> impl Iterator<Item = (u32, Option<Ipv4Addr>)> {
     std::iter::from_fn(move || {
         let length = usize::from(u16_at(bytes, 0)?);

@@ -1,4 +1,4 @@
-//! One question, and the messages that answer it.
+//! A request, and the messages that answer it.
 
 use super::NetlinkError;
 use super::message::{NetlinkMessage, NetlinkRequest, messages, u32_at};
@@ -10,14 +10,14 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// More than the kernel puts into one datagram (32 KiB).
+/// More than the largest datagram of the kernel (32 KiB).
 const BUFFER_BYTES: usize = 64 << 10;
-/// The kernel answers at once; a bound all the same.
+/// The kernel answers at once; this bounds the wait all the same.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Times that a listing which changed under way is asked for again.
+/// The tries of a listing that changed during its transfer.
 const TRIES: usize = 10;
 
-/// Which part of the kernel to talk to.
+/// The addressed part of the kernel.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Family {
     Route,
@@ -31,12 +31,12 @@ pub(super) struct Socket {
     buffer: Vec<u8>,
 }
 
-/// Whether more messages will come.
+/// The state after a message: whether more messages follow.
 #[derive(PartialEq)]
 enum Next {
     More,
     Done,
-    /// The listing changed while it was told.
+    /// The listing changed during its transfer.
     Again,
 }
 
@@ -55,7 +55,7 @@ impl Socket {
         Ok(Self { descriptor, sequence: 0, buffer: vec![0; BUFFER_BYTES] })
     }
 
-    /// Asks, and collects what `parse` makes of each answer, as far as it makes anything of it.
+    /// Sends a request, and collects the answers that `parse` accepts.
     pub(super) fn ask<T>(
         &mut self,
         what: &'static str,
@@ -89,7 +89,7 @@ impl Socket {
                 other => other?,
             };
             let bytes = self.buffer.get(..length).ok_or(io::ErrorKind::InvalidData)?;
-            // Answers to an earlier question that was given up are of no interest.
+            // Answers to an earlier, abandoned request are ignored.
             for message in messages(bytes).filter(|message| message.sequence == self.sequence) {
                 changed |= i32::from(message.flags) & libc::NLM_F_DUMP_INTR != 0;
                 if next(&message)? == Next::More {
@@ -102,7 +102,7 @@ impl Socket {
     }
 }
 
-/// What a message means for the ones to come; the kernel's error if it is one.
+/// Returns the state after a message; the kernel's error if it is one.
 fn next(message: &NetlinkMessage<'_>) -> io::Result<Next> {
     match i32::from(message.kind) {
         libc::NLMSG_DONE | libc::NLMSG_ERROR => {

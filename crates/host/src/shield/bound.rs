@@ -1,9 +1,10 @@
 //! Threads that only the kernel places: sched_setaffinity(2) refuses them with `EINVAL`.
 //!
-//! A work queue's rescuer is one. It is bound to the CPU where it helps and stays there, until the
-//! CPUs of all groups are dealt out anew: up to Linux 6.1 (later ones fixed it, "cgroup/cpuset: Fix
-//! ... PF_NO_SETAFFINITY") a partition's end puts it on all CPUs. It cannot be put back; nor does
-//! that matter, because it is bound again before it helps the next time. But it is told.
+//! A work queue's rescuer is an example. It is bound to the CPU where it helps and stays there,
+//! until the CPUs of all groups are assigned again: up to Linux 6.1 (later versions fixed it,
+//! "cgroup/cpuset: Fix ... PF_NO_SETAFFINITY") the end of a partition puts it on all CPUs. User
+//! space cannot put it back; that does no harm, because it is bound again before it helps the next
+//! time, but it is reported.
 
 use millstream_cpu::proc::Stat;
 use millstream_cpu::{CpuSet, threads};
@@ -18,13 +19,13 @@ pub(super) struct Bound {
     cpus: CpuSet,
 }
 
-/// All of them, with where each may run.
+/// Returns all of them, with their CPUs.
 pub(super) fn all(root: &Path) -> Vec<Bound> {
     let entries = fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
     entries.filter_map(|entry| of(&entry.path())).collect()
 }
 
-/// Those that are elsewhere by now: `thread rcu_gp (0-3, was 2)`.
+/// Returns those with other CPUs than before: `thread rcu_gp (0-3, was 2)`.
 pub(super) fn moved(root: &Path, before: &[Bound]) -> Vec<String> {
     let moved = |bound: &Bound| {
         let now = of(&root.join(format!("proc/{}", bound.thread)))?;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A group and all below it, outermost first.
+/// Returns a group and all below it, outermost first.
 pub(super) fn tree(home: &Path) -> Vec<PathBuf> {
     let mut groups = vec![home.to_owned()];
     let mut next = 0;
@@ -20,7 +20,7 @@ pub(super) fn tree(home: &Path) -> Vec<PathBuf> {
     groups
 }
 
-/// The group that this process is in, below the root of a hierarchy (cgroups(7),
+/// Returns the group of this process, below the root of a hierarchy (cgroups(7),
 /// "/proc/\[pid\]/cgroup"): that of a controller of version 1, or of version 2.
 pub(super) fn own(root: &Path, hierarchy: &Path, controller: Option<&str>) -> PathBuf {
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
@@ -35,12 +35,12 @@ pub(super) fn own(root: &Path, hierarchy: &Path, controller: Option<&str>) -> Pa
     hierarchy.join(own.unwrap_or_default())
 }
 
-/// The threads that a file of a group lists.
+/// Returns the threads that a file of a group lists.
 pub(super) fn members(file: &Path) -> Result<Vec<i32>, ShieldError> {
     Ok(read(file)?.lines().filter_map(|line| line.parse().ok()).collect())
 }
 
-/// The threads of this process.
+/// Returns the threads of this process.
 pub(super) fn own_threads() -> Result<Vec<i32>, ShieldError> {
     let path = Path::new("/proc/self/task");
     let failed = |source| ShieldError::File { path: path.to_owned(), source };
@@ -48,8 +48,8 @@ pub(super) fn own_threads() -> Result<Vec<i32>, ShieldError> {
     Ok(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
 
-/// Has all threads of some groups pinned again at the end as they are now. `tasks` and `cpus` are
-/// the files of a group that list its threads, and the CPUs of those that nobody has pinned.
+/// Records the CPUs of all threads of some groups, to restore them at the end. `tasks` and `cpus`
+/// are the files of a group that list its threads, and the CPUs of its unpinned threads.
 pub(super) fn keep_pins(
     groups: &[PathBuf],
     [tasks, cpus]: [&str; 2],
@@ -60,7 +60,7 @@ pub(super) fn keep_pins(
         // A group without the file has its parent's CPUs.
         let texts = group.ancestors().map(|at| fs::read_to_string(at.join(cpus)).ok());
         let anywhere = texts.flatten().next().and_then(|text| text.parse().ok());
-        // One that has gone meanwhile does not matter.
+        // A group that was removed meanwhile does not matter.
         let members = members(&group.join(tasks)).unwrap_or_default();
         threads.entry(anywhere.unwrap_or_default()).or_default().extend(members);
     }

@@ -1,4 +1,4 @@
-//! Which kind of cpusets this machine has, and where (cpuset(7);
+//! The version of cpusets on this machine, and their folder (cpuset(7);
 //! Documentation/admin-guide/cgroup-v2.rst).
 
 use serde::Serialize;
@@ -9,23 +9,23 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hierarchy {
-    /// Version 1: threads are moved away one by one.
+    /// Version 1: single threads are moved away.
     V1 {
-        /// Its root.
+        /// The root.
         root: PathBuf,
-        /// What its files are called: `cpuset.cpus`, or `cpus` where it is mounted the old way.
+        /// The prefix of its files: `cpuset.cpus`, or `cpus` with the old mount option.
         prefix: &'static str,
     },
-    /// Version 2: a partition takes CPUs from everybody else.
+    /// Version 2: a partition takes CPUs from all other groups.
     V2 {
-        /// Its root.
+        /// The root.
         root: PathBuf,
     },
 }
 
 impl Hierarchy {
-    /// Finds it below a root folder, `/` for this machine; none where the kernel has no cpusets, or
-    /// they are not mounted.
+    /// Finds the hierarchy below a root folder, `/` for this machine; `None` where the kernel has
+    /// no cpusets, or they are not mounted.
     #[must_use]
     pub fn find(root: &Path) -> Option<Self> {
         let mounts = fs::read_to_string(root.join("proc/mounts")).ok()?;
@@ -59,7 +59,7 @@ impl Hierarchy {
         })
     }
 
-    /// For people.
+    /// Returns the description in reports.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Interrupts that are sent elsewhere, or to the application where its network is to be with it
+//! Interrupts that are moved to other CPUs, or to the application's if its network is to run there
 //! (Documentation/core-api/irq/irq-affinity.rst).
 
 use super::{Changes, PacketHandling, ShieldReport, ShieldSpec};
@@ -11,14 +11,14 @@ use std::path::Path;
 /// An interrupt.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Interrupt {
-    /// Its number.
+    /// The number.
     pub number: u32,
-    /// Who it is for, as /proc/irq tells: `virtio1-req.0`.
+    /// The user of the interrupt, from /proc/irq: `virtio1-req.0`.
     pub name: String,
 }
 
-/// Sends all that may come to the shielded CPUs to the others, and those of interfaces that are to
-/// be with the application to it, as far as the kernel lets us.
+/// Moves all interrupts that may reach the shielded CPUs to the others, and those of interfaces
+/// with the application to its CPUs, as far as the kernel allows it.
 pub(super) fn send(
     root: &Path,
     plan: &ShieldSpec,
@@ -60,7 +60,7 @@ pub(super) fn send(
     }
 }
 
-/// Each user of an interrupt has a folder named like it.
+/// Returns the user of an interrupt: each has a folder with its name.
 fn name(folder: &Path, number: u32) -> String {
     let entries = fs::read_dir(folder.join(number.to_string())).into_iter().flatten().flatten();
     let mut users = entries.filter(|entry| entry.path().is_dir());

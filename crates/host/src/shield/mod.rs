@@ -1,14 +1,14 @@
-//! A shield: CPUs that are kept for one application, until it is dropped.
+//! A shield: CPUs reserved for one application, until it is dropped.
 //!
 //! ```text
 //!   version 1   ROOT/millstream-rest-…     all threads that can be moved, on the other CPUs
 //!               ROOT/millstream-…          the application's, on the shielded ones
-//!   version 2   ROOT/millstream-…          a partition: its CPUs are nobody else's
+//!   version 2   ROOT/millstream-…          a partition: it has its CPUs alone
 //!   both        /proc/irq/N/smp_affinity_list, /dev/cpu_dma_latency
 //! ```
 //!
-//! Everything is written down first ([`crate::journal`]), so that it is as it was after this
-//! value's end, and after a `kill -9` by the next start of any `millstream`.
+//! Every change is recorded first ([`crate::journal`]), so that it is undone at this value's end,
+//! and after a `kill -9` by the next start of any `millstream`.
 
 mod bound;
 mod groups;
@@ -32,74 +32,74 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is to be shielded, and from whom.
+/// The CPUs to shield, and the work to move away from them.
 #[derive(Clone, Debug, Default)]
 pub struct ShieldSpec {
-    /// The CPUs to be kept free.
+    /// The CPUs to reserve.
     pub cpus: CpuSet,
     /// A control group of the cpuset hierarchy, relative to its root; only threads in it are moved.
-    /// None: all threads of the machine.
+    /// `None`: all threads of the machine.
     pub under: Option<PathBuf>,
-    /// Processes that are left where they are.
+    /// Processes that are not moved.
     pub leave: Vec<i32>,
-    /// Whether interrupts are sent elsewhere.
+    /// Whether interrupts are moved to other CPUs.
     pub interrupts: bool,
-    /// Whether CPUs are kept from deep sleep.
+    /// Whether deep idle states of the CPUs are prevented.
     pub awake: bool,
-    /// Where the network's threads are to run; none: they are left as they are.
+    /// The placement of the network's threads; `None`: they are not changed.
     pub napi: Option<Napi>,
-    /// The application's scheduling class: what serves it must be above that.
+    /// The application's scheduling class: the threads that serve it must have a higher one.
     pub class: Class,
 }
 
-/// What was done, and what could not be.
+/// The completed and the failed changes.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ShieldReport {
-    /// Which cpusets there are.
+    /// The kind of cpusets.
     pub hierarchy: String,
-    /// CPUs that are kept free.
+    /// The reserved CPUs.
     pub cpus: CpuSet,
-    /// CPUs for all others.
+    /// The CPUs for all others.
     pub rest: CpuSet,
-    /// Threads that were moved; version 2 moves none.
+    /// The number of moved threads; version 2 moves none.
     pub moved: usize,
     /// Threads that could not be moved: those of the kernel that belong to one CPU.
     pub kept: Vec<String>,
-    /// Groups of others that the CPUs were taken from, with their threads (version 1).
+    /// Other groups that lost the CPUs, with their threads (version 1).
     pub narrowed: Vec<String>,
-    /// Groups of others that keep the CPUs: they have no others, hold a process that is to be left,
-    /// or the kernel refuses.
+    /// Other groups that keep the CPUs: they have no others, hold a process that is not to be
+    /// moved, or the kernel refuses.
     pub wide: Vec<String>,
-    /// Interrupts that are sent elsewhere now.
+    /// Interrupts that were moved to other CPUs.
     pub interrupts: Vec<Interrupt>,
-    /// Interrupts that are sent to the application's CPUs now.
+    /// Interrupts that were moved to the application's CPUs.
     pub near: Vec<Interrupt>,
-    /// Interrupts that cannot be sent elsewhere.
+    /// Interrupts that cannot be moved.
     pub stuck: Vec<Interrupt>,
-    /// Whether CPUs are kept from deep sleep.
+    /// Whether deep idle states of the CPUs are prevented.
     pub awake: bool,
     /// Threads that packets of the interfaces wait for.
     pub packet_threads: Vec<PacketThread>,
-    /// What could not be done, and threads that the application would keep waiting.
+    /// Failures, and threads that the application would prevent from running.
     pub warnings: Vec<String>,
 }
 
-/// Why there is no shield.
+/// The reason why there is no shield.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShieldError {
-    /// The kernel has none.
+    /// The kernel has no cpusets, or they are not mounted.
     #[error("no cpusets here: mount them (`mount -t cgroup -o cpuset none /sys/fs/cgroup/cpuset`)")]
     NoCpusets,
-    /// Nothing would be left.
+    /// No CPU would be left for other work.
     #[error(
         "CPUs `{cpus}` cannot be shielded: name some of {all}, but not all, because the rest of \
          the system needs one"
     )]
     Cpus {
-        /// What was asked for.
+        /// The requested CPUs.
         cpus: CpuSet,
-        /// What there is.
+        /// All CPUs.
         all: CpuSet,
     },
     /// The driver has no queues that threads could serve.
@@ -120,7 +120,7 @@ pub enum ShieldError {
     /// The kernel refuses the partition.
     #[error("the kernel does not make a partition of CPUs {cpus}: it says `{says}`")]
     Partition {
-        /// What was asked for.
+        /// The requested CPUs.
         cpus: CpuSet,
         /// The state of the partition.
         says: String,
@@ -131,34 +131,35 @@ pub enum ShieldError {
     /// A file could not be used.
     #[error("cannot use {}: {source}{}", path.display(), needs_root(.source))]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// CPUs that are kept free as long as this lives.
+/// Reserved CPUs, until the value is dropped.
 #[derive(Debug)]
 pub struct Shield {
     account: ShieldReport,
     /// The file of the application's control group that takes processes.
     door: PathBuf,
-    /// That of this process's own group, where a door takes whole processes.
+    /// The same file of this process's own group, where a group takes whole processes.
     own_door: Option<PathBuf>,
     root: PathBuf,
-    /// Threads that only the kernel places, as they were; looked at where it may move them.
+    /// Threads that only the kernel places, with their CPUs before; recorded where it may move
+    /// them.
     bound: Vec<bound::Bound>,
     changes: Changes,
-    /// A request that holds as long as it is open (Documentation/power/pm_qos_interface.rst).
+    /// A request that lasts while the file is open (Documentation/power/pm_qos_interface.rst).
     _awake: Option<File>,
 }
 
 impl Shield {
-    /// Raises it below a root folder, `/` for this machine.
+    /// Raises a shield below a root folder, `/` for this machine.
     ///
     /// # Errors
-    /// [`ShieldError`]; then all is as it was.
+    /// [`ShieldError`]; then everything is restored.
     pub fn raise(
         root: &Path,
         plan: &ShieldSpec,
@@ -204,29 +205,29 @@ impl Shield {
         Ok(Self { account, door, own_door, root, bound, changes, _awake: awake })
     }
 
-    /// What was done.
+    /// Returns the completed and the failed changes.
     #[must_use]
     pub fn account(&self) -> &ShieldReport {
         &self.account
     }
 
-    /// The file that takes processes behind the shield, with what they start from then on. What
-    /// is there at the end goes to the group of the process that has raised the shield.
+    /// Returns the file that takes processes behind the shield, with their later children.
+    /// Processes that remain at the end go to the group of the process that raised the shield.
     #[must_use]
     pub fn door(&self) -> &Path {
         &self.door
     }
 
-    /// Does something behind the shield, on a thread of its own. This process is where it was
-    /// afterwards, also where a group takes it as a whole.
+    /// Runs a job behind the shield, on a new thread. This process is in its old group afterwards,
+    /// also where a group takes it as a whole.
     ///
     /// # Errors
     /// [`ShieldError`].
     pub fn run_inside<R: Send>(&self, job: impl FnOnce() -> R + Send) -> Result<R, ShieldError> {
-        // `0` is who writes.
+        // `0` is the writing process.
         let inside = || write(&self.door, "0").map(|()| job());
         let Some(own_door) = &self.own_door else { return on_own_thread(inside) };
-        // Up to Linux 6.1, a process that comes to the root's group may run on all CPUs.
+        // Up to Linux 6.1, a process that enters the root's group may run on all CPUs.
         let threads = groups::own_threads()?;
         let pins = self.changes.journal().keep_pins(&threads, &CpuSet::default())?;
         let done = on_own_thread(inside);
@@ -235,25 +236,24 @@ impl Shield {
         done
     }
 
-    /// Puts all back that can be; what cannot is told.
+    /// Restores all settings that it can; returns the others.
     ///
     /// # Errors
-    /// The system's, of the first that failed; it stays in the journal, and the next start tries
-    /// again.
+    /// The system's first error; it stays in the journal, and the next start tries again.
     pub fn lower(self) -> io::Result<ChangedSettings> {
         let left = self.changes.undo()?;
         Ok(ChangedSettings { left, moved: bound::moved(&self.root, &self.bound) })
     }
 }
 
-/// What is otherwise than before a shield.
+/// The differences to the state before a shield.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ChangedSettings {
-    /// Left as it is, because somebody else has changed it since or has come to rely on it:
+    /// Settings left unchanged, because they were changed by others since or are in use:
     /// `/proc/irq/24/smp_affinity_list (0-3)`.
     pub left: Vec<String>,
-    /// Threads of the kernel that it has moved, and that nobody else can: `thread rcu_gp (0-3, was
-    /// 2)`. They are bound where they help before they help.
+    /// Threads that the kernel has moved and only the kernel can place: `thread rcu_gp (0-3, was
+    /// 2)`. They are bound to the CPU where they help before they help.
     pub moved: Vec<String>,
 }
 

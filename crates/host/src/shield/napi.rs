@@ -11,11 +11,11 @@ use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Where packets of an interface are handled.
+/// The place where packets of an interface are handled.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PacketHandling {
-    /// In soft interrupts, where they come.
+    /// In soft interrupts, on the CPU where they arrive.
     Soft,
     /// By threads on the application's CPUs.
     With,
@@ -25,22 +25,22 @@ pub enum PacketHandling {
     Anywhere,
 }
 
-/// How the network's threads are placed.
+/// The placement of the network's threads.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Napi {
-    /// Interfaces, of this network namespace.
+    /// Interfaces of this network namespace.
     pub interfaces: Vec<String>,
-    /// Where.
+    /// The place.
     pub place: PacketHandling,
     /// The class of the threads.
     pub class: Class,
 }
 
-/// How long the kernel may take to start its threads.
+/// The longest wait for the kernel to start its threads.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Turns the threads on or off, and writes down where they run and in which class. Those that are
-/// there then.
+/// Turns threaded NAPI on or off, and records the CPUs and class of the threads. Returns the
+/// threads that exist afterwards.
 pub(super) fn switch(
     root: &Path,
     napi: &Napi,
@@ -50,7 +50,7 @@ pub(super) fn switch(
     let mut threads = Vec::new();
     for interface in &napi.interfaces {
         let file = root.join(format!("sys/class/net/{interface}/threaded"));
-        // Threads that are there already are put back before they are turned off.
+        // Existing threads are restored before they are turned off.
         let before: Vec<_> = napi_of(root, interface).iter().map(|one| one.tid).collect();
         changes.push(changes.journal().keep_threads(&before)?);
         changes.push(changes.journal().write_file(&file, if is_on { "1" } else { "0" })?);
@@ -74,13 +74,13 @@ pub(super) fn switch(
     Ok(threads)
 }
 
-/// Whether this PID namespace has the kernel's threads. The first of them has number 2 everywhere
-/// else.
+/// Returns whether this PID namespace has the kernel's threads. The first of them has number 2
+/// outside of containers.
 fn kernel_threads_are_visible(root: &Path) -> bool {
     std::fs::read_to_string(root.join("proc/2/comm")).is_ok_and(|name| name.trim() == "kthreadd")
 }
 
-/// Gives them their CPUs and class. What the kernel refuses is told in the account.
+/// Sets CPUs and class of the threads. Refusals of the kernel go into the report.
 pub(super) fn place(
     napi: &Napi,
     threads: &[ThreadInfo],
@@ -102,12 +102,12 @@ pub(super) fn place(
     }
 }
 
-/// What is there in the end, asked of the kernel and not of the plan, and who of it would have to
-/// wait for the application.
+/// Reads the final state from the kernel, not from the plan, and reports the threads that would
+/// have to wait for the application.
 pub(super) fn look(root: &Path, plan: &ShieldSpec, account: &mut ShieldReport) {
     let interfaces = plan.napi.as_ref().map_or(&[][..], |napi| &napi.interfaces);
     account.packet_threads = of_interfaces(root, interfaces);
-    // What is put off to another CPU does not wait for the application.
+    // Work deferred to another CPU does not wait for the application.
     let is_near = |one: &&PacketThread| {
         let allowed: CpuSet = one.thread.allowed.parse().unwrap_or_default();
         allowed.iter().any(|cpu| plan.cpus.contains(cpu))

@@ -1,4 +1,4 @@
-//! Version 2: a partition, whose CPUs the kernel takes from everybody else
+//! Version 2: a partition, whose CPUs the kernel takes from all other groups
 //! (Documentation/admin-guide/cgroup-v2.rst, "cpuset.cpus.partition").
 
 use super::groups::{keep_pins, tree};
@@ -7,8 +7,8 @@ use super::{Changes, ShieldError, ShieldReport, ShieldSpec, read, write};
 use crate::journal::Origins;
 use std::path::{Path, PathBuf};
 
-/// Makes the partition; the file that takes processes into it, which go to the group `own` at the
-/// end. `state` reads what the kernel says of a partition.
+/// Makes the partition; returns the file that takes processes into it, which go to the group `own`
+/// at the end. `state` reads the kernel's state of a partition.
 pub(super) fn make(
     root: &Path,
     own: &Path,
@@ -20,7 +20,7 @@ pub(super) fn make(
     let home = plan.under.as_ref().map_or_else(|| root.to_owned(), |under| root.join(under));
     let all = cpus_of(&home.join("cpuset.cpus.effective"))?;
     account.rest = rest(&all, plan)?;
-    // Up to Linux 6.1 a thread forgets where it was pinned when the CPUs of its group change.
+    // Up to Linux 6.1 a thread loses its affinity when the CPUs of its group change.
     keep_pins(&tree(&home), ["cgroup.threads", "cpuset.cpus.effective"], changes)?;
     if let Some(change) = changes.journal().give_cpusets(&home)? {
         changes.push(change);
@@ -37,10 +37,10 @@ pub(super) fn make(
     }
 }
 
-/// A group's file that takes processes, each with all its threads.
+/// The file of a group that takes processes, each with all its threads.
 pub(super) const DOOR: &str = "cgroup.procs";
 
-/// The state of a partition as its file tells.
+/// Reads the state of a partition from its file.
 pub(super) fn state(partition: &Path) -> Result<String, ShieldError> {
     read(partition)
 }

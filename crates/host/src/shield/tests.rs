@@ -2,7 +2,7 @@ use super::*;
 use crate::journal::Origins;
 use std::path::Path;
 
-/// A machine of files with four CPUs.
+/// Returns a machine of files with four CPUs.
 fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     for (path, text) in files {
@@ -22,7 +22,7 @@ const V1: [(&str, &str); 6] = [
     ("proc/irq/25/smp_affinity_list", "0-1\n"),
 ];
 
-/// Every file below a folder with its content.
+/// Returns every file below a folder with its content.
 fn snapshot(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -179,7 +179,7 @@ fn a_partition_that_the_kernel_refuses_is_said_and_taken_back() {
     let before = snapshot(root.path());
     let mut changes = Changes::new(&journal);
     let (groups, plan, mut account) = (root.path().join("cg"), plan("3"), ShieldReport::default());
-    // As Linux 6.1 says it, of a file that takes whatever is written.
+    // The answer of Linux 6.1, from a file that accepts any text.
     let state = |file: &Path| {
         assert_eq!(read(file)?, "root", "it was asked for");
         Ok("root invalid (Parent is not a partition root)\n".to_owned())
@@ -205,7 +205,7 @@ fn a_process_that_was_taken_as_a_whole_goes_back_to_its_own_group() {
     drop(shield);
 }
 
-/// Real cpusets, of our own: the machine's threads are not touched.
+/// Real cpusets in a group of the test: the machine's threads are not touched.
 #[test]
 fn real_threads_are_moved_and_come_back() {
     let Some(Hierarchy::V1 { root, prefix }) = Hierarchy::find(Path::new("/")) else {

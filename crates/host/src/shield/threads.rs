@@ -1,4 +1,4 @@
-//! Version 1: threads are moved away one by one.
+//! Version 1: single threads are moved away.
 
 use super::groups::{keep_pins, members, tree};
 use super::{Changes, PacketHandling, ShieldError, ShieldReport, ShieldSpec, read, write};
@@ -8,10 +8,10 @@ use millstream_cpu::threads::ThreadInfo;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Those that start threads meanwhile are met again, so often.
+/// The rounds that catch threads started during the move.
 const ROUNDS: usize = 5;
 
-/// The CPUs that are left for the others.
+/// Returns the CPUs that are left for the others.
 pub(super) fn rest(all: &CpuSet, plan: &ShieldSpec) -> Result<CpuSet, ShieldError> {
     let rest: CpuSet = all.iter().filter(|cpu| !plan.cpus.contains(*cpu)).collect();
     let known = plan.cpus.iter().all(|cpu| all.contains(cpu));
@@ -25,8 +25,9 @@ pub(super) fn cpus_of(path: &Path) -> Result<CpuSet, ShieldError> {
     Ok(read(path)?.parse().unwrap_or_default())
 }
 
-/// A name that no other shield has. Process numbers repeat from one container to the next, which
-/// may share the hierarchy: with the number of their namespace (pid_namespaces(7)) they do not.
+/// Returns a name that no other shield has. Process numbers repeat from one container to the next,
+/// and both may share the hierarchy; together with the number of their namespace
+/// (pid_namespaces(7)) they are unique.
 pub(super) fn name(what: &str) -> String {
     use std::os::unix::fs::MetadataExt;
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -36,14 +37,14 @@ pub(super) fn name(what: &str) -> String {
     format!("millstream{what}-{space}-{}-{number}", std::process::id())
 }
 
-/// The hierarchy, what its files are called, and the group that this process is in.
+/// The hierarchy, the prefix of its files, and the group of this process.
 pub(super) struct CpusetRoot<'a> {
     pub(super) root: &'a Path,
     pub(super) prefix: &'a str,
     pub(super) own: &'a Path,
 }
 
-/// Two groups: one for the application, one to which all others are moved.
+/// Makes two groups: one for the application, one to which all other threads are moved.
 pub(super) fn version_1(
     home: &CpusetRoot,
     plan: &ShieldSpec,
@@ -57,7 +58,7 @@ pub(super) fn version_1(
     let all = cpus_of(&home.join(file("cpus")))?;
     account.rest = rest(&all, plan)?;
     let memory = read(&home.join(file("mems")))?;
-    // Before anything is moved, which may forget it.
+    // Before the first move, which may lose the affinities.
     let groups = tree(&home);
     keep_pins(&groups, ["tasks", &file("cpus")], changes)?;
     narrow(&groups[1..], &file("cpus"), plan, changes, account);
@@ -68,7 +69,7 @@ pub(super) fn version_1(
         write(&group.join(file("mems")), memory.trim())?;
         Ok(group)
     };
-    // Who comes in by the door is this process's child, the others are those that are here now.
+    // Later members are children of this process; the present threads are the others.
     let residents = members(&home.join("tasks"))?;
     let origins = Origins { guests: Some(own.to_owned()), residents };
     let inside = make("", &plan.cpus, origins)?;
@@ -102,8 +103,8 @@ pub(super) fn version_1(
     Ok(inside.join("tasks"))
 }
 
-/// Takes the shielded CPUs from groups that are there already, with the threads in them; innermost
-/// first, because a group keeps what those below it have.
+/// Removes the shielded CPUs from existing groups, with the threads in them; innermost first,
+/// because a group keeps the CPUs of those below it.
 fn narrow(
     groups: &[PathBuf],
     file: &str,
@@ -112,7 +113,7 @@ fn narrow(
     account: &mut ShieldReport,
 ) {
     for group in groups.iter().rev() {
-        // One that has gone meanwhile does not matter.
+        // A group that was removed meanwhile does not matter.
         let now = cpus_of(&group.join(file)).unwrap_or_default();
         let elsewhere: CpuSet = now.iter().filter(|cpu| !plan.cpus.contains(*cpu)).collect();
         if elsewhere == now {
@@ -133,7 +134,7 @@ fn narrow(
     }
 }
 
-/// The process of a thread.
+/// Returns the process of a thread.
 fn process_of(thread: i32) -> i32 {
     let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));

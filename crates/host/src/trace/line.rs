@@ -5,33 +5,34 @@
 //!      who-number         [cpu] flags seconds       name          fields
 //! ```
 //!
-//! Names of threads may hold anything, spaces too; numbers and keys are looked for from both ends.
+//! Names of threads may contain any text, including spaces; numbers and keys are searched from both
+//! ends.
 
-/// One event.
+/// A trace event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceEvent {
-    /// When, microseconds of the ring's clock.
+    /// The time, microseconds of the ring's clock.
     pub at_us: f64,
-    /// Where.
+    /// The CPU.
     pub cpu: usize,
-    /// The thread that was running there.
+    /// The thread that was running on it.
     pub thread: i32,
-    /// Its name; `<...>` where the kernel has forgotten it.
+    /// Its name; `<...>` where the kernel no longer has it.
     pub name: String,
-    /// What happened.
+    /// The kind, with its fields.
     pub what: TraceEventKind,
 }
 
-/// What happened.
+/// The kind of an event, with its fields.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TraceEventKind {
-    /// Another thread was put on the CPU.
+    /// Another thread got the CPU.
     Switch {
-        /// The one that ran.
+        /// The previous thread.
         previous: i32,
-        /// Why it stopped: `S` it sleeps, `T` it was stopped, `R` it could go on.
+        /// Its state: `S` sleeping, `T` stopped, `R` runnable.
         state: String,
-        /// The one that runs now.
+        /// The next thread.
         next: i32,
         /// Its name.
         next_name: String,
@@ -40,27 +41,27 @@ pub enum TraceEventKind {
     },
     /// A thread is being woken.
     Waking {
-        /// Which.
+        /// The thread.
         thread: i32,
         /// Its priority, in the kernel's numbers.
         priority: Option<i32>,
     },
-    /// A thread goes to another CPU.
+    /// A thread moves to another CPU.
     Migrate {
-        /// Which.
+        /// The thread.
         thread: i32,
-        /// From.
+        /// The old CPU.
         from: usize,
-        /// To.
+        /// The new CPU.
         to: usize,
     },
     /// An interrupt begins: of a device, or a vector of the processor.
     InterruptEntry(String),
-    /// It ends.
+    /// An interrupt ends.
     InterruptExit,
     /// A soft interrupt begins: `NET_RX`.
     SoftEntry(String),
-    /// It ends.
+    /// A soft interrupt ends.
     SoftExit,
     /// A timer fires: the function that it calls.
     Timer(String),
@@ -68,16 +69,16 @@ pub enum TraceEventKind {
     PageFault,
     /// A signal is sent.
     Signal {
-        /// Its number.
+        /// The number of the signal.
         number: i32,
-        /// To whom.
+        /// The receiving thread.
         to: i32,
     },
     /// The clock of the CPU changed, kHz.
     Frequency(u64),
 }
 
-/// The events of a trace in the order of its lines; what is no event that we know is left out.
+/// Returns the events of a trace in the order of its lines; unknown lines are left out.
 #[must_use]
 pub fn parse(text: &str) -> Vec<TraceEvent> {
     text.lines().filter_map(line).collect()
@@ -92,7 +93,7 @@ fn line(line: &str) -> Option<TraceEvent> {
     Some(TraceEvent { at_us, cpu, thread, name: name.to_owned(), what: what(event, fields)? })
 }
 
-/// Splits at ` [001] `: name and number of the thread, the CPU, and what follows.
+/// Splits at ` [001] `: name and number of the thread, the CPU, and the rest.
 fn split_at_cpu(line: &str) -> Option<(&str, i32, usize, &str)> {
     line.match_indices(" [").find_map(|(place, mark)| {
         let (cpu, rest) = line[place + mark.len()..].split_once("] ")?;
@@ -103,13 +104,13 @@ fn split_at_cpu(line: &str) -> Option<(&str, i32, usize, &str)> {
     })
 }
 
-/// The value of `key=`, up to the next key or the end.
+/// Returns the value of `key=`, up to the next key or the end.
 fn field<'a>(fields: &'a str, key: &str, next: &str) -> Option<&'a str> {
     let rest = &fields[fields.find(key)? + key.len()..];
     Some(if next.is_empty() { rest.trim_end() } else { &rest[..rest.find(next)?] })
 }
 
-/// The number behind the last `key=`.
+/// Returns the number after the last `key=`.
 fn number(fields: &str, key: &str) -> Option<i32> {
     let rest = &fields[fields.rfind(key)? + key.len()..];
     let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(rest.len());
@@ -153,7 +154,7 @@ fn what(event: &str, fields: &str) -> Option<TraceEventKind> {
 }
 
 fn switch(fields: &str) -> Option<TraceEventKind> {
-    // The second half first: the name in the first may hold anything.
+    // The second half first: the name in the first may contain any text.
     let (previous, next) = fields.rsplit_once(" ==> next_comm=")?;
     let (next_name, next) = next.rsplit_once(" next_pid=")?;
     let (pid, priority) = next.split_once(" next_prio=")?;

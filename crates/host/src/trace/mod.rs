@@ -1,7 +1,7 @@
-//! The kernel's trace events, in a ring of our own (Documentation/trace/ftrace.rst, "Instances").
+//! The kernel's trace events, in a separate ring (Documentation/trace/ftrace.rst, "Instances").
 //!
-//! Whoever else traces is not disturbed, and the ring goes with its [`Instance`]. One that a killed
-//! process left is removed by the next.
+//! Other users of tracing are not disturbed, and the ring is removed with its [`Instance`]. The
+//! next process removes the ring of a killed one.
 
 mod line;
 
@@ -12,16 +12,16 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Where tracefs is, on kernels since 4.1 and before.
+/// The folder of tracefs, on kernels since 4.1 and before.
 const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// How names of our instances begin: `millstream-PID-NUMBER`.
+/// The prefix of our instances' names: `millstream-PID-NUMBER`.
 const PREFIX: &str = "millstream-";
 
-/// A trace is read up to this many bytes.
+/// The largest part of a trace that is read, bytes.
 const BYTES_MAX: u64 = 256 << 20;
 
-/// Why nothing can be traced.
+/// The reason why tracing is not possible.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -31,9 +31,9 @@ pub enum TraceError {
     /// A file of it could not be used.
     #[error("cannot trace: {}: {source}{}", path.display(), hint(.source))]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -45,14 +45,14 @@ fn hint(source: &io::Error) -> &'static str {
     }
 }
 
-/// A ring of trace events. Removed when dropped.
+/// A ring of trace events, removed on drop.
 #[derive(Debug)]
 pub struct Instance {
     folder: PathBuf,
 }
 
 impl Instance {
-    /// Makes a ring of some size for each CPU, stopped, on CLOCK_MONOTONIC.
+    /// Makes a stopped ring of this size for each CPU, on CLOCK_MONOTONIC.
     ///
     /// # Errors
     /// [`TraceError`].
@@ -73,7 +73,7 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Has events recorded: `sched/sched_switch`, or a whole group, `irq_vectors`. Whether the
+    /// Enables events: `sched/sched_switch`, or a whole group, `irq_vectors`. Returns whether the
     /// kernel has them.
     ///
     /// # Errors
@@ -85,7 +85,8 @@ impl Instance {
         self.set(&format!("events/{events}/enable"), "1").map(|()| true)
     }
 
-    /// Has only those events of a group recorded that suit (Documentation/trace/events.rst, 5).
+    /// Records only the events of a group that match a condition (Documentation/trace/events.rst,
+    /// 5).
     ///
     /// # Errors
     /// [`TraceError`].
@@ -99,12 +100,12 @@ impl Instance {
     /// [`TraceError`].
     pub fn start(&self) -> Result<(), TraceError> {
         let path = self.folder.join("trace");
-        // Opening it to be cut is what empties it.
+        // Opening it with truncation empties it.
         File::create(&path).map_err(|source| TraceError::File { path, source })?;
         self.set("tracing_on", "1")
     }
 
-    /// The file of which `0` stops the ring, to be kept open by whoever must be quick.
+    /// Returns the file in which `0` stops the ring, to hold open for a fast stop.
     #[must_use]
     pub fn switch(&self) -> PathBuf {
         self.folder.join("tracing_on")
@@ -118,7 +119,8 @@ impl Instance {
         self.set("tracing_on", "0")
     }
 
-    /// What stands in the ring, in the order of time. Lines that make no sense are left out.
+    /// Returns the events in the ring, in the order of time. Lines that cannot be parsed are left
+    /// out.
     ///
     /// # Errors
     /// [`TraceError`].
@@ -142,13 +144,13 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // Whoever still has a file of it open would keep it: it is removed by the next one then.
+        // A process with an open file of it prevents its removal: the next one removes it then.
         let _ = self.stop();
         let _ = fs::remove_dir(&self.folder);
     }
 }
 
-/// Removes what processes that died have left.
+/// Removes the rings that dead processes left.
 fn remove_orphans(instances: &Path) {
     for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -175,8 +177,8 @@ mod tests {
         };
         assert!(instance.enable("sched/sched_switch").unwrap());
         assert!(!instance.enable("sched/nonsense").unwrap());
-        // On a busy machine others would push it out of the ring. How it goes to sleep is looked
-        // at, not how it comes back: on an idle CPU kernel 6.18 does not tell that.
+        // On a busy machine other threads would push it out of the ring. The test examines how it
+        // goes to sleep, not how it wakes: on an idle CPU kernel 6.18 does not report that.
         let pid = rustix::thread::gettid().as_raw_nonzero().get();
         instance.filter("sched/sched_switch", &format!("prev_pid == {pid}")).unwrap();
         instance.start().unwrap();

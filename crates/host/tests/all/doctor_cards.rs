@@ -1,4 +1,4 @@
-//! What the rules about network cards say to type, on a veth pair in a namespace.
+//! The commands of the rules about network cards, on a veth pair in a namespace.
 
 use millstream_host::doctor::{Finding, Focus, MachineFiles, RULES, Verdict, examine};
 use millstream_testkit::netns::{INTERFACE, PairOptions, VethPair};

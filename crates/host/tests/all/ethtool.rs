@@ -1,4 +1,4 @@
-//! Device settings of a veth, against what ethtool(8) shows.
+//! Device settings of a veth, compared with the output of ethtool(8).
 
 use millstream_host::ethtool::{Channels, Ethtool, Offload};
 use millstream_testkit::netns::{INTERFACE, PairOptions, VethPair};

@@ -1,4 +1,4 @@
-//! Settings go back to what they were, whatever becomes of the process.
+//! Settings are restored, however the process ends.
 
 use millstream_host::ethtool::{Channels, Ethtool, Offload};
 use millstream_host::journal::{Journal, SettingValue, recover_in};
@@ -66,7 +66,7 @@ fn what_somebody_else_changed_since_is_left() {
     let journal = Arc::new(Journal::open_in(folder.path()));
     let change = pair.left.run(|| journal.change(INTERFACE, SettingValue::Mtu(1400)).unwrap());
     pair.left.sh(&format!("ip link set {INTERFACE} mtu 1350"));
-    // Dropped here, outside: it is undone where it was done.
+    // Dropped outside of the namespace: the change is undone where it was made.
     drop(change);
     assert_eq!(mtu(&pair.left), 1350);
     let change = pair.left.run(|| journal.change(INTERFACE, SettingValue::Mtu(1400)).unwrap());
@@ -90,7 +90,7 @@ fn a_refused_change_leaves_nothing_in_the_journal() {
     assert_eq!((mtu(&pair.left), journal.open_changes(), journals(folder.path())), (1500, 0, 0));
 }
 
-/// This program again, inside the namespace, changing settings and waiting to be killed.
+/// Starts this program again, inside the namespace; it changes settings and waits to be killed.
 fn victim(side: &Namespace, folder: &Path) -> Child {
     let own = std::env::current_exe().unwrap();
     let mut command = side.command(own.to_str().unwrap());
@@ -124,7 +124,7 @@ fn the_next_start_undoes_what_a_killed_process_left() {
     assert_eq!(recover_in(folder.path()).unwrap().journals, 0, "it lives");
     child.kill().unwrap();
     child.wait().unwrap();
-    // From outside the namespace: it is found.
+    // From outside, recovery finds the namespace.
     let recovered = recover_in(folder.path()).unwrap();
     assert_eq!((recovered.journals, &recovered.failed), (1, &vec![]));
     let expected = ["the MTU (1500)", "the offload transmit-checksum (on)"];
@@ -158,7 +158,7 @@ fn a_journal_cut_short_is_followed_as_far_as_it_goes() {
     text.push_str("{\"begin\":{\"id\":99,");
     fs::write(&path, &text).unwrap();
     assert_eq!(recover_in(folder.path()).unwrap().undone.len(), 2);
-    // One that cannot be understood is kept, and said to be.
+    // A journal that cannot be understood remains, and is reported.
     let odd = folder.path().join("1-0.journal");
     fs::write(&odd, "odd\n").unwrap();
     let recovered = recover_in(folder.path()).unwrap();
@@ -166,7 +166,7 @@ fn a_journal_cut_short_is_followed_as_far_as_it_goes() {
     assert!(odd.exists());
 }
 
-/// Has a process change settings and die; its journal.
+/// Starts a process that changes settings and dies; returns its journal.
 fn left_over(pair: &VethPair, folder: &Path) -> std::path::PathBuf {
     let mut child = victim(&pair.left, folder);
     child.kill().unwrap();
@@ -184,7 +184,7 @@ fn what_somebody_else_may_have_written_is_never_followed() {
     let folder = tempfile::tempdir().unwrap();
     let path = left_over(&pair, folder.path());
     let followed = || recover_in(folder.path()).map(|found| found.journals);
-    // A folder that others can write in, that is somebody else's, or that is a link to ours.
+    // A folder that is world-writable, belongs to another user, or is a link to ours.
     allow(folder.path(), 0o1777);
     assert_eq!(followed().unwrap_err().kind(), ErrorKind::PermissionDenied);
     let journal = Arc::new(Journal::open_in(folder.path()));
@@ -198,7 +198,7 @@ fn what_somebody_else_may_have_written_is_never_followed() {
     let link = elsewhere.path().join("folder");
     symlink(folder.path(), &link).unwrap();
     assert_eq!(recover_in(&link).unwrap_err().kind(), ErrorKind::PermissionDenied);
-    // A file that somebody else owns, can write, or has another name for.
+    // A file with another owner, that others can write, or with a second name.
     chown(&path, Some(65534), None).unwrap();
     assert_eq!(followed().unwrap(), 0);
     chown(&path, Some(0), None).unwrap();
@@ -210,7 +210,7 @@ fn what_somebody_else_may_have_written_is_never_followed() {
     assert_eq!(followed().unwrap(), 0);
     fs::remove_file(&second).unwrap();
     assert_eq!((mtu(&pair.left), followed().unwrap(), mtu(&pair.left)), (1400, 1, 1500));
-    // A link to a file that is ours.
+    // A link to a file of this user.
     let own = elsewhere.path().join("own");
     fs::write(&own, "").unwrap();
     symlink(&own, folder.path().join("1-0.journal")).unwrap();

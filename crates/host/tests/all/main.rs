@@ -1,6 +1,6 @@
-//! The machine, from outside.
+//! Tests of the machine's settings through the public interface.
 //!
-//! One program holds all of these tests: linking is what costs.
+//! One program holds all of these tests, because linking takes most of the time.
 
 mod doctor_cards;
 mod ethtool;

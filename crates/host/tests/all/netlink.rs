@@ -1,4 +1,4 @@
-//! What netlink tells, against what `ip` did.
+//! The answers of netlink, compared with the changes made by `ip`.
 
 use millstream_host::netlink::{
     Netlink, NetlinkRoute, PortShape, QueueOrder, RouteKind, XdpFeatures,
@@ -89,10 +89,10 @@ fn packets_are_held_back_where_the_kernel_has_netem() {
 fn a_port_has_its_rate_and_counts_what_it_sends_and_drops() {
     let Some(pair) = VethPair::new(PairOptions::default()) else { return };
     let index = index(&pair.left);
-    // No word of IPv6 among the packets that are counted; a kernel without it has no file.
+    // No IPv6 packets among the counted ones; a kernel without IPv6 has no file.
     let ipv6 = format!("/proc/sys/net/ipv6/conf/{INTERFACE}/disable_ipv6");
     pair.left.run(|| drop(std::fs::write(ipv6, "1")));
-    // A frame of 1500 bytes takes longer than this test: a minute, the longest that htb knows.
+    // A frame of 1500 bytes takes longer than this test: a minute, the longest time of htb.
     let shape =
         |order| PortShape { rate_bps: 160, overhead: 24, least: 84, credit: Duration::ZERO, order };
     let limited = shape(QueueOrder::Arrival { limit: 3 });
@@ -101,7 +101,7 @@ fn a_port_has_its_rate_and_counts_what_it_sends_and_drops() {
         eprintln!("skipped: this kernel has no htb ({error})");
         return;
     }
-    // The receiver of nothing: its address is known, so that no question of ours is in the way.
+    // A receiver that does not exist: its address is set, so that no ARP request is in the way.
     let to = format!("10.99.0.77 lladdr 02:00:00:00:00:77 dev {INTERFACE}");
     pair.left.sh(&format!("ip neigh replace {to}"));
     let send = || {

@@ -1,5 +1,5 @@
-//! A shield on real cpusets of version 2. It takes a CPU from everybody on the machine, so it is
-//! for guests: nobody else runs there.
+//! A shield on real cpusets of version 2. It takes a CPU from all other processes, so it is for
+//! guests, which run nothing else.
 
 use millstream_cpu::thread::pin_current_thread;
 use millstream_cpu::{CpuSet, Topology};
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Barrier};
 
-/// Where every thread of the machine may run, by its number, with its name.
+/// Returns the CPUs of every thread of the machine, by its number, with its name.
 fn threads() -> BTreeMap<i32, (String, String)> {
     let names = |folder: &str| -> Vec<i32> {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -27,7 +27,7 @@ fn threads() -> BTreeMap<i32, (String, String)> {
     tasks.filter_map(read).collect()
 }
 
-/// Every group, and what its file of controllers says.
+/// Returns every group with its file of controllers.
 fn groups(root: &Path) -> BTreeMap<String, String> {
     let entries = fs::read_dir(root).unwrap().flatten();
     let folders = entries.filter(|entry| entry.path().is_dir()).map(|entry| entry.path());
@@ -36,7 +36,7 @@ fn groups(root: &Path) -> BTreeMap<String, String> {
     all.map(|path| (path.display().to_string(), control(&path))).collect()
 }
 
-/// The group of version 2 that the calling thread is in.
+/// Returns the group of version 2 of the calling thread.
 fn own_group() -> String {
     let groups = fs::read_to_string("/proc/thread-self/cgroup").unwrap();
     groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap().to_owned()
@@ -78,7 +78,7 @@ fn a_partition_leaves_pins_groups_and_controllers_as_they_were() {
     assert_eq!(own(), rest);
     assert_eq!(shield.lower().unwrap().left, Vec::<String>::new());
     let after = state();
-    // Threads come and go, and the kernel's change their names.
+    // Threads start and end, and kernel threads change their names.
     let changed = before.0.iter().filter_map(|(task, was)| {
         let is = after.0.get(task).filter(|is| is.1 != was.1)?;
         Some((was, is))

@@ -1,4 +1,4 @@
-//! A shield goes with its process, however that ends.
+//! A shield ends with its process, however that ends.
 
 use millstream_cpu::CpuSet;
 use millstream_cpu::sched::{Class, set_thread};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 const FOLDER: &str = "MILLSTREAM_TEST_SHIELD";
 
-/// A machine of files with four CPUs and one interrupt.
+/// Makes a machine of files with four CPUs and one interrupt.
 fn machine(folder: &Path) -> PathBuf {
     let root = folder.join("root");
     let files = [
@@ -34,7 +34,7 @@ fn machine(folder: &Path) -> PathBuf {
     root
 }
 
-/// Every file and folder below one, with its content.
+/// Returns every file and folder below one, with its content.
 fn snapshot(folder: &Path) -> Vec<(PathBuf, String)> {
     let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
@@ -52,7 +52,7 @@ fn snapshot(folder: &Path) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// This program again, which changes things and waits to be killed.
+/// Starts this program again, which changes settings and waits to be killed.
 fn victim(folder: &Path) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "shield::the_victim", "--ignored", "--nocapture"]);
@@ -98,7 +98,7 @@ fn the_next_start_lowers_the_shield_of_a_killed_process_and_keeps_what_is_to_las
     assert_eq!(fs::read_dir(&journals).unwrap().count(), 0);
 }
 
-/// A network of its own with a pair that has NAPI, and a hierarchy of cpusets that can be seen
+/// A separate network with a veth pair that has NAPI, and a hierarchy of cpusets that is visible
 /// there.
 const INSIDE: &str = r#"
 set -e
@@ -126,14 +126,14 @@ fn the_networks_threads_are_placed_in_four_ways_and_put_back() {
         return;
     }
     if fs::read_to_string("/proc/2/comm").map_or(true, |name| name.trim() != "kthreadd") {
-        // As in a container.
+        // Like in a container.
         assert!(text[1].contains("HiddenThreads"), "{text:?}");
         return eprintln!("skipped: the kernel's threads cannot be seen in this PID namespace");
     }
     assert!(output.status.success() && text[0].contains("placed in 8 ways"), "{text:?}");
 }
 
-/// The interface's setting, and where its threads run in which class.
+/// Returns the interface's setting, and the CPUs and class of its threads.
 fn network() -> (String, Vec<(u32, String, String)>) {
     let found = of_interfaces(Path::new("/"), &["msn0".to_owned()]).into_iter();
     let napi = found.filter(|one| one.kind == PacketThreadKind::Napi).map(|one| one.thread);
@@ -141,7 +141,7 @@ fn network() -> (String, Vec<(u32, String, String)>) {
     (fs::read_to_string("/sys/class/net/msn0/threaded").unwrap(), threads)
 }
 
-/// A group of our own below the hierarchy, in which nobody is: no thread of the machine is moved.
+/// A group of the test below the hierarchy, without members: no thread of the machine is moved.
 struct Group(PathBuf);
 
 impl Drop for Group {
@@ -181,7 +181,7 @@ fn the_placements() {
     let mut ways = 0;
     for threaded in [false, true] {
         if threaded {
-            // Somebody has placed them already.
+            // The threads have been placed already.
             fs::write("/sys/class/net/msn0/threaded", "1").unwrap();
             for (tid, ..) in network().1 {
                 confine(tid, &CpuSet::from_iter([first])).unwrap();
@@ -217,7 +217,7 @@ fn the_placements() {
                 }
             }
             shield.lower().unwrap();
-            // A kernel ends threads that are turned off, and starts others.
+            // A kernel ends the threads of an interface that is turned off, and starts others.
             let plain = |(setting, threads): &(String, Vec<(u32, String, String)>)| {
                 let threads =
                     threads.iter().map(|(_, allowed, class)| format!("{allowed} {class}"));

@@ -30,44 +30,44 @@ pub struct Canvas {
 }
 
 impl Canvas {
-    /// A white sheet.
+    /// Returns a white sheet.
     #[must_use]
     pub fn new(width: u32, height: u32) -> Self {
         Self { width, height, pixels: vec![0xFF; (3 * width * height) as usize] }
     }
 
-    /// Width in pixels.
+    /// Returns the width in pixels.
     #[must_use]
     pub fn width(&self) -> u32 {
         self.width
     }
 
-    /// Height in pixels.
+    /// Returns the height in pixels.
     #[must_use]
     pub fn height(&self) -> u32 {
         self.height
     }
 
-    /// A line; what is outside of the sheet is not drawn.
+    /// Draws a line; parts outside the sheet are not drawn.
     pub fn line(&mut self, from: (i32, i32), to: (i32, i32), colour: Rgb) {
         let style = PrimitiveStyle::with_stroke(colour.into(), 1);
         let line = Line::new(from.into(), to.into());
         let Ok(()) = line.into_styled(style).draw(self);
     }
 
-    /// A filled rectangle of this size.
+    /// Fills a rectangle of this size.
     pub fn fill(&mut self, corner: (i32, i32), size: (u32, u32), colour: Rgb) {
         let area = Rectangle::new(corner.into(), size.into());
         let Ok(()) = area.into_styled(PrimitiveStyle::with_fill(colour.into())).draw(self);
     }
 
-    /// Small text; `at` is the left end, the middle or the right end of its base line, for an
-    /// `anchor` of -1, 0 or 1.
+    /// Writes small text; `at` is the left end, the middle or the right end of its base line, for
+    /// an `anchor` of -1, 0 or 1.
     pub fn text(&mut self, at: (i32, i32), anchor: i32, colour: Rgb, text: &str) {
         self.write(&FONT_6X10, at, anchor, colour, text);
     }
 
-    /// Large text.
+    /// Writes large text.
     pub fn title(&mut self, at: (i32, i32), colour: Rgb, text: &str) {
         self.write(&FONT_9X15_BOLD, at, -1, colour, text);
     }
@@ -82,16 +82,16 @@ impl Canvas {
         let Ok(_) = Text::with_alignment(text, at.into(), style, alignment).draw(self);
     }
 
-    /// How many pixels have this colour.
+    /// Returns how many pixels have this colour.
     #[must_use]
     pub fn count(&self, Rgb(r, g, b): Rgb) -> u32 {
         self.pixels.chunks_exact(3).filter(|pixel| **pixel == [r, g, b]).count() as u32
     }
 
-    /// The picture as a PNG file.
+    /// Writes the picture as a PNG file.
     ///
     /// # Errors
-    /// What `out` says.
+    /// Errors of `out`.
     pub fn write_png(&self, out: impl Write) -> std::io::Result<()> {
         let mut encoder = png::Encoder::new(out, self.width, self.height);
         encoder.set_color(png::ColorType::Rgb);

@@ -2,7 +2,7 @@
 
 use super::{BLACK, GREY, PALE, Rgb, Scale, Sheet};
 
-/// Two axes somewhere on a sheet, and what is drawn between them.
+/// Two axes at a place on a sheet, and the drawing between them.
 #[derive(Debug)]
 pub struct Panel {
     left: i32,
@@ -14,7 +14,7 @@ pub struct Panel {
 }
 
 impl Panel {
-    /// A frame of this size with its upper left corner there; labels are outside of it.
+    /// Returns a frame of this size with its upper left corner there; labels are outside of it.
     #[must_use]
     pub fn new(corner: (i32, i32), size: (u32, u32), x: Scale, y: Scale) -> Self {
         let ((left, top), (width, height)) = (corner, size);
@@ -50,8 +50,8 @@ impl Panel {
         self.top + (share * f64::from(self.height)).round() as i32
     }
 
-    /// A line from point to point; what is beyond the axes lies on the frame, and points that are
-    /// no numbers leave a gap.
+    /// Draws a line from point to point; values beyond the axes lie on the frame, and points that
+    /// are not numbers leave a gap.
     pub fn curve(&self, sheet: &mut dyn Sheet, points: &[(f64, f64)], colour: Rgb) {
         for part in points.split(|(x, y)| !x.is_finite() || !y.is_finite()) {
             let at = |(x, y): &(f64, f64)| (self.at_x(*x), self.at_y(*y));
@@ -59,7 +59,7 @@ impl Panel {
         }
     }
 
-    /// A line from zero, or from the lower end, to each point.
+    /// Draws a line from zero, or from the lower end, to each point.
     pub fn stems(&self, sheet: &mut dyn Sheet, points: &[(f64, f64)], colour: Rgb) {
         let base = self.at_y(self.y.nearest(0.0));
         for (x, y) in points.iter().filter(|(x, y)| x.is_finite() && y.is_finite()) {
@@ -68,8 +68,8 @@ impl Panel {
         }
     }
 
-    /// Counts as darkness: rows from the lower end of the vertical axis up, each as many cells as
-    /// the first.
+    /// Draws counts as darkness: rows from the lower end of the vertical axis up, each with as many
+    /// cells as the first.
     pub fn density(&self, sheet: &mut dyn Sheet, rows: &[Vec<u32>], colour: Rgb) {
         let columns = rows.first().map_or(0, Vec::len);
         let most = rows.iter().flatten().copied().max().unwrap_or(0);
@@ -85,7 +85,7 @@ impl Panel {
             for (c, count) in row.iter().enumerate().filter(|(_, count)| **count > 0) {
                 let left = edge(c, columns, self.width);
                 let right = edge(c + 1, columns, self.width);
-                // The root shows what is rare, too.
+                // The square root keeps rare counts visible.
                 let share = (f64::from(*count) / f64::from(most)).sqrt();
                 let tint = |part: u8| 255 - (share * f64::from(255 - part)).round() as u8;
                 let corner = (self.left + left, self.top + top);

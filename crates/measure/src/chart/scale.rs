@@ -1,6 +1,6 @@
-//! What an axis shows.
+//! The scale of an axis.
 
-/// What an axis shows.
+/// The scale of an axis: its range, its label and its lines.
 #[derive(Clone, Debug)]
 pub struct Scale {
     low: f64,
@@ -9,7 +9,7 @@ pub struct Scale {
     label: String,
 }
 
-/// Where an axis has lines.
+/// The positions of an axis's lines.
 #[derive(Clone, Debug)]
 enum Lines {
     /// At multiples of a step.
@@ -19,7 +19,8 @@ enum Lines {
 }
 
 impl Scale {
-    /// From `low` to `high`, with about so many lines; a span of nothing is widened.
+    /// Returns a linear scale from `low` to `high`, with about so many lines; an empty range is
+    /// widened.
     #[must_use]
     pub fn new(low: f64, high: f64, lines: f64, label: &str) -> Self {
         let (low, high) = if high - low > 1e-12 { (low, high) } else { (low - 0.5, low + 0.5) };
@@ -27,8 +28,8 @@ impl Scale {
         Self { low, high, lines, label: label.to_owned() }
     }
 
-    /// From `low` to `high`, both above 0, with equal distances for equal factors and lines at the
-    /// powers of ten, or, where these are few, at 1, 2 and 5 times each.
+    /// Returns a logarithmic scale from `low` to `high`, both above 0, with lines at the powers of
+    /// ten or, where these are few, at 1, 2 and 5 times each.
     #[must_use]
     pub fn logarithmic(low: f64, high: f64, label: &str) -> Self {
         let low = low.max(f64::MIN_POSITIVE);
@@ -36,17 +37,17 @@ impl Scale {
         Self { low, high, lines: Lines::Decades, label: label.to_owned() }
     }
 
-    /// The axis's label.
+    /// Returns the axis's label.
     pub(super) fn label(&self) -> &str {
         &self.label
     }
 
-    /// The value on the axis that is nearest to `value`.
+    /// Returns the value on the axis that is nearest to `value`.
     pub(super) fn nearest(&self, value: f64) -> f64 {
         value.clamp(self.low, self.high)
     }
 
-    /// Share of the way from low to high.
+    /// Returns the share of the way from low to high.
     pub(super) fn share(&self, value: f64) -> f64 {
         match self.lines {
             Lines::Every(_) => (value - self.low) / (self.high - self.low),
@@ -54,7 +55,7 @@ impl Scale {
         }
     }
 
-    /// Values with a line.
+    /// Returns the values that have a line.
     pub(super) fn lines(&self) -> Vec<f64> {
         match self.lines {
             Lines::Every(step) => {
@@ -69,14 +70,14 @@ impl Scale {
                 if last - first >= 2 {
                     return (first..=last).map(powers).collect();
                 }
-                // So few of them: the steps between them, too.
+                // Few powers of ten: also the steps between them.
                 let steps = (first - 1..=last).flat_map(|n| [1.0, 2.0, 5.0].map(|k| k * powers(n)));
                 steps.filter(|value| (self.low..=self.high).contains(value)).collect()
             }
         }
     }
 
-    /// The text at the line of a value.
+    /// Returns the text at the line of a value.
     pub(super) fn word(&self, value: f64) -> String {
         let Lines::Every(step) = self.lines else { return decade(value) };
         let digits = (-step.log10().floor()).clamp(0.0, 6.0) as usize;
@@ -86,14 +87,14 @@ impl Scale {
     }
 }
 
-/// The nearest 1, 2 or 5 times a power of ten from below.
+/// Returns the largest of 1, 2 or 5 times a power of ten that is not above `about`.
 fn step(about: f64) -> f64 {
     let power = 10f64.powf(about.log10().floor());
     let lead = about / power;
     power * [5.0, 2.0].into_iter().find(|step| lead >= *step).unwrap_or(1.0)
 }
 
-/// A small multiple of a power of ten, as people write it.
+/// Formats a small multiple of a power of ten in usual notation.
 fn decade(value: f64) -> String {
     match value {
         _ if value >= 0.99e9 => format!("{value:.0e}"),

@@ -1,10 +1,10 @@
-//! A sheet that is a drawing in a page: SVG 1.1, without references to anything outside.
+//! A sheet as a drawing in a page: SVG 1.1, without references to other files.
 
 use std::fmt::Write;
 
 use super::{Rgb, Sheet};
 
-/// A drawing.
+/// An SVG drawing.
 #[derive(Clone, Debug)]
 pub struct Svg {
     width: u32,
@@ -13,13 +13,13 @@ pub struct Svg {
 }
 
 impl Svg {
-    /// An empty sheet.
+    /// Returns an empty sheet.
     #[must_use]
     pub fn new(width: u32, height: u32) -> Self {
         Self { width, height, body: String::new() }
     }
 
-    /// The element; `about` is read to those who do not see it.
+    /// Returns the SVG element; screen readers read `about`.
     #[must_use]
     pub fn element(&self, about: &str) -> String {
         let Self { width, height, body } = self;
@@ -91,7 +91,7 @@ fn hex(Rgb(r, g, b): Rgb) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-/// Text as it may stand in HTML and SVG, in attributes too.
+/// Escapes text for HTML and SVG, also for attributes.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

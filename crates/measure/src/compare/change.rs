@@ -1,11 +1,11 @@
-//! Where a figure changes along runs, one after the other in time. Sets without an order, such as
-//! kernels, are compared with the base instead.
+//! Change points of a figure along runs that follow each other in time. Sets without an order, such
+//! as kernels, are compared with the base instead.
 //!
 //! Of all stretches of sets and all boundaries in them, the one at which the ranks of both sides
-//! differ most is tested against random orders of the same starts, and either side of it is
+//! differ most is tested against random orders of the same starts, and then both sides of it are
 //! searched in turn (Fryzlewicz, *Annals of Statistics* 42, 2014, with every stretch, because sets
-//! are few, and a permutation test, because starts are). Ranks, because a single wild start must
-//! not decide. Last, parts that differ by too little to matter are joined.
+//! are few, and a permutation test, because starts are few). The test uses ranks because a single
+//! extreme start must not decide. Last, parts whose difference is too small to matter are joined.
 
 use millstream_dsp::noise::Noise;
 use serde::Serialize;
@@ -13,38 +13,39 @@ use serde::Serialize;
 use super::{ChangeRule, middle};
 use crate::statistics::{ranks, shuffle};
 
-/// Random orders for a test.
+/// Random orders per test.
 const ORDERS: u32 = 4999;
 
-/// A change.
+/// A change of a figure at a boundary between sets.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Change {
-    /// The first set behind it; sets count from 0.
+    /// The first set after the change; sets count from 0.
     pub at: usize,
-    /// The figure behind it over the one before it.
+    /// The figure after the change, divided by the figure before it.
     pub ratio: f64,
-    /// The chance of such a difference where there is none: as it counts among all of the table.
+    /// The probability of such a difference without a change, adjusted for all tests of the table.
     pub p: f64,
 }
 
-/// What the starts say.
+/// The result of a search for changes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ChangePoints {
     /// The changes, in the order of the sets.
     pub changes: Vec<Change>,
-    /// Sets of which nothing is known: had their figure been clear of all others', so few starts
-    /// could not have shown it.
+    /// Sets without an estimate: even a figure clear of all others could not have been significant
+    /// with so few starts.
     pub untold: Vec<usize>,
 }
 
-/// The chance that sets that are alike differ at least as much somewhere along their order.
+/// Returns the probability that equal sets differ at least as much at some boundary.
 #[must_use]
 pub fn chance(sets: &[Vec<f64>], seed: u64) -> f64 {
     SetInterval::of(sets, &mut Noise::new(seed)).map_or(1.0, |stretch| stretch.p)
 }
 
-/// The changes along sets, each the figures of its starts. The chance of any where there is none is
-/// at most `alpha`: what is left of it after a change is shared by the sides of that.
+/// Returns the changes along sets; each set is the figures of its starts. The probability of any
+/// false change is at most `alpha`: the part that a change leaves over is shared by both sides of
+/// it.
 #[must_use]
 pub fn change_points(sets: &[Vec<f64>], alpha: f64, rule: &ChangeRule) -> ChangePoints {
     let mut random = Noise::new(rule.seed);
@@ -52,7 +53,7 @@ pub fn change_points(sets: &[Vec<f64>], alpha: f64, rule: &ChangeRule) -> Change
     search(sets, 0, alpha, &mut random, &mut found);
     found.changes.sort_by_key(|change| change.at);
     let smallest = (1.0 + rule.effect_min).ln();
-    // Ranks do not see sizes: only when all is divided can a part be held against its neighbours.
+    // Ranks do not show sizes: a part can be compared with its neighbours only after all divisions.
     while let Some(index) = measure(sets, &mut found.changes)
         && found.changes[index].ratio.ln().abs() < smallest
     {
@@ -62,7 +63,7 @@ pub fn change_points(sets: &[Vec<f64>], alpha: f64, rule: &ChangeRule) -> Change
     found
 }
 
-/// Sets each change's ratio, between the parts on its sides; the smallest of them.
+/// Sets the ratio of each change, between the parts on both sides; returns the smallest change.
 fn measure(sets: &[Vec<f64>], changes: &mut [Change]) -> Option<usize> {
     let mut edges = vec![0];
     edges.extend(changes.iter().map(|change| change.at));
@@ -75,11 +76,11 @@ fn measure(sets: &[Vec<f64>], changes: &mut [Change]) -> Option<usize> {
     (0..changes.len()).min_by(|a, b| size(a).total_cmp(&size(b)))
 }
 
-/// A stretch of sets that was tested for its strongest boundary.
+/// A stretch of sets, tested for its strongest boundary.
 struct SetInterval {
     edges: Vec<usize>,
     split: Split,
-    /// Strengths of random orders.
+    /// The strengths in random orders.
     by_chance: Vec<f64>,
     p: f64,
 }
@@ -134,7 +135,7 @@ fn search(
     search(right, offset + split.at, alpha / 2.0, random, found);
 }
 
-/// The ranks when all values of one set are above those of the others, which are alike.
+/// Returns the ranks when all values of one set are above those of the others, which are equal.
 fn standing_out(edges: &[usize], set: usize) -> Vec<f64> {
     let all = edges[edges.len() - 1];
     let own = edges[set]..edges[set + 1];
@@ -146,14 +147,15 @@ fn standing_out(edges: &[usize], set: usize) -> Vec<f64> {
     (0..all).map(rank).collect()
 }
 
-/// A stretch of sets, and a boundary in it.
+/// A stretch of sets with a boundary in it.
 struct Split {
-    /// The first set behind the boundary.
+    /// The first set after the boundary.
     at: usize,
     statistic: f64,
 }
 
-/// The split at which the ranks of both sides differ most; set `n` has the ranks from `edges[n]`.
+/// Finds the split at which the ranks of both sides differ most; set `n` has the ranks from
+/// `edges[n]`.
 fn strongest(ranks: &[f64], edges: &[usize]) -> Split {
     let mut sums = vec![0.0];
     sums.extend(ranks.iter().scan(0.0, |sum, rank| {
@@ -191,7 +193,7 @@ mod tests {
         found.changes.iter().map(|change| (change.at, (change.ratio * 100.0).round())).collect()
     }
 
-    /// So many starts around each base, none like another.
+    /// Returns sets with this many starts around each base, all different.
     fn sets<const N: usize>(bases: [f64; N], starts: u32) -> Vec<Vec<f64>> {
         let set = |base: f64| (0..starts).map(|n| base * (1.0 + 1e-3 * f64::from(n))).collect();
         bases.map(set).into()
@@ -216,7 +218,7 @@ mod tests {
         assert_eq!(changes(&sets([100.0, 104.0, 104.0, 130.0], 6)), [(3, 125.0)]);
         assert_eq!(changes(&sets([100.0, 104.0, 104.0, 104.0, 125.0], 6)), [(4, 120.0)]);
         assert_eq!(changes(&sets([100.0, 104.0, 130.0], 6)), [(2, 127.0)]);
-        // Five small steps up are a change, somewhere.
+        // Five small steps up are one change at some boundary.
         assert_eq!(changes(&sets([100.0, 105.0, 110.0, 115.0, 120.0], 6)).len(), 1);
     }
 
@@ -227,10 +229,10 @@ mod tests {
             (found.changes.len(), found.untold)
         };
         assert_eq!((untold(4), untold(6)), ((0, vec![1]), (1, vec![])));
-        // Whether the way up is found or not: of the way back nothing can be known.
+        // The way up may be found or not; for the way back there is no estimate.
         let found = change_points(&sets([100.0, 300.0, 100.0], 4), ALPHA, &ChangeRule::default());
         assert!(found.untold.contains(&2) && found.changes.len() < 2, "{found:?}");
-        // And where all are alike, six starts suffice to say so.
+        // For equal sets, six starts suffice for that result.
         let alike = change_points(&sets([100.0; 4], 6), ALPHA, &ChangeRule::default());
         assert_eq!(alike, ChangePoints::default());
     }

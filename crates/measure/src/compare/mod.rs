@@ -1,10 +1,10 @@
-//! Whether results differ: sets of records (a kernel, an option, an earlier run) side by side.
+//! Comparison of sets of records (a kernel, an option, an earlier run) with each other.
 //!
 //! Sets without an order, the variants of a run, are each compared with the first, the base. Three
-//! or more runs of the same variant follow each other in time: there the question is where the
-//! figure changes ([`change_points`]). One table has one rate of error, however many figures, loads
-//! and sets are in it (Holm). What a figure is and how it is tested stands in
-//! [`statistics`](crate::statistics).
+//! or more runs of the same variant follow each other in time: for them the comparison searches the
+//! places where the figure changes ([`change_points`]). One table has one rate of error, for all
+//! figures, loads and sets in it (Holm). [`statistics`](crate::statistics) defines the figures and
+//! tests.
 
 mod change;
 mod set;
@@ -20,17 +20,17 @@ use crate::statistics::{LEVEL, MedianEstimate, Pairs, Ratio, by_start, figures};
 use crate::{Histogram, Summary};
 use table::Tests;
 
-/// Figures that are compared: name and quantile.
+/// The compared figures: name and quantile.
 pub const FIGURES: [(&str, f64); 2] = [("p50", 0.5), ("p99", 0.99)];
 
-/// What counts as a change.
+/// The rule that decides what counts as a change.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ChangeRule {
-    /// The chance of any change in a whole table in which nothing differs.
+    /// The probability of any change in a whole table without a true difference.
     pub alpha: f64,
-    /// Smaller changes are no news, as a share.
+    /// The smallest reported change, as a share.
     pub effect_min: f64,
-    /// Of permutations.
+    /// The seed of the permutations.
     pub seed: u64,
 }
 
@@ -40,53 +40,52 @@ impl Default for ChangeRule {
     }
 }
 
-/// What the sets of a comparison are to each other.
+/// The relation between the sets of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SetOrder {
-    /// Each is compared with the first.
+    /// Each set is compared with the first.
     Base,
-    /// They follow each other in time.
+    /// The sets follow each other in time.
     Time,
 }
 
-/// One figure of one cell through sets that belong together.
+/// One figure of one cell through the sets of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// Measurement, series and load.
     pub title: String,
     /// `p50` or `p99`.
     pub figure: &'static str,
-    /// What the sets are to each other.
+    /// The relation between the sets.
     pub order: SetOrder,
-    /// Each set, in their order; the first is the base, also where it has no such cell.
+    /// Each set, in order; the first is the base, also when it has no such cell.
     pub sides: Vec<SetFigures>,
-    /// Where the figure differs from the base, or changes in time.
+    /// The sets where the figure differs from the base, or the changes in time.
     pub changes: Vec<Change>,
 }
 
-/// What a set says of a figure.
+/// The figures of one set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SetFigures {
-    /// The set.
+    /// The label of the set.
     pub label: String,
-    /// Its starts; 0 when it has no such cell.
+    /// The number of starts; 0 when the set has no such cell.
     pub starts: usize,
     /// Median over starts, nanoseconds.
     pub figure_ns: f64,
-    /// Where that lies, by 95 %; none from too few starts.
+    /// The 95 % interval of the median; `None` with too few starts.
     pub interval_ns: Option<(f64, f64)>,
     /// The largest of all values, nanoseconds.
     pub max_ns: u64,
-    /// Over the base's; none for the base itself, and where either has no such cell.
+    /// The ratio to the base; `None` for the base itself, and where either has no such cell.
     pub ratio: Option<Ratio>,
-    /// So few starts that a clear change here could not have been told from chance.
+    /// Whether the starts are too few to distinguish a clear change from chance.
     pub too_few: bool,
 }
 
 impl SetFigures {
-    /// What is to be said of it beside the base, in words: the side is the comparison's
-    /// `index`th.
+    /// Describes the result against the base in words; the side has this `index` in the comparison.
     #[must_use]
     pub fn beside_base(&self, index: usize) -> String {
         match self.ratio {
@@ -130,8 +129,8 @@ pub fn compare(sets: &[Set], rule: &ChangeRule) -> Vec<Comparison> {
     found.map(|(index, (cell, sides))| tests.comparison(index, cell, sides, rule)).collect()
 }
 
-/// Sets that belong together: runs of a variant in time, where each variant was run three times or
-/// more, and else all of them beside the first.
+/// Groups the sets: runs of a variant in time, where each variant was run three times or more, else
+/// all sets with the first as base.
 fn sequences(sets: &[Set]) -> Vec<(SetOrder, Vec<&Set>)> {
     let mut by_variant: Vec<(&str, Vec<&Set>)> = Vec::new();
     for set in sets {
@@ -152,7 +151,7 @@ fn sequences(sets: &[Set]) -> Vec<(SetOrder, Vec<&Set>)> {
     vec![(SetOrder::Base, sets.iter().collect())]
 }
 
-/// The figures of a cell; none where no set has it.
+/// Returns the figures of a cell; `None` when no set has the cell.
 fn cells_of<'s>(title: &'s str, order: SetOrder, members: &[&'s Set]) -> Vec<Cell<'s>> {
     let of_cell = |set: &&'s Set| {
         let records: Vec<&Record> =
@@ -198,7 +197,7 @@ fn middle(values: &[f64]) -> f64 {
     Summary::of(values).map_or(0.0, |summary| summary.median)
 }
 
-/// All values of records together.
+/// Merges all values of the records.
 #[must_use]
 pub fn together<'r>(records: impl IntoIterator<Item = &'r Record>) -> Histogram {
     let mut all = Histogram::default();
@@ -212,7 +211,7 @@ mod tests {
     use crate::record::tests::record;
     use millstream_dsp::noise::Noise;
 
-    /// Six starts with three samples each, around `base_ns`; the starts themselves vary, too.
+    /// Returns six starts with three samples each, around `base_ns`; the starts vary, too.
     fn set(label: &str, base_ns: f64, seed: u64) -> Set {
         let mut noise = Noise::new(seed);
         let mut records = Vec::new();
@@ -263,7 +262,7 @@ mod tests {
         }
     }
 
-    /// A set of one run's variant.
+    /// Returns the set of one run's variant.
     fn variant(label: &str, base_ns: f64, seed: u64) -> Set {
         let mut set = set("kernels", base_ns, seed);
         set.records.iter_mut().for_each(|record| label.clone_into(&mut record.variant));
@@ -272,7 +271,7 @@ mod tests {
 
     #[test]
     fn variants_are_compared_with_the_base_whatever_their_order() {
-        // Two kernels that are quicker alike, and one that is slower, among some that are not.
+        // Two equally faster kernels and one slower kernel, among unchanged ones.
         let kernels = [("6.1", 3.3e4), ("6.1-rt", 3.3e4), ("6.12", 2.5e4), ("6.12-rt", 2.5e4)];
         let all: Vec<Set> = (1..)
             .zip(kernels.into_iter().chain([("late", 11e4)]))
@@ -322,7 +321,8 @@ mod tests {
             };
             wrong += u32::from(cells.iter().enumerate().any(is_change));
         }
-        // 1 in 20 is promised; of 40 tests at 1 in 100 each, one in three tables would be wrong.
+        // The rule allows 1 in 20; with 40 tests at 1 in 100 each, one in three tables would be
+        // wrong.
         assert!((1..=18).contains(&wrong), "{wrong} of 200 tables show a change");
     }
 

@@ -5,28 +5,28 @@ use crate::record::Record;
 /// Records that are one side of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Set {
-    /// What it is called.
+    /// The label.
     pub label: String,
-    /// Its records.
+    /// The records.
     pub records: Vec<Record>,
 }
 
 impl Set {
-    /// The run of its records.
+    /// Returns the run of the records.
     #[must_use]
     pub fn run(&self) -> &str {
         self.records.first().map_or(&self.label, |record| &record.run)
     }
 
-    /// Their variant.
+    /// Returns their variant.
     #[must_use]
     pub fn variant(&self) -> &str {
         self.records.first().map_or("", |record| &record.variant)
     }
 
-    /// A set for each run and variant: runs in the order of their records, variants in the order
-    /// in which they were given, whatever that of their starts was. Labels name the run when
-    /// there are several, or when `with_run` says that others come.
+    /// Groups records into a set for each run and variant: runs in the order of their records,
+    /// variants in the order in which they were given, independent of the order of their starts.
+    /// Labels name the run when there are several, or when `with_run` announces others.
     #[must_use]
     pub fn of_records(records: Vec<Record>, with_run: bool) -> Vec<Self> {
         let several_runs = with_run || records.windows(2).any(|pair| pair[0].run != pair[1].run);

@@ -4,17 +4,17 @@ use super::change::{self, change_points};
 use super::{Cell, Change, ChangePoints, ChangeRule, Comparison, SetFigures, SetOrder};
 use crate::statistics::{adjusted, chance, least_chance};
 
-/// A test: of a side against the base, or along all sets of a cell.
+/// A test of one side against the base, or along all sets of a cell.
 struct Test {
     cell: usize,
-    /// The side; none: all.
+    /// The side; `None` for all.
     side: Option<usize>,
     p: f64,
-    /// The smallest that it could have been.
+    /// The smallest possible p.
     least: f64,
 }
 
-/// All tests of a table, each with its p as it counts among them.
+/// All tests of a table, each with its p adjusted for the number of tests.
 pub(super) struct Tests {
     all: Vec<Test>,
     adjusted: Vec<f64>,
@@ -36,7 +36,7 @@ impl Tests {
         Self { all, adjusted }
     }
 
-    /// What the tests say of a cell.
+    /// Returns the comparison of a cell.
     pub(super) fn comparison(
         &self,
         index: usize,
@@ -64,14 +64,14 @@ impl Tests {
         Comparison { title, figure, order: cell.order, sides, changes }
     }
 
-    /// Whether the test would have found a difference as clear as can be.
+    /// Returns whether the test could have found the clearest possible difference.
     fn could_show(&self, number: usize, rule: &ChangeRule) -> bool {
         let mut p: Vec<f64> = self.all.iter().map(|test| test.p).collect();
         p[number] = self.all[number].least;
         adjusted(&p)[number] <= rule.alpha
     }
 
-    /// The changes along a cell's sets, with the share of the rate of error that is left for them.
+    /// Returns the changes along a cell's sets, with the share of the rate of error left for them.
     fn in_time(&self, number: usize, cell: &Cell<'_>, rule: &ChangeRule) -> ChangePoints {
         let (places, figures) = told(cell);
         let before = self.all.iter().filter(|test| test.p < self.all[number].p);
@@ -90,7 +90,7 @@ impl Tests {
     }
 }
 
-/// Each side that can be compared with the base.
+/// Returns a test for each side that can be compared with the base.
 fn beside_base(index: usize, cell: &Cell<'_>) -> Vec<Test> {
     let Some(((_, base, _), others)) = cell.sets.split_first() else { return Vec::new() };
     let test = |(side, (_, starts, _)): (usize, &(_, Vec<f64>, _))| {
@@ -104,7 +104,7 @@ fn beside_base(index: usize, cell: &Cell<'_>) -> Vec<Test> {
     others.iter().enumerate().filter_map(test).collect()
 }
 
-/// The sets that have the cell: their places and figures.
+/// Returns the sets that have the cell: their positions and figures.
 fn told(cell: &Cell<'_>) -> (Vec<usize>, Vec<Vec<f64>>) {
     let sets = cell.sets.iter().enumerate().filter(|(_, (_, starts, _))| !starts.is_empty());
     sets.map(|(place, (_, starts, _))| (place, starts.clone())).unzip()

@@ -1,4 +1,4 @@
-//! Where a plan is carried out, and what a start there gives.
+//! The interface between a plan and the machine that runs it, and the result of a start.
 
 use super::plan::Cell;
 use crate::Failure;
@@ -9,32 +9,33 @@ use crate::record::Record;
 pub struct Unit<'a> {
     /// The run's name.
     pub run: &'a str,
-    /// What is measured.
+    /// The measured cell.
     pub cell: &'a Cell,
-    /// Which start of it, from 0.
+    /// The number of the start within the cell, from 0.
     pub restart: u32,
-    /// Which start of the run, from 0, and how many are foreseen.
+    /// The number of the start within the run, from 0, and the planned total.
     pub number: (usize, usize),
 }
 
-/// Where a plan is carried out: a machine, or a test's imitation of one.
+/// A machine that runs a plan, or a test's imitation of one.
 pub trait MeasuringMachine {
-    /// Starts the load and the program, and takes all samples: without their place in the run.
+    /// Starts the load and the program, and takes all samples, without their place in the run.
     ///
     /// # Errors
     /// [`StartFailure`].
     fn start(&mut self, unit: &Unit<'_>) -> Result<StartResult, StartFailure>;
 
-    /// Keeps for good what a start gave, all or none, in place of an earlier failure of that start.
+    /// Stores the results of a start permanently, all or none, in place of an earlier failure of
+    /// that start.
     ///
     /// # Errors
-    /// Why not, in words.
+    /// The reason of the failure, in words.
     fn keep(&mut self, unit: &Unit<'_>, given: &StartResult) -> Result<(), String>;
 
-    /// Whether somebody asked to end.
+    /// Returns whether the user or a signal asked to end.
     fn ended(&self) -> bool;
 
-    /// Says of a record of a start of `cell` where it belongs.
+    /// Writes the place of a start of `cell` into its record.
     fn place(&self, record: &mut Record, cell: &Cell) {
         record.variant.clone_from(&cell.variant);
         record.side = cell.side;
@@ -42,27 +43,27 @@ pub trait MeasuringMachine {
         record.load.clone_from(&cell.load.name);
     }
 
-    /// Whether a record that has its place is of a start of `cell`.
+    /// Returns whether a placed record belongs to a start of `cell`.
     fn is_of(&self, record: &Record, cell: &Cell) -> bool {
         record.variant == cell.variant && record.name == cell.name && record.load == cell.load.name
     }
 }
 
-/// What a start gave, or what is known of a whole run.
+/// The results of a start, or the known results of a whole run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StartResult {
     /// Samples.
     pub records: Vec<Record>,
-    /// Parts that gave none.
+    /// Parts without a result.
     pub failures: Vec<Failure>,
 }
 
-/// Why a start gave nothing.
+/// The reason why a start has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StartFailure {
-    /// It failed, in words; others may do better.
+    /// This start failed, in words; others may succeed.
     Start(String),
-    /// Nothing can be started here now, in words.
+    /// No start is possible here now, in words.
     Place(String),
 }
 

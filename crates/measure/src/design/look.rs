@@ -1,10 +1,10 @@
-//! When a run looks whether its figures are known well enough.
+//! The rounds after which a run checks whether its figures are known well enough.
 
 use crate::statistics::STARTS_MIN;
 
-/// The round after which the run looks again: so many that the widest interval, which shrinks with
-/// the square root of their number, is narrow enough by then. `half_width` is that of now, as a
-/// share of its figure; none while there are too few starts for one.
+/// Returns the round after which the run checks again: late enough that the widest interval, which
+/// shrinks with the square root of the number of rounds, is narrow enough by then. `half_width` is
+/// the present one, as a share of its figure; `None` while there are too few starts for one.
 #[must_use]
 pub fn next_look(rounds: u32, half_width: Option<f64>, precision: f64) -> u32 {
     let wanted = match half_width {

@@ -1,13 +1,13 @@
-//! The design of a run: which measurements beside which loads, from how many fresh starts, each
-//! with how many samples, in which order, and when it is enough.
+//! The design of a run: measurements, the loads during them, the number of fresh starts and of
+//! samples in each, the order, and the rule to stop.
 //!
-//! One long measurement hides what differs from start to start, and many short ones by hand are
-//! done in an order that mixes the machine's drift with what is compared. So a run goes in rounds:
-//! each round has every cell (variant × measurement × load) once, in an order that is drawn anew,
-//! and every cell is a fresh start of the program with several samples in it. What differs within
-//! and between starts is told apart ([`variance`]), and the run ends when the figure wanted is
-//! known well enough in every cell, or at the last round. It looks seldom: after a look it goes on
-//! for as many rounds as the width of the intervals asks for ([`next_look`]).
+//! One long measurement hides differences from start to start, and many short ones by hand come in
+//! an order that mixes the machine's drift with the comparison. So a run goes in rounds: each round
+//! has every cell (variant × measurement × load) once, in a new random order, and every cell is a
+//! fresh start of the program with several samples in it. The variance within and between starts is
+//! separated ([`variance`]), and the run ends when the wanted figure is known well enough in every
+//! cell, or at the last round. It checks seldom: after a check it continues for as many rounds as
+//! the width of the intervals requires ([`next_look`]).
 
 mod bench;
 mod look;

@@ -8,7 +8,7 @@ use super::quiet::QuietCondition;
 use crate::load::{LoadProfile, ProfileError, Profiles};
 use std::time::Duration;
 
-/// Stands for the number of samples in the arguments of a measurement.
+/// The placeholder for the number of samples in the arguments of a measurement.
 const SAMPLES: &str = "{samples}";
 
 /// A plan.
@@ -17,57 +17,57 @@ const SAMPLES: &str = "{samples}";
 pub struct MeasurementPlan {
     /// Its name, part of the name of its runs.
     pub name: String,
-    /// What it is to find out, for the report.
+    /// The question of the plan, for the report.
     #[serde(default)]
     pub about: String,
-    /// Of the order.
+    /// The seed of the order.
     #[serde(default)]
     pub seed: u64,
-    /// Fresh starts of each cell, at least; six tell a change from chance.
+    /// The least number of fresh starts of each cell; six can distinguish a change from chance.
     #[serde(default = "six")]
     pub restarts: u32,
-    /// And at most, while the figure is not known well enough.
+    /// The largest number, while the figure is not known well enough.
     #[serde(default)]
     pub restarts_max: u32,
-    /// Samples of each start.
+    /// The samples of each start.
     #[serde(default = "three")]
     pub samples: u32,
-    /// The figure that the stop rule looks at: a quantile.
+    /// The quantile that the stop rule checks.
     #[serde(default = "p99")]
     pub quantile: f64,
-    /// It is known well enough when half of its 95 % interval is at most this share of it.
+    /// The largest half width of the figure's 95 % interval at which the run stops, as a share of
+    /// it.
     #[serde(default = "tenth")]
     pub precision: f64,
-    /// From the start of a load to the measurement, seconds.
+    /// The time from the start of a load to the measurement, seconds.
     #[serde(default = "tenth")]
     pub settle_s: f64,
-    /// Wait so long for a machine on which nobody else works, before each start, seconds; 0: do not
-    /// wait.
+    /// The longest wait for a quiet machine before each start, seconds; 0: do not wait.
     #[serde(default)]
     pub quiet_s: f64,
-    /// Share of all CPUs' time that others may take on a quiet machine.
+    /// The share of all CPUs' time that others may take on a quiet machine.
     #[serde(default = "twentieth")]
     pub quiet_cpu_share: f64,
-    /// Packets a second that may pass the interfaces of a quiet machine.
+    /// The packets a second that may pass the interfaces of a quiet machine.
     #[serde(default = "twenty")]
     pub quiet_packets_per_s: f64,
-    /// Interfaces that are watched beside those with hardware behind them: the end of a tunnel, of
-    /// a container, of a virtual machine.
+    /// Interfaces that are watched in addition to those with hardware behind them: the end of a
+    /// tunnel, of a container, of a virtual machine.
     #[serde(default)]
     pub quiet_interfaces: Vec<String>,
-    /// CPUs whose latency is measured: load for `system` stays away from them.
+    /// CPUs whose latency is measured; load for `system` does not use them.
     #[serde(default)]
     pub measured_cpus: CpuSet,
     /// Names of load profiles.
     #[serde(default = "idle")]
     pub loads: Vec<String>,
-    /// Profiles beside those that come with the program.
+    /// Profiles in addition to those that come with the program.
     #[serde(default, rename = "profile")]
     pub profiles: Vec<LoadProfile>,
-    /// What is compared; none: one without a name.
+    /// The compared variants; empty: one without a name.
     #[serde(default, rename = "variant")]
     pub variants: Vec<Variant>,
-    /// What is measured.
+    /// The measurements.
     #[serde(rename = "measurement")]
     pub measurements: Vec<PlannedMeasurement>,
 }
@@ -78,7 +78,7 @@ pub struct MeasurementPlan {
 pub struct Variant {
     /// Its name.
     pub name: String,
-    /// Arguments that every measurement gets beside its own.
+    /// Arguments that every measurement gets in addition to its own.
     #[serde(default)]
     pub args: Vec<String>,
 }
@@ -89,42 +89,42 @@ pub struct Variant {
 pub struct PlannedMeasurement {
     /// Its name.
     pub name: String,
-    /// What `millstream` is given, such as `["latency", "timer", "--repeat", "{samples}"]`.
+    /// The arguments of `millstream`, such as `["latency", "timer", "--repeat", "{samples}"]`.
     pub args: Vec<String>,
 }
 
-/// Why a plan cannot be carried out.
+/// The reason why a plan cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MeasurementPlanError {
-    /// The file is wrong.
+    /// The file has a wrong syntax or type.
     #[error("the plan: {0}")]
     Syntax(#[from] toml::de::Error),
-    /// A load.
+    /// A load profile is wrong or missing.
     #[error(transparent)]
     Profile(#[from] ProfileError),
     /// A value makes no sense.
     #[error("the plan: `{key}` {problem}")]
     Value {
-        /// Which.
+        /// The key of the value.
         key: &'static str,
-        /// Why, and what to write.
+        /// The problem, and a correct value.
         problem: String,
     },
 }
 
-/// What is measured together with what.
+/// One cell of a run: a variant, a measurement and a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {
     /// The variant's name.
     pub variant: String,
-    /// Which variant it is, from 0.
+    /// The number of the variant, from 0.
     pub side: u32,
     /// The measurement's name.
     pub name: String,
-    /// The profile beside it.
+    /// The load profile during the measurement.
     pub load: LoadProfile,
-    /// What is started.
+    /// The arguments of the program.
     pub args: Vec<String>,
 }
 
@@ -179,7 +179,7 @@ impl MeasurementPlan {
         Ok(plan)
     }
 
-    /// Every variant with every measurement beside every load.
+    /// Returns every variant with every measurement and every load.
     ///
     /// # Errors
     /// [`MeasurementPlanError::Profile`] when a load does not exist.
@@ -204,7 +204,7 @@ impl MeasurementPlan {
         Ok(cells)
     }
 
-    /// When a start may begin.
+    /// Returns the conditions for a start.
     #[must_use]
     pub fn quiet(&self) -> QuietCondition {
         QuietCondition {
@@ -220,7 +220,7 @@ impl MeasurementPlan {
         all.map(|argument| argument.replace(SAMPLES, &self.samples.to_string())).collect()
     }
 
-    /// The order of the cells in a round.
+    /// Returns the order of the cells in a round.
     #[must_use]
     pub fn order(&self, round: u32, cells: usize) -> Vec<usize> {
         let mut random = Noise::new(self.seed ^ (u64::from(round) + 1).rotate_left(32));

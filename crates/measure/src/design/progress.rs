@@ -1,4 +1,4 @@
-//! What is known of each figure of a run so far.
+//! The figures of a run so far.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::Histogram;
 use crate::record::{Measured, Record};
 use crate::statistics::{LEVEL, LOOK_LEVEL, MedianEstimate};
 
-/// What is known of a cell's series.
+/// The figures of a cell's series.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CellProgress {
     /// Variant; may be empty.
@@ -19,11 +19,11 @@ pub struct CellProgress {
     pub title: String,
     /// The plan's quantile: the median over starts, nanoseconds.
     pub figure_ns: f64,
-    /// Its 95 % interval, nanoseconds; none with too few starts.
+    /// Its 95 % interval, nanoseconds; `None` with too few starts.
     pub interval_ns: Option<(f64, f64)>,
-    /// Half of that as a share of the figure.
+    /// Half of the interval as a share of the figure.
     pub half_width: Option<f64>,
-    /// Spread within and between starts.
+    /// The spread within and between starts.
     pub spread: VarianceShares,
     /// The largest of all samples' maxima, nanoseconds.
     pub max_ns: u64,
@@ -31,7 +31,7 @@ pub struct CellProgress {
     starts: BTreeMap<u32, Start>,
 }
 
-/// What is known of a start.
+/// The values of one start.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Start {
     /// All its values together.
@@ -68,7 +68,8 @@ impl RunProgress {
         }
     }
 
-    /// Half of the widest interval as a share of its figure; none while one has none.
+    /// Returns half of the widest interval as a share of its figure; `None` while a cell has no
+    /// interval.
     pub(super) fn widest(&self) -> Option<f64> {
         let widths = self.0.values().map(|line| line.half_width);
         widths.reduce(|one, other| Some(one?.max(other?))).flatten()
@@ -83,7 +84,7 @@ impl CellProgress {
     fn settle(&mut self, plan: &MeasurementPlan) {
         let figure = |start: &Start| start.all.quantile_ns(plan.quantile) as f64;
         let figures: Vec<f64> = self.starts.values().map(figure).collect();
-        // A run that ends where its intervals are narrow has to ask for a little more.
+        // A run that ends at narrow intervals needs a slightly higher confidence.
         let level = if plan.restarts_max > plan.restarts { LOOK_LEVEL } else { LEVEL };
         let known = MedianEstimate::of(&figures, level);
         self.figure_ns = known.map_or(0.0, |known| known.figure);
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn run_comparison_and_report_show_the_same_figure_of_the_same_run() {
         let sample = |restart: u32, sample: u32| {
-            // One sample of each start has a tail of its own.
+            // One sample of each start has its own tail.
             let tail = if sample == 1 { 60_000 + 7_000 * u64::from(restart) } else { 0 };
             let value = |n: u64| 20_000 + 31 * n + u64::from(restart) * 500 + tail * (n / 95);
             let values: Vec<u64> = (0..100).map(value).collect();

@@ -1,5 +1,5 @@
-//! Whether the machine is left alone. An unattended run waits until nobody else works on it, and
-//! says of every sample what others did meanwhile.
+//! The check for a quiet machine. An unattended run waits until no other work runs on the machine,
+//! and records with every sample the activity of others.
 
 use crate::load::MachineCounters;
 use crate::record::LoadSeen;
@@ -9,46 +9,46 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// For so long it is looked at.
+/// The length of one observation.
 const WINDOW: Duration = Duration::from_secs(1);
-/// So many of the busiest are named.
+/// The number of busiest processes that are named.
 const NAMED: usize = 3;
 
-/// When a machine is quiet, and how long to wait for that.
+/// The definition of a quiet machine, and the longest wait for it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct QuietCondition {
-    /// How long; zero: do not wait.
+    /// The longest wait; zero: do not wait.
     pub patience: Duration,
-    /// Others take at most this share of all CPUs' time,
+    /// The largest share of all CPUs' time that others take.
     pub cpu_share: f64,
-    /// and so many packets a second pass at most
+    /// The most packets a second on `interfaces` and those with hardware behind them.
     pub packets_per_s: f64,
-    /// these interfaces and those with hardware behind them.
+    /// Interfaces that are watched in addition to those with hardware behind them.
     pub interfaces: Vec<String>,
 }
 
-/// Counters at a moment.
+/// Counters at one moment.
 #[derive(Debug)]
 pub struct ActivityCounters {
     at: Instant,
     machine: MachineCounters,
     own_ticks: u64,
-    /// Packets by interface, and which interfaces are watched beside those with hardware.
+    /// Packets by interface, and the interfaces that are watched in addition to hardware.
     packets: BTreeMap<String, u64>,
     interfaces: Vec<String>,
 }
 
-/// What others did.
+/// The activity of others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OtherActivity {
     cpu_share: f64,
     packets_per_s: f64,
-    /// The interface that most packets passed.
+    /// The interface with the most packets.
     interface: Option<String>,
 }
 
 impl ActivityCounters {
-    /// Reads the counters of this machine; of the interfaces those with hardware and these.
+    /// Reads the counters of this machine; of the interfaces, those with hardware and these.
     #[must_use]
     pub fn begin(interfaces: &[String]) -> Self {
         let root = Path::new("/");
@@ -61,7 +61,8 @@ impl ActivityCounters {
         }
     }
 
-    /// What was done since, beside this process, its children and `load_cpu_s` of a load.
+    /// Returns the activity since then, without this process, its children and `load_cpu_s` of a
+    /// load.
     #[must_use]
     pub fn end(&self, load_cpu_s: f64) -> OtherActivity {
         let now = Self::begin(&self.interfaces);
@@ -78,7 +79,7 @@ impl ActivityCounters {
     }
 }
 
-/// How many packets passed, and where most.
+/// Returns how many packets passed, and on which interface the most.
 fn passed(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> (u64, Option<String>) {
     let new = |(name, count): (&String, &u64)| {
         (count.saturating_sub(before.get(name).copied().unwrap_or(*count)), name.clone())
@@ -89,7 +90,7 @@ fn passed(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> (u64
 }
 
 impl OtherActivity {
-    /// Puts it into what is kept with a sample.
+    /// Writes the activity into the load record of a sample.
     pub fn tell(&self, seen: &mut LoadSeen) {
         seen.others_cpu_share = self.cpu_share;
         seen.hardware_packets_per_s = self.packets_per_s;
@@ -102,10 +103,10 @@ impl QuietCondition {
         others.cpu_share <= self.cpu_share && others.packets_per_s <= self.packets_per_s
     }
 
-    /// Waits until the machine is quiet, or `ended` says so.
+    /// Waits until the machine is quiet, or `ended` returns true.
     ///
     /// # Errors
-    /// Who is busy, if it takes longer than the patience; an interface that does not exist.
+    /// The busy processes, when the wait exceeds the patience; an interface that does not exist.
     pub fn wait(&self, ended: fn() -> bool) -> Result<(), String> {
         if self.patience.is_zero() {
             return Ok(());
@@ -139,19 +140,19 @@ impl QuietCondition {
     }
 }
 
-/// Kernel ticks of processor time a second, as user space sees them (proc(5), USER_HZ).
+/// Returns the kernel ticks of processor time a second, in user space units (proc(5), USER_HZ).
 fn ticks_per_s() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
 }
 
-/// Processor time of this process and of children that have ended, ticks (proc_pid_stat(5), 14 to
-/// 17).
+/// Returns the processor time of this process and of its ended children, ticks (proc_pid_stat(5),
+/// 14 to 17).
 fn own_ticks(root: &Path) -> u64 {
     let stat = Stat::read(&root.join("proc/self"));
     stat.map_or(0, |stat| (14..=17).filter_map(|number| stat.field::<u64>(number)).sum())
 }
 
-/// Packets that passed interfaces with hardware behind them, and those that are `named`.
+/// Returns the packets of interfaces with hardware behind them, and of those in `named`.
 fn packets(root: &Path, named: &[String]) -> BTreeMap<String, u64> {
     let entries = fs::read_dir(root.join("sys/class/net")).into_iter().flatten().flatten();
     let read = |path: &Path, name: &str| -> u64 {
@@ -166,7 +167,7 @@ fn packets(root: &Path, named: &[String]) -> BTreeMap<String, u64> {
     entries.filter_map(one).collect()
 }
 
-/// Terminals of people who are logged in over a network, or of what imitates them.
+/// Counts the terminals of network logins, and of programs that imitate them.
 fn terminals(root: &Path) -> u32 {
     let entries = fs::read_dir(root.join("dev/pts")).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name());
@@ -174,7 +175,8 @@ fn terminals(root: &Path) -> u32 {
         as u32
 }
 
-/// Processor time of every process, by number and name, ticks (proc_pid_stat(5), 14 and 15).
+/// Returns the processor time of every process, by number and name, ticks (proc_pid_stat(5), 14 and
+/// 15).
 fn ticks(root: &Path) -> BTreeMap<(u32, String), u64> {
     let entries = fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
     let one = |entry: fs::DirEntry| {
@@ -186,7 +188,7 @@ fn ticks(root: &Path) -> BTreeMap<(u32, String), u64> {
     entries.filter_map(one).collect()
 }
 
-/// Names of those that had most.
+/// Returns the names of the processes with the most processor time.
 fn busiest(before: &BTreeMap<(u32, String), u64>, after: &BTreeMap<(u32, String), u64>) -> String {
     let own = std::process::id();
     let mut all: Vec<_> = after
@@ -267,7 +269,7 @@ mod tests {
     #[test]
     fn our_own_time_is_not_that_of_others() {
         let watch = ActivityCounters::begin(&[]);
-        // A load that took all there is leaves nothing for others.
+        // A load that took all CPU time leaves none for others.
         assert!(watch.end(1e9).cpu_share.abs() < f64::EPSILON);
         let root = tempfile::tempdir().unwrap();
         assert_eq!(own_ticks(root.path()), 0);

@@ -1,8 +1,8 @@
-//! Carrying out a plan.
+//! Carries out a measurement plan.
 //!
-//! A start that fails is tried again once; if it fails again that stands in the run, and the others
-//! go on. A run that was ended in its midst is taken up: the seed gives the same order once more,
-//! and what is known already is not measured again.
+//! A start that fails is tried again once; a second failure is recorded in the run, and the others
+//! continue. An interrupted run can be resumed: the seed gives the same order again, and known
+//! results are not measured again.
 
 use serde::Serialize;
 
@@ -14,20 +14,20 @@ use super::progress::RunProgress;
 use crate::Failure;
 use crate::record::Record;
 
-/// Tries of a start that fails.
+/// The tries of a start that fails.
 const TRIES: u32 = 2;
 
-/// So many starts of a cell that never gave a record, and it is left out of the rest of the run.
+/// The failed starts of a cell without any record after which the run omits the cell.
 const HOPELESS: u32 = 2;
 
-/// Why a run ended before its end.
+/// The reason why a run ended early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MeasurementRunError {
-    /// The plan.
+    /// The plan is wrong.
     #[error(transparent)]
     Plan(#[from] MeasurementPlanError),
-    /// Nothing can be started.
+    /// No start is possible.
     #[error("{0} (what was measured is kept)")]
     Place(String),
     /// Records are lost.
@@ -35,31 +35,31 @@ pub enum MeasurementRunError {
     Keep(String),
 }
 
-/// What a run was.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunResult {
     /// Its name.
     pub run: String,
-    /// Starts that gave samples, with those that were known.
+    /// Starts with samples, including those known before.
     pub starts: u32,
-    /// Starts that were known when the run was taken up.
+    /// Starts that were known when the run was resumed.
     pub known: u32,
-    /// Starts that had to be tried again.
+    /// Starts that were tried again.
     pub again: u32,
     /// Rounds.
     pub rounds: u32,
-    /// Why it ended there.
+    /// The reason of its end.
     pub why: &'static str,
-    /// What gave nothing.
+    /// The starts and parts without a result.
     pub failures: Vec<Failure>,
-    /// Each cell and series.
+    /// The figures of each cell and series.
     pub lines: Vec<CellProgress>,
 }
 
-/// Carries out a plan as the run of this name, of which something may be known already.
+/// Carries out a plan as the run of this name, with the results known so far.
 ///
 /// # Errors
-/// [`MeasurementRunError`]; what was kept up to then can be handed in as `known`.
+/// [`MeasurementRunError`]; the results stored until then can be passed as `known`.
 pub fn run(
     plan: &MeasurementPlan,
     name: &str,
@@ -71,10 +71,10 @@ pub fn run(
     let mut book = RunProgress::default();
     let mut failures = known.failures.clone();
     let (mut starts, mut skipped, mut again, mut rounds) = (0, 0, 0, 0);
-    // Of each cell that never gave a record: starts that failed.
+    // The failed starts of each cell without any record.
     let mut hopes: Vec<Option<u32>> = vec![Some(0); cells.len()];
     let foreseen = cells.len() * plan.restarts as usize;
-    // The rounds before the last that is known did not end the run then, and do not now.
+    // The rounds before the last known one did not end the run then, and do not end it now.
     let begun = known.records.iter().map(|record| record.restart + 1).max().unwrap_or(0);
     let mut look = plan.restarts;
     let why = 'run: loop {
@@ -126,9 +126,9 @@ pub fn run(
     Ok(RunResult { run, starts, known: skipped, again, rounds, why, failures, lines })
 }
 
-/// What a start gave, in its place, and how many tries failed before it. Of a start during which
-/// somebody asked to end there is nothing: the program was asked as well, and has cut short what
-/// would count as a whole sample.
+/// Takes the results of a start, with their place, and the number of failed tries before it. A
+/// start during which an end was requested has no result: the program got the same request, and its
+/// shortened samples would count as whole ones.
 fn take(
     unit: &Unit<'_>,
     bench: &mut dyn MeasuringMachine,
@@ -190,7 +190,7 @@ mod tests {
         kept: Vec<Record>,
         lost: Vec<Failure>,
         started: usize,
-        /// Somebody asks to end during this start.
+        /// An end is requested during this start.
         end_in: usize,
     }
 
@@ -244,7 +244,7 @@ mod tests {
         };
         let mut steady = fake(0);
         let outcome = run(&plan, "r", &mut steady).unwrap();
-        // The plan asks for four, which no interval can be given from.
+        // The plan asks for four, which are too few for an interval.
         assert_eq!((outcome.rounds, outcome.starts), (6, 48));
         assert_eq!(outcome.why, "every figure is known well enough");
         assert_eq!(outcome.lines.len(), 8);
@@ -296,7 +296,7 @@ mod tests {
         let plan = MeasurementPlan::parse(PLAN).unwrap();
         let mut bench = Fake { bad: Some(("b", "udp")), ..fake(0) };
         let outcome = run(&plan, "r", &mut bench).unwrap();
-        // Two loads beside it, two rounds of each.
+        // Two loads, two rounds of each.
         assert_eq!((outcome.starts, outcome.failures.len()), (24, 4));
         assert!(outcome.failures.iter().all(|one| one.variant == "b" && one.name == "udp"));
         let mut nothing = Fake { fail: u32::MAX, ..fake(0) };
@@ -310,7 +310,7 @@ mod tests {
         let plan = MeasurementPlan::parse(PLAN).unwrap();
         let mut whole = fake(1000);
         let expected = run(&plan, "r", &mut whole).unwrap();
-        // A start in the midst failed, and the run was ended later.
+        // A start in the middle failed, and the run was ended later.
         let mut first = Fake { end_in: 14, ..fake(1000) };
         run(&plan, "r", &mut first).unwrap();
         let mut records = first.kept.clone();

@@ -1,21 +1,22 @@
-//! What differs within a start and between starts.
+//! The variance within a start and between starts.
 //!
-//! Figures are logarithms here: latencies spread by factors, so that equal shares weigh alike.
+//! Figures are logarithms here: latencies spread by factors, so equal shares have equal weight.
 
 use serde::Serialize;
 
-/// Spread of a figure, as relative standard deviations.
+/// The spread of a figure, as relative standard deviations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct VarianceShares {
-    /// From sample to sample of one start; unknown with a sample each.
+    /// From sample to sample of one start; unknown with one sample per start.
     pub within: Option<f64>,
-    /// From start to start, beyond what samples explain; unknown with one start.
+    /// From start to start, beyond the spread of the samples; unknown with one start.
     pub between: Option<f64>,
 }
 
 impl VarianceShares {
-    /// One-way analysis of variance with random effects (Searle, Casella, McCulloch, *Variance
-    /// Components*, 1992, chapter 3): `starts` holds the samples of each start, all above 0.
+    /// Returns the one-way analysis of variance with random effects (Searle, Casella, McCulloch,
+    /// *Variance Components*, 1992, chapter 3): `starts` holds the samples of each start, all above
+    /// 0.
     #[must_use]
     pub fn of(starts: &[Vec<f64>]) -> Self {
         let logs: Vec<Vec<f64>> = starts
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
     use millstream_dsp::noise::Noise;
 
-    /// Starts whose figures vary by these relative standard deviations.
+    /// Returns starts whose figures vary by these relative standard deviations.
     fn starts(between: f64, within: f64, seed: u64) -> Vec<Vec<f64>> {
         let mut noise = Noise::new(seed);
         let start = |_| {

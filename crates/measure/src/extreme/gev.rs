@@ -6,7 +6,7 @@ use super::{BLOCKS_MIN, INTERVAL, random_share};
 
 /// Shapes closer to zero are treated as zero.
 const SHAPE_EPSILON: f64 = 1e-6;
-/// Of L-moments: beyond this heaviness the mean does not exist.
+/// The lower limit of k for L-moments: with a heavier tail the mean does not exist.
 const K_MIN: f64 = -0.99;
 
 /// A generalised extreme value distribution; `k` is Hosking's shape, the negative of Coles' ξ.
@@ -21,7 +21,7 @@ pub struct Gev {
 }
 
 impl Gev {
-    /// Fits the maxima; none when there are too few, or all are alike.
+    /// Fits the maxima; `None` when there are too few, or all are equal.
     #[must_use]
     pub fn fit(maxima: &[f64]) -> Option<Self> {
         let mut sorted = maxima.to_vec();
@@ -55,20 +55,21 @@ impl Gev {
         Some(Self { location: b0 - scale * (1.0 - gamma) / k, scale, k })
     }
 
-    /// The value that the largest of `blocks` blocks does not exceed with a chance of `share`.
+    /// Returns the value that the largest of `blocks` blocks does not exceed with a probability of
+    /// `share`.
     #[must_use]
     pub fn largest_of(&self, blocks: f64, share: f64) -> f64 {
         self.at(-share.ln() / blocks)
     }
 
-    /// The value that is not exceeded with a chance of exp(-y).
+    /// Returns the value that is not exceeded with a probability of exp(-y).
     fn at(&self, y: f64) -> f64 {
         let reduced =
             if self.k.abs() < SHAPE_EPSILON { -y.ln() } else { (1.0 - y.powf(self.k)) / self.k };
         self.location + self.scale * reduced
     }
 
-    /// The chance that a value is not exceeded.
+    /// Returns the probability that a value is not exceeded.
     fn share_below(&self, value: f64) -> f64 {
         let reduced = (value - self.location) / self.scale;
         let y = if self.k.abs() < SHAPE_EPSILON {
@@ -79,7 +80,7 @@ impl Gev {
         (-y).exp()
     }
 
-    /// What it says of the largest of `blocks` blocks; none of values that can be below 0.
+    /// Predicts the largest of `blocks` blocks; `None` when values can be below 0.
     pub(super) fn ahead(&self, blocks: f64) -> Option<Ahead> {
         let [low, middle, high] =
             [INTERVAL.0, 0.5, INTERVAL.1].map(|share| self.largest_of(blocks, share));
@@ -87,7 +88,8 @@ impl Gev {
         (low > 0.0 && high.is_finite()).then_some(ahead)
     }
 
-    /// How far the maxima are from this distribution, above all the largest: Sinclair's AU².
+    /// Returns the distance of the maxima from this distribution, weighted to the largest:
+    /// Sinclair's AU².
     pub(super) fn distance(&self, maxima: &[f64]) -> f64 {
         let mut sorted = maxima.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -104,8 +106,8 @@ impl Gev {
     }
 }
 
-/// What a fit says of the largest value to come: its median, and the logarithms of how far its
-/// interval reaches above and below, as if the fit were the truth.
+/// The prediction of a fit for the largest value to come: its median, and the logarithms of how far
+/// its interval reaches above and below, as if the fit were exact.
 pub(super) struct Ahead {
     pub middle: f64,
     up: f64,
@@ -113,20 +115,20 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// Where a value lies, in lengths of the upper or lower half.
+    /// Returns the position of a value, in lengths of the upper or lower half.
     pub fn place(&self, value: f64) -> f64 {
         let off = (value / self.middle).ln();
         off / if off > 0.0 { self.up } else { self.down }
     }
 
-    /// The value that lies there.
+    /// Returns the value at that position.
     pub fn at(&self, place: f64) -> f64 {
         self.middle * (place * if place > 0.0 { self.up } else { self.down }).exp()
     }
 }
 
-/// The gamma function above 0 (Lanczos 1964, with Godfrey's coefficients for g = 7, n = 9): exact
-/// to 1e-13 where it is used, from 0.01 to about 5.
+/// Returns the gamma function above 0 (Lanczos 1964, with Godfrey's coefficients for g = 7, n = 9):
+/// exact to 1e-13 in the range used here, 0.01 to about 5.
 fn gamma(x: f64) -> f64 {
     const G: f64 = 7.0;
     const COEFFICIENTS: [f64; 9] = [

@@ -1,26 +1,28 @@
-//! The tail beyond what was seen: an estimate of the largest latency to come, with its uncertainty.
+//! The tail beyond the measured values: an estimate of the largest latency to come, with its
+//! uncertainty.
 //!
 //! The largest values of equal blocks follow, for large blocks, a generalised extreme value
 //! distribution (Coles, *An Introduction to Statistical Modeling of Extreme Values*, 2001, chapter
 //! 3). It is fitted by L-moments (Hosking, Wallis, Wood, *Technometrics* 27, 1985, equations 9 to
-//! 14), which bear heavy tails better than least squares or likelihood in samples of this size.
-//! Blocks, and not single values beyond a threshold, because late wake-ups come in bursts: the
-//! largest of a block is one event.
+//! 14), which tolerate heavy tails better than least squares or likelihood in samples of this size.
+//! The fit uses blocks, not single values beyond a threshold, because late wake-ups come in bursts:
+//! the largest of a block is one event.
 //!
-//! The interval is one of prediction: it holds the largest value itself, not its median. Many times
-//! as many maxima, and a largest value to come, are drawn from the fit; where that value lies in
-//! what a fit to those maxima predicts says how far predictions are off, and the interval gives the
-//! real one as much room (Beran, *Journal of the American Statistical Association* 85, 1990, with
-//! one level). The place is measured on logarithms, in lengths of the prediction's own upper and
-//! lower half, which hardly depends on the tail's shape.
+//! The interval is a prediction interval: it holds the largest value itself, not its median. Many
+//! sets of as many maxima, each with a largest value to come, are drawn from the fit; the position
+//! of that value within the prediction of a fit to those maxima is the error of predictions, and
+//! the interval gives the real prediction the same margin (Beran, *Journal of the American
+//! Statistical Association* 85, 1990, with one level). The position is measured on logarithms, in
+//! lengths of the prediction's own upper and lower half, which makes it almost independent of the
+//! tail's shape.
 //!
-//! Latencies are a mixture: most wake-ups meet nothing, few meet an interrupt. The maxima of blocks
-//! in which such a meeting is rare follow no single distribution, so blocks are joined until theirs
-//! do: the distance is Anderson and Darling's with the weight on the upper tail (Sinclair, Spurr,
-//! Ahmad, *Communications in Statistics* 19, 1990), judged against those of the refits. What was
-//! never seen cannot be told by any of this. Samples that differ from each other have no common
-//! tail: their maxima must agree (Kruskal and Wallis, *Journal of the American Statistical
-//! Association* 47, 1952, against random orders).
+//! Latencies are a mixture: most wake-ups meet no interrupt, few meet one. The maxima of blocks in
+//! which such an event is rare follow no single distribution, so blocks are joined until theirs do:
+//! the distance is Anderson and Darling's with the weight on the upper tail (Sinclair, Spurr,
+//! Ahmad, *Communications in Statistics* 19, 1990), judged against those of the refits. The method
+//! cannot predict events that never occurred in the samples. Samples that differ from each other
+//! have no common tail: their maxima must agree (Kruskal and Wallis, *Journal of the American
+//! Statistical Association* 47, 1952, against random orders).
 
 mod gev;
 
@@ -33,29 +35,29 @@ use crate::observed::BlockMaxima;
 use crate::picture::short_time;
 use crate::statistics::{ranks, shuffle};
 
-/// Fewer blocks say nothing about a tail.
+/// The fewest blocks for an estimate of the tail.
 const BLOCKS_MIN: usize = 20;
-/// The largest of fewer values is no extreme one.
+/// The fewest values in a block whose largest counts as extreme.
 const BLOCK_VALUES_MIN: u64 = 128;
-/// Fits that are farther off than all but this share of true ones are none.
+/// A fit is rejected when a smaller share of true fits is farther off.
 const FIT_SHARE_MIN: f64 = 0.1;
-/// Refits for an interval.
+/// The refits for an interval.
 const REFITS: usize = 300;
-/// Bounds of the interval: chances that the largest value is below.
+/// The bounds of the interval: probabilities that the largest value is below.
 const INTERVAL: (f64, f64) = (0.025, 0.975);
-/// Samples whose maxima differ so much that fewer orders in a hundred do by chance have no common
-/// tail.
+/// Samples have no common tail when a smaller share of random orders has maxima that differ as
+/// much.
 const ALIKE_MIN: f64 = 0.05;
-/// Orders that are tried for that.
+/// The random orders of that test.
 const ORDERS: u32 = 399;
 
-/// Above zero and below one.
+/// Returns a random number above zero and below one.
 fn random_share(random: &mut Noise) -> f64 {
     ((random.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
 }
 
-/// The chance that maxima that are alike differ as much from one part to the next as these, which
-/// lie one after the other in parts of these lengths.
+/// Returns the probability that equal maxima differ as much from one part to the next as these,
+/// which lie one after the other in parts of these lengths.
 fn alike(maxima: &[u64], parts: &[usize], seed: u64) -> f64 {
     let mut ranks = ranks(&maxima.iter().map(|n| *n as f64).collect::<Vec<_>>());
     let differ = |ranks: &[f64]| {
@@ -78,39 +80,39 @@ fn alike(maxima: &[u64], parts: &[usize], seed: u64) -> f64 {
     f64::from(as_far) / f64::from(ORDERS + 1)
 }
 
-/// What may be expected of values to come.
+/// A prediction for values to come.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// Of so many values to come.
+    /// The number of values to come.
     pub values: u64,
-    /// The largest, as likely exceeded as not, nanoseconds.
+    /// The median of the largest, nanoseconds.
     pub largest_ns: f64,
-    /// It lies between these with a chance of 95 %, nanoseconds, given that the machine stays as it
-    /// is; one in forty is above the second.
+    /// The interval that holds the largest with a probability of 95 %, nanoseconds, if the machine
+    /// does not change; one in forty is above the second bound.
     pub interval_ns: (f64, f64),
     /// Shape ξ of the tail (Coles): above 0 heavy, around 0 exponential, below 0 bounded.
     pub shape: f64,
-    /// Blocks that it rests on.
+    /// The blocks of the estimate.
     pub blocks: usize,
 }
 
-/// Why there is no estimate.
+/// The reason why there is no estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoEstimate {
     /// Too few values.
     #[error("fewer than {} values", BLOCKS_MIN as u64 * BLOCK_VALUES_MIN)]
     TooFew,
-    /// The maxima of blocks of any size are no sample of an extreme value distribution.
+    /// The maxima of blocks of any size are not a sample of an extreme value distribution.
     #[error("the largest values follow no extreme-value distribution yet: measure longer")]
     NoFit,
-    /// The largest values of the samples are not those of one distribution.
+    /// The largest values of the samples are not from one distribution.
     #[error("the largest values differ from sample to sample: no common tail continues them")]
     Unlike,
 }
 
 impl Estimate {
-    /// The interval in words, `61.3 µs and 1.2 ms`; a bound beyond reason is called so.
+    /// Formats the interval in words, `61.3 µs and 1.2 ms`; an unreasonable bound is marked.
     #[must_use]
     pub fn between(&self) -> String {
         const HOUR_NS: f64 = 3.6e12;
@@ -120,7 +122,7 @@ impl Estimate {
         format!("{} and {high}", short_time(low as u64))
     }
 
-    /// Of the largest of `values` values to come, from several samples.
+    /// Predicts the largest of `values` values to come, from several samples.
     ///
     /// # Errors
     /// [`NoEstimate`].
@@ -138,7 +140,7 @@ impl Estimate {
         if alike < ALIKE_MIN { Err(NoEstimate::Unlike) } else { found }
     }
 
-    /// Of the largest of `values` values to come.
+    /// Predicts the largest of `values` values to come.
     ///
     /// # Errors
     /// [`NoEstimate`].
@@ -160,7 +162,7 @@ impl Estimate {
         Err(why)
     }
 
-    /// From blocks of one size; none when the maxima do not fit, or are all alike.
+    /// Fits blocks of one size; `None` when the maxima do not fit, or are all equal.
     fn fitting(maxima: &[f64], of_block: u64, values: u64, random: &mut Noise) -> Option<Self> {
         let fit = Gev::fit(maxima)?;
         let ahead = (values as f64 / of_block as f64).max(1.0);
@@ -201,7 +203,7 @@ mod tests {
     const VALUES: u64 = 50_000;
     const AHEAD: u64 = 1_000_000;
 
-    /// The estimates of 20 samples drawn by `inverse`, and the largest value that came.
+    /// Returns the estimates of 20 samples drawn by `inverse`, and the largest value that came.
     fn estimates(
         values: u64,
         inverse: impl Fn(f64) -> f64,
@@ -218,7 +220,7 @@ mod tests {
         (0..20).map(estimate).collect()
     }
 
-    /// How many of them hold the largest of [`AHEAD`] values, and how many do not.
+    /// Counts the estimates that hold the largest of [`AHEAD`] values, and those that do not.
     fn held(values: u64, inverse: impl Fn(f64) -> f64 + Copy) -> (usize, usize) {
         let given = estimates(values, inverse);
         let given: Vec<_> =
@@ -230,7 +232,7 @@ mod tests {
         (held, given.len() - held)
     }
 
-    // How often the intervals hold what came stands in tests/coverage, over a thousand draws.
+    // tests/coverage counts over a thousand draws how often the intervals hold the true value.
     #[test]
     fn the_interval_holds_the_largest_for_light_heavy_and_bounded_tails() {
         let exponential = |unit: f64| 10e3 - 5e3 * (1.0 - unit).ln();
@@ -245,7 +247,7 @@ mod tests {
         }
     }
 
-    /// A body from 4 to 6 µs, and 0.3 % of wake-ups that met something: 30 µs more on average.
+    /// A body from 4 to 6 µs, and 0.3 % of wake-ups with an interruption: 30 µs more on average.
     fn mixture(unit: f64) -> f64 {
         const BODY: f64 = 0.997;
         if unit < BODY {
@@ -258,7 +260,7 @@ mod tests {
     fn rare_late_wake_ups_give_a_true_bound_or_none() {
         let (held, missed) = held(VALUES, mixture);
         assert!(held >= 12 && missed <= 4, "{held} held, {missed} missed the largest");
-        // As many as a user may ask for in a hurry: nothing is known yet.
+        // As many values as a short run has: no estimate yet.
         let few = estimates(2000, mixture);
         assert!(few.iter().all(|(one, _)| *one == Err(NoEstimate::TooFew)), "{few:?}");
         let some = estimates(5000, mixture);

@@ -1,9 +1,9 @@
-//! What the whole machine did in a while, from proc(5).
+//! The activity of the whole machine over a time, from proc(5).
 
 use std::fs;
 use std::path::Path;
 
-/// Counters of the machine at a moment.
+/// Counters of the machine at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct MachineCounters {
     /// Interrupts since boot.
@@ -16,12 +16,12 @@ pub struct MachineCounters {
     pub steal_ticks: u64,
     /// All time of all CPUs, ticks.
     pub all_ticks: u64,
-    /// Load average of a minute.
+    /// The load average of one minute.
     pub load_average: f64,
 }
 
 impl MachineCounters {
-    /// Reads `proc/stat` and `proc/loadavg` below `root`; what is not there is 0.
+    /// Reads `proc/stat` and `proc/loadavg` below `root`; missing values are 0.
     #[must_use]
     pub fn read(root: &Path) -> Self {
         let stat = fs::read_to_string(root.join("proc/stat")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What runs beside a measurement: load profiles as data, and what the machine did meanwhile.
+//! The load during a measurement: load profiles as data, and the machine's activity meanwhile.
 
 mod machine;
 mod profile;

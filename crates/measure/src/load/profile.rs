@@ -1,4 +1,4 @@
-//! Profiles as data.
+//! Load profiles as data.
 
 use millstream_cpu::CpuSet;
 use serde::{Deserialize, Serialize};
@@ -6,28 +6,28 @@ use serde::{Deserialize, Serialize};
 /// The profiles that come with the program.
 const BUILTIN: &str = include_str!("profiles.toml");
 
-/// What runs beside a measurement.
+/// A load that runs during a measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoadProfile {
     /// Its name.
     pub name: String,
-    /// What it stands for.
+    /// The situation that it represents.
     pub about: String,
-    /// Its parts; none: idle.
+    /// Its parts; empty: idle.
     #[serde(default, rename = "worker")]
     pub workers: Vec<LoadWorker>,
 }
 
-/// A part of a profile: threads that do the same.
+/// A part of a profile: threads with the same work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadWorker {
-    /// What they do.
+    /// The work of the threads.
     #[serde(flatten)]
     pub kind: LoadKind,
-    /// Where they run.
+    /// The CPUs of the threads.
     pub on: Spot,
-    /// How many; a timer has as many on each CPU, the others together.
+    /// The number of threads; a timer has as many on each CPU, the others in total.
     #[serde(default = "one")]
     pub count: usize,
 }
@@ -36,20 +36,20 @@ fn one() -> usize {
     1
 }
 
-/// What a worker does.
+/// The work of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum LoadKind {
     /// Wakes up by the clock, as SCHED_FIFO: a load of timer interrupts.
     Timer {
-        /// SCHED_FIFO.
+        /// The priority in SCHED_FIFO.
         priority: u8,
-        /// From wake-up to wake-up.
+        /// The time between wake-ups.
         interval_us: u64,
     },
     /// Computes.
     Cpu,
-    /// Takes memory of this size, touches every page and gives it back: page faults.
+    /// Allocates memory of this size, touches every page and frees it: page faults.
     Memory {
         /// Bytes.
         bytes: usize,
@@ -59,12 +59,12 @@ pub enum LoadKind {
         /// Bytes.
         bytes: usize,
     },
-    /// Writes all over memory of this size: caches.
+    /// Writes to random places in memory of this size: cache misses.
     Thrash {
         /// Bytes.
         bytes: usize,
     },
-    /// Writes so much to a file, syncs, and starts again.
+    /// Writes this many bytes to a file, syncs, and starts again.
     Io {
         /// Bytes.
         bytes: usize,
@@ -73,25 +73,25 @@ pub enum LoadKind {
     Chatter,
     /// Another program.
     Program {
-        /// It and its arguments.
+        /// The program and its arguments.
         command: Vec<String>,
     },
 }
 
-/// Which CPUs.
+/// A choice of CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Spot {
-    /// Those whose latency is not measured; all where none is left.
+    /// The CPUs whose latency is not measured; all when there are no others.
     System,
-    /// Those whose latency is measured.
+    /// The CPUs whose latency is measured.
     Measured,
     /// All.
     All,
 }
 
 impl Spot {
-    /// The CPUs, of those that are allowed.
+    /// Selects the CPUs from the allowed ones.
     #[must_use]
     pub fn cpus(self, allowed: &CpuSet, measured: &CpuSet) -> CpuSet {
         let system: CpuSet = allowed.iter().filter(|cpu| !measured.contains(*cpu)).collect();
@@ -104,7 +104,7 @@ impl Spot {
 }
 
 impl LoadWorker {
-    /// Its name in reports.
+    /// Returns the name in reports.
     #[must_use]
     pub fn title(&self) -> String {
         let spot = match self.on {
@@ -126,7 +126,7 @@ impl LoadWorker {
     }
 }
 
-/// Why profiles cannot be used.
+/// The reason why profiles cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
@@ -136,9 +136,9 @@ pub enum ProfileError {
     /// There is no such profile.
     #[error("there is no load profile `{name}`; there are {known}")]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The known profiles.
         known: String,
     },
 }
@@ -153,7 +153,7 @@ pub struct Profiles {
 }
 
 impl Profiles {
-    /// Those that come with the program.
+    /// Returns the profiles that come with the program.
     ///
     /// # Panics
     /// Never: a test reads them.
@@ -170,7 +170,7 @@ impl Profiles {
         Ok(toml::from_str(text)?)
     }
 
-    /// The profile of this name; of several, the last.
+    /// Returns the profile of this name; of several, the last.
     ///
     /// # Errors
     /// [`ProfileError::Unknown`].

@@ -1,4 +1,4 @@
-//! Figures.
+//! The figures of a report.
 
 use super::view::{Group, ReportView};
 use super::{HEIGHT, WIDTH};
@@ -6,20 +6,20 @@ use crate::Histogram;
 use crate::chart::{BLACK, Panel, Rgb, SERIES, Scale, Sheet};
 use crate::record::Record;
 
-/// Bins of a histogram for a factor of ten.
+/// The bins of a histogram for a factor of ten.
 const BINS_PER_DECADE: f64 = 24.0;
-/// Where a figure's frame begins.
+/// The upper left corner of a figure's frame.
 const CORNER: (i32, i32) = (70, 50);
-/// Its size.
+/// The size of the frame.
 const FRAME: (u32, u32) = (WIDTH - 110, HEIGHT - 110);
 
-/// A figure: what it shows in words, and its lines.
+/// A figure: its description in words, and its lines.
 pub(super) struct Figure {
     pub title: String,
     x: Scale,
     y: Scale,
     lines: Vec<(String, Vec<(f64, f64)>)>,
-    /// Where the names of the lines stand: left or right.
+    /// The side of the frame for the names of the lines.
     names: Side,
 }
 
@@ -30,10 +30,10 @@ enum Side {
     Right,
 }
 
-/// All figures of a report.
+/// Returns all figures of a report.
 pub(super) fn all(view: &ReportView<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
-    // One set beside several loads: these are what can be compared.
+    // One set under several loads: the loads are compared.
     let by_load = beside_loads(view);
     if view.sets.len() > 1 || by_load.is_empty() {
         for title in &view.each(Record::title) {
@@ -45,7 +45,7 @@ pub(super) fn all(view: &ReportView<'_>) -> Vec<Figure> {
     figures
 }
 
-/// Distributions over each other, both axes logarithmic: what is rare matters.
+/// Draws distributions over each other, both axes logarithmic: rare values matter.
 fn histogram(title: &str, histograms: Vec<(String, Histogram)>) -> Figure {
     let all = || histograms.iter().map(|(_, histogram)| histogram);
     let low = all().map(Histogram::min_ns).min().unwrap_or(0).max(100) as f64 / 1e3;
@@ -62,7 +62,7 @@ fn histogram(title: &str, histograms: Vec<(String, Histogram)>) -> Figure {
             let at = ((upper_ns as f64 / 1e3).max(low).ln() / factor.ln()).floor() as i32 - first;
             counts[at.clamp(0, bins as i32 - 1) as usize] += count;
         }
-        // Steps, which begin and end at nothing; half a count lies below the lowest line.
+        // Steps, which begin and end at zero; half a count lies below the lowest line.
         let mut steps = vec![(edge(0), 0.5)];
         for (bin, count) in counts.iter().enumerate() {
             let level = (*count as f64).max(0.5);
@@ -82,7 +82,7 @@ fn histogram(title: &str, histograms: Vec<(String, Histogram)>) -> Figure {
     }
 }
 
-/// How the maximum grew; none where the order of time is not known.
+/// Draws the growth of the maximum; `None` when the order of time is not known.
 fn creep(title: &str, groups: &[Group<'_>]) -> Option<Figure> {
     let known = |group: &&Group<'_>| {
         group.records.iter().all(|record| !record.measured.observed.new_maxima.is_empty())
@@ -109,14 +109,14 @@ fn scaled(curve: &[(f64, f64)]) -> Vec<(f64, f64)> {
     curve.iter().map(|(at_s, max_ns)| (*at_s, max_ns / 1e3)).collect()
 }
 
-/// Distribution and maximum of several groups.
+/// Draws the distribution and the maximum of several groups.
 fn both(title: &str, groups: &[Group<'_>]) -> Vec<Figure> {
     let histograms = groups.iter().map(|group| (group.label.to_owned(), group.histogram()));
     let distribution = histogram(title, histograms.collect());
     std::iter::once(distribution).chain(creep(title, groups)).collect()
 }
 
-/// All load profiles over each other, for each set and series that has several.
+/// Draws all load profiles over each other, for each set and series that has several.
 fn beside_loads(view: &ReportView<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
     for set in view.sets {
@@ -141,7 +141,7 @@ fn beside_loads(view: &ReportView<'_>) -> Vec<Figure> {
     figures
 }
 
-/// Quantiles over the packets of load a second, for series measured beside such load.
+/// Draws quantiles over the packets of load a second, for series measured under such load.
 fn under_traffic(view: &ReportView<'_>) -> Option<Figure> {
     let load_of = |record: &Record| record.measured.parameters.get("load_pps")?.as_f64();
     let with_load: Vec<&Record> = view.records().filter(|r| load_of(r).is_some()).collect();

@@ -1,6 +1,6 @@
-//! A page for somebody who was not there: what was measured and where, how late things were, how
-//! that compares, and how to read it. Figures are drawn once and come out as SVG in the page and as
-//! PNG.
+//! A page for readers who did not make the measurement: the measurement and its machine, the
+//! latencies, their comparison, and how to read them. Each figure is drawn once, as SVG in the page
+//! and as PNG.
 
 mod figure;
 mod outliers;
@@ -13,12 +13,12 @@ pub use view::ReportView;
 
 use crate::chart::Canvas;
 
-/// Width of a figure.
+/// The width of a figure.
 const WIDTH: u32 = 900;
-/// Height of a figure.
+/// The height of a figure.
 const HEIGHT: u32 = 360;
 
-/// All figures below each other.
+/// Draws all figures below each other.
 #[must_use]
 pub fn png(view: &ReportView<'_>) -> Canvas {
     let figures = figure::all(view);

@@ -1,4 +1,4 @@
-//! Latencies of which the cause was looked for, the latest first.
+//! Latencies whose cause was searched, the latest first.
 
 use super::tables;
 use super::view::ReportView;
@@ -7,12 +7,12 @@ use crate::picture::short_time;
 use crate::record::Record;
 use std::collections::BTreeMap;
 
-/// Rows at most; the causes above them count all.
+/// The largest number of rows; the causes above them count all.
 const ROWS: usize = 20;
-/// Shares below this part of the whole are not told.
+/// The smallest share of the whole that is listed.
 const SMALL: f64 = 0.02;
 
-/// How often each cause was found, and the latest one by one.
+/// Lists how often each cause was found, and the latest outliers one by one.
 pub(super) fn table(view: &ReportView<'_>) -> Option<String> {
     let mut all: Vec<(&str, &Record, &Explained)> = Vec::new();
     for set in view.sets {

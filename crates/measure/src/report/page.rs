@@ -1,4 +1,4 @@
-//! The page: one file, without references to anything outside.
+//! The page: one file, without references to other files.
 
 use std::fmt::Write;
 
@@ -23,7 +23,7 @@ th:last-child { min-width: 11em; } td:first-child { min-width: 9em; }
 .warn { border-left: 4px solid #c2571a; padding: 0.5em 1em; background: #fdf5f0; }
 ";
 
-/// The report as a page.
+/// Returns the report as a page.
 #[must_use]
 pub fn html(view: &ReportView<'_>) -> String {
     let title = escape(view.title);
@@ -85,7 +85,7 @@ others. Nothing is clipped.</li>\
 <li>A <b>start</b> is a fresh start of the program, in an order drawn at random, so that the \
 machine's drift does not favour one side.</li></ul>\n";
 
-/// What it is about, in a few sentences.
+/// Returns the subject in a few sentences.
 fn summary(view: &ReportView<'_>) -> String {
     let values: u64 = view.records().map(|r| r.measured.observed.histogram.count()).sum();
     let seconds: f64 = view.records().map(|record| record.measured.seconds).sum();
@@ -148,7 +148,7 @@ fn findings(view: &ReportView<'_>) -> Vec<String> {
     lines
 }
 
-/// What limits what may be concluded.
+/// Returns the limits of the conclusions.
 fn warnings(view: &ReportView<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     let any = |test: fn(&Environment) -> bool| view.records().any(|r| test(&r.environment));
@@ -180,7 +180,7 @@ fn warnings(view: &ReportView<'_>) -> Vec<String> {
     lines
 }
 
-/// The machines, each once.
+/// Lists the machines, each once.
 fn machines(view: &ReportView<'_>) -> String {
     let mut text = "<h2>Where it was measured</h2>\n".to_owned();
     let mut shown: Vec<Vec<Vec<String>>> = Vec::new();

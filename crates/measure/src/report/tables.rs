@@ -1,4 +1,4 @@
-//! Tables.
+//! The tables of a report.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use crate::record::Record;
 use crate::statistics::{LEVEL, MedianEstimate, by_start, figures};
 use crate::{Failure, Histogram, Summary};
 
-/// A table of cells that are text already; the first column is a heading.
+/// Formats a table of text cells; the first column is a heading.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let mut text = "<div class=\"wide\"><table><tr>".to_owned();
     for cell in head {
@@ -30,7 +30,7 @@ pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     text + "</table></div>\n"
 }
 
-/// What was started, by measurement and set; samples that differ in nothing once.
+/// Lists the command lines by measurement and set; equal samples once.
 pub(super) fn commands(view: &ReportView<'_>) -> String {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for set in view.sets {
@@ -48,7 +48,7 @@ pub(super) fn commands(view: &ReportView<'_>) -> String {
     table(&["measurement", "set", "command"], &rows)
 }
 
-/// What was started and gave no record.
+/// Lists the starts without a record.
 pub(super) fn failures(view: &ReportView<'_>) -> Option<String> {
     let row = |one: &Failure| {
         let (start, tries) = ((one.restart + 1).to_string(), one.tries.to_string());
@@ -60,7 +60,7 @@ pub(super) fn failures(view: &ReportView<'_>) -> Option<String> {
     (!rows.is_empty()).then(|| table(&head, &rows))
 }
 
-/// Each title and set: quantiles, the maximum, what is to be expected, spreads.
+/// Lists each title and set: quantiles, the maximum, the expected largest, spreads.
 pub(super) fn latencies(view: &ReportView<'_>) -> String {
     let mut rows = Vec::new();
     for title in view.each(Record::title) {
@@ -98,7 +98,7 @@ pub(super) fn latencies(view: &ReportView<'_>) -> String {
     table(&head, &rows)
 }
 
-/// The estimate from all samples together.
+/// Returns the estimate from all samples together.
 fn expected(records: &[&Record]) -> String {
     let observed = || records.iter().map(|record| &record.measured.observed);
     let blocks: Vec<&BlockMaxima> = observed().map(|one| &one.blocks).collect();
@@ -110,7 +110,7 @@ fn expected(records: &[&Record]) -> String {
     }
 }
 
-/// Where the median over starts lies.
+/// Returns the interval of the median over starts.
 fn interval(starts: &[Histogram], quantile: f64) -> String {
     let known = MedianEstimate::of(&figures(starts, quantile), LEVEL);
     known.and_then(|known| known.interval).map_or("more starts".to_owned(), |(low, high)| {
@@ -132,7 +132,7 @@ fn spreads(records: &[&Record]) -> String {
     format!("{}, {}", share(spread.within), share(spread.between))
 }
 
-/// What was compared, and whether it changes.
+/// Lists the comparisons and their changes.
 pub(super) fn comparisons(comparisons: &[Comparison]) -> String {
     let mut rows = Vec::new();
     for comparison in comparisons {
@@ -170,7 +170,7 @@ pub(super) fn comparisons(comparisons: &[Comparison]) -> String {
     table(&head, &rows)
 }
 
-/// The parts of latencies that were taken apart.
+/// Lists the parts of latencies that were measured separately.
 pub(super) fn stages(view: &ReportView<'_>) -> Option<String> {
     let mut rows = Vec::new();
     for title in view.each(Record::title) {
@@ -205,7 +205,7 @@ fn whole_ns(record: &Record) -> Option<u64> {
     record.measured.details.get("total_ns")?.as_u64()
 }
 
-/// What the loads were seen to do.
+/// Lists the observed activity of the loads.
 pub(super) fn loads(view: &ReportView<'_>) -> Option<String> {
     let mut rows = Vec::new();
     for load in view.each(|record| record.load.clone()) {
@@ -245,7 +245,7 @@ pub(super) fn loads(view: &ReportView<'_>) -> Option<String> {
     (!rows.is_empty()).then(|| table(&head, &rows))
 }
 
-/// What others measured.
+/// Lists the published figures of other projects.
 pub(super) fn references(view: &ReportView<'_>) -> Option<String> {
     let measured = view.each(|record| record.measured.measurement.clone());
     let rows: Vec<Vec<String>> = view

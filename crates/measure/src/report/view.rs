@@ -1,22 +1,22 @@
-//! What a report shows, sorted.
+//! The contents of a report, sorted.
 
 use crate::compare::{Comparison, Set};
 use crate::record::Record;
 use crate::reference::Reference;
 use crate::{Failure, Histogram};
 
-/// What a report is made of.
+/// The input of a report.
 #[derive(Debug, Clone, Copy)]
 pub struct ReportView<'v> {
     /// Its title.
     pub title: &'v str,
-    /// What was compared.
+    /// The compared sets.
     pub sets: &'v [Set],
-    /// What came of it.
+    /// The results of the comparison.
     pub comparisons: &'v [Comparison],
-    /// What others measured.
+    /// The published figures of other projects.
     pub references: &'v [Reference],
-    /// Starts that gave nothing.
+    /// Starts without a result.
     pub failures: &'v [Failure],
 }
 
@@ -32,7 +32,7 @@ impl Group<'_> {
         crate::compare::together(self.records.iter().copied())
     }
 
-    /// The maximum so far over all samples, one behind the other: seconds, nanoseconds.
+    /// Returns the maximum so far over all samples, one after the other: seconds, nanoseconds.
     pub fn creep(&self) -> Vec<(f64, f64)> {
         let mut sorted = self.records.clone();
         sorted.sort_by_key(|record| (record.restart, record.sample));
@@ -48,19 +48,19 @@ impl Group<'_> {
             before_s += record.measured.seconds;
         }
         steps.push((before_s, max_ns as f64));
-        // The step up from nothing is none.
+        // The step up from zero does not count.
         steps.remove(0);
         steps
     }
 }
 
 impl<'v> ReportView<'v> {
-    /// All records.
+    /// Returns all records.
     pub(super) fn records(&self) -> impl Iterator<Item = &'v Record> {
         self.sets.iter().flat_map(|set| &set.records)
     }
 
-    /// What `key` says of the records, each once, in their order.
+    /// Returns the values of `key` for the records, each once, in their order.
     pub(super) fn each(&self, key: impl Fn(&Record) -> String) -> Vec<String> {
         let mut keys = Vec::new();
         for record in self.records() {
@@ -72,7 +72,7 @@ impl<'v> ReportView<'v> {
         keys
     }
 
-    /// The records of a title by set; sets without any are left out.
+    /// Returns the records of a title by set; sets without any are left out.
     pub(super) fn groups(&self, title: &str) -> Vec<Group<'v>> {
         let of_set = |set: &'v Set| Group {
             label: &set.label,

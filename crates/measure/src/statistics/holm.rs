@@ -1,8 +1,8 @@
 //! One error rate for a whole table of tests.
 
-/// The tests' p as they count in a table of all of them: one that is at most α is a finding, and
-/// the chance of any false one among the findings is at most α, whatever depends on what (Holm,
-/// *Scandinavian Journal of Statistics* 6, 1979).
+/// Adjusts the p of each test for the number of tests: a test with a p of at most α is a finding,
+/// and the probability of any false finding is at most α, under any dependence (Holm, *Scandinavian
+/// Journal of Statistics* 6, 1979).
 #[must_use]
 pub fn adjusted(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();

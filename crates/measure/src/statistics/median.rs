@@ -1,28 +1,28 @@
-//! How well the median over starts is known.
+//! The precision of the median over starts.
 
 use serde::Serialize;
 
 use super::logs;
 use crate::Summary;
 
-/// So many starts, and an interval of 95 % can be given: with five their smallest and largest hold
-/// the true median in 94 of 100 cases at most.
+/// The fewest starts for an interval of 95 %: with five, their smallest and largest hold the true
+/// median in 94 of 100 cases at most.
 pub const STARTS_MIN: usize = 6;
 
-/// The median over starts, and how well it is known.
+/// The median over starts, and its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MedianEstimate {
     /// The median of the starts' own figures.
     pub figure: f64,
-    /// Where the median of such starts lies; none from fewer than [`STARTS_MIN`], which cannot say.
+    /// The interval of the median; `None` with fewer than [`STARTS_MIN`].
     pub interval: Option<(f64, f64)>,
 }
 
 impl MedianEstimate {
-    /// Of the starts' figures. The interval lies between two of them, by the number of starts that
-    /// fall below the true median, which is binomial whatever their distribution; between the two
-    /// pairs that would hold it rather more and rather less often, it is interpolated
-    /// (Hettmansperger, Sheather, *Statistics & Probability Letters* 4, 1986). None without any
+    /// Estimates from the starts' figures. The interval lies between two of them, by the number of
+    /// starts that fall below the true median, which is binomial for any distribution; between the
+    /// two pairs with a slightly higher and a slightly lower coverage, it is interpolated
+    /// (Hettmansperger, Sheather, *Statistics & Probability Letters* 4, 1986). `None` without any
     /// figure.
     #[must_use]
     pub fn of(figures: &[f64], level: f64) -> Option<Self> {
@@ -33,7 +33,7 @@ impl MedianEstimate {
         Some(Self { figure, interval })
     }
 
-    /// Half of the interval's width as a share of the figure.
+    /// Returns half of the interval's width as a share of the figure.
     #[must_use]
     pub fn half_width(&self) -> Option<f64> {
         self.interval.map(|(low, high)| (high - low) / 2.0 / self.figure.max(1.0))
@@ -42,9 +42,9 @@ impl MedianEstimate {
 
 fn between(sorted: &[f64], level: f64) -> Option<(f64, f64)> {
     let n = sorted.len();
-    // Pairs from the outermost one inwards, each with the chance that it holds the median.
+    // Pairs from the outermost one inwards, each with the probability that it holds the median.
     let (mut holds, mut outer) = (1.0, None);
-    // The logarithm of the chance that exactly so many starts fall below the median.
+    // The logarithm of the probability that exactly so many starts fall below the median.
     let mut below = -(n as f64) * 2f64.ln();
     for pair in 0..n / 2 {
         holds -= 2.0 * below.exp();

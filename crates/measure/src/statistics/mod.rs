@@ -1,11 +1,11 @@
-//! What few starts say for certain: the one figure of a measurement, its interval, ratios of two
-//! figures, and tests, none of which ask for a particular distribution.
+//! Statistics of few starts: the one figure of a measurement, its interval, ratios of two figures,
+//! and tests. None of them assumes a particular distribution.
 //!
-//! The unit of evidence is a start of the program, or a boot: values of one start share whatever
-//! that start was dealt. The figure of a start is the quantile of all its values together, and the
-//! figure of a set of starts is the median over them ([`by_start`], [`MedianEstimate`]): a run, a
-//! comparison and a report show the same one. What an interval of 95 % holds in cases that were
-//! drawn is counted by `tests/coverage`, and stands in docs/evidence/comparisons.md.
+//! The unit of evidence is a start of the program, or a boot: values of one start share its
+//! conditions. The figure of a start is the quantile of all its values together, and the figure of
+//! a set of starts is the median over them ([`by_start`], [`MedianEstimate`]): a run, a comparison
+//! and a report show the same one. `tests/coverage` counts how often an interval of 95 % holds the
+//! true value in drawn cases; docs/evidence/comparisons.md has the result.
 
 mod holm;
 mod median;
@@ -22,15 +22,15 @@ use millstream_dsp::noise::Noise;
 use crate::Histogram;
 use crate::record::Record;
 
-/// The confidence of what is called an interval of 95 %.
+/// The confidence of the intervals that are called 95 %.
 pub const LEVEL: f64 = 0.95;
 
-/// The confidence that is asked for at each look of a run that ends when its figures are known well
-/// enough: it ends rather where the interval came out narrow by chance, and that costs one or two
-/// of a hundred (`tests/coverage`).
+/// The confidence at each check of a run that ends when its figures are known well enough: the run
+/// is more likely to end where the interval is narrow by chance, which costs one or two of a
+/// hundred (`tests/coverage`).
 pub const LOOK_LEVEL: f64 = 0.965;
 
-/// All values of each start together, in the order of runs, variants and starts.
+/// Merges all values of each start, in the order of runs, variants and starts.
 #[must_use]
 pub fn by_start<'r>(records: impl IntoIterator<Item = &'r Record>) -> Vec<Histogram> {
     let mut starts: BTreeMap<(&str, &str, u32), Histogram> = BTreeMap::new();
@@ -41,18 +41,18 @@ pub fn by_start<'r>(records: impl IntoIterator<Item = &'r Record>) -> Vec<Histog
     starts.into_values().collect()
 }
 
-/// The figure of each start, nanoseconds.
+/// Returns the figure of each start, nanoseconds.
 #[must_use]
 pub fn figures(starts: &[Histogram], quantile: f64) -> Vec<f64> {
     starts.iter().map(|start| start.quantile_ns(quantile) as f64).collect()
 }
 
-/// Logarithms: latencies spread by factors, so that equal shares weigh alike.
+/// Returns logarithms: latencies spread by factors, so equal shares have equal weight.
 fn logs(figures: &[f64]) -> Vec<f64> {
     figures.iter().map(|figure| figure.max(1.0).ln()).collect()
 }
 
-/// Ranks from 1; equal values share the middle of theirs.
+/// Returns ranks from 1; equal values share the middle of theirs.
 pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
     let rank = |value: &f64| {
         let below = values.iter().filter(|other| *other < value).count();
@@ -62,7 +62,7 @@ pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
     values.iter().map(rank).collect()
 }
 
-/// Deals the items out in an order of chance.
+/// Puts the items into a random order.
 pub(crate) fn shuffle<T>(items: &mut [T], random: &mut Noise) {
     for last in (1..items.len()).rev() {
         items.swap(last, (random.bits() % (last as u64 + 1)) as usize);

@@ -1,11 +1,11 @@
-//! Two sets of starts: how many times larger the figures of one are, and whether they differ.
+//! Two sets of starts: the ratio of their figures, and whether they differ.
 //!
-//! Everything rests on Brunner and Munzel's statistic (*Biometrical Journal* 42, 2000): the chance
-//! that a start of one set is above one of the other, over its own standard error, so that one set
-//! may spread more than the other. It is judged against all ways to deal the same starts to two
-//! sets of those sizes (Neubert and Brunner, *Computational Statistics & Data Analysis* 51, 2007),
-//! which is exact where the sets are alike, however few they are. The interval of the ratio holds
-//! the factors with which the other set's figures, so divided, could not be told from the base's.
+//! The basis is Brunner and Munzel's statistic (*Biometrical Journal* 42, 2000): the probability
+//! that a start of one set is above one of the other, divided by its own standard error, so that
+//! one set may spread more than the other. It is judged against all assignments of the same starts
+//! to two sets of those sizes (Neubert and Brunner, *Computational Statistics & Data Analysis* 51,
+//! 2007), which is exact for equal sets of any size. The interval of the ratio has the factors by
+//! which the other set's figures can be divided without a significant difference from the base's.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,17 +16,17 @@ use serde::Serialize;
 use super::{LEVEL, logs, shuffle};
 use crate::Summary;
 
-/// Ways to deal starts out are all looked at, up to so many; of more, so many are drawn.
+/// The largest number of assignments that are all tried; of more, so many are drawn.
 const DEALS_MAX: u32 = 20_000;
-/// Of those that are drawn.
+/// The seed of the drawn ones.
 const SEED: u64 = 1;
 
-/// How many times larger the figures of a set are than the base's.
+/// The ratio of a set's figures to the base's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Ratio {
-    /// The middle of the ratios of each of its starts to each of the base's (Hodges and Lehmann).
+    /// The median of the ratios of each of its starts to each of the base's (Hodges and Lehmann).
     pub estimate: f64,
-    /// Its 95 % interval; none from so few starts that none can be given.
+    /// Its 95 % interval; `None` with too few starts.
     pub interval: Option<(f64, f64)>,
 }
 
@@ -43,12 +43,12 @@ impl fmt::Display for Ratio {
     }
 }
 
-/// Compares pairs of sets; knows the statistic's chances for the sizes that it met.
+/// Compares pairs of sets; caches the statistic's distribution for each pair of sizes.
 #[derive(Debug, Default)]
 pub struct Pairs(BTreeMap<(usize, usize), Vec<f64>>);
 
 impl Pairs {
-    /// The ratio of a set's figures to the base's.
+    /// Returns the ratio of a set's figures to the base's.
     pub fn ratio(&mut self, base: &[f64], other: &[f64]) -> Ratio {
         let (base, other) = (logs(base), logs(other));
         let mut apart: Vec<f64> =
@@ -60,8 +60,8 @@ impl Pairs {
         Ratio { estimate: middle.exp(), interval }
     }
 
-    /// The shifts that cannot be refused, between those that would hold the true one rather more
-    /// and rather less often than they should.
+    /// Returns the shifts that cannot be rejected, between those with a slightly higher and a
+    /// slightly lower coverage than required.
     fn bounds(&mut self, base: &[f64], other: &[f64], apart: &[f64]) -> Option<(f64, f64)> {
         let chances = self.0.entry((base.len(), other.len())).or_insert_with(|| {
             let labels: Vec<bool> = (0..base.len() + other.len()).map(|n| n < base.len()).collect();
@@ -84,7 +84,7 @@ impl Pairs {
     }
 }
 
-/// The chance that sets that are alike differ at least as much as these, either way.
+/// Returns the probability that equal sets differ at least as much as these, in either direction.
 #[must_use]
 pub fn chance(base: &[f64], other: &[f64]) -> f64 {
     if base.is_empty() || other.is_empty() {
@@ -97,24 +97,24 @@ pub fn chance(base: &[f64], other: &[f64]) -> f64 {
         all += 1;
         as_far += u32::from(statistic(deal, &ends).abs() >= seen * (1.0 - 1e-12));
     });
-    // What was seen is one of those that could have been drawn.
+    // The observed assignment is one of those that could have been drawn.
     let is_drawn = deals(base.len(), other.len()) > f64::from(DEALS_MAX);
     f64::from(as_far + u32::from(is_drawn)) / f64::from(all + u32::from(is_drawn))
 }
 
-/// The smallest chance that sets of these sizes can have: when they do not overlap at all.
+/// Returns the smallest p that sets of these sizes can have: without any overlap.
 #[must_use]
 pub fn least_chance(base: usize, other: usize) -> f64 {
     let all = deals(base, other);
     (2.0 / all).max(1.0 / f64::from(DEALS_MAX + 1)).min(1.0)
 }
 
-/// In how many ways starts can be dealt to sets of these sizes.
+/// Counts the assignments of starts to sets of these sizes.
 fn deals(base: usize, other: usize) -> f64 {
     (1..=base).map(|n| (other + n) as f64 / n as f64).product()
 }
 
-/// Shows every way to deal the labels out, or as many random ones as are looked at.
+/// Calls `see` with every assignment of the labels, or with the largest number of random ones.
 fn each_deal(labels: &[bool], see: &mut dyn FnMut(&[bool])) {
     let base = labels.iter().filter(|of_base| **of_base).count();
     let mut deal = labels.to_vec();
@@ -129,7 +129,7 @@ fn each_deal(labels: &[bool], see: &mut dyn FnMut(&[bool])) {
         }
         return;
     }
-    // Numbers of `base` ones, each the next larger (Gosper).
+    // Numbers with `base` one bits, each the next larger (Gosper).
     let mut ones = (1u64 << base) - 1;
     while ones < 1u64 << labels.len() {
         (0..).zip(&mut deal).for_each(|(bit, label)| *label = ones >> bit & 1 == 1);
@@ -140,7 +140,8 @@ fn each_deal(labels: &[bool], see: &mut dyn FnMut(&[bool])) {
     }
 }
 
-/// Which values are the base's, in ascending order, and where each group of equal ones ends.
+/// Returns which values are the base's, in ascending order, and where each group of equal ones
+/// ends.
 fn in_order(base: &[f64], other: &[f64], shift: f64) -> (Vec<bool>, Vec<usize>) {
     let mut all: Vec<(f64, bool)> = base.iter().map(|value| (*value, true)).collect();
     all.extend(other.iter().map(|value| (value - shift, false)));
@@ -149,10 +150,10 @@ fn in_order(base: &[f64], other: &[f64], shift: f64) -> (Vec<bool>, Vec<usize>) 
     (all.iter().map(|one| one.1).collect(), ends.collect())
 }
 
-/// Brunner and Munzel's statistic of values in ascending order: above 0 when the other set's are
-/// larger.
+/// Returns Brunner and Munzel's statistic of values in ascending order: above 0 when the other
+/// set's are larger.
 fn statistic(of_base: &[bool], ends: &[usize]) -> f64 {
-    // For each side: sum and sum of squares of how many of the other side lie below.
+    // For each side: sum and sum of squares of the number of values of the other side below.
     let (mut base, mut other) = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0));
     let mut from = 0;
     for end in ends {
@@ -181,7 +182,7 @@ fn statistic(of_base: &[bool], ends: &[usize]) -> f64 {
     }
 }
 
-/// The outermost shifts with which the statistic stays within `limit`.
+/// Returns the outermost shifts with which the statistic stays within `limit`.
 fn kept(base: &[f64], other: &[f64], apart: &[f64], limit: f64) -> Option<(f64, f64)> {
     let stays = |at: &usize| {
         let (low, high) = (apart[at - 1], apart[*at]);
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
 
     /// `scipy.stats.brunnermunzel` (1.17) and its share of all arrangements that are as far off;
-    /// the middle of all ratios by numpy. `peers/statistics_scipy.py` asks for fresh ones.
+    /// the middle of all ratios by numpy. `peers/statistics_scipy.py` computes fresh ones.
     #[test]
     fn it_agrees_with_scipy() {
         type Case<'a> = (&'a [f64], &'a [f64], f64, f64, f64);

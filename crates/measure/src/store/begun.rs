@@ -1,4 +1,4 @@
-//! Runs as they were begun, so that one that was ended in its midst can be taken up.
+//! The plans and commands of started runs, so that an interrupted run can be resumed.
 
 use super::held::RunLock;
 use super::{Store, StoreError};
@@ -20,22 +20,22 @@ pub(super) const TABLES: &str = "
     );
 ";
 
-/// What was begun.
+/// A started run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Begun {
     /// The run's name.
     pub run: String,
     /// The command line, the program's own name first.
     pub command: Vec<String>,
-    /// Where it was given: paths in it start there.
+    /// The working folder of the command: relative paths start there.
     pub folder: PathBuf,
-    /// The plan's text, which the file may not hold any more.
+    /// The plan's text; the file may have changed since.
     pub plan: String,
 }
 
 impl Store {
-    /// Keeps what is begun, which this process holds until the store is closed. It is none that is
-    /// there, save one that gave nothing yet, not even a failure.
+    /// Stores a started run, which this process holds until the store is closed. The name must be
+    /// new, or that of a run without any record or failure.
     ///
     /// # Errors
     /// [`StoreError::Exists`]; [`StoreError::Alive`]; [`StoreError`].
@@ -58,7 +58,7 @@ impl Store {
         self.connection.execute(insert, values).map(drop).map_err(self.fail())
     }
 
-    /// The run that begins so, as it was begun; `last` is the one that was begun last.
+    /// Finds the started run with this prefix; `last` is the one that was started last.
     ///
     /// # Errors
     /// [`StoreError::NotBegun`], [`StoreError::Several`], [`StoreError::Sqlite`].
@@ -73,7 +73,7 @@ impl Store {
             _ => super::one_of(runs, prefix),
         };
         let run = match run {
-            // It may be there without a plan: imported, or older than this table.
+            // It may exist without a plan: imported, or older than this table.
             Err(StoreError::NoRun(_)) => return Err(StoreError::NotBegun(prefix.to_owned())),
             run => run?,
         };
@@ -86,8 +86,8 @@ impl Store {
         Ok(Begun { run, command, folder: folder.into(), plan })
     }
 
-    /// What is known of a run that is taken up, which this process holds until the store is closed.
-    /// Starts that gave nothing are left out: they are missing, and are made again.
+    /// Returns the known results of a run to resume, which this process holds until the store is
+    /// closed. Starts without a result are left out: they are missing, and are made again.
     ///
     /// # Errors
     /// [`StoreError::Alive`]; [`StoreError`].
@@ -99,7 +99,7 @@ impl Store {
         Ok(StartResult { records: self.records(run, None)?, failures })
     }
 
-    /// Runs of which nothing gave a record, by name.
+    /// Returns the names of runs without any record.
     ///
     /// # Errors
     /// [`StoreError::Sqlite`].
@@ -112,7 +112,7 @@ impl Store {
         query().map_err(self.fail())
     }
 
-    /// The starts of a run that gave nothing.
+    /// Returns the starts of a run that have no result.
     ///
     /// # Errors
     /// [`StoreError::Sqlite`].
@@ -126,7 +126,7 @@ impl Store {
     }
 }
 
-/// Forgets that a start gave nothing.
+/// Removes the failure of a start.
 pub(super) fn forget(connection: &Connection, unit: &Unit<'_>) -> rusqlite::Result<()> {
     let Unit { run, cell, restart, .. } = unit;
     let forget = "DELETE FROM failure WHERE run = ?1 AND variant = ?2 AND name = ?3 AND load = ?4
@@ -135,7 +135,7 @@ pub(super) fn forget(connection: &Connection, unit: &Unit<'_>) -> rusqlite::Resu
     connection.execute(forget, place).map(drop)
 }
 
-/// Adds failures; one in the same place gives way.
+/// Adds failures; each replaces one in the same place.
 pub(super) fn add(connection: &Connection, failures: &[Failure]) -> rusqlite::Result<()> {
     let mut insert = connection.prepare(
         "INSERT OR REPLACE INTO failure (run, variant, name, load, restart, partial, body)

@@ -1,5 +1,5 @@
-//! A run is carried out by one process at a time: it holds a lock (flock(2)) beside the store,
-//! which ends with it, however it ends.
+//! The lock of a run (flock(2)), a file next to the store: one process at a time carries a run out.
+//! The lock ends with the process in every case.
 
 use super::StoreError;
 use millstream_cpu::fnv1a;
@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A run in this process's hands.
+/// A run that this process holds.
 #[derive(Debug)]
 pub(super) struct RunLock {
     file: File,
@@ -15,13 +15,14 @@ pub(super) struct RunLock {
 }
 
 impl RunLock {
-    /// Takes a run in hand; who has it already in the same process is told the same as others.
+    /// Locks a run; a second call in the same process fails as one in another process does.
     pub(super) fn hold(store: &Path, run: &str) -> Result<Self, StoreError> {
-        // Under one name, wherever one is and whatever link leads there.
+        // One name for the lock, independent of the working folder and of links to the store.
         let real = store.canonicalize();
         let real = real.map_err(|source| StoreError::Folder { path: store.to_owned(), source })?;
         let mut name = real.into_os_string();
-        // The hash of a run's name, which may be longer than a file's and hold other characters.
+        // The hash of the run's name, which may be longer than a file name and hold other
+        // characters.
         name.push(format!(".{:016x}.lock", fnv1a(run.as_bytes())));
         let path = PathBuf::from(name);
         let fail = |source| StoreError::Folder { path: path.clone(), source };
@@ -33,7 +34,7 @@ impl RunLock {
                 Err(TryLockError::WouldBlock) => return Err(StoreError::Alive(run.to_owned())),
                 Err(TryLockError::Error(source)) => return Err(fail(source)),
             }
-            // Whoever had it may have removed it in between.
+            // The previous holder may have removed the file in between.
             if file.metadata().map_err(fail)?.nlink() > 0 {
                 return Ok(Self { file, path });
             }
@@ -42,7 +43,7 @@ impl RunLock {
 }
 
 impl Drop for RunLock {
-    /// A file that is left does no harm: what counts is the lock.
+    /// A remaining file does no harm: only the lock counts.
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
         let _ = self.file.unlock();

@@ -1,20 +1,20 @@
-//! Latencies as machines have them: starts that differ, values of a start that depend on each
-//! other, and a heavy tail that comes in bursts.
+//! Latencies like those of machines: starts that differ, values of a start that depend on each
+//! other, and a heavy tail in bursts.
 
 use millstream_dsp::noise::Noise;
 use millstream_measure::Histogram;
 
-/// Values of a start.
+/// The values of a start.
 const VALUES: u32 = 500;
 
-/// How starts differ.
+/// The distribution of starts.
 #[derive(Debug, Clone, Copy)]
 pub enum Levels {
-    /// By factors that are normal on the logarithm.
+    /// Factors that are normal on the logarithm.
     Normal(f64),
-    /// The same, and one start in seven is half as late again.
+    /// The same, and one start in seven is 50 % later.
     Wild(f64),
-    /// Two kinds of starts, as two placements of memory make them.
+    /// Two kinds of starts, like two placements of memory.
     TwoKinds(f64),
 }
 
@@ -30,13 +30,13 @@ impl Levels {
     }
 }
 
-/// The quantile of all values of one start.
+/// Returns the quantile of all values of one start.
 pub fn start_ns(base_ns: f64, levels: Levels, quantile: f64, noise: &mut Noise) -> f64 {
     let level = base_ns * levels.draw(noise);
     let mut histogram = Histogram::default();
     let (mut drift, mut late) = (0.0, 0.0);
     for _ in 0..VALUES {
-        // What the last wake-up met is still half there.
+        // Half of the previous wake-up's delay remains.
         drift = 0.7 * drift + 0.12 * f64::from(noise.gaussian());
         late *= 0.5;
         if noise.unit() < 0.01 {
@@ -47,7 +47,7 @@ pub fn start_ns(base_ns: f64, levels: Levels, quantile: f64, noise: &mut Noise) 
     histogram.quantile_ns(quantile) as f64
 }
 
-/// Above 0 and below 1.
+/// Returns a random number above 0 and below 1.
 pub fn share(noise: &mut Noise) -> f64 {
     ((noise.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
 }

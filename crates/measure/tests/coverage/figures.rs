@@ -1,4 +1,4 @@
-//! Figures over starts: what a run knows of one, and what a comparison says of two.
+//! Coverage of the figures over starts: a run's median, and a comparison's ratio.
 
 use super::draw::{Levels, start_ns};
 use super::{Line, judge, sets};
@@ -18,7 +18,7 @@ fn starts(base_ns: f64, levels: Levels, quantile: f64, count: u32, noise: &mut N
     (0..count).map(|_| start_ns(base_ns, levels, quantile, noise)).collect()
 }
 
-/// The median over all starts that there could be.
+/// Returns the median over all possible starts.
 fn truth(levels: Levels, quantile: f64) -> f64 {
     let count = 20 * sets() + 1;
     let mut all = starts(BASE_NS, levels, quantile, count, &mut Noise::new(1));

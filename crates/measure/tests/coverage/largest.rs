@@ -1,4 +1,4 @@
-//! The largest value to come.
+//! Coverage of the estimate of the largest value to come.
 
 use super::draw::share;
 use super::{Line, is_thorough, judge, sets};
@@ -6,12 +6,12 @@ use millstream_dsp::noise::Noise;
 use millstream_measure::extreme::Estimate;
 use millstream_measure::observed::BlockMaxima;
 
-/// Values of a block.
+/// The values of a block.
 const BLOCK: u64 = 128;
-/// Samples, one after the other, of which each has a share of the blocks.
+/// The samples, one after the other; each has a share of the blocks.
 const SAMPLES: usize = 4;
 
-/// A latency by the chance of a later one, nanoseconds.
+/// The latency as a function of the probability of a later one, nanoseconds.
 type Tail = fn(f64) -> f64;
 
 const TAILS: [(&str, Tail); 5] = [
@@ -23,12 +23,12 @@ const TAILS: [(&str, Tail); 5] = [
     ("log-logistic (shape 0.15)", |later| 10e3 * ((1.0 - later) / later).powf(0.15)),
 ];
 
-/// The largest of so many values, by the tail.
+/// Returns the largest of so many values, by the tail.
 fn largest_ns(tail: Tail, values: f64, noise: &mut Noise) -> f64 {
     tail(-(share(noise).ln() / values).exp_m1())
 }
 
-/// Blocks as a sample keeps them.
+/// Returns blocks as a sample stores them.
 fn blocks(tail: Tail, count: usize, level: f64, noise: &mut Noise) -> BlockMaxima {
     let maxima = (0..count).map(|_| (level * largest_ns(tail, BLOCK as f64, noise)) as u64);
     let maxima: Vec<u64> = maxima.collect();
@@ -60,7 +60,7 @@ fn the_largest_value_to_come_lies_where_it_says() {
                 let samples: Vec<&BlockMaxima> = samples.iter().collect();
                 let ahead = values * 10;
                 let found = Estimate::of_samples(&samples, ahead, u64::from(seed));
-                // They go on as they were, each for ten times as long.
+                // The samples continue unchanged, each for ten times as long.
                 let each = ahead as f64 / SAMPLES as f64;
                 let came = levels.iter().map(|level| level * largest_ns(tail, each, &mut noise));
                 let came = came.fold(0.0, f64::max);

@@ -1,12 +1,12 @@
-//! How often the intervals that the lab calls 95 % hold what they are said to hold, in drawn cases.
+//! Counts, in drawn cases, how often the intervals that the lab calls 95 % hold the true value.
 //!
 //! ```text
 //! cargo test --release -p millstream-measure --test coverage -- --nocapture
 //! ```
 //!
-//! prints the table that stands in docs/evidence/comparisons.md. `MILLSTREAM_COVERAGE_SETS` is how
-//! many data sets are drawn for each line: 1000 in a release build, and 200 in others, where the
-//! arithmetic is slow and the largest values come from one size of sample only.
+//! prints the table of docs/evidence/comparisons.md. `MILLSTREAM_COVERAGE_SETS` is the number of
+//! data sets for each line: 1000 in a release build, and 200 in others, where the arithmetic is
+//! slow and the largest values come from one size of sample only.
 
 mod draw;
 mod figures;
@@ -14,20 +14,20 @@ mod largest;
 
 use std::fmt;
 
-/// What a line of the table counts.
+/// The counts of a line of the table.
 pub struct Line {
-    /// The interval, and what was drawn.
+    /// The interval, and the drawn case.
     pub what: String,
-    /// Intervals that held the truth.
+    /// Intervals that held the true value.
     pub held: u32,
-    /// Truths that lay above.
+    /// True values that lay above.
     pub above: u32,
-    /// Intervals that were given.
+    /// All intervals.
     pub given: u32,
 }
 
 impl Line {
-    /// An empty one.
+    /// Returns an empty line.
     pub fn new(what: String) -> Self {
         Self { what, held: 0, above: 0, given: 0 }
     }
@@ -39,8 +39,8 @@ impl Line {
         self.above += u32::from(truth > high);
     }
 
-    /// Whether it holds 93 to 97 of 100, as far as so many draws can tell: beyond these bounds by
-    /// three standard errors is too far, where the draws are fewer than a thousand.
+    /// Returns whether 93 to 97 of 100 intervals hold, as far as so many draws can show: fewer than
+    /// a thousand draws may exceed these bounds by three standard errors.
     fn is_true(&self) -> bool {
         let (held, given) = (f64::from(self.held), f64::from(self.given));
         let error = (0.95 * 0.05 / given).sqrt();
@@ -68,17 +68,17 @@ fn asked() -> Option<u32> {
     std::env::var("MILLSTREAM_COVERAGE_SETS").ok().and_then(|text| text.parse().ok())
 }
 
-/// How many data sets are drawn for each line.
+/// Returns the number of data sets for each line.
 pub fn sets() -> u32 {
     asked().unwrap_or(if cfg!(debug_assertions) { 200 } else { 1000 })
 }
 
-/// Whether there is time for all of the table.
+/// Returns whether the whole table is computed.
 pub fn is_thorough() -> bool {
     !cfg!(debug_assertions) || asked().is_some()
 }
 
-/// Prints the lines and asks that each holds what it says.
+/// Prints the lines and asserts that each has its coverage.
 pub fn judge(heading: &str, lines: &[Line]) {
     println!("\n{heading:<78}    held   above  given");
     lines.iter().for_each(|line| println!("{line}"));

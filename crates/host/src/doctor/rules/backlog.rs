@@ -28,7 +28,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
     if dropped == 0 || frames >= WANTED {
         return vec![Finding::good(says).seen([seen])];
     }
-    // Frames that were lost once, long ago, say little about the stream.
+    // A few frames lost long ago say little about the stream.
     let is_rare = view.per_second(dropped).is_some_and(|rate| rate < RARE_PER_SECOND);
     let weight = if is_rare { Verdict::Minor } else { Verdict::Fails };
     vec![

@@ -1,4 +1,4 @@
-//! How much the network may do at a stretch (Documentation/admin-guide/sysctl/net.rst).
+//! The limits of one round of network processing (Documentation/admin-guide/sysctl/net.rst).
 
 use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Verdict, Write};
 
@@ -17,7 +17,8 @@ const WANTED: i64 = 600;
 /// One in a minute.
 const RARE_PER_SECOND: f64 = 1.0 / 60.0;
 
-/// Times that some CPU had to stop with work left: the third column (Documentation/networking).
+/// Returns how often some CPU had to stop with work left: the third column
+/// (Documentation/networking).
 fn squeezed(view: &MachineFiles) -> Option<(u64, Evidence)> {
     let mut seen = view.read(STATISTICS)?;
     let third = |line: &str| u64::from_str_radix(line.split_whitespace().nth(2)?, 16).ok();

@@ -1,4 +1,4 @@
-//! What the kernel reads the time from (Documentation/timers/timekeeping.rst).
+//! The clock source of the kernel (Documentation/timers/timekeeping.rst).
 
 use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, measure};
 
@@ -17,7 +17,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some(seen) = view.read(&current) else { return Vec::new() };
     let others = view.read(&format!("{FOLDER}/available_clocksource"));
     let name = seen.value.clone();
-    // Those that the vDSO reads (arch/*/include/asm/vdso/clocksource.h).
+    // The sources that the vDSO reads (arch/*/include/asm/vdso/clocksource.h).
     let fast = ["tsc", "arch_sys_counter", "hyperv_clocksource_tsc_page", "riscv_clocksource"];
     let is_fast = fast.contains(&name.as_str());
     let better = others.as_ref().and_then(|others| {

@@ -1,4 +1,4 @@
-//! How long a card gathers frames before it interrupts.
+//! The time that a card collects frames before an interrupt.
 
 use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Verdict};
 
@@ -10,10 +10,10 @@ pub const RULE: DoctorRule = DoctorRule {
     check,
 };
 
-/// About what the kernel itself takes to hand a frame over, microseconds.
+/// The approximate time in which the kernel itself hands a frame over, microseconds.
 const WAIT_MAX_US: u32 = 16;
 
-/// Longer than what drivers choose for a balance.
+/// A wait longer than the balanced defaults of drivers, microseconds.
 const WAIT_GREAT_US: u32 = 100;
 
 fn check(view: &MachineFiles) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! Whether the clock of the stream's processors follows the load (Documentation, pm/cpufreq.rst).
+//! The frequency governor of the stream's processors (Documentation, pm/cpufreq.rst).
 
 use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, Write};
 

@@ -10,7 +10,7 @@ pub const RULE: DoctorRule = DoctorRule {
     check,
 };
 
-/// What mending takes from the rest of the machine.
+/// The effect of the mend on the rest of the machine.
 pub const RISK: &str = "nobody else gets this memory any more";
 
 const FILE: &str = "proc/sys/vm/nr_hugepages";
@@ -18,7 +18,7 @@ const FILE: &str = "proc/sys/vm/nr_hugepages";
 /// Frame memory of a few interfaces, KiB.
 const WANTED_KB: i64 = 256 << 10;
 
-/// How large a page is where the machine does not tell, KiB.
+/// The size of a page where the machine does not report it, KiB.
 const PAGE_KB: i64 = 2048;
 
 fn check(view: &MachineFiles) -> Vec<Finding> {
@@ -37,7 +37,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
         0 => "no huge pages are reserved".to_owned(),
         _ => format!("all {pages} huge pages are taken"),
     };
-    // Who has them may be the very stream: as many again, each time, would never be enough.
+    // The stream itself may use the pages: a demand for as many again, each time, would never end.
     vec![match pages < wanted {
         true => {
             Finding::minor(says).seen(seen).mend_by_write(FILE, wanted.to_string()).at_risk(RISK)
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn the_amount_is_a_target_and_not_added_each_time() {
         assert_eq!(machine("64\n", 0).one(&RULE).mend.unwrap().writes[0].text, "128");
-        // Somebody takes all of these, too.
+        // All of these are in use, too.
         let taken = machine("128\n", 0).one(&RULE);
         assert_eq!((taken.verdict, taken.is_appliable()), (Unknown, false));
         assert_eq!(taken.mend.unwrap().command, "sysctl -w vm.nr_hugepages=256");

@@ -1,4 +1,4 @@
-//! How long a processor takes to wake (Documentation/admin-guide/pm/cpuidle.rst).
+//! The wake-up time of a processor (Documentation/admin-guide/pm/cpuidle.rst).
 
 use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Verdict, Write};
 
@@ -10,10 +10,10 @@ pub const RULE: DoctorRule = DoctorRule {
     check,
 };
 
-/// Exit latency that is still worth its power, microseconds: about one context switch.
+/// The longest exit latency that is worth its power, microseconds: about one context switch.
 const LATENCY_MAX_US: i64 = 10;
 
-/// Beyond it a wake-up takes longer than a frame of 1500 bytes at 50 MS/s and a few behind it.
+/// Beyond it a wake-up takes longer than a few frames of 1500 bytes at 50 MS/s.
 const LATENCY_GREAT_US: i64 = 50;
 
 fn weight(latency_us: i64) -> Verdict {

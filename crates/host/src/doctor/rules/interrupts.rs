@@ -1,4 +1,4 @@
-//! Which interrupts may come to the stream's processors (Documentation, irq/irq-affinity.rst).
+//! Interrupts that may reach the stream's processors (Documentation, irq/irq-affinity.rst).
 
 use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, Verdict, Write};
 use crate::packet_threads::device_irqs;
@@ -12,27 +12,27 @@ pub const RULE: DoctorRule = DoctorRule {
     check,
 };
 
-/// Interrupts a second that are too few to be met by a stream: one in ten seconds.
+/// The rate of interrupts below which a stream seldom meets one: one in ten seconds.
 const RARE_PER_SECOND: f64 = 0.1;
 
-/// The same as a number since boot, where nobody knows when that was.
+/// The same as a count since boot, when the uptime is unknown.
 const RARE_TIMES: u64 = 10;
 
-/// Interrupts a second from which on they take a share of the CPU.
+/// The rate from which interrupts take a noticeable share of the CPU.
 const OFTEN_PER_SECOND: f64 = 100.0;
 
-/// What mending does to others.
+/// The effect of the mend on others.
 const RISK: &str =
     "the other CPUs serve the device, and programs that were placed beside it lose that";
 
-/// An interrupt that has come to a stream CPU.
+/// An interrupt that has occurred on a stream CPU.
 struct Rival {
     number: String,
     name: String,
     times: u64,
-    /// On all CPUs.
+    /// The count on all CPUs.
     all_times: u64,
-    /// Where it may come; none where that is not told, or not to be chosen.
+    /// The allowed CPUs; `None` when they are not reported, or cannot be chosen.
     affinity: Option<CpuSet>,
 }
 
@@ -40,7 +40,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some(table) = view.read("proc/interrupts") else { return Vec::new() };
     let stream = view.stream_cpus();
     let stream_named = stream.named();
-    // Those of the stream's own card come as soon as it streams.
+    // The interrupts of the stream's own card arrive as soon as it streams.
     let own: Vec<_> =
         view.interfaces().iter().flat_map(|name| device_irqs(view.root(), name)).collect();
     let rivals = rivals(view, &table.value, &stream).into_iter();
@@ -89,8 +89,8 @@ fn weight(view: &MachineFiles, rival: &Rival, own: &[String]) -> Verdict {
     if is_often || own.contains(&rival.number) { Verdict::Matters } else { Verdict::Minor }
 }
 
-/// Interrupts of devices that are sent to stream CPUs now. Those that merely came there once, and
-/// go elsewhere now, are left out.
+/// Returns the interrupts of devices that are sent to stream CPUs now. Interrupts that only
+/// occurred there earlier, and go elsewhere now, are left out.
 fn rivals(view: &MachineFiles, table: &str, stream: &CpuSet) -> Vec<Rival> {
     let mut lines = table.lines();
     let cpus: Vec<usize> = lines
@@ -114,11 +114,11 @@ fn rivals(view: &MachineFiles, table: &str, stream: &CpuSet) -> Vec<Rival> {
         let asked = list(number, "smp_affinity_list");
         let goes = list(number, "effective_affinity_list").or_else(|| asked.clone());
         let is_idle = counts.iter().all(|times| *times == 0);
-        // One that is sent elsewhere may move only when it comes the next time.
+        // An interrupt that was sent elsewhere may move only at its next occurrence.
         let may_come = asked.as_ref().is_none_or(meets) && goes.as_ref().is_none_or(meets);
         let is_rival = !is_idle && may_come;
-        // The kernel keeps those of a queue on each CPU where they are (managed ones), and says so
-        // by the file's mode; with root's rights it opens all the same.
+        // The kernel does not move the interrupts of a queue per CPU (managed ones), and shows that
+        // by the file's mode; root can open the file all the same.
         let file = format!("proc/irq/{number}/smp_affinity_list");
         let affinity = asked.filter(|_| view.is_for_writing(&file));
         let name = fields.last().copied().unwrap_or_default().to_owned();

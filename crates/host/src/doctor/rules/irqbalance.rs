@@ -1,4 +1,4 @@
-//! The daemon that moves interrupts about.
+//! The daemon that moves interrupts between CPUs.
 
 use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic};
 

@@ -1,5 +1,5 @@
-//! What keeps others off the stream's processors: at boot (`isolcpus`, `nohz_full`, `rcu_nocbs`;
-//! Documentation/admin-guide/kernel-parameters.txt) or by a cpuset partition.
+//! The isolation of the stream's processors from other work: at boot (`isolcpus`, `nohz_full`,
+//! `rcu_nocbs`; Documentation/admin-guide/kernel-parameters.txt) or by a cpuset partition.
 
 use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 use millstream_cpu::CpuSet;
@@ -41,7 +41,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
     if missing.is_empty() {
         return vec![Finding::good(format!("kept free at boot: {}", stream.named())).seen(seen)];
     }
-    // Whether that hurts depends on who else runs, hence minor; a shield does most of it without a
+    // The cost depends on the other processes, hence minor; a shield does most of it without a
     // boot.
     vec![
         Finding::minor(missing.join("; "))

@@ -1,4 +1,4 @@
-//! How much memory this user may keep from being paged out (getrlimit(2), RLIMIT_MEMLOCK).
+//! The memory that this user may lock (getrlimit(2), RLIMIT_MEMLOCK).
 
 use super::rt_limit::{has_capability, limits};
 use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};

@@ -1,5 +1,5 @@
-//! What the kernel does against faults of the processor
-//! (Documentation/admin-guide/hw-vuln/index.rst): it costs at every system call and interrupt.
+//! The kernel's mitigations of processor faults (Documentation/admin-guide/hw-vuln/index.rst): they
+//! cost time at every system call and interrupt.
 
 use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, measure};
 

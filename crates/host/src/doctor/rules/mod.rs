@@ -1,4 +1,4 @@
-//! One file a rule.
+//! The rules, one file each.
 
 pub(super) mod backlog;
 pub(super) mod budget;

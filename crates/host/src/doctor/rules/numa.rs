@@ -1,4 +1,4 @@
-//! Memory of another node: that of the card's, and what the kernel moves between nodes
+//! Memory of another node: the node of the card, and pages that the kernel moves between nodes
 //! (Documentation/admin-guide/sysctl/kernel.rst, numa_balancing).
 
 use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};

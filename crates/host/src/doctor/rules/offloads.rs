@@ -1,4 +1,4 @@
-//! Tasks that the card, or the kernel in batches, could take over.
+//! Offloads: work that the card, or the kernel in batches, could do.
 
 use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Verdict};
 use crate::ethtool::Offload;
@@ -20,7 +20,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
         Offload::Tso => "tso",
     };
     let finding = |interface: String| {
-        // Of TCP alone, which carries no samples.
+        // TSO concerns only TCP, which carries no samples.
         let off: Vec<_> =
             view.nic(&interface)?.off.into_iter().filter(|off| *off != Offload::Tso).collect();
         let names: Vec<_> = off.iter().map(|off| name(*off)).collect();

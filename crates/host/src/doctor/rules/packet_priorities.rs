@@ -1,4 +1,4 @@
-//! Whether the kernel's threads that packets wait for are above the thread that waits for packets
+//! The priorities of the kernel's packet threads, compared with the thread that waits for packets
 //! (sched(7); Documentation/networking/napi.rst).
 
 use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic};
@@ -25,7 +25,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
     [of_carriers(view, &carriers), of_put_off(view, &put_off)].into_iter().flatten().collect()
 }
 
-/// Threads that every packet goes through.
+/// Checks the threads that every packet passes.
 fn of_carriers(view: &MachineFiles, carriers: &[PacketThread]) -> Option<Finding> {
     let inverted = inverted(view, carriers);
     let count = carriers.len();
@@ -44,7 +44,7 @@ fn of_carriers(view: &MachineFiles, carriers: &[PacketThread]) -> Option<Finding
     })
 }
 
-/// Threads that packets go through when soft interrupts are put off.
+/// Checks the threads that packets pass when soft interrupts are deferred.
 fn of_put_off(view: &MachineFiles, put_off: &[PacketThread]) -> Option<Finding> {
     let inverted = inverted(view, put_off);
     let class = view.class();
@@ -85,7 +85,7 @@ mod tests {
     use crate::doctor::Verdict::{Absent, Good, Matters, Unknown};
     use crate::doctor::machine::TestMachine;
 
-    /// A machine with a thread; priority 0 is the ordinary class.
+    /// Returns a machine with a thread; priority 0 is the ordinary class.
     fn machine(name: &str, priority: u8, cpus: &str) -> TestMachine {
         let policy = u8::from(priority > 0);
         let stat = format!("12 ({name}) S {} {priority} {policy} 0\n", vec!["0"; 36].join(" "));

@@ -1,4 +1,4 @@
-//! How soon the kernel lets go of a processor (CONFIG_PREEMPT_*, Documentation/scheduler).
+//! The kernel's preemption model (CONFIG_PREEMPT_*, Documentation/scheduler).
 
 use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, Verdict};
 
@@ -32,7 +32,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
             Finding::good(format!("preemption is {model}")).seen([line])
         }
         Some((model, line)) => {
-            // With `voluntary` the kernel lets go at some places, with `none` at the end only.
+            // With `voluntary` the kernel yields at some places, with `none` only at the end.
             let weight = if model == "none" { Verdict::Matters } else { Verdict::Minor };
             Finding::of(weight, format!("preemption is {model}, and could be full"))
                 .seen([line])
@@ -43,7 +43,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
             "preemption can be chosen, but this kernel is locked: preempt=full at boot",
         )
         .seen([version]),
-        // Its folder has mode 0700: for anybody but root it looks empty.
+        // The folder has mode 0700: it looks empty to every user but root.
         None if is_mounted(view) => Finding::unknown(
             "preemption can be chosen; only root can read what is chosen: run with sudo",
         )

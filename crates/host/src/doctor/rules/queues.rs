@@ -1,4 +1,4 @@
-//! How many queues of a card serve.
+//! The number of active queues of a card.
 
 use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic};
 

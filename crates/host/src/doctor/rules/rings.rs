@@ -1,4 +1,4 @@
-//! How many frames a card holds for its processor.
+//! The number of frames that a card can hold for its processor.
 
 use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Verdict};
 
@@ -10,13 +10,13 @@ pub const RULE: DoctorRule = DoctorRule {
     check,
 };
 
-/// What every card for such streams has.
+/// A size that every card for such streams supports.
 const WANTED: u32 = 4096;
 
-/// Samples in a frame of 1500 bytes: 1472 bytes behind Ethernet, IP and UDP, less CHDR's 16.
+/// The samples in a frame of 1500 bytes: 1472 bytes after Ethernet, IP and UDP, less CHDR's 16.
 const SAMPLES_A_FRAME: f64 = 364.0;
 
-/// The kernel may keep a soft interrupt waiting for so long, milliseconds.
+/// The longest delay of a soft interrupt by the kernel, milliseconds.
 const HOLD_MIN_MS: f64 = 5.0;
 
 fn check(view: &MachineFiles) -> Vec<Finding> {

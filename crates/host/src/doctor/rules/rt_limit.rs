@@ -1,4 +1,4 @@
-//! Whether this user may have real-time priorities (sched(7), "Privileges and resource limits").
+//! The user's right to real-time priorities (sched(7), "Privileges and resource limits").
 
 use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Verdict};
 
@@ -12,14 +12,14 @@ pub const RULE: DoctorRule = DoctorRule {
 
 const CAP_SYS_NICE: u32 = 23;
 
-/// Whether this process has a capability.
+/// Returns whether this process has a capability.
 pub fn has_capability(view: &MachineFiles, number: u32) -> Option<(bool, Evidence)> {
     let seen = view.line("proc/self/status", "CapEff:")?;
     let bits = u64::from_str_radix(&seen.value, 16).ok()?;
     Some((bits >> number & 1 == 1, seen))
 }
 
-/// The soft and the hard limit of a resource, as /proc/self/limits writes it.
+/// Returns the soft and the hard limit of a resource, from /proc/self/limits.
 pub fn limits(view: &MachineFiles, name: &str) -> Option<(u64, u64, Evidence)> {
     let seen = view.line("proc/self/limits", name)?;
     let mut fields = seen.value.split_whitespace().map(|field| match field {
@@ -30,7 +30,7 @@ pub fn limits(view: &MachineFiles, name: &str) -> Option<(u64, u64, Evidence)> {
     Some((soft, hard, seen))
 }
 
-/// A stream in the ordinary class needs none.
+/// Returns the verdict; a stream in the ordinary class needs no real-time priority.
 fn weight(view: &MachineFiles) -> Verdict {
     if view.class().priority() > 0 { Verdict::Matters } else { Verdict::Minor }
 }
@@ -56,7 +56,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
     vec![Finding::of(weight(view), says).seen([seen]).mend_by_hand(command)]
 }
 
-/// A control group of version 1 that has no time for real-time threads.
+/// Finds a control group of version 1 without time for real-time threads.
 fn group(view: &MachineFiles) -> Option<Finding> {
     let groups = view.read("proc/self/cgroup")?;
     let path = groups.value.lines().find_map(|line| {

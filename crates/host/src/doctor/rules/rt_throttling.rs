@@ -1,4 +1,4 @@
-//! The part of every second that real-time threads may not have
+//! The part of every second in which real-time threads may not run
 //! (Documentation/scheduler/sched-rt-group.rst).
 
 use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
@@ -25,7 +25,8 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
     let lost_ms = (period_us - runtime_us) as f64 / 1e3;
     let period_ms = period_us as f64 / 1e3;
     vec![
-        // A thread that sleeps between packets, as with every wait but `spin`, is never stopped.
+        // A thread that sleeps between packets, as with every wait mode but `spin`, is never
+        // throttled.
         Finding::minor("a real-time thread that spins is stopped")
             .seen(seen)
             .cost(format!("{lost_ms:.0} ms in every {period_ms:.0} ms, for threads that spin"))

@@ -1,4 +1,4 @@
-//! Pages that are merged because they are alike (Documentation/admin-guide/mm/ksm.rst).
+//! The merging of equal pages (Documentation/admin-guide/mm/ksm.rst).
 
 use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 

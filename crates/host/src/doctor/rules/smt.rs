@@ -1,4 +1,4 @@
-//! Who shares a physical core with the stream.
+//! The hardware threads that share a physical core with the stream.
 
 use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 use millstream_cpu::CpuSet;
@@ -30,7 +30,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
     let own: CpuSet = stream.iter().chain(rivals.iter()).collect();
     let is_shared = |core: &&Core| core.smt_siblings.iter().any(|cpu| rivals.contains(cpu));
     let shared = cores.into_iter().filter(is_shared);
-    // Older kernels have the second name only.
+    // Older kernels have only the second name.
     let siblings = shared.filter_map(|core| {
         let file = |name| format!("sys/devices/system/cpu/cpu{}/topology/{name}", core.cpu);
         let names = ["core_cpus_list", "thread_siblings_list"];

@@ -1,8 +1,8 @@
-//! How much a socket may hold (Documentation/admin-guide/sysctl/net.rst, rmem_max and wmem_max).
+//! The limits of socket buffers (Documentation/admin-guide/sysctl/net.rst, rmem_max and wmem_max).
 
 use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, Verdict};
 
-/// What a receiver may queue.
+/// The limit of a receiver's queue.
 pub const RECEIVE: DoctorRule = DoctorRule {
     id: "receive-buffer",
     topic: Topic::Network,
@@ -10,27 +10,27 @@ pub const RECEIVE: DoctorRule = DoctorRule {
     check: |view| check(view, "proc/sys/net/core/rmem_max", "receive", Verdict::Fails),
 };
 
-/// What a sender may queue.
+/// The limit of a sender's queue.
 pub const SEND: DoctorRule = DoctorRule {
     id: "send-buffer",
     topic: Topic::Network,
     why: "a sender whose socket is full waits, and a transmit stream underflows",
-    // The radio's own buffer holds what the socket does not.
+    // The radio's own buffer makes up for a small socket buffer.
     check: |view| check(view, "proc/sys/net/core/wmem_max", "send", Verdict::Matters),
 };
 
-/// 16-bit complex samples. The kernel counts its own structures too (`truesize`), so that a socket
-/// holds less than its bytes say.
+/// The bytes of a 16-bit complex sample. The kernel counts its own structures too (`truesize`), so
+/// a socket holds less than its number of bytes.
 const BYTES_A_SAMPLE: f64 = 4.0;
 
 /// Shorter than a time slice of another process, milliseconds.
 const SHORT_MS: f64 = 5.0;
 
-/// Longer than any wait of a thread that nobody starves, milliseconds.
+/// Longer than any wait of a thread that gets its CPU time, milliseconds.
 const ENOUGH_MS: f64 = 50.0;
 
-/// What is asked for where it is not enough, milliseconds, at least [`LEAST`] and at most what the
-/// kernel takes.
+/// The requested size where the present one is too small, milliseconds, at least [`LEAST`] and at
+/// most the kernel's maximum.
 const WANTED_MS: f64 = 100.0;
 const LEAST: u64 = 32 << 20;
 const MOST: u64 = 1 << 30;
@@ -44,7 +44,7 @@ fn check(view: &MachineFiles, path: &str, way: &str, where_short: Verdict) -> Ve
     let wanted = ((bytes_a_ms * WANTED_MS) as u64).next_power_of_two().clamp(LEAST, MOST);
     let verdict = match holds_ms {
         ENOUGH_MS.. => Verdict::Good,
-        // As much as there can be.
+        // The largest possible size.
         _ if bytes >= MOST.cast_signed() => Verdict::Unknown,
         SHORT_MS.. => Verdict::Minor,
         _ => where_short,
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_rate_decides_how_much_is_enough() {
-        // What UHD asks for: 125 ms at 50 MS/s.
+        // The size that UHD requests: 125 ms at 50 MS/s.
         assert_eq!(machine("25000000\n").verdict(&RECEIVE), Good);
         let at = |bytes: &str, rate_hz| {
             let focus = Focus { rate_hz: Some(rate_hz), ..Focus::default() };

@@ -10,16 +10,16 @@ pub const RULE: DoctorRule = DoctorRule {
     check,
 };
 
-/// Whether the processor says that it runs under a hypervisor.
+/// Returns whether the processor reports a hypervisor.
 pub fn is_guest(view: &MachineFiles) -> bool {
     let flags = view.line("proc/cpuinfo", "flags");
     flags.is_some_and(|flags| flags.value.split_whitespace().any(|flag| flag == "hypervisor"))
 }
 
-/// Share of the time that counts, 0 to 1.
+/// The share of steal that matters, 0 to 1.
 const SHARE: f64 = 0.001;
 
-/// Share that no buffer makes up for: the rest is not enough for a stream that needs a CPU.
+/// The share that no buffer compensates: the rest does not suffice for a stream that needs a CPU.
 const GREAT_SHARE: f64 = 0.05;
 
 fn check(view: &MachineFiles) -> Vec<Finding> {
@@ -41,7 +41,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
     });
     let says = format!("the host took {:.2} % of the time since boot{recent}", share * 1e2);
     let worst = share.max(now.unwrap_or(0.0));
-    // Of the long run: a look of half a second sees a single moment.
+    // The share since boot counts: an observation of half a second sees a single moment.
     let weight = if share > GREAT_SHARE { Verdict::Fails } else { Verdict::Matters };
     let finding = match worst > SHARE {
         true => Finding::of(weight, says)

@@ -1,4 +1,4 @@
-//! Frames that software hands to other processors (Documentation/networking/scaling.rst, RPS).
+//! Frames that software passes to other processors (Documentation/networking/scaling.rst, RPS).
 
 use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Write};
 use millstream_cpu::CpuSet;
@@ -11,8 +11,8 @@ pub const RULE: DoctorRule = DoctorRule {
     check,
 };
 
-/// A mask like `00000000,00000003` without some CPUs, in as many digits; none where it has none of
-/// them, or makes no sense.
+/// Removes some CPUs from a mask like `00000000,00000003`, with the same number of digits; `None`
+/// where the mask has none of them, or is invalid.
 fn without(mask: &str, cpus: &CpuSet) -> Option<String> {
     let groups = mask.split(',').rev().map(|hex| u32::from_str_radix(hex, 16));
     let mut groups: Vec<u32> = groups.collect::<Result<_, _>>().ok()?;
@@ -40,7 +40,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
         }
         let mend = |mask: &Evidence| {
             let path = mask.path.trim_start_matches('/').to_owned();
-            // Those that are left share the work; without any, frames stay where they come.
+            // The remaining CPUs share the work; without any, frames stay where they arrive.
             Some((mask.clone(), Write { path, text: without(&mask.value, &stream)? }))
         };
         let (rivals, writes): (Vec<_>, Vec<_>) = masks.iter().filter_map(mend).unzip();

@@ -1,4 +1,4 @@
-//! Memory that goes to disk (proc_swaps(5)).
+//! Swap: memory on a disk (proc_swaps(5)).
 
 use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 

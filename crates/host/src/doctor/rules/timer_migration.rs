@@ -1,4 +1,5 @@
-//! Whether timers set on one processor may fire on another (Documentation, sysctl/kernel.rst).
+//! Timer migration: timers set on one processor may fire on another (Documentation,
+//! sysctl/kernel.rst).
 
 use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 

@@ -1,4 +1,4 @@
-//! Packets that are held back (tc-netem(8)).
+//! Delayed packets (tc-netem(8)).
 
 use super::super::message::NetlinkRequest;
 use super::super::{Netlink, NetlinkError};
@@ -6,17 +6,17 @@ use super::{HANDLE, TC_H_ROOT, TCA_KIND, TCA_OPTIONS, fixed};
 use std::time::Duration;
 
 const TCA_NETEM_LATENCY64: u16 = 10;
-/// Packets that wait at most.
+/// The largest number of delayed packets.
 const LIMIT: u32 = 10_000;
 
 impl Netlink {
-    /// Has the kernel hold every packet back that an interface is to send (`netem`), in place of
-    /// what it had at its root. Needs CAP_NET_ADMIN, and the module `sch_netem`.
+    /// Makes the kernel delay every packet that an interface sends (`netem`), in place of its root
+    /// queue. Needs CAP_NET_ADMIN, and the module `sch_netem`.
     ///
     /// # Errors
     /// [`NetlinkError::Refused`] with the kernel's answer; "not found" where it has no netem.
     pub fn hold_back(&mut self, interface: u32, delay: Duration) -> Result<(), NetlinkError> {
-        // `struct tc_netem_qopt`: latency (in ticks; the attribute behind it says it better),
+        // `struct tc_netem_qopt`: latency (in ticks; the attribute after it is more precise),
         // limit, loss, gap, duplicate, jitter.
         let options = [0, LIMIT, 0, 0, 0, 0].map(u32::to_ne_bytes).concat();
         let delay_ns = i64::try_from(delay.as_nanos()).unwrap_or(i64::MAX);

@@ -1,4 +1,4 @@
-//! What an interface does with packets before it sends them (rtnetlink(7), tc(8)).
+//! The transmit queue of an interface (rtnetlink(7), tc(8)).
 
 mod hold_back;
 mod port;
@@ -9,13 +9,13 @@ pub use port::{PortShape, QueueOrder, Queued};
 const FIXED_BYTES: usize = 20;
 /// `linux/pkt_sched.h`.
 const TC_H_ROOT: u32 = u32::MAX;
-/// The queue at an interface's root is 1:0.
+/// The handle 1:0 of the queue at an interface's root.
 const HANDLE: u32 = 1 << 16;
 /// `linux/rtnetlink.h`.
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 
-/// The fixed part of a message about the queue or class `handle` below `parent`.
+/// Returns the fixed part of a message about the queue or class `handle` below `parent`.
 fn fixed(interface: u32, handle: u32, parent: u32) -> [u8; FIXED_BYTES] {
     let mut fixed = [0; FIXED_BYTES];
     for (at, value) in [(4, interface), (8, handle), (12, parent)] {

@@ -1,8 +1,7 @@
-//! An interface that is as slow as a port of a given rate (tc-htb(8), tc-pfifo(8),
-//! tc-pfifo_fast(8)).
+//! An interface limited to the rate of a port (tc-htb(8), tc-pfifo(8), tc-pfifo_fast(8)).
 //!
-//! One class of `htb` with next to no burst is a wire: a packet leaves when the one before it has
-//! been sent, by the rate, and then the class owes the time that it takes itself.
+//! One class of `htb` with almost no burst models a wire: a packet leaves when the previous one has
+//! been sent, at the rate, and then the class is charged for the packet's own time.
 
 use super::super::message::{
     NetlinkMessage, NetlinkRequest, attributes, attributes_after, text, u32_at, u64_at,
@@ -12,7 +11,7 @@ use super::{FIXED_BYTES, HANDLE, TC_H_ROOT, TCA_KIND, TCA_OPTIONS, fixed};
 use std::io;
 use std::time::Duration;
 
-/// The one class, and the queue in it.
+/// The handle of the one class; `LEAF` is the queue in it.
 const CLASS: u32 = HANDLE | 1;
 const LEAF: u32 = 2 << 16;
 /// `linux/rtnetlink.h`.
@@ -27,57 +26,57 @@ const TCA_HTB_RATE64: u16 = 6;
 const TCA_HTB_CEIL64: u16 = 7;
 const TC_HTB_PROTOVER: u32 = 3;
 const TC_LINKLAYER_ETHERNET: u8 = 1;
-/// `PSCHED_SHIFT` (`net/pkt_sched.h`), as /proc/net/psched tells it.
+/// `PSCHED_SHIFT` (`net/pkt_sched.h`), as /proc/net/psched shows it.
 const TICK_NS: u128 = 64;
-/// What a class that borrows may send in its turn; there is none to take turns with.
+/// The bytes that a borrowing class may send per round; there is only one class.
 const QUANTUM: u32 = 10_000;
 
-/// In which order packets that wait are sent.
+/// The order in which waiting packets are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueOrder {
-    /// As they came; what finds so many there is dropped (`pfifo`).
+    /// In the order of arrival; a packet that finds `limit` waiting is dropped (`pfifo`).
     Arrival {
-        /// Packets that wait at most.
+        /// The largest number of waiting packets.
         limit: u32,
     },
     /// By their priority, in three bands (`pfifo_fast`, which Linux gives to hardware).
     Priority,
 }
 
-/// A port.
+/// The properties of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortShape {
     /// Bits per second.
     pub rate_bps: u64,
-    /// Bytes that a frame takes on the wire beside those that the kernel counts.
+    /// The bytes of a frame on the wire that the kernel does not count.
     pub overhead: u16,
-    /// Bytes that it takes at least, overhead included.
+    /// The least bytes of a frame on the wire, overhead included.
     pub least: u16,
-    /// How far a frame may leave before its time when the one before it was late: the kernel's
-    /// timer is, and without this each time is lost. Also the start that an idle port gives.
+    /// How far a frame may leave before its time when the previous one was late: the kernel's timer
+    /// is late, and without this each delay is lost. Also the advance after an idle time.
     pub credit: Duration,
-    /// Who is next.
+    /// The order of waiting packets.
     pub order: QueueOrder,
 }
 
-/// What the queue of an interface has done.
+/// The counters of an interface's queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Queued {
-    /// What it is, such as `pfifo`.
+    /// The kind, such as `pfifo`.
     pub kind: String,
-    /// Bytes that it has sent, Ethernet headers included.
+    /// The sent bytes, Ethernet headers included.
     pub bytes: u64,
-    /// Packets that it has sent.
+    /// The sent packets.
     pub packets: u32,
-    /// Packets that it has dropped.
+    /// The dropped packets.
     pub drops: u32,
-    /// Packets that wait in it now.
+    /// The packets that wait now.
     pub waiting: u32,
 }
 
 impl Netlink {
-    /// Gives an interface the rate of a port, in place of what it had at its root. Counts begin at
-    /// zero. Needs CAP_NET_ADMIN.
+    /// Limits an interface to the rate of a port, in place of its root queue. Counts begin at zero.
+    /// Needs CAP_NET_ADMIN.
     ///
     /// # Errors
     /// [`NetlinkError::Refused`] with the kernel's answer; "not found" where it has no `htb`.
@@ -107,10 +106,10 @@ impl Netlink {
         self.socket.ask("give a class of htb its queue", &leaf, |_| None::<()>).map(drop)
     }
 
-    /// Takes away what an interface has at its root; the kernel gives it what it gives a new one.
+    /// Removes the root queue of an interface; the kernel installs its default.
     ///
     /// # Errors
-    /// [`NetlinkError::Refused`] with the kernel's answer; that there was nothing is none.
+    /// [`NetlinkError::Refused`] with the kernel's answer; a missing queue is not an error.
     pub fn unshape(&mut self, interface: u32) -> Result<(), NetlinkError> {
         let fixed = fixed(interface, 0, TC_H_ROOT);
         let request = NetlinkRequest::new(libc::RTM_DELQDISC, libc::NLM_F_ACK, &fixed);
@@ -120,7 +119,7 @@ impl Netlink {
         }
     }
 
-    /// What the queue of an interface that was [shaped](Self::shape) has done; none where there is
+    /// Returns the counters of an interface that was [shaped](Self::shape); `None` where there is
     /// no such queue.
     ///
     /// # Errors
@@ -137,7 +136,7 @@ impl Netlink {
     }
 }
 
-/// Either is said of an interface with nothing of its own at its root.
+/// Returns whether the error means an interface without its own root queue; there are two.
 fn nothing_there(source: &io::Error) -> bool {
     [Some(libc::ENOENT), Some(libc::EINVAL)].contains(&source.raw_os_error())
 }
@@ -145,7 +144,7 @@ fn nothing_there(source: &io::Error) -> bool {
 fn class(shape: &PortShape) -> Vec<u8> {
     let bytes_per_s = shape.rate_bps / 8;
     // `struct tc_ratespec`: log of cells, link layer, overhead, alignment, least, rate (or all
-    // ones, and the attribute says it).
+    // ones, and the attribute has it).
     let mut rate = vec![0, TC_LINKLAYER_ETHERNET];
     rate.extend(shape.overhead.to_ne_bytes());
     rate.extend(0u16.to_ne_bytes());
@@ -164,7 +163,7 @@ fn class(shape: &PortShape) -> Vec<u8> {
     .concat()
 }
 
-/// An attribute within one; values are multiples of 4 bytes here.
+/// Returns a nested attribute; values are multiples of 4 bytes here.
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = 4 + value.len() as u16;
     [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat()

@@ -1,4 +1,4 @@
-//! Who has the device: DPDK takes one from vfio-pci.
+//! The driver of the device: DPDK takes a device from vfio-pci.
 
 use super::{Device, devices};
 use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};

@@ -1,4 +1,4 @@
-//! Whether devices are kept to the memory that is theirs (Documentation/driver-api/vfio.rst).
+//! The IOMMU, which confines devices to their own memory (Documentation/driver-api/vfio.rst).
 
 use super::devices;
 use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic};

@@ -1,4 +1,4 @@
-//! Whether a cable is plugged in, as far as the kernel still sees the device.
+//! The carrier of a device, as long as the kernel still has the device.
 
 use super::{DEVICES, devices};
 use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
@@ -14,7 +14,7 @@ pub const RULE: DoctorRule = DoctorRule {
 fn check(view: &MachineFiles) -> Vec<Finding> {
     let of = |device: super::Device| {
         let name = device.interface.as_ref()?;
-        // Of an interface that is down the kernel says nothing.
+        // For an interface that is down, the kernel reports no carrier state.
         let file = format!("{DEVICES}/{}/net/{name}/carrier", device.address);
         let finding = match view.read(&file) {
             Some(seen) if seen.value == "1" => Finding::good("the link is up").seen([seen]),

@@ -1,4 +1,4 @@
-//! What DPDK needs of a machine, and the network devices that it could have.
+//! The requirements of DPDK, and the network devices that it could use.
 
 pub(in crate::doctor) mod driver;
 pub(in crate::doctor) mod iommu;
@@ -16,21 +16,21 @@ const DRIVERS: &str = "sys/bus/pci/drivers";
 struct Device {
     /// `0000:03:00.0`
     address: String,
-    /// The driver that has it.
+    /// The driver bound to it.
     driver: Option<String>,
     /// The kernel's interface on it.
     interface: Option<String>,
 }
 
 impl Device {
-    /// The driver as evidence.
+    /// Returns the driver as evidence.
     fn seen(&self) -> Evidence {
         let value = self.driver.clone().unwrap_or_else(|| "none".to_owned());
         Evidence { path: format!("/{DEVICES}/{}/driver", self.address), value }
     }
 }
 
-/// Those that there are: PCI class 02.
+/// Returns the network devices: PCI class 02.
 fn devices(view: &MachineFiles) -> Vec<Device> {
     let drivers = view.names(DRIVERS);
     let device = |address: String| {
@@ -49,7 +49,7 @@ fn devices(view: &MachineFiles) -> Vec<Device> {
 #[cfg(test)]
 use crate::doctor::machine::TestMachine;
 
-/// A machine with one network device of that driver, and an interface on it.
+/// Returns a machine with one network device of that driver, and an interface on it.
 #[cfg(test)]
 fn machine(driver: &str, interface: Option<&str>) -> TestMachine {
     let device = format!("{DEVICES}/0000:03:00.0");

@@ -1,4 +1,4 @@
-//! Whether a device is next to the memory that its stream uses.
+//! The NUMA node of a device, compared with the memory of its stream.
 
 use super::{DEVICES, devices};
 use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};

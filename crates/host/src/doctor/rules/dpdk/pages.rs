@@ -11,10 +11,10 @@ pub const RULE: DoctorRule = DoctorRule {
     check,
 };
 
-/// What a link or two take: 256 MiB in pages of 2 MiB.
+/// The pages that one or two links use: 256 MiB in pages of 2 MiB.
 const WANTED: i64 = 128;
 
-/// What is reserved for them and for others.
+/// The pages to reserve, for the links and for others.
 const RESERVED: i64 = 2 * WANTED;
 
 const POOL: &str = "sys/kernel/mm/hugepages/hugepages-2048kB";
@@ -26,7 +26,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
     else {
         return Vec::new();
     };
-    // A fixed amount: what takes the pages may be the DPDK that is asked about.
+    // A fixed amount: the DPDK process in question may itself use the pages.
     let finding = match free {
         WANTED.. => Finding::good(format!("{free} huge pages are free")),
         _ if all < RESERVED => Finding::matters(format!("{free} of {all} huge pages are free"))

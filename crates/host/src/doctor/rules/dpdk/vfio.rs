@@ -1,4 +1,4 @@
-//! Whether the kernel can hand devices out.
+//! The kernel modules of VFIO.
 
 use super::{DRIVERS, devices};
 use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic};
