@@ -1,4 +1,4 @@
-//! What flows through a port.
+//! Items and their run-time types.
 
 use std::any::TypeId;
 use std::fmt;
@@ -33,7 +33,7 @@ impl ItemType {
         self.size_bytes
     }
 
-    /// What an item is aligned to, in bytes.
+    /// Alignment of an item in bytes.
     pub(crate) fn align_bytes(&self) -> usize {
         self.align_bytes
     }

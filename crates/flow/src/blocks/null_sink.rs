@@ -1,8 +1,8 @@
-//! Takes everything and keeps nothing.
+//! Discards items.
 
 use crate::{Block, BlockError, Context, In, Item, Lane, Ports, Work};
 
-/// Takes everything and keeps nothing.
+/// Discards everything.
 ///
 /// Ports: `in`.
 #[derive(Debug, Default, Ports)]

@@ -4,7 +4,7 @@ use crate::registry::ParameterValue;
 use crate::{Block, BlockError, Context, In, Item, MessageSpec, Out, ParameterKind, Ports, Work};
 use std::time::{Duration, Instant};
 
-/// How much is let through at a time.
+/// The time step in which items are let through.
 const STEP: Duration = Duration::from_millis(1);
 
 /// Lets items pass at `rate_hz` items per second on average, counted from the first call, in
