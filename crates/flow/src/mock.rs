@@ -109,9 +109,8 @@ impl<B: Block> Mock<B> {
         self.block.message(name, &value)
     }
 
-    /// Calls `work` until nothing moves or the block is finished. Outputs are collected as
-    /// they come, so a full output never holds the block back. For a source without end use
-    /// [`call`](Self::call).
+    /// Calls `work` until no item moves or the block is finished. Outputs are collected after each
+    /// call, so a full output never blocks it. For a source without end use [`call`](Self::call).
     ///
     /// # Errors
     /// The block's.
@@ -128,8 +127,8 @@ impl<B: Block> Mock<B> {
         }
     }
 
-    /// Exactly one call of `work` (after `start` at the first), whether the ports are ready
-    /// or not. For benches, and to test what a block does with little.
+    /// Calls `work` exactly once (after `start` at the first time), whether the ports are ready or
+    /// not. For benches, and to test a block with little input or room.
     ///
     /// # Errors
     /// The block's.
@@ -155,7 +154,7 @@ impl<B: Block> Mock<B> {
         Ok(work)
     }
 
-    /// Whether the block has finished, by itself or because an ended input left it nothing.
+    /// Whether the block has finished, by itself or because an ended input left it nothing to do.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.finished
@@ -171,7 +170,7 @@ impl<B: Block> Mock<B> {
     }
 }
 
-/// Opens every port it is shown.
+/// Opens every port of a block.
 struct Open {
     items: usize,
     inputs: BTreeMap<String, Box<dyn MockWriter>>,

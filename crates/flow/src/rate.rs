@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// How many items a block produces for those it consumes: `interpolation` out for every
-/// `decimation` in, on every pair of an input and an output.
+/// The ratio of the items that a block produces to those that it consumes: `interpolation` out for
+/// every `decimation` in, on every pair of an input and an output.
 ///
-/// Tags are moved by it, and the latency bound and the partitioner count by it. A block whose
-/// rate is not a fraction (an arbitrary resampler) gives the nearest one and moves its tags
-/// itself ([`TagRule::Own`](crate::TagRule::Own)).
+/// Tags move by it; the latency bound and the partitioner use it. A block whose rate is not a
+/// fraction (an arbitrary resampler) gives the nearest one and moves its tags itself
+/// ([`TagRule::Own`](crate::TagRule::Own)).
 ///
 /// ```
 /// use millstream_flow::Rate;
@@ -75,7 +75,7 @@ impl ItemRatio {
         f64::from(self.interpolation) / f64::from(self.decimation)
     }
 
-    /// The output item that begins where input item `item` does, or contains that place:
+    /// Returns the output item that begins where input item `item` does, or contains that point:
     /// `⌊item × interpolation ÷ decimation⌋`, exactly. Saturates at the largest number.
     #[must_use]
     pub const fn map(self, item: u64) -> u64 {
