@@ -2,7 +2,7 @@
 //!
 //! A tag belongs to one item of a stream: the time it was received, a loss in front of it, a mark
 //! for a sink. A block puts tags on what it produces ([`Out::tag`](crate::Out::tag)) and sees those
-//! on what it reads ([`In::tags`](crate::In::tags)). What happens to the rest is its
+//! on what it reads ([`In::tags`](crate::In::tags)). The rest follows its
 //! [`TagRule`]: by default every tag moves on to every output, to the item that its
 //! [`Rate`](crate::ItemRatio) says. Tags are neither lost, repeated nor reordered, and stand at the
 //! same items however the graph is cut into partitions and batches.

@@ -2,7 +2,7 @@
 
 use crate::plan::Placement;
 
-/// The thread of each partition. A seat is the place of one thread in a run.
+/// The assignment of partitions to threads. A seat is the place of one thread in a run.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct Assignment {
     /// Seat of each partition that has blocks to run.

@@ -95,7 +95,7 @@ impl BlockTask {
         (!is_abandoned).then_some(room)
     }
 
-    /// Notes that there is no item to pass.
+    /// Takes messages and counts a refused call, when there is no item to pass.
     pub(in crate::runtime) fn wait_for_train(&mut self) {
         self.take_messages();
         self.count_refusal();
