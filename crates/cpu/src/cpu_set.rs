@@ -13,12 +13,12 @@ const MAX_CPU: usize = 65_535;
 pub struct CpuSet(BTreeSet<usize>);
 
 impl CpuSet {
-    /// The CPUs in ascending order.
+    /// Iterates over the CPUs in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.0.iter().copied()
     }
 
-    /// Number of CPUs.
+    /// Returns the number of CPUs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()

@@ -57,7 +57,7 @@ pub enum TopologyError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A file has unexpected contents.
@@ -102,13 +102,13 @@ impl Topology {
         Self { cores: cores.cloned().collect() }
     }
 
-    /// Online CPUs.
+    /// Returns the online CPUs.
     #[must_use]
     pub fn cpus(&self) -> CpuSet {
         self.cores.iter().map(|core| core.cpu).collect()
     }
 
-    /// Number of physical cores.
+    /// Returns the number of physical cores.
     #[must_use]
     pub fn physical_cores(&self) -> usize {
         let first = |core: &&Core| core.smt_siblings.iter().next() == Some(core.cpu);

@@ -86,7 +86,7 @@ pub trait Block: Ports + Send {
     /// Whether this block can be part of a [fused chain](crate::lane): it has at most one input and
     /// one output and asks for one item of either, every call makes exactly as many items as it
     /// takes and could take any number, it makes and reads no tags, and never ends by itself. Such
-    /// a block implements [`pass`](Self::pass) beside `work`. Called before the start.
+    /// a block implements [`pass`](Self::pass) next to `work`. Called before the start.
     fn is_one_to_one(&self) -> bool {
         false
     }
@@ -204,16 +204,16 @@ pub struct Context {
     /// blocks, or up to three sweeps ago where sweeps take microseconds. Blocks take time from
     /// here, not from the clock.
     pub now: Instant,
-    /// How long this call may block (in a socket, say). Zero when other blocks of the same
-    /// partition have work to do; a few milliseconds when the partition would sleep anyway.
-    /// A block that waited returns [`Work::Again`] with zero.
+    /// The longest time that this call may block (in a socket, say). Zero when other blocks of the
+    /// same partition have work to do; a few milliseconds when the partition would sleep anyway. A
+    /// block that waited returns [`Work::Again`] with zero.
     pub may_block: Duration,
     /// Whether the graph was asked to stop. Sources need it only if they loop inside `work`.
     pub stopping: bool,
 }
 
 impl Context {
-    /// A context for a call at `now` that may not block.
+    /// Makes a context for a call at `now` that may not block.
     #[must_use]
     pub fn at(now: Instant) -> Self {
         Self { now, may_block: Duration::ZERO, stopping: false }

@@ -81,7 +81,7 @@ pub struct GraphFile {
 pub struct GraphParameter {
     /// Its value unless overridden; `None` if it must be set.
     pub default: Option<ParameterValue>,
-    /// What it means.
+    /// The help text.
     pub help: String,
 }
 
@@ -128,30 +128,30 @@ impl GraphFile {
         raw::parse(name, text).map_err(|problem| problem.of(name))
     }
 
-    /// What the graph is for.
+    /// Returns the description of the graph.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// The parameters that may be set, by name.
+    /// Returns the parameters that may be set, by name.
     #[must_use]
     pub fn parameters(&self) -> &BTreeMap<String, GraphParameter> {
         &self.parameters
     }
 
-    /// Names of the blocks, in the order of the file.
+    /// Returns the names of the blocks, in the order of the file.
     pub fn block_names(&self) -> impl Iterator<Item = &str> {
         self.blocks.iter().map(|block| block.name.as_str())
     }
 
-    /// The plan in the file, or the automatic one.
+    /// Returns the plan in the file, or the automatic one.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The entries of the plan that are in the file.
+    /// Returns the entries of the plan that are in the file.
     #[must_use]
     pub fn pins(&self) -> &Pins {
         &self.pins

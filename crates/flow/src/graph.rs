@@ -90,7 +90,7 @@ impl fmt::Display for PortDirection {
 }
 
 impl Graph {
-    /// A graph without blocks.
+    /// Makes a graph without blocks.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -165,7 +165,7 @@ impl Graph {
         self.untimed = !timed;
     }
 
-    /// Names of the blocks, in the order they were added.
+    /// Returns the names of the blocks, in the order they were added.
     pub fn block_names(&self) -> impl Iterator<Item = &str> {
         self.nodes.iter().map(|node| node.name.as_str())
     }

@@ -75,7 +75,7 @@ pub struct Positive(f64);
 impl Eq for Positive {}
 
 impl Positive {
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub fn get(self) -> f64 {
         self.0

@@ -3,7 +3,7 @@
 //! - A [`Block`] is a struct with typed ports and one `work`. [`Mock`] runs one alone.
 //! - A [`Graph`] holds blocks by name and their connections, each of which becomes a double-mapped
 //!   ring. [`Graph::start`] runs it on threads, one per partition.
-//! - A [`Plan`] says which blocks share a partition, where it runs and how it waits.
+//! - A [`Plan`] sets which blocks share a partition, its CPU and its wait mode.
 //! - A [`GraphFile`] is a graph, its parameters and its plan as TOML; a [`Registry`] holds the
 //!   block types that it may name.
 //! - [`RunningGraph::snapshot`] shows the counters of every block while it runs.
@@ -11,7 +11,8 @@
 //! # Adding a block
 //!
 //! One file with one struct. The ports are its public fields; `#[derive(Ports)]` shows them to the
-//! runtime. `work` takes slices, processes what fits, and says how much it consumed and produced:
+//! runtime. `work` takes slices, processes what fits, and reports how much it consumed and
+//! produced:
 //!
 //! ```
 //! use millstream_flow::{Block, BlockError, Context, In, Mock, Out, Ports, Work};

@@ -26,7 +26,7 @@ pub(crate) use inbox::{Inbox, Mailboxes, Wake};
 
 use crate::registry::{ParameterKind, ParameterValue};
 
-/// How many messages of one sender may wait.
+/// The most messages of one sender that may wait.
 pub const QUEUE_MESSAGES: usize = 64;
 
 /// A message that a block understands, as [`Block::messages`](crate::Block::messages) lists it.
@@ -41,7 +41,7 @@ pub struct MessageSpec {
 }
 
 impl MessageSpec {
-    /// A message called `name`.
+    /// Makes a message called `name`.
     #[must_use]
     pub const fn new(name: &'static str, kind: ParameterKind, help: &'static str) -> Self {
         Self { name, kind, help }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Counter(Arc<AtomicU64>);
 
 impl Counter {
-    /// A counter at zero.
+    /// Makes a counter at zero.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -22,7 +22,7 @@ impl Counter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// The count so far.
+    /// Returns the count so far.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -40,7 +40,7 @@ impl Default for Gauge {
 }
 
 impl Gauge {
-    /// A gauge that is not set yet.
+    /// Makes a gauge that is not set yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -51,7 +51,7 @@ impl Gauge {
         self.0.store(value.to_bits(), Ordering::Relaxed);
     }
 
-    /// The value last set, NaN if never set.
+    /// Returns the value last set, NaN if never set.
     #[must_use]
     pub fn get(&self) -> f64 {
         f64::from_bits(self.0.load(Ordering::Relaxed))

@@ -49,7 +49,7 @@ pub struct Mock<B> {
 }
 
 impl<B: Block> Mock<B> {
-    /// Opens every port of `block` with room for 4096 items or what the ports want.
+    /// Opens every port of `block` with room for 4096 items, or more if a port wants more.
     #[must_use]
     pub fn new(block: B) -> Self {
         Self::with_room(block, DEFAULT_ITEMS)
@@ -67,7 +67,7 @@ impl<B: Block> Mock<B> {
         Self { block, inputs, outputs, views, tags, started: false, finished: false }
     }
 
-    /// Appends items to an input. What does not fit into the ring follows as room appears.
+    /// Appends items to an input. Items that do not fit into the ring follow as room appears.
     pub fn feed<T: Item>(&mut self, port: &str, items: &[T]) {
         let feeder = self.inputs.get_mut(port).unwrap_or_else(|| panic!("no input {port}"));
         let supply = feeder.as_any().downcast_mut::<MockInput<T>>();
@@ -88,7 +88,7 @@ impl<B: Block> Mock<B> {
         output.take_tags()
     }
 
-    /// Ends an input, after what was fed.
+    /// Ends an input, after the items that were fed.
     pub fn end(&mut self, port: &str) {
         self.inputs.get_mut(port).unwrap_or_else(|| panic!("no input {port}")).end();
     }

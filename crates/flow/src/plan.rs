@@ -136,7 +136,7 @@ impl Default for Buffers {
 }
 
 impl Buffers {
-    /// The most that a call sees of a port, in bytes, by hand or by default.
+    /// Returns the most that a call sees of a port, in bytes, set or default.
     pub(crate) fn batch_bytes(&self) -> usize {
         self.batch_bytes.unwrap_or_else(default_batch_bytes)
     }
@@ -158,7 +158,7 @@ impl Plan {
         toml::to_string(self).expect("a plan has nothing that TOML cannot say")
     }
 
-    /// One partition with every block of `graph`.
+    /// Makes one partition with every block of `graph`.
     #[must_use]
     pub fn single(graph: &crate::Graph, wait: WaitMode) -> Self {
         let blocks = graph.block_names().map(str::to_owned).collect();

@@ -19,9 +19,9 @@ use std::any::Any;
 
 /// Receives every port of a block, in order. See [`Ports`](crate::Ports).
 pub trait PortVisitor {
-    /// An input called `name`, unique in its block.
+    /// Receives an input called `name`, unique in its block.
     fn input(&mut self, name: &str, port: &mut dyn InputPort);
-    /// An output called `name`, unique in its block.
+    /// Receives an output called `name`, unique in its block.
     fn output(&mut self, name: &str, port: &mut dyn OutputPort);
 }
 
@@ -42,20 +42,20 @@ impl<T: Item> Default for In<T> {
 }
 
 impl<T: Item> In<T> {
-    /// An input that wants at least one item per call.
+    /// Makes an input that wants at least one item per call.
     #[must_use]
     pub fn new() -> Self {
         Self::with_min_items(1)
     }
 
-    /// An input that wants at least `min_items` items per call; zero makes it optional: the
+    /// Makes an input that wants at least `min_items` items per call; zero makes it optional: the
     /// block is called without any. At the end of the stream a call may see fewer.
     #[must_use]
     pub fn with_min_items(min_items: usize) -> Self {
         Self { reader: None, min_items, tags: TagsIn::default() }
     }
 
-    /// The least number of items a call wants.
+    /// Returns the least number of items that a call wants.
     #[must_use]
     pub fn min_items(&self) -> usize {
         self.min_items
@@ -136,19 +136,19 @@ impl<T: Item> Default for Out<T> {
 }
 
 impl<T: Item> Out<T> {
-    /// An output that wants room for at least one item per call.
+    /// Makes an output that wants room for at least one item per call.
     #[must_use]
     pub fn new() -> Self {
         Self::with_min_items(1)
     }
 
-    /// An output that wants room for at least `min_items` items per call.
+    /// Makes an output that wants room for at least `min_items` items per call.
     #[must_use]
     pub fn with_min_items(min_items: usize) -> Self {
         Self { writer: None, min_items, tags: TagsOut::default() }
     }
 
-    /// The least room a call wants, in items.
+    /// Returns the least room that a call wants, in items.
     #[must_use]
     pub fn min_items(&self) -> usize {
         self.min_items

@@ -59,7 +59,7 @@ pub struct EdgeCost {
 }
 
 impl Profile {
-    /// The block of this name.
+    /// Returns the block of this name.
     #[must_use]
     pub fn block(&self, name: &str) -> Option<&BlockCost> {
         self.blocks.iter().find(|block| block.name == name)
@@ -84,7 +84,7 @@ impl Profile {
 }
 
 impl BlockCost {
-    /// The working set remains the mean of the whole run.
+    /// Returns the difference; the working set remains the mean of the whole run.
     fn since(&self, earlier: &Self) -> Self {
         Self {
             name: self.name.clone(),

@@ -25,7 +25,7 @@ impl ItemRatio {
     /// As many items out as in.
     pub const ONE: Self = Self { interpolation: 1, decimation: 1 };
 
-    /// `interpolation` items out for `decimation` items in, in lowest terms.
+    /// Makes the ratio of `interpolation` items out for `decimation` items in, in lowest terms.
     ///
     /// # Panics
     /// If either is zero.
@@ -39,7 +39,7 @@ impl ItemRatio {
         Self { interpolation: interpolation / divisor, decimation: decimation / divisor }
     }
 
-    /// One item out for `decimation` in.
+    /// Makes the ratio of one item out for `decimation` in.
     ///
     /// # Panics
     /// If it is zero.
@@ -48,7 +48,7 @@ impl ItemRatio {
         Self::new(1, decimation)
     }
 
-    /// `interpolation` items out for one in.
+    /// Makes the ratio of `interpolation` items out for one in.
     ///
     /// # Panics
     /// If it is zero.
@@ -57,19 +57,19 @@ impl ItemRatio {
         Self::new(interpolation, 1)
     }
 
-    /// Items out of the fraction.
+    /// Returns the items out of the fraction.
     #[must_use]
     pub const fn interpolation(self) -> u32 {
         self.interpolation
     }
 
-    /// Items in of the fraction.
+    /// Returns the items in of the fraction.
     #[must_use]
     pub const fn decimation(self) -> u32 {
         self.decimation
     }
 
-    /// Items out for one in.
+    /// Returns the items out for one in.
     #[must_use]
     pub fn ratio(self) -> f64 {
         f64::from(self.interpolation) / f64::from(self.decimation)

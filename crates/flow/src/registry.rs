@@ -1,4 +1,4 @@
-//! Block types by name, with the parameters they declare: what graph files can use.
+//! Block types for graph files, by name, with their declared parameters.
 
 mod builtin;
 mod items;
@@ -42,7 +42,7 @@ pub struct BlockType {
 }
 
 impl BlockType {
-    /// A type called `name`; `summary` is one sentence.
+    /// Makes a type called `name`; `summary` is one sentence.
     #[must_use]
     pub fn new(name: &str, summary: &str) -> Self {
         let (name, summary) = (name.to_owned(), summary.to_owned());
@@ -66,7 +66,7 @@ impl BlockType {
         self
     }
 
-    /// Declares a parameter with a default, which also says its kind.
+    /// Declares a parameter with a default, which also sets its kind.
     #[must_use]
     pub fn optional(
         mut self,
@@ -222,13 +222,13 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry without types.
+    /// Makes a registry without types.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A registry of the types in [`blocks`](crate::blocks).
+    /// Makes a registry of the types in [`blocks`](crate::blocks).
     #[must_use]
     pub fn builtin() -> Self {
         let mut registry = Self::new();
@@ -247,7 +247,7 @@ impl Registry {
         assert!(!taken, "two block types are called {name}");
     }
 
-    /// The type of this name.
+    /// Returns the type of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&BlockType> {
         self.types.get(name)

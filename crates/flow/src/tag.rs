@@ -1,11 +1,11 @@
 //! Tags: metadata of single items, carried alongside them.
 //!
 //! A tag belongs to one item of a stream: the time it was received, a loss in front of it, a mark
-//! for a sink. A block puts tags on what it produces ([`Out::tag`](crate::Out::tag)) and sees those
-//! on what it reads ([`In::tags`](crate::In::tags)). The rest follows its
+//! for a sink. A block puts tags on the items that it produces ([`Out::tag`](crate::Out::tag)) and
+//! sees those on the items that it reads ([`In::tags`](crate::In::tags)). The rest follows its
 //! [`TagRule`]: by default every tag moves on to every output, to the item that its
-//! [`Rate`](crate::ItemRatio) says. Tags are neither lost, repeated nor reordered, and stand at the
-//! same items however the graph is cut into partitions and batches.
+//! [`Rate`](crate::ItemRatio) says. Tags are neither lost, repeated nor reordered, and belong to
+//! the same items whatever the partitions and batches of the graph.
 //!
 //! [`keys`] has the names that several blocks use.
 

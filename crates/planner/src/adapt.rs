@@ -1,8 +1,8 @@
 //! Moving a running graph when its load has shifted, and not otherwise.
 //!
-//! Time is cut into windows, each with the [`Profile`] of what the graph did in it. A [`CostModel`]
-//! (usually the partitioner) gives the best plan for a window and the cost of any plan in it.
-//! [`Adaptation`] decides with these:
+//! Time is cut into windows, each with the graph's [`Profile`] in it. A [`CostModel`] (usually the
+//! partitioner) gives the best plan for a window and the cost of any plan in it. [`Adaptation`]
+//! decides with these:
 //!
 //! - A plan becomes a candidate when it beats the present one by [`AdaptPolicy::gain_min`]; it must
 //!   do so in [`AdaptPolicy::windows`] windows in a row, each by its own measurements.

@@ -53,8 +53,7 @@ use std::path::Path;
 /// The user's decisions, and the prices of the model.
 #[derive(Clone, Debug, Default)]
 pub struct Hints {
-    /// A plan by hand. Its partitions stay as they are, and so does every buffer size that is not
-    /// the default.
+    /// A plan by hand. Its partitions and every buffer size other than the default stay unchanged.
     pub plan: Plan,
     /// Blocks that must run on a CPU; others may join them.
     pub pins: BTreeMap<String, usize>,

@@ -56,7 +56,7 @@ struct Shared {
     producer: Padded<Position>,
     consumers: Box<[Padded<Position>]>,
     /// Positions that a side may not pass for now: the producer's, then each consumer's. Only the
-    /// thread of that side touches them, so they are apart from what sides share.
+    /// thread of that side touches them, so they are apart from the shared positions.
     cuts: Box<[Padded<AtomicU64>]>,
 }
 

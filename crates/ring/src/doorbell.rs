@@ -34,7 +34,7 @@ impl Doorbell {
         Ok(Self { word: AtomicU32::new(0), bell: Bell::new()? })
     }
 
-    /// Rings: from any thread, an atomic exchange, and one write(2) if the owner sleeps.
+    /// Rings from any thread: an atomic exchange, and one write(2) if the owner sleeps.
     pub fn ring(&self) {
         if token::leave(&self.word) {
             self.bell.ring();

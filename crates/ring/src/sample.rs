@@ -39,7 +39,7 @@ pub struct RingOptions {
 }
 
 impl RingOptions {
-    /// A ring for at least `items` items, one reader, normal pages.
+    /// Makes options for at least `items` items, one reader, normal pages.
     #[must_use]
     pub fn items(items: usize) -> Self {
         Self { items, readers: 1, huge_pages: false, batch_items: usize::MAX, pool: None }

@@ -122,7 +122,7 @@ impl<T: Send> Sender<T> {
         if self.room_for(1) == 0 {
             return Err(item);
         }
-        // SAFETY: the cursor granted this slot, and what was in it has been taken out.
+        // SAFETY: the cursor granted this slot, and its last item has been taken out.
         unsafe { self.slots.put(self.producer.position(), item) };
         self.producer.advance(1);
         Ok(())
@@ -136,7 +136,7 @@ impl<T: Send> Sender<T> {
             return 0;
         }
         for (position, item) in (self.producer.position()..).zip(items.drain(..count)) {
-            // SAFETY: the cursor granted `count` slots, and what was in them has been taken out.
+            // SAFETY: the cursor granted `count` slots, and their last items have been taken out.
             unsafe { self.slots.put(position, item) };
         }
         self.producer.advance(count as u64);

@@ -92,7 +92,7 @@ impl Futex {
     }
 }
 
-/// One step of a spin.
+/// Spins one step.
 pub(crate) fn spin_loop() {
     #[cfg(not(loom))]
     std::hint::spin_loop();

@@ -14,7 +14,7 @@ pub struct Copy<T: Item> {
 }
 
 impl<T: Item> Copy<T> {
-    /// A copier.
+    /// Makes a copier.
     #[must_use]
     pub fn new() -> Self {
         Self { input: In::new(), output: Out::new() }

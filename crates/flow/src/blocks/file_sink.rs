@@ -18,7 +18,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 pub struct FileSinkError {
     /// The file.
     pub path: PathBuf,
-    /// Why.
+    /// The cause.
     pub source: io::Error,
 }
 
@@ -33,7 +33,7 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// Writes items into a file as they lie in memory.
+/// Writes items into a file in their memory format.
 ///
 /// The file gets its name when all of it is on the disk; until then it is called `NAME.part`. So a
 /// file `NAME` is always complete, even after a power failure. After a failure the part remains.

@@ -23,7 +23,7 @@ pub enum SampleFormat {
 }
 
 impl SampleFormat {
-    /// The format of this name: `sc16` or `cf32`, or one of the usual other spellings.
+    /// Returns the format of this name: `sc16` or `cf32`, or another usual spelling.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         match name.to_ascii_lowercase().as_str() {
@@ -59,7 +59,7 @@ pub enum FileSourceError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// Neither its name nor a parameter gives the format.
@@ -176,7 +176,7 @@ impl FileSource {
         !matches!(poll(&mut files, timeout.as_ref()), Ok(0) | Err(rustix::io::Errno::INTR))
     }
 
-    /// The number of whole samples that were read and not converted yet.
+    /// Returns the number of whole samples that were read and not converted yet.
     fn samples_held(&self) -> usize {
         self.held.len() / self.format.sample_bytes()
     }
@@ -266,7 +266,7 @@ fn check_size(path: &Path, bytes: u64, format: SampleFormat) -> Result<(), FileS
     Ok(())
 }
 
-/// Written so that the compiler vectorises it.
+/// Converts samples. Written so that the compiler vectorises it.
 fn convert_sc16(bytes: &[u8], samples: &mut [Complex<f32>]) {
     const SCALE: f32 = 1.0 / 32767.0;
     for (sample, bytes) in samples.iter_mut().zip(bytes.chunks_exact(4)) {

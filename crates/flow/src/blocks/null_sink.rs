@@ -12,7 +12,7 @@ pub struct NullSink<T: Item> {
 }
 
 impl<T: Item> NullSink<T> {
-    /// A sink.
+    /// Makes a sink.
     #[must_use]
     pub fn new() -> Self {
         Self { input: In::new() }

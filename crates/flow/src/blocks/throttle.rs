@@ -83,7 +83,7 @@ impl<T: Item> Block for Throttle<T> {
 }
 
 impl<T: Item> Throttle<T> {
-    /// A millisecond, or as long as one item takes at a slow rate.
+    /// Returns a millisecond, or the time of one item at a slow rate.
     fn step(&self) -> Duration {
         STEP.max(Duration::try_from_secs_f64(1.0 / self.rate_hz).unwrap_or(Duration::MAX))
     }

@@ -126,7 +126,8 @@ impl GraphFile {
     }
 }
 
-/// `rate = 5000000` does not forbid `--set rate=0.5`: the block that uses it decides.
+/// Loosens the kind of a default: `rate = 5000000` does not forbid `--set rate=0.5`; the block that
+/// uses the value decides.
 fn loosely(kind: ParameterKind) -> ParameterKind {
     if kind == ParameterKind::Integer { ParameterKind::Number } else { kind }
 }

@@ -58,7 +58,7 @@ pub enum FileProblem {
     MissingParameter {
         /// The parameter.
         name: String,
-        /// What it means.
+        /// The help text.
         help: String,
     },
     /// Setting a parameter that does not exist.
@@ -122,7 +122,7 @@ pub enum FileProblem {
         key: &'static str,
         /// Its kind.
         expected: String,
-        /// What it means.
+        /// The help text.
         help: &'static str,
     },
     /// A value of the wrong kind.
@@ -146,7 +146,7 @@ pub enum FileProblem {
     Block {
         /// The block.
         block: String,
-        /// Why.
+        /// The cause.
         source: BlockError,
     },
     /// The graph is invalid.
@@ -166,7 +166,7 @@ fn list(wrong: &str, names: &[String]) -> String {
     all + &suggestion(wrong, names.iter().map(String::as_str))
 }
 
-/// "a, b or c".
+/// Formats "a, b or c".
 fn either(choices: &[&str]) -> String {
     match choices {
         [rest @ .., before, last] => {

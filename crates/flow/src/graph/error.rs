@@ -114,7 +114,7 @@ pub enum GraphError {
     Ring {
         /// The output of the ring.
         output: String,
-        /// Why.
+        /// The cause.
         source: millstream_ring::RingError,
     },
     /// A thread could not be started.
@@ -122,7 +122,7 @@ pub enum GraphError {
     Thread {
         /// The partition.
         partition: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
 }

@@ -188,7 +188,7 @@ impl LatencyBoard {
 }
 
 impl Meters {
-    /// No meters.
+    /// Makes a board without meters.
     pub(crate) fn none(graph: &Graph) -> Self {
         let nodes = graph.nodes.len();
         Self {

@@ -25,7 +25,7 @@ impl Emitter {
         Self { kind, links: Vec::new(), lost: Counter::new() }
     }
 
-    /// The kind of its values.
+    /// Returns the kind of its values.
     #[must_use]
     pub fn kind(&self) -> ParameterKind {
         self.kind

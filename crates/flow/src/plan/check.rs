@@ -106,8 +106,8 @@ impl Plan {
         Ok(Placement { partitions, of_node: of_node.collect(), order })
     }
 
-    /// The partition of each of `blocks` blocks, if the plan mentions it; `position` gives the
-    /// number of a block.
+    /// Returns the partition of each of `blocks` blocks, if the plan mentions it; `position` gives
+    /// the number of a block.
     ///
     /// # Errors
     /// [`PlanError`]: the plan mentions a block that `position` does not know, or one twice.

@@ -21,7 +21,7 @@ impl Pins {
         self.0.is_empty()
     }
 
-    /// The entries as TOML.
+    /// Returns the entries as TOML.
     #[must_use]
     pub fn to_toml(&self) -> String {
         self.0.to_string()

@@ -9,7 +9,7 @@ use std::any::Any;
 
 /// An input without its item type.
 pub trait InputPort {
-    /// The type of the items.
+    /// Returns the type of the items.
     fn item_type(&self) -> ItemType;
     /// See [`In::min_items`](super::In::min_items).
     fn min_items(&self) -> usize;
@@ -44,7 +44,7 @@ pub trait InputPort {
 
 /// An output without its item type.
 pub trait OutputPort {
-    /// The type of the items.
+    /// Returns the type of the items.
     fn item_type(&self) -> ItemType;
     /// See [`Out::min_items`](super::Out::min_items).
     fn min_items(&self) -> usize;
@@ -77,7 +77,7 @@ pub trait OutputPort {
 
 /// A writing end that buffers more than the ring, for [`Mock`](crate::Mock).
 pub trait MockWriter: Send {
-    /// The `Supply<T>` behind it.
+    /// Returns the `Supply<T>` behind it.
     fn as_any(&mut self) -> &mut dyn Any;
     /// Moves buffered items into the ring; returns how many.
     fn refill(&mut self) -> usize;
@@ -89,7 +89,7 @@ pub trait MockWriter: Send {
 
 /// A reading end that collects into memory, for [`Mock`](crate::Mock).
 pub trait Collector: Send {
-    /// The `Collection<T>` behind it.
+    /// Returns the `Collection<T>` behind it.
     fn as_any(&mut self) -> &mut dyn Any;
     /// Moves items out of the ring; returns how many.
     fn drain(&mut self) -> usize;

@@ -228,12 +228,12 @@ impl Parameters {
         self.values.insert(name, value);
     }
 
-    /// Every value, by name.
+    /// Iterates over every value, by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &ParameterValue)> {
         self.values.iter().map(|(name, value)| (*name, value))
     }
 
-    /// A text parameter.
+    /// Returns a text parameter.
     #[must_use]
     pub fn text(&self, name: &str) -> &str {
         match self.get(name) {
@@ -242,7 +242,7 @@ impl Parameters {
         }
     }
 
-    /// A whole number.
+    /// Returns a whole number.
     #[must_use]
     pub fn integer(&self, name: &str) -> i64 {
         match self.get(name) {
@@ -251,7 +251,7 @@ impl Parameters {
         }
     }
 
-    /// A number; finite.
+    /// Returns a number; finite.
     #[must_use]
     pub fn number(&self, name: &str) -> f64 {
         match self.get(name) {
@@ -260,7 +260,7 @@ impl Parameters {
         }
     }
 
-    /// True or false.
+    /// Returns a truth value.
     #[must_use]
     pub fn boolean(&self, name: &str) -> bool {
         match self.get(name) {
@@ -269,7 +269,7 @@ impl Parameters {
         }
     }
 
-    /// A list of numbers; finite.
+    /// Returns a list of numbers; finite.
     #[must_use]
     pub fn numbers(&self, name: &str) -> &[f64] {
         match self.get(name) {
@@ -278,7 +278,7 @@ impl Parameters {
         }
     }
 
-    /// A whole number of type `T`, at least `least`.
+    /// Returns a whole number of type `T`, at least `least`.
     ///
     /// # Errors
     /// The expected value.

@@ -67,7 +67,7 @@ impl RunControl {
         &self.exchange
     }
 
-    /// Whether threads are to stop at the safe point before they go on.
+    /// Whether threads are to stop at the safe point before they continue.
     pub(super) fn is_meeting(&self) -> bool {
         self.meeting.load(Ordering::Relaxed)
     }

@@ -41,7 +41,7 @@ pub enum RunError {
     Pin {
         /// The partition.
         partition: String,
-        /// Why.
+        /// The cause.
         source: PinError,
     },
 }

@@ -262,7 +262,7 @@ impl FusedChain {
         true
     }
 
-    /// Returns the cursors of the rings inside to the members' `tasks`.
+    /// Gives the cursors of the rings inside back to the members' `tasks`.
     fn resume(&mut self, tasks: &mut [BlockTask]) {
         for (at, (producer, consumer)) in self.rings.drain(..).enumerate() {
             tasks[at].resume_output(producer);

@@ -41,7 +41,7 @@ enum ThreadSlot {
     /// No thread.
     #[default]
     Vacant,
-    /// A thread is at work.
+    /// A thread runs.
     Working,
     /// A thread has handed in its blocks and waits.
     Waiting(Vec<BlockTask>),

@@ -12,7 +12,7 @@ use crate::plan::{Placement, Plan};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a move waits for a block that is in a call.
+/// The longest wait of a move for a block that is in a call.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// The result of a move.
@@ -42,7 +42,7 @@ impl RunningGraph {
     /// large enough for its ports wherever they run.
     ///
     /// # Errors
-    /// [`MoveError`]; the graph goes on as before then, unless it has ended.
+    /// [`MoveError`]; the graph continues as before then, unless it has ended.
     pub fn repartition(&mut self, plan: &Plan) -> Result<Moved, MoveError> {
         self.repartition_within(plan, LIMIT)
     }

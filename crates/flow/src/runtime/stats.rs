@@ -256,7 +256,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// The block of this name.
+    /// Returns the block of this name.
     #[must_use]
     pub fn block(&self, name: &str) -> Option<&BlockStats> {
         self.blocks.iter().find(|block| block.name == name)
@@ -287,7 +287,7 @@ pub struct BlockStats {
 }
 
 impl BlockStats {
-    /// A metric as a number.
+    /// Returns a metric as a number.
     #[must_use]
     pub fn metric(&self, name: &str) -> Option<f64> {
         self.metrics.get(name).map(|value| match value {

@@ -27,7 +27,7 @@ mod real {
         std::time::Instant::now()
     }
 
-    /// A point where a scheduler may switch threads.
+    /// Marks a point where a scheduler may switch threads.
     #[inline]
     pub(in crate::runtime) fn point() {}
 }

@@ -103,7 +103,7 @@ impl BlockTask {
         self.finished
     }
 
-    /// When the block wants to be called even if no port changes.
+    /// Returns the time at which the block wants to be called even if no port changes.
     pub(super) fn wake_at(&self) -> Option<Instant> {
         self.wake_at
     }
@@ -221,7 +221,7 @@ impl BlockTask {
         }
     }
 
-    /// Kept out of the path of calls that are made.
+    /// Counts a call that was refused. Kept out of the path of calls that are made.
     #[cold]
     fn count_refusal(&self) {
         for (input, counters) in self.views.inputs.iter().zip(&self.counters.inputs) {

@@ -82,8 +82,8 @@ fn buffer_by_hand(graph: &Graph, buffers: &Buffers, from: PortId) -> Option<usiz
     bytes.copied()
 }
 
-/// A writer that wants W and a reader that wants R items are never both stuck in W + R items; twice
-/// that lets them overlap.
+/// Returns the least size of a ring: a writer that wants W and a reader that wants R items are
+/// never both stuck in W + R items; twice that lets them overlap.
 fn least_items(graph: &Graph, from: PortId) -> usize {
     let wanted = targets(graph, from).map(|to| graph.input(to).min_items).max().unwrap_or(0);
     graph.output(from).min_items.saturating_add(wanted).saturating_mul(2)

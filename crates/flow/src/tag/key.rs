@@ -61,7 +61,7 @@ pub mod keys {
     pub const RX_FREQUENCY_HZ: Key = Key::new("rx_frequency_hz");
     /// Why items are missing in front of this one: text, the name of the cause.
     pub const LOSS_CAUSE: Key = Key::new("loss_cause");
-    /// How many items are missing in front of this one: a count. Accompanies every [`LOSS_CAUSE`],
+    /// The number of items missing in front of this one: a count. Accompanies every [`LOSS_CAUSE`],
     /// in the same order.
     pub const LOSS_ITEMS: Key = Key::new("loss_items");
     /// When the item passed a latency mark, nanoseconds of its clock: a count.

@@ -159,7 +159,7 @@ impl TagTime {
 }
 
 impl From<Duration> for TagTime {
-    /// A time since the epoch.
+    /// Converts a time since the epoch.
     fn from(time: Duration) -> Self {
         let nanos = u128::from(time.subsec_nanos()) << 64;
         // Rounded up, so that rounding down gives the same nanosecond back.
@@ -195,7 +195,7 @@ impl ShortText {
         short
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         // Always whole characters, see `new`.

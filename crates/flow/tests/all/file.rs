@@ -56,7 +56,7 @@ fn refuse(text: &str, overrides: &[&str]) -> String {
     build(text, overrides).err().expect("a graph that is refused")
 }
 
-/// The example with one piece of text replaced by another.
+/// Replaces one piece of the example's text.
 fn with(from: &str, to: &str) -> String {
     assert!(EXAMPLE.contains(from));
     EXAMPLE.replacen(from, to, 1)

@@ -23,11 +23,11 @@ const MEASUREMENTS: u32 = 600;
 const SLICE: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 /// The shortest short run of such a graph.
 const GLANCE_MIN: Duration = Duration::from_millis(10);
-/// Items are counted at the sinks where so many reach them in a slice.
+/// The least number of items in a slice at the sinks for counting there.
 const SINK_ITEMS_MIN: u64 = 1000;
 /// The number of runs without an item that are repeated.
 const SILENT_RUNS_MAX: usize = 3;
-/// A plan that takes so many times as long as the default is abandoned.
+/// The multiple of the default's time after which a plan is abandoned.
 const PATIENCE: u32 = 10;
 
 /// The quantity to maximise.

@@ -166,7 +166,7 @@ impl<'a> TuningSession<'a> {
         self.look(what, plan, None)
     }
 
-    /// The same by a short run, if a share is given.
+    /// Measures by a short run if a share is given, otherwise in full.
     pub(super) fn look(
         &mut self,
         what: &str,
@@ -214,7 +214,7 @@ impl<'a> TuningSession<'a> {
         self.look_at_default(plan, None)
     }
 
-    /// The same by a short run, if a share is given.
+    /// Measures the default by a short run if a share is given, otherwise in full.
     pub(super) fn look_at_default(
         &mut self,
         plan: &Plan,

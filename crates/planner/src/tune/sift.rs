@@ -12,13 +12,13 @@ use super::statistics::hodges_lehmann;
 use millstream_flow::plan::Plan;
 use std::time::Duration;
 
-/// After each round of short runs, one of so many remains.
+/// The plans per remaining plan in each round of short runs.
 const ONE_OF: [usize; 2] = [4, 3];
-/// After each round of full measurements.
+/// The plans per remaining plan in each round of full measurements.
 const ONE_OF_MEASURED: usize = 2;
-/// The default is measured again after so many plans, because a machine's speed drifts.
+/// The number of plans between two measurements of the default: a machine's speed drifts.
 const PLANS_PER_BASE: usize = 4;
-/// A plan is compared with the median of so many measurements of the default around it.
+/// The number of measurements of the default around a plan, with whose median it is compared.
 const BASES: usize = 4;
 /// The smallest and largest share of a measurement for a short run.
 const SHARES: [f64; 2] = [0.1, 0.5];

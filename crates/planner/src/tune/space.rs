@@ -61,7 +61,7 @@ pub struct PlanLayout {
     pub partitions: Vec<Partition>,
 }
 
-/// Plans that may be tried, as the choices for each stage. No choice touches what [`Pins`] has.
+/// Plans that may be tried, as the choices for each stage. No choice changes an entry of [`Pins`].
 #[derive(Clone, Debug, Default)]
 pub struct Space {
     /// The entries written by hand.

@@ -67,7 +67,7 @@ impl ItemLayout {
         offset
     }
 
-    /// The same from any distance, also before the origin.
+    /// Returns the offset of an item at any distance, also before the origin.
     #[cold]
     fn far_offset<T>(&self, origin: u64, position: u64) -> usize {
         let bytes = (i128::from(position) - i128::from(origin)) * size_of::<T>() as i128;

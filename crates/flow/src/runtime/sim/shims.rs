@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A point where the scheduler may switch threads.
+/// Lets the scheduler switch threads.
 pub(in crate::runtime) fn point() {
     if let Some((sim, me)) = me() {
         sim.step(me, Status::Ready);

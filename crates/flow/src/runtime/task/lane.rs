@@ -151,7 +151,7 @@ impl BlockTask {
         aside.0
     }
 
-    /// The same for the ring before the block.
+    /// Takes the cursor of the ring before the block in the same way.
     #[cold]
     pub(in crate::runtime) fn set_input_aside(&mut self) -> Option<Consumer> {
         let mut aside = InputAside(None);
@@ -159,13 +159,13 @@ impl BlockTask {
         aside.0
     }
 
-    /// Returns, after the chain, the cursor of the ring behind the block.
+    /// Gives the cursor of the ring behind the block back after the chain.
     #[cold]
     pub(in crate::runtime) fn resume_output(&mut self, cursor: Producer) {
         self.block.ports(&mut ResumeOutput(Some(cursor)));
     }
 
-    /// The same for the ring before the block.
+    /// Gives the cursor of the ring before the block back in the same way.
     #[cold]
     pub(in crate::runtime) fn resume_input(&mut self, cursor: Consumer) {
         self.block.ports(&mut ResumeInput(Some(cursor)));
