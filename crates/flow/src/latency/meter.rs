@@ -93,7 +93,7 @@ pub(crate) struct Budget {
     record: Arc<Padded<SourceMeter>>,
 }
 
-/// A [`PathStep`], its ends, and the fill of its ring at the last poll.
+/// A [`PathStep`], its ends, and the worth of its items under way at the last poll.
 #[derive(Debug)]
 struct MeteredStep {
     step: PathStep,
@@ -120,7 +120,7 @@ impl Budget {
         enough
     }
 
-    /// Polls every ring and mark downstream of the source.
+    /// Reads every mark downstream of the source.
     fn look(&mut self, outputs: &[ProducerView]) {
         self.marks[self.source].write(outputs);
         // Upstream first, see `Marks`.

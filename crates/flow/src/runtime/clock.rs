@@ -52,8 +52,8 @@ impl Clock {
         (self.looked, self.sweeps) = (now, 1);
     }
 
-    /// Returns how often a closed chain may be run in one sweep: so often that the work per sweep
-    /// is a small share, and the sweep still short.
+    /// Returns how often a chain that delays no other block may run in one sweep: so often that the
+    /// fixed work of a sweep is a small share, and the sweep still short.
     #[inline]
     pub(super) fn turns(&self) -> u32 {
         self.turns

@@ -57,7 +57,7 @@ pub(super) enum Signal {
 }
 
 impl FusedChain {
-    /// Forms the chains of `tasks`, which are sorted by chain; batches have at most `batch_bytes`.
+    /// Forms the chains of `tasks` and sorts these by chain; batches have at most `batch_bytes`.
     /// Also returns the buffers, which all chains share: only one chain runs at a time, and the
     /// buffers stay in the near cache.
     pub(super) fn form(

@@ -64,7 +64,7 @@ impl Simulated {
         let cuts = plan.partitions.len() - 1;
         let ring = octaves(plan.buffers.between_bytes, self.between);
         let handing_on = if cuts == 0 { 0.0 } else { self.handing_on * ring };
-        // More threads than its four cores share them.
+        // Threads beyond the number of its four cores share them.
         let crowd = (plan.partitions.len() as f64 / 4.0).max(1.0);
         1.0 / (plan.partitions.iter().map(load).fold(0.0, f64::max) * crowd + handing_on)
     }
