@@ -9,7 +9,7 @@ impl<const BITS: u32> Classes<BITS> {
     /// Classes of all 64-bit values.
     pub const COUNT: usize = (64 - BITS as usize + 1) << BITS;
 
-    /// The class of a value.
+    /// Returns the class of a value.
     #[must_use]
     pub fn of(value: u64) -> usize {
         let shift = (u64::BITS - value.leading_zeros()).saturating_sub(BITS + 1);
@@ -17,7 +17,7 @@ impl<const BITS: u32> Classes<BITS> {
         ((shift as usize) << BITS) + (value >> shift) as usize
     }
 
-    /// The largest value of a class.
+    /// Returns the largest value of a class.
     #[must_use]
     pub fn last(class: usize) -> u64 {
         let shift = (class >> BITS).saturating_sub(1);

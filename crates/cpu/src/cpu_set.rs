@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// The largest CPU number taken seriously; the kernel's own limit is 8192.
+/// The largest CPU number accepted; the kernel's own limit is 8192.
 const MAX_CPU: usize = 65_535;
 
 /// A set of CPU numbers, written like `0-3,8`.
@@ -13,24 +13,24 @@ const MAX_CPU: usize = 65_535;
 pub struct CpuSet(BTreeSet<usize>);
 
 impl CpuSet {
-    /// The CPUs in ascending order.
+    /// Iterates over the CPUs in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.0.iter().copied()
     }
 
-    /// Number of CPUs.
+    /// Returns the number of CPUs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether the set has no CPU.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// For people: `CPU 1`, `CPUs 2-3`.
+    /// Formats the set for messages: `CPU 1`, `CPUs 2-3`.
     #[must_use]
     pub fn named(&self) -> String {
         format!("CPU{} {self}", if self.len() == 1 { "" } else { "s" })
@@ -49,7 +49,7 @@ impl FromIterator<usize> for CpuSet {
     }
 }
 
-/// Text that is no CPU list.
+/// Text that is not a CPU list.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("`{0}` is not a CPU list; write numbers and ranges, like `0-3,8`")]
 pub struct ParseCpuSetError(String);

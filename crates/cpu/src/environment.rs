@@ -12,31 +12,31 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Where a result was measured. Facts that the machine does not tell are `None`; the host's
-/// name is left out on purpose. Facts that an older record lacks read as unknown.
+/// The machine of a measurement. Facts that the machine does not report are `None`; the host's name
+/// is left out on purpose. Facts that an older record lacks read as unknown.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Environment {
     /// Version of millstream.
     pub millstream_version: String,
-    /// When the record was made, as given by the caller (RFC 3339).
+    /// Time of the record, as given by the caller (RFC 3339).
     pub timestamp: String,
     /// Kernel release, `6.12.1-amd64`.
     pub kernel_release: Option<String>,
     /// Kernel build, `#1 SMP PREEMPT_DYNAMIC …`.
     pub kernel_version: Option<String>,
-    /// What the kernel was started with.
+    /// The kernel's command line.
     pub kernel_command_line: Option<String>,
-    /// FNV-1a (64 bits, hexadecimal) of the kernel's configuration as it lies in `/proc/config.gz`
-    /// or `/boot/config-RELEASE`: tells kernels of one release apart.
+    /// FNV-1a (64 bits, hexadecimal) of the kernel's configuration as stored in `/proc/config.gz`
+    /// or `/boot/config-RELEASE`: distinguishes kernels of one release.
     pub kernel_config_hash: Option<String>,
     /// `rt`, `full`, `lazy`, `voluntary` or `none`, with `(dynamic)` if it can be switched.
     pub preemption: Option<String>,
-    /// Each vulnerability that costs a mitigation or has none, and what the kernel says of it.
+    /// The kernel's status of each vulnerability that has a mitigation or needs one.
     pub mitigations: BTreeMap<String, String>,
     /// Architecture, `x86_64`.
     pub architecture: String,
-    /// Processor, as it names itself.
+    /// The processor's name of itself.
     pub cpu_model: Option<String>,
     /// Version of the processor's microcode.
     pub microcode: Option<String>,
@@ -58,7 +58,7 @@ pub struct Environment {
     pub clock_source: Option<String>,
     /// Memory in bytes.
     pub memory_bytes: Option<u64>,
-    /// Whether the CPU says that it runs under a hypervisor.
+    /// Whether the CPU reports a hypervisor.
     pub hypervisor: bool,
     /// Network devices with hardware, real or emulated, behind them.
     pub nics: Vec<Nic>,
@@ -76,9 +76,8 @@ pub struct CacheSize {
 }
 
 impl Environment {
-    /// Reads the record below `root` (`/` for this machine); `timestamp` is the time now, in
-    /// RFC 3339. What cannot be read is left empty: a record is never the reason that a
-    /// measurement fails.
+    /// Reads the record below `root` (`/` for this machine); `timestamp` is the time now, in RFC
+    /// 3339. Unreadable facts are left empty: a record never makes a measurement fail.
     #[must_use]
     pub fn read(root: &Path, timestamp: &str) -> Self {
         let topology = Topology::read(root).ok();
@@ -134,8 +133,8 @@ fn config_hash(root: &Path) -> Option<String> {
     Some(format!("{:016x}", crate::fnv1a(&config.ok()?)))
 }
 
-/// The model chosen at boot or run time (debugfs shows `none voluntary (full)`; root only),
-/// else the one that the kernel's version names.
+/// Returns the model chosen at boot or run time (debugfs shows `none voluntary (full)`; root only),
+/// otherwise the one in the kernel's version.
 fn preemption(root: &Path, version: &str) -> String {
     if version.contains("PREEMPT_RT") {
         return "rt".to_owned();

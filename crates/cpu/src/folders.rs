@@ -1,21 +1,22 @@
-//! Folders of the user's, by the XDG Base Directory Specification 0.8.
+//! The user's folders, by the XDG Base Directory Specification 0.8.
 
 use std::path::PathBuf;
 
-/// What outlives a process but is no configuration: `$XDG_STATE_HOME`, else `$HOME/.local/state`.
-/// `variable` reads an environment; paths in it that are not absolute are ignored.
+/// Returns the folder for data that outlives a process but is not configuration: `$XDG_STATE_HOME`,
+/// else `$HOME/.local/state`. `variable` reads an environment; paths in it that are not absolute
+/// are ignored.
 #[must_use]
 pub fn state(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     of_user(variable, "XDG_STATE_HOME", ".local/state")
 }
 
-/// What can be had again: `$XDG_CACHE_HOME`, else `$HOME/.cache`.
+/// Returns the folder for data that can be made again: `$XDG_CACHE_HOME`, else `$HOME/.cache`.
 #[must_use]
 pub fn cache(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     of_user(variable, "XDG_CACHE_HOME", ".cache")
 }
 
-/// A variable of this process's environment, as [`state`] and [`cache`] take them.
+/// Reads a variable of this process's environment, for [`state`] and [`cache`].
 #[must_use]
 pub fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from)

@@ -1,6 +1,7 @@
-//! A hash that stays the same: for keys and names of stored files.
+//! A stable hash, for keys and names of stored files.
 
-/// FNV-1a, 64 bits (Fowler, Noll, Vo; RFC 9923): the same on every machine and in every version.
+/// Returns FNV-1a, 64 bits (Fowler, Noll, Vo; RFC 9923): the same on every machine and in every
+/// version.
 #[must_use]
 pub fn fnv1a(bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);

@@ -1,5 +1,5 @@
 //! CPUs and the threads on them: topology, sets, affinity, scheduling classes, CPU time, and the
-//! record of the environment that a measurement is made in.
+//! record of a measurement's environment.
 //!
 //! Facts are read below a root folder that is an argument (`/` for this machine), so a tree
 //! recorded on another machine tests the parsers.

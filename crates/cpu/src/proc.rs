@@ -4,12 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
-/// What `stat` says (proc_pid_stat(5)).
+/// The contents of `stat` (proc_pid_stat(5)).
 #[derive(Clone, Debug)]
 pub struct Stat {
-    /// The name, which may hold anything, parentheses too.
+    /// The name, which may hold any characters, parentheses too.
     pub name: String,
-    /// Field 3 and those behind it.
+    /// Field 3 and those after it.
     fields: String,
 }
 
@@ -23,13 +23,13 @@ impl Stat {
         Some(Self { name: name.to_owned(), fields: fields.to_owned() })
     }
 
-    /// A field by its number in the manual page, from 3.
+    /// Returns a field by its number in the manual page, from 3.
     #[must_use]
     pub fn field<T: FromStr>(&self, number: usize) -> Option<T> {
         self.fields.split_ascii_whitespace().nth(number - 3)?.parse().ok()
     }
 
-    /// Whether sched_setaffinity(2) refuses the thread, which only the kernel places
+    /// Whether sched_setaffinity(2) refuses the thread because the kernel places it
     /// (`PF_NO_SETAFFINITY`, include/linux/sched.h).
     #[must_use]
     pub fn is_bound(&self) -> bool {
@@ -37,14 +37,14 @@ impl Stat {
     }
 }
 
-/// The value of the first line `key: value`, as in `status` (proc_pid_status(5)).
+/// Returns the value of the first line `key: value`, as in `status` (proc_pid_status(5)).
 #[must_use]
 pub fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));
     lines.find_map(|(name, value)| (name.trim() == key).then(|| value.trim()))
 }
 
-/// The effective capabilities of the process or thread with this folder, a bit each.
+/// Reads the effective capabilities of the process or thread with this folder, a bit each.
 #[must_use]
 pub fn capabilities(folder: &Path) -> Option<u64> {
     let status = fs::read_to_string(folder.join("status")).ok()?;

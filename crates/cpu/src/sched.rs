@@ -1,4 +1,4 @@
-//! Scheduling classes of threads (sched(7)), and why the kernel refuses one.
+//! Scheduling classes of threads (sched(7)), and the reasons for which the kernel refuses one.
 
 use rustix::process::{Resource, getrlimit};
 use std::fmt;
@@ -9,12 +9,12 @@ use std::str::FromStr;
 /// A scheduling class with its priority.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Class {
-    /// The ordinary one: shares the CPU with everybody.
+    /// The ordinary class: shares the CPU with all threads.
     #[default]
     Other,
-    /// Real time, priority 1 to 99: runs until it waits or one of higher priority comes.
+    /// Real time, priority 1 to 99: runs until it waits or a thread of higher priority is ready.
     Fifo(u8),
-    /// The same, taking turns with those of the same priority.
+    /// The same, in rotation with threads of the same priority.
     RoundRobin(u8),
 }
 
@@ -27,13 +27,14 @@ impl Class {
         }
     }
 
-    /// Its priority; 0 of the ordinary class.
+    /// Returns its priority; 0 for the ordinary class.
     #[must_use]
     pub fn priority(self) -> u8 {
         self.policy().1
     }
 
-    /// The class that the kernel numbers so; none for the rarer ones (idle, batch, deadline).
+    /// Returns the class with the kernel's number; `None` for the rarer ones (idle, batch,
+    /// deadline).
     #[must_use]
     pub fn from_policy(policy: i32, priority: u8) -> Option<Self> {
         match policy {
@@ -55,7 +56,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// Text that names no scheduling class.
+/// Text that is not the name of a scheduling class.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("`{0}` is no scheduling class; write other, fifo:1 to fifo:99, or rr:1 to rr:99")]
 pub struct ParseClassError(String);
@@ -78,35 +79,35 @@ impl FromStr for Class {
     }
 }
 
-/// Why a thread did not get its class.
+/// The reason why a thread did not get its class.
 #[derive(Debug, thiserror::Error)]
 #[error("no scheduling class {wanted} for this thread: {source}; {reason}")]
 pub struct ClassError {
-    /// What was asked for.
+    /// The class that was requested.
     pub wanted: Class,
-    /// Why the kernel refused, as far as that can be found out, and what to do.
+    /// The reason of the refusal, as far as it is known, and the remedy.
     pub reason: ClassRefused,
-    /// What the kernel answered.
+    /// The kernel's error.
     pub source: io::Error,
 }
 
-/// Why a scheduling class was refused.
+/// The reason why a scheduling class was refused.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ClassRefused {
-    /// Neither the privilege nor a resource limit that allows the priority.
+    /// Neither the privilege nor a resource limit allows the priority.
     Limit {
         /// The highest priority that RLIMIT_RTPRIO allows.
         allowed: u64,
     },
     /// The privilege is there, but the control group may not run real-time threads.
     Group {
-        /// The file that says how long they may run.
+        /// The file with the group's real-time limit.
         file: PathBuf,
     },
-    /// There is no such priority.
+    /// The priority does not exist.
     NoSuchPriority,
-    /// Something else.
+    /// Another reason.
     Unknown,
 }
 
@@ -130,10 +131,10 @@ impl fmt::Display for ClassRefused {
 }
 
 /// Gives the calling thread a scheduling class. Threads and processes that it starts get the
-/// ordinary one, so that a busy helper never takes the CPU from everybody.
+/// ordinary one, so that a busy helper never takes the CPU from all others.
 ///
 /// # Errors
-/// [`ClassError`], which says why; the thread keeps the class that it has and can go on.
+/// [`ClassError`] with the reason; the thread keeps its class and can continue.
 pub fn set_current_thread(wanted: Class) -> Result<(), ClassError> {
     let (policy, priority) = wanted.policy();
     let policy = policy | if priority > 0 { libc::SCHED_RESET_ON_FORK } else { 0 };
@@ -160,7 +161,7 @@ pub fn set_thread(thread: u32, wanted: Class) -> io::Result<()> {
     }
 }
 
-/// The scheduling class of another thread; none where it has gone or has a rarer one.
+/// Returns the scheduling class of another thread; `None` if it has ended or has a rarer class.
 #[must_use]
 pub fn of_thread(thread: u32) -> Option<Class> {
     let mut parameters = libc::sched_param { sched_priority: 0 };
@@ -199,7 +200,7 @@ fn may_set_priorities(root: &Path) -> bool {
         .is_some_and(|bits| bits >> CAP_SYS_NICE & 1 == 1)
 }
 
-/// The file that gives the control group no time for real-time threads
+/// Returns the file that gives the control group no time for real-time threads
 /// (Documentation/scheduler/sched-rt-group.rst; only in version 1).
 fn empty_group(root: &Path) -> Option<PathBuf> {
     let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
@@ -255,7 +256,7 @@ mod tests {
         assert!(error.to_string().ends_with("priorities go from 1 to 99"), "{error}");
     }
 
-    /// A thread without the privilege; the limit is that of the test's environment.
+    /// Runs in a thread without the privilege; the limit is that of the test's environment.
     #[test]
     fn without_the_privilege_the_limit_is_the_reason() {
         use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};

@@ -1,4 +1,4 @@
-//! Threads and the CPUs they run on.
+//! CPU affinity and names of threads.
 
 use crate::cpu_set::CpuSet;
 use std::io;
@@ -6,20 +6,20 @@ use std::sync::OnceLock;
 
 use rustix::thread::{CpuSet as Mask, Pid, sched_getaffinity, sched_setaffinity};
 
-/// Why a thread could not be pinned.
+/// The reason why a thread could not be pinned.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot run on CPU {cpu}: {source}; this process may use CPUs {allowed}")]
 pub struct PinError {
-    /// The CPU asked for.
+    /// The CPU that was requested.
     pub cpu: usize,
     /// CPUs that are allowed.
     pub allowed: CpuSet,
-    /// What the kernel answered.
+    /// The kernel's error.
     pub source: io::Error,
 }
 
-/// The CPUs that the calling thread may run on (sched_getaffinity(2)): what `taskset`,
-/// cpusets and containers left.
+/// Returns the CPUs that the calling thread may run on (sched_getaffinity(2)), as `taskset`,
+/// cpusets and containers left them.
 ///
 /// # Errors
 /// The kernel's, on machines with more CPUs than the mask holds (1024).
@@ -31,11 +31,11 @@ fn cpus(mask: &Mask) -> impl Iterator<Item = usize> + '_ {
     (0..Mask::MAX_CPU).filter(|cpu| mask.is_set(*cpu))
 }
 
-/// What the first thread that was pinned here was allowed before.
+/// The CPUs of the first pinned thread before it was pinned.
 static BEFORE_PINNING: OnceLock<CpuSet> = OnceLock::new();
 
-/// The CPUs of the whole process: all that some thread of it may use, or might before it was
-/// pinned by [`pin_current_thread`].
+/// Returns the CPUs of the whole process: all that a thread of it may use, or could use before
+/// [`pin_current_thread`] pinned it.
 ///
 /// # Errors
 /// The kernel's, as for [`allowed_cpus`].
@@ -44,7 +44,7 @@ pub fn process_cpus() -> io::Result<CpuSet> {
     all.extend(BEFORE_PINNING.get().into_iter().flat_map(CpuSet::iter));
     for task in std::fs::read_dir("/proc/self/task")?.flatten() {
         let number = task.file_name().to_str().and_then(|name| name.parse().ok());
-        // A thread that has ended meanwhile does not matter.
+        // A thread that has ended meanwhile is skipped.
         let Some(task) = number.and_then(Pid::from_raw) else { continue };
         let Ok(mask) = sched_getaffinity(Some(task)) else { continue };
         all.extend(cpus(&mask));
@@ -91,7 +91,7 @@ pub fn confine_current_thread(cpus: &CpuSet) -> io::Result<()> {
 /// Lets another thread run on `cpus` only (sched_setaffinity(2)).
 ///
 /// # Errors
-/// The kernel's: it has gone, belongs to its CPU, or none of them is allowed.
+/// The kernel's: the thread has ended, is bound to its CPU, or none of the CPUs is allowed.
 pub fn confine(thread: u32, cpus: &CpuSet) -> io::Result<()> {
     let thread = Pid::from_raw(thread.cast_signed()).ok_or(io::ErrorKind::NotFound)?;
     Ok(sched_setaffinity(Some(thread), &mask_of(cpus))?)

@@ -1,5 +1,4 @@
-//! The threads of a process as the kernel accounts for them (proc_pid_stat(5),
-//! proc_pid_status(5)).
+//! The threads of a process in the kernel's accounting (proc_pid_stat(5), proc_pid_status(5)).
 
 use crate::proc::{Stat, value};
 use crate::sched::Class;
@@ -9,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// One thread, at one moment.
+/// The state of a thread at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ThreadInfo {
     /// Its number.
@@ -18,7 +17,7 @@ pub struct ThreadInfo {
     pub name: String,
     /// The CPU that it ran on last.
     pub cpu: u32,
-    /// Where it may run, `0-3`.
+    /// The CPUs where it may run, `0-3`.
     pub allowed: String,
     /// Its scheduling class with the priority: `other`, `fifo:50`.
     pub class: String,
@@ -26,18 +25,18 @@ pub struct ThreadInfo {
     pub nice: i32,
     /// CPU time so far, nanoseconds.
     pub cpu_ns: u64,
-    /// Times that it slept, and so was woken.
+    /// Number of sleeps, and so of wake-ups.
     pub sleeps: u64,
-    /// Times that it had to give up its CPU.
+    /// Number of involuntary context switches.
     pub preemptions: u64,
-    /// Times that it came to another CPU, on kernels that tell.
+    /// Number of migrations to another CPU, on kernels that report it.
     pub migrations: Option<u64>,
 }
 
-/// What a thread did between two looks.
+/// The activity of a thread between two reads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Activity {
-    /// The thread at the later look.
+    /// The thread at the later read.
     pub thread: ThreadInfo,
     /// Share of one CPU, 0 to 1.
     pub cpu_share: f64,
@@ -45,10 +44,10 @@ pub struct Activity {
     pub wake_ups_hz: f64,
 }
 
-/// The threads of process `pid`, in the order of their numbers.
+/// Returns the threads of process `pid`, in the order of their numbers.
 ///
 /// # Errors
-/// `NotFound` when there is no such process.
+/// `NotFound` when the process does not exist.
 pub fn of_process(pid: u32) -> io::Result<Vec<ThreadInfo>> {
     of_process_below(Path::new("/"), pid)
 }
@@ -57,14 +56,14 @@ fn of_process_below(root: &Path, pid: u32) -> io::Result<Vec<ThreadInfo>> {
     let folder = root.join(format!("proc/{pid}/task"));
     let mut threads: Vec<_> = fs::read_dir(folder)?
         .flatten()
-        // One that ends meanwhile is left out.
+        // A thread that ends meanwhile is left out.
         .filter_map(|entry| read(&entry.path()))
         .collect();
     threads.sort_by_key(|thread| thread.tid);
     Ok(threads)
 }
 
-/// What the threads of `later` did since `earlier`, in the time between.
+/// Returns the activity of the threads of `later` since `earlier`, in the time between.
 #[must_use]
 pub fn activity(
     earlier: &[ThreadInfo],
@@ -85,8 +84,8 @@ pub fn activity(
     later.into_iter().map(activity).collect()
 }
 
-/// Reads the thread whose folder in `/proc/PID/task` this is (proc_pid_stat(5)); `None` if it has
-/// ended, or the files say something else.
+/// Reads the thread with this folder in `/proc/PID/task` (proc_pid_stat(5)); `None` if it has
+/// ended, or the files have another form.
 #[must_use]
 pub fn read(folder: &Path) -> Option<ThreadInfo> {
     let stat = Stat::read(folder)?;
@@ -113,14 +112,14 @@ pub fn read(folder: &Path) -> Option<ThreadInfo> {
     })
 }
 
-/// Kernels with `CONFIG_SCHED_DEBUG` tell.
+/// Reads the migrations, which kernels with `CONFIG_SCHED_DEBUG` report.
 fn migrations(folder: &Path) -> Option<u64> {
     let sched = fs::read_to_string(folder.join("sched")).ok()?;
     let line = sched.lines().find(|line| line.starts_with("se.nr_migrations"))?;
     line.split_once(':')?.1.trim().parse().ok()
 }
 
-/// The exact time, on kernels that keep it (Documentation/scheduler/sched-stats.rst).
+/// Reads the exact time, on kernels that keep it (Documentation/scheduler/sched-stats.rst).
 fn run_time_ns(folder: &Path) -> Option<u64> {
     let stat = fs::read_to_string(folder.join("schedstat")).ok()?;
     stat.split(' ').next()?.parse().ok()
@@ -151,7 +150,7 @@ mod tests {
         };
         let earlier = look();
         let mut later = look();
-        // On a busy machine a message may be there before it can sleep.
+        // On a busy machine a message may arrive before the thread can sleep.
         while later.iter().zip(&earlier).all(|(later, earlier)| later.sleeps == earlier.sleeps) {
             go.send(()).unwrap();
             told.recv().unwrap();

@@ -1,4 +1,5 @@
-//! Which CPUs share what, from sysfs (Documentation/ABI/stable/sysfs-devices-system-cpu).
+//! Topology of the CPUs and their caches, from sysfs
+//! (Documentation/ABI/stable/sysfs-devices-system-cpu).
 
 mod capacity;
 mod recorded;
@@ -12,7 +13,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The CPUs of a machine that are online, and how they hang together.
+/// The online CPUs of a machine and their topology.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Topology {
     /// One entry for each online CPU, ascending.
@@ -26,9 +27,9 @@ pub struct Core {
     pub cpu: usize,
     /// Number of the package (socket).
     pub package: usize,
-    /// Number of the NUMA node; 0 on a machine without.
+    /// Number of the NUMA node; 0 on a machine without NUMA.
     pub node: usize,
-    /// Work in a time beside the fastest CPU of the machine, which has [`FULL_CAPACITY`].
+    /// Work per time relative to the fastest CPU of the machine, which has [`FULL_CAPACITY`].
     pub capacity: u32,
     /// CPUs on the same physical core, itself included.
     pub smt_siblings: CpuSet,
@@ -47,7 +48,7 @@ pub struct Cache {
     pub shared_by: CpuSet,
 }
 
-/// What could not be read.
+/// The reason why the topology could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TopologyError {
@@ -56,17 +57,17 @@ pub enum TopologyError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A file holds something unexpected.
+    /// A file has unexpected contents.
     #[error("{} holds `{text}`, not {expected}", path.display())]
     Content {
         /// The file.
         path: PathBuf,
-        /// What it holds.
+        /// Its contents.
         text: String,
-        /// What was expected.
+        /// The expected contents.
         expected: &'static str,
     },
 }
@@ -75,8 +76,8 @@ impl Topology {
     /// Reads the topology below `root`: `/` for this machine.
     ///
     /// # Errors
-    /// [`TopologyError`] when the tree has no list of online CPUs or a file makes no sense.
-    /// Files that virtual machines lack (caches, packages, nodes) have defaults.
+    /// [`TopologyError`] when the tree has no list of online CPUs or a file is invalid. Files that
+    /// virtual machines lack (caches, packages, nodes) have defaults.
     pub fn read(root: &Path) -> Result<Self, TopologyError> {
         let cpus = root.join("sys/devices/system/cpu");
         let online = read_cpus(&cpus.join("online"))?;
@@ -87,27 +88,27 @@ impl Topology {
         Ok(Self { cores: cores.collect::<Result<_, _>>()? })
     }
 
-    /// CPUs of which nothing is known: equal cores of one node.
+    /// Makes a topology of unknown CPUs: equal cores of one node.
     #[must_use]
     pub fn flat(cpus: &CpuSet) -> Self {
         Self { cores: cpus.iter().map(Core::unknown).collect() }
     }
 
-    /// The same machine with only these CPUs, for a process that may use no others. Who shares a
-    /// cache stays as it is.
+    /// Returns the same machine with only these CPUs, for a process that may use no others. The
+    /// sharing of caches stays.
     #[must_use]
     pub fn only(&self, cpus: &CpuSet) -> Self {
         let cores = self.cores.iter().filter(|core| cpus.contains(core.cpu));
         Self { cores: cores.cloned().collect() }
     }
 
-    /// Online CPUs.
+    /// Returns the online CPUs.
     #[must_use]
     pub fn cpus(&self) -> CpuSet {
         self.cores.iter().map(|core| core.cpu).collect()
     }
 
-    /// Number of physical cores.
+    /// Returns the number of physical cores.
     #[must_use]
     pub fn physical_cores(&self) -> usize {
         let first = |core: &&Core| core.smt_siblings.iter().next() == Some(core.cpu);
@@ -134,7 +135,7 @@ impl Core {
         };
         Ok(Self {
             cpu,
-            // -1 where the architecture does not tell.
+            // -1 where the architecture does not report it.
             package: optional(read_number(&topology.join("physical_package_id")))?
                 .map_or(0, |id| usize::try_from(id).unwrap_or(0)),
             node: node(folder),
@@ -144,14 +145,14 @@ impl Core {
         })
     }
 
-    /// The cache of this level, if there is one.
+    /// Returns the cache of this level, if there is one.
     #[must_use]
     pub fn cache(&self, level: u32) -> Option<&Cache> {
         self.caches.iter().find(|cache| cache.level == level)
     }
 }
 
-/// The node is the link `nodeN` in the CPU's folder.
+/// Reads the node, which is the link `nodeN` in the CPU's folder.
 fn node(folder: &Path) -> usize {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| {
@@ -187,7 +188,7 @@ fn read(path: &Path) -> Result<String, TopologyError> {
     }
 }
 
-/// A missing file is `None`; anything else that is wrong stays an error.
+/// Turns a missing file into `None`; any other error stays an error.
 fn optional<T>(result: Result<T, TopologyError>) -> Result<Option<T>, TopologyError> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -220,7 +221,7 @@ fn read_size(path: &Path) -> Result<u64, TopologyError> {
     read_as(path, "a size like 48K", parse_size)
 }
 
-/// `48K` or `2M`, in bytes.
+/// Parses `48K` or `2M`, in bytes.
 fn parse_size(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let unit = match &text[digits.len()..] {

@@ -3,13 +3,13 @@
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// CPU time of all threads of this process so far, user and system.
+/// Returns the CPU time of all threads of this process so far, user and system.
 #[must_use]
 pub fn process_cpu_time() -> Duration {
     read(ClockId::ProcessCPUTime)
 }
 
-/// CPU time of the calling thread so far, user and system.
+/// Returns the CPU time of the calling thread so far, user and system.
 #[must_use]
 pub fn thread_cpu_time() -> Duration {
     read(ClockId::ThreadCPUTime)

@@ -1,4 +1,4 @@
-//! Derives `millstream_flow::Ports`; see there.
+//! Derives `millstream_flow::Ports`; see that trait.
 
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Code;
@@ -40,7 +40,7 @@ fn expand(input: &DeriveInput) -> Result<Code, Error> {
     })
 }
 
-/// What shows a field, if it is a port or several.
+/// Returns the code that shows a field, if it is a port or several.
 fn show(field: &Field) -> Result<Option<Code>, Error> {
     let said = field.attrs.iter().find(|attribute| attribute.path().is_ident("port"));
     let said = said.map(|attribute| attribute.parse_args::<LitStr>()).transpose()?;
@@ -76,7 +76,7 @@ fn name_of(field: &str) -> String {
     .to_owned()
 }
 
-/// The method that visits a port of this type, and whether there are several.
+/// Returns the visitor's method for a port of this type, and whether there are several.
 fn kind(of: &Type) -> Option<(Code, bool)> {
     match of {
         Type::Array(array) => kind(&array.elem).map(|(visit, _)| (visit, true)),
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use syn::parse_quote;
 
-    /// The calls of the visitor, or the error.
+    /// Returns the calls of the visitor, or the error.
     fn calls(input: &DeriveInput) -> String {
         let text = match expand(input) {
             Ok(code) => code.to_string(),

@@ -1,8 +1,8 @@
-//! How many items per second a chain of copy blocks carries, by plan.
+//! Measures the items per second through a chain of copy blocks, by plan.
 //!
-//! `cargo run --release -p millstream-flow --example chain -- [BLOCKS] [ITEMS]` prints one line
-//! for each plan: items (complex samples) per second through the chain, CPU time per item and
-//! block, and items per call.
+//! `cargo run --release -p millstream-flow --example chain -- [BLOCKS] [ITEMS]` prints one line for
+//! each plan: items (complex samples) per second through the chain, CPU time per item and block,
+//! and items per call.
 
 use millstream_cpu::usage::process_cpu_time;
 use millstream_flow::blocks::{Copy, Head, NullSink, NullSource};

@@ -1,4 +1,4 @@
-//! The seam between signal processing and the runtime: [`Block`].
+//! The interface between signal processing and the runtime: [`Block`].
 
 use crate::lane::Lane;
 use crate::message::{EmitterList, MessageSpec};
@@ -9,53 +9,54 @@ use crate::registry::ParameterValue;
 use crate::tag::TagRule;
 use std::time::{Duration, Instant};
 
-/// What stopped a block. Any error converts with `?`, and so does text: `Err("why".into())`.
+/// The error of a block. Any error converts with `?`, and so does text: `Err("why".into())`.
 pub type BlockError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a block asks of the runtime after a call of [`Block::work`].
+/// The request of a block to the runtime after a call of [`Block::work`].
 ///
 /// Progress is not reported: the runtime sees what the ports consumed and produced.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Work {
-    /// Call again when the ports give a reason: wanted items arrived or room appeared. (A
-    /// source that produced nothing is called again after a millisecond.)
+    /// Call again when the wanted items or room have appeared at the ports. (A source that produced
+    /// nothing is called again after a millisecond.)
     Continue,
-    /// The same, but call again after this long in any case (zero: at once), because there is
-    /// more to do than the ports show. For sources that poll and for blocks that pace.
+    /// As `Continue`, and call again after this long in any case (zero: at once), because the block
+    /// has work that its ports do not show. For sources that poll and for blocks that pace.
     Again(Duration),
-    /// This block will never consume or produce again. Its ports close: downstream drains,
-    /// upstream learns that nobody listens.
+    /// This block will never consume or produce again. Its ports close: downstream drains, upstream
+    /// sees that the reader is gone.
     Finished,
 }
 
 /// The ports of a block.
 ///
-/// `#[derive(Ports)]` writes it for a struct: it shows every field of type [`In`](crate::In) or
+/// `#[derive(Ports)]` implements it for a struct: it shows every field of type [`In`](crate::In) or
 /// [`Out`](crate::Out), in the order of the fields. A field called `input` is the port `in`, one
 /// called `output` the port `out`; any other has its own name. `#[port("name")]` gives another
 /// name. A `Vec` or an array of ports gives numbered ones: `#[port("in")] inputs: Vec<In<f32>>` is
 /// `in0`, `in1` and so on.
 pub trait Ports {
-    /// Shows every port, always the same ones in the same order. Called often: only visit.
+    /// Shows every port, always the same ones in the same order. Called often: only call the
+    /// visitor.
     fn ports(&mut self, ports: &mut dyn PortVisitor);
 }
 
 /// One step of signal processing: a struct with typed ports as fields, and one `work`.
 ///
 /// # When `work` is called
-/// When every input has its [`min_items`](crate::In::min_items) (or has ended) and every
-/// output has room for its own. Take [`In::slice`](crate::In::slice) and
+/// When every input has its [`min_items`](crate::In::min_items) (or has ended) and every output has
+/// room for its own. Take [`In::slice`](crate::In::slice) and
 /// [`Out::slice_mut`](crate::Out::slice_mut), process what fits, then `consume` and `produce`.
 /// Between `start` and the end, do not allocate, lock or log.
 ///
 /// # When a block ends
 /// - It returns [`Work::Finished`].
-/// - An input has ended, every other input has something to read or has ended too, every
-///   output has room, and a call that returns [`Work::Continue`] moves no item: there is
-///   nothing more it can do. So most blocks need no code for the end. One that holds items
-///   back (a filter's tail) looks at [`In::is_ended`](crate::In::is_ended) and produces them;
-///   what it leaves unread is dropped.
+/// - An input has ended, every other input has something to read or has ended too, every output has
+///   room, and a call that returns [`Work::Continue`] moves no item: the block can do nothing more.
+///   So most blocks need no code for the end. A block that holds items back (a filter's tail)
+///   checks [`In::is_ended`](crate::In::is_ended) and produces them; items that it leaves unread
+///   are dropped.
 /// - Every reader of its outputs is gone.
 /// - It is a source (no inputs) and the graph is asked to stop.
 pub trait Block: Ports + Send {
@@ -82,44 +83,44 @@ pub trait Block: Ports + Send {
         Ok(())
     }
 
-    /// Whether this block can be part of a [train](crate::lane): it has at most one input and one
-    /// output and asks for one item of either, every call makes exactly as many items as it takes
-    /// and could take any number, it makes no tags, does not look at any, and never ends by itself.
-    /// Then it has a [`pass`](Self::pass) beside its `work`. Asked before the start.
+    /// Whether this block can be part of a [fused chain](crate::lane): it has at most one input and
+    /// one output and asks for one item of either, every call makes exactly as many items as it
+    /// takes and could take any number, it makes and reads no tags, and never ends by itself. Such
+    /// a block implements [`pass`](Self::pass) next to `work`. Called before the start.
     fn is_one_to_one(&self) -> bool {
         false
     }
 
-    /// What `work` does, for exactly the items of the lane. Only asked of a block that
-    /// [is straight](Self::is_one_to_one). From one lane to the next the block's own ports grant
-    /// nothing, to a [`message`](Self::message) neither, and their positions are a few batches old.
+    /// Does the work of `work` for exactly the items of the lane. Called only for a block that [is
+    /// one-to-one](Self::is_one_to_one). Inside a fused chain the block's own ports grant nothing,
+    /// neither here nor in [`message`](Self::message), and their positions are a few batches old.
     fn pass(&mut self, _lane: &mut Lane) {
         unreachable!("a block that says it is straight has a `pass`")
     }
 
-    /// The numbers this block publishes, with names. Asked once before the start.
+    /// Returns the numbers that this block publishes, with names. Called once before the start.
     fn metrics(&self) -> Vec<(&'static str, Metric)> {
         Vec::new()
     }
 
-    /// Items out for items in. Asked once before the start.
+    /// Returns the items out for items in. Called once before the start.
     fn rate(&self) -> ItemRatio {
         ItemRatio::ONE
     }
 
-    /// What becomes of the tags on the inputs. Asked once before the start.
+    /// Returns the rule for the tags on the inputs. Called once before the start.
     fn tag_rule(&self) -> TagRule {
         TagRule::Forward
     }
 
-    /// The most items, of the input, that the block keeps inside beyond a call: filter history
-    /// that delays, a frame being filled. The latency bound counts them. Asked once before the
-    /// start.
+    /// Returns the most items, of the input, that the block keeps inside beyond a call: filter
+    /// history that delays, a frame being filled. The latency bound counts them. Called once before
+    /// the start.
     fn holds(&self) -> u64 {
         0
     }
 
-    /// The messages this block understands. Asked once before the start.
+    /// Returns the messages that this block takes. Called once before the start.
     fn messages(&self) -> Vec<MessageSpec> {
         Vec::new()
     }
@@ -128,14 +129,13 @@ pub trait Block: Ports + Send {
     /// [`messages`](Self::messages) and the value of its kind.
     ///
     /// # Errors
-    /// Why this value makes no sense. The block goes on as before, and the reason is counted
-    /// and shown.
+    /// The reason why the value is invalid. The block continues as before; the refusal is counted
+    /// and its reason is shown.
     fn message(&mut self, name: &str, _value: &ParameterValue) -> Result<(), BlockError> {
         Err(format!("message `{name}` is declared and not handled").into())
     }
 
-    /// What this block sends to others, always the same in the same order. Asked before the
-    /// start.
+    /// Returns the block's emitters, always the same in the same order. Called before the start.
     fn emitters(&mut self) -> EmitterList<'_> {
         Vec::new()
     }
@@ -197,23 +197,23 @@ impl Block for Box<dyn Block> {
     }
 }
 
-/// What a call of [`Block::work`] may know of the world around it.
+/// The environment of one call of [`Block::work`].
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// When this call began: when its partition last looked at the clock, before this sweep over
-    /// its blocks, or where sweeps take microseconds, up to three sweeps ago. Blocks take time
-    /// from here, not from the clock.
+    /// When this call began: the last clock read of its partition, before this sweep over its
+    /// blocks, or up to three sweeps ago where sweeps take microseconds. Blocks take time from
+    /// here, not from the clock.
     pub now: Instant,
-    /// How long this call may block (in a socket, say). Zero when other blocks of the same
-    /// partition have work to do; a few milliseconds when the partition would sleep anyway.
-    /// A block that waited returns [`Work::Again`] with zero.
+    /// The longest time that this call may block (in a socket, say). Zero when other blocks of the
+    /// same partition have work to do; a few milliseconds when the partition would sleep anyway. A
+    /// block that waited returns [`Work::Again`] with zero.
     pub may_block: Duration,
-    /// Whether the graph was asked to stop. Sources need not look unless they loop inside.
+    /// Whether the graph was asked to stop. Sources need it only if they loop inside `work`.
     pub stopping: bool,
 }
 
 impl Context {
-    /// A context for a call at `now` that may not block.
+    /// Makes a context for a call at `now` that may not block.
     #[must_use]
     pub fn at(now: Instant) -> Self {
         Self { now, may_block: Duration::ZERO, stopping: false }

@@ -4,7 +4,7 @@
 //! description = "The first second of a recording, at half the amplitude."
 //!
 //! [parameters]                       # what `--set NAME=VALUE` may override
-//! rate = 6.25e6                      # a default, which also says what it must be
+//! rate = 6.25e6                      # a default, which also sets the kind
 //! in = { help = "recording to read" }            # without default: must be set
 //! out = { help = "where to write", default = "half.cf32" }
 //!
@@ -39,9 +39,9 @@
 //! blocks = ["source"]
 //! ```
 //!
-//! A value is text, a number, `true` or `false`, or a list of numbers.
-//! `${NAME}` inside longer text is replaced too. In a chain `a -> b -> c` a block without port
-//! name must have only one such port.
+//! A value is text, a number, `true` or `false`, or a list of numbers. `${NAME}` inside longer text
+//! is replaced too. In a chain `a -> b -> c` a block without port name must have only one such
+//! port.
 
 mod build;
 mod error;
@@ -59,13 +59,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// No graph or plan is longer; a device such as `/dev/zero` never ends.
+/// The largest graph or plan, bytes; a device such as `/dev/zero` never ends.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// A graph file, read and not yet built.
 #[derive(Clone, Debug)]
 pub struct GraphFile {
-    /// How errors call it.
+    /// The name in errors.
     name: String,
     description: String,
     parameters: BTreeMap<String, GraphParameter>,
@@ -81,7 +81,7 @@ pub struct GraphFile {
 pub struct GraphParameter {
     /// Its value unless overridden; `None` if it must be set.
     pub default: Option<ParameterValue>,
-    /// What it means.
+    /// The help text.
     pub help: String,
 }
 
@@ -120,7 +120,7 @@ impl GraphFile {
         }
     }
 
-    /// Reads a graph from text; `name` is what errors call it.
+    /// Reads a graph from text; `name` is used in errors.
     ///
     /// # Errors
     /// [`GraphFileError`]: the text does not have the form of a graph.
@@ -128,30 +128,30 @@ impl GraphFile {
         raw::parse(name, text).map_err(|problem| problem.of(name))
     }
 
-    /// What the graph is for.
+    /// Returns the description of the graph.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// What may be set, by name.
+    /// Returns the parameters that may be set, by name.
     #[must_use]
     pub fn parameters(&self) -> &BTreeMap<String, GraphParameter> {
         &self.parameters
     }
 
-    /// Names of the blocks, in the order of the file.
+    /// Returns the names of the blocks, in the order of the file.
     pub fn block_names(&self) -> impl Iterator<Item = &str> {
         self.blocks.iter().map(|block| block.name.as_str())
     }
 
-    /// The plan in the file, or the automatic one.
+    /// Returns the plan in the file, or the automatic one.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The entries of the plan that are in the file.
+    /// Returns the entries of the plan that are in the file.
     #[must_use]
     pub fn pins(&self) -> &Pins {
         &self.pins

@@ -1,4 +1,4 @@
-//! Blocks by name, and what is connected to what.
+//! Blocks by name, and their connections.
 
 mod error;
 mod messages;
@@ -34,9 +34,10 @@ pub struct Graph {
     pub(crate) nodes: Vec<Node>,
     pub(crate) edges: Vec<Edge>,
     pub(crate) messages: Vec<MessageEdge>,
-    /// Nodes whose progress a node waits for though no ring connects them: (that, who waits).
+    /// Nodes that wait for the progress of a node without a ring between them: (node, waiting
+    /// node).
     pub(crate) wakes: Vec<(usize, usize)>,
-    /// No clock is read for the cost model.
+    /// The cost model reads no clock.
     pub(crate) untimed: bool,
 }
 
@@ -48,7 +49,7 @@ pub(crate) struct Node {
     pub(crate) outputs: Vec<PortInfo>,
 }
 
-/// What a port said about itself when its block was added.
+/// The properties of a port when its block was added.
 #[derive(Clone, Debug)]
 pub(crate) struct PortInfo {
     pub(crate) name: String,
@@ -89,7 +90,7 @@ impl fmt::Display for PortDirection {
 }
 
 impl Graph {
-    /// A graph without blocks.
+    /// Makes a graph without blocks.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -103,7 +104,7 @@ impl Graph {
         self.add_boxed(name, Box::new(block))
     }
 
-    /// The same for a block made by a factory.
+    /// Adds a boxed block, as from a factory.
     ///
     /// # Errors
     /// As [`add`](Self::add).
@@ -122,12 +123,12 @@ impl Graph {
         Ok(())
     }
 
-    /// Connects an output to an input, each `block.port`, or only `block` when the block has
-    /// one such port. An output may be connected several times.
+    /// Connects an output to an input, each as `block.port`, or as `block` if the block has one
+    /// such port. An output may be connected several times.
     ///
     /// # Errors
-    /// [`GraphError`] for an end that does not exist, item types that differ, or an input
-    /// that is connected already.
+    /// [`GraphError`] for an end that does not exist, item types that differ, or an input that is
+    /// connected already.
     pub fn connect(&mut self, output: &str, input: &str) -> Result<(), GraphError> {
         let from = self.find(output, PortDirection::Output)?;
         let to = self.find(input, PortDirection::Input)?;
@@ -150,7 +151,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Connects each to the next; those inside need one input and one output.
+    /// Connects each block to the next; those in the middle need one input and one output.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
@@ -158,18 +159,18 @@ impl Graph {
         ends.windows(2).try_for_each(|pair| self.connect(pair[0], pair[1]))
     }
 
-    /// Whether blocks are timed for [`Profile::blocks`](crate::Profile::blocks), as they are unless
-    /// this says otherwise: only to measure what that costs.
+    /// Sets whether blocks are timed for [`Profile::blocks`](crate::Profile::blocks). On by
+    /// default; off only to measure the cost of timing.
     pub fn set_timed(&mut self, timed: bool) {
         self.untimed = !timed;
     }
 
-    /// Names of the blocks, in the order they were added.
+    /// Returns the names of the blocks, in the order they were added.
     pub fn block_names(&self) -> impl Iterator<Item = &str> {
         self.nodes.iter().map(|node| node.name.as_str())
     }
 
-    /// Checks what can be checked only when everything is there.
+    /// Checks the properties of the complete graph.
     ///
     /// # Errors
     /// [`GraphError`] for an empty graph, an input that is not connected, or a cycle.
@@ -213,7 +214,7 @@ impl Graph {
         format!("{}.{}", self.nodes[end.node].name, self.input(end).name)
     }
 
-    /// Every (node, port) where `ports` says how many ports a node has.
+    /// Returns every (node, port), where `ports` gives the number of ports of a node.
     pub(crate) fn ends(
         &self,
         ports: impl Fn(&Node) -> usize,
@@ -253,7 +254,7 @@ impl Graph {
     }
 }
 
-/// Stands where a block was taken out; nobody calls it.
+/// Takes the place of a block that was taken out; it is never called.
 #[derive(Ports)]
 struct RemovedBlock;
 

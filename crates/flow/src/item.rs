@@ -1,4 +1,4 @@
-//! What flows through a port.
+//! Items and their run-time types.
 
 use std::any::TypeId;
 use std::fmt;
@@ -15,25 +15,25 @@ pub struct ItemType {
 }
 
 impl ItemType {
-    /// The run-time type of `T`.
+    /// Returns the run-time type of `T`.
     #[must_use]
     pub fn of<T: Item>() -> Self {
         let (size_bytes, align_bytes) = (size_of::<T>(), align_of::<T>());
         Self { id: TypeId::of::<T>(), name: std::any::type_name::<T>(), size_bytes, align_bytes }
     }
 
-    /// The type itself.
+    /// Returns the type itself.
     pub(crate) fn id(&self) -> TypeId {
         self.id
     }
 
-    /// Size of one item in bytes.
+    /// Returns the size of one item in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> usize {
         self.size_bytes
     }
 
-    /// What an item is aligned to, in bytes.
+    /// Returns the alignment of an item in bytes.
     pub(crate) fn align_bytes(&self) -> usize {
         self.align_bytes
     }

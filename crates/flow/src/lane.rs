@@ -1,28 +1,30 @@
-//! Trains: straight blocks of one thread that hand a batch on without the rings between them.
+//! Fused chains: one-to-one blocks of one thread that pass a batch on without the rings between
+//! them.
 //!
 //! ```text
-//!   apart:     block ─▶ ring ─▶ block ─▶ ring ─▶ block      a look at two rings for each call
-//!   as train:  block ───▶ lane ───▶ block ───▶ lane ───▶ block      one look for all
+//!   apart:  block ─▶ ring ─▶ block ─▶ ring ─▶ block      two rings polled for each call
+//!   fused:  block ───▶ lane ───▶ block ───▶ lane ───▶ block      one poll for all
 //! ```
 //!
-//! Where a batch passes several blocks in the nearest cache, what the runtime does between two of
-//! them counts: looking at rings, borrowing memory, carrying tags. Blocks that
-//! [are straight](crate::Block::is_one_to_one) need none of it as long as nothing is left in the
-//! rings between them and no tag is on its way. The runtime then lends the first of them a place to
-//! write to, the next the same place to read from, and so on. Whenever anything is unusual, it
-//! calls every block by itself as ever, so a train is never needed for a result.
+//! Where a batch passes several blocks in the nearest cache, the runtime's work between two of them
+//! counts: polling rings, borrowing memory, carrying tags. Blocks that [are
+//! one-to-one](crate::Block::is_one_to_one) need none of it as long as the rings between them are
+//! empty and no tag is on its way. The runtime then lends the first of them a fused buffer (a lane)
+//! to write to, the next the same buffer to read from, and so on. In any other state it calls every
+//! block by itself, so a result never depends on a fused chain.
 //!
-//! Positions and counters go on as if the items had gone through the rings; they may be told a few
-//! batches, that is a few microseconds, later.
+//! Positions and counters advance as if the items had gone through the rings, but up to a few
+//! batches (a few microseconds) later.
 
 use crate::item::Item;
 use crate::port::{In, Out};
 use std::any::TypeId;
 use std::cell::UnsafeCell;
 
-/// What a [`BatchMemory`] is aligned to. As page begins on page, so that a block which writes one
-/// place while it reads another never reads what has the same low address bits as what it has just
-/// written: processors take the one for the other for a moment, which costs up to 8 % of a copy.
+/// The alignment of a [`BatchMemory`]. Buffers begin on pages, so that a block which writes one
+/// buffer while it reads another never reads an address with the same low bits as one that it has
+/// just written: processors mistake the one for the other for a moment, which costs up to 8 % of a
+/// copy.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
 #[derive(Debug)]
@@ -37,7 +39,7 @@ pub(crate) struct BatchMemory {
 }
 
 impl BatchMemory {
-    /// For at least `bytes` of items of the type `item`, all zero.
+    /// Returns zeroed memory for at least `bytes` of items of the type `item`.
     pub(crate) fn new(item: TypeId, bytes: usize) -> Self {
         let pages = (0..bytes.div_ceil(PAGE_BYTES)).map(|_| UnsafeCell::new(Page([0; PAGE_BYTES])));
         Self { pages: pages.collect(), item }
@@ -57,17 +59,21 @@ impl BatchMemory {
         self.pages.as_ptr().cast_mut().cast()
     }
 
+    /// Returns `items` of the buffer to read.
+    ///
     /// # Safety
-    /// There are that many `items`, and nobody writes here as long as they are borrowed.
+    /// The buffer holds that many `items`, and nothing writes to it while they are borrowed.
     #[inline]
     unsafe fn read<T: Item>(&self, items: usize) -> &[T] {
-        // SAFETY: passed on to the caller; of this type, which is checked, and zeros or items of an
+        // SAFETY: the caller's duty; the type is checked, and the bytes are zeros or items of an
         // earlier batch, both valid (`Item`).
         unsafe { std::slice::from_raw_parts(self.base(), items) }
     }
 
+    /// Returns room for `items` in the buffer.
+    ///
     /// # Safety
-    /// There is room for that many `items`, and nobody else uses it as long as it is borrowed.
+    /// There is room for that many `items`, and nothing else uses the buffer while it is borrowed.
     #[inline]
     #[expect(clippy::mut_from_ref, reason = "the caller sees to it, and the pages are cells")]
     unsafe fn write<T: Item>(&self, items: usize) -> &mut [T] {
@@ -76,8 +82,8 @@ impl BatchMemory {
     }
 }
 
-/// The way of one batch through one block of a train: from where the block before left it, or from
-/// the block's input, to where the next one takes it, or to the block's output.
+/// The path of one batch through one block of a fused chain: from the buffer of the block before,
+/// or the block's input, to the buffer for the next block, or the block's output.
 #[derive(Debug)]
 pub struct Lane<'a> {
     items: usize,
@@ -86,24 +92,23 @@ pub struct Lane<'a> {
 }
 
 impl<'a> Lane<'a> {
-    /// Before the first block: for batches of so many `items`.
+    /// Returns a lane before the first block, for batches of `items`.
     #[inline]
     pub(crate) fn new(items: usize) -> Self {
         Self { items, from: None, to: None }
     }
 
-    /// Leads through the next block, and from there `to` a place, or to its output.
+    /// Advances to the next block, which writes to the buffer `to`, or to its output.
     ///
     /// # Safety
-    /// As long as the lane leads there or from there, nobody else uses the place; it is not the
-    /// one that the lane led to before, and holds that many items, aligned to at most
-    /// [`PAGE_BYTES`].
+    /// As long as the lane leads to or from the buffer, nothing else uses it; it is not the buffer
+    /// that the lane led to before, and holds that many items, aligned to at most [`PAGE_BYTES`].
     #[inline]
     pub(crate) unsafe fn lead(&mut self, to: Option<&'a BatchMemory>) {
         (self.from, self.to) = (self.to, to);
     }
 
-    /// Takes the batch through a block with these two ports: `run` gets two slices of one length.
+    /// Passes the batch through a block with these two ports: `run` gets two slices of one length.
     #[inline]
     pub fn through<A: Item, B: Item>(
         &mut self,
@@ -113,7 +118,7 @@ impl<'a> Lane<'a> {
     ) {
         match (self.from, self.to) {
             (Some(from), Some(to)) => {
-                // SAFETY: by `lead`, and as the lane is borrowed, `run` cannot use it again.
+                // SAFETY: guaranteed by `lead`; the lane is borrowed, so `run` cannot use it again.
                 let (from, to) = unsafe { (from.read(self.items), to.write(self.items)) };
                 run(from, to);
             }
@@ -146,8 +151,8 @@ impl<'a> Lane<'a> {
         }
     }
 
-    // What happens at the ends of a train is kept out of the way of what happens inside, which
-    // needs hardly a register then.
+    // The code for the ends of a chain is kept apart from the code for its middle, which then needs
+    // few registers.
 
     #[inline(never)]
     fn through_ports<A: Item, B: Item>(

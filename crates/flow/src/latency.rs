@@ -1,10 +1,10 @@
-//! A bound on what is under way between a source and its sinks.
+//! A bound on the items under way between a source and its sinks.
 //!
 //! Rings of any size and blocks of any number hold items, and items that wait are old when they
-//! come out. A bound says how many items of a source may be under way at most, from its output
-//! to the last block that consumes them, and so how old an item can get: at `rate_hz` items per
-//! second, `max_ms × rate_hz ÷ 1000` items are `max_ms` of signal. The source's room is cut to
-//! the bound; batches shrink with it, and no ring need be sized by hand.
+//! come out. A bound says how many items of a source may be under way at most, from its output to
+//! the last block that consumes them, and so how old an item can get: at `rate_hz` items per
+//! second, `max_ms × rate_hz ÷ 1000` items are `max_ms` of signal. The source's room is cut to the
+//! bound; batches shrink with it, and no ring need be sized by hand.
 //!
 //! ```toml
 //! [plan.latency]
@@ -15,12 +15,12 @@
 //! max_items = 4000
 //! ```
 //!
-//! With `rate_hz` alone nothing is bound and all is measured.
+//! With `rate_hz` alone items are measured without a bound.
 //!
-//! What counts as under way is, along the path that holds the most, the items in each ring and
-//! those that blocks keep ([`Block::holds`](crate::Block::holds)), each in items of the source
-//! by the blocks' [`Rate`](crate::ItemRatio)s. A bound that the blocks' `min_items` cannot work
-//! with is refused, with the least that is possible.
+//! The items under way are, along the path that holds the most, those in each ring and those that
+//! blocks keep ([`Block::holds`](crate::Block::holds)), each in items of the source by the blocks'
+//! [`Rate`](crate::ItemRatio)s. A bound below the needs of the blocks' `min_items` is refused, with
+//! the least bound that is possible.
 
 mod histogram;
 mod meter;
@@ -40,7 +40,7 @@ pub struct Latency {
     /// Items under way at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_items: Option<u64>,
-    /// The same as time, milliseconds.
+    /// The same bound as time, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_ms: Option<Positive>,
     /// Items per second that a source gives.
@@ -75,7 +75,7 @@ pub struct Positive(f64);
 impl Eq for Positive {}
 
 impl Positive {
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub fn get(self) -> f64 {
         self.0
@@ -97,16 +97,16 @@ impl From<Positive> for f64 {
     }
 }
 
-/// Why a bound cannot be kept.
+/// The reason why a bound cannot be kept.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LatencyError {
-    /// A bound for something else.
+    /// A bound for a block that is not a source.
     #[error("latency.source has `{name}`, which is no source; there are: {}", known.join(", "))]
     NoSource {
         /// The name.
         name: String,
-        /// The sources there are.
+        /// The sources of the graph.
         known: Vec<String>,
     },
     /// Two bounds for one source.
@@ -132,13 +132,13 @@ pub enum LatencyError {
     TooSmall {
         /// The source.
         source_name: String,
-        /// What was asked for, items.
+        /// The bound that was given, items.
         bound: u64,
-        /// What is possible, items.
+        /// The least bound that is possible, items.
         least: u64,
         /// The same in milliseconds, if the rate is known.
         least_ms: Option<f64>,
-        /// What needs most of it.
+        /// The block that needs most of it.
         most: String,
     },
 }
@@ -147,7 +147,7 @@ fn ms(least_ms: Option<f64>) -> String {
     least_ms.map(|ms| format!(" ({ms:.3} ms)")).unwrap_or_default()
 }
 
-/// What is wanted of one source.
+/// The bound and rate of one source.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct LatencyBound {
     pub(crate) bound_items: Option<u64>,
@@ -155,7 +155,7 @@ pub(crate) struct LatencyBound {
 }
 
 impl Latency {
-    /// What is wanted of the source of this name.
+    /// Returns the bound and rate for the source of this name.
     fn wanted(&self, source: &str) -> Result<LatencyBound, LatencyError> {
         let all =
             SourceLatency { max_items: self.max_items, max_ms: self.max_ms, rate_hz: self.rate_hz };

@@ -1,17 +1,17 @@
 //! The flowgraph runtime: blocks, ports, partitions, plans.
 //!
 //! - A [`Block`] is a struct with typed ports and one `work`. [`Mock`] runs one alone.
-//! - A [`Graph`] holds blocks by name and their connections, each of which becomes a
-//!   double-mapped ring. [`Graph::start`] runs it on threads, one per partition.
-//! - A [`Plan`] says which blocks share a partition, where it runs and how it waits.
+//! - A [`Graph`] holds blocks by name and their connections, each of which becomes a double-mapped
+//!   ring. [`Graph::start`] runs it on threads, one per partition.
+//! - A [`Plan`] sets which blocks share a partition, its CPU and its wait mode.
 //! - A [`GraphFile`] is a graph, its parameters and its plan as TOML; a [`Registry`] holds the
 //!   block types that it may name.
 //! - [`RunningGraph::snapshot`] shows the counters of every block while it runs.
 //!
 //! # Adding a block
 //!
-//! One file with one struct. The ports are its public fields; `#[derive(Ports)]` shows them to
-//! the runtime. `work` takes slices, processes what fits, and says how much it consumed and
+//! One file with one struct. The ports are its public fields; `#[derive(Ports)]` shows them to the
+//! runtime. `work` takes slices, processes what fits, and reports how much it consumed and
 //! produced:
 //!
 //! ```
@@ -47,11 +47,11 @@
 //! assert_eq!(mock.take::<f32>("out"), [2.0, 4.0, 6.0]);
 //! ```
 //!
-//! To name it in graph files, [register](Registry::register) a [`BlockType`]. To publish
-//! numbers from it, keep a [`Counter`] or [`Gauge`] and list it in [`Block::metrics`]. The files
-//! in [`blocks`] are examples to copy.
+//! To name it in graph files, [register](Registry::register) a [`BlockType`]. To publish numbers,
+//! keep a [`Counter`] or [`Gauge`] and list it in [`Block::metrics`]. The files in [`blocks`] are
+//! examples to copy.
 
-// What is derived names this crate, here as elsewhere.
+// Derived code names this crate, here as elsewhere.
 extern crate self as millstream_flow;
 
 pub mod block;

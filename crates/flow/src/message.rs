@@ -1,11 +1,11 @@
 //! Messages to blocks while they run: a new factor, another rate, "end now".
 //!
-//! A block lists what it understands ([`Block::messages`](crate::Block::messages)) and takes
+//! A block lists the messages that it takes ([`Block::messages`](crate::Block::messages)) and takes
 //! each message between two calls of `work`, on the thread of `work`
 //! ([`Block::message`](crate::Block::message)); so it needs no lock. Messages come from
 //! [`Running::send`](crate::RunningGraph::send), and from other blocks: a block that has an
-//! [`Emitter`] can be [connected](crate::Graph::connect_message) to a message of another block.
-//! In graph files:
+//! [`Emitter`] can be [connected](crate::Graph::connect_message) to a message of another block. In
+//! graph files:
 //!
 //! ```toml
 //! [graph]
@@ -26,7 +26,7 @@ pub(crate) use inbox::{Inbox, Mailboxes, Wake};
 
 use crate::registry::{ParameterKind, ParameterValue};
 
-/// How many messages of one sender may wait.
+/// The most messages of one sender that may wait.
 pub const QUEUE_MESSAGES: usize = 64;
 
 /// A message that a block understands, as [`Block::messages`](crate::Block::messages) lists it.
@@ -34,21 +34,21 @@ pub const QUEUE_MESSAGES: usize = 64;
 pub struct MessageSpec {
     /// Name; units last, `rate_hz`.
     pub name: &'static str,
-    /// What its value must be.
+    /// The kind of its value.
     pub kind: ParameterKind,
-    /// What it does.
+    /// Its effect.
     pub help: &'static str,
 }
 
 impl MessageSpec {
-    /// A message called `name`.
+    /// Makes a message called `name`.
     #[must_use]
     pub const fn new(name: &'static str, kind: ParameterKind, help: &'static str) -> Self {
         Self { name, kind, help }
     }
 }
 
-/// Where the message `name` stands among those of a block.
+/// Returns the position of the message `name` among those of a block.
 pub(crate) fn position(
     block: &str,
     messages: &[MessageSpec],
@@ -74,7 +74,7 @@ pub(crate) fn read(
     ParameterValue::from_text(text, wanted.kind).ok_or_else(|| wrong(block, wanted, text))
 }
 
-/// The error of a value that a message does not take.
+/// Returns the error for a value of the wrong kind.
 pub(crate) fn wrong(block: &str, message: &MessageSpec, found: &str) -> MessageError {
     MessageError::WrongKind {
         block: block.to_owned(),
@@ -84,5 +84,5 @@ pub(crate) fn wrong(block: &str, message: &MessageSpec, found: &str) -> MessageE
     }
 }
 
-/// A message on its way: which of the block's, and its value.
+/// A queued message: its position among the block's messages, and its value.
 type Envelope = (u16, ParameterValue);

@@ -1,6 +1,6 @@
 //! Named numbers that a block publishes while it runs: packet errors, signal to noise, locks.
 //!
-//! A block keeps a clone of the handle and writes it from `work`; anyone may read it at any
+//! A block keeps a clone of the handle and writes it from `work`; any thread may read it at any
 //! time, without a lock. Problems in the data path are counters here, not log lines.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Counter(Arc<AtomicU64>);
 
 impl Counter {
-    /// A counter at zero.
+    /// Makes a counter at zero.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -22,7 +22,7 @@ impl Counter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// The count so far.
+    /// Returns the count so far.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -40,7 +40,7 @@ impl Default for Gauge {
 }
 
 impl Gauge {
-    /// A gauge not yet set.
+    /// Makes a gauge that is not set yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -51,7 +51,7 @@ impl Gauge {
         self.0.store(value.to_bits(), Ordering::Relaxed);
     }
 
-    /// The value last set, NaN if none.
+    /// Returns the value last set, NaN if never set.
     #[must_use]
     pub fn get(&self) -> f64 {
         f64::from_bits(self.0.load(Ordering::Relaxed))
@@ -62,9 +62,9 @@ impl Gauge {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Metric {
-    /// A growing count.
+    /// A count that only grows.
     Counter(Counter),
-    /// A moving value.
+    /// A value that goes up and down.
     Gauge(Gauge),
 }
 

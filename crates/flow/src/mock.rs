@@ -49,7 +49,7 @@ pub struct Mock<B> {
 }
 
 impl<B: Block> Mock<B> {
-    /// Opens every port of `block` with room for 4096 items or what the ports want.
+    /// Opens every port of `block` with room for 4096 items, or more if a port wants more.
     #[must_use]
     pub fn new(block: B) -> Self {
         Self::with_room(block, DEFAULT_ITEMS)
@@ -67,7 +67,7 @@ impl<B: Block> Mock<B> {
         Self { block, inputs, outputs, views, tags, started: false, finished: false }
     }
 
-    /// Appends items to an input. What does not fit into the ring follows as room appears.
+    /// Appends items to an input. Items that do not fit into the ring follow as room appears.
     pub fn feed<T: Item>(&mut self, port: &str, items: &[T]) {
         let feeder = self.inputs.get_mut(port).unwrap_or_else(|| panic!("no input {port}"));
         let supply = feeder.as_any().downcast_mut::<MockInput<T>>();
@@ -88,7 +88,7 @@ impl<B: Block> Mock<B> {
         output.take_tags()
     }
 
-    /// Ends an input, after what was fed.
+    /// Ends an input, after the items that were fed.
     pub fn end(&mut self, port: &str) {
         self.inputs.get_mut(port).unwrap_or_else(|| panic!("no input {port}")).end();
     }
@@ -109,9 +109,8 @@ impl<B: Block> Mock<B> {
         self.block.message(name, &value)
     }
 
-    /// Calls `work` until nothing moves or the block is finished. Outputs are collected as
-    /// they come, so a full output never holds the block back. For a source without end use
-    /// [`call`](Self::call).
+    /// Calls `work` until no item moves or the block is finished. Outputs are collected after each
+    /// call, so a full output never blocks it. For a source without end use [`call`](Self::call).
     ///
     /// # Errors
     /// The block's.
@@ -128,8 +127,8 @@ impl<B: Block> Mock<B> {
         }
     }
 
-    /// Exactly one call of `work` (after `start` at the first), whether the ports are ready
-    /// or not. For benches, and to test what a block does with little.
+    /// Calls `work` exactly once (after `start` at the first time), whether the ports are ready or
+    /// not. For benches, and to test a block with little input or room.
     ///
     /// # Errors
     /// The block's.
@@ -155,7 +154,7 @@ impl<B: Block> Mock<B> {
         Ok(work)
     }
 
-    /// Whether the block has finished, by itself or because an ended input left it nothing.
+    /// Whether the block has finished, by itself or because an ended input left it nothing to do.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.finished
@@ -171,7 +170,7 @@ impl<B: Block> Mock<B> {
     }
 }
 
-/// Opens every port it is shown.
+/// Opens every port of a block.
 struct Open {
     items: usize,
     inputs: BTreeMap<String, Box<dyn MockWriter>>,

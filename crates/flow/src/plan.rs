@@ -18,8 +18,8 @@
 //! ```
 //!
 //! Blocks that the plan does not mention are cut into runs of equal length, in the order that items
-//! pass: one for each CPU that no partition of the plan takes. Nothing pins them, because nobody
-//! knows here what else runs on the machine. The planner (`millstream-planner`) finds better plans.
+//! pass: one for each CPU that no partition of the plan takes. They are not pinned, because the
+//! load on the machine is not known here. The planner (`millstream-planner`) finds better plans.
 
 mod batch;
 mod check;
@@ -45,7 +45,7 @@ pub struct Plan {
     /// Sizes of rings.
     #[serde(default)]
     pub buffers: Buffers,
-    /// Bounds on what is under way; see [`latency`](crate::latency).
+    /// Bounds on the items under way; see [`latency`](crate::latency).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<crate::Latency>,
 }
@@ -67,7 +67,7 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// This name, or one like it if one of `others` has it.
+    /// Returns this name, or a similar one if one of `others` has it.
     #[must_use]
     pub fn unused_name(others: &[Self], name: &str) -> String {
         let mut name = name.to_owned();
@@ -83,12 +83,12 @@ impl Partition {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum WaitMode {
-    /// Sleep until a neighbour has news.
+    /// Sleep until a neighbour wakes the thread.
     #[default]
     Park,
     /// Burn the core; give the partition a `cpu` of its own.
     Spin,
-    /// Spin and yield for as long as a wake-up is worth, then sleep.
+    /// Spin and yield for about the cost of a wake-up, then sleep.
     Adaptive,
 }
 
@@ -114,7 +114,7 @@ pub struct Buffers {
     /// one batch and writes another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch_bytes: Option<usize>,
-    /// Rings between partitions: large enough to ride out a wake-up.
+    /// Rings between partitions: large enough to bridge a wake-up.
     pub between_bytes: usize,
     /// Whether to try 2 MiB pages.
     pub huge_pages: bool,
@@ -136,7 +136,7 @@ impl Default for Buffers {
 }
 
 impl Buffers {
-    /// The most that a call sees of a port, in bytes, by hand or by default.
+    /// Returns the most that a call sees of a port, in bytes, set or default.
     pub(crate) fn batch_bytes(&self) -> usize {
         self.batch_bytes.unwrap_or_else(default_batch_bytes)
     }
@@ -158,7 +158,7 @@ impl Plan {
         toml::to_string(self).expect("a plan has nothing that TOML cannot say")
     }
 
-    /// One partition with every block of `graph`.
+    /// Makes one partition with every block of `graph`.
     #[must_use]
     pub fn single(graph: &crate::Graph, wait: WaitMode) -> Self {
         let blocks = graph.block_names().map(str::to_owned).collect();

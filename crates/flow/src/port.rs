@@ -1,7 +1,7 @@
-//! Typed ports: a block's only door to the rest of the graph.
+//! Typed ports: a block's only connection to the rest of the graph.
 //!
-//! [`In`] and [`Out`] are what blocks use. [`InputPort`] and [`OutputPort`] are the same ports
-//! seen without their item type, by the graph and the runtime.
+//! [`In`] and [`Out`] are for blocks. [`InputPort`] and [`OutputPort`] are the same ports without
+//! their item type, for the graph and the runtime.
 
 mod numbered;
 mod untyped;
@@ -19,9 +19,9 @@ use std::any::Any;
 
 /// Receives every port of a block, in order. See [`Ports`](crate::Ports).
 pub trait PortVisitor {
-    /// An input called `name`, unique in its block.
+    /// Receives an input called `name`, unique in its block.
     fn input(&mut self, name: &str, port: &mut dyn InputPort);
-    /// An output called `name`, unique in its block.
+    /// Receives an output called `name`, unique in its block.
     fn output(&mut self, name: &str, port: &mut dyn OutputPort);
 }
 
@@ -42,20 +42,20 @@ impl<T: Item> Default for In<T> {
 }
 
 impl<T: Item> In<T> {
-    /// An input that wants at least one item per call.
+    /// Makes an input that wants at least one item per call.
     #[must_use]
     pub fn new() -> Self {
         Self::with_min_items(1)
     }
 
-    /// An input that wants at least `min_items` items per call; zero makes it optional: the
+    /// Makes an input that wants at least `min_items` items per call; zero makes it optional: the
     /// block is called without any. At the end of the stream a call may see fewer.
     #[must_use]
     pub fn with_min_items(min_items: usize) -> Self {
         Self { reader: None, min_items, tags: TagsIn::default() }
     }
 
-    /// The least number of items a call wants.
+    /// Returns the least number of items that a call wants.
     #[must_use]
     pub fn min_items(&self) -> usize {
         self.min_items
@@ -69,13 +69,13 @@ impl<T: Item> In<T> {
         self.tell_wanted();
     }
 
-    /// Every item there is now, contiguous, but at most a batch of the plan's.
+    /// Returns all items that are there now, contiguous, but at most a batch of the plan's.
     #[must_use]
     pub fn slice(&self) -> &[T] {
         self.reader.as_ref().map_or(&[], Reader::slice)
     }
 
-    /// Gives the first `items` of [`slice`](Self::slice) back.
+    /// Consumes the first `items` of [`slice`](Self::slice).
     ///
     /// # Panics
     /// If that slice was shorter.
@@ -89,27 +89,29 @@ impl<T: Item> In<T> {
         }
     }
 
-    /// The tags on the items of [`slice`](Self::slice), in the order of the items. A tag shows in
-    /// every call until its item is consumed.
+    /// Returns the tags on the items of [`slice`](Self::slice), in the order of the items. A tag
+    /// shows in every call until its item is consumed.
     #[must_use]
     pub fn tags(&self) -> Tags<'_> {
         let position = self.position();
         self.tags.seen(position, position + self.slice().len() as u64)
     }
 
-    /// Items consumed since the start: the [offset](Tag::offset) of the first of the slice.
+    /// Returns the number of items consumed since the start: the [offset](Tag::offset) of the first
+    /// of the slice.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.reader.as_ref().map_or(0, Reader::position)
     }
 
-    /// Whether the last [`slice`](Self::slice) holds all that will ever come.
+    /// Whether the last [`slice`](Self::slice) holds all items that will ever come.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         self.reader.as_ref().is_some_and(Reader::is_ended)
     }
 
-    /// The runtime looks at the ring, not at the port, to see whether a call makes sense.
+    /// Publishes the wanted number of items in the ring: the runtime reads the ring, not the port,
+    /// to decide whether to call the block.
     fn tell_wanted(&mut self) {
         if let Some(reader) = &mut self.reader {
             reader.want(self.min_items);
@@ -119,7 +121,7 @@ impl<T: Item> In<T> {
 
 /// Items going out. Several inputs may read one output; each sees every item.
 ///
-/// An output that nothing reads discards.
+/// An output without a reader discards its items.
 #[derive(Debug)]
 pub struct Out<T: Item> {
     writer: Option<Writer<T>>,
@@ -134,19 +136,19 @@ impl<T: Item> Default for Out<T> {
 }
 
 impl<T: Item> Out<T> {
-    /// An output that wants room for at least one item per call.
+    /// Makes an output that wants room for at least one item per call.
     #[must_use]
     pub fn new() -> Self {
         Self::with_min_items(1)
     }
 
-    /// An output that wants room for at least `min_items` items per call.
+    /// Makes an output that wants room for at least `min_items` items per call.
     #[must_use]
     pub fn with_min_items(min_items: usize) -> Self {
         Self { writer: None, min_items, tags: TagsOut::default() }
     }
 
-    /// The least room a call wants, in items.
+    /// Returns the least room that a call wants, in items.
     #[must_use]
     pub fn min_items(&self) -> usize {
         self.min_items
@@ -160,13 +162,13 @@ impl<T: Item> Out<T> {
         self.tell_wanted();
     }
 
-    /// All the room there is now, contiguous, but at most a batch of the plan's. It holds old
-    /// items, not always this port's: write before producing.
+    /// Returns all the room that is there now, contiguous, but at most a batch of the plan's. It
+    /// holds old items, not always this port's: write before producing.
     pub fn slice_mut(&mut self) -> &mut [T] {
         self.writer.as_mut().map_or(&mut [], Writer::slice_mut)
     }
 
-    /// Sends the first `items` of [`slice_mut`](Self::slice_mut).
+    /// Produces the first `items` of [`slice_mut`](Self::slice_mut).
     ///
     /// # Panics
     /// If that slice was shorter.
@@ -180,15 +182,16 @@ impl<T: Item> Out<T> {
         }
     }
 
-    /// Puts a tag on item `index` of [`slice_mut`](Self::slice_mut), before it is produced. Behind
-    /// the tags that are forwarded to that item, and those put on it before.
+    /// Puts a tag on item `index` of [`slice_mut`](Self::slice_mut), before it is produced. It
+    /// follows the tags that are forwarded to that item, and those put on it before.
     pub fn tag(&mut self, index: usize, key: Key, value: impl Into<TagValue>) {
         let position = self.position();
         let offset = position.saturating_add(index as u64);
         self.tags.put(Tag { offset, key, value: value.into() }, position);
     }
 
-    /// Items produced since the start: the [offset](Tag::offset) of the first of the slice.
+    /// Returns the number of items produced since the start: the [offset](Tag::offset) of the first
+    /// of the slice.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.writer.as_ref().map_or(0, Writer::position)
@@ -202,7 +205,7 @@ impl<T: Item> Out<T> {
     }
 }
 
-/// What a connection's writing side hands to its reading side.
+/// The reading side's part of a connection: reader and tags.
 type Inlet<T> = (Reader<T>, TagReceiver);
 
 impl<T: Item> InputPort for In<T> {

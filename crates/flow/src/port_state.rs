@@ -1,6 +1,6 @@
-//! The one place that says when a block may be called and when it is at its end.
+//! Decides when a block may be called and when it has ended.
 //!
-//! It looks at the rings and not through the block: a look costs a few loads, no call.
+//! It reads the rings directly, not through the block: this costs a few loads, no call.
 
 use crate::block::Block;
 use crate::item::ItemType;
@@ -19,7 +19,7 @@ pub(crate) struct Views {
     pub(crate) items: Vec<ItemType>,
 }
 
-/// What the rings of a block have borrowed of a pool, by port.
+/// The loans of a block's rings from pools, by port.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loans {
     pub(crate) inputs: Vec<Option<Loan>>,
@@ -29,7 +29,7 @@ pub(crate) struct Loans {
 /// The state of a block's ports before a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortState {
-    /// No input is short of its wanted items, unless it has ended.
+    /// Every input has its wanted items or has ended.
     inputs_ready: bool,
     /// Every output has its wanted room.
     outputs_ready: bool,
@@ -37,26 +37,26 @@ pub(crate) struct PortState {
     nothing_to_wait_for: bool,
     /// Some input has ended.
     has_ended_input: bool,
-    /// There are outputs and nobody reads any of them any more.
+    /// The block has outputs and every reader of all of them is gone.
     pub(crate) is_abandoned: bool,
 }
 
 impl Views {
-    /// Of a block whose ports are connected; a port that is not has no view.
+    /// Takes the views of a block whose ports are connected; a port without connection has no view.
     pub(crate) fn of(block: &mut dyn Block) -> Self {
         let mut views = Self::default();
         block.ports(&mut views);
         views
     }
 
-    /// The pools that the block's rings borrow from.
+    /// Returns the pools that the block's rings borrow from.
     pub(crate) fn pools(&self) -> impl Iterator<Item = &Pool> {
         let loans = self.loans.inputs.iter().chain(&self.loans.outputs).flatten();
         loans.filter_map(Loan::pool)
     }
 
-    /// What the ports say now. Keeps the block to the items that are there now, until the next
-    /// survey: what is decided for a call, as to tags, holds for all that it sees.
+    /// Reports the state of the ports now. Limits the block to the items that are there now, until
+    /// the next report: so a decision for a call about tags holds for all items that the call sees.
     #[inline]
     pub(crate) fn survey(&self) -> PortState {
         let mut survey = PortState {
@@ -81,8 +81,8 @@ impl Views {
         survey
     }
 
-    /// Whether the only output of this block is the only input of another, through a ring that
-    /// nobody else reads.
+    /// Whether the only output of this block is the only input of another, through a ring without
+    /// another reader.
     pub(crate) fn lead_to(&self, other: &Self) -> bool {
         match (&*self.outputs, &*other.inputs) {
             ([output], [input]) => output.feeds_only(input),
@@ -90,18 +90,18 @@ impl Views {
         }
     }
 
-    /// A number that grows when any port moves an item, and only then.
+    /// Returns a number that grows when and only when a port moves an item.
     #[inline]
     pub(crate) fn progress(&self) -> u64 {
         self.items_in().wrapping_add(self.items_out())
     }
 
-    /// Items consumed so far, all inputs together.
+    /// Returns the items consumed so far, all inputs together.
     pub(crate) fn items_in(&self) -> u64 {
         self.inputs.iter().map(ConsumerView::position).sum()
     }
 
-    /// Items produced so far, all outputs together.
+    /// Returns the items produced so far, all outputs together.
     pub(crate) fn items_out(&self) -> u64 {
         self.outputs.iter().map(ProducerView::position).sum()
     }
@@ -115,7 +115,7 @@ impl Views {
 impl PortVisitor for Views {
     fn input(&mut self, _: &str, port: &mut dyn InputPort) {
         self.inputs.extend(port.view());
-        // In whatever order the block names its ports.
+        // Inputs first, in any order that the block names its ports.
         self.items.insert(self.loans.inputs.len(), port.item_type());
         self.loans.inputs.push(port.loan());
     }
@@ -128,13 +128,13 @@ impl PortVisitor for Views {
 }
 
 impl PortState {
-    /// Whether a call makes sense now.
+    /// Whether the block can be called now.
     pub(crate) fn can_work(&self) -> bool {
         self.inputs_ready && self.outputs_ready
     }
 
-    /// Whether a call that moves nothing now proves that no call ever will: an input has
-    /// ended, and there is neither an item nor room left to wait for.
+    /// Whether a call that moves no item now proves that no call ever will: an input has ended, and
+    /// the block waits for neither items nor room.
     pub(crate) fn is_last_chance(&self) -> bool {
         self.has_ended_input && self.outputs_ready && self.nothing_to_wait_for
     }

@@ -5,24 +5,25 @@ use crate::{
     ParameterValue, Ports, TagRule, Work,
 };
 
-/// What turns a stream into another, by slices of any length.
+/// A conversion of one stream into another, by slices of any length.
 pub trait Process: Send + 'static {
-    /// What comes in.
+    /// Items of the input.
     type Input: Item;
-    /// What goes out.
+    /// Items of the output.
     type Output: Item;
 
-    /// Processes what fits; returns how many items it took and made. Called again until neither
-    /// moves. It must give the same stream for slices of any length, and must not allocate.
+    /// Processes as many items as fit; returns how many it consumed and produced. Called again
+    /// until both are zero. It must give the same stream for slices of any length, and must not
+    /// allocate.
     fn process(&mut self, input: &[Self::Input], output: &mut [Self::Output]) -> (usize, usize);
 
     /// Whether slices of one length are always processed whole, into as many items. The block is
-    /// [straight](Block::is_one_to_one) then, if its tags simply pass.
+    /// [one-to-one](Block::is_one_to_one) then, if its tags simply pass.
     fn is_one_to_one(&self) -> bool {
         false
     }
 
-    /// The least number of items on either side that makes sense.
+    /// Returns the least number of items that input and output need.
     fn least(&self) -> (usize, usize) {
         (1, 1)
     }
@@ -55,7 +56,7 @@ pub trait Process: Send + 'static {
     /// See [`Block::message`].
     ///
     /// # Errors
-    /// Why this value makes no sense.
+    /// The reason why the value is invalid.
     fn message(&mut self, name: &str, _value: &ParameterValue) -> Result<(), BlockError> {
         Err(format!("there is no message `{name}`").into())
     }
@@ -64,16 +65,16 @@ pub trait Process: Send + 'static {
 /// The block of a [`Process`]: ports `in` and `out`.
 #[derive(Debug, Ports)]
 pub struct Through<P: Process> {
-    /// What comes in.
+    /// Items to process.
     pub input: In<P::Input>,
-    /// What goes out.
+    /// Processed items.
     pub output: Out<P::Output>,
-    /// What happens in between.
+    /// The conversion.
     pub process: P,
 }
 
 impl<P: Process> Through<P> {
-    /// A block around `process`.
+    /// Makes a block of `process`.
     #[must_use]
     pub fn new(process: P) -> Self {
         let (input, output) = process.least();

@@ -1,15 +1,15 @@
-//! What a graph costs, as measured: the one record that the runtime gives and the partitioner, the
-//! tuner and the live view take.
+//! Measured costs of a graph: the runtime records them; the partitioner, the tuner and the live
+//! view read them.
 //!
 //! Times are of the block alone on one core, in nanoseconds; items count each item once per port
-//! that it passes. A profile is a difference of two moments, so it describes a stretch of a run.
+//! that it passes. A profile is the difference of two snapshots, so it describes a period of a run.
 
 use serde::{Deserialize, Serialize};
 
-/// Costs of every block and connection over a stretch of time.
+/// Costs of every block and connection over a period.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Profile {
-    /// Length of the stretch, seconds of wall clock.
+    /// Length of the period, seconds of wall clock.
     pub elapsed_s: f64,
     /// Blocks, in the order they were added to the graph.
     pub blocks: Vec<BlockCost>,
@@ -17,7 +17,7 @@ pub struct Profile {
     pub edges: Vec<EdgeCost>,
 }
 
-/// What one block did and what that cost.
+/// Work and cost of one block.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct BlockCost {
     /// Name of the block.
@@ -30,11 +30,11 @@ pub struct BlockCost {
     pub items_out: u64,
     /// Time in `work`, nanoseconds.
     pub busy_ns: u64,
-    /// Bytes that one call touches, by estimate: its slices and what the block says it keeps.
+    /// Bytes that one call touches, by estimate: its slices and the bytes that the block holds.
     pub working_set_bytes: u64,
 }
 
-/// What passed one connection and how full it was.
+/// Items that passed one connection, and its fill.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct EdgeCost {
     /// Writing end, `block.port`.
@@ -45,27 +45,27 @@ pub struct EdgeCost {
     pub item_bytes: u64,
     /// Items that the reader consumed.
     pub items: u64,
-    /// Items that fit.
+    /// Items that fit into the ring.
     pub capacity_items: u64,
-    /// Mean share of the capacity that was filled when the reader looked, 0 to 1.
+    /// Mean share of the capacity that was filled at the reader's polls, 0 to 1.
     pub fill: f64,
-    /// Looks that this is the mean of: those before calls that were timed.
+    /// Number of polls in this mean: those before timed calls.
     #[serde(default)]
     pub looks: u64,
-    /// Looks of the reader that found less than it wanted.
+    /// Polls of the reader that found fewer items than it wanted.
     pub starved: u64,
-    /// Looks of the writer that found less room than it wanted.
+    /// Polls of the writer that found less room than it wanted.
     pub blocked: u64,
 }
 
 impl Profile {
-    /// The block of this name.
+    /// Returns the block of this name.
     #[must_use]
     pub fn block(&self, name: &str) -> Option<&BlockCost> {
         self.blocks.iter().find(|block| block.name == name)
     }
 
-    /// What came to this since `earlier`, a profile of the same run.
+    /// Returns the difference to `earlier`, a profile of the same run.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let blocks = self.blocks.iter().map(|block| {
@@ -84,7 +84,7 @@ impl Profile {
 }
 
 impl BlockCost {
-    /// The working set remains the mean of the whole run.
+    /// Returns the difference; the working set remains the mean of the whole run.
     fn since(&self, earlier: &Self) -> Self {
         Self {
             name: self.name.clone(),
@@ -96,19 +96,19 @@ impl BlockCost {
         }
     }
 
-    /// Items of the busier side: what the cost of a block is counted by.
+    /// Returns the items of the busier side, by which the cost of a block is counted.
     #[must_use]
     pub fn items(&self) -> u64 {
         self.items_in.max(self.items_out)
     }
 
-    /// Nanoseconds for one item; 0 when nothing passed.
+    /// Returns the nanoseconds for one item; 0 when no item passed.
     #[must_use]
     pub fn ns_per_item(&self) -> f64 {
         ratio(self.busy_ns, self.items())
     }
 
-    /// Items for one call; 0 when there was none.
+    /// Returns the items for one call; 0 when there was no call.
     #[must_use]
     pub fn items_per_call(&self) -> f64 {
         ratio(self.items(), self.calls)
@@ -129,19 +129,19 @@ impl EdgeCost {
         }
     }
 
-    /// The block that writes.
+    /// Returns the block that writes.
     #[must_use]
     pub fn writer(&self) -> &str {
         block_of(&self.from)
     }
 
-    /// The block that reads.
+    /// Returns the block that reads.
     #[must_use]
     pub fn reader(&self) -> &str {
         block_of(&self.to)
     }
 
-    /// Bytes that passed.
+    /// Returns the bytes that passed.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.items.saturating_mul(self.item_bytes)
@@ -191,7 +191,7 @@ mod tests {
                 ..EdgeCost::default()
             }],
         };
-        // Ten looks with a mean of 0.4, then ten with 0.8.
+        // Ten polls with a mean of 0.4, then ten with 0.8.
         let stretch = at(20, 0.6).since(&at(10, 0.4));
         let (block, edge) = (&stretch.blocks[0], &stretch.edges[0]);
         assert_eq!((stretch.elapsed_s, block.calls, block.items_in), (10.0, 10, 100));

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// How many items a block produces for those it consumes: `interpolation` out for every
-/// `decimation` in, on every pair of an input and an output.
+/// The ratio of the items that a block produces to those that it consumes: `interpolation` out for
+/// every `decimation` in, on every pair of an input and an output.
 ///
-/// Tags are moved by it, and the latency bound and the partitioner count by it. A block whose
-/// rate is not a fraction (an arbitrary resampler) gives the nearest one and moves its tags
-/// itself ([`TagRule::Own`](crate::TagRule::Own)).
+/// Tags move by it; the latency bound and the partitioner use it. A block whose rate is not a
+/// fraction (an arbitrary resampler) gives the nearest one and moves its tags itself
+/// ([`TagRule::Own`](crate::TagRule::Own)).
 ///
 /// ```
 /// use millstream_flow::ItemRatio;
@@ -25,7 +25,7 @@ impl ItemRatio {
     /// As many items out as in.
     pub const ONE: Self = Self { interpolation: 1, decimation: 1 };
 
-    /// `interpolation` items out for `decimation` items in, in lowest terms.
+    /// Makes the ratio of `interpolation` items out for `decimation` items in, in lowest terms.
     ///
     /// # Panics
     /// If either is zero.
@@ -39,7 +39,7 @@ impl ItemRatio {
         Self { interpolation: interpolation / divisor, decimation: decimation / divisor }
     }
 
-    /// One item out for `decimation` in.
+    /// Makes the ratio of one item out for `decimation` in.
     ///
     /// # Panics
     /// If it is zero.
@@ -48,7 +48,7 @@ impl ItemRatio {
         Self::new(1, decimation)
     }
 
-    /// `interpolation` items out for one in.
+    /// Makes the ratio of `interpolation` items out for one in.
     ///
     /// # Panics
     /// If it is zero.
@@ -57,25 +57,25 @@ impl ItemRatio {
         Self::new(interpolation, 1)
     }
 
-    /// Items out of the fraction.
+    /// Returns the items out of the fraction.
     #[must_use]
     pub const fn interpolation(self) -> u32 {
         self.interpolation
     }
 
-    /// Items in of the fraction.
+    /// Returns the items in of the fraction.
     #[must_use]
     pub const fn decimation(self) -> u32 {
         self.decimation
     }
 
-    /// Items out for one in.
+    /// Returns the items out for one in.
     #[must_use]
     pub fn ratio(self) -> f64 {
         f64::from(self.interpolation) / f64::from(self.decimation)
     }
 
-    /// The output item that begins where input item `item` does, or contains that place:
+    /// Returns the output item that begins where input item `item` does, or contains that point:
     /// `⌊item × interpolation ÷ decimation⌋`, exactly. Saturates at the largest number.
     #[must_use]
     pub const fn map(self, item: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! Block types by name, with the parameters they declare: what graph files can use.
+//! Block types for graph files, by name, with their declared parameters.
 
 mod builtin;
 mod items;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 type Factory = Box<dyn Fn(&Parameters) -> Result<Box<dyn Block>, BlockError> + Send + Sync>;
 
-/// A type of block: its name, what it is for, its parameters, and how to make one.
+/// A type of block: its name, purpose, parameters and factory.
 ///
 /// ```
 /// use millstream_flow::registry::{BlockType, ParameterKind, Registry};
@@ -42,7 +42,7 @@ pub struct BlockType {
 }
 
 impl BlockType {
-    /// A type called `name`; `summary` is one sentence.
+    /// Makes a type called `name`; `summary` is one sentence.
     #[must_use]
     pub fn new(name: &str, summary: &str) -> Self {
         let (name, summary) = (name.to_owned(), summary.to_owned());
@@ -66,7 +66,7 @@ impl BlockType {
         self
     }
 
-    /// Declares a parameter with a default, which also says its kind.
+    /// Declares a parameter with a default, which also sets its kind.
     #[must_use]
     pub fn optional(
         mut self,
@@ -80,7 +80,7 @@ impl BlockType {
         self
     }
 
-    /// Declares a text that can only be one of `choices`, the first of them unless given.
+    /// Declares a text that must be one of `choices`; the first is the default.
     ///
     /// # Panics
     /// If there are no choices.
@@ -96,25 +96,25 @@ impl BlockType {
         self
     }
 
-    /// Values for an example, as a graph file has them: `count = 1000`. Every required parameter
-    /// needs one; what is listed of a type comes from a block made with them.
+    /// Sets the values of an example, as in a graph file: `count = 1000`. Every required parameter
+    /// needs one; the ports that are listed for the type are those of a block made with them.
     #[must_use]
     pub fn example(mut self, values: &'static str) -> Self {
         self.example = values;
         self
     }
 
-    /// Says that making a block needs something outside of this program (a file, a device), and
-    /// what ports it has, as they are listed: `out: Complex<f32>`. Such examples are not made.
+    /// Declares that making a block needs something outside of this program (a file, a device), and
+    /// its ports as they are listed: `out: Complex<f32>`. Such examples are not made.
     #[must_use]
     pub fn outside(mut self, ports: &'static [&'static str]) -> Self {
         self.ports = ports;
         self
     }
 
-    /// Says how to make a block. The parameters are complete and of the declared kinds. An
-    /// error is reported with the block's name; [`Parameters::wrong`] makes one that names
-    /// the parameter.
+    /// Sets the function that makes a block. The parameters are complete and of the declared kinds.
+    /// An error is reported with the block's name; [`Parameters::wrong`] makes one that names the
+    /// parameter.
     #[must_use]
     pub fn factory(
         mut self,
@@ -124,8 +124,9 @@ impl BlockType {
         self
     }
 
-    /// Says how to make a block for a rehearsal: a run that only measures. It costs about what the
-    /// real one does, and leaves nothing behind: no file, no datagram, no wave.
+    /// Sets the function that makes a block for a rehearsal: a run that only measures. The block
+    /// costs about as much as the real one, and has no outside effect: no file, no datagram, no
+    /// radio signal.
     #[must_use]
     pub fn rehearsal(
         mut self,
@@ -135,59 +136,59 @@ impl BlockType {
         self
     }
 
-    /// Says that a parameter does not change what an item costs, so that graphs which differ in it
-    /// only share what was tuned: the name of a file, an address, how long to run.
+    /// Declares that a parameter does not change the cost of an item, so graphs that differ only in
+    /// it share their tuned plans: the name of a file, an address, the length of a run.
     #[must_use]
     pub fn incidental(mut self, name: &'static str) -> Self {
         self.incidental.push(name);
         self
     }
 
-    /// Says that how fast items pass is not the graph's choice: a radio's clock decides, a network
-    /// or a throttle. What can be tuned then is CPU time.
+    /// Declares that the rate of items is not the graph's choice but that of a radio's clock, a
+    /// network or a throttle. Only CPU time can be tuned then.
     #[must_use]
     pub fn paced(mut self) -> Self {
         self.is_paced = true;
         self
     }
 
-    /// Whether such a block decides how fast items pass.
+    /// Whether such a block sets the rate of items.
     #[must_use]
     pub fn is_paced(&self) -> bool {
         self.is_paced
     }
 
-    /// Name in graph files.
+    /// Returns the name in graph files.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is for.
+    /// Returns the purpose of the type, one sentence.
     #[must_use]
     pub fn summary(&self) -> &str {
         &self.summary
     }
 
-    /// Its parameters, as declared.
+    /// Returns the declared parameters.
     #[must_use]
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
 
-    /// The values of its example, see [`example`](Self::example).
+    /// Returns the values of its example, see [`example`](Self::example).
     #[must_use]
     pub fn example_values(&self) -> &'static str {
         self.example
     }
 
-    /// The ports of a type whose example cannot be made, see [`outside`](Self::outside).
+    /// Returns the ports of a type whose example cannot be made, see [`outside`](Self::outside).
     #[must_use]
     pub fn outside_ports(&self) -> Option<&'static [&'static str]> {
         Some(self.ports).filter(|ports| !ports.is_empty())
     }
 
-    /// Whether a rehearsal has another block in its place.
+    /// Whether a rehearsal replaces the block.
     #[must_use]
     pub fn has_rehearsal(&self) -> bool {
         self.rehearsal.is_some()
@@ -197,7 +198,7 @@ impl BlockType {
         self.incidental.contains(&name)
     }
 
-    /// The block of a rehearsal, which is the usual one unless there is another.
+    /// Makes the block for a rehearsal: the usual one unless there is a replacement.
     pub(crate) fn make_for_rehearsal(
         &self,
         parameters: &Parameters,
@@ -221,13 +222,13 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry without types.
+    /// Makes a registry without types.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A registry of the types in [`blocks`](crate::blocks).
+    /// Makes a registry of the types in [`blocks`](crate::blocks).
     #[must_use]
     pub fn builtin() -> Self {
         let mut registry = Self::new();
@@ -246,7 +247,7 @@ impl Registry {
         assert!(!taken, "two block types are called {name}");
     }
 
-    /// The type of this name.
+    /// Returns the type of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&BlockType> {
         self.types.get(name)
@@ -255,7 +256,7 @@ impl Registry {
     /// Makes the block of a type's [`example`](BlockType::example).
     ///
     /// # Errors
-    /// [`GraphFileError`] for a type that is not there, and for what the factory says.
+    /// [`GraphFileError`] for an unknown type, and for an error of the factory.
     pub fn make_example(&self, name: &str) -> Result<Box<dyn Block>, GraphFileError> {
         let values = self.get(name).map_or("", BlockType::example_values);
         self.make(name, values)
@@ -270,7 +271,7 @@ impl Registry {
         GraphFile::parse("example", &text)?.make_only_block(self)
     }
 
-    /// Every type, by name.
+    /// Returns every type, by name.
     pub fn types(&self) -> impl Iterator<Item = &BlockType> {
         self.types.values()
     }

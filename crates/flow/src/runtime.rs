@@ -1,13 +1,13 @@
 //! Runs a graph by its plan: one named thread per partition, rings on every connection.
 //!
 //! **A partition** holds its blocks in the order that items pass. Its thread sweeps over them,
-//! calling each that can work, until a whole sweep moves nothing; so a batch passes every
-//! block while it is hot in the cache. Then it waits for news from a partition on the
-//! other side of one of its rings.
+//! calling each that can work, until a whole sweep moves nothing; so a batch passes every block
+//! while it is hot in the cache. Then it waits until a partition on the other side of one of its
+//! rings wakes it.
 //!
 //! **The end** comes by itself when every block has finished, after [`Stopper::stop`] (sources
-//! finish, the rest drains), or at once after an error or panic in a block. Every thread is
-//! joined in each case.
+//! finish, the rest drains), or at once after an error or panic in a block. Every thread is joined
+//! in each case.
 
 mod assignment;
 mod clock;
@@ -55,14 +55,14 @@ impl Graph {
     /// Starts every partition on its own thread.
     ///
     /// # Errors
-    /// [`GraphError`] when the graph is incomplete, the plan does not fit, or memory or
-    /// threads are refused. Nothing runs then.
+    /// [`GraphError`] when the graph is incomplete, the plan does not fit, or memory or threads are
+    /// refused. No thread runs then.
     pub fn start(mut self, plan: &Plan) -> Result<RunningGraph, GraphError> {
         self.check()?;
         let placement = plan.place(&self, &allowed_cpus())?;
         wiring::open_rings(&mut self, &placement, &plan.buffers)?;
 
-        // As many as there may ever be threads, whatever the plan becomes.
+        // As many as there can ever be threads, whatever the plan becomes.
         let seats = self.nodes.len().max(placement.partitions.len());
         let control = Arc::new(RunControl::new(seats, &placement.of_node));
         let wake: Wake = Arc::new({
@@ -111,7 +111,7 @@ impl Graph {
         Ok(running)
     }
 
-    /// Runs to the end on threads of its own.
+    /// Runs the graph on threads of its own and waits for its end.
     ///
     /// # Errors
     /// [`RunError`]: the graph could not start, or a block failed.
@@ -121,20 +121,20 @@ impl Graph {
 }
 
 fn allowed_cpus() -> CpuSet {
-    // Only a machine with more than 1024 CPUs cannot tell; then any number is worth a try.
+    // The query fails only on a machine with more than 1024 CPUs; then any number is allowed.
     millstream_cpu::thread::allowed_cpus().unwrap_or_else(|_| (0..1024).collect())
 }
 
-/// How often a graph that was given up is looked at.
+/// The interval at which an abandoned graph is polled.
 const ABANDON_STEP: Duration = Duration::from_millis(5);
 
-/// A graph at work. Dropping it aborts the graph and joins its threads.
+/// A running graph. Dropping it aborts the graph and joins its threads.
 pub struct RunningGraph {
     /// The graph without its blocks.
     shape: Graph,
     plan: Plan,
     placement: Placement,
-    /// Who runs each block.
+    /// The thread of each block.
     seat_of_node: Vec<usize>,
     crew: Threads,
     control: Arc<RunControl>,
@@ -144,13 +144,13 @@ pub struct RunningGraph {
 }
 
 impl RunningGraph {
-    /// A handle to stop the graph from anywhere.
+    /// Returns a handle to stop the graph from any thread.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         Stopper::new(&self.control)
     }
 
-    /// Every block's and partition's counters now. Reading disturbs nobody.
+    /// Returns the counters of every block and partition now. Reading does not disturb the threads.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.full_snapshot()
@@ -162,7 +162,7 @@ impl RunningGraph {
         self.crew.is_finished()
     }
 
-    /// Waits for the end and gives the last counters.
+    /// Waits for the end and returns the last counters.
     ///
     /// # Errors
     /// [`RunError`]: the first block that failed or panicked.
@@ -174,9 +174,9 @@ impl RunningGraph {
         }
     }
 
-    /// Gives a graph up whose blocks may not come back: aborts it, waits for `limit`, and leaves
-    /// the threads behind that have not ended by then, with their blocks. For a program that is
-    /// about to end, or would rather lose a thread than wait for ever.
+    /// Abandons a graph whose blocks may not return: aborts it, waits for `limit`, and leaves the
+    /// threads that have not ended by then, with their blocks. For a program that is about to end,
+    /// or that prefers losing a thread to waiting for ever.
     pub fn abandon(mut self, limit: Duration) {
         self.control.cancel();
         let deadline = Instant::now() + limit;
@@ -186,7 +186,7 @@ impl RunningGraph {
         self.crew.leave_behind();
     }
 
-    /// The waiters of the threads at the other ends of a block's rings, its own left out.
+    /// Returns the waiters of the threads at the other ends of a block's rings, except its own.
     fn neighbours(&self, node: usize) -> Vec<Arc<Padded<Waiter>>> {
         let seats = wiring::neighbours(&self.shape, &self.seat_of_node, node);
         seats.into_iter().map(|seat| self.control.waiter(seat)).collect()

@@ -1,13 +1,13 @@
-//! Tags: what is known about single items, carried beside them.
+//! Tags: metadata of single items, carried alongside them.
 //!
-//! A tag belongs to one item of a stream: the time it was received, a loss in front of it, a
-//! mark for a sink. A block puts tags on what it produces ([`Out::tag`](crate::Out::tag)) and
-//! sees those on what it reads ([`In::tags`](crate::In::tags)). What happens to the rest is its
+//! A tag belongs to one item of a stream: the time it was received, a loss in front of it, a mark
+//! for a sink. A block puts tags on the items that it produces ([`Out::tag`](crate::Out::tag)) and
+//! sees those on the items that it reads ([`In::tags`](crate::In::tags)). The rest follows its
 //! [`TagRule`]: by default every tag moves on to every output, to the item that its
-//! [`Rate`](crate::ItemRatio) says. Tags are neither lost, repeated nor reordered, and stand at the
-//! same items however the graph is cut into partitions and batches.
+//! [`Rate`](crate::ItemRatio) says. Tags are neither lost, repeated nor reordered, and belong to
+//! the same items whatever the partitions and batches of the graph.
 //!
-//! [`keys`] has the names that more than one block knows.
+//! [`keys`] has the names that several blocks use.
 
 mod carrier;
 mod key;
@@ -21,29 +21,29 @@ pub use queue::TagChangeFlag;
 pub use side::Tags;
 pub use value::{ShortText, TagTime, TagValue};
 
-/// Room that every connection has for tags from the start.
+/// Initial capacity of every connection for tags.
 pub(crate) const QUEUE_TAGS: usize = 64;
 
 /// A key and a value on one item of a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tag {
-    /// Which item of the stream, counted from its start.
+    /// The item's position in the stream, counted from its start.
     pub offset: u64,
-    /// What is said.
+    /// The kind of metadata.
     pub key: Key,
     /// The value.
     pub value: TagValue,
 }
 
-/// What a block does with the tags on its inputs.
+/// The rule of a block for the tags on its inputs.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum TagRule {
     /// Every tag of every input moves on to every output, before the call that sees its item.
     #[default]
     Forward,
-    /// They end here.
+    /// Tags end here.
     Drop,
-    /// The block reads them and puts its own on what it produces.
+    /// The block reads them and puts its own tags on its output.
     Own,
 }

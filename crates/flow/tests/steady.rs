@@ -1,5 +1,5 @@
-//! A running graph neither allocates nor locks, has no thread beside the plan's, and stays where
-//! the plan puts it; with tags and messages on their way.
+//! A running graph neither allocates nor locks, has only the plan's threads, and stays on the
+//! plan's CPUs; with tags and messages on their way.
 //!
 //! One test, alone in its program: it counts the threads of the process.
 
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What a thread has allocated and locked so far, the runtime included.
+/// The allocations and locks of a thread so far, the runtime included.
 #[derive(Default)]
 struct Used {
     allocations: AtomicU64,
@@ -27,7 +27,7 @@ struct Used {
     tags: AtomicU64,
 }
 
-/// A block that tells what its thread uses.
+/// A block that reports its thread's allocations and locks.
 struct Watched<B> {
     block: B,
     used: Arc<Used>,
@@ -60,7 +60,7 @@ impl<B: Block> Block for Watched<B> {
 const EVERY: u64 = 2000;
 const MARK: Key = Key::new("mark");
 
-/// Passes items on, tags some and tells of them.
+/// Passes items on, tags some and emits messages about them.
 #[derive(Ports)]
 struct Talker {
     input: In<f32>,
@@ -148,7 +148,7 @@ fn process_threads() -> Vec<ThreadInfo> {
     threads::of_process(std::process::id()).unwrap()
 }
 
-/// Waits until so many items have arrived; the most threads that were seen meanwhile.
+/// Waits until so many items have arrived; returns the most threads that existed meanwhile.
 fn wait_for(running: &RunningGraph, items: u64) -> usize {
     let mut most = 0;
     while running.snapshot().block("sink").unwrap().items_in < items {
@@ -158,7 +158,7 @@ fn wait_for(running: &RunningGraph, items: u64) -> usize {
     most
 }
 
-/// Where each partition's thread is: that it is on its CPU, and how often it came to one.
+/// Checks that each partition's thread is on its CPU; returns how often it came to a CPU.
 fn places(running: &RunningGraph, plan: &Plan) -> Vec<Option<u64>> {
     let (snapshot, threads) = (running.snapshot(), process_threads());
     let place = |partition: &Partition| {

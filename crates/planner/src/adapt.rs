@@ -1,17 +1,16 @@
 //! Moving a running graph when its load has shifted, and not otherwise.
 //!
-//! Time is cut into windows, each with the [`Profile`] of what the graph did in it. An
-//! [`CostModel`] (the partitioner, as a rule) says which plan would suit a window best and what any
-//! plan would cost in it. [`Adaptation`] decides by that:
+//! Time is cut into windows, each with the graph's [`Profile`] in it. A [`CostModel`] (usually the
+//! partitioner) gives the best plan for a window and the cost of any plan in it. [`Adaptation`]
+//! decides with these:
 //!
 //! - A plan becomes a candidate when it beats the present one by [`AdaptPolicy::gain_min`]; it must
 //!   do so in [`AdaptPolicy::windows`] windows in a row, each by its own measurements.
 //! - Between two moves lies at least [`AdaptPolicy::interval`]. A move back to a plan that was left
-//!   not
-//! long ago doubles that, up to [`AdaptPolicy::interval_max`], so a load that goes to and fro, or
-//!   in circles, is left alone more and more; any other move halves it again.
-//! - A move that is refused doubles it too, and counts as one: a block that never comes back in
-//!   time must not stop the graph again and again.
+//!   not long ago doubles that, up to [`AdaptPolicy::interval_max`], so a load that alternates
+//!   causes fewer and fewer moves; any other move halves it again.
+//! - A refused move doubles it too, and counts as a move: a block that never returns in time must
+//!   not stop the graph again and again.
 //!
 //! Nothing here reads a clock. [`Adapter`] does the work for a
 //! [running](millstream_flow::RunningGraph) graph, in the thread that waits for it.
@@ -27,23 +26,23 @@ use millstream_flow::profile::Profile;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// So many plans that were left are remembered.
+/// Number of earlier plans that are remembered.
 const REMEMBERED: usize = 4;
 
-/// When a graph is moved.
+/// The policy of moves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdaptPolicy {
     /// Length of a window.
     pub window: Duration,
-    /// Windows in a row that must speak for a plan; at least 1.
+    /// Windows in a row that must favour a plan; at least 1.
     pub windows: u32,
     /// Share of the time that a plan must save, 0 to 1.
     pub gain_min: f64,
     /// Least time between two moves.
     pub interval: Duration,
-    /// What that grows to while moves undo each other, or are refused.
+    /// The largest interval, reached while moves undo each other or are refused.
     pub interval_max: Duration,
-    /// How long a move may wait for a block that is at work; the others stand still meanwhile.
+    /// The longest wait of a move for a block in a call; the others stand still meanwhile.
     pub limit: Duration,
 }
 
@@ -60,10 +59,10 @@ impl Default for AdaptPolicy {
     }
 }
 
-/// A plan that has been better long enough.
+/// A plan that has been better for long enough.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proposal {
-    /// Where to move.
+    /// The plan to move to.
     pub plan: Plan,
     /// Share of the time that it saves by prediction, in the worst of the windows.
     pub gain: f64,
@@ -74,9 +73,9 @@ pub struct Proposal {
 pub struct Adaptation {
     policy: AdaptPolicy,
     candidate: Option<Candidate>,
-    /// When the graph was moved last, or was to be.
+    /// The time of the last move or attempt.
     last: Option<Instant>,
-    /// The plans that were left, the last at the end.
+    /// Earlier plans, the last at the end.
     left: VecDeque<Plan>,
     interval: Duration,
 }
@@ -89,21 +88,21 @@ struct Candidate {
 }
 
 impl Adaptation {
-    /// By this policy, with nothing learnt yet.
+    /// Starts with this policy and no history.
     #[must_use]
     pub fn new(policy: AdaptPolicy) -> Self {
         let interval = policy.interval;
         Self { policy, candidate: None, last: None, left: VecDeque::new(), interval }
     }
 
-    /// The policy.
+    /// Returns the policy.
     #[must_use]
     pub fn policy(&self) -> &AdaptPolicy {
         &self.policy
     }
 
-    /// Looks at a window that ended `now`, during which the graph ran by `current`. A window in
-    /// which nothing passed says nothing and changes nothing.
+    /// Evaluates a window that ended `now`, during which the graph ran with `current`. A window
+    /// without items changes nothing.
     pub fn observe(
         &mut self,
         now: Instant,
@@ -137,7 +136,7 @@ impl Adaptation {
             .then(|| Proposal { plan: candidate.plan.clone(), gain: candidate.gain })
     }
 
-    /// Notes that the graph was moved `from` one plan `to` another.
+    /// Records that the graph was moved `from` one plan `to` another.
     pub fn moved(&mut self, now: Instant, from: &Plan, to: &Plan) {
         let returns = self.left.iter().any(|left| is_same(left, to));
         self.wait_from(now, if returns { self.interval * 2 } else { self.interval / 2 });
@@ -147,7 +146,7 @@ impl Adaptation {
         self.left.push_back(from.clone());
     }
 
-    /// Notes that a move was refused: the evidence has to be gathered again, for longer.
+    /// Records that a move was refused: the evidence has to be gathered again, for longer.
     pub fn refused(&mut self, now: Instant) {
         self.wait_from(now, self.interval * 2);
     }
@@ -159,7 +158,7 @@ impl Adaptation {
     }
 }
 
-/// Whether two plans put the same blocks together on the same CPUs, whatever they call it.
+/// Whether two plans put the same blocks together on the same CPUs, whatever the names.
 fn is_same(one: &Plan, other: &Plan) -> bool {
     let sorted = |plan: &Plan| {
         let place = |partition: &Partition| {

@@ -1,19 +1,18 @@
-//! The partitioner: which blocks share a thread, and on which CPU it runs.
+//! The partitioner: it chooses the blocks that share a thread, and the thread's CPU.
 //!
-//! [`plan`] takes the [`Shape`] of a graph, what its blocks cost (a [`Profile`]), the machine (a
-//! [`Topology`]) and what people decided already ([`Hints`]), and gives a [`Placed`]: a [`Plan`],
-//! the [`Prediction`] that made it the best, and both in words and as pictures. It reads no clock
-//! and no file.
+//! [`plan`] takes the [`Shape`] of a graph, the costs of its blocks (a [`Profile`]), the machine (a
+//! [`Topology`]) and the user's decisions ([`Hints`]), and returns a [`Placed`]: a [`Plan`], its
+//! [`Prediction`], and both as text and as pictures. It reads no clock and no file.
 //!
 //! # The model
-//! The load of a CPU is the time it needs for the stretch that the profile covers:
+//! The load of a CPU is the time it needs for the period that the profile covers:
 //!
 //! - the work of its blocks, divided by its capacity;
 //! - for each connection to another CPU, bytes and batches at the [prices](Costs) of the distance;
-//! - what the thread on a sibling (SMT) takes away while both are busy.
+//! - the loss to the thread on a sibling (SMT) while both are busy.
 //!
 //! The fullest CPU limits the graph (the bottleneck). Plans whose bottlenecks are equal within
-//! [`Costs::resolution`] are judged by the sum of all loads, and another CPU is used only when it
+//! [`Costs::resolution`] are compared by the sum of all loads, and another CPU is used only when it
 //! brings [`Costs::worthwhile`] or more.
 //!
 //! # The search
@@ -51,40 +50,39 @@ use millstream_flow::profile::Profile;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What is decided already, and the prices of the model.
+/// The user's decisions, and the prices of the model.
 #[derive(Clone, Debug, Default)]
 pub struct Hints {
-    /// A plan by hand. Its partitions stay as they are, and so does every buffer size that is not
-    /// the default.
+    /// A plan by hand. Its partitions and every buffer size other than the default stay unchanged.
     pub plan: Plan,
     /// Blocks that must run on a CPU; others may join them.
     pub pins: BTreeMap<String, usize>,
     /// CPUs that may be used; `None` for all of the topology.
     pub allowed: Option<CpuSet>,
-    /// The most CPUs to use; `None` for as many as pay.
+    /// The most CPUs to use; `None` for as many as are worthwhile.
     pub max_cpus: Option<usize>,
-    /// Whether the partitions that are made here get a `cpu`. A runtime that does not know what
-    /// else runs on the machine leaves that to the kernel.
+    /// Whether the added partitions get no `cpu`. A runtime that does not know the other load of
+    /// the machine leaves the choice to the kernel.
     pub unpinned: bool,
     /// Prices of the model.
     pub costs: Costs,
 }
 
-/// A plan, why it is the best, and how it looks.
+/// A plan, its prediction, and its picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placed {
     /// The plan: the partitions by hand first, every block in exactly one.
     pub plan: Plan,
-    /// What the model expects of it.
+    /// The model's prediction of its load.
     pub prediction: Prediction,
-    /// What the CPUs of its partitions share, for the pictures.
+    /// The CPU groups of its partitions, for the pictures.
     pub frames: Vec<CpuGroup>,
 }
 
 /// Finds the best plan.
 ///
-/// Without measurement (`profile` has no blocks) every block is taken to cost the same, and items
-/// to flow as the shape says.
+/// Without measurements (`profile` has no blocks) every block is assumed to cost the same, and
+/// items to flow by the rates of the shape.
 ///
 /// # Errors
 /// [`PlanError`]: the hints name a block or a CPU that does not exist, or a block twice.
@@ -102,9 +100,9 @@ pub fn plan(
     Ok(Placed { plan, prediction, frames })
 }
 
-/// A plan with every block in a partition: those that `plan` does not mention go where they fit
-/// best on the CPUs `allowed` of this machine (`None`: all), as far as that is known before
-/// anything has run. Nothing pins the partitions that are added.
+/// Completes a plan so that every block is in a partition: those that `plan` does not mention go
+/// where they fit best on the CPUs `allowed` of this machine (`None`: all), as far as that is known
+/// before a run. The added partitions are not pinned.
 ///
 /// # Errors
 /// As [`plan()`].
@@ -113,7 +111,7 @@ pub fn complete(plan: &Plan, shape: &Shape, allowed: Option<&CpuSet>) -> Result<
     if !mentioned.contains(&None) {
         return Ok(plan.clone());
     }
-    // A machine that does not tell has equal cores.
+    // A machine with an unknown topology is assumed to have equal cores.
     let topology =
         Topology::read(Path::new("/")).unwrap_or_else(|_| Topology::flat(&CpuSet::default()));
     let hints =
@@ -122,7 +120,7 @@ pub fn complete(plan: &Plan, shape: &Shape, allowed: Option<&CpuSet>) -> Result<
     Ok(Plan { partitions: placed.partitions, ..plan.clone() })
 }
 
-/// What the model expects of a plan that exists, with the same profile and machine: compare its
+/// Predicts the load of an existing plan, with the same profile and machine: compare its
 /// [`Prediction::ns_per_item`] with that of [`plan()`] before a graph is moved.
 ///
 /// Blocks that `plan` leaves out and partitions without `cpu` are put where they fit best.

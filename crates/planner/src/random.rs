@@ -3,7 +3,7 @@
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Random numbers that their seed decides.
+/// Random numbers from a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(SplitMix64);
 
@@ -16,7 +16,7 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// Any order of `items` (Fisher, Yates).
+    /// Shuffles `items` (Fisher, Yates).
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             // The bias of a remainder is below 2^-50 for any number of plans.
@@ -24,7 +24,7 @@ impl Random {
         }
     }
 
-    /// Less than `end`.
+    /// Returns a number below `end`.
     #[cfg(test)]
     pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end.max(1) as u64) as usize
@@ -35,13 +35,13 @@ impl Random {
         self.below(100) < percent
     }
 
-    /// In [0, 1).
+    /// Returns a number in [0, 1).
     #[cfg(test)]
     pub(crate) fn uniform(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Mean 0, standard deviation 1 (Box, Muller 1958).
+    /// Returns a normal value: mean 0, standard deviation 1 (Box, Muller 1958).
     #[cfg(test)]
     pub(crate) fn normal(&mut self) -> f64 {
         let (radius, angle) = (1.0 - self.uniform(), self.uniform());

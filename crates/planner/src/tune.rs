@@ -1,20 +1,20 @@
-//! The tuner: searches plans by measuring, and keeps one only when it is better beyond noise.
+//! The tuner: searches plans by measuring, and changes the plan only when the gain is beyond noise.
 //!
 //! - A [`PlanMeasurer`] measures a plan. [`Rehearsal`] does it with a graph file; tests simulate
 //!   machines.
-//! - A [`Space`] says which plans there are: layouts of partitions, sizes of rings, waiting, CPUs.
-//!   What was written by hand ([`Pins`](millstream_flow::Pins)) is the same in all of them.
-//! - [`tune`] goes through the space stage by stage. In a stage all candidates *race*: they are
-//!   measured in turns with the default, and the hopeless ones leave early. The fastest then has a
-//!   *duel* with the plan kept so far. A race is for choosing, and whoever wins a race of many has
-//!   been lucky too; so the duel counts only pairs measured after it, and the plan changes only
-//!   when the interval of their ratio is above 1. At the end the plan that was found meets the
-//!   default in a last duel; unless it wins, the default stays.
-//! - A [`PlanStore`] keeps what was found by machine and graph, and [`drift`] says when it no
-//!   longer describes what is seen.
+//! - A [`Space`] holds the plans to try: layouts of partitions, sizes of rings, wait modes, CPUs.
+//!   Entries written by hand ([`Pins`](millstream_flow::Pins)) are the same in all of them.
+//! - [`tune`] goes through the space stage by stage. In a stage all candidates are measured in
+//!   interleaved rounds with the default, and the hopeless ones leave early. The fastest is then
+//!   compared with the current plan in a *paired test*. The winner of many rounds was partly lucky;
+//!   so the paired test counts only pairs measured after them, and the plan changes only when the
+//!   confidence interval of their ratio is above 1. At the end the plan that was found is compared
+//!   with the default in a last paired test; unless it wins, the default stays.
+//! - A [`PlanStore`] stores the plans that were found by machine and graph, and [`drift`] finds
+//!   when a stored plan no longer fits the measurements.
 //!
 //! Everything here but [`Rehearsal`] and [`PlanStore`] is free of clocks, files and chance: time is
-//! what the trial says it took, randomness comes from a seed.
+//! reported by the measurer, randomness comes from a seed.
 
 mod axis;
 mod cpus;

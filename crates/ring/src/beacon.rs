@@ -1,8 +1,8 @@
-//! A descriptor that is readable while its receiver has something to look at, for a receiver that
-//! other programs' loops poll together with theirs.
+//! A descriptor that is readable while its receiver has something to poll, for a receiver in other
+//! programs' poll loops.
 //!
-//! It costs a system call a sleep and none while the receiver is busy, and nothing at all as long
-//! as nobody has asked for the descriptor. A [`Doorbell`](crate::Doorbell) is cheaper where the
+//! It costs one system call per sleep, none while the receiver is busy, and nothing at all until
+//! [`poll_fd`](Beacon::poll_fd) is called. A [`Doorbell`](crate::Doorbell) is cheaper where the
 //! owner's thread sleeps by itself.
 
 use crate::bell::Bell;
@@ -11,24 +11,24 @@ use std::io;
 #[cfg(not(loom))]
 use std::os::fd::BorrowedFd;
 
-/// The receiver found nothing and may sleep: the next news must ring.
+/// The receiver found nothing and may sleep: the next notification must ring.
 const ARMED: u32 = 0;
-/// Somebody is about to ring.
+/// A sender is about to ring.
 const RINGING: u32 = 1;
-/// It was rung; the receiver is to look before it arms it again.
+/// It was rung; the receiver must poll before it arms it again.
 const RUNG: u32 = 2;
 
-/// The descriptor of one receiver. Anybody may have news for it.
+/// The descriptor of one receiver. Any thread may notify it.
 #[derive(Debug)]
 pub struct Beacon {
     bell: Bell,
     state: AtomicU32,
-    /// Somebody polls the descriptor.
+    /// The descriptor was handed out and may be polled.
     polled: AtomicBool,
 }
 
 impl Beacon {
-    /// A descriptor that nobody has asked for.
+    /// Makes a beacon whose descriptor is not polled yet.
     ///
     /// # Errors
     /// When the process or the system has no descriptor left.
@@ -37,10 +37,10 @@ impl Beacon {
         Ok(Self { bell: Bell::new()?, state, polled })
     }
 
-    /// Something was published. True if that took a system call.
+    /// Notifies the receiver that something was published. Returns true if that took a system call.
     pub fn news(&self) -> bool {
-        // With the one in `arm`: either this sees that it is armed, or the receiver, who looks
-        // once more after that, sees what was published.
+        // Pairs with the fence in `arm`: either this sees the armed state, or the receiver, which
+        // polls once more after that, sees what was published.
         fence(Ordering::SeqCst);
         let armed = self.state.load(Ordering::Relaxed) == ARMED;
         let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
@@ -51,16 +51,17 @@ impl Beacon {
         if polled {
             self.bell.ring();
         }
-        // Release: who arms it from here on silences it after it was rung.
+        // Release: a receiver that arms it from here on silences it after it was rung.
         self.state.store(RUNG, Ordering::Release);
         polled
     }
 
-    /// The receiver found nothing: the descriptor is to be quiet until there is news. The receiver
-    /// has to look once more after this, and to say so ([`news`](Self::news)) if it finds some.
+    /// Arms the descriptor after the receiver found nothing: it is quiet until the next
+    /// notification. The receiver must poll once more after this, and call [`news`](Self::news) if
+    /// it finds something.
     pub fn arm(&self) {
-        // Somebody who is about to ring wakes the receiver once more; what is rung late must not
-        // stay readable behind this.
+        // A sender that is about to ring wakes the receiver once more; a late ring must not stay
+        // readable after this.
         if self.state.load(Ordering::Acquire) != RUNG {
             return;
         }
@@ -71,7 +72,7 @@ impl Beacon {
         fence(Ordering::SeqCst);
     }
 
-    /// From now on it is rung. There may be something already: whoever polls looks once.
+    /// Enables ringing. Something may be there already: the receiver polls once.
     fn watch(&self) {
         if !self.polled.swap(true, Ordering::AcqRel) {
             self.bell.ring();
@@ -80,7 +81,7 @@ impl Beacon {
         }
     }
 
-    /// The descriptor, to be polled for reading. From now on it is rung.
+    /// Returns the descriptor, to be polled for reading. From now on it is rung.
     #[cfg(not(loom))]
     pub fn poll_fd(&self) -> BorrowedFd<'_> {
         self.watch();

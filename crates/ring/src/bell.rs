@@ -1,4 +1,4 @@
-//! What wakes a thread out of poll(2): an eventfd(2), or its contract under `loom`.
+//! The wake-up of a thread in poll(2): an eventfd(2), or its contract under `loom`.
 
 #[cfg(not(loom))]
 pub(crate) use kernel::Bell;
@@ -28,16 +28,16 @@ mod kernel {
         }
 
         pub(crate) fn silence(&self) {
-            // It fails where it is silent.
+            // It fails where it is already silent.
             let _ = rustix::io::read(&self.0, &mut [0; 8]);
         }
 
-        /// Readable from a ring to the silence after it.
+        /// Returns the descriptor, readable from a ring to the next silencing.
         pub(crate) fn fd(&self) -> BorrowedFd<'_> {
             self.0.as_fd()
         }
 
-        /// Sleeps until it was rung, a descriptor is ready, or time is up; silences it.
+        /// Sleeps until it was rung, a descriptor is ready, or the time is up; silences it.
         pub(crate) fn poll(
             &self,
             others: &[BorrowedFd<'_>],
@@ -71,7 +71,7 @@ mod model {
     use loom::sync::{Condvar, Mutex};
     use std::io;
 
-    /// Readable, and whether another descriptor is.
+    /// The readable state, and whether another descriptor is ready.
     #[derive(Debug, Default)]
     pub(crate) struct Bell {
         ready: Mutex<(bool, bool)>,
@@ -96,7 +96,7 @@ mod model {
             self.ready.lock().unwrap().0
         }
 
-        /// Sleeps until it was rung, and leaves it so.
+        /// Sleeps until it was rung, and leaves it readable.
         pub(crate) fn sleep(&self) {
             let mut ready = self.ready.lock().unwrap();
             while !ready.0 {

@@ -9,18 +9,19 @@
 //!               └───────────── at most `capacity` apart ────────────▶
 //! ```
 //!
-//! A position counts bytes since the start and never wraps (2⁶⁴ bytes at 10 GB/s last 58
-//! years), so *empty* and *full* need no spare slot and an item of any size may straddle the
-//! end of the buffer. Each position has one writing thread. The other side keeps a cached copy
-//! and looks again only when it wants more than the copy grants.
+//! A position counts bytes since the start and never wraps (2⁶⁴ bytes at 10 GB/s last 58 years), so
+//! *empty* and *full* need no spare slot and an item of any size may straddle the end of the
+//! buffer. Each position has one writing thread. The other side keeps a cached copy and polls again
+//! only when it wants more than the copy grants.
 //!
-//! **Ownership.** Bytes in `consumed..produced` are the consumers' to read; everything else is
-//! the producer's to write. A `Release` store of a position hands bytes over, the `Acquire`
-//! load on the other side receives them. Closing is one way and hands everything over: an end that
-//! is closed grants nothing, whatever is called afterwards.
+//! **Ownership.** Bytes in `consumed..produced` are the consumers' to read; everything else is the
+//! producer's to write. A `Release` store of a position hands bytes over, the `Acquire` load on the
+//! other side receives them. Closing is one way and hands everything over: a closed end grants
+//! nothing, whatever is called afterwards.
 //!
-//! **Memory.** An end grants by its position alone, so whoever guards memory with cursors derives
-//! the place from [`Producer::position`] or [`Consumer::position`], and counts nothing itself.
+//! **Memory.** An end grants by its position alone, so a user that guards memory with cursors
+//! derives the address from [`Producer::position`] or [`Consumer::position`], without counts of its
+//! own.
 
 mod view;
 
@@ -35,7 +36,7 @@ use std::cell::Cell;
 struct Position {
     position: AtomicU64,
     closed: AtomicBool,
-    /// What its owner wants before it acts; for views only.
+    /// The amount that its owner wants before it acts; for views only.
     wanted: AtomicU64,
 }
 
@@ -54,13 +55,13 @@ struct Shared {
     capacity: u64,
     producer: Padded<Position>,
     consumers: Box<[Padded<Position>]>,
-    /// Positions beyond which a side is not to go for now: the producer's, then each consumer's.
-    /// Only the thread of that side touches them, so they are apart from what sides share.
+    /// Positions that a side may not pass for now: the producer's, then each consumer's. Only the
+    /// thread of that side touches them, so they are apart from the shared positions.
     cuts: Box<[Padded<AtomicU64>]>,
 }
 
 impl Shared {
-    /// Up to where the producer at `position` may write.
+    /// Returns the position up to which the producer at `position` may write.
     #[inline]
     fn limit(&self, position: u64) -> u64 {
         self.look(position).0
@@ -71,25 +72,25 @@ impl Shared {
         !sides.is_empty() && sides.iter().all(|side| side.closed.load(Ordering::Acquire))
     }
 
-    /// Both in one look.
+    /// Returns the limit and whether no consumer is open, in one poll.
     #[inline]
     fn look(&self, position: u64) -> (u64, bool) {
         let (mut limit, mut open) = (u64::MAX, self.consumers.is_empty());
         for side in &self.consumers {
-            // Acquire: what a closing or advancing consumer still read, it read before this.
+            // Acquire: a closing or advancing consumer did all its reads before this.
             if !side.closed.load(Ordering::Acquire) {
                 limit = limit.min(side.position.load(Ordering::Acquire) + self.capacity);
                 open = true;
             }
         }
-        // With nobody left to read, the whole buffer is room.
+        // Without open readers the whole buffer is room.
         (limit.min(position + self.capacity), !open)
     }
 }
 
 /// Makes the producer and `consumers` consumers of a buffer of `capacity` bytes.
 ///
-/// Every consumer sees every byte (broadcast); the slowest open one holds the producer back.
+/// Every consumer sees every byte (broadcast); the slowest open one delays the producer.
 #[must_use]
 pub fn cursors(capacity: u64, consumers: usize) -> (Producer, Vec<Consumer>) {
     let shared = Arc::new(Shared {
@@ -121,7 +122,7 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// Bytes that may be written now, by the latest news from the consumers.
+    /// Returns the bytes that may be written now, after a poll of the consumers.
     #[inline]
     pub fn room(&mut self) -> u64 {
         if self.closed {
@@ -132,22 +133,21 @@ impl Producer {
         self.limit - self.position
     }
 
-    /// Bytes produced since the start.
+    /// Returns the bytes produced since the start.
     #[inline]
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Bytes that may be written for certain, without a look at the consumers.
+    /// Returns the bytes that may certainly be written, without a poll of the consumers.
     #[inline]
     #[must_use]
     pub fn granted(&self) -> u64 {
         self.limit - self.position
     }
 
-    /// Whether `bytes` may be written now; looks at the consumers only if the cached answer
-    /// is no.
+    /// Whether `bytes` may be written now; polls the consumers only if the cached answer is no.
     #[inline]
     pub fn has_room(&mut self, bytes: u64) -> bool {
         self.granted() >= bytes || self.room() >= bytes
@@ -164,22 +164,22 @@ impl Producer {
         self.shared.producer.position.store(self.position, Ordering::Release);
     }
 
-    /// Whether there are consumers and every one of them is closed: nothing written from now
-    /// on will be read.
+    /// Whether there are consumers and every one of them is closed: no byte written from now on
+    /// will be read.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.shared.is_abandoned()
     }
 
-    /// Whether this buffer has one consumer, and it is that one.
+    /// Whether `consumer` is the only consumer of this buffer.
     #[inline]
     #[must_use]
     pub fn feeds_only(&self, consumer: &Consumer) -> bool {
         self.shared.consumers.len() == 1 && Arc::ptr_eq(&self.shared, &consumer.shared)
     }
 
-    /// Counts bytes as produced and consumed that went from the owner of this end to the owner of
-    /// the other without the buffer.
+    /// Counts bytes as produced and consumed that went from the owner of this end directly to the
+    /// owner of the other, without the buffer.
     ///
     /// # Panics
     /// If `consumer` is not the only one of this buffer, or has not consumed everything.
@@ -189,7 +189,7 @@ impl Producer {
         assert!(drained, "bytes can pass a buffer only if it is empty and has these two ends");
         self.position += bytes;
         consumer.position = self.position;
-        // Nothing is granted before the next look.
+        // Nothing is granted before the next poll.
         self.limit = self.position;
         consumer.produced.set(self.position);
         self.shared.cuts.iter().for_each(|cut| cut.store(u64::MAX, Ordering::Relaxed));
@@ -197,13 +197,13 @@ impl Producer {
         consumer.side().position.store(self.position, Ordering::Release);
     }
 
-    /// A look at this side from outside.
+    /// Returns a view of this side.
     #[must_use]
     pub fn view(&self) -> ProducerView {
         ProducerView { shared: Arc::clone(&self.shared) }
     }
 
-    /// Says that nothing more will come. There is no room from here on.
+    /// Ends the stream. There is no room from here on.
     pub fn close(&mut self) {
         self.closed = true;
         self.limit = self.position;
@@ -230,12 +230,12 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// Bytes that may be read now, by the latest news from the producer.
+    /// Returns the bytes that may be read now, after a poll of the producer.
     #[inline]
     pub fn available(&self) -> u64 {
         if !self.ended.get() {
             let producer = &self.shared.producer;
-            // In this order: the position read after a close is the final one.
+            // In this order: a position that is read after a close is the final one.
             let ended = producer.closed.load(Ordering::Acquire);
             let produced = producer.position.load(Ordering::Acquire);
             let cut = self.shared.cuts[self.index + 1].load(Ordering::Relaxed).max(self.position);
@@ -245,35 +245,35 @@ impl Consumer {
         self.produced.get() - self.position
     }
 
-    /// Bytes consumed since the start.
+    /// Returns the bytes consumed since the start.
     #[inline]
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Bytes that may be read for certain, without a look at the producer.
+    /// Returns the bytes that may certainly be read, without a poll of the producer.
     #[inline]
     #[must_use]
     pub fn granted(&self) -> u64 {
         self.produced.get() - self.position
     }
 
-    /// Whether `bytes` may be read now; looks at the producer only if the cached answer is no.
+    /// Whether `bytes` may be read now; polls the producer only if the cached answer is no.
     pub fn has(&self, bytes: u64) -> bool {
         self.granted() >= bytes || self.available() >= bytes
     }
 
-    /// Whether everything produced so far has been consumed, whatever
-    /// [cut](ConsumerView::cut) there is.
+    /// Whether everything produced so far has been consumed, regardless of a
+    /// [cut](ConsumerView::cut).
     #[inline]
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.shared.producer.position.load(Ordering::Acquire) == self.position
     }
 
-    /// Whether the last look found the producer closed: what was available then is all that
-    /// will ever come. It does not look again, so it agrees with the slice in hand.
+    /// Whether the last poll found the producer closed: the bytes available then are the last. It
+    /// does not poll again, so it agrees with the current slice.
     #[inline]
     #[must_use]
     pub fn is_ended(&self) -> bool {
@@ -294,15 +294,15 @@ impl Consumer {
         self.side().position.store(self.position, Ordering::Release);
     }
 
-    /// A look at this side from outside.
+    /// Returns a view of this side.
     #[must_use]
     pub fn view(&self) -> ConsumerView {
         ConsumerView { shared: Arc::clone(&self.shared), index: self.index }
     }
 
-    /// Says that nothing more will be read; the producer no longer waits for this consumer.
+    /// Stops reading; the producer no longer waits for this consumer.
     pub fn close(&mut self) {
-        // Nothing is readable from here on, and no look changes that: the producer may write there.
+        // Nothing is readable from here on, whatever is polled: the producer may write there.
         self.ended.set(true);
         self.produced.set(self.position);
         self.side().closed.store(true, Ordering::Release);

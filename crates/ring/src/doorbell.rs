@@ -1,11 +1,11 @@
-//! A bell for a thread that sleeps in poll(2), together with other descriptors.
+//! A wake-up for a thread that sleeps in poll(2) together with other descriptors.
 //!
 //! The protocol is the [`Waiter`](crate::Waiter)'s, with an eventfd(2) in place of the futex:
 //! ringing is one atomic exchange, and a system call only when the owner sleeps.
 //!
-//! A wake-up may be spurious (a ring that was seen already can still make the descriptor
-//! readable once more), and is never lost: who rings after the owner's last look finds it awake,
-//! so that its [`Doorbell::wait`] returns at once, or asleep, and wakes it.
+//! A wake-up may be spurious (a ring that was seen already can still make the descriptor readable
+//! once more), and is never lost: a ring after the owner's last poll finds the owner awake, so that
+//! its [`Doorbell::wait`] returns at once, or asleep, and wakes it.
 
 use crate::bell::Bell;
 use crate::sync::{AtomicU32, Ordering, fence};
@@ -26,7 +26,7 @@ pub struct Doorbell {
 }
 
 impl Doorbell {
-    /// A bell that nobody has rung.
+    /// Makes a bell that is not rung.
     ///
     /// # Errors
     /// When the process or the system has no descriptor left.
@@ -34,36 +34,36 @@ impl Doorbell {
         Ok(Self { word: AtomicU32::new(0), bell: Bell::new()? })
     }
 
-    /// Rings: from any thread, an atomic exchange, and one write(2) if the owner sleeps.
+    /// Rings from any thread: an atomic exchange, and one write(2) if the owner sleeps.
     pub fn ring(&self) {
         if token::leave(&self.word) {
             self.bell.ring();
         }
     }
 
-    /// Rings if the owner sleeps, and touches nothing while it is awake: for an owner that looks
-    /// for the caller's news in [`Doorbell::wait_unless`].
+    /// Rings if the owner sleeps, and writes nothing while it is awake: for an owner that polls for
+    /// the caller's data in [`Doorbell::wait_unless`].
     pub fn nudge(&self) {
-        // With the one in `wait_unless`: either this sees the owner asleep, or the owner's look
-        // sees what was published before this.
+        // Pairs with the fence in `wait_unless`: either this sees the owner asleep, or the owner's
+        // poll sees what was published before this.
         fence(Ordering::SeqCst);
         if self.word.load(Ordering::Relaxed) == token::ASLEEP {
             self.ring();
         }
     }
 
-    /// Whether it was rung since the owner last asked. Only the owning thread may ask.
+    /// Whether it was rung since the owner's last call. Only the owning thread may call this.
     pub fn take(&self) -> bool {
         token::take(&self.word)
     }
 
-    /// Sleeps until somebody rings, one of `others` is readable (or in error), or `timeout` has
-    /// passed (`None`: no limit); true if it was rung. Only the owning thread may wait.
+    /// Sleeps until it is rung, one of `others` is readable (or in error), or `timeout` has passed
+    /// (`None`: no limit); true if it was rung. Only the owning thread may wait.
     ///
-    /// It may return early without reason: look for work whatever it says.
+    /// It may return early without reason: poll for work whatever it returns.
     ///
     /// # Errors
-    /// What poll(2) reports; a signal is no error.
+    /// The error of poll(2); a signal is not an error.
     ///
     /// # Panics
     /// With more than [`DESCRIPTORS_MAX`] others.
@@ -72,7 +72,7 @@ impl Doorbell {
         self.wait_unless(|| false, others, timeout)
     }
 
-    /// The same, unless a last look finds something: what was published before a
+    /// As [`Doorbell::wait`], unless a last poll finds something: data that was published before a
     /// [`Doorbell::nudge`] that found the owner awake.
     ///
     /// # Errors
@@ -97,13 +97,13 @@ impl Doorbell {
         slept.map(|()| rung)
     }
 
-    /// The same for `loom`, where [`Doorbell::disturb`] stands for another descriptor.
+    /// As `wait`, for `loom`; [`Doorbell::disturb`] represents another descriptor.
     #[cfg(loom)]
     pub fn wait(&self, _timeout: Option<Duration>) -> io::Result<bool> {
         self.wait_unless(|| false)
     }
 
-    /// The same for `loom`.
+    /// As `wait_unless`, for `loom`.
     #[cfg(loom)]
     pub fn wait_unless(&self, look: impl FnOnce() -> bool) -> io::Result<bool> {
         if !token::lie_down(&self.word) {

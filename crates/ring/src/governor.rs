@@ -1,7 +1,7 @@
-//! What a thread without work does next: spin, yield its core, or sleep in the kernel.
+//! Decides how a thread without work waits: spin, yield its core, or sleep in the kernel.
 //!
-//! Spinning answers at once and burns the core; sleeping frees it and costs a wake-up. Nobody
-//! knows when work will come, so an idle thread spins no longer than a wake-up is worth, then
+//! Spinning answers at once and burns the core; sleeping frees it and costs a wake-up. The time of
+//! the next work is unknown, so an idle thread spins for at most about the cost of a wake-up, then
 //! yields, then sleeps; and when that was in vain several times in a row, it sleeps at once.
 //!
 //! ```text
@@ -10,23 +10,25 @@
 //!   calm  ────────────────────────────────────────────────▶ sleep at once
 //!
 //!   eager ──▶ calm when CHANGES more idle times were long than were short, and back likewise;
-//!   long is what outlasts spinning and yielding together
+//!   an idle time is long when it outlasts spinning and yielding together
 //! ```
 //!
-//! The bounds that follow, whatever the load does:
+//! The resulting bounds, for any load:
 //!
-//! - Delay: news is seen after one look while spinning, after one turn of those who share the
-//!   core while yielding, and after one wake-up of the kernel when asleep. Never later.
+//! - Delay: new work is seen after one poll while spinning, after one time slice of each thread
+//!   that shares the core while yielding, and after one wake-up of the kernel when asleep. Never
+//!   later.
 //! - Waste: spinning and yielding in vain take at most `CHANGES` × (`spin_ns` + `yield_ns`) after
 //!   the load has fallen, and nothing from then on.
 //!
 //! Pure logic: the time is an argument.
 
-/// Idle times of one kind, more than of the other, that change the thread's mind.
+/// Excess of idle times of one kind over the other that changes the state.
 pub const CHANGES: u8 = 4;
 
-/// How long to try before sleeping. Together about what a wake-up costs, or somewhat more: then
-/// the worst case costs twice what foresight would (competitive snoopy caching, Karlin 1988).
+/// The longest times of spinning and yielding before sleeping. Their sum is about the cost of a
+/// wake-up, or somewhat more: then the worst case costs twice the optimum with foresight
+/// (competitive snoopy caching, Karlin 1988).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct WaitLimits {
     /// Longest spin in one idle time, nanoseconds.
@@ -41,35 +43,35 @@ impl Default for WaitLimits {
     }
 }
 
-/// What to do before looking for work again.
+/// The next step of a thread before it polls for work again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Idle {
-    /// Look again at once.
+    /// Poll again at once.
     Spin,
-    /// Give way to other threads of this core, then look again.
+    /// Yield to other threads of this core, then poll again.
     Yield,
-    /// Sleep until somebody rings.
+    /// Sleep until woken.
     Sleep,
 }
 
-/// One thread's habit of waiting, which it learns from its own idle times.
+/// The wait policy of one thread, which learns from its own idle times.
 #[derive(Clone, Debug)]
 pub struct Governor {
     limits: WaitLimits,
     eager: bool,
-    /// Short idle times less long ones, from 0 to `CHANGES`; at the ends the mind changes.
+    /// Short idle times minus long ones, from 0 to `CHANGES`; the state changes at the ends.
     score: u8,
     idle_since_ns: Option<u64>,
 }
 
 impl Governor {
-    /// An eager governor, because a thread starts when there is something to do.
+    /// Makes an eager governor, because a thread starts when there is work.
     #[must_use]
     pub fn new(limits: WaitLimits) -> Self {
         Self { limits, eager: true, score: CHANGES, idle_since_ns: None }
     }
 
-    /// What to do now that there is no work. Times count from any fixed moment.
+    /// Returns the next step while there is no work. Times count from any fixed moment.
     pub fn idle(&mut self, now_ns: u64) -> Idle {
         let since = *self.idle_since_ns.get_or_insert(now_ns);
         let idle_ns = now_ns.saturating_sub(since);
@@ -81,8 +83,8 @@ impl Governor {
         }
     }
 
-    /// Says that there is work now, or that the wait is given up: the idle time is over, and its
-    /// length a lesson. Cheap, and without effect, when there was none.
+    /// Ends the idle time, because there is work now or the wait is abandoned, and learns from its
+    /// length. Cheap, and without effect, when there was none.
     pub fn busy(&mut self, now_ns: u64) {
         if let Some(since) = self.idle_since_ns.take() {
             self.learn(now_ns.saturating_sub(since));
@@ -105,12 +107,12 @@ impl Governor {
         }
     }
 
-    /// The habit in one word, to be kept elsewhere between waits.
+    /// Returns the learnt state in one word, to be stored between waits.
     pub(crate) fn habit(&self) -> u32 {
         u32::from(self.eager) << 8 | u32::from(self.score)
     }
 
-    /// A governor that goes on with a habit.
+    /// Makes a governor with a stored state.
     pub(crate) fn with_habit(limits: WaitLimits, habit: u32) -> Self {
         Self { limits, eager: habit >> 8 != 0, score: habit as u8, idle_since_ns: None }
     }
@@ -120,23 +122,23 @@ impl Governor {
 mod tests {
     use super::*;
 
-    /// What a simulated second of one thread cost.
+    /// The cost of a simulated second of one thread.
     #[derive(Debug)]
     struct Outcome {
         /// Share of the core that it used, working or not.
         cpu: f64,
-        /// Longest time from an arrival to its being seen, where the thread was idle before.
+        /// Longest delay from an arrival to its detection, where the thread was idle before.
         delay_max_ns: u64,
         sleeps: u32,
     }
 
     const SPIN_NS: u64 = 50;
     const YIELD_NS: u64 = 500;
-    /// A wake-up: until the thread runs again, and what of it costs CPU time.
+    /// A wake-up: the time until the thread runs again, and its CPU time.
     const WAKE_NS: u64 = 12_000;
     const WAKE_CPU_NS: u64 = 4_000;
 
-    /// Work of `service_ns` comes every `period_ns`, for a simulated second.
+    /// Simulates a second in which work of `service_ns` comes every `period_ns`.
     fn simulate(governor: &mut Governor, service_ns: u64, period_ns: u64) -> Outcome {
         let (mut now, mut used, mut arrival) = (0, 0, period_ns);
         let mut outcome = Outcome { cpu: 0.0, delay_max_ns: 0, sleeps: 0 };

@@ -1,8 +1,8 @@
-//! A queue between two threads that always has a place: [`spsc`] rings, one after the other.
+//! An unbounded queue between two threads: [`spsc`] rings, one after the other.
 //!
-//! When its ring is full the sender goes on in one twice as long, and the receiver follows when it
-//! has emptied the old one. So after the first bursts nothing allocates or locks any more. What it
-//! may hold is for the user to bound.
+//! When its ring is full the sender continues in one twice as long, and the receiver follows when
+//! it has emptied the old one. So after the first bursts the queue neither allocates nor locks. The
+//! user must bound its length.
 //!
 //! ```text
 //!   sender ──▶ ring of 4 ══ next ══▶ ring of 8 ══ next ══▶ …
@@ -15,7 +15,7 @@ use crate::spsc;
 use crate::sync::Arc;
 use std::fmt;
 
-/// Where the receiver finds the next ring once this one has ended.
+/// The next ring, which the receiver takes once this one has ended.
 type Next<T> = Arc<Lock<Option<Box<UnboundedReceiver<T>>>>>;
 
 /// Makes a queue that begins with room for `capacity` items.
@@ -30,7 +30,7 @@ pub fn queue<T: Send>(capacity: usize) -> (UnboundedSender<T>, UnboundedReceiver
     (UnboundedSender { sender, capacity, next }, rest)
 }
 
-/// The side that items go in. Dropping it ends the queue.
+/// The sending side. Dropping it ends the queue.
 pub struct UnboundedSender<T: Send> {
     sender: spsc::Sender<T>,
     capacity: usize,
@@ -38,7 +38,7 @@ pub struct UnboundedSender<T: Send> {
 }
 
 impl<T: Send> UnboundedSender<T> {
-    /// Hands over one item.
+    /// Sends one item.
     ///
     /// # Errors
     /// The item itself when the receiver is gone.
@@ -53,7 +53,7 @@ impl<T: Send> UnboundedSender<T> {
         }
     }
 
-    /// Items that fit into the ring that is in use.
+    /// Returns the number of items that fit into the current ring.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
@@ -67,12 +67,12 @@ impl<T: Send> UnboundedSender<T> {
         debug_assert!(pushed.is_ok(), "a new ring has room");
         let next: Next<T> = Arc::new(Lock::default());
         *self.next.lock() = Some(Box::new(UnboundedReceiver { receiver, next: Arc::clone(&next) }));
-        // Ends the old ring, now that its successor is in place.
+        // Ends the old ring after its successor is in place.
         (self.sender, self.next) = (sender, next);
     }
 }
 
-/// The side that items come out.
+/// The receiving side.
 pub struct UnboundedReceiver<T: Send> {
     receiver: spsc::Receiver<T>,
     next: Next<T>,
@@ -150,7 +150,7 @@ mod tests {
     fn a_receiver_that_is_gone_does_not_make_a_queue_grow() {
         let (mut sender, receiver) = queue(2);
         drop(receiver);
-        // It may be noticed only when the ring is full.
+        // The sender may notice it only when the ring is full.
         let refused = (0..1000).filter(|n| sender.push(*n) == Err(*n)).count();
         assert!(refused >= 998, "{refused}");
         assert_eq!(sender.capacity(), 2);

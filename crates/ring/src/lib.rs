@@ -3,21 +3,21 @@
 //!
 //! Four layers, each usable alone:
 //!
-//! - [`cursor`]: who may touch which bytes. Positions only, no memory, so that `loom` can
-//!   explore every interleaving of the protocol.
+//! - [`cursor`]: ownership of bytes. Positions only, no memory, so that `loom` can explore every
+//!   interleaving of the protocol.
 //! - [`ring`](mod@sample): one writer and one or more readers of a [double-mapped](map) buffer;
-//!   every slice is contiguous, whatever the item size.
-//!   Rings of one thread can borrow their memory from a [`pool`], so that it stays hot.
+//!   every slice is contiguous, whatever the item size. Rings of one thread can borrow their memory
+//!   from a [`pool`], so that it stays hot.
 //! - [`spsc`]: items moved from one thread to another, a bounded queue over the same cursors;
-//!   [`growing`] is a chain of them that always has a place.
-//! - [`wait`]: a token that a neighbour leaves so that a thread can sleep (or spin) without
-//!   ever missing news; [`doorbell`] is the same for a thread that sleeps in poll(2), [`beacon`]
-//!   is a descriptor for a poll(2) of somebody else's, and [`governor`] decides when an idle
-//!   thread spins, yields or sleeps.
+//!   [`growing`] is a chain of them without a bound.
+//! - [`wait`]: a token that a neighbour leaves so that a thread can sleep (or spin) without losing
+//!   a wake-up; [`doorbell`] is the same for a thread that sleeps in poll(2), [`beacon`] is a
+//!   descriptor for another program's poll(2), and [`governor`] decides when an idle thread spins,
+//!   yields or sleeps.
 //!
-//! Beside them [`shared`]: positions in a ring whose words the kernel shares; [`recent`]: the last
-//! things that happened, for who wants to know; [`ChangeFlag`], a flag behind what was sent; and
-//! [`Lock`], the mutex of everything that is not the steady state.
+//! Further [`shared`]: positions in a ring whose words the kernel shares; [`recent`]: a log of the
+//! last events; [`ChangeFlag`], a flag that data was sent; and [`Lock`], the mutex for everything
+//! outside the steady state.
 //!
 //! ```
 //! use millstream_ring::{RingOptions, ring};

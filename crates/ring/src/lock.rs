@@ -1,5 +1,5 @@
-//! A mutex for what is not the steady state: it counts, so that tests can prove that the steady
-//! state takes none.
+//! A mutex for everything outside the steady state: it counts its uses, so that tests can prove
+//! that the steady state takes no lock.
 
 use crate::sync::{Mutex, MutexGuard};
 use std::cell::Cell;
@@ -9,32 +9,32 @@ thread_local! {
     static TAKEN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// How many [`Lock`]s the calling thread has taken so far, contended or not.
+/// Returns how many [`Lock`]s the calling thread has taken so far, contended or not.
 #[must_use]
 pub fn locks_taken() -> u64 {
     TAKEN.with(Cell::get)
 }
 
-/// A mutex whose every use shows in [`locks_taken`].
+/// A mutex whose every use is counted in [`locks_taken`].
 #[derive(Default)]
 pub struct Lock<T>(Mutex<T>);
 
 impl<T> Lock<T> {
-    /// Around a value.
+    /// Makes a lock around a value.
     #[cfg(not(loom))]
     #[must_use]
     pub const fn new(value: T) -> Self {
         Self(Mutex::new(value))
     }
 
-    /// Around a value.
+    /// Makes a lock around a value.
     #[cfg(loom)]
     #[must_use]
     pub fn new(value: T) -> Self {
         Self(Mutex::new(value))
     }
 
-    /// Waits until nobody else has it.
+    /// Waits until the lock is free and takes it.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         TAKEN.with(|taken| taken.set(taken.get() + 1));
         #[cfg(not(loom))]

@@ -1,4 +1,5 @@
-//! An anonymous memory file mapped twice in a row, so that a circular buffer has no seam.
+//! An anonymous memory file mapped twice in a row, so that a circular buffer is contiguous across
+//! its end.
 //!
 //! ```text
 //!   address   base                base + capacity       base + 2·capacity
@@ -6,9 +7,9 @@
 //!   file      0 ……………… capacity    0 ……………… capacity
 //! ```
 //!
-//! Byte `base + i` and byte `base + capacity + i` are the same memory, therefore any run of up
-//! to `capacity` bytes from any start below `capacity` is contiguous (memfd_create(2),
-//! mmap(2) with `MAP_FIXED`).
+//! Byte `base + i` and byte `base + capacity + i` are the same memory, therefore any run of up to
+//! `capacity` bytes from any start below `capacity` is contiguous (memfd_create(2), mmap(2) with
+//! `MAP_FIXED`).
 
 #[cfg_attr(miri, path = "map/miri.rs")]
 mod os;
@@ -20,7 +21,7 @@ use std::ptr::NonNull;
 
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Which pages hold a ring.
+/// The pages of a ring.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Backing {
@@ -28,11 +29,11 @@ pub enum Backing {
     Normal,
     /// Pages of 2 MiB.
     Huge,
-    /// Huge pages were asked for and could not be had, for this reason.
+    /// Normal pages, because huge pages were refused for this reason.
     NormalInsteadOfHuge(String),
 }
 
-/// Why memory could not be mapped.
+/// The reason why memory could not be mapped.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot map a ring of {bytes} bytes ({step}: {source}); \
@@ -43,7 +44,7 @@ pub struct MapError {
     pub bytes: usize,
     /// The step that failed.
     pub step: &'static str,
-    /// What the kernel answered.
+    /// The kernel's error.
     pub source: io::Error,
 }
 
@@ -58,7 +59,7 @@ pub struct DoubleMap {
 }
 
 // SAFETY: a DoubleMap is only addresses that stay valid until drop; access to the bytes goes
-// through raw pointers whose users answer for exclusion.
+// through raw pointers whose users ensure exclusion.
 unsafe impl Send for DoubleMap {}
 // SAFETY: as above; every method takes `&self` and reads immutable fields.
 unsafe impl Sync for DoubleMap {}
@@ -68,8 +69,8 @@ impl DoubleMap {
     /// memory (no page fault later).
     ///
     /// # Errors
-    /// [`MapError`] when the kernel refuses. Huge pages that cannot be had are no error:
-    /// [`DoubleMap::backing`] then says why.
+    /// [`MapError`] when the kernel refuses. Refused huge pages are not an error:
+    /// [`DoubleMap::backing`] then has the reason.
     pub fn new(min_bytes: usize, huge_pages: bool) -> Result<Self, MapError> {
         if !huge_pages {
             return Self::with_pages(min_bytes, rustix::param::page_size(), Backing::Normal);
@@ -81,19 +82,19 @@ impl DoubleMap {
         })
     }
 
-    /// The first byte.
+    /// Returns the address of the first byte.
     #[must_use]
     pub fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// Bytes before the buffer repeats: a whole number of pages.
+    /// Returns the bytes before the buffer repeats: a whole number of pages.
     #[must_use]
     pub fn capacity_bytes(&self) -> usize {
         self.capacity_bytes
     }
 
-    /// Which pages it got.
+    /// Returns the kind of its pages.
     #[must_use]
     pub fn backing(&self) -> &Backing {
         &self.backing
@@ -128,8 +129,8 @@ impl DoubleMap {
         // From here on `map` unmaps everything if a step fails.
         for half in 0..2 {
             let at = base.wrapping_add(half * capacity_bytes);
-            // SAFETY: `at..at + capacity_bytes` lies inside the range reserved above, which
-            // nobody else uses.
+            // SAFETY: `at..at + capacity_bytes` lies inside the range reserved above, which no
+            // other code uses.
             unsafe { map_file(at, capacity_bytes, &file) }.map_err(fail("mmap"))?;
         }
         Ok(map)
@@ -155,7 +156,7 @@ mod tests {
         assert_eq!(map.capacity_bytes() % rustix::param::page_size(), 0);
         let (base, capacity) = (map.base().as_ptr(), map.capacity_bytes());
         for at in [0, 1, 4095, capacity - 1] {
-            // SAFETY: both addresses lie in the mapping, and this thread alone uses it.
+            // SAFETY: both addresses lie in the mapping, and only this thread uses it.
             let twin = unsafe {
                 base.add(at).write_volatile(at as u8 ^ 0x5a);
                 base.add(capacity + at).read_volatile()
@@ -178,7 +179,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri does not know what memory there is")]
     fn an_impossible_size_is_an_error_that_says_what_to_do() {
-        // The second could be mapped, and would end in the hands of the out-of-memory killer.
+        // The second could be mapped, and the process would then be killed for lack of memory.
         for bytes in [usize::MAX, 32 << 40] {
             let error = DoubleMap::new(bytes, false).unwrap_err().to_string();
             assert!(error.contains("(size: out of memory); ask for smaller buffers"), "{error}");

@@ -1,35 +1,35 @@
-//! A flag that says that something was sent, for a receiver that has many places to look at.
+//! A flag that data was sent, for a receiver that polls many sources.
 
 use crate::sync::{AtomicBool, Ordering};
 
-/// Whether something was sent since the receiver last looked. It wakes nobody.
+/// Whether data was sent since the receiver's last poll. Setting it wakes no thread.
 #[derive(Debug)]
 pub struct ChangeFlag(AtomicBool);
 
 impl ChangeFlag {
-    /// No news.
+    /// Makes a flag that is not set.
     #[must_use]
     pub fn new() -> Self {
         Self(AtomicBool::new(false))
     }
 
-    /// Says that something was sent before this; any of several senders.
+    /// Sets the flag after data was sent; for any of several senders.
     #[inline]
     pub fn tell(&self) {
-        // Release: who takes the news sees what was sent. An exchange, and no store, continues the
-        // release sequence of other senders: who takes the news of the last sees what all sent.
+        // Release: a receiver that takes the flag sees the data. An exchange instead of a store
+        // continues the release sequence of other senders: a receiver that takes the flag of the
+        // last sender sees the data of all.
         self.0.swap(true, Ordering::Release);
     }
 
-    /// Whether there is news; a look that costs nothing.
+    /// Whether the flag is set; one relaxed load.
     #[inline]
     #[must_use]
     pub fn is_there(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Takes the news, before the receiver looks for what was sent: what comes meanwhile is news
-    /// again.
+    /// Clears the flag before the receiver polls for data: data that comes meanwhile sets it again.
     #[inline]
     pub fn take(&self) {
         self.0.swap(false, Ordering::Acquire);

@@ -1,4 +1,4 @@
-//! Keeping counters of unlike owners on unlike cache lines.
+//! Padding that keeps counters of different owners on different cache lines.
 
 use std::ops::{Deref, DerefMut};
 

@@ -1,15 +1,15 @@
 //! Memory that rings of one thread share, so that a chain of blocks works on a few hot buffers.
 //!
 //! Rings whose two ends belong to one thread are empty most of the time: a block fills one, the
-//! next empties it. With memory of its own each would be cold when its turn comes again. A ring
-//! of a pool borrows a buffer when its writer asks for room, and gives it back as soon as its
-//! reader has emptied it; the buffer given back last is lent first. So a chain alternates between
-//! two buffers, however long it is, and a ring that keeps items keeps its buffer.
+//! next empties it. With memory of its own each would be cold when it is used again. A ring of a
+//! pool borrows a buffer when its writer asks for room, and gives it back as soon as its reader has
+//! emptied it; the buffer given back last is lent first. So a chain alternates between two buffers,
+//! however long it is, and a ring that keeps items keeps its buffer.
 //!
 //! **Ownership.** A buffer that is lent is one ring's until that ring is empty and its writer has
-//! put down the room that it last took up: then nobody can have a slice of it. One thread at a time
-//! borrows, which every access checks, until a ring is [settled](Loan::reclaim): it keeps its
-//! buffer from then on, and its ends may part.
+//! put down the room that it last took up: then no slice of it can exist. One thread at a time
+//! borrows, which every access checks, until a ring is [reclaimed](Loan::reclaim): it keeps its
+//! buffer from then on, and its ends may be on different threads.
 
 use crate::map::{DoubleMap, MapError};
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -29,7 +29,7 @@ pub struct Pool {
 #[derive(Debug)]
 struct Stock {
     item: TypeId,
-    /// Who may use it, as [`token`] names threads.
+    /// The thread that may use it, as a [`token`].
     owner: AtomicUsize,
     maps: Box<[DoubleMap]>,
     /// Base addresses of the free buffers, the hottest last.
@@ -38,8 +38,8 @@ struct Stock {
 }
 
 impl Pool {
-    /// `rings` buffers of at least `bytes` for items of the type `item`: one for each ring that is
-    /// to use it, so that there is always one left.
+    /// Makes `rings` buffers of at least `bytes` for items of the type `item`: one for each ring
+    /// that is to use the pool, so that there is always a free one.
     ///
     /// # Errors
     /// [`MapError`] when memory is refused.
@@ -60,13 +60,13 @@ impl Pool {
     /// Makes the calling thread the one that may use the rings of this pool.
     ///
     /// # Safety
-    /// No other thread is using one of them now, nor will before it enters; and all that others did
-    /// with them happened before this.
+    /// No other thread is using one of them now, nor will before it enters; and all uses by others
+    /// happened before this.
     pub unsafe fn enter(&self) {
         self.stock.owner.store(token(), Ordering::Relaxed);
     }
 
-    /// Makes it nobody's. No thread can use the rings of this pool until one enters.
+    /// Removes the owner. No thread can use the rings of this pool until one enters.
     ///
     /// # Safety
     /// No thread is using one of them now.
@@ -74,7 +74,7 @@ impl Pool {
         self.stock.owner.store(NOBODY, Ordering::Relaxed);
     }
 
-    /// Bytes of each buffer; 0 without any.
+    /// Returns the bytes of each buffer; 0 without any.
     #[must_use]
     pub fn capacity_bytes(&self) -> usize {
         self.stock.maps.first().map_or(0, DoubleMap::capacity_bytes)
@@ -86,7 +86,7 @@ impl Pool {
         Arc::ptr_eq(&self.stock, &other.stock)
     }
 
-    /// The hottest free buffer.
+    /// Takes the hottest free buffer.
     #[inline]
     fn lend(&self) -> *mut u8 {
         let left = self.stock.free_count.load(Ordering::Relaxed);
@@ -109,7 +109,7 @@ impl Pool {
     }
 }
 
-/// What one ring has borrowed, shared by its two ends and by who moves them to other threads.
+/// The loan of one ring, shared by its two ends and by the code that moves them to other threads.
 #[derive(Clone, Debug)]
 pub struct Loan {
     shared: Arc<LoanShared>,
@@ -118,13 +118,13 @@ pub struct Loan {
 #[derive(Debug)]
 struct LoanShared {
     pool: Pool,
-    /// Null while the ring is empty and not settled.
+    /// Null while the ring is empty and has no permanent buffer.
     base: AtomicPtr<u8>,
     /// Position of the item that the buffer began with when it was lent.
     origin: AtomicU64,
     /// The writer may have a slice of the buffer.
     taken_up: AtomicBool,
-    /// The ring keeps its buffer.
+    /// The ring keeps its buffer permanently.
     settled: AtomicBool,
 }
 
@@ -140,18 +140,18 @@ impl Loan {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The pool that it borrows from, until it is settled.
+    /// Returns the pool that it borrows from, until it has a permanent buffer.
     #[must_use]
     pub fn pool(&self) -> Option<&Pool> {
         (!self.is_settled()).then_some(&self.shared.pool)
     }
 
-    /// Gives the ring a buffer of the pool's for good, the one it has or another, so that its ends
-    /// may part.
+    /// Gives the ring a buffer of the pool permanently, its present one or another, so that its
+    /// ends may be on different threads.
     ///
     /// # Safety
-    /// No other thread is using a ring of the pool now, and all that others did with them happened
-    /// before this.
+    /// No other thread is using a ring of the pool now, and all uses by others happened before
+    /// this.
     pub unsafe fn reclaim(&self) {
         if self.is_settled() {
             return;
@@ -160,7 +160,7 @@ impl Loan {
         if base.load(Ordering::Relaxed).is_null() {
             base.store(pool.lend(), Ordering::Relaxed);
         }
-        // Release: whoever sees that it is settled sees the buffer.
+        // Release: a thread that sees `settled` sees the buffer.
         settled.store(true, Ordering::Release);
     }
 
@@ -174,10 +174,10 @@ impl Loan {
         self.shared.pool.capacity_bytes()
     }
 
-    /// The buffer, null if there is none, and the position of the item it began with.
+    /// Returns the buffer, null if there is none, and the position of the item it began with.
     ///
     /// # Panics
-    /// On any thread but the one that entered the pool, until the ring is settled.
+    /// On any thread but the one that entered the pool, unless the buffer is permanent.
     #[inline]
     pub(crate) fn base(&self) -> (*mut u8, u64) {
         let owner = self.shared.pool.stock.owner.load(Ordering::Relaxed);
@@ -187,8 +187,8 @@ impl Loan {
         (base.load(Ordering::Relaxed), origin.load(Ordering::Relaxed))
     }
 
-    /// The writer at `position` takes a slice: there is a buffer from here on, and it stays until
-    /// the writer [puts it down](Self::put_down).
+    /// Notes that the writer at `position` takes a slice: there is a buffer from here on, and it
+    /// stays until the writer [puts it down](Self::put_down).
     #[inline]
     pub(crate) fn take_up(&self, position: u64) {
         let (base, _) = self.base();
@@ -202,17 +202,17 @@ impl Loan {
         self.shared.taken_up.store(true, Ordering::Relaxed);
     }
 
-    /// The writer has no slice any more.
+    /// Notes that the writer has no slice any more.
     #[inline]
     pub(crate) fn put_down(&self) {
         if self.shared.taken_up.load(Ordering::Relaxed) {
-            // Release: what the writer's slice was used for comes before the buffer is another's.
+            // Release: all uses of the writer's slice come before another ring gets the buffer.
             self.shared.taken_up.store(false, Ordering::Release);
         }
     }
 
-    /// The reader has read everything and has no slice any more: gives the buffer back, unless it
-    /// is the ring's for good or the writer may have a slice.
+    /// Returns the buffer after the reader has read everything and has no slice any more, unless it
+    /// is permanent or the writer may have a slice.
     #[inline]
     pub(crate) fn give_back(&self) {
         let (base, _) = self.base();
@@ -223,10 +223,10 @@ impl Loan {
     }
 }
 
-/// Of a pool: no thread.
+/// The owner of a pool without a thread.
 const NOBODY: usize = 0;
 
-/// A number that no other thread of this process ever has.
+/// Returns a number that is unique among the threads of this process.
 #[inline]
 fn token() -> usize {
     thread_local! {

@@ -1,7 +1,7 @@
-//! The last things that happened, written by one thread without waiting and read by any.
+//! A log of the last events, written by one thread without waiting and read by any.
 //!
-//! The readers never hold the writer up: it writes over the oldest entry. A reader that was too
-//! slow notices, and leaves out what may be half of one entry and half of another.
+//! Readers never delay the writer: it writes over the oldest entry. A reader that was too slow
+//! notices, and leaves out entries that may be torn.
 
 use crate::sync::{AtomicU64, Ordering, fence};
 
@@ -9,7 +9,7 @@ use crate::sync::{AtomicU64, Ordering, fence};
 #[derive(Debug)]
 pub struct Recent<const KEPT: usize> {
     entries: [[AtomicU64; 2]; KEPT],
-    /// Entries begun, and entries that are whole.
+    /// Entries begun, and entries that are complete.
     begun: AtomicU64,
     whole: AtomicU64,
 }
@@ -21,7 +21,7 @@ impl<const KEPT: usize> Default for Recent<KEPT> {
 }
 
 impl<const KEPT: usize> Recent<KEPT> {
-    /// Without any entry.
+    /// Makes a log without entries.
     #[must_use]
     pub fn new() -> Self {
         let zero = || AtomicU64::new(0);
@@ -29,20 +29,22 @@ impl<const KEPT: usize> Recent<KEPT> {
         Self { entries, begun: zero(), whole: zero() }
     }
 
-    /// Adds an entry. Only one thread does; entries of two that did at once may be halves of both.
+    /// Adds an entry. Only one thread may call it; concurrent entries of two threads may be torn.
     pub fn push(&self, entry: [u64; 2]) {
         let count = self.begun.load(Ordering::Relaxed);
         self.begun.store(count + 1, Ordering::Relaxed);
-        // Whoever sees a part of this entry sees that it was begun: with the fence in `since`.
+        // A reader that sees a part of this entry sees that it was begun: pairs with the fence in
+        // `since`.
         fence(Ordering::Release);
         for (place, value) in self.entries[count as usize % KEPT].iter().zip(entry) {
             place.store(value, Ordering::Relaxed);
         }
-        // Release: whoever sees that it is whole sees all of it.
+        // Release: a reader that sees that it is complete sees all of it.
         self.whole.store(count + 1, Ordering::Release);
     }
 
-    /// Entries from number `first` on (counting from 0), as far as they are still kept.
+    /// Returns the entries from number `first` on (counting from 0), as far as they are still
+    /// there.
     #[must_use]
     pub fn since(&self, first: u64) -> Vec<[u64; 2]> {
         let whole = self.whole.load(Ordering::Acquire);
@@ -51,7 +53,7 @@ impl<const KEPT: usize> Recent<KEPT> {
             self.entries[n as usize % KEPT].each_ref().map(|place| place.load(Ordering::Relaxed))
         };
         let entries: Vec<_> = (first..whole).map(entry).collect();
-        // What was written over meanwhile may be torn.
+        // Entries written over meanwhile may be torn.
         fence(Ordering::Acquire);
         let over = self.begun.load(Ordering::Relaxed).saturating_sub(KEPT as u64);
         entries.into_iter().skip(over.saturating_sub(first) as usize).collect()

@@ -13,11 +13,11 @@ use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// What a ring can hold: plain data of any size for which all-zero bytes are a valid value.
+/// An item of a ring: plain data of any size for which all-zero bytes are a valid value.
 ///
 /// Implemented for every `Copy` type that is [`bytemuck::Zeroable`] (numbers, arrays, complex
-/// numbers); a struct of one's own gets it with `#[derive(Clone, Copy, bytemuck::Zeroable)]`.
-/// A new ring is all zeros, and later a writer's slice shows old items, never invalid ones.
+/// numbers); a user's struct gets it with `#[derive(Clone, Copy, bytemuck::Zeroable)]`. A new ring
+/// is all zeros, and later a writer's slice shows old items, never invalid ones.
 pub trait Item: Copy + bytemuck::Zeroable + Send + Sync + 'static {}
 
 impl<T: Copy + bytemuck::Zeroable + Send + Sync + 'static> Item for T {}
@@ -27,32 +27,32 @@ impl<T: Copy + bytemuck::Zeroable + Send + Sync + 'static> Item for T {}
 pub struct RingOptions {
     /// Items that must fit; rounded up to whole pages.
     pub items: usize,
-    /// Number of readers, each of which sees every item. With none, items are discarded.
+    /// Number of readers, each of which sees every item. With 0, items are discarded.
     pub readers: usize,
     /// Whether to try 2 MiB pages first.
     pub huge_pages: bool,
-    /// The most items that a slice shows; more if a side wants more.
+    /// The most items in a slice; more if a side wants more.
     pub batch_items: usize,
-    /// Where to borrow memory. Without effect unless the ring has one reader and the pool was
-    /// made for its items; its size is that of the pool's buffers then.
+    /// The pool to borrow memory from. Without effect unless the ring has one reader and the pool
+    /// was made for its items; its size is that of the pool's buffers then.
     pub pool: Option<Pool>,
 }
 
 impl RingOptions {
-    /// A ring for at least `items` items, one reader, normal pages.
+    /// Makes options for at least `items` items, one reader, normal pages.
     #[must_use]
     pub fn items(items: usize) -> Self {
         Self { items, readers: 1, huge_pages: false, batch_items: usize::MAX, pool: None }
     }
 
-    /// The same with `readers` readers.
+    /// Sets the number of readers.
     #[must_use]
     pub fn readers(self, readers: usize) -> Self {
         Self { readers, ..self }
     }
 }
 
-/// Why a ring could not be made.
+/// The reason why a ring could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RingError {
@@ -100,11 +100,11 @@ pub fn ring<T: Item>(options: &RingOptions) -> Result<(Writer<T>, Vec<Reader<T>>
     Ok((Writer { cursor, view, place: place(), batch, items: PhantomData }, readers))
 }
 
-/// How much of the room or of the items a side sees at once.
+/// The part of the room or of the items that a side sees at once.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     items: usize,
-    /// What was asked for; what a side wants can make it more.
+    /// The configured batch; a side that wants more can increase it.
     least: usize,
 }
 
@@ -117,7 +117,7 @@ impl Batch {
 /// The writing end of a [`ring`]. Dropping it ends the stream.
 #[derive(Debug)]
 pub struct Writer<T> {
-    /// None while it is set aside.
+    /// `None` while it is handed out.
     cursor: Option<Producer>,
     view: ProducerView,
     place: ItemLayout,
@@ -126,8 +126,8 @@ pub struct Writer<T> {
 }
 
 impl<T: Item> Writer<T> {
-    /// All the room there is now, or a batch of it. Holds old items (of another ring, where
-    /// memory is shared) or zeros; write, then [`produce`](Self::produce).
+    /// Returns all the room that is there now, or a batch of it. It holds old items (of another
+    /// ring, where memory is shared) or zeros; write, then [`produce`](Self::produce).
     pub fn slice_mut(&mut self) -> &mut [T] {
         let Some(cursor) = &mut self.cursor else { return &mut [] };
         let items = (cursor.room() as usize).min(self.batch.items);
@@ -135,15 +135,15 @@ impl<T: Item> Writer<T> {
             return &mut [];
         }
         let address = self.place.room_address(cursor.position());
-        // SAFETY: the cursor grants `room` items from its position to the writer alone
-        // (ownership rule in `cursor`), they are contiguous in the double mapping, aligned
-        // (see `Place`), and hold zeros or earlier items, both valid (`Item`). The borrow of
-        // `self` keeps the position where it is, and room is at most one capacity, so no byte
-        // appears twice. Borrowed memory stays this ring's until the room is put down.
+        // SAFETY: the cursor grants `room` items from its position to the writer alone (ownership
+        // rule in `cursor`), they are contiguous in the double mapping, aligned (see `Place`), and
+        // hold zeros or earlier items, both valid (`Item`). The borrow of `self` keeps the position
+        // unchanged, and room is at most one capacity, so no byte appears twice. Borrowed memory
+        // stays this ring's until the room is put down.
         unsafe { std::slice::from_raw_parts_mut(address, items) }
     }
 
-    /// Hands the first `items` of [`slice_mut`](Self::slice_mut) to the readers.
+    /// Passes the first `items` of [`slice_mut`](Self::slice_mut) to the readers.
     ///
     /// # Panics
     /// If that slice was shorter, or the writer has been [closed](Self::close) since.
@@ -155,8 +155,8 @@ impl<T: Item> Writer<T> {
         if let Some(loan) = self.place.loan()
             && items > 0
         {
-            // The slice may be an old one, whose buffer was given back: what is produced always
-            // has memory.
+            // The slice may be an old one, whose buffer was given back: produced items always have
+            // memory.
             loan.take_up(cursor.position());
         }
         #[cfg(miri)]
@@ -169,69 +169,69 @@ impl<T: Item> Writer<T> {
         }
     }
 
-    /// Items that fit when the ring is empty.
+    /// Returns the items that fit when the ring is empty.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.place.capacity_bytes() / size_of::<T>()
     }
 
-    /// Whether every reader has gone (false for a ring made without readers).
+    /// Whether every reader is gone (false for a ring made without readers).
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.view.is_abandoned()
     }
 
-    /// Items produced since the start.
+    /// Returns the items produced since the start.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.view.position()
     }
 
-    /// Says how much room the next call wants, for the [view](Self::view).
+    /// Sets the room that the next call wants, for the [view](Self::view).
     pub fn want(&mut self, items: usize) {
         self.view.want(items as u64);
         self.batch.want(items);
     }
 
-    /// Hands out the cursor, so that items can [pass](Producer::pass) the ring by; none if it is
-    /// out. There is no room until it [comes back](Self::resume).
+    /// Hands out the cursor, so that items can [bypass](Producer::pass) the ring; `None` if it is
+    /// out already. There is no room until [`resume`](Self::resume).
     pub fn bypass(&mut self) -> Option<Producer> {
         self.cursor.take()
     }
 
-    /// Goes on with the cursor that [`set_aside`](Self::bypass) handed out. Another ring's is
-    /// dropped, as is this one's if a cursor is there.
+    /// Continues with the cursor that [`bypass`](Self::bypass) handed out. A cursor of another ring
+    /// is dropped, as is this ring's if a cursor is there.
     pub fn resume(&mut self, cursor: Producer) {
         if self.cursor.is_none() && self.view.is_of(&cursor) {
             self.cursor = Some(cursor);
         }
     }
 
-    /// Where this end stands, seen from outside, in items.
+    /// Returns a view of this end, in items.
     #[must_use]
     pub fn view(&self) -> ProducerView {
         self.view.clone()
     }
 
-    /// Ends the stream: readers drain what is there, and there is no room any more. Without effect
-    /// while the cursor is [set aside](Self::bypass).
+    /// Ends the stream: readers drain the remaining items, and there is no room any more. Without
+    /// effect while the cursor is [handed out](Self::bypass).
     pub fn close(&mut self) {
         if let Some(cursor) = &mut self.cursor {
             cursor.close();
         }
     }
 
-    /// What it has borrowed of a [pool](crate::pool).
+    /// Returns its loan from a [pool](crate::pool).
     #[must_use]
     pub fn loan(&self) -> Option<&Loan> {
         self.place.loan()
     }
 }
 
-/// A reading end of a [`ring`]. Dropping it lets the writer go on without it.
+/// A reading end of a [`ring`]. Dropping it lets the writer continue without it.
 #[derive(Debug)]
 pub struct Reader<T> {
-    /// None while it is set aside.
+    /// `None` while it is handed out.
     cursor: Option<Consumer>,
     view: ConsumerView,
     place: ItemLayout,
@@ -240,7 +240,7 @@ pub struct Reader<T> {
 }
 
 impl<T: Item> Reader<T> {
-    /// Every item there is now, or a batch of them.
+    /// Returns every item that is there now, or a batch of them.
     #[must_use]
     pub fn slice(&self) -> &[T] {
         let Some(cursor) = &self.cursor else { return &[] };
@@ -256,13 +256,13 @@ impl<T: Item> Reader<T> {
         unsafe { std::slice::from_raw_parts(address, items) }
     }
 
-    /// Items that slices may show until the next look, a batch at a time.
+    /// Returns the items that slices may show until the next poll, a batch at a time.
     #[must_use]
     pub fn available(&self) -> usize {
         self.cursor.as_ref().map_or(0, |cursor| cursor.available() as usize)
     }
 
-    /// Gives the first `items` of [`slice`](Self::slice) back to the writer.
+    /// Returns the first `items` of [`slice`](Self::slice) to the writer as room.
     ///
     /// # Panics
     /// If that slice was shorter.
@@ -279,8 +279,8 @@ impl<T: Item> Reader<T> {
         }
     }
 
-    /// Whether the last [`slice`](Self::slice) showed all that will ever come. It does not look
-    /// again: true means that the slice in hand is the rest.
+    /// Whether the last [`slice`](Self::slice) showed the last items of the stream. It does not
+    /// poll again: true means that the current slice is the rest.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         let cursor = self.cursor.as_ref();
@@ -288,52 +288,52 @@ impl<T: Item> Reader<T> {
             .is_some_and(|cursor| cursor.is_ended() && cursor.granted() <= self.batch.items as u64)
     }
 
-    /// Items that fit when the ring is empty.
+    /// Returns the items that fit when the ring is empty.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.place.capacity_bytes() / size_of::<T>()
     }
 
-    /// Items consumed since the start.
+    /// Returns the items consumed since the start.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.view.position()
     }
 
-    /// Says how many items the next call wants, for the [view](Self::view).
+    /// Sets the number of items that the next call wants, for the [view](Self::view).
     pub fn want(&mut self, items: usize) {
         self.view.want(items as u64);
         self.batch.want(items);
     }
 
-    /// Hands out the cursor, so that items can [pass](Producer::pass) the ring by; none if it is
-    /// out. There are no items until it [comes back](Self::resume).
+    /// Hands out the cursor, so that items can [bypass](Producer::pass) the ring; `None` if it is
+    /// out already. There are no items until [`resume`](Self::resume).
     pub fn set_aside(&mut self) -> Option<Consumer> {
         self.cursor.take()
     }
 
-    /// Goes on with the cursor that [`set_aside`](Self::set_aside) handed out. Another ring's is
-    /// dropped, as is this one's if a cursor is there.
+    /// Continues with the cursor that [`set_aside`](Self::set_aside) handed out. A cursor of
+    /// another ring is dropped, as is this ring's if a cursor is there.
     pub fn resume(&mut self, cursor: Consumer) {
         if self.cursor.is_none() && self.view.is_of(&cursor) {
             self.cursor = Some(cursor);
         }
     }
 
-    /// Where this end stands, seen from outside, in items.
+    /// Returns a view of this end, in items.
     #[must_use]
     pub fn view(&self) -> ConsumerView {
         self.view.clone()
     }
 
-    /// What it has borrowed of a [pool](crate::pool).
+    /// Returns its loan from a [pool](crate::pool).
     #[must_use]
     pub fn loan(&self) -> Option<&Loan> {
         self.place.loan()
     }
 
     /// Stops reading: the writer no longer waits for this reader. Without effect while the cursor
-    /// is [set aside](Self::set_aside).
+    /// is [handed out](Self::set_aside).
     pub fn close(&mut self) {
         if let Some(cursor) = &mut self.cursor {
             cursor.close();

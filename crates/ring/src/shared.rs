@@ -1,13 +1,14 @@
-//! Positions in a ring whose two words another owner sees: the kernel, a device, a process.
+//! Positions in a ring whose two words are shared with another owner: the kernel, a device, a
+//! process.
 //!
-//! The other side is not ours to trust with anything but its own word, and its layout is given
-//! (two `u32` that count items and wrap; the entries are a power of two), so this is the cursor
-//! for the four rings of AF_XDP (`Documentation/networking/af_xdp.rst`, "Rings"; the ordering is
-//! that of `net/xdp/xsk_queue.h`: a `Release` store of one's own word hands entries over, an
-//! `Acquire` load of the other's word receives them).
+//! The other side is trusted only with its own word, and the layout is given (two `u32` that count
+//! items and wrap; the entries are a power of two), so this is the cursor for the four rings of
+//! AF_XDP (`Documentation/networking/af_xdp.rst`, "Rings"; the ordering is that of
+//! `net/xdp/xsk_queue.h`: a `Release` store of one's own word hands entries over, an `Acquire` load
+//! of the other's word receives them).
 //!
-//! Either side keeps a copy of what the other one last said and looks again only when that does
-//! not grant enough: in steady state one look serves a whole lap or batch.
+//! Each side keeps a copy of the other's last position and polls again only when that does not
+//! grant enough: in steady state one poll serves a whole lap or batch.
 
 use std::ops::Deref;
 #[cfg(not(loom))]
@@ -26,7 +27,7 @@ unsafe impl Send for Word {}
 
 #[cfg(not(loom))]
 impl Word {
-    /// The word at `address`.
+    /// Makes a word at `address`.
     ///
     /// # Safety
     /// `address` is aligned to 4 bytes and stays mapped, readable and writable for as long as this
@@ -54,12 +55,12 @@ pub struct SharedProducer<W> {
     consumed: W,
     entries: u32,
     position: u32,
-    /// Entries that are ours to fill, by the last look.
+    /// Entries that this side may fill, by the last poll.
     room: u32,
 }
 
 impl<W: Deref<Target = AtomicU32>> SharedProducer<W> {
-    /// The producing side of a ring of `entries`, from where its words stand.
+    /// Makes the producing side of a ring of `entries`, from the present positions of its words.
     ///
     /// # Panics
     /// Unless `entries` is a power of two.
@@ -69,8 +70,8 @@ impl<W: Deref<Target = AtomicU32>> SharedProducer<W> {
         Self { produced, consumed, entries, position, room: 0 }
     }
 
-    /// Entries that may be filled now; looks at the other side only if fewer than `want` are
-    /// known to be free.
+    /// Returns the entries that may be filled now; polls the other side only if fewer than `want`
+    /// are known to be free.
     #[inline]
     pub fn room(&mut self, want: u32) -> u32 {
         if self.room < want {
@@ -79,14 +80,14 @@ impl<W: Deref<Target = AtomicU32>> SharedProducer<W> {
         self.room
     }
 
-    /// The index of the entry that is `ahead` of the first free one.
+    /// Returns the index of the entry that is `ahead` of the first free one.
     #[inline]
     #[must_use]
     pub fn index(&self, ahead: u32) -> usize {
         (self.position.wrapping_add(ahead) & (self.entries - 1)) as usize
     }
 
-    /// Hands the next `count` entries over.
+    /// Passes the next `count` entries to the other side.
     ///
     /// # Panics
     /// If that is more than the room last reported.
@@ -99,15 +100,16 @@ impl<W: Deref<Target = AtomicU32>> SharedProducer<W> {
         self.produced.store(self.position, Ordering::Release);
     }
 
-    /// Entries handed over that the other side has not taken yet.
+    /// Returns the entries that the other side has not taken yet.
     #[inline]
     #[must_use]
     pub fn pending(&self) -> u32 {
-        // Acquire: what the other side still read of these entries, it read before.
+        // Acquire: the other side did its last reads of these entries before.
         self.position.wrapping_sub(self.consumed.load(Ordering::Acquire))
     }
 
-    /// Entries that the other side has ever taken, modulo 2^32: while this stays, nothing moves.
+    /// Returns the number of entries that the other side has ever taken, modulo 2^32: no change
+    /// means no progress.
     #[must_use]
     pub fn taken(&self) -> u32 {
         self.consumed.load(Ordering::Relaxed)
@@ -121,12 +123,12 @@ pub struct SharedConsumer<W> {
     consumed: W,
     entries: u32,
     position: u32,
-    /// Entries that are ours to take, by the last look.
+    /// Entries that this side may take, by the last poll.
     available: u32,
 }
 
 impl<W: Deref<Target = AtomicU32>> SharedConsumer<W> {
-    /// The consuming side of a ring of `entries`, from where its words stand.
+    /// Makes the consuming side of a ring of `entries`, from the present positions of its words.
     ///
     /// # Panics
     /// Unless `entries` is a power of two.
@@ -136,7 +138,8 @@ impl<W: Deref<Target = AtomicU32>> SharedConsumer<W> {
         Self { produced, consumed, entries, position, available: 0 }
     }
 
-    /// Entries that may be taken now; looks at the other side only if fewer than `want` are known.
+    /// Returns the entries that may be taken now; polls the other side only if fewer than `want`
+    /// are known.
     #[inline]
     pub fn available(&mut self, want: u32) -> u32 {
         if self.available < want {
@@ -145,17 +148,17 @@ impl<W: Deref<Target = AtomicU32>> SharedConsumer<W> {
         self.available
     }
 
-    /// The index of the entry that is `ahead` of the first one.
+    /// Returns the index of the entry that is `ahead` of the first one.
     #[inline]
     #[must_use]
     pub fn index(&self, ahead: u32) -> usize {
         (self.position.wrapping_add(ahead) & (self.entries - 1)) as usize
     }
 
-    /// Gives `count` entries back to be filled again.
+    /// Returns `count` entries to the other side, to be filled again.
     ///
     /// # Panics
-    /// If that is more than what was last reported available.
+    /// If that is more than was last reported available.
     #[inline]
     pub fn advance(&mut self, count: u32) {
         assert!(count <= self.available, "consumed more than was available");
@@ -165,7 +168,7 @@ impl<W: Deref<Target = AtomicU32>> SharedConsumer<W> {
         self.consumed.store(self.position, Ordering::Release);
     }
 
-    /// Entries that wait to be taken, by a look at the other side.
+    /// Returns the entries that wait to be taken, after a poll of the other side.
     #[inline]
     #[must_use]
     pub fn pending(&self) -> u32 {
@@ -173,7 +176,7 @@ impl<W: Deref<Target = AtomicU32>> SharedConsumer<W> {
         self.produced.load(Ordering::Acquire).wrapping_sub(self.position)
     }
 
-    /// Entries of the ring.
+    /// Returns the number of entries of the ring.
     #[must_use]
     pub fn entries(&self) -> u32 {
         self.entries

@@ -1,10 +1,12 @@
-//! Items from one thread to another through a bounded ring: no lock, no allocation after creation.
+//! A bounded queue of items from one thread to another: no lock, no allocation after creation.
 //!
-//! The [cursors](crate::cursor), counting items in place of bytes, say who owns which slot. An
-//! item is moved in and moved out; what nobody took is dropped exactly once, or handed back to the
-//! sender ([`Sender::reclaim`]), which matters for items that must return to where they came from.
+//! The [cursors](crate::cursor), which count items here instead of bytes, decide the owner of each
+//! slot. An item is moved in and moved out; items that are not taken are dropped exactly once, or
+//! returned to the sender ([`Sender::reclaim`]), which is needed for items that must return to
+//! their origin.
 //!
-//! Neither side waits: join it to a [`Waiter`](crate::Waiter) or a [`Doorbell`](crate::Doorbell).
+//! Neither side waits: combine it with a [`Waiter`](crate::Waiter) or a
+//! [`Doorbell`](crate::Doorbell).
 //!
 //! ```
 //! let (mut sender, mut receiver) = millstream_ring::spsc::channel(2);
@@ -18,16 +20,16 @@ use crate::cursor::{Consumer, Producer, cursors};
 use crate::sync::{Arc, AtomicU64, Ordering, UnsafeCell};
 use std::mem::MaybeUninit;
 
-/// The slots, and at the end where each side stopped.
+/// The slots, and the final position of each side.
 struct Slots<T> {
     cells: Box<[UnsafeCell<MaybeUninit<T>>]>,
-    /// Written once by each side as it goes; items in `head..tail` are left over.
+    /// Written once by each side when it is dropped; items in `head..tail` are left over.
     head: AtomicU64,
     tail: AtomicU64,
 }
 
-// SAFETY: a slot is touched only by the side to which the cursors gave it, and handing it over is
-// a Release store met by an Acquire load. So sharing the slots only moves items between threads.
+// SAFETY: a slot is used only by the side to which the cursors gave it, and passing it on is a
+// Release store paired with an Acquire load. So sharing the slots only moves items between threads.
 unsafe impl<T: Send> Send for Slots<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Slots<T> {}
@@ -43,7 +45,7 @@ impl<T> Slots<T> {
     /// # Safety
     /// The caller owns the slot, which holds no item.
     unsafe fn put(&self, position: u64, item: T) {
-        // SAFETY: nobody else touches the slot, by the caller's contract.
+        // SAFETY: no other code uses the slot, by the caller's contract.
         self.cell(position).with_mut(|slot| unsafe { (*slot).write(item) });
     }
 
@@ -52,7 +54,7 @@ impl<T> Slots<T> {
     /// # Safety
     /// The caller owns the slot, which holds an item; from here on it holds none.
     unsafe fn take(&self, position: u64) -> T {
-        // SAFETY: nobody else touches the slot, and it is initialised, by the caller's contract.
+        // SAFETY: no other code uses the slot, and it is initialised, by the caller's contract.
         self.cell(position).with(|slot| unsafe { (*slot).assume_init_read() })
     }
 }
@@ -61,8 +63,8 @@ impl<T> Drop for Slots<T> {
     fn drop(&mut self) {
         let tail = self.tail.load(Ordering::Relaxed);
         for position in self.head.load(Ordering::Relaxed)..tail {
-            // SAFETY: both sides are gone and have said where they stopped; items in between were
-            // moved in and not out.
+            // SAFETY: both sides are gone and have stored their final positions; items in between
+            // were moved in and not out.
             drop(unsafe { self.take(position) });
         }
     }
@@ -87,32 +89,32 @@ pub fn channel<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     (Sender { producer, slots, abandoned: false }, receiver)
 }
 
-/// The side that items go in. Dropping it ends the channel.
-// The order of the fields is that of their drop: closing comes after where it stopped was written.
+/// The sending side. Dropping it ends the channel.
+// The fields are dropped in this order: the final position is written before closing.
 pub struct Sender<T: Send> {
     producer: Producer,
     slots: Arc<Slots<T>>,
-    /// The receiver was seen to be gone: its last items must stay, so nothing goes in any more.
+    /// The receiver is known to be gone: its last items must stay, so no further item goes in.
     abandoned: bool,
 }
 
 impl<T: Send> Sender<T> {
-    /// Items that would be accepted now, by the latest news from the receiver; none when it is
-    /// gone.
+    /// Returns the number of items that would be accepted now, after a poll of the receiver; 0 when
+    /// it is gone.
     pub fn room(&mut self) -> usize {
         let room = self.producer.room();
-        // In this order: if the receiver closed before the room was counted, that shows here.
+        // In this order: a receiver that closed before the room was counted is seen here.
         self.abandoned |= self.producer.is_abandoned();
         if self.abandoned { 0 } else { room as usize }
     }
 
-    /// Up to `wanted` items of room; looks at the receiver only if the cached answer is less.
+    /// Returns up to `wanted` items of room; polls the receiver only if the cached answer is less.
     fn room_for(&mut self, wanted: usize) -> usize {
         let granted = if self.abandoned { 0 } else { self.producer.granted() as usize };
         if granted >= wanted { wanted } else { self.room().min(wanted) }
     }
 
-    /// Hands over one item.
+    /// Sends one item.
     ///
     /// # Errors
     /// The item itself when there is no room, or the receiver is gone.
@@ -120,35 +122,35 @@ impl<T: Send> Sender<T> {
         if self.room_for(1) == 0 {
             return Err(item);
         }
-        // SAFETY: the cursor granted this slot, and what was in it has been taken out.
+        // SAFETY: the cursor granted this slot, and its last item has been taken out.
         unsafe { self.slots.put(self.producer.position(), item) };
         self.producer.advance(1);
         Ok(())
     }
 
-    /// Hands over items off the front of `items`, as many as there is room for, in order and in
-    /// one step; how many. The others stay.
+    /// Sends items from the front of `items`, as many as there is room for, in order and in one
+    /// step; returns how many. The others stay.
     pub fn push_batch(&mut self, items: &mut Vec<T>) -> usize {
         let count = self.room_for(items.len());
         if count == 0 {
             return 0;
         }
         for (position, item) in (self.producer.position()..).zip(items.drain(..count)) {
-            // SAFETY: the cursor granted `count` slots, and what was in them has been taken out.
+            // SAFETY: the cursor granted `count` slots, and their last items have been taken out.
             unsafe { self.slots.put(position, item) };
         }
         self.producer.advance(count as u64);
         count
     }
 
-    /// Whether the receiver is gone: nothing handed over from now on will be taken.
+    /// Whether the receiver is gone: no item sent from now on will be taken.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.producer.is_abandoned()
     }
 
-    /// Takes back what a receiver that is gone has left, oldest first; how many items. While it is
-    /// there, none.
+    /// Takes back the items that a receiver has left when it is gone, oldest first; returns how
+    /// many. While the receiver is there, 0.
     pub fn reclaim(&mut self, items: &mut Vec<T>) -> usize {
         if !self.producer.is_abandoned() {
             return 0;
@@ -158,8 +160,9 @@ impl<T: Send> Sender<T> {
         items.reserve((tail - head) as usize);
         // Before they are moved out: at worst items are leaked, never dropped twice.
         self.slots.head.store(tail, Ordering::Relaxed);
-        // SAFETY: the receiver closed after it wrote where it stopped, and `is_abandoned` acquires
-        // that. These items were moved in and not out, and nobody else looks any more.
+        // SAFETY: the receiver closed after it wrote its final position, and `is_abandoned`
+        // acquires that. These items were moved in and not out, and no other code reads them any
+        // more.
         items.extend((head..tail).map(|position| unsafe { self.slots.take(position) }));
         (tail - head) as usize
     }
@@ -171,15 +174,15 @@ impl<T: Send> Drop for Sender<T> {
     }
 }
 
-/// The side that items come out. Dropping it leaves the sender alone with what it had not taken.
-// The order of the fields is that of their drop: closing comes after where it stopped was written.
+/// The receiving side. Dropping it leaves the remaining items to the sender.
+// The fields are dropped in this order: the final position is written before closing.
 pub struct Receiver<T: Send> {
     consumer: Consumer,
     slots: Arc<Slots<T>>,
 }
 
 impl<T: Send> Receiver<T> {
-    /// Items that can be taken now, by the latest news from the sender.
+    /// Returns the number of items that can be taken now, after a poll of the sender.
     #[must_use]
     pub fn available(&self) -> usize {
         self.consumer.available() as usize
@@ -190,27 +193,27 @@ impl<T: Send> Receiver<T> {
         if !self.consumer.has(1) {
             return None;
         }
-        // SAFETY: the cursor says that this slot holds an item and is ours until we advance.
+        // SAFETY: by the cursor this slot holds an item and belongs to this side until it advances.
         let item = unsafe { self.slots.take(self.consumer.position()) };
         self.consumer.advance(1);
         Some(item)
     }
 
-    /// Appends the oldest items, at most `max`, in order and in one step; how many. Allocates only
-    /// where `items` has no capacity for them.
+    /// Appends the oldest items, at most `max`, in order and in one step; returns how many.
+    /// Allocates only where `items` has no capacity for them.
     pub fn pop_batch(&mut self, items: &mut Vec<T>, max: usize) -> usize {
         let wanted = max as u64;
-        // The cached answer first: looking costs the sender's cache line.
+        // The cached answer first: a poll costs the sender's cache line.
         let count = if self.consumer.has(wanted) { wanted } else { self.consumer.available() };
         let count = count.min(wanted);
         if count == 0 {
-            // A side that polls an empty channel leaves the shared lines alone.
+            // Polling an empty channel does not write to the shared lines.
             return 0;
         }
         items.reserve(count as usize);
         let first = self.consumer.position();
-        // SAFETY: the cursor says that these slots hold items and are ours until we advance, and
-        // with room reserved nothing can fail before that.
+        // SAFETY: by the cursor these slots hold items and belong to this side until it advances,
+        // and with room reserved nothing can fail before that.
         items.extend((first..first + count).map(|position| unsafe { self.slots.take(position) }));
         self.consumer.advance(count);
         count as usize

@@ -57,8 +57,8 @@ impl Futex {
             tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: t.subsec_nanos().into(),
         });
-        // Every outcome (woken, changed, timed out, interrupted) sends the caller back to look
-        // at the word, so none is an error.
+        // Every outcome (woken, changed, timed out, interrupted) makes the caller read the word
+        // again, so none is an error.
         let _ = futex::wait(&self.word, futex::Flags::PRIVATE, expected, timeout.as_ref());
     }
 
@@ -92,7 +92,7 @@ impl Futex {
     }
 }
 
-/// One turn of a spin.
+/// Spins one step.
 pub(crate) fn spin_loop() {
     #[cfg(not(loom))]
     std::hint::spin_loop();
@@ -100,7 +100,7 @@ pub(crate) fn spin_loop() {
     loom::thread::yield_now();
 }
 
-/// Gives way to other threads of this core.
+/// Yields to other threads of this core.
 pub(crate) fn yield_now() {
     #[cfg(not(loom))]
     std::thread::yield_now();

@@ -1,9 +1,9 @@
-//! Waiting for a neighbour's news, without a lock and without losing a wake-up.
+//! Waiting for a neighbour's data, without a lock and without losing a wake-up.
 //!
-//! A [`Waiter`] belongs to one waiting thread and holds at most one token. Neighbours publish
-//! their news and then [`notify`](Waiter::notify), which leaves the token; the owner looks for
-//! news and, having found none, [`wait`](Waiter::wait)s, which takes the token. News published
-//! after the owner looked leaves a token that the wait finds, so the wait returns at once.
+//! A [`Waiter`] belongs to one waiting thread and holds at most one token. Neighbours publish their
+//! data and then [`notify`](Waiter::notify), which leaves the token; the owner polls for data and,
+//! if there is none, [`wait`](Waiter::wait)s, which takes the token. Data published after the
+//! owner's poll leaves a token that the wait finds, so the wait returns at once.
 
 use crate::governor::{Governor, Idle, WaitLimits};
 use crate::sync::{AtomicU32, Futex, Ordering};
@@ -11,7 +11,7 @@ use crate::token;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// Looks at the clock once in this many turns of a spin.
+/// Steps of a spin between two clock reads.
 const SPINS_PER_CLOCK_READ: u32 = 128;
 
 /// How a thread waits.
@@ -21,19 +21,19 @@ pub enum Wait {
     /// Sleep in the kernel until notified: costs a wake-up (microseconds), frees the core.
     #[default]
     Park,
-    /// Watch the token: answers within nanoseconds, burns the core. Only for a thread that
-    /// was given one.
+    /// Watch the token: answers within nanoseconds, uses the whole core. Only for a thread that has
+    /// a core of its own.
     Spin,
-    /// Watch the token for up to 20 µs, give way to others for up to 30 µs more, then sleep; and
-    /// sleep at once as long as waits are long anyway: the [governor](crate::governor)'s bounds.
+    /// Watch the token for up to 20 µs, yield to others for up to 30 µs more, then sleep; and sleep
+    /// at once as long as waits are long anyway: the [governor](crate::governor)'s bounds.
     Adaptive,
 }
 
 impl Wait {
-    /// Every way to wait, by the name that link strings and files use.
+    /// Every wait mode, by its name in link strings and files.
     pub const ALL: [Self; 3] = [Self::Spin, Self::Adaptive, Self::Park];
 
-    /// Its name in link strings and files.
+    /// Returns its name in link strings and files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl Wait {
     }
 }
 
-/// A word that names no way to wait.
+/// A word that is not the name of a wait mode.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("`{0}` is no way to wait; use spin (owns a core), adaptive or park (sleeps)")]
 pub struct ParseWaitError(String);
@@ -58,11 +58,11 @@ impl FromStr for Wait {
     }
 }
 
-/// One thread's place to wait. See the [module](self) for the protocol.
+/// The wait state of one thread. See the [module](self) for the protocol.
 #[derive(Debug)]
 pub struct Waiter {
     state: Futex,
-    /// What the owner has learnt about its waits; nobody else touches it.
+    /// The owner's learnt wait policy; no other thread uses it.
     habit: AtomicU32,
 }
 
@@ -74,7 +74,7 @@ impl Default for Waiter {
 }
 
 impl Waiter {
-    /// A waiter without token.
+    /// Makes a waiter without token.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -94,8 +94,8 @@ impl Waiter {
         token::take(&self.state.word)
     }
 
-    /// Waits for the token and takes it; false if `timeout` passed first (`None`: no limit).
-    /// Only the owning thread may wait.
+    /// Waits for the token and takes it; returns false if `timeout` passed first (`None`: no
+    /// limit). Only the owning thread may wait.
     pub fn wait(&self, how: Wait, timeout: Option<Duration>) -> bool {
         if self.take() {
             return true;

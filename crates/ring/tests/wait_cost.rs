@@ -1,5 +1,5 @@
-//! What each way to wait costs and how late it answers, at three loads: printed as a table with
-//! `--nocapture`. Only what cannot depend on the machine's speed is asserted.
+//! Cost and delay of each wait mode at three loads, printed as a table with `--nocapture`. Only
+//! properties that do not depend on the machine's speed are asserted.
 #![cfg(not(loom))]
 
 use millstream_ring::spsc::channel;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long one cell of the table takes.
+/// The time for one cell of the table.
 const WATCHED: Duration = Duration::from_millis(150);
 
 struct Cost {
@@ -19,7 +19,7 @@ struct Cost {
     p99: Duration,
 }
 
-/// News comes every `gap` for a while; the waiting thread notes how late it sees each.
+/// Sends every `gap` for a while; the waiting thread records its delay each time.
 fn measure(how: Wait, gap: Duration) -> Cost {
     let (mut sender, mut receiver) = channel::<Instant>(1024);
     let waiter = Arc::new(Waiter::new());
@@ -44,7 +44,7 @@ fn measure(how: Wait, gap: Duration) -> Cost {
     let start = Instant::now();
     let mut next = gap;
     while next < WATCHED {
-        // The sender spins to the moment, so that it is not its own wake-up that is measured.
+        // The sender spins to the moment, so that its own wake-up is not measured.
         while start.elapsed() < next {
             std::hint::spin_loop();
         }

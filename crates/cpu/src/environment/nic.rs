@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 
-/// A network device, by what sysfs says of it.
+/// A network device, as sysfs describes it.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Nic {
-    /// Its name here, `eth0`.
+    /// Its name on this machine, `eth0`.
     pub name: String,
     /// The driver, `virtio_net`.
     pub driver: Option<String>,
@@ -22,7 +22,7 @@ pub struct Nic {
     pub tx_queues: usize,
 }
 
-/// All devices below `root` that have hardware behind them, by name.
+/// Reads all devices below `root` that have hardware behind them, by name.
 pub(super) fn read(root: &Path) -> Vec<Nic> {
     let folder = root.join("sys/class/net");
     let names = fs::read_dir(&folder).into_iter().flatten().flatten();

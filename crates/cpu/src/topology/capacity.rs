@@ -1,7 +1,7 @@
-//! How much work a CPU does in a time, beside the fastest of the machine.
+//! Capacity: work per time of a CPU relative to the fastest of the machine.
 //!
-//! Three sources, the best first: `cpu_capacity` (what the scheduler itself goes by, where the
-//! architecture sets it: Documentation/ABI/testing/sysfs-devices-system-cpu), the highest clock
+//! Three sources, the best first: `cpu_capacity` (the scheduler's own value, where the architecture
+//! sets it: Documentation/ABI/testing/sysfs-devices-system-cpu), the highest clock
 //! (`cpufreq/cpuinfo_max_freq`), and the core types of Intel's hybrids, which the kernel shows as
 //! the CPUs of two performance monitors (`/sys/devices/cpu_core`, `/sys/devices/cpu_atom`).
 
@@ -10,15 +10,16 @@ use crate::cpu_set::CpuSet;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What the fastest CPU has.
+/// Capacity of the fastest CPU.
 pub const FULL: u32 = 1024;
 
-/// Work per clock of an Intel efficiency core beside a performance core, in percent: between the
-/// single-thread results of SPEC CPU 2017 (fp 54 %, int 64 % of a performance core at 3.9 against
-/// 5.2 GHz, AnandTech's review of the Core i9-12900K). Used only where the kernel does not tell.
+/// Work per clock of an Intel efficiency core relative to a performance core, in percent: between
+/// the single-thread results of SPEC CPU 2017 (fp 54 %, int 64 % of a performance core at 3.9
+/// against 5.2 GHz, AnandTech's review of the Core i9-12900K). Used only where the kernel does not
+/// report the capacity.
 const ATOM_WORK_PER_CLOCK_PERCENT: u64 = 75;
 
-/// The capacity of every CPU of `online`, below `root`.
+/// Reads the capacity of every CPU of `online`, below `root`.
 pub(super) fn read(root: &Path, online: &CpuSet) -> Result<BTreeMap<usize, u32>, TopologyError> {
     let told = each(root, online, "cpu_capacity")?;
     let speeds = if told.is_empty() {
@@ -37,11 +38,12 @@ pub(super) fn read(root: &Path, online: &CpuSet) -> Result<BTreeMap<usize, u32>,
     };
     let most = speeds.values().copied().max().unwrap_or(0).max(1);
     let share = |speed: u64| u32::try_from(speed * u64::from(FULL) / most).unwrap_or(FULL).max(1);
-    // A CPU that does not tell is as good as the best: never avoided without a reason.
+    // A CPU without a value counts as one of the fastest, so that it is never avoided without a
+    // reason.
     Ok(online.iter().map(|cpu| (cpu, speeds.get(&cpu).map_or(FULL, |s| share(*s)))).collect())
 }
 
-/// A number of every CPU that has it and where it makes sense.
+/// Reads a number for every CPU that has a valid one.
 fn each(root: &Path, online: &CpuSet, file: &str) -> Result<BTreeMap<usize, u64>, TopologyError> {
     let mut found = BTreeMap::new();
     for cpu in online.iter() {

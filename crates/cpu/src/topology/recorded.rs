@@ -1,4 +1,4 @@
-//! Machines written down: topologies as TOML, for plans and tests of machines that are not here.
+//! Recorded machines: topologies as TOML, for plans and tests of other machines.
 //!
 //! ```toml
 //! description = "four cores in two clusters"
@@ -36,62 +36,62 @@ const MACHINES: &[(&str, &str)] = &[
     ("vm-2", include_str!("../../machines/vm-2.toml")),
 ];
 
-/// A machine that is written down.
+/// A recorded machine.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RecordedMachine {
-    /// What it is.
+    /// The machine in words.
     pub description: String,
-    /// How it is built.
+    /// Its topology.
     pub topology: Topology,
 }
 
-/// A machine that cannot be had.
+/// An error of a recorded machine.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordedError {
     /// Not TOML, or not a machine.
     #[error("the machine cannot be read: {0}")]
     Syntax(String),
-    /// CPUs that are not those of the machine.
+    /// CPUs that the machine does not have.
     #[error("{key} has CPUs {found}; the machine has {cpus}")]
     Cpus {
-        /// Where.
+        /// The key.
         key: String,
-        /// What it says.
+        /// The CPUs given there.
         found: CpuSet,
-        /// What there is.
+        /// The CPUs of the machine.
         cpus: CpuSet,
     },
-    /// A value that makes no sense.
+    /// An invalid value.
     #[error("{key} is {found}; write {expected}")]
     Value {
-        /// Where.
+        /// The key.
         key: String,
-        /// What it says.
+        /// The value.
         found: String,
-        /// What it should be.
+        /// The expected value.
         expected: &'static str,
     },
     /// No such machine.
     #[error("no machine is called `{name}`; there are: {}", known.join(", "))]
     Unknown {
-        /// The name asked for.
+        /// The name that was given.
         name: String,
-        /// The names there are.
+        /// The known machines.
         known: Vec<&'static str>,
     },
 }
 
 impl RecordedMachine {
-    /// Names of the machines that come with the program.
+    /// Returns the names of the machines that come with the program.
     pub fn names() -> impl Iterator<Item = &'static str> {
         MACHINES.iter().map(|(name, _)| *name)
     }
 
-    /// A machine that comes with the program.
+    /// Returns a machine that comes with the program.
     ///
     /// # Errors
-    /// [`RecordedError::Unknown`] with the names there are.
+    /// [`RecordedError::Unknown`] with the known names.
     pub fn named(name: &str) -> Result<Self, RecordedError> {
         match MACHINES.iter().find(|(known, _)| *known == name) {
             Some((_, text)) => Self::from_toml(text),
@@ -105,7 +105,7 @@ impl RecordedMachine {
     /// Reads a machine from TOML.
     ///
     /// # Errors
-    /// [`RecordedError`]: what is wrong with which key.
+    /// [`RecordedError`] names the key and the problem.
     pub fn from_toml(text: &str) -> Result<Self, RecordedError> {
         let raw: Raw = toml::from_str(text)
             .map_err(|error| RecordedError::Syntax(error.to_string().trim_end().to_owned()))?;
@@ -226,7 +226,7 @@ impl Raw {
         Ok(capacities)
     }
 
-    /// Every CPU that is named must be there.
+    /// Checks that the machine has every CPU that is named.
     fn check(&self, key: &str, sets: &[CpuSet]) -> Result<(), RecordedError> {
         match sets.iter().find(|set| set.iter().any(|cpu| !self.cpus.contains(cpu))) {
             None => Ok(()),

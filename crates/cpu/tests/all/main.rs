@@ -1,5 +1,5 @@
-//! CPUs and threads, from outside.
+//! Tests of the public interface to CPUs and threads.
 //!
-//! One program holds all of these tests: linking is what costs.
+//! One program holds all of these tests: linking is the main cost.
 
 mod recorded;

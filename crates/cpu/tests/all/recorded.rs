@@ -1,4 +1,4 @@
-//! Topology and environment from trees as other machines show them.
+//! Topology and environment from recorded trees of other machines.
 
 use millstream_cpu::{Environment, RecordedMachine, Topology};
 use std::fs;

@@ -2,7 +2,7 @@
 
 use crate::{Block, BlockError, Context, In, Item, Lane, Out, Ports, Work};
 
-/// Passes items on unchanged: the cheapest block there is, to measure the runtime with.
+/// Passes items on unchanged: the cheapest possible block, to measure the runtime with.
 ///
 /// Ports: `in`, `out`.
 #[derive(Debug, Default, Ports)]
@@ -14,7 +14,7 @@ pub struct Copy<T: Item> {
 }
 
 impl<T: Item> Copy<T> {
-    /// A copier.
+    /// Makes a copier.
     #[must_use]
     pub fn new() -> Self {
         Self { input: In::new(), output: Out::new() }

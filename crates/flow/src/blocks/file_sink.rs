@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 /// Small slices are gathered to this many bytes.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Why a file could not be written.
+/// The error of a file that could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {source}{}", path.display(), hint(source))]
 pub struct FileSinkError {
     /// The file.
     pub path: PathBuf,
-    /// Why.
+    /// The cause.
     pub source: io::Error,
 }
 
@@ -33,13 +33,13 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// Writes items into a file as they lie in memory.
+/// Writes items into a file in their memory format.
 ///
-/// The file gets its name when everything is on the disk: until then it is called `NAME.part`, so
-/// a file of that name is always a whole one, even if the machine stops. After a failure the part
-/// remains. Without a single item there is no file, and one that was there before remains. A file
-/// that somebody reads or writes through these blocks is refused (advisory locks, flock(2)). Pipes
-/// and devices are written directly.
+/// The file gets its name when all of it is on the disk; until then it is called `NAME.part`. So a
+/// file `NAME` is always complete, even after a power failure. After a failure the part remains.
+/// Without an item no file is written, and an earlier file of that name remains. A file that
+/// another of these blocks reads or writes is refused (advisory locks, flock(2)). Pipes and devices
+/// are written directly.
 ///
 /// Ports: `in`.
 #[derive(Debug, Ports)]
@@ -47,14 +47,14 @@ pub struct FileSink<T: Item> {
     /// Items.
     pub input: In<T>,
     path: PathBuf,
-    /// Somebody used the file when this block was made. A source of the same graph may have read a
-    /// short one to its end, and let go of it, before this block starts.
+    /// The file was in use when this block was made. A source of the same graph may have read a
+    /// short file to its end and closed it before this block starts.
     used: bool,
-    /// Where the bytes go until the end, and the open file.
+    /// The temporary name and the open file, until the end.
     part: Option<(PathBuf, BufWriter<File>)>,
-    /// Whole blocks go around the page cache where that is possible; none when not asked for.
+    /// Whether whole blocks are to bypass the page cache where that is possible.
     wants_direct: bool,
-    /// As long as all that came went that way.
+    /// The direct writer, as long as everything so far was written through it.
     direct: Option<DirectWriter>,
 }
 
@@ -75,13 +75,13 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
         }
     }
 
-    /// Writes whole blocks straight from the ring to the disk, where the file system can. Less than
-    /// 64 KiB waits for more.
+    /// Writes whole blocks directly from the ring to the disk, where the file system can. Fewer
+    /// than 64 KiB are delayed until more come.
     ///
     /// `millstream rx --rate 100e6 --duration 5` of an emulated radio on two busy cores, ext4: the
     /// page cache took 3.2 to 5.7 s of CPU per 10⁹ samples and lost up to a third of them to the
-    /// disk (`dd` got 0.43 GB/s there), this 1.9 to 2.7 s and at most 0.1 % (`dd oflag=direct`:
-    /// 1.3 to 1.5 GB/s, with 4 MiB a write no faster than with 1). Space reserved ahead with
+    /// disk (`dd` got 0.43 GB/s there), this 1.9 to 2.7 s and at most 0.1 % (`dd oflag=direct`: 1.3
+    /// to 1.5 GB/s, with 4 MiB a write no faster than with 1). Space reserved ahead with
     /// fallocate(2) made no difference.
     #[must_use]
     pub fn direct(mut self) -> Self {
@@ -90,7 +90,7 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
         self
     }
 
-    /// What the file at `path` is called until it is whole.
+    /// Returns the temporary name of the file at `path`.
     #[must_use]
     pub fn part_of(path: &Path) -> PathBuf {
         let mut name = path.as_os_str().to_owned();
@@ -110,7 +110,7 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
                     refuse_if_used(&File::options().write(true).open(&self.path)?)?;
                 }
                 let part = Self::part_of(&self.path);
-                // Not truncated before it is known to be nobody else's.
+                // Not truncated before the lock is held: another block may be using the file.
                 let file = File::options().write(true).create(true).truncate(false).open(&part)?;
                 refuse_if_used(&file)?;
                 file.set_len(0)?;
@@ -120,7 +120,7 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
         Ok((part, BufWriter::with_capacity(BUFFER_BYTES, file)))
     }
 
-    /// What comes now goes through the page cache.
+    /// Ends direct writing: the rest goes through the page cache.
     fn end_direct(&mut self) -> io::Result<()> {
         if let (Some(direct), Some((_, file))) = (self.direct.take(), &mut self.part) {
             self.input.set_min_items(1);
@@ -129,11 +129,11 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
         Ok(())
     }
 
-    /// Writes some of what there is; how much, bytes.
+    /// Writes some of the items that are there; returns how many bytes.
     fn write(&mut self) -> io::Result<usize> {
         if let Some(direct) = &mut self.direct {
             match direct.write(bytemuck::cast_slice(self.input.slice()))? {
-                // The last bytes of all, or a disk that wants it otherwise.
+                // The last bytes of all, or the disk needs another alignment.
                 0 => self.end_direct()?,
                 written => return Ok(written),
             }
@@ -185,10 +185,10 @@ impl<T: Item + bytemuck::NoUninit> Block for FileSink<T> {
 }
 
 impl<T: Item> Drop for FileSink<T> {
-    /// After a failure: what was written remains, an empty file does not.
+    /// After a failure the written part remains; an empty file is removed.
     fn drop(&mut self) {
         let Some((part, mut file)) = self.part.take() else { return };
-        // The failure has been told already; this one would follow from it.
+        // The failure is reported already; this one would follow from it.
         let _ = file.flush();
         if part != self.path && file.get_ref().metadata().is_ok_and(|data| data.len() == 0) {
             let _ = fs::remove_file(part);
@@ -196,11 +196,11 @@ impl<T: Item> Drop for FileSink<T> {
     }
 }
 
-/// Locks the file until it is closed, unless somebody else has it locked.
+/// Locks the file until it is closed, unless it is locked already.
 fn refuse_if_used(file: &File) -> io::Result<()> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(io::ErrorKind::ResourceBusy.into()),
-        // Some file systems have no locks: then nobody can have one.
+        // Some file systems have no locks: then the file cannot be locked already.
         Err(TryLockError::Error(_)) | Ok(()) => Ok(()),
     }
 }
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn around_the_page_cache_every_byte_arrives_in_its_place() {
-        // Not in memory, where there is no page cache to go around.
+        // Not in memory, where there is no page cache to bypass.
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let path = folder.path().join("out.bin");
         for count in [0u32, 1, 1023, 1024, 1025, 100_000] {

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// How complex samples lie in a file, little-endian, I before Q.
+/// The format of complex samples in a file, little-endian, I before Q.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum SampleFormat {
@@ -23,7 +23,7 @@ pub enum SampleFormat {
 }
 
 impl SampleFormat {
-    /// The format of this name: `sc16` or `cf32`, or one of the usual other spellings.
+    /// Returns the format of this name: `sc16` or `cf32`, or another usual spelling.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         match name.to_ascii_lowercase().as_str() {
@@ -50,7 +50,7 @@ impl SampleFormat {
     }
 }
 
-/// What is wrong with a file of samples.
+/// An error in a file of samples.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileSourceError {
@@ -59,10 +59,10 @@ pub enum FileSourceError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// Neither its name nor a parameter tells the format.
+    /// Neither its name nor a parameter gives the format.
     #[error(
         "cannot tell the sample format of {} from its name; \
          give the format (sc16 or cf32)",
@@ -78,7 +78,7 @@ pub enum FileSourceError {
         /// The file.
         path: PathBuf,
     },
-    /// Not a whole number of samples.
+    /// Its size is not a multiple of the sample size.
     #[error(
         "{} has {bytes} bytes, which is no whole number of {format} samples of {sample_bytes} \
          bytes: it is truncated, or no {format} file",
@@ -96,35 +96,36 @@ pub enum FileSourceError {
     },
 }
 
-/// Reads complex samples from a raw I/Q file, then ends. From a pipe it takes what is there, and
-/// holds up nobody while there is nothing.
+/// Reads complex samples from a raw I/Q file, then ends. From a pipe it takes the bytes that are
+/// there, and never blocks its partition.
 ///
-/// A sample of which a part is infinite or no number becomes zero: one of them in a day's recording
-/// is no reason to end, and no block behind could use it.
+/// A sample with an infinite or NaN component becomes zero: a single one in a day's recording is no
+/// reason to end, and no block downstream could use it.
 ///
-/// Ports: `out`. Metrics: `not_finite`, such samples; if they are many, it is no cf32 file.
+/// Ports: `out`. Metrics: `not_finite`, the number of such samples; a large number means that the
+/// file is not cf32.
 #[derive(Debug, Ports)]
 pub struct FileSource {
     /// Samples; full scale of sc16 is ±1.0.
     pub output: Out<Complex<f32>>,
     path: PathBuf,
     file: File,
-    /// A pipe or device, whose reads may wait without end.
+    /// A pipe or device, whose reads may block for ever.
     may_wait: bool,
     format: SampleFormat,
     buffer: Box<[u8]>,
-    /// Where in `buffer` the bytes are that were read and not converted yet.
+    /// The range of `buffer` with bytes that were read and not converted yet.
     held: Range<usize>,
     samples: u64,
     not_finite: Counter,
 }
 
 impl FileSource {
-    /// Opens a file. Without a format its extension tells (`.sc16`, `.cs16`, `.ci16`, `.cf32`,
+    /// Opens a file. Without a format its extension decides (`.sc16`, `.cs16`, `.ci16`, `.cf32`,
     /// `.fc32`, `.cfile`).
     ///
     /// # Errors
-    /// [`FileSourceError`]: what is wrong with the file, as far as its name and size show.
+    /// [`FileSourceError`]: the file's name or size is wrong.
     pub fn open(path: &Path, format: Option<SampleFormat>) -> Result<Self, FileSourceError> {
         let path = path.to_owned();
         let extension = path.extension().and_then(|extension| extension.to_str());
@@ -145,11 +146,12 @@ impl FileSource {
         let Some(format) = format.or_else(|| extension.and_then(SampleFormat::from_name)) else {
             return Err(FileSourceError::UnknownFormat { path });
         };
-        // Pipes and devices have no size; what is wrong with them shows at their end.
+        // Pipes and devices have no size; a wrong length shows at their end.
         if metadata.is_file() {
             check_size(&path, metadata.len(), format)?;
         }
-        // Keeps a file sink from replacing what is being read. Not every file system has locks.
+        // Keeps a file sink from replacing the file while it is read. Not every file system has
+        // locks.
         let _ = file.try_lock_shared();
         let buffer = vec![0; CHUNK_BYTES].into_boxed_slice();
         let may_wait = !metadata.is_file();
@@ -166,21 +168,21 @@ impl FileSource {
         })
     }
 
-    /// Whether a read would return at once, or does so within `patience`.
+    /// Whether a read would not block, now or within `patience`.
     fn is_readable(&self, patience: Duration) -> bool {
         let timeout = Timespec::try_from(patience).ok();
         let mut files = [PollFd::new(&self.file, PollFlags::IN)];
-        // An interrupted wait is a short one; any other failure is the read's to tell.
+        // An interrupted wait counts as a short one; the read reports any other failure.
         !matches!(poll(&mut files, timeout.as_ref()), Ok(0) | Err(rustix::io::Errno::INTR))
     }
 
-    /// Whole samples that were read and not converted yet.
+    /// Returns the number of whole samples that were read and not converted yet.
     fn samples_held(&self) -> usize {
         self.held.len() / self.format.sample_bytes()
     }
 
-    /// Reads behind what is held, as much as there is and fits: many small reads would cost more
-    /// than the conversion. False at the end of the file.
+    /// Appends as many bytes to the buffer as there are and as fit: many small reads would cost
+    /// more than the conversion. Returns false at the end of the file.
     fn fill(&mut self) -> Result<bool, FileSourceError> {
         self.buffer.copy_within(self.held.clone(), 0);
         self.held = 0..self.held.len();
@@ -264,7 +266,7 @@ fn check_size(path: &Path, bytes: u64, format: SampleFormat) -> Result<(), FileS
     Ok(())
 }
 
-/// Written so that the compiler vectorises it.
+/// Converts samples. Written so that the compiler vectorises it.
 fn convert_sc16(bytes: &[u8], samples: &mut [Complex<f32>]) {
     const SCALE: f32 = 1.0 / 32767.0;
     for (sample, bytes) in samples.iter_mut().zip(bytes.chunks_exact(4)) {
@@ -282,7 +284,8 @@ fn convert_cf32(bytes: &[u8], samples: &mut [Complex<f32>]) {
     }
 }
 
-/// How many samples became zero. Written so that the compiler vectorises it.
+/// Sets samples that are not finite to zero and returns their number. Written so that the compiler
+/// vectorises it.
 fn silence_what_is_not_finite(samples: &mut [Complex<f32>]) -> u64 {
     let mut changed = 0;
     for sample in samples {
@@ -365,7 +368,7 @@ mod tests {
         let mut samples = [Complex::new(0.5f32, 0.5); 10];
         samples[3].re = f32::INFINITY;
         samples[7].im = f32::NAN;
-        // Their sum is not finite, they are.
+        // Their sum is not finite, the values are.
         samples[8] = Complex::new(f32::MAX, f32::MAX);
         let (_folder, path) = file("a.cf32", bytemuck::cast_slice(&samples));
         let mut mock = Mock::new(FileSource::open(&path, None).unwrap());

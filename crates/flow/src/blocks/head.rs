@@ -3,7 +3,7 @@
 use crate::registry::ParameterValue;
 use crate::{Block, BlockError, Context, In, Item, MessageSpec, Out, ParameterKind, Ports, Work};
 
-/// Passes the first `count` items on, then ends, and with it what only feeds it.
+/// Passes the first `count` items on, then ends, and with it the blocks that feed nothing else.
 ///
 /// Ports: `in`, `out`. Messages: `more`.
 #[derive(Debug, Ports)]
@@ -19,7 +19,7 @@ impl<T: Item> Head<T> {
     /// Passes `count` items.
     #[must_use]
     pub fn new(count: u64) -> Self {
-        // To end it needs neither an item nor room for one.
+        // Ending needs neither an item nor room for one.
         let least = usize::from(count > 0);
         let (input, output) = (In::with_min_items(least), Out::with_min_items(least));
         Self { input, output, left: count }

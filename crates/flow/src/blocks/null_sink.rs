@@ -1,8 +1,8 @@
-//! Takes everything and keeps nothing.
+//! Discards items.
 
 use crate::{Block, BlockError, Context, In, Item, Lane, Ports, Work};
 
-/// Takes everything and keeps nothing.
+/// Discards everything.
 ///
 /// Ports: `in`.
 #[derive(Debug, Default, Ports)]
@@ -12,7 +12,7 @@ pub struct NullSink<T: Item> {
 }
 
 impl<T: Item> NullSink<T> {
-    /// A sink.
+    /// Makes a sink.
     #[must_use]
     pub fn new() -> Self {
         Self { input: In::new() }

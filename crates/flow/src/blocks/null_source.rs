@@ -12,7 +12,7 @@ pub struct NullSource<T: Item> {
 }
 
 impl<T: Item> NullSource<T> {
-    /// A source of zeros.
+    /// Makes a source of zeros.
     #[must_use]
     pub fn new() -> Self {
         Self { output: Out::new() }

@@ -4,7 +4,7 @@ use crate::registry::ParameterValue;
 use crate::{Block, BlockError, Context, In, Item, MessageSpec, Out, ParameterKind, Ports, Work};
 use std::time::{Duration, Instant};
 
-/// How much is let through at a time.
+/// The time step in which items are let through.
 const STEP: Duration = Duration::from_millis(1);
 
 /// Lets items pass at `rate_hz` items per second on average, counted from the first call, in
@@ -83,7 +83,7 @@ impl<T: Item> Block for Throttle<T> {
 }
 
 impl<T: Item> Throttle<T> {
-    /// A millisecond, or as long as one item takes at a slow rate.
+    /// Returns a millisecond, or the time of one item at a slow rate.
     fn step(&self) -> Duration {
         STEP.max(Duration::try_from_secs_f64(1.0 / self.rate_hz).unwrap_or(Duration::MAX))
     }

@@ -16,7 +16,7 @@ pub struct VectorSink<T: Item> {
     collected: Collected<T>,
 }
 
-/// What a [`VectorSink`] has collected. Empty until the sink has finished.
+/// The items that a [`VectorSink`] has collected. Empty until the sink has finished.
 #[derive(Debug)]
 pub struct Collected<T>(Arc<Lock<Vec<T>>>);
 
@@ -29,7 +29,7 @@ impl<T> Collected<T> {
 }
 
 impl<T: Item> VectorSink<T> {
-    /// A sink, and where its items will be.
+    /// Returns a sink and the handle to its items.
     #[must_use]
     pub fn new() -> (Self, Collected<T>) {
         let shared = Arc::new(Lock::new(Vec::new()));

@@ -2,7 +2,7 @@
 
 use crate::{Block, BlockError, Context, Item, Out, Ports, Work};
 
-/// Gives the items of a vector, then ends.
+/// Produces the items of a vector, then ends.
 ///
 /// Ports: `out`.
 #[derive(Debug, Ports)]
@@ -14,7 +14,7 @@ pub struct VectorSource<T: Item> {
 }
 
 impl<T: Item> VectorSource<T> {
-    /// Gives `items` once.
+    /// Produces `items` once.
     #[must_use]
     pub fn new(items: Vec<T>) -> Self {
         Self { output: Out::new(), items, given: 0 }

@@ -1,8 +1,8 @@
-//! Files that are whole or not there, even if the machine stops at any moment.
+//! Files that are complete or absent, even if the machine stops at any moment.
 //!
 //! A file is written under another name. Its bytes reach the disk (fsync(2)) before it gets its own
-//! name, and the folder does before anybody is told that the file is there: without the first there
-//! can be an empty file of that name after a power failure, without the second none.
+//! name, and the folder does before the file is reported as written: without the first there can be
+//! an empty file of that name after a power failure, without the second no file.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -11,22 +11,22 @@ use std::path::Path;
 /// Gives the file `part`, all of which was written through `file`, the name `path`.
 ///
 /// # Errors
-/// What the file system answers; the part is still there then.
+/// The file system's; `part` still exists then.
 pub fn name_whole(file: &File, part: &Path, path: &Path) -> io::Result<()> {
     step("sync the file", || file.sync_all())?;
     step("rename", || fs::rename(part, path))?;
     step("sync the folder", || sync_folder(path))
 }
 
-/// Writes a file of these bytes by way of `part`, which remains in no case.
+/// Writes a file of these bytes through `part`, which is removed in any case.
 ///
 /// # Errors
-/// What the file system answers; what `path` was before it is still then.
+/// The file system's; `path` is unchanged then.
 pub fn write_whole(part: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create(part)?;
     let written = file.write_all(bytes).and_then(|()| name_whole(&file, part, path));
     if written.is_err() {
-        // Nothing to do about a file that cannot be removed either.
+        // A file that cannot be removed either is left.
         let _ = fs::remove_file(part);
     }
     written
@@ -41,7 +41,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Does it; tests can see in which order.
+/// Runs `act`; tests record the order.
 fn step(_name: &'static str, act: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     #[cfg(test)]
     STEPS.with_borrow_mut(|steps| steps.push(_name));
@@ -50,7 +50,7 @@ fn step(_name: &'static str, act: impl FnOnce() -> io::Result<()>) -> io::Result
 
 #[cfg(test)]
 thread_local! {
-    /// What the calling thread has done.
+    /// The steps that the calling thread has done.
     pub(super) static STEPS: std::cell::RefCell<Vec<&'static str>> = const {
         std::cell::RefCell::new(Vec::new())
     };
@@ -75,7 +75,7 @@ mod tests {
         let path = folder.path().join("a");
         fs::write(&path, "old").unwrap();
         write_whole(&folder.path().join("no/a.part"), &path, b"new").unwrap_err();
-        // A name that cannot be had.
+        // A name that is taken by a folder.
         let taken = folder.path().join("taken");
         fs::create_dir(&taken).unwrap();
         let part = folder.path().join("taken.part");

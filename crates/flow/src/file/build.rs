@@ -1,4 +1,4 @@
-//! From a [`GraphFile`] to a [`Graph`].
+//! Builds a [`Graph`] from a [`GraphFile`].
 
 use super::{BlockEntry, FileProblem, GraphFile, GraphFileError};
 use crate::block::{Block, BlockError};
@@ -6,15 +6,15 @@ use crate::graph::{Graph, GraphError};
 use crate::registry::{BlockType, Parameter, ParameterKind, ParameterValue, Parameters, Registry};
 use std::collections::BTreeMap;
 
-/// How a type makes a block.
+/// The function of a type that makes a block.
 type Make = fn(&BlockType, &Parameters) -> Result<Box<dyn Block>, BlockError>;
 
-/// Where a value comes from decides how strictly it is read.
+/// A value and its origin, which decides how strictly it is read.
 #[derive(Clone, Debug)]
 pub(super) enum Given {
-    /// The file: its kind counts.
+    /// From the file: its kind counts.
     File(ParameterValue),
-    /// Somebody typed it: it becomes what is wanted.
+    /// Typed by a user: it is converted to the kind that is needed.
     Typed(String),
 }
 
@@ -22,7 +22,7 @@ impl GraphFile {
     /// Makes the blocks and connects them. `overrides` are the `NAME=VALUE` of `--set`.
     ///
     /// # Errors
-    /// [`GraphFileError`]: which key of which block is wrong, and what is expected there.
+    /// [`GraphFileError`] names the block, the key and the expected value.
     pub fn build(
         &self,
         registry: &Registry,
@@ -32,8 +32,8 @@ impl GraphFile {
             .map_err(|problem| problem.of(&self.name))
     }
 
-    /// The same graph for a run that only measures: sinks leave no files behind, and so on, see
-    /// [`BlockType::rehearsal`].
+    /// Builds the same graph for a run that only measures: sinks leave no files behind, and so on,
+    /// see [`BlockType::rehearsal`].
     ///
     /// # Errors
     /// As [`build`](Self::build).
@@ -77,7 +77,7 @@ impl GraphFile {
         Ok(graph)
     }
 
-    /// Makes the block of a file that has one.
+    /// Makes the block of a file that has exactly one.
     pub(crate) fn make_only_block(
         &self,
         registry: &Registry,
@@ -89,7 +89,7 @@ impl GraphFile {
         made.map_err(|problem| problem.of(&self.name))
     }
 
-    /// Every parameter's value: set, or its default.
+    /// Returns every parameter's value: set, or its default.
     pub(super) fn parameter_values(
         &self,
         overrides: &[String],
@@ -102,7 +102,7 @@ impl GraphFile {
                 let (name, known) = (name.to_owned(), self.parameters.keys().cloned().collect());
                 return Err(FileProblem::UnknownParameter { name, known });
             };
-            // A default says what the parameter must be, whoever uses it.
+            // A default fixes the kind of the parameter, whichever block uses it.
             if let Some(default) = &parameter.default
                 && ParameterValue::from_text(value, loosely(default.kind())).is_none()
             {
@@ -126,7 +126,8 @@ impl GraphFile {
     }
 }
 
-/// `rate = 5000000` does not forbid `--set rate=0.5`: the block that uses it decides.
+/// Loosens the kind of a default: `rate = 5000000` does not forbid `--set rate=0.5`; the block that
+/// uses the value decides.
 fn loosely(kind: ParameterKind) -> ParameterKind {
     if kind == ParameterKind::Integer { ParameterKind::Number } else { kind }
 }
@@ -229,7 +230,8 @@ impl BlockEntry {
     }
 }
 
-/// Replaces `${NAME}`. Alone it stands for the value itself, inside text for its text.
+/// Replaces `${NAME}`. A value that is only `${NAME}` becomes the parameter's value, inside text
+/// its text.
 fn resolve(
     key: &str,
     value: &ParameterValue,

@@ -1,4 +1,4 @@
-//! What can be wrong with a graph file.
+//! Errors in graph files.
 
 use super::similar::{closest, closest_type};
 use crate::block::BlockError;
@@ -10,11 +10,11 @@ use crate::graph::GraphError;
 pub struct GraphFileError {
     /// The file.
     pub file: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: Box<FileProblem>,
 }
 
-/// What is wrong with a graph file or what was set.
+/// A problem of a graph file or of an override.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileProblem {
@@ -29,16 +29,16 @@ pub enum FileProblem {
     NoValue {
         /// Where.
         key: String,
-        /// What is there.
+        /// The kind found there.
         found: &'static str,
     },
-    /// A list that has something else in it than numbers.
+    /// A list with something else than numbers.
     #[error("{key}: expected a list of numbers: every element must be one")]
     NoNumbers {
-        /// Where.
+        /// The key.
         key: String,
     },
-    /// A text that is none of those possible.
+    /// A text that is not one of the choices.
     #[error(
         "block `{block}`: {key} = `{found}`: expected {}{}",
         either(choices), suggestion(found, choices.iter().copied())
@@ -50,7 +50,7 @@ pub enum FileProblem {
         key: &'static str,
         /// The text.
         found: String,
-        /// What it can be.
+        /// The choices.
         choices: &'static [&'static str],
     },
     /// A parameter without value.
@@ -58,28 +58,28 @@ pub enum FileProblem {
     MissingParameter {
         /// The parameter.
         name: String,
-        /// What it means.
+        /// The help text.
         help: String,
     },
-    /// Setting a parameter that is not there.
+    /// Setting a parameter that does not exist.
     #[error("there is no parameter `{name}` to set; there are: {}", list(name, known))]
     UnknownParameter {
         /// The name.
         name: String,
-        /// The parameters there are.
+        /// The parameters that exist.
         known: Vec<String>,
     },
-    /// An override that is no assignment.
+    /// An override that is not an assignment.
     #[error("`{0}` sets nothing; write `NAME=VALUE`")]
     NoAssignment(String),
-    /// `${…}` of a parameter that is not there.
+    /// `${…}` of a parameter that does not exist.
     #[error("{key}: there is no parameter `{name}`; there are: {}", list(name, known))]
     UnknownReference {
         /// Where.
         key: String,
         /// The name in the braces.
         name: String,
-        /// The parameters there are.
+        /// The parameters that exist.
         known: Vec<String>,
     },
     /// `${` without `}`.
@@ -98,7 +98,7 @@ pub enum FileProblem {
         block: String,
         /// The type.
         type_name: String,
-        /// The types there are.
+        /// The registered types.
         known: Vec<String>,
     },
     /// A key that the block type does not declare.
@@ -110,7 +110,7 @@ pub enum FileProblem {
         type_name: String,
         /// The key.
         key: String,
-        /// The keys there are.
+        /// The keys that the type declares.
         known: Vec<String>,
     },
     /// A key that must be there.
@@ -122,7 +122,7 @@ pub enum FileProblem {
         key: &'static str,
         /// Its kind.
         expected: String,
-        /// What it means.
+        /// The help text.
         help: &'static str,
     },
     /// A value of the wrong kind.
@@ -146,10 +146,10 @@ pub enum FileProblem {
     Block {
         /// The block.
         block: String,
-        /// Why.
+        /// The cause.
         source: BlockError,
     },
-    /// The graph does not hold together.
+    /// The graph is invalid.
     #[error(transparent)]
     Graph(#[from] GraphError),
 }
@@ -160,13 +160,13 @@ impl FileProblem {
     }
 }
 
-/// Every name, and which of them may have been meant.
+/// Lists every name, with the closest one first.
 fn list(wrong: &str, names: &[String]) -> String {
     let all = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     all + &suggestion(wrong, names.iter().map(String::as_str))
 }
 
-/// "a, b or c".
+/// Formats "a, b or c".
 fn either(choices: &[&str]) -> String {
     match choices {
         [rest @ .., before, last] => {
@@ -177,7 +177,7 @@ fn either(choices: &[&str]) -> String {
     }
 }
 
-/// The type that was meant stands before the long list of all.
+/// Names the likely type before the long list of all.
 fn meant(wrong: &str, types: &[String]) -> String {
     match closest_type(wrong, types.iter().map(String::as_str)) {
         Some(name) => format!("did you mean `{name}`? "),

@@ -55,7 +55,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<GraphFile, FileProblem> {
         let parameter = parameter(&name, value)?;
         Ok((name, parameter))
     });
-    // What was written, and not only what it means. It was TOML a moment ago.
+    // The entries as written, not only the [`Plan`] read from them. The text parsed as TOML above.
     let written = text.parse::<toml::Table>().ok().and_then(|mut table| table.remove("plan"));
     let written = match written {
         Some(toml::Value::Table(written)) => written,

@@ -1,7 +1,7 @@
-//! Which name was meant.
+//! Suggestions for misspelt names.
 
-/// The name that `wrong` is most likely a slip of, if any is close: one change in short names, one
-/// in three letters of longer ones; or one that begins or ends with it.
+/// Returns the name that `wrong` most likely misspells, if any is close: one change in short names,
+/// one in three letters of longer ones; or a name that begins or ends with it.
 pub(super) fn closest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let far = (wrong.chars().count() / 3).max(1);
     let score = |name: &'a str| {
@@ -12,7 +12,7 @@ pub(super) fn closest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> 
     names.filter_map(score).min().map(|(_, name)| name)
 }
 
-/// What other programs, and people, call types of blocks that are here.
+/// Names for block types in other programs, and the types here.
 const OTHER_NAMES: [(&str, &str); 15] = [
     ("add_const", "add"),
     ("amplifier", "multiply_const"),
@@ -31,7 +31,7 @@ const OTHER_NAMES: [(&str, &str); 15] = [
     ("usrp_source", "radio_rx"),
 ];
 
-/// The type of block that `wrong` means: by another name that it has, or as a slip of one.
+/// Returns the block type that `wrong` means: an alias, or a misspelling of a type.
 pub(super) fn closest_type<'a>(
     wrong: &str,
     names: impl Iterator<Item = &'a str> + Clone,
@@ -41,8 +41,8 @@ pub(super) fn closest_type<'a>(
     here.or_else(|| closest(wrong, names))
 }
 
-/// Letters to insert, drop, change or swap with the next to turn `a` into `b` (Damerau 1964,
-/// optimal string alignment).
+/// Returns the number of letters to insert, drop, change or swap with the next to turn `a` into `b`
+/// (Damerau 1964, optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.to_lowercase().chars().collect();
     let b: Vec<char> = b.to_lowercase().chars().collect();

@@ -1,13 +1,13 @@
-//! What of a graph file decides what the graph costs.
+//! The parts of a graph file that decide its cost.
 
 use super::{FileProblem, GraphFile, GraphFileError};
 use crate::registry::{BlockType, Registry};
 use std::fmt::Write;
 
 impl GraphFile {
-    /// The structure in words: blocks with types and parameters, and connections, each in an order
-    /// of their own. Two files of one structure cost the same on one machine. Comments, the order
-    /// of entries, the plan, and parameters that are [incidental] are not in it.
+    /// Returns the structure as text: blocks with types and parameters, and connections, each
+    /// sorted. Two files of one structure cost the same on one machine. Comments, the order of
+    /// entries, the plan, and parameters that are [incidental] are not in it.
     ///
     /// [incidental]: crate::BlockType::incidental
     ///
@@ -46,13 +46,13 @@ impl GraphFile {
         Ok(lines.join("\n"))
     }
 
-    /// Blocks in whose place a rehearsal has others, by name.
+    /// Returns the names of the blocks that a rehearsal replaces.
     #[must_use]
     pub fn rehearsed(&self, registry: &Registry) -> Vec<String> {
         self.blocks_where(registry, BlockType::has_rehearsal)
     }
 
-    /// Blocks that decide how fast items pass, by name.
+    /// Returns the names of the blocks that set the rate of items.
     #[must_use]
     pub fn paced(&self, registry: &Registry) -> Vec<String> {
         self.blocks_where(registry, BlockType::is_paced)
@@ -92,7 +92,7 @@ mod tests {
         connections = ["source -> scale -> sink"]
     "#;
 
-    /// The builtin types, and one with a number that may cost.
+    /// The builtin types, and one with a number that may change the cost.
     fn registry() -> Registry {
         let mut registry = Registry::builtin();
         registry.register(

@@ -1,8 +1,8 @@
-//! What can be wrong with a graph, said so that it can be put right.
+//! Errors of graphs, with the facts that are needed to correct them.
 
 use crate::graph::PortDirection;
 
-/// Why a graph cannot be built or started.
+/// The reason why a graph cannot be built or started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
@@ -21,9 +21,9 @@ pub enum GraphError {
     /// No such block.
     #[error("there is no block called `{name}`; there are: {}", known.join(", "))]
     UnknownBlock {
-        /// The name asked for.
+        /// The name that was given.
         name: String,
-        /// The names there are.
+        /// The blocks of the graph.
         known: Vec<String>,
     },
     /// No port of that name on that side.
@@ -33,9 +33,9 @@ pub enum GraphError {
         block: String,
         /// The side.
         direction: PortDirection,
-        /// The port asked for.
+        /// The port that was given.
         name: String,
-        /// The ports there are.
+        /// The ports on that side.
         known: Vec<String>,
     },
     /// No port at all on that side.
@@ -57,10 +57,10 @@ pub enum GraphError {
         block: String,
         /// The side.
         direction: PortDirection,
-        /// The ports there are.
+        /// The ports on that side.
         known: Vec<String>,
     },
-    /// Ports of unlike item types.
+    /// Ports of different item types.
     #[error(
         "cannot connect `{output}` ({output_type}) to `{input}` ({input_type}): \
          the item types differ"
@@ -80,7 +80,7 @@ pub enum GraphError {
     InputTaken {
         /// The input.
         input: String,
-        /// What it reads.
+        /// The output that it reads.
         output: String,
     },
     /// An input without connection.
@@ -100,21 +100,21 @@ pub enum GraphError {
     /// Nothing to run.
     #[error("the graph has no blocks")]
     Empty,
-    /// A connection of messages that cannot be.
+    /// An invalid connection of messages.
     #[error(transparent)]
     Message(#[from] crate::message::MessageError),
     /// The plan does not fit the graph or the machine.
     #[error(transparent)]
     Plan(#[from] crate::plan::PlanError),
-    /// A bound on what is under way that cannot be kept.
+    /// A latency bound that cannot be kept.
     #[error(transparent)]
     Latency(#[from] crate::latency::LatencyError),
     /// A ring could not be made.
     #[error("no ring for `{output}`: {source}")]
     Ring {
-        /// The output whose ring it is.
+        /// The output of the ring.
         output: String,
-        /// Why.
+        /// The cause.
         source: millstream_ring::RingError,
     },
     /// A thread could not be started.
@@ -122,7 +122,7 @@ pub enum GraphError {
     Thread {
         /// The partition.
         partition: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
 }

@@ -4,7 +4,8 @@ use super::{Graph, GraphError, PortId};
 use crate::message::{self, MessageError, MessageSpec};
 use crate::registry::ParameterValue;
 
-/// A connection from an emitter to a message; ports are positions among these.
+/// A connection from an emitter to a message; ports are positions among the block's emitters and
+/// messages.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct MessageEdge {
     pub(crate) from: PortId,
@@ -12,12 +13,13 @@ pub(crate) struct MessageEdge {
 }
 
 impl Graph {
-    /// Connects what one block emits, `block.emitter`, to what another one (or the same)
-    /// understands, `block.message`. Several may be connected to one, and one to several.
+    /// Connects an emitter, `block.emitter`, to a message of another block (or the same),
+    /// `block.message`. Several emitters may be connected to one message, and one emitter to
+    /// several.
     ///
     /// # Errors
-    /// [`GraphError::Message`] for an end that does not exist, saying what does, or kinds that
-    /// differ.
+    /// [`GraphError::Message`] for an end that does not exist, with those that exist, or for
+    /// different kinds.
     pub fn connect_message(&mut self, from: &str, to: &str) -> Result<(), GraphError> {
         let (from_block, emitter) = split(from)?;
         let (to_block, name) = split(to)?;
@@ -46,7 +48,7 @@ impl Graph {
         Ok(())
     }
 
-    /// The messages that a block understands.
+    /// Returns the messages that a block takes.
     ///
     /// # Errors
     /// [`GraphError::UnknownBlock`].
@@ -54,11 +56,11 @@ impl Graph {
         Ok(self.nodes[self.message_node(block)?].block.messages())
     }
 
-    /// Reads what somebody typed as the value of a message.
+    /// Reads text that a user typed as the value of a message.
     ///
     /// # Errors
-    /// [`GraphError`]: no such block or message, or text that is no such value; what there is, is
-    /// said.
+    /// [`GraphError`]: no such block or message (the error lists those that exist), or not such a
+    /// value.
     pub fn read_message(
         &self,
         block: &str,

@@ -3,8 +3,8 @@
 use super::{Graph, GraphError};
 
 impl Graph {
-    /// The positions of the blocks, in the order they were added, with every upstream before every
-    /// downstream.
+    /// Returns the positions of the blocks, in the order they were added, with every upstream
+    /// before every downstream.
     ///
     /// # Errors
     /// [`GraphError::Cycle`].
@@ -25,7 +25,7 @@ impl Graph {
         self.edges.iter().filter(move |edge| edge.to.node == node).map(|edge| edge.from.node)
     }
 
-    /// Walks upstream among the nodes that could not be placed until one comes up again.
+    /// Walks upstream among the nodes that could not be placed until a node repeats.
     fn cycle(&self, placed: &[bool]) -> GraphError {
         let stuck = |node: &usize| !placed[*node];
         let mut path = vec![(0..placed.len()).find(stuck).expect("a node that was not placed")];
@@ -35,7 +35,7 @@ impl Graph {
             if let Some(first) = path.iter().position(|node| *node == next) {
                 let mut path = path.split_off(first);
                 path.push(next);
-                // Upstream was the way of the walk; items flow the other way.
+                // The walk went upstream; items flow the other way.
                 let names = path.iter().rev().map(|node| self.nodes[*node].name.clone());
                 return GraphError::Cycle { blocks: names.collect() };
             }

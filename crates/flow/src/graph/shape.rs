@@ -4,14 +4,14 @@ use super::Graph;
 use crate::profile::{BlockCost, EdgeCost, Profile};
 use crate::rate::ItemRatio;
 
-/// Items that pass a source while nothing is measured.
+/// Items that pass a source, for a graph without measurements.
 const NOMINAL_ITEMS: u64 = 1_000_000;
-/// What a block costs an item while nothing is measured, nanoseconds.
+/// Cost of an item in a block, for a graph without measurements, nanoseconds.
 const NOMINAL_NS: u64 = 5;
-/// Items of a call while nothing is measured.
+/// Items of a call, for a graph without measurements.
 const NOMINAL_BATCH: u64 = 8192;
 
-/// Blocks by name, and what is connected to what.
+/// Blocks by name, and their connections.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Shape {
     /// Blocks, in the order they were added.
@@ -45,7 +45,7 @@ pub struct EdgeShape {
 }
 
 impl Shape {
-    /// The shape of a graph.
+    /// Returns the shape of a graph.
     #[must_use]
     pub fn of(graph: &Graph) -> Self {
         let blocks = graph
@@ -62,8 +62,8 @@ impl Shape {
         Self { blocks: blocks.collect(), edges: edges.collect() }
     }
 
-    /// The shape of the graph that a profile was measured on; rates are in its counts. Connections
-    /// of blocks that the profile does not have are left out.
+    /// Returns the shape of the graph that a profile was measured on; the rates follow from its
+    /// counts. Connections of blocks that the profile does not have are left out.
     #[must_use]
     pub fn of_profile(profile: &Profile) -> Self {
         let block = |cost: &BlockCost| BlockShape { name: cost.name.clone(), rate: ItemRatio::ONE };
@@ -82,17 +82,18 @@ impl Shape {
         shape
     }
 
-    /// The block of this name.
+    /// Returns the position of the block of this name.
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {
         self.blocks.iter().position(|block| block.name == name)
     }
 
-    /// Where each block stands in the order that items pass: more than every block before it.
+    /// Returns the rank of each block in the order that items pass: larger than that of every block
+    /// before it.
     #[must_use]
     pub fn ranks(&self) -> Vec<usize> {
         let mut ranks = vec![0; self.blocks.len()];
-        // A shape without cycles settles after as many rounds as its longest way.
+        // A shape without cycles is stable after as many rounds as its longest path.
         for _ in 0..self.blocks.len() {
             let mut settled = true;
             for edge in &self.edges {
@@ -108,8 +109,8 @@ impl Shape {
         ranks
     }
 
-    /// Where each block stands when each way is followed to its end before the next: parallel ways
-    /// stay apart.
+    /// Returns the position of each block when each path is followed to its end before the next:
+    /// parallel paths stay apart.
     #[must_use]
     pub fn depth_first(&self) -> Vec<usize> {
         let count = self.blocks.len();
@@ -129,8 +130,8 @@ impl Shape {
         places
     }
 
-    /// The profile for a graph that was never measured: every block costs the same, and items flow
-    /// by the blocks' rates.
+    /// Returns the profile for a graph that was never measured: every block costs the same, and
+    /// items flow by the blocks' rates.
     #[must_use]
     pub fn nominal(&self) -> Profile {
         let items = self.nominal_items();
@@ -152,7 +153,7 @@ impl Shape {
         Profile { elapsed_s: 0.0, blocks: blocks.collect(), edges: edges.collect() }
     }
 
-    /// Items that each block gives at each of its outputs.
+    /// Returns the items that each block produces at each of its outputs.
     fn nominal_items(&self) -> Vec<u64> {
         let ranks = self.ranks();
         let mut order: Vec<usize> = (0..self.blocks.len()).collect();

@@ -1,4 +1,4 @@
-//! Counts by size, always on: one thread records, anyone reads.
+//! Counts by size, always on: one thread records, any thread reads.
 
 use millstream_cpu::Classes;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,13 +21,13 @@ impl Default for LatencyHistogram {
 }
 
 impl LatencyHistogram {
-    /// An empty one.
+    /// Returns an empty histogram.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Counts one `value`. By one thread only.
+    /// Counts one `value`. Called by one thread only.
     pub fn record(&self, value: u64) {
         let bin = &self.bins[Bins::of(value)];
         bin.store(bin.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -36,20 +36,20 @@ impl LatencyHistogram {
         }
     }
 
-    /// The largest value, exactly; 0 if there was none.
+    /// Returns the largest value, exactly; 0 if there was none.
     #[must_use]
     pub fn max(&self) -> u64 {
         self.max.load(Ordering::Relaxed)
     }
 
-    /// Values recorded.
+    /// Returns the number of recorded values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.bins.iter().map(|bin| bin.load(Ordering::Relaxed)).sum()
     }
 
-    /// The smallest number that `share` (0 to 1) of the values do not exceed, to the width of a
-    /// bin; 0 if there were none.
+    /// Returns the smallest number that `share` (0 to 1) of the values do not exceed, to the width
+    /// of a bin; 0 if there were no values.
     #[must_use]
     pub fn quantile(&self, share: f64) -> u64 {
         let rank = ((self.count() as f64 * share).ceil() as u64).max(1);

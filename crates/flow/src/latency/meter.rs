@@ -1,4 +1,4 @@
-//! Counts what is under way, and grants the source its room.
+//! Counts the items under way, and grants the source its room.
 
 use super::paths::{PathStep, longest, steps};
 use super::{Latency, LatencyBound, LatencyError, LatencyHistogram};
@@ -10,11 +10,11 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How far a block had come with each of its ports after its last call.
+/// The positions of a block at each of its ports after its last call.
 ///
-/// The rings' own positions move inside a call, between which an item is in no ring. These move
-/// after the call, the outputs first, so that who reads them upstream first counts an item
-/// twice rather than not at all.
+/// The rings' own positions move inside a call, in the midst of which an item is in no ring. These
+/// marks move after the call, the outputs first, so that a thread that reads them upstream first
+/// counts an item twice rather than not at all.
 #[derive(Debug)]
 pub(crate) struct Marks {
     reads: Box<[AtomicU64]>,
@@ -27,7 +27,7 @@ impl Marks {
         Self { reads: zeros(inputs), writes: zeros(outputs) }
     }
 
-    /// After a call.
+    /// Publishes the positions after a call.
     pub(crate) fn publish(&self, views: &Views) {
         self.write(&views.outputs);
         let reads = self.reads.iter().zip(&views.inputs);
@@ -39,40 +39,40 @@ impl Marks {
         writes.for_each(|(mark, output)| mark.store(output.position(), Ordering::Release));
     }
 
-    /// After the end: what is left in its inputs waits for nobody.
+    /// Marks the block as ended: items left in its inputs are not under way.
     pub(crate) fn close(&self) {
         self.reads.iter().for_each(|mark| mark.store(u64::MAX, Ordering::Release));
     }
 }
 
-/// What a source had under way.
+/// The items that a source had under way.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LatencyStats {
     /// The source.
     pub source: String,
-    /// Items that may be under way at most, if there is a bound.
+    /// The bound on items under way, if there is one.
     pub bound_items: Option<u64>,
-    /// Items per second, as the plan says.
+    /// Items per second, as in the plan.
     pub rate_hz: Option<f64>,
-    /// The most that was under way after any call of the source, items.
+    /// The largest number of items under way after any call of the source.
     pub max_items: u64,
     /// The median over its calls, items.
     pub p50_items: u64,
-    /// What 99 of 100 calls did not exceed, items.
+    /// The 99th percentile over its calls, items.
     pub p99_items: u64,
     /// Calls for which there was no room within the bound.
     pub held_back: u64,
 }
 
 impl LatencyStats {
-    /// So many items as time, milliseconds, if the plan says the rate.
+    /// Converts a number of items to milliseconds, if the plan has the rate.
     #[must_use]
     pub fn ms(&self, items: u64) -> Option<f64> {
         self.rate_hz.map(|rate_hz| items as f64 / rate_hz * 1000.0)
     }
 }
 
-/// What is measured at one source. Its thread writes.
+/// The measurements at one source, written by its thread.
 #[derive(Debug, Default)]
 struct SourceMeter {
     under_way: LatencyHistogram,
@@ -86,14 +86,14 @@ pub(crate) struct Budget {
     source: usize,
     marks: Vec<Arc<Padded<Marks>>>,
     ways: Vec<MeteredStep>,
-    /// What is under way behind each node, in items of the source.
+    /// The items under way behind each node, in items of the source.
     behind: Vec<u64>,
-    /// The same behind each of the source's outputs, by the last look.
+    /// The same behind each of the source's outputs, at the last poll.
     under_way: Vec<u64>,
     record: Arc<Padded<SourceMeter>>,
 }
 
-/// A [`PathStep`] and its ends, with what was found in its ring.
+/// A [`PathStep`], its ends, and the worth of its items under way at the last poll.
 #[derive(Debug)]
 struct MeteredStep {
     step: PathStep,
@@ -103,8 +103,8 @@ struct MeteredStep {
 }
 
 impl Budget {
-    /// Cuts the room of the source's `outputs` to what the bound leaves now. Whether each has the
-    /// room that it wants.
+    /// Limits the room of the source's `outputs` to the rest of the bound. Returns whether each has
+    /// the room that it wants.
     pub(crate) fn grant(&mut self, outputs: &[ProducerView]) -> bool {
         self.look(outputs);
         let mut enough = true;
@@ -120,7 +120,7 @@ impl Budget {
         enough
     }
 
-    /// Looks at everything downstream of the source.
+    /// Reads every mark downstream of the source.
     fn look(&mut self, outputs: &[ProducerView]) {
         self.marks[self.source].write(outputs);
         // Upstream first, see `Marks`.
@@ -143,7 +143,7 @@ impl Budget {
         }
     }
 
-    /// Notes what is under way after a call of the source.
+    /// Records the items under way after a call of the source.
     pub(crate) fn record(&self, outputs: &[ProducerView]) {
         let before = &self.marks[self.source].writes;
         let under_way = self.under_way.iter().zip(outputs.iter().zip(before)).map(
@@ -157,16 +157,16 @@ impl Budget {
 
 /// The meters of a run.
 pub(crate) struct Meters {
-    /// For each node that is on the way of a measured source.
+    /// The marks of each node downstream of a measured source.
     pub(crate) marks: Vec<Option<Arc<Padded<Marks>>>>,
-    /// For each node that is a measured source.
+    /// The budget of each node that is a measured source.
     pub(crate) budgets: Vec<Option<Budget>>,
-    /// Who wants to know when a node has moved on: (node, source).
+    /// The sources to wake when a node has moved on: (node, source).
     pub(crate) wakes: Vec<(usize, usize)>,
     pub(crate) board: LatencyBoard,
 }
 
-/// What is shown of the meters.
+/// The public results of the meters.
 #[derive(Default)]
 pub(crate) struct LatencyBoard {
     sources: Vec<(String, LatencyBound, Arc<Padded<SourceMeter>>)>,
@@ -188,7 +188,7 @@ impl LatencyBoard {
 }
 
 impl Meters {
-    /// No meters.
+    /// Makes a board without meters.
     pub(crate) fn none(graph: &Graph) -> Self {
         let nodes = graph.nodes.len();
         Self {
@@ -199,10 +199,10 @@ impl Meters {
         }
     }
 
-    /// Meters for every source of `graph`, whose nodes in topological order are `order`.
+    /// Makes meters for every source of `graph`, whose nodes in topological order are `order`.
     ///
     /// # Errors
-    /// [`LatencyError`]: a bound that is not to be kept, or for something else.
+    /// [`LatencyError`]: a bound that cannot be kept, or for a block that is not a source.
     pub(crate) fn new(
         latency: &Latency,
         graph: &Graph,
@@ -269,8 +269,8 @@ fn budget(
     }
 }
 
-/// Refuses a bound with which every block could come to wait for items that the source may not
-/// produce. Each may have one item less than it wants before it, and keep what it keeps.
+/// Refuses a bound at which every block could wait for items that the source may not produce. Each
+/// block may have one item less than it wants before it, and keep the items that it holds.
 fn check(
     graph: &Graph,
     steps: &[PathStep],

@@ -1,5 +1,5 @@
-//! From a source to its sinks: what an item anywhere on the way is worth in items of the source,
-//! and how many the blocks need to have under way.
+//! Paths from a source to its sinks: the worth of an item anywhere on a path in items of the
+//! source, and the items that the blocks need to have under way.
 
 use crate::graph::Graph;
 use crate::rate::ItemRatio;
@@ -14,7 +14,7 @@ pub(super) struct Weight {
 impl Weight {
     const ONE: Self = Self { num: 1, den: 1 };
 
-    /// Behind a block of this rate.
+    /// Returns the weight behind a block of this rate.
     fn behind(self, rate: ItemRatio) -> Self {
         let num = u128::from(self.num) * u128::from(rate.decimation());
         let den = u128::from(self.den) * u128::from(rate.interpolation());
@@ -23,14 +23,14 @@ impl Weight {
             (divisor, rest) = (rest, divisor % rest);
         }
         let (mut num, mut den) = (num / divisor, den / divisor);
-        // Beyond 64 bits the ratio is kept and the last digits go.
+        // Beyond 64 bits the ratio is kept and the last digits are lost.
         while num.max(den) > u128::from(u64::MAX) {
             (num, den) = (num.div_ceil(2), (den / 2).max(1));
         }
         Self { num: num as u64, den: den as u64 }
     }
 
-    /// So many items here in items of the source, rounded up.
+    /// Converts items here to items of the source, rounded up.
     pub(super) fn of(self, items: u64) -> u64 {
         let worth = (u128::from(items) * u128::from(self.num)).div_ceil(u128::from(self.den));
         u64::try_from(worth).unwrap_or(u64::MAX)
@@ -41,19 +41,19 @@ impl Weight {
     }
 }
 
-/// A connection on the way, by position in [`Graph::edges`].
+/// A connection on a path, by position in [`Graph::edges`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PathStep {
     pub(super) edge: usize,
-    /// What an item in its ring is worth.
+    /// The worth of an item in its ring.
     pub(super) weight: Weight,
-    /// What the block at its end keeps, in items of the source.
+    /// The items that the block at its end keeps, in items of the source.
     pub(super) holds: u64,
-    /// What that block must have in this ring to work, in items of the source, less one of its.
+    /// The items that this block needs in this ring to work, less one, in items of the source.
     pub(super) needs: u64,
 }
 
-/// Every connection downstream of `source`, upstream ones first.
+/// Returns every connection downstream of `source`, upstream ones first.
 pub(super) fn steps(graph: &Graph, order: &[usize], source: usize) -> Vec<PathStep> {
     let mut weights: Vec<Option<Weight>> = vec![None; graph.nodes.len()];
     weights[source] = Some(Weight::ONE);
@@ -65,7 +65,7 @@ pub(super) fn steps(graph: &Graph, order: &[usize], source: usize) -> Vec<PathSt
             let (to, block) = (ends.to.node, &graph.nodes[ends.to.node].block);
             let rate = block.rate();
             let behind = weight.behind(rate);
-            // Where ways of unlike rates meet, the one that is worth more.
+            // Where paths of different rates meet, the larger weight counts.
             let known = weights[to].filter(|known| behind.is_less_than(*known));
             weights[to] = Some(known.unwrap_or(behind));
             let least = (graph.input(ends.to).min_items as u64).max(u64::from(rate.decimation()));
@@ -80,7 +80,8 @@ pub(super) fn steps(graph: &Graph, order: &[usize], source: usize) -> Vec<PathSt
     steps
 }
 
-/// The most that `amount` adds up to on a way from `source` to its end; `steps` as from [`steps`].
+/// Returns the largest sum of `amount` on a path from `source` to its end; `steps` as from
+/// [`steps`].
 pub(super) fn longest(
     graph: &Graph,
     steps: &[PathStep],

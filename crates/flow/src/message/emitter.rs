@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// A block's emitters by name, as [`Block::emitters`](crate::Block::emitters) shows them.
 pub type EmitterList<'a> = Vec<(&'static str, &'a mut Emitter)>;
 
-/// A block's way to send messages to other blocks: a field of the block, like a port.
+/// A block's output for messages to other blocks: a field of the block, like a port.
 #[derive(Debug)]
 pub struct Emitter {
     kind: ParameterKind,
@@ -25,14 +25,14 @@ impl Emitter {
         Self { kind, links: Vec::new(), lost: Counter::new() }
     }
 
-    /// What it sends.
+    /// Returns the kind of its values.
     #[must_use]
     pub fn kind(&self) -> ParameterKind {
         self.kind
     }
 
-    /// Sends a value to every message connected. Numbers cost no allocation. A block that has
-    /// too many waiting, or has finished, does not get it; that is [counted](Self::lost).
+    /// Sends a value to every connected message. Numbers need no allocation. A block whose queue is
+    /// full, or which has finished, does not get it; this is [counted](Self::lost).
     ///
     /// # Panics
     /// If the value is not of this emitter's kind.
@@ -46,7 +46,7 @@ impl Emitter {
         }
     }
 
-    /// Messages that found no place. A block may list it among its metrics.
+    /// Returns the count of messages that were lost. A block may list it among its metrics.
     #[must_use]
     pub fn lost(&self) -> &Counter {
         &self.lost
@@ -61,7 +61,7 @@ impl Emitter {
 pub(super) struct MessageConnection {
     pub(super) sender: spsc::Sender<Envelope>,
     pub(super) message: u16,
-    /// What the receiving block takes; the emitter's kind can be that.
+    /// The kind that the receiving block takes; the emitter's kind converts to it.
     pub(super) kind: ParameterKind,
     /// The receiving block.
     pub(super) node: usize,

@@ -1,18 +1,18 @@
-//! Why a message does not arrive.
+//! Errors of messages.
 
-/// Why a message cannot be sent or connected.
+/// The reason why a message cannot be sent or connected.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageError {
     /// No such block.
     #[error("there is no block called `{name}`; there are: {}", known.join(", "))]
     UnknownBlock {
-        /// The name asked for.
+        /// The name that was given.
         name: String,
-        /// The names there are.
+        /// The blocks of the graph.
         known: Vec<String>,
     },
-    /// The block does not understand it.
+    /// The block does not take it.
     #[error("block `{block}` understands no message `{name}`; it understands: {}", list(known))]
     UnknownMessage {
         /// The block.
@@ -29,7 +29,7 @@ pub enum MessageError {
         block: String,
         /// The name.
         name: String,
-        /// What it sends.
+        /// Its emitters.
         known: Vec<String>,
     },
     /// A value of the wrong kind.
@@ -44,7 +44,7 @@ pub enum MessageError {
         /// The value.
         found: String,
     },
-    /// What is sent is not what is taken.
+    /// The kinds of emitter and message differ.
     #[error("cannot connect `{from}` ({sends}) to `{to}` ({takes}): the kinds differ")]
     KindsDiffer {
         /// The sending end.
@@ -59,7 +59,7 @@ pub enum MessageError {
     /// Text that does not name a message.
     #[error("`{0}` names no message; write `BLOCK.MESSAGE`")]
     NoName(String),
-    /// Too many are waiting.
+    /// The queue is full.
     #[error(
         "block `{block}` has {waiting} messages waiting and takes no more now; \
          send again when it has come to them"
@@ -67,10 +67,10 @@ pub enum MessageError {
     Full {
         /// The block.
         block: String,
-        /// How many wait.
+        /// The number of waiting messages.
         waiting: usize,
     },
-    /// The block's work is over.
+    /// The block has finished.
     #[error("block `{block}` has finished; it takes no more messages")]
     Finished {
         /// The block.

@@ -1,4 +1,4 @@
-//! Where messages arrive: one inbox for each block, and the post that knows them all.
+//! Where messages arrive: one inbox for each block, and the mailboxes of all.
 
 use super::emitter::MessageConnection;
 use super::{Envelope, MessageError, MessageSpec, QUEUE_MESSAGES};
@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Wakes the thread that runs this node.
 pub(crate) type Wake = Arc<dyn Fn(usize) + Send + Sync>;
 
-/// How a block fared with its messages. The block's thread writes, anyone reads.
+/// The counts of a block's messages. The block's thread writes, any thread reads.
 #[derive(Debug, Default)]
 pub(crate) struct MailCounters {
     pub(crate) taken: AtomicU64,
     pub(crate) refused: AtomicU64,
-    /// Why the last one was refused. Locked only then, and by who looks.
+    /// The reason of the last refusal. Locked only when a message is refused or the reason is read.
     refusal: Lock<Option<String>>,
 }
 
@@ -32,11 +32,11 @@ impl MailCounters {
     }
 }
 
-/// A block's end, on the thread of the block.
+/// The receiving end of a block, on the block's thread.
 #[derive(Default)]
 pub(crate) struct Inbox {
     messages: Vec<MessageSpec>,
-    /// Something was sent since the last look.
+    /// Set when a message was sent since the last poll.
     news: Arc<ChangeFlag>,
     receivers: Vec<spsc::Receiver<Envelope>>,
     counters: Arc<MailCounters>,
@@ -51,11 +51,11 @@ impl Inbox {
     /// Whether there is something to [`deliver`](Self::deliver).
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
-        // The first is at hand, the second is not.
+        // The first is in the cache, the second is not.
         !self.messages.is_empty() && self.news.is_there()
     }
 
-    /// Gives the block what was sent to it.
+    /// Delivers the waiting messages to the block.
     #[cold]
     pub(crate) fn deliver(&mut self, block: &mut dyn Block) {
         self.news.take();
@@ -70,13 +70,13 @@ impl Inbox {
         }
     }
 
-    /// Takes nothing any more; senders are told.
+    /// Closes the inbox; later sends fail.
     pub(crate) fn close(&mut self) {
         self.receivers.clear();
     }
 }
 
-/// Every block's letterbox.
+/// The inboxes of every block.
 pub(crate) struct Mailboxes {
     boxes: Vec<Mailbox>,
     wake: Wake,
@@ -87,7 +87,7 @@ struct Mailbox {
     messages: Vec<MessageSpec>,
     news: Arc<ChangeFlag>,
     counters: Arc<MailCounters>,
-    /// Locked by those who send from outside, never by the block.
+    /// Locked by senders outside the graph, never by the block.
     sender: Lock<Option<spsc::Sender<Envelope>>>,
 }
 
@@ -130,18 +130,18 @@ impl Mailboxes {
         (Self { boxes, wake }, inboxes)
     }
 
-    /// Of a block that understands messages.
+    /// Returns the counts of a block that takes messages.
     pub(crate) fn counters(&self, node: usize) -> Option<&MailCounters> {
         let found = &self.boxes[node];
         (!found.messages.is_empty()).then_some(&*found.counters)
     }
 
-    /// The messages that a block understands.
+    /// Returns the messages that a block takes.
     pub(crate) fn messages(&self, block: &str) -> Result<&[MessageSpec], MessageError> {
         self.find(block).map(|(_, found)| &*found.messages)
     }
 
-    /// Reads `text` as the value that a message takes.
+    /// Reads `text` as the value of a message.
     pub(crate) fn read(
         &self,
         block: &str,

@@ -1,14 +1,15 @@
-//! How much of a port a call sees, by default.
+//! The default batch size.
 
 use millstream_cpu::Topology;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// A third of the smallest L1 data cache, as a power of two: a block reads one batch and writes
-/// another, and needs some room itself. What a plan without `batch_bytes` gets.
+/// Returns a third of the smallest L1 data cache, rounded to a power of two: a block reads one
+/// batch and writes another, and needs some cache itself. The default for a plan without
+/// `batch_bytes`.
 #[must_use]
 pub fn default_batch_bytes() -> usize {
-    /// Where the machine does not tell.
+    /// For a machine whose caches are not known.
     const USUAL: usize = 16 << 10;
     static BYTES: OnceLock<usize> = OnceLock::new();
     *BYTES.get_or_init(|| {

@@ -1,11 +1,11 @@
-//! A plan held against a graph and a machine.
+//! Checks of a plan against a graph and a machine.
 
 use super::WaitMode;
 use super::{Partition, Plan};
 use crate::graph::{Graph, GraphError, PortDirection};
 use millstream_cpu::CpuSet;
 
-/// Why a plan cannot be obeyed.
+/// The reason why a plan cannot be applied.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -33,10 +33,10 @@ pub enum PlanError {
     /// Two partitions of one name.
     #[error("there are two partitions called `{0}`; give each its own name")]
     DuplicatePartition(String),
-    /// A name that no thread can have.
+    /// A name that a thread cannot have.
     #[error("a partition is called {0:?}; write at least one character, none of them control")]
     PartitionName(String),
-    /// A CPU that cannot be had.
+    /// A CPU that is not allowed.
     #[error("partition `{partition}` wants CPU {cpu}; this process may use CPUs {allowed}")]
     Cpu {
         /// The partition.
@@ -46,7 +46,7 @@ pub enum PlanError {
         /// CPUs that are allowed.
         allowed: CpuSet,
     },
-    /// A pin of no block.
+    /// A pin of a block that the graph does not have.
     #[error("CPU {cpu} is wanted for block `{block}`, which the graph does not have")]
     PinnedBlock {
         /// The block.
@@ -54,7 +54,7 @@ pub enum PlanError {
         /// The CPU.
         cpu: usize,
     },
-    /// A pin to a CPU that cannot be had.
+    /// A pin to a CPU that is not allowed.
     #[error("block `{block}` wants CPU {cpu}; it may use CPUs {allowed}")]
     PinnedCpu {
         /// The block.
@@ -64,12 +64,12 @@ pub enum PlanError {
         /// CPUs that are allowed.
         allowed: CpuSet,
     },
-    /// A buffer size for no output.
+    /// A buffer size for an output that does not exist.
     #[error("buffers.outputs has `{name}`, which is no output: {reason}")]
     UnknownOutput {
         /// The key.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
@@ -85,7 +85,7 @@ pub(crate) struct Placement {
 }
 
 impl Plan {
-    /// Places every block of `graph`, on a machine that lends us the CPUs `allowed`.
+    /// Places every block of `graph`, on a machine that allows the CPUs `allowed`.
     pub(crate) fn place(&self, graph: &Graph, allowed: &CpuSet) -> Result<Placement, GraphError> {
         self.check_partitions(allowed)?;
         self.check_outputs(graph)?;
@@ -106,8 +106,8 @@ impl Plan {
         Ok(Placement { partitions, of_node: of_node.collect(), order })
     }
 
-    /// The partition of each of `blocks` blocks, if the plan mentions it; `position` gives the
-    /// number of a block.
+    /// Returns the partition of each of `blocks` blocks, if the plan mentions it; `position` gives
+    /// the number of a block.
     ///
     /// # Errors
     /// [`PlanError`]: the plan mentions a block that `position` does not know, or one twice.
@@ -138,8 +138,8 @@ impl Plan {
     /// Checks names and CPUs of the partitions.
     ///
     /// # Errors
-    /// [`PlanError`]: a name that no thread can have or that comes twice, or a CPU that is not
-    /// `allowed`.
+    /// [`PlanError`]: a name that a thread cannot have or that two partitions have, or a CPU that
+    /// is not `allowed`.
     pub fn check_partitions(&self, allowed: &CpuSet) -> Result<(), PlanError> {
         for (index, partition) in self.partitions.iter().enumerate() {
             let name = &partition.name;
@@ -166,7 +166,7 @@ impl Plan {
     }
 }
 
-/// A partition of the blocks that the plan does not mention, called after the first of them.
+/// Makes a partition of blocks that the plan does not mention, named after the first of them.
 fn run_of_blocks(graph: &Graph, run: &[usize], others: &[Partition]) -> Partition {
     let name = Partition::unused_name(others, &graph.nodes[run[0]].name);
     let blocks = run.iter().map(|node| graph.nodes[*node].name.clone()).collect();
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn what_a_plan_does_not_mention_is_cut_into_runs_of_equal_length() {
         let mut graph = Graph::new();
-        // Not in the order that items pass.
+        // Added in another order than items pass.
         graph.add("e", NullSink::<f32>::new()).unwrap();
         graph.add("a", NullSource::<f32>::new()).unwrap();
         ["b", "c", "d"].into_iter().for_each(|name| graph.add(name, Copy::<f32>::new()).unwrap());

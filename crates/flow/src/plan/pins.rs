@@ -1,27 +1,27 @@
-//! What somebody wrote by hand, which the tuner leaves as it is.
+//! The entries of a plan that a user wrote, which the tuner leaves unchanged.
 
 use crate::plan::Plan;
 use toml::{Table, Value};
 
-/// The entries of a plan that were written down: a key that is there with its default value is a
-/// choice too, so this is the text and not the [`Plan`] read from it.
+/// The written entries of a plan: a key that is written with its default value is a choice too, so
+/// this is the text and not the [`Plan`] read from it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pins(Table);
 
 impl Pins {
-    /// The entries of a plan as written in TOML.
+    /// Takes the entries of a plan as written in TOML.
     #[must_use]
     pub fn of(written: Table) -> Self {
         Self(written)
     }
 
-    /// Whether nothing was written.
+    /// Whether no entry was written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The entries as TOML.
+    /// Returns the entries as TOML.
     #[must_use]
     pub fn to_toml(&self) -> String {
         self.0.to_string()
@@ -33,7 +33,7 @@ impl Pins {
         self.0.get("buffers").and_then(Value::as_table).is_some_and(|table| table.contains_key(key))
     }
 
-    /// Whether a partition was written, in whatever detail.
+    /// Whether a partition was written, in any detail.
     #[must_use]
     pub fn has_partition(&self, name: &str) -> bool {
         self.partition(name).is_some()
@@ -47,7 +47,7 @@ impl Pins {
         placed.any(|block| block.as_str() == Some(name))
     }
 
-    /// How many partitions were written.
+    /// Returns the number of written partitions.
     #[must_use]
     pub fn partitions(&self) -> usize {
         self.tables().count()
@@ -59,7 +59,7 @@ impl Pins {
         self.partition(partition).is_some_and(|table| table.contains_key(key))
     }
 
-    /// Says what of it `plan` does not obey; `None` if it obeys everything.
+    /// Returns the first entry that `plan` does not follow; `None` if it follows all.
     #[must_use]
     pub fn broken_by(&self, plan: &Plan) -> Option<String> {
         let plan = Table::try_from(plan).expect("a plan has nothing that TOML cannot say");
@@ -80,8 +80,8 @@ fn is_called(table: &Table, name: &str) -> bool {
     table.get("name").and_then(Value::as_str) == Some(name)
 }
 
-/// The first key of `wanted` that `found` lacks or has otherwise. Partitions are found by their
-/// names; the order of their blocks means nothing.
+/// Returns the first key of `wanted` that `found` lacks or has with another value. Partitions are
+/// matched by name; the order of their blocks has no meaning.
 fn first_difference(key: &str, wanted: &Value, found: Option<&Value>) -> Option<String> {
     let below = |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
     match (wanted, found) {

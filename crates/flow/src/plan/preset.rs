@@ -1,22 +1,22 @@
-//! Plans that need no thought, by a word.
+//! Standard plans by name.
 
 use super::{Buffers, Partition, Plan, WaitMode};
 use crate::graph::Graph;
 use std::str::FromStr;
 
-/// A plan by a word. The same graph runs by each, so what a plan gains can be measured inside one
+/// A standard plan. The same graph runs with each, so the gain of a plan can be measured inside one
 /// program.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Preset {
     /// Every block on one thread.
     Single,
-    /// A thread for each block, as many runtimes do it.
+    /// A thread for each block, as in many other runtimes.
     PerBlock,
     /// Runs of equal length in the order that items pass, one for each CPU.
     Auto,
 }
 
-/// A word that names no preset.
+/// A word that is not the name of a preset.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("`{0}` is no plan by a word; there are: single, per-block, auto")]
 pub struct ParsePresetError(String);
@@ -25,7 +25,7 @@ impl Preset {
     /// Every preset.
     pub const ALL: [Self; 3] = [Self::Single, Self::PerBlock, Self::Auto];
 
-    /// Its word.
+    /// Returns its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -35,8 +35,8 @@ impl Preset {
         }
     }
 
-    /// The plan for `graph`, whose partitions all wait like this (those of `Auto` park) and
-    /// whose rings are sized like this.
+    /// Returns the plan for `graph` with this wait mode for all partitions (those of `Auto` park)
+    /// and these buffer sizes.
     #[must_use]
     pub fn plan(self, graph: &Graph, wait: WaitMode, buffers: &Buffers) -> Plan {
         let plan = match self {
@@ -58,7 +58,7 @@ impl FromStr for Preset {
 }
 
 impl Plan {
-    /// One partition for each block of `graph`, called after it.
+    /// Makes one partition for each block of `graph`, with the name of the block.
     #[must_use]
     pub fn per_block(graph: &Graph, wait: WaitMode) -> Self {
         let alone = |name: &str| Partition {

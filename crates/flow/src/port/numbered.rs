@@ -1,13 +1,13 @@
-//! Names of ports that are numbered.
+//! Names of numbered ports.
 
 use std::fmt::Write;
 use std::ops::Deref;
 
-/// Bytes of the longest name in front of the largest number.
+/// Longest name and number together, bytes.
 const LONGEST: usize = 64;
 
-/// A name and a number, such as `in0`, without memory of its own: ports are shown while a graph
-/// runs, and nothing is allocated there.
+/// A name and a number, such as `in0`, without heap memory: ports are visited while a graph runs,
+/// and nothing is allocated there.
 #[derive(Clone, Copy, Debug)]
 pub struct NumberedName {
     bytes: [u8; LONGEST],
@@ -15,7 +15,7 @@ pub struct NumberedName {
 }
 
 impl NumberedName {
-    /// `name` with `number` behind it.
+    /// Appends `number` to `name`.
     ///
     /// # Panics
     /// If that is longer than 64 bytes.

@@ -9,24 +9,25 @@ use std::any::Any;
 
 /// An input without its item type.
 pub trait InputPort {
-    /// The type of the items.
+    /// Returns the type of the items.
     fn item_type(&self) -> ItemType;
     /// See [`In::min_items`](super::In::min_items).
     fn min_items(&self) -> usize;
-    /// Where the reading end stands, in items; none before the port is connected.
+    /// Returns the view of the reading end, in items; `None` before the port is connected.
     fn view(&self) -> Option<ConsumerView>;
-    /// What the ring has borrowed of its partition's memory.
+    /// Returns the loan of the ring from its partition's memory.
     fn loan(&self) -> Option<Loan>;
-    /// Tells of tags that come, without a look through the port; none before it is connected.
+    /// Returns the change flag of arriving tags, which can be read without the port; `None` before
+    /// the port is connected.
     fn tag_news(&self) -> Option<TagChangeFlag>;
-    /// Takes in the tags of the items that can be seen now.
+    /// Receives the tags of the items that can be seen now.
     fn fetch_tags(&mut self) -> Fetched;
-    /// Shows each tag that was taken in once.
+    /// Passes each received tag once to `to`.
     fn forward_tags(&mut self, to: &mut dyn FnMut(Tag));
     /// Whether no tag is on its way to the block.
     fn is_untagged(&self) -> bool;
-    /// Hands out the cursor while items pass the ring by, in a [lane](crate::Lane): there is
-    /// nothing to read meanwhile. None if it is out, or there is no ring.
+    /// Hands out the cursor while items bypass the ring in a [lane](crate::Lane): the port has
+    /// nothing to read meanwhile. `None` if the cursor is out already, or there is no ring.
     fn bypass(&mut self) -> Option<Consumer>;
     /// Takes the cursor back.
     fn resume(&mut self, cursor: Consumer);
@@ -43,20 +44,20 @@ pub trait InputPort {
 
 /// An output without its item type.
 pub trait OutputPort {
-    /// The type of the items.
+    /// Returns the type of the items.
     fn item_type(&self) -> ItemType;
     /// See [`Out::min_items`](super::Out::min_items).
     fn min_items(&self) -> usize;
-    /// Where the writing end stands, in items; none before the port is open.
+    /// Returns the view of the writing end, in items; `None` before the port is open.
     fn view(&self) -> Option<ProducerView>;
-    /// What the ring has borrowed of its partition's memory.
+    /// Returns the loan of the ring from its partition's memory.
     fn loan(&self) -> Option<Loan>;
     /// Keeps a tag until its item is produced. `rank` orders the tags of one item.
     fn hold_tag(&mut self, tag: Tag, rank: u16);
     /// Whether no tag waits for its item.
     fn is_untagged(&self) -> bool;
-    /// Hands out the cursor while items pass the ring by, in a [lane](crate::Lane): there is
-    /// nothing to write to meanwhile. None if it is out, or there is no ring.
+    /// Hands out the cursor while items bypass the ring in a [lane](crate::Lane): the port has no
+    /// room meanwhile. `None` if the cursor is out already, or there is no ring.
     fn bypass(&mut self) -> Option<Producer>;
     /// Takes the cursor back.
     fn resume(&mut self, cursor: Producer);
@@ -65,7 +66,7 @@ pub trait OutputPort {
     /// # Errors
     /// [`RingError`] when the ring cannot be made.
     fn open(&mut self, options: &RingOptions) -> Result<Vec<Box<dyn Any + Send>>, RingError>;
-    /// Opens with one reader, handed out untyped.
+    /// Opens with one reader and returns it untyped.
     ///
     /// # Errors
     /// [`RingError`] when the ring cannot be made.
@@ -74,24 +75,24 @@ pub trait OutputPort {
     fn close(&mut self);
 }
 
-/// A writing end that holds more than the ring does, for [`Mock`](crate::Mock).
+/// A writing end that buffers more than the ring, for [`Mock`](crate::Mock).
 pub trait MockWriter: Send {
-    /// The `Supply<T>` behind it.
+    /// Returns the `Supply<T>` behind it.
     fn as_any(&mut self) -> &mut dyn Any;
-    /// Moves held items into the ring; returns how many.
+    /// Moves buffered items into the ring; returns how many.
     fn refill(&mut self) -> usize;
     /// Puts a tag on an item, counted from the start.
     fn tag(&mut self, tag: Tag);
-    /// Ends the stream once everything held has been moved.
+    /// Ends the stream once all buffered items have been moved.
     fn end(&mut self);
 }
 
 /// A reading end that collects into memory, for [`Mock`](crate::Mock).
 pub trait Collector: Send {
-    /// The `Collection<T>` behind it.
+    /// Returns the `Collection<T>` behind it.
     fn as_any(&mut self) -> &mut dyn Any;
     /// Moves items out of the ring; returns how many.
     fn drain(&mut self) -> usize;
-    /// Takes the tags that came.
+    /// Takes the collected tags.
     fn take_tags(&mut self) -> Vec<Tag>;
 }

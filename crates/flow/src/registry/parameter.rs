@@ -1,10 +1,10 @@
-//! Values of parameters, and the kinds they must have.
+//! Values of parameters, and their kinds.
 
 use crate::block::BlockError;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a parameter's value must be.
+/// The kind that a parameter's value must have.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ParameterKind {
@@ -33,7 +33,7 @@ impl fmt::Display for ParameterKind {
 }
 
 impl ParameterKind {
-    /// Whether every value of kind `other` can be one of this kind.
+    /// Whether every value of kind `other` converts to this kind.
     pub(crate) fn takes(self, other: Self) -> bool {
         self == other || (self == Self::Number && other == Self::Integer)
     }
@@ -44,13 +44,13 @@ impl ParameterKind {
 pub struct Parameter {
     /// Name; units last, `rate_hz`.
     pub name: &'static str,
-    /// What its value must be.
+    /// The kind of its value.
     pub kind: ParameterKind,
-    /// What it means.
+    /// The help text.
     pub help: &'static str,
-    /// Its value when none is given; `None` if one must be.
+    /// Its default; `None` if a value must be given.
     pub default: Option<ParameterValue>,
-    /// The only values a text can have; empty when it can have any.
+    /// The allowed values of a text; empty when any text is allowed.
     pub choices: &'static [&'static str],
 }
 
@@ -71,7 +71,7 @@ pub enum ParameterValue {
 }
 
 impl ParameterValue {
-    /// What it is.
+    /// Returns its kind.
     #[must_use]
     pub fn kind(&self) -> ParameterKind {
         match self {
@@ -83,7 +83,7 @@ impl ParameterValue {
         }
     }
 
-    /// The number, if it is one; a whole one too.
+    /// Returns the number, if it is one; also a whole one.
     #[must_use]
     pub fn as_number(&self) -> Option<f64> {
         match self {
@@ -93,7 +93,7 @@ impl ParameterValue {
         }
     }
 
-    /// The whole number, if it is one.
+    /// Returns the whole number, if it is one.
     #[must_use]
     pub fn as_integer(&self) -> Option<i64> {
         match self {
@@ -102,7 +102,7 @@ impl ParameterValue {
         }
     }
 
-    /// The text, if it is one.
+    /// Returns the text, if it is one.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match self {
@@ -111,7 +111,7 @@ impl ParameterValue {
         }
     }
 
-    /// Whether it is true, if it is that or false.
+    /// Returns the truth value, if it is one.
     #[must_use]
     pub fn as_boolean(&self) -> Option<bool> {
         match self {
@@ -120,7 +120,7 @@ impl ParameterValue {
         }
     }
 
-    /// The same value as `kind`, if it can be that without loss: whole numbers are numbers,
+    /// Converts the value to `kind`, if that is possible without loss: whole numbers are numbers,
     /// and numbers without fraction (`5e6`) are whole.
     pub(crate) fn into_kind(self, kind: ParameterKind) -> Option<Self> {
         match (self, kind) {
@@ -136,7 +136,8 @@ impl ParameterValue {
         }
     }
 
-    /// Reads what somebody typed: as `kind`. Numbers of a list are separated by commas.
+    /// Reads text that a user typed as a value of `kind`. Numbers of a list are separated by
+    /// commas.
     pub(crate) fn from_text(text: &str, kind: ParameterKind) -> Option<Self> {
         let number = || typed_number(text).map(Self::Number);
         match kind {
@@ -156,7 +157,8 @@ impl ParameterValue {
     }
 }
 
-/// A number as people type it: `6.25e6`, or `6.25M`, with k, M or G for thousands of thousands.
+/// Reads a number as users type it: `6.25e6`, or `6.25M`, with k, M or G for thousand, million or
+/// 10⁹.
 #[must_use]
 pub fn typed_number(text: &str) -> Option<f64> {
     let with_unit = |(unit, factor): (char, f64)| {
@@ -214,8 +216,8 @@ impl From<&[f64]> for ParameterValue {
 /// The values for one block: complete, and of the kinds its type declares.
 ///
 /// # Panics
-/// The getters panic for a name or kind that the type does not declare: a mistake in the
-/// factory, which the first graph that uses it shows.
+/// The getters panic for a name or kind that the type does not declare. This is a mistake in the
+/// factory, and the first graph that uses the type finds it.
 #[derive(Clone, Debug, Default)]
 pub struct Parameters {
     values: BTreeMap<&'static str, ParameterValue>,
@@ -226,12 +228,12 @@ impl Parameters {
         self.values.insert(name, value);
     }
 
-    /// Every value, by name.
+    /// Iterates over every value, by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &ParameterValue)> {
         self.values.iter().map(|(name, value)| (*name, value))
     }
 
-    /// A text parameter.
+    /// Returns a text parameter.
     #[must_use]
     pub fn text(&self, name: &str) -> &str {
         match self.get(name) {
@@ -240,7 +242,7 @@ impl Parameters {
         }
     }
 
-    /// A whole number.
+    /// Returns a whole number.
     #[must_use]
     pub fn integer(&self, name: &str) -> i64 {
         match self.get(name) {
@@ -249,7 +251,7 @@ impl Parameters {
         }
     }
 
-    /// A number; finite.
+    /// Returns a number; finite.
     #[must_use]
     pub fn number(&self, name: &str) -> f64 {
         match self.get(name) {
@@ -258,7 +260,7 @@ impl Parameters {
         }
     }
 
-    /// True or false.
+    /// Returns a truth value.
     #[must_use]
     pub fn boolean(&self, name: &str) -> bool {
         match self.get(name) {
@@ -267,7 +269,7 @@ impl Parameters {
         }
     }
 
-    /// A list of numbers; finite.
+    /// Returns a list of numbers; finite.
     #[must_use]
     pub fn numbers(&self, name: &str) -> &[f64] {
         match self.get(name) {
@@ -276,18 +278,18 @@ impl Parameters {
         }
     }
 
-    /// A whole number of type `T`, at least `least`.
+    /// Returns a whole number of type `T`, at least `least`.
     ///
     /// # Errors
-    /// What the parameter should have been.
+    /// The expected value.
     pub fn count<T: TryFrom<i64>>(&self, name: &str, least: i64) -> Result<T, BlockError> {
         let value = self.integer(name);
         let count = if value < least { None } else { T::try_from(value).ok() };
         count.ok_or_else(|| self.wrong(name, &format!("a whole number from {least}")))
     }
 
-    /// An error that says what parameter `name` should have been: for values that have the
-    /// right kind and still make no sense.
+    /// Returns an error with the expected value of parameter `name`: for values of the right kind
+    /// that are still invalid.
     #[must_use]
     pub fn wrong(&self, name: &str, expected: &str) -> BlockError {
         format!("{name} = `{}`: expected {expected}", self.get(name)).into()

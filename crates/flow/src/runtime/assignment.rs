@@ -1,24 +1,24 @@
-//! Which thread becomes which partition when a graph is dealt anew.
+//! Assignment of partitions to threads when the plan of a running graph changes.
 
 use crate::plan::Placement;
 
-/// Who sits where.
+/// The assignment of partitions to threads. A seat is the place of one thread in a run.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct Assignment {
     /// Seat of each partition that has blocks to run.
     pub(super) seat_of: Vec<Option<usize>>,
-    /// Partitions for which a thread must be started.
+    /// Partitions that need a new thread.
     pub(super) recruits: Vec<usize>,
-    /// Seats whose threads have nothing to do.
+    /// Seats whose threads have no partition.
     pub(super) dismissed: Vec<usize>,
 }
 
 impl Assignment {
-    /// `partitions`: names, and whether there is anything to run. `present`: seats with a thread
-    /// and what that is called now. `seats`: how many there are, enough for every partition
-    /// that has a block.
+    /// Assigns `partitions` (names, and whether a partition has blocks) to seats. `present`: seats
+    /// with a thread, and the current name of that thread. `seats`: the number of seats, enough for
+    /// every partition with a block.
     ///
-    /// A thread keeps its name where it can; the others take what is left in order.
+    /// A thread keeps its name where possible; the others take the remaining partitions in order.
     pub(super) fn new<'a>(
         partitions: impl Iterator<Item = (&'a str, bool)>,
         present: impl Iterator<Item = (usize, String)>,
@@ -51,7 +51,8 @@ impl Assignment {
         Self { seat_of, recruits, dismissed }
     }
 
-    /// The seat of every node; those of partitions that have nothing to run stay what they were.
+    /// Returns the seat of every node; nodes of partitions without runnable blocks keep their
+    /// seats.
     pub(super) fn of_nodes(&self, placement: &Placement, before: &[usize]) -> Vec<usize> {
         let seat =
             |(node, partition): (usize, &usize)| self.seat_of[*partition].unwrap_or(before[node]);

@@ -1,44 +1,44 @@
-//! When a partition's thread looks at the clock.
+//! When a partition's thread reads the clock.
 //!
-//! A look costs about as much as a small call of a block. Where sweeps are long it is nothing, and
-//! every sweep begins with one; where they are short, a few share one.
+//! A clock read costs about as much as a small call of a block. Where sweeps are long this is
+//! negligible, and every sweep begins with a read; where they are short, a few share one.
 
 use std::time::{Duration, Instant};
 
-/// Sweeps share a look if all of them together take less than this.
+/// Sweeps share a clock read if all of them together take less than this.
 const STALE_MAX: Duration = Duration::from_micros(20);
-/// The most sweeps that share one, so that a long one among short ones is soon noticed.
+/// The most sweeps that share a read, so that a long sweep among short ones is noticed soon.
 const SHARE_MAX: u32 = 4;
-/// Sweeps are made longer by more turns if they stay below this.
+/// Sweeps are extended by more calls if they stay below this.
 const SWEEP_MAX: Duration = Duration::from_micros(40);
-/// The most turns in one sweep.
+/// The most calls of a block in one sweep.
 const TURNS_MAX: u32 = 32;
 
-/// One thread's habit of looking at the clock.
+/// The clock of one thread.
 #[derive(Debug)]
 pub(super) struct Clock {
     looked: Instant,
-    /// Sweeps since.
+    /// Sweeps since the last read.
     sweeps: u32,
-    /// Sweeps that may share a look.
+    /// Sweeps that may share a read.
     share: u32,
     turns: u32,
 }
 
 impl Clock {
-    /// For a thread that has just looked.
+    /// Makes a clock for a thread that has just read the time.
     pub(super) fn new(now: Instant) -> Self {
         Self { looked: now, sweeps: 0, share: 1, turns: 1 }
     }
 
-    /// A sweep begins: whether it is to begin with a look.
+    /// Begins a sweep; returns whether the sweep needs a clock read.
     #[inline]
     pub(super) fn is_due(&mut self) -> bool {
         self.sweeps += 1;
         self.sweeps > self.share
     }
 
-    /// A sweep begins with a look.
+    /// Notes a clock read at the beginning of a sweep.
     #[inline]
     pub(super) fn looked(&mut self, now: Instant) {
         let sweeps = self.sweeps.saturating_sub(1).max(1);
@@ -52,14 +52,14 @@ impl Clock {
         (self.looked, self.sweeps) = (now, 1);
     }
 
-    /// How often something that keeps nobody waiting may be done in one sweep: so often that what
-    /// is done once for each sweep is little, and a sweep still short.
+    /// Returns how often a chain that delays no other block may run in one sweep: so often that the
+    /// fixed work of a sweep is a small share, and the sweep still short.
     #[inline]
     pub(super) fn turns(&self) -> u32 {
         self.turns
     }
 
-    /// A wait has ended with a look: the next sweep needs none.
+    /// Notes the clock read at the end of a wait: the next sweep needs none.
     pub(super) fn waited(&mut self, now: Instant) {
         (self.looked, self.sweeps) = (now, 0);
     }
@@ -69,8 +69,8 @@ impl Clock {
 mod tests {
     use super::*;
 
-    /// Looks at the clock in a thousand sweeps that take so long each, and how old the time was at
-    /// most when one began.
+    /// Returns the clock reads in a thousand sweeps that take so long each, and the largest age of
+    /// the time at the beginning of a sweep.
     fn run(sweep: impl Fn(u32) -> Duration) -> (u32, Duration) {
         let start = Instant::now();
         let (mut clock, mut now, mut known) = (Clock::new(start), start, start);

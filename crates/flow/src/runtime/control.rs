@@ -1,5 +1,5 @@
-//! What partitions share besides rings: their waiters, the wish to stop or to meet, and the
-//! first error.
+//! State that partitions share besides rings: their waiters, the requests to stop or to come to the
+//! safe point, and the first error.
 
 use super::error::RunError;
 use super::handover::Handover;
@@ -11,17 +11,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
 /// Shared by the partitions of one run.
 pub(super) struct RunControl {
-    /// One for each seat, that is, for each thread that there may ever be. They stay, so that
-    /// waking all needs no lock and works from a signal handler.
+    /// One for each seat, that is, for each thread that there can ever be. They stay for the whole
+    /// run, so waking all needs no lock and is safe in a signal handler.
     waiters: Vec<Arc<Padded<Waiter>>>,
     /// The seat whose thread runs each node.
     seat_of_node: Box<[AtomicUsize]>,
     exchange: Handover,
-    /// Somebody wants every thread at the exchange.
+    /// A request for every thread to stop at the safe point.
     meeting: AtomicBool,
     stopping: AtomicBool,
     aborted: AtomicBool,
-    /// Locked only when something has gone wrong.
+    /// Locked only after a failure.
     error: Lock<Option<RunError>>,
 }
 
@@ -42,23 +42,23 @@ impl RunControl {
         Arc::clone(&self.waiters[seat])
     }
 
-    /// Says which seat's thread is to run each node; before it has the node.
+    /// Stores the seat of each node, before its thread has the node.
     pub(super) fn assign(&self, seat_of_node: &[usize]) {
         for (own, seat) in self.seat_of_node.iter().zip(seat_of_node) {
             own.store(*seat, Ordering::Relaxed);
         }
-        // With the one in `wake`: the new thread looks at the node after this, so either it finds
-        // what was sent, or the sender finds the new thread.
+        // Pairs with the fence in `wake`: the new thread polls the node after this, so either it
+        // finds the message, or the sender finds the new thread.
         fence(Ordering::SeqCst);
     }
 
-    /// Wakes the thread that runs a node, after something was left for it.
+    /// Wakes the thread that runs a node, after a message to it.
     pub(super) fn wake(&self, node: usize) {
         fence(Ordering::SeqCst);
         self.waiters[self.seat_of_node[node].load(Ordering::Relaxed)].notify();
     }
 
-    /// How many threads there may ever be.
+    /// Returns the number of seats.
     pub(super) fn seats(&self) -> usize {
         self.waiters.len()
     }
@@ -67,18 +67,18 @@ impl RunControl {
         &self.exchange
     }
 
-    /// Whether threads are to visit the exchange before they go on.
+    /// Whether threads are to stop at the safe point before they continue.
     pub(super) fn is_meeting(&self) -> bool {
         self.meeting.load(Ordering::Relaxed)
     }
 
-    /// Sends every thread to the exchange.
+    /// Requests every thread to stop at the safe point.
     pub(super) fn call(&self) {
         self.meeting.store(true, Ordering::Relaxed);
         self.notify_all();
     }
 
-    /// Sends no thread to the exchange any more.
+    /// Withdraws the request.
     pub(super) fn clear_stop(&self) {
         self.meeting.store(false, Ordering::Relaxed);
     }
@@ -91,7 +91,7 @@ impl RunControl {
         self.aborted.load(Ordering::Relaxed)
     }
 
-    /// Ends every partition at once; the first error is the one that is told.
+    /// Ends every partition at once; the first error is reported.
     pub(super) fn abort(&self, error: RunError) {
         let mut slot = self.error.lock();
         slot.get_or_insert(error);
@@ -114,7 +114,7 @@ impl RunControl {
     }
 }
 
-/// Stops a running graph: sources finish, what is under way is drained, then the graph ends.
+/// Stops a running graph: sources finish, the items under way are drained, then the graph ends.
 #[derive(Clone)]
 pub struct Stopper {
     control: Arc<RunControl>,
@@ -131,7 +131,7 @@ impl Stopper {
         Self { control: Arc::clone(control) }
     }
 
-    /// Asks for the stop and returns at once. From any thread, also from a signal handler:
+    /// Requests the stop and returns at once. Callable from any thread and from a signal handler:
     /// it stores a flag and wakes threads, without lock or allocation.
     pub fn stop(&self) {
         self.control.stopping.store(true, Ordering::Relaxed);

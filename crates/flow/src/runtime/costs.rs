@@ -6,15 +6,15 @@ use crate::graph::{Graph, PortId};
 use crate::profile::{BlockCost, EdgeCost, Profile};
 
 impl RunningGraph {
-    /// What the graph has cost so far; see [`Profile::since`] for a stretch of it. Reading disturbs
-    /// nobody.
+    /// Returns the costs of the graph so far; see [`Profile::since`] for a period. Reading does not
+    /// disturb the threads.
     #[must_use]
     pub fn profile(&self) -> Profile {
         self.board.profile()
     }
 }
 
-/// A connection, by places in the board.
+/// A connection, by positions in the counters.
 pub(super) struct EdgeEntry {
     from: (PortId, String),
     to: (PortId, String),
@@ -22,7 +22,7 @@ pub(super) struct EdgeEntry {
 }
 
 impl EdgeEntry {
-    /// Of every connection, in the order they were made.
+    /// Returns every connection, in the order they were made.
     pub(super) fn of(graph: &Graph) -> Vec<Self> {
         let entry = |edge: &crate::graph::Edge| Self {
             from: (edge.from, graph.output_name(edge.from)),
@@ -79,7 +79,7 @@ impl RunCounters {
         view.position().saturating_mul(edge.item_bytes)
     }
 
-    /// Bytes that a block wrote, each output once, however many read it.
+    /// Returns the bytes that a block wrote, each output once, whatever the number of its readers.
     fn written_bytes(&self, node: usize) -> u64 {
         let outputs = self.blocks[node].views.outputs.iter().enumerate();
         let bytes = outputs.filter_map(|(port, view)| {

@@ -1,18 +1,18 @@
-//! How a run can fail.
+//! Errors of a run.
 
 use crate::block::BlockError;
 use crate::graph::GraphError;
 use millstream_cpu::thread::PinError;
 use std::any::Any;
 
-/// Why a graph ended before its time.
+/// The reason why a graph ended early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// It did not start.
     #[error(transparent)]
     Graph(#[from] GraphError),
-    /// A block gave up.
+    /// A block failed.
     #[error("block `{block}` failed: {source}")]
     Block {
         /// The block.
@@ -25,7 +25,7 @@ pub enum RunError {
     BlockPanic {
         /// The block.
         block: String,
-        /// What it said.
+        /// The panic message.
         message: String,
     },
     /// A partition's thread panicked outside of a block's work.
@@ -33,7 +33,7 @@ pub enum RunError {
     PartitionPanic {
         /// The partition.
         partition: String,
-        /// What it said.
+        /// The panic message.
         message: String,
     },
     /// A partition could not run on its CPU.
@@ -41,19 +41,19 @@ pub enum RunError {
     Pin {
         /// The partition.
         partition: String,
-        /// Why.
+        /// The cause.
         source: PinError,
     },
 }
 
-/// Why a running graph was not moved to another plan.
+/// The reason why a running graph was not moved to another plan.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MoveError {
-    /// The plan cannot be obeyed.
+    /// The plan cannot be applied.
     #[error("{0}; the graph goes on by the plan before")]
     Plan(#[from] GraphError),
-    /// A block was at work all the time.
+    /// A block did not return from its call in time.
     #[error(
         "the graph was not moved: block `{block}` of partition `{partition}` was at work for all \
          of {limit_ms} ms; a block that waits inside `work` should heed `Context::may_block`"
@@ -63,10 +63,11 @@ pub enum MoveError {
         block: String,
         /// Its partition.
         partition: String,
-        /// How long was waited, milliseconds.
+        /// The time limit, milliseconds.
         limit_ms: u64,
     },
-    /// A partition's thread did not get to the end of its sweep, though no block held it.
+    /// A partition's thread did not reach the end of its sweep, though none of its blocks was in a
+    /// call.
     #[error(
         "the graph was not moved: partition `{partition}` had no CPU to finish its sweep within \
          {limit_ms} ms; see what else runs there"
@@ -74,10 +75,10 @@ pub enum MoveError {
     Late {
         /// The partition.
         partition: String,
-        /// How long was waited, milliseconds.
+        /// The time limit, milliseconds.
         limit_ms: u64,
     },
-    /// A thread was refused.
+    /// A thread could not be started.
     #[error(
         "no thread can be started for partition `{partition}`: {source}; the graph goes on by the \
          plan before"
@@ -85,15 +86,15 @@ pub enum MoveError {
     Thread {
         /// The partition.
         partition: String,
-        /// What the kernel answered.
+        /// The kernel's error.
         source: std::io::Error,
     },
-    /// There is nothing to move any more.
+    /// The graph has ended.
     #[error("the graph has ended, or is about to; there is nothing to move")]
     Ended,
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

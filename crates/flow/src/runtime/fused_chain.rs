@@ -1,4 +1,4 @@
-//! Straight blocks of a partition, run as one. See [`lane`](crate::lane).
+//! One-to-one blocks of a partition, run as one. See [`lane`](crate::lane).
 
 use super::stats::Count;
 use super::task::BlockTask;
@@ -8,57 +8,58 @@ use millstream_ring::cursor::{Consumer, Producer};
 use std::any::TypeId;
 use std::ops::Range;
 
-/// Blocks that are called one after the other: a chain of straight ones, or just one of any kind.
+/// Blocks that are called one after the other: a chain of one-to-one blocks, or a single block of
+/// any kind.
 pub(super) struct FusedChain {
     /// Its tasks among the partition's, in the order that items pass.
     members: Range<usize>,
-    /// What there is to do for each, at hand.
+    /// Facts about each task, close together in memory.
     steps: Vec<ChainStep>,
     /// The most items that pass at once.
     batch_items: usize,
-    /// It begins with a source and ends with a sink: nobody else has to do with it.
+    /// The chain begins with a source and ends with a sink: it has no neighbours.
     is_closed: bool,
-    /// Nothing is in the rings inside, and no tag is on its way.
+    /// The rings inside are empty, and no tag is on its way.
     is_clear: bool,
-    /// Both ends of the rings inside while it is clear, so that nobody else can use them.
+    /// Both ends of the rings inside while the chain is clear, so that nothing else can use them.
     rings: Vec<(Producer, Consumer)>,
     passed: PendingCounts,
 }
 
-/// One block's part in a train.
+/// One block of a fused chain.
 struct ChainStep {
-    /// What says that it is this block's [turn](BlockTask::call_number).
+    /// The value of the counter `turn` for this block, see [`call_number`](BlockTask::call_number).
     turn: u64,
-    /// Which of the partition's places lies behind it; none of them behind the last.
+    /// The buffer behind this block among the partition's; [`NOWHERE`] behind the last.
     stop: usize,
-    /// It has messages to take or other threads to tell.
+    /// The block takes messages or wakes other threads.
     is_social: bool,
 }
 
-/// Of [`ChainStep::stop`]: no place.
+/// A [`ChainStep::stop`] without a buffer.
 const NOWHERE: usize = usize::MAX;
 
-/// What has gone through a train and is not counted yet.
+/// Items that went through a fused chain and are not counted yet.
 #[derive(Clone, Copy, Default)]
 pub(super) struct PendingCounts {
     pub(super) items: u64,
     pub(super) batches: u64,
 }
 
-/// What a train can do now.
+/// The next action of a fused chain.
 pub(super) enum Signal {
     /// Pass so many items.
     Go(usize),
-    /// Nothing, before items come.
+    /// Wait for items.
     Wait,
-    /// Every block has to see for itself.
+    /// Call each block by itself.
     Apart,
 }
 
 impl FusedChain {
-    /// All of `tasks`, which are put in the order of their trains, whose batches are of at most
-    /// `batch_bytes`; with the places for all trains: while one runs the others need none, and
-    /// places stay in the near cache.
+    /// Forms the chains of `tasks` and sorts these by chain; batches have at most `batch_bytes`.
+    /// Also returns the buffers, which all chains share: only one chain runs at a time, and the
+    /// buffers stay in the near cache.
     pub(super) fn form(
         tasks: &mut Vec<BlockTask>,
         batch_bytes: usize,
@@ -106,8 +107,8 @@ impl FusedChain {
         Self { members, steps, batch_items, is_closed, is_clear, rings, passed }
     }
 
-    /// Finds a place of the same type, but not the one that the batch comes from; so a train of one
-    /// type alternates between two.
+    /// Finds a buffer of the same type other than the batch's own, so a chain of one type
+    /// alternates between two buffers.
     fn stop(item: TypeId, bytes: usize, last: usize, places: &mut Vec<BatchMemory>) -> usize {
         let fits = |(at, place): &(usize, &BatchMemory)| {
             place.item() == item && place.bytes() >= bytes && *at != last
@@ -123,13 +124,13 @@ impl FusedChain {
         self.members.clone()
     }
 
-    /// Whether it can pass several batches in a row and keep nobody waiting for the first.
+    /// Whether the chain can pass several batches in a row without delaying another block.
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// What it can do now, if the graph is not `stopping`. If not [`Signal::Apart`], nobody but the
-    /// train may use the tasks.
+    /// Returns the chain's next action, if the graph is not `stopping`. Unless it is
+    /// [`Signal::Apart`], only the chain may use the tasks.
     #[inline]
     pub(super) fn signal(&mut self, tasks: &mut [BlockTask], stopping: bool) -> Signal {
         if self.is_clear && !stopping {
@@ -150,8 +151,9 @@ impl FusedChain {
         Signal::Apart
     }
 
-    /// Passes the items that it said, by the `places`, and what comes meanwhile in so many turns;
-    /// each block after a word on the `turn`. Not if the graph is stopping.
+    /// Passes the items of the signal through the `places`, then more that come meanwhile, in up to
+    /// `turns` rounds; stores each block's number in `turn` before its call. Not called while the
+    /// graph is stopping.
     pub(super) fn run(
         &mut self,
         tasks: &mut [BlockTask],
@@ -169,8 +171,8 @@ impl FusedChain {
         });
     }
 
-    /// The same, and charges the time since `context.now`, which it advances, to the blocks: each
-    /// `weight` times, because it stands for that many calls.
+    /// As `run`, and charges the time since `context.now`, which it advances, to the blocks: each
+    /// `weight` times, because it represents that many calls.
     pub(super) fn run_timed(
         &mut self,
         tasks: &mut [BlockTask],
@@ -199,15 +201,15 @@ impl FusedChain {
             let members = &mut tasks[self.members.clone()];
             let mut lane = Lane::new(items);
             for (at, step) in self.steps.iter().enumerate() {
-                // SAFETY: places are this partition's alone, which runs one train at a time;
-                // neighbours have unlike ones, made for a batch; `Task::leads_to` has seen to the
-                // alignment.
+                // SAFETY: only this partition uses the buffers, and it runs one chain at a time;
+                // consecutive steps have different buffers, each made for a batch;
+                // `BlockTask::leads_to` has checked the alignment.
                 unsafe { lane.lead(places.get(step.stop)) };
                 call(&mut members[at], step, &mut lane);
             }
             self.passed.items += items as u64;
             self.passed.batches += 1;
-            // Nothing that happens outside of a closed one changes what it can do.
+            // Nothing outside a closed chain changes its next action.
             if left > 0 && !self.is_closed {
                 let Signal::Go(more) = self.signal(tasks, false) else { break };
                 items = more;
@@ -216,7 +218,7 @@ impl FusedChain {
         self.count(tasks);
     }
 
-    /// Tells what has passed.
+    /// Adds the pending counts to the tasks.
     fn count(&mut self, tasks: &mut [BlockTask]) {
         let passed = std::mem::take(&mut self.passed);
         for (producer, consumer) in &mut self.rings {
@@ -225,13 +227,13 @@ impl FusedChain {
         tasks[self.members.clone()].iter_mut().for_each(|task| task.count_passed(passed));
     }
 
-    /// Whether there is something in the rings inside.
+    /// Whether the rings inside hold items.
     pub(super) fn holds_items(&self, tasks: &[BlockTask]) -> bool {
         let inside = &tasks[self.members.start..self.members.end - 1];
         inside.iter().any(|task| !task.is_drained())
     }
 
-    /// After every block was called by itself: looks whether they can run as one.
+    /// Checks, after every block was called by itself, whether the blocks can run as one.
     pub(super) fn join(&mut self, tasks: &mut [BlockTask]) {
         let tasks = &mut tasks[self.members.clone()];
         let last = tasks.len() - 1;
@@ -241,7 +243,8 @@ impl FusedChain {
         self.is_clear = self.is_clear && self.bypass(tasks);
     }
 
-    /// Takes the rings inside from the members' `tasks`. False if a block does not have its end.
+    /// Takes the cursors of the rings inside from the members' `tasks`. Returns false if a block
+    /// does not have its cursor.
     fn bypass(&mut self, tasks: &mut [BlockTask]) -> bool {
         for at in 0..tasks.len() - 1 {
             match (tasks[at].set_output_aside(), tasks[at + 1].set_input_aside()) {
@@ -259,7 +262,7 @@ impl FusedChain {
         true
     }
 
-    /// Gives the rings inside back to the members' `tasks`.
+    /// Gives the cursors of the rings inside back to the members' `tasks`.
     fn resume(&mut self, tasks: &mut [BlockTask]) {
         for (at, (producer, consumer)) in self.rings.drain(..).enumerate() {
             tasks[at].resume_output(producer);
@@ -267,7 +270,8 @@ impl FusedChain {
         }
     }
 
-    /// Lets the blocks be called by themselves, or handed to another thread.
+    /// Ends the fused mode, so that the blocks can be called by themselves or handed to another
+    /// thread.
     #[inline]
     pub(super) fn part(&mut self, tasks: &mut [BlockTask]) {
         if self.is_clear {

@@ -1,15 +1,15 @@
-//! The safe point: where partition threads hand their blocks in between two sweeps, and take
-//! the ones that are dealt to them.
+//! The safe point: partition threads hand in their blocks between two sweeps, and take the blocks
+//! that are assigned to them.
 //!
 //! ```text
-//!   thread   sweep ─ sweep ─ visit ······ waits ······ deal taken ─ sweep
-//!   asker         gather ──────────▶│ all are in │ deal ─▶│
+//!   thread   sweep ─ sweep ─ stop ······ waits ······ take tasks ─ sweep
+//!   caller        gather ──────────▶│ all stopped │ assign ─▶│
 //! ```
 //!
-//! Whoever asks opens the meeting and raises a flag; threads look at it once in a sweep, so a
-//! running graph pays one relaxed load. Behind the flag everything is under a mutex: it is the
-//! mutex that says whether there is a meeting, the flag only sends threads to look. A meeting
-//! that is given up lets every thread take its own blocks back.
+//! The caller opens the handover and raises a flag; threads read it once in a sweep, so a running
+//! graph pays one relaxed load. Everything else is under a mutex, which decides whether a handover
+//! is open; the flag only sends threads there. After a handover that is abandoned every thread
+//! takes its own blocks back.
 
 use super::control::RunControl;
 use super::partition::Role;
@@ -19,13 +19,13 @@ use millstream_ring::Lock;
 use parking_lot::MutexGuard;
 use std::time::Instant;
 
-/// Where the threads and the one who asks meet.
+/// The safe point of the threads and the caller.
 #[derive(Default)]
 pub(super) struct Handover {
     state: Lock<State>,
-    /// A thread has come, or has ended.
+    /// Signalled when a thread has stopped or has ended.
     arrived: Condvar,
-    /// There is something to take.
+    /// Signalled when tasks have been assigned.
     dealt: Condvar,
 }
 
@@ -35,57 +35,57 @@ struct State {
     seats: Vec<ThreadSlot>,
 }
 
-/// One thread, as the exchange sees it.
+/// The state of one seat in the handover.
 #[derive(Default)]
 enum ThreadSlot {
     /// No thread.
     #[default]
     Vacant,
-    /// A thread is at work.
+    /// A thread runs.
     Working,
-    /// A thread has handed its blocks in and waits.
+    /// A thread has handed in its blocks and waits.
     Waiting(Vec<BlockTask>),
-    /// Something lies here to be taken.
+    /// Tasks are assigned and not taken yet.
     Dealt(NewTasks),
 }
 
-/// What a thread gets.
+/// The tasks that a thread gets.
 pub(super) enum NewTasks {
     /// Another partition with these blocks.
     Work(Role, Vec<BlockTask>),
-    /// Nothing: the thread is to end.
+    /// None: the thread is to end.
     Dismissed,
 }
 
-/// What comes of a visit.
+/// The result of a stop at the safe point.
 pub(super) enum StopResult {
-    /// There is no meeting, or it was given up: the blocks that were handed in.
+    /// No handover is open, or it was abandoned: the blocks that were handed in.
     Same(Vec<BlockTask>),
-    /// It took place.
+    /// The handover took place.
     Dealt(NewTasks),
 }
 
 impl Handover {
-    /// With a number of seats, all vacant.
+    /// Makes a handover with a number of seats, all vacant.
     pub(super) fn new(seats: usize) -> Self {
         let seats = (0..seats).map(|_| ThreadSlot::Vacant).collect();
         Self { state: Lock::new(State { open: false, seats }), ..Self::default() }
     }
 
-    /// Says that a thread is about to be started for `seat`.
+    /// Marks `seat` as taken, before its thread is started.
     pub(super) fn take_seat(&self, seat: usize) {
         self.lock().seats[seat] = ThreadSlot::Working;
     }
 
-    /// Says that the thread of `seat` has ended, or never began.
+    /// Marks `seat` as vacant: its thread has ended, or never started.
     pub(super) fn leave(&self, seat: usize) {
         let left = std::mem::take(&mut self.lock().seats[seat]);
         self.arrived.notify_all();
-        // Behind the lock: it may hold blocks, whose ends may take time.
+        // Outside the lock: it may hold blocks, whose drop may take time.
         drop(left);
     }
 
-    /// Hands `tasks` in and waits for what is dealt. Without a meeting it returns at once.
+    /// Hands in `tasks` and waits for the assignment. Without an open handover it returns at once.
     pub(super) fn stop_at_safe_point(&self, seat: usize, tasks: Vec<BlockTask>) -> StopResult {
         let mut state = self.lock();
         if let ThreadSlot::Working = state.seats[seat] {
@@ -112,31 +112,31 @@ impl Handover {
     }
 }
 
-/// Every thread of a run, waiting. Dropping it sends them back to work with what they had.
+/// All threads of a run, waiting. Dropping it sends them back to work with their own blocks.
 pub(super) struct AllStopped<'a> {
     control: &'a RunControl,
 }
 
-/// Why not every thread came.
+/// The reason why not every thread stopped.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Absent {
-    /// The graph has ended, or has failed meanwhile.
+    /// The graph has ended or failed meanwhile.
     Ended,
-    /// This seat's thread did not come in time.
+    /// This seat's thread did not stop in time.
     Late(usize),
 }
 
 impl<'a> AllStopped<'a> {
-    /// Calls every thread and waits for all, until `deadline`.
+    /// Requests every thread to stop and waits for all, until `deadline`.
     pub(super) fn gather(control: &'a RunControl, deadline: Instant) -> Result<Self, Absent> {
         let exchange = control.exchange();
         exchange.lock().open = true;
-        // From here on, dropping it gives the meeting up.
+        // From here on, dropping it abandons the handover.
         let meeting = Self { control };
         control.call();
         let mut state = exchange.lock();
         loop {
-            // One that has not yet taken what the last meeting dealt will come too.
+            // A thread that has not yet taken the tasks of the last handover will stop too.
             let working =
                 |seat: &ThreadSlot| matches!(seat, ThreadSlot::Working | ThreadSlot::Dealt(_));
             let vacant = |seat: &ThreadSlot| matches!(seat, ThreadSlot::Vacant);
@@ -154,7 +154,7 @@ impl<'a> AllStopped<'a> {
         Ok(meeting)
     }
 
-    /// The seats whose threads wait here.
+    /// Returns the seats whose threads wait here.
     pub(super) fn present(&self) -> Vec<usize> {
         let state = self.control.exchange().lock();
         let present = |(index, seat): (usize, &ThreadSlot)| match seat {
@@ -164,7 +164,7 @@ impl<'a> AllStopped<'a> {
         state.seats.iter().enumerate().filter_map(present).collect()
     }
 
-    /// Looks at every block that was handed in.
+    /// Calls `look` with every block that was handed in.
     pub(super) fn inspect(&self, mut look: impl FnMut(&mut BlockTask)) {
         let mut state = self.control.exchange().lock();
         for seat in &mut state.seats {
@@ -174,8 +174,8 @@ impl<'a> AllStopped<'a> {
         }
     }
 
-    /// Takes every block that was handed in. From here on the meeting must be brought to its
-    /// end with [`deal`](Self::assign).
+    /// Takes every block that was handed in. After this the handover must be completed with
+    /// [`assign`](Self::assign).
     pub(super) fn collect(&self) -> Vec<BlockTask> {
         let mut state = self.control.exchange().lock();
         let waiting = state.seats.iter_mut().filter_map(|seat| match seat {
@@ -185,7 +185,7 @@ impl<'a> AllStopped<'a> {
         waiting.flatten().collect()
     }
 
-    /// Gives one thread what it is to do.
+    /// Assigns its tasks to one thread.
     pub(super) fn assign(&self, seat: usize, deal: NewTasks) {
         let exchange = self.control.exchange();
         exchange.lock().seats[seat] = ThreadSlot::Dealt(deal);

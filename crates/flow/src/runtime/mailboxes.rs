@@ -6,25 +6,25 @@ use crate::registry::ParameterValue;
 use serde::Serialize;
 use std::sync::atomic::Ordering;
 
-/// How a block that understands messages has fared with them.
+/// Counts of the messages of a block that takes messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MessageStats {
-    /// Messages that the block has taken, the refused ones too.
+    /// Messages that the block has taken, including the refused ones.
     pub taken: u64,
-    /// Messages whose values made no sense to it.
+    /// Messages with values that the block refused.
     pub refused: u64,
-    /// The last of these, and why.
+    /// The last refused message and the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
 }
 
 impl RunningGraph {
-    /// Sends a message to a block, which takes it before its next call. A block may find that
-    /// the value makes no sense; its [`MessageStats`] tell.
+    /// Sends a message to a block, which takes it before its next call. The block may refuse the
+    /// value; its [`MessageStats`] count that.
     ///
     /// # Errors
-    /// [`MessageError`]: there is no such block or message, the value is of another kind (what
-    /// there is, is said), too many are waiting, or the block has finished.
+    /// [`MessageError`]: there is no such block or message, the value is of another kind (the error
+    /// lists the valid ones), the queue is full, or the block has finished.
     pub fn send(
         &self,
         block: &str,
@@ -34,10 +34,10 @@ impl RunningGraph {
         self.post.send(block, message, value.into())
     }
 
-    /// Reads what somebody typed as the value of a message; nothing is sent.
+    /// Reads text that a user typed as the value of a message, without sending it.
     ///
     /// # Errors
-    /// [`MessageError`]: no such block or message, or text that is no such value.
+    /// [`MessageError`]: no such block or message, or not such a value.
     pub fn read_message(
         &self,
         block: &str,
@@ -47,7 +47,7 @@ impl RunningGraph {
         self.post.read(block, message, text)
     }
 
-    /// The messages that a block understands.
+    /// Returns the messages that a block takes.
     ///
     /// # Errors
     /// [`MessageError::UnknownBlock`].
@@ -55,7 +55,7 @@ impl RunningGraph {
         self.post.messages(block)
     }
 
-    /// The counters of the board, and those of the post.
+    /// Returns the counters of the run with those of the mailboxes.
     pub(super) fn full_snapshot(&self) -> Snapshot {
         let mut snapshot = self.board.snapshot();
         for (node, block) in snapshot.blocks.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! A partition's thread: sweep until nothing moves, then wait.
+//! A partition's thread: sweep until no item moves, then wait.
 
 use super::clock::Clock;
 use super::control::RunControl;
@@ -17,23 +17,23 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the blocks of a partition may block in one sweep, all together, when it has nothing
-/// else to do.
+/// The longest time that all blocks of a partition together may block in one sweep, when no block
+/// can work.
 const MAY_BLOCK: Duration = Duration::from_millis(5);
 
-/// Rounds in which blocks that could be a train may work off what is in the rings between them.
+/// Rounds in which the blocks of a chain may drain the rings between them.
 const DRAIN_ROUNDS: usize = 4;
 
 /// Everything a partition's thread owns.
 pub(super) struct PartitionThread {
-    /// Its place at the exchange, and its waiter's among the waiters.
+    /// Its place in the handover and among the waiters.
     pub(super) seat: usize,
     pub(super) role: Role,
-    /// In the order that items pass. A thread that starts without any asks the exchange.
+    /// In the order that items pass. A thread that starts without any asks the handover.
     pub(super) tasks: Vec<BlockTask>,
-    /// All of them again, as they are run.
+    /// The same tasks, grouped into chains.
     pub(super) trains: Vec<FusedChain>,
-    /// Where batches stand in the trains.
+    /// The fused buffers of the chains.
     pub(super) places: Vec<BatchMemory>,
     pub(super) waiter: Arc<Padded<Waiter>>,
     pub(super) control: Arc<RunControl>,
@@ -41,7 +41,7 @@ pub(super) struct PartitionThread {
     pub(super) clock: Clock,
 }
 
-/// What a partition is to its thread, which may change when blocks are dealt anew.
+/// The partition that a thread runs, which may change at a handover.
 pub(super) struct Role {
     pub(super) name: String,
     pub(super) cpu: Option<usize>,
@@ -49,7 +49,7 @@ pub(super) struct Role {
     pub(super) counters: Arc<Padded<PartitionCounters>>,
     /// Whether the cost model may read the clock.
     pub(super) timed: bool,
-    /// The most that passes several blocks as one.
+    /// The largest batch of a fused chain.
     pub(super) batch_bytes: usize,
 }
 
@@ -98,11 +98,12 @@ impl PartitionThread {
         Ok(())
     }
 
-    /// Hands the blocks in at the exchange and takes what comes of it. False: that is the end.
+    /// Hands in the blocks at the safe point and takes the result. Returns false when the thread is
+    /// to end.
     fn stop_at_safe_point(&mut self) -> Result<bool, RunError> {
         self.role.counters.turn.set(0);
         self.trains.iter_mut().for_each(|train| train.part(&mut self.tasks));
-        // Blocks that have finished end here, on their thread.
+        // Blocks that have finished are dropped here, on their thread.
         self.tasks.retain(|task| !task.is_finished());
         match self.control.exchange().stop_at_safe_point(self.seat, std::mem::take(&mut self.tasks))
         {
@@ -123,26 +124,27 @@ impl PartitionThread {
         (self.trains, self.places) = FusedChain::form(&mut self.tasks, self.role.batch_bytes);
     }
 
-    /// Becomes another partition.
+    /// Changes the thread to another partition.
     fn change(&self, before: &Role) {
         let Role { name, cpu, .. } = &self.role;
         if *name != before.name && !cfg!(miri) {
-            // Only for people who look with `top`. Miri has no prctl(2).
+            // Only for people who read `top`. Miri has no prctl(2).
             let _ = millstream_cpu::thread::name_current_thread(name);
         }
         if cpu.is_none() && before.cpu.is_some() {
-            // It stays where it is if the kernel will not have it: that is slower at worst.
+            // If the kernel refuses, the thread stays where it is: slower at worst.
             let _ = millstream_cpu::thread::unpin_current_thread();
         }
-        // The same: a graph that runs does not end for a CPU that was taken away meanwhile. The
-        // counters say that it is not pinned.
+        // As above: a running graph does not end because a CPU was taken away meanwhile. The
+        // counters show that the thread is not pinned.
         let _ = self.settle_in();
     }
 
-    /// Tells where the thread is to be found, makes the blocks its own, and binds it to its CPU.
+    /// Publishes the thread's number, enters the blocks, and pins the thread to its CPU.
     fn settle_in(&self) -> Result<(), RunError> {
         for task in &self.tasks {
-            // SAFETY: a pool is one partition's, or has been `settle`d to be one thread's.
+            // SAFETY: a pool belongs to one partition, or its rings were `reclaim`ed so that it
+            // belongs to one thread.
             unsafe { task.enter() };
         }
         let tid = rustix::thread::gettid().as_raw_nonzero().get();
@@ -154,12 +156,12 @@ impl PartitionThread {
         pinned
     }
 
-    /// Runs a piece of the blocks' work and turns the error or panic of one into the run's.
+    /// Runs a part of the blocks' work and turns a block's error or panic into the run's.
     fn guard<T>(
         &mut self,
         run: impl FnOnce(&mut Self) -> Result<T, BlockError>,
     ) -> Result<T, RunError> {
-        // After a panic the blocks are only dropped, so a broken state harms nobody.
+        // After a panic the blocks are only dropped, so a broken state is harmless.
         let outcome = catch_unwind(AssertUnwindSafe(|| run(self)));
         let turn = self.role.counters.turn.get();
         let at_work = || self.tasks.iter().find(|task| task.call_number() == turn);
@@ -181,7 +183,7 @@ impl PartitionThread {
         Ok(())
     }
 
-    /// Gives every block one chance. Says whether anything changed.
+    /// Calls every block that can work once. Returns whether anything changed.
     fn sweep(&mut self, context: &mut Context) -> Result<bool, BlockError> {
         self.role.counters.sweeps.add(1);
         let may_wait = context.may_block > Duration::ZERO;
@@ -231,12 +233,12 @@ impl PartitionThread {
                             turn.set(task.call_number());
                             some |= task.call(context, weight)?;
                             if some {
-                                // There is work to do: nobody may hold it up.
+                                // Blocks can work: no call may wait.
                                 context.may_block = Duration::ZERO;
                             }
                         }
                         moved |= some;
-                        // What is left inside keeps them from running as one.
+                        // Items left inside keep the blocks from running as one.
                         if !some || !train.holds_items(tasks) {
                             break;
                         }
@@ -256,13 +258,13 @@ impl PartitionThread {
         self.tasks.iter().map(BlockTask::calls).sum()
     }
 
-    /// Waits for a neighbour's news or the next time a block asked for.
+    /// Waits for a neighbour's wake-up or the next time that a block asked for.
     fn pause(&mut self, context: &mut Context) {
         let open = || self.tasks.iter().filter(|task| !task.is_finished());
         let next = open().filter_map(BlockTask::wake_at).min();
         let timeout = next.map(|at| at.saturating_duration_since(context.now));
         if timeout == Some(Duration::ZERO) {
-            // Some blocks want to be called at once: rather let them do the waiting, in turns.
+            // Some blocks want to be called at once: they do the waiting, one after the other.
             let may_wait = self.role.wait != Wait::Spin && !self.waiter.take();
             let due = open().filter_map(BlockTask::wake_at).filter(|at| *at <= context.now).count();
             let each = MAY_BLOCK / u32::try_from(due).unwrap_or(u32::MAX).max(1);
@@ -278,9 +280,8 @@ impl PartitionThread {
     }
 }
 
-/// Leaves the exchange when the thread ends, and ends the other partitions if it panics outside
-/// of a block's work (a block whose drop panics, say): their rings close, but nobody would wake
-/// them.
+/// Leaves the handover when the thread ends, and ends the other partitions if it panics outside of
+/// a block's work (in a block's drop, say): their rings close, but nothing else would wake them.
 struct PanicGuard {
     control: Arc<RunControl>,
     seat: usize,
@@ -304,7 +305,7 @@ mod tests {
     use crate::{Graph, RunningGraph};
     use std::time::Instant;
 
-    /// Gives the only partition a role that the kernel will not have.
+    /// Gives the only partition a role on a CPU that the kernel refuses.
     fn move_to_a_cpu_that_is_gone(running: &RunningGraph) -> Arc<Padded<PartitionCounters>> {
         let deadline = Instant::now() + Duration::from_secs(60);
         let meeting = AllStopped::gather(&running.control, deadline).unwrap_or_else(|absent| {

@@ -12,42 +12,42 @@ use crate::plan::{Placement, Plan};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a move waits for a block that is at work.
+/// The longest wait of a move for a block that is in a call.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// What a move did.
+/// The result of a move.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Moved {
-    /// Blocks that another thread runs now.
+    /// Blocks that moved to another thread.
     pub blocks: usize,
     /// Threads that were started.
     pub started: usize,
     /// Threads that were ended.
     pub ended: usize,
-    /// Until the last partition had finished its sweep.
+    /// Time until the last partition had finished its sweep.
     pub waited: Duration,
-    /// How long the whole graph stood still after that.
+    /// Time for which the whole graph stood still after that.
     pub pause: Duration,
 }
 
 impl RunningGraph {
-    /// Moves the graph to another plan while it runs, and waits up to two seconds for blocks
-    /// that are at work.
+    /// Moves the graph to another plan while it runs, and waits up to two seconds for blocks that
+    /// are in a call.
     ///
-    /// Every partition finishes its sweep and hands its blocks in; they are dealt out anew, and
-    /// the graph goes on where it was. No item is lost, repeated or reordered. Threads whose
-    /// partitions keep their names stay; there are never more of them than the larger plan has.
+    /// Every partition finishes its sweep and hands in its blocks; they are assigned anew, and the
+    /// graph continues from the same state. No item is lost, repeated or reordered. Threads whose
+    /// partitions keep their names stay; their number never exceeds that of the larger plan.
     ///
-    /// Rings stay what they were at the start, so the plan's `buffers` have no effect: every
-    /// ring is large enough for its ports wherever they run.
+    /// Rings keep their sizes of the start, so the plan's `buffers` have no effect: every ring is
+    /// large enough for its ports wherever they run.
     ///
     /// # Errors
-    /// [`MoveError`]; the graph goes on as before then, unless it has ended.
+    /// [`MoveError`]; the graph continues as before then, unless it has ended.
     pub fn repartition(&mut self, plan: &Plan) -> Result<Moved, MoveError> {
         self.repartition_within(plan, LIMIT)
     }
 
-    /// The same, with the time to wait for blocks that are at work.
+    /// As [`repartition`](Self::repartition), with the time to wait for blocks that are in a call.
     ///
     /// # Errors
     /// As [`repartition`](Self::repartition).
@@ -71,7 +71,7 @@ impl RunningGraph {
         });
         let seating = Assignment::new(names.zip(alive), present, control.seats());
         let seat_of_node = seating.of_nodes(&placement, &self.seat_of_node);
-        // SAFETY: every thread that runs blocks waits at the meeting.
+        // SAFETY: every thread that runs blocks waits at the safe point.
         unsafe { pools::reclaim(&loans, &self.shape, &seat_of_node) };
         let before = self.board.assign(&placement);
         if let Err(error) = self.start_threads(&placement, &seating) {
@@ -91,15 +91,15 @@ impl RunningGraph {
         })
     }
 
-    /// The plan that is obeyed now, with the partitions that were made for blocks which the
-    /// given one did not mention.
+    /// Returns the current plan, with the partitions that were made for blocks which the given plan
+    /// did not mention.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Starts the threads that the placement needs beyond those that are there. They wait at
-    /// the exchange; if one cannot be had, those before it end there.
+    /// Starts the threads that the placement needs beyond the present ones. They wait at the safe
+    /// point; if one cannot be started, those before it end there.
     fn start_threads(
         &mut self,
         placement: &Placement,
@@ -116,7 +116,7 @@ impl RunningGraph {
         Ok(())
     }
 
-    /// Gives every thread its blocks; how many of them have come to another.
+    /// Gives every thread its blocks; returns how many blocks moved to another thread.
     fn assign(
         &mut self,
         meeting: &AllStopped<'_>,
@@ -125,14 +125,14 @@ impl RunningGraph {
     ) -> usize {
         let mut tasks: Vec<Option<BlockTask>> = placement.of_node.iter().map(|_| None).collect();
         for task in meeting.collect() {
-            // SAFETY: every thread that runs blocks waits at the meeting.
+            // SAFETY: every thread that runs blocks waits at the safe point.
             unsafe { task.leave() };
             let node = task.node();
             tasks[node] = Some(task);
         }
         for seat in &seating.dismissed {
             meeting.assign(*seat, NewTasks::Dismissed);
-            // Not one thread too many, not even now.
+            // Never one thread too many, not even now.
             self.crew.join(*seat);
         }
         let before = std::mem::take(&mut self.seat_of_node);

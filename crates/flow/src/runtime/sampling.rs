@@ -1,23 +1,24 @@
-//! Which sweeps are timed block by block, so that the cost model costs next to nothing.
+//! The choice of sweeps that are timed block by block, so that the cost model costs almost nothing.
 //!
-//! A clock read costs about as much as a small call of a block. So where calls are short, only
-//! some sweeps are timed, at random distances (a fixed one could beat with a period of the
-//! graph), and each stands for as many as it was picked from. Where calls are long, every sweep is.
+//! A clock read costs about as much as a small call of a block. So where calls are short, only some
+//! sweeps are timed, at random distances (a fixed distance could beat with a period of the graph),
+//! and each represents as many sweeps as it was picked from. Where calls are long, every sweep is
+//! timed.
 
 use std::time::Duration;
 
-/// Clock reads may take this share of the time: one part in so many.
+/// Clock reads may take one part in so many of the time.
 const SHARE: u64 = 200;
-/// What one read is taken to cost.
+/// The assumed cost of one read, nanoseconds.
 const READ_NS: u64 = 25;
-/// The most sweeps that one stands for.
+/// The most sweeps that one timed sweep represents.
 const WEIGHT_MAX: u32 = 256;
 
 /// The choice for one partition.
 #[derive(Debug)]
 pub(super) struct Sampling {
     enabled: bool,
-    /// Sweeps that one timed sweep stands for.
+    /// Sweeps that one timed sweep represents.
     weight: u32,
     /// Sweeps until the next timed one.
     left: u32,
@@ -25,13 +26,13 @@ pub(super) struct Sampling {
 }
 
 impl Sampling {
-    /// Every sweep until the first lesson; none ever if not `enabled`.
+    /// Times every sweep until the first measurement, or no sweep if not `enabled`.
     pub(super) fn new(enabled: bool) -> Self {
         Self { enabled, weight: 1, left: 0, random: 0x9e37_79b9 }
     }
 
-    /// How many sweeps the one that begins now stands for, if it is to be timed. One that
-    /// `may_wait` stands for itself only.
+    /// Returns how many sweeps the one that begins now represents, if it is to be timed. A sweep
+    /// that `may_wait` represents itself only.
     #[inline]
     pub(super) fn weight(&mut self, may_wait: bool) -> Option<u32> {
         if may_wait {
@@ -44,8 +45,8 @@ impl Sampling {
         self.enabled.then_some(self.weight)
     }
 
-    /// The timed sweep took so long, with so many calls; draws the next. Not for one that might
-    /// wait.
+    /// Adapts the weight to a timed sweep of this length and number of calls, and draws the next.
+    /// Not for a sweep that might wait.
     pub(super) fn learn(&mut self, took: Duration, calls: u64) {
         if calls > 0 {
             let reads_ns = calls.saturating_mul(READ_NS * SHARE);
@@ -65,7 +66,8 @@ impl Sampling {
 mod tests {
     use super::*;
 
-    /// Timed sweeps and what they stand for, of `sweeps` that take `ns` with `calls` calls.
+    /// Returns the number of timed sweeps and of those that they represent, of `sweeps` that take
+    /// `ns` with `calls` calls.
     fn run(sweeps: u32, ns: u64, calls: u64) -> (u32, u64) {
         let mut sampling = Sampling::new(true);
         let (mut timed, mut stands_for) = (0, 0);

@@ -1,10 +1,10 @@
-//! A scheduler for tests: it decides by a seed which thread goes on, one at a time, so that a run
-//! goes the same way for the same seed, on a machine however busy.
+//! A scheduler for tests: it chooses by a seed which thread runs, one at a time, so that a run is
+//! reproducible by its seed, however busy the machine is.
 //!
-//! Threads are real ones that hand a baton on. The one that has it runs to its next [`point`], the
-//! others sleep. Time is virtual: it goes on a microsecond with each step, and to the next timeout
-//! when every thread waits. If every thread waits without a timeout, none would ever go on: that is
-//! a deadlock or a lost wake-up, and the test fails with the seed and with what each waits for.
+//! Threads are real and pass a token on. The thread with the token runs to its next [`point`], the
+//! others sleep. Time is virtual: it advances a microsecond with each step, and to the next timeout
+//! when every thread waits. If every thread waits without a timeout, no thread can run: this is a
+//! deadlock or a lost wake-up, and the test fails with the seed and each thread's wait.
 
 mod shims;
 mod tests;
@@ -20,16 +20,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A run that takes more steps goes round in circles.
+/// A run with more steps is in an endless loop.
 const STEPS_MAX: u64 = 2_000_000;
 const STEP_NS: u64 = 1000;
 
 thread_local! {
-    /// The scheduler that decides about this thread, and the thread's number there.
+    /// The scheduler of this thread, and the thread's number there.
     static ME: RefCell<Option<(Arc<Sim>, usize)>> = const { RefCell::new(None) };
 }
 
-/// Random numbers that their seed decides.
+/// Random numbers from a seed.
 pub(super) struct Random(SplitMix64);
 
 impl Random {
@@ -42,10 +42,10 @@ impl Random {
     }
 }
 
-/// What a thread can wait for.
+/// The event that a thread waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Key {
-    /// Something at this address.
+    /// A wake-up at this address.
     At(usize),
     /// The end of this thread.
     End(usize),
@@ -66,7 +66,7 @@ struct Virtual {
 
 struct State {
     random: Random,
-    /// Of a hundred steps, those that the same thread goes on with if it can.
+    /// Percentage of steps after which the same thread continues if it can.
     stays: u64,
     threads: Vec<Virtual>,
     now_ns: u64,
@@ -77,17 +77,17 @@ pub(super) struct Sim {
     seed: u64,
     start: Instant,
     state: Mutex<State>,
-    /// Who has the baton.
+    /// The thread with the token.
     turn: AtomicUsize,
-    /// From here on threads are on their own, so that they can end.
+    /// After a failure threads run freely, so that they can end.
     failed: AtomicBool,
     failure: Mutex<String>,
 }
 
-/// Runs `test` and every thread that it starts by the seed.
+/// Runs `test` and every thread that it starts, scheduled by the seed.
 ///
 /// # Panics
-/// With the seed, if nobody can go on or the steps have no end.
+/// With the seed, if no thread can run or the steps do not end.
 pub(super) fn simulate<T>(seed: u64, test: impl FnOnce() -> T) -> T {
     struct Leave;
     impl Drop for Leave {
@@ -114,7 +114,7 @@ pub(super) fn simulate<T>(seed: u64, test: impl FnOnce() -> T) -> T {
     test()
 }
 
-/// The scheduler of this thread.
+/// Returns the scheduler of this thread.
 fn me() -> Option<(Arc<Sim>, usize)> {
     ME.with(|me| me.borrow().clone())
 }
@@ -124,7 +124,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Sim {
-    /// The thread is now as `status` says; comes back when it has the baton.
+    /// Sets the thread's status; returns when it has the token.
     fn step(&self, me: usize, status: Status) {
         if !self.has_failed() {
             let mut state = lock(&self.state);
@@ -144,7 +144,7 @@ impl Sim {
             }
         }
         if self.has_failed() {
-            // Whoever started it all tells, the others go to their ends.
+            // The first thread reports the failure, the others run to their ends.
             assert!(me > 0 || thread::panicking(), "{}", lock(&self.failure));
             thread::yield_now();
         }
@@ -174,14 +174,14 @@ impl Sim {
         }
     }
 
-    /// Waits for the key, at most so long.
+    /// Waits for the key, up to the limit.
     fn wait(&self, me: usize, key: Key, limit: Option<Duration>) {
         let now_ns = lock(&self.state).now_ns;
         let until_ns = limit.map(|limit| now_ns.saturating_add(limit.as_nanos() as u64));
         self.step(me, Status::Waits { key, until_ns });
     }
 
-    /// Whoever waits for the key can go on.
+    /// Wakes every thread that waits for the key.
     fn wake(&self, key: Key) {
         for thread in &mut lock(&self.state).threads {
             if matches!(thread.status, Status::Waits { key: other, .. } if other == key) {
@@ -190,7 +190,7 @@ impl Sim {
         }
     }
 
-    /// A new thread's number.
+    /// Registers a new thread and returns its number.
     fn enter(&self, name: String) -> usize {
         let mut state = lock(&self.state);
         state.threads.push(Virtual { name, thread: None, status: Status::Ready });
@@ -201,7 +201,7 @@ impl Sim {
         lock(&self.state).threads[thread].status == Status::Ended
     }
 
-    /// The thread ends, and hands the baton on.
+    /// Ends the thread and passes the token on.
     fn end(&self, me: usize) {
         self.wake(Key::End(me));
         let mut state = lock(&self.state);
@@ -218,7 +218,8 @@ impl Sim {
 }
 
 impl State {
-    /// Who goes on after a step of `me`; none if nobody can, or they have taken too many.
+    /// Chooses the thread after a step of `me`; `None` if no thread can run, or there were too many
+    /// steps.
     fn next(&mut self, me: usize) -> Option<usize> {
         self.steps += 1;
         self.now_ns += STEP_NS;

@@ -15,14 +15,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// One block's counters. One thread writes, anyone reads.
+/// One block's counters. One thread writes, any thread reads.
 #[derive(Debug, Default)]
 pub(super) struct BlockCounters {
     pub(super) calls: Count,
     /// An estimate where only some calls are timed.
     pub(super) busy_ns: Count,
     pub(super) inputs: Box<[InputCounters]>,
-    /// Looks that found too little room, by output.
+    /// Polls that found too little room, by output.
     pub(super) blocked: Box<[Count]>,
     /// Whether it has finished, 0 or 1.
     pub(super) finished: Count,
@@ -31,11 +31,11 @@ pub(super) struct BlockCounters {
 /// One input's counters.
 #[derive(Debug, Default)]
 pub(super) struct InputCounters {
-    /// Looks that found too few items.
+    /// Polls that found too few items.
     pub(super) starved: Count,
-    /// Looks before timed calls.
+    /// Polls before timed calls.
     pub(super) looks: Count,
-    /// What they found, in [`FILL_ONE`]ths of the capacity, summed.
+    /// The sum of their fills, in [`FILL_ONE`]ths of the capacity.
     pub(super) fill: Count,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct PartitionCounters {
     pub(super) tid: Count,
     /// 1 if the kernel refused the CPU of the plan.
     pub(super) unpinned: Count,
-    /// The block that has its turn: its place in the graph and one; 0 for none.
+    /// The block in a call: its position in the graph plus one; 0 for none.
     pub(super) turn: Count,
 }
 
@@ -100,7 +100,7 @@ pub(super) struct BlockEntry {
     metrics: Vec<(&'static str, Metric)>,
 }
 
-/// The partitions of a placement that was left.
+/// The partitions of an earlier placement.
 pub(super) struct Partitions(Vec<PartitionEntry>);
 
 struct PartitionEntry {
@@ -110,7 +110,7 @@ struct PartitionEntry {
 }
 
 impl RunCounters {
-    /// For a graph whose rings are open.
+    /// Makes counters for a graph whose rings are open.
     pub(super) fn new(graph: &mut Graph, placement: &Placement) -> Self {
         let blocks = graph.nodes.iter_mut().zip(&placement.of_node).map(|(node, partition)| {
             let partition = placement.partitions[*partition].name.clone();
@@ -136,8 +136,8 @@ impl RunCounters {
         Self { began: Instant::now(), blocks, edges, partitions, latency }
     }
 
-    /// Places the blocks anew. Partitions that keep their names keep their counters. What there was
-    /// before, for [`restore`](Self::restore).
+    /// Places the blocks anew. Partitions that keep their names keep their counters. Returns the
+    /// earlier partitions, for [`restore`](Self::restore).
     pub(super) fn assign(&mut self, placement: &Placement) -> Partitions {
         self.name_partitions(placement);
         let before = std::mem::take(&mut self.partitions);
@@ -154,7 +154,7 @@ impl RunCounters {
         Partitions(before)
     }
 
-    /// Takes an [`assign`](Self::assign) back: threads go on with the counters that they have.
+    /// Reverts an [`assign`](Self::assign): threads continue with their counters.
     pub(super) fn restore(&mut self, placement: &Placement, before: Partitions) {
         self.name_partitions(placement);
         self.partitions = before.0;
@@ -166,13 +166,13 @@ impl RunCounters {
         }
     }
 
-    /// The block that has its turn in a partition.
+    /// Returns the block that is in a call in a partition.
     pub(super) fn at_work(&self, partition: &str) -> Option<&str> {
         let entry = self.partitions.iter().find(|entry| entry.name == partition)?;
         self.with_turn(entry).map(|block| block.name.as_str())
     }
 
-    /// Whose turn it is in every partition.
+    /// Returns the block in a call of every partition.
     pub(super) fn turns(&self) -> Vec<RunningBlock> {
         let turn = |entry: &PartitionEntry| RunningBlock {
             partition: entry.name.clone(),
@@ -184,7 +184,7 @@ impl RunCounters {
         self.partitions.iter().map(turn).collect()
     }
 
-    /// What the watchdog sees of a block, but for its hindrance.
+    /// Returns the watchdog's view of a block, without its hindrance.
     pub(super) fn block_scene(&self, node: usize) -> BlockScene {
         let entry = &self.blocks[node];
         BlockScene {
@@ -250,20 +250,20 @@ pub struct Snapshot {
     pub blocks: Vec<BlockStats>,
     /// Partitions, those of the plan first.
     pub partitions: Vec<PartitionStats>,
-    /// What each source had under way, if the plan has a section `latency`.
+    /// Items that each source had under way, if the plan has a section `latency`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub latency: Vec<LatencyStats>,
 }
 
 impl Snapshot {
-    /// The block of this name.
+    /// Returns the block of this name.
     #[must_use]
     pub fn block(&self, name: &str) -> Option<&BlockStats> {
         self.blocks.iter().find(|block| block.name == name)
     }
 }
 
-/// What a block has done so far.
+/// Counts of a block so far.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BlockStats {
     /// Name of the block.
@@ -276,18 +276,18 @@ pub struct BlockStats {
     pub items_in: u64,
     /// Items produced, all outputs together.
     pub items_out: u64,
-    /// Time in `work` (wall clock), in nanoseconds, with what the runtime spent since the
-    /// call before it. Where calls are short it is an estimate from some of them.
+    /// Time in `work` (wall clock), in nanoseconds, including the runtime's work since the call
+    /// before. Where calls are short it is an estimate from some of them.
     pub busy_ns: u64,
-    /// What the block publishes itself.
+    /// The metrics that the block publishes.
     pub metrics: BTreeMap<String, MetricValue>,
-    /// How it fared with messages, if it understands any.
+    /// Counts of its messages, if it takes any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<MessageStats>,
 }
 
 impl BlockStats {
-    /// A metric as a number.
+    /// Returns a metric as a number.
     #[must_use]
     pub fn metric(&self, name: &str) -> Option<f64> {
         self.metrics.get(name).map(|value| match value {
@@ -301,9 +301,9 @@ impl BlockStats {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum MetricValue {
-    /// A growing count.
+    /// A count that only grows.
     Counter(u64),
-    /// A moving value; NaN (in JSON: null) until first set.
+    /// A value that goes up and down; NaN (in JSON: null) until first set.
     Gauge(f64),
 }
 
@@ -316,18 +316,18 @@ impl MetricValue {
     }
 }
 
-/// What a partition has done so far.
+/// Counts of a partition so far.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PartitionStats {
     /// Name of the partition.
     pub name: String,
-    /// CPU to which it is pinned; none if the kernel has refused it.
+    /// The CPU to which it is pinned; `None` if the kernel has refused it.
     pub cpu: Option<usize>,
     /// Number of its thread, as `ps -L` shows it; 0 before it runs.
     pub tid: u32,
     /// Sweeps over its blocks.
     pub sweeps: u64,
-    /// Times it had nothing to do and waited.
+    /// Waits when no block could work.
     pub waits: u64,
 }
 

@@ -1,7 +1,6 @@
-//! What the threads of a run are made of, tell the time by and wait with.
+//! Threads, clock, locks and waits of a run.
 //!
-//! In unit tests these are stand-ins that a seeded scheduler decides about, where one is at work:
-//! see `sim`.
+//! In unit tests these are substitutes under a seeded scheduler, if one is active: see `sim`.
 
 #[cfg(test)]
 pub(super) use super::sim::{Condvar, Thread, Waiter, now, point, spawn};
@@ -15,7 +14,7 @@ mod real {
 
     pub(in crate::runtime) type Thread = std::thread::JoinHandle<()>;
 
-    /// Starts a thread of that name.
+    /// Starts a thread with this name.
     pub(in crate::runtime) fn spawn(
         name: String,
         run: impl FnOnce() + Send + 'static,
@@ -28,7 +27,7 @@ mod real {
         std::time::Instant::now()
     }
 
-    /// Where a scheduler may let another thread go on.
+    /// Marks a point where a scheduler may switch threads.
     #[inline]
     pub(in crate::runtime) fn point() {}
 }

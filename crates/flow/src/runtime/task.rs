@@ -1,7 +1,6 @@
-//! One block in its partition: when to call it, what to count, whom to tell.
+//! One block in its partition: when it is called, its counts, the threads to wake.
 //!
-//! A task knows nothing of the thread that runs it, so it can be handed from one to another
-//! between two sweeps.
+//! A task does not depend on its thread, so it can move to another between two sweeps.
 
 mod lane;
 
@@ -17,21 +16,21 @@ use millstream_ring::Padded;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// When a source that had nothing to say is asked again.
+/// The interval at which a source without items is called again.
 const SOURCE_POLL: Duration = Duration::from_millis(1);
 
 /// A block, its counters, and the waiters of the partitions it is connected to.
 pub(super) struct BlockTask {
-    /// Its place among the graph's blocks.
+    /// Its position among the graph's blocks.
     node: usize,
     pub(super) name: String,
     block: Box<dyn Block>,
     views: Views,
     tags: TagCarrier,
     inbox: Inbox,
-    /// Only on the way of a source with a bound.
+    /// Present only downstream of a measured source.
     marks: Option<Arc<Padded<Marks>>>,
-    /// Only of such a source.
+    /// Present only for such a source.
     budget: Option<Budget>,
     counters: Arc<Padded<BlockCounters>>,
     neighbours: Vec<Arc<Padded<Waiter>>>,
@@ -42,7 +41,7 @@ pub(super) struct BlockTask {
 }
 
 impl BlockTask {
-    /// Of a block whose ports are connected.
+    /// Makes the task of a block whose ports are connected.
     pub(super) fn new(
         node: usize,
         name: String,
@@ -71,12 +70,12 @@ impl BlockTask {
         }
     }
 
-    /// Takes messages from here on.
+    /// Sets the inbox of messages.
     pub(super) fn with_inbox(self, inbox: Inbox) -> Self {
         Self { inbox, ..self }
     }
 
-    /// Counts what is under way from here on.
+    /// Sets the meters of items under way.
     pub(super) fn with_meters(
         self,
         marks: Option<Arc<Padded<Marks>>>,
@@ -89,13 +88,13 @@ impl BlockTask {
         self.node
     }
 
-    /// What the partition's counter [`turn`](super::stats::PartitionCounters::turn) says when it is
-    /// this block's.
+    /// Returns the value of the partition's counter [`turn`](super::stats::PartitionCounters::turn)
+    /// while this block is in a call.
     pub(super) fn call_number(&self) -> u64 {
         self.node as u64 + 1
     }
 
-    /// Says who is to be told from now on.
+    /// Sets the waiters of the neighbours.
     pub(super) fn set_neighbours(&mut self, neighbours: Vec<Arc<Padded<Waiter>>>) {
         self.neighbours = neighbours;
     }
@@ -104,7 +103,7 @@ impl BlockTask {
         self.finished
     }
 
-    /// When the block wants to be called even if no port changes.
+    /// Returns the time at which the block wants to be called even if no port changes.
     pub(super) fn wake_at(&self) -> Option<Instant> {
         self.wake_at
     }
@@ -114,37 +113,37 @@ impl BlockTask {
         self.calls
     }
 
-    /// Says that the calling thread runs this task from now on; before anything else on it.
+    /// Makes the calling thread the one that runs this task; called before any other method on it.
     ///
     /// # Safety
     /// No other thread runs a task whose rings borrow from the same pools, nor will before it
-    /// enters; whoever did has handed it in at the exchange.
+    /// enters; the thread that did has handed it in at the safe point.
     pub(super) unsafe fn enter(&self) {
-        // SAFETY: passed on to the caller; only a thread that has entered uses such rings.
+        // SAFETY: the caller's duty; only a thread that has entered uses such rings.
         self.views.pools().for_each(|pool| unsafe { pool.enter() });
     }
 
-    /// Says that nobody runs this task until a thread enters, so that no block that stays behind
-    /// uses its rings.
+    /// Detaches the task from its thread until another enters, so that a block that stays behind
+    /// cannot use its rings.
     ///
     /// # Safety
-    /// The thread that ran it runs nothing now.
+    /// The thread that ran it runs no block now.
     pub(super) unsafe fn leave(&self) {
-        // SAFETY: passed on to the caller; only a thread that has entered uses such rings.
+        // SAFETY: the caller's duty; only a thread that has entered uses such rings.
         self.views.pools().for_each(|pool| unsafe { pool.leave() });
     }
 
-    /// What its rings have borrowed.
+    /// Returns the loans of its rings.
     pub(super) fn loans(&self) -> Loans {
         self.views.loans.clone()
     }
 
-    /// Prepares the block.
+    /// Starts the block.
     pub(super) fn start(&mut self) -> Result<(), BlockError> {
         self.block.start()
     }
 
-    /// Calls the block if it can work. Says whether anything changed: items moved, or the block
+    /// Calls the block if it can work. Returns whether anything changed: items moved, or the block
     /// finished.
     pub(super) fn step(&mut self, context: &mut Context) -> Result<bool, BlockError> {
         if self.finished {
@@ -189,8 +188,8 @@ impl BlockTask {
         Ok(moved)
     }
 
-    /// The same, and charges the time since `context.now`, which it advances, to the block:
-    /// `weight` times, because it stands for that many calls.
+    /// As `step`, and charges the time since `context.now`, which it advances, to the block:
+    /// `weight` times, because it represents that many calls.
     pub(super) fn timed_step(
         &mut self,
         context: &mut Context,
@@ -212,7 +211,7 @@ impl BlockTask {
         }
     }
 
-    /// After a call: what is under way now, where that is asked.
+    /// Records the items under way after a call, if the source is measured.
     fn measure(&self) {
         if let Some(marks) = &self.marks {
             marks.publish(&self.views);
@@ -222,7 +221,7 @@ impl BlockTask {
         }
     }
 
-    /// Out of the way of calls that are made.
+    /// Counts a call that was refused. Kept out of the path of calls that are made.
     #[cold]
     fn count_refusal(&self) {
         for (input, counters) in self.views.inputs.iter().zip(&self.counters.inputs) {
@@ -242,8 +241,8 @@ impl BlockTask {
         }
     }
 
-    /// Ends the block: last words first, so that a sink's data is safe before anyone upstream
-    /// or downstream learns of the end.
+    /// Ends the block: `finish` first, so that a sink's data is safe before a neighbour sees the
+    /// end.
     fn finish(&mut self) -> Result<bool, BlockError> {
         self.block.finish()?;
         self.block.ports(&mut Close);
@@ -262,7 +261,7 @@ impl BlockTask {
     }
 }
 
-/// Closes every port it is shown.
+/// Closes every port of a block.
 struct Close;
 
 impl PortVisitor for Close {

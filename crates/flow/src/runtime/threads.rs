@@ -10,14 +10,14 @@ use super::task::BlockTask;
 use std::io;
 use std::sync::Arc;
 
-/// One thread for each seat that is taken.
+/// One thread for each taken seat.
 pub(super) struct Threads {
     control: Arc<RunControl>,
     threads: Vec<Option<Thread>>,
 }
 
 struct Thread {
-    /// What it is now.
+    /// The partition that it runs now.
     partition: String,
     handle: sync::Thread,
 }
@@ -28,8 +28,8 @@ impl Threads {
         Self { control: Arc::clone(control), threads }
     }
 
-    /// Starts a thread; one that has had the seat before is joined first. A thread without
-    /// `tasks` begins at the exchange.
+    /// Starts a thread; an earlier thread of the seat is joined first. A thread without `tasks`
+    /// begins at the safe point.
     pub(super) fn start(
         &mut self,
         seat: usize,
@@ -51,12 +51,12 @@ impl Threads {
         Ok(())
     }
 
-    /// The partition that the thread of `seat` is, if there is one.
+    /// Returns the partition that the thread of `seat` runs, if there is a thread.
     pub(super) fn partition(&self, seat: usize) -> Option<&str> {
         self.threads[seat].as_ref().map(|thread| thread.partition.as_str())
     }
 
-    /// Says what the thread of `seat` has become.
+    /// Sets the partition that the thread of `seat` runs now.
     pub(super) fn rename(&mut self, seat: usize, partition: &str) {
         if let Some(thread) = &mut self.threads[seat] {
             partition.clone_into(&mut thread.partition);
@@ -77,7 +77,7 @@ impl Threads {
         }
     }
 
-    /// Joins the threads that have ended, and waits for no other ever again.
+    /// Joins the threads that have ended, and never waits for the others.
     pub(super) fn leave_behind(&mut self) {
         for thread in &mut self.threads {
             thread.take_if(|thread| !thread.handle.is_finished());

@@ -1,8 +1,9 @@
-//! Who stands still, and why: found by whoever waits for the graph, without a thread of its own.
+//! Finds blocks that stand still, and the reasons. The thread that waits for the graph calls it; it
+//! has no thread of its own.
 //!
-//! Partitions say which block has its turn (one relaxed store); all else is read from the rings.
-//! A block that has its turn and whose counters stand still from one look to the next is inside
-//! one call. A graph whose rings have not moved is explained block by block.
+//! Partitions publish which block is in a call (one relaxed store); all else is read from the
+//! rings. A block in a call whose counters do not change from one poll to the next is inside the
+//! same call. A graph whose rings have not moved is explained block by block.
 
 use super::RunningGraph;
 use super::stats::RunCounters;
@@ -10,39 +11,39 @@ use crate::graph::{Graph, PortId};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Something that has not moved for longer than it should.
+/// A block or graph that has not moved for longer than the limit.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Stall {
-    /// A block has not come back from one call of its `work`, `start` or `finish`.
+    /// A block has not returned from one call of its `work`, `start` or `finish`.
     Busy {
         /// The block.
         block: String,
         /// Its partition, whose other blocks wait for it.
         partition: String,
-        /// For how long at least.
+        /// The least time that this has lasted.
         lasted: Duration,
     },
     /// No block has moved an item.
     Still {
-        /// For how long at least.
+        /// The least time that this has lasted.
         lasted: Duration,
-        /// What each block waits for, in the order that items pass; those that wait for nobody
-        /// first.
+        /// The reason of each block, in the order that items pass; blocks that wait for no other
+        /// block first.
         reasons: Vec<StallReason>,
     },
 }
 
-/// Why a block does not move.
+/// The reason why a block does not move.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StallReason {
     /// The block.
     pub block: String,
-    /// What it waits for.
+    /// The reason.
     pub why: Why,
 }
 
-/// What a block waits for.
+/// The reason why a block waits.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Why {
@@ -55,7 +56,7 @@ pub enum Why {
         /// The block that writes them.
         writer: String,
     },
-    /// There is too little room for what it makes.
+    /// There is too little room for its output.
     Blocked {
         /// The output.
         output: String,
@@ -68,11 +69,11 @@ pub enum Why {
         /// The blocks that read them.
         readers: Vec<String>,
     },
-    /// It is inside a call.
+    /// It is in a call.
     Busy,
-    /// It could work, but is not called: it asked to be called later.
+    /// It could work, but has asked to be called later.
     Later,
-    /// It is called and moves nothing; a source has nothing to give.
+    /// It is called and moves no item; a source has no items to give.
     Nothing,
 }
 
@@ -122,7 +123,7 @@ fn items(count: u64) -> String {
     if count == 1 { "1 item".to_owned() } else { format!("{count} items") }
 }
 
-/// Who ought to empty a ring.
+/// Names the blocks that should empty a ring.
 fn emptier(readers: &[String]) -> String {
     match readers {
         [reader] => format!("`{reader}` has"),
@@ -131,8 +132,8 @@ fn emptier(readers: &[String]) -> String {
 }
 
 impl RunningGraph {
-    /// What has not moved for `limit`, as far as looks until `now` can tell: look now and then,
-    /// several times in a limit. Empty for a graph that flows or has ended.
+    /// Returns the blocks that have not moved for `limit`, as far as the polls until `now` show:
+    /// call it several times within a limit. Empty for a graph that flows or has ended.
     pub fn stalls(&mut self, now: Instant, limit: Duration) -> Vec<Stall> {
         if self.is_finished() {
             return Vec::new();
@@ -142,7 +143,7 @@ impl RunningGraph {
     }
 }
 
-/// A graph at one moment.
+/// The state of a graph at one moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scene {
     /// In the order that items pass.
@@ -157,15 +158,15 @@ pub(super) struct BlockScene {
     pub(super) calls: u64,
     /// Items that passed its ports so far.
     pub(super) progress: u64,
-    /// The first thing that keeps it from being called.
+    /// The first reason that keeps it from being called.
     pub(super) hindrance: Option<Why>,
 }
 
-/// Whose turn it is in a partition.
+/// The block that is in a call in a partition.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct RunningBlock {
     pub(super) partition: String,
-    /// The block, with its calls so far; none while the thread waits or has ended.
+    /// The block, with its calls so far; `None` while the thread waits or has ended.
     pub(super) block: Option<(String, u64)>,
     pub(super) sweeps: u64,
 }
@@ -181,7 +182,7 @@ impl Scene {
     }
 }
 
-/// What keeps a block from being called, if anything does.
+/// Returns the reason that keeps a block from being called, if there is one.
 fn hindrance(shape: &Graph, board: &RunCounters, node: usize) -> Option<Why> {
     let name = |node: usize| shape.nodes[node].name.clone();
     let views = board.views(node);
@@ -206,10 +207,10 @@ fn hindrance(shape: &Graph, board: &RunCounters, node: usize) -> Option<Why> {
     None
 }
 
-/// What earlier looks have seen.
+/// The state of earlier polls.
 #[derive(Debug, Default)]
 pub(super) struct WatchdogState {
-    /// Since when nothing has moved, and the calls at that time.
+    /// The time since when no item has moved, and the calls at that time.
     still: Option<(Instant, u64, Vec<u64>)>,
     turns: Vec<(Instant, RunningBlock)>,
 }
@@ -267,7 +268,7 @@ impl WatchdogState {
             };
             reasons.push(StallReason { block: block.name.clone(), why });
         }
-        // The order within either kind stays.
+        // The order within both groups stays.
         reasons
             .sort_by_key(|reason| matches!(reason.why, Why::Starved { .. } | Why::Blocked { .. }));
         Some(Stall::Still { lasted, reasons })

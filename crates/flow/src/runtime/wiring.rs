@@ -36,8 +36,8 @@ pub(super) fn open_rings(
     Ok(())
 }
 
-/// The threads on the other side of a node's rings, and those that wait for its progress, its own
-/// left out; `thread_of` says whose each node is.
+/// Returns the waiters of the threads on the other side of a node's rings, and of those that wait
+/// for its progress, except its own; `thread_of` is the thread of each node.
 pub(super) fn neighbours(graph: &Graph, thread_of: &[usize], node: usize) -> BTreeSet<usize> {
     let others = graph.edges.iter().flat_map(|Edge { from, to }| match node {
         node if node == from.node => Some(to.node),
@@ -72,7 +72,7 @@ fn ring_options(
     }
 }
 
-/// The size that the plan gives this one output.
+/// Returns the size that the plan sets for this output.
 fn buffer_by_hand(graph: &Graph, buffers: &Buffers, from: PortId) -> Option<usize> {
     let Node { name, outputs, .. } = &graph.nodes[from.node];
     let bytes = buffers.outputs.get(&graph.output_name(from)).or_else(|| {
@@ -82,8 +82,8 @@ fn buffer_by_hand(graph: &Graph, buffers: &Buffers, from: PortId) -> Option<usiz
     bytes.copied()
 }
 
-/// A writer that wants W and a reader that wants R are never both stuck in W + R items; twice
-/// that lets them overlap.
+/// Returns the least size of a ring: a writer that wants W and a reader that wants R items are
+/// never both stuck in W + R items; twice that lets them overlap.
 fn least_items(graph: &Graph, from: PortId) -> usize {
     let wanted = targets(graph, from).map(|to| graph.input(to).min_items).max().unwrap_or(0);
     graph.output(from).min_items.saturating_add(wanted).saturating_mul(2)

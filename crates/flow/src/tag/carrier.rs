@@ -1,4 +1,4 @@
-//! Takes tags through one block.
+//! Forwards tags through one block.
 
 use super::side::Fetched;
 use super::{QUEUE_TAGS, Tag, TagChangeFlag, TagRule};
@@ -6,23 +6,24 @@ use crate::block::Block;
 use crate::port::{InputPort, OutputPort, PortVisitor};
 use crate::rate::ItemRatio;
 
-/// Carries the tags of one block, before each of its calls. Where there are none it costs a look
-/// at one number for each input.
+/// Forwards the tags of one block, before each of its calls. Without tags it costs one load for
+/// each input.
 #[derive(Debug, Default)]
 pub(crate) struct TagCarrier {
     rule: TagRule,
     rate: ItemRatio,
     news: Vec<TagChangeFlag>,
-    /// The sum of the news at the last look.
+    /// The sum of the tag counts at the last poll.
     seen: u64,
     /// A tag waits for its item.
     ahead: bool,
-    /// On the way from the inputs to the outputs, with their input; kept for its room.
+    /// Tags on the way from the inputs to the outputs, with their input; persistent for its
+    /// capacity.
     passing: Vec<(Tag, u16)>,
 }
 
 impl TagCarrier {
-    /// For a block whose ports are connected.
+    /// Makes the carrier of a block whose ports are connected.
     pub(crate) fn of(block: &mut dyn Block) -> Self {
         let mut news = News(Vec::new());
         block.ports(&mut news);
@@ -31,9 +32,9 @@ impl TagCarrier {
         Self { rule, rate, news: news.0, passing, ..Self::default() }
     }
 
-    /// Takes the tags of the items that the block can see now into its inputs, and if they are to
-    /// be forwarded, to its outputs. The items must have been looked at before, and the block must
-    /// not see more of them in its call.
+    /// Moves the tags of the items that the block can see now into its inputs, and, if the rule
+    /// says so, to its outputs. The items must have been polled before, and the block must not see
+    /// more of them in its call.
     #[inline]
     pub(crate) fn carry(&mut self, block: &mut dyn Block) {
         let sent = self.news.iter().map(TagChangeFlag::sent).sum();
@@ -43,7 +44,7 @@ impl TagCarrier {
         }
     }
 
-    /// Whether [`carry`](Self::carry) has nothing to do.
+    /// Whether [`carry`](Self::carry) has no work.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         !self.ahead && self.news.iter().map(TagChangeFlag::sent).sum::<u64>() == self.seen

@@ -4,19 +4,19 @@ use millstream_ring::Lock;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// What a tag is about. Copied and compared without looking anything up.
+/// The name of a kind of tag. Copied and compared without a table.
 #[derive(Clone, Copy, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Key(&'static str);
 
 impl Key {
-    /// The key of this name.
+    /// Makes the key of this name.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self(name)
     }
 
-    /// The key of a name that came from outside. Each name is kept for the life of the program,
-    /// so this is for names from files and command lines, before a graph runs.
+    /// Makes the key of a name from outside the program. Each name stays in memory until the
+    /// program ends, so this is for names from files and command lines, before a graph runs.
     #[must_use]
     pub fn intern(name: &str) -> Self {
         static NAMES: Lock<BTreeSet<&'static str>> = Lock::new(BTreeSet::new());
@@ -29,7 +29,7 @@ impl Key {
         Self(name)
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.0
@@ -48,7 +48,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// Keys that more than one block knows.
+/// Keys that several blocks use.
 pub mod keys {
     use super::Key;
 
@@ -61,12 +61,12 @@ pub mod keys {
     pub const RX_FREQUENCY_HZ: Key = Key::new("rx_frequency_hz");
     /// Why items are missing in front of this one: text, the name of the cause.
     pub const LOSS_CAUSE: Key = Key::new("loss_cause");
-    /// How many items are missing in front of this one: a count. Beside every
-    /// [`LOSS_CAUSE`], in the same order.
+    /// The number of items missing in front of this one: a count. Accompanies every [`LOSS_CAUSE`],
+    /// in the same order.
     pub const LOSS_ITEMS: Key = Key::new("loss_items");
     /// When the item passed a latency mark, nanoseconds of its clock: a count.
     pub const PROBE_NS: Key = Key::new("probe_ns");
-    /// What somebody has written about the items from here on: text.
+    /// A user's annotation of the items from here on: text.
     pub const ANNOTATION: Key = Key::new("annotation");
 }
 

@@ -1,8 +1,7 @@
-//! The way of tags from a writer to one reader, on any two threads.
+//! The queue of tags from a writer to one reader, on any two threads.
 //!
-//! A [growing](millstream_ring::growing) queue, so a tag always has a place. It needs no bound of
-//! its own: tags travel beside items, so it holds at most what the writer put on the items that
-//! fit into the sample ring.
+//! A [growing](millstream_ring::growing) queue, so a tag always fits. It needs no bound of its own:
+//! it holds at most the tags on the items that fit into the sample ring.
 
 use super::Tag;
 use millstream_ring::{Padded, growing};
@@ -16,14 +15,14 @@ pub(crate) fn queue(capacity: usize) -> (TagSender, TagReceiver) {
     (TagSender { sender, news: news.clone() }, TagReceiver { receiver, news })
 }
 
-/// How many tags were ever sent on a connection, for whoever decides when to look at them.
+/// The number of tags ever sent on a connection; a change means that the queue is to be polled.
 #[derive(Clone, Debug, Default)]
 pub struct TagChangeFlag(Arc<Padded<AtomicU64>>);
 
 impl TagChangeFlag {
-    /// At least those of every item that was seen before.
+    /// Returns a count that includes the tags of every item seen before.
     pub(crate) fn sent(&self) -> u64 {
-        // The item was published behind its tags.
+        // The item was published after its tags.
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -36,10 +35,10 @@ pub(crate) struct TagSender {
 }
 
 impl TagSender {
-    /// Hands a tag over. One for a reader that is gone is discarded.
+    /// Sends a tag. A tag for a reader that is gone is discarded.
     pub(crate) fn push(&mut self, tag: Tag) {
         if self.sender.push(tag).is_ok() {
-            // One thread writes it.
+            // Only one thread writes it.
             let sent = self.news.sent() + 1;
             self.news.0.store(sent, Ordering::Relaxed);
         }
@@ -54,7 +53,7 @@ pub(crate) struct TagReceiver {
 }
 
 impl TagReceiver {
-    /// The oldest tag.
+    /// Takes the oldest tag.
     pub(crate) fn pop(&mut self) -> Option<Tag> {
         self.receiver.pop()
     }

@@ -4,15 +4,15 @@ use super::Tag;
 use super::queue::{TagChangeFlag, TagReceiver, TagSender};
 use std::collections::VecDeque;
 
-/// Where tags of the block itself stand among those of one item: behind the forwarded ones.
+/// The rank of a block's own tags among those of one item: behind the forwarded ones.
 pub(crate) const OWN_RANK: u16 = u16::MAX;
 
-/// What a look for tags found.
+/// The result of a poll for tags.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Fetched {
-    /// Tags that were not forwarded.
+    /// There are tags that were not forwarded yet.
     pub(crate) new: bool,
-    /// A tag of an item that cannot be seen yet.
+    /// There is a tag of an item that cannot be seen yet.
     pub(crate) ahead: bool,
 }
 
@@ -20,11 +20,11 @@ pub struct Fetched {
 #[derive(Debug, Default)]
 pub(crate) struct TagsIn {
     receiver: Option<TagReceiver>,
-    /// Received, but on an item that was not seen yet.
+    /// A tag that was received for an item not seen yet.
     ahead: Option<Tag>,
-    /// On items that were seen and are not consumed yet.
+    /// Tags on items that were seen and are not consumed yet.
     window: VecDeque<Tag>,
-    /// How many of these, from the front, were forwarded.
+    /// The number of these, from the front, that were forwarded.
     forwarded: usize,
 }
 
@@ -38,12 +38,12 @@ impl TagsIn {
         self.receiver.as_ref().map(|receiver| receiver.news.clone())
     }
 
-    /// Takes nothing any more.
+    /// Stops receiving.
     pub(crate) fn close(&mut self) {
         *self = Self::default();
     }
 
-    /// Takes what belongs to items before `end`, which were seen to be there.
+    /// Fetches the tags of items before `end`, which must be in the ring.
     pub(crate) fn fetch(&mut self, end: u64) -> Fetched {
         if let Some(receiver) = &mut self.receiver {
             while let Some(tag) = self.ahead.take().or_else(|| receiver.pop()) {
@@ -58,18 +58,18 @@ impl TagsIn {
         Fetched { new, ahead: self.ahead.is_some() }
     }
 
-    /// Whether none was fetched that is not consumed yet.
+    /// Whether every fetched tag is consumed.
     pub(crate) fn is_empty(&self) -> bool {
         self.window.is_empty() && self.ahead.is_none()
     }
 
-    /// Shows each fetched tag once.
+    /// Returns each fetched tag once.
     pub(crate) fn forward(&mut self) -> impl Iterator<Item = Tag> + '_ {
         let from = std::mem::replace(&mut self.forwarded, self.window.len());
         self.window.range(from..).copied()
     }
 
-    /// Forgets the tags of items before `position`.
+    /// Drops the tags of items before `position`.
     #[inline]
     pub(crate) fn consumed(&mut self, position: u64) {
         if !self.window.is_empty() {
@@ -84,7 +84,7 @@ impl TagsIn {
         }
     }
 
-    /// The fetched tags of items from `position`, the first that is not consumed, to `end`.
+    /// Returns the fetched tags of items from `position`, the first that is not consumed, to `end`.
     pub(crate) fn seen(&self, position: u64, end: u64) -> Tags<'_> {
         Tags { tags: self.window.iter(), position, end }
     }
@@ -114,7 +114,7 @@ impl Iterator for Tags<'_> {
 pub(crate) struct TagsOut {
     /// One for each reader.
     senders: Vec<TagSender>,
-    /// On items that are not produced yet: by item, and among those of one item by rank.
+    /// Tags on items that are not produced yet: sorted by item, and within an item by rank.
     held: VecDeque<(Tag, u16)>,
 }
 
@@ -124,32 +124,32 @@ impl TagsOut {
         self.held.reserve(super::QUEUE_TAGS);
     }
 
-    /// Takes a tag for an item from `position` on, the first that is not produced yet; one for
-    /// an earlier item, which a rate that does not hold can lead to, goes there too. Among the
-    /// tags of one item the `rank` decides, then the order of coming.
+    /// Takes a tag for an item from `position` on, the first that is not produced yet; a tag for an
+    /// earlier item (from a wrong rate) moves to `position`. Tags of one item are sorted by `rank`,
+    /// then by arrival.
     pub(crate) fn hold(&mut self, tag: Tag, rank: u16, position: u64) {
         if self.senders.is_empty() {
             return;
         }
         let tag = Tag { offset: tag.offset.max(position), ..tag };
         let place = (tag.offset, rank);
-        // Nearly always the end.
+        // Nearly always the end of the queue.
         let behind = self.held.iter().rev();
         let later = behind.take_while(|(held, rank)| (held.offset, *rank) > place).count();
         self.held.insert(self.held.len() - later, (tag, rank));
     }
 
-    /// Whether none waits for its item.
+    /// Whether no tag waits for its item.
     pub(crate) fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// The block's own tag.
+    /// Adds a tag of the block itself.
     pub(crate) fn put(&mut self, tag: Tag, position: u64) {
         self.hold(tag, OWN_RANK, position);
     }
 
-    /// Hands over the tags of items before `end`. To be called before those items appear.
+    /// Sends the tags of items before `end`. Called before those items are published.
     #[inline]
     pub(crate) fn publish(&mut self, end: u64) {
         if !self.held.is_empty() {

@@ -1,4 +1,4 @@
-//! What a tag says.
+//! Values of tags.
 
 use std::fmt;
 use std::time::Duration;
@@ -22,13 +22,13 @@ pub enum TagValue {
 }
 
 impl TagValue {
-    /// Text, cut at a character to what fits into a [`ShortText`].
+    /// Makes a text value, cut at a character boundary to the size of a [`ShortText`].
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self::Text(ShortText::new(text))
     }
 
-    /// The value as a number, if it is one.
+    /// Returns the value as a number, if it is one.
     #[must_use]
     pub fn as_f64(self) -> Option<f64> {
         match self {
@@ -40,7 +40,7 @@ impl TagValue {
         }
     }
 
-    /// The count, if it is one.
+    /// Returns the count, if it is one.
     #[must_use]
     pub fn as_count(self) -> Option<u64> {
         match self {
@@ -96,7 +96,7 @@ impl From<TagTime> for TagValue {
 /// 2^52: floats above it have whole numbers only, and not all of them.
 const RATE_MAX_HZ: f64 = 4_503_599_627_370_496.0;
 
-/// A moment: seconds since the epoch of whoever says it, and a binary fraction.
+/// A moment: seconds since the epoch of its source, and a binary fraction.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct TagTime {
     /// Whole seconds.
@@ -106,8 +106,9 @@ pub struct TagTime {
 }
 
 impl TagTime {
-    /// The moment of tick `ticks` of a clock of `rate_hz`. With a whole number of hertz, as
-    /// clocks have, to the last bit of the fraction (rounded up); else as good as a float.
+    /// Returns the moment of tick `ticks` of a clock of `rate_hz`. For a whole number of hertz, as
+    /// clocks have, exact to the last bit of the fraction (rounded up); otherwise with the
+    /// precision of a float.
     #[must_use]
     pub fn from_ticks(ticks: u64, rate_hz: f64) -> Self {
         if rate_hz >= 1.0 && rate_hz.fract() == 0.0 && rate_hz < u64::MAX as f64 {
@@ -122,9 +123,9 @@ impl TagTime {
         Self { seconds: seconds as u64, fraction: (seconds.fract() * 2f64.powi(64)) as u64 }
     }
 
-    /// The tick of a clock of `rate_hz` that this moment is nearest to, exactly, however long the
-    /// clock has run. None for a rate below one hertz or beyond a float's whole numbers, or a tick
-    /// beyond 64 bits.
+    /// Returns the tick of a clock of `rate_hz` that is nearest to this moment, exactly, however
+    /// long the clock has run. `None` for a rate below one hertz or beyond a float's whole numbers,
+    /// or a tick beyond 64 bits.
     #[must_use]
     pub fn to_ticks(self, rate_hz: f64) -> Option<u64> {
         if !(1.0..=RATE_MAX_HZ).contains(&rate_hz) {
@@ -134,7 +135,7 @@ impl TagTime {
         let exponent = (rate_hz.to_bits() >> 52) as i32 - 1075;
         let mantissa = u128::from((rate_hz.to_bits() & ((1 << 52) - 1)) | (1 << 52));
         let shift = exponent.unsigned_abs();
-        // Ticks in units of 2^-shift, without what is below one unit.
+        // Ticks in units of 2^-shift, without the part below one unit.
         let units =
             u128::from(self.seconds) * mantissa + ((u128::from(self.fraction) * mantissa) >> 64);
         let rounded = match shift {
@@ -158,7 +159,7 @@ impl TagTime {
 }
 
 impl From<Duration> for TagTime {
-    /// A time since the epoch.
+    /// Converts a time since the epoch.
     fn from(time: Duration) -> Self {
         let nanos = u128::from(time.subsec_nanos()) << 64;
         // Rounded up, so that rounding down gives the same nanosecond back.
@@ -181,10 +182,10 @@ pub struct ShortText {
 }
 
 impl ShortText {
-    /// The longest.
+    /// The longest text, bytes.
     pub const MAX_BYTES: usize = 22;
 
-    /// `text`, cut at a character to what fits.
+    /// Cuts `text` at a character boundary to the size that fits.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let ends = text.char_indices().map(|(start, c)| start + c.len_utf8());
@@ -194,7 +195,7 @@ impl ShortText {
         short
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         // Always whole characters, see `new`.
@@ -262,7 +263,7 @@ mod tests {
                 }
             }
         }
-        // Of a rate that is no whole number: the nearest tick.
+        // A rate that is not a whole number: the nearest tick.
         let at = |seconds, fraction| TagTime { seconds, fraction };
         assert_eq!(at(1_793_000_000, 0).to_ticks(2.5), Some(4_482_500_000));
         assert_eq!([at(1, 0), at(3, 0)].map(|time| time.to_ticks(2.5)), [Some(3), Some(8)]);

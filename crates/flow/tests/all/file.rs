@@ -1,4 +1,4 @@
-//! Graph files: what they can say, and what is said when they are wrong.
+//! Graph files: their contents, and the errors of wrong ones.
 
 use crate::common::gain::registry;
 use millstream_flow::{GraphFile, Plan};
@@ -56,7 +56,7 @@ fn refuse(text: &str, overrides: &[&str]) -> String {
     build(text, overrides).err().expect("a graph that is refused")
 }
 
-/// The example with one piece of text replaced by another.
+/// Replaces one piece of the example's text.
 fn with(from: &str, to: &str) -> String {
     assert!(EXAMPLE.contains(from));
     EXAMPLE.replacen(from, to, 1)
@@ -211,7 +211,7 @@ fn text_that_is_no_graph() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
-    /// Whatever somebody types, the answer is a graph or an error.
+    /// Any text gives a graph or an error.
     #[test]
     fn damaged_files_never_panic(
         at in 0..EXAMPLE.len(),

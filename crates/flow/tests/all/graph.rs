@@ -1,4 +1,4 @@
-//! What is refused before anything runs, and with which words.
+//! Errors before the start, and their texts.
 
 use crate::common::{Add, Nibble};
 use millstream_flow::blocks::{Head, NullSink, NullSource};

@@ -1,4 +1,4 @@
-//! A bound on what is under way is never passed, and one that cannot be kept is refused.
+//! A bound on the items under way is never exceeded, and one that cannot be kept is refused.
 
 use crate::common::tagged::Random;
 use millstream_flow::blocks::{Copy, Head, NullSink, NullSource, Throttle};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What the blocks at both ends know, in items of the source.
+/// Positions at both ends, in items of the source.
 #[derive(Default)]
 struct Ends {
     produced: AtomicU64,
@@ -19,7 +19,7 @@ struct Ends {
     most: AtomicU64,
 }
 
-/// Produces whatever there is room for, and notes what is then under way to the slowest sink.
+/// Fills its room, and records the items then under way to the slowest sink.
 #[derive(Ports)]
 struct Start {
     output: Out<u32>,
@@ -31,7 +31,7 @@ impl Block for Start {
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let left = self.items - self.output.position();
         let items = (self.output.slice_mut().len() as u64).min(left);
-        // The sinks may only move on meanwhile: this is at most what is under way.
+        // The sinks can only advance meanwhile: this is an upper limit of the items under way.
         let consumed = self.ends.consumed.iter().map(|at| at.load(Ordering::Acquire));
         let produced = self.output.position() + items;
         let under_way = produced - consumed.min().unwrap().min(produced);
@@ -75,7 +75,7 @@ impl Block for Middle {
     }
 }
 
-/// Consumes in bites; each item is `worth` so many of the source.
+/// Consumes in bites; each item is worth `worth` items of the source.
 #[derive(Ports)]
 struct End {
     input: In<u32>,

@@ -1,6 +1,6 @@
-//! The runtime, from outside.
+//! Tests of the runtime's public interface.
 //!
-//! One program holds all of these tests: linking is what costs.
+//! One program holds all of these tests: linking is the main cost.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -10,7 +10,7 @@ use millstream_flow::{
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-/// Ones without end, slowly; tells each message it takes, refuses odd numbers.
+/// Produces ones without end, slowly; reports each message it takes, refuses odd numbers.
 #[derive(Ports)]
 struct Listener {
     output: Out<f32>,
@@ -131,7 +131,7 @@ fn what_cannot_be_sent_says_what_can() {
 
 #[test]
 fn too_many_messages_and_a_finished_block_are_told_apart() {
-    // It takes the first message and then does not come back until it is let.
+    // Takes the first message and does not return before it is released.
     struct Deaf(Receiver<()>, Out<f32>);
     impl Ports for Deaf {
         fn ports(&mut self, ports: &mut dyn PortVisitor) {
@@ -184,7 +184,7 @@ fn an_idle_partition_wakes_for_a_message() {
     assert_eq!(running.wait().unwrap().block("sink").unwrap().items_in, 100);
 }
 
-/// Passes items on and says how many have passed.
+/// Passes items on and emits their number.
 #[derive(Ports)]
 struct Teller {
     input: In<f32>,
@@ -277,7 +277,7 @@ fn a_graph_file_says_where_messages_go() {
     assert_eq!(error("a.x -> b.y"), "g.toml: block `a` sends no messages `x`; it sends: none");
 }
 
-/// A source that never has anything.
+/// A source without items.
 struct Silent(Out<f32>);
 
 impl Ports for Silent {

@@ -1,4 +1,4 @@
-//! One block alone: what a mock feeds, collects and decides.
+//! A single block: inputs, outputs and end under a mock.
 
 use millstream_flow::{Block, BlockError, Context, In, Mock, Out, PortVisitor, Ports, Work};
 
@@ -51,7 +51,7 @@ fn ends_with_its_input_and_drops_what_it_cannot_use() {
     assert_eq!(mock.take::<u32>("out"), [3]);
 }
 
-/// Delays by two items, and gives them back at the end.
+/// Delays by two items, and produces them at the end.
 #[derive(Ports)]
 struct Delay {
     input: In<i32>,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 const MOVES: usize = 100;
 
-/// Gives items without end and notes every message that it takes.
+/// Produces items without end and records every message that it takes.
 #[derive(Ports)]
 struct Listener {
     output: Out<u32>,
@@ -37,7 +37,7 @@ impl Block for Listener {
     }
 }
 
-/// Tells how often it was called, now and then.
+/// Emits its number of calls, now and then.
 #[derive(Ports)]
 struct Teller {
     input: In<u32>,
@@ -55,7 +55,7 @@ impl Block for Teller {
         self.input.consume(items);
         let lost = self.emitter.lost().get();
         self.emitter.emit(self.told);
-        // What found no place is told again.
+        // A message that was lost is emitted again.
         self.told += i64::from(self.emitter.lost().get() == lost);
         Ok(Work::Continue)
     }

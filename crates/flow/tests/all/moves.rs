@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const MOVES: usize = 100;
 
-/// Items that reached the sink since `before`.
+/// Waits until `items` items have reached the sink since the call.
 fn wait_for_items(digest: &Digest, items: u64) {
     while digest.items() < items {
         std::thread::yield_now();
@@ -90,7 +90,7 @@ fn there_is_never_a_thread_more_than_the_larger_plan_has() {
         move || {
             let mut looks = 0;
             while !done.load(Ordering::Relaxed) {
-                // Who is on both lists was there in between, all at once.
+                // A thread on both lists existed in between, so all of these existed at one moment.
                 let first = threads_called("nt");
                 let allowed = allowed.load(Ordering::SeqCst);
                 let there = first.intersection(&threads_called("nt")).count();
@@ -163,14 +163,14 @@ fn a_plan_that_cannot_be_obeyed_is_refused_and_the_graph_goes_on() {
     running.wait().unwrap();
 }
 
-/// Holds `work` up for as long as it is told to.
+/// Stays inside `work` while it is held.
 #[derive(Ports)]
 struct Stubborn {
     output: Out<u32>,
     held: Held,
 }
 
-/// Whether it is to be held up, and whether it is.
+/// Whether it is to be held, and whether it is.
 #[derive(Clone, Default)]
 struct Held(Arc<(AtomicBool, AtomicBool)>);
 

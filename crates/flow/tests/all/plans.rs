@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 const BLOCKS: [&str; 7] = ["source", "a", "b", "c", "add", "d", "sink"];
 
-/// source ─▶ a ─▶ b ─▶ add ─▶ d ─▶ sink, with a second way a ─▶ c ─▶ add.
+/// source ─▶ a ─▶ b ─▶ add ─▶ d ─▶ sink, with a second path a ─▶ c ─▶ add.
 fn graph(items: Vec<u32>, seeds: &[u64], bites: &[usize]) -> (Graph, impl Fn() -> Vec<u32>) {
     let mut graph = Graph::new();
     let (sink, collected) = VectorSink::<u32>::new();

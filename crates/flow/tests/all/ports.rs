@@ -1,4 +1,4 @@
-//! What `#[derive(Ports)]` shows of a block.
+//! The ports that `#[derive(Ports)]` shows.
 
 use millstream_flow::port::{InputPort, OutputPort, PortVisitor};
 use millstream_flow::{In, Out, Ports};

@@ -1,4 +1,4 @@
-//! How graphs run and end.
+//! The run and the end of graphs.
 
 use crate::common::{Add, Kind, Nibble, Ticker, Trouble};
 use millstream_flow::blocks::{FileSource, Head, NullSink, NullSource, SampleFormat};
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Each block on a thread of its own: the plan with the most to go wrong.
+/// Each block on a thread of its own: the plan with the most concurrency.
 fn spread(graph: &Graph) -> Plan {
     Plan::per_block(graph, WaitMode::Park)
 }
@@ -230,7 +230,7 @@ fn stop_ends_a_source_whose_pipe_is_silent() {
     graph.add("sink", NullSink::<Complex<f32>>::new()).unwrap();
     graph.connect("source", "sink").unwrap();
     let running = graph.start(&Plan::default()).unwrap();
-    // One sample and a half: the rest never comes, and the writer never goes.
+    // One sample and a half: the rest never comes, and the writer stays open.
     writer.write_all(&[0; 6]).unwrap();
     while running.snapshot().block("sink").unwrap().items_in < 1 {
         std::thread::sleep(Duration::from_millis(1));
@@ -282,7 +282,7 @@ fn a_source_may_block_once_its_partition_has_nothing_else_to_do() {
     assert_eq!(snapshot.block("sink").unwrap().items_in, 10);
 }
 
-/// How long the blocks of one sweep might wait, and the longest of all sweeps.
+/// The time that the blocks of one sweep might wait, and the longest of all sweeps.
 #[derive(Default)]
 struct Sweeps {
     sweep: Option<Instant>,
@@ -290,7 +290,7 @@ struct Sweeps {
     longest: Duration,
 }
 
-/// Sweeps as long as it may, some times.
+/// Sleeps as long as it may, some times.
 #[derive(Ports)]
 struct Polls {
     output: Out<u32>,
@@ -312,7 +312,7 @@ impl Block for Polls {
     }
 }
 
-/// However many wait, the rest of their partition is held up by one wait.
+/// The partition waits once, whatever the number of blocks that wait.
 #[test]
 fn sources_that_wait_share_what_their_partition_may_wait() {
     let longest = |sources: usize| {

@@ -1,4 +1,4 @@
-//! Graphs that stand still, and whether they say why. Time is an argument: nobody waits here.
+//! Stalled graphs and the reported reasons. Time is an argument: no test waits here.
 
 use crate::common::{Add, Nibble, Ticker};
 use millstream_flow::blocks::{NullSink, Throttle, VectorSource};
@@ -11,19 +11,19 @@ use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Looks twice, as far apart as the limit.
+/// Polls twice, the limit apart.
 fn stalls(running: &mut RunningGraph) -> Vec<Stall> {
     let now = Instant::now();
     assert_eq!(running.stalls(now, LIMIT), [], "the first look knows nothing yet");
     running.stalls(now + LIMIT, LIMIT)
 }
 
-/// A source that gives some items and then does what its mode says.
+/// A source that produces some items and then does as its mode says.
 #[derive(Ports)]
 struct Moody {
     output: Out<u32>,
     left: usize,
-    /// 0: gives nothing; 1: stays inside `work`; 2: is inside; 3: ends.
+    /// 0: produces no items; 1: stays inside `work`; 2: is inside; 3: ends.
     mode: Arc<AtomicU8>,
 }
 
@@ -60,14 +60,14 @@ fn a_graph_that_waits_for_items_says_whose() {
     let demod = "; `demod` waits for 4096 items of `source`, has 812; \
                  `sink` waits for 1 item of `demod`, has 0";
     for preset in Preset::ALL {
-        // Whoever is in the midst of its last call at both looks is said to be: then once more.
+        // A block in the midst of its last call at both polls is reported too: then poll again.
         let mut told = Vec::new();
         while told.last().is_none_or(|text: &String| !text.ends_with(demod)) {
             assert!(told.len() < 100, "{preset:?}: {told:#?}");
             let (graph, mode) = moody(0);
             let plan = preset.plan(&graph, WaitMode::Park, &Plan::default().buffers);
             let mut running = graph.start(&plan).unwrap();
-            // Called again it gives nothing, and leaves the others time to look at what there is.
+            // Called again it produces nothing, and gives the others time to poll their rings.
             while running.snapshot().block("source").unwrap().calls < 3 {
                 std::thread::yield_now();
             }
@@ -92,7 +92,7 @@ fn a_block_that_does_not_come_back_is_named() {
         }
         let found = stalls(&mut running);
         mode.store(3, Ordering::Relaxed);
-        // On a busy machine the others may be in their last call at both looks, and are named too.
+        // On a busy machine the others may be in their last call at both polls, and are named too.
         let named = |stall: &Stall| match stall {
             Stall::Busy { block, lasted, .. } => block == "source" && *lasted == LIMIT,
             _ => false,

@@ -1,4 +1,4 @@
-//! Tags stand at the right items, each once, however the graph is run.
+//! Tags are at the right items, each once, with any plan.
 
 use crate::common::tagged::{Case, plans};
 use millstream_flow::blocks::{Copy, Head};
@@ -55,7 +55,7 @@ fn tags_behind_the_end_go_with_their_items() {
 
 #[test]
 fn a_tag_for_an_item_that_is_gone_moves_to_the_next() {
-    // Says one out for three in and gives two for three.
+    // Declares one out for three in and produces two for three.
     struct Wrong(crate::common::tagged::Ratio);
     impl millstream_flow::Ports for Wrong {
         fn ports(&mut self, ports: &mut dyn millstream_flow::PortVisitor) {

@@ -1,4 +1,4 @@
-//! Straight blocks run as a train, and nobody can tell from what comes out.
+//! One-to-one blocks run as a fused chain with the same output as without.
 
 use crate::common::moving::Random;
 use millstream_flow::{
@@ -13,7 +13,7 @@ const MARK: Key = Key::new("mark");
 /// Items from one tag to the next, where there are tags.
 const EVERY: u64 = 70_001;
 
-/// Counts up; stops at `end`, or once the gate is closed; gives nothing while it is `still`.
+/// Counts up; stops at `end`, or once the gate is closed; produces nothing while it is `still`.
 #[derive(Ports)]
 struct Count {
     output: Out<u32>,
@@ -21,7 +21,7 @@ struct Count {
     tagged: bool,
     closed: Arc<AtomicBool>,
     still: Arc<AtomicBool>,
-    /// All that it has made, once it is still.
+    /// The number of its items, once it is still.
     rests_at: Arc<AtomicU64>,
 }
 
@@ -48,8 +48,8 @@ impl Block for Count {
     }
 }
 
-/// Adds, by itself and in trains, and may fail at one number. Tries to use its own ports when it
-/// should not.
+/// Adds, by itself and in fused chains, and may fail at one number. Tries to use its own ports
+/// where it must not.
 struct Add<T: Item> {
     input: In<u32>,
     output: Out<T>,
@@ -77,7 +77,7 @@ fn add<T: From<u32>>(by: u32, fails_at: Option<u32>, input: &[u32], output: &mut
 }
 
 impl<T: Item + From<u32>> Ports for Add<T> {
-    // In the order that is not the usual one.
+    // In an unusual order.
     fn ports(&mut self, ports: &mut dyn PortVisitor) {
         ports.output("out", &mut self.output);
         ports.input("in", &mut self.input);
@@ -120,7 +120,7 @@ impl<T: Item + From<u32>> Block for Add<T> {
     }
 }
 
-/// Takes everything, and looks that it counts up.
+/// Takes everything, and checks that it counts up.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<(u64, Vec<Tag>)>>);
 
@@ -157,7 +157,7 @@ impl Block for Check {
     }
 }
 
-/// source, five adders of one type, one that changes it, sink.
+/// A source, five adders of one type, one that changes it, and a sink.
 struct Chain {
     graph: Graph,
     names: Vec<String>,
@@ -166,7 +166,7 @@ struct Chain {
     closed: Arc<AtomicBool>,
     still: Arc<AtomicBool>,
     rests_at: Arc<AtomicU64>,
-    /// Of the fourth adder.
+    /// Messages of the fourth adder.
     told: Arc<AtomicU64>,
     granted: Arc<AtomicU64>,
 }
@@ -226,9 +226,10 @@ fn every_item_and_tag_comes_once_and_is_counted() {
             let block = summary.block(name).unwrap();
             assert_eq!((block.items_in, block.items_out), (END, END), "{name} {at:?}");
         }
-        // Without tags all but what was left in rings at the end goes by train; six blocks count.
+        // Without tags every item passes in the chain except those left in rings at the end; six
+        // blocks count.
         let passed = chain.passed.load(Ordering::Relaxed);
-        // Around a tag there is no train for as long as it is in any ring.
+        // Around a tag the blocks are not fused while it is in any ring.
         let least = match (tagged, at) {
             (false, _) => 5 * END,
             (true, []) => END / 4,

@@ -24,7 +24,7 @@ impl Nibble {
         Self { input: In::new(), output: Out::new(), random, largest }
     }
 
-    /// With the least number of items that a call wants; the end of the stream has fewer.
+    /// Sets the least number of items that a call wants; the end of the stream has fewer.
     pub fn wanting(mut self, items: usize) -> Self {
         self.input.set_min_items(items);
         self.output.set_min_items(items);
@@ -48,7 +48,7 @@ impl Block for Nibble {
     }
 }
 
-/// What a [`Trouble`] does after some items.
+/// The action of a [`Trouble`] after some items.
 #[derive(Clone, Copy)]
 pub enum Kind {
     Error,
@@ -132,7 +132,7 @@ impl Block for Add {
     }
 }
 
-/// Counts without end, never faster than it is asked.
+/// Counts without end, at most at its pace.
 #[derive(Ports)]
 pub struct Ticker {
     pub output: Out<u32>,

@@ -1,4 +1,4 @@
-//! What is needed to move a graph about and to see whether anything went amiss.
+//! Helpers to move a graph and to check its output.
 
 use super::{Add, Nibble};
 use millstream_cpu::proc::Stat;
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Random numbers that their seed decides.
+/// Random numbers from a seed.
 pub struct Random(SplitMix64);
 
 impl Random {
@@ -22,7 +22,7 @@ impl Random {
         self.0.next_u64() % limit
     }
 
-    /// Every block somewhere, in partitions whose names begin with `prefix`.
+    /// Puts every block somewhere, in partitions whose names begin with `prefix`.
     pub fn plan(&mut self, blocks: &[String], prefix: &str) -> Plan {
         let most = 1 + self.below(blocks.len() as u64);
         let mut partitions: BTreeMap<u64, Vec<String>> = BTreeMap::new();
@@ -42,10 +42,10 @@ impl Random {
 }
 
 /// Threads of this process whose names begin with `prefix`, each as its number and its name. The
-/// list is no picture of one moment: threads can begin and end while it is read.
+/// list is not a snapshot: threads can begin and end while it is read.
 pub fn threads_called(prefix: &str) -> BTreeSet<String> {
-    // A thread that has been joined can be listed for another moment: the kernel tells of its end
-    // before it takes it off the list. Such a one is exiting.
+    // A thread that has been joined can be listed for another moment: the kernel reports its end
+    // before it takes it off the list. Such a thread has the flag `PF_EXITING`.
     const PF_EXITING: u32 = 4;
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let stats = tasks.filter_map(|task| Some((task.file_name(), Stat::read(&task.path())?)));
@@ -55,7 +55,7 @@ pub fn threads_called(prefix: &str) -> BTreeSet<String> {
     called.map(|(number, stat)| format!("{} {}", number.display(), stat.name)).collect()
 }
 
-/// Ends a [`Counted`] and learns how far it came.
+/// Ends a [`Counted`] and returns how far it came.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<(AtomicBool, AtomicU64)>);
 
@@ -107,7 +107,7 @@ impl Block for Counted {
     }
 }
 
-/// What a [`DigestSink`] has seen.
+/// The result of a [`DigestSink`].
 #[derive(Clone, Default)]
 pub struct Digest(Arc<(AtomicU64, AtomicU64)>);
 

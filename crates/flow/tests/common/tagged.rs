@@ -1,4 +1,4 @@
-//! Graphs of rate changers with tags on every stream, and what must come out of them.
+//! Graphs of rate changers with tags on every stream, and their expected output.
 
 use millstream_flow::{
     Block, BlockError, Context, Graph, In, ItemRatio, Key, Out, Partition, Plan, PortVisitor,
@@ -17,7 +17,7 @@ const RATES: [ItemRatio; 6] = [
     ItemRatio::decimate(7),
 ];
 
-/// Random numbers that their seed decides.
+/// Random numbers from a seed.
 #[derive(Clone)]
 pub struct Random(SplitMix64);
 
@@ -26,7 +26,7 @@ impl Random {
         Self(SplitMix64::seed_from_u64(seed))
     }
 
-    /// From 0 to `below`, itself excluded.
+    /// Returns a number from 0 to `below`, exclusive.
     pub fn below(&mut self, below: usize) -> usize {
         self.0.next_u64() as usize % below
     }
@@ -78,7 +78,7 @@ impl Block for Ratio {
         let groups = (self.input.slice().len() / down).min(self.output.slice_mut().len() / up);
         let groups = groups.min(1 + self.random.below(300));
         if self.rule == TagRule::Own {
-            // By hand what the runtime does.
+            // Does by hand the same as the runtime.
             for (index, tag) in self.input.tags().take_while(|(i, _)| *i < groups * down) {
                 self.output.tag(index * up / down, tag.key, tag.value);
             }
@@ -97,7 +97,7 @@ impl Block for Ratio {
     }
 }
 
-/// Two streams into one.
+/// Joins two streams into one.
 pub struct Join {
     pub left: In<u32>,
     pub right: In<u32>,
@@ -153,13 +153,13 @@ impl Block for Keep {
     }
 }
 
-/// A stream as it must be.
+/// An expected stream.
 #[derive(Clone)]
 struct Stream {
     items: u64,
     tags: Vec<Tag>,
-    /// Items for one of a source. Joining unlike streams would stop a graph for good: one ring
-    /// fills while another waits.
+    /// Items for one of a source. Joining streams of different rates would stop a graph for ever:
+    /// one ring fills while another waits.
     rate: ItemRatio,
 }
 
@@ -168,7 +168,7 @@ impl Stream {
         let items = 20_000 + random.below(60_000) as u64;
         let mut tags: Vec<Tag> = (0..random.below(2500))
             .map(|n| Tag {
-                // Every other one in a burst.
+                // Every second one in a burst.
                 offset: random.below([items as usize, 500][n % 2]) as u64,
                 key: KEYS[random.below(KEYS.len())],
                 value: (n as u64).into(),
@@ -178,7 +178,7 @@ impl Stream {
         Self { items, tags, rate: ItemRatio::ONE }
     }
 
-    /// What a block makes of its inputs.
+    /// Returns the output of a block for these inputs.
     fn through(inputs: &[&Self], rate: ItemRatio) -> Self {
         let (up, down) = (u64::from(rate.interpolation()), u64::from(rate.decimation()));
         let items = inputs.iter().map(|input| input.items / down * up).min().unwrap();
@@ -198,7 +198,7 @@ impl Stream {
     }
 }
 
-/// A graph, and what each of its sinks must have seen.
+/// A graph, and the expected tags at each of its sinks.
 pub struct Case {
     pub graph: Graph,
     pub sinks: Vec<Sink>,
@@ -211,7 +211,7 @@ pub struct Sink {
 }
 
 impl Case {
-    /// The same for the same seed.
+    /// Returns the same case for the same seed.
     pub fn random(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mut graph = Graph::new();
@@ -271,14 +271,14 @@ impl Case {
         Self { graph, sinks }
     }
 
-    /// Runs by a plan and compares.
+    /// Runs with a plan and compares.
     pub fn run(self, plan: &Plan) -> u64 {
         self.run_by(|graph| {
             graph.run(plan).unwrap();
         })
     }
 
-    /// Lets somebody run it to its end, and compares.
+    /// Runs with `run` to the end, and compares.
     pub fn run_by(self, run: impl FnOnce(Graph)) -> u64 {
         run(self.graph);
         let mut tags = 0;
@@ -296,7 +296,7 @@ impl Case {
     }
 }
 
-/// All in one, each alone, and dealt at random to three.
+/// All blocks in one partition, each alone, and assigned at random to three.
 pub fn plans(graph: &Graph, seed: u64) -> [Plan; 3] {
     let names: Vec<String> = graph.block_names().map(str::to_owned).collect();
     let partition =

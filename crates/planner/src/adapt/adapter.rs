@@ -9,34 +9,34 @@ use std::time::Instant;
 pub struct Adapter {
     adaptation: Adaptation,
     advisor: Box<dyn CostModel>,
-    /// When the present window began, and the profile by then.
+    /// The beginning of the present window, and the profile at that time.
     window: Option<(Instant, Profile)>,
 }
 
-/// What a step has done.
+/// The result of a step.
 #[derive(Debug)]
 pub enum AdaptEvent {
-    /// The graph runs by another plan.
+    /// The graph runs with another plan.
     Moved {
-        /// What the move did.
+        /// The result of the move.
         moved: Moved,
         /// Share of the time that it saves by prediction.
         gain: f64,
     },
-    /// It should, but could not be moved; it runs by the plan before.
+    /// The graph could not be moved; it runs with the plan before.
     Refused(MoveError),
 }
 
 impl Adapter {
-    /// By this policy, with this advice.
+    /// Starts with this policy and cost model.
     #[must_use]
     pub fn new(policy: AdaptPolicy, advisor: impl CostModel + 'static) -> Self {
         let adaptation = Adaptation::new(policy);
         Self { adaptation, advisor: Box::new(advisor), window: None }
     }
 
-    /// Looks at the graph when a window is over, and moves it when it is time. To be called
-    /// several times in a window; costs a clock comparison otherwise.
+    /// Evaluates the graph when a window is over, and moves it when the policy says so. Call it
+    /// several times in a window; within a window it costs one clock comparison.
     pub fn step(&mut self, running: &mut RunningGraph, now: Instant) -> Option<AdaptEvent> {
         let window = self.adaptation.policy().window;
         if self.window.as_ref().is_some_and(|(since, _)| now.duration_since(*since) < window) {
@@ -51,7 +51,7 @@ impl Adapter {
         match running.repartition_within(&proposal.plan, limit) {
             Ok(moved) => {
                 self.adaptation.moved(now, &current, running.plan());
-                // What the move itself cost is no load.
+                // The cost of the move itself is not load.
                 self.window = None;
                 Some(AdaptEvent::Moved { moved, gain: proposal.gain })
             }

@@ -1,4 +1,4 @@
-//! Whose advice is taken.
+//! Cost models.
 
 use crate::place::{self, Hints};
 use millstream_cpu::{CpuSet, Topology};
@@ -6,13 +6,13 @@ use millstream_flow::Shape;
 use millstream_flow::plan::{Partition, Plan, WaitMode};
 use millstream_flow::profile::Profile;
 
-/// Somebody who knows what a plan would cost.
+/// A model of the cost of plans.
 pub trait CostModel {
-    /// What the load of a window would cost by `plan`, in any unit as long as it is always the
-    /// same; less is better. `None` if it cannot be said.
+    /// Returns the cost of a window's load with `plan`, in any fixed unit; less is better. `None`
+    /// if it is unknown.
     fn cost(&mut self, load: &Profile, plan: &Plan) -> Option<f64>;
 
-    /// The plan that suits the load best. `None` if there is none.
+    /// Returns the best plan for the load. `None` if there is no proposal.
     fn propose(&mut self, load: &Profile) -> Option<Plan>;
 }
 
@@ -25,15 +25,15 @@ pub struct Partitioner {
 }
 
 impl Partitioner {
-    /// For a graph of this shape; what the hints decide stays decided.
+    /// Makes a cost model for a graph of this shape; the hints are constraints.
     #[must_use]
     pub fn new(shape: Shape, topology: Topology, hints: Hints) -> Self {
         Self { shape, topology, hints }
     }
 
-    /// For a graph that runs by `plan`, on the CPUs `allowed`. Partitions that the plan gives a
-    /// CPU, or lets spin, stay as they are; all other blocks may go anywhere. Which CPUs those run
-    /// on is left to the kernel, as by any plan that was not made by hand.
+    /// Makes a cost model for a graph that runs with `plan`, on the CPUs `allowed`. Partitions that
+    /// the plan gives a CPU, or lets spin, stay as they are; all other blocks may go anywhere. The
+    /// kernel chooses the CPUs of those, as with any plan that was not made by hand.
     #[must_use]
     pub fn beside(plan: &Plan, shape: Shape, topology: Topology, allowed: Option<CpuSet>) -> Self {
         let stays = |it: &&Partition| it.cpu.is_some() || it.wait == WaitMode::Spin;

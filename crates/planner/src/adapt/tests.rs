@@ -1,4 +1,4 @@
-//! On a simulated clock, with an advisor that knows two loads.
+//! Tests on a simulated clock, with a cost model that knows two loads.
 
 use super::*;
 use millstream_flow::plan::WaitMode;
@@ -15,7 +15,7 @@ fn plan(cut: usize) -> Plan {
     Plan { partitions, ..Plan::default() }
 }
 
-/// Ten blocks in a chain, each with a cost; the slower half limits.
+/// Ten blocks in a chain, each with a cost; the slower half sets the rate.
 struct Chain;
 
 fn times(load: &Profile) -> Vec<f64> {
@@ -36,7 +36,7 @@ impl CostModel for Chain {
     }
 }
 
-/// A load whose work lies at the front or at the back.
+/// A load with its work at the front or at the back.
 fn load(front: bool, noise: u64) -> Profile {
     let busy = |block: u64| 1000 + noise * (block % 3) + 9000 * u64::from((block < 2) == front);
     let blocks = (0..10).map(|block| BlockCost {

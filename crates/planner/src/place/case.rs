@@ -1,4 +1,4 @@
-//! A graph on a machine, as the partitioner is asked: made into numbers, and back into names.
+//! The partitioner's input: a graph on a machine, converted to numbers and back to names.
 
 use super::Hints;
 use super::costs::Distance;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 const PS_PER_NS: f64 = 1e3;
 
-/// What the partitioner was asked.
+/// The input of the partitioner.
 #[derive(Debug)]
 pub(super) struct PlacementCase {
     pub(super) shape: Shape,
@@ -26,7 +26,7 @@ pub(super) struct PlacementCase {
     pub(super) problem: PlacementProblem,
 }
 
-/// What passes a connection.
+/// The traffic of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Traffic {
     pub(super) bytes: f64,
@@ -66,24 +66,24 @@ impl PlacementCase {
         Ok(Self { shape: shape.clone(), profile, measured, unit_of, problem })
     }
 
-    /// What passes a connection of the shape.
+    /// Returns the traffic of a connection of the shape.
     pub(super) fn traffic(&self, edge: &EdgeShape) -> Traffic {
         traffic(&self.shape, &self.profile, edge)
     }
 
-    /// Name of the first block of a unit.
+    /// Returns the name of the first block of a unit.
     pub(super) fn name_of(&self, unit: usize) -> String {
         let block = self.unit_of.iter().position(|of| *of == unit);
         block.map(|block| self.shape.blocks[block].name.clone()).unwrap_or_default()
     }
 
-    /// Work of a block on a CPU of full capacity.
+    /// Returns the work of a block on a CPU of full capacity.
     pub(super) fn work(&self, block: usize) -> Time {
         work(&self.shape, &self.profile, block)
     }
 }
 
-/// The topology that the hints leave, never empty.
+/// Returns the topology within the hints, never empty.
 fn usable(topology: &Topology, hints: &Hints) -> Topology {
     let Some(allowed) = &hints.allowed else {
         let none = topology.cores.is_empty();
@@ -93,12 +93,12 @@ fn usable(topology: &Topology, hints: &Hints) -> Topology {
     if usable.cores.len() == allowed.len() && !allowed.is_empty() {
         return usable;
     }
-    // The topology does not know all of them.
+    // The topology does not have all of them.
     let some = if allowed.is_empty() { CpuSet::from_iter([0]) } else { allowed.clone() };
     Topology::flat(&some)
 }
 
-/// Checks what was decided by hand, and numbers the units.
+/// Checks the user's decisions, and numbers the units.
 fn unit_of_each(shape: &Shape, hints: &Hints, allowed: &CpuSet) -> Result<Vec<usize>, PlanError> {
     hints.plan.check_partitions(allowed)?;
     let unknown = hints.pins.iter().find(|(block, _)| shape.position(block).is_none());
@@ -164,8 +164,8 @@ fn pin_of(
     Ok(Some(position))
 }
 
-/// Work of a block on a CPU of full capacity. One that the profile does not know is taken to be
-/// like the others.
+/// Returns the work of a block on a CPU of full capacity. A block that the profile lacks is assumed
+/// to be like the others.
 fn work(shape: &Shape, profile: &Profile, block: usize) -> Time {
     let known = profile.block(&shape.blocks[block].name).map(|block| block.busy_ns);
     let all = || profile.blocks.iter().map(|block| block.busy_ns).sum::<u64>();

@@ -1,13 +1,13 @@
-//! Prices: what it costs that two blocks do not run on the same CPU.
+//! Prices of connections between different CPUs.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How far apart two CPUs are: by the nearest thing they share.
+/// The distance of two CPUs: the nearest resource that they share.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Distance {
-    /// One CPU; two partitions on it take turns.
+    /// One CPU; two partitions on it alternate.
     SameCpu,
     /// Hardware threads of one core: they share every cache.
     Sibling,
@@ -22,7 +22,7 @@ pub enum Distance {
 }
 
 impl Distance {
-    /// All, from the nearest.
+    /// All distances, from the nearest.
     pub const ALL: [Self; 6] = [
         Self::SameCpu,
         Self::Sibling,
@@ -46,13 +46,14 @@ impl fmt::Display for Distance {
     }
 }
 
-/// What a connection costs at one distance, more than inside a partition.
+/// The price of a connection at one distance, beyond that inside a partition.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Nanoseconds a byte for the reader: its cache fetches what the writer's holds modified.
+    /// Nanoseconds per byte for the reader: its cache fetches lines that are modified in the
+    /// writer's.
     pub read_ns: f64,
-    /// Nanoseconds a byte for the writer: it takes lines back that the reader's cache holds.
+    /// Nanoseconds per byte for the writer: it takes lines back that the reader's cache holds.
     pub write_ns: f64,
 }
 
@@ -60,9 +61,9 @@ pub struct Price {
 ///
 /// The defaults for bytes are times of published cache-to-cache transfers of a 64-byte line (core
 /// to core round trips of 20 to 30 ns between siblings, 40 to 70 ns inside an L3, 110 to 140 ns
-/// between CCXs and 130 to 200 ns between sockets: AnandTech and Chips and Cheese, bounce tests
-/// of Broadwell-E, Zen, Ice Lake-SP and Alder Lake; half a round trip is one transfer), over the 4
-/// lines that a prefetched stream has under way. Writers pay half: stores are posted.
+/// between CCXs and 130 to 200 ns between sockets: AnandTech and Chips and Cheese, bounce tests of
+/// Broadwell-E, Zen, Ice Lake-SP and Alder Lake; half a round trip is one transfer), divided by the
+/// 4 lines that a prefetched stream has under way. Writers pay half: stores are posted.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Costs {
@@ -76,14 +77,14 @@ pub struct Costs {
     pub same_node: Price,
     /// Cores of different nodes.
     pub other_node: Price,
-    /// Nanoseconds for each of two threads when a batch passes from one to the other: look, and
-    /// now and then wake (futex, about 1.5 µs for who wakes and 3 µs for who is woken; in a busy
-    /// graph one batch in four finds a sleeper).
+    /// Nanoseconds for each of two threads when a batch passes from one to the other: a poll, and
+    /// sometimes a wake-up (futex, about 1.5 µs for the waking thread and 3 µs for the woken one;
+    /// in a busy graph one batch in four finds a sleeping thread).
     pub batch_ns: f64,
-    /// What work takes longer while the sibling of its core works too. 1.6 is what is left of a
-    /// core whose two threads together do a quarter more than one (Intel's figure for SMT).
+    /// Factor by which work takes longer while the sibling of its core works too. 1.6 follows from
+    /// a core whose two threads together do a quarter more than one (Intel's figure for SMT).
     pub smt: f64,
-    /// Shares of the load that are taken as equal, 0.01 for 1 %.
+    /// Relative difference of loads that counts as equal, 0.01 for 1 %.
     pub resolution: f64,
     /// The gain below which more CPUs are not used, 0.05 for 5 %.
     pub worthwhile: f64,
@@ -107,7 +108,7 @@ impl Default for Costs {
 }
 
 impl Costs {
-    /// The price at a distance.
+    /// Returns the price at a distance.
     #[must_use]
     pub fn price(&self, distance: Distance) -> Price {
         match distance {

@@ -1,4 +1,4 @@
-//! What it costs on this machine that items come from another CPU.
+//! Measurement of the cost of connections between two CPUs of this machine.
 
 use super::costs::{Costs, Price};
 use millstream_flow::blocks::{Copy, NullSink, NullSource};
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 type Sample = millstream_flow::Complex<f32>;
 
-/// Runs of which the one in the middle counts.
+/// Number of runs, of which the median counts.
 const RUNS: u32 = 3;
 const NAMES: [&str; 4] = ["source", "give", "take", "sink"];
 
-/// Prices for a machine of two CPUs: the defaults, but what passes from the CPU `from` to the CPU
-/// `to` costs what it was measured to cost in `time`, by running copies on both and then on one.
-/// Looks and wake-ups are in the price of the bytes.
+/// Returns prices for a machine of two CPUs: the defaults, with the measured price of bytes from
+/// the CPU `from` to the CPU `to`. The measurement takes `time` and runs copies on both CPUs and
+/// then on one. Polls and wake-ups are in the price of the bytes.
 ///
 /// # Errors
 /// [`RunError`] when a graph cannot run on these CPUs.
@@ -38,7 +38,7 @@ pub fn measure(from: usize, to: usize, time: Duration) -> Result<Costs, RunError
     Ok(Costs { batch_ns: 0.0, ..prices })
 }
 
-/// Of a graph that is dealt out to CPUs like this.
+/// Returns the nanoseconds per byte of a graph with this assignment to CPUs.
 fn ns_per_byte(parts: &[(usize, &[&str])], time: Duration) -> Result<f64, RunError> {
     let mut graph = Graph::new();
     graph.add(NAMES[0], NullSource::<Sample>::new())?;

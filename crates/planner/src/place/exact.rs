@@ -1,23 +1,23 @@
 //! The optimum, by branch and bound.
 //!
 //! Units are placed one after the other, the heavy and well connected first: on every CPU in use,
-//! and on one unused CPU of every kind. A branch ends where even the best that could follow is no
-//! better than what is known: the fullest CPU only gets fuller, what is left must be done by
-//! somebody, and every link between two CPUs costs at least what its nearest places cost.
+//! and on one unused CPU of every kind. A branch ends where even the best continuation is not
+//! better than the best known placement: the fullest CPU only gets fuller, the remaining work must
+//! go somewhere, and every link between two CPUs costs at least the price of the nearest CPUs.
 
 use super::problem::{PlacementProblem, Time};
 use super::state::{Placement, PlacementCost};
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug)]
 pub(super) struct ExactResult {
     pub(super) score: PlacementCost,
     pub(super) places: Vec<usize>,
-    /// Nothing is better: the search went to its end.
+    /// The result is optimal: the search was complete.
     pub(super) proven: bool,
 }
 
-/// Improves on `known` with at most `cpus` CPUs, taking at most `budget` steps, which are taken
+/// Improves on `known` with at most `cpus` CPUs, with at most `budget` steps, which are subtracted
 /// from it.
 pub(super) fn search(
     problem: &PlacementProblem,
@@ -98,7 +98,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// No placement that continues the present one is better.
+    /// Returns a lower bound of the cost of every placement that continues the present one.
     fn bound(&self, depth: usize) -> PlacementCost {
         let state = &self.state;
         let now = state.score();
@@ -109,20 +109,20 @@ impl Search<'_, '_> {
             done += state.own(*cpu) as f64 * cpus[*cpu].capacity;
             capacity += cpus[*cpu].capacity;
         }
-        // A little less, for what rounding may have added.
+        // A little less, because of rounding.
         let evenly = (done / capacity * (1.0 - 1e-9)) as Time;
         let total = now.total + self.left[depth] + self.talk_to_come(depth);
         PlacementCost::new(state.problem, now.bottleneck.max(evenly), total)
     }
 
-    /// What the units that are not placed will pay at least for links to those that are.
+    /// Returns the least cost of links between the units that are not placed and those that are.
     fn talk_to_come(&self, _depth: usize) -> Time {
         0
     }
 }
 
-/// The order of placing: pinned units, then each time the one with the most work and links to
-/// those before it.
+/// Returns the order of placing: pinned units, then each time the unit with the most work and links
+/// to those before it.
 fn order(problem: &PlacementProblem) -> Vec<usize> {
     let mut order: Vec<usize> = Vec::new();
     let mut weight: Vec<Time> = problem.units.iter().map(|unit| unit.work).collect();

@@ -1,4 +1,4 @@
-//! A plan in words.
+//! A plan as text.
 
 use super::prediction::{EdgeLoad, PartitionLoad, Prediction};
 use super::{Alternative, Placed};
@@ -6,13 +6,13 @@ use std::fmt::Write;
 
 /// Characters of a full bar.
 const BAR: usize = 20;
-/// Cuts that are told one by one.
+/// Cuts that are listed one by one.
 const CUTS: usize = 12;
-/// A share of the load that is as good as all of it.
+/// A share of the load that counts as nearly all.
 const NEARLY_ALL: f64 = 0.9;
 
 impl Placed {
-    /// What the plan is, what limits it, why each cut is where it is, and what the next best was.
+    /// Describes the plan, its bottleneck, the reason of each cut, and the next best plan.
     #[must_use]
     pub fn words(&self) -> String {
         let prediction = &self.prediction;
@@ -85,7 +85,7 @@ fn table(prediction: &Prediction) -> String {
     text
 }
 
-/// A few names, and how many more there are.
+/// Lists a few names, and the number of the others.
 fn some(names: &[&str], most: usize) -> String {
     if names.len() <= most {
         return names.join(" ");
@@ -103,7 +103,7 @@ fn bar(share: f64) -> String {
     format!("{}{part}", "█".repeat(eighths / 8))
 }
 
-/// What would have to change for the graph to be faster.
+/// Describes the change that would make the graph faster.
 pub(super) fn limit(prediction: &Prediction) -> String {
     let name = &prediction.bottleneck;
     let Some(index) = prediction.partitions.iter().position(|load| load.name == *name) else {
@@ -140,7 +140,7 @@ pub(super) fn limit(prediction: &Prediction) -> String {
     )
 }
 
-/// Why each cut is where it is: what it costs, and what its absence would cost.
+/// Explains each cut: its cost, and the cost without it.
 fn cuts(prediction: &Prediction) -> Vec<String> {
     let mut cuts: Vec<&EdgeLoad> =
         prediction.edges.iter().filter(|edge| edge.cut.is_some()).collect();
@@ -177,13 +177,13 @@ fn cut(prediction: &Prediction, edge: &EdgeLoad) -> String {
     text
 }
 
-/// A cost beside the time an item.
+/// Formats a cost as a share of the time per item.
 fn share(ns: f64, prediction: &Prediction) -> String {
     let percent = ns / prediction.ns_per_item.max(f64::MIN_POSITIVE) * 100.0;
     if prediction.measured { format!("{} ({percent:.1} %)", time(ns)) } else { "cheap".to_owned() }
 }
 
-/// How an alternative compares.
+/// Compares an alternative.
 fn against(prediction: &Prediction, other: &Alternative) -> String {
     let ratio = |now: f64, then: f64| (then / now.max(f64::MIN_POSITIVE) - 1.0) * 100.0;
     let slower = ratio(prediction.ns_per_item, other.ns_per_item);
@@ -206,7 +206,7 @@ fn cpus_of(prediction: &Prediction) -> usize {
     cpus.len()
 }
 
-/// The nearest plans: one block elsewhere, and other numbers of CPUs.
+/// Describes the nearest plans: one block elsewhere, and other numbers of CPUs.
 fn next(prediction: &Prediction) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(next) = &prediction.next_best {
@@ -233,7 +233,7 @@ fn next(prediction: &Prediction) -> Vec<String> {
     lines
 }
 
-/// A time with three digits.
+/// Formats a time with three digits.
 pub(super) fn time(ns: f64) -> String {
     match ns {
         ns if ns >= 1e6 => format!("{:.3} ms", ns / 1e6),
@@ -245,7 +245,7 @@ pub(super) fn time(ns: f64) -> String {
     }
 }
 
-/// A rate in a unit, `` for items.
+/// Formats a rate in a unit, `` for items.
 pub(super) fn per_s(rate: f64, unit: &str) -> String {
     match rate {
         rate if rate >= 1e9 => format!("{:.2} G{unit}/s", rate / 1e9),

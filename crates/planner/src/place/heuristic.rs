@@ -9,11 +9,11 @@ use super::exact::ExactResult;
 use super::problem::PlacementProblem;
 use super::state::{Placement, PlacementCost};
 
-/// A graph of at most this many units is cut as it is.
+/// Units of a graph that is cut without further coarsening.
 const COARSEST: usize = 32;
 
-/// A good placement on at most `cpus` CPUs; `known` is one, or [`ExactResult::none`]. Every CPU
-/// of a placement that is looked at takes one from `budget`.
+/// Finds a good placement on at most `cpus` CPUs; `known` is a placement, or [`ExactResult::none`].
+/// Every CPU of a placement that is evaluated takes one from `budget`.
 pub(super) fn search(
     problem: &PlacementProblem,
     cpus: usize,
@@ -45,12 +45,12 @@ pub(super) fn search(
 }
 
 impl ExactResult {
-    /// Nothing yet.
+    /// Returns a result without a placement.
     pub(super) fn none() -> Self {
         Self { score: PlacementCost::WORST, places: Vec::new(), proven: false }
     }
 
-    /// Keeps the better of two.
+    /// Keeps the better of two placements.
     fn improve(&mut self, problem: &PlacementProblem, places: Vec<usize>) {
         let score = Placement::with(problem, &places).score();
         if score < self.score {

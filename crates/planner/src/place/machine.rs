@@ -1,11 +1,11 @@
-//! A topology as the search needs it: distances between CPUs, and which of them are alike.
+//! A topology for the search: distances between CPUs, and kinds of equal CPUs.
 
 use super::costs::Distance;
 use millstream_cpu::{Core, FULL_CAPACITY, Topology};
 use std::collections::BTreeMap;
 
 /// Capacities are compared in sixteenths: favoured cores that clock a few percent higher than the
-/// others are no reason for a search of its own.
+/// others are not a kind of their own.
 const CAPACITY_STEPS: f64 = 16.0;
 
 /// Levels of the tree: core, L2, L3, node.
@@ -22,7 +22,7 @@ pub(super) struct CpuPositions {
 #[derive(Clone, Debug)]
 pub(super) struct Cpu {
     pub(super) number: usize,
-    /// Share of the fastest, in (0, 1].
+    /// Capacity relative to the fastest, in (0, 1].
     pub(super) capacity: f64,
     pub(super) node: usize,
     /// Bytes of the caches; 0 where unknown.
@@ -31,9 +31,9 @@ pub(super) struct Cpu {
     /// The groups it belongs to, from the core to the node: numbers that are equal where CPUs are
     /// in one group of that level.
     pub(super) groups: [usize; LEVELS],
-    /// What each of these groups looks like: equal where groups of a level are built alike.
+    /// The shape of each of these groups: equal where groups of a level are built alike.
     pub(super) shapes: [usize; LEVELS],
-    /// What the CPU itself is like.
+    /// The kind of the CPU itself.
     pub(super) kind: usize,
 }
 
@@ -74,7 +74,7 @@ impl CpuPositions {
         self.siblings(cpu).all(|sibling| sibling > cpu)
     }
 
-    /// Other hardware threads of the same core.
+    /// Returns the other hardware threads of the same core.
     pub(super) fn siblings(&self, cpu: usize) -> impl Iterator<Item = usize> + '_ {
         let of = |other: usize| self.cpus[other].groups[0];
         (0..self.len()).filter(move |other| *other != cpu && of(*other) == of(cpu))
@@ -98,7 +98,7 @@ impl Cpu {
     }
 }
 
-/// The group of each CPU at each level, named by the position of its first member.
+/// Returns the group of each CPU at each level, named by the position of its first member.
 fn groups(cores: &[Core]) -> Vec<[usize; LEVELS]> {
     let together = |level: usize, a: &Core, b: &Core| match level {
         0 => a.smt_siblings.contains(b.cpu),
@@ -111,7 +111,8 @@ fn groups(cores: &[Core]) -> Vec<[usize; LEVELS]> {
     let mut groups: Vec<[usize; LEVELS]> = (0..cores.len()).map(|cpu| [cpu; LEVELS]).collect();
     for level in 0..LEVELS {
         for a in 0..cores.len() {
-            // Who is together below is together here, whatever the files say: a tree.
+            // CPUs that share a lower level share this one, even if the files differ: the result is
+            // a tree.
             let near = (0..a).find(|b| {
                 (level > 0 && groups[a][level - 1] == groups[*b][level - 1])
                     || together(level, &cores[a], &cores[*b])
@@ -124,7 +125,7 @@ fn groups(cores: &[Core]) -> Vec<[usize; LEVELS]> {
     groups
 }
 
-/// Gives every CPU and group a name for what it looks like, from the bottom up.
+/// Numbers the shapes of CPUs and groups, from the bottom up.
 fn name_shapes(cpus: &mut [Cpu]) {
     let mut names = BTreeMap::new();
     let mut name = |parts: Vec<u64>| {

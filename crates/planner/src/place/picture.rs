@@ -1,4 +1,4 @@
-//! A plan as a picture: blocks in their partitions, partitions in what their CPUs share.
+//! A plan as a picture: blocks in their partitions, partitions in groups of CPUs.
 
 mod dot;
 mod layout;
@@ -11,18 +11,18 @@ use super::prediction::Prediction;
 use millstream_flow::Shape;
 use serde::Serialize;
 
-/// CPUs that share something, as far as the plan uses them.
+/// CPUs that share a resource, as far as the plan uses them.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct CpuGroup {
-    /// What they share.
+    /// The shared resource.
     pub label: String,
-    /// How far inside: 0 for a node, 1 for an L3, 2 for an L2, 3 for a core.
+    /// The nesting depth: 0 for a node, 1 for an L3, 2 for an L2, 3 for a core.
     pub depth: usize,
     /// The partitions on them, by position in the plan, from the first in the order of items.
     pub partitions: Vec<usize>,
 }
 
-/// The frames worth drawing, from the outermost; each holds a run of [`order`].
+/// Returns the frames worth drawing, from the outermost; each holds a run of [`order`].
 pub(super) fn frames(case: &PlacementCase, prediction: &Prediction) -> Vec<CpuGroup> {
     let machine = &case.problem.machine;
     let cpu_of = |partition: usize| {
@@ -50,7 +50,7 @@ pub(super) fn frames(case: &PlacementCase, prediction: &Prediction) -> Vec<CpuGr
     frames
 }
 
-/// What the CPUs of a group share, where that says something.
+/// Returns the resource that the CPUs of a group share, if it distinguishes them.
 fn label(level: usize, cpus: &[&Cpu], all: usize) -> Option<String> {
     let numbers: millstream_cpu::CpuSet = cpus.iter().map(|cpu| cpu.number).collect();
     let first = cpus.first()?;
@@ -65,7 +65,7 @@ fn label(level: usize, cpus: &[&Cpu], all: usize) -> Option<String> {
     Some(format!("{what} · CPU{} {numbers}", if cpus.len() == 1 { "" } else { "s" }))
 }
 
-/// Partitions so that those of one group follow each other, and groups as the items pass.
+/// Orders partitions so that those of one group are consecutive, and groups by the flow of items.
 fn order<'a>(
     case: &PlacementCase,
     prediction: &Prediction,
@@ -95,7 +95,7 @@ fn order<'a>(
     order
 }
 
-/// The shape of the graph that a prediction is about.
+/// Returns the shape of the graph of a prediction.
 fn shape_of(prediction: &Prediction) -> Shape {
     let blocks = prediction.blocks.iter().map(|block| millstream_flow::BlockShape {
         name: block.name.clone(),
@@ -111,7 +111,7 @@ fn shape_of(prediction: &Prediction) -> Shape {
     Shape { blocks: blocks.collect(), edges: edges.collect() }
 }
 
-/// `256 KiB` or `25 MiB`.
+/// Formats a size: `256 KiB` or `25 MiB`.
 fn bytes(bytes: u64) -> String {
     match bytes >> 10 {
         kib if kib >= 1024 && kib % 1024 == 0 => format!("{} MiB", kib >> 10),
@@ -120,7 +120,7 @@ fn bytes(bytes: u64) -> String {
     }
 }
 
-/// Bytes that pass a connection: by the second where that is known, else by the item.
+/// Formats the bytes that pass a connection: per second where that is known, else per item.
 fn flow(prediction: &Prediction, bytes: f64) -> String {
     if prediction.measured {
         super::explain::per_s(bytes * 1e9 / prediction.ns_per_item.max(f64::MIN_POSITIVE), "B")

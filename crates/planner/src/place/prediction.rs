@@ -1,4 +1,4 @@
-//! What the model expects of a plan.
+//! The model's prediction for a plan.
 
 use super::case::PlacementCase;
 use super::costs::Distance;
@@ -9,25 +9,25 @@ use super::what_if::{self, Alternative};
 use millstream_flow::plan::{Partition, Plan};
 use serde::Serialize;
 
-/// What the model expects of a plan. "An item" is one of [`Self::per_item_of`].
+/// The model's prediction for a plan. "An item" is one of [`Self::per_item_of`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// Whether costs were measured; else every block is taken to cost the same, and times say
-    /// nothing but their ratios.
+    /// Whether costs were measured; otherwise every block is assumed to cost the same, and only
+    /// ratios of times have a meaning.
     pub measured: bool,
-    /// Whether no plan is better by the model; else a heuristic found this one.
+    /// Whether the plan is optimal in the model; otherwise a heuristic found it.
     pub exact: bool,
-    /// The source whose items times are counted by.
+    /// The source whose items are the unit of times.
     pub per_item_of: String,
     /// Items of it that the profile covers.
     pub items: u64,
-    /// Time an item, by the fullest CPU: what limits the graph.
+    /// Time per item of the fullest CPU: the limit of the graph.
     pub ns_per_item: f64,
     /// The same with every block on the fastest CPU.
     pub single_ns_per_item: f64,
-    /// CPU time an item, all CPUs together.
+    /// CPU time per item, all CPUs together.
     pub cpu_ns_per_item: f64,
-    /// The partition that limits: the one with the most to do on the fullest CPU.
+    /// The partition that limits the graph: the one with the most work on the fullest CPU.
     pub bottleneck: String,
     /// Partitions, as in the plan.
     pub partitions: Vec<PartitionLoad>,
@@ -35,9 +35,9 @@ pub struct Prediction {
     pub blocks: Vec<BlockLoad>,
     /// Connections, in the order they were made.
     pub edges: Vec<EdgeLoad>,
-    /// The best that each number of CPUs can do.
+    /// The best result for each number of CPUs.
     pub ladder: Vec<CpuStep>,
-    /// The change of one block's place that costs least; `None` when no block may move.
+    /// The change of one block's CPU that costs least; `None` when no block may move.
     pub next_best: Option<Alternative>,
 }
 
@@ -46,18 +46,18 @@ pub struct Prediction {
 pub struct PartitionLoad {
     /// Name of the partition.
     pub name: String,
-    /// The CPU that the model has it on, whether the plan pins it or not.
+    /// The CPU of the partition in the model, whether the plan pins it or not.
     pub cpu: usize,
     /// Work of its blocks on that CPU.
     pub work_ns: f64,
-    /// What its connections to others cost it.
+    /// The cost of its connections to others.
     pub talk_ns: f64,
-    /// What the thread on the sibling takes away, and other partitions on the CPU.
+    /// The loss to the thread on the sibling, and to other partitions on the CPU.
     pub shared_ns: f64,
 }
 
 impl PartitionLoad {
-    /// All together: the time an item of its CPU.
+    /// Returns the sum: the time per item of its CPU.
     #[must_use]
     pub fn total_ns(&self) -> f64 {
         self.work_ns + self.talk_ns + self.shared_ns
@@ -88,22 +88,23 @@ pub struct EdgeLoad {
     pub to: String,
     /// Bytes an item.
     pub bytes: f64,
-    /// What it costs to cross; `None` inside a partition.
+    /// The cost of crossing; `None` inside a partition.
     pub cut: Option<Cut>,
 }
 
 /// A connection between two partitions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cut {
-    /// What the CPUs share.
+    /// The distance of the CPUs.
     pub distance: Distance,
-    /// What both sides pay, nanoseconds an item, with other connections between the same blocks.
+    /// The cost for both sides, nanoseconds an item, with other connections between the same
+    /// blocks.
     pub ns: f64,
-    /// The better way to have both blocks in one place; `None` when neither may move.
+    /// The better way to bring both blocks together; `None` when neither may move.
     pub without: Option<Alternative>,
 }
 
-/// The best with at most this many CPUs.
+/// The best result with at most this many CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CpuStep {
     /// CPUs that may be used.
@@ -112,7 +113,7 @@ pub struct CpuStep {
     pub ns_per_item: f64,
 }
 
-/// How times are told: nanoseconds an item.
+/// The scale of times: nanoseconds an item.
 pub(super) struct Scale {
     items: f64,
 }
@@ -157,7 +158,7 @@ pub(super) fn of(case: &PlacementCase, plan: &Plan, solution: &Solution) -> Pred
     }
 }
 
-/// The source with the most items; without sources, the busiest block.
+/// Returns the source with the most items; without sources, the busiest block.
 fn reference(case: &PlacementCase) -> (String, u64) {
     let reads = |name: &str| {
         let node = case.shape.position(name);
@@ -178,7 +179,7 @@ fn partition_load(
     let mut units: Vec<usize> = blocks.map(|block| case.unit_of[block]).collect();
     units.sort_unstable();
     units.dedup();
-    // A partition by hand may be empty; then it is nowhere, and costs nothing.
+    // A partition by hand may be empty; then it has no CPU and no cost.
     let Some(cpu) = units.first().map(|unit| state.places[*unit]) else {
         let cpu = partition.cpu.unwrap_or(case.problem.machine.cpus[0].number);
         let name = partition.name.clone();
@@ -195,7 +196,7 @@ fn partition_load(
     }
 }
 
-/// What a unit pays for its links.
+/// Returns the cost of a unit's links.
 fn talk_of(case: &PlacementCase, state: &Placement<'_>, unit: usize) -> Time {
     let links = case.problem.links_of[unit].iter().map(|link| &case.problem.links[*link]);
     links

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Picoseconds.
 pub(super) type Time = u64;
 
-/// Everything that a search looks at.
+/// The input of a search.
 #[derive(Clone, Debug)]
 pub(super) struct PlacementProblem {
     pub(super) machine: Arc<CpuPositions>,
@@ -18,29 +18,30 @@ pub(super) struct PlacementProblem {
     pub(super) links: Vec<UnitTraffic>,
     /// Links of each unit.
     pub(super) links_of: Vec<Vec<usize>>,
-    /// What work takes longer beside a busy sibling.
+    /// Factor by which work takes longer next to a busy sibling.
     pub(super) smt: f64,
     /// Bottlenecks that fall into the same step of this size are equal.
     pub(super) quantum: Time,
     /// The gain below which more CPUs are not used.
     pub(super) worthwhile: f64,
     pub(super) max_cpus: usize,
-    /// Too few CPUs to give each spinning partition its own.
+    /// There are too few CPUs to give each spinning partition its own.
     pub(super) crowded: bool,
 }
 
-/// What is placed as a whole: a block, a partition made by hand, or several units for a while.
+/// A group of blocks that is placed as a whole: a block, a partition made by hand, or several
+/// merged units.
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
-    /// A partition by hand, which nobody joins.
+    /// A partition by hand, which other units cannot join.
     pub(super) by_hand: bool,
-    /// The CPU it must be on, by position.
+    /// The CPU that it must be on, by position.
     pub(super) pinned: Option<usize>,
-    /// Whether it burns its CPU.
+    /// Whether it spins.
     pub(super) spins: bool,
-    /// Where it stands in the order that items pass: a mean over its blocks.
+    /// Its position in the order that items pass: a mean over its blocks.
     pub(super) rank: f64,
-    /// The same when each way is followed to its end before the next.
+    /// The same when each path is followed to its end before the next.
     pub(super) line: f64,
     /// Work on a CPU of full capacity.
     pub(super) work: Time,
@@ -48,10 +49,10 @@ pub(super) struct Unit {
     pub(super) work_on: Vec<Time>,
 }
 
-/// What writer and reader pay at each distance.
+/// The cost for writer and reader at each distance.
 pub(super) type Prices = [(Time, Time); Distance::ALL.len()];
 
-/// Everything that passes from one unit to another.
+/// The traffic from one unit to another.
 #[derive(Clone, Debug)]
 pub(super) struct UnitTraffic {
     pub(super) from: usize,
@@ -60,7 +61,7 @@ pub(super) struct UnitTraffic {
 }
 
 impl Unit {
-    /// A unit of this much work, free to go anywhere.
+    /// Makes a unit of this much work that may go to any CPU.
     pub(super) fn new(work: Time, (rank, line): (f64, f64), machine: &CpuPositions) -> Self {
         let on = machine.cpus.iter().map(|cpu| (work as f64 / cpu.capacity).round() as Time);
         let work_on = on.collect();
@@ -79,7 +80,7 @@ impl PlacementProblem {
         Self { units, links, links_of, machine: Arc::clone(&self.machine), ..*self }
     }
 
-    /// No plan can do better: the heaviest unit alone, and all work spread evenly.
+    /// Returns a lower bound for every plan: the heaviest unit alone, and all work spread evenly.
     pub(super) fn least_bottleneck(&self) -> Time {
         let alone = self.units.iter().map(|unit| match unit.pinned {
             Some(cpu) => unit.work_on[cpu],
@@ -90,7 +91,7 @@ impl PlacementProblem {
         alone.max().unwrap_or(0).max(evenly as Time)
     }
 
-    /// The fewest CPUs that pins and spinning partitions allow.
+    /// Returns the fewest CPUs that pins and spinning partitions allow.
     pub(super) fn least_cpus(&self) -> usize {
         let mut pinned: Vec<usize> = self.units.iter().filter_map(|unit| unit.pinned).collect();
         pinned.sort_unstable();
@@ -108,7 +109,7 @@ impl PlacementProblem {
     }
 }
 
-/// Whether spinning partitions would leave no CPU for what must run beside them.
+/// Whether spinning partitions would leave no CPU for the other units.
 pub(super) fn crowded(units: &[Unit], cpus: usize) -> bool {
     let mut pinned: Vec<usize> = units.iter().filter_map(|unit| unit.pinned).collect();
     pinned.sort_unstable();

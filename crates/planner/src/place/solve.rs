@@ -7,27 +7,27 @@ use super::state::PlacementCost;
 
 /// Steps of the exact search, all numbers of CPUs together.
 const EXACT_STEPS: u64 = 400_000;
-/// More units are not tried: the search would only spend its budget.
+/// The most units for the exact search: with more it would only spend its budget.
 const EXACT_UNITS: usize = 24;
-/// CPUs of placements that the heuristic looks at, all numbers of CPUs together: about a second.
+/// CPUs of placements that the heuristic evaluates, all numbers of CPUs together: about a second.
 const HEURISTIC_STEPS: u64 = 10_000_000;
-/// From here on not every number of CPUs is tried, but about each that is a quarter more.
+/// Up to this number every number of CPUs is tried, above it about each that is a quarter larger.
 const FINE_CPUS: usize = 4;
 
-/// The placement that was chosen, and what it was chosen from.
+/// The chosen placement and the alternatives.
 #[derive(Clone, Debug)]
 pub(super) struct Solution {
     /// CPU of each unit, by position.
     pub(super) places: Vec<usize>,
     pub(super) score: PlacementCost,
-    /// Proven to be the best of the model.
+    /// Whether it is optimal in the model.
     pub(super) exact: bool,
-    /// The best for each number of CPUs that was tried: how many it may use, its score.
+    /// The best for each number of CPUs that was tried: the number and the cost.
     pub(super) ladder: Vec<(usize, PlacementCost)>,
 }
 
-/// Finds the best placement for 1, 2, … CPUs, and takes the one with the fewest that is not worse
-/// than the best by more than what another CPU must bring.
+/// Finds the best placement for 1, 2, … CPUs, and takes the one with the fewest CPUs that is worse
+/// than the best by at most the gain that another CPU must bring.
 pub(super) fn solve(problem: &PlacementProblem) -> Solution {
     let small = problem.units.len() <= EXACT_UNITS;
     let numbers = numbers(problem, small);
@@ -53,7 +53,7 @@ pub(super) fn solve(problem: &PlacementProblem) -> Solution {
     choose(problem, &found)
 }
 
-/// Numbers of CPUs to try.
+/// Returns the numbers of CPUs to try.
 fn numbers(problem: &PlacementProblem, small: bool) -> Vec<usize> {
     let least = problem.least_cpus().min(problem.machine.len());
     let most = problem.max_cpus.min(problem.units.len()).max(least);
@@ -62,7 +62,7 @@ fn numbers(problem: &PlacementProblem, small: bool) -> Vec<usize> {
         let more = if small { 1 } else { (last / FINE_CPUS).max(1) };
         numbers.push((last + more).min(most));
     }
-    // One thread a core is where the gain of more CPUs changes.
+    // At one thread per core the gain of more CPUs changes.
     let cores = (0..problem.machine.len()).filter(|cpu| problem.machine.is_first(*cpu)).count();
     numbers.push(cores.clamp(least, most));
     numbers.sort_unstable();

@@ -1,4 +1,4 @@
-//! A placement that changes: who is where, and what that costs.
+//! A placement that changes, and its cost.
 
 use super::machine::LEVELS;
 use super::problem::{PlacementProblem, Time};
@@ -6,7 +6,7 @@ use super::problem::{PlacementProblem, Time};
 /// Not placed.
 pub(super) const NOWHERE: usize = usize::MAX;
 
-/// How good a placement is; less is better, in this order.
+/// The cost of a placement; less is better, compared in this order.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct PlacementCost {
     /// The bottleneck in steps of the resolution.
@@ -34,7 +34,7 @@ pub(super) struct Placement<'a> {
     pub(super) places: Vec<usize>,
     /// Work of each CPU's units.
     pub(super) work: Vec<Time>,
-    /// What each CPU pays for its connections.
+    /// The cost of each CPU's connections.
     pub(super) talk: Vec<Time>,
     /// Units on each CPU.
     pub(super) units: Vec<usize>,
@@ -73,7 +73,7 @@ impl<'a> Placement<'a> {
         state
     }
 
-    /// Whether a unit may go to a CPU as things are.
+    /// Whether a unit may go to a CPU in the present placement.
     pub(super) fn fits(&self, unit: usize, cpu: usize) -> bool {
         let PlacementProblem { units, crowded, .. } = self.problem;
         match units[unit].pinned {
@@ -115,7 +115,7 @@ impl<'a> Placement<'a> {
         }
     }
 
-    /// Adds what the links of a placed unit cost, or takes it back.
+    /// Adds the cost of a placed unit's links, or subtracts it.
     fn talk(&mut self, unit: usize, change: impl Fn(&mut Time, Time)) {
         let problem = self.problem;
         for link in problem.links_of[unit].iter().map(|link| &problem.links[*link]) {
@@ -128,12 +128,12 @@ impl<'a> Placement<'a> {
         }
     }
 
-    /// The load of a CPU by itself.
+    /// Returns the load of a CPU by itself.
     pub(super) fn own(&self, cpu: usize) -> Time {
         self.work[cpu] + self.talk[cpu]
     }
 
-    /// What the threads on its siblings take away from a CPU.
+    /// Returns the loss of a CPU to the threads on its siblings.
     pub(super) fn smt(&self, cpu: usize) -> Time {
         let own = self.own(cpu);
         let beside = self.siblings[cpu].iter().map(|sibling| own.min(self.own(*sibling)));
@@ -150,8 +150,8 @@ impl<'a> Placement<'a> {
         PlacementCost::new(self.problem, bottleneck, total)
     }
 
-    /// Where a unit may go: CPUs in use, and one of every kind of unused ones if there may be more
-    /// than are in use.
+    /// Returns the CPUs where a unit may go: those in use, and one of every kind of unused ones if
+    /// more may be used.
     pub(super) fn ways(&self, unit: usize, cpus: usize) -> Vec<usize> {
         let mut ways = match self.problem.units[unit].pinned {
             Some(cpu) => return vec![cpu],
@@ -164,8 +164,9 @@ impl<'a> Placement<'a> {
         ways
     }
 
-    /// One CPU of every kind among those that are unused: exchanging two of a kind would change
-    /// nothing. They are of a kind when they are built alike and hang alike on what is used.
+    /// Returns one CPU of every kind among the unused ones: exchanging two of a kind would change
+    /// nothing. CPUs are of a kind when they are built alike and have the same relation to the used
+    /// ones.
     pub(super) fn fresh(&self) -> Vec<usize> {
         let mut kinds = Vec::new();
         let mut fresh = Vec::new();
@@ -188,7 +189,7 @@ impl<'a> Placement<'a> {
 }
 
 impl super::problem::UnitTraffic {
-    /// What writer and reader pay when they are on these CPUs.
+    /// Returns the cost for writer and reader on these CPUs.
     pub(super) fn price(&self, problem: &PlacementProblem, from: usize, to: usize) -> (Time, Time) {
         let open = |unit: usize| !problem.units[unit].by_hand;
         if from == to && open(self.from) && open(self.to) {

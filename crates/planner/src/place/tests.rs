@@ -1,4 +1,4 @@
-//! The partitioner held against brute force, against itself, and on recorded machines.
+//! The partitioner compared with brute force and with itself, and on recorded machines.
 
 mod brute_force;
 mod drawn;

@@ -1,4 +1,4 @@
-//! What other plans would cost: the reasons for this one.
+//! Costs of other plans: the reasons for this one.
 
 use super::case::PlacementCase;
 use super::prediction::Scale;
@@ -6,7 +6,7 @@ use super::state::{Placement, PlacementCost};
 use millstream_flow::EdgeShape;
 use serde::Serialize;
 
-/// One block elsewhere.
+/// The same plan with one block elsewhere.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Alternative {
     /// The block.
@@ -21,7 +21,7 @@ pub struct Alternative {
     pub cpu_ns_per_item: f64,
 }
 
-/// The least bad move of any block.
+/// Returns the move of a block that costs least.
 pub(super) fn next_best(
     case: &PlacementCase,
     state: &mut Placement<'_>,
@@ -34,7 +34,7 @@ pub(super) fn next_best(
     best_of(case, state, scale, &all)
 }
 
-/// The better of the two ways to bring the ends of a connection together.
+/// Returns the better of the two ways to bring the ends of a connection together.
 pub(super) fn without(
     case: &PlacementCase,
     state: &mut Placement<'_>,
@@ -56,7 +56,7 @@ fn best_of(
     for (unit, cpu) in ways.iter().copied() {
         let from = state.places[unit];
         let fixed = case.problem.units[unit].pinned.is_some() || case.problem.units[unit].by_hand;
-        // Alone to an unused CPU: the same plan under other numbers.
+        // Alone to an unused CPU: the same plan with other numbers.
         let same = state.units[from] == 1 && state.units[cpu] == 0;
         if from == cpu || fixed || same {
             continue;

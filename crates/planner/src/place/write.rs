@@ -1,15 +1,15 @@
-//! From a placement to a plan.
+//! Converts a placement to a plan.
 
 use super::Hints;
 use super::case::PlacementCase;
 use super::state::Placement;
 use millstream_flow::plan::{Buffers, Partition, Plan, WaitMode};
 
-/// A ring is never made smaller than this to fit a cache.
+/// The least size of a ring that is fitted to a cache.
 const LEAST_RING_BYTES: u64 = 8 << 10;
 const PAGE_BYTES: u64 = 4096;
 
-/// The partitions by hand as they are, then one for each CPU that has other blocks.
+/// Writes the partitions by hand unchanged, then one for each CPU with other blocks.
 pub(super) fn plan(case: &PlacementCase, places: &[usize], hints: &Hints) -> Plan {
     let mut partitions = hints.plan.partitions.clone();
     let mut order: Vec<usize> = Vec::new();
@@ -39,8 +39,9 @@ pub(super) fn plan(case: &PlacementCase, places: &[usize], hints: &Hints) -> Pla
     Plan { partitions, buffers, ..hints.plan.clone() }
 }
 
-/// Spinning for as long as a wake-up is worth pays on a CPU that is the partition's own; beside a
-/// busy sibling or another partition it would only take from them.
+/// Chooses the wait mode. Spinning for about the cost of a wake-up is worthwhile on a CPU of the
+/// partition's own; next to a busy sibling or another partition it would only take CPU time from
+/// them.
 fn wait(case: &PlacementCase, state: &Placement<'_>, cpu: usize, hints: &Hints) -> WaitMode {
     let beside = case.problem.machine.siblings(cpu).any(|sibling| state.units[sibling] > 0);
     let by_hand = |unit: &usize| case.problem.units[*unit].by_hand && state.places[*unit] == cpu;
@@ -52,7 +53,8 @@ fn wait(case: &PlacementCase, state: &Placement<'_>, cpu: usize, hints: &Hints) 
     }
 }
 
-/// Rings that stay in the caches. What is not the default was said by hand, and stays.
+/// Sizes rings so that they stay in the caches. A size other than the default was set by hand and
+/// stays.
 fn buffers(case: &PlacementCase, state: &Placement<'_>, by_hand: &Buffers) -> Buffers {
     let default = Buffers::default();
     let mut buffers = by_hand.clone();
@@ -65,8 +67,8 @@ fn buffers(case: &PlacementCase, state: &Placement<'_>, by_hand: &Buffers) -> Bu
     buffers
 }
 
-/// The rings of a partition take half of its share of the L2 cache; the other half is for what its
-/// blocks keep. The fullest partition decides.
+/// Sizes the rings of a partition to half of its share of the L2 cache; the other half is for its
+/// blocks' state. The fullest partition decides.
 fn inside_bytes(case: &PlacementCase, state: &Placement<'_>) -> usize {
     let machine = &case.problem.machine;
     let of_cpu = |cpu: &usize| {
@@ -90,7 +92,7 @@ fn inside_bytes(case: &PlacementCase, state: &Placement<'_>) -> usize {
     pages(state.used.iter().filter_map(of_cpu).min())
 }
 
-/// The rings between partitions take half of the smallest cache that both ends share.
+/// Sizes the rings between partitions to half of the smallest cache that both ends share.
 fn between_bytes(case: &PlacementCase, state: &Placement<'_>) -> usize {
     let machine = &case.problem.machine;
     let ends = |edge: &millstream_flow::EdgeShape| {
@@ -112,7 +114,7 @@ fn between_bytes(case: &PlacementCase, state: &Placement<'_>) -> usize {
     pages(cuts.iter().filter_map(share).min())
 }
 
-/// Whole pages, at least a few; no limit where nothing is known.
+/// Rounds to whole pages, at least a few; no limit where the cache is unknown.
 fn pages(bytes: Option<u64>) -> usize {
     bytes.map_or(usize::MAX, |bytes| {
         let whole = bytes / PAGE_BYTES * PAGE_BYTES;
@@ -120,7 +122,7 @@ fn pages(bytes: Option<u64>) -> usize {
     })
 }
 
-/// A partition is called after the block that works most in it.
+/// Names a partition after its block with the most work.
 fn unused_name(others: &[Partition], case: &PlacementCase, blocks: &[usize]) -> String {
     let work = |block: &&usize| case.work(**block);
     let mut first = blocks[0];

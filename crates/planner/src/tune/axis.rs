@@ -3,16 +3,16 @@
 /// Rings are whole pages.
 const PAGE_BYTES: usize = 4 << 10;
 
-/// Sizes from `least` to `most` in steps of a factor of two, bytes.
+/// Returns the sizes from `least` to `most` in steps of a factor of two, bytes.
 pub(super) fn octaves(least: usize, most: usize) -> Vec<usize> {
     std::iter::successors(Some(least), |bytes| Some(bytes * 2))
         .take_while(|bytes| *bytes <= most)
         .collect()
 }
 
-/// Sizes between half and twice `bytes`, whole pages, without `bytes` itself.
+/// Returns sizes between half and twice `bytes`, whole pages, without `bytes` itself.
 pub(super) fn between_octaves(bytes: usize) -> Vec<usize> {
-    // What is not set has nothing around it.
+    // A size that is not set has no sizes around it.
     let mut sizes: Vec<usize> = [5, 6, 7, 10, 12]
         .iter()
         .map(|eighths| (bytes / 8 * eighths).next_multiple_of(PAGE_BYTES))
@@ -22,7 +22,7 @@ pub(super) fn between_octaves(bytes: usize) -> Vec<usize> {
     sizes
 }
 
-/// A size as people write it.
+/// Formats a size as users write it.
 pub(super) fn in_words(bytes: usize) -> String {
     match bytes {
         0 => "0".to_owned(),

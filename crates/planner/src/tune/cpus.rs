@@ -1,9 +1,9 @@
-//! In which order CPUs are given to partitions.
+//! The orders in which CPUs are assigned to partitions.
 
 use millstream_cpu::{Core, CpuSet, Topology};
 
-/// CPUs with near ones next to each other, that the other way round, and a hardware thread of every
-/// core before the second of any.
+/// Returns orders of CPUs: near ones next to each other, that reversed, and a hardware thread of
+/// every core before the second of any.
 pub(super) fn cpu_orders(
     topology: Option<&Topology>,
     allowed: &CpuSet,

@@ -1,30 +1,32 @@
-//! Whether a stored plan still describes what is seen.
+//! Checks whether a stored plan still fits the measurements.
 //!
-//! What is compared is the time spent in blocks for each item of the sources. It does not depend
-//! on how fast items come, so that a radio's graph can be judged as well as one that runs as fast
-//! as it can. Sinks whose files a tuner leaves out are left out here too.
+//! It compares the time spent in blocks for each item of the sources. This does not depend on the
+//! rate of items, so it works for a radio's graph as well as for one at full speed. Sinks that a
+//! rehearsal replaces are left out here too.
 
 use super::store::StoredPlan;
 use millstream_flow::runtime::Snapshot;
 
-/// A change below this is not worth an advice, as a ratio: the same machine on another day.
+/// The least change that is reported, as a ratio: below it the machine may just have another day.
 const TOLERANCE_MIN: f64 = 1.25;
-/// Of a lasting change, so many standard deviations of a single measurement are beyond chance.
+/// The number of standard deviations of a single measurement beyond which a lasting change is not
+/// chance.
 const DEVIATIONS: f64 = 4.0;
-/// A run is compared from this share of the items that were measured: less is mostly start.
+/// The least share of the measured items for a comparison: a shorter run is mostly start-up.
 const ITEMS_SHARE: f64 = 0.5;
 
 /// The cost of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// Items that sources gave.
+    /// Items that the sources produced.
     pub items: u64,
-    /// Time in blocks for each, nanoseconds.
+    /// Time in blocks for each item, nanoseconds.
     pub ns_per_item: f64,
 }
 
 impl Cost {
-    /// The cost by counters, blocks of the names `without` left out; `None` if no item passed.
+    /// Returns the cost by counters, without the blocks named in `without`; `None` if no item
+    /// passed.
     #[must_use]
     pub fn of(snapshot: &Snapshot, without: &[String]) -> Option<Self> {
         let items = source_items(snapshot);
@@ -34,14 +36,14 @@ impl Cost {
     }
 }
 
-/// Items that came out of blocks without input.
+/// Returns the items that came out of blocks without input.
 #[must_use]
 pub fn source_items(snapshot: &Snapshot) -> u64 {
     let sources = snapshot.blocks.iter().filter(|block| block.items_in == 0);
     sources.map(|block| block.items_out).sum()
 }
 
-/// Items that went into blocks without output.
+/// Returns the items that went into blocks without output.
 #[must_use]
 pub(super) fn sink_items(snapshot: &Snapshot) -> u64 {
     let sinks = snapshot.blocks.iter().filter(|block| block.items_out == 0);
@@ -51,20 +53,20 @@ pub(super) fn sink_items(snapshot: &Snapshot) -> u64 {
 /// A change beyond tolerance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
-    /// Cost now over cost then.
+    /// Present cost over stored cost.
     pub ratio: f64,
-    /// What was tolerated, as a ratio above 1.
+    /// The tolerance, as a ratio above 1.
     pub tolerance: f64,
 }
 
-/// Compares a run with what was stored; `None` when it is as it was, or too short to tell.
+/// Compares a run with the stored one; `None` when it is unchanged, or too short.
 #[must_use]
 pub fn judge(record: &StoredPlan, now: Cost) -> Option<Drift> {
     let is_long_enough = now.items as f64 >= record.items as f64 * ITEMS_SHARE;
     let ratio = now.ns_per_item / record.ns_per_item;
     let tolerance = (DEVIATIONS * record.ns_per_item_spread).exp().max(TOLERANCE_MIN);
     let is_beyond = ratio > tolerance || ratio < tolerance.recip();
-    // Nonsense in an edited file compares as nothing.
+    // Invalid values in an edited file give no comparison.
     let makes_sense = ratio.is_finite() && ratio > 0.0 && tolerance.is_finite();
     (makes_sense && is_long_enough && is_beyond).then_some(Drift { ratio, tolerance })
 }
@@ -75,8 +77,8 @@ mod tests {
     use crate::random::Random;
     use crate::tune::store::tests::record;
 
-    /// How many of 1000 runs are called drifted on a machine with so much noise, which has become
-    /// so much slower.
+    /// Returns how many of 1000 runs are reported as drifted on a machine with this noise and this
+    /// slowdown.
     fn alarms(noise: f64, change: f64) -> usize {
         let mut random = Random::new(11);
         let record = super::StoredPlan { ns_per_item_spread: noise, ..record() };

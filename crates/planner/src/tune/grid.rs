@@ -5,12 +5,12 @@ use super::space::{Candidate, Space};
 use millstream_flow::plan::Plan;
 use std::collections::HashSet;
 
-/// Of the sizes, octaves apart, one of so many.
+/// One of so many sizes, which are octaves apart, is used.
 const EVERY: usize = 3;
 
 impl Space {
-    /// A space of fewer sizes, a factor of eight apart, without CPUs: of whose combinations
-    /// each can be measured.
+    /// Returns a space of fewer sizes, a factor of eight apart, without CPUs: all of its
+    /// combinations can be measured.
     #[must_use]
     pub fn coarse(&self) -> Self {
         let few = |sizes: &[usize]| sizes.iter().copied().step_by(EVERY).collect();
@@ -24,13 +24,13 @@ impl Space {
         }
     }
 
-    /// In how many ways `plan` can be changed.
+    /// Returns the number of ways in which `plan` can be changed.
     pub(super) fn axes(&self, plan: &Plan) -> usize {
         STAGES.iter().filter(|stage| !self.candidates(**stage, plan, false).is_empty()).count()
     }
 
-    /// `default` and all that can be made of it with one choice of each stage. Of plans that run
-    /// alike there is one.
+    /// Returns `default` and all its changes by one choice of each stage. Of plans with the same
+    /// behaviour there is one.
     pub(super) fn combinations(&self, default: &Plan) -> Vec<Candidate> {
         let (what, plan) = (String::new(), default.clone());
         let mut all = vec![Candidate { what, plan, size_bytes: None }];
@@ -57,7 +57,8 @@ impl Space {
     }
 }
 
-/// `plan` without the sizes of rings that it does not have: what has the same essence runs alike.
+/// Returns `plan` without the sizes of rings that it does not have: plans with the same result run
+/// alike.
 fn essence(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
     if plan.partitions.len() == 1 {

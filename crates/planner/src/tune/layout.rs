@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Cuts in two are tried at every place in graphs of so many blocks; longer ones around the middle
-/// of the cost.
+/// The longest graph in which cuts in two are tried at every position; in longer ones around the
+/// middle of the cost.
 const CUTS_MAX: usize = 16;
 
-/// Groups of blocks, by position; what they are is said in words.
+/// Groups of blocks, by position, and a description.
 pub(super) type Cut = (String, Vec<Vec<usize>>);
 
-/// Ways to put `blocks` (positions in an order that items pass) into at most `cores` partitions,
-/// and each into one of its own. `costs` are by position; `components` are groups without
-/// connection.
+/// Returns ways to put `blocks` (positions in an order that items pass) into at most `cores`
+/// partitions, and each block into one of its own. `costs` are by position; `components` are groups
+/// without connection.
 pub(super) fn cuts(
     blocks: &[usize],
     costs: &[f64],
@@ -50,17 +50,18 @@ pub(super) fn cuts(
     cuts
 }
 
-/// `n` things in `k` runs whose lengths differ by one at most.
+/// Cuts `n` elements into `k` runs whose lengths differ by one at most.
 fn equal(n: usize, k: usize) -> Vec<Range<usize>> {
     (0..k).map(|part| n * part / k..n * (part + 1) / k).collect()
 }
 
-/// `k` runs of which the dearest is as cheap as can be (dynamic programming over the last cut).
+/// Cuts into `k` runs with the least maximal cost (dynamic programming over the last cut).
 fn balanced(weights: &[f64], k: usize) -> Vec<Range<usize>> {
     let n = weights.len();
     let mut before = vec![0.0; n + 1];
     weights.iter().enumerate().for_each(|(at, weight)| before[at + 1] = before[at] + weight);
-    // best[parts][end]: the dearest run when the first `end` are in `parts` runs, and its last cut.
+    // best[parts][end]: the cost of the most expensive run when the first `end` are in `parts`
+    // runs, and its last cut.
     let mut best = vec![vec![(f64::INFINITY, 0); n + 1]; k + 1];
     best[0][0].0 = 0.0;
     for parts in 1..=k {
@@ -82,7 +83,7 @@ fn balanced(weights: &[f64], k: usize) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Where to try a single cut.
+/// Returns the positions at which a single cut is tried.
 fn two_way(weights: &[f64]) -> Range<usize> {
     let n = weights.len();
     if n <= CUTS_MAX {

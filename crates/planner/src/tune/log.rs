@@ -1,4 +1,4 @@
-//! What was tried, with figures, and why it was kept or dropped.
+//! The log of attempts, with figures and results.
 
 use super::space::TuningStage;
 use super::statistics::RatioEstimate;
@@ -11,48 +11,48 @@ use std::fmt;
 pub struct PlanAttempt {
     /// The stage.
     pub stage: TuningStage,
-    /// What was changed, in words.
+    /// A description of the change.
     pub what: String,
     /// The size that was tried, in a stage of sizes.
     pub size_bytes: Option<usize>,
     /// The plan.
     pub plan: Plan,
-    /// Its figure over that of the default, measured in turns.
+    /// Its figure over that of the default, from interleaved measurements.
     pub to_default: RatioEstimate,
-    /// What became of it.
+    /// The result.
     pub verdict: AttemptResult,
 }
 
-/// What became of a plan.
+/// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AttemptResult {
-    /// It was what the stage began with, and nothing replaced it.
+    /// It was the plan at the start of the stage, and was not replaced.
     Stayed,
-    /// It beat what was kept until then.
+    /// It beat the current plan.
     Kept {
-        /// Over what was kept, from pairs of the duel alone.
+        /// Ratio to the current plan, from pairs of the paired test alone.
         duel: RatioEstimate,
     },
-    /// It was the fastest of its race, but not faster than what was kept beyond noise.
+    /// It was the fastest of its rounds, but not faster than the current plan beyond noise.
     NotBeyondNoise {
-        /// Over what was kept, from pairs of the duel alone.
+        /// Ratio to the current plan, from pairs of the paired test alone.
         duel: RatioEstimate,
     },
-    /// It raced to the end, and what was kept until then was as fast.
+    /// It stayed to the last round, and the current plan was as fast.
     NoFaster,
-    /// It left the race.
+    /// It was dropped from the rounds.
     Dropped {
-        /// Why, in words.
+        /// The reason, as text.
         reason: String,
     },
     /// It could not be measured.
     Failed {
-        /// Why.
+        /// The error.
         error: String,
     },
-    /// The time was over before anything was known.
+    /// The time was over before there was a result.
     Unfinished,
 }
 
@@ -72,7 +72,7 @@ impl fmt::Display for AttemptResult {
     }
 }
 
-/// An interval of a ratio as people read it: `+3.8 % (+2.9 to +4.6)`.
+/// An interval of a ratio as text: `+3.8 % (+2.9 to +4.6)`.
 pub struct Percent(pub RatioEstimate);
 
 impl fmt::Display for Percent {

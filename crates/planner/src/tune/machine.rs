@@ -1,11 +1,11 @@
-//! What makes two machines the same to a plan.
+//! Identity of machines for stored plans.
 
 use millstream_cpu::{Cache, CpuSet, Environment, Topology};
 use std::fmt::Write;
 
-/// A machine, as far as a plan depends on it: processor, how its CPUs hang together, which of them
-/// this process may use, and the kernel's major and minor number. Everything in words, so that a
-/// stored plan can be read.
+/// A machine, as far as a plan depends on it: processor, topology of its CPUs, those that this
+/// process may use, and the kernel's major and minor number. All as text, so that a stored plan is
+/// readable.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct MachineDescription {
     description: String,
@@ -32,13 +32,13 @@ impl MachineDescription {
         Self { description }
     }
 
-    /// All of it in one line.
+    /// Returns all of it in one line.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// Processor, CPUs and kernel.
+    /// Returns processor, CPUs and kernel.
     #[must_use]
     pub fn short(&self) -> &str {
         self.description.split("; CPU ").next().unwrap_or_default()

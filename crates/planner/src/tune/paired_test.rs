@@ -1,30 +1,31 @@
-//! Two plans, measured in pairs that had no part in choosing them.
+//! Paired tests of two plans, with pairs that had no part in choosing them.
 
 use super::session::{EarlyEnd, TrialError, TuningSession};
 use super::statistics::{RatioEstimate, hodges_lehmann, paired};
 use millstream_flow::plan::Plan;
 use std::time::Duration;
 
-/// A duel that the challenger is losing after so many pairs is not fought to its end. Giving up
-/// never keeps a plan, so it needs no correction.
+/// A paired test that the challenger is losing after so many pairs ends early. Ending early never
+/// changes the plan, so it needs no correction.
 const GIVE_UP_PAIRS: usize = 5;
-/// Times that the last duel may be looked at; each has its share of the chance to be wrong.
+/// The number of times that the last test may be evaluated; each has its share of the error
+/// probability.
 const LOOKS: u32 = 3;
-/// What a stage needs to go on with another plan. The verdict comes later, by fresh pairs; until
-/// then two plans that are as good as equal may change places.
+/// The confidence at which a stage changes to another plan. The verdict comes later, by fresh
+/// pairs; until then two plans that are about equal may replace each other.
 const CONFIDENCE_OF_STAGES: f64 = 0.8;
 
-/// Figures of a duel.
+/// Figures of a paired test.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PairedTest {
     /// Logarithms of the challenger's figures.
     pub(super) challenger: Vec<f64>,
-    /// Of the champion's.
+    /// Logarithms of the current plan's figures.
     pub(super) champion: Vec<f64>,
 }
 
 impl PairedTest {
-    /// Challenger over champion.
+    /// Returns the ratio of challenger to current plan.
     pub(super) fn interval(&self, confidence: f64) -> RatioEstimate {
         paired(&self.ratios(), confidence)
     }
@@ -35,7 +36,7 @@ impl PairedTest {
 }
 
 impl TuningSession<'_> {
-    /// The duel of a stage: whether the challenger seems to be better.
+    /// Runs the paired test of a stage; returns whether the challenger seems to be better.
     pub(super) fn duel(
         &mut self,
         challenger: (&str, &Plan),
@@ -53,7 +54,7 @@ impl TuningSession<'_> {
         Ok(Ok(duel.interval(CONFIDENCE_OF_STAGES)))
     }
 
-    /// The last duel: fought to its end, and on while the challenger leads without being sure of it
+    /// Runs the last paired test to its end, and on while the challenger leads without significance
     /// and there is time.
     pub(super) fn last_duel(
         &mut self,
@@ -72,7 +73,7 @@ impl TuningSession<'_> {
                 }
             }
             let interval = duel.interval(confidence);
-            // As many pairs again, or as many as there is time for; not by what they show.
+            // As many pairs again, or as many as there is time for; independent of their results.
             let left = self.settings.budget.saturating_sub(self.spent);
             let affordable = left.div_duration_f64(2 * self.each().max(Duration::from_nanos(1)));
             pairs = duel.challenger.len().min(affordable as usize);
@@ -84,7 +85,7 @@ impl TuningSession<'_> {
         }
     }
 
-    /// Both plans once, in random order.
+    /// Measures both plans once, in random order.
     pub(super) fn pair(
         &mut self,
         challenger: (&str, &Plan),

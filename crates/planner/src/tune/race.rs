@@ -1,4 +1,4 @@
-//! Many plans measured in turns; the hopeless ones leave early.
+//! Interleaved rounds of many plans; the hopeless ones leave early.
 
 use super::log::{AttemptResult, PlanAttempt};
 use super::session::{EarlyEnd, TuningSession};
@@ -6,26 +6,26 @@ use super::space::Candidate;
 use super::statistics::{RatioEstimate, hodges_lehmann, pooled_noise, with_noise};
 use millstream_flow::plan::Plan;
 
-/// Rounds before anybody may be dropped, and again for who was doubted.
+/// Rounds before a plan may be dropped, and again for a plan whose ratios were doubted.
 const ROUNDS_MIN: usize = 2;
 /// Rounds at most.
 const ROUNDS_MAX: usize = 6;
-/// No measurement of a real machine is steadier, as a logarithm.
+/// The least noise of a measurement, as a logarithm: no real machine is steadier.
 const NOISE_FLOOR: f64 = 0.002;
 
-/// A plan in a race.
+/// A plan in the rounds.
 #[derive(Clone, Debug)]
 pub(super) struct Runner {
     pub(super) candidate: Candidate,
-    /// It is what was kept so far: measured to the end, and never dropped.
+    /// It is the current plan: measured to the end, and never dropped.
     is_kept: bool,
     /// It is the default itself, so its ratio is known.
     is_default: bool,
     /// Logarithms of figure over default.
     ratios: Vec<f64>,
-    /// Those that were not believed.
+    /// Ratios that were doubted.
     doubted: Vec<f64>,
-    /// Why it left.
+    /// The result, once it has left.
     pub(super) out: Option<AttemptResult>,
 }
 
@@ -48,7 +48,7 @@ impl Runner {
         self.out.is_none() && !self.is_kept
     }
 
-    /// Half of an interval that the truth is in, given the noise of one ratio.
+    /// Returns half of the interval that holds the true ratio, given the noise of one ratio.
     fn reach(&self, noise: f64) -> f64 {
         if self.is_default { 0.0 } else { 2.0 * noise / (self.ratios.len().max(1) as f64).sqrt() }
     }
@@ -78,15 +78,15 @@ impl Runner {
     }
 }
 
-/// Noise of one ratio, from everything a race has measured.
+/// Returns the noise of one ratio, from all measurements of the rounds.
 pub(super) fn noise(field: &[Runner]) -> f64 {
     let measured = field.iter().filter(|runner| !runner.is_default);
     pooled_noise(measured.map(|runner| runner.ratios.as_slice()), NOISE_FLOOR)
 }
 
 impl TuningSession<'_> {
-    /// Measures `field` in rounds, the default in each. Sizes stand in ascending order. Whoever has
-    /// no verdict after it is still in the race.
+    /// Measures `field` in rounds, the default in each. Sizes are in ascending order. A plan
+    /// without a result after it has not been dropped.
     pub(super) fn race(&mut self, field: &mut [Runner], default: &Plan) -> Result<(), EarlyEnd> {
         let entered = field.iter().filter(|runner| runner.is_challenger()).count();
         for round in 1..=ROUNDS_MAX {
@@ -103,7 +103,7 @@ impl TuningSession<'_> {
         Ok(())
     }
 
-    /// Everybody once, in random order.
+    /// Measures every plan once, in random order.
     fn round(&mut self, field: &mut [Runner], default: &Plan) -> Result<(), EarlyEnd> {
         let mut order: Vec<Option<usize>> =
             (0..field.len()).filter(|at| field[*at].is_measured()).map(Some).collect();
@@ -128,8 +128,8 @@ impl TuningSession<'_> {
     }
 }
 
-/// Drops those that are behind the leader beyond noise. A lone dip between better neighbours is
-/// measured again instead: in a curve of sizes it is more likely a hiccup of the machine.
+/// Drops plans that are behind the leader beyond noise. A single dip between better neighbours is
+/// measured again instead: in a curve of sizes it is more likely a disturbance of the machine.
 fn drop_hopeless(field: &mut [Runner]) {
     let noise = noise(field);
     let Some(leader) = leader(field) else { return };
@@ -161,7 +161,7 @@ fn drop_hopeless(field: &mut [Runner]) {
     }
 }
 
-/// Keeps the best `places`, and whoever is still to be measured again.
+/// Keeps the best `places` plans, and those that are still to be measured again.
 fn drop_rearmost(field: &mut [Runner], places: usize) {
     let mut ranks: Vec<usize> = (0..field.len())
         .filter(|at| field[*at].is_challenger() && field[*at].ratios.len() >= ROUNDS_MIN)
@@ -173,7 +173,7 @@ fn drop_rearmost(field: &mut [Runner], places: usize) {
     }
 }
 
-/// The fastest of all that are still in, what was kept included.
+/// Returns the fastest plan that is not dropped, including the current one.
 fn leader(field: &[Runner]) -> Option<usize> {
     let there = |at: &usize| field[*at].out.is_none() && !field[*at].ratios.is_empty();
     (0..field.len())

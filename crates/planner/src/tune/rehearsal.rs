@@ -1,4 +1,4 @@
-//! The trial that runs a graph file. The only part of the tuner with a clock.
+//! The measurer that runs a graph file. The only part of the tuner with a clock.
 
 mod ending;
 
@@ -15,34 +15,34 @@ use millstream_flow::runtime::{RunError, RunningGraph, Snapshot};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// How often a run is looked at.
+/// The interval at which a run is polled.
 const TICK: Duration = Duration::from_millis(2);
-/// Measurements that a budget should be good for.
+/// The number of measurements that a budget should suffice for.
 const MEASUREMENTS: u32 = 600;
-/// A slice of an endless run is no shorter and no longer.
+/// The shortest and longest slice of an endless run.
 const SLICE: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
-/// Nor is a glance at one.
+/// The shortest short run of such a graph.
 const GLANCE_MIN: Duration = Duration::from_millis(10);
-/// Sinks are what is counted by where so many items reach them in a slice.
+/// The least number of items in a slice at the sinks for counting there.
 const SINK_ITEMS_MIN: u64 = 1000;
-/// So many runs without an item are repeated.
+/// The number of runs without an item that are repeated.
 const SILENT_RUNS_MAX: usize = 3;
-/// A plan that takes so many times as long as the default is given up.
+/// The multiple of the default's time after which a plan is abandoned.
 const PATIENCE: u32 = 10;
 
-/// What is to be made large.
+/// The quantity to maximise.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Objective {
     /// Items of the sources per second of wall clock.
     Throughput,
-    /// Items of the sources per second of CPU time, for graphs whose rate is not their own choice:
-    /// a radio's or a throttle's. A plan that loses items counts for as much less.
+    /// Items of the sources per second of CPU time, for graphs whose rate is set by a radio or a
+    /// throttle. Lost items reduce the figure in proportion.
     Cpu,
 }
 
 impl Objective {
-    /// What its figures are.
+    /// Returns the unit of its figures.
     #[must_use]
     pub fn unit(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl Objective {
     }
 }
 
-/// How long a measurement runs.
+/// The length of a measurement.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Length {
     /// Until the graph ends: a recording that is short enough.
@@ -61,7 +61,7 @@ pub enum Length {
     Slice(Duration),
 }
 
-/// Why a run says nothing.
+/// The reason why a run has no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RehearsalError {
@@ -74,24 +74,24 @@ pub enum RehearsalError {
     /// A block failed.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// Nothing came out of the sources.
+    /// The sources produced no item.
     #[error("no item left the sources in {0:.1?}; is the radio sending, or the file empty?")]
     Silence(Duration),
     /// Much slower than the default.
     #[error("given up after {0:.1?}, {PATIENCE} times what the default takes")]
     TooSlow(Duration),
-    /// A block does not come back.
+    /// A block does not return.
     #[error(
         "the graph did not end within {0:.1?} of being stopped: a block waits inside `work` for \
          longer than `Context::may_block`"
     )]
     Stuck(Duration),
-    /// Somebody asked.
+    /// The user asked for the end.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Runs a graph file by plans: built anew each time, with what it would leave behind left out
+/// Measures plans by running a graph file: built anew each time, without its outside effects
 /// ([`GraphFile::build_rehearsal`]).
 pub struct Rehearsal<'a> {
     file: &'a GraphFile,
@@ -101,14 +101,14 @@ pub struct Rehearsal<'a> {
     rehearsed: Vec<String>,
     objective: Objective,
     length: Length,
-    /// What the default does, in items per second.
+    /// The rate of the default, items per second.
     rate: f64,
-    /// Items of the sources for each of the sinks; `None` where sinks see too few to count by.
+    /// Items of the sources for each of the sinks; `None` where the sinks get too few to count.
     per_sink_item: Option<f64>,
-    /// What the default's blocks cost.
+    /// The costs of the default's blocks.
     profile: Profile,
     took: Duration,
-    /// Blocks that decide how fast items pass.
+    /// Blocks that set the rate of items.
     paced: Vec<String>,
     costs: Vec<(Plan, Cost)>,
 }
@@ -120,13 +120,13 @@ struct Sample {
     cpu: Duration,
     has_ended: bool,
     snapshot: Snapshot,
-    /// Of a slice only.
+    /// Only for a slice.
     profile: Profile,
 }
 
 impl<'a> Rehearsal<'a> {
-    /// Runs the default twice, once to warm caches up and once to see what kind of graph it is.
-    /// `asked` says whether somebody wants the run to end.
+    /// Runs the default twice, once to warm up caches and once to classify the graph. `asked`
+    /// returns whether the user wants the run to end.
     ///
     /// # Errors
     /// [`RehearsalError`]: the default does not run.
@@ -171,37 +171,37 @@ impl<'a> Rehearsal<'a> {
         Ok(this)
     }
 
-    /// What is made large.
+    /// Returns the quantity to maximise.
     #[must_use]
     pub fn objective(&self) -> Objective {
         self.objective
     }
 
-    /// How long a measurement runs.
+    /// Returns the length of a measurement.
     #[must_use]
     pub fn length(&self) -> Length {
         self.length
     }
 
-    /// Blocks that decide how fast items pass, so that CPU time is what can be saved.
+    /// Returns the blocks that set the rate of items, so that only CPU time can be saved.
     #[must_use]
     pub fn paced(&self) -> &[String] {
         &self.paced
     }
 
-    /// Blocks in whose place others ran.
+    /// Returns the blocks that were replaced.
     #[must_use]
     pub fn rehearsed(&self) -> &[String] {
         &self.rehearsed
     }
 
-    /// What the default's blocks and connections cost.
+    /// Returns the costs of the default's blocks and connections.
     #[must_use]
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
 
-    /// Costs of the runs by a plan.
+    /// Returns the costs of the runs with a plan.
     pub fn costs<'b>(&'b self, plan: &'b Plan) -> impl Iterator<Item = Cost> + 'b {
         self.costs.iter().filter(move |(of, _)| of == plan).map(|(_, cost)| *cost)
     }
@@ -223,7 +223,8 @@ impl<'a> Rehearsal<'a> {
         Ok(sample)
     }
 
-    /// On a crowded machine a whole slice may pass before a thread gets its turn.
+    /// Repeats runs without items: on a crowded machine a whole slice may pass before a thread
+    /// runs.
     fn run_patiently(&self, plan: &Plan, length: Length) -> Result<Sample, RehearsalError> {
         for _ in 0..SILENT_RUNS_MAX {
             match self.run(plan, length) {
@@ -234,7 +235,7 @@ impl<'a> Rehearsal<'a> {
         self.run(plan, length)
     }
 
-    /// To the end, or until it takes much longer than the default.
+    /// Runs to the end, or until it takes much longer than the default.
     fn run_whole(
         &self,
         running: RunningGraph,
@@ -252,8 +253,8 @@ impl<'a> Rehearsal<'a> {
         Ok(Sample { items, elapsed, cpu, has_ended: true, snapshot, profile: Profile::default() })
     }
 
-    /// Items that have passed. By the sinks, where they see enough: a source that runs ahead into
-    /// large rings has done less than it seems.
+    /// Returns the items that have passed, counted at the sinks where they get enough: a source
+    /// that runs ahead into large rings has completed less than its count.
     fn passed(&self, snapshot: &Snapshot) -> u64 {
         match self.per_sink_item {
             Some(factor) => (sink_items(snapshot) as f64 * factor) as u64,
@@ -261,7 +262,7 @@ impl<'a> Rehearsal<'a> {
         }
     }
 
-    /// Items between two moments of a run; all of it if it ends before.
+    /// Runs for a slice and counts its items; the whole run if it ends before.
     fn run_slice(
         &self,
         running: RunningGraph,
@@ -323,7 +324,8 @@ impl PlanMeasurer for Rehearsal<'_> {
         self.figure(plan, self.length)
     }
 
-    /// Of a graph that ends soon by itself the beginning says little: it is run as a whole.
+    /// For a graph that soon ends by itself the beginning is not representative: it is run as a
+    /// whole.
     fn glance(&mut self, plan: &Plan, share: f64) -> Result<PlanMeasurement, TrialError> {
         let length = match self.length {
             Length::Whole => Length::Whole,

@@ -9,8 +9,7 @@ use super::statistics::{RatioEstimate, median};
 use millstream_flow::plan::Plan;
 use std::time::Duration;
 
-/// What is varied, in this order: what matters most comes first, and what comes later is chosen for
-/// what came before.
+/// The stages in order: the most important first; a later choice is made for the earlier ones.
 pub(super) const STAGES: [TuningStage; 6] = [
     TuningStage::Layout,
     TuningStage::Batch,
@@ -21,34 +20,34 @@ pub(super) const STAGES: [TuningStage; 6] = [
 ];
 /// Times through the stages at most; from the second on, sizes are refined.
 const PASSES_MAX: usize = 3;
-/// Of the search's time, for choices that are made together.
+/// Share of the search's time for choices that are made together.
 const TOGETHER: f64 = 0.45;
-/// A glance at one of these takes this share of a measurement.
+/// Share of a measurement that a short run takes.
 const GLANCE: f64 = 0.25;
-/// So many of a sifted field race.
+/// The number of a sifted field that enters the rounds.
 const RACERS: usize = 6;
-/// A field of things without order is sifted before it races when it is so large.
+/// The size from which a field without order is sifted before its rounds.
 const CROWD: usize = 10;
 
-/// What came out.
+/// The result of a tuning.
 #[derive(Clone, Debug)]
 pub struct Tuned {
     /// The plan to use: the default, unless another one was better beyond noise.
     pub plan: Plan,
-    /// What it is, in words.
+    /// A description of the plan.
     pub what: String,
-    /// The best plan that was found, over the default, by pairs of the last duel. When its interval
-    /// reaches down to 1 or less, `plan` is the default all the same.
+    /// The best plan that was found, over the default, by pairs of the last paired test. When its
+    /// interval includes 1, `plan` is the default.
     pub gain: RatioEstimate,
-    /// Whether `plan` is another than the default.
+    /// Whether `plan` differs from the default.
     pub is_better: bool,
-    /// Whether somebody ended it, so that nothing was decided.
+    /// Whether the user ended it, so there is no decision.
     pub is_interrupted: bool,
-    /// Median figure of `plan` in the last duel, or of the default where none was fought.
+    /// Median figure of `plan` in the last paired test, or of the default if there was no test.
     pub figure: f64,
     /// Everything that was tried.
     pub attempts: Vec<PlanAttempt>,
-    /// Combinations of all choices that were looked at together, and how many there are.
+    /// Combinations of all choices that were evaluated together, and their total number.
     pub together: (usize, usize),
     /// Measurements.
     pub measured: usize,
@@ -56,9 +55,9 @@ pub struct Tuned {
     pub spent: Duration,
 }
 
-/// Searches `space` from `default`, or from `start` if that races no worse.
+/// Searches `space` from `default`, or from `start` if that is not worse in the first rounds.
 ///
-/// Both plans have every block in a partition: [`Space::spell_out`]. `watch` is told before each
+/// Both plans have every block in a partition: [`Space::spell_out`]. `watch` is called before each
 /// measurement and may end the search by returning `false`.
 ///
 /// # Errors
@@ -100,13 +99,13 @@ struct Search<'a, 'b> {
     session: TuningSession<'a>,
     space: &'b Space,
     default: &'b Plan,
-    /// Kept so far.
+    /// The current plan.
     plan: Plan,
     /// The changes that led to it.
     words: Vec<String>,
     /// Plans that have clearly lost.
     tried: Vec<Plan>,
-    /// The stored plan, where its first race said nothing clear: it was better once.
+    /// The stored plan, if its first rounds gave no clear result: it was better once.
     again: Option<Candidate>,
     together: (usize, usize),
 }
@@ -114,7 +113,7 @@ struct Search<'a, 'b> {
 impl Search<'_, '_> {
     fn check_budget(&self) -> Result<(), EarlyEnd> {
         let (each, needed) = (self.session.each(), self.session.final_measurements());
-        // Something must be left to choose from.
+        // There must be time to choose.
         let least = each * u32::try_from(2 * needed).unwrap_or(u32::MAX);
         let budget = self.session.settings.budget;
         if least <= budget {
@@ -151,9 +150,10 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// Choices that depend on each other are not found one by one: a way to wait pays with some
-    /// sizes of rings, and a size of batches with some partitions. So as many combinations as there
-    /// is time for, of the coarse space, all of them or a sample, are sifted first.
+    /// Sifts combinations first: choices that depend on each other are not found one by one, such
+    /// as a wait mode that is better only with some sizes of rings, or a size of batches only with
+    /// some partitions. Takes all combinations of the coarse space, or as large a sample as there
+    /// is time for.
     fn together(&mut self) -> Result<(), EarlyEnd> {
         self.session.stage = TuningStage::Together;
         let coarse = Space { cpu_orders: self.space.cpu_orders.clone(), ..self.space.coarse() };
@@ -179,8 +179,8 @@ impl Search<'_, '_> {
         self.race(TuningStage::Together, best)
     }
 
-    /// Lets candidates race, those of a crowd that glances leave, and the winner fight what is
-    /// kept.
+    /// Measures candidates in rounds, after short runs if there are many, and the winner against
+    /// the current plan.
     fn stage(&mut self, stage: TuningStage, candidates: Vec<Candidate>) -> Result<(), EarlyEnd> {
         self.session.stage = stage;
         let is_ordered = candidates.iter().all(|candidate| candidate.size_bytes.is_some());
@@ -191,7 +191,7 @@ impl Search<'_, '_> {
         self.race(stage, candidates)
     }
 
-    /// Lets candidates race, and the winner fight what is kept.
+    /// Measures candidates in rounds, and the winner against the current plan.
     fn race(&mut self, stage: TuningStage, candidates: Vec<Candidate>) -> Result<(), EarlyEnd> {
         if candidates.is_empty() {
             return Ok(());
@@ -211,7 +211,7 @@ impl Search<'_, '_> {
         outcome
     }
 
-    /// The winner of a race against what is kept.
+    /// Compares the winner of the rounds with the current plan.
     fn decide(&mut self, field: &mut [Runner]) -> Result<(), EarlyEnd> {
         let kept = field.iter().position(|r| r.candidate.plan == self.plan).expect("it races");
         let best = (0..field.len())
@@ -238,7 +238,7 @@ impl Search<'_, '_> {
         let reason = format!("{what} is faster");
         field[kept].out = Some(AttemptResult::Dropped { reason });
         self.session.gain = field[best].estimate().exp();
-        // Combinations are of the default, and say all that they change.
+        // Combinations start from the default, and describe all their changes.
         match self.session.stage {
             TuningStage::Together => self.words = vec![what],
             stage => self.words.push(format!("{stage}: {what}")),
@@ -258,7 +258,8 @@ impl Search<'_, '_> {
                 None if is_cut_short => AttemptResult::Unfinished,
                 None => AttemptResult::NoFaster,
             };
-            // Who lost narrowly may have had bad luck, and gets another chance in the next pass.
+            // A plan that lost narrowly may have been unlucky, and gets another chance in the next
+            // pass.
             if matches!(verdict, AttemptResult::Dropped { .. } | AttemptResult::Failed { .. }) {
                 self.tried.push(runner.candidate.plan.clone());
             } else if self.session.stage == TuningStage::Start && !is_kept {
@@ -273,7 +274,7 @@ impl Search<'_, '_> {
         if self.words.is_empty() { "the default".to_owned() } else { self.words.join(", ") }
     }
 
-    /// The last word: what was found against the default, by fresh pairs.
+    /// Decides at the end: the plan that was found against the default, by fresh pairs.
     fn finish(mut self, first: f64) -> Result<Tuned, TuneError> {
         if self.plan == *self.default {
             return Ok(self.result(RatioEstimate::SAME, first, false));

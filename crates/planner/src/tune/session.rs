@@ -1,4 +1,4 @@
-//! One search: the trial, its budget, and the log.
+//! One search: the measurer, its budget, and the log.
 
 use super::log::PlanAttempt;
 use super::space::TuningStage;
@@ -6,7 +6,7 @@ use crate::random::Random;
 use millstream_flow::plan::Plan;
 use std::time::Duration;
 
-/// Why a plan could not be measured.
+/// The reason why a plan could not be measured.
 pub type TrialError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Measures plans.
@@ -14,11 +14,11 @@ pub trait PlanMeasurer {
     /// Runs the graph by `plan` once.
     ///
     /// # Errors
-    /// The plan cannot be run. The search goes on without it, unless it is the default.
+    /// The plan cannot be run. The search continues without it, unless it is the default.
     fn measure(&mut self, plan: &Plan) -> Result<PlanMeasurement, TrialError>;
 
-    /// The same in a `share` of the time, above 0 and up to 1, if a shorter run says anything of
-    /// the plan. By default it does not, and this is [`Self::measure`].
+    /// Measures in a `share` of the time, above 0 and up to 1, if a shorter run is representative.
+    /// By default it is not, and this is [`Self::measure`].
     ///
     /// # Errors
     /// As [`Self::measure`].
@@ -31,22 +31,23 @@ pub trait PlanMeasurer {
 /// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlanMeasurement {
-    /// More is better: items per second, say. Above 0.
+    /// The figure of merit, more is better: items per second, say. Above 0.
     pub figure: f64,
-    /// How long it took, with everything around it.
+    /// The time that the measurement took, with everything around it.
     pub spent: Duration,
 }
 
-/// How to search.
+/// Settings of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Time to use up at most, apart from a measurement under way.
+    /// The most time to use, apart from a measurement under way.
     pub budget: Duration,
-    /// Pairs in a duel; from 8, which is the least for 95 % in several looks.
+    /// Pairs in a paired test; from 8, the least for 95 % in several evaluations.
     pub repeats: usize,
-    /// Of the verdict: with 0.95, at most one of forty plans that are no better passes for better.
+    /// Confidence of the verdict: with 0.95, at most one of forty plans that are not better is
+    /// accepted.
     pub confidence: f64,
-    /// Of the order in which plans are measured.
+    /// Seed of the order in which plans are measured.
     pub seed: u64,
 }
 
@@ -56,65 +57,65 @@ impl Default for Settings {
     }
 }
 
-/// How the search stands, told before each measurement.
+/// The state of a search before a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct TuningProgress<'a> {
     /// The stage.
     pub stage: TuningStage,
-    /// What is measured next.
+    /// A description of the next measurement.
     pub what: &'a str,
-    /// What the plan kept so far is, in words.
+    /// A description of the current plan.
     pub kept: &'a str,
     /// Its figure over the default's.
     pub gain: f64,
     /// Time used.
     pub spent: Duration,
-    /// Time there is.
+    /// Time budget.
     pub budget: Duration,
     /// Measurements so far.
     pub measured: usize,
 }
 
-/// Why there is no result.
+/// The reason why there is no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TuneError {
-    /// Nothing can be compared with a plan that does not run.
+    /// The default plan does not run, so nothing can be compared.
     #[error("the default plan cannot be measured: {0}")]
     Default(TrialError),
-    /// A figure that is none.
+    /// An invalid figure.
     #[error("a measurement gave {0} items per second; nothing passes this graph")]
     Figure(f64),
-    /// Too short to be sure of anything.
+    /// Too short for a verdict.
     #[error(
         "{:.1} s of the budget are left, which is too short: one measurement takes {:.2} s and \
          the verdict needs {}; give at least {} s",
         budget.as_secs_f64(), each.as_secs_f64(), needed, least.as_secs() + 1
     )]
     Budget {
-        /// What there is.
+        /// The budget.
         budget: Duration,
-        /// What a measurement takes.
+        /// The time of one measurement.
         each: Duration,
         /// Measurements that the verdict needs.
         needed: usize,
-        /// What it takes at least.
+        /// The least budget.
         least: Duration,
     },
 }
 
-/// Why a stage ends before its time.
+/// The reason why a stage ends early.
 #[derive(Debug)]
 pub(super) enum EarlyEnd {
-    /// No time is left but that for the verdict.
+    /// Only the time for the verdict is left.
     Budget,
-    /// Somebody asked.
+    /// The user asked for the end.
     Asked,
-    /// It makes no sense to go on.
+    /// The search cannot continue.
     Error(TuneError),
 }
 
-/// Tells of progress; `false` ends the search.
+/// Receives the progress; `false` ends the search.
 pub(super) type Watch<'a> = dyn FnMut(&TuningProgress) -> bool + 'a;
 
 pub(super) struct TuningSession<'a> {
@@ -128,7 +129,7 @@ pub(super) struct TuningSession<'a> {
     pub(super) gain: f64,
     pub(super) spent: Duration,
     pub(super) measured: usize,
-    /// Time and number of the measurements that were no glances.
+    /// Time and number of the full measurements.
     whole: (Duration, u32),
     /// Whether the time that the verdict needs may be used.
     pub(super) is_final: bool,
@@ -156,7 +157,7 @@ impl<'a> TuningSession<'a> {
         }
     }
 
-    /// Logarithm of the figure of a plan, measured once. The inner error is the plan's.
+    /// Returns the logarithm of the figure of a plan, measured once. The inner error is the plan's.
     pub(super) fn measure(
         &mut self,
         what: &str,
@@ -165,7 +166,7 @@ impl<'a> TuningSession<'a> {
         self.look(what, plan, None)
     }
 
-    /// The same by a glance, where a share is given.
+    /// Measures by a short run if a share is given, otherwise in full.
     pub(super) fn look(
         &mut self,
         what: &str,
@@ -193,7 +194,7 @@ impl<'a> TuningSession<'a> {
         };
         let result = match result {
             Ok(result) => result,
-            // Whoever asks for an end in the middle of a run makes it fail.
+            // A request to end in the middle of a run makes the run fail.
             Err(_) if !(self.watch)(&progress) => return Err(EarlyEnd::Asked),
             Err(error) => return Ok(Err(error)),
         };
@@ -208,12 +209,12 @@ impl<'a> TuningSession<'a> {
         Ok(Ok(result.figure.ln()))
     }
 
-    /// The same for the plan that others are compared with.
+    /// Measures the plan that others are compared with.
     pub(super) fn measure_default(&mut self, plan: &Plan) -> Result<f64, EarlyEnd> {
         self.look_at_default(plan, None)
     }
 
-    /// Likewise by a glance, where a share is given.
+    /// Measures the default by a short run if a share is given, otherwise in full.
     pub(super) fn look_at_default(
         &mut self,
         plan: &Plan,
@@ -225,22 +226,23 @@ impl<'a> TuningSession<'a> {
         }
     }
 
-    /// Mean time of a measurement that is no glance.
+    /// Returns the mean time of a full measurement.
     pub(super) fn each(&self) -> Duration {
         self.whole.0 / self.whole.1.max(1)
     }
 
-    /// Time for the search that is not used yet.
+    /// Returns the time of the search that is not used yet.
     pub(super) fn left(&self) -> Duration {
         self.settings.budget.saturating_sub(self.spent + self.reserve())
     }
 
-    /// Measurements of the verdict.
+    /// Returns the number of measurements of the verdict.
     pub(super) fn final_measurements(&self) -> usize {
         2 * self.settings.repeats
     }
 
-    /// What is kept for the verdict: all its looks where a third of the budget is enough for them.
+    /// Returns the time reserved for the verdict: all its evaluations where a third of the budget
+    /// suffices for them.
     fn reserve(&self) -> Duration {
         let look = self.each() * u32::try_from(self.final_measurements()).unwrap_or(u32::MAX);
         (4 * look).min(self.settings.budget / 3).max(look)

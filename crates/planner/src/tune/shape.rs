@@ -1,4 +1,4 @@
-//! What the tuner has to know of a graph.
+//! The outline of a graph for the tuner.
 
 use crate::place;
 use millstream_cpu::CpuSet;
@@ -8,19 +8,19 @@ use millstream_flow::plan::{Plan, default_batch_bytes};
 /// Blocks and connections, without the blocks' insides.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct GraphOutline {
-    /// Names, every block after those it gets items from, chains kept together as far as that goes.
+    /// Names, every block after those it reads from, chains kept together as far as possible.
     pub blocks: Vec<String>,
     /// Connections, from writer to reader, by position in `blocks`.
     pub edges: Vec<(usize, usize)>,
 }
 
 impl GraphOutline {
-    /// The shape of a graph.
+    /// Returns the outline of a graph.
     ///
     /// # Errors
     /// [`GraphError::Cycle`].
     pub fn of(graph: &Graph) -> Result<Self, GraphError> {
-        // Says that there is no cycle.
+        // Fails if there is a cycle.
         let order = graph.topological_order()?;
         let shape = millstream_flow::Shape::of(graph);
         let edges: Vec<_> = shape.edges.iter().map(|edge| (edge.from, edge.to)).collect();
@@ -34,11 +34,11 @@ impl GraphOutline {
         })
     }
 
-    /// The groups of blocks that no connection joins, each in order.
+    /// Returns the groups of blocks without a connection between them, each in order.
     #[must_use]
     pub fn components(&self) -> Vec<Vec<usize>> {
         let mut group: Vec<usize> = (0..self.blocks.len()).collect();
-        // A graph has few edges: as many rounds as a chain is long do.
+        // A graph has few edges: as many rounds as the longest chain has blocks suffice.
         for _ in 0..self.blocks.len() {
             for &(from, to) in &self.edges {
                 let least = group[from].min(group[to]);
@@ -50,8 +50,8 @@ impl GraphOutline {
     }
 }
 
-/// The plan with every block in a partition of it and the size of batches, as the runtime would
-/// have them.
+/// Completes the plan: every block in a partition and the size of batches, as the runtime would
+/// choose them.
 ///
 /// # Errors
 /// The plan does not fit the graph or the machine.
@@ -65,8 +65,8 @@ pub(super) fn spelled_out(
     Ok(plan)
 }
 
-/// A topological order that goes on with a reader of the block before, where there is one: two
-/// parallel chains come one after the other, not interleaved.
+/// Returns a topological order that continues with a reader of the block before, where possible:
+/// two parallel chains follow one another, not interleaved.
 fn depth_first(order: &[usize], edges: &[(usize, usize)]) -> Vec<usize> {
     let mut placed = vec![false; order.len()];
     let mut result: Vec<usize> = Vec::with_capacity(order.len());

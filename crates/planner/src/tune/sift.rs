@@ -1,10 +1,10 @@
-//! Very many plans: all are looked at, and the better part again and longer.
+//! Selection from very many plans: all are measured shortly, and the better part again and longer.
 //!
-//! This is successive halving (Karnin, Koren and Somekh 2013; Jamieson and Talwalkar 2016). Nobody
-//! is left out, and most of the time goes to those who are hard to tell apart. Two rounds of
-//! glances choose who is measured in full length; from then on only full measurements count. The
-//! figures that somebody was chosen by are too good by some luck, so they decide nothing else: who
-//! comes out meets the others again in a race or a duel.
+//! This is successive halving (Karnin, Koren and Somekh 2013; Jamieson and Talwalkar 2016). Every
+//! plan is measured, and most of the time goes to those that are hard to tell apart. Two rounds of
+//! short runs choose the plans that are measured in full length; from then on only full
+//! measurements count. The figures that a plan was chosen by are biased by luck, so they decide
+//! nothing else: the selected plans are measured again in rounds or a paired test.
 
 use super::session::{EarlyEnd, TuningSession};
 use super::space::Candidate;
@@ -12,20 +12,20 @@ use super::statistics::hodges_lehmann;
 use millstream_flow::plan::Plan;
 use std::time::Duration;
 
-/// After each round of glances, one of so many goes on.
+/// The plans per remaining plan in each round of short runs.
 const ONE_OF: [usize; 2] = [4, 3];
-/// After each round of measurements.
+/// The plans per remaining plan in each round of full measurements.
 const ONE_OF_MEASURED: usize = 2;
-/// The default is measured again after so many plans: a machine's speed wanders.
+/// The number of plans between two measurements of the default: a machine's speed drifts.
 const PLANS_PER_BASE: usize = 4;
-/// A plan is compared with the middle of so many measurements of the default around it.
+/// The number of measurements of the default around a plan, with whose median it is compared.
 const BASES: usize = 4;
-/// A glance takes no smaller share of a measurement, and no larger.
+/// The smallest and largest share of a measurement for a short run.
 const SHARES: [f64; 2] = [0.1, 0.5];
-/// Glances at the default before anything else, to know how long one takes.
+/// Short runs of the default before anything else, to measure their duration.
 const FIRST_GLANCES: u32 = 3;
 
-/// A plan and what is known of it.
+/// A plan and its measurements.
 struct CandidatePlan {
     candidate: Candidate,
     /// Logarithms of figure over default.
@@ -34,8 +34,8 @@ struct CandidatePlan {
 }
 
 impl TuningSession<'_> {
-    /// The share of a measurement at which glances at so many plans end in time, as far as that
-    /// can be.
+    /// Returns the share of a measurement at which short runs of so many plans end in time, as far
+    /// as possible.
     pub(super) fn share_for(&self, plans: usize, time: Duration) -> f64 {
         let [least, most] = SHARES;
         let whole = self.each().as_secs_f64();
@@ -43,8 +43,8 @@ impl TuningSession<'_> {
         ((looks - measured_share()) / glanced_share()).clamp(least, most)
     }
 
-    /// How many plans can be sifted in `time` at this share, and how much of it the first glances
-    /// at all of them take.
+    /// Returns how many plans can be sifted in `time` at this share, and the time of the first
+    /// short runs of all of them.
     pub(super) fn plans_for(
         &mut self,
         time: Duration,
@@ -62,7 +62,7 @@ impl TuningSession<'_> {
         Ok((plans as usize, time.mul_f64(glance / each.max(1e-9))))
     }
 
-    /// Looks at all `candidates` and goes on until no more than `leave` are left, best first.
+    /// Measures all `candidates` and continues until no more than `leave` are left, best first.
     pub(super) fn sift(
         &mut self,
         candidates: Vec<Candidate>,
@@ -74,8 +74,8 @@ impl TuningSession<'_> {
         Ok(best)
     }
 
-    /// The same, but only candidates that are reached in so much time take part: a machine may
-    /// become slower than it was when they were counted. And how many those are.
+    /// The same, but only with candidates that are reached in so much time: a machine may become
+    /// slower than it was when they were counted. Also returns their number.
     pub(super) fn sift_within(
         &mut self,
         time: Duration,
@@ -103,8 +103,8 @@ impl TuningSession<'_> {
         Ok((field.into_iter().map(|entry| entry.candidate).collect(), reached))
     }
 
-    /// Everybody once, in random order, with the default in between. When `time` is over, those
-    /// who were not looked at yet are out.
+    /// Measures every plan once, in random order, with the default in between. When `time` is over,
+    /// plans without a measurement are dropped.
     fn look_at_all(
         &mut self,
         field: &mut Vec<CandidatePlan>,
@@ -123,7 +123,7 @@ impl TuningSession<'_> {
             }
             for &at in group {
                 let Candidate { what, plan, .. } = field[at].candidate.clone();
-                // A plan that fails is out, as it would be of a race.
+                // A plan that fails is dropped, as in the rounds.
                 match self.look(&what, &plan, share)? {
                     Ok(figure) => figures.push((at, bases.len(), figure)),
                     Err(_) => field[at].failed = true,
@@ -149,17 +149,17 @@ fn keep(field: &mut Vec<CandidatePlan>, one_of: usize, leave: usize) {
     field.truncate(places);
 }
 
-/// What measuring the default adds, as a factor.
+/// Returns the factor for measuring the default.
 fn with_bases() -> f64 {
     1.0 + 1.0 / PLANS_PER_BASE as f64
 }
 
-/// Glances for each plan.
+/// Returns the short runs for each plan.
 fn glanced_share() -> f64 {
     1.0 + 1.0 / ONE_OF[0] as f64
 }
 
-/// Measurements for each plan: a geometric series.
+/// Returns the full measurements for each plan: a geometric series.
 fn measured_share() -> f64 {
     let first = 1.0 / (ONE_OF[0] * ONE_OF[1]) as f64;
     first * ONE_OF_MEASURED as f64 / (ONE_OF_MEASURED - 1) as f64

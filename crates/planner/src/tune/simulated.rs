@@ -11,10 +11,10 @@ use std::time::Duration;
 /// A chain of blocks on a machine.
 struct Simulated {
     costs: BTreeMap<String, f64>,
-    /// Ring sizes at which it is fastest, as powers of two, and what an octave off costs.
+    /// Ring sizes at which it is fastest, as powers of two, and the cost of an octave's difference.
     inside: (f64, f64),
     between: (f64, f64),
-    /// What it costs to hand items to another partition.
+    /// The cost of passing items to another partition.
     handing_on: f64,
     adaptive: f64,
     pinned: f64,
@@ -23,9 +23,9 @@ struct Simulated {
     noise: f64,
     /// Share of measurements that are disturbed.
     spikes: f64,
-    /// Speed of the machine, which wanders.
+    /// Speed of the machine, which drifts.
     speed: f64,
-    /// How far it wanders from one measurement to the next, standard deviation.
+    /// Drift from one measurement to the next, standard deviation.
     wander: f64,
     measured: usize,
 }
@@ -50,7 +50,7 @@ impl Simulated {
         }
     }
 
-    /// Items per second without noise.
+    /// Returns the items per second without noise.
     fn truth(&self, plan: &Plan) -> f64 {
         let octaves = |bytes: usize, (best, slope): (f64, f64)| {
             1.0 + slope * ((bytes as f64).log2() - best).abs()
@@ -64,7 +64,7 @@ impl Simulated {
         let cuts = plan.partitions.len() - 1;
         let ring = octaves(plan.buffers.between_bytes, self.between);
         let handing_on = if cuts == 0 { 0.0 } else { self.handing_on * ring };
-        // More threads than its four cores have to share them.
+        // Threads beyond the number of its four cores share them.
         let crowd = (plan.partitions.len() as f64 / 4.0).max(1.0);
         1.0 / (plan.partitions.iter().map(load).fold(0.0, f64::max) * crowd + handing_on)
     }
@@ -102,7 +102,7 @@ fn space(shape: &GraphOutline, pins: Pins) -> Space {
     Space { batch_bytes: Vec::new(), ..space }
 }
 
-/// The best of all plans of the space, by brute force.
+/// Returns the best of all plans of the space, by brute force.
 fn optimum(machine: &Simulated, space: &Space, default: &Plan) -> f64 {
     let all = space.combinations(default);
     all.iter().map(|candidate| machine.truth(&candidate.plan)).fold(0.0, f64::max)
@@ -146,7 +146,7 @@ fn on_a_machine_that_does_not_care_the_default_stays() {
         let tuned = tune(&mut { flat }, &space, &default, None, settings, &mut |_| true).unwrap();
         changed += u32::from(tuned.is_better);
     }
-    // By luck in 2.5 % of all last duels; and most searches do not even get to one.
+    // By chance in 2.5 % of all last paired tests; and most searches do not even come to one.
     assert!(changed <= 2, "{changed} of 40");
 }
 
@@ -204,7 +204,7 @@ fn a_second_search_starts_from_what_the_first_found() {
 
 #[test]
 fn a_stored_plan_gets_another_chance_when_its_first_race_says_nothing() {
-    /// What is done to the first figures of one plan.
+    /// The disturbances of the first figures of one plan.
     struct Shaken(Simulated, Plan, Vec<f64>);
     impl PlanMeasurer for Shaken {
         fn measure(&mut self, plan: &Plan) -> Result<PlanMeasurement, TrialError> {
@@ -297,7 +297,7 @@ fn a_sweep_of_everything_finds_the_optimum_and_how_far_the_tuner_is_from_it() {
     assert!(truth >= 0.97 && (low..=high).contains(&truth), "{truth}: {:?}", found.tuned_to_best);
 }
 
-/// Larger rings between partitions and waiting by spinning pay only together.
+/// A machine on which larger rings between partitions and spinning are better only together.
 #[derive(Default)]
 struct Joint {
     measured: std::collections::HashSet<String>,
@@ -328,7 +328,8 @@ fn changes_that_pay_only_together_are_found() {
     assert!(looked > 0 && looked < there, "{looked} of {there}: a sample was enough");
 }
 
-/// Five times slower from the tenth measurement on, as a machine that something else comes to use.
+/// A machine that is five times slower from the tenth measurement on, as if another program had
+/// started.
 #[derive(Default)]
 struct Slowed {
     joint: Joint,

@@ -1,4 +1,4 @@
-//! Which plans there are to try.
+//! The plans to try.
 
 use super::axis::{between_octaves, in_words, octaves};
 use super::cpus::cpu_orders;
@@ -11,28 +11,28 @@ use millstream_flow::plan::{Buffers, Partition, Plan, WaitMode};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What of a plan is varied at a time.
+/// The part of a plan that is varied in a stage.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum TuningStage {
-    /// The plan that the search starts from, when that is not the default.
+    /// The plan that the search starts from, when it is not the default.
     Start,
-    /// Everything at once, coarsely.
+    /// All parts together, coarsely.
     Together,
-    /// Which blocks share a partition.
+    /// The blocks that share a partition.
     Layout,
-    /// How much a call sees.
+    /// The size of batches.
     Batch,
     /// Rings inside partitions.
     Inside,
     /// Rings between partitions.
     Between,
-    /// How partitions wait.
+    /// The wait modes of partitions.
     Wait,
-    /// On which CPUs they run.
+    /// The CPUs of partitions.
     Cpus,
-    /// What was found, against the default.
+    /// The plan that was found, against the default.
     Final,
 }
 
@@ -52,31 +52,31 @@ impl fmt::Display for TuningStage {
     }
 }
 
-/// A way to place the blocks that nobody placed by hand.
+/// A way to place the blocks that were not placed by hand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanLayout {
-    /// In words.
+    /// A description.
     pub what: String,
     /// Its partitions.
     pub partitions: Vec<Partition>,
 }
 
-/// Plans that may be tried, as the choices for each stage. No choice touches what [`Pins`] has.
+/// Plans that may be tried, as the choices for each stage. No choice changes an entry of [`Pins`].
 #[derive(Clone, Debug, Default)]
 pub struct Space {
-    /// What was written by hand.
+    /// The entries written by hand.
     pub pins: Pins,
     /// Ways to place blocks.
     pub layouts: Vec<PlanLayout>,
-    /// The most that a call sees of a port, bytes, ascending.
+    /// The sizes of batches, bytes, ascending.
     pub batch_bytes: Vec<usize>,
     /// Sizes of rings inside partitions, bytes, ascending.
     pub inside_bytes: Vec<usize>,
     /// Sizes of rings between partitions, bytes, ascending.
     pub between_bytes: Vec<usize>,
-    /// Ways to wait. `Spin` is tried for partitions that have a CPU of their own.
+    /// Wait modes. `Spin` is tried for partitions that have a CPU of their own.
     pub waits: Vec<WaitMode>,
-    /// Orders in which CPUs are given to partitions.
+    /// Orders in which CPUs are assigned to partitions.
     pub cpu_orders: Vec<(String, Vec<usize>)>,
     /// Whether sizes between the given ones are tried around the best of them.
     pub refine: bool,
@@ -87,13 +87,13 @@ pub struct Space {
 pub(super) struct Candidate {
     pub(super) what: String,
     pub(super) plan: Plan,
-    /// Its place among sizes, in a stage of sizes.
+    /// Its size, in a stage of sizes.
     pub(super) size_bytes: Option<usize>,
 }
 
 impl Space {
-    /// The usual choices for `graph` on a machine: `costs` are of blocks by name, in any unit, and
-    /// `topology` says how CPUs hang together.
+    /// Makes the usual choices for `graph` on a machine: `costs` are of blocks by name, in any
+    /// unit, and `topology` is that of the CPUs.
     ///
     /// # Errors
     /// The plan does not fit the graph or the CPUs.
@@ -139,7 +139,7 @@ impl Space {
         }
     }
 
-    /// Adds the partitions of a plan to the layouts, for what nobody placed by hand.
+    /// Adds the partitions of a plan to the layouts, for blocks that were not placed by hand.
     pub fn suggest(&mut self, what: &str, plan: &Plan) {
         let is_free = |one: &&Partition| !self.pins.has_partition(&one.name);
         let free = plan.partitions.iter().filter(is_free).cloned();
@@ -157,8 +157,8 @@ impl Space {
         }
     }
 
-    /// `plan` with every block in a partition of it and the size of batches, as the runtime would
-    /// have them.
+    /// Completes `plan`: every block in a partition and the size of batches, as the runtime would
+    /// choose them.
     ///
     /// # Errors
     /// The plan does not fit the graph or the CPUs.
@@ -166,7 +166,7 @@ impl Space {
         spelled_out(plan, graph, allowed)
     }
 
-    /// What can be made of `plan` in a stage; sizes lie around its own in a `fine` pass.
+    /// Returns the variations of `plan` in a stage; sizes lie around its own in a `fine` pass.
     pub(super) fn candidates(&self, stage: TuningStage, plan: &Plan, fine: bool) -> Vec<Candidate> {
         let mut found = match stage {
             TuningStage::Layout => self.layouts(plan),
@@ -200,7 +200,7 @@ impl Space {
         let is_pinned = |partition: &&Partition| self.pins.has_partition(&partition.name);
         let (pinned, free): (Vec<_>, Vec<_>) = plan.partitions.iter().partition(is_pinned);
         let wait = free.first().map_or(WaitMode::Park, |partition| partition.wait);
-        // Who spins needs a CPU of his own, and a new layout has none yet.
+        // A spinning partition needs a CPU of its own, and a new layout has none yet.
         let wait = if wait == WaitMode::Spin { WaitMode::Adaptive } else { wait };
         let make = |layout: &PlanLayout| {
             let own = layout.partitions.iter().cloned().map(|one| Partition { wait, ..one });
@@ -286,12 +286,12 @@ impl Space {
     }
 }
 
-/// Puts a size in place of another, which it returns; without one it only tells.
+/// Replaces a size and returns the old one; with `None` it only returns it.
 fn swap(field: &mut usize, size: Option<usize>) -> usize {
     std::mem::replace(field, size.unwrap_or(*field))
 }
 
-/// Partitions called after their first blocks, as the runtime's own are.
+/// Makes partitions named after their first blocks, like the runtime's own.
 fn name_groups(pins: &Pins, shape: &GraphOutline, groups: &[Vec<usize>]) -> Vec<Partition> {
     let name = |group: &Vec<usize>| {
         let mut name = shape.blocks[group[0]].clone();

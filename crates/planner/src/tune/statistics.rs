@@ -1,26 +1,26 @@
-//! What pairs of measurements say about a ratio.
+//! Statistics of ratios from pairs of measurements.
 //!
-//! A pair is two plans measured one right after the other, so that whatever slows the machine down
-//! for longer than that slows both and leaves their ratio alone. Ratios are handled as logarithms:
-//! twice as fast and half as fast are equally far from no difference.
+//! A pair is two plans measured one right after the other, so that a disturbance that lasts longer
+//! slows both and leaves their ratio unchanged. Ratios are handled as logarithms: twice as fast and
+//! half as fast are equally far from no difference.
 
 use serde::{Deserialize, Serialize};
 
-/// A ratio and how sure it is.
+/// A ratio and its confidence interval.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub struct RatioEstimate {
-    /// Best guess.
+    /// Best estimate.
     pub estimate: f64,
-    /// It is hardly below this.
+    /// Lower limit.
     pub low: f64,
-    /// Nor above this; infinite where there are too few pairs to tell.
+    /// Upper limit; infinite where there are too few pairs.
     pub high: f64,
-    /// Pairs it comes from.
+    /// Number of pairs.
     pub pairs: usize,
 }
 
 impl RatioEstimate {
-    /// No difference, by definition: a plan beside itself.
+    /// No difference, by definition: a plan compared with itself.
     pub const SAME: Self = Self { estimate: 1.0, low: 1.0, high: 1.0, pairs: 0 };
 
     /// Whether the ratio is above 1 beyond noise.
@@ -29,7 +29,7 @@ impl RatioEstimate {
         self.low > 1.0
     }
 
-    /// The same interval of ratios to something that is `factor` times as much.
+    /// Returns the same interval for ratios multiplied by `factor`.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         let Self { estimate, low, high, pairs } = self;
@@ -41,7 +41,7 @@ impl RatioEstimate {
     }
 }
 
-/// The middle of `values`; 0 without any.
+/// Returns the median of `values`; 0 without any.
 #[must_use]
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
@@ -53,16 +53,17 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Hodges and Lehmann's estimate (1963): the median of the means of all pairs of values, each with
-/// itself too. One wild value out of seven hardly moves it, and of clean values it wastes little.
+/// Returns Hodges and Lehmann's estimate (1963): the median of the means of all pairs of values,
+/// each with itself too. One outlier among seven hardly moves it, and with clean values it is
+/// nearly as efficient as the mean.
 #[must_use]
 pub fn hodges_lehmann(values: &[f64]) -> f64 {
     median(&walsh_averages(values))
 }
 
-/// The interval of the ratio whose logarithms these are, at `confidence` (0.95, say): Wilcoxon's
-/// signed-rank test turned round (Tukey 1949), exact, without any assumption but symmetry. It takes
-/// 6 pairs to be 95 % sure of anything.
+/// Returns the interval of the ratio with these logarithms, at `confidence` (0.95, say): Wilcoxon's
+/// signed-rank test inverted (Tukey 1949), exact, with no assumption but symmetry. A confidence of
+/// 95 % needs 6 pairs.
 #[must_use]
 pub fn paired(logarithms: &[f64], confidence: f64) -> RatioEstimate {
     let averages = walsh_averages(logarithms);
@@ -74,8 +75,8 @@ pub fn paired(logarithms: &[f64], confidence: f64) -> RatioEstimate {
     RatioEstimate::from_logarithms(median(&averages), low, high, logarithms.len())
 }
 
-/// The interval of a ratio from few pairs, where the noise of a single one is known from others:
-/// two standard errors.
+/// Returns the interval of a ratio from few pairs, where the noise of a single one is known from
+/// others: two standard errors.
 #[must_use]
 pub fn with_noise(logarithms: &[f64], noise: f64) -> RatioEstimate {
     let (estimate, n) = (hodges_lehmann(logarithms), logarithms.len());
@@ -83,9 +84,8 @@ pub fn with_noise(logarithms: &[f64], noise: f64) -> RatioEstimate {
     RatioEstimate::from_logarithms(estimate, estimate - reach, estimate + reach, n)
 }
 
-/// Standard deviation of a single logarithm, from several series about whose middles nothing is
-/// assumed: from the median difference within them, so that a spike does not count. At least
-/// `floor`.
+/// Returns the standard deviation of a single logarithm, from several series with unknown centres:
+/// from the median difference within them, so that a spike does not count. At least `floor`.
 #[must_use]
 pub fn pooled_noise<'a>(series: impl IntoIterator<Item = &'a [f64]>, floor: f64) -> f64 {
     let differences: Vec<f64> = series
@@ -98,7 +98,7 @@ pub fn pooled_noise<'a>(series: impl IntoIterator<Item = &'a [f64]>, floor: f64)
     (1.4826 * median(&differences) * std::f64::consts::FRAC_1_SQRT_2).max(floor)
 }
 
-/// Sorted means of all pairs of values, each with itself too.
+/// Returns the sorted means of all pairs of values, each with itself too.
 fn walsh_averages(values: &[f64]) -> Vec<f64> {
     let mut averages: Vec<f64> = (0..values.len())
         .flat_map(|a| (a..values.len()).map(move |b| (a, b)))
@@ -108,8 +108,8 @@ fn walsh_averages(values: &[f64]) -> Vec<f64> {
     averages
 }
 
-/// How many Walsh averages to leave out at either end so that the rest holds the middle but for
-/// `tail` at each side; `None` if even the whole range is not sure enough.
+/// Returns how many Walsh averages to leave out at either end so that the rest holds the centre
+/// except for `tail` at each side; `None` if even the whole range does not suffice.
 fn critical_rank(n: usize, tail: f64) -> Option<usize> {
     // Ways to reach each rank sum with any signs, as shares of all.
     let mut ways = vec![1.0];

@@ -1,4 +1,4 @@
-//! Plans that were found, by machine and graph: a folder of files that people can read and edit.
+//! Stored plans by machine and graph: a folder of files that users can read and edit.
 
 use super::machine::MachineDescription;
 use millstream_cpu::{fnv1a, folders};
@@ -9,10 +9,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How the name of a stored plan ends.
+/// The extension of a stored plan.
 const SUFFIX: &str = "toml";
 
-/// What a plan is stored by.
+/// The key of a stored plan.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PlanKey {
     graph: u64,
@@ -20,7 +20,8 @@ pub struct PlanKey {
 }
 
 impl PlanKey {
-    /// The key of a graph, by its [structure](millstream_flow::GraphFile::structure), on a machine.
+    /// Makes the key of a graph, by its [structure](millstream_flow::GraphFile::structure), on a
+    /// machine.
     #[must_use]
     pub fn of(structure: &str, machine: &MachineDescription) -> Self {
         Self {
@@ -34,41 +35,41 @@ impl PlanKey {
     }
 }
 
-/// A plan that was found, and what is known of it.
+/// A stored plan and its measurements.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct StoredPlan {
-    /// The graph, as whoever tuned it called it.
+    /// The graph's name when it was tuned.
     pub graph: String,
-    /// The machine in words; what counts is the name of the file.
+    /// The machine as text; the lookup uses the name of the file.
     pub machine: String,
-    /// When, RFC 3339.
+    /// The time of tuning, RFC 3339.
     pub tuned_at: String,
-    /// What the plan changes, in words.
+    /// A description of the plan's changes.
     pub what: String,
-    /// What was measured: `items/s` or `items per CPU second`.
+    /// The unit of the figure: `items/s` or `items per CPU second`.
     pub unit: String,
-    /// Median of it.
+    /// Median figure.
     pub figure: f64,
-    /// Over the default plan's.
+    /// Ratio to the default plan's figure.
     pub gain: f64,
-    /// The gain is hardly below this.
+    /// Lower limit of the gain.
     pub gain_low: f64,
-    /// Nor above this.
+    /// Upper limit of the gain.
     pub gain_high: f64,
-    /// Time in blocks for each item of the sources, nanoseconds: what a run is compared with.
+    /// Time in blocks for each item of the sources, nanoseconds: runs are compared with it.
     pub ns_per_item: f64,
-    /// How far single measurements of that lay apart: standard deviation over mean.
+    /// Spread of single measurements of that: standard deviation over mean.
     pub ns_per_item_spread: f64,
     /// Items of one measurement; a much shorter run is not compared.
     pub items: u64,
-    /// Entries of the graph's own plan that were set aside, as TOML; empty when it was obeyed.
+    /// Entries of the graph's own plan that were ignored, as TOML; empty if they were applied.
     #[serde(default)]
     pub set_aside: String,
-    /// The plan. Edit it as you like.
+    /// The plan, which users may edit.
     pub plan: Plan,
 }
 
-/// Why the store failed.
+/// The reason why the store failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanStoreError {
@@ -77,25 +78,25 @@ pub enum PlanStoreError {
     Io {
         /// `read`, `write` or `remove`.
         doing: &'static str,
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A stored plan that is none.
+    /// An invalid stored plan.
     #[error("{} is no stored plan: {reason}; correct or remove it", path.display())]
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// Nowhere to keep it.
+    /// No folder for the store.
     #[error("no place for stored plans: set XDG_STATE_HOME or HOME to a folder")]
     NoFolder,
 }
 
-/// A file of the store, and what it holds or why that cannot be read.
+/// A file of the store, and its contents or the reading error.
 pub type StoreFile = (PathBuf, Result<StoredPlan, PlanStoreError>);
 
 /// A folder of stored plans.
@@ -105,14 +106,14 @@ pub struct PlanStore {
 }
 
 impl PlanStore {
-    /// The store in `folder`, which need not exist.
+    /// Makes a store in `folder`, which need not exist.
     #[must_use]
     pub fn in_folder(folder: PathBuf) -> Self {
         Self { folder }
     }
 
-    /// The user's store, by the XDG Base Directory Specification 0.8: `$XDG_STATE_HOME` (which must
-    /// be absolute), else `$HOME/.local/state`; in it `millstream/plans`.
+    /// Returns the user's store, by the XDG Base Directory Specification 0.8: `$XDG_STATE_HOME`
+    /// (which must be absolute), else `$HOME/.local/state`; in it `millstream/plans`.
     ///
     /// # Errors
     /// [`PlanStoreError::NoFolder`]: neither is set.
@@ -122,21 +123,21 @@ impl PlanStore {
         Ok(Self { folder })
     }
 
-    /// Where the plan of this key is or would be.
+    /// Returns the path of the plan of this key, whether it exists or not.
     #[must_use]
     pub fn path(&self, key: &PlanKey) -> PathBuf {
         self.folder.join(key.file_name())
     }
 
-    /// The plan of this key, if there is one.
+    /// Loads the plan of this key, if there is one.
     ///
     /// # Errors
-    /// [`PlanStoreError`]: there is one that cannot be read.
+    /// [`PlanStoreError`]: it cannot be read.
     pub fn load(&self, key: &PlanKey) -> Result<Option<StoredPlan>, PlanStoreError> {
         read(&self.path(key))
     }
 
-    /// Stores a plan; whoever reads at the same time gets the old one or the new one.
+    /// Stores a plan; a concurrent reader gets the old one or the new one.
     ///
     /// # Errors
     /// [`PlanStoreError`]: the folder cannot be made or the file not be written.
@@ -155,7 +156,7 @@ impl PlanStore {
         }
     }
 
-    /// Forgets a plan; whether there was one.
+    /// Removes a plan; returns whether there was one.
     ///
     /// # Errors
     /// [`PlanStoreError::Io`]: it cannot be removed.
@@ -168,7 +169,7 @@ impl PlanStore {
         }
     }
 
-    /// Everything in it, by file name, with what cannot be read.
+    /// Lists all stored plans, by file name, including unreadable ones.
     ///
     /// # Errors
     /// [`PlanStoreError::Io`]: the folder cannot be read.
@@ -183,7 +184,7 @@ impl PlanStore {
         paths.retain(|path| path.extension().is_some_and(|suffix| suffix == SUFFIX));
         paths.sort();
         let found = paths.into_iter().filter_map(|path| {
-            // One that is forgotten at this moment is not there.
+            // A plan that is removed at this moment is skipped.
             let record = read(&path).transpose()?;
             Some((path, record))
         });
@@ -203,7 +204,7 @@ fn read(path: &Path) -> Result<Option<StoredPlan>, PlanStoreError> {
     }
 }
 
-/// Writes beside the file and renames, which replaces it at once (rename(2)).
+/// Writes another file and renames it, which replaces the plan atomically (rename(2)).
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}", std::process::id()));

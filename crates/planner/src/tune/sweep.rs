@@ -1,4 +1,4 @@
-//! The long way round: every plan of a space, to judge the tuner by.
+//! The exhaustive search: every plan of a space, to evaluate the tuner.
 
 use super::race::Runner;
 use super::session::{EarlyEnd, PlanMeasurer, Settings, TuneError, TuningSession, Watch};
@@ -7,21 +7,21 @@ use super::statistics::{RatioEstimate, paired};
 use millstream_flow::plan::Plan;
 use std::time::Duration;
 
-/// So many of the fastest race.
+/// The number of the fastest plans that enter the rounds.
 const FINALISTS: usize = 8;
-/// Rounds of the last meeting, in repeats of a duel.
+/// Rounds of the final comparison, in repeats of a paired test.
 const MEETINGS: usize = 3;
-/// Measurements of the default before anything else, to know how long one takes.
+/// Measurements of the default before anything else, to measure their duration.
 const FIRST: usize = 2;
 
-/// What an exhaustive sweep found.
+/// The result of an exhaustive search.
 #[derive(Clone, Debug)]
 pub struct ExhaustiveSearch {
     /// Plans that were measured.
     pub plans: usize,
     /// The best of them.
     pub best: Plan,
-    /// What it is, in words.
+    /// A description of it.
     pub what: String,
     /// The best over the default.
     pub to_default: RatioEstimate,
@@ -35,14 +35,14 @@ pub struct ExhaustiveSearch {
     pub spent: Duration,
 }
 
-/// Measures every combination of the choices of the [coarse](Space::coarse) space at least once,
-/// by successive halving, and lets the best meet `tuned` and `default`. The lengths of first looks
-/// are chosen so that halving ends in the budget, as far as that can be; the race and the meeting
-/// after it take their own time. `watch` may end it, which gives `None`.
+/// Measures every combination of the choices of the [coarse](Space::coarse) space at least once, by
+/// successive halving, and compares the best with `tuned` and `default`. The lengths of the first
+/// short runs are chosen so that halving ends in the budget, as far as possible; the rounds and the
+/// final comparison take their own time. `watch` may end it, which gives `None`.
 ///
-/// Who looks best among a thousand has also been lucky: the figures by which the best was chosen
-/// would make it better than it is. So the three intervals come from rounds after the choice, in
-/// which each of the three plans is measured once, in random order.
+/// The best among a thousand was also lucky: the figures by which it was chosen would overestimate
+/// it. So the three intervals come from rounds after the choice, in which each of the three plans
+/// is measured once, in random order.
 ///
 /// # Errors
 /// [`TuneError`]: the default or the tuner's plan cannot be measured.
@@ -103,7 +103,7 @@ fn walk(
     })
 }
 
-/// Best over default, tuned over best, tuned over default.
+/// Returns the ratios best over default, tuned over best, tuned over default.
 fn meet(
     session: &mut TuningSession,
     default: &Plan,

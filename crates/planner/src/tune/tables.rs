@@ -1,5 +1,5 @@
 //! The buffer tables of a talk on tuning an ATSC receiver in GNU Radio for two machines: run times
-//! of one recording by the size of all buffers. The tuner meets them as a machine.
+//! of one recording by the size of all buffers. The tuner measures them as a simulated machine.
 
 use super::*;
 use millstream_flow::plan::{Partition, Plan, WaitMode};
@@ -11,7 +11,7 @@ const I7: [(usize, f64); 5] = [(32, 1.029), (40, 1.035), (48, 1.038), (56, 0.889
 const RYZEN: [(usize, f64); 5] =
     [(56, 372.0), (64, 361.0), (128, 363.0), (152, 355.0), (256, 358.0)];
 
-/// A table, and what goes wrong while it is measured.
+/// A table, and the disturbances while it is measured.
 struct Table {
     speed_by_kib: Vec<(usize, f64)>,
     /// Factor on the next measurements of a size.
@@ -72,7 +72,8 @@ fn a_lone_dip_is_measured_again_before_it_is_believed() {
     let mut table = Table::new(I7.to_vec());
     let tuned = replay(&mut table);
     let times = |kib| table.measured.iter().filter(|measured| **measured == kib).count();
-    // 32 KiB went after the first look; at 56 KiB, between two better ones, it looked twice.
+    // 32 KiB was dropped after the first evaluation; 56 KiB, between two better ones, was measured
+    // again.
     assert_eq!((times(32), times(56)), (2, 4));
     let dip = tuned.attempts.iter().find(|attempt| attempt.size_bytes == Some(56 << 10)).unwrap();
     assert_eq!(

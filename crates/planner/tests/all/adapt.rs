@@ -1,4 +1,4 @@
-//! A running graph whose load shifts, and who follows it.
+//! A running graph whose load shifts, and its moves.
 
 use millstream_cpu::Topology;
 use millstream_flow::Shape;
@@ -19,7 +19,7 @@ const POLICY: AdaptPolicy = AdaptPolicy {
     limit: Duration::from_secs(2),
 };
 
-/// Passes one item a call, and works hard for it while `front` is what it says.
+/// Passes one item per call, and works hard for it while `front` has its value.
 #[derive(Ports)]
 struct Shifty {
     input: In<u32>,
@@ -119,7 +119,7 @@ fn what_has_a_cpu_by_hand_keeps_it_and_the_rest_is_placed() {
     }
 }
 
-/// Advises a plan that cannot be obeyed.
+/// Proposes a plan that cannot be applied.
 struct Nonsense;
 
 impl CostModel for Nonsense {

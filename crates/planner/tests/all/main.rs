@@ -1,5 +1,5 @@
-//! The planner, from outside.
+//! Tests of the planner's public interface.
 //!
-//! One program holds all of these tests: linking is what costs.
+//! One program holds all of these tests: linking is the main cost.
 
 mod adapt;

@@ -1,26 +1,26 @@
-//! The ends of a buffer, seen without them.
+//! Views of the ends of a buffer, without access to the ends themselves.
 
 use super::{Consumer, Position, Producer, Shared};
 use crate::sync::{Arc, Ordering};
 
-/// Where a producer stands, seen without it: for whoever decides when its owner is called, and for
-/// whoever counts. It grants nothing, and may [cut](Self::cut) what is granted.
+/// The state of a producer, for schedulers and statistics. It grants nothing, and may
+/// [cut](Self::cut) the producer's grant.
 ///
-/// On the producer's own thread the answers are at least as old as what the producer sees next.
+/// On the producer's own thread the answers are at least as old as the producer's next poll.
 #[derive(Clone, Debug)]
 pub struct ProducerView {
     pub(super) shared: Arc<Shared>,
 }
 
 impl ProducerView {
-    /// Bytes produced so far.
+    /// Returns the bytes produced so far.
     #[inline]
     #[must_use]
     pub fn position(&self) -> u64 {
         self.shared.producer.position.load(Ordering::Relaxed)
     }
 
-    /// Bytes that may be written.
+    /// Returns the bytes that may be written.
     #[must_use]
     #[inline]
     pub fn room(&self) -> u64 {
@@ -28,7 +28,7 @@ impl ProducerView {
         self.shared.limit(position) - position
     }
 
-    /// [`room`](Self::room) and [`is_abandoned`](Self::is_abandoned) in one look.
+    /// Returns [`room`](Self::room) and [`is_abandoned`](Self::is_abandoned) in one poll.
     #[inline]
     #[must_use]
     pub fn survey(&self) -> (u64, bool) {
@@ -37,21 +37,21 @@ impl ProducerView {
         (limit - position, is_abandoned)
     }
 
-    /// Lets the producer see at most `bytes` of room from here on, until the next such word. On
-    /// the producer's own thread only.
+    /// Limits the producer's room to `bytes` from here on, until the next call. On the producer's
+    /// own thread only.
     #[inline]
     pub fn cut(&self, bytes: u64) {
         let cut = self.position().saturating_add(bytes);
         self.shared.cuts[0].store(cut, Ordering::Relaxed);
     }
 
-    /// Whether this buffer has one consumer, and it is that one.
+    /// Whether `consumer` is the only consumer of this buffer.
     #[must_use]
     pub fn feeds_only(&self, consumer: &ConsumerView) -> bool {
         self.shared.consumers.len() == 1 && Arc::ptr_eq(&self.shared, &consumer.shared)
     }
 
-    /// Whether everything that was produced has been consumed by everybody. For the thread of all
+    /// Whether every consumer has consumed everything that was produced. For the thread of all
     /// ends.
     #[must_use]
     pub fn is_drained(&self) -> bool {
@@ -60,7 +60,7 @@ impl ProducerView {
         consumers.iter().all(|side| side.position.load(Ordering::Relaxed) == position)
     }
 
-    /// Says what the producer wants.
+    /// Sets the room that the producer wants.
     pub fn want(&self, bytes: u64) {
         self.shared.producer.wanted.store(bytes, Ordering::Relaxed);
     }
@@ -71,7 +71,7 @@ impl ProducerView {
         Arc::ptr_eq(&self.shared, &producer.shared)
     }
 
-    /// What the producer said that it wants.
+    /// Returns the room that the producer wants.
     #[inline]
     #[must_use]
     pub fn wanted(&self) -> u64 {
@@ -84,14 +84,14 @@ impl ProducerView {
         self.shared.is_abandoned()
     }
 
-    /// Bytes that fit.
+    /// Returns the bytes that fit.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.shared.capacity
     }
 }
 
-/// Where a consumer stands, seen without it; as [`ProducerView`].
+/// The state of a consumer; like [`ProducerView`].
 #[derive(Clone, Debug)]
 pub struct ConsumerView {
     pub(super) shared: Arc<Shared>,
@@ -99,34 +99,34 @@ pub struct ConsumerView {
 }
 
 impl ConsumerView {
-    /// Bytes consumed so far.
+    /// Returns the bytes consumed so far.
     #[inline]
     #[must_use]
     pub fn position(&self) -> u64 {
         self.side().position.load(Ordering::Relaxed)
     }
 
-    /// Bytes that may be read, and whether they are all that will ever come.
+    /// Returns the bytes that may be read, and whether they are the last.
     #[must_use]
     #[inline]
     pub fn available(&self) -> (u64, bool) {
         let producer = &self.shared.producer;
-        // Its own position first, so that it is never ahead of the producer's, from any thread;
-        // the close before the producer's position, which then is the final one.
+        // Its own position first, so that it is never ahead of the producer's, from any thread; the
+        // close before the producer's position, which then is the final one.
         let position = self.side().position.load(Ordering::Acquire);
         let ended = producer.closed.load(Ordering::Acquire);
         (producer.position.load(Ordering::Acquire) - position, ended)
     }
 
-    /// Lets the consumer see at most `bytes` from here on, until the next such word; so a call
-    /// can be kept to what was there when it was decided. On the consumer's own thread only.
+    /// Limits the consumer to `bytes` from here on, until the next call; so a call sees only the
+    /// items that were there at its decision. On the consumer's own thread only.
     #[inline]
     pub fn cut(&self, bytes: u64) {
         let cut = self.position().saturating_add(bytes);
         self.shared.cuts[self.index + 1].store(cut, Ordering::Relaxed);
     }
 
-    /// Says what the consumer wants.
+    /// Sets the amount that the consumer wants.
     pub fn want(&self, bytes: u64) {
         self.side().wanted.store(bytes, Ordering::Relaxed);
     }
@@ -137,14 +137,14 @@ impl ConsumerView {
         Arc::ptr_eq(&self.shared, &consumer.shared) && self.index == consumer.index
     }
 
-    /// What the consumer said that it wants.
+    /// Returns the amount that the consumer wants.
     #[inline]
     #[must_use]
     pub fn wanted(&self) -> u64 {
         self.side().wanted.load(Ordering::Relaxed)
     }
 
-    /// Bytes that fit.
+    /// Returns the bytes that fit.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.shared.capacity

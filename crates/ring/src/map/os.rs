@@ -1,4 +1,4 @@
-//! What the kernel is asked for.
+//! Calls to the kernel.
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
@@ -7,25 +7,25 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr;
 
-/// Addresses for `bytes` bytes, without memory.
+/// Reserves addresses for `bytes` bytes, without memory.
 pub(super) fn reserve(bytes: usize, _align: usize) -> io::Result<*mut c_void> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing.
     Ok(unsafe { mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::empty(), flags) }?)
 }
 
-/// Gives back what [`reserve`] gave, and what is mapped there.
+/// Releases addresses from [`reserve`], and everything mapped there.
 ///
 /// # Safety
-/// It is the whole of it, and nothing refers to it.
+/// It is the whole range, and nothing refers to it.
 pub(super) unsafe fn release(at: *mut c_void, bytes: usize) {
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller's duty.
     let unmapped = unsafe { munmap(at, bytes) };
     debug_assert!(unmapped.is_ok(), "munmap of an own mapping cannot fail");
 }
 
-/// Memory that can be had without swapping (proc_meminfo(5)). The kernel would not refuse more: it
-/// promises the pages, and kills a process when they are not there.
+/// Returns the memory that is available without swapping (proc_meminfo(5)). The kernel would not
+/// refuse more: it overcommits pages, and kills a process when they are missing.
 pub(super) fn available_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let rest = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -48,7 +48,7 @@ pub(super) fn memory_file(bytes: usize, huge: bool) -> io::Result<OwnedFd> {
 /// `at..at + bytes` must be address space that the caller owns and that nothing refers to.
 pub(super) unsafe fn map_file(at: *mut u8, bytes: usize, file: impl AsFd) -> io::Result<()> {
     let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::POPULATE;
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller's duty.
     unsafe { mmap(at.cast(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags, file, 0) }?;
     Ok(())
 }

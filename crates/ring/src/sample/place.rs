@@ -1,11 +1,11 @@
-//! Where the items of a ring lie.
+//! Addresses of a ring's items.
 
 use crate::map::DoubleMap;
 use crate::pool::Loan;
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// What holds the items.
+/// The memory of the items.
 #[derive(Clone, Debug)]
 pub(super) enum Memory {
     Own(Arc<DoubleMap>),
@@ -21,19 +21,19 @@ impl Memory {
     }
 }
 
-/// Where the items of one side lie: by their positions, and by nothing else.
+/// The addresses of the items of one side, which depend only on their positions.
 ///
 /// Item `p` begins `(p - origin) * size` bytes, modulo the capacity, into the memory, for both
-/// sides alike; the capacity is whole pages, so that is aligned. The origin is 0, or what the
-/// writer that borrowed the memory said. What was found last is kept, because the next one is
-/// mostly near.
+/// sides alike; the capacity is whole pages, so that is aligned. The origin is 0, or was set by the
+/// writer that borrowed the memory. The last address is cached, because the next one is usually
+/// near.
 #[derive(Debug)]
 pub(super) struct ItemLayout {
     memory: Memory,
     capacity_bytes: usize,
     origin: Cell<u64>,
     at: Cell<u64>,
-    /// Of the item `at`.
+    /// The offset of the item `at`.
     offset: Cell<usize>,
 }
 
@@ -44,7 +44,7 @@ impl ItemLayout {
         Self { memory, capacity_bytes, origin, at, offset: Cell::new(0) }
     }
 
-    /// Bytes into the memory where the item at `position` begins.
+    /// Returns the offset in bytes of the item at `position`.
     #[inline]
     fn offset<T>(&self, origin: u64, position: u64) -> usize {
         if self.origin.get() != origin {
@@ -67,14 +67,15 @@ impl ItemLayout {
         offset
     }
 
-    /// The same from anywhere, the other side of the origin too.
+    /// Returns the offset of an item at any distance, also before the origin.
     #[cold]
     fn far_offset<T>(&self, origin: u64, position: u64) -> usize {
         let bytes = (i128::from(position) - i128::from(origin)) * size_of::<T>() as i128;
         bytes.rem_euclid(self.capacity_bytes as i128) as usize
     }
 
-    /// The address of the item at `position`; null if the ring is empty and has no memory now.
+    /// Returns the address of the item at `position`; null if the ring is empty and has no memory
+    /// now.
     #[inline]
     pub(super) fn address<T>(&self, position: u64) -> *mut T {
         let (base, origin) = match &self.memory {
@@ -88,8 +89,8 @@ impl ItemLayout {
         base.wrapping_add(self.offset::<T>(origin, position)).cast()
     }
 
-    /// The same for the writer, who gets memory if there is none, and has it until it
-    /// [puts the room down](Loan::put_down).
+    /// Returns the address for the writer, which borrows memory if there is none, and has it until
+    /// it [puts the room down](Loan::put_down).
     #[inline]
     pub(super) fn room_address<T>(&self, position: u64) -> *mut T {
         if let Memory::Borrowed(loan) = &self.memory {
@@ -110,15 +111,16 @@ impl ItemLayout {
         }
     }
 
-    /// Copies what was written to the other half of the memory, where only Miri does not have it.
+    /// Copies written items to the other half of the memory, which is needed only under Miri.
     #[cfg(miri)]
     pub(super) fn mirror<T>(&self, position: u64, items: usize) {
         let (from, half) = (self.address::<T>(position).cast::<u8>(), self.capacity_bytes);
         let bytes = items * size_of::<T>();
         let before = bytes.min(half - self.offset.get());
         let behind = from.wrapping_add(before);
-        // SAFETY: what is before the seam goes behind it, and the other way round: all of it are
-        // bytes of items that the writer has and did not yet produce, in both halves.
+        // SAFETY: bytes before the end of the first half are copied behind it, and the other way
+        // round: all are bytes of items that the writer owns and did not yet produce, in both
+        // halves.
         unsafe {
             from.wrapping_add(half).copy_from_nonoverlapping(from, before);
             behind.wrapping_sub(half).copy_from_nonoverlapping(behind, bytes - before);

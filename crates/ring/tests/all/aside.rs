@@ -1,4 +1,4 @@
-//! Items that pass a ring by, and what its ends grant meanwhile and afterwards.
+//! Items that bypass a ring, and the grants of its ends meanwhile and afterwards.
 #![cfg(not(loom))]
 
 use millstream_ring::cursor::cursors;
@@ -15,7 +15,7 @@ fn what_passes_a_buffer_by_counts_and_grants_nothing() {
     let consumer = &mut consumers[0];
     producer.advance(40);
     consumer.advance(consumer.available());
-    // Room that was granted before goes as well.
+    // Room that was granted before is lost as well.
     assert_eq!((producer.room(), producer.granted()), (100, 100));
     for lap in 1..4 {
         producer.pass(consumer, 1000);
@@ -53,7 +53,7 @@ fn ends_without_their_cursors_grant_nothing() {
     assert_eq!((writer.slice_mut().len(), reader.slice().len(), reader.available()), (0, 0, 0));
     writer.produce(0);
     reader.consume(0);
-    // Without effect: who has the cursors decides.
+    // Without effect while the cursors are handed out.
     writer.close();
     reader.close();
     assert!(!reader.is_ended() && !writer.is_abandoned());
@@ -79,8 +79,8 @@ fn a_cursor_of_another_ring_is_refused() {
     assert_eq!(a_reader.slice().len(), 1);
 }
 
-/// The cursor moves outside of the ring, by the same amount at both ends: items lie by their
-/// positions, so both ends find the same place again.
+/// The cursor moves outside of the ring, by the same amount at both ends: addresses depend on
+/// positions, so both ends find the same address again.
 #[test]
 fn both_ends_go_on_at_one_place_however_much_has_passed() {
     let (mut writer, mut reader) = one();

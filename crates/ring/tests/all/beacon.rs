@@ -1,4 +1,4 @@
-//! The descriptor as the kernel sees it.
+//! The descriptor under the real kernel.
 
 use millstream_ring::Beacon;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

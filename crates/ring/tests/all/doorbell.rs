@@ -1,4 +1,4 @@
-//! The bell among descriptors, with real threads.
+//! The doorbell among descriptors, with real threads.
 #![cfg(not(loom))]
 
 use millstream_ring::spsc::{Receiver, Sender, channel};
@@ -44,7 +44,7 @@ fn a_descriptor_ends_the_sleep_as_a_ring_does() {
 
 const TURNS: u32 = 10_000;
 
-/// Answers each number with the next one until all turns are played.
+/// Answers each number with the next one until all rounds are done.
 fn play(
     mut incoming: Receiver<u32>,
     mine: &Doorbell,

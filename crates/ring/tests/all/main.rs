@@ -1,6 +1,6 @@
-//! Rings and channels, from outside.
+//! Tests of the public interface of rings and channels.
 //!
-//! One program holds all of these tests: linking is what costs.
+//! One program holds all of these tests: linking is the main cost.
 
 #![cfg(not(loom))]
 
@@ -16,7 +16,7 @@ mod shared;
 mod spsc;
 mod threads;
 
-/// So many, or fewer under Miri, where a step takes a thousand times as long.
+/// Returns `count`, or fewer under Miri, where a step takes a thousand times as long.
 fn steps(count: u64) -> u64 {
     if cfg!(miri) { count.div_ceil(1000).max(10) } else { count }
 }

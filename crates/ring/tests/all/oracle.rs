@@ -1,4 +1,4 @@
-//! The ring does what a queue would do, for any item size and any sequence of operations.
+//! The ring behaves like a queue, for any item size and any sequence of operations.
 #![cfg(not(loom))]
 
 use bytemuck::Zeroable;
@@ -39,14 +39,14 @@ fn cases() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, cases, ..Default::default() }
 }
 
-/// No memory is the writer's and a reader's at once. Two items are the same if they are a capacity
-/// apart.
+/// Checks that no memory belongs to the writer and a reader at once. Two items are the same if they
+/// are a capacity apart.
 fn check_apart<T: Item>(writer: &mut Writer<T>, taps: &[Tap<T>]) {
     let (bytes, half) = (size_of::<T>(), writer.capacity() * size_of::<T>());
     let half = half.next_multiple_of(rustix::param::page_size());
     let room = writer.slice_mut();
     let (room_start, room_bytes) = (room.as_ptr().addr(), room.len() * bytes);
-    // All mappings of a ring begin at one address for all; only distances count.
+    // All mappings of a ring begin at one address; only distances count.
     for tap in taps {
         let items = tap.reader.slice();
         let (start, length) = (items.as_ptr().addr(), items.len() * bytes);
@@ -58,7 +58,7 @@ fn check_apart<T: Item>(writer: &mut Writer<T>, taps: &[Tap<T>]) {
     }
 }
 
-/// One reader, and the queue that says what it must see.
+/// A reader, and the queue with its expected items.
 struct Tap<T> {
     reader: Reader<T>,
     expected: VecDeque<T>,
@@ -85,7 +85,7 @@ fn write<T: Item>(
     writer.produce(items);
 }
 
-/// An end that is closed shows nothing, whatever is done with it.
+/// A closed end grants nothing, whatever is called on it.
 fn write_after_the_close<T: Item>(writer: &mut Writer<T>, items: usize) {
     assert!(writer.slice_mut().is_empty(), "a closed writer has no room");
     writer.produce(0);
@@ -140,7 +140,7 @@ fn check<T: Item + Debug + PartialEq>(steps: &[Step], mut next: impl FnMut() -> 
     }
 }
 
-/// A struct of one's own, of a size that divides no page.
+/// A user's struct, of a size that does not divide a page.
 #[derive(Clone, Copy, Debug, PartialEq, Zeroable)]
 #[repr(C)]
 struct Segment {
@@ -214,7 +214,7 @@ fn without_readers_everything_is_room() {
     }
 }
 
-/// Rings of one pool: what happens to which.
+/// Operations on rings of one pool.
 #[derive(Clone, Debug)]
 enum Shared {
     Write(usize, usize),

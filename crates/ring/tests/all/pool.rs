@@ -114,7 +114,7 @@ fn what_is_produced_of_an_old_slice_has_memory_too() {
         assert!(a.slice_mut().len() > 3);
         a_reader.consume(0);
         write(&mut b, &[lap; 5]);
-        // Without another look: old items, whatever they are.
+        // Without another poll: old items, with any values.
         a.produce(2);
         write(&mut a, &[lap]);
         assert_eq!((a_reader.slice().len(), a_reader.slice()[2]), (3, lap));
@@ -124,8 +124,8 @@ fn what_is_produced_of_an_old_slice_has_memory_too() {
     }
 }
 
-/// A slice of the writer's that lives on, in a block that has given its port away: its memory is
-/// nobody else's, whatever the reader does.
+/// A writer's slice that lives on, in a block that has given its port away: no other ring gets its
+/// memory, whatever the reader does.
 #[test]
 fn a_slice_that_is_never_put_down_keeps_its_memory() {
     let pool = pool(3);
@@ -134,7 +134,7 @@ fn a_slice_that_is_never_put_down_keeps_its_memory() {
     // SAFETY: nothing else points there, and it is dropped at the end.
     let kept = unsafe { &mut *writer }.slice_mut();
     kept.fill(1);
-    // The ring is empty, so a reader that looks at it could give the memory back.
+    // The ring is empty, so a reader that polls it could give the memory back.
     reader.consume(0);
     let ((mut other, mut other_reader), (mut third, mut third_reader)) = (of(&pool), of(&pool));
     for lap in 2..9 {
@@ -153,11 +153,11 @@ fn a_slice_that_is_never_put_down_keeps_its_memory() {
     unsafe { reader.loan().unwrap().reclaim() };
     kept.fill(2);
     assert!(reader.slice().is_empty());
-    // SAFETY: `kept` is used no more.
+    // SAFETY: `kept` is not used any more.
     drop(unsafe { Box::from_raw(writer) });
 }
 
-/// The same for a reader's slice, when the ring gets its memory for good.
+/// The same for a reader's slice, when the ring gets permanent memory.
 #[test]
 fn a_slice_of_items_outlives_the_settling_of_its_ring() {
     let pool = pool(2);
@@ -172,7 +172,7 @@ fn a_slice_of_items_outlives_the_settling_of_its_ring() {
     other.slice_mut().fill(9);
     writer.slice_mut().fill(8);
     assert_eq!(kept, [5; 10]);
-    // SAFETY: `kept` is used no more.
+    // SAFETY: `kept` is not used any more.
     drop(unsafe { Box::from_raw(reader) });
 }
 

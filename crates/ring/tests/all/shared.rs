@@ -1,4 +1,4 @@
-//! The cursors of a shared ring do what a queue would do, wherever the words begin.
+//! The cursors of a shared ring behave like a queue, for any initial words.
 #![cfg(not(loom))]
 
 use std::collections::VecDeque;
@@ -24,7 +24,8 @@ proptest! {
         for (write, count) in steps {
             if write {
                 let room = producer.room(count);
-                // The copy may be old, but never grants too much, nor too little if asked.
+                // The copy may be old, but never grants too much, nor too little when more is
+                // wanted.
                 let free = entries - queue.len() as u32;
                 prop_assert!(room <= free && room >= count.min(free));
                 let count = count.min(room);

@@ -1,5 +1,5 @@
-//! The channel does what a bounded queue would do, for any sequence of operations, and drops
-//! every item exactly once.
+//! The channel behaves like a bounded queue, for any sequence of operations, and drops every item
+//! exactly once.
 #![cfg(not(loom))]
 
 use millstream_ring::spsc::{Receiver, Sender, channel};
@@ -31,7 +31,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Counts how many of its kind there are.
+/// Counts its living instances.
 #[derive(Debug)]
 struct Item(u64, Arc<AtomicUsize>);
 
@@ -48,7 +48,7 @@ impl Drop for Item {
     }
 }
 
-/// The channel and the queue that says what it must do.
+/// The channel and the queue with its expected contents.
 struct Pair {
     capacity: usize,
     sender: Option<Sender<Item>>,
@@ -89,7 +89,8 @@ impl Pair {
             self.expected.extend(self.next..self.next + taken as u64);
         }
         assert_eq!(sender.room(), room.saturating_sub(taken));
-        // Into a channel whose end was not yet noticed a few may go; they are dropped with it.
+        // A few items may go into a channel whose end was not noticed yet; they are dropped with
+        // it.
         self.next += taken as u64;
     }
 
@@ -141,7 +142,7 @@ fn a_sender_takes_back_what_the_receiver_left() {
     assert_eq!(receiver.pop(), Some(1));
     assert_eq!(sender.reclaim(&mut items), 0, "the receiver is there");
     drop(receiver);
-    // The sender has not looked since, so one more goes in and comes back, too.
+    // The sender has not polled since, so one more item goes in and comes back too.
     assert_eq!(sender.push(4), Ok(()));
     assert_eq!(sender.reclaim(&mut items), 3);
     assert_eq!(items, [2, 3, 4]);

@@ -1,4 +1,4 @@
-//! Two and more real threads.
+//! Rings between two or more real threads.
 #![cfg(not(loom))]
 
 use millstream_ring::{RingOptions, Wait, Waiter, ring};
@@ -131,7 +131,7 @@ fn a_way_to_wait_is_known_by_its_name() {
     assert_eq!(error, expected);
 }
 
-/// The bound that the governor promises: waits that turn out long stop costing CPU time.
+/// The governor's bound: long waits stop costing CPU time.
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no clock of a thread's CPU time")]
 fn an_adaptive_wait_that_is_long_each_time_stops_spinning() {

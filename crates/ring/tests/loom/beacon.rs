@@ -1,4 +1,4 @@
-//! A descriptor is readable when there is news, and quiet when there is none.
+//! A descriptor is readable when there is data, and quiet when there is none.
 
 use crate::explore;
 use loom::sync::Arc;
@@ -6,7 +6,7 @@ use loom::thread;
 use millstream_ring::beacon::Beacon;
 use millstream_ring::spsc::{Receiver, channel};
 
-/// What a receiver that polls does: a lost ring lets it sleep for ever, which is a deadlock.
+/// Receives like a polling receiver: a lost ring lets it sleep for ever, which is a deadlock.
 fn next(beacon: &Beacon, receiver: &mut Receiver<u32>) -> u32 {
     loop {
         if let Some(item) = receiver.pop() {
@@ -62,7 +62,7 @@ fn what_is_rung_late_does_not_stay_readable() {
         assert_eq!(next(&beacon, &mut receiver), 0);
         beacon.arm();
         publisher.join().unwrap();
-        // Whoever was about to ring has woken it once more, for nothing.
+        // A sender that was about to ring has woken it once more, without data.
         beacon.arm();
         assert!(!beacon.is_readable(), "it polls in vain until the next news");
     });

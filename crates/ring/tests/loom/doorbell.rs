@@ -1,4 +1,4 @@
-//! No ring is lost, whoever else wakes the owner. `loom` reports an owner that sleeps for ever as
+//! No ring is lost, whatever else wakes the owner. `loom` reports an owner that sleeps for ever as
 //! a deadlock.
 
 use crate::explore;
@@ -61,7 +61,7 @@ fn a_ring_that_comes_late_does_not_hide_the_next() {
     });
 }
 
-/// Who nudges an owner that is awake leaves nothing: the owner's last look has to find the news.
+/// A nudge of an awake owner leaves no token: the owner's last poll has to find the data.
 #[test]
 fn a_nudge_and_the_last_look_cannot_miss_each_other() {
     explore(|| {

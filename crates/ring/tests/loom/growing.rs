@@ -1,4 +1,4 @@
-//! A queue whose sender goes on in a longer ring while its receiver empties the old one.
+//! A queue whose sender continues in a longer ring while its receiver empties the old one.
 
 use crate::explore;
 use loom::sync::Arc;
@@ -36,7 +36,7 @@ impl Drop for Counted {
     }
 }
 
-/// `loom` also reports rings that nobody frees.
+/// `loom` also reports rings that are never freed.
 #[test]
 fn a_receiver_may_leave_while_the_queue_grows() {
     explore(|| {

@@ -1,4 +1,5 @@
-//! Ends of rings that go from one thread to another under a mutex, as blocks do at the exchange.
+//! Ends of rings that move from one thread to another under a mutex, as blocks do at the safe
+//! point.
 
 use crate::explore;
 use loom::sync::atomic::{AtomicBool, Ordering};
@@ -7,8 +8,8 @@ use loom::thread;
 use millstream_ring::{Pool, Reader, RingOptions, Wait, Waiter, Writer, ring};
 use std::any::TypeId;
 
-/// The word that calls threads to the exchange is stored before they are notified, so that one that
-/// sleeps finds it when it wakes: it needs no order of its own.
+/// The flag that calls threads to the safe point is stored before they are notified, so that a
+/// sleeping thread finds it when it wakes: it needs no ordering of its own.
 #[test]
 fn a_call_to_the_exchange_is_seen_by_who_sleeps() {
     explore(|| {
@@ -16,7 +17,7 @@ fn a_call_to_the_exchange_is_seen_by_who_sleeps() {
         let caller = thread::spawn({
             let shared = shared.clone();
             move || {
-                // News of something else, whose token the call finds or not.
+                // A notification for something else, whose token the call finds or not.
                 shared.1.notify();
                 shared.0.store(true, Ordering::Relaxed);
                 shared.1.notify();
@@ -37,7 +38,7 @@ fn write(writer: &mut Writer<u32>, item: u32) {
 }
 
 fn lend_and_hand_in(pool: &Pool, (mut writer, mut reader): Ends, keep: bool) -> Ends {
-    // SAFETY: nobody has used it before.
+    // SAFETY: no thread has used it before.
     unsafe { pool.enter() };
     write(&mut writer, 1);
     assert_eq!(reader.slice(), [1]);

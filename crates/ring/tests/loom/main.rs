@@ -17,8 +17,8 @@ use loom::thread;
 use millstream_ring::cursor::{Consumer, Producer, cursors};
 use millstream_ring::{Wait, Waiter};
 
-/// Explores every execution with at most two preemptions: that finds what a small
-/// protocol can hide (Musuvathi and Qadeer 2007) and ends within seconds.
+/// Explores every execution with at most two preemptions: this finds the errors of a small protocol
+/// (Musuvathi and Qadeer 2007) and ends within seconds.
 fn explore(model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
@@ -47,7 +47,7 @@ impl Memory {
     }
 }
 
-/// Writes what there is room for, up to `until`; returns the new position.
+/// Writes as much as there is room for, up to `until`; returns the new position.
 fn write(producer: &mut Producer, memory: &Memory, mut position: u64, until: u64) -> u64 {
     let bytes = producer.room().min(until - position);
     for _ in 0..bytes {
@@ -58,7 +58,7 @@ fn write(producer: &mut Producer, memory: &Memory, mut position: u64, until: u64
     position
 }
 
-/// Reads and checks what is there; returns the new position.
+/// Reads and checks the available bytes; returns the new position.
 fn read(consumer: &mut Consumer, memory: &Memory, mut position: u64) -> u64 {
     let bytes = consumer.available();
     for _ in 0..bytes {
@@ -102,8 +102,8 @@ fn every_byte_arrives_once_and_the_end_after_the_last() {
     });
 }
 
-/// Nobody waits here: each side takes a few looks, in every order, and `loom` checks that a
-/// byte is never overwritten under a reader.
+/// No thread waits here: each side polls a few times, in every order, and `loom` checks that a byte
+/// is never overwritten under a reader.
 #[test]
 fn the_slower_reader_holds_the_writer_back() {
     explore(|| {
@@ -138,7 +138,7 @@ fn a_reader_that_goes_gives_its_bytes_back() {
         let reader = thread::spawn({
             let memory = memory.clone();
             move || {
-                // Looks, and goes without consuming.
+                // Polls, and leaves without consuming.
                 if consumer.available() == 1 {
                     assert_eq!(memory.read(0), 1);
                 }
@@ -185,7 +185,8 @@ fn the_cached_answers_never_grant_too_much() {
     });
 }
 
-/// What is decided for a call holds for all that the call sees, whatever the writer does meanwhile.
+/// A decision for a call holds for all items that the call sees, whatever the writer does
+/// meanwhile.
 #[test]
 fn a_cut_hides_what_comes_later_and_never_the_end() {
     explore(|| {
@@ -212,7 +213,7 @@ fn a_cut_hides_what_comes_later_and_never_the_end() {
             let before = position;
             position = read(&mut consumer, &memory, position);
             assert_eq!(position - before, seen);
-            // The end may have come since; it never hides what the cut does.
+            // The end may have come since; it never hides items behind the cut.
             assert!(consumer.is_ended() || !ended);
             if consumer.is_ended() {
                 break;

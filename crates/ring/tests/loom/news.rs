@@ -1,5 +1,5 @@
-//! A receiver that looks only when there is news finds everything: news that was lost would leave
-//! it looking for ever, which `loom` reports.
+//! A receiver that polls only when the change flag is set finds everything: a lost flag would make
+//! it poll for ever, which `loom` reports.
 
 use crate::explore;
 use loom::sync::Arc;

@@ -1,4 +1,4 @@
-//! The cursors of a ring whose words another owner shares.
+//! The cursors of a ring whose words are shared with another owner.
 
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU32;

@@ -1,5 +1,6 @@
-//! The channel: its cells are `loom`'s, so any access that the cursors do not order is reported,
-//! and its items are counted by `loom`'s `Arc`, so a leaked or twice dropped one is, too.
+//! The channel: its cells are `loom`'s, so any access that the cursors do not order is reported;
+//! its items are counted by `loom`'s `Arc`, so an item that leaks or is dropped twice is reported
+//! too.
 
 use crate::explore;
 use loom::sync::Arc;
@@ -66,7 +67,7 @@ fn items_left_by_both_are_dropped_once_whoever_goes_last() {
             let item = item.clone();
             move || {
                 for _ in 0..3 {
-                    // Whether there is room, and whether anybody is left, depends on the order.
+                    // The room and the presence of the receiver depend on the order.
                     let _ = sender.push(item.clone());
                 }
             }
@@ -88,7 +89,7 @@ fn what_a_receiver_left_can_be_taken_back_and_nothing_is_lost() {
         while !sender.is_abandoned() {
             thread::yield_now();
         }
-        // More than the ring took while it was full stays; into an abandoned one nothing goes.
+        // Items beyond the room stay; an abandoned ring takes none.
         assert_eq!(sender.push_batch(&mut kept), 0);
         let mut back: Vec<_> = reader.join().unwrap().into_iter().collect();
         sender.reclaim(&mut back);

@@ -1,4 +1,4 @@
-//! The stand-ins: without a scheduler they are what they stand for.
+//! Substitutes for threads, clocks and locks: without a scheduler they behave as the originals.
 
 use super::{Key, Status, me};
 use millstream_ring::Wait;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Where the scheduler may let another thread go on.
+/// Lets the scheduler switch threads.
 pub(in crate::runtime) fn point() {
     if let Some((sim, me)) = me() {
         sim.step(me, Status::Ready);
@@ -21,7 +21,7 @@ pub(in crate::runtime) fn now() -> Instant {
     })
 }
 
-/// The token of [`millstream_ring::Waiter`], whose protocol `loom` explores there.
+/// The token of [`millstream_ring::Waiter`], whose protocol `loom` explores in that crate.
 #[derive(Debug, Default)]
 pub(in crate::runtime) struct Waiter {
     real: millstream_ring::Waiter,
@@ -82,7 +82,7 @@ impl Condvar {
     pub(in crate::runtime) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
         match me() {
             None => self.0.wait(guard),
-            // Nobody else has the baton between the unlocking and the wait.
+            // No other thread has the token between the unlocking and the wait.
             Some((sim, me)) => MutexGuard::unlocked(guard, || sim.wait(me, self.key(), None)),
         }
     }

@@ -1,6 +1,6 @@
-//! Graphs that are moved, stopped and sent messages while the scheduler decides who goes on.
+//! Graphs that are moved, stopped and sent messages while the scheduler chooses the threads.
 //!
-//! `MILLSTREAM_SEEDS` says how many seeds are tried, `MILLSTREAM_SEED` the first.
+//! `MILLSTREAM_SEEDS` is the number of seeds, `MILLSTREAM_SEED` the first.
 
 use super::{Random, Waiter, point, simulate, spawn};
 use crate::Ports;
@@ -19,10 +19,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Wide, so that rings of a page are soon full.
+/// A large item, so that rings of a page are soon full.
 type Wide = [u64; 64];
 
-/// Gives numbers.
+/// Produces numbers.
 #[derive(Ports)]
 struct Source {
     output: Out<Wide>,
@@ -95,7 +95,7 @@ impl Block for Relay {
     }
 }
 
-/// Keeps numbers.
+/// Collects numbers.
 #[derive(Ports)]
 struct Sink {
     input: In<Wide>,
@@ -118,7 +118,7 @@ impl Block for Sink {
 
 const BLOCKS: [&str; 6] = ["source", "gate", "one", "two", "sink", "beside"];
 
-/// A graph, what its source has given, and what its sinks have got.
+/// A graph, the items of its source, and the items at its sinks.
 struct Made {
     graph: Graph,
     given: Arc<AtomicU64>,
@@ -127,7 +127,7 @@ struct Made {
 
 fn make(random: &mut Random, count: u64) -> Made {
     let mut graph = Graph::new();
-    // Without looks at the clock for costs: they would be other ones each time.
+    // Without clock reads for costs: they would differ between runs.
     graph.set_timed(false);
     let (given, got) = (Arc::<AtomicU64>::default(), [0, 1].map(|_| Arc::default()));
     let mut most = || 1 + random.below(6) as usize;
@@ -145,7 +145,7 @@ fn make(random: &mut Random, count: u64) -> Made {
     Made { graph, given, got }
 }
 
-/// Every block in some partition; names come and go.
+/// Puts every block into some partition; names come and go.
 fn plan(random: &mut Random) -> Plan {
     let most = 1 + random.below(BLOCKS.len() as u64);
     let mut partitions: BTreeMap<u64, Vec<String>> = BTreeMap::new();
@@ -162,8 +162,8 @@ fn plan(random: &mut Random) -> Plan {
     Plan { partitions: partitions.collect(), buffers, ..Plan::default() }
 }
 
-/// A graph's life: every item that was given arrives once and in order, whatever happens to the
-/// graph, unless it is dropped.
+/// Runs a graph: every item arrives once and in order, whatever happens to the graph, unless it is
+/// dropped.
 fn live(random: &mut Random) {
     let count = 40 + random.below(40);
     let Made { graph, given, got } = make(random, count);
@@ -176,7 +176,7 @@ fn live(random: &mut Random) {
                 let short = random.below(4) == 0;
                 let limit = Duration::from_micros(if short { random.below(30) } else { 2_000_000 });
                 match running.repartition_within(&plan(random), limit) {
-                    // Nobody waits for a time limit where somebody could have told.
+                    // No thread waits for a time limit where another could have woken it.
                     Ok(moved) => assert!(short || moved.waited < limit, "{moved:?}"),
                     Err(MoveError::Ended) => {}
                     Err(MoveError::Busy { .. } | MoveError::Late { .. }) if short => {}
@@ -229,7 +229,7 @@ fn nothing_is_lost_and_nobody_sleeps_for_ever_whoever_goes_first() {
     }
 }
 
-/// The same seed, the same steps: what it takes to see a failure again.
+/// A failure can be reproduced by its seed.
 #[test]
 fn a_run_goes_the_same_way_for_the_same_seed() {
     let steps = |seed| {
@@ -244,7 +244,7 @@ fn a_run_goes_the_same_way_for_the_same_seed() {
     }
 }
 
-/// A protocol with a hole: the news comes after the word.
+/// A protocol with a hole: the value is stored after the wake-up.
 #[test]
 #[should_panic(expected = "nobody can go on")]
 fn a_wake_up_that_is_lost_is_found() {

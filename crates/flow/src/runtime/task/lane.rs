@@ -1,4 +1,4 @@
-//! A task as part of a [train](super::super::fused_chain).
+//! A task as part of a [fused chain](super::super::fused_chain).
 
 use super::BlockTask;
 use crate::block::{BlockError, Context};
@@ -24,13 +24,13 @@ impl BlockTask {
         }
     }
 
-    /// Types of the items of its ports, the input first.
+    /// Returns the item types of its ports, the input first.
     pub(in crate::runtime) fn items(&self) -> &[ItemType] {
         &self.views.items
     }
 
-    /// Whether `next` may follow in a train: both are straight, and all that this one makes goes
-    /// there.
+    /// Whether `next` may follow in a fused chain: both are one-to-one, and this one's whole output
+    /// goes there.
     pub(in crate::runtime) fn leads_to(&self, next: &Self) -> bool {
         self.is_one_to_one() && next.is_one_to_one() && self.views.lead_to(&next.views)
     }
@@ -43,7 +43,7 @@ impl BlockTask {
         self.views.outputs.is_empty()
     }
 
-    /// What is under way is not counted in a train, so there is none where that is asked.
+    /// Fused chains do not count the items under way, so a measured block is never part of one.
     fn is_one_to_one(&self) -> bool {
         let views = &self.views;
         let is_plain = views.inputs.len() <= 1
@@ -55,13 +55,13 @@ impl BlockTask {
         !self.finished && is_plain && !is_metered && self.block.is_one_to_one()
     }
 
-    /// Whether nothing is in the rings behind the block.
+    /// Whether the rings behind the block are empty.
     pub(in crate::runtime) fn is_drained(&self) -> bool {
         self.views.outputs.iter().all(|output| output.is_drained())
     }
 
-    /// Whether the block could be called as part of a train: nothing waits for it, nor in the ring
-    /// behind it if that is `inside` the train.
+    /// Whether the block could be called as part of a chain: nothing waits for it, and the ring
+    /// behind it is empty if that is `inside` the chain.
     pub(in crate::runtime) fn is_clear(&self, inside: bool) -> bool {
         !self.finished
             && self.wake_at.is_none()
@@ -76,18 +76,18 @@ impl BlockTask {
         untagged.0
     }
 
-    /// The items that a train could take from here: those of the input, or any number of a source.
-    /// None if the block has to see to something.
+    /// Returns the items that a chain could take from here: those of the input, or any number for a
+    /// source. `None` if the block must be called by itself.
     #[inline]
     pub(in crate::runtime) fn lane_in(&self) -> Option<u64> {
         let Some(input) = self.views.inputs.first() else { return Some(u64::MAX) };
         let (available, ended) = input.available();
         input.cut(available);
-        // After the look at the items, because tags are there before them.
+        // Tags are read after the items, because they are published before them.
         (!ended && self.tags.is_quiet()).then_some(available)
     }
 
-    /// The items that a train could leave here; none if nobody is there to take any.
+    /// Returns the items that a chain could write here; `None` if there is no reader.
     #[inline]
     pub(in crate::runtime) fn lane_out(&self) -> Option<u64> {
         let Some(output) = self.views.outputs.first() else { return Some(u64::MAX) };
@@ -95,13 +95,13 @@ impl BlockTask {
         (!is_abandoned).then_some(room)
     }
 
-    /// There is nothing to pass.
+    /// Takes messages and counts a refused call, when there is no item to pass.
     pub(in crate::runtime) fn wait_for_train(&mut self) {
         self.take_messages();
         self.count_refusal();
     }
 
-    /// Whether there may be messages to take, or other threads to tell.
+    /// Whether the block takes messages or wakes other threads.
     pub(in crate::runtime) fn can_fuse(&self) -> bool {
         self.inbox.is_open() || !self.neighbours.is_empty()
     }
@@ -112,21 +112,21 @@ impl BlockTask {
         self.block.pass(lane);
     }
 
-    /// The same, with what comes before and after it.
+    /// As `pass`, with the work before and after it.
     pub(in crate::runtime) fn pass_and_tell(&mut self, lane: &mut Lane) {
         self.take_messages();
         self.block.pass(lane);
         self.tell();
     }
 
-    /// Counts what lanes have taken through the block.
+    /// Counts the items that lanes took through the block.
     #[inline]
     pub(in crate::runtime) fn count_passed(&mut self, passed: PendingCounts) {
         self.calls += passed.batches;
         self.counters.calls.set(self.calls);
     }
 
-    /// What the input holds before a timed call.
+    /// Counts the fill of the input before a timed call.
     pub(in crate::runtime) fn count_lane(&self, items: u64) {
         for (input, counters) in self.views.inputs.iter().zip(&self.counters.inputs) {
             counters.looks.add(1);
@@ -142,8 +142,8 @@ impl BlockTask {
         context.now = now;
     }
 
-    /// Before the train: takes the cursor of the ring behind the block, which has none to write to
-    /// from here on, whatever it tries. None if the block has given the port away.
+    /// Takes, before the chain runs, the cursor of the ring behind the block, whose output has no
+    /// room from then on. `None` if the block has given the port away.
     #[cold]
     pub(in crate::runtime) fn set_output_aside(&mut self) -> Option<Producer> {
         let mut aside = OutputAside(None);
@@ -151,7 +151,7 @@ impl BlockTask {
         aside.0
     }
 
-    /// The same for the ring before the block.
+    /// Takes the cursor of the ring before the block in the same way.
     #[cold]
     pub(in crate::runtime) fn set_input_aside(&mut self) -> Option<Consumer> {
         let mut aside = InputAside(None);
@@ -159,19 +159,19 @@ impl BlockTask {
         aside.0
     }
 
-    /// After the train: goes on with the ring behind the block.
+    /// Gives the cursor of the ring behind the block back after the chain.
     #[cold]
     pub(in crate::runtime) fn resume_output(&mut self, cursor: Producer) {
         self.block.ports(&mut ResumeOutput(Some(cursor)));
     }
 
-    /// The same with the ring before the block.
+    /// Gives the cursor of the ring before the block back in the same way.
     #[cold]
     pub(in crate::runtime) fn resume_input(&mut self, cursor: Consumer) {
         self.block.ports(&mut ResumeInput(Some(cursor)));
     }
 
-    /// After the train: what moved meanwhile is no news.
+    /// Updates the block's progress after the chain: items that moved meanwhile are not a change.
     pub(in crate::runtime) fn rejoin(&mut self) {
         self.progress = self.views.progress();
     }

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 /// The pools of each partition, by the type of the items.
 pub(super) type Pools = BTreeMap<(usize, TypeId), Pool>;
 
-/// The pool that an output's ring is to borrow from: it has one reader, in the same partition, and
-/// no size of its own.
+/// Returns the pool that an output's ring borrows from: the ring has one reader, in the same
+/// partition, and no size of its own.
 pub(super) fn key(
     graph: &Graph,
     placement: &Placement,
@@ -51,11 +51,11 @@ pub(super) fn make(
     members.into_iter().map(pool).collect()
 }
 
-/// Gives every ring its memory for good whose ends, or whose pool, would come to several threads;
-/// `thread_of` says which thread each node is to have.
+/// Gives every ring permanent memory whose ends, or whose pool, would belong to several threads;
+/// `thread_of` is the new thread of each node.
 ///
 /// # Safety
-/// Nobody runs the blocks.
+/// No thread runs the blocks.
 pub(in crate::runtime) unsafe fn reclaim(
     loans: &[Option<Loans>],
     graph: &Graph,
@@ -74,8 +74,8 @@ pub(in crate::runtime) unsafe fn reclaim(
         if together && owner.is_none_or(|owner| owner == thread) {
             owners.push((pool.clone(), thread));
         } else {
-            // SAFETY: a ring of a pool is used on the thread that has entered it only, which is the
-            // one that ran these blocks and does not now.
+            // SAFETY: only the thread that has entered a pool uses its rings; that thread ran these
+            // blocks and does not now.
             unsafe { loan.reclaim() };
         }
     }

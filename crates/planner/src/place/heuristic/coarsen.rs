@@ -1,4 +1,4 @@
-//! Merges units along their heaviest links, so that a small problem stands for a large one.
+//! Merges units along their heaviest links, so that a small problem represents a large one.
 
 use crate::place::Distance;
 use crate::place::problem::{PlacementProblem, Time, Unit, UnitTraffic};
@@ -11,12 +11,12 @@ pub(super) struct Level {
     pub(super) unit_of: Vec<usize>,
 }
 
-/// Ever coarser problems, until one has few units or nothing can be merged.
+/// Returns coarser and coarser problems, until one has few units or no units can be merged.
 pub(super) fn levels(problem: &PlacementProblem, cpus: usize, few: usize) -> Vec<Level> {
     let few = few.max(3 * cpus);
     let total: Time = problem.units.iter().map(|unit| unit.work).sum();
     let heaviest = problem.units.iter().map(|unit| unit.work).max().unwrap_or(0);
-    // Lumps that are still small beside what a CPU gets.
+    // Merged units that are still small compared with a CPU's share.
     let most = (total / (3 * cpus as Time).max(1)).max(heaviest);
     let mut levels: Vec<Level> = Vec::new();
     loop {
@@ -25,7 +25,7 @@ pub(super) fn levels(problem: &PlacementProblem, cpus: usize, few: usize) -> Vec
             return levels;
         }
         let level = merge(finer, most);
-        // Less than a tenth fewer: what is left resists.
+        // Fewer than a tenth were merged: the rest cannot be.
         if level.problem.units.len() * 10 > finer.units.len() * 9 {
             return levels;
         }

@@ -1,18 +1,18 @@
-//! Improves a placement by moves: single units as Fiduccia and Mattheyses do it (DAC 1982), and
-//! all units of one CPU with those of another.
+//! Improves a placement by moves: single units (Fiduccia and Mattheyses, DAC 1982), and all units
+//! of one CPU with those of another.
 
 use crate::place::problem::{PlacementProblem, Time};
 use crate::place::state::{NOWHERE, Placement};
 
-/// Moves in a row that may make it worse before a pass gives up.
+/// Moves in a row without improvement before a pass ends.
 const PATIENCE: usize = 24;
-/// CPUs that a unit without neighbours there is offered.
+/// CPUs without neighbours of a unit that are tried for it.
 const STRANGERS: usize = 4;
 
-/// How good a placement is on the way: among equal bottlenecks, fewer CPUs that have it.
+/// The quality of an intermediate placement: among equal bottlenecks, fewer CPUs with that load.
 type Key = (Time, usize, Time);
 
-/// Refines until a pass brings nothing, or the budget is spent.
+/// Refines until a pass brings no improvement, or the budget is spent.
 pub(super) fn refined(
     problem: &PlacementProblem,
     cpus: usize,
@@ -47,8 +47,8 @@ impl Refine<'_, '_> {
         (score.step, fullest, score.total)
     }
 
-    /// Moves every unit at most once, each time the best move there is, good or bad; then goes
-    /// back to the best moment. Says whether that is better than the beginning.
+    /// Moves every unit at most once, each time by the best move, good or bad; then returns to the
+    /// best state. Returns whether that is better than the beginning.
     fn pass(&mut self) -> bool {
         let begin = self.key();
         let (mut best, mut best_moves) = (begin, 0);
@@ -74,7 +74,7 @@ impl Refine<'_, '_> {
         self.state.put(unit, to);
     }
 
-    /// The best move of a unit that is on the fullest CPU or has a neighbour elsewhere.
+    /// Returns the best move of a unit that is on the fullest CPU or has a neighbour elsewhere.
     fn best_move(&mut self, locked: &[bool]) -> Option<(Key, usize, usize)> {
         let fullest = self.state.used.iter().copied().max_by_key(|cpu| self.state.load(*cpu))?;
         let mut best: Option<(Key, usize, usize)> = None;
@@ -99,7 +99,7 @@ impl Refine<'_, '_> {
         best
     }
 
-    /// CPUs of its neighbours; from the fullest CPU also the emptiest ones and unused ones.
+    /// Returns the CPUs of its neighbours; for the fullest CPU also the emptiest and unused ones.
     fn targets(&self, unit: usize, from: usize, crowded: bool) -> Vec<usize> {
         let problem = self.state.problem;
         let links = problem.links_of[unit].iter().map(|link| &problem.links[*link]);
@@ -143,7 +143,8 @@ impl Refine<'_, '_> {
         helped
     }
 
-    /// Where the units were that moved; nothing moves when one of them may not.
+    /// Swaps the units of two CPUs; returns the earlier CPUs of the moved units. Moves none if one
+    /// of them may not move.
     fn swap(&mut self, a: usize, b: usize) -> Option<Vec<(usize, usize)>> {
         let on = |unit: &usize| [a, b].contains(&self.state.places[*unit]);
         let units: Vec<usize> = (0..self.state.places.len()).filter(on).collect();

@@ -1,10 +1,10 @@
-//! Placements to begin with.
+//! Initial placements.
 
 use crate::place::problem::{PlacementProblem, Time, Unit};
 use crate::place::state::Placement;
 use std::cmp::Reverse;
 
-/// Units by falling work, each where the score is best at that moment.
+/// Places units by falling work, each where the score is best at that moment.
 pub(super) fn greedy(problem: &PlacementProblem, cpus: usize) -> Option<Vec<usize>> {
     let mut state = Placement::new(problem);
     let mut order: Vec<usize> = (0..problem.units.len()).collect();
@@ -24,8 +24,8 @@ pub(super) fn greedy(problem: &PlacementProblem, cpus: usize) -> Option<Vec<usiz
     (state.used.len() <= cpus).then_some(state.places)
 }
 
-/// Units in the order of `place_of`, cut into runs of equal work: few cuts where the graph is a
-/// chain. Only where nothing is fixed.
+/// Cuts the units, in the order of `place_of`, into runs of equal work: few cuts where the graph is
+/// a chain. Only for problems without fixed units.
 pub(super) fn strips(
     problem: &PlacementProblem,
     cpus: usize,
@@ -46,7 +46,7 @@ pub(super) fn strips(
     for unit in order {
         let work = problem.units[unit].work;
         let share = (left as f64 * capacity(cpus[on]) / spare) as Time;
-        // Over the share by more than half of the unit: the next CPU takes it.
+        // More than half of the unit is beyond the share: the next CPU takes it.
         if load > 0 && load + work / 2 > share && on + 1 < cpus.len() {
             left -= load;
             spare -= capacity(cpus[on]);
@@ -58,8 +58,8 @@ pub(super) fn strips(
     Some(places)
 }
 
-/// One thread of each core before the second ones, the strong before the weak, and neighbours in
-/// a cache beside each other.
+/// Returns the CPUs in order: one thread of each core before the second ones, the strong before the
+/// weak, and CPUs with a common cache next to each other.
 fn cpus_in_order(problem: &PlacementProblem) -> Vec<usize> {
     let machine = &problem.machine;
     let mut cpus: Vec<usize> = (0..machine.len()).collect();

@@ -7,7 +7,7 @@ use crate::place::{CpuGroup, Placed};
 use std::fmt::Write;
 
 impl Placed {
-    /// The plan in Graphviz's language: `dot -Tpng plan.dot -o plan.png`.
+    /// Returns the plan in Graphviz's language: `dot -Tpng plan.dot -o plan.png`.
     #[must_use]
     pub fn dot(&self, title: &str) -> String {
         let mut text = format!(
@@ -36,7 +36,8 @@ impl Placed {
         text
     }
 
-    /// The frames from a depth on that hold some of these partitions, and the partitions of none.
+    /// Writes the frames from a depth on that hold some of these partitions, and the partitions
+    /// outside of frames.
     fn groups(&self, text: &mut String, depth: usize, partitions: &[usize], indent: usize) {
         let pad = "  ".repeat(indent);
         let mut left: Vec<usize> = partitions.to_vec();

@@ -1,4 +1,5 @@
-//! Where everything goes: one lane a partition, items from left to right, lanes in frames.
+//! Positions in a picture: one row of boxes (a lane) for each partition, items from left to right,
+//! lanes in frames.
 
 use super::shape_of;
 use crate::place::Placed;
@@ -6,12 +7,12 @@ use std::collections::BTreeMap;
 
 pub(super) const BOX_WIDTH: f64 = 132.0;
 pub(super) const BOX_HEIGHT: f64 = 46.0;
-/// Between boxes; arrows pass here.
+/// The gap between boxes, for arrows.
 pub(super) const GAP_X: f64 = 36.0;
 const GAP_Y: f64 = 16.0;
-/// Boxes in a row before a lane goes on below.
+/// Boxes in a row before a lane continues below.
 const COLUMNS: usize = 8;
-/// Beside the boxes of a lane: CPU, name, load.
+/// The width left of a lane's boxes: CPU, name, load.
 pub(super) const HEAD_WIDTH: f64 = 190.0;
 const LANE_PAD: f64 = 14.0;
 const LANE_HEIGHT: f64 = 74.0;
@@ -42,14 +43,14 @@ impl Rect {
     }
 }
 
-/// The places of a picture, from its upper left.
+/// The positions in a picture, from its upper left.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layout {
-    /// As the prediction's blocks.
+    /// In the order of the prediction's blocks.
     pub(super) blocks: Vec<Rect>,
-    /// As the prediction's partitions.
+    /// In the order of the prediction's partitions.
     pub(super) lanes: Vec<Rect>,
-    /// As the frames.
+    /// In the order of the frames.
     pub(super) frames: Vec<Rect>,
     pub(super) width: f64,
     pub(super) height: f64,
@@ -103,7 +104,7 @@ pub(super) fn layout(placed: &Placed) -> Layout {
     layout
 }
 
-/// Frames around a lane, from the outermost.
+/// Returns the frames around a lane, from the outermost.
 fn open_at(placed: &Placed, lane: usize) -> Vec<usize> {
     let around = |frame: &usize| placed.frames[*frame].partitions.contains(&lane);
     let mut frames: Vec<usize> = (0..placed.frames.len()).filter(around).collect();
@@ -111,7 +112,7 @@ fn open_at(placed: &Placed, lane: usize) -> Vec<usize> {
     frames
 }
 
-/// Lanes as the outermost frames have them, each frame's together.
+/// Returns the lanes in the order of the outermost frames, each frame's together.
 fn lanes_in_order(placed: &Placed) -> Vec<usize> {
     let framed = placed.frames.iter().flat_map(|frame| frame.partitions.iter().copied());
     let mut order = Vec::new();
@@ -123,7 +124,8 @@ fn lanes_in_order(placed: &Placed) -> Vec<usize> {
     order
 }
 
-/// Columns by rank; in a column each block beside what it reads, if that is free.
+/// Assigns columns by rank; in a column each block is next to the block that it reads, if that cell
+/// is free.
 fn cells(placed: &Placed, lane: usize, ranks: &[usize]) -> BTreeMap<usize, Cell> {
     let prediction = &placed.prediction;
     let inside = |block: &usize| prediction.blocks[*block].partition == lane;
@@ -144,7 +146,7 @@ fn cells(placed: &Placed, lane: usize, ranks: &[usize]) -> BTreeMap<usize, Cell>
     cells
 }
 
-/// Puts the boxes of a lane; gives its height.
+/// Places the boxes of a lane; returns its height.
 fn place_lane(cells: &BTreeMap<usize, Cell>, at: (f64, f64), boxes: &mut [Rect]) -> f64 {
     let band_of = |column: usize| column / COLUMNS;
     let bands = cells.values().map(|(column, _)| band_of(*column) + 1).max().unwrap_or(1);

@@ -2,7 +2,7 @@
 
 use crate::place::Distance;
 
-/// Pale for idle, over amber, to red for all of the time.
+/// Pale for idle, through amber, to red for full load.
 const LOADS: [(f64, [f64; 3]); 4] = [
     (0.0, [236.0, 243.0, 250.0]),
     (0.25, [253.0, 234.0, 190.0]),
@@ -10,7 +10,7 @@ const LOADS: [(f64, [f64; 3]); 4] = [
     (1.0, [238.0, 112.0, 82.0]),
 ];
 
-/// The colour of a share of the load.
+/// Returns the colour of a share of the load.
 pub(super) fn load_colour(share: f64) -> String {
     let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
     let above = LOADS.iter().position(|(stop, _)| *stop >= share).unwrap_or(LOADS.len() - 1);
@@ -21,7 +21,7 @@ pub(super) fn load_colour(share: f64) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// The colour of a cut: the further, the warmer.
+/// Returns the colour of a cut: warmer for a longer distance.
 pub(super) fn distance_colour(distance: Distance) -> &'static str {
     match distance {
         Distance::SameCpu => "#6b7280",
@@ -33,7 +33,7 @@ pub(super) fn distance_colour(distance: Distance) -> &'static str {
     }
 }
 
-/// Fill and border of a frame at a depth.
+/// Returns fill and border of a frame at a depth.
 pub(super) fn frame_colours(depth: usize) -> (&'static str, &'static str) {
     match depth {
         0 => ("#f1eff7", "#a79cc9"),

@@ -1,4 +1,4 @@
-//! A plan as an SVG, readable without any tool but a browser.
+//! A plan as an SVG file, for any browser.
 
 use super::flow;
 use super::layout::{BOX_WIDTH, GAP_X, HEAD_WIDTH, Layout, Rect, layout};
@@ -11,13 +11,13 @@ const MARGIN: f64 = 28.0;
 const TITLE_HEIGHT: f64 = 84.0;
 const LEGEND_HEIGHT: f64 = 58.0;
 const LEAST_WIDTH: f64 = 760.0;
-/// Of a head's load bar.
+/// The width of a lane's load bar.
 const BAR_WIDTH: f64 = 158.0;
 const INSIDE: &str = "#8d95a1";
 
 impl Placed {
-    /// The plan as a picture: a lane for each partition, in frames for what their CPUs share;
-    /// boxes coloured by load, connections as thick as what passes them.
+    /// Draws the plan: a lane for each partition, in frames for groups of CPUs; boxes coloured by
+    /// load, the width of connections by their traffic.
     #[must_use]
     pub fn svg(&self, title: &str) -> String {
         let layout = layout(self);
@@ -144,14 +144,14 @@ impl Placed {
         }
     }
 
-    /// What passes each cut, over everything else.
+    /// Draws the traffic of each cut, on top of everything else.
     fn draw_labels(&self, svg: &mut Svg, layout: &Layout) {
         let cuts = self.prediction.edges.iter().filter(|edge| edge.cut.is_some());
         let mut taken: Vec<(f64, f64)> = Vec::new();
         for edge in cuts {
             let (from, to) = (&layout.blocks[edge.writer], &layout.blocks[edge.reader]);
             let (mut x, mut y) = label_place(from, to);
-            // Where another label is, a little further.
+            // Moved on where another label is.
             while taken.iter().any(|(a, b)| (a - x).abs() < 60.0 && (b - y).abs() < 13.0) {
                 (x, y) = (x + 9.0, y + 5.0);
             }
@@ -212,8 +212,8 @@ impl Placed {
     }
 }
 
-/// From one box to another: along a row straight, to the row below around the boxes, to another
-/// lane in a curve.
+/// Returns the path from one box to another: straight along a row, around the boxes to the row
+/// below, curved to another lane.
 fn path(from: &Rect, to: &Rect) -> String {
     let (_, a) = from.middle();
     let (_, b) = to.middle();
@@ -229,7 +229,7 @@ fn path(from: &Rect, to: &Rect) -> String {
     let down = to.y > from.bottom();
     let up = to.bottom() < from.y;
     if !down && !up {
-        // Over the boxes between.
+        // Above the boxes in between.
         let (x, y) = (from.right() - 20.0, to.x + 20.0);
         let top = from.y.min(to.y);
         return format!(

@@ -1,5 +1,5 @@
-//! The exact search against every placement there is, judged by the model as it is written in the
-//! documentation: from the profile and the topology, in floating point, without any of its code.
+//! The exact search compared with all placements, evaluated by the model as the documentation
+//! describes it: from the profile and the topology, in floating point, without any of its code.
 
 use super::drawn::{graph, some_cpus};
 use crate::place::case::PlacementCase;
@@ -12,7 +12,7 @@ use millstream_flow::plan::{Partition, Plan, WaitMode};
 use millstream_flow::profile::Profile;
 
 const GRAPHS: u64 = 1000;
-/// Placements of one graph that are all looked at.
+/// The most placements of one graph that are all evaluated.
 const PLACEMENTS: usize = 20_000;
 
 fn distance(a: &Core, b: &Core) -> Distance {
@@ -27,7 +27,7 @@ fn distance(a: &Core, b: &Core) -> Distance {
     }
 }
 
-/// What was asked, as the test sees it.
+/// The input, as the test sees it.
 struct Question {
     shape: Shape,
     profile: Profile,
@@ -67,7 +67,7 @@ impl Question {
         self.hints.plan.partitions.iter().any(|partition| partition.blocks.contains(name))
     }
 
-    /// Whether pins are kept and the partition by hand is in one place.
+    /// Whether pins are respected and the partition by hand is on one CPU.
     fn allows(&self, places: &[usize]) -> bool {
         let number = |block: usize| self.topology.cores[places[block]].cpu;
         (0..places.len()).all(|block| {
@@ -81,7 +81,7 @@ impl Question {
         })
     }
 
-    /// The bottleneck and the sum of loads, nanoseconds, as the model is described.
+    /// Returns the bottleneck and the sum of loads, nanoseconds, by the described model.
     fn loads(&self, places: &[usize]) -> (f64, f64) {
         let cores = &self.topology.cores;
         let Costs { batch_ns, smt, .. } = self.hints.costs;
@@ -114,7 +114,7 @@ impl Question {
         (full.iter().copied().fold(0.0, f64::max), full.iter().sum())
     }
 
-    /// The best with at most 1, 2, … CPUs: bottleneck, then sum.
+    /// Returns the best with at most 1, 2, … CPUs: bottleneck, then sum.
     fn best(&self) -> Vec<(f64, f64)> {
         let (cpus, blocks) = (self.topology.cores.len(), self.shape.blocks.len());
         let mut best = vec![(f64::INFINITY, f64::INFINITY); cpus + 1];
@@ -138,7 +138,7 @@ impl Question {
     }
 }
 
-/// Less within the rounding of picoseconds.
+/// Compares within the rounding of picoseconds.
 fn less(a: f64, b: f64) -> bool {
     a.is_finite() && (b.is_infinite() || a < b - (1e-9 * b).max(0.01))
 }

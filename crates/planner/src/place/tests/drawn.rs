@@ -5,11 +5,11 @@ use millstream_cpu::{CpuSet, RecordedMachine, Topology};
 use millstream_flow::Shape;
 use millstream_flow::profile::{BlockCost, EdgeCost, Profile};
 
-/// A connected graph of `blocks` blocks: light and heavy ones, thin and thick connections.
+/// Makes a connected graph of `blocks` blocks: light and heavy ones, thin and thick connections.
 pub fn graph(random: &mut Random, blocks: usize) -> (Shape, Profile) {
     let mut profile = Profile { elapsed_s: 1.0, ..Profile::default() };
     for block in 0..blocks {
-        // Over three decades, and some that cost nothing (not all: that is no measurement).
+        // Over three decades, and some that cost nothing (not all: that would mean no measurement).
         let scale = 10u64.pow(3 + random.below(4) as u32);
         let busy_ns =
             if block > 0 && random.chance(5) { 0 } else { scale * (1 + random.below(99) as u64) };
@@ -39,13 +39,13 @@ pub fn graph(random: &mut Random, blocks: usize) -> (Shape, Profile) {
     (Shape::of_profile(&profile), profile)
 }
 
-/// Some CPUs of one of the recorded machines.
+/// Returns some CPUs of one of the recorded machines.
 pub fn some_cpus(random: &mut Random, count: usize) -> Topology {
     let names: Vec<&str> = RecordedMachine::names().collect();
     let topology = RecordedMachine::named(names[random.below(names.len())]).unwrap().topology;
     let mut cpus: Vec<usize> = topology.cpus().iter().collect();
     while cpus.len() > count {
-        // Often neighbours, else from anywhere.
+        // Often neighbours, otherwise any.
         let index = if random.chance(50) { cpus.len() - 1 } else { random.below(cpus.len()) };
         cpus.remove(index);
     }

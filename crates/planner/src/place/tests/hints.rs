@@ -1,4 +1,4 @@
-//! What people decided stays decided, and what makes no sense is refused.
+//! The user's decisions are respected, and invalid ones are refused.
 
 use super::drawn::graph;
 use crate::place::{Hints, Prediction, plan, predict};
@@ -35,7 +35,7 @@ fn partitions_by_hand_stay_as_they_are() {
         placed.plan.partitions.iter().flat_map(|partition| &partition.blocks).collect();
     blocks.sort();
     assert_eq!(blocks, ["b0", "b1", "b2", "b3", "b4", "b5", "b6", "b7", "b8"]);
-    // Nobody shares a CPU with a partition that burns it.
+    // A partition that spins shares its CPU with no other.
     let loads = &placed.prediction.partitions;
     let with_spinner = loads.iter().filter(|load| load.cpu == loads[1].cpu);
     assert!(with_spinner.filter(|load| load.work_ns > 0.0).count() <= 1, "{loads:?}");

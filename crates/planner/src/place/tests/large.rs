@@ -1,4 +1,4 @@
-//! The heuristic: near the optimum where that is known, and done in bounded work where not.
+//! The heuristic: near the optimum where that is known, and within its work limit elsewhere.
 
 use super::drawn::{graph, some_cpus};
 use crate::place::case::PlacementCase;

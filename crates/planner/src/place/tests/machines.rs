@@ -1,4 +1,4 @@
-//! Plans for machines that are not here: each must make sense on its own.
+//! Plans for recorded machines: each must be plausible by itself.
 
 use crate::place::{Distance, Hints, Placed, plan};
 use millstream_cpu::{Core, RecordedMachine, Topology};
@@ -68,7 +68,7 @@ fn a_receiver_gets_another_plan_on_each_machine() {
         println!("{name}\n{}", placed.words());
         assert!(placed.prediction.exact, "{name}");
         assert!(placed.plan.partitions.len() >= 2, "{name}: {:?}", placed.plan);
-        // All of it within what shares a cache.
+        // All partitions within one shared cache.
         let cache = if name == "cortex-a53" || name == "apple-m1" {
             Distance::SharedL2
         } else {
@@ -97,7 +97,7 @@ fn pipes_stay_whole_within_a_ccx() {
         };
         assert!((1..6).all(|stage| l3(stage) == l3(0)), "pipe {pipe}");
     }
-    // A pipe a core, cut only between the two threads that share the core's caches.
+    // One pipe per core, cut only between the two threads that share the core's caches.
     assert!(furthest(&placed) <= Some(Distance::Sibling), "{:?}", placed.plan);
 }
 
@@ -140,7 +140,7 @@ fn rings_fit_the_caches() {
     let cuts = placed.prediction.edges.iter().filter(|edge| edge.cut.is_some()).count();
     assert_eq!((placed.plan.partitions.len(), cuts), (4, 3));
     assert!(placed.plan.buffers.between_bytes * cuts <= 256 << 10, "{:?}", placed.plan.buffers);
-    // What is said by hand stays.
+    // The user's decision stays.
     let mut hints = Hints::default();
     hints.plan.buffers.inside_bytes = 1 << 20;
     let placed = plan(&Shape::of_profile(&chain), &chain, &topology, &hints).unwrap();

@@ -1,4 +1,4 @@
-//! How a run comes to its end.
+//! The end of a run.
 
 use super::RehearsalError;
 use millstream_cpu::usage::process_cpu_time;
@@ -6,23 +6,24 @@ use millstream_flow::runtime::{RunningGraph, Snapshot};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-/// How often is asked whether somebody wants the end: a look costs the CPU time that is measured.
+/// The interval at which the user's request to end is polled: a poll costs the CPU time that is
+/// measured.
 const TICK: Duration = Duration::from_millis(20);
-/// How long a graph that was stopped may take to end, and if somebody waits to go on.
+/// The longest time to the end of a stopped graph, and after the user's request.
 const GRACE: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(2)];
 
-/// How a run ended.
+/// The end of a run.
 pub(super) struct RunEnd {
     pub(super) snapshot: Snapshot,
     pub(super) at: Instant,
     pub(super) cpu: Duration,
-    /// It would have gone on.
+    /// It was stopped, and would have continued.
     pub(super) was_stopped: bool,
 }
 
-/// Waits for the end of a graph, which is stopped after `limit`, or when somebody asks. One that
-/// goes on all the same is left behind with its threads. What waits is another thread, so that
-/// nothing disturbs the run and the end is noticed at once.
+/// Waits for the end of a graph, which is stopped after `limit`, or at the user's request. A graph
+/// that continues all the same is abandoned with its threads. Another thread waits, so that the run
+/// is not disturbed and the end is noticed at once.
 pub(super) fn await_end(
     running: RunningGraph,
     limit: Duration,
@@ -32,7 +33,7 @@ pub(super) fn await_end(
     let (tell, ended) = channel();
     std::thread::spawn(move || {
         let outcome = running.wait();
-        // Nobody may be there any more.
+        // The receiver may be gone.
         let _ = tell.send((outcome, Instant::now(), process_cpu_time()));
     });
     let mut stopped = None;
@@ -68,7 +69,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(600);
 
-    /// A source that comes back when somebody lets it.
+    /// A source that returns when it is released.
     #[derive(Ports)]
     struct Stuck {
         output: Out<u8>,
