@@ -1,4 +1,4 @@
-//! Packets at last.
+//! Derandomising: codewords to packets.
 
 use crate::monitor::Monitor;
 use crate::params::PACKET_BYTES;

@@ -1,4 +1,4 @@
-//! Equalised segments.
+//! Equalisation.
 
 use crate::monitor::Monitor;
 use crate::rx::equalizer::Equalizer;

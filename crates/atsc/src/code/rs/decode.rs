@@ -25,7 +25,8 @@ pub fn decode(codeword: &mut [u8; CODEWORD_BYTES]) -> Result<usize, Uncorrectabl
     correct(codeword, &rest)
 }
 
-/// `rest` is the received word modulo the generator: it has the same value at every root.
+/// Corrects a codeword by `rest`, the received word modulo the generator, which has the same value
+/// at every root.
 #[cold]
 fn correct(
     codeword: &mut [u8; CODEWORD_BYTES],

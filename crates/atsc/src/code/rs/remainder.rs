@@ -1,5 +1,5 @@
-//! Division by the generator polynomial, four bytes at a time: what the first adds to the register
-//! three bytes later is looked up, so that lookups do not wait for each other.
+//! Division by the generator polynomial, four bytes at a time. A table gives the contribution of
+//! the first byte to the register three bytes later, so the lookups do not depend on each other.
 
 use crate::code::galois;
 use crate::params::{PARITY_BYTES, PAYLOAD_BYTES};
@@ -7,10 +7,10 @@ use crate::params::{PARITY_BYTES, PAYLOAD_BYTES};
 /// The shift register as three words, first parity byte in the top byte of the first.
 type Words = [u64; 3];
 
-/// Bytes taken together.
+/// Bytes processed together.
 const BYTES: usize = 4;
 
-/// For every feedback byte, what it adds to the register after none to three more bytes.
+/// The contribution of every feedback byte to the register after zero to three more bytes.
 static FEEDBACK: [[Words; 256]; BYTES] = feedback_tables();
 
 /// The generator without its leading one, highest power first.

@@ -41,7 +41,8 @@ proptest! {
         let before = received;
         match decode(&mut received) {
             Err(Uncorrectable) => prop_assert_eq!(received, before),
-            // Beyond the distance another codeword may be nearer; it must be a codeword.
+            // Beyond the code's distance another codeword may be nearer; the result must be a
+            // codeword.
             Ok(_) => {
                 let mut again = received;
                 prop_assert_eq!(decode(&mut again), Ok(0));
@@ -53,7 +54,7 @@ proptest! {
 
 #[test]
 fn eleven_wrong_bytes_are_flagged_nearly_always() {
-    // A bounded-distance decoder takes a random word for a codeword about once in 10! times.
+    // A bounded-distance decoder accepts a random word about once in 10! times.
     let sent = encode(&[0x55; PAYLOAD_BYTES]);
     let mut flagged = 0;
     for trial in 0..500usize {
