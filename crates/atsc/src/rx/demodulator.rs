@@ -114,7 +114,7 @@ impl Demodulator {
         self.at = (self.at + shift * self.step).max(self.filter.before() as f64);
     }
 
-    /// Lets carrier and level follow quickly again after a break in the signal.
+    /// Restarts the pull-in of carrier and level after an interruption of the signal.
     pub fn reacquire(&mut self) {
         self.packer.reacquire();
         self.level.reacquire();

@@ -1,8 +1,8 @@
 //! The channel's impulse response, from the known symbols of a field sync.
 //!
-//! First least squares over the taps near the middle; what then remains is correlated with the
-//! known symbols over the whole span, and taps that stand out of the noise join the least-squares
-//! solution, strongest first (orthogonal matching pursuit, Pati et al. 1993).
+//! The first step is least squares over the taps near the middle. The residual is correlated with
+//! the known symbols over the whole span, and taps above the noise join the least-squares solution,
+//! strongest first (orthogonal matching pursuit, Pati et al. 1993).
 
 use crate::field::{KNOWN_SYMBOLS, Parity, field_sync};
 use crate::monitor::taps::{FORWARD_BEFORE, FORWARD_BEHIND};
@@ -12,9 +12,9 @@ use millstream_dsp::linear::solve_positive;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// Symbols by which echoes may be early (12 µs).
+/// The largest advance of echoes, symbols (12 µs).
 pub const EARLY: usize = FORWARD_BEFORE;
-/// Symbols by which echoes may be late (41 µs).
+/// The largest delay of echoes, symbols (41 µs).
 pub const LATE: usize = FORWARD_BEHIND;
 const SPAN: usize = EARLY + LATE;
 
@@ -22,14 +22,14 @@ const SPAN: usize = EARLY + LATE;
 pub const NEAR: usize = 16;
 const NEAR_TAPS: usize = 2 * NEAR + 1;
 
-/// Taps that a response may have.
+/// The most taps of a response.
 const TAPS_MAX: usize = 192;
 
-/// How far a tap must stand out of the noise of the search, in deviations: noise alone gets there
+/// The least magnitude of a tap over the noise of the search, in deviations: noise alone reaches it
 /// in one search out of a few hundred.
 const STANDS_OUT: f32 = 4.5;
 
-/// Deviations from which on a near tap is not taken for noise.
+/// Deviations from which on a near tap does not count as noise.
 const NOT_NOISE: f32 = 2.5;
 
 /// Taps below this level relative to the middle do not matter.
@@ -38,19 +38,19 @@ const LEAST_TAP: f32 = 0.012;
 /// Rounds of the search.
 const ROUNDS: usize = 6;
 
-/// Rows that make a least-squares solution worth having, beyond the number of its taps.
+/// Rows that a least-squares solution needs beyond the number of its taps.
 const SPARE_ROWS: usize = 64;
 
 /// An impulse response: `received[n] = sum over k of at(k) * sent[n - k]`, and noise.
 #[derive(Clone, Debug)]
 pub struct ImpulseResponse {
     taps: Vec<f32>,
-    /// Mean square of what the response does not explain.
+    /// Mean square of the residual.
     pub noise_power: f64,
 }
 
 impl ImpulseResponse {
-    /// Nothing at all.
+    /// Creates a response without taps.
     pub fn new() -> Self {
         Self { taps: vec![0.0; SPAN], noise_power: 0.0 }
     }
@@ -100,7 +100,7 @@ impl ImpulseResponse {
         change / self.taps.iter().map(|tap| square(*tap)).sum::<f64>().max(f64::MIN_POSITIVE)
     }
 
-    /// Moves the near taps and the noise of this response towards another one's.
+    /// Moves the near taps and the noise of this response towards those of another one.
     pub fn follow(&mut self, other: &Self, weight: f32) {
         for i in 0..SPAN {
             self.taps[i] += weight * (other.taps[i] - self.taps[i]);
@@ -143,13 +143,13 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
     f64::from(sums.iter().sum::<f32>() + rest)
 }
 
-/// The known symbols that meet `rows` at a delay of `k`.
+/// Returns the range of known symbols that reach `rows` at a delay of `k`.
 fn delayed(known: &[f32], rows: &Range<usize>, k: isize) -> Range<usize> {
     let move_by = |row: usize| (row as isize - k).clamp(0, known.len() as isize) as usize;
     move_by(rows.start)..move_by(rows.end)
 }
 
-/// The lower triangle of the normal equations' matrix; unknown symbols count as zero.
+/// Fills the lower triangle of the normal equations' matrix; unknown symbols count as zero.
 fn fill_gram(known: &[f32], delays: &[isize], rows: &Range<usize>, gram: &mut [f64]) {
     let n = delays.len();
     for i in 0..n {
@@ -165,13 +165,13 @@ fn fill_gram(known: &[f32], delays: &[isize], rows: &Range<usize>, gram: &mut [f
     }
 }
 
-/// Room for estimating; nothing is allocated later.
+/// Memory for the estimate; no allocation follows.
 #[derive(Clone, Debug)]
 pub struct Estimator {
     gram: Vec<f64>,
     right: Vec<f64>,
     delays: Vec<isize>,
-    /// What is not explained, with `EARLY` values before the field sync and `LATE` behind it.
+    /// The residual, with `EARLY` values before the field sync and `LATE` behind it.
     residual: Vec<f32>,
     found: Vec<f32>,
 }
@@ -202,8 +202,8 @@ impl Estimator {
         self.solve(received, parity, near_rows(), channel)
     }
 
-    /// Adds the taps further away that stand out, to a response that [`near`](Self::near) has
-    /// just estimated. The result holds them even if they are too weak to matter.
+    /// Adds distant taps above the noise to a response that [`near`](Self::near) has just
+    /// estimated. The result contains them even if they are too weak to matter.
     pub fn far(&mut self, received: &[f32], parity: Parity, channel: &mut ImpulseResponse) -> bool {
         let mut rows = near_rows();
         for _ in 0..ROUNDS {
@@ -214,7 +214,7 @@ impl Estimator {
             let late = reach(self.delays.iter().max());
             let early = reach(self.delays.iter().min());
             let known = late..KNOWN_SYMBOLS - early;
-            // Where the span leaves too few rows, symbols before the sync count as noise.
+            // If the span leaves too few rows, symbols before the sync count as noise.
             let least = self.delays.len() + SPARE_ROWS;
             rows = if known.len() > least { known } else { near_rows() };
             let sequence = &field_sync(parity)[..KNOWN_SYMBOLS];
@@ -227,7 +227,7 @@ impl Estimator {
         true
     }
 
-    /// Solves the normal equations for the delays at hand, and measures what remains.
+    /// Solves the normal equations for the current delays, and computes the residual.
     fn solve(
         &mut self,
         received: &[f32],
@@ -258,7 +258,7 @@ impl Estimator {
         true
     }
 
-    /// Takes what the response explains out of the received symbols.
+    /// Subtracts the part that the response explains from the received symbols.
     fn explain(
         &mut self,
         received: &[f32],
@@ -278,7 +278,7 @@ impl Estimator {
         }
     }
 
-    /// Adds the delays that stand out; false if there is none.
+    /// Adds the delays above the noise; returns false if there are no such delays.
     fn search(
         &mut self,
         received: &[f32],
