@@ -1,4 +1,4 @@
-//! What radios and neighbours do to a signal.
+//! Impairments by radios and neighbouring channels.
 
 use crate::common::{Channel, check_numbered, receive, receiver, signal};
 use millstream_atsc::Sample;

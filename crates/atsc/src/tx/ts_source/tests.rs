@@ -102,7 +102,7 @@ fn a_clock_that_jumps_keeps_the_last_rate() {
 #[test]
 fn the_clock_runs_on_at_the_files_rate_over_many_repetitions() {
     // Clocks 11 ppm fast and 13 ppm slow of the channel's, which is sent unchanged; one repetition
-    // is no whole number of ticks of the slower.
+    // is not a whole number of ticks of the slower.
     for ticks in [2094.0, 2093.95] {
         let mut source = TsSource::new(&stream(41, ticks, 0), true).unwrap();
         assert_eq!(source.mode(), TsMode::Unchanged);
