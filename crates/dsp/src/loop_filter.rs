@@ -10,8 +10,8 @@ pub struct LoopGains {
 }
 
 impl LoopGains {
-    /// Critically useful damping (0.707) at a one-sided noise bandwidth, for a detector of unit
-    /// slope. `bandwidth_hz` should stay below a twentieth of `update_rate_hz`.
+    /// Creates the gains for a damping of 0.707 at a one-sided noise bandwidth, for a detector of
+    /// unit slope. `bandwidth_hz` should stay below a twentieth of `update_rate_hz`.
     #[must_use]
     pub fn new(bandwidth_hz: f64, update_rate_hz: f64) -> Self {
         const DAMPING: f64 = std::f64::consts::FRAC_1_SQRT_2;
@@ -37,7 +37,7 @@ impl LoopFilter {
         Self { gains, rate: 0.0, rate_limit }
     }
 
-    /// Changes gear without disturbing the integral branch.
+    /// Changes the gains without a change of the integral branch.
     pub fn set_gains(&mut self, gains: LoopGains) {
         self.gains = gains;
     }
@@ -53,7 +53,7 @@ impl LoopFilter {
         self.rate
     }
 
-    /// Takes one detector output; gives the phase to advance by until the next update.
+    /// Takes one detector output; returns the phase to advance by until the next update.
     pub fn update(&mut self, error: f64) -> f64 {
         self.set_rate(self.rate + self.gains.integral * error);
         self.rate + self.gains.proportional * error

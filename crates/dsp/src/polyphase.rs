@@ -6,19 +6,20 @@ pub const LANES: usize = 8;
 /// Eight taps and the differences to the next phase's taps.
 pub type TapPair = [[f32; LANES]; 2];
 
-/// A time in samples as a 32.32 fixed-point number: whole samples above, fraction below.
+/// A time in samples as a 32.32 fixed-point number: whole samples in the high half, fraction in the
+/// low half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instant(pub u64);
 
 impl Instant {
-    /// The time `t`, from zero to 2^32 samples.
+    /// Creates the time `t`, from zero to 2^32 samples.
     #[inline(always)]
     #[must_use]
     pub fn new(t: f64) -> Self {
         Self((t * 4_294_967_296.0) as u64)
     }
 
-    /// Whole samples.
+    /// Returns the whole samples.
     #[inline(always)]
     #[must_use]
     pub fn whole(self) -> usize {
@@ -74,14 +75,15 @@ impl PolyphaseBank {
         self.chunks * LANES
     }
 
-    /// Samples needed after the integer position `n` (the output uses `n - half + 1 ..= n + half`).
+    /// Returns the samples needed after the integer position `n` (the output uses `n - half + 1 ..=
+    /// n + half`).
     #[inline(always)]
     #[must_use]
     pub fn half(&self) -> usize {
         self.taps() / 2
     }
 
-    /// The taps for a time, and how far it lies towards the next phase (0 to 1).
+    /// Returns the taps for a time, and its position towards the next phase (0 to 1).
     #[inline(always)]
     #[must_use]
     pub fn row(&self, at: Instant) -> (&[TapPair], f32) {
@@ -99,7 +101,7 @@ impl PolyphaseBank {
         x[first..first + self.taps()].as_chunks::<LANES>().0
     }
 
-    /// The taps at `at`, interpolated: for tests and for uses off the hot path.
+    /// Returns the interpolated taps at `at`, for tests and for uses off the hot path.
     #[must_use]
     pub fn taps_at(&self, at: Instant) -> Vec<f32> {
         let (row, fraction) = self.row(at);

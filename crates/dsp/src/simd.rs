@@ -1,5 +1,4 @@
-//! Run-time choice between copies of a kernel: baseline, AVX2 + FMA, and AVX-512 where that is
-//! asked for.
+//! Run-time choice between copies of a kernel: baseline, AVX2 + FMA, and AVX-512 on request.
 
 /// Whether this processor runs the AVX2 + FMA copies.
 #[inline]
@@ -38,10 +37,10 @@ pub(crate) fn has_vnni() -> bool {
         && is_x86_feature_detected!("avx512f")
 }
 
-/// `a * b + c`, fused when `FMA` is set.
+/// Returns `a * b + c`, fused when `FMA` is set.
 ///
-/// The fused form must only be chosen where the target has the instruction: elsewhere it is a
-/// slow library call. [`multiversion!`](crate::multiversion) passes the right constant.
+/// The fused form must be chosen only where the target has the instruction, because elsewhere it is
+/// a slow library call. [`multiversion!`](crate::multiversion) passes the right constant.
 #[inline(always)]
 #[must_use]
 pub fn madd<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {

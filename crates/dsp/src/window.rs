@@ -33,13 +33,13 @@ pub fn hann(len: usize) -> Vec<f32> {
     (0..len).map(|n| point(n) as f32).collect()
 }
 
-/// The shapes of windows for filters and spectra.
+/// The shape of a window for filters and spectra.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Window {
     /// All ones.
     Rectangular,
-    /// Cosine to the second, zero at the ends.
+    /// Squared cosine, zero at the ends.
     Hann,
     /// Hamming's: 0.54 and 0.46.
     Hamming,
@@ -70,7 +70,7 @@ impl Window {
         })
     }
 
-    /// Its value at `x` in -1..=1, 1 in the middle.
+    /// Returns the value at `x` in -1..=1, 1 in the middle.
     #[must_use]
     pub fn at(self, x: f64) -> f64 {
         let cosines = |terms: &[f64]| {
@@ -87,20 +87,22 @@ impl Window {
         }
     }
 
-    /// Its `len` points, symmetric about the middle (for filters).
+    /// Returns `len` points, symmetric about the middle (for filters).
     #[must_use]
     pub fn symmetric(self, len: usize) -> Vec<f64> {
         let half = (len.max(2) - 1) as f64 / 2.0;
         (0..len).map(|n| if len == 1 { 1.0 } else { self.at(n as f64 / half - 1.0) }).collect()
     }
 
-    /// Its `len` points as one period (for spectra): the point behind the last is the first.
+    /// Returns `len` points as one period (for spectra): the point behind the last equals the
+    /// first.
     #[must_use]
     pub fn periodic(self, len: usize) -> Vec<f64> {
         (0..len).map(|n| self.at(2.0 * n as f64 / len as f64 - 1.0)).collect()
     }
 
-    /// Attenuation of a filter cut with it, dB (Harris 1978; Kaiser 1974 for his).
+    /// Returns the attenuation of a filter cut with this window, dB (Harris 1978; Kaiser 1974 for
+    /// his).
     #[must_use]
     pub fn attenuation_db(self) -> f64 {
         match self {
