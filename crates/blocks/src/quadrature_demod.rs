@@ -7,9 +7,8 @@ use millstream_flow::registry::BlockType;
 use millstream_flow::{BlockError, MessageSpec, ParameterKind, ParameterValue, Registry};
 use millstream_flow::{Process, Through};
 
-/// `y[n] = gain · arg(x[n] · conj(x[n - 1]))`: the frequency of the signal. With
-/// `gain = rate / (2π · deviation)` full deviation gives ±1. The first sample is compared with
-/// zero, which gives 0.
+/// Computes `y[n] = gain · arg(x[n] · conj(x[n - 1]))`, the frequency of the signal. With `gain =
+/// rate / (2π · deviation)` full deviation gives ±1. The first output is 0.
 ///
 /// # Messages
 /// `gain`.
