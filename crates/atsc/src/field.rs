@@ -38,7 +38,7 @@ pub enum Parity {
 }
 
 impl Parity {
-    /// The parity of the next field.
+    /// Returns the parity of the next field.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -103,7 +103,7 @@ fn build(invert_middle: bool) -> [f32; SEGMENT_SYMBOLS] {
     levels
 }
 
-/// The field sync segment; the last [`PRECODE_SYMBOLS`] are zero, for the sender to fill.
+/// Returns the field sync segment; the last [`PRECODE_SYMBOLS`] are zero, for the sender to fill.
 #[must_use]
 pub fn field_sync(parity: Parity) -> &'static [f32; SEGMENT_SYMBOLS] {
     &FIELD_SYNC[usize::from(parity == Parity::Second)]

@@ -186,7 +186,7 @@ impl Monitor {
         self.has_front_end.store(false, Ordering::Release);
     }
 
-    /// The receiver's lock state.
+    /// Returns the receiver's lock state.
     #[must_use]
     pub fn state(&self) -> LockState {
         LockState::ALL[self.state.load(Ordering::Relaxed) as usize]
@@ -231,7 +231,7 @@ impl Monitor {
         self.gaps.since(first).into_iter().map(gap).collect()
     }
 
-    /// The equaliser's taps as of the last field sync.
+    /// Returns the equaliser's taps as of the last field sync.
     #[must_use]
     pub fn equalizer_taps(&self) -> EqualizerTaps {
         self.taps.read()

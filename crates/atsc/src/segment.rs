@@ -128,7 +128,7 @@ impl SegmentHeader {
         }
     }
 
-    /// Whether the segment does not follow the one before it.
+    /// Returns whether the segment does not follow the previous one.
     #[must_use]
     pub fn restart(&self) -> bool {
         self.restart

@@ -86,7 +86,7 @@ pub struct Transmitter {
 }
 
 impl Transmitter {
-    /// A transmitter at the start of a field.
+    /// Creates a transmitter at the start of a field.
     ///
     /// # Errors
     /// [`TransmitterError`] when the configuration makes no sense.

@@ -46,7 +46,7 @@ pub struct Arbitrary<T> {
 }
 
 impl<T: Resampled> Arbitrary<T> {
-    /// A resampler.
+    /// Creates a resampler.
     ///
     /// # Errors
     /// A ratio outside 1/256 to 256.

@@ -30,7 +30,7 @@ pub struct Combine<T: Item> {
 }
 
 impl<T: Item> Combine<T> {
-    /// A block with this many inputs.
+    /// Creates a block with this many inputs.
     #[must_use]
     pub fn new(operation: Operation, inputs: usize) -> Self {
         Self { inputs: (0..inputs).map(|_| In::new()).collect(), output: Out::new(), operation }

@@ -52,7 +52,7 @@ integer!(u8, 127.5, 127.5);
 pub struct Convert<A, B>(PhantomData<fn(A) -> B>);
 
 impl<A: To<B>, B: Item> Convert<A, B> {
-    /// A converter.
+    /// Creates a converter.
     #[must_use]
     pub fn new() -> Self {
         Self(PhantomData)

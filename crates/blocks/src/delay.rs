@@ -14,7 +14,7 @@ pub struct Delay<T> {
 }
 
 impl<T: Item> Delay<T> {
-    /// A delay by `count` items.
+    /// Creates a delay by `count` items.
     #[must_use]
     pub fn new(count: u64) -> Self {
         Self { left: count, items: PhantomData }

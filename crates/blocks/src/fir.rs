@@ -32,7 +32,7 @@ enum Kernel<T> {
 }
 
 impl<T: Signal + Filtered> Fir<T> {
-    /// A filter with real taps that keeps one of `decimation` results.
+    /// Creates a filter with real taps that keeps one of `decimation` results.
     ///
     /// # Panics
     /// Without taps, or if `decimation` is zero.
@@ -48,7 +48,7 @@ impl<T: Signal + Filtered> Fir<T> {
 }
 
 impl Fir<Sample> {
-    /// A filter with complex taps.
+    /// Creates a filter with complex taps.
     ///
     /// # Panics
     /// As [`new`](Self::new).

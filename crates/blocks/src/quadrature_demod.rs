@@ -19,7 +19,7 @@ pub struct QuadratureDemod {
 }
 
 impl QuadratureDemod {
-    /// A demodulator.
+    /// Creates a demodulator.
     #[must_use]
     pub fn new(gain: f32) -> Self {
         Self { gain, last: Sample::default() }

@@ -122,7 +122,7 @@ pub struct SignalSource<T: Generated> {
 }
 
 impl<T: Generated> SignalSource<T> {
-    /// A signal of amplitude 1.
+    /// Creates a signal of amplitude 1.
     ///
     /// # Errors
     /// A rate that is not positive.

@@ -21,7 +21,7 @@ pub struct SinglePole<T> {
 }
 
 impl<T: Default> SinglePole<T> {
-    /// A filter at rest.
+    /// Creates a filter at rest.
     ///
     /// # Errors
     /// An alpha outside 0 (exclusive) to 1.

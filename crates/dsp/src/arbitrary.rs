@@ -71,7 +71,7 @@ impl ArbitraryResampler {
         self.step = step(ratio);
     }
 
-    /// Delay in input samples.
+    /// Returns the delay in input samples.
     #[must_use]
     pub fn delay(&self) -> usize {
         self.bank.half()
@@ -142,7 +142,7 @@ impl ArbitraryResampler {
         (taken, made)
     }
 
-    /// Outputs whose windows lie within `there` samples.
+    /// Returns the number of outputs whose windows are within `there` samples.
     fn ready(&self, there: usize) -> usize {
         let Some(last) = there.checked_sub(self.bank.taps()) else { return 0 };
         let span = (last as u128 + 1) * SAMPLE - u128::from(self.fraction);
@@ -159,7 +159,7 @@ impl ArbitraryResampler {
     }
 }
 
-/// Input samples for one output, in units of time.
+/// Returns the number of input samples for one output, in units of time.
 fn step(ratio: f64) -> u128 {
     // Exact for whole steps; otherwise to the 53 bits of the quotient.
     ((1.0 / ratio) * SAMPLE as f64) as u128

@@ -71,7 +71,7 @@ impl Impair for Chain {
     }
 }
 
-/// A level in decibels as a ratio of amplitudes.
+/// Returns a level in decibels as a ratio of amplitudes.
 #[must_use]
 pub fn amplitude(db: f64) -> f64 {
     10f64.powf(db / 20.0)

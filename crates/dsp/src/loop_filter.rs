@@ -31,7 +31,7 @@ pub struct LoopFilter {
 }
 
 impl LoopFilter {
-    /// A loop at rest; `rate_limit` bounds the integral branch on both sides.
+    /// Creates a loop at rest; `rate_limit` bounds the integral branch on both sides.
     #[must_use]
     pub fn new(gains: LoopGains, rate_limit: f64) -> Self {
         Self { gains, rate: 0.0, rate_limit }
@@ -47,7 +47,7 @@ impl LoopFilter {
         self.rate = rate.clamp(-self.rate_limit, self.rate_limit);
     }
 
-    /// The integral branch: phase per update.
+    /// Returns the integral branch: phase per update.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.rate

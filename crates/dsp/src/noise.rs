@@ -38,7 +38,7 @@ impl Noise {
         Sample::from_polar((-2.0 * radius.ln()).sqrt(), angle)
     }
 
-    /// A Gaussian value of variance 1.
+    /// Returns a Gaussian value of variance 1.
     pub fn gaussian(&mut self) -> f32 {
         if let Some(spare) = self.spare.take() {
             return spare;

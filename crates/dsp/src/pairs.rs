@@ -37,7 +37,7 @@ fn round_body<const FMA: bool>(x: &[f32], one: f32, out: &mut [i16]) {
     }
 }
 
-/// The largest magnitude, and the sum of the magnitudes.
+/// Returns the largest magnitude, and the sum of the magnitudes.
 fn magnitudes(taps: &[f32]) -> [f32; 2] {
     let (sixteens, rest) = taps.as_chunks::<16>();
     let (mut peaks, mut sums) = ([f32::MIN_POSITIVE; 16], [0.0; 16]);

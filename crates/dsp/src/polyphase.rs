@@ -68,7 +68,7 @@ impl PolyphaseBank {
         }
     }
 
-    /// The number of taps of one phase (a multiple of [`LANES`]).
+    /// Returns the number of taps of one phase (a multiple of [`LANES`]).
     #[inline(always)]
     #[must_use]
     pub fn taps(&self) -> usize {
@@ -93,7 +93,7 @@ impl PolyphaseBank {
         (&self.rows[start..start + self.chunks], fraction)
     }
 
-    /// The `taps` samples of `x` that the output at `at` depends on.
+    /// Returns the `taps` samples of `x` that the output at `at` depends on.
     #[inline(always)]
     #[must_use]
     pub fn window<'a>(&self, x: &'a [f32], at: Instant) -> &'a [[f32; LANES]] {

@@ -106,12 +106,13 @@ impl<X: Signal> Resampler<X> {
         (taken, made)
     }
 
-    /// Input samples between the windows of the next output and of the one `outputs` later.
+    /// Returns the number of input samples between the windows of the next output and of the one
+    /// `outputs` later.
     fn reach(&self, outputs: usize) -> usize {
         self.phase.saturating_add(outputs.saturating_mul(self.down)) / self.up
     }
 
-    /// Outputs whose windows lie within `there` samples.
+    /// Returns the number of outputs whose windows are within `there` samples.
     fn ready(&self, there: usize) -> usize {
         let Some(last) = there.checked_sub(self.bank.window) else { return 0 };
         ((last + 1) * self.up - self.phase).div_ceil(self.down)
@@ -170,7 +171,7 @@ impl WindowPositions {
     }
 }
 
-/// The products of two rows, in lanes.
+/// Returns the products of two rows, in lanes.
 #[inline(always)]
 fn products<const FMA: bool>(taps: &[f32], x: &[f32]) -> [f32; LANES] {
     let (mut even, mut odd) = ([0.0; LANES], [0.0; LANES]);
@@ -191,7 +192,7 @@ fn products<const FMA: bool>(taps: &[f32], x: &[f32]) -> [f32; LANES] {
     std::array::from_fn(|lane| even[lane] + odd[lane])
 }
 
-/// The sums of the even and of the odd lanes.
+/// Returns the sums of the even and of the odd lanes.
 #[inline(always)]
 fn pair(lanes: [f32; LANES]) -> Sample {
     let sum =

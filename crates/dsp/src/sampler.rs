@@ -161,7 +161,7 @@ impl Sampler {
         self.window + 2 - self.half
     }
 
-    /// The gain for a constant.
+    /// Returns the gain for a constant.
     #[must_use]
     pub fn gain(&self) -> Complex<f64> {
         self.gain
@@ -206,7 +206,7 @@ impl Sampler {
     }
 }
 
-/// The largest part of a tap, and the largest sum of the parts of a phase's taps.
+/// Returns the largest part of a tap, and the largest sum of the parts of a phase's taps.
 fn most(taps: &[Complex<f64>], of_phase: usize) -> [f64; 2] {
     let parts = |f: &Complex<f64>| [f.re.abs(), f.im.abs()];
     let peak = taps.iter().flat_map(parts).fold(f64::MIN_POSITIVE, f64::max);

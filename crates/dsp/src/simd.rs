@@ -1,6 +1,6 @@
 //! Run-time choice between copies of a kernel: baseline, AVX2 + FMA, and AVX-512 on request.
 
-/// Whether this processor runs the AVX2 + FMA copies.
+/// Returns whether this processor runs the AVX2 + FMA copies.
 #[inline]
 #[must_use]
 pub fn has_avx2_fma() -> bool {
@@ -14,7 +14,7 @@ pub fn has_avx2_fma() -> bool {
     }
 }
 
-/// Whether this processor runs the AVX-512 copies.
+/// Returns whether this processor runs the AVX-512 copies.
 #[inline]
 #[must_use]
 pub fn has_avx512() -> bool {
@@ -28,7 +28,8 @@ pub fn has_avx512() -> bool {
     }
 }
 
-/// Whether this processor runs copies that multiply pairs of 16-bit integers in 64-byte registers.
+/// Returns whether this processor runs copies that multiply pairs of 16-bit integers in 64-byte
+/// registers.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_vnni() -> bool {
     is_x86_feature_detected!("avx512vnni")

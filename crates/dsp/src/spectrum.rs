@@ -94,7 +94,8 @@ impl LineFinder {
     }
 }
 
-/// The offset of a line from its strongest bin, from the amplitudes there and on either side.
+/// Returns the offset of a line from its strongest bin, from the amplitudes there and on either
+/// side.
 fn hann_fraction(before: f32, at: f32, after: f32) -> f32 {
     let (neighbour, sign) = if after > before { (after, 1.0) } else { (before, -1.0) };
     // For a Hann window neighbour / at = (1 + d) / (2 - d).

@@ -59,7 +59,7 @@ impl Moments {
     }
 }
 
-/// The moments of some samples.
+/// Returns the moments of some samples.
 #[must_use]
 pub fn moments(samples: &[Sample]) -> Moments {
     let mut sums = [[0.0; LANES]; 5];

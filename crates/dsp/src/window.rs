@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-/// The zeroth-order modified Bessel function of the first kind.
+/// Returns the zeroth-order modified Bessel function of the first kind.
 #[must_use]
 pub fn bessel_i0(x: f64) -> f64 {
     let quarter = x * x / 4.0;
@@ -17,7 +17,7 @@ pub fn bessel_i0(x: f64) -> f64 {
     sum
 }
 
-/// The Kaiser window at `x` in -1..=1 (0 outside), 1 in the middle.
+/// Returns the Kaiser window at `x` in -1..=1 (0 outside), 1 in the middle.
 #[must_use]
 pub fn kaiser(x: f64, beta: f64) -> f64 {
     if x.abs() > 1.0 {
@@ -26,7 +26,7 @@ pub fn kaiser(x: f64, beta: f64) -> f64 {
     bessel_i0(beta * (1.0 - x * x).sqrt()) / bessel_i0(beta)
 }
 
-/// The Hann window of `len` points, periodic form (for spectra).
+/// Returns the Hann window of `len` points, periodic form (for spectra).
 #[must_use]
 pub fn hann(len: usize) -> Vec<f32> {
     let point = |n: usize| 0.5 - 0.5 * (2.0 * PI * n as f64 / len as f64).cos();
@@ -56,7 +56,7 @@ impl Window {
     pub const NAMES: &[&str] =
         &["rectangular", "hann", "hamming", "blackman", "blackman_harris", "kaiser"];
 
-    /// The window of a name; `beta` is Kaiser's.
+    /// Returns the window called `name`; `beta` is Kaiser's.
     #[must_use]
     pub fn named(name: &str, beta: f64) -> Option<Self> {
         Some(match name {

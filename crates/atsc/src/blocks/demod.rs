@@ -39,7 +39,7 @@ pub struct AtscDemod {
 }
 
 impl AtscDemod {
-    /// A demodulator that reports to `monitor`.
+    /// Creates a demodulator that reports to `monitor`.
     ///
     /// # Errors
     /// [`ReceiverError`] when the configuration makes no sense.

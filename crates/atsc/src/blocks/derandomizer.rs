@@ -25,7 +25,7 @@ pub struct AtscDerandomizer {
 }
 
 impl AtscDerandomizer {
-    /// A derandomiser that reports to `monitor`.
+    /// Creates a derandomiser that reports to `monitor`.
     #[must_use]
     pub fn new(monitor: Arc<Monitor>) -> Self {
         Self { input: In::new(), output: Out::with_min_items(PACKET_BYTES), monitor }

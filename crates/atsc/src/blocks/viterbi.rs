@@ -24,7 +24,7 @@ pub struct AtscViterbi {
 }
 
 impl AtscViterbi {
-    /// Before the first segment.
+    /// Creates a decoder in its initial state.
     #[must_use]
     pub fn new() -> Self {
         Self {

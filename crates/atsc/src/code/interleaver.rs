@@ -75,7 +75,7 @@ impl Delays {
 pub struct Interleaver(Delays);
 
 impl Interleaver {
-    /// An interleaver full of zeros, at the first byte of a field.
+    /// Creates an interleaver full of zeros, at the first byte of a field.
     #[must_use]
     pub fn new() -> Self {
         Self(Delays::new())
@@ -98,7 +98,7 @@ impl Default for Interleaver {
 pub struct Deinterleaver(Delays);
 
 impl Deinterleaver {
-    /// A deinterleaver full of zeros, at the first byte of a field.
+    /// Creates a deinterleaver full of zeros, at the first byte of a field.
     #[must_use]
     pub fn new() -> Self {
         Self(Delays::new())

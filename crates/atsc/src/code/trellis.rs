@@ -20,7 +20,7 @@ pub const GROUP_SYMBOLS: usize = 4 * TRELLIS_CODERS;
 /// A symbol as its three bits Z2 Z1 Z0; its level is `2 * bits - 7`.
 pub type SymbolBits = u8;
 
-/// The level of a symbol.
+/// Returns the level of a symbol.
 #[inline]
 #[must_use]
 pub const fn level(bits: SymbolBits) -> i8 {
@@ -124,7 +124,7 @@ impl TrellisEncoder {
     }
 }
 
-/// The coder whose symbol comes first in data segment `segment` of a field.
+/// Returns the coder whose symbol comes first in data segment `segment` of a field.
 #[inline]
 #[must_use]
 pub const fn first_coder(segment: usize) -> usize {

@@ -111,7 +111,7 @@ impl Decoders {
         self.pending -= count;
     }
 
-    /// The best state of every decoder.
+    /// Returns the best state of every decoder.
     fn best(&self) -> [u32; LANES] {
         std::array::from_fn(|lane| {
             let better = |a: usize, b: usize| self.metrics[b][lane] < self.metrics[a][lane];

@@ -27,7 +27,7 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// Before the first chunk.
+    /// Creates the measurement in its initial state.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

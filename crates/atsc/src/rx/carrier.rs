@@ -201,7 +201,7 @@ mod tests {
         Sample::new(phase.cos() as f32, phase.sin() as f32)
     }
 
-    /// The last pair of chunks of a tone.
+    /// Returns the last pair of chunks of a tone.
     fn run(carrier: &mut CarrierLoop, turn: f64, chunks: std::ops::Range<usize>) -> IntSample {
         let mut out = [[0; 2]; 2000];
         for chunk in chunks {

@@ -50,7 +50,7 @@ pub struct Demodulator {
 }
 
 impl Demodulator {
-    /// A demodulator for a signal whose pilot is `offset_hz` from its nominal frequency.
+    /// Creates a demodulator for a signal whose pilot is `offset_hz` from its nominal frequency.
     #[must_use]
     pub fn new(sample_rate_hz: f64, offset_hz: f64) -> Self {
         let step = sample_rate_hz / SYMBOL_RATE_HZ;
@@ -127,9 +127,9 @@ impl Demodulator {
     }
 }
 
-/// The filter's roll-off. Below 6 MS/s the roll-offs of the signal's two sides overlap. Up to half
-/// the sample rate a side is stronger than the overlapping one, so the filter ends there. The
-/// equaliser compensates for the missing part of the roll-off.
+/// Returns the filter's roll-off. Below 6 MS/s the roll-offs of the signal's two sides overlap. Up
+/// to half the sample rate a side is stronger than the overlapping one, so the filter ends there.
+/// The equaliser compensates for the missing part of the roll-off.
 fn roll_off(sample_rate_hz: f64) -> f64 {
     (sample_rate_hz / (SYMBOL_RATE_HZ / 2.0) - 1.0).clamp(LEAST_ROLL_OFF, ROLL_OFF)
 }

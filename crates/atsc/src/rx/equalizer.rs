@@ -94,7 +94,7 @@ pub struct Equalizer {
 }
 
 impl Equalizer {
-    /// An equaliser that passes symbols unchanged until its first field sync.
+    /// Creates an equaliser that passes symbols unchanged until its first field sync.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -119,7 +119,7 @@ impl Equalizer {
         }
     }
 
-    /// Mean square error of the segment syncs after equalising; NaN before the first.
+    /// Returns the mean square error of the segment syncs after equalising; NaN before the first.
     #[must_use]
     pub fn error_power(&self) -> f64 {
         self.error_power
@@ -324,7 +324,7 @@ impl Equalizer {
     }
 }
 
-/// The nearest of the eight levels.
+/// Returns the nearest of the eight levels.
 fn nearest_level(y: f32) -> f32 {
     ((y + 7.0) / 2.0).round().clamp(0.0, 7.0) * 2.0 - 7.0
 }

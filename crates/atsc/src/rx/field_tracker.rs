@@ -122,7 +122,7 @@ impl Lock {
     }
 }
 
-/// The parity of a field sync, if the segment is one.
+/// Returns the parity of a field sync, if the segment is one.
 fn detect(whole: &WholeSegment) -> Option<Parity> {
     let long = PN511_START..PN511_START + PN511;
     let power = correlate(whole, long.clone(), &*PN511_LEVELS).norm_sqr();
@@ -149,7 +149,7 @@ fn correlate(whole: &WholeSegment, place: Range<usize>, levels: &[f32]) -> Sampl
 }
 
 multiversion! {
-    /// The sum of the products.
+    /// Returns the sum of the products.
     fn dot(a: &[f32], b: &[f32]) -> f32 = dot_body, avx512;
 }
 

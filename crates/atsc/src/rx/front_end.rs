@@ -83,7 +83,7 @@ enum Ended {
 }
 
 impl FrontEnd {
-    /// A front end before its first sample.
+    /// Creates a front end in its initial state.
     ///
     /// # Errors
     /// [`ReceiverError`] when the configuration makes no sense.

@@ -32,7 +32,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// Before the first block.
+    /// Creates a control in its initial state.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -74,7 +74,7 @@ impl Level {
         (DATA_POWER / self.power.max(LEAST_POWER)).sqrt()
     }
 
-    /// The largest distance from the mean that counts.
+    /// Returns the largest distance from the mean that counts.
     fn limit(&self) -> f32 {
         let tracking = self.blocks >= ACQUIRE_BLOCKS;
         if tracking { LIMIT * self.power.max(LEAST_POWER).sqrt() } else { f32::MAX }

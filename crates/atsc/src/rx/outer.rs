@@ -29,7 +29,7 @@ pub struct BlockDeinterleaver {
 }
 
 impl BlockDeinterleaver {
-    /// Before the first block.
+    /// Creates a deinterleaver in its initial state.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -90,7 +90,7 @@ pub fn correct(codeword: &mut CodeBlock, monitor: &Monitor) {
     }
 }
 
-/// The packet of a codeword: derandomised, with its sync byte, and with the transport error
+/// Returns the packet of a codeword: derandomised, with its sync byte, and with the transport error
 /// indicator set if the codeword is marked.
 #[must_use]
 pub fn packet(codeword: &CodeBlock, monitor: &Monitor) -> [u8; PACKET_BYTES] {
@@ -114,7 +114,7 @@ mod tests {
         std::array::from_fn(|i| (n * 7 + i * 3) as u8)
     }
 
-    /// Interleaved blocks of `count` packets.
+    /// Returns interleaved blocks of `count` packets.
     fn blocks(count: usize) -> Vec<CodeBlock> {
         let mut interleaver = Interleaver::new();
         (0..count)

@@ -22,7 +22,7 @@ pub struct Packer {
 }
 
 impl Packer {
-    /// Before the first sample.
+    /// Creates a packer in its initial state.
     #[must_use]
     pub fn new(carrier: CarrierLoop) -> Self {
         Self {
@@ -109,7 +109,7 @@ fn one_for(power: f64) -> Option<f64> {
     (one as f32).is_normal().then_some(one)
 }
 
-/// The mean square of the samples that are numbers.
+/// Returns the mean square of the samples that are numbers.
 fn mean_power(samples: &[Sample]) -> f64 {
     let square = |x: &Sample| f64::from(x.re).powi(2) + f64::from(x.im).powi(2);
     let sum: f64 = samples.iter().filter(|x| counts(**x)).map(square).sum();

@@ -47,7 +47,7 @@ pub struct PilotFinder {
 }
 
 impl PilotFinder {
-    /// A finder at this sample rate.
+    /// Creates a finder at this sample rate.
     #[must_use]
     pub fn new(sample_rate_hz: f64) -> Self {
         let len = ((sample_rate_hz * SEARCH_S) as usize).next_power_of_two();

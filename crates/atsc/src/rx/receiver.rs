@@ -29,7 +29,7 @@ struct Decoder {
 }
 
 impl Receiver {
-    /// A receiver before its first sample.
+    /// Creates a receiver in its initial state.
     ///
     /// # Errors
     /// [`ReceiverError`] when the configuration makes no sense.

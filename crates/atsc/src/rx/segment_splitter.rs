@@ -67,7 +67,7 @@ impl SegmentSplitter {
         &mut self.segment
     }
 
-    /// Symbols from here to the beginning of the next segment.
+    /// Returns the number of symbols from here to the start of the next segment.
     #[must_use]
     pub fn ahead(&self) -> usize {
         let begun = match self.filled {

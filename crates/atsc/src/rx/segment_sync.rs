@@ -62,7 +62,7 @@ enum State {
 }
 
 impl SegmentSync {
-    /// Before the first symbol.
+    /// Creates a segment sync in its initial state.
     #[must_use]
     pub fn new() -> Self {
         let state = State::Searching(SyncSearch::new());
@@ -89,7 +89,7 @@ impl SegmentSync {
         if searches { Places::ALL } else { self.cutter.sync() }
     }
 
-    /// The symbol clock's error: positive if the sender's symbols are longer than nominal.
+    /// Returns the symbol clock's error: positive if the sender's symbols are longer than nominal.
     #[must_use]
     pub fn clock_rate(&self) -> f64 {
         match &self.state {
@@ -239,7 +239,7 @@ impl Track {
     }
 }
 
-/// The correlation of a segment's beginning with the sync; 1 for a clean signal.
+/// Returns the correlation of a segment's beginning with the sync; 1 for a clean signal.
 fn correlate(whole: &WholeSegment) -> Sample {
     let [a, b, c, d] =
         std::array::from_fn(|k| Sample::new(whole.segment.symbols[k], whole.quadrature[k]));

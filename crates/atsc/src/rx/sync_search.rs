@@ -69,13 +69,13 @@ pub struct SyncSearch {
 }
 
 impl SyncSearch {
-    /// Before the first symbol.
+    /// Creates a search in its initial state.
     #[must_use]
     pub fn new() -> Self {
         Self { sums: Box::new([[0.0; SEGMENT_SYMBOLS]; 2]), filled: 0, looks: [None; 3], count: 0 }
     }
 
-    /// Looks taken so far.
+    /// Returns the number of looks so far.
     #[must_use]
     pub fn looks(&self) -> u32 {
         self.count
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use crate::field::SEGMENT_SYNC;
 
-    /// Random data levels from a counter.
+    /// Returns random data levels from a counter.
     fn data(n: usize) -> f32 {
         let hash = (n as u64 + 7).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (hash >> 61) as f32 * 2.0 - 7.0

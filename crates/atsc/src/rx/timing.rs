@@ -92,7 +92,7 @@ mod tests {
 
     const REFERENCE: Sample = Sample::new(0.6, -0.8);
 
-    /// A segment of random data taken `late` symbols late, by sinc interpolation.
+    /// Returns a segment of random data taken `late` symbols late, by sinc interpolation.
     fn segment(late: f64, seed: usize) -> WholeSegment {
         let level = |n: isize| {
             let hash = (n + 5000 * seed as isize).cast_unsigned() as u64;

@@ -28,7 +28,7 @@ struct ByteOrder {
 }
 
 impl TrellisDecoder {
-    /// Before the first segment.
+    /// Creates a decoder in its initial state.
     #[must_use]
     pub fn new() -> Self {
         let block = CodeBlock { restart: true, ..CodeBlock::zeroed() };

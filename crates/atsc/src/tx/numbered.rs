@@ -33,7 +33,7 @@ impl Numbered {
         self.next += 1;
     }
 
-    /// Packet `number` of the stream.
+    /// Returns packet `number` of the stream.
     #[must_use]
     pub fn packet(&self, number: u64) -> [u8; PACKET_BYTES] {
         let mut random = Noise::new(self.seed ^ number.wrapping_mul(0xD6E8_FEB8_6659_FD93));

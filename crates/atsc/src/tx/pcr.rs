@@ -11,13 +11,13 @@ pub const PCR_WRAP: u64 = (1 << 33) * 300;
 /// The packet identifier of null packets.
 pub const NULL_PID: u16 = 0x1FFF;
 
-/// The packet identifier.
+/// Returns the packet identifier.
 #[must_use]
 pub fn pid(packet: &[u8; PACKET_BYTES]) -> u16 {
     u16::from_be_bytes([packet[1], packet[2]]) & 0x1FFF
 }
 
-/// Whether the packet has a payload.
+/// Returns whether the packet has a payload.
 #[must_use]
 pub fn has_payload(packet: &[u8; PACKET_BYTES]) -> bool {
     packet[3] & 0x10 != 0
@@ -54,7 +54,7 @@ fn write_reference(bytes: &mut [u8], ticks: u64) {
     bytes[..6].copy_from_slice(&raw.to_be_bytes()[2..]);
 }
 
-/// The program clock reference, in ticks.
+/// Returns the program clock reference, in ticks.
 #[must_use]
 pub fn read(packet: &[u8; PACKET_BYTES]) -> Option<u64> {
     references(packet)[0].map(|at| read_reference(&packet[at..]))

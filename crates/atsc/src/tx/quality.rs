@@ -69,13 +69,13 @@ pub fn modulation_error_ratio_db(samples: &[Sample], rate_hz: f64, symbols: Rang
     10.0 * (signal / error).log10()
 }
 
-/// The nearest level, with the pilot.
+/// Returns the nearest level, with the pilot.
 fn decided(x: f64) -> f64 {
     let pilot = f64::from(PILOT_LEVEL);
     2.0 * ((x - pilot - 1.0) / 2.0).round().clamp(-4.0, 3.0) + 1.0 + pilot
 }
 
-/// A symbol, by the filter that matches the standard's pulse.
+/// Returns a symbol, by the filter that matches the standard's pulse.
 fn matched(samples: &[Sample], rate_hz: f64, symbol: usize) -> f64 {
     let per_pair = 2.0 * rate_hz / SYMBOL_RATE_HZ;
     let middle = symbol as f64 / 2.0 * per_pair;

@@ -94,7 +94,7 @@ fn shift_stamps(packet: &mut [u8; PACKET_BYTES], ticks: u64) {
     }
 }
 
-/// Stream identifiers whose packets have the optional PES header.
+/// Returns whether packets of a stream identifier have the optional PES header.
 fn has_stamps(stream_id: u8) -> bool {
     !matches!(stream_id, 0..=0xBC | 0xBE | 0xBF | 0xF0..=0xF2 | 0xF8 | 0xFF)
 }

@@ -40,7 +40,7 @@ pub struct Shaper {
 }
 
 impl Shaper {
-    /// A shaper before its first symbol, for samples of mean square `rms` squared.
+    /// Creates a shaper in its initial state, for samples of mean square `rms` squared.
     #[must_use]
     pub fn new(sample_rate_hz: f64, rms: f32) -> Self {
         // With a pulse of unit energy per pair of symbols, each part has the symbols' power at half
@@ -133,7 +133,7 @@ fn shape_body<const FMA: bool>(
     }
 }
 
-/// The filter output at a time, in lanes yet to be added up.
+/// Returns the filter output at a time, in lanes that the caller must add up.
 #[inline(always)]
 fn evaluate<const FMA: bool>(bank: &PolyphaseBank, symbols: &[f32], at: Instant) -> [f32; LANES] {
     let (row, fraction) = bank.row(at);

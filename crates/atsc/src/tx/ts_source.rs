@@ -144,13 +144,13 @@ impl TsSource {
         })
     }
 
-    /// How the file is turned into the multiplex.
+    /// Returns how the file is turned into the multiplex.
     #[must_use]
     pub fn mode(&self) -> TsMode {
         self.mode
     }
 
-    /// Seconds that one repetition takes.
+    /// Returns the duration of one repetition, seconds.
     #[must_use]
     pub fn duration_s(&self) -> f64 {
         let ticks = match self.mode {

@@ -17,7 +17,7 @@ fn db(ratio: f64) -> f64 {
     10.0 * ratio.log10()
 }
 
-/// Power of samples between two frequencies.
+/// Returns the power of samples between two frequencies.
 fn power_between(samples: &[Sample], rate_hz: f64, low_hz: f64, high_hz: f64) -> f64 {
     BandPower::of(samples, rate_hz).within(low_hz..high_hz)
 }

@@ -61,7 +61,7 @@ pub struct Quantizer {
 }
 
 impl Quantizer {
-    /// A converter of 1 to 24 bits, sign included.
+    /// Creates a converter of 1 to 24 bits, sign included.
     ///
     /// # Panics
     /// If the number of bits is outside that range.

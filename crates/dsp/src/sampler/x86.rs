@@ -39,7 +39,7 @@ unsafe fn vectors_512<const VECTORS: usize>(run: &Run<'_>, out: &mut [[f32; GROU
     leveller.sums()
 }
 
-/// The sums of the next eight outputs.
+/// Returns the sums of the next eight outputs.
 ///
 /// # Safety
 /// The run must [fit](Run::fits), and these must be times of it.
@@ -144,7 +144,7 @@ pub(super) unsafe fn sample_256(run: &Run<'_>, out: &mut [[f32; GROUP]]) -> Sums
     leveller.sums()
 }
 
-/// The sums of four outputs that share a window, the first taken at `first`.
+/// Returns the sums of four outputs that share a window, the first taken at `first`.
 ///
 /// # Safety
 /// The run must [fit](Run::fits), and this must be one of its times.

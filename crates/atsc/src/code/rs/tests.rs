@@ -6,7 +6,7 @@ fn payload() -> impl Strategy<Value = [u8; PAYLOAD_BYTES]> {
     proptest::collection::vec(any::<u8>(), PAYLOAD_BYTES).prop_map(|v| v.try_into().unwrap())
 }
 
-/// Distinct positions with non-zero error values.
+/// Returns distinct positions with non-zero error values.
 fn errors(count: std::ops::RangeInclusive<usize>) -> impl Strategy<Value = Vec<(usize, u8)>> {
     proptest::collection::btree_map(0..CODEWORD_BYTES, 1..=255u8, count)
         .prop_map(|m| m.into_iter().collect())

@@ -55,14 +55,14 @@ impl ImpulseResponse {
         Self { taps: vec![0.0; SPAN], noise_power: 0.0 }
     }
 
-    /// The tap for a delay of `k` symbols.
+    /// Returns the tap for a delay of `k` symbols.
     #[inline]
     pub fn at(&self, k: isize) -> f32 {
         let index = k + EARLY as isize;
         if (0..SPAN as isize).contains(&index) { self.taps[index as usize] } else { 0.0 }
     }
 
-    /// All taps, from a delay of -[`EARLY`] symbols on.
+    /// Returns all taps, from a delay of -[`EARLY`] symbols on.
     #[must_use]
     pub fn taps(&self) -> &[f32] {
         &self.taps
@@ -72,13 +72,13 @@ impl ImpulseResponse {
         self.taps[(k + EARLY as isize) as usize] = value;
     }
 
-    /// Signal, with its echoes, over noise.
+    /// Returns the ratio of the signal, with its echoes, to the noise.
     pub fn snr(&self) -> f64 {
         let power: f64 = self.taps.iter().map(|tap| f64::from(tap * tap)).sum();
         power * f64::from(DATA_POWER) / self.noise_power
     }
 
-    /// Power of the taps further than `NEAR` from the middle.
+    /// Returns the power of the taps further than `NEAR` from the middle.
     pub fn far_power(&self) -> f64 {
         let near = EARLY - NEAR..EARLY + NEAR + 1;
         let far = self.taps.iter().enumerate().filter(|(i, _)| !near.contains(i));
@@ -93,7 +93,7 @@ impl ImpulseResponse {
         self.taps.iter_mut().filter(|tap| tap.abs() < least).for_each(|tap| *tap = 0.0);
     }
 
-    /// The power of the difference from another response, over this one's.
+    /// Returns the power of the difference from another response, relative to this one's.
     pub fn change_to(&self, other: &Self) -> f64 {
         let square = |x: f32| f64::from(x * x);
         let change: f64 = self.taps.iter().zip(&other.taps).map(|(a, b)| square(b - a)).sum();
@@ -125,7 +125,7 @@ static NEAR_GRAM: LazyLock<[Vec<f64>; 2]> = LazyLock::new(|| {
     })
 });
 
-/// Received symbols whose near neighbours are all known.
+/// Returns the range of received symbols whose near neighbours are all known.
 const fn near_rows() -> Range<usize> {
     NEAR..KNOWN_SYMBOLS - NEAR
 }
@@ -177,7 +177,7 @@ pub struct Estimator {
 }
 
 impl Estimator {
-    /// An estimator.
+    /// Creates an estimator.
     pub fn new() -> Self {
         Self {
             gram: vec![0.0; TAPS_MAX * TAPS_MAX],
@@ -314,7 +314,8 @@ impl Default for Estimator {
     }
 }
 
-/// The known symbols that reach `rows` at a delay of `k`, and the first row that they reach.
+/// Returns the known symbols that reach `rows` at a delay of `k`, and the first row that they
+/// reach.
 fn overlap<'a>(known: &'a [f32], rows: &Range<usize>, k: isize) -> (&'a [f32], usize) {
     let range = delayed(known, rows, k);
     let start = (range.start as isize + k).max(rows.start as isize) as usize;

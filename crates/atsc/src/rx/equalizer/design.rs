@@ -38,7 +38,7 @@ pub struct Designer {
 }
 
 impl Designer {
-    /// A designer.
+    /// Creates a designer.
     pub fn new() -> Self {
         Self {
             products: vec![0.0; REACH_TAPS * REACH_TAPS],
@@ -203,7 +203,7 @@ fn sum_over<T: Copy>(a: &[T], b: &[T], product: impl Fn(T, T) -> f64) -> f64 {
     sums.iter().sum::<f64>() + a1.iter().zip(b1).map(|(a, b)| product(*a, *b)).sum::<f64>()
 }
 
-/// The feedback taps that belong to forward taps: `feedback[i]` is for the decision
+/// Computes the feedback taps that belong to forward taps: `feedback[i]` is for the decision
 /// [`FEEDBACK`]` - i` symbols ago.
 pub fn feedback_taps(
     channel: &ImpulseResponse,

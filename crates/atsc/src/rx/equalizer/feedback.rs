@@ -99,12 +99,12 @@ impl Feedback {
         self.applied.take(&self.taps, &self.active);
     }
 
-    /// The sum of the squared taps.
+    /// Returns the sum of the squared taps.
     pub fn power(&self) -> f64 {
         self.taps.iter().map(|tap| f64::from(tap * tap)).sum()
     }
 
-    /// Groups of taps in use.
+    /// Returns the number of groups of taps in use.
     #[cfg(test)]
     pub fn groups(&self) -> usize {
         self.applied.groups.len()

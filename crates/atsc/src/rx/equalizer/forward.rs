@@ -53,7 +53,7 @@ pub struct ForwardFilter {
 }
 
 impl ForwardFilter {
-    /// A filter of one group from `start` on that passes symbols unchanged.
+    /// Creates a filter of one group from `start` on that passes symbols unchanged.
     ///
     /// # Panics
     /// If the group does not contain the wanted symbol.

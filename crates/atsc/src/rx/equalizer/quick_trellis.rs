@@ -92,7 +92,7 @@ impl<R: Rows> QuickDecoders<R> {
         }
     }
 
-    /// The best state's survivor of every coder.
+    /// Returns the best state's survivor of every coder.
     #[inline(always)]
     pub fn best(&self, r: R) -> R::Whole {
         let first = self.better(r, 0, 1);

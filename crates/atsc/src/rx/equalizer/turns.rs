@@ -162,7 +162,7 @@ pub fn decide<R: Rows>(r: R, y: R::Float, ahead: R::Float) -> R::Float {
     r.choose(r.less(if_high, r.mul(off_low, off_low)), high, low)
 }
 
-/// The nearest of four levels, four apart, the first of which is `first`.
+/// Returns the nearest of four levels, four apart, the first of which is `first`.
 #[inline(always)]
 fn nearest<R: Rows>(r: R, y: R::Float, first: f32) -> R::Float {
     // Adding this number rounds small numbers to integers.

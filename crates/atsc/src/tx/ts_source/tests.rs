@@ -1,6 +1,6 @@
 use super::*;
 
-/// A stream of `packets` at `ticks_per_packet`, with a clock reference in every 20th.
+/// Returns a stream of `packets` at `ticks_per_packet`, with a clock reference in every 20th.
 fn stream(packets: usize, ticks_per_packet: f64, start: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     for i in 0..packets {

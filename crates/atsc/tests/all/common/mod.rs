@@ -44,7 +44,7 @@ pub fn drawn_seed() -> u64 {
     seed
 }
 
-/// Packet `n` of the endless stream of a seed: its number, then random bytes.
+/// Returns packet `n` of the endless stream of a seed: its number, then random bytes.
 pub fn numbered(seed: u64, n: u64) -> Packet {
     Numbered::new(seed).packet(n)
 }
@@ -78,7 +78,7 @@ impl Default for Channel {
     }
 }
 
-/// `seconds` of the numbered stream of `seed` through a channel.
+/// Returns `seconds` of the numbered stream of `seed` through a channel.
 pub fn signal(seed: u64, seconds: f64, channel: Channel) -> Vec<Sample> {
     let Channel { sample_rate_hz, offset_hz, clock_ppm, cn_db, gain } = channel;
     let impairments = Impairments { offset_hz, clock_ppm, cn_db, ..Impairments::default() };
@@ -87,7 +87,7 @@ pub fn signal(seed: u64, seconds: f64, channel: Channel) -> Vec<Sample> {
     samples
 }
 
-/// `seconds` of the numbered stream of `seed`, with impairments.
+/// Returns `seconds` of the numbered stream of `seed`, with impairments.
 pub fn impaired(
     seed: u64,
     seconds: f64,
@@ -110,7 +110,7 @@ pub fn echo(samples: &mut [Sample], delay: usize, gain: Sample) {
     }
 }
 
-/// A new receiver.
+/// Returns a new receiver.
 pub fn receiver(sample_rate_hz: f64) -> Receiver {
     Receiver::new(RxConfig { sample_rate_hz }).unwrap()
 }
