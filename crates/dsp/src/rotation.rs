@@ -13,7 +13,7 @@ const LANES: usize = 16;
 /// The largest valid part of a sample.
 const LARGEST: f32 = 1e9;
 
-/// Returns whether a sample is valid: its parts are finite and at most [`LARGEST`].
+/// Returns whether a sample is valid: its parts are finite and below 1e9 in magnitude.
 #[inline(always)]
 #[must_use]
 pub fn counts(sample: Sample) -> bool {

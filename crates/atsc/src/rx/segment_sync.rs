@@ -29,7 +29,7 @@ const QUADRANT_LEFT: f32 = 0.2;
 /// The largest shift of the sync after an interruption, symbols.
 const SLIP_MAX: f64 = 2.5;
 
-/// Passes of the search without result after which the sync counts as absent (about 60 ms).
+/// Looks of the search without result after which the sync counts as absent (about 60 ms).
 const MAX_LOOKS: u32 = 48;
 
 /// The output of the segment sync.
@@ -149,7 +149,7 @@ impl Default for SegmentSync {
     }
 }
 
-/// The result of one pass of the search.
+/// The result of one look of the search.
 enum Look {
     Found(SyncPlace),
     /// No sync was found for so long that there is none.

@@ -1,10 +1,10 @@
 //! The search for the segment sync.
 //!
 //! Symbols are added up over 16 segments, by their position modulo 832: data averages out, the sync
-//! remains. Three such looks in a row whose positions agree give the sync's position to a fraction
-//! of a symbol and the error of the symbol clock. Real and imaginary parts are added up, because an
-//! echo may rotate the strongest path relative to the pilot, and so may a carrier loop during
-//! pull-in.
+//! remains. Such a sum is a look. Three consecutive looks whose positions agree give the sync's
+//! position to a fraction of a symbol and the error of the symbol clock. Real and imaginary parts
+//! are added up, because an echo may rotate the strongest path relative to the pilot, and so may a
+//! carrier loop during pull-in.
 
 use super::symbol_block::SymbolBlock;
 use crate::Sample;
