@@ -123,7 +123,7 @@ pub struct ReceiverStatus {
     /// Symbol clock of the sender relative to the receiver's sample clock, positive if faster;
     /// `None` before lock.
     pub clock_offset_ppm: Option<f64>,
-    /// Samples taken, in whole chunks of 2048; the rest at the end of a stream is not counted.
+    /// Samples taken, in whole chunks of 2048; the rest at the end of a stream is not received.
     pub samples: u64,
     /// Samples that were not finite numbers, taken as zero.
     pub bad_samples: u64,

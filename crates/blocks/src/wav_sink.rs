@@ -175,7 +175,7 @@ impl<T: Sound> WavSink<T> {
         Ok(())
     }
 
-    /// Writes the lengths into the file and gives it its name.
+    /// Writes the lengths into the file, and renames it.
     fn finish_file(&mut self) -> io::Result<()> {
         let header = self.header();
         let Some(mut file) = self.file.take() else { return Ok(()) };

@@ -90,7 +90,7 @@ impl Nco {
     /// Writes `wave` of the next phases, a function of the cycle in 0..1.
     pub fn shape(&mut self, out: &mut [f32], wave: impl Fn(f32) -> f32) {
         for out in out {
-            // 24 bits are what an f32 below 1 holds.
+            // An f32 below 1 holds 24 bits.
             *out = wave((self.phase >> 40) as f32 * (1.0 / 16_777_216.0));
             self.phase = self.phase.wrapping_add(self.step);
         }

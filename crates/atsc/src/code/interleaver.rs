@@ -10,7 +10,7 @@ pub const BRANCHES: usize = 52;
 /// Rotations of delay that each branch adds to the one before.
 const STEP: usize = 4;
 
-/// Bytes by which interleaver and deinterleaver together delay the stream.
+/// The delay of interleaver and deinterleaver together, bytes.
 pub const TOTAL_DELAY_BYTES: usize = BRANCHES * STEP * (BRANCHES - 1);
 
 /// Additional delay of each branch, bytes.
