@@ -66,7 +66,7 @@ unsafe fn group_512<const VECTORS: usize>(run: &Run<'_>, places: &mut Places) ->
 }
 
 /// Adds the products of sixteen pairs, both of a pair to one sum. Inline assembly, because the
-/// compiler may split the intrinsic into two instructions.
+/// compiler splits the intrinsic into two instructions where it expects dependent sums.
 ///
 /// # Safety
 /// `taps` must point to sixteen pairs of taps.
