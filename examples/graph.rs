@@ -27,7 +27,7 @@ impl Process for CountAbove {
     }
 }
 
-/// Items that came out, and how many of them were above the limit.
+/// Returns the number of items, and how many of them were above the limit.
 fn run() -> Result<(usize, u64), Box<dyn Error + Send + Sync>> {
     let count = Arc::new(AtomicU64::new(0));
     let (sink, collected) = VectorSink::new();

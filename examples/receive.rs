@@ -1,5 +1,5 @@
 //! Receives a million samples and prints their power and the ledger. Without an argument an
-//! emulated radio in this process sends a tone; with one, such as `addr=192.168.10.2`, it is that
+//! emulated radio in this process sends a tone; an argument such as `addr=192.168.10.2` names a
 //! radio.
 
 use std::env;
@@ -12,7 +12,7 @@ use millstream_radio::{Complex32, Device, DeviceArgs, Ledger, RxArgs};
 
 const SAMPLES: u64 = 1_000_000;
 
-/// An emulated radio on free ports, and the way to it.
+/// Starts an emulated radio on free ports; returns it and the arguments to open it.
 fn emulated() -> Result<(RunningRadio, DeviceArgs), Box<dyn Error>> {
     let radio = Radio::start(RadioConfig {
         discovery_port: 0,
@@ -30,7 +30,7 @@ fn emulated() -> Result<(RunningRadio, DeviceArgs), Box<dyn Error>> {
     Ok((radio, args))
 }
 
-/// Mean power of the samples, full scale being 1, and the ledger.
+/// Returns the mean power of the samples, full scale being 1, and the ledger.
 fn receive(args: DeviceArgs) -> Result<(f64, Ledger), Box<dyn Error>> {
     let mut device = Device::open(args)?;
     device.set_rate(1e6)?;

@@ -12,12 +12,12 @@ use millstream_radio::{Complex32, Device, DeviceArgs, TxArgs, TxLedger, TxMetada
 const RATE_HZ: f64 = 1e6;
 const SAMPLES: usize = 100_000;
 
-/// A tone at 10 kHz, half of full scale.
+/// Returns a tone at 10 kHz, half of full scale.
 fn tone() -> Vec<Complex32> {
     (0..SAMPLES).map(|n| Complex32::from_polar(0.5, TAU * 0.01 * (n % 100) as f32)).collect()
 }
 
-/// Sends the tone as one burst; the ledger of the stream.
+/// Sends the tone as one burst; returns the ledger of the stream.
 fn transmit(args: DeviceArgs) -> Result<TxLedger, Box<dyn Error>> {
     let mut device = Device::open(args)?;
     device.set_rate(RATE_HZ)?;
@@ -34,7 +34,7 @@ fn transmit(args: DeviceArgs) -> Result<TxLedger, Box<dyn Error>> {
     Ok(ledger)
 }
 
-/// The ledger, and the samples that the radio has transmitted.
+/// Returns the ledger, and the number of samples that the radio transmitted.
 fn transmit_to_an_emulated_radio() -> Result<(TxLedger, u64), Box<dyn Error>> {
     let config =
         RadioConfig { discovery_port: 0, rpc_port: 0, chdr_port: 0, ..RadioConfig::default() };

@@ -1,6 +1,6 @@
-//! CPU seconds per signal second of the transmitter and of every stage of the receiver:
-//! `atsc_bench [RATE_HZ] [SECONDS] [CN_DB] [DELAY_US:LEVEL_DB…]`. Each stage runs alone over the
-//! stored output of the one before; the signal has noise and echoes as asked for.
+//! CPU seconds per signal second of the transmitter and of every stage of the receiver: `atsc_bench
+//! [RATE_HZ] [SECONDS] [CN_DB] [DELAY_US:LEVEL_DB…]`. Each stage runs alone over the stored output
+//! of the stage before it; the arguments set noise and echoes.
 
 use millstream_atsc::Sample;
 use millstream_atsc::monitor::Monitor;
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     receiver(sample_rate_hz, &samples, &report)
 }
 
-/// `DELAY_US:LEVEL_DB`, neither in phase nor against it.
+/// Parses `DELAY_US:LEVEL_DB` as an echo neither in phase nor in antiphase.
 fn echo(text: &str) -> Result<Echo, Box<dyn Error>> {
     let (delay_us, level_db) = text.split_once(':').ok_or("an echo is DELAY_US:LEVEL_DB")?;
     let delay_s = delay_us.parse::<f64>()? * 1e-6;
@@ -147,7 +147,7 @@ fn demodulate(sample_rate_hz: f64, samples: &[Sample]) {
     black_box(block);
 }
 
-/// Packets of pseudo-random bytes.
+/// Returns a source of packets of pseudo-random bytes.
 fn next_packet() -> impl FnMut(&mut [u8; 188]) {
     let mut state = 1u64;
     move |packet| {
@@ -158,7 +158,7 @@ fn next_packet() -> impl FnMut(&mut [u8; 188]) {
     }
 }
 
-/// CPU seconds of this thread for the fastest of some repetitions.
+/// Returns the CPU seconds of this thread for the fastest of [`REPETITIONS`] runs.
 fn fastest(mut work: impl FnMut()) -> f64 {
     let cpu_s = || {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);

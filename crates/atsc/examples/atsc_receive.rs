@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// One sample: four bytes are sc16, eight are cf32.
+/// Decodes one sample: four bytes are sc16, eight are cf32.
 fn sample(bytes: &[u8]) -> Sample {
     let part = |half: &[u8]| match *half {
         [a, b] => f32::from(i16::from_le_bytes([a, b])) / 32_768.0,

@@ -5,7 +5,7 @@
 //!     ▶ atsc_deinterleaver ▶ CodeBlock ▶ atsc_rs ▶ CodeBlock ▶ atsc_derandomizer ▶ u8
 //! ```
 //!
-//! `atsc_transmitter` makes samples to try them with.
+//! `atsc_transmitter` makes test samples for them.
 //!
 //! Everything with feedback (pilot, timing, segment and field sync) is one block.
 

@@ -15,10 +15,10 @@ pub const PN511_START: usize = SYNC_SYMBOLS;
 /// First symbol of the middle short sequence, which is inverted in every other field.
 pub const MIDDLE_PN63_START: usize = PN511_START + PN511 + PN63;
 
-/// Symbols from the segment's start that every receiver knows: syncs and sequences.
+/// Known symbols at the start of the segment: syncs and sequences.
 pub const KNOWN_SYMBOLS: usize = PN511_START + PN511 + 3 * PN63;
 
-/// Symbols at the end that repeat the end of the segment before, for comb-filter receivers.
+/// Symbols at the end that repeat the end of the previous segment, for comb-filter receivers.
 pub const PRECODE_SYMBOLS: usize = 12;
 
 /// The 24-bit VSB mode: filler, then P A B C and its complement for trellis-coded 8-VSB.
@@ -27,10 +27,10 @@ const VSB_MODE: u32 = 0b0000_1111_0000_1111_0101_1010;
 /// The segment sync, as levels.
 pub const SEGMENT_SYNC: [f32; SYNC_SYMBOLS] = [SYNC_LEVEL, -SYNC_LEVEL, -SYNC_LEVEL, SYNC_LEVEL];
 
-/// Which of the two alternating field syncs.
+/// The two alternating field syncs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Parity {
-    /// The middle short sequence is upright.
+    /// The middle short sequence is not inverted.
     #[default]
     First,
     /// The middle short sequence is inverted.
@@ -38,7 +38,7 @@ pub enum Parity {
 }
 
 impl Parity {
-    /// The parity of the next field.
+    /// Returns the parity of the next field.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -48,7 +48,8 @@ impl Parity {
     }
 }
 
-/// A maximal-length sequence: `taps` and `preset` have the stage that is sent first in the low bit.
+/// Returns a maximal-length sequence; the low bit of `taps` and `preset` is the stage that is sent
+/// first.
 fn sequence(len: usize, degree: u32, taps: u32, preset: u32) -> impl Iterator<Item = bool> {
     let mut register = preset;
     (0..len).map(move |_| {
@@ -69,12 +70,12 @@ pub static PN511_LEVELS: LazyLock<[f32; PN511]> = LazyLock::new(|| {
     levels.try_into().expect("the sequence has this length")
 });
 
-/// x^9 + x^7 + x^6 + x^4 + x^3 + x + 1, preset 010000000.
+/// Returns the sequence of x^9 + x^7 + x^6 + x^4 + x^3 + x + 1, preset 010000000.
 fn pn511_bits() -> impl Iterator<Item = bool> {
     sequence(PN511, 9, 0b0_1101_1011, 0b0_1000_0000)
 }
 
-/// x^6 + x + 1, preset 100111.
+/// Returns the sequence of x^6 + x + 1, preset 100111.
 fn pn63_bits() -> impl Iterator<Item = bool> {
     sequence(PN63, 6, 0b00_0011, 0b10_0111)
 }
@@ -102,7 +103,7 @@ fn build(invert_middle: bool) -> [f32; SEGMENT_SYMBOLS] {
     levels
 }
 
-/// The field sync segment; the last [`PRECODE_SYMBOLS`] are zero, for the sender to fill.
+/// Returns the field sync segment; the last [`PRECODE_SYMBOLS`] are zero, for the sender to fill.
 #[must_use]
 pub fn field_sync(parity: Parity) -> &'static [f32; SEGMENT_SYMBOLS] {
     &FIELD_SYNC[usize::from(parity == Parity::Second)]

@@ -1,4 +1,4 @@
-//! What the receiver tells about itself while it runs.
+//! The receiver's status while it runs.
 
 pub(crate) mod taps;
 
@@ -11,25 +11,26 @@ use serde::Serialize;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use taps::TapBoard;
 
-/// How far the receiver has got.
+/// The receiver's lock state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum LockState {
-    /// Not enough samples yet to tell anything.
+    /// There are too few samples so far for a verdict.
     #[default]
     Starting,
-    /// There is no pilot within 60 kHz of its place: no ATSC signal, or a wrong frequency.
+    /// There is no pilot within 60 kHz of its nominal frequency: no ATSC signal, or a wrong
+    /// frequency.
     NoPilot,
-    /// A pilot is there; segment sync is being looked for.
+    /// A pilot was found; the search for the segment sync runs.
     Pilot,
-    /// There is a line where the pilot should be, but no segment sync: not an ATSC signal.
+    /// There is a spectral line at the pilot's frequency, but no segment sync: not an ATSC signal.
     NoSegmentSync,
-    /// Segments are tracked; field sync is being looked for.
+    /// Segments are tracked; the search for the field sync runs.
     SegmentSync,
     /// There are segments but no field sync: not an 8-VSB signal that this receiver knows.
     NoFieldSync,
-    /// Everything is tracked.
+    /// All syncs are tracked.
     Locked,
 }
 
@@ -59,10 +60,10 @@ impl std::fmt::Display for LockState {
     }
 }
 
-/// Events and gaps kept for readers that come late.
+/// Events and gaps stored for late readers.
 const KEPT: usize = 64;
 
-/// Shared numbers of one receiver: written by its stages without locks, read by anyone.
+/// Shared status of one receiver: its stages write it without locks, any thread reads it.
 #[derive(Debug)]
 pub struct Monitor {
     state: AtomicU8,
@@ -80,11 +81,12 @@ pub struct Monitor {
     corrected_bytes: Counter,
     corrected_packets: Counter,
     uncorrected_packets: Counter,
-    /// A front end reports: the only one, because what follows has one writer.
+    /// Whether a front end reports. There is at most one, because the following fields have one
+    /// writer.
     has_front_end: AtomicBool,
-    /// State, and samples taken by then.
+    /// States, each with the number of samples taken by then.
     events: Recent<KEPT>,
-    /// Samples taken before it, and samples missing.
+    /// Gaps: samples taken before, and samples missing.
     gaps: Recent<KEPT>,
 }
 
@@ -97,45 +99,45 @@ pub struct StateChange {
     pub at_sample: u64,
 }
 
-/// Samples that are known to be missing.
+/// A gap: samples that are known to be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MissingSamples {
     /// Samples taken before.
     pub at_sample: u64,
-    /// How many are missing.
+    /// The number of missing samples.
     pub missing: u64,
 }
 
-/// The numbers of a [`Monitor`] at one time.
+/// The values of a [`Monitor`] at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReceiverStatus {
-    /// How far the receiver has got.
+    /// The receiver's lock state.
     pub state: LockState,
-    /// Modulation error ratio after the equaliser, from the segment syncs; none before lock.
+    /// Modulation error ratio after the equaliser, from the segment syncs; `None` before lock.
     pub mer_db: Option<f64>,
-    /// Signal, with its echoes, over the noise before the equaliser, from the field syncs; none
+    /// Signal, with its echoes, over the noise before the equaliser, from the field syncs; `None`
     /// before the first.
     pub snr_db: Option<f64>,
-    /// Distance of the pilot from its place; none before it was found.
+    /// Distance of the pilot from its nominal frequency; `None` before it is found.
     pub pilot_offset_hz: Option<f64>,
-    /// Symbol clock of the sender relative to the receiver's sample clock, positive if faster; none
-    /// before lock.
+    /// Symbol clock of the sender relative to the receiver's sample clock, positive if faster;
+    /// `None` before lock.
     pub clock_offset_ppm: Option<f64>,
-    /// Samples taken, in whole chunks of 2048; what is left at the end of a stream is not received.
+    /// Samples taken, in whole chunks of 2048; the rest at the end of a stream is not received.
     pub samples: u64,
     /// Samples that were not finite numbers, taken as zero.
     pub bad_samples: u64,
-    /// Samples that were lost on the way to the receiver, as far as it was told.
+    /// Samples reported as lost before the receiver.
     pub missing_samples: u64,
     /// Field syncs passed.
     pub fields: u64,
-    /// Times that everything was locked anew after the first time.
+    /// The number of locks after the first one.
     pub relocks: u64,
     /// Packets put out.
     pub packets: u64,
     /// Bytes that Reed-Solomon decoding corrected.
     pub corrected_bytes: u64,
-    /// Packets that had wrong bytes which Reed-Solomon decoding corrected.
+    /// Packets with wrong bytes that Reed-Solomon decoding corrected.
     pub corrected_packets: u64,
     /// Packets put out with their transport error indicator set.
     pub uncorrected_packets: u64,
@@ -148,7 +150,7 @@ impl Default for Monitor {
 }
 
 impl Monitor {
-    /// Everything at zero or unknown.
+    /// Creates a monitor with all values at zero or unknown.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -173,24 +175,24 @@ impl Monitor {
         }
     }
 
-    /// Makes the caller the only front end that reports here, until it [goes](Self::release); false
-    /// if there is one.
+    /// Makes the caller the only front end that reports here, until it [releases](Self::release)
+    /// the claim; returns false if there is one already.
     pub(crate) fn claim(&self) -> bool {
         !self.has_front_end.swap(true, Ordering::AcqRel)
     }
 
-    /// The front end that claimed it reports no more.
+    /// Releases the claim of the front end.
     pub(crate) fn release(&self) {
         self.has_front_end.store(false, Ordering::Release);
     }
 
-    /// How far the receiver has got.
+    /// Returns the receiver's lock state.
     #[must_use]
     pub fn state(&self) -> LockState {
         LockState::ALL[self.state.load(Ordering::Relaxed) as usize]
     }
 
-    /// All numbers now.
+    /// Returns all current values.
     #[must_use]
     pub fn status(&self) -> ReceiverStatus {
         let known = |gauge: &Gauge| Some(gauge.get()).filter(|value| value.is_finite());
@@ -212,7 +214,7 @@ impl Monitor {
         }
     }
 
-    /// State changes from number `first` on (counting from 0), as far as they are still kept.
+    /// Returns the state changes from number `first` on (counting from 0) that are still stored.
     #[must_use]
     pub fn events_since(&self, first: u64) -> Vec<StateChange> {
         let event = |[state, at_sample]: [u64; 2]| StateChange {
@@ -222,20 +224,20 @@ impl Monitor {
         self.events.since(first).into_iter().map(event).collect()
     }
 
-    /// Gaps in the samples from number `first` on (counting from 0), as far as they are still kept.
+    /// Returns the gaps from number `first` on (counting from 0) that are still stored.
     #[must_use]
     pub fn gaps_since(&self, first: u64) -> Vec<MissingSamples> {
         let gap = |[at_sample, missing]: [u64; 2]| MissingSamples { at_sample, missing };
         self.gaps.since(first).into_iter().map(gap).collect()
     }
 
-    /// The equaliser's taps as of the last field sync.
+    /// Returns the equaliser's taps as of the last field sync.
     #[must_use]
     pub fn equalizer_taps(&self) -> EqualizerTaps {
         self.taps.read()
     }
 
-    /// What the front end publishes.
+    /// Returns the metrics of the front end.
     pub(crate) fn front_end_metrics(&self) -> Vec<(&'static str, Metric)> {
         vec![
             ("pilot_offset_hz", (&self.pilot_offset_hz).into()),
@@ -247,12 +249,12 @@ impl Monitor {
         ]
     }
 
-    /// What the equaliser publishes.
+    /// Returns the metrics of the equaliser.
     pub(crate) fn equalizer_metrics(&self) -> Vec<(&'static str, Metric)> {
         vec![("mer_db", (&self.mer_db).into()), ("snr_db", (&self.snr_db).into())]
     }
 
-    /// What the Reed-Solomon decoder publishes.
+    /// Returns the metrics of the Reed-Solomon decoder.
     pub(crate) fn outer_metrics(&self) -> Vec<(&'static str, Metric)> {
         vec![
             ("corrected_bytes", (&self.corrected_bytes).into()),
@@ -261,12 +263,12 @@ impl Monitor {
         ]
     }
 
-    /// What comes out at the end.
+    /// Returns the metrics of the packet output.
     pub(crate) fn packet_metrics(&self) -> Vec<(&'static str, Metric)> {
         vec![("packets", (&self.packets).into())]
     }
 
-    /// Enters a state; an event if it is another one. Only the front end calls this.
+    /// Enters a state, and records an event if it differs. Only the front end calls this.
     pub(crate) fn enter(&self, state: LockState) {
         if self.state.swap(state as u8, Ordering::Relaxed) == state as u8 {
             return;
@@ -298,7 +300,7 @@ impl Monitor {
         self.clock_offset_ppm.set(offset_ppm);
     }
 
-    /// The mean square error of symbols whose mean square is 21.
+    /// Sets the mean square error of symbols, whose mean square is 21.
     pub(crate) fn set_symbol_error_power(&self, power: f64) {
         self.mer_db.set(10.0 * (f64::from(DATA_POWER) / power.max(1e-9)).log10());
     }

@@ -30,7 +30,7 @@ pub const PARITY_BYTES: usize = 20;
 /// Bytes of a Reed-Solomon codeword, and of the data of a segment.
 pub const CODEWORD_BYTES: usize = PAYLOAD_BYTES + PARITY_BYTES;
 
-/// Trellis coders that take turns.
+/// Trellis coders, used in rotation.
 pub const TRELLIS_CODERS: usize = 12;
 
 /// The transport stream's sync byte.
@@ -56,9 +56,9 @@ pub const SYNC_LEVEL: f32 = 5.0;
 /// Roll-off of the root-raised-cosine shaping, of Nyquist rate `SYMBOL_RATE_HZ / 2`.
 pub const ROLL_OFF: f64 = 0.1152;
 
-/// The slowest complex sample rate that is taken. Below 6 MHz the roll-offs of the signal's two
-/// sides lie on each other, which leaves a modulation error ratio of 28 dB at 5.6 MS/s, 22 dB at
-/// 5.5 and 19 dB at 5.45. At 5.4 it would be 15 dB, with which packets are lost without any noise.
+/// The lowest accepted complex sample rate. Below 6 MHz the roll-offs of the signal's two sides
+/// overlap, which leaves a modulation error ratio of 28 dB at 5.6 MS/s, 22 dB at 5.5 and 19 dB at
+/// 5.45. At 5.4 it would be 15 dB, at which packets are lost without any noise.
 pub const MIN_SAMPLE_RATE_HZ: f64 = 5.45e6;
 
 #[cfg(test)]

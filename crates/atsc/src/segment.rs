@@ -1,10 +1,10 @@
-//! What flows between the stages of the receiver.
+//! The items between the stages of the receiver.
 
 use crate::field::Parity;
 use crate::params::{CODEWORD_BYTES, FIELD_DATA_SEGMENTS, SEGMENT_SYMBOLS};
 use bytemuck::Zeroable;
 
-/// What a segment is.
+/// The kind of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentKind {
     /// A field sync.
@@ -15,8 +15,8 @@ pub enum SegmentKind {
 
 /// One segment of received symbols, segment sync first.
 ///
-/// Segments follow each other without gap until one that [restarts](Self::restart) the stream;
-/// such a one is always a field sync.
+/// Segments follow each other without gap until one that [restarts](Self::restart) the stream,
+/// which is always a field sync.
 #[derive(Clone, Copy, Debug, Zeroable)]
 #[repr(C)]
 pub struct Segment {
@@ -26,7 +26,7 @@ pub struct Segment {
     header: SegmentHeader,
 }
 
-/// What is known of a segment beside its symbols.
+/// The properties of a segment other than its symbols.
 #[derive(Clone, Copy, Debug, Zeroable)]
 #[repr(C)]
 pub struct SegmentHeader {
@@ -42,8 +42,8 @@ pub struct SegmentHeader {
 pub struct WholeSegment {
     /// The segment.
     pub segment: Segment,
-    /// The imaginary part. It is there around segment and field syncs and while one is looked for,
-    /// and zero elsewhere.
+    /// The imaginary part. It is computed around segment and field syncs and during a search for
+    /// one, and zero elsewhere.
     pub quadrature: [f32; SEGMENT_SYMBOLS],
 }
 
@@ -62,7 +62,7 @@ fn place(kind: SegmentKind) -> u16 {
 }
 
 impl Segment {
-    /// A segment of its kind; `restart` when it does not follow the one before.
+    /// Creates a segment of this kind; `restart` when it does not follow the previous one.
     #[must_use]
     pub fn new(kind: SegmentKind, restart: bool, symbols: &[f32; SEGMENT_SYMBOLS]) -> Self {
         let header = SegmentHeader { place: place(kind), restart, held: false, presumed: false };
@@ -81,7 +81,7 @@ impl Segment {
         self.header.presumed = presumed;
     }
 
-    /// What is known beside the symbols.
+    /// Returns the properties other than the symbols.
     #[must_use]
     pub fn header(&self) -> SegmentHeader {
         self.header
@@ -91,19 +91,19 @@ impl Segment {
         self.header = header;
     }
 
-    /// [`SegmentHeader::held`].
+    /// Returns [`SegmentHeader::held`].
     #[must_use]
     pub fn held(&self) -> bool {
         self.header.held()
     }
 
-    /// [`SegmentHeader::kind`].
+    /// Returns [`SegmentHeader::kind`].
     #[must_use]
     pub fn kind(&self) -> SegmentKind {
         self.header.kind()
     }
 
-    /// [`SegmentHeader::restart`].
+    /// Returns [`SegmentHeader::restart`].
     #[must_use]
     pub fn restart(&self) -> bool {
         self.header.restart()
@@ -111,14 +111,14 @@ impl Segment {
 }
 
 impl SegmentHeader {
-    /// Whether the signal was away (a fade, samples lost on the way): the segment only keeps the
-    /// place, and there is nothing to be learnt from its symbols.
+    /// Returns whether the signal was absent (a fade, lost samples): the segment only keeps the
+    /// position, and its symbols carry no information.
     #[must_use]
     pub fn held(&self) -> bool {
         self.held
     }
 
-    /// What the segment is.
+    /// Returns the kind of the segment.
     #[must_use]
     pub fn kind(&self) -> SegmentKind {
         match self.place {
@@ -128,21 +128,21 @@ impl SegmentHeader {
         }
     }
 
-    /// Whether the segment does not follow the one before it.
+    /// Returns whether the segment does not follow the previous one.
     #[must_use]
     pub fn restart(&self) -> bool {
         self.restart
     }
 
-    /// Whether this is a field sync only because there should be one: none was seen.
+    /// Returns whether this is a field sync by its position only, without detection.
     #[must_use]
     pub fn presumed(&self) -> bool {
         self.presumed
     }
 }
 
-/// As many bytes as a codeword: between trellis decoder and deinterleaver any 207 bytes of the
-/// stream, afterwards a codeword, and after Reed-Solomon decoding a corrected one.
+/// A block of 207 bytes: between trellis decoder and deinterleaver any bytes of the stream,
+/// afterwards a codeword, and after Reed-Solomon decoding a corrected one.
 #[derive(Clone, Copy, Debug, Zeroable)]
 #[repr(C)]
 pub struct CodeBlock {
@@ -152,6 +152,6 @@ pub struct CodeBlock {
     pub failed: bool,
     /// Position in the field, 0 to 311.
     pub index: u16,
-    /// Whether the block does not follow the one before it; its index is then 0.
+    /// Whether the block does not follow the previous one; its index is then 0.
     pub restart: bool,
 }

@@ -23,10 +23,10 @@ pub use ts_source::{MultiplexPacket, TsError, TsMode, TsSource};
 use crate::Sample;
 use crate::params::{MIN_SAMPLE_RATE_HZ, PACKET_BYTES, SEGMENT_SYMBOLS};
 
-/// The fastest sample rate that the transmitter makes.
+/// The highest sample rate of the transmitter.
 pub const MAX_SAMPLE_RATE_HZ: f64 = 200.0e6;
 
-/// How to transmit.
+/// The transmitter's configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TxConfig {
     /// Complex samples per second, from 5.45 MS/s.
@@ -36,29 +36,29 @@ pub struct TxConfig {
 }
 
 impl Default for TxConfig {
-    /// 6.25 MS/s at an RMS of 0.2, which leaves room for peaks in a full scale of one.
+    /// Returns 6.25 MS/s at an RMS of 0.2, which leaves head room for peaks in a full scale of one.
     fn default() -> Self {
         Self { sample_rate_hz: 6.25e6, rms: 0.2 }
     }
 }
 
-/// A transmitter cannot be made.
+/// The transmitter cannot be created.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransmitterError {
-    /// The sample rate is outside what the signal needs or the transmitter makes.
+    /// The sample rate is outside the transmitter's range.
     #[error(
         "a sample rate of {rate_hz} Hz cannot carry 8-VSB: \
          choose from {MIN_SAMPLE_RATE_HZ} to {MAX_SAMPLE_RATE_HZ} Hz"
     )]
     SampleRate {
-        /// The rate asked for.
+        /// The requested rate.
         rate_hz: f64,
     },
     /// The level is not a positive number.
     #[error("a transmit level of {rms} RMS makes no signal: choose a positive one, such as 0.2")]
     Level {
-        /// The level asked for.
+        /// The requested level.
         rms: f32,
     },
 }
@@ -86,7 +86,7 @@ pub struct Transmitter {
 }
 
 impl Transmitter {
-    /// A transmitter at the start of a field.
+    /// Creates a transmitter at the start of a field.
     ///
     /// # Errors
     /// [`TransmitterError`] when the configuration makes no sense.
@@ -94,8 +94,8 @@ impl Transmitter {
         Self::with_clock_error(config, 0.0)
     }
 
-    /// A transmitter whose symbols come faster than they should by `clock_ppm`, or slower. Pulses
-    /// are evaluated at the shifted times: nothing is interpolated.
+    /// Creates a transmitter whose symbol clock is fast by `clock_ppm`, or slow if that is
+    /// negative. Pulses are evaluated at the shifted times, without interpolation.
     ///
     /// # Errors
     /// [`TransmitterError`] when the configuration makes no sense.
@@ -114,10 +114,10 @@ impl Transmitter {
         })
     }
 
-    /// Fills `out`, asking for packets as they are needed.
+    /// Fills `out`, and requests packets as they are needed.
     ///
     /// `next_packet` overwrites the buffer with the next transport stream packet; its first byte
-    /// (the sync byte) is not transmitted. Four packets are asked for at a time.
+    /// (the sync byte) is not transmitted. Four packets are requested at a time.
     pub fn generate(
         &mut self,
         next_packet: &mut dyn FnMut(&mut [u8; PACKET_BYTES]),

@@ -1,4 +1,5 @@
-//! A block of one's own: a limiter, from a graph file and from the Rust builder.
+//! A block defined outside the library: a limiter, used from a graph file and from the Rust
+//! builder.
 
 use millstream_blocks::signal_source::{SignalSource, Waveform};
 use millstream_flow::blocks::{Head, VectorSink};
@@ -6,7 +7,7 @@ use millstream_flow::registry::{BlockType, ParameterKind};
 use millstream_flow::{BlockError, Graph, GraphFile, MessageSpec, ParameterValue, Plan, Registry};
 use millstream_flow::{Process, Through};
 
-/// Cuts what lies beyond `±limit`.
+/// Clips values at `±limit`.
 ///
 /// # Messages
 /// `limit`.

@@ -8,11 +8,11 @@ use millstream_flow::{
 };
 use millstream_flow::{Process, Through};
 
-/// What has a magnitude.
+/// An item with a magnitude.
 pub trait Magnitude: millstream_flow::Item + Default {
-    /// `|x|`.
+    /// Returns `|x|`.
     fn magnitude(self) -> f32;
-    /// `gain · x`.
+    /// Returns `gain · x`.
     fn scaled(self, gain: f32) -> Self;
 }
 
@@ -34,8 +34,8 @@ impl Magnitude for Sample {
     }
 }
 
-/// Brings the magnitude to `reference`: `y = g · x`, then `g += speed · (reference - |y|)`, kept
-/// between 0 and `gain_max`. It settles in about `1 / (speed · |x|)` samples.
+/// Brings the magnitude to `reference`: `y = g · x`, then `g += speed · (reference - |y|)`, limited
+/// to 0 to `gain_max`. It settles in about `1 / (speed · |x|)` samples.
 ///
 /// # Messages
 /// `reference`, `gain`.
@@ -53,7 +53,7 @@ pub struct Agc<T> {
 }
 
 impl<T> Agc<T> {
-    /// A control that begins with a gain of 1.
+    /// Creates a control with an initial gain of 1.
     #[must_use]
     pub fn new(reference: f32, speed: f32, gain_max: f32) -> Self {
         let (gain, shown) = (gain_max.min(1.0), Gauge::new());
@@ -70,7 +70,7 @@ impl<T: Magnitude> Process for Agc<T> {
         let moved = each(input, output, |x: T| {
             let y = x.scaled(gain);
             let next = (gain + speed * (reference - y.magnitude())).clamp(0.0, self.gain_max);
-            // A sample that is no number must not stay in the loop.
+            // NaN must not stay in the loop.
             gain = if next.is_finite() { next } else { gain };
             y
         });

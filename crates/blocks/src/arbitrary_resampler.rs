@@ -10,9 +10,9 @@ use millstream_flow::{
 use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
-/// What the resampler's rows hold.
+/// The items of the resampler.
 pub trait Resampled: Item {
-    /// Rows of one stream.
+    /// Rows of one stream of these items.
     const ROWS: usize;
     /// Runs the kernel.
     fn run(kernel: &mut ArbitraryResampler, input: &[Self], out: &mut [Self]) -> (usize, usize);
@@ -32,12 +32,12 @@ impl Resampled for Sample {
     }
 }
 
-/// Makes `ratio` items of one, with a bank of 128 filter phases and linear interpolation between
-/// them. What lies beyond 0.9 of half the lower rate is suppressed by 80 dB; the delay is 16 items
-/// of the lower rate.
+/// Makes `ratio` items out of one, with a bank of 128 filter phases and linear interpolation
+/// between them. Frequencies beyond 0.9 of half the lower rate are suppressed by 80 dB; the delay
+/// is 16 items of the lower rate.
 ///
 /// # Messages
-/// `ratio`: a small change follows a clock without a jump. The filter stays that of the start.
+/// `ratio`: small changes follow a clock without a jump. The initial filter stays.
 #[derive(Debug)]
 pub struct Arbitrary<T> {
     kernel: ArbitraryResampler,
@@ -46,7 +46,7 @@ pub struct Arbitrary<T> {
 }
 
 impl<T: Resampled> Arbitrary<T> {
-    /// A resampler.
+    /// Creates a resampler.
     ///
     /// # Errors
     /// A ratio outside 1/256 to 256.
@@ -86,7 +86,7 @@ impl<T: Resampled> Process for Arbitrary<T> {
     fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         let ratio = number(value)?;
         check(ratio)?;
-        // The filter is that of the first ratio: lower ones would alias.
+        // The filter belongs to the first ratio; lower ratios would alias.
         if ratio < 0.95 * self.ratio || ratio > 1.05 * self.ratio {
             let start = self.ratio;
             return Err(format!("ratio = {ratio}: expected {start} within 5 %").into());
@@ -96,7 +96,7 @@ impl<T: Resampled> Process for Arbitrary<T> {
     }
 }
 
-/// The fraction next to `ratio` with terms of at most 2²⁴ (Euclid's continued fraction).
+/// Returns the fraction nearest to `ratio` with terms of at most 2²⁴ (Euclid's continued fraction).
 fn nearest(ratio: f64) -> ItemRatio {
     const TERM_MAX: f64 = 16_777_216.0;
     let (mut a, mut b) = ((0.0, 1.0), (1.0, 0.0));

@@ -5,32 +5,32 @@ use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{Block, BlockError, Context, In, Item, Out, Ports, Registry, Work, for_item};
 use std::ops::{Add, Mul, Sub};
 
-/// How streams are put together.
+/// The combination of streams.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Operation {
     /// The sum of all.
     Add,
-    /// The first less all others.
+    /// The first minus all others.
     Subtract,
     /// The product of all.
     Multiply,
 }
 
-/// Puts streams together item by item.
+/// Combines streams item by item.
 ///
-/// Ports: `in0`, `in1`, …; `out`. It ends when one of its inputs has.
+/// Ports: `in0`, `in1`, …; `out`. The block ends when one of its inputs has ended.
 #[derive(Debug, Ports)]
 pub struct Combine<T: Item> {
     /// Items.
     #[port("in")]
     pub inputs: Vec<In<T>>,
-    /// Items put together.
+    /// The combined items.
     pub output: Out<T>,
     operation: Operation,
 }
 
 impl<T: Item> Combine<T> {
-    /// A block with this many inputs.
+    /// Creates a block with this many inputs.
     #[must_use]
     pub fn new(operation: Operation, inputs: usize) -> Self {
         Self { inputs: (0..inputs).map(|_| In::new()).collect(), output: Out::new(), operation }
@@ -61,7 +61,7 @@ where
     }
 }
 
-/// Inputs that a block may have.
+/// The most inputs of a block.
 const INPUTS_MAX: i64 = 64;
 
 pub(crate) fn register(registry: &mut Registry) {

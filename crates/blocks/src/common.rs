@@ -1,8 +1,8 @@
-//! What several blocks need.
+//! Functions that several blocks share.
 
 use millstream_flow::{BlockError, ParameterValue};
 
-/// One item out for each in.
+/// Writes one item for each input item.
 pub(crate) fn each<A: Copy, B>(
     input: &[A],
     output: &mut [B],
@@ -15,7 +15,7 @@ pub(crate) fn each<A: Copy, B>(
     (items, items)
 }
 
-/// The number of a message.
+/// Returns the number in a message.
 pub(crate) fn number(value: &ParameterValue) -> Result<f64, BlockError> {
     match value {
         ParameterValue::Number(x) if x.is_finite() => Ok(*x),

@@ -1,4 +1,4 @@
-//! From one sample format to another.
+//! Conversion between sample formats.
 
 use crate::common::each;
 use crate::{Made, Sample};
@@ -7,13 +7,13 @@ use millstream_flow::{Item, Registry};
 use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
-/// A value that becomes another by a rule.
+/// A value that converts to another type.
 pub trait To<B>: Item {
-    /// The value as `B`.
+    /// Returns the value as `B`.
     fn to(self) -> B;
 }
 
-/// Full scale of an integer type is ±1.0; what lies beyond is cut.
+/// Full scale of an integer type is ±1.0; larger values are clipped.
 macro_rules! integer {
     ($Int:ty, $scale:expr, $offset:expr) => {
         impl To<f32> for $Int {
@@ -23,7 +23,7 @@ macro_rules! integer {
         }
         impl To<$Int> for f32 {
             fn to(self) -> $Int {
-                // A cast saturates, and makes zero of what is no number.
+                // A cast saturates, and converts NaN to zero.
                 (self * $scale + $offset).round_ties_even() as $Int
             }
         }
@@ -42,7 +42,7 @@ macro_rules! integer {
 
 integer!(i16, 32767.0, 0.0);
 integer!(i8, 127.0, 0.0);
-// Offset binary, as cheap receivers give it.
+// Offset binary, the format of cheap receivers.
 integer!(u8, 127.5, 127.5);
 
 /// Converts item by item.
@@ -52,7 +52,7 @@ integer!(u8, 127.5, 127.5);
 pub struct Convert<A, B>(PhantomData<fn(A) -> B>);
 
 impl<A: To<B>, B: Item> Convert<A, B> {
-    /// A converter.
+    /// Creates a converter.
     #[must_use]
     pub fn new() -> Self {
         Self(PhantomData)
@@ -76,7 +76,7 @@ fn boxed<A: To<B>, B: Item>() -> Made {
     Ok(Box::new(Through::new(Convert::<A, B>::new())))
 }
 
-/// What there is: `from`, `to`.
+/// The values of `from` and `to`.
 const FORMATS: &[&str] = &["sc16", "sc8", "cu8", "cf32", "i16", "i8", "u8", "f32"];
 
 fn make(parameters: &Parameters) -> Made {

@@ -6,7 +6,7 @@ use millstream_flow::{BlockError, ParameterKind, Registry};
 use millstream_flow::{Process, Through};
 
 /// A low-pass with the time constant of a broadcaster's pre-emphasis: `H(s) = 1 / (1 + s τ)`, by
-/// the bilinear transform with its corner where it belongs (prewarped).
+/// the bilinear transform with a prewarped corner.
 ///
 /// `y[n] = b (x[n] + x[n - 1]) + a y[n - 1]`
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct Deemphasis {
 }
 
 impl Deemphasis {
-    /// A filter at rest: `tau_us` is 75 in the Americas and Korea, 50 elsewhere.
+    /// Creates a filter at rest: `tau_us` is 75 in the Americas and Korea, 50 elsewhere.
     ///
     /// # Errors
     /// A time constant or rate that is not positive, or a corner above half the rate.

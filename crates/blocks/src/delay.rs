@@ -6,8 +6,7 @@ use millstream_flow::{Item, ParameterKind, Registry, TagRule, for_item};
 use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
-/// Puts zeros in front of a stream, so that every item comes so much later. Tags
-/// end here.
+/// Inserts zeros before a stream, which delays every item. Tags end here.
 #[derive(Debug)]
 pub struct Delay<T> {
     left: u64,
@@ -15,7 +14,7 @@ pub struct Delay<T> {
 }
 
 impl<T: Item> Delay<T> {
-    /// A delay by `count` items.
+    /// Creates a delay by `count` items.
     #[must_use]
     pub fn new(count: u64) -> Self {
         Self { left: count, items: PhantomData }

@@ -44,10 +44,10 @@ impl std::fmt::Debug for FftFrame {
     }
 }
 
-/// Transforms frames of `size` items each into as many:
-/// `X[k] = Σₙ w[n] x[n] exp(∓j 2π k n / size)`, without a factor. `shift` puts frequency zero in
-/// the middle: behind a forward transform the result is turned, in front of a backward one the
-/// input. The window is for forward transforms.
+/// Transforms frames of `size` items into frames of the same size: `X[k] = Σₙ w[n] x[n] exp(∓j 2π k
+/// n / size)`, without a factor. `shift` puts frequency zero in the middle: it rotates the result
+/// of a forward transform, and the input of a backward one. The window applies to forward
+/// transforms.
 #[derive(Debug)]
 pub struct Transform {
     frame: FftFrame,
@@ -57,7 +57,7 @@ pub struct Transform {
 }
 
 impl Transform {
-    /// A forward transform with this window, of its length.
+    /// Creates a forward transform with this window and its length.
     ///
     /// # Panics
     /// If the window is empty.
@@ -66,7 +66,7 @@ impl Transform {
         Self::new(FftDirection::Forward, window, shift)
     }
 
-    /// A backward transform of `size` items.
+    /// Creates a backward transform of `size` items.
     ///
     /// # Panics
     /// If the size is zero.

@@ -10,11 +10,11 @@ use millstream_flow::{
 };
 use millstream_flow::{Process, Through};
 
-/// `y[m] = Σₖ taps[k] · x[m · decimation - k]`; what was before the first item counts as zero. The
-/// delay of a symmetric filter is (taps - 1) / 2 items of the input.
+/// Computes `y[m] = Σₖ taps[k] · x[m · decimation - k]`; items before the first are zero. The delay
+/// of a symmetric filter is (taps - 1) / 2 items of the input.
 ///
 /// # Messages
-/// `taps`: real taps, in force from the next item on; what came before is forgotten.
+/// `taps`: real taps, valid from the next item on; the change clears the history.
 #[derive(Debug)]
 pub struct Fir<T> {
     kernel: Kernel<T>,
@@ -22,7 +22,7 @@ pub struct Fir<T> {
     taps: usize,
 }
 
-/// Who computes it.
+/// The implementation of the filter.
 #[derive(Debug)]
 enum Kernel<T> {
     /// Every output, by real taps.
@@ -32,7 +32,7 @@ enum Kernel<T> {
 }
 
 impl<T: Signal + Filtered> Fir<T> {
-    /// A filter with real taps that keeps one of `decimation` results.
+    /// Creates a filter with real taps that keeps one of `decimation` results.
     ///
     /// # Panics
     /// Without taps, or if `decimation` is zero.
@@ -48,7 +48,7 @@ impl<T: Signal + Filtered> Fir<T> {
 }
 
 impl Fir<Sample> {
-    /// A filter with complex taps.
+    /// Creates a filter with complex taps.
     ///
     /// # Panics
     /// As [`new`](Self::new).

@@ -1,7 +1,7 @@
-//! What spoils a signal on its way and in a receiver, for test signals.
+//! Impairments of a channel and a receiver, for test signals.
 //!
-//! White noise is `noise_source` and `add`, a carrier off its place is `rotator`, a clock that is
-//! off is `arbitrary_resampler`.
+//! White noise is `noise_source` and `add`, a carrier offset is `rotator`, a clock error is
+//! `arbitrary_resampler`.
 
 use crate::Sample;
 use millstream_dsp::impair::{DcOffset, Echo, Echoes, Impair, IqImbalance, Quantizer};
@@ -9,12 +9,12 @@ use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{BlockError, ParameterKind, Registry};
 use millstream_flow::{Process, Through};
 
-/// One sample out for each in, changed by an impairment.
+/// A block that applies an impairment to every sample.
 #[derive(Debug)]
 pub struct Impaired<I>(I);
 
 impl<I: Impair> Impaired<I> {
-    /// Applies `impairment` to all that passes.
+    /// Creates a block that applies `impairment`.
     #[must_use]
     pub fn new(impairment: I) -> Self {
         Self(impairment)
@@ -33,10 +33,10 @@ impl<I: Impair + 'static> Process for Impaired<I> {
     }
 }
 
-/// The echoes of a text, separated by commas.
+/// Parses echoes, separated by commas.
 ///
 /// # Errors
-/// What is no echo, or too far away.
+/// An invalid echo, or one too far away.
 fn echoes(parameters: &Parameters) -> Result<Echoes, BlockError> {
     let rate_hz = parameters.number("rate_hz");
     if rate_hz <= 0.0 {
@@ -48,7 +48,7 @@ fn echoes(parameters: &Parameters) -> Result<Echoes, BlockError> {
     Ok(Echoes::new(&echoes, rate_hz)?)
 }
 
-/// A number within `most` of zero.
+/// Returns a parameter between `-most` and `most`.
 fn within(parameters: &Parameters, name: &str, most: f64) -> Result<f64, BlockError> {
     let value = parameters.number(name);
     if value.abs() <= most {

@@ -1,4 +1,4 @@
-//! One item of every few.
+//! Decimation without a filter.
 
 use crate::ITEM;
 use millstream_flow::registry::BlockType;
@@ -6,17 +6,17 @@ use millstream_flow::{Item, ItemRatio, ParameterKind, Registry, for_item};
 use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
-/// Keeps the last of every `n` items, without a filter: what lies beyond the new rate folds down.
+/// Keeps the last of every `n` items, without a filter: higher frequencies alias.
 #[derive(Debug)]
 pub struct KeepOneInN<T> {
     n: u32,
-    /// Items until the next one that is kept.
+    /// Items before the next one to keep.
     skip: usize,
     items: PhantomData<T>,
 }
 
 impl<T: Item> KeepOneInN<T> {
-    /// Keeps one of `n`.
+    /// Creates a block that keeps one of `n` items.
     ///
     /// # Panics
     /// If `n` is zero.
@@ -39,7 +39,7 @@ impl<T: Item> Process for KeepOneInN<T> {
             *to = *from;
             made += 1;
         }
-        // All of them, unless the room ended it.
+        // All input items, unless the output was full.
         let next = self.skip + made * n;
         let taken = if made < output.len() { input.len() } else { next.min(input.len()) };
         self.skip = next - taken;

@@ -1,4 +1,4 @@
-//! How long items are under way between two places of a graph.
+//! The latency of items between two points of a graph.
 
 use crate::ITEM;
 use millstream_flow::latency::LatencyHistogram;
@@ -10,19 +10,19 @@ use millstream_flow::{
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// How often the figures are told.
+/// The interval between updates of the metrics.
 const TELL_EVERY: Duration = Duration::from_millis(200);
 
-/// The zero of the clock that marks are of, the same for all blocks of a program.
+/// Returns the zero of the marks' clock, the same for all blocks of a program.
 fn epoch() -> Instant {
     static EPOCH: OnceLock<Instant> = OnceLock::new();
     *EPOCH.get_or_init(Instant::now)
 }
 
-/// Passes a stream on and marks every so many items with the time (the tag `probe_ns`), for a
-/// [`LatencyProbe`] further down.
+/// Passes a stream on and marks items at regular intervals with the time (the tag `probe_ns`), for
+/// a [`LatencyProbe`] downstream.
 ///
-/// The time is that of the call, which the runtime may read once for a sweep over its blocks.
+/// The time is that of the call; the runtime may read it once for a sweep over its blocks.
 ///
 /// Ports: `in`, `out`.
 #[derive(Debug, Ports)]
@@ -36,7 +36,7 @@ pub struct LatencyMark<T: Item> {
 }
 
 impl<T: Item> LatencyMark<T> {
-    /// Marks the first of every `every` items.
+    /// Creates a block that marks the first of every `every` items.
     #[must_use]
     pub fn new(every: u64) -> Self {
         Self { input: In::new(), output: Out::new(), every: every.max(1), epoch: epoch() }
@@ -59,7 +59,7 @@ impl<T: Item> Block for LatencyMark<T> {
     }
 }
 
-/// Passes a stream on and tells how old its marks are. What leads nowhere may stay unconnected.
+/// Passes a stream on and measures the age of its marks. The output may stay unconnected.
 ///
 /// Ports: `in`, `out`.
 ///
@@ -87,7 +87,7 @@ impl<T: Item> Default for LatencyProbe<T> {
 }
 
 impl<T: Item> LatencyProbe<T> {
-    /// A probe that has seen nothing.
+    /// Creates a probe without values.
     #[must_use]
     pub fn new() -> Self {
         Self {

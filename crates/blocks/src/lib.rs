@@ -1,10 +1,10 @@
-//! The starting library of blocks.
+//! The library of blocks.
 //!
 //! One file per block, each a thin layer over a kernel of `millstream-dsp` that is tested against a
-//! formula of its own. [`register`] makes them all known to graph files; `millstream graph blocks`
-//! lists them. Blocks with one input and one output are a [`Process`](millstream_flow::Process)
-//! inside a [`Through`](millstream_flow::Through); the others implement
-//! [`Block`](millstream_flow::Block) themselves.
+//! formula of its own. [`register`] makes all of them available to graph files; `millstream graph
+//! blocks` lists them. Blocks with one input and one output are a
+//! [`Process`](millstream_flow::Process) inside a [`Through`](millstream_flow::Through); the others
+//! implement [`Block`](millstream_flow::Block) themselves.
 //!
 //! ```
 //! use millstream_flow::{GraphFile, Plan, Registry};
@@ -69,10 +69,10 @@ use millstream_flow::Registry;
 /// A complex sample.
 pub type Sample = millstream_flow::Complex<f32>;
 
-/// What a factory gives.
+/// The result of a block's factory.
 type Made = Result<Box<dyn millstream_flow::Block>, millstream_flow::BlockError>;
 
-/// How a parameter `item` is explained.
+/// The help text of the parameter `item`.
 const ITEM: &str = "type of the items";
 
 /// Adds every block of this library to a registry.

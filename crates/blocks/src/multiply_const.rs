@@ -1,4 +1,4 @@
-//! Multiplies by a constant.
+//! Multiplication by a constant.
 
 use crate::{ITEM, Made, Sample};
 use millstream_dsp::scale::Scaled;
@@ -6,9 +6,9 @@ use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{BlockError, Item, MessageSpec, ParameterKind, ParameterValue, Registry};
 use millstream_flow::{Process, Through};
 
-/// What can be a factor, and be multiplied by one.
+/// An item that can be a factor, and be multiplied by one.
 pub trait Factor: Item + Scaled {
-    /// The factor that a number means; none if this type cannot hold it.
+    /// Returns a number as a factor; `None` if this type cannot represent it.
     fn from_number(number: f64) -> Option<Self>;
 }
 
@@ -34,7 +34,7 @@ pub struct MultiplyConst<T> {
 }
 
 impl<T: Factor> MultiplyConst<T> {
-    /// Multiplies by `factor`.
+    /// Creates a block that multiplies by `factor`.
     #[must_use]
     pub fn new(factor: T) -> Self {
         Self { factor }

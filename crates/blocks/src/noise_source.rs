@@ -5,7 +5,7 @@ use millstream_dsp::noise::Noise;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{Block, BlockError, Context, Item, Out, Ports, Registry, Work, for_item};
 
-/// How values are distributed.
+/// The distribution of values.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Distribution {
     /// Normal, standard deviation 1; of complex samples each part has half the power.
@@ -14,11 +14,11 @@ pub enum Distribution {
     Uniform,
 }
 
-/// What noise can be made of.
+/// An item type of noise.
 pub trait Noisy: Item {
-    /// The next value.
+    /// Returns the next value.
     fn next(noise: &mut Noise, distribution: Distribution) -> Self;
-    /// `amplitude · self`.
+    /// Returns `amplitude · self`.
     fn times(self, amplitude: f32) -> Self;
 }
 
@@ -49,7 +49,7 @@ impl Noisy for Sample {
     }
 }
 
-/// White noise without end, the same for the same seed. Gaussian noise has the power amplitude².
+/// Endless white noise, the same for the same seed. Gaussian noise has the power amplitude².
 ///
 /// Ports: `out`.
 #[derive(Debug, Ports)]
@@ -62,7 +62,7 @@ pub struct NoiseSource<T: Noisy> {
 }
 
 impl<T: Noisy> NoiseSource<T> {
-    /// The noise of a seed.
+    /// Creates the noise of a seed.
     #[must_use]
     pub fn new(distribution: Distribution, amplitude: f32, seed: u64) -> Self {
         Self { output: Out::new(), noise: Noise::new(seed), distribution, amplitude }

@@ -1,4 +1,4 @@
-//! One number of each complex sample.
+//! One real number of each complex sample.
 
 use crate::Sample;
 use crate::common::each;
@@ -7,7 +7,7 @@ use millstream_flow::Registry;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{Process, Through};
 
-/// Which number.
+/// The number to compute.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ComplexPart {
     /// Real part.

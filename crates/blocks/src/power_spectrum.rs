@@ -8,9 +8,9 @@ use millstream_flow::{ItemRatio, ParameterKind, Registry, TagRule};
 use millstream_flow::{Process, Through};
 use rustfft::FftDirection;
 
-/// Averages the power of `average` frames and puts out one of `size` decibels, frequency zero in
-/// the middle: `10 log₁₀(mean |X[k]|² / (Σ w)²)`. So a tone of amplitude 1 in the middle of a bin
-/// is at 0 dB whatever the window. Below -200 dB it says -200.
+/// Averages the power of `average` frames and puts out one frame of `size` decibels, frequency zero
+/// in the middle: `10 log₁₀(mean |X[k]|² / (Σ w)²)`. So a tone of amplitude 1 in the middle of a
+/// bin is at 0 dB with any window. The lower bound is -200 dB.
 #[derive(Debug)]
 pub struct PowerSpectrum {
     frame: FftFrame,
@@ -22,7 +22,7 @@ pub struct PowerSpectrum {
 }
 
 impl PowerSpectrum {
-    /// Spectra with this window, of its length.
+    /// Creates spectra with this window and its length.
     ///
     /// # Panics
     /// If the window is empty or `average` is zero.

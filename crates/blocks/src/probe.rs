@@ -1,4 +1,4 @@
-//! Numbers about a passing stream.
+//! Statistics of a stream.
 
 use crate::ITEM;
 use crate::agc::Magnitude;
@@ -8,17 +8,16 @@ use millstream_flow::{
 };
 use std::time::{Duration, Instant};
 
-/// How often the rate is told.
+/// The interval between updates of the rate.
 const RATE_EVERY: Duration = Duration::from_millis(200);
 
-/// Passes a stream on and tells about it. What leads nowhere may stay unconnected: a probe is a
-/// sink too.
+/// Passes a stream on and measures it. The output may stay unconnected: a probe is a sink, too.
 ///
 /// Ports: `in`, `out`.
 ///
 /// # Metrics
-/// Of the last stretch of `window` items (at the end: of what there was): `rms`, `peak`;
-/// `rate_hz`, items per second.
+/// Of the last `window` items (at the end: of the remaining ones): `rms`, `peak`; `rate_hz`, items
+/// per second.
 #[derive(Debug, Ports)]
 pub struct Probe<T: Magnitude> {
     /// Items.
@@ -37,7 +36,7 @@ pub struct Probe<T: Magnitude> {
 }
 
 impl<T: Magnitude> Probe<T> {
-    /// A probe of stretches of `window` items.
+    /// Creates a probe of groups of `window` items.
     #[must_use]
     pub fn new(window: u64) -> Self {
         Self {

@@ -7,9 +7,8 @@ use millstream_flow::registry::BlockType;
 use millstream_flow::{BlockError, MessageSpec, ParameterKind, ParameterValue, Registry};
 use millstream_flow::{Process, Through};
 
-/// `y[n] = gain · arg(x[n] · conj(x[n - 1]))`: the frequency of the signal. With
-/// `gain = rate / (2π · deviation)` full deviation gives ±1. The first sample is compared with
-/// zero, which gives 0.
+/// Computes `y[n] = gain · arg(x[n] · conj(x[n - 1]))`, the frequency of the signal. With `gain =
+/// rate / (2π · deviation)` full deviation gives ±1. The first output is 0.
 ///
 /// # Messages
 /// `gain`.
@@ -20,7 +19,7 @@ pub struct QuadratureDemod {
 }
 
 impl QuadratureDemod {
-    /// A demodulator.
+    /// Creates a demodulator.
     #[must_use]
     pub fn new(gain: f32) -> Self {
         Self { gain, last: Sample::default() }

@@ -8,9 +8,9 @@ use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{BlockError, Item, ItemRatio, ParameterKind, Registry, for_item};
 use millstream_flow::{Process, Through};
 
-/// Makes `interpolation` items of `decimation`, with one filter at `interpolation` times the input
-/// rate. What was before the first item counts as zero; the delay is (taps - 1) / 2 items of that
-/// higher rate.
+/// Makes `interpolation` items out of `decimation`, with one filter at `interpolation` times the
+/// input rate. Items before the first are zero; the delay is (taps - 1) / 2 items of that higher
+/// rate.
 #[derive(Debug)]
 pub struct Rational<T> {
     kernel: Resampler<T>,
@@ -19,8 +19,8 @@ pub struct Rational<T> {
 }
 
 impl<T: Signal> Rational<T> {
-    /// A resampler with these taps at `interpolation` times the input rate. Their sum is the gain
-    /// times `interpolation`.
+    /// Creates a resampler with these taps at `interpolation` times the input rate. Their sum is
+    /// the gain times `interpolation`.
     ///
     /// # Panics
     /// Without taps.
@@ -49,8 +49,8 @@ impl<T: Signal + Item> Process for Rational<T> {
     }
 }
 
-/// Taps for a change of rate: what lies below `pass` of half the lower rate passes, what lies above
-/// that half is 80 dB down (Kaiser).
+/// Returns taps for a change of rate: frequencies below `pass` of half the lower rate pass,
+/// frequencies above that half are 80 dB down (Kaiser).
 ///
 /// # Errors
 /// A filter that would be too long.

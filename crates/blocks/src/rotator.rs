@@ -1,4 +1,4 @@
-//! Shifts in frequency.
+//! A shift in frequency.
 
 use crate::Sample;
 use crate::common::number;
@@ -7,7 +7,8 @@ use millstream_flow::registry::BlockType;
 use millstream_flow::{BlockError, MessageSpec, ParameterKind, ParameterValue, Registry};
 use millstream_flow::{Process, Through};
 
-/// Multiplies by `exp(j 2π shift n / rate)`. The phase is an integer, so hours change nothing.
+/// Multiplies by `exp(j 2π shift n / rate)`. The phase is an integer, so no error accumulates over
+/// hours.
 ///
 /// # Messages
 /// `shift_hz`: from the next item on, without a jump in phase.
@@ -18,7 +19,7 @@ pub struct Rotator {
 }
 
 impl Rotator {
-    /// Shifts samples at `rate_hz` up by `shift_hz`, from phase zero.
+    /// Creates a block that shifts samples at `rate_hz` up by `shift_hz`, from phase zero.
     ///
     /// # Errors
     /// A rate that is not positive.

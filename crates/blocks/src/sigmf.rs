@@ -15,7 +15,7 @@ use millstream_flow::{Registry, for_item};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What is wrong with a recording.
+/// The error of a recording.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SigmfError {
@@ -24,40 +24,40 @@ pub enum SigmfError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The metadata is no JSON.
+    /// The metadata is not JSON.
     #[error("{} is no SigMF metadata: {source}", path.display())]
     Metadata {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// The parser's error, with the position.
         source: serde_json::Error,
     },
-    /// The metadata says what cannot be played.
+    /// The metadata describes a recording that cannot be played.
     #[error("cannot play {}: {reason}", path.display())]
     Unplayable {
         /// The metadata.
         path: PathBuf,
-        /// What.
+        /// The reason.
         reason: String,
     },
-    /// The name, the format and the data do not go together.
+    /// The name, the format and the data are inconsistent.
     #[error("{}: {reason}", path.display())]
     Samples {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// No samples.
+    /// The recording has no samples.
     #[error("{} is empty", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// Not a whole number of samples.
+    /// The file is not a whole number of samples.
     #[error(
         "{} has {bytes} bytes, which is no whole number of samples of {sample_bytes} bytes: it is \
          truncated, or has another format",
@@ -66,9 +66,9 @@ pub enum SigmfError {
     PartialSample {
         /// The file.
         path: PathBuf,
-        /// Its size.
+        /// Its size, bytes.
         bytes: u64,
-        /// Size of a sample.
+        /// The size of a sample, bytes.
         sample_bytes: u64,
     },
 }

@@ -40,7 +40,7 @@ impl Waveform {
         }
     }
 
-    /// The value at a turn in 0..1, for shapes that are not round.
+    /// Returns the value at a phase in 0..1 cycles, for shapes other than sine and cosine.
     fn at(self, turn: f32) -> f32 {
         match self {
             Self::Square if turn < 0.5 => 1.0,
@@ -52,14 +52,14 @@ impl Waveform {
     }
 }
 
-/// Items a source makes in its own memory first.
+/// Items that a source computes in its own memory first.
 const PIECE: usize = 1024;
 
-/// What a signal source can make.
+/// An item type of a signal source.
 pub trait Generated: Item {
-    /// The next values of a signal of amplitude 1.
+    /// Writes the next values of a signal of amplitude 1.
     fn generate(shape: Waveform, nco: &mut Nco, out: &mut [Self]);
-    /// `amplitude · self + offset`.
+    /// Returns `amplitude · self + offset`.
     fn scaled(self, amplitude: f32, offset: f32) -> Self;
 }
 
@@ -102,10 +102,11 @@ impl Generated for Sample {
     }
 }
 
-/// A periodic signal without end: `amplitude · shape(frequency · n / rate) + offset`. The phase is
-/// an integer: after hours at 100 MS/s it is what it should be.
+/// An endless periodic signal: `amplitude · shape(frequency · n / rate) + offset`. The phase is an
+/// integer, so it is correct after hours at 100 MS/s.
 ///
-/// Ports: `out`. It makes what there is room for: pace it with a throttle or a sink that does.
+/// Ports: `out`. The source fills its output as fast as there is room: a throttle or a sink must
+/// pace it.
 ///
 /// # Messages
 /// `frequency_hz` (without a jump in phase), `amplitude`, `offset`.
@@ -121,7 +122,7 @@ pub struct SignalSource<T: Generated> {
 }
 
 impl<T: Generated> SignalSource<T> {
-    /// A signal of amplitude 1.
+    /// Creates a signal of amplitude 1.
     ///
     /// # Errors
     /// A rate that is not positive.
@@ -133,7 +134,7 @@ impl<T: Generated> SignalSource<T> {
         Ok(Self { output: Out::new(), shape, nco, rate_hz, amplitude: 1.0, offset: 0.0 })
     }
 
-    /// With another amplitude, and a constant added.
+    /// Sets the amplitude and an added constant.
     #[must_use]
     pub fn scaled(self, amplitude: f32, offset: f32) -> Self {
         Self { amplitude, offset, ..self }
@@ -234,7 +235,7 @@ mod tests {
                     Waveform::Saw => 2.0 * turn - 1.0,
                     Waveform::Constant => 1.0,
                 };
-                // A step is where rounding puts it.
+                // Rounding moves the position of a step.
                 let near_step = [0.0, 0.5].iter().any(|step| (turn - step).abs() < 1e-6);
                 let close = (f64::from(*y) - (2.0 * exact + 0.5)).abs() < 2e-6;
                 assert!(close || near_step && n > 0, "{shape:?} {n}: {y} {exact}");

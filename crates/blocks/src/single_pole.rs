@@ -9,8 +9,8 @@ use millstream_flow::{
 use millstream_flow::{Process, Through};
 use std::ops::{Add, Mul, Sub};
 
-/// `y[n] = y[n - 1] + alpha · (x[n] - y[n - 1])`, from zero. Its time constant is
-/// `-1 / ln(1 - alpha)` items.
+/// Computes `y[n] = y[n - 1] + alpha · (x[n] - y[n - 1])`, from zero. Its time constant is `-1 /
+/// ln(1 - alpha)` items.
 ///
 /// # Messages
 /// `alpha`.
@@ -21,10 +21,10 @@ pub struct SinglePole<T> {
 }
 
 impl<T: Default> SinglePole<T> {
-    /// A filter at rest.
+    /// Creates a filter at rest.
     ///
     /// # Errors
-    /// An alpha that is not more than 0 and at most 1.
+    /// An alpha outside 0 (exclusive) to 1.
     pub fn new(alpha: f64) -> Result<Self, BlockError> {
         Ok(Self { alpha: checked(alpha)?, state: T::default() })
     }

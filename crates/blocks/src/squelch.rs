@@ -1,4 +1,4 @@
-//! Silence where nothing is sent.
+//! Silence during pauses of a transmission.
 
 use crate::Sample;
 use crate::common::{each, number};
@@ -24,7 +24,8 @@ pub struct Squelch {
 }
 
 impl Squelch {
-    /// Opens at `threshold_db` (of full scale); `alpha` is the share of a new sample in the mean.
+    /// Creates a squelch that opens at `threshold_db` (of full scale); `alpha` is the share of a
+    /// new sample in the mean.
     #[must_use]
     pub fn new(threshold_db: f64, alpha: f32) -> Self {
         Self { threshold: ratio(threshold_db), alpha, power: 0.0, shown: Gauge::new() }

@@ -1,4 +1,4 @@
-//! What tags pass.
+//! Statistics of tags.
 
 use crate::ITEM;
 use millstream_flow::registry::{BlockType, Parameters};
@@ -10,8 +10,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Passes a stream on, counts its tags and lists them in a file if one is named. What leads nowhere
-/// may stay unconnected: a probe is a sink too.
+/// Passes a stream on, counts its tags, and lists them in a file if one is named. The output may
+/// stay unconnected: a probe is a sink, too.
 ///
 /// The list has a line for each tag: the item's number, the key, the value, with tabs between.
 ///
@@ -35,7 +35,7 @@ pub struct TagProbe<T: Item> {
 }
 
 impl<T: Item> TagProbe<T> {
-    /// A probe of the tags of `key`, or of all; with a list at `path`.
+    /// Creates a probe of the tags of `key`, or of all tags; with a list at `path`.
     #[must_use]
     pub fn new(key: Option<Key>, path: Option<&Path>) -> Self {
         Self {

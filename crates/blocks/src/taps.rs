@@ -1,4 +1,4 @@
-//! Parameters of filters: taps that are given, or designed.
+//! Parameters of filters: given or designed taps.
 
 use millstream_dsp::design::{Band, design, root_raised_cosine_taps};
 use millstream_dsp::window::Window;
@@ -9,7 +9,7 @@ const NONE: &[f64] = &[];
 
 const DESIGNS: &[&str] = &["given", "low_pass", "high_pass", "band_pass", "root_raised_cosine"];
 
-/// Declares what [`real_taps`] reads.
+/// Declares the parameters of [`real_taps`].
 pub(crate) fn declare(block_type: BlockType) -> BlockType {
     block_type
         .choice("design", DESIGNS, "how the filter is described; `given`: by its taps")
@@ -32,7 +32,7 @@ pub(crate) fn declare(block_type: BlockType) -> BlockType {
 pub(crate) const WINDOWS: &[&str] =
     &["hamming", "hann", "blackman", "blackman_harris", "kaiser", "rectangular"];
 
-/// The window that `window` and `beta` name.
+/// Returns the window of the parameters `window` and `beta`.
 pub(crate) fn window(parameters: &Parameters) -> Result<Window, BlockError> {
     let beta = parameters.number("beta");
     if !(0.0..=100.0).contains(&beta) {
@@ -42,7 +42,7 @@ pub(crate) fn window(parameters: &Parameters) -> Result<Window, BlockError> {
     window.ok_or_else(|| parameters.wrong("window", "the name of a window"))
 }
 
-/// Real taps, given or designed.
+/// Returns real taps, given or designed.
 pub(crate) fn real_taps(parameters: &Parameters) -> Result<Vec<f32>, BlockError> {
     let number = |name| parameters.number(name);
     let (gain, rate_hz) = (number("gain"), number("rate_hz"));
@@ -73,7 +73,8 @@ fn narrow(taps: &[f64]) -> Vec<f32> {
     taps.iter().map(|tap| *tap as f32).collect()
 }
 
-/// The imaginary parts of given taps, as many as there are real ones; none if the taps are real.
+/// Returns the imaginary parts of given taps, as many as there are real ones; `None` if the taps
+/// are real.
 pub(crate) fn imaginary_taps(
     parameters: &Parameters,
     real: usize,
@@ -89,7 +90,7 @@ pub(crate) fn imaginary_taps(
     }
 }
 
-/// The taps of a message.
+/// Returns the taps in a message.
 pub(crate) fn from_message(value: &ParameterValue) -> Result<Vec<f32>, BlockError> {
     match value {
         ParameterValue::Numbers(taps) if !taps.is_empty() => Ok(narrow(taps)),

@@ -1,4 +1,4 @@
-//! Items in UDP datagrams, as they lie in memory (little-endian), without a header.
+//! Items in UDP datagrams, with their memory layout (little-endian) and without a header.
 
 mod sink;
 mod source;

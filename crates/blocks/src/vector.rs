@@ -1,4 +1,4 @@
-//! Items of many values.
+//! Conversion between single items and arrays.
 
 use crate::{Made, Sample};
 use millstream_flow::registry::{BlockType, Parameters};
@@ -6,11 +6,11 @@ use millstream_flow::{Item, ItemRatio, ParameterKind, Registry};
 use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
-/// Makes one item of every `N`: an array. What is no whole array at the end is dropped.
+/// Joins `N` items to one item, an array. An incomplete array at the end is dropped.
 #[derive(Debug, Default)]
 pub struct StreamToVector<T, const N: usize>(PhantomData<T>);
 
-/// Makes `N` items of every array.
+/// Splits every array into `N` items.
 #[derive(Debug, Default)]
 pub struct VectorToStream<T, const N: usize>(PhantomData<T>);
 
@@ -64,7 +64,7 @@ where
     }
 }
 
-/// Types are known when a program is compiled, so a graph file has the choice of these lengths.
+/// Types are fixed at compile time, so a graph file can choose only among these lengths.
 macro_rules! for_length {
     ($parameters:ident, $Block:ident, $T:ty) => {
         for_length!(@ $parameters, $Block, $T, 2 4 8 16 32 64 128 256 512 1024 2048 4096)

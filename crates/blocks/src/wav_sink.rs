@@ -1,4 +1,4 @@
-//! Sound into a WAV file.
+//! A sink that writes sound to a WAV file.
 //!
 //! RIFF/WAVE as of "Multimedia Programming Interface and Data Specifications 1.0" (IBM and
 //! Microsoft, 1991), 32-bit floats as of "New Multimedia Data Types and Data Techniques"
@@ -15,31 +15,31 @@ use std::path::{Path, PathBuf};
 
 /// Small slices are gathered to this many bytes.
 const BUFFER_BYTES: usize = 64 << 10;
-/// What is around the samples: `WAVE`, and the chunks `fmt `, `fact` and the head of `data`.
+/// The bytes around the samples: `WAVE`, and the chunks `fmt `, `fact` and the head of `data`.
 const HEADER_BYTES: usize = 56;
 
-/// How samples lie in the file.
+/// The format of samples in the file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum WavFormat {
-    /// Whole numbers of 16 bits; full scale is 1.
+    /// 16-bit integers; full scale is 1.
     Int16,
-    /// Floats of 32 bits.
+    /// 32-bit floats.
     Float32,
 }
 
-/// Why there is no file.
+/// The error of a WAV file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WavError {
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// Lengths have 32 bits.
+    /// The file is too long: its lengths have 32 bits.
     #[error(
         "{} would be longer than the 4 GiB that a WAV file can say; end the graph earlier (head), \
          or use file_sink",
@@ -53,8 +53,8 @@ pub enum WavError {
 
 /// Writes a WAV file: of real items one channel, of complex ones two (left is the real part).
 ///
-/// Like other files of this library it has its name when it is whole and on the disk, and is called
-/// `NAME.part` before. Without a single item there is no file.
+/// Like other files of this library it is called `NAME.part` until it is complete and on the disk.
+/// Without items there is no file.
 ///
 /// Ports: `in`. Metrics: `clipped`, values beyond full scale, which 16 bits cannot hold.
 #[derive(Debug, Ports)]
@@ -68,11 +68,11 @@ pub struct WavSink<T: Item> {
     clipped: Counter,
 }
 
-/// An item that is some channels of sound.
+/// An item with one or more channels of sound.
 pub trait Sound: Item {
-    /// How many.
+    /// The number of channels.
     const CHANNELS: u16;
-    /// The value of each.
+    /// Returns the value of each channel.
     fn channels(&self) -> impl Iterator<Item = f32>;
 }
 
@@ -98,7 +98,7 @@ impl WavFormat {
         }
     }
 
-    /// The format's number in `fmt `.
+    /// Returns the format's number in `fmt `.
     fn tag(self) -> u16 {
         match self {
             Self::Int16 => 1,
@@ -108,7 +108,8 @@ impl WavFormat {
 }
 
 impl<T: Sound> WavSink<T> {
-    /// Writes to `path`, at `rate_hz` items per second. The file is created when the graph starts.
+    /// Creates a sink to `path`, at `rate_hz` items per second. The file is created when the graph
+    /// starts.
     #[must_use]
     pub fn new(path: &Path, rate_hz: u32, format: WavFormat) -> Self {
         let (path, data_bytes) = (path.to_owned(), 0);
@@ -139,7 +140,7 @@ impl<T: Sound> WavSink<T> {
         put(&self.rate_hz.saturating_mul(self.item_bytes().into()).to_le_bytes());
         put(&self.item_bytes().to_le_bytes());
         put(&(8 * self.format.value_bytes()).to_le_bytes());
-        // Floats must have it, and whole numbers may.
+        // Floats need this chunk, and integers may have it.
         put(b"fact");
         put(&4u32.to_le_bytes());
         put(&length(frames));
@@ -164,7 +165,7 @@ impl<T: Sound> WavSink<T> {
                 WavFormat::Float32 => file.write_all(&value.to_le_bytes())?,
                 WavFormat::Int16 => {
                     clipped += u64::from(!(-1.0..=1.0).contains(&value));
-                    // Not a number becomes silence.
+                    // NaN becomes silence.
                     let whole = (value.clamp(-1.0, 1.0) * f32::from(i16::MAX)).round() as i16;
                     file.write_all(&whole.to_le_bytes())?;
                 }
@@ -174,7 +175,7 @@ impl<T: Sound> WavSink<T> {
         Ok(())
     }
 
-    /// Gives the file its lengths and its name.
+    /// Writes the lengths into the file, and renames it.
     fn finish_file(&mut self) -> io::Result<()> {
         let header = self.header();
         let Some(mut file) = self.file.take() else { return Ok(()) };

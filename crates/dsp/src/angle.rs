@@ -1,4 +1,4 @@
-//! Angles of complex samples, and the FM demodulator that is made of them.
+//! Angles of complex samples, and the FM demodulator based on them.
 
 use crate::simd::madd;
 use crate::{Sample, multiversion};
@@ -17,7 +17,7 @@ const ATAN: [f32; 9] = [
     0.002_834_06,
 ];
 
-/// `atan2(im, re)` within 5e-7 rad; 0 for zero.
+/// Returns `atan2(im, re)` within 5e-7 rad; 0 for zero.
 #[inline(always)]
 fn atan2<const FMA: bool>(im: f32, re: f32) -> f32 {
     let (x, y) = (re.abs(), im.abs());
@@ -35,7 +35,7 @@ fn atan2<const FMA: bool>(im: f32, re: f32) -> f32 {
 }
 
 multiversion! {
-    /// The angle of every sample, radians in -π..=π, within 5e-7.
+    /// Computes the angle of every sample, radians in -π..=π, within 5e-7.
     ///
     /// # Panics
     /// If the slices differ in length.
@@ -51,8 +51,8 @@ fn arg_body<const FMA: bool>(input: &[Sample], out: &mut [f32]) {
 }
 
 multiversion! {
-    /// `out[n] = gain · arg(x[n] · conj(x[n - 1]))`, where `before` is the sample before the first:
-    /// the frequency of a signal.
+    /// Computes `out[n] = gain · arg(x[n] · conj(x[n - 1]))`, the frequency of a signal, where
+    /// `before` is the sample before the first.
     ///
     /// # Panics
     /// If the slices differ in length.
@@ -64,7 +64,7 @@ fn turns_body<const FMA: bool>(before: Sample, input: &[Sample], gain: f32, out:
     assert_eq!(input.len(), out.len(), "as many turns as samples");
     let Some((first, rest)) = out.split_first_mut() else { return };
     let turn = |x: Sample, last: Sample| {
-        // Fused or not, the same for the first sample as for the others.
+        // The same rounding for the first sample as for the others, fused or not.
         let re = madd::<FMA>(x.re, last.re, x.im * last.im);
         let im = madd::<FMA>(x.im, last.re, -(x.re * last.im));
         gain * atan2::<FMA>(im, re)

@@ -1,6 +1,6 @@
 //! A resampler for any ratio: a bank of filter phases with linear interpolation between them.
 //!
-//! Time is counted in 2⁻⁶⁴ samples, so hours make no difference.
+//! Time is counted in 2⁻⁶⁴ samples, so no error accumulates over hours.
 
 use crate::history::History;
 use crate::polyphase::{Instant, LANES, PolyphaseBank, TapPair, sum_lanes};
@@ -12,13 +12,13 @@ use std::f64::consts::PI;
 /// Phases of the bank: with linear interpolation images stay 80 dB down.
 const PHASES: u32 = 128;
 
-/// Attenuation of what would alias, dB, of Kaiser's window with this beta.
+/// Beta of the Kaiser window, which gives the attenuation of aliases.
 const BETA: f64 = 8.0;
 
 /// Zero crossings of the pulse on either side, at the lower of the two rates.
 const CROSSINGS: f64 = 16.0;
 
-/// Share of the lower rate's half that passes.
+/// Pass band, as a share of half the lower rate.
 const PASS: f64 = 0.9;
 
 /// One sample, in units of time.
@@ -39,8 +39,8 @@ pub struct ArbitraryResampler {
 }
 
 impl ArbitraryResampler {
-    /// A resampler of `rows` rows (1 for real samples, 2 for complex ones) that makes `ratio`
-    /// samples of one.
+    /// Creates a resampler of `rows` rows (1 for real samples, 2 for complex ones) that makes
+    /// `ratio` samples out of one.
     ///
     /// # Panics
     /// If the ratio is outside [`RATIOS`] or there are no rows.
@@ -57,12 +57,12 @@ impl ArbitraryResampler {
             edge * sinc * kaiser(t / half_span, BETA)
         };
         let bank = PolyphaseBank::new(PHASES, half_span, pulse);
-        // The window reaches half its length beyond the output: what would be ahead is delay.
+        // The window reaches half its length beyond the output, which is the delay.
         let history = History::new(bank.taps());
         Self { rows: vec![history; rows], bank, step: step(ratio), fraction: 0 }
     }
 
-    /// Changes the ratio by a little, without a jump in time; the filter stays.
+    /// Changes the ratio slightly, without a jump in time; the filter stays.
     ///
     /// # Panics
     /// If the ratio is outside [`RATIOS`].
@@ -71,13 +71,13 @@ impl ArbitraryResampler {
         self.step = step(ratio);
     }
 
-    /// Delay in input samples.
+    /// Returns the delay in input samples.
     #[must_use]
     pub fn delay(&self) -> usize {
         self.bank.half()
     }
 
-    /// Resamples real samples, what fits; returns how many it took and made.
+    /// Resamples as many real samples as fit; returns how many it took and made.
     pub fn process_real(&mut self, input: &[f32], out: &mut [f32]) -> (usize, usize) {
         self.walk(input.len(), out.len(), |resampler, from, to, wanted| {
             let taken = resampler.rows[0].fill(&input[from..], wanted);
@@ -91,7 +91,7 @@ impl ArbitraryResampler {
         })
     }
 
-    /// Resamples complex samples, what fits; returns how many it took and made.
+    /// Resamples as many complex samples as fit; returns how many it took and made.
     pub fn process(&mut self, input: &[Sample], out: &mut [Sample]) -> (usize, usize) {
         const SPLIT: usize = 512;
         self.walk(input.len(), out.len(), |resampler, from, to, wanted| {
@@ -115,7 +115,8 @@ impl ArbitraryResampler {
         })
     }
 
-    /// Repeats `some(self, taken, made, wanted)`, which takes and makes some, until nothing moves.
+    /// Repeats `some(self, taken, made, wanted)`, which takes and makes samples, until there is no
+    /// progress.
     fn walk(
         &mut self,
         input: usize,
@@ -141,15 +142,15 @@ impl ArbitraryResampler {
         (taken, made)
     }
 
-    /// Outputs whose windows lie within `there` samples.
+    /// Returns the number of outputs whose windows are within `there` samples.
     fn ready(&self, there: usize) -> usize {
         let Some(last) = there.checked_sub(self.bank.taps()) else { return 0 };
         let span = (last as u128 + 1) * SAMPLE - u128::from(self.fraction);
         span.div_ceil(self.step) as usize
     }
 
-    /// The taps of output `n`, how far they lie towards the next phase, and where its window
-    /// begins.
+    /// Returns the taps of output `n`, their position towards the next phase, and the start of its
+    /// window.
     #[inline(always)]
     fn place<'a>(&self, bank: &'a PolyphaseBank, n: usize) -> (&'a [TapPair], f32, usize) {
         let time = u128::from(self.fraction) + self.step * n as u128;
@@ -158,9 +159,9 @@ impl ArbitraryResampler {
     }
 }
 
-/// Input samples for one output, in units of time.
+/// Returns the number of input samples for one output, in units of time.
 fn step(ratio: f64) -> u128 {
-    // Exact for whole steps; else to the 53 bits of the quotient.
+    // Exact for whole steps; otherwise to the 53 bits of the quotient.
     ((1.0 / ratio) * SAMPLE as f64) as u128
 }
 

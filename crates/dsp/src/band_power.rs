@@ -17,7 +17,7 @@ pub struct BandPower {
 }
 
 impl BandPower {
-    /// Measures samples, of which what does not fill a spectrum of 4096 is left out.
+    /// Measures samples; a remainder of less than 4096 is left out.
     #[must_use]
     pub fn of(samples: &[Sample], rate_hz: f64) -> Self {
         let window = Window::Kaiser(16.0).periodic(LEN);
@@ -37,7 +37,7 @@ impl BandPower {
         Self { bins, rate_hz }
     }
 
-    /// Mean power of the bins in a band, added up.
+    /// Returns the sum of the mean power of the bins in a band.
     #[must_use]
     pub fn within(&self, band_hz: Range<f64>) -> f64 {
         let hz = |bin: usize| (bin as f64 - (LEN / 2) as f64) * self.rate_hz / LEN as f64;

@@ -1,18 +1,18 @@
 //! Filters by the window method: an ideal response cut by a window.
 //!
 //! The number of taps follows fred harris's rule, attenuation / (22 · transition / rate), made odd
-//! so that the delay, half the taps less one, is whole. The rule is a
-//! rule of thumb: 0.8 transitions off the cut-off a filter is within 1 % of its gain on one side,
-//! and 50 dB (Hamming) or 75 dB (Blackman-Harris) down on the other.
+//! so that the delay, half the taps less one, is whole. It is a rule of thumb: 0.8 transitions off
+//! the cut-off a filter is within 1 % of its gain on one side, and 50 dB (Hamming) or 75 dB
+//! (Blackman-Harris) down on the other.
 
 use crate::pulse::root_raised_cosine;
 use crate::window::Window;
 use std::f64::consts::PI;
 
-/// More taps than this are refused: a filter like that wants an FFT or several stages.
+/// The most taps: a longer filter needs an FFT or several stages.
 pub const TAPS_MAX: usize = 1 << 16;
 
-/// What a filter lets through, frequencies in Hz.
+/// The pass band of a filter, frequencies in Hz.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Band {
@@ -35,26 +35,26 @@ pub enum Band {
     },
 }
 
-/// Why there is no such filter.
+/// The error of an impossible filter.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DesignError {
-    /// A rate that is none.
+    /// A rate that is not positive.
     #[error("a rate of {0} Hz; it must be more than zero")]
     Rate(f64),
     /// Frequencies that are not in order or not below half the rate.
     #[error("{what} = {hz} Hz: it must lie between {above} and {below} Hz (half the rate)")]
     Frequency {
-        /// Which.
+        /// The name of the frequency.
         what: &'static str,
-        /// Its value.
+        /// The value.
         hz: f64,
-        /// What it must exceed.
+        /// The exclusive lower bound.
         above: f64,
-        /// What it must stay below.
+        /// The exclusive upper bound.
         below: f64,
     },
-    /// Too steep.
+    /// A transition that is too steep.
     #[error(
         "a transition of {transition_hz} Hz would take {taps} taps, more than {TAPS_MAX}: \
          widen it, or decimate first"
@@ -65,16 +65,16 @@ pub enum DesignError {
         /// Taps by the rule.
         taps: f64,
     },
-    /// The roll-off of a root-raised-cosine.
+    /// An invalid roll-off of a root-raised-cosine.
     #[error("alpha = {0}: it must be more than 0 and at most 1")]
     RollOff(f64),
-    /// No taps, or too many.
+    /// An invalid number of taps.
     #[error("{0} taps: between 1 and {TAPS_MAX} are possible")]
     Count(usize),
 }
 
-/// Taps of the filter that lets `band` through with `gain`; the change from passing to blocking
-/// takes `transition_hz`.
+/// Returns the taps of the filter that passes `band` with `gain`; the change from passing to
+/// blocking takes `transition_hz`.
 ///
 /// # Errors
 /// [`DesignError`]
@@ -133,7 +133,7 @@ fn check(band: Band, rate_hz: f64, transition_hz: f64) -> Result<(), DesignError
     within("transition_hz", transition_hz, 0.0)
 }
 
-/// `count` taps (made odd) of a root-raised-cosine, their sum `gain`.
+/// Returns `count` taps (made odd) of a root-raised-cosine, whose sum is `gain`.
 ///
 /// # Errors
 /// [`DesignError`]

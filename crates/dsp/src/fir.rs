@@ -6,7 +6,7 @@ use crate::{Sample, multiversion, simd::madd};
 const BLOCK: usize = 32;
 
 multiversion! {
-    /// `out[n] = sum over j of taps[j] * x[n + j]`.
+    /// Computes `out[n] = sum over j of taps[j] * x[n + j]`.
     ///
     /// `x` must hold `out.len() + taps.len() - 1` values.
     ///
@@ -16,7 +16,7 @@ multiversion! {
 }
 
 multiversion! {
-    /// [`correlate`] for complex samples, with real taps.
+    /// Computes [`correlate`] for complex samples, with real taps.
     ///
     /// # Panics
     /// If `x` is shorter than `out.len() + taps.len() - 1`.
@@ -29,13 +29,13 @@ fn correlate_real<const FMA: bool>(taps: &[f32], x: &[f32], out: &mut [f32]) {
     correlate_body::<FMA, 1>(taps, x, out);
 }
 
-/// Complex samples with real taps are two real streams, interleaved.
+/// Filters complex samples as two interleaved real streams.
 #[inline(always)]
 fn correlate_pairs<const FMA: bool>(taps: &[f32], x: &[Sample], out: &mut [Sample]) {
     correlate_body::<FMA, 2>(taps, bytemuck::cast_slice(x), bytemuck::cast_slice_mut(out));
 }
 
-/// Of `STRIDE` interleaved streams, each for itself.
+/// Filters `STRIDE` interleaved streams separately.
 #[inline(always)]
 fn correlate_body<const FMA: bool, const STRIDE: usize>(taps: &[f32], x: &[f32], out: &mut [f32]) {
     assert!(x.len() + STRIDE >= out.len() + taps.len() * STRIDE, "a filter needs its history");
@@ -51,7 +51,7 @@ fn correlate_body<const FMA: bool, const STRIDE: usize>(taps: &[f32], x: &[f32],
     }
 }
 
-/// As many outputs as whole blocks of `N` hold, and how many those are.
+/// Computes the outputs in whole blocks of `N`; returns their number.
 #[inline(always)]
 fn in_blocks<const FMA: bool, const STRIDE: usize, const N: usize>(
     taps: &[f32],
@@ -73,9 +73,9 @@ fn in_blocks<const FMA: bool, const STRIDE: usize, const N: usize>(
     blocks.len() * N
 }
 
-/// What a [`Fir`] filters: `f32` or [`Sample`].
+/// The items of a [`Fir`]: `f32` or [`Sample`].
 pub trait Filtered: Copy + Default {
-    /// [`correlate`] for this type.
+    /// Computes [`correlate`] for this type.
     fn correlate(taps: &[f32], x: &[Self], out: &mut [Self]);
 }
 
@@ -94,7 +94,7 @@ impl Filtered for Sample {
 /// A filter for a stream that comes in pieces: `y[n] = sum over k of taps[k] * x[n - k]`, where
 /// samples before the first are zero.
 ///
-/// The result does not depend on how the stream is cut, but for rounding.
+/// The result does not depend on how the stream is cut, except for rounding.
 ///
 /// ```
 /// let mut fir = millstream_dsp::fir::Fir::new(&[1.0, 0.5]);
@@ -108,14 +108,14 @@ impl Filtered for Sample {
 pub struct Fir<T> {
     /// Last tap first.
     taps: Vec<f32>,
-    /// The last samples of what came before, then room for the first of what comes.
+    /// The last samples of the previous call, then room for the first of the next.
     seam: Vec<T>,
-    /// Outputs that are computed in the seam: all that reach back, and whole blocks of them.
+    /// Outputs that are computed in `seam`: all that reach back, in whole blocks.
     seam_outputs: usize,
 }
 
 impl<T: Filtered> Fir<T> {
-    /// A filter that has seen nothing. No taps make silence.
+    /// Creates a filter without history. Without taps its output is zero.
     #[must_use]
     pub fn new(taps: &[f32]) -> Self {
         let taps: Vec<f32> = if taps.is_empty() { vec![0.0] } else { taps.to_vec() };
@@ -149,7 +149,7 @@ impl<T: Filtered> Fir<T> {
         }
     }
 
-    /// Forgets what it has seen.
+    /// Clears the history.
     pub fn reset(&mut self) {
         self.seam.fill(T::default());
     }

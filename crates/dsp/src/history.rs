@@ -1,27 +1,28 @@
 //! The latest samples of a stream, contiguous, for filters that work on windows of them.
 
-/// Samples that are taken in at most before they are worked on: 32 KiB of complex ones, which a
-/// first-level cache holds.
+/// The most samples taken in before they are processed: 32 KiB of complex ones, which fit into a
+/// first-level cache.
 const CHUNK: usize = 4096;
 
-/// Keeps what windows still need. Before the first sample a stream was silent.
+/// The samples that later windows need. Samples before the first are zero.
 #[derive(Clone, Debug)]
 pub(crate) struct History<X> {
     items: Box<[X]>,
     held: usize,
-    /// Where the next window begins; beyond what is held when samples are skipped.
+    /// The start of the next window; beyond the stored samples when samples are skipped.
     start: usize,
 }
 
 impl<X: Copy + Default> History<X> {
-    /// A history for windows of `window` samples: the first ends with the first sample.
+    /// Creates a history for windows of `window` samples; the first window ends with the first
+    /// sample.
     pub(crate) fn new(window: usize) -> Self {
         let items = vec![X::default(); window + CHUNK].into_boxed_slice();
         Self { items, held: window - 1, start: 0 }
     }
 
-    /// Takes samples in until `wanted` are there from the next window's beginning, as far as
-    /// there are any and they fit; returns how many it took.
+    /// Takes samples until there are `wanted` from the start of the next window, or no more or no
+    /// room; returns how many it took.
     pub(crate) fn fill(&mut self, input: &[X], wanted: usize) -> usize {
         let missing = self.start.saturating_add(wanted).saturating_sub(self.held);
         let count = missing.min(input.len()).min(self.items.len() - self.held);
@@ -30,12 +31,12 @@ impl<X: Copy + Default> History<X> {
         count
     }
 
-    /// What is there from the next window's beginning.
+    /// Returns the stored samples from the start of the next window.
     pub(crate) fn slice(&self) -> &[X] {
         self.items.get(self.start..self.held).unwrap_or(&[])
     }
 
-    /// The next window begins `count` samples later.
+    /// Moves the start of the next window by `count` samples.
     pub(crate) fn advance(&mut self, count: usize) {
         self.start += count;
         let gone = self.start.min(self.held);

@@ -1,8 +1,8 @@
-//! What a channel and a receiver's analogue part do to a signal, for tests: noise, echoes, carrier
-//! offset, interferers, I/Q imbalance, DC, few bits.
+//! Impairments of a signal by a channel and a receiver's analogue part, for tests: noise, echoes,
+//! carrier offset, interferers, I/Q imbalance, DC, few bits.
 //!
 //! Each is one small struct that changes complex samples in place; a [`Chain`] applies several in
-//! order. Everything random has a seed, and the result does not depend on how the stream is cut.
+//! order. All random values have a seed, and the result does not depend on how the stream is cut.
 //! Clock errors change the number of samples: see [`arbitrary`](crate::arbitrary), or make the
 //! signal at another rate.
 //!
@@ -31,13 +31,13 @@ pub use shift::{FrequencyShift, Tone};
 
 use crate::Sample;
 
-/// Changes samples in place, a stream in pieces of any length.
+/// An impairment, which changes a stream in place, in pieces of any length.
 pub trait Impair: Send {
     /// Changes the next samples of the stream.
     fn apply(&mut self, samples: &mut [Sample]);
 }
 
-/// Several impairments, the first one first.
+/// Several impairments, applied in order.
 #[derive(Default)]
 pub struct Chain {
     links: Vec<Box<dyn Impair>>,
@@ -50,13 +50,13 @@ impl std::fmt::Debug for Chain {
 }
 
 impl Chain {
-    /// One that changes nothing.
+    /// Creates an empty chain, which changes nothing.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds one behind the others.
+    /// Appends an impairment.
     pub fn push(&mut self, link: impl Impair + 'static) {
         self.links.push(Box::new(link));
     }
@@ -64,14 +64,14 @@ impl Chain {
 
 impl Impair for Chain {
     fn apply(&mut self, samples: &mut [Sample]) {
-        // In pieces that stay in the cache from one link to the next.
+        // The pieces stay in the cache from one impairment to the next.
         for piece in samples.chunks_mut(1024) {
             self.links.iter_mut().for_each(|link| link.apply(piece));
         }
     }
 }
 
-/// A level in decibels as a ratio of amplitudes.
+/// Returns a level in decibels as a ratio of amplitudes.
 #[must_use]
 pub fn amplitude(db: f64) -> f64 {
     10f64.powf(db / 20.0)
@@ -104,7 +104,7 @@ mod tests {
         for cut in [1, 63, 1000, 4999] {
             let (mut parts, mut chain) = (input.clone(), everything(7));
             parts.chunks_mut(cut).for_each(|part| chain.apply(part));
-            // Eight bits: rounding of the filters may tip a value over an edge.
+            // Eight bits: rounding in the filters may move a value over a quantisation threshold.
             let step = 1.5 / 128.0;
             let near = |(a, b): (&Sample, &Sample)| (a - b).norm() < step;
             assert!(parts.iter().zip(&whole).all(near), "pieces of {cut}");

@@ -1,8 +1,8 @@
 //! Symmetric positive definite systems.
 
 /// Solves `a x = b` in place by Cholesky's method; `a` is `n` by `n`, row by row, of which the
-/// lower triangle is read and overwritten. On success `b` holds `x`; false if `a` is not positive
-/// definite (`a` and `b` are then spoilt).
+/// lower triangle is read and overwritten. On success `b` holds `x`; returns false if `a` is not
+/// positive definite (the contents of `a` and `b` are then undefined).
 ///
 /// # Panics
 /// If `a` does not hold `b.len()` squared values.
@@ -33,7 +33,7 @@ pub fn solve_positive(a: &mut [f64], b: &mut [f64]) -> bool {
     true
 }
 
-/// The product of the part that both have, in four partial sums.
+/// Returns the scalar product over the common length, in four partial sums.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let n = a.len().min(b.len());
     let (a4, a1) = a[..n].as_chunks::<4>();

@@ -10,8 +10,8 @@ pub struct LoopGains {
 }
 
 impl LoopGains {
-    /// Critically useful damping (0.707) at a one-sided noise bandwidth, for a detector of unit
-    /// slope. `bandwidth_hz` should stay below a twentieth of `update_rate_hz`.
+    /// Creates the gains for a damping of 0.707 at a one-sided noise bandwidth, for a detector of
+    /// unit slope. `bandwidth_hz` should stay below a twentieth of `update_rate_hz`.
     #[must_use]
     pub fn new(bandwidth_hz: f64, update_rate_hz: f64) -> Self {
         const DAMPING: f64 = std::f64::consts::FRAC_1_SQRT_2;
@@ -31,13 +31,13 @@ pub struct LoopFilter {
 }
 
 impl LoopFilter {
-    /// A loop at rest; `rate_limit` bounds the integral branch on both sides.
+    /// Creates a loop at rest; `rate_limit` bounds the integral branch on both sides.
     #[must_use]
     pub fn new(gains: LoopGains, rate_limit: f64) -> Self {
         Self { gains, rate: 0.0, rate_limit }
     }
 
-    /// Changes gear without disturbing the integral branch.
+    /// Changes the gains without a change of the integral branch.
     pub fn set_gains(&mut self, gains: LoopGains) {
         self.gains = gains;
     }
@@ -47,13 +47,13 @@ impl LoopFilter {
         self.rate = rate.clamp(-self.rate_limit, self.rate_limit);
     }
 
-    /// The integral branch: phase per update.
+    /// Returns the integral branch: phase per update.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// Takes one detector output; gives the phase to advance by until the next update.
+    /// Takes one detector output; returns the phase to advance by until the next update.
     pub fn update(&mut self, error: f64) -> f64 {
         self.set_rate(self.rate + self.gains.integral * error);
         self.rate + self.gains.proportional * error

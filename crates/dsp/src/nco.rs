@@ -1,7 +1,8 @@
-//! An oscillator whose phase is an integer: exact for hours, the same for any chunking.
+//! An oscillator whose phase is an integer: exact for hours, independent of the chunks.
 //!
-//! Phase is counted in 2⁻⁶⁴ turns and wraps by itself. Each value is computed from its own phase,
-//! not from the value before it, so nothing drifts and nothing depends on where a call began.
+//! The phase is counted in units of 2⁻⁶⁴ cycles and wraps around. Each value is computed from its
+//! own phase, not from the previous value, so there is no drift and no dependence on where a call
+//! began.
 
 use crate::simd::madd;
 use crate::{Sample, multiversion};
@@ -10,15 +11,15 @@ use std::f32::consts::TAU;
 /// Values computed together.
 const LANES: usize = 8;
 
-/// One turn, in the oscillator's units.
+/// One cycle, in the oscillator's units.
 const TURN: f64 = 18_446_744_073_709_551_616.0;
 
-/// A phase and how far it moves with every value.
+/// A phase and its step.
 ///
 /// ```
 /// use millstream_dsp::nco::Nco;
 ///
-/// let mut nco = Nco::new(0.25); // a quarter of a turn per value
+/// let mut nco = Nco::new(0.25); // a quarter of a cycle per value
 /// let mut out = [Default::default(); 4];
 /// nco.exponential(&mut out);
 /// assert!((out[1].im - 1.0).abs() < 1e-6 && (out[2].re + 1.0).abs() < 1e-6);
@@ -30,53 +31,53 @@ pub struct Nco {
 }
 
 impl Nco {
-    /// An oscillator at phase zero that turns `cycles` times per value; whole turns do not count.
+    /// Creates an oscillator at phase zero with `cycles` per value; whole cycles do not count.
     #[must_use]
     pub fn new(cycles: f64) -> Self {
         Self { phase: 0, step: turns(cycles) }
     }
 
-    /// The oscillator of `frequency_hz` at `rate_hz`: to 2⁻⁶⁴ of a turn when both are whole
-    /// numbers, to the precision of their quotient (2⁻⁵³) otherwise.
+    /// Creates the oscillator of `frequency_hz` at `rate_hz`: to 2⁻⁶⁴ of a cycle when both are
+    /// whole numbers, to the precision of their quotient (2⁻⁵³) otherwise.
     #[must_use]
     pub fn from_hz(frequency_hz: f64, rate_hz: f64) -> Self {
         Self { phase: 0, step: step(frequency_hz, rate_hz) }
     }
 
-    /// Changes the frequency; the phase goes on from where it is.
+    /// Changes the frequency; the phase stays continuous.
     pub fn retune_hz(&mut self, frequency_hz: f64, rate_hz: f64) {
         self.step = step(frequency_hz, rate_hz);
     }
 
-    /// Sets the phase of the next value, in turns.
+    /// Sets the phase of the next value, in cycles.
     pub fn set_phase(&mut self, turn: f64) {
         self.phase = turns(turn);
     }
 
-    /// The phase of the next value, in 2⁻⁶⁴ turns.
+    /// Returns the phase of the next value, in 2⁻⁶⁴ cycles.
     #[must_use]
     pub fn phase(&self) -> u64 {
         self.phase
     }
 
-    /// How far a value is from the next, in 2⁻⁶⁴ turns.
+    /// Returns the phase step, in 2⁻⁶⁴ cycles.
     #[must_use]
     pub fn step(&self) -> u64 {
         self.step
     }
 
-    /// Moves on by `values`.
+    /// Advances by `values`.
     pub fn skip(&mut self, values: usize) {
         self.phase = self.phase.wrapping_add(self.step.wrapping_mul(values as u64));
     }
 
-    /// The next values of `exp(j phase)`.
+    /// Writes the next values of `exp(j phase)`.
     pub fn exponential(&mut self, out: &mut [Sample]) {
         fill(self.phase, self.step, out);
         self.skip(out.len());
     }
 
-    /// Multiplies `input` by the next values: shifts it in frequency.
+    /// Multiplies `input` by the next values, which shifts it in frequency.
     ///
     /// # Panics
     /// If the slices differ in length.
@@ -86,20 +87,20 @@ impl Nco {
         self.skip(out.len());
     }
 
-    /// The next phases through `wave`, a function of the turn in 0..1.
+    /// Writes `wave` of the next phases, a function of the cycle in 0..1.
     pub fn shape(&mut self, out: &mut [f32], wave: impl Fn(f32) -> f32) {
         for out in out {
-            // 24 bits are what an f32 below 1 holds.
+            // An f32 below 1 holds 24 bits.
             *out = wave((self.phase >> 40) as f32 * (1.0 / 16_777_216.0));
             self.phase = self.phase.wrapping_add(self.step);
         }
     }
 }
 
-/// `cycles` modulo one turn.
+/// Returns `cycles` modulo one cycle.
 fn turns(cycles: f64) -> u64 {
     let part = cycles - cycles.floor();
-    // Saturates at 2^64 - 1 for a part that rounds to one.
+    // Saturates at 2^64 - 1 for a fraction that rounds to one.
     (part * TURN) as u64
 }
 
@@ -114,8 +115,8 @@ fn step(frequency_hz: f64, rate_hz: f64) -> u64 {
     turns(frequency_hz / rate_hz)
 }
 
-/// Cosine and sine of a phase in 2⁻³² turns, to 1e-7: the nearest quarter turn, and Taylor's series
-/// for the rest, which is at most an eighth of a turn.
+/// Returns cosine and sine of a phase in 2⁻³² cycles, to 1e-7: the nearest quarter cycle, and
+/// Taylor's series for the rest, which is at most an eighth of a cycle.
 #[inline(always)]
 pub(crate) fn cos_sin<const FMA: bool>(turn: u32) -> (f32, f32) {
     let quarter = turn.wrapping_add(1 << 29) >> 30;
@@ -159,7 +160,7 @@ fn rotate_body<const FMA: bool>(phase: u64, step: u64, input: &[Sample], out: &m
     });
 }
 
-/// `out[n] = make(n, exp(j (phase + n step)))`.
+/// Computes `out[n] = make(n, exp(j (phase + n step)))`.
 #[inline(always)]
 fn each<const FMA: bool>(
     phase: u64,
@@ -216,7 +217,7 @@ mod tests {
         nco.phase = nco.step.wrapping_mul(samples as u64);
         let exact = (12_345_679 * samples % 100_000_000) as f64 / 1e8;
         let found = nco.phase as f64 / TURN;
-        // Half of 2^-64 turns per sample.
+        // Half of 2^-64 cycles per sample.
         assert!((found - exact).abs() < 2e-7, "{found} {exact}");
     }
 

@@ -13,23 +13,23 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// The noise of a seed.
+    /// Creates the noise of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { bits: Xoshiro256PlusPlus::seed_from_u64(seed), spare: None }
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.bits.next_u64()
     }
 
-    /// A value evenly from 0 to below 1.
+    /// Returns a uniform value from 0 to below 1.
     pub fn unit(&mut self) -> f32 {
         (self.bits() >> 40) as f32 * (1.0 / 16_777_216.0)
     }
 
-    /// Two independent Gaussian values of variance 1 (Box and Muller 1958).
+    /// Returns two independent Gaussian values of variance 1 (Box and Muller 1958).
     pub fn gaussian_pair(&mut self) -> Sample {
         let bits = self.bits();
         // Above zero, so that the logarithm is finite.
@@ -38,7 +38,7 @@ impl Noise {
         Sample::from_polar((-2.0 * radius.ln()).sqrt(), angle)
     }
 
-    /// A Gaussian value of variance 1.
+    /// Returns a Gaussian value of variance 1.
     pub fn gaussian(&mut self) -> f32 {
         if let Some(spare) = self.spare.take() {
             return spare;

@@ -1,8 +1,8 @@
 //! A filter with real taps in 16-bit integers, two taps at a time.
 //!
 //! One instruction multiplies two neighbouring numbers by two taps and adds both to a 32-bit sum:
-//! half the loads of a filter in floats. It makes every other output; the ones between come from
-//! the same numbers, read one place later. Sums are exact, so every copy gives the same bits.
+//! half the loads of a filter in floats. It computes every other output; those between come from
+//! the same numbers, read one position later. Sums are exact, so every copy gives the same bits.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
@@ -11,33 +11,33 @@ use crate::multiversion;
 use crate::rounding::{MOST, whole};
 use crate::sampler::IntSample;
 
-/// Outputs of a filter come in multiples of this.
+/// Granularity of a filter's outputs.
 pub const BLOCK: usize = 32;
 
 /// Outputs of [`add_products`].
 pub const LANES: usize = 16;
 
-/// The sum of taps in magnitude: with it no sum of products leaves 32 bits.
+/// The largest sum of the taps' magnitudes with which no sum of products exceeds 32 bits.
 const TAPS_SUM: f32 = 65_000.0;
 
 multiversion! {
-    /// Rounds numbers, of which 1.0 becomes `one`, and cuts them to ±32767.
+    /// Rounds numbers, scaled by `one`, and clips them to ±32767.
     ///
     /// # Panics
-    /// If there is less room than there are numbers.
+    /// If `out` is shorter than `x`.
     pub fn round(x: &[f32], one: f32, out: &mut [i16]) = round_body, avx512;
 }
 
 #[inline(always)]
 fn round_body<const FMA: bool>(x: &[f32], one: f32, out: &mut [i16]) {
-    // Never fused: the copies are to give the same bits.
+    // Never fused, because all copies must give the same bits.
     let out = &mut out[..x.len()];
     for (x, out) in x.iter().zip(out) {
         *out = whole(x * one) as i16;
     }
 }
 
-/// The largest magnitude, and the sum of the magnitudes.
+/// Returns the largest magnitude, and the sum of the magnitudes.
 fn magnitudes(taps: &[f32]) -> [f32; 2] {
     let (sixteens, rest) = taps.as_chunks::<16>();
     let (mut peaks, mut sums) = ([f32::MIN_POSITIVE; 16], [0.0; 16]);
@@ -53,17 +53,17 @@ fn magnitudes(taps: &[f32]) -> [f32; 2] {
     [peaks.into_iter().fold(0.0, f32::max), sums.iter().sum()]
 }
 
-/// `N` pairs of taps, a multiple of sixteen, rounded to 15 bits below the largest or what the sums
-/// have room for.
+/// `N` pairs of taps, a multiple of sixteen, rounded to 15 bits below the largest, or to fewer bits
+/// if the sums would overflow.
 #[derive(Clone, Copy, Debug)]
 pub struct PairTaps<const N: usize> {
     pairs: [IntSample; N],
-    /// What a tap of one is.
+    /// The integer value of a tap of one.
     scale: f32,
 }
 
 impl<const N: usize> PairTaps<N> {
-    /// Rounds taps: `taps[j]` is for the number `j` places behind.
+    /// Rounds taps: `taps[j]` is for the number `j` positions later.
     #[must_use]
     pub fn new(taps: &[[f32; 2]; N]) -> Self {
         const { assert!(N.is_multiple_of(16), "taps in whole rows") };
@@ -76,12 +76,12 @@ impl<const N: usize> PairTaps<N> {
         Self { pairs, scale }
     }
 
-    /// `out[n]` is the sum over `j` of `taps[j] * x[n + j]`, of numbers that [`round()`] rounded
-    /// with this `one`.
+    /// Computes `out[n]`, the sum over `j` of `taps[j] * x[n + j]`, for numbers that [`round()`]
+    /// rounded with this `one`.
     ///
     /// # Panics
-    /// If the outputs are no multiple of [`BLOCK`], or there are fewer than `out.len() + 2 N - 1`
-    /// numbers.
+    /// If the outputs are not a multiple of [`BLOCK`], or there are fewer than `out.len() + 2 N -
+    /// 1` numbers.
     pub fn correlate(&self, x: &[i16], one: f32, out: &mut [f32]) {
         let (blocks, rest) = out.as_chunks_mut::<BLOCK>();
         assert!(rest.is_empty(), "whole blocks");
@@ -90,11 +90,11 @@ impl<const N: usize> PairTaps<N> {
         #[cfg(target_arch = "x86_64")]
         {
             if crate::simd::has_vnni() {
-                // SAFETY: the processor has the features, and the numbers are there.
+                // SAFETY: the processor has the features, and the slices hold all the numbers read.
                 return unsafe { x86::correlate_512(&self.pairs, x, scale, blocks) };
             }
             if crate::simd::has_avx2_fma() {
-                // SAFETY: the processor has the features, and the numbers are there.
+                // SAFETY: the processor has the features, and the slices hold all the numbers read.
                 return unsafe { x86::correlate_256(&self.pairs, x, scale, blocks) };
             }
         }
@@ -102,7 +102,7 @@ impl<const N: usize> PairTaps<N> {
     }
 }
 
-/// The reference.
+/// Runs the reference implementation.
 fn correlate_plain(taps: &[IntSample], x: &[i16], scale: f32, out: &mut [[f32; BLOCK]]) {
     for (n, out) in out.as_flattened_mut().iter_mut().enumerate() {
         *out = product(taps, &x[n..]) as f32 * scale;
@@ -117,30 +117,30 @@ fn product(taps: &[IntSample], x: &[i16]) -> i32 {
     products.fold(0, i32::wrapping_add)
 }
 
-/// Taps on `2 N` numbers in a row, from one of them on; `N` is a multiple of sixteen.
+/// Taps on `2 N` consecutive numbers; `N` is a multiple of sixteen.
 #[derive(Clone, Copy, Debug)]
 pub struct Group<const N: usize> {
-    /// The place of the first number.
+    /// The index of the first number.
     pub start: usize,
-    /// The taps, two by two.
+    /// The taps in pairs.
     pub taps: [IntSample; N],
 }
 
 /// Adds `taps[j] * x[start + n + j]` of all groups and their taps to `sums[n]`: a filter for few
-/// outputs with taps here and there.
+/// outputs with scattered taps.
 ///
 /// # Panics
-/// If a group reaches beyond the numbers: `start + 2 N + LANES - 1` have to be there.
+/// If a group reaches beyond the numbers: at least `start + 2 N + LANES - 1` are necessary.
 pub fn add_products<const N: usize>(groups: &[Group<N>], x: &[i16], sums: &mut [i32; LANES]) {
     check(groups, x);
     #[cfg(target_arch = "x86_64")]
     {
         if crate::simd::has_vnni() {
-            // SAFETY: the processor has the features, and the numbers are there.
+            // SAFETY: the processor has the features, and the slices hold all the numbers read.
             return unsafe { x86::add_products_512(groups, x, sums) };
         }
         if crate::simd::has_avx2_fma() {
-            // SAFETY: the processor has the features, and the numbers are there.
+            // SAFETY: the processor has the features, and the slices hold all the numbers read.
             return unsafe { x86::add_products_256(groups, x, sums) };
         }
     }
@@ -155,7 +155,7 @@ pub(crate) fn check<const N: usize>(groups: &[Group<N>], x: &[i16]) {
     assert!(groups.iter().all(fits), "numbers under every tap");
 }
 
-/// The reference.
+/// Runs the reference implementation.
 fn add_products_plain<const N: usize>(groups: &[Group<N>], x: &[i16], sums: &mut [i32; LANES]) {
     for group in groups {
         for (n, sum) in sums.iter_mut().enumerate() {
@@ -206,12 +206,12 @@ mod tests {
         }
     }
 
-    /// Numbers as loud as can be.
+    /// Returns numbers of the largest magnitudes.
     fn loud(n: usize) -> Vec<i16> {
         (0..n).map(|i| [i16::MAX, -i16::MAX, 12_345][(i * i + i / 7) % 3]).collect()
     }
 
-    /// Checks the copies against the reference, for as many taps and outputs.
+    /// Checks the copies against the reference, for these numbers of taps and outputs.
     fn check_filter<const N: usize>(taps: &[[f32; 2]; N], blocks: usize) {
         let x = loud(blocks * BLOCK + 2 * N - 1);
         let taps = PairTaps::new(taps).pairs;
@@ -222,13 +222,13 @@ mod tests {
         {
             let mut fast = vec![[0.0; BLOCK]; blocks];
             if crate::simd::has_avx2_fma() {
-                // SAFETY: the processor has the features, and the numbers are there.
+                // SAFETY: the processor has the features, and the slices hold all the numbers read.
                 unsafe { x86::correlate_256(&taps, &x, 1e-3, &mut fast) };
                 assert_eq!(fast, plain);
             }
             fast.fill([0.0; BLOCK]);
             if crate::simd::has_vnni() {
-                // SAFETY: the processor has the features, and the numbers are there.
+                // SAFETY: the processor has the features, and the slices hold all the numbers read.
                 unsafe { x86::correlate_512(&taps, &x, 1e-3, &mut fast) };
                 assert_eq!(fast, plain);
             }
@@ -261,7 +261,7 @@ mod tests {
             #[cfg(target_arch = "x86_64")]
             if crate::simd::has_avx2_fma() {
                 let mut fast = start;
-                // SAFETY: the processor has the features, and the numbers are there.
+                // SAFETY: the processor has the features, and the slices hold all the numbers read.
                 unsafe { x86::add_products_256(&groups, &x, &mut fast) };
                 assert_eq!(fast, plain);
             }

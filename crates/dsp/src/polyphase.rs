@@ -6,19 +6,20 @@ pub const LANES: usize = 8;
 /// Eight taps and the differences to the next phase's taps.
 pub type TapPair = [[f32; LANES]; 2];
 
-/// A time in samples as a 32.32 fixed-point number: whole samples above, fraction below.
+/// A time in samples as a 32.32 fixed-point number: whole samples in the high half, fraction in the
+/// low half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instant(pub u64);
 
 impl Instant {
-    /// The time `t`, from zero to 2^32 samples.
+    /// Creates the time `t`, from zero to 2^32 samples.
     #[inline(always)]
     #[must_use]
     pub fn new(t: f64) -> Self {
         Self((t * 4_294_967_296.0) as u64)
     }
 
-    /// Whole samples.
+    /// Returns the whole samples.
     #[inline(always)]
     #[must_use]
     pub fn whole(self) -> usize {
@@ -67,21 +68,22 @@ impl PolyphaseBank {
         }
     }
 
-    /// The number of taps of one phase (a multiple of [`LANES`]).
+    /// Returns the number of taps of one phase (a multiple of [`LANES`]).
     #[inline(always)]
     #[must_use]
     pub fn taps(&self) -> usize {
         self.chunks * LANES
     }
 
-    /// Samples needed after the integer position `n` (the output uses `n - half + 1 ..= n + half`).
+    /// Returns the samples needed after the integer position `n` (the output uses `n - half + 1 ..=
+    /// n + half`).
     #[inline(always)]
     #[must_use]
     pub fn half(&self) -> usize {
         self.taps() / 2
     }
 
-    /// The taps for a time, and how far it lies towards the next phase (0 to 1).
+    /// Returns the taps for a time, and its position towards the next phase (0 to 1).
     #[inline(always)]
     #[must_use]
     pub fn row(&self, at: Instant) -> (&[TapPair], f32) {
@@ -91,7 +93,7 @@ impl PolyphaseBank {
         (&self.rows[start..start + self.chunks], fraction)
     }
 
-    /// The `taps` samples of `x` that the output at `at` depends on.
+    /// Returns the `taps` samples of `x` that the output at `at` depends on.
     #[inline(always)]
     #[must_use]
     pub fn window<'a>(&self, x: &'a [f32], at: Instant) -> &'a [[f32; LANES]] {
@@ -99,7 +101,7 @@ impl PolyphaseBank {
         x[first..first + self.taps()].as_chunks::<LANES>().0
     }
 
-    /// The taps at `at`, interpolated: for tests and for uses off the hot path.
+    /// Returns the interpolated taps at `at`, for tests and for uses off the hot path.
     #[must_use]
     pub fn taps_at(&self, at: Instant) -> Vec<f32> {
         let (row, fraction) = self.row(at);

@@ -3,8 +3,8 @@
 use crate::window::kaiser;
 use std::f64::consts::{FRAC_PI_4, PI, SQRT_2};
 
-/// The impulse response of the root-raised-cosine filter at `t` symbols, for unit symbol rate
-/// and unit energy.
+/// Returns the impulse response of the root-raised-cosine filter at `t` symbols, for unit symbol
+/// rate and unit energy.
 #[must_use]
 pub fn root_raised_cosine(t: f64, alpha: f64) -> f64 {
     if t.abs() < 1e-9 {
@@ -19,7 +19,7 @@ pub fn root_raised_cosine(t: f64, alpha: f64) -> f64 {
     num / (PI * t * (1.0 - four_at * four_at))
 }
 
-/// [`root_raised_cosine`] cut at `half_span` symbols on either side by a Kaiser window.
+/// Returns [`root_raised_cosine`] cut at `half_span` symbols on either side by a Kaiser window.
 #[must_use]
 pub fn windowed_rrc(t: f64, alpha: f64, half_span: f64, beta: f64) -> f64 {
     if t.abs() >= half_span {

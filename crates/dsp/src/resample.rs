@@ -1,4 +1,4 @@
-//! Filters that change the rate by a fraction: interpolate, filter, decimate in one step.
+//! Filters that change the rate by a fraction: interpolation, filter and decimation in one step.
 //!
 //! `y[m] = Σₖ h[k · up + p] · x[i - k]` with `i = ⌊m · down / up⌋` and `p = m · down mod up`;
 //! samples before the first are zero. So output 0 depends on input 0 alone, and the delay is that
@@ -9,7 +9,7 @@ use crate::history::History;
 use crate::simd::madd;
 use crate::{Sample, multiversion};
 
-/// Lanes that a window is summed in.
+/// Lanes of a window's sum.
 const LANES: usize = 8;
 
 /// Real or complex samples, as rows of floats.
@@ -32,12 +32,12 @@ impl Signal for Sample {
     const PARTS: usize = 2;
 }
 
-/// Taps as windows are multiplied with: oldest sample first, each once for every part.
+/// Taps in the layout of windows: oldest sample first, each once for every part.
 #[derive(Clone, Debug)]
 struct Bank {
-    /// Row `p` is `h[p], h[p + up], …` backwards, filled up with zeros in front.
+    /// Row `p` is `h[p], h[p + up], …` backwards, padded with zeros in front.
     re: Vec<f32>,
-    /// The imaginary parts of the taps; empty when they are real.
+    /// The imaginary parts of the taps; empty for real taps.
     im: Vec<f32>,
     /// Samples of a window.
     window: usize,
@@ -69,7 +69,7 @@ pub struct Resampler<X> {
 }
 
 impl<X: Signal> Resampler<X> {
-    /// A filter with these taps, at `up` times the input rate.
+    /// Creates a filter with these taps, at `up` times the input rate.
     ///
     /// # Panics
     /// If there are no taps, or `up` or `down` is zero.
@@ -84,7 +84,7 @@ impl<X: Signal> Resampler<X> {
         Self { bank, history, up, down, phase: 0 }
     }
 
-    /// Filters what fits; returns how many samples it took and made.
+    /// Filters as many samples as fit; returns how many it took and made.
     pub fn process(&mut self, input: &[X], out: &mut [X]) -> (usize, usize) {
         let (mut taken, mut made) = (0, 0);
         while made < out.len() {
@@ -106,12 +106,13 @@ impl<X: Signal> Resampler<X> {
         (taken, made)
     }
 
-    /// Input samples between the windows of the next output and of the one `outputs` later.
+    /// Returns the number of input samples between the windows of the next output and of the one
+    /// `outputs` later.
     fn reach(&self, outputs: usize) -> usize {
         self.phase.saturating_add(outputs.saturating_mul(self.down)) / self.up
     }
 
-    /// Outputs whose windows lie within `there` samples.
+    /// Returns the number of outputs whose windows are within `there` samples.
     fn ready(&self, there: usize) -> usize {
         let Some(last) = there.checked_sub(self.bank.window) else { return 0 };
         ((last + 1) * self.up - self.phase).div_ceil(self.down)
@@ -132,7 +133,7 @@ impl<X: Signal> Resampler<X> {
 }
 
 impl Resampler<Sample> {
-    /// The same with complex taps.
+    /// Creates a filter with complex taps, otherwise like [`new`](Self::new).
     ///
     /// # Panics
     /// As [`new`](Self::new).
@@ -143,7 +144,7 @@ impl Resampler<Sample> {
     }
 }
 
-/// The way of windows over samples and of rows over the bank.
+/// The steps of windows over samples and of rows over the bank.
 #[derive(Clone, Copy)]
 struct WindowPositions {
     up: usize,
@@ -154,7 +155,7 @@ struct WindowPositions {
 }
 
 impl WindowPositions {
-    /// Where the row and the window of each of `outputs` begin, in floats.
+    /// Returns the start of the row and of the window of each of `outputs`, in floats.
     #[inline(always)]
     fn places(self, parts: usize, outputs: usize) -> impl Iterator<Item = (usize, usize)> {
         let (mut phase, mut start) = (self.phase, 0);
@@ -170,7 +171,7 @@ impl WindowPositions {
     }
 }
 
-/// The products of two rows, in lanes.
+/// Returns the products of two rows, in lanes.
 #[inline(always)]
 fn products<const FMA: bool>(taps: &[f32], x: &[f32]) -> [f32; LANES] {
     let (mut even, mut odd) = ([0.0; LANES], [0.0; LANES]);
@@ -191,7 +192,7 @@ fn products<const FMA: bool>(taps: &[f32], x: &[f32]) -> [f32; LANES] {
     std::array::from_fn(|lane| even[lane] + odd[lane])
 }
 
-/// The sums of the even and of the odd lanes.
+/// Returns the sums of the even and of the odd lanes.
 #[inline(always)]
 fn pair(lanes: [f32; LANES]) -> Sample {
     let sum =
@@ -264,7 +265,7 @@ mod tests {
         part(seed).zip(part(seed + 77)).map(|(re, im)| Sample::new(re, im)).collect()
     }
 
-    /// The formula at the top, in double precision.
+    /// Computes the formula of the module documentation, in double precision.
     fn formula(taps: &[Sample], x: &[Sample], up: usize, down: usize, m: usize) -> [f64; 2] {
         let (i, p) = (m * down / up, m * down % up);
         let mut sum = [0.0; 2];

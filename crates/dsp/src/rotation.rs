@@ -1,4 +1,4 @@
-//! Samples turned by an oscillator into 16-bit parts, with the sums that a loop wants.
+//! Rotation of samples by an oscillator into 16-bit parts, with the sums that a loop needs.
 
 use crate::Sample;
 use crate::rotator::Rotator;
@@ -7,42 +7,42 @@ use crate::sampler::IntSample;
 use crate::simd::madd;
 use crate::trim::Trim;
 
-/// Samples worked on together.
+/// Samples processed together.
 const LANES: usize = 16;
 
-/// The largest part that counts: what is larger is no sample.
+/// The largest valid part of a sample.
 const LARGEST: f32 = 1e9;
 
-/// Whether a sample is one: its parts are finite numbers, and not absurdly large.
+/// Returns whether a sample is valid: its parts are finite and below 1e9 in magnitude.
 #[inline(always)]
 #[must_use]
 pub fn counts(sample: Sample) -> bool {
     sample.re.abs() < LARGEST && sample.im.abs() < LARGEST
 }
 
-/// Of turned samples, before they are rounded.
+/// Sums of rotated samples before they are rounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sums {
     /// The sum of the samples.
     pub plain: Sample,
-    /// The sum of the samples, each times its weight.
+    /// The weighted sum of the samples.
     pub weighted: Sample,
-    /// The sum of their squared magnitudes.
+    /// The sum of the squared magnitudes.
     pub power: f32,
-    /// How many were not finite numbers, or absurdly large: these became zero.
+    /// The number of invalid samples, which were replaced by zero.
     pub bad: usize,
 }
 
-/// How to turn.
+/// The parameters of a rotation.
 #[derive(Clone, Copy, Debug)]
 pub struct Rotation<'a> {
-    /// The phase at the first sample, and its change from one to the next.
+    /// The phase at the first sample, radians.
     pub phase_rad: f64,
-    /// The change of phase.
+    /// The change of phase per sample, radians.
     pub rate_rad: f64,
-    /// What corrects samples first.
+    /// The correction before the rotation.
     pub trim: Trim,
-    /// What 1.0 becomes in 16 bits; the parts are cut to ±32767.
+    /// The 16-bit value of 1.0; the parts are clipped to ±32767.
     pub one: f32,
     /// A weight for each sample, for the weighted sum.
     pub weights: &'a [f32],
@@ -52,7 +52,7 @@ pub struct Rotation<'a> {
 type Lanes = [[f32; LANES]; 5];
 
 impl Rotation<'_> {
-    /// Corrects some hundred samples at most, turns them, and rounds them into `out`.
+    /// Corrects at most some hundred samples, rotates them, and rounds them into `out`.
     ///
     /// # Panics
     /// If there are fewer weights or pairs than samples.
@@ -66,7 +66,7 @@ impl Rotation<'_> {
         if !rest.is_empty() {
             let mut last = [[Sample::ZERO; LANES]; 1];
             let (mut weights, mut pairs) = ([[0.0; LANES]; 1], [[[0; 2]; LANES]; 1]);
-            // What fills up becomes zero by the correction, too.
+            // The padding becomes zero by the correction.
             last[0].fill(self.trim.offset);
             last[0][..rest.len()].copy_from_slice(rest);
             weights[0][..rest.len()].copy_from_slice(weights_end);
@@ -95,7 +95,7 @@ impl Rotation<'_> {
     }
 }
 
-/// [`Rotator`] with as many lanes as this works in.
+/// A [`Rotator`] with the lanes of this kernel.
 #[derive(Clone, Copy)]
 struct Oscillator {
     cos: [f32; LANES],
@@ -184,7 +184,7 @@ mod tests {
     };
 
     crate::multiversion! {
-        /// As the kernel, without its AVX-512 copy.
+        /// Runs the kernel without its AVX-512 copy.
         fn narrow(
             trim: Trim,
             one: f32,

@@ -9,8 +9,8 @@ pub const LANES: usize = 8;
 
 /// The values `exp(j (phase + rate n))` for `n = 0, 1, 2, ...`, eight at a time.
 ///
-/// Rounding lets the magnitude drift by less than 1e-5 per thousand values: make a new one from an
-/// exactly tracked phase every few thousand.
+/// Rounding lets the magnitude drift by less than 1e-5 per thousand values. The caller must create
+/// a new one from an exactly tracked phase every few thousand values.
 #[derive(Clone, Copy, Debug)]
 pub struct Rotator {
     /// Real parts of the next eight values.
@@ -22,7 +22,7 @@ pub struct Rotator {
 }
 
 impl Rotator {
-    /// An oscillator at `phase_rad`, turning by `rate_rad` per value.
+    /// Creates an oscillator at `phase_rad` with a step of `rate_rad` per value.
     #[must_use]
     pub fn new(phase_rad: f64, rate_rad: f64) -> Self {
         let (sin, cos) = phase_rad.sin_cos();
@@ -33,7 +33,7 @@ impl Rotator {
             *lane = (re as f32, im as f32);
             (re, im) = (re * turn_cos - im * turn_sin, re * turn_sin + im * turn_cos);
         }
-        // Eight turns by three squarings.
+        // The rotation of eight values by three squarings.
         let (mut re, mut im) = (turn_cos, turn_sin);
         for _ in 0..3 {
             (re, im) = (re * re - im * im, 2.0 * re * im);
@@ -46,14 +46,14 @@ impl Rotator {
         }
     }
 
-    /// The same within 4e-6 for some hundred values, in a few nanoseconds: for short blocks.
-    /// Both angles may be up to 2^20 turns.
+    /// Creates the oscillator in a few nanoseconds, for short blocks: the values are within 4e-6
+    /// for some hundred values. Both angles may be up to 2^20 cycles.
     #[must_use]
     pub fn quick(phase_rad: f64, rate_rad: f64) -> Self {
         const TURN: f64 = 4_294_967_296.0;
         let turns = |rad: f64| (rad * (TURN / TAU)) as i64 as u32;
         let (phase, rate) = (turns(phase_rad), turns(rate_rad));
-        // The first eight values, the step of eight, and something to fill the vector.
+        // The first eight values, the step of eight, and padding of the vector.
         let mut angles = [rate.wrapping_mul(LANES as u32); 2 * LANES];
         for (lane, angle) in angles[..LANES].iter_mut().enumerate() {
             *angle = phase.wrapping_add(rate.wrapping_mul(lane as u32));
@@ -65,13 +65,13 @@ impl Rotator {
         Self { cos: first(cos), sin: first(sin), step_cos, step_sin }
     }
 
-    /// The turn of eight values.
+    /// Returns the rotation of eight values.
     #[must_use]
     pub fn step(&self) -> crate::Sample {
         crate::Sample::new(self.step_cos, self.step_sin)
     }
 
-    /// Moves on by eight values.
+    /// Advances by eight values.
     #[inline(always)]
     pub fn advance(&mut self) {
         for lane in 0..LANES {
@@ -83,7 +83,7 @@ impl Rotator {
 }
 
 multiversion! {
-    /// Cosine and sine of angles in 2^-32 turns.
+    /// Computes cosine and sine of angles in 2^-32 cycles.
     fn exponentials(
         angles: &[u32; 2 * LANES],
         cos: &mut [f32; 2 * LANES],
@@ -102,7 +102,7 @@ fn exponentials_body<const FMA: bool>(
     }
 }
 
-/// A phase brought into -pi..=pi.
+/// Returns a phase wrapped into -pi..=pi.
 #[must_use]
 pub fn wrap_rad(phase: f64) -> f64 {
     // Rounding by `round` is a call into the mathematical library.

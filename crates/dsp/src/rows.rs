@@ -1,8 +1,8 @@
-//! Sixteen numbers at a time, for kernels that compilers do not make vectors of by themselves.
+//! Operations on sixteen numbers, for kernels that compilers do not vectorise.
 //!
 //! A kernel is written once over [`Rows`] and compiled for [`Plain`] and for [`Avx512`]. Every
-//! operation is one of IEEE 754 or of whole numbers, so that both give the same bits;
-//! [`Rows::madd`] alone may be fused.
+//! operation is one of IEEE 754 or of integers, so both give the same bits; only [`Rows::madd`] may
+//! be fused.
 
 use crate::pairs::{self, Group};
 #[cfg(target_arch = "x86_64")]
@@ -14,14 +14,14 @@ pub use x86::Avx512;
 /// Numbers of a row.
 pub const LANES: usize = pairs::LANES;
 
-/// How rows are worked on.
+/// Operations on rows.
 #[allow(missing_docs, reason = "each operation is what its name says, lane by lane")]
 pub trait Rows: Copy {
     /// Sixteen floats.
     type Float: Copy;
-    /// Sixteen whole numbers of 32 bits.
+    /// Sixteen 32-bit integers.
     type Whole: Copy;
-    /// Sixteen answers.
+    /// Sixteen truth values.
     type Mask: Copy;
 
     fn load(self, x: &[f32; LANES]) -> Self::Float;
@@ -30,39 +30,39 @@ pub trait Rows: Copy {
     fn store_wholes(self, x: Self::Whole) -> [i32; LANES];
     /// Stores the low 16 bits of the numbers in these `lanes`, and zero in the others.
     fn store_16(self, x: Self::Whole, lanes: u16, to: &mut [i16; LANES]);
-    /// The same number in every lane.
+    /// Returns the same number in every lane.
     fn floats(self, x: f32) -> Self::Float;
-    /// The same number in every lane.
+    /// Returns the same number in every lane.
     fn wholes(self, x: i32) -> Self::Whole;
     fn add(self, a: Self::Float, b: Self::Float) -> Self::Float;
     fn sub(self, a: Self::Float, b: Self::Float) -> Self::Float;
     fn mul(self, a: Self::Float, b: Self::Float) -> Self::Float;
-    /// `a * b + c`, fused or not.
+    /// Returns `a * b + c`, fused or not.
     fn madd(self, a: Self::Float, b: Self::Float, c: Self::Float) -> Self::Float;
-    /// `a` where it is less, else `b`.
+    /// Returns `a` where it is less, otherwise `b`.
     fn min(self, a: Self::Float, b: Self::Float) -> Self::Float;
-    /// `a` where it is more, else `b`.
+    /// Returns `a` where it is more, otherwise `b`.
     fn max(self, a: Self::Float, b: Self::Float) -> Self::Float;
     fn abs(self, x: Self::Float) -> Self::Float;
     fn less(self, a: Self::Float, b: Self::Float) -> Self::Mask;
     fn differ(self, a: Self::Float, b: Self::Float) -> Self::Mask;
-    /// A bit for each lane, the first in the lowest.
+    /// Returns a bit for each lane, the first in the lowest.
     fn bits(self, mask: Self::Mask) -> u16;
-    /// `a` where the mask says so, else `b`.
+    /// Returns `a` where the mask is set, otherwise `b`.
     fn choose(self, mask: Self::Mask, a: Self::Float, b: Self::Float) -> Self::Float;
-    /// `a` where the mask says so, else `b`.
+    /// Returns `a` where the mask is set, otherwise `b`.
     fn choose_whole(self, mask: Self::Mask, a: Self::Whole, b: Self::Whole) -> Self::Whole;
     fn floats_of(self, x: Self::Whole) -> Self::Float;
     fn whole_add(self, a: Self::Whole, b: Self::Whole) -> Self::Whole;
     fn or(self, a: Self::Whole, b: Self::Whole) -> Self::Whole;
     fn and(self, a: Self::Whole, b: Self::Whole) -> Self::Whole;
     fn shift_left<const N: u32>(self, x: Self::Whole) -> Self::Whole;
-    /// Zeros come in.
+    /// Shifts right, and fills with zeros.
     fn shift_right<const N: u32>(self, x: Self::Whole) -> Self::Whole;
-    /// [`pairs::add_products`].
+    /// Computes [`pairs::add_products`].
     ///
     /// # Panics
-    /// As that does.
+    /// As [`pairs::add_products`].
     fn add_products<const N: usize>(
         self,
         groups: &[Group<N>],
@@ -71,7 +71,7 @@ pub trait Rows: Copy {
     ) -> Self::Whole;
 }
 
-/// Rows as arrays: the reference.
+/// Rows as arrays: the reference implementation.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain;
 
@@ -225,7 +225,7 @@ impl Rows for Plain {
 mod tests {
     use super::*;
 
-    /// Every operation on these rows, as plain numbers.
+    /// Returns the results of every operation on these rows, as plain numbers.
     fn all<R: Rows>(r: R, a: &[f32; LANES], b: &[f32; LANES]) -> (Vec<[f32; LANES]>, Vec<i32>) {
         let (x, y) = (r.load(a), r.load(b));
         let less = r.less(x, y);

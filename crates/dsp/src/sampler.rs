@@ -2,35 +2,36 @@
 //!
 //! Samples and taps are pairs of 16-bit parts, so that one instruction multiplies both parts and
 //! adds them up, in twice as many lanes as floats have. Four times in a row share one window of
-//! samples, because loading, not multiplying, is what bounds a filter with another set of taps for
-//! every output. Each time takes the nearest of many tabulated phases. Outputs are levelled before
-//! they are written, and measured meanwhile. Sums of products are exact and everything after them
-//! is done in one order: every copy gives the same bits.
+//! samples, because a filter with another set of taps for every output is bound by loads, not by
+//! multiplications. Each time uses the nearest of many tabulated phases. Outputs are levelled
+//! before they are written, and measured at the same time. Sums of products are exact and all later
+//! operations have a fixed order: every copy gives the same bits.
 
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 use crate::Complex;
 
-/// Outputs made together.
+/// Outputs computed together.
 pub const GROUP: usize = 8;
 
 /// Outputs that share a window.
 const SHARE: usize = 4;
 
-/// Pairs worked on together; windows are multiples of as many.
+/// Pairs processed together; the length of a window is a multiple.
 const LANES: usize = 16;
 
-/// 2³²: a sample in units of time.
+/// One sample in units of time, 2³².
 const SAMPLE: f64 = 4_294_967_296.0;
 
-/// The sum of a phase's taps in magnitude: with it no sum of products leaves 32 bits.
+/// The largest sum of the magnitudes of a phase's taps with which no sum of products exceeds 32
+/// bits.
 const TAPS_SUM: f64 = 65_000.0;
 
 /// A sample in 16-bit parts, real part first.
 pub type IntSample = [i16; 2];
 
-/// Which part of the output is wanted.
+/// The wanted part of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputPart {
     /// The real part.
@@ -41,46 +42,46 @@ pub enum OutputPart {
 
 /// An impulse response tabulated at many phases.
 ///
-/// With samples `x[n]` at integer times, the output at time `t` is the sum over `n` of
-/// `x[n] * f(t - n)`, with `t` rounded to the nearest of `phases` per sample. For a signal of
-/// root-mean-square frequency `b` in cycles per sample the rounding is like noise of
-/// `(2 pi b / phases)^2 / 12` times its power, and rounding the taps like noise 75 dB or more below
-/// the output if few dozens of them matter.
+/// With samples `x[n]` at integer times, the output at time `t` is the sum over `n` of `x[n] * f(t
+/// - n)`, with `t` rounded to the nearest of `phases` per sample. For a signal of root-mean-square
+/// frequency `b` in cycles per sample the rounding is like noise of `(2 pi b / phases)^2 / 12`
+/// times its power, and rounding the taps is like noise 75 dB or more below the output if a few
+/// dozen of them matter.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     phases: u32,
     /// Samples before and after the whole part of a time that the output depends on.
     half: usize,
-    /// Zeros before the taps of a phase: how much later than its window an output may be.
+    /// Zeros before the taps of a phase: the largest delay of an output behind its window.
     lead: usize,
     /// Samples of a window, a multiple of [`LANES`].
     window: usize,
     /// For each part and phase `lead` zeros, the taps, and zeros to the window's end and beyond.
     rows: [Vec<IntSample>; 2],
     stride: usize,
-    /// What a tap of one is.
+    /// The integer value of a tap of one.
     scale: f64,
     /// The mean over the phases of the sum of the taps.
     gain: Complex<f64>,
 }
 
-/// When outputs are taken, in samples.
+/// The times of outputs, in samples.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// The first.
+    /// The first time.
     pub start: f64,
-    /// From one to the next.
+    /// The interval.
     pub step: f64,
 }
 
-/// What is done to outputs: an offset taken away, a limit on both sides, a gain.
+/// The levelling of outputs: an offset that is subtracted, a limit on both sides, a gain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Levelling {
-    /// What is taken away.
+    /// The subtracted offset.
     pub offset: f32,
-    /// How far from it outputs may lie.
+    /// The largest distance of outputs from the offset.
     pub limit: f32,
-    /// What they are multiplied by.
+    /// The gain.
     pub gain: f32,
 }
 
@@ -91,7 +92,7 @@ impl Default for Levelling {
 }
 
 impl Levelling {
-    /// An output, before the gain.
+    /// Returns an output with offset and limit, before the gain.
     #[inline(always)]
     #[must_use]
     pub fn place(&self, x: f32) -> f32 {
@@ -101,7 +102,7 @@ impl Levelling {
     }
 }
 
-/// Of outputs with offset and limit, before the gain.
+/// Means of outputs with offset and limit, before the gain.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Means {
     /// The mean.
@@ -125,7 +126,7 @@ impl Sampler {
     ) -> Self {
         assert!(phases > 0 && half_span > 0.0 && max_step > 0.0, "phases, a span and a step");
         let half = half_span.ceil() as usize;
-        // The last of those that share a window, with the first anywhere within its sample.
+        // The last output of those that share a window, with the first anywhere within its sample.
         let lead = ((SHARE - 1) as f64 * max_step).ceil() as usize;
         let window = (2 * half + lead).next_multiple_of(LANES);
         let tap = |i: usize| {
@@ -148,29 +149,30 @@ impl Sampler {
         Self { phases, half, lead, window, rows, stride, scale, gain }
     }
 
-    /// Samples that have to be there before the whole part of a time.
+    /// Returns the samples needed before the whole part of a time.
     #[must_use]
     pub fn before(&self) -> usize {
         self.half
     }
 
-    /// Samples that have to be there from the whole part of the first time of a group on.
+    /// Returns the samples needed from the whole part of a group's first time on.
     #[must_use]
     pub fn after(&self) -> usize {
         self.window + 2 - self.half
     }
 
-    /// The gain for a constant.
+    /// Returns the gain for a constant.
     #[must_use]
     pub fn gain(&self) -> Complex<f64> {
         self.gain
     }
 
-    /// A part of the filter's outputs at the times, levelled, for samples of which `one` stands for
-    /// 1.0.
+    /// Computes a part of the filter's outputs at the times, levelled, for samples in which `one`
+    /// represents 1.0.
     ///
     /// # Panics
-    /// If the outputs are not a multiple of [`GROUP`], or the row does not hold what they need.
+    /// If the outputs are not a multiple of [`GROUP`], or the row does not hold the samples that
+    /// they need.
     pub fn sample(
         &self,
         part: OutputPart,
@@ -198,13 +200,13 @@ impl Sampler {
         Means { plain, square }
     }
 
-    /// A time in fixed point.
+    /// Returns a time in fixed point.
     fn fixed(&self, time: f64) -> u64 {
         (time * SAMPLE) as u64
     }
 }
 
-/// The largest part of a tap, and the largest sum of the parts of a phase's taps.
+/// Returns the largest part of a tap, and the largest sum of the parts of a phase's taps.
 fn most(taps: &[Complex<f64>], of_phase: usize) -> [f64; 2] {
     let parts = |f: &Complex<f64>| [f.re.abs(), f.im.abs()];
     let peak = taps.iter().flat_map(parts).fold(f64::MIN_POSITIVE, f64::max);
@@ -212,43 +214,43 @@ fn most(taps: &[Complex<f64>], of_phase: usize) -> [f64; 2] {
     [peak, sums.fold(f64::MIN_POSITIVE, f64::max)]
 }
 
-/// Outputs to be made. The times are in fixed point, moved by half a phase: rounded down they are
-/// the nearest.
+/// Outputs to be computed. The times are in fixed point, moved by half a phase, so rounding down
+/// gives the nearest phase.
 #[derive(Clone, Copy)]
 struct Run<'a> {
     sampler: &'a Sampler,
-    /// Taps of the part wanted.
+    /// Taps of the wanted part.
     rows: &'a [IntSample],
     row: &'a [IntSample],
     at: u64,
     step: u64,
-    /// From sums to outputs.
+    /// The scale from sums to outputs.
     scale: f32,
     levelling: Levelling,
 }
 
-/// For each place in a group, the sum of outputs and of their squares.
+/// For each position in a group, the sum of outputs and of their squares.
 type Sums = [[f32; GROUP]; 2];
 
 impl Run<'_> {
-    /// The best copy of [`sample_plain`] for this processor.
+    /// Runs the best copy of [`sample_plain`] for this processor.
     fn run(&self, groups: &mut [[f32; GROUP]]) -> Sums {
         #[cfg(target_arch = "x86_64")]
         {
             if crate::simd::has_vnni() {
-                // SAFETY: the processor has the features, and the samples are there.
+                // SAFETY: the processor has the features, and the row holds all samples.
                 return unsafe { x86::sample_512(self, groups) };
             }
             if crate::simd::has_avx2_fma() {
-                // SAFETY: the processor has the features, and the samples are there.
+                // SAFETY: the processor has the features, and the row holds all samples.
                 return unsafe { x86::sample_256(self, groups) };
             }
         }
         sample_plain(self, groups)
     }
 
-    /// Whether the windows of so many groups lie in the row, with every time less than `lead`
-    /// samples behind the one whose window it shares.
+    /// Returns whether the windows of so many groups are within the row, with every time less than
+    /// `lead` samples behind the time whose window it shares.
     fn fits(&self, groups: usize) -> bool {
         let Sampler { half, lead, window, .. } = *self.sampler;
         let span = self.step as f64 * ((SHARE - 1) as f64 / SAMPLE);
@@ -258,14 +260,13 @@ impl Run<'_> {
         first + 1 >= half && span <= lead as f64 && end <= self.row.len()
     }
 
-    /// The first sample of a window whose first output is taken at `at`.
+    /// Returns the index of the first sample of a window whose first output is at `at`.
     #[inline(always)]
     fn window(&self, at: u64) -> usize {
         (at >> 32) as usize + 1 - self.sampler.half
     }
 
-    /// The first of the taps for a time, shifted into the window of one whose whole part is that
-    /// of `first`.
+    /// Returns the index of the first tap for the time `at`, shifted into the window of `first`.
     #[inline(always)]
     fn taps(&self, at: u64, first: u64) -> usize {
         let phase = ((at & 0xFFFF_FFFF) * u64::from(self.sampler.phases)) >> 32;
@@ -274,7 +275,7 @@ impl Run<'_> {
     }
 }
 
-/// The reference. The run must [fit](Run::fits).
+/// Runs the reference implementation. The run must [fit](Run::fits).
 fn sample_plain(run: &Run<'_>, out: &mut [[f32; GROUP]]) -> Sums {
     let window = run.sampler.window;
     let (mut at, mut first) = (run.at, run.at);

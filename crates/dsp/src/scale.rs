@@ -1,17 +1,17 @@
-//! A stream times a constant.
+//! Multiplication of a stream by a constant.
 
 use crate::{Sample, multiversion, simd::madd};
 
-/// Real numbers worked on together: two of the widest registers.
+/// Real numbers processed together: two of the widest registers.
 const BLOCK: usize = 32;
 
 multiversion! {
-    /// `out[n] = factor * x[n]`, as far as both reach.
+    /// Computes `out[n] = factor * x[n]`, up to the end of the shorter slice.
     pub fn scale(factor: f32, x: &[f32], out: &mut [f32]) = scale_real, avx512;
 }
 
 multiversion! {
-    /// [`scale`] for complex samples.
+    /// Computes [`scale`] for complex samples.
     pub fn scale_complex(factor: Sample, x: &[Sample], out: &mut [Sample]) = scale_pairs, avx512;
 }
 
@@ -38,8 +38,8 @@ fn scale_pairs<const FMA: bool>(factor: Sample, x: &[Sample], out: &mut [Sample]
     }
 }
 
-/// Real and imaginary parts in turn: each is `re` times itself and plus or minus `im` times its
-/// neighbour, so that no part has to leave its place but for one exchange of neighbours.
+/// Multiplies interleaved real and imaginary parts: each is `re` times itself plus or minus `im`
+/// times its neighbour, so the only shuffle is one exchange of neighbours.
 #[inline(always)]
 fn rotate<const FMA: bool, const N: usize>(factor: Sample, x: &[f32; N], out: &mut [f32; N]) {
     let turned: [f32; N] = std::array::from_fn(|n| x[n ^ 1]);
@@ -49,9 +49,9 @@ fn rotate<const FMA: bool, const N: usize>(factor: Sample, x: &[f32; N], out: &m
     }
 }
 
-/// What a constant can multiply: `f32` or [`Sample`].
+/// The types that a constant can multiply: `f32` or [`Sample`].
 pub trait Scaled: Copy {
-    /// [`scale`] for this type.
+    /// Computes [`scale`] for this type.
     fn scale(factor: Self, x: &[Self], out: &mut [Self]);
 }
 

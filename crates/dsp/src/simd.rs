@@ -1,7 +1,6 @@
-//! Run-time choice between copies of a kernel: baseline, AVX2 + FMA, and AVX-512 where that is
-//! asked for.
+//! Run-time choice between copies of a kernel: baseline, AVX2 + FMA, and AVX-512 on request.
 
-/// Whether this processor runs the AVX2 + FMA copies.
+/// Returns whether this processor runs the AVX2 + FMA copies.
 #[inline]
 #[must_use]
 pub fn has_avx2_fma() -> bool {
@@ -15,7 +14,7 @@ pub fn has_avx2_fma() -> bool {
     }
 }
 
-/// Whether this processor runs the AVX-512 copies.
+/// Returns whether this processor runs the AVX-512 copies.
 #[inline]
 #[must_use]
 pub fn has_avx512() -> bool {
@@ -29,7 +28,8 @@ pub fn has_avx512() -> bool {
     }
 }
 
-/// Whether this processor runs copies that multiply pairs of 16-bit integers in 64-byte registers.
+/// Returns whether this processor runs copies that multiply pairs of 16-bit integers in 64-byte
+/// registers.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_vnni() -> bool {
     is_x86_feature_detected!("avx512vnni")
@@ -38,10 +38,10 @@ pub(crate) fn has_vnni() -> bool {
         && is_x86_feature_detected!("avx512f")
 }
 
-/// `a * b + c`, fused when `FMA` is set.
+/// Returns `a * b + c`, fused when `FMA` is set.
 ///
-/// The fused form must only be chosen where the target has the instruction: elsewhere it is a
-/// slow library call. [`multiversion!`](crate::multiversion) passes the right constant.
+/// The fused form must be chosen only where the target has the instruction, because elsewhere it is
+/// a slow library call. [`multiversion!`](crate::multiversion) passes the right constant.
 #[inline(always)]
 #[must_use]
 pub fn madd<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {

@@ -16,7 +16,7 @@ pub struct SpectralLine {
     pub share: f64,
 }
 
-/// Finds the strongest line within a range of frequencies.
+/// A search for the strongest line within a range of frequencies.
 #[derive(Clone)]
 pub struct LineFinder {
     fft: Arc<dyn Fft<f32>>,
@@ -33,7 +33,7 @@ impl std::fmt::Debug for LineFinder {
 }
 
 impl LineFinder {
-    /// A finder over spectra of `len` samples.
+    /// Creates a finder over spectra of `len` samples.
     #[must_use]
     pub fn new(len: usize) -> Self {
         let fft = FftPlanner::new().plan_fft_forward(len);
@@ -42,20 +42,20 @@ impl LineFinder {
         Self { fft, window: hann(len), work, scratch, powers: Vec::with_capacity(len) }
     }
 
-    /// Samples that a search takes.
+    /// Returns the number of samples that a search takes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.window.len()
     }
 
-    /// Never: a finder takes samples.
+    /// Returns false, because a search always takes samples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// The strongest line within `reach` of `centre` (both in cycles per sample) in `re + j im`;
-    /// none if the range holds no power at all.
+    /// Returns the strongest line within `reach` of `centre` (both in cycles per sample) in `re + j
+    /// im`; `None` if the range has no power.
     ///
     /// # Panics
     /// If the rows do not hold [`len`](Self::len) values.
@@ -80,7 +80,7 @@ impl LineFinder {
         let power = |k: i64| self.work[k.rem_euclid(len) as usize].norm_sqr();
         let peak = (low..=high).max_by(|a, b| power(*a).total_cmp(&power(*b)))?;
         let (before, at, after) = (power(peak - 1), power(peak), power(peak + 1));
-        // The Hann window's main lobe: amplitudes beside the peak tell the fraction of a bin.
+        // The Hann window's main lobe: the amplitudes next to the peak give the fraction of a bin.
         let fraction = hann_fraction(before.sqrt(), at.sqrt(), after.sqrt());
         self.powers.clear();
         self.powers.extend((low..=high).map(|k| self.work[k.rem_euclid(len) as usize].norm_sqr()));
@@ -94,7 +94,8 @@ impl LineFinder {
     }
 }
 
-/// The offset of a line from its strongest bin, from the amplitudes there and on either side.
+/// Returns the offset of a line from its strongest bin, from the amplitudes there and on either
+/// side.
 fn hann_fraction(before: f32, at: f32, after: f32) -> f32 {
     let (neighbour, sign) = if after > before { (after, 1.0) } else { (before, -1.0) };
     // For a Hann window neighbour / at = (1 + d) / (2 - d).

@@ -1,18 +1,18 @@
-//! What a direct offset and unequal parts do to samples: measured by their moments, and corrected.
+//! DC offset and I/Q imbalance of samples: measurement by moments, and correction.
 
 use crate::rotator::LANES;
 use crate::simd::madd;
 use crate::{Sample, multiversion};
 
-/// A correction of samples: an offset taken away, then the imaginary part times a gain, less a
+/// A correction of samples: subtraction of an offset, then the imaginary part times a gain, minus a
 /// share of the real part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trim {
-    /// What is taken away.
+    /// The subtracted offset.
     pub offset: Sample,
     /// Gain of the imaginary part.
     pub gain: f32,
-    /// How much of the real part is taken from the imaginary part.
+    /// The share of the real part that is subtracted from the imaginary part.
     pub cross: f32,
 }
 
@@ -23,7 +23,7 @@ impl Default for Trim {
 }
 
 impl Trim {
-    /// One sample corrected.
+    /// Returns the corrected sample.
     #[inline(always)]
     #[must_use]
     pub fn apply(&self, sample: Sample) -> Sample {
@@ -48,7 +48,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Moves by a share of the way towards `other`.
+    /// Moves all values towards `other` by a share of the distance.
     pub fn approach(&mut self, other: &Self, share: f64) {
         let step = |x: &mut f64, y: f64| *x += share * (y - *x);
         step(&mut self.re, other.re);
@@ -59,7 +59,7 @@ impl Moments {
     }
 }
 
-/// The moments of some samples.
+/// Returns the moments of some samples.
 #[must_use]
 pub fn moments(samples: &[Sample]) -> Moments {
     let mut sums = [[0.0; LANES]; 5];

@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-/// The zeroth-order modified Bessel function of the first kind.
+/// Returns the zeroth-order modified Bessel function of the first kind.
 #[must_use]
 pub fn bessel_i0(x: f64) -> f64 {
     let quarter = x * x / 4.0;
@@ -17,7 +17,7 @@ pub fn bessel_i0(x: f64) -> f64 {
     sum
 }
 
-/// The Kaiser window at `x` in -1..=1 (0 outside), 1 in the middle.
+/// Returns the Kaiser window at `x` in -1..=1 (0 outside), 1 in the middle.
 #[must_use]
 pub fn kaiser(x: f64, beta: f64) -> f64 {
     if x.abs() > 1.0 {
@@ -26,20 +26,20 @@ pub fn kaiser(x: f64, beta: f64) -> f64 {
     bessel_i0(beta * (1.0 - x * x).sqrt()) / bessel_i0(beta)
 }
 
-/// The Hann window of `len` points, periodic form (for spectra).
+/// Returns the Hann window of `len` points, periodic form (for spectra).
 #[must_use]
 pub fn hann(len: usize) -> Vec<f32> {
     let point = |n: usize| 0.5 - 0.5 * (2.0 * PI * n as f64 / len as f64).cos();
     (0..len).map(|n| point(n) as f32).collect()
 }
 
-/// The shapes of windows for filters and spectra.
+/// The shape of a window for filters and spectra.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Window {
     /// All ones.
     Rectangular,
-    /// Cosine to the second, zero at the ends.
+    /// Squared cosine, zero at the ends.
     Hann,
     /// Hamming's: 0.54 and 0.46.
     Hamming,
@@ -56,7 +56,7 @@ impl Window {
     pub const NAMES: &[&str] =
         &["rectangular", "hann", "hamming", "blackman", "blackman_harris", "kaiser"];
 
-    /// The window of a name; `beta` is Kaiser's.
+    /// Returns the window called `name`; `beta` is Kaiser's.
     #[must_use]
     pub fn named(name: &str, beta: f64) -> Option<Self> {
         Some(match name {
@@ -70,7 +70,7 @@ impl Window {
         })
     }
 
-    /// Its value at `x` in -1..=1, 1 in the middle.
+    /// Returns the value at `x` in -1..=1, 1 in the middle.
     #[must_use]
     pub fn at(self, x: f64) -> f64 {
         let cosines = |terms: &[f64]| {
@@ -87,20 +87,22 @@ impl Window {
         }
     }
 
-    /// Its `len` points, symmetric about the middle (for filters).
+    /// Returns `len` points, symmetric about the middle (for filters).
     #[must_use]
     pub fn symmetric(self, len: usize) -> Vec<f64> {
         let half = (len.max(2) - 1) as f64 / 2.0;
         (0..len).map(|n| if len == 1 { 1.0 } else { self.at(n as f64 / half - 1.0) }).collect()
     }
 
-    /// Its `len` points as one period (for spectra): the point behind the last is the first.
+    /// Returns `len` points as one period (for spectra): the point behind the last equals the
+    /// first.
     #[must_use]
     pub fn periodic(self, len: usize) -> Vec<f64> {
         (0..len).map(|n| self.at(2.0 * n as f64 / len as f64 - 1.0)).collect()
     }
 
-    /// Attenuation of a filter cut with it, dB (Harris 1978; Kaiser 1974 for his).
+    /// Returns the attenuation of a filter cut with this window, dB (Harris 1978; Kaiser 1974 for
+    /// his).
     #[must_use]
     pub fn attenuation_db(self) -> f64 {
         match self {

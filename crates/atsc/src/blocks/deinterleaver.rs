@@ -21,7 +21,7 @@ pub struct AtscDeinterleaver {
 }
 
 impl AtscDeinterleaver {
-    /// Before the first block.
+    /// Creates a deinterleaver in its initial state.
     #[must_use]
     pub fn new() -> Self {
         Self {

@@ -9,17 +9,19 @@ use millstream_flow::{Block, BlockError, Context, In, Metric, Out, Ports, TagVal
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Segments that may come out at once: all that was searched when the pilot is found, or a gap's.
+/// The most segments that one call puts out: those of the searched piece when the pilot is found,
+/// or those of a gap.
 const PENDING_SEGMENTS: usize = 512;
 
 /// Finds and demodulates an ATSC signal.
 ///
 /// # Stream Inputs
-/// `in`: complex samples, the middle of the channel at 0 Hz. Where a tag `loss_items` says how many
-/// are missing in front of one, carrier, timing and the place in the field go on over the gap.
+/// `in`: complex samples, the middle of the channel at 0 Hz. A tag `loss_items` gives the number of
+/// missing samples before its item; carrier, timing and position in the field continue over such a
+/// gap.
 ///
 /// # Stream Outputs
-/// `out`: segments whose place in the field is known; none while there is no lock.
+/// `out`: segments whose position in the field is known; no segments without lock.
 #[derive(Ports)]
 pub struct AtscDemod {
     /// Samples.
@@ -28,16 +30,16 @@ pub struct AtscDemod {
     pub output: Out<Segment>,
     front_end: FrontEnd,
     pending: VecDeque<Segment>,
-    /// Samples in front of which gaps have been taken.
+    /// Samples before which gaps have been handled.
     gaps_taken: u64,
-    /// Between start and end it alone reports to its monitor.
+    /// Whether this demodulator holds the monitor's only reporting claim.
     reports: bool,
-    /// The last samples have been taken.
+    /// Whether the last samples have been taken.
     finished: bool,
 }
 
 impl AtscDemod {
-    /// A demodulator that reports to `monitor`.
+    /// Creates a demodulator that reports to `monitor`.
     ///
     /// # Errors
     /// [`ReceiverError`] when the configuration makes no sense.
@@ -53,7 +55,8 @@ impl AtscDemod {
         })
     }
 
-    /// Samples missing in front of the next one, and how many there are until the next gap.
+    /// Returns the number of missing samples before the next one, and the number of samples up to
+    /// the next gap.
     fn next_gap(&self) -> (u64, usize) {
         let (position, mut missing) = (self.input.position(), 0);
         for (_, tag) in self.input.tags() {
@@ -67,7 +70,7 @@ impl AtscDemod {
         (missing, usize::MAX)
     }
 
-    /// Moves pending segments out; false if some remain.
+    /// Moves pending segments out; returns false if some remain.
     fn flush(&mut self) -> bool {
         let room = self.output.slice_mut();
         let count = room.len().min(self.pending.len());

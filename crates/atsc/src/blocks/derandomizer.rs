@@ -1,4 +1,4 @@
-//! Packets at last.
+//! Derandomising: codewords to packets.
 
 use crate::monitor::Monitor;
 use crate::params::PACKET_BYTES;
@@ -25,7 +25,7 @@ pub struct AtscDerandomizer {
 }
 
 impl AtscDerandomizer {
-    /// A derandomiser that reports to `monitor`.
+    /// Creates a derandomiser that reports to `monitor`.
     #[must_use]
     pub fn new(monitor: Arc<Monitor>) -> Self {
         Self { input: In::new(), output: Out::with_min_items(PACKET_BYTES), monitor }

@@ -1,4 +1,4 @@
-//! Equalised segments.
+//! Equalisation.
 
 use crate::monitor::Monitor;
 use crate::rx::equalizer::Equalizer;
@@ -24,7 +24,7 @@ pub struct AtscEqualizer {
 }
 
 impl AtscEqualizer {
-    /// An equaliser that reports to `monitor`.
+    /// Creates an equaliser that reports to `monitor`.
     #[must_use]
     pub fn new(monitor: Arc<Monitor>) -> Self {
         Self { input: In::new(), output: Out::new(), equalizer: Equalizer::new(), monitor }

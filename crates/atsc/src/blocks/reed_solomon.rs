@@ -23,7 +23,7 @@ pub struct AtscReedSolomon {
 }
 
 impl AtscReedSolomon {
-    /// A decoder that reports to `monitor`.
+    /// Creates a decoder that reports to `monitor`.
     #[must_use]
     pub fn new(monitor: Arc<Monitor>) -> Self {
         Self { input: In::new(), output: Out::new(), monitor }

@@ -14,23 +14,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 const RECEIVER: &str = "receiver";
 const RECEIVER_HELP: &str = "name of the receiver that this block is part of";
 
-/// The [`Monitor`]s of the receivers that graphs were built with, by the receivers' names.
+/// The [`Monitor`]s of the receivers in the graphs that were built, by receiver name.
 ///
-/// Blocks whose parameter `receiver` is the same (`atsc` unless set) report to the same monitor.
+/// Blocks with the same parameter `receiver` (default `atsc`) report to the same monitor.
 #[derive(Clone, Debug, Default)]
 pub struct Monitors {
     by_name: Arc<Mutex<BTreeMap<String, Arc<Monitor>>>>,
 }
 
 impl Monitors {
-    /// The monitor of the receiver called `name`, made if there is none yet.
+    /// Returns the monitor of the receiver called `name`, and creates it first if necessary.
     #[must_use]
     pub fn of(&self, name: &str) -> Arc<Monitor> {
         let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
         by_name.entry(name.to_owned()).or_default().clone()
     }
 
-    /// Every monitor with its receiver's name.
+    /// Returns every monitor with its receiver's name.
     #[must_use]
     pub fn all(&self) -> Vec<(String, Arc<Monitor>)> {
         let by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +42,7 @@ impl Monitors {
     }
 }
 
-/// Adds the receiver's blocks to a registry, and gives the monitors they will report to.
+/// Adds the receiver's blocks to a registry, and returns the monitors that they report to.
 ///
 /// # Panics
 /// If the registry has them already.

@@ -5,12 +5,12 @@ use crate::params::PACKET_BYTES;
 use crate::tx::{Numbered, Transmitter, TsSource};
 use millstream_flow::{Block, BlockError, Context, Out, Ports, Work};
 
-/// Where a transmitter's packets come from.
+/// The source of a transmitter's packets.
 #[derive(Clone, Debug)]
 pub enum Packets {
-    /// A transport stream file, over and over if it was opened so; null packets after its end.
+    /// A transport stream file, repeated if it was opened so; null packets after its end.
     Stream(Box<TsSource>),
-    /// Packets that hold their number.
+    /// Packets that contain their number.
     Numbered(Numbered),
 }
 
@@ -39,7 +39,7 @@ pub struct AtscTransmitter {
 }
 
 impl AtscTransmitter {
-    /// The transmission of these packets.
+    /// Creates a block that transmits these packets.
     #[must_use]
     pub fn new(transmitter: Transmitter, packets: Packets) -> Self {
         Self { output: Out::new(), transmitter, packets }

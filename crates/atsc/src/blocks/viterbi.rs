@@ -4,7 +4,7 @@ use crate::rx::trellis_decoder::TrellisDecoder;
 use crate::segment::{CodeBlock, Segment};
 use millstream_flow::{Block, BlockError, Context, In, Out, Ports, Work};
 
-/// Blocks that one segment may complete.
+/// The most blocks that one segment completes.
 const BLOCKS_PER_SEGMENT: usize = 2;
 
 /// Decodes the trellis code of equalised segments.
@@ -24,7 +24,7 @@ pub struct AtscViterbi {
 }
 
 impl AtscViterbi {
-    /// Before the first segment.
+    /// Creates a decoder in its initial state.
     #[must_use]
     pub fn new() -> Self {
         Self {

@@ -26,14 +26,14 @@ const fn tables() -> ([u8; 512], [u8; 256]) {
     (exp, log)
 }
 
-/// alpha to the power `n` (any `n` below 510).
+/// Returns alpha to the power `n` (any `n` below 510).
 #[inline]
 #[must_use]
 pub const fn exp(n: usize) -> u8 {
     EXP[n]
 }
 
-/// The logarithm of `x`.
+/// Returns the logarithm of `x`.
 ///
 /// # Panics
 /// In debug builds, if `x` is zero.
@@ -44,21 +44,21 @@ pub fn log(x: u8) -> usize {
     LOG[x as usize] as usize
 }
 
-/// The product.
+/// Returns the product.
 #[inline]
 #[must_use]
 pub const fn mul(a: u8, b: u8) -> u8 {
     if a == 0 || b == 0 { 0 } else { EXP[LOG[a as usize] as usize + LOG[b as usize] as usize] }
 }
 
-/// The quotient; `b` must not be zero.
+/// Returns the quotient; `b` must not be zero.
 #[inline]
 #[must_use]
 pub fn div(a: u8, b: u8) -> u8 {
     if a == 0 { 0 } else { EXP[log(a) + 255 - log(b)] }
 }
 
-/// The value at `x` of a polynomial, highest power first.
+/// Returns the value at `x` of a polynomial, highest power first.
 #[must_use]
 pub fn eval(highest_first: &[u8], x: u8) -> u8 {
     highest_first.iter().fold(0, |acc, c| mul(acc, x) ^ c)
@@ -68,7 +68,7 @@ pub fn eval(highest_first: &[u8], x: u8) -> u8 {
 mod tests {
     use super::*;
 
-    /// Schoolbook product, bit by bit.
+    /// Returns the schoolbook product, computed bit by bit.
     fn slow_mul(a: u8, b: u8) -> u8 {
         let mut product = (0..8)
             .fold(0u16, |p, bit| if b >> bit & 1 != 0 { p ^ (u16::from(a) << bit) } else { p });

@@ -1,31 +1,32 @@
 //! The convolutional byte interleaver (A/53 Part 2, clause 5.4.1).
 //!
-//! 52 branches take turns byte by byte; branch `b` delays by `4 * b` turns, so by `208 * b` bytes.
-//! The first data byte of every field goes through branch 0; a field is a whole number of turns.
+//! A commutator assigns the bytes to 52 branches in rotation; branch `b` delays by `4 * b`
+//! rotations, so by `208 * b` bytes. The first data byte of every field goes through branch 0; a
+//! field is a whole number of rotations.
 
 /// Branches.
 pub const BRANCHES: usize = 52;
 
-/// Turns of delay that each branch has more than the one before.
+/// Rotations of delay that each branch adds to the one before.
 const STEP: usize = 4;
 
-/// Bytes by which interleaver and deinterleaver together delay the stream.
+/// The delay of interleaver and deinterleaver together, bytes.
 pub const TOTAL_DELAY_BYTES: usize = BRANCHES * STEP * (BRANCHES - 1);
 
-/// Bytes by which a branch is later than the one before.
+/// Additional delay of each branch, bytes.
 const BRANCH_DELAY: usize = BRANCHES * STEP;
 
-/// Bytes of history: a power of two that holds the longest delay and a piece.
+/// Bytes of history: a power of two that holds the longest delay and one [`PIECE`].
 const HISTORY: usize = 1 << 14;
 
-/// Bytes taken at a time.
+/// The most bytes processed at a time.
 const PIECE: usize = 4096;
 
-/// The last bytes of the stream, in a circle.
+/// The last bytes of the stream, in a circular buffer.
 #[derive(Clone, Debug)]
 struct Delays {
     history: Box<[u8; HISTORY]>,
-    /// Place of the next byte in the circle.
+    /// Position of the next byte in the buffer.
     at: usize,
     branch: usize,
 }
@@ -37,7 +38,7 @@ impl Delays {
         Self { history: Box::new([0; HISTORY]), at: 0, branch: 0 }
     }
 
-    /// Delays bytes; `delay` is that of branch 0, and every further one has `step` more.
+    /// Delays bytes; `delay` is that of branch 0, and every further branch adds `step`.
     #[inline(always)]
     fn process(&mut self, bytes: &mut [u8], delay: usize, step: isize) {
         for piece in bytes.chunks_mut(PIECE) {
@@ -49,8 +50,8 @@ impl Delays {
         }
     }
 
-    /// Fetches every byte of a piece from where it lies: each one `step` further back than the one
-    /// before, and so one forward.
+    /// Copies every byte of a piece from its delayed position: each is `step` further back than the
+    /// one before it, relative to its own position.
     #[inline(always)]
     fn gather(&mut self, piece: &mut [u8], delay: usize, step: isize) {
         let mut rest = piece;
@@ -69,12 +70,12 @@ impl Delays {
     }
 }
 
-/// The sending side.
+/// The interleaver of the transmitter.
 #[derive(Clone, Debug)]
 pub struct Interleaver(Delays);
 
 impl Interleaver {
-    /// An interleaver full of zeros, at the first byte of a field.
+    /// Creates an interleaver full of zeros, at the first byte of a field.
     #[must_use]
     pub fn new() -> Self {
         Self(Delays::new())
@@ -92,12 +93,12 @@ impl Default for Interleaver {
     }
 }
 
-/// The receiving side.
+/// The deinterleaver of the receiver.
 #[derive(Clone, Debug)]
 pub struct Deinterleaver(Delays);
 
 impl Deinterleaver {
-    /// A deinterleaver full of zeros, at the first byte of a field.
+    /// Creates a deinterleaver full of zeros, at the first byte of a field.
     #[must_use]
     pub fn new() -> Self {
         Self(Delays::new())

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 /// The register at each field sync, bit 15 being stage X^16.
 const PRESET: u16 = 0xF180;
 
-/// Stages that the output of X^16 is added into when it moves to X:
-/// x^16 + x^13 + x^12 + x^11 + x^7 + x^6 + x^3 + x + 1.
+/// Stages to which the output of X^16 is added when it moves to X: x^16 + x^13 + x^12 + x^11 + x^7
+/// + x^6 + x^3 + x + 1.
 const FEEDBACK: u16 = 0x38CB;
 
 /// Register bits that form the output byte, from bit 0 up: X, X^3, X^4, X^7, X^11 to X^14.

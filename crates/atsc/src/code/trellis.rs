@@ -1,14 +1,14 @@
 //! The trellis coder and its precoder (A/53 Part 2, clause 5.4.2).
 //!
-//! Twelve identical coders take turns symbol by symbol, and the turn order moves on by four coders
-//! with every data segment. Each coder takes whole bytes, two bits per symbol, high bits first;
-//! twelve bytes at a time go to the coders in the turn order of the segment in which their symbols
-//! begin. Of the pair (X2, X1), X2 passes the precoder (Z2 = X2 + Z2 of the coder's previous
-//! symbol) and X1 drives the four-state code: Z1 = X1, Z0 is the second delay element.
+//! Symbols go to twelve identical coders in rotation, and the rotation advances by four coders with
+//! every data segment. Each coder takes whole bytes, two bits per symbol, high bits first; twelve
+//! bytes at a time go to the coders in the order of the segment in which their symbols begin. Of
+//! the pair (X2, X1), X2 passes the precoder (Z2 = X2 + Z2 of the coder's previous symbol) and X1
+//! drives the four-state code: Z1 = X1, Z0 is the second delay element.
 
 use crate::params::{DATA_SYMBOLS, TRELLIS_CODERS};
 
-/// Data segments after which coder turns, bytes and segments line up again.
+/// Data segments after which the order of the coders, bytes and segments align again.
 pub const UNIT_SEGMENTS: usize = 4;
 
 /// Bytes that [`UNIT_SEGMENTS`] segments carry.
@@ -20,7 +20,7 @@ pub const GROUP_SYMBOLS: usize = 4 * TRELLIS_CODERS;
 /// A symbol as its three bits Z2 Z1 Z0; its level is `2 * bits - 7`.
 pub type SymbolBits = u8;
 
-/// The level of a symbol.
+/// Returns the level of a symbol.
 #[inline]
 #[must_use]
 pub const fn level(bits: SymbolBits) -> i8 {
@@ -32,13 +32,13 @@ pub const fn level(bits: SymbolBits) -> i8 {
 pub struct CoderState(u8);
 
 impl CoderState {
-    /// The state of these bits.
+    /// Creates the state with these bits.
     #[cfg(test)]
     pub(super) const fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
 
-    /// Its bits.
+    /// Returns the bits of the state.
     #[cfg(test)]
     pub(super) const fn bits(self) -> u8 {
         self.0
@@ -124,7 +124,7 @@ impl TrellisEncoder {
     }
 }
 
-/// The coder whose symbol comes first in data segment `segment` of a field.
+/// Returns the coder whose symbol comes first in data segment `segment` of a field.
 #[inline]
 #[must_use]
 pub const fn first_coder(segment: usize) -> usize {
@@ -137,7 +137,8 @@ mod tests {
 
     #[test]
     fn precoder_and_code_follow_the_block_diagram() {
-        // X1 = 1 once, from zero: Z1 Z0 = 10, 00, 01, 00, 01, ... as D1 and D0 swap for ever.
+        // X1 = 1 once, from zero: Z1 Z0 = 10, 00, 01, 00, 01, ... because D1 and D0 swap every
+        // time.
         let mut state = CoderState::default();
         let mut seen = Vec::new();
         for pair in [0b01, 0b00, 0b00, 0b00, 0b10, 0b00] {
@@ -156,8 +157,8 @@ mod tests {
 
     #[test]
     fn bytes_reach_their_coder_across_segment_boundaries() {
-        // A unit with a single byte set gives symbols other than those of zeros only at the turns
-        // of its coder, from that byte on.
+        // A unit with a single byte set differs from the unit of zeros only in the symbols of its
+        // coder, from that byte on.
         let mut plain = [[0; DATA_SYMBOLS]; UNIT_SEGMENTS];
         TrellisEncoder::new().encode_unit(0, &[0; UNIT_BYTES], &mut plain);
         let mut bytes = [0; UNIT_BYTES];
@@ -169,10 +170,11 @@ mod tests {
             pairs.filter(|(_, (a, b))| a != b).map(|(i, _)| i).collect()
         };
         assert_eq!(differ(&marked, 0), [816 + 2]);
-        // Segment 1 begins with coder 4, so coder 2 comes at place 10.
+        // Segment 1 begins with coder 4, so coder 2 is at position 10.
         assert!(differ(&marked, 1).iter().all(|i| i % 12 == 10));
         assert_eq!(differ(&marked, 1)[0], 10);
-        // The group that begins in segment 1 follows its turn order: byte 216 goes to coder 4.
+        // The group that begins in segment 1 follows the order of that segment: byte 216 goes to
+        // coder 4.
         bytes[206] = 0;
         bytes[216] = 0xFF;
         TrellisEncoder::new().encode_unit(0, &bytes, &mut marked);

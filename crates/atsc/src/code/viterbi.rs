@@ -1,9 +1,9 @@
 //! Twelve Viterbi decoders side by side.
 //!
 //! Each trellis coder's code has four states and, for every transition, two parallel branches that
-//! differ in Z2 and lie eight levels apart. The decoders run in lanes of 16-bit integers; for every
-//! turn of twelve symbols a byte per decoder says what each state's survivor did, and the bytes are
-//! traced back once for many turns.
+//! differ in Z2 and lie eight levels apart. The decoders run in lanes of 16-bit integers. For every
+//! row of twelve symbols a byte per decoder stores the decision of each state's survivor; one
+//! traceback decides many rows.
 
 #[cfg(test)]
 mod tests;
@@ -13,32 +13,32 @@ mod wide;
 use crate::params::{DATA_SYMBOLS, TRELLIS_CODERS};
 use millstream_dsp::multiversion;
 
-/// Lanes: the twelve decoders, filled up to whole vectors.
+/// Lanes: the twelve decoders, padded to whole vectors.
 const LANES: usize = 16;
 
-/// Symbols of one decoder that must follow one before it is decided.
+/// Symbols of one decoder that must follow a symbol before it is decided.
 pub const DELAY_SYMBOLS: usize = 28;
 
 /// Symbols of one decoder that make a byte.
 pub const BYTE_SYMBOLS: usize = 4;
 
-/// Turns taken together at most: those of a segment.
+/// The most rows processed together: those of a segment.
 const TURNS_MAX: usize = DATA_SYMBOLS / TRELLIS_CODERS;
 
-/// Turns that wait at most for being decided.
+/// The most rows that wait for a decision.
 const PENDING_TURNS: usize = DELAY_SYMBOLS + BYTE_SYMBOLS + TURNS_MAX;
 
 const STATES: usize = 4;
 
-/// Steps per level distance of one that symbols are rounded to, and the largest level taken: noise
-/// of rounding is 30 dB below that at the threshold of reception, and squares fit.
+/// Steps per unit of level to which symbols are rounded. Rounding noise is 30 dB below the noise at
+/// the threshold of reception, and the squares fit.
 const SCALE: f32 = 16.0;
 const CLIP: f32 = 12.0;
 
-/// Bits dropped of squared distances.
+/// Bits dropped from squared distances.
 const SHIFT: u32 = 4;
 
-/// Turns after which metrics, which only grow, are made small again.
+/// Rows between renormalisations of the metrics, which only grow.
 const RENORMAL_TURNS: usize = 8;
 
 type Row = [i16; LANES];
@@ -47,16 +47,16 @@ type Row = [i16; LANES];
 #[derive(Clone, Debug)]
 pub struct Decoders {
     metrics: [Row; STATES],
-    /// For every turn that waits and every decoder: which of its two predecessors each state took
+    /// For every waiting row and every decoder: the predecessor of the two that each state took
     /// (bits 0 to 3), and Z2 of the nearer branch of each pair Z1 Z0 (bits 4 to 7).
     memory: Box<[[u8; LANES]; PENDING_TURNS]>,
     pending: usize,
-    /// Z2 before the symbols that the next byte is made of.
+    /// Z2 before the symbols of the next byte.
     last_z2: [u8; LANES],
 }
 
 impl Decoders {
-    /// Decoders that know nothing.
+    /// Creates decoders without history.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -67,17 +67,17 @@ impl Decoders {
         }
     }
 
-    /// Says what Z2 of every coder was just before the first symbol.
+    /// Sets Z2 of every coder just before the first symbol.
     pub fn set_last_z2(&mut self, last_z2: [bool; TRELLIS_CODERS]) {
         self.last_z2[..TRELLIS_CODERS].copy_from_slice(&last_z2.map(u8::from));
     }
 
-    /// Takes turns of twelve symbols, the first of each turn from coder `first`, and hands on the
-    /// bytes of the coders for every four turns that are decided.
+    /// Processes rows of twelve symbols, the first of each row from coder `first`, and passes on
+    /// the bytes of the coders for every four decided rows.
     ///
     /// # Panics
-    /// If the symbols are more than a segment has, and in debug builds, if they are no whole number
-    /// of turns.
+    /// If there are more symbols than a segment has, and in debug builds, if they are not a whole
+    /// number of rows.
     pub fn push(
         &mut self,
         first: usize,
@@ -91,12 +91,12 @@ impl Decoders {
         self.decide(DELAY_SYMBOLS, on_bytes);
     }
 
-    /// Hands on the bytes that still wait, as far as they are whole, decided with what is there.
+    /// Decides the waiting symbols without further ones, and passes on the bytes that are whole.
     pub fn finish(&mut self, on_bytes: &mut dyn FnMut([u8; TRELLIS_CODERS])) {
         self.decide(0, on_bytes);
     }
 
-    /// Decides all but the last `delay` turns, in whole bytes.
+    /// Decides all but the last `delay` rows, in whole bytes.
     fn decide(&mut self, delay: usize, on_bytes: &mut dyn FnMut([u8; TRELLIS_CODERS])) {
         let count = self.pending.saturating_sub(delay) / BYTE_SYMBOLS * BYTE_SYMBOLS;
         if count == 0 {
@@ -111,7 +111,7 @@ impl Decoders {
         self.pending -= count;
     }
 
-    /// The best state of every decoder.
+    /// Returns the best state of every decoder.
     fn best(&self) -> [u32; LANES] {
         std::array::from_fn(|lane| {
             let better = |a: usize, b: usize| self.metrics[b][lane] < self.metrics[a][lane];
@@ -126,7 +126,7 @@ impl Default for Decoders {
     }
 }
 
-/// Four decisions (Z2 in bit 1, Z1 in bit 0) of every coder to a byte, high bits first; the
+/// Joins four decisions (Z2 in bit 1, Z1 in bit 0) of every coder to a byte, high bits first; the
 /// precoder's inverse is X2 = Z2 + Z2 of the symbol before.
 fn join(turns: &[[u8; LANES]; BYTE_SYMBOLS], last_z2: &mut [u8; LANES]) -> [u8; TRELLIS_CODERS] {
     let mut bytes = [0; LANES];
@@ -140,7 +140,7 @@ fn join(turns: &[[u8; LANES]; BYTE_SYMBOLS], last_z2: &mut [u8; LANES]) -> [u8; 
     *bytes.first_chunk().expect("more lanes than coders")
 }
 
-/// Takes turns of twelve symbols, the first of each turn from coder `first`.
+/// Processes rows of twelve symbols, the first of each row from coder `first`.
 fn run(decoders: &mut Decoders, first: usize, symbols: &[f32]) {
     let mut rows = [[0; LANES]; TURNS_MAX];
     let rows = &mut rows[..symbols.len() / TRELLIS_CODERS];
@@ -157,7 +157,7 @@ fn run(decoders: &mut Decoders, first: usize, symbols: &[f32]) {
 }
 
 multiversion! {
-    /// Rounds symbols and puts every turn in the order of the coders.
+    /// Rounds symbols and sorts every row in the order of the coders.
     fn arrange(first: usize, symbols: &[f32], rows: &mut [Row]) = arrange_body;
 }
 
@@ -169,7 +169,7 @@ fn arrange_body<const FMA: bool>(first: usize, symbols: &[f32], rows: &mut [Row]
         *y = (clipped * SCALE + ROUND).to_bits() as i16;
     }
     let turns = rounded.as_chunks().0;
-    // The order is known when compiling, so that a turn is put in order by two copies.
+    // The order is a constant, so two copies sort a row.
     match first {
         0 => order::<0>(turns, rows),
         4 => order::<4>(turns, rows),
@@ -186,7 +186,7 @@ fn order<const FIRST: usize>(turns: &[[i16; TRELLIS_CODERS]], rows: &mut [Row]) 
     }
 }
 
-/// The reference, lane by lane.
+/// Runs the reference implementation, lane by lane.
 fn run_plain(metrics: &mut [Row; STATES], rows: &[Row], memory: &mut [[u8; LANES]]) {
     for (rows, memory) in rows.chunks(RENORMAL_TURNS).zip(memory.chunks_mut(RENORMAL_TURNS)) {
         for (y, memory) in rows.iter().zip(memory) {
@@ -205,9 +205,10 @@ fn run_plain(metrics: &mut [Row; STATES], rows: &[Row], memory: &mut [[u8; LANES
 /// Adding this rounds a small number to a whole one, and leaves it in the low bits.
 const ROUND: f32 = 12_582_912.0;
 
-/// One symbol for every decoder; gives the turn's bytes.
+/// Processes one symbol of every decoder; returns the row's bytes.
 fn step(y: &Row, m: &mut [Row; STATES]) -> [u8; LANES] {
-    // For each pair Z1 Z0 the squared distance to the nearer of its two levels, and that one's Z2.
+    // For each pair Z1 Z0: the squared distance to the nearer of its two levels, and Z2 of that
+    // level.
     let mut distance = [[0i16; LANES]; STATES];
     let mut turn = [0i16; LANES];
     for (pair, distance) in distance.iter_mut().enumerate() {
@@ -235,7 +236,7 @@ fn step(y: &Row, m: &mut [Row; STATES]) -> [u8; LANES] {
     turn.map(|bits| bits as u8)
 }
 
-/// [`trace`], where a vector holds the states of all lanes.
+/// Runs [`trace`] with the states of all lanes in a vector, where the processor can.
 fn follow(memory: &[[u8; LANES]], state: [u32; LANES], decisions: &mut [[u8; LANES]]) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl") {
@@ -246,8 +247,8 @@ fn follow(memory: &[[u8; LANES]], state: [u32; LANES], decisions: &mut [[u8; LAN
 }
 
 multiversion! {
-    /// Follows the survivors from the last turn's `state` back; writes Z2 (bit 1) and Z1 (bit 0)
-    /// of the first turns, as many as `decisions` holds.
+    /// Follows the survivors back from the last row's `state`; writes Z2 (bit 1) and Z1 (bit 0) of
+    /// the first `decisions.len()` rows.
     fn trace(memory: &[[u8; LANES]], state: [u32; LANES], decisions: &mut [[u8; LANES]]) =
         trace_body;
 }
@@ -267,7 +268,7 @@ fn trace_body<const FMA: bool>(
     }
 }
 
-/// One turn back; gives what was decided there.
+/// Steps one row back; returns the decisions there.
 #[inline(always)]
 fn back(turn: &[u8; LANES], state: &mut [u32; LANES]) -> [u8; LANES] {
     let mut decision = [0; LANES];

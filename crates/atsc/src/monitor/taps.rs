@@ -1,23 +1,24 @@
-//! The equaliser's taps, for pictures: written by one thread without locks, read by anyone.
+//! The equaliser's taps, for pictures: one thread writes them without locks, any thread reads them.
 
 use serde::Serialize;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Symbols before and behind the one wanted that a forward tap may be on.
+/// Symbols before and behind the wanted one at which forward taps may be.
 pub(crate) const FORWARD_BEFORE: usize = 128;
 pub(crate) const FORWARD_BEHIND: usize = 448;
 
-/// Decisions that feedback reaches back.
+/// The reach of the feedback, decisions.
 pub(crate) const FEEDBACK: usize = FORWARD_BEFORE + FORWARD_BEHIND;
 
-/// The taps of an equaliser at one time; zero where there is none.
+/// The taps of an equaliser at one time; zero where there is no tap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct EqualizerTaps {
-    /// The received symbol, relative to the one wanted, that the first forward tap is on.
+    /// The position of the first forward tap, symbols relative to the wanted one.
     pub first_forward: i32,
     /// Taps on received symbols.
     pub forward: Vec<f32>,
-    /// Taps on decisions, first that on the last symbol: what is taken off the filter's output.
+    /// Taps on decisions, that of the last symbol first; their sum is subtracted from the filter's
+    /// output.
     pub feedback: Vec<f32>,
 }
 
@@ -33,8 +34,8 @@ impl TapBoard {
         Self { forward: row(FORWARD_BEFORE + FORWARD_BEHIND), feedback: row(FEEDBACK) }
     }
 
-    /// Writes forward taps with the symbols they are on, and feedback taps with the symbols that
-    /// they reach back. A reader at the same time may see some of the old ones.
+    /// Writes forward taps with their positions, and feedback taps with their delays in symbols. A
+    /// concurrent reader may see some of the old values.
     pub(crate) fn write(
         &self,
         forward: impl Iterator<Item = (isize, f32)>,

@@ -1,15 +1,15 @@
-//! What a radio's mixer does to its samples: a direct offset, and parts of unequal gain that are
-//! not at right angles.
+//! Correction of a radio's mixer: a DC offset, and I/Q parts of unequal gain that are not at right
+//! angles.
 //!
-//! Both are seen in the signal itself: a VSB signal in noise has no mean, and its parts are equally
-//! strong and uncorrelated. The second part is made so again (Gram and Schmidt).
+//! Both are measured in the signal itself: a VSB signal in noise has zero mean, and its parts are
+//! equally strong and uncorrelated. Gram-Schmidt orthogonalisation restores the second part.
 
 use super::level_tolerance::{Beside, LevelTolerance};
 use crate::Sample;
 use millstream_dsp::trim::{Moments, Trim, moments};
 
-/// Chunks that the averages span, of which beyond the first so many one in [`EVERY`] is looked at:
-/// an image is then left at -50 dB.
+/// Chunks that the averages span. After the first so many, one chunk in [`EVERY`] is measured. The
+/// remaining image is then at -50 dB.
 const SPAN: u32 = 64;
 const EVERY: u32 = 8;
 
@@ -17,7 +17,7 @@ const EVERY: u32 = 8;
 const CROSS_MAX: f64 = 0.3;
 const GAIN_MAX: f64 = 1.4;
 
-/// Measures and corrects.
+/// The measurement of the offset and the imbalance.
 #[derive(Clone, Debug, Default)]
 pub struct Balance {
     mean: Moments,
@@ -27,13 +27,13 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// Before the first chunk.
+    /// Creates the measurement in its initial state.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes a chunk of samples; gives what corrects it and the following ones.
+    /// Measures a chunk of samples; returns the correction for it and the following ones.
     pub fn measure(&mut self, chunk: &[Sample]) -> Trim {
         self.seen = self.seen.wrapping_add(1);
         if self.measured < SPAN || self.seen.is_multiple_of(EVERY) {
@@ -44,7 +44,7 @@ impl Balance {
 
     fn take(&mut self, now: &Moments, samples: usize) {
         let power = |m: &Moments| m.power_re + m.power_im;
-        // Neither silence, nor what is no number.
+        // Skips silence and samples that are not numbers.
         if !(power(now) > 0.0 && power(now).is_finite()) {
             return;
         }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use millstream_dsp::noise::Noise;
 
-    /// Noise through a mixer that is 1 dB and 5 degrees off, with an offset.
+    /// Returns noise through a mixer that is 1 dB and 5 degrees off, with an offset.
     fn spoilt(noise: &mut Noise) -> Sample {
         let x = noise.gaussian_pair() * 0.1;
         Sample::new(x.re + 0.02, 0.89 * (x.im * 0.996 + x.re * 0.087) - 0.03)
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_signal_that_comes_on_later_is_corrected_as_well_as_one_from_the_start() {
-        // Before it there is so little that its parts are one bit, now and then.
+        // The input before it is so weak that its parts are one bit, now and then.
         let (mut noise, mut balance) = (Noise::new(3), Balance::new());
         let mut faint = || Sample::new((noise.gaussian() / 2.0).round() / 32_768.0, 0.0);
         for chunks in [1, 70] {
@@ -124,7 +124,7 @@ mod tests {
                 balance.measure(&chunk)
             });
             let Trim { offset, gain, cross } = trims.nth(199).unwrap();
-            // What `spoilt` does.
+            // The impairments of `spoilt`.
             let near = |x: f32, exact: f32| (x - exact).abs() < 0.01;
             assert!(near(offset.re, 0.02) && near(offset.im, -0.03), "{chunks}: {offset}");
             assert!(near(gain, 1.13) && near(cross, 0.088), "{chunks}: {gain} {cross}");

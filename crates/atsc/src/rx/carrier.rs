@@ -3,8 +3,9 @@
 //! Close to the pilot the signal is double-sideband, so its data is in phase with the pilot, and
 //! the quadrature part of a narrow band around the pilot is the phase error. The narrow band is a
 //! triangular mean over two blocks: data away from the pilot has a quadrature part that grows with
-//! distance, and a plain mean would let too much of it in. All this happens to samples, which are
-//! fewer than symbols, before the matched filter: the sender's filter has half the slope of both.
+//! distance, and a plain mean would pass too much of it. The loop works on samples, which are fewer
+//! than symbols, before the matched filter: the sender's filter has half the slope of both filters
+//! together.
 
 use crate::Sample;
 use millstream_dsp::loop_filter::{LoopFilter, LoopGains};
@@ -14,38 +15,38 @@ use millstream_dsp::sampler::IntSample;
 use millstream_dsp::trim::Trim;
 use std::f64::consts::TAU;
 
-/// Time between updates of the loop, and the samples that it is a multiple of.
+/// The time between updates of the loop, and the number of samples that a block is a multiple of.
 const BLOCK_S: f64 = 40e-6;
 const BLOCK_UNIT: usize = 16;
 
-/// Loop bandwidth while pulling in, and the number of updates that lasts (about 3 ms).
+/// Loop bandwidth during pull-in, and the number of updates that pull-in takes (about 3 ms).
 const ACQUIRE_BANDWIDTH_HZ: f64 = 2000.0;
 const ACQUIRE_UPDATES: u32 = 75;
 
 /// Loop bandwidth while tracking.
 const TRACK_BANDWIDTH_HZ: f64 = 300.0;
 
-/// How far the loop may pull from where the search found the pilot.
+/// The largest distance of the loop from the pilot frequency that the search found.
 const PULL_LIMIT_HZ: f64 = 3000.0;
 
 /// Weight of a block in the pilot's mean amplitude.
 const PILOT_WEIGHT: f32 = 1.0 / 16.0;
 
-/// The phase-locked loop: turns the pilot to zero frequency and phase.
+/// The phase-locked loop: rotates the pilot to zero frequency and phase.
 #[derive(Clone, Debug)]
 pub struct CarrierLoop {
     /// Pilot phase at the next sample.
     phase_rad: f64,
-    /// Turn per sample of a pilot where the search found it.
+    /// Phase step per sample of a pilot at the frequency that the search found.
     nominal_rad: f64,
     filter: LoopFilter,
     update_rate_hz: f64,
     updates: u32,
-    /// Phase step that the loop asks for, spread over a block.
+    /// Phase correction by the loop, spread over a block.
     pull_rad: f64,
     /// The ramp across a block, from 0 to 1, over the number of samples.
     ramp: Vec<f32>,
-    /// Samples of the block so far, their mean, and that weighted by the ramp.
+    /// Samples of the block so far, their mean, and their mean weighted by the ramp.
     filled: usize,
     mean: Sample,
     rising: Sample,
@@ -55,28 +56,28 @@ pub struct CarrierLoop {
     pilot: f32,
 }
 
-/// What is done to samples, beside turning them.
+/// The scaling and correction of samples before the rotation.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleScaling {
-    /// What corrects them.
+    /// The correction of offset and imbalance.
     pub trim: Trim,
-    /// What 1.0 becomes.
+    /// The integer value of 1.0.
     pub one: f32,
-    /// There is no signal to follow: the loop only goes on at its frequency.
+    /// Whether there is no signal to follow: the loop then keeps its frequency.
     pub held: bool,
 }
 
-/// What was seen in samples.
+/// Counts and power of some samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CarrierObservation {
-    /// How many were no numbers.
+    /// Samples that were not numbers.
     pub bad: usize,
     /// The sum of their squared magnitudes.
     pub power: f32,
 }
 
 impl CarrierLoop {
-    /// A loop for a pilot that turns by `nominal_rad` per sample.
+    /// Creates a loop for a pilot that rotates by `nominal_rad` per sample.
     #[must_use]
     pub fn new(nominal_rad: f64, sample_rate_hz: f64) -> Self {
         let units = (BLOCK_S * sample_rate_hz / BLOCK_UNIT as f64).round().max(1.0) as usize;
@@ -100,20 +101,20 @@ impl CarrierLoop {
         }
     }
 
-    /// Pulls in again with the wide bandwidth, keeping the frequency.
+    /// Restarts the pull-in with the wide bandwidth, and keeps the frequency.
     pub fn reacquire(&mut self) {
         self.updates = 0;
         self.filter.set_gains(LoopGains::new(ACQUIRE_BANDWIDTH_HZ, self.update_rate_hz));
     }
 
-    /// The pilot's frequency beside where the search found it.
+    /// Returns the pilot's frequency relative to the one that the search found.
     #[must_use]
     pub fn offset_hz(&self) -> f64 {
         self.filter.rate() / TAU * self.update_rate_hz
     }
 
-    /// Turns samples so that the pilot stands still, into as many pairs; updates the loop after
-    /// every block.
+    /// Rotates samples so that the pilot is at zero frequency, into as many pairs; updates the loop
+    /// after every block.
     pub fn rotate(
         &mut self,
         samples: &[Sample],
@@ -150,7 +151,7 @@ impl CarrierLoop {
         seen
     }
 
-    /// Takes the block that is full.
+    /// Updates the loop by a full block.
     fn update(&mut self, held: bool) {
         let mean = self.before + self.mean - self.rising;
         (self.before, self.rising, self.mean) = (self.rising, Sample::ZERO, Sample::ZERO);
@@ -167,8 +168,8 @@ impl CarrierLoop {
         }
     }
 
-    /// The phase error: exact while pulling in. While tracking it is relative to the pilot's usual
-    /// amplitude, so that moments without a pilot do not throw the loop off.
+    /// Returns the phase error, which is exact during pull-in. During tracking it is relative to
+    /// the pilot's mean amplitude, so that moments without a pilot do not disturb the loop.
     fn error(&mut self, Sample { re, im }: Sample) -> f64 {
         let amplitude = (re * re + im * im).sqrt();
         if self.updates == 0 {
@@ -200,7 +201,7 @@ mod tests {
         Sample::new(phase.cos() as f32, phase.sin() as f32)
     }
 
-    /// The last pair of chunks of a tone.
+    /// Returns the last pair of chunks of a tone.
     fn run(carrier: &mut CarrierLoop, turn: f64, chunks: std::ops::Range<usize>) -> IntSample {
         let mut out = [[0; 2]; 2000];
         for chunk in chunks {
@@ -240,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_count_of_updates_ends_without_overflow() {
-        // It takes twelve hours to get there.
+        // Reaching it takes twelve hours.
         let mut carrier = CarrierLoop::new(-1.0, RATE_HZ);
         carrier.updates = u32::MAX;
         carrier.rotate(&[Sample::ONE; 2000], PACKING, &mut [[0; 2]; 2000]);

@@ -1,11 +1,11 @@
 //! Samples to symbols: carrier, matched filter, timing interpolation, VSB demodulation, level.
 //!
 //! The signal is `sum of a_k (-j)^k p(t - k T)` with the channel's middle at 0 Hz (see the
-//! transmitter's shaper). Filtering with the real pulse `p` at the symbol times and turning the
+//! transmitter's shaper). Filtering with the real pulse `p` at the symbol times and rotating the
 //! result by the pilot's phase, which advances by `-pi / 2` per symbol, makes its real part `a_k`.
-//! Here samples are turned first, so that the pilot stands still, and the pulse is turned along:
-//! then a real part costs half of a complex output, and imaginary parts are made only where
-//! something is to be learnt from them.
+//! Here samples are rotated first, so that the pilot is at zero frequency, and the pulse is rotated
+//! with it. Then a real part costs half of a complex output, and imaginary parts are computed only
+//! where a loop or an estimate uses them.
 
 use super::carrier::CarrierLoop;
 use super::level::Level;
@@ -32,25 +32,25 @@ const LEAST_PHASES: f64 = 48.0;
 /// The narrowest roll-off of the filter.
 const LEAST_ROLL_OFF: f64 = 0.01;
 
-/// The largest relative lengthening of the symbol interval.
+/// The largest relative increase of the symbol interval.
 const RATE_MAX: f64 = 1e-3;
 
-/// Turns samples into levelled symbols, a block at a time.
+/// Converts samples into symbols at nominal levels, a block at a time.
 #[derive(Clone, Debug)]
 pub struct Demodulator {
     sample_rate_hz: f64,
     offset_hz: f64,
     packer: Packer,
     filter: Sampler,
-    /// Time of the next symbol in samples from the first one kept.
+    /// Time of the next symbol, samples from the first stored one.
     at: f64,
-    /// Samples per symbol now.
+    /// The current number of samples per symbol.
     step: f64,
     level: Level,
 }
 
 impl Demodulator {
-    /// A demodulator for a signal whose pilot is `offset_hz` from its place.
+    /// Creates a demodulator for a signal whose pilot is `offset_hz` from its nominal frequency.
     #[must_use]
     pub fn new(sample_rate_hz: f64, offset_hz: f64) -> Self {
         let step = sample_rate_hz / SYMBOL_RATE_HZ;
@@ -75,7 +75,7 @@ impl Demodulator {
     }
 
     /// Takes samples, with a signal to follow unless `held`; returns how many were not finite
-    /// numbers and became zero.
+    /// numbers and were replaced by zero.
     pub fn push(&mut self, samples: &[Sample], held: bool) -> usize {
         let kept = self.packer.kept();
         let spent = (self.at as usize).saturating_sub(self.filter.before()).min(kept);
@@ -84,8 +84,8 @@ impl Demodulator {
         self.packer.push(samples, held)
     }
 
-    /// Makes the next block of symbols; false if there are not enough samples for it yet. Without
-    /// a signal to follow (`held`) the level stays as it is.
+    /// Computes the next block of symbols; returns false if there are not enough samples yet.
+    /// Without a signal to follow (`held`) the level stays as it is.
     pub fn next_block(&mut self, block: &mut SymbolBlock, order: BlockOrder) -> bool {
         let end = self.at + self.step * BLOCK_SYMBOLS as f64;
         let Some(row) = self.packer.row() else { return false };
@@ -107,28 +107,29 @@ impl Demodulator {
         true
     }
 
-    /// Takes the following symbols `shift` symbols later, at intervals of `1 + rate` nominal ones.
+    /// Samples the following symbols `shift` symbols later, at intervals of `1 + rate` nominal
+    /// ones.
     pub fn adjust(&mut self, shift: f64, rate: f64) {
         self.step = self.sample_rate_hz / SYMBOL_RATE_HZ * (1.0 + rate.clamp(-RATE_MAX, RATE_MAX));
         self.at = (self.at + shift * self.step).max(self.filter.before() as f64);
     }
 
-    /// Lets carrier and level follow quickly again after a break in the signal.
+    /// Restarts the pull-in of carrier and level after an interruption of the signal.
     pub fn reacquire(&mut self) {
         self.packer.reacquire();
         self.level.reacquire();
     }
 
-    /// The pilot's offset from its place.
+    /// Returns the pilot's offset from its nominal frequency.
     #[must_use]
     pub fn pilot_offset_hz(&self) -> f64 {
         self.offset_hz + self.packer.carrier().offset_hz()
     }
 }
 
-/// The filter's roll-off. Below 6 MS/s the roll-offs of the signal's two sides lie on each other;
-/// up to half the sample rate a side is stronger than what lies on it, so there the filter ends.
-/// What the signal then lacks of its own roll-off, the equaliser makes up for.
+/// Returns the filter's roll-off. Below 6 MS/s the roll-offs of the signal's two sides overlap. Up
+/// to half the sample rate a side is stronger than the overlapping one, so the filter ends there.
+/// The equaliser compensates for the missing part of the roll-off.
 fn roll_off(sample_rate_hz: f64) -> f64 {
     (sample_rate_hz / (SYMBOL_RATE_HZ / 2.0) - 1.0).clamp(LEAST_ROLL_OFF, ROLL_OFF)
 }

@@ -1,10 +1,10 @@
 //! The equaliser.
 //!
-//! The channel's impulse response is estimated at the field sync. Where the signal is nearly
-//! straight, a short transversal filter follows from it, whose cost is small. Where there are
-//! echoes, a longer filter takes off those that are to come and decision feedback those that were;
-//! both then follow the channel by the least-mean-square rule, a segment at a time, and are
-//! designed anew only when a field sync shows that they have lost it.
+//! The field sync gives an estimate of the channel's impulse response. Without relevant echoes a
+//! short transversal filter is designed from it, whose cost is small. With echoes a longer filter
+//! removes precursors and decision feedback removes postcursors. Both then follow the channel by
+//! the least-mean-square rule, a segment at a time. They are designed anew only when a field sync
+//! shows that they no longer fit.
 
 mod channel;
 mod design;
@@ -25,35 +25,35 @@ use errors::{ErrorWindow, differences, mean_square};
 use feedback::Feedback;
 use forward::{Errors, ForwardFilter};
 
-/// Where the only group of forward taps starts if there are no echoes.
+/// The start of the only group of forward taps if there are no echoes.
 const STRAIGHT: isize = -(NEAR as isize);
 
-/// Field syncs that the estimate of a straight channel remembers, while it changes by no more than
-/// this share of its power.
+/// Field syncs that the estimate of an echo-free channel averages, and the largest change, as a
+/// share of its power, up to which it averages.
 const MEMORY: u32 = 4;
 const CHANGED: f64 = 0.1;
 
-/// Echoes matter if they do more harm than this share of the noise, or than this mean square.
+/// Echoes matter if their mean square exceeds this share of the noise, or this value.
 const ECHO_OVER_NOISE: f64 = 0.03;
 const LEAST_ECHO: f64 = 0.02;
 
-/// Feedback must be better than none by this factor, where the error is above this mean square.
+/// The factor by which feedback must reduce the error, where the error is above this mean square.
 const FEEDBACK_GAIN: f64 = 1.06;
 const SMALL_ERROR: f64 = 0.05;
 
-/// Share of the power of earlier symbols that wrong decisions are taken to leave.
+/// Assumed share of the power of earlier symbols that wrong decisions leave.
 const DOUBT: f64 = 0.02;
 
-/// Step of the least-mean-square rule: share of the error that a segment takes away.
+/// Step of the least-mean-square rule: the share of the error that a segment removes.
 const STEP: f32 = 0.1;
 
-/// Taps rest for so many segments when they have settled and the slopes of the error are no larger
-/// than those that noise makes, by this factor: the channel has not moved by more than a tenth of
-/// the error.
+/// Segments without adaptation after the taps have converged and the slopes of the error are at
+/// most those of noise times this factor: the channel has not changed by more than a tenth of the
+/// error.
 const REST: u32 = 7;
 const MOVING: f64 = 1.25;
 
-/// Error on known symbols, over that on decided ones, that shows that decisions are wrong.
+/// Ratio of the error on known symbols to that on decided ones from which decisions count as wrong.
 const LOST: f64 = 1.4;
 
 /// Weight of a segment in the error powers.
@@ -65,36 +65,36 @@ const SYNC_WEIGHT: f64 = 1.0 / 16.0;
 #[derive(Clone, Debug)]
 pub struct Equalizer {
     forward: ForwardFilter,
-    /// One that is only tried.
+    /// A filter on trial.
     trial: ForwardFilter,
     /// Whether there is feedback.
     has_feedback: bool,
     feedback: Box<Feedback>,
-    /// Symbols: `EARLY` before the segment in hand, that segment, then the one just taken.
+    /// Symbols: `EARLY` before the current segment, that segment, then the one just taken.
     symbols: Vec<f32>,
-    /// What the segment in hand is.
+    /// The header of the current segment.
     current: Option<SegmentHeader>,
     estimator: Estimator,
     designer: Designer,
-    /// The channel as of the last field sync, and as remembered.
+    /// The channel as of the last field sync, and its average.
     fresh: ImpulseResponse,
     channel: ImpulseResponse,
     fields: u32,
     error_power: f64,
-    /// Mean square error of decided symbols, and of segment syncs, lately.
+    /// Recent mean square error of decided symbols, and of segment syncs.
     decided_error: f64,
     sync_error: f64,
-    /// Segments for which the taps still rest.
+    /// Remaining segments without adaptation.
     rest: u32,
     window: ErrorWindow,
-    /// Whether symbols before the segment in hand have been decided.
+    /// Whether symbols before the current segment have been decided.
     has_history: bool,
-    /// Whether a field sync has been learnt from since the last report.
+    /// Whether a field sync was used for training since the last report.
     has_news: bool,
 }
 
 impl Equalizer {
-    /// An equaliser that passes symbols unchanged until its first field sync.
+    /// Creates an equaliser that passes symbols unchanged until its first field sync.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -119,14 +119,13 @@ impl Equalizer {
         }
     }
 
-    /// Mean square error of the segment syncs after equalising; NaN before the first.
+    /// Returns the mean square error of the segment syncs after equalising; NaN before the first.
     #[must_use]
     pub fn error_power(&self) -> f64 {
         self.error_power
     }
 
-    /// Tells a monitor how it stands: the errors, and when a field sync has passed, the channel and
-    /// the taps.
+    /// Reports to a monitor: the errors, and after a field sync the channel and the taps.
     pub fn report(&mut self, monitor: &Monitor) {
         if self.error_power.is_finite() {
             monitor.set_symbol_error_power(self.error_power);
@@ -140,8 +139,8 @@ impl Equalizer {
         }
     }
 
-    /// At the end of a stream: writes the last segment, equalised as if silence followed; false if
-    /// there is none.
+    /// Writes the last segment at the end of a stream, equalised as if silence followed; returns
+    /// false if there is no segment.
     pub fn finish(&mut self, out: &mut Segment) -> bool {
         let Some(header) = self.current.take() else { return false };
         self.symbols.resize(EARLY + 2 * SEGMENT_SYMBOLS, 0.0);
@@ -151,7 +150,8 @@ impl Equalizer {
         true
     }
 
-    /// Takes a segment; writes the one before it, equalised; false if there is none.
+    /// Takes a segment; writes the previous one, equalised; returns false if there is no previous
+    /// one.
     pub fn process(&mut self, segment: &Segment, out: &mut Segment) -> bool {
         if segment.restart() {
             self.current = None;
@@ -168,8 +168,8 @@ impl Equalizer {
         if self.has_feedback {
             self.feedback.next_segment();
         }
-        // A field sync that is only presumed, because the lock bridges a missed one, teaches
-        // nothing.
+        // A presumed field sync, with which the lock bridges a missed one, is not used for
+        // training.
         if let SegmentKind::FieldSync(parity) = header.kind()
             && !header.presumed()
         {
@@ -193,14 +193,15 @@ impl Equalizer {
             SegmentKind::Data(_) => self.feedback.data(symbols),
             SegmentKind::FieldSync(parity) => self.feedback_on_sync(parity, symbols),
         }
-        // The first segment's echoes of symbols never seen would look like errors.
+        // Echoes of unknown symbols before the first segment would look like errors.
         if !held && self.has_history {
             self.adapt(symbols);
         }
         self.has_history = true;
     }
 
-    /// A field sync ends with symbols of two levels, and the last ones of the segment before.
+    /// Applies feedback to a field sync, which ends with symbols of two levels and the last ones of
+    /// the previous segment.
     fn feedback_on_sync(&mut self, parity: Parity, symbols: &mut [f32; SEGMENT_SYMBOLS]) {
         let known = field_sync(parity);
         let before: [i16; PRECODE_SYMBOLS] =
@@ -220,7 +221,7 @@ impl Equalizer {
         });
     }
 
-    /// One step of the least-mean-square rule.
+    /// Performs one step of the least-mean-square rule.
     fn adapt(&mut self, symbols: &[f32; SEGMENT_SYMBOLS]) {
         let mut errors = [0.0; SEGMENT_SYMBOLS];
         let power = f64::from(differences(symbols, self.feedback.decided(), &mut errors));
@@ -239,8 +240,8 @@ impl Equalizer {
         let errors = Errors::new(errors.as_chunks().0.try_into().expect("whole pairs"));
         let forward = self.forward.adapt(&errors, step);
         let feedback = self.feedback.adapt(&errors, step);
-        // Without a part of the error that belongs to a tap, its slope has the mean square of a sum
-        // of independent products.
+        // If no part of the error belongs to a tap, its slope has the mean square of a sum of
+        // independent products.
         let received = mean_square(&self.symbols[EARLY..EARLY + SEGMENT_SYMBOLS]);
         let slopes = forward.power / received + feedback.power / DATA_POWER;
         let by_noise = power * ((forward.taps + feedback.taps) * SEGMENT_SYMBOLS) as f64;
@@ -248,13 +249,13 @@ impl Equalizer {
         self.rest = if moving || !self.window.is_settled() { 0 } else { REST };
     }
 
-    /// Whether decisions are as good as they look: wrong ones hide errors, but not those of the
+    /// Returns whether decisions are reliable. Wrong decisions hide errors, except those of the
     /// segment syncs, which are known.
     fn trusts_decisions(&self) -> bool {
         self.sync_error < (LOST * self.decided_error).max(SMALL_ERROR)
     }
 
-    /// Takes what the field sync in hand shows.
+    /// Trains on the current field sync.
     fn train(&mut self, parity: Parity) {
         if self.has_feedback && !self.is_lost(parity) {
             return;
@@ -286,7 +287,7 @@ impl Equalizer {
         self.begin_feedback();
     }
 
-    /// Whether the taps are no longer those of the channel, or no longer needed.
+    /// Returns whether the taps no longer fit the channel, or are no longer needed.
     fn is_lost(&mut self, parity: Parity) -> bool {
         let mut symbols = [0.0; SEGMENT_SYMBOLS];
         self.forward.filter(&self.symbols, &mut symbols);
@@ -323,7 +324,7 @@ impl Equalizer {
     }
 }
 
-/// The nearest of the eight levels.
+/// Returns the nearest of the eight levels.
 fn nearest_level(y: f32) -> f32 {
     ((y + 7.0) / 2.0).round().clamp(0.0, 7.0) * 2.0 - 7.0
 }

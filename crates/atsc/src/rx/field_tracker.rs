@@ -1,4 +1,4 @@
-//! The place of every segment in its field.
+//! The position of every segment in its field.
 
 use crate::Sample;
 use crate::field::{MIDDLE_PN63_START, PN63, PN511, PN511_LEVELS, PN511_START, Parity, field_sync};
@@ -7,28 +7,28 @@ use crate::segment::{SegmentKind, WholeSegment};
 use millstream_dsp::{multiversion, simd::madd};
 use std::ops::Range;
 
-/// Correlation with the long sequence, relative to nominal, that makes a field sync: data alone has
-/// a deviation of 0.04 in each part. Its magnitude counts: the strongest path need not be in phase
-/// with the pilot. Symbols above their nominal level are measured against their own, because
-/// after silence the gain may be far too high for a while.
+/// Least correlation of a field sync with the long sequence, relative to nominal: data alone has a
+/// deviation of 0.04 in each part. The magnitude counts, because the strongest path need not be in
+/// phase with the pilot. Symbols above their nominal level are compared with their own level,
+/// because after silence the gain may be far too high for a while.
 const THRESHOLD: f32 = 0.4;
 
-/// Products added side by side.
+/// Parallel partial sums of products.
 const LANES: usize = 32;
 
-/// Field syncs in a row that may be missed before the lock is given up.
+/// Consecutive field syncs that may be missed before the lock is lost.
 const MAX_MISSES: u32 = 3;
 
-/// What a segment turned out to be.
+/// The classification of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldStep {
-    /// No field sync has been seen yet.
+    /// No field sync has been found yet.
     Unlocked,
-    /// A segment of a known place.
+    /// A segment at a known position.
     Placed(SegmentKind),
     /// A field sync that begins a new lock.
     Locked(Parity),
-    /// Field syncs failed to appear; the lock is given up.
+    /// Too many field syncs were missed; the lock is lost.
     Lost,
 }
 
@@ -47,26 +47,26 @@ struct Lock {
 }
 
 impl FieldTracker {
-    /// Without lock.
+    /// Creates a tracker without lock.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether the place of the next segment is known.
+    /// Returns whether the position of the next segment is known.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.lock.is_some()
     }
 
-    /// Whether the segment that is being filled must have its quadrature: while field syncs may be
-    /// anywhere, and around where one should be. Elsewhere one that is in phase is found without.
+    /// Returns whether the segment being filled needs its quadrature: while field syncs may be
+    /// anywhere, and around the expected one. Elsewhere a field sync in phase is found without it.
     #[must_use]
     pub fn wants_whole(&self) -> bool {
         self.lock.is_none_or(|lock| lock.misses > 0 || lock.since + 1 >= FIELD_DATA_SEGMENTS)
     }
 
-    /// Whether the segment just placed is a field sync only because it should be one.
+    /// Returns whether the segment just placed is a field sync by its position only.
     fn is_presumed(&self) -> bool {
         self.lock.is_some_and(|lock| lock.since == 0 && lock.misses > 0)
     }
@@ -92,7 +92,7 @@ impl FieldTracker {
                 lock.misses = 0;
                 lock.next_field(parity)
             }
-            // A field sync out of its place: the stream was broken, and goes on here.
+            // A field sync at another position: the stream was interrupted, and continues here.
             (_, Some(parity)) => {
                 self.lock = Some(Lock { since: 0, parity, misses: 0 });
                 FieldStep::Locked(parity)
@@ -100,7 +100,8 @@ impl FieldTracker {
         }
     }
 
-    /// The same, and writes the place into the segment; whether it is to be passed on.
+    /// Takes the next segment like [`step`](Self::step), and writes the position into it; also
+    /// returns whether to pass it on.
     pub fn place(&mut self, whole: &mut WholeSegment) -> (FieldStep, bool) {
         let step = self.step(whole);
         let (kind, restart) = match step {
@@ -121,12 +122,12 @@ impl Lock {
     }
 }
 
-/// The parity of a field sync, if the segment is one.
+/// Returns the parity of a field sync, if the segment is one.
 fn detect(whole: &WholeSegment) -> Option<Parity> {
     let long = PN511_START..PN511_START + PN511;
     let power = correlate(whole, long.clone(), &*PN511_LEVELS).norm_sqr();
     let least = |level: f32| (THRESHOLD * SYNC_LEVEL * level * PN511 as f32).powi(2);
-    // What is no number is no field sync either: a comparison with it is false.
+    // A segment with NaN is not a field sync: a comparison with NaN is false.
     let stands_out = power >= least(SYNC_LEVEL) && {
         let received = &whole.segment.symbols[long.clone()];
         power >= least((dot(received, received) / PN511 as f32).sqrt())
@@ -148,7 +149,7 @@ fn correlate(whole: &WholeSegment, place: Range<usize>, levels: &[f32]) -> Sampl
 }
 
 multiversion! {
-    /// The sum of the products.
+    /// Returns the sum of the products.
     fn dot(a: &[f32], b: &[f32]) -> f32 = dot_body, avx512;
 }
 
@@ -162,7 +163,7 @@ fn dot_body<const FMA: bool>(a: &[f32], b: &[f32]) -> f32 {
             lanes[lane] = madd::<FMA>(a[lane], b[lane], lanes[lane]);
         }
     }
-    // What is left as a vector of its own, filled up with zeros.
+    // The remainder is padded with zeros to a vector.
     let (mut a, mut b) = ([0.0; LANES], [0.0; LANES]);
     a[..a_rest.len()].copy_from_slice(a_rest);
     b[..b_rest.len()].copy_from_slice(b_rest);
@@ -185,7 +186,7 @@ mod tests {
     use crate::params::{DATA_POWER, SEGMENT_SYMBOLS};
     use crate::segment::Segment;
 
-    /// A segment of these levels through a path that turns them.
+    /// Returns a segment of these levels after a path that rotates them.
     fn turned(levels: [f32; SEGMENT_SYMBOLS]) -> WholeSegment {
         let [re, im] = [-0.3, 0.8].map(|part| levels.map(|x| part * x));
         let segment = Segment::new(SegmentKind::Data(0), false, &re);

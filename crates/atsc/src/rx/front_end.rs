@@ -1,8 +1,8 @@
 //! Samples to segments: everything with feedback, from pilot search to field sync.
 //!
-//! A break in the signal shorter than about 60 ms, or samples that are known to be missing for at
-//! most [`MAX_BRIDGED_S`], leave carrier, timing and the place in the field as they were: segments
-//! go on, marked as held.
+//! An interruption of the signal shorter than about 60 ms, or a known gap of at most
+//! [`MAX_BRIDGED_S`], leaves carrier, timing and the position in the field as they were: segments
+//! continue, marked as held.
 
 use super::demodulator::Demodulator;
 use super::field_tracker::{FieldStep, FieldTracker};
@@ -15,36 +15,36 @@ use crate::params::{FIELD_SEGMENTS, MIN_SAMPLE_RATE_HZ};
 use crate::segment::{Segment, SegmentKind};
 use std::sync::Arc;
 
-/// The fastest sample rate taken: beyond it the matched filter grows too long.
+/// The highest accepted sample rate: beyond it the matched filter becomes too long.
 pub const MAX_SAMPLE_RATE_HZ: f64 = 64e6;
 
-/// Samples are taken in chunks of this, so that results do not depend on how they arrive.
+/// Samples of a chunk. Fixed chunks keep results independent of the caller's slices.
 pub const CHUNK_SAMPLES: usize = 2048;
 
 /// The longest gap that is bridged, in seconds of signal.
 pub const MAX_BRIDGED_S: f64 = 0.03;
 
-/// Segments without any field sync after which there is none.
+/// Segments without field sync after which the signal counts as having none.
 const MAX_UNLOCKED_SEGMENTS: usize = 3 * FIELD_SEGMENTS;
 
-/// How to receive.
+/// The receiver's configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RxConfig {
     /// Complex samples per second, from 5.45 MS/s; the middle of the channel is at 0 Hz.
     pub sample_rate_hz: f64,
 }
 
-/// A receiver cannot be made.
+/// The receiver cannot be created.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReceiverError {
-    /// The sample rate is outside what the receiver takes.
+    /// The sample rate is outside the receiver's range.
     #[error(
         "a sample rate of {rate_hz} Hz does not carry 8-VSB: \
          choose from {MIN_SAMPLE_RATE_HZ} to {MAX_SAMPLE_RATE_HZ} Hz (6.25e6 suffices)"
     )]
     SampleRate {
-        /// The rate asked for.
+        /// The requested rate.
         rate_hz: f64,
     },
 }
@@ -64,26 +64,26 @@ enum Stage {
     Receiving(Box<Receiving>),
 }
 
-/// The stages that run once there is a pilot.
+/// The stages that run after the pilot is found.
 #[derive(Debug)]
 struct Receiving {
     demodulator: Demodulator,
     sync: SegmentSync,
     fields: FieldTracker,
-    /// The signal was away at the last segment.
+    /// Whether the signal was absent at the last segment.
     held: bool,
     /// Segments since the segment sync was found or the field lock lost.
     unlocked: usize,
 }
 
-/// Why receiving ends.
+/// The reason why tracking ends.
 enum Ended {
     NoSegmentSync,
     NoFieldSync,
 }
 
 impl FrontEnd {
-    /// A front end before its first sample.
+    /// Creates a front end in its initial state.
     ///
     /// # Errors
     /// [`ReceiverError`] when the configuration makes no sense.
@@ -100,13 +100,13 @@ impl FrontEnd {
         })
     }
 
-    /// The numbers of this receiver.
+    /// Returns the monitor of this receiver.
     #[must_use]
     pub fn monitor(&self) -> &Monitor {
         &self.monitor
     }
 
-    /// Takes samples; hands on every segment whose place in its field is known.
+    /// Takes samples; passes on every segment whose position in its field is known.
     pub fn process(&mut self, samples: &[Sample], on_segment: &mut dyn FnMut(&Segment)) {
         let mut rest = samples;
         while !rest.is_empty() {
@@ -128,9 +128,9 @@ impl FrontEnd {
         }
     }
 
-    /// Says that `missing` samples were lost between those taken so far and the next. Over a short
-    /// gap everything stays in step; after a long one, or before there is a signal, the search for
-    /// it begins anew.
+    /// Reports that `missing` samples were lost between those taken so far and the next. Over a
+    /// short gap all loops keep their state; after a long one, or without a signal, the search
+    /// starts again.
     pub fn gap(&mut self, missing: u64, on_segment: &mut dyn FnMut(&Segment)) {
         self.flush(on_segment);
         self.monitor.add_gap(missing);
@@ -155,7 +155,7 @@ impl FrontEnd {
         self.conclude(outcome);
     }
 
-    /// At the end of a stream: processes the samples that are still waiting for a whole chunk.
+    /// Processes the samples that still wait for a whole chunk, at the end of a stream.
     pub fn finish(&mut self, on_segment: &mut dyn FnMut(&Segment)) {
         self.flush(on_segment);
         if let Stage::Searching(finder) = &mut self.stage {
@@ -185,7 +185,7 @@ impl FrontEnd {
                     self.monitor.enter(LockState::NoPilot);
                 }
                 PilotSearch::Found { offset_hz } => {
-                    // What was searched is received too.
+                    // The searched samples are received, too.
                     let piece = finder.take_piece();
                     self.monitor.enter(LockState::Pilot);
                     self.monitor.set_pilot_offset_hz(offset_hz);
@@ -225,7 +225,7 @@ impl Receiving {
         }
     }
 
-    /// Takes samples, or in a `gap` what stands for them.
+    /// Takes samples, or in a `gap` their substitutes.
     fn process(
         &mut self,
         chunk: &[Sample],
@@ -261,7 +261,7 @@ impl Receiving {
         Ok(())
     }
 
-    /// What the next block is to have.
+    /// Returns the requirements of the next block.
     fn order(&self, gap: bool) -> BlockOrder {
         let whole = self.fields.wants_whole();
         BlockOrder {
@@ -270,7 +270,7 @@ impl Receiving {
         }
     }
 
-    /// Says when the signal goes away and when it is back.
+    /// Reports when the signal disappears and when it returns.
     fn report_hold(&mut self, monitor: &Monitor) {
         let held = self.sync.is_held();
         if held == self.held {
@@ -302,7 +302,7 @@ impl Receiving {
                 }
             }
             FieldStep::Locked(_) => {
-                // A lock that replaces another one is an event of its own.
+                // A lock that replaces another one is a separate event.
                 monitor.enter(LockState::SegmentSync);
                 monitor.enter(LockState::Locked);
                 self.report_field(monitor);

@@ -14,11 +14,11 @@ const ACQUIRE_WEIGHT: f32 = 1.0 / 32.0;
 const MEAN_BLOCKS: u32 = 512;
 const POWER_BLOCKS: u32 = 2048;
 
-/// How far symbols may lie from their mean while tracking, over their root mean square (data
-/// reaches 1.5, and echoes and noise little more): an impulse must not spoil what comes after it.
+/// The largest distance of symbols from their mean while tracking, over their root mean square
+/// (data reaches 1.5, and echoes and noise little more): an impulse must not distort later symbols.
 const LIMIT: f32 = 5.0;
 
-/// Least input power taken for a signal: bounds the gain on silence.
+/// The least input power of a signal: it bounds the gain on silence.
 const LEAST_POWER: f32 = 1e-24;
 
 /// Brings symbols to their nominal levels: mean zero, mean square 21.
@@ -26,27 +26,27 @@ const LEAST_POWER: f32 = 1e-24;
 pub struct Level {
     mean: f32,
     power: f32,
-    /// Mean of the block before.
+    /// Mean of the previous block.
     seen: f32,
     blocks: u32,
 }
 
 impl Level {
-    /// Before the first block.
+    /// Creates a control in its initial state.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Follows quickly again.
+    /// Restarts the fast averages.
     pub fn reacquire(&mut self) {
         self.blocks = self.blocks.min(1);
     }
 
-    /// Makes a block with `make`, which levels what it makes; without a signal (`held`) the gain
-    /// stays. Gives how the block was levelled; the very first is made more than once.
+    /// Computes a block with `make`, which applies the level; without a signal (`held`) the gain
+    /// stays. Returns the applied levelling. The first block is computed more than once.
     pub fn process(&mut self, held: bool, make: &mut dyn FnMut(Levelling) -> Means) -> Levelling {
-        // Silence before the signal is no beginning of it.
+        // Silence does not count as the beginning of the signal.
         let held = held || self.blocks == 0 && !self.begin(make);
         let [mean_weight, power_weight] = if held { [0.0; 2] } else { self.weights() };
         let limit = self.limit();
@@ -61,7 +61,7 @@ impl Level {
         levelling
     }
 
-    /// The first block has to set its own mean and gain; false if it is silent.
+    /// Sets mean and gain from the first block; returns false if it is silent.
     fn begin(&mut self, make: &mut dyn FnMut(Levelling) -> Means) -> bool {
         self.mean = make(Levelling::default()).plain;
         let Means { plain, square } = make(Levelling { offset: self.mean, ..Levelling::default() });
@@ -74,13 +74,14 @@ impl Level {
         (DATA_POWER / self.power.max(LEAST_POWER)).sqrt()
     }
 
-    /// The largest distance from the mean that counts.
+    /// Returns the largest distance from the mean that counts.
     fn limit(&self) -> f32 {
         let tracking = self.blocks >= ACQUIRE_BLOCKS;
         if tracking { LIMIT * self.power.max(LEAST_POWER).sqrt() } else { f32::MAX }
     }
 
-    /// First a plain start, then quick averages, then ever longer ones.
+    /// Returns the weights of a block: the whole value first, then fast averages, then ever longer
+    /// ones.
     fn weights(&self) -> [f32; 2] {
         match self.blocks {
             0 => [1.0; 2],
@@ -97,7 +98,7 @@ impl Level {
 mod tests {
     use super::*;
 
-    /// Levels these numbers; gives what becomes of them.
+    /// Levels these numbers; returns the result.
     fn process(level: &mut Level, held: bool, block: &[f32]) -> Vec<f32> {
         let mut out = Vec::new();
         level.process(held, &mut |levelling| {

@@ -1,13 +1,13 @@
-//! How long a level may be wrong before the signal is right.
+//! The tolerance of a level before it is measured anew.
 
-/// How far the root mean square of samples may be from a level, and for how many samples it may be
-/// further off on either side: what is louder for longer has come to stay, while a fade passes.
+/// Bounds of the root mean square of samples relative to a level, and the number of samples for
+/// which it may be outside on either side: a longer louder signal is lasting, while a fade passes.
 const LOUD: f64 = 4.0;
 const LOUD_SAMPLES: usize = 1 << 13;
 const QUIET: f64 = 0.25;
 const QUIET_SAMPLES: usize = 1 << 16;
 
-/// What samples are beside a level that was measured before.
+/// The strength of samples relative to a measured level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
     /// About as strong.
@@ -16,14 +16,14 @@ pub enum Beside {
     Below,
     /// Stronger, so far for a while.
     Above,
-    /// Weaker or stronger for so long that the level is to be measured anew.
+    /// Weaker or stronger for so long that the level must be measured anew.
     Moved,
 }
 
-/// Bears samples far from their level for a while.
+/// Tolerates samples far from their level for a while.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LevelTolerance {
-    /// Samples for which the level has been off.
+    /// Samples since the level was last within bounds.
     off: usize,
 }
 

@@ -7,15 +7,15 @@ use crate::params::{CODEWORD_BYTES, FIELD_DATA_SEGMENTS, PACKET_BYTES, PAYLOAD_B
 use crate::segment::CodeBlock;
 use bytemuck::Zeroable;
 
-/// Bytes of a block that still belong to the codeword begun in the block before: the interleaver
-/// delays by 52 blocks less the rest of one.
+/// Bytes of a block that still belong to the codeword begun in the previous block: the
+/// interleaver's delay is not a whole number of blocks.
 const CARRIED: usize = TOTAL_DELAY_BYTES % CODEWORD_BYTES;
 
 /// Blocks from the one that a codeword's position names to the one that completes it.
 const DELAY_BLOCKS: usize = TOTAL_DELAY_BYTES / CODEWORD_BYTES + 1;
 
-/// Codewords at the end of a stream that miss no more bytes than can be corrected: four for every
-/// block that does not come.
+/// Codewords at the end of a stream that lack no more bytes than can be corrected: four for every
+/// absent block.
 pub const INCOMPLETE_CODEWORDS: usize = 2;
 
 /// Restores the order of bytes; its output blocks are codewords, 52 blocks late.
@@ -29,7 +29,7 @@ pub struct BlockDeinterleaver {
 }
 
 impl BlockDeinterleaver {
-    /// Before the first block.
+    /// Creates a deinterleaver in its initial state.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -40,7 +40,7 @@ impl BlockDeinterleaver {
         }
     }
 
-    /// Takes a block; gives the codeword that it completes.
+    /// Takes a block; returns the codeword that it completes.
     pub fn process(&mut self, block: &CodeBlock) -> Option<CodeBlock> {
         if block.restart {
             *self = Self::new();
@@ -60,7 +60,7 @@ impl BlockDeinterleaver {
         Some(complete)
     }
 
-    /// At the end of a stream: hands on the codewords that came all but for a few bytes.
+    /// Passes on the codewords that lack only a few bytes, at the end of a stream.
     pub fn finish(&mut self, on_codeword: &mut dyn FnMut(&CodeBlock)) {
         if !std::mem::replace(&mut self.is_finished, true) {
             for _ in 0..INCOMPLETE_CODEWORDS {
@@ -78,7 +78,7 @@ impl Default for BlockDeinterleaver {
     }
 }
 
-/// Corrects a codeword in place, marks one that cannot be, and counts.
+/// Corrects a codeword in place, or marks it as uncorrectable, and counts the result.
 pub fn correct(codeword: &mut CodeBlock, monitor: &Monitor) {
     match rs::decode(&mut codeword.bytes) {
         Ok(0) => {}
@@ -90,7 +90,7 @@ pub fn correct(codeword: &mut CodeBlock, monitor: &Monitor) {
     }
 }
 
-/// The packet of a codeword: derandomised, with its sync byte, and with the transport error
+/// Returns the packet of a codeword: derandomised, with its sync byte, and with the transport error
 /// indicator set if the codeword is marked.
 #[must_use]
 pub fn packet(codeword: &CodeBlock, monitor: &Monitor) -> [u8; PACKET_BYTES] {
@@ -114,7 +114,7 @@ mod tests {
         std::array::from_fn(|i| (n * 7 + i * 3) as u8)
     }
 
-    /// Interleaved blocks of `count` packets.
+    /// Returns interleaved blocks of `count` packets.
     fn blocks(count: usize) -> Vec<CodeBlock> {
         let mut interleaver = Interleaver::new();
         (0..count)
@@ -173,7 +173,7 @@ mod tests {
     fn bursts_are_spread_and_corrected_and_what_cannot_be_is_marked() {
         let monitor = Monitor::new();
         let mut short = blocks(300);
-        // 193 bytes in a row are at most ten in any codeword and a little more.
+        // 193 bytes in a row are at most ten bytes, and a few more, in any codeword.
         short[100].bytes[..193].fill(0);
         let out = run(&short, &monitor);
         assert!(out.iter().enumerate().all(|(n, packet)| packet[1..] == payload(n)));

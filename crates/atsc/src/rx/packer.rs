@@ -1,4 +1,4 @@
-//! Samples to 16 bits: turned, corrected, and at a level that leaves room above and below.
+//! Samples to 16 bits: rotated, corrected, and at a level with head room and resolution.
 
 use super::balance::Balance;
 use super::carrier::{CarrierLoop, CarrierObservation, SampleScaling};
@@ -10,19 +10,19 @@ use millstream_dsp::sampler::IntSample;
 /// Root mean square of packed samples: 24 dB below the largest, and rounding is 76 dB below.
 const RMS: f64 = 2048.0;
 
-/// Packs samples, and keeps those that are not done with.
+/// Packs samples, and stores those that are still needed.
 #[derive(Clone, Debug)]
 pub struct Packer {
     carrier: CarrierLoop,
     balance: Balance,
     row: Vec<IntSample>,
-    /// What 1.0 becomes; `None` before the first samples that are not all silent.
+    /// The integer value of 1.0; `None` before the first samples that are not all silent.
     one: Option<f64>,
     patience: LevelTolerance,
 }
 
 impl Packer {
-    /// Before the first sample.
+    /// Creates a packer in its initial state.
     #[must_use]
     pub fn new(carrier: CarrierLoop) -> Self {
         Self {
@@ -34,41 +34,41 @@ impl Packer {
         }
     }
 
-    /// The loop that turns samples.
+    /// Returns the loop that rotates samples.
     #[must_use]
     pub fn carrier(&self) -> &CarrierLoop {
         &self.carrier
     }
 
-    /// Lets the carrier follow quickly again after a break in the signal.
+    /// Restarts the carrier's pull-in after an interruption of the signal.
     pub fn reacquire(&mut self) {
         self.carrier.reacquire();
     }
 
-    /// How many samples are kept.
+    /// Returns the number of stored samples.
     #[must_use]
     pub fn kept(&self) -> usize {
         self.row.len()
     }
 
-    /// The samples kept, and what 1.0 is among them; `None` while all samples have been silent:
-    /// silence has no level.
+    /// Returns the stored samples and the integer value of 1.0; `None` while all samples were
+    /// silent, because silence has no level.
     #[must_use]
     pub fn row(&self) -> Option<(&[IntSample], f64)> {
         self.one.map(|one| (self.row.as_slice(), one))
     }
 
-    /// Drops the first samples kept.
+    /// Drops the first stored samples.
     pub fn drop_first(&mut self, count: usize) {
         self.row.drain(..count);
     }
 
     /// Takes samples, with a signal to follow unless `held`; returns how many were not finite
-    /// numbers and became zero.
+    /// numbers and were replaced by zero.
     pub fn push(&mut self, samples: &[Sample], held: bool) -> usize {
         let trim = self.balance.measure(samples);
         let Some(one) = self.one.or_else(|| one_for(mean_power(samples))) else {
-            // Nothing has begun that silence would be a part of.
+            // Silence before the first signal is not stored.
             return samples.iter().filter(|x| !counts(**x)).count();
         };
         self.one = Some(one);
@@ -83,7 +83,7 @@ impl Packer {
         bad
     }
 
-    /// Changes the level when it has been off for long enough.
+    /// Changes the level when it was out of bounds for long enough.
     fn watch(&mut self, power: f64, samples: usize, one: f64) {
         let power = power / samples.max(1) as f64;
         if self.patience.judge(power.sqrt() * one / RMS, samples) == Beside::Moved
@@ -94,7 +94,7 @@ impl Packer {
         }
     }
 
-    /// Makes the samples kept so many times as large.
+    /// Multiplies the stored samples by `ratio`.
     fn set_level(&mut self, ratio: f64) {
         for part in self.row.as_flattened_mut() {
             *part = (f64::from(*part) * ratio).round() as i16;
@@ -102,13 +102,14 @@ impl Packer {
     }
 }
 
-/// What 1.0 becomes if samples of this mean square get their level; `None` for silence.
+/// Returns the integer value of 1.0 that brings samples of this mean square to their level; `None`
+/// for silence.
 fn one_for(power: f64) -> Option<f64> {
     let one = RMS / power.sqrt();
     (one as f32).is_normal().then_some(one)
 }
 
-/// The mean square of the samples that are numbers.
+/// Returns the mean square of the samples that are numbers.
 fn mean_power(samples: &[Sample]) -> f64 {
     let square = |x: &Sample| f64::from(x.re).powi(2) + f64::from(x.im).powi(2);
     let sum: f64 = samples.iter().filter(|x| counts(**x)).map(square).sum();
@@ -160,7 +161,7 @@ mod tests {
         let mut packer = packer();
         packer.push(&[Sample::new(0.01, 0.0); 64], true);
         let before = packer.row().unwrap().0[10][0];
-        // It begins to last with the fourth.
+        // The change counts as lasting from the fourth chunk on.
         for _ in 0..4 {
             packer.push(&[Sample::new(0.1, 0.0); 2048], false);
         }
@@ -177,7 +178,7 @@ mod tests {
             assert_eq!(packer.push(&[Sample::new(silence, 0.0); 2048], false), bad, "{silence}");
             assert!(packer.row().is_none() && packer.kept() == 0, "{silence}");
         }
-        // What is no number does not hide the samples beside it.
+        // A value that is not a number does not hide the other samples.
         let mut samples = [Sample::new(0.5, 0.0); 2048];
         samples[7].im = f32::NAN;
         assert_eq!(packer.push(&samples, false), 1);

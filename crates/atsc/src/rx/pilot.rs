@@ -5,15 +5,15 @@ use crate::params::PILOT_OFFSET_HZ;
 use millstream_dsp::rotation::counts;
 use millstream_dsp::spectrum::LineFinder;
 
-/// How far from its place the pilot may be.
+/// The largest offset of the pilot from its nominal frequency.
 pub const SEARCH_REACH_HZ: f64 = 60e3;
 
-/// Power of the strongest bin over the median that makes a line: noise alone reaches 25 once in
-/// ten thousand searches, a pilot at 10 dB of signal to noise exceeds 1000.
+/// The least power of a line's strongest bin over the median: noise alone reaches 25 once in ten
+/// thousand searches, a pilot at 10 dB of signal to noise exceeds 1000.
 const LINE_OVER_MEDIAN: f64 = 100.0;
 
-/// The least share of all power that a pilot has: it has 7 % of its own channel's. Below lies what
-/// rounding makes of a strong signal elsewhere.
+/// The least share of a pilot in the total power: it has 7 % of its own channel's. The rounding
+/// noise of a strong signal elsewhere is below.
 const LEAST_SHARE: f64 = 1e-6;
 
 /// The shortest piece of signal to search, in seconds: bins of about 100 Hz.
@@ -26,17 +26,17 @@ pub enum PilotSearch {
     Unfinished,
     /// There is no line within reach.
     Absent {
-        /// Samples of the piece that were no numbers.
+        /// Samples of the piece that were not numbers.
         bad: usize,
     },
-    /// The pilot, this far from its place.
+    /// The pilot was found.
     Found {
         /// Offset from the nominal pilot frequency.
         offset_hz: f64,
     },
 }
 
-/// Looks for the pilot in pieces of signal, and keeps the piece it found it in.
+/// Searches for the pilot in pieces of signal, and stores the piece in which it is found.
 #[derive(Clone, Debug)]
 pub struct PilotFinder {
     finder: LineFinder,
@@ -47,7 +47,7 @@ pub struct PilotFinder {
 }
 
 impl PilotFinder {
-    /// A finder at this sample rate.
+    /// Creates a finder at this sample rate.
     #[must_use]
     pub fn new(sample_rate_hz: f64) -> Self {
         let len = ((sample_rate_hz * SEARCH_S) as usize).next_power_of_two();
@@ -77,13 +77,13 @@ impl PilotFinder {
         }
     }
 
-    /// Begins a search anew; gives how many of the samples that it drops are no numbers.
+    /// Restarts the search; returns how many of the dropped samples are not numbers.
     pub fn restart(&mut self) -> usize {
         self.piece.drain(..).filter(|x| !counts(*x)).count()
     }
 
-    /// The samples of the last successful search, to be received from their start; the next search
-    /// starts afresh.
+    /// Returns the samples of the last successful search, to be received from their start, and
+    /// resets the search.
     pub fn take_piece(&mut self) -> Vec<Sample> {
         let empty = Vec::with_capacity(self.finder.len());
         std::mem::replace(&mut self.piece, empty)
@@ -113,7 +113,7 @@ mod tests {
         Sample::from_polar(0.1, (cycles.fract() * std::f64::consts::TAU) as f32)
     }
 
-    /// White noise from a counter: a hash of its place.
+    /// Returns white noise from a counter, as a hash of its position.
     fn noise(n: usize) -> Sample {
         let hash = (n as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let hash = (hash ^ hash >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -29,7 +29,7 @@ struct Decoder {
 }
 
 impl Receiver {
-    /// A receiver before its first sample.
+    /// Creates a receiver in its initial state.
     ///
     /// # Errors
     /// [`ReceiverError`] when the configuration makes no sense.
@@ -47,29 +47,29 @@ impl Receiver {
         })
     }
 
-    /// The numbers of this receiver, to be read from anywhere.
+    /// Returns the monitor of this receiver, for any thread.
     #[must_use]
     pub fn monitor(&self) -> Arc<Monitor> {
         self.decoder.monitor.clone()
     }
 
-    /// Takes samples, hands on packets. Nothing comes before everything is locked; packets then
-    /// come in order and without gap until the signal breaks.
+    /// Takes samples, passes on packets. There are no packets before lock; then they follow in
+    /// order and without gap until the signal is interrupted.
     pub fn process(&mut self, samples: &[Sample], on_packet: &mut dyn FnMut(&[u8; PACKET_BYTES])) {
         let Self { front_end, decoder } = self;
         front_end.process(samples, &mut |segment| decoder.process(segment, on_packet));
     }
 
-    /// Says that `missing` samples were lost between those taken so far and the next: see
+    /// Reports that `missing` samples were lost between those taken so far and the next: see
     /// [`FrontEnd::gap`].
     pub fn gap(&mut self, missing: u64, on_packet: &mut dyn FnMut(&[u8; PACKET_BYTES])) {
         let Self { front_end, decoder } = self;
         front_end.gap(missing, &mut |segment| decoder.process(segment, on_packet));
     }
 
-    /// At the end of a stream: takes the last samples, and hands on the packets that are still on
-    /// their way, as far as their bytes have come. (The interleaver spreads a packet over 4 ms, so
-    /// that most of what is on its way never becomes whole.)
+    /// Processes the last samples at the end of a stream, and passes on the packets in the stages
+    /// that are complete. (The interleaver spreads a packet over 4 ms, so most packets in the
+    /// stages stay incomplete.)
     pub fn finish(&mut self, on_packet: &mut dyn FnMut(&[u8; PACKET_BYTES])) {
         let Self { front_end, decoder } = self;
         front_end.finish(&mut |segment| decoder.process(segment, on_packet));

@@ -5,13 +5,13 @@ use crate::params::{SEGMENT_SYMBOLS, SYNC_SYMBOLS};
 use crate::segment::WholeSegment;
 use bytemuck::Zeroable;
 
-/// Puts blocks together and cuts them into segments.
+/// Joins blocks and cuts them into segments.
 #[derive(Clone, Debug)]
 pub struct SegmentSplitter {
     segment: Box<WholeSegment>,
     /// Symbols of the segment so far.
     filled: usize,
-    /// The last block, which from `rest_from` on belongs to the next segment.
+    /// The last block; from `rest_from` on it belongs to the next segment.
     rest: SymbolBlock,
     rest_from: usize,
     /// Symbols to drop before the first segment.
@@ -19,7 +19,7 @@ pub struct SegmentSplitter {
 }
 
 impl SegmentSplitter {
-    /// A cutter whose first segment begins `skip` symbols from here.
+    /// Creates a splitter whose first segment begins `skip` symbols from here.
     #[must_use]
     pub fn new(skip: usize) -> Self {
         Self {
@@ -31,12 +31,12 @@ impl SegmentSplitter {
         }
     }
 
-    /// Begins anew: the next segment begins `skip` symbols from here.
+    /// Restarts: the next segment begins `skip` symbols from here.
     pub fn restart(&mut self, skip: usize) {
         (self.filled, self.rest_from, self.skip) = (0, BLOCK_SYMBOLS, skip);
     }
 
-    /// Takes a block; whether it completes a segment.
+    /// Takes a block; returns whether it completes a segment.
     pub fn push(&mut self, block: &SymbolBlock) -> bool {
         if self.filled == SEGMENT_SYMBOLS {
             self.filled = 0;
@@ -52,7 +52,7 @@ impl SegmentSplitter {
         self.filled == SEGMENT_SYMBOLS
     }
 
-    /// Copies the block from `from` on as far as there is room; gives where it stopped.
+    /// Copies the block from `from` on as far as there is room; returns the end of the copied part.
     fn fill(&mut self, block: &SymbolBlock, from: usize) -> usize {
         let count = (SEGMENT_SYMBOLS - self.filled).min(BLOCK_SYMBOLS - from);
         let (to, from) = (self.filled..self.filled + count, from..from + count);
@@ -62,12 +62,12 @@ impl SegmentSplitter {
         from.end
     }
 
-    /// The segment that was completed last, until the next block.
+    /// Returns the last completed segment; it is valid until the next block.
     pub fn segment(&mut self) -> &mut WholeSegment {
         &mut self.segment
     }
 
-    /// Symbols from here to the beginning of the next segment.
+    /// Returns the number of symbols from here to the start of the next segment.
     #[must_use]
     pub fn ahead(&self) -> usize {
         let begun = match self.filled {
@@ -77,12 +77,12 @@ impl SegmentSplitter {
         self.skip + SEGMENT_SYMBOLS - begun
     }
 
-    /// Where symbols of a segment sync are in the next block.
+    /// Returns the symbols of a segment sync in the next block.
     #[must_use]
     pub fn sync(&self) -> Places {
         match self.ahead() % SEGMENT_SYMBOLS {
             ahead if ahead < BLOCK_SYMBOLS => Places::around(ahead, ahead + SYNC_SYMBOLS),
-            // As many of them as are still to come.
+            // The sync symbols that are still to come.
             ahead => Places::around(0, (ahead + SYNC_SYMBOLS).saturating_sub(SEGMENT_SYMBOLS)),
         }
     }
@@ -99,7 +99,7 @@ mod tests {
             let mut next = skip;
             for n in 0..50 {
                 let re = std::array::from_fn(|k| (n * BLOCK_SYMBOLS + k) as f32);
-                // Symbols of the sync that comes: in this block, or not.
+                // Symbols of the next sync: in this block, or not.
                 let Places { from, to } = cutter.sync();
                 for k in 0..BLOCK_SYMBOLS {
                     let at = (n * BLOCK_SYMBOLS + k) as isize - skip as isize;

@@ -1,4 +1,4 @@
-//! Segments out of symbols: search, then track, and hold on through breaks.
+//! Segments out of symbols: search, tracking, and bridging of interruptions.
 
 use super::segment_splitter::SegmentSplitter;
 use super::symbol_block::{Places, SymbolBlock};
@@ -12,45 +12,46 @@ use crate::segment::WholeSegment;
 const QUALITY_WEIGHT: f32 = 1.0 / 16.0;
 
 /// Magnitude of the smoothed correlation (nominally 1; 0.58 for the first of three equal paths)
-/// below which the signal is away. Noise alone has a deviation of 0.12.
+/// below which the signal counts as absent. Noise alone has a deviation of 0.12.
 const QUALITY_LOST: f32 = 0.35;
 
-/// Magnitude from which it is there again.
+/// Magnitude from which the signal counts as present again.
 const QUALITY_BACK: f32 = 0.6;
 
-/// Segments for which a sync that was just found is trusted: meanwhile the carrier loop pulls in,
-/// and the correlation turns with it.
+/// Segments for which a newly found sync is trusted: the carrier loop pulls in meanwhile, and the
+/// correlation rotates with it.
 const SETTLING_SEGMENTS: u32 = 48;
 
-/// Cosine of the angle between the strongest path and its quadrant at which the quadrant changes.
+/// Cosine of the angle between the strongest path and its quadrant below which the quadrant
+/// changes.
 const QUADRANT_LEFT: f32 = 0.2;
 
-/// How far from its place the sync may be when it comes back, in symbols.
+/// The largest shift of the sync after an interruption, symbols.
 const SLIP_MAX: f64 = 2.5;
 
-/// Looks of the search without result after which there is no sync here (about 60 ms).
+/// Looks of the search without result after which the sync counts as absent (about 60 ms).
 const MAX_LOOKS: u32 = 48;
 
-/// What comes out of the segment sync.
+/// The output of the segment sync.
 #[derive(Debug)]
 pub enum SyncOutput<'a> {
-    /// The sync was found: take the following symbols so.
+    /// The sync was found; sample the following symbols at this timing.
     Found(TimingChange),
-    /// A segment whose place is to be found out, and how to take the following symbols.
+    /// A segment whose position is not yet known, and the timing of the following symbols.
     Segment(&'a mut WholeSegment, TimingChange),
-    /// The search found nothing for long; it goes on.
+    /// The search found nothing for a long time; it continues.
     Absent,
 }
 
 /// Cuts symbols into segments and recovers their timing.
 ///
-/// When the sync goes away, segments go on in their rhythm and are marked as held: a signal that
-/// comes back in its old place within 60 ms has lost nothing but what was sent meanwhile.
+/// When the sync disappears, segments continue at their interval and are marked as held: a signal
+/// that returns at its old position within 60 ms has lost only the symbols in between.
 #[derive(Clone, Debug)]
 pub struct SegmentSync {
     state: State,
     cutter: SegmentSplitter,
-    /// Symbols of the segment in hand are missing.
+    /// Whether symbols of the current segment are missing.
     gap: bool,
 }
 
@@ -61,33 +62,34 @@ enum State {
 }
 
 impl SegmentSync {
-    /// Before the first symbol.
+    /// Creates a segment sync in its initial state.
     #[must_use]
     pub fn new() -> Self {
         let state = State::Searching(SyncSearch::new());
         Self { state, cutter: SegmentSplitter::new(0), gap: false }
     }
 
-    /// Whether segments come out.
+    /// Returns whether segments are put out.
     #[must_use]
     pub fn is_tracking(&self) -> bool {
         matches!(self.state, State::Tracking(_))
     }
 
-    /// Whether the signal is away and segments only keep the rhythm.
+    /// Returns whether the signal is absent and segments only keep the timing.
     #[must_use]
     pub fn is_held(&self) -> bool {
         matches!(&self.state, State::Tracking(track) if track.search.is_some())
     }
 
-    /// Where the next block must have imaginary parts: to search, and at a sync.
+    /// Returns the symbols of the next block that need imaginary parts: for the search, and at a
+    /// sync.
     #[must_use]
     pub fn imaginary(&self) -> Places {
         let searches = !self.is_tracking() || self.is_held();
         if searches { Places::ALL } else { self.cutter.sync() }
     }
 
-    /// The symbol clock's error: positive if the sender's symbols are longer than nominal.
+    /// Returns the symbol clock's error: positive if the sender's symbols are longer than nominal.
     #[must_use]
     pub fn clock_rate(&self) -> f64 {
         match &self.state {
@@ -96,8 +98,8 @@ impl SegmentSync {
         }
     }
 
-    /// Takes a block of symbols; gives at most one output, before which no further symbols may be
-    /// taken at the old timing. A block of a `gap` stands for symbols that were lost on the way.
+    /// Takes a block of symbols; returns at most one output, which the caller must apply before it
+    /// samples further symbols. A block of a `gap` replaces lost symbols.
     pub fn push(&mut self, block: &SymbolBlock, gap: bool) -> Option<SyncOutput<'_>> {
         let whole = self.is_tracking() && self.cutter.push(block);
         self.gap |= gap;
@@ -132,7 +134,7 @@ impl SegmentSync {
 
     fn begin(&mut self, place: &SyncPlace) -> TimingChange {
         let whole = place.ahead.round();
-        // The search measures what is left of the clock's error.
+        // The search measures the remaining error of the clock.
         let rate = self.clock_rate() + place.rate;
         self.state = State::Tracking(Track::new(place.value, rate));
         self.cutter.restart(whole as usize % SEGMENT_SYMBOLS);
@@ -147,10 +149,10 @@ impl Default for SegmentSync {
     }
 }
 
-/// What a look of the search shows.
+/// The result of one look of the search.
 enum Look {
     Found(SyncPlace),
-    /// For so long that there is none.
+    /// No sync was found for so long that there is none.
     Nothing,
 }
 
@@ -168,13 +170,13 @@ struct Track {
     timing: Timing,
     /// The smoothed correlation with the sync, in the strongest path's phase.
     quality: Sample,
-    /// Where the signal comes back, while it is away.
+    /// The search for the returning signal, while it is absent.
     search: Option<SyncSearch>,
-    /// By how much it came back late.
+    /// The delay of the signal after its return.
     slip: f64,
-    /// Segments for which it is still trusted.
+    /// Remaining segments for which the sync is trusted.
     settling: u32,
-    /// The phase in which timing is measured.
+    /// The phase of the timing detector.
     quadrant: Sample,
 }
 
@@ -190,9 +192,10 @@ impl Track {
         self.release();
     }
 
-    /// A phase for the timing detector. For a vestigial sideband a delay is almost a turn: in the
-    /// path's own phase the detector's zero would hardly be one, and wander. So the phase is fixed,
-    /// to the pilot's, or a quarter or half turn away when echoes have moved the two apart.
+    /// Returns a phase for the timing detector. In a vestigial sideband a delay is almost a phase
+    /// rotation: in the path's own phase the detector would have a poor zero, which wanders. So the
+    /// phase is fixed to the pilot's, or a quarter or half rotation away when echoes have separated
+    /// the two.
     fn reference(&mut self) -> Sample {
         let path = self.quality / self.quality.norm().max(f32::MIN_POSITIVE);
         if (path * self.quadrant.conj()).re < QUADRANT_LEFT {
@@ -209,12 +212,12 @@ impl Track {
         (self.search, self.settling) = (None, SETTLING_SEGMENTS);
     }
 
-    /// Takes a segment: follows its timing, or marks it as held.
+    /// Follows the timing of a segment, or marks it as held.
     fn follow(&mut self, whole: &mut WholeSegment, gap: bool) -> TimingChange {
         if !gap {
             self.quality += (correlate(whole) - self.quality) * QUALITY_WEIGHT;
             let quality = self.quality.norm();
-            // What is no number is no signal.
+            // NaN does not count as a signal.
             let there = quality >= QUALITY_LOST;
             self.settling = self.settling.saturating_sub(1);
             if self.search.is_some() && quality > QUALITY_BACK {
@@ -236,7 +239,7 @@ impl Track {
     }
 }
 
-/// The correlation of a segment's beginning with the sync; 1 for a clean signal.
+/// Returns the correlation of a segment's beginning with the sync; 1 for a clean signal.
 fn correlate(whole: &WholeSegment) -> Sample {
     let [a, b, c, d] =
         std::array::from_fn(|k| Sample::new(whole.segment.symbols[k], whole.quadrature[k]));
@@ -255,13 +258,13 @@ mod tests {
         SEGMENT_SYNC.get((n + 100) % SEGMENT_SYMBOLS).copied().unwrap_or(data)
     }
 
-    /// Symbols turned by a sixth of a turn, as an echo may leave them.
+    /// Returns symbols rotated by 60 degrees, as an echo may leave them.
     fn block(n: usize, symbol: impl Fn(usize) -> f32) -> SymbolBlock {
         let x: [f32; BLOCK_SYMBOLS] = std::array::from_fn(|k| symbol(n * BLOCK_SYMBOLS + k));
         SymbolBlock { re: x.map(|x| 0.5 * x), im: x.map(|x| 0.866 * x) }
     }
 
-    /// Runs over blocks; gives how many segments came, and how many of them held.
+    /// Processes blocks; returns how many segments came, and how many of them were held.
     fn run(
         sync: &mut SegmentSync,
         blocks: std::ops::Range<usize>,

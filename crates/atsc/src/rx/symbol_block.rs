@@ -20,21 +20,21 @@ impl Default for SymbolBlock {
     }
 }
 
-/// What to make of the samples of a block.
+/// Requirements of a block of symbols.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockOrder {
-    /// There is no signal to follow.
+    /// Whether there is no signal to follow.
     pub held: bool,
-    /// Which symbols get an imaginary part, too, which costs as much again.
+    /// Symbols that need an imaginary part, which costs as much as the real one.
     pub imaginary: Places,
 }
 
-/// Symbols of a block: from one up to before another, in whole groups of the demodulator's filter.
+/// A range of symbols of a block, in whole groups of the demodulator's filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Places {
-    /// The first.
+    /// The first symbol.
     pub from: usize,
-    /// One behind the last.
+    /// The symbol behind the last one.
     pub to: usize,
 }
 
@@ -42,7 +42,7 @@ impl Places {
     /// All symbols.
     pub const ALL: Self = Self { from: 0, to: BLOCK_SYMBOLS };
 
-    /// The groups that hold these symbols, as far as they are in the block.
+    /// Returns the groups that contain these symbols, within the block.
     #[must_use]
     pub fn around(from: usize, to: usize) -> Self {
         let to = to.next_multiple_of(GROUP).min(BLOCK_SYMBOLS);

@@ -1,10 +1,10 @@
 //! The search for the segment sync.
 //!
-//! Symbols are added up over 16 segments, by their position modulo 832: data averages out, the
-//! sync stays. Three such looks in a row whose positions agree give the sync's place to a fraction
-//! of a symbol and the error of the symbol clock. Real and imaginary parts are added up, because an
-//! echo may turn the strongest path away from the pilot, and so may a carrier loop that is still
-//! pulling in.
+//! Symbols are added up over 16 segments, by their position modulo 832: data averages out, the sync
+//! remains. Such a sum is a look. Three consecutive looks whose positions agree give the sync's
+//! position to a fraction of a symbol and the error of the symbol clock. Real and imaginary parts
+//! are added up, because an echo may rotate the strongest path relative to the pilot, and so may a
+//! carrier loop during pull-in.
 
 use super::symbol_block::SymbolBlock;
 use crate::Sample;
@@ -20,35 +20,35 @@ pub const LOOK_SYMBOLS: usize = LOOK_SEGMENTS * SEGMENT_SYMBOLS;
 /// Correlation of a clean signal.
 const NOMINAL: f32 = 20.0;
 
-/// Correlation that makes a look count: data alone has a deviation of 2.3 in each part.
+/// The least correlation of a valid look: data alone has a deviation of 2.3 in each part.
 const THRESHOLD: f32 = 10.0;
 
-/// Share of the strongest place's power that keeps the place of the look before: of two paths that
-/// are about as strong, one is followed.
+/// Share of the strongest position's power from which the position of the previous look is
+/// preferred: of two paths about as strong, the search follows one.
 const KEEP_SHARE: f32 = 0.4;
 
-/// A path this far ahead of the strongest one, in symbols, and not much weaker, is followed
-/// instead: the equaliser spans more behind the path that it is locked to than ahead of it. (A
-/// path further ahead cannot be told from one behind in the segment before.)
+/// The advance, in symbols, at which a path not much weaker than the strongest one is followed
+/// instead: the equaliser spans more behind its main path than ahead of it. (A path further ahead
+/// looks like one behind in the previous segment.)
 const LEAD: RangeInclusive<isize> = 100..=390;
 
-/// The most that the sync may move from look to look, in symbols (130 ppm), and the most that two
-/// such moves may differ.
+/// The largest move of the sync from look to look, symbols (130 ppm), and the largest difference of
+/// two such moves.
 const MAX_MOVE: f64 = 1.75;
 const MAX_MOVE_CHANGE: f64 = 0.75;
 
-/// The segment sync's place.
+/// The position of the segment sync.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SyncPlace {
     /// Symbols from the end of the last look to the next sync, 0 to 832, with fraction.
     pub ahead: f64,
-    /// Error of the symbol clock: the sync comes this much later per symbol.
+    /// Error of the symbol clock: the delay of the sync per symbol.
     pub rate: f64,
-    /// Correlation there; 1 is nominal.
+    /// Correlation at this position; 1 is nominal.
     pub value: Sample,
 }
 
-/// What a look shows.
+/// The result of a look.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     place: f64,
@@ -63,25 +63,25 @@ pub struct SyncSearch {
     /// Sums of real and imaginary parts.
     sums: Box<[Sums; 2]>,
     filled: usize,
-    /// The last looks, newest last; none where a look found nothing.
+    /// The last looks, newest last; `None` for a look without result.
     looks: [Option<Look>; 3],
     count: u32,
 }
 
 impl SyncSearch {
-    /// Before the first symbol.
+    /// Creates a search in its initial state.
     #[must_use]
     pub fn new() -> Self {
         Self { sums: Box::new([[0.0; SEGMENT_SYMBOLS]; 2]), filled: 0, looks: [None; 3], count: 0 }
     }
 
-    /// Looks taken so far.
+    /// Returns the number of looks so far.
     #[must_use]
     pub fn looks(&self) -> u32 {
         self.count
     }
 
-    /// Takes symbols.
+    /// Takes symbols; returns the sync's position when it is found.
     pub fn push(&mut self, block: &SymbolBlock) -> Option<SyncPlace> {
         let at = self.filled % SEGMENT_SYMBOLS;
         for (sums, row) in self.sums.iter_mut().zip([&block.re, &block.im]) {
@@ -107,7 +107,7 @@ impl Default for SyncSearch {
     }
 }
 
-/// Joins three looks.
+/// Combines three looks.
 fn place(looks: [Option<Look>; 3]) -> Option<SyncPlace> {
     let [Some(a), Some(b), Some(Look { place: c, value })] = looks else { return None };
     let (a, b) = (a.place, b.place);
@@ -117,18 +117,19 @@ fn place(looks: [Option<Look>; 3]) -> Option<SyncPlace> {
         return None;
     }
     let each = (first + second) / 2.0;
-    // A look shows the sync where it was in the middle of the look.
+    // A look gives the position of the sync in the middle of the look.
     let ahead = (c + each / 2.0).rem_euclid(SEGMENT_SYMBOLS as f64);
     Some(SyncPlace { ahead, rate: each / LOOK_SYMBOLS as f64, value })
 }
 
-/// A distance on the circle of a segment.
+/// Wraps a distance to half a segment on either side.
 pub(super) fn wrap(distance: f64) -> f64 {
     let len = SEGMENT_SYMBOLS as f64;
     distance - len * (distance / len).round()
 }
 
-/// The place of the sync in summed segments, if it stands out; `near` is where it was before.
+/// Returns the position of the sync in summed segments, if it is above the noise; `near` is its
+/// previous position.
 fn find(sums: &[Sums; 2], near: Option<f64>) -> Option<Look> {
     let rows = sums
         .each_ref()
@@ -157,13 +158,13 @@ fn find(sums: &[Sums; 2], near: Option<f64>) -> Option<Look> {
     });
     let (value, fraction) = fine.max_by(|a, b| a.0.norm_sqr().total_cmp(&b.0.norm_sqr()))?;
     let look = Look { place: best as f64 + fraction, value: value / NOMINAL };
-    // What is louder than data, such as a line that is no pilot, has to match better.
+    // Input stronger than data, such as a line that is not a pilot, must match better.
     let power = sums.as_flattened().iter().map(|x| x * x).sum::<f32>() / SEGMENT_SYMBOLS as f32;
     let louder = (power / (2.0 * DATA_POWER / LOOK_SEGMENTS as f32)).max(1.0);
     (value.norm_sqr() > THRESHOLD * THRESHOLD * louder).then_some(look)
 }
 
-/// The value `fraction` symbols after place `i`, by a short windowed sinc.
+/// Returns the value `fraction` symbols after position `i`, by a short windowed sinc.
 fn interpolate(at: &impl Fn(isize) -> f32, i: isize, fraction: f64) -> f64 {
     const REACH: isize = 8;
     let term = |n: isize| {
@@ -185,13 +186,13 @@ mod tests {
     use super::*;
     use crate::field::SEGMENT_SYNC;
 
-    /// Random data levels from a counter.
+    /// Returns random data levels from a counter.
     fn data(n: usize) -> f32 {
         let hash = (n as u64 + 7).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (hash >> 61) as f32 * 2.0 - 7.0
     }
 
-    /// Turned by a third of a turn.
+    /// Returns symbols rotated by 120 degrees.
     fn block(start: usize, symbol: impl Fn(usize) -> f32) -> SymbolBlock {
         let x: [f32; BLOCK_SYMBOLS] = std::array::from_fn(|k| symbol(start + k));
         SymbolBlock { re: x.map(|x| -0.5 * x), im: x.map(|x| 0.866 * x) }

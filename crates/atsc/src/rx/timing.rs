@@ -1,8 +1,8 @@
 //! Symbol timing recovery on the segment sync.
 //!
 //! Within the four sync symbols the neighbours are known, so their mean slopes against timing are
-//! known, and where timing is right the unknown data around them does not reach in: the detector's
-//! own noise vanishes at its zero.
+//! known, and with correct timing the unknown data around them has no influence: the detector's
+//! self-noise vanishes at its zero.
 
 use crate::Sample;
 use crate::params::{SEGMENT_SYMBOLS, SYMBOL_RATE_HZ, SYNC_SYMBOLS};
@@ -12,13 +12,13 @@ use millstream_dsp::loop_filter::{LoopFilter, LoopGains};
 /// Segments per second: the update rate of the loop.
 const UPDATE_RATE_HZ: f64 = SYMBOL_RATE_HZ / SEGMENT_SYMBOLS as f64;
 
-/// Loop bandwidths, each from this many segments on.
+/// Loop bandwidths, each with the number of segments from which it applies.
 const GEARS: [(u32, f64); 4] = [(0, 400.0), (60, 150.0), (300, 50.0), (1200, 15.0)];
 
-/// The largest clock error followed: 150 ppm, in symbols per segment.
+/// The largest clock error that the loop follows: 150 ppm, in symbols per segment.
 const RATE_LIMIT: f64 = 150e-6 * SEGMENT_SYMBOLS as f64;
 
-/// Errors of single segments are cut to this many symbols.
+/// Bound of the error of a single segment, symbols.
 const ERROR_LIMIT: f64 = 0.4;
 
 /// `d y_k / d tau` of the four sync symbols for a band-limited pulse, whose slope `n` symbols from
@@ -36,18 +36,18 @@ pub struct Timing {
     updates: u32,
 }
 
-/// What the demodulator shall change.
+/// A correction of the demodulator's timing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimingChange {
-    /// Symbols by which to sample later.
+    /// Additional delay of the samples, symbols.
     pub shift: f64,
-    /// Relative lengthening of the symbol interval.
+    /// Relative increase of the symbol interval.
     pub rate: f64,
 }
 
 impl Timing {
-    /// A loop in its lowest gear; `rate` is the relative lengthening of the symbol interval that
-    /// the search found.
+    /// Creates a loop with its widest bandwidth; `rate` is the relative increase of the symbol
+    /// interval that the search found.
     #[must_use]
     pub fn new(rate: f64) -> Self {
         let gains = LoopGains::new(GEARS[0].1, UPDATE_RATE_HZ);
@@ -56,8 +56,8 @@ impl Timing {
         Self { filter, updates: 0 }
     }
 
-    /// How late the symbols of a segment were taken, from its sync in the phase `reference` (of
-    /// magnitude 1).
+    /// Returns how late the symbols of a segment were taken, by its sync in the phase `reference`
+    /// (of magnitude 1).
     #[must_use]
     pub fn detect(whole: &WholeSegment, reference: Sample) -> f64 {
         let in_phase = |(x, y): (&f32, &f32)| f64::from(x * reference.re + y * reference.im);
@@ -66,7 +66,7 @@ impl Timing {
         late.clamp(-ERROR_LIMIT, ERROR_LIMIT)
     }
 
-    /// Takes one segment.
+    /// Updates the loop by one segment.
     pub fn update(&mut self, whole: &WholeSegment, reference: Sample) -> TimingChange {
         let advance = self.filter.update(-Self::detect(whole, reference));
         self.updates = self.updates.saturating_add(1);
@@ -77,7 +77,7 @@ impl Timing {
         TimingChange { shift: advance - self.filter.rate(), rate: self.rate() }
     }
 
-    /// The relative lengthening of the symbol interval.
+    /// Returns the relative increase of the symbol interval.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.filter.rate() / SEGMENT_SYMBOLS as f64
@@ -92,7 +92,7 @@ mod tests {
 
     const REFERENCE: Sample = Sample::new(0.6, -0.8);
 
-    /// A segment of random data taken `late` symbols late, by sinc interpolation.
+    /// Returns a segment of random data taken `late` symbols late, by sinc interpolation.
     fn segment(late: f64, seed: usize) -> WholeSegment {
         let level = |n: isize| {
             let hash = (n + 5000 * seed as isize).cast_unsigned() as u64;

@@ -1,4 +1,4 @@
-//! Segments to bytes: the trellis decoders in step with fields and segments.
+//! Segments to bytes: the trellis decoders, synchronised with fields and segments.
 
 use crate::code::trellis::{GROUP_SYMBOLS, first_coder};
 use crate::code::viterbi::Decoders;
@@ -18,24 +18,24 @@ pub struct TrellisDecoder {
     bytes: ByteOrder,
 }
 
-/// Puts the coders' bytes in the order of the stream.
+/// Sorts the coders' bytes in the order of the stream.
 #[derive(Clone, Debug)]
 struct ByteOrder {
-    /// The next group to come out, in its field.
+    /// The next group of the output, in its field.
     group: usize,
     block: CodeBlock,
     bytes: usize,
 }
 
 impl TrellisDecoder {
-    /// Before the first segment.
+    /// Creates a decoder in its initial state.
     #[must_use]
     pub fn new() -> Self {
         let block = CodeBlock { restart: true, ..CodeBlock::zeroed() };
         Self { decoders: Decoders::new(), bytes: ByteOrder { group: 0, block, bytes: 0 } }
     }
 
-    /// Takes a segment; hands on the blocks that it completes.
+    /// Takes a segment; passes on the blocks that it completes.
     pub fn process(&mut self, segment: &Segment, on_block: &mut dyn FnMut(&CodeBlock)) {
         if segment.restart() {
             *self = Self::new();
@@ -47,7 +47,7 @@ impl TrellisDecoder {
         decoders.push(first_coder(index), data, &mut |decided| bytes.push(&decided, on_block));
     }
 
-    /// Hands on the blocks that the symbols taken so far complete, at the end of a stream.
+    /// Passes on the blocks that the symbols taken so far complete, at the end of a stream.
     pub fn finish(&mut self, on_block: &mut dyn FnMut(&CodeBlock)) {
         let Self { decoders, bytes } = self;
         decoders.finish(&mut |decided| bytes.push(&decided, on_block));
@@ -56,7 +56,7 @@ impl TrellisDecoder {
 
 impl ByteOrder {
     fn push(&mut self, decided: &[u8; TRELLIS_CODERS], on_block: &mut dyn FnMut(&CodeBlock)) {
-        // Bytes went to the coders in the turn order of the segment where the group begins.
+        // Bytes went to the coders in the order of the segment in which the group begins.
         let first = first_coder(self.group * GROUP_SYMBOLS / DATA_SYMBOLS);
         self.group = (self.group + 1) % FIELD_GROUPS;
         let mut ordered = *decided;
@@ -78,7 +78,8 @@ impl ByteOrder {
     }
 }
 
-/// Z2 of every coder's last symbol in the field before: a field sync ends with these symbols.
+/// Returns Z2 of every coder's last symbol in the previous field: a field sync ends with these
+/// symbols.
 fn precoder_state(field_sync: &Segment) -> [bool; TRELLIS_CODERS] {
     let first = first_coder(FIELD_DATA_SEGMENTS - 1);
     let last = field_sync.symbols.last_chunk::<TRELLIS_CODERS>().expect("a longer array");

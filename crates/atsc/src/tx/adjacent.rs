@@ -4,19 +4,19 @@ use super::{ImpairmentError, Numbered, Transmitter, TxConfig};
 use crate::Sample;
 use millstream_dsp::impair::{FrequencyShift, Impair, amplitude};
 
-/// Channels are this far apart, and half of this wide to either side of their middle.
+/// The spacing of channels, which is also their width.
 const SPACING_HZ: f64 = 6.0e6;
 
-/// A neighbour: how many channels away, and how strong.
+/// A neighbour: its distance in channels, and its level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Adjacent {
-    /// Channels of 6 MHz away, negative for lower frequencies.
+    /// Distance in channels of 6 MHz, negative for lower frequencies.
     pub channels: i32,
     /// Its power over the wanted signal's, dB.
     pub level_db: f64,
 }
 
-/// The lowest sample rate that holds a neighbour without folding it back.
+/// Returns the lowest sample rate that contains a neighbour without aliasing.
 pub(super) fn least_rate_hz(channels: i32) -> f64 {
     2.0 * (f64::from(channels).abs() * SPACING_HZ + SPACING_HZ / 2.0)
 }
@@ -31,7 +31,7 @@ pub(super) struct AdjacentChannel {
 }
 
 impl AdjacentChannel {
-    /// Beside a signal of `config`.
+    /// Creates the neighbour of a signal of `config`.
     pub(super) fn new(
         adjacent: Adjacent,
         config: TxConfig,

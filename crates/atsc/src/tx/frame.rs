@@ -13,7 +13,7 @@ use crate::params::{
 #[derive(Clone, Debug)]
 pub struct FrameBuilder {
     parity: Parity,
-    /// Data segments of this field already given out; none means that the field sync is next.
+    /// Data segments of this field already put out; `None` when the field sync is next.
     sent: Option<usize>,
     interleaver: Interleaver,
     trellis: TrellisEncoder,
@@ -22,7 +22,7 @@ pub struct FrameBuilder {
 }
 
 impl FrameBuilder {
-    /// Starts at the field sync of a first field.
+    /// Creates a builder at the field sync of a first field.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -35,7 +35,7 @@ impl FrameBuilder {
         }
     }
 
-    /// Writes the next segment; asks for packets in groups of four.
+    /// Writes the next segment; requests packets in groups of four.
     pub fn next_segment(
         &mut self,
         next_packet: &mut dyn FnMut(&mut [u8; PACKET_BYTES]),
@@ -82,8 +82,8 @@ impl FrameBuilder {
     }
 }
 
-/// An interleaver that looks as if it had always run: full of randomised null packets. (Zeros would
-/// make a start of the signal that is anything but random, which receivers rely on.)
+/// Returns an interleaver in its running state, full of randomised null packets. (With zeros the
+/// start of the signal would not be random, and receivers rely on random data.)
 fn running_interleaver() -> Interleaver {
     let mut interleaver = Interleaver::new();
     for segment in

@@ -1,4 +1,4 @@
-//! What spoils a test signal on its way from the transmitter to the recording.
+//! Impairments of a test signal between the transmitter and the recording.
 
 use super::adjacent::{Adjacent, AdjacentChannel};
 use super::{Transmitter, TransmitterError, TxConfig};
@@ -8,17 +8,17 @@ use millstream_dsp::impair::{
     WhiteNoise, amplitude, noise_power,
 };
 
-/// The bandwidth that noise is counted in: the channel's.
+/// The bandwidth in which noise is counted: the channel's.
 pub const CHANNEL_HZ: f64 = 6.0e6;
 
-/// A signal cannot be spoilt like this.
+/// The impairments are impossible.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImpairmentError {
     /// An echo is too far away.
     #[error(transparent)]
     Echo(#[from] EchoError),
-    /// The transmitter of the signal, or of a neighbour, cannot be made.
+    /// The transmitter of the signal, or of a neighbour, cannot be created.
     #[error(transparent)]
     Transmitter(#[from] TransmitterError),
     /// A neighbour does not fit into the sample rate.
@@ -28,30 +28,31 @@ pub enum ImpairmentError {
         super::adjacent::least_rate_hz(*channels)
     )]
     Adjacent {
-        /// Channels away.
+        /// Distance in channels.
         channels: i32,
         /// The sample rate.
         rate_hz: f64,
     },
-    /// A number outside what makes sense.
+    /// A number outside its range.
     #[error("{what} of {value}: give a number from {least} to {most}")]
     Range {
-        /// Which.
+        /// The name of the number.
         what: &'static str,
-        /// Its value.
+        /// The value.
         value: f64,
-        /// The lowest.
+        /// The lowest valid value.
         least: f64,
-        /// The highest.
+        /// The highest valid value.
         most: f64,
     },
 }
 
-/// What is done to a signal, in the order of the fields from `clock_ppm` on; nothing by default.
+/// Impairments of a signal, applied in the order of the fields from `clock_ppm` on; no impairment
+/// by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Impairments {
-    /// The sender's clock over the receiver's: its symbols come faster if positive. The pulses are
-    /// evaluated at the shifted times, so nothing is interpolated.
+    /// Offset of the sender's clock from the receiver's; positive if its symbols are faster. The
+    /// pulses are evaluated at the shifted times, without interpolation.
     pub clock_ppm: f64,
     /// Echoes of the signal.
     pub echoes: Vec<Echo>,
@@ -59,7 +60,7 @@ pub struct Impairments {
     pub adjacent: Vec<Adjacent>,
     /// Tones: frequency in Hz from the middle of the channel, and power over the signal's in dB.
     pub tones: Vec<[f64; 2]>,
-    /// All of that is this much higher in frequency than it should be.
+    /// Carrier offset of the signal, its echoes, neighbours and tones.
     pub offset_hz: f64,
     /// Carrier to noise, dB: the power of the signal with its pilot, without echoes and neighbours,
     /// over that of white noise in the channel's 6 MHz.
@@ -68,26 +69,26 @@ pub struct Impairments {
     pub iq_gain_db: f64,
     /// The angle between the branches less 90°, degrees.
     pub iq_phase_deg: f64,
-    /// A constant of both parts, full scale being 1.
+    /// DC offset of both parts, full scale being 1.
     pub dc: [f32; 2],
     /// Bits of the converter.
     pub bits: Option<u32>,
 }
 
 impl Impairments {
-    /// The transmitter whose clock is off as is wanted.
+    /// Creates the transmitter with this clock offset.
     ///
     /// # Errors
-    /// [`ImpairmentError`] when it makes no sense.
+    /// [`ImpairmentError`] when a value is out of range.
     pub fn transmitter(&self, config: TxConfig) -> Result<Transmitter, ImpairmentError> {
         within("a clock error in ppm", self.clock_ppm, 10_000.0)?;
         Ok(Transmitter::with_clock_error(config, self.clock_ppm)?)
     }
 
-    /// Everything that happens to the samples of a transmitter of `config`.
+    /// Creates the chain of impairments for the samples of a transmitter of `config`.
     ///
     /// # Errors
-    /// [`ImpairmentError`] when it makes no sense.
+    /// [`ImpairmentError`] when a value is out of range.
     pub fn chain(&self, config: TxConfig, seed: u64) -> Result<Chain, ImpairmentError> {
         let TxConfig { sample_rate_hz: rate_hz, rms } = config;
         let mut chain = Chain::new();
@@ -95,7 +96,7 @@ impl Impairments {
             chain.push(Echoes::new(&self.echoes, rate_hz)?);
         }
         for (n, adjacent) in self.adjacent.iter().enumerate() {
-            // Seeds of its own: other packets, and no relation to the noise.
+            // Separate seeds: other packets, and no relation to the noise.
             chain.push(AdjacentChannel::new(*adjacent, config, seed ^ (n as u64 + 1) << 32)?);
         }
         for [frequency_hz, level_db] in &self.tones {
@@ -116,7 +117,7 @@ impl Impairments {
         Ok(chain)
     }
 
-    /// What the receiver's own analogue part does.
+    /// Adds the impairments of the receiver's analogue part.
     fn receiver(&self, chain: &mut Chain) -> Result<(), ImpairmentError> {
         within("a gain between the branches in dB", self.iq_gain_db, 20.0)?;
         within("an angle between the branches in degrees", self.iq_phase_deg, 45.0)?;
@@ -148,7 +149,7 @@ fn within(what: &'static str, value: f64, most: f64) -> Result<(), ImpairmentErr
     Err(ImpairmentError::Range { what, value, least: -most, most })
 }
 
-/// The C/N that noise of the same density has in the Nyquist bandwidth of the symbols, half the
+/// Returns the C/N with noise of the same density in the Nyquist bandwidth of the symbols, half the
 /// symbol rate, instead of the channel's 6 MHz: 0.47 dB more.
 #[must_use]
 pub fn in_nyquist_bandwidth(cn_db: f64) -> f64 {

@@ -1,12 +1,13 @@
-//! Packets that tell which one they are, for tests and measurements.
+//! Packets that contain their number, for tests and measurements.
 
 use crate::params::PACKET_BYTES;
 use millstream_dsp::noise::Noise;
 
-/// The endless stream of packets of a seed: null packets that hold their number and random bytes.
+/// The endless stream of packets of a seed: null packets that contain their number and random
+/// bytes.
 ///
-/// Every packet is unique and can be made again from its number, so that what a receiver puts out
-/// can be judged without a copy of what was sent.
+/// Every packet is unique and can be computed again from its number, so a receiver's output can be
+/// checked without a copy of the sent stream.
 #[derive(Clone, Debug)]
 pub struct Numbered {
     seed: u64,
@@ -14,13 +15,13 @@ pub struct Numbered {
 }
 
 impl Numbered {
-    /// The stream of a seed, from packet 0 on.
+    /// Creates the stream of a seed, from packet 0 on.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { seed, next: 0 }
     }
 
-    /// How many packets were given out.
+    /// Returns the number of packets put out.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.next
@@ -32,7 +33,7 @@ impl Numbered {
         self.next += 1;
     }
 
-    /// Packet `number` of the stream.
+    /// Returns packet `number` of the stream.
     #[must_use]
     pub fn packet(&self, number: u64) -> [u8; PACKET_BYTES] {
         let mut random = Noise::new(self.seed ^ number.wrapping_mul(0xD6E8_FEB8_6659_FD93));
@@ -45,7 +46,7 @@ impl Numbered {
         packet
     }
 
-    /// The number of a packet of this stream; none if a single bit differs.
+    /// Returns the number of a packet of this stream; `None` if a single bit differs.
     #[must_use]
     pub fn number(&self, packet: &[u8; PACKET_BYTES]) -> Option<u64> {
         let number = u64::from_be_bytes(packet[4..12].try_into().expect("eight bytes"));

@@ -11,26 +11,26 @@ pub const PCR_WRAP: u64 = (1 << 33) * 300;
 /// The packet identifier of null packets.
 pub const NULL_PID: u16 = 0x1FFF;
 
-/// The packet identifier.
+/// Returns the packet identifier.
 #[must_use]
 pub fn pid(packet: &[u8; PACKET_BYTES]) -> u16 {
     u16::from_be_bytes([packet[1], packet[2]]) & 0x1FFF
 }
 
-/// Whether the packet has a payload.
+/// Returns whether the packet has a payload.
 #[must_use]
 pub fn has_payload(packet: &[u8; PACKET_BYTES]) -> bool {
     packet[3] & 0x10 != 0
 }
 
-/// Where the payload starts, if there is one within the packet.
+/// Returns the start of the payload, if there is one within the packet.
 #[must_use]
 pub fn payload_start(packet: &[u8; PACKET_BYTES]) -> Option<usize> {
     let start = if packet[3] & 0x20 != 0 { 5 + packet[4] as usize } else { 4 };
     (has_payload(packet) && start < PACKET_BYTES).then_some(start)
 }
 
-/// Where the clock references lie: the program's, and the original program's.
+/// Returns the positions of the clock references: the program's, and the original program's.
 fn references(packet: &[u8; PACKET_BYTES]) -> [Option<usize>; 2] {
     let field = packet[4] as usize;
     if packet[3] & 0x20 == 0 || field == 0 || field > PACKET_BYTES - 5 {
@@ -54,14 +54,14 @@ fn write_reference(bytes: &mut [u8], ticks: u64) {
     bytes[..6].copy_from_slice(&raw.to_be_bytes()[2..]);
 }
 
-/// The program clock reference, in ticks.
+/// Returns the program clock reference, in ticks.
 #[must_use]
 pub fn read(packet: &[u8; PACKET_BYTES]) -> Option<u64> {
     references(packet)[0].map(|at| read_reference(&packet[at..]))
 }
 
-/// Adds to the clock references of a packet, if it has any: `moved` ticks (how much later than
-/// meant the packet is sent) to the program's, and `offset` ticks (repetitions) to both.
+/// Adds to the clock references of a packet, if it has any: `moved` ticks (the delay of the packet
+/// relative to its intended time) to the program's, and `offset` ticks (repetitions) to both.
 pub fn shift(packet: &mut [u8; PACKET_BYTES], moved: u64, offset: u64) {
     if moved == 0 && offset == 0 {
         return;

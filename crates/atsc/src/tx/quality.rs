@@ -1,4 +1,4 @@
-//! How good a transmission is, measured by other means than those that make it.
+//! The quality of a transmission, measured independently of the transmitter's own methods.
 
 use super::CHANNEL_HZ;
 use crate::Sample;
@@ -7,15 +7,15 @@ use millstream_dsp::band_power::BandPower;
 use millstream_dsp::pulse::root_raised_cosine;
 use std::ops::Range;
 
-/// Width of the bands that the mask is about, and how far from the channel they are looked at.
+/// Width of the bands of the mask, and their largest distance from the channel.
 const BAND_HZ: f64 = 500e3;
 const MASK_TO_HZ: f64 = 9e6;
 
 /// Reach of the receiving filter on either side, in pairs of symbols: four times the transmitter's.
 const SPAN: f64 = 150.0;
 
-/// 47 CFR 73.622(h): attenuation that the power in 500 kHz needs below the signal's power, at a
-/// distance from the channel's edge.
+/// Returns the attenuation that 47 CFR 73.622(h) requires of the power in 500 kHz relative to the
+/// signal's power, at a distance from the channel's edge.
 #[must_use]
 pub fn mask_db(from_edge_hz: f64) -> f64 {
     match from_edge_hz / 1e6 {
@@ -25,9 +25,8 @@ pub fn mask_db(from_edge_hz: f64) -> f64 {
     }
 }
 
-/// By how much emissions lie below the mask where they come closest, dB; negative where they are
-/// too strong. Only what the sample rate carries is looked at: 25 MS/s reach 9 MHz beyond the
-/// channel.
+/// Returns the least distance of emissions below the mask, dB; negative where they are too strong.
+/// The sample rate limits the range: 25 MS/s reach 9 MHz beyond the channel.
 #[must_use]
 pub fn mask_room_db(samples: &[Sample], rate_hz: f64) -> f64 {
     let spectrum = BandPower::of(samples, rate_hz);
@@ -44,14 +43,15 @@ pub fn mask_room_db(samples: &[Sample], rate_hz: f64) -> f64 {
     bands.map(room).fold(f64::INFINITY, f64::min)
 }
 
-/// Modulation error ratio of these symbols of a transmission that begins with the samples, dB, by
-/// the filter that the standard's pulse is matched by. There are no echoes, and no offsets.
+/// Returns the modulation error ratio, dB, of these symbols of a transmission that begins with the
+/// samples, by the filter matched to the standard's pulse. The signal must have no echoes and no
+/// offsets.
 #[must_use]
 pub fn modulation_error_ratio_db(samples: &[Sample], rate_hz: f64, symbols: Range<usize>) -> f64 {
     let values: Vec<f64> = symbols.map(|k| matched(samples, rate_hz, k)).collect();
     let mean_square = values.iter().map(|x| x * x).sum::<f64>() / values.len().max(1) as f64;
     let power = f64::from(DATA_POWER + PILOT_LEVEL * PILOT_LEVEL);
-    // A constant gain is no error: the decided levels tell it.
+    // A constant gain is not an error: the decided levels give it.
     let mut gain = (power / mean_square.max(f64::MIN_POSITIVE)).sqrt();
     let (mut signal, mut error) = (0.0, 0.0);
     for _ in 0..3 {
@@ -69,13 +69,13 @@ pub fn modulation_error_ratio_db(samples: &[Sample], rate_hz: f64, symbols: Rang
     10.0 * (signal / error).log10()
 }
 
-/// The nearest level, with the pilot.
+/// Returns the nearest level, with the pilot.
 fn decided(x: f64) -> f64 {
     let pilot = f64::from(PILOT_LEVEL);
     2.0 * ((x - pilot - 1.0) / 2.0).round().clamp(-4.0, 3.0) + 1.0 + pilot
 }
 
-/// A symbol, by the filter that matches the standard's pulse.
+/// Returns a symbol, by the filter that matches the standard's pulse.
 fn matched(samples: &[Sample], rate_hz: f64, symbol: usize) -> f64 {
     let per_pair = 2.0 * rate_hz / SYMBOL_RATE_HZ;
     let middle = symbol as f64 / 2.0 * per_pair;

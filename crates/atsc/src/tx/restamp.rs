@@ -1,4 +1,4 @@
-//! Making repetitions of a transport stream one unbroken stream.
+//! Repetitions of a transport stream as one continuous stream.
 
 use super::pcr;
 use crate::params::PACKET_BYTES;
@@ -15,7 +15,7 @@ pub struct Restamper {
     /// Ticks of 27 MHz added to every stamp in this repetition.
     offset: u64,
     repetition: u64,
-    /// For each packet identifier: the last counter sent, and what is added in this repetition.
+    /// For each packet identifier: the last counter sent, and the amount added in this repetition.
     counters: Vec<Counter>,
 }
 
@@ -27,7 +27,7 @@ struct Counter {
 }
 
 impl Restamper {
-    /// At the first repetition, which is left unchanged.
+    /// Creates the state of the first repetition, which is left unchanged.
     #[must_use]
     pub fn new() -> Self {
         Self { offset: 0, repetition: 0, counters: vec![Counter::default(); PIDS] }
@@ -39,7 +39,7 @@ impl Restamper {
         self.offset = (self.offset + duration) % pcr::PCR_WRAP;
     }
 
-    /// Rewrites a packet that is sent `moved` ticks later than its own clock says.
+    /// Rewrites a packet that is sent `moved` ticks later than its own clock requires.
     pub fn apply(&mut self, packet: &mut [u8; PACKET_BYTES], moved: u64) {
         let pid = pcr::pid(packet);
         if pid == pcr::NULL_PID {
@@ -94,7 +94,7 @@ fn shift_stamps(packet: &mut [u8; PACKET_BYTES], ticks: u64) {
     }
 }
 
-/// Stream identifiers whose packets have the optional PES header.
+/// Returns whether packets of a stream identifier have the optional PES header.
 fn has_stamps(stream_id: u8) -> bool {
     !matches!(stream_id, 0..=0xBC | 0xBE | 0xBF | 0xF0..=0xF2 | 0xF8 | 0xFF)
 }

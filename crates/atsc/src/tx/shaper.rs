@@ -3,7 +3,7 @@
 //! A VSB signal with its channel's middle at 0 Hz is `x(t) = sum of a_k (-j)^k p(t - k T)`, where
 //! `p` is a real root-raised-cosine pulse of Nyquist rate `1 / 2T`: even symbols feed the real part
 //! and odd symbols, half a pulse period later, the imaginary part. Evaluating `p` at the times of
-//! the output samples makes any sample rate.
+//! the output samples gives any sample rate.
 
 use crate::Sample;
 use crate::params::{DATA_POWER, PILOT_LEVEL, ROLL_OFF, SEGMENT_SYMBOLS, SYMBOL_RATE_HZ};
@@ -19,8 +19,8 @@ const KAISER_BETA: f64 = 4.0;
 /// Phases per pair of symbols: images of the interpolation stay below -100 dB, spread evenly.
 const PHASES: u32 = 512;
 
-/// Samples closer than this (in pairs of symbols) to the end of what is there wait for more: far
-/// above what rounding can move their times by.
+/// Samples closer than this (in pairs of symbols) to the end of the available symbols wait for more
+/// symbols. It is far above the rounding of their times.
 const EDGE: f64 = 1e-9;
 
 /// Samples computed together.
@@ -40,11 +40,11 @@ pub struct Shaper {
 }
 
 impl Shaper {
-    /// A shaper before its first symbol, for samples of mean square `rms` squared.
+    /// Creates a shaper in its initial state, for samples of mean square `rms` squared.
     #[must_use]
     pub fn new(sample_rate_hz: f64, rms: f32) -> Self {
-        // With a pulse of unit energy per pair of symbols, each part has the symbols' power at
-        // half density; the pilot lies on the band edge, where the filter passes half the power.
+        // With a pulse of unit energy per pair of symbols, each part has the symbols' power at half
+        // density; the pilot is at the band edge, where the filter passes half the power.
         let power = DATA_POWER + PILOT_LEVEL * PILOT_LEVEL;
         let gain = f64::from(rms / power.sqrt());
         let bank = PolyphaseBank::new(PHASES, HALF_SPAN, |t| {
@@ -62,8 +62,8 @@ impl Shaper {
 
     /// Takes the symbols of one segment, without pilot.
     pub fn push(&mut self, segment: &[f32; SEGMENT_SYMBOLS]) {
-        // Keep what the next sample still needs: half a filter before it, and half a pair more
-        // for the imaginary part.
+        // The next sample still needs half a filter before it, and half a pair more for the
+        // imaginary part.
         let spent = (self.at as usize).saturating_sub(self.bank.half() + 1);
         self.real.drain(..spent);
         self.imaginary.drain(..spent);
@@ -87,7 +87,7 @@ impl Shaper {
         count
     }
 
-    /// Room in symbols that a buffer needs: for tests of bounded memory.
+    /// Returns the capacity of a buffer in symbols, for tests of bounded memory.
     #[cfg(test)]
     fn buffered(&self) -> usize {
         self.real.len()
@@ -118,12 +118,12 @@ fn shape_body<const FMA: bool>(
     [real, imaginary]: [&[f32]; 2],
     out: &mut [Sample],
 ) {
-    // Sums are stored in lanes and added across afterwards, which keeps both loops in vectors.
+    // Sums are stored in lanes and added across afterwards, so that both loops use vectors.
     let mut lanes = [[[0.0; LANES]; 2]; GROUP];
     for (g, group) in out.chunks_mut(GROUP).enumerate() {
         for (i, lanes) in lanes[..group.len()].iter_mut().enumerate() {
             let at = span.at + span.step * (g * GROUP + i) as f64;
-            // The imaginary part's pulses stand half a pair later.
+            // The imaginary part's pulses are half a pair later.
             lanes[0] = evaluate::<FMA>(bank, real, Instant::new(at));
             lanes[1] = evaluate::<FMA>(bank, imaginary, Instant::new(at - 0.5));
         }
@@ -133,7 +133,7 @@ fn shape_body<const FMA: bool>(
     }
 }
 
-/// The filter output at a time, in lanes yet to be added up.
+/// Returns the filter output at a time, in lanes that the caller must add up.
 #[inline(always)]
 fn evaluate<const FMA: bool>(bank: &PolyphaseBank, symbols: &[f32], at: Instant) -> [f32; LANES] {
     let (row, fraction) = bank.row(at);
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn samples_that_fall_on_the_edge_of_what_is_there_wait_for_more() {
-        // Rates in simple ratios to the symbol rate meet the edge again and again, each time with
+        // Rates in simple ratios to the symbol rate reach the edge repeatedly, each time with
         // another rounding error.
         let mut out = vec![Sample::default(); 4096];
         for (p, q) in (2..8).map(|q| (q + 1, q)) {

@@ -1,11 +1,11 @@
-//! A transmitter with everything that can happen to its signal.
+//! A transmitter with all impairments of its signal.
 
 use super::{ImpairmentError, Impairments, Transmitter, TxConfig};
 use crate::Sample;
 use crate::params::PACKET_BYTES;
 use millstream_dsp::impair::{Chain, Impair};
 
-/// A signal as a receiver gets it: transmitted, and spoilt in known ways.
+/// A signal as a receiver gets it: transmitted, with known impairments.
 ///
 /// ```
 /// use millstream_atsc::Sample;
@@ -24,10 +24,11 @@ pub struct TestSignal {
 }
 
 impl TestSignal {
-    /// The signal of a transmitter of `config`, spoilt; `seed` is that of everything random.
+    /// Creates the signal of a transmitter of `config` with impairments; `seed` sets all random
+    /// values.
     ///
     /// # Errors
-    /// [`ImpairmentError`] when that makes no sense.
+    /// [`ImpairmentError`] when a value is out of range.
     pub fn new(
         config: TxConfig,
         impairments: &Impairments,
@@ -37,7 +38,7 @@ impl TestSignal {
         Ok(Self { transmitter, chain: impairments.chain(config, seed)? })
     }
 
-    /// Fills `out`, asking for packets as they are needed.
+    /// Fills `out`, and requests packets as they are needed.
     pub fn generate(
         &mut self,
         next_packet: &mut dyn FnMut(&mut [u8; PACKET_BYTES]),

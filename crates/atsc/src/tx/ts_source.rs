@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 /// Ticks of 27 MHz that one packet takes on the channel.
 const SLOT_TICKS: f64 = (PACKET_BYTES * 8) as f64 / TS_RATE_BPS * CLOCK_HZ;
 
-/// A file within this of the channel's rate is sent packet by packet, unchanged: what system clocks
-/// may be wrong by (ISO/IEC 13818-1, clause 2.4.2.1).
+/// The deviation from the channel's rate up to which a file is sent packet by packet, unchanged:
+/// the tolerance of system clocks (ISO/IEC 13818-1, clause 2.4.2.1).
 const RATE_TOLERANCE: f64 = 30e-6;
 
-/// The longest time between two clock references that are taken to be of one clock.
+/// The longest time between two clock references that count as one clock.
 const MAX_REFERENCE_GAP_TICKS: u64 = 27_000_000;
 
 /// A transport stream cannot be sent.
@@ -24,10 +24,10 @@ pub enum TsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// There is no packet.
+    /// The stream contains no packet.
     #[error("the transport stream is empty: give a file with at least one 188-byte packet")]
     Empty,
     /// A packet does not start with the sync byte.
@@ -63,18 +63,18 @@ pub enum TsError {
     },
 }
 
-/// How a file is turned into the multiplex.
+/// The conversion of a file into the multiplex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TsMode {
-    /// Every packet as it is: the file runs at the channel's rate.
+    /// Every packet unchanged: the file has the channel's rate.
     Unchanged,
-    /// Every packet as it is, though the file has no clock that tells its rate.
+    /// Every packet unchanged, because the file has no clock that gives its rate.
     Untimed,
-    /// Null packets are put between, and clock references corrected for where packets end up.
+    /// Null packets are inserted, and clock references corrected for the new positions of packets.
     Stuffed,
 }
 
-/// What a packet of the multiplex is.
+/// The origin of a packet of the multiplex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MultiplexPacket {
     /// A packet of the file.
@@ -87,7 +87,7 @@ pub enum MultiplexPacket {
 
 /// Plays a transport stream at the channel's rate of 19.392658 Mbit/s.
 ///
-/// Repetitions go on without a seam: clock references, time stamps and continuity counters run on.
+/// Repetitions are continuous: clock references, time stamps and continuity counters continue.
 #[derive(Clone, Debug)]
 pub struct TsSource {
     packets: Vec<[u8; PACKET_BYTES]>,
@@ -98,7 +98,7 @@ pub struct TsSource {
     next: usize,
     /// Packets of the multiplex so far.
     slot: u64,
-    /// What the file's clock says when the current repetition starts, less what it said at first.
+    /// The file's clock at the start of the current repetition, minus its first value.
     base: f64,
 }
 
@@ -144,13 +144,13 @@ impl TsSource {
         })
     }
 
-    /// How the file is turned into the multiplex.
+    /// Returns how the file is turned into the multiplex.
     #[must_use]
     pub fn mode(&self) -> TsMode {
         self.mode
     }
 
-    /// Seconds that one repetition takes.
+    /// Returns the duration of one repetition, seconds.
     #[must_use]
     pub fn duration_s(&self) -> f64 {
         let ticks = match self.mode {
@@ -160,7 +160,7 @@ impl TsSource {
         ticks / CLOCK_HZ
     }
 
-    /// What one repetition takes by the file's own clock, if it has one.
+    /// Returns the duration of one repetition by the file's own clock, if it has one.
     fn clock_ticks(&self) -> f64 {
         let count = self.packets.len();
         match self.mode {
@@ -180,7 +180,7 @@ impl TsSource {
                 write_null(packet);
                 return MultiplexPacket::Ended;
             }
-            // Rounded as a whole, so that no error adds up over the repetitions.
+            // Rounded as a whole, so that no error accumulates over the repetitions.
             let before = self.base.round();
             self.base += self.clock_ticks();
             self.restamper.repeat((self.base.round() - before) as u64);
@@ -202,7 +202,7 @@ impl TsSource {
     }
 }
 
-/// When each packet of a file is meant to be sent, by the file's own clock.
+/// The intended send time of each packet of a file, by the file's own clock.
 #[derive(Clone, Debug)]
 struct Timeline {
     /// Packet index and ticks since the first reference, rising in both.
@@ -224,7 +224,7 @@ impl Timeline {
                 Some((at, time)) => {
                     let gap = (reference + PCR_WRAP - last % PCR_WRAP) % PCR_WRAP;
                     let count = (i - at) as f64;
-                    // A clock that jumps tells nothing about the rate: keep the last one.
+                    // A clock that jumps does not give the rate: the last rate remains.
                     if (1..=MAX_REFERENCE_GAP_TICKS).contains(&gap) {
                         ticks_per_packet = gap as f64 / count;
                     }
@@ -237,8 +237,8 @@ impl Timeline {
         Self { anchors }
     }
 
-    /// Ticks at which packet `index` is meant to be sent; the stream's first references may make
-    /// it negative, and the last rate holds beyond the end.
+    /// Returns the intended send time of packet `index`, ticks; the stream's first references may
+    /// make it negative, and the last rate holds beyond the end.
     fn time(&self, index: usize) -> f64 {
         let after = self.anchors.partition_point(|(at, _)| *at <= index);
         let right = after.clamp(1, self.anchors.len() - 1);

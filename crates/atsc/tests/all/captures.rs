@@ -1,4 +1,4 @@
-//! Signals of an independent transmitter, with the transport stream that was sent beside them.
+//! Signals of an independent transmitter, with the transport streams that were sent.
 
 use crate::common::{Packet, Random, capture, read_sc16, receive, receiver};
 use millstream_atsc::Sample;
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 struct Capture {
     name: &'static str,
-    /// Right packets that GNU Radio's receiver gets out of it.
+    /// Correct packets that GNU Radio's receiver decodes from it.
     peer_packets: usize,
     pilot_offset_hz: f64,
     clock_offset_ppm: f64,

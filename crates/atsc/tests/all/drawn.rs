@@ -1,4 +1,4 @@
-//! Captures that nobody has seen before: packets, noise, rate and offsets of a seed drawn now.
+//! New random captures: the packets, noise, rate and offsets of a seed drawn for this run.
 
 use crate::common::{Channel, Random, check_numbered, drawn_seed, receive, receiver, signal};
 use millstream_atsc::Sample;
@@ -7,7 +7,7 @@ use millstream_atsc::params::{FIELD_DATA_SEGMENTS, PACKET_BYTES, TS_RATE_BPS};
 
 const SECONDS: f64 = 0.16;
 
-/// What a recording of 16-bit integers holds.
+/// Rounds samples to those of a recording of 16-bit integers.
 fn recorded(samples: &mut [Sample]) {
     let part = |part: f32| (part * 32_767.0).round_ties_even() / 32_768.0;
     samples.iter_mut().for_each(|x| *x = Sample::new(part(x.re), part(x.im)));
@@ -35,8 +35,8 @@ fn a_capture_of_a_seed_drawn_now_is_bit_exact() {
         let first = check_numbered(seed, &packets);
         assert_eq!(first % FIELD_DATA_SEGMENTS as u64, 0, "the first of a field comes first");
         assert!(first <= 2 * FIELD_DATA_SEGMENTS as u64, "locked after {first} packets");
-        // All that follow, but for the 52 that the interleaver keeps and what is on the way: a
-        // chunk of 2048 samples, and two segments.
+        // All following packets, except the 52 in the interleaver and those in the stages: a chunk
+        // of 2048 samples, and two segments.
         let sent = SECONDS * TS_RATE_BPS / (8 * PACKET_BYTES) as f64;
         let expected = sent as usize - first as usize - 62;
         assert!(packets.len() >= expected, "{} of {expected} packets", packets.len());

@@ -4,8 +4,8 @@ use crate::common::{Channel, Random, check_numbered, drawn_seed, echo, receive, 
 use millstream_atsc::Sample;
 use millstream_atsc::monitor::LockState;
 
-/// Receives what is left of a signal behind an echo: the packets, of which all that are not marked
-/// are checked, and how many are marked.
+/// Receives a signal with an echo; checks the packets that are not marked, and returns the packets
+/// and the number of marked ones.
 fn packets_behind(seed: u64, cn_db: f64, delay: usize, gain: Sample) -> (usize, u64) {
     let mut samples = signal(seed, 0.12, Channel { cn_db: Some(cn_db), ..Channel::default() });
     echo(&mut samples, delay, gain);
@@ -36,7 +36,7 @@ fn an_echo_of_a_seed_drawn_now_is_removed() {
 fn an_echo_nearly_as_strong_as_the_signal_is_removed() {
     // Minus 1 dB, 5.6 and 19.2 microseconds late; the phases leave a pilot to lock to.
     for (seed, delay, phase) in [(41, 35, 0.8), (42, 120, 1.0)] {
-        // The first field may be spent on finding out.
+        // The first field may be lost to training.
         let (right, _) = packets_behind(seed, 30.0, delay, Sample::from_polar(0.89, phase));
         assert!(right > 500, "{delay} samples late: {right} packets");
     }

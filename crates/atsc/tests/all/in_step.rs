@@ -1,4 +1,4 @@
-//! Breaks, echoes and weak signals: what the front end has to stay in step through.
+//! Interruptions, echoes and weak signals, through which the front end must keep its timing.
 
 use crate::common::{Channel, Packet, Random, numbered, receive, receiver, signal};
 use millstream_atsc::Sample;
@@ -9,7 +9,8 @@ use millstream_atsc::segment::Segment;
 use millstream_flow::{Mock, keys};
 use std::sync::Arc;
 
-/// Positions of the packets in the stream of the seed; none where a packet is not of it.
+/// Returns the positions of the packets in the stream of the seed; `None` for a packet that is not
+/// in it.
 fn places(seed: u64, packets: &[Packet]) -> Vec<Option<u64>> {
     let number = |packet: &Packet| u64::from_be_bytes(packet[4..12].try_into().unwrap());
     let of_stream = |packet: &Packet| *packet == numbered(seed, number(packet));
@@ -53,7 +54,7 @@ fn a_fade_keeps_the_place_and_a_break_is_found_again_soon() {
     let mut random = Random::new(seed);
     for fade_ms in [2, 10, 40] {
         for kept in [true, false] {
-            // Noise instead of the signal, or between what comes before and after it.
+            // Noise instead of the signal, or inserted into it.
             let (at, count) = (1_234_567, fade_ms * 6250);
             let noise: Vec<Sample> = (0..count).map(|_| random.noise() * 0.2).collect();
             let mut receiver = receiver(6.25e6);

@@ -1,4 +1,4 @@
-//! Transmitter to receiver: rates, offsets, clock errors, noise, breaks.
+//! Transmitter to receiver: rates, offsets, clock errors, noise, interruptions.
 
 use crate::common::{Channel, Random, check_numbered, impaired, receive, receiver, signal};
 use millstream_atsc::Sample;
@@ -24,7 +24,7 @@ fn packets_return_at_every_sample_rate() {
     for sample_rate_hz in [6.0e6, 6.25e6, 8e6, 10.762e6, 20e6, 25e6] {
         let status = run(1, Channel { sample_rate_hz, ..Channel::default() });
         assert_eq!(status.corrected_bytes, 0, "{sample_rate_hz} Hz");
-        // Still settling after a tenth of a second; 45 dB in the end.
+        // The loops still settle after a tenth of a second; the final value is 45 dB.
         assert!(status.mer_db.unwrap() > 36.0, "{sample_rate_hz} Hz: {:?} dB", status.mer_db);
     }
 }
@@ -88,7 +88,7 @@ fn after_a_break_the_receiver_locks_again_and_packets_are_right() {
         assert_eq!(status.state, LockState::Locked);
         assert_eq!(status.relocks, 1);
         check_numbered(8, &packets[..before]);
-        // What is wrong is marked, and after the last marked packet everything is right.
+        // Wrong packets are marked, and all packets after the last marked one are correct.
         let marked = packets.iter().rposition(|p| p[1] & 0x80 != 0).map_or(before, |i| i + 1);
         assert!(packets.len() - marked > 500, "{} after {marked}", packets.len());
         let unmarked: Vec<_> = packets[marked..].to_vec();

@@ -1,4 +1,4 @@
-//! The receiver's graph, moved from plan to plan while it decodes.
+//! The receiver's graph, moved between plans while it decodes.
 
 use crate::common::Random;
 use millstream_atsc::blocks::register;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 const MOVES: usize = 100;
 
-/// Every block in one of up to four partitions.
+/// Returns a plan with every block in one of up to four partitions.
 fn plan(random: &mut Random, blocks: &[String]) -> Plan {
     let mut below = |limit| random.next() as usize % limit;
     let mut parts = vec![Vec::new(); 1 + below(4)];
@@ -25,7 +25,7 @@ fn plan(random: &mut Random, blocks: &[String]) -> Plan {
     Plan { partitions: partitions.map(partition).collect(), ..Plan::default() }
 }
 
-/// Decodes a capture, and gives what it wrote; `moves` of them on the way.
+/// Decodes a capture with `moves` moves during the run, and returns the output.
 fn decode(capture: &Path, random: &mut Random, moves: usize) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("out.ts");

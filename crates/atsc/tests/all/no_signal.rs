@@ -4,7 +4,7 @@ use crate::common::{Random, receive, receiver};
 use millstream_atsc::Sample;
 use millstream_atsc::monitor::LockState;
 
-/// The states passed through while receiving 0.25 s of a signal.
+/// Returns the states during the reception of 0.25 s of a signal.
 fn states(signal: impl FnMut(usize) -> Sample) -> Vec<LockState> {
     let samples: Vec<Sample> = (0..1_600_000).map(signal).collect();
     let mut receiver = receiver(6.25e6);

@@ -1,5 +1,5 @@
-//! Recordings that begin with nothing, or hold some of it: a muted switch, a stream that starts
-//! before the tuner has settled, a file filled up with zeros.
+//! Recordings with silence at the start or inside: a muted switch, a stream that starts before the
+//! tuner has settled, a file padded with zeros.
 
 use crate::common::{Channel, Packet, check_numbered, receive, receiver, signal};
 use millstream_atsc::Sample;
@@ -11,7 +11,7 @@ fn one_signal() -> Vec<Sample> {
     signal(SEED, 0.09, Channel { cn_db: Some(25.0), offset_hz: 800.0, ..Channel::default() })
 }
 
-/// Every packet of the pieces in turn, to the last sample.
+/// Returns every packet of the pieces one after the other, to the last sample.
 fn run(pieces: &[&[Sample]]) -> (Vec<Packet>, ReceiverStatus) {
     let mut receiver = receiver(6.25e6);
     let mut packets: Vec<Packet> =

@@ -1,10 +1,10 @@
-//! What radios and neighbours do to a signal.
+//! Impairments by radios and neighbouring channels.
 
 use crate::common::{Channel, check_numbered, receive, receiver, signal};
 use millstream_atsc::Sample;
 use millstream_atsc::monitor::{LockState, ReceiverStatus};
 
-/// Receives, and checks every packet.
+/// Receives a signal, and checks every packet.
 fn run(name: &str, seed: u64, rate_hz: f64, samples: &[Sample]) -> ReceiverStatus {
     let mut receiver = receiver(rate_hz);
     let packets = receive(&mut receiver, samples);

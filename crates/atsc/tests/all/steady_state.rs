@@ -1,4 +1,4 @@
-//! No allocation once everything runs.
+//! The steady state has no allocation.
 
 use crate::common::{Channel, echo, numbered, receive, receiver, signal};
 use millstream_atsc::Sample;
@@ -22,7 +22,7 @@ fn a_locked_receiver_does_not_allocate() {
 fn a_receiver_that_takes_echoes_off_does_not_allocate() {
     let mut samples = signal(23, 0.2, Channel { cn_db: Some(28.0), ..Channel::default() });
     echo(&mut samples, 40, Sample::from_polar(0.6, 0.8));
-    // Its taps are designed anew when the echo is suddenly another one.
+    // The taps are designed anew when the echo changes suddenly.
     echo(&mut samples[900_000..], 25, Sample::from_polar(0.5, 2.0));
     let (start, rest) = samples.split_at(600_000);
     let mut receiver = receiver(6.25e6);

@@ -1,4 +1,4 @@
-//! The transmitter's signal and its impairments, measured by other means than those that make them.
+//! The transmitter's signal and its impairments, measured by independent methods.
 
 use crate::common::impaired;
 use millstream_atsc::Sample;
@@ -17,7 +17,7 @@ fn db(ratio: f64) -> f64 {
     10.0 * ratio.log10()
 }
 
-/// Power of samples between two frequencies.
+/// Returns the power of samples between two frequencies.
 fn power_between(samples: &[Sample], rate_hz: f64, low_hz: f64, high_hz: f64) -> f64 {
     BandPower::of(samples, rate_hz).within(low_hz..high_hz)
 }
@@ -112,7 +112,7 @@ fn emissions_stay_below_the_mask() {
     let room = mask_room_db(&samples, 25e6);
     println!("at least {room:.1} dB better than the mask");
     assert!(room > 3.0, "{room} dB");
-    // The measurement sees what is too much: a tone 1 MHz beside the channel, 47 dB down.
+    // The measurement detects a violation: a tone 1 MHz beside the channel, 47 dB down.
     let mut spoilt = samples;
     for (n, x) in spoilt.iter_mut().enumerate() {
         let turn = std::f64::consts::TAU * (0.16 * n as f64).fract();
@@ -130,7 +130,8 @@ fn the_transmitters_own_symbols_are_50_db_clean() {
         println!("{rate_hz} Hz: modulation error ratio {mer_db:.1} dB");
         assert!(mer_db > 50.0, "{rate_hz} Hz: {mer_db} dB");
     }
-    // Noise is seen as what it is: the symbols' bandwidth has 0.47 dB less of it than the channel.
+    // The measured noise is correct: the symbols' bandwidth has 0.47 dB less of it than the
+    // channel.
     let noisy = Impairments { cn_db: Some(25.0), ..Impairments::default() };
     let samples = impaired(6, 0.001, 6.25e6, &noisy);
     let mer_db = modulation_error_ratio_db(&samples, 6.25e6, 2000..5000);

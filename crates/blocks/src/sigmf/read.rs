@@ -1,4 +1,4 @@
-//! What a recording holds: its samples' format and rate, and where its captures begin.
+//! The contents of a recording: the format and rate of its samples, and the start of its captures.
 
 use super::SigmfError;
 use millstream_flow::blocks::SampleFormat;
@@ -7,47 +7,47 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Metadata above this size is refused, bytes.
+/// The largest metadata file, bytes.
 const META_BYTES_MAX: u64 = 16 << 20;
 
 /// A recording that can be played.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SigmfRecording {
-    /// The samples.
+    /// The file with the samples.
     pub data: PathBuf,
-    /// How they lie there.
+    /// The format of the samples in that file.
     pub format: SampleFormat,
-    /// Samples per second, where the recording tells.
+    /// Samples per second, if the recording states it.
     pub rate_hz: Option<f64>,
-    /// How many there are.
+    /// The number of samples.
     pub samples: u64,
     /// Its captures in order; a raw file has one.
     pub captures: Vec<Capture>,
-    /// What is written about single samples, in their order.
+    /// Annotations of samples, in the order of the samples.
     pub annotations: Vec<Annotation>,
 }
 
-/// Words about the samples from one on.
+/// An annotation of the samples from one on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Annotation {
-    /// The sample's place in the file.
+    /// The sample's position in the file.
     pub first_sample: u64,
     /// Its label; without one, its comment.
     pub text: String,
 }
 
-/// A stretch without a gap.
+/// A part of a recording without a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capture {
     /// Its first sample in the file.
     pub first_sample: u64,
-    /// That sample's place in the whole signal, gaps included.
+    /// That sample's position in the whole signal, gaps included.
     pub global_index: Option<u64>,
 }
 
 impl Capture {
-    /// Samples of the signal that are missing between the capture before this one and this one;
-    /// `None` without a gap, or where the recording does not tell.
+    /// Returns the number of samples missing between the previous capture and this one; `None`
+    /// without a gap, or if the recording does not state it.
     #[must_use]
     pub fn missing_since(&self, before: &Self) -> Option<u64> {
         let passed = self.global_index?.checked_sub(before.global_index?)?;
@@ -57,11 +57,11 @@ impl Capture {
 }
 
 impl SigmfRecording {
-    /// Reads what `path` names: either file of a SigMF recording, or raw samples whose format is
-    /// given or told by the extension.
+    /// Opens the recording at `path`: either file of a SigMF recording, or raw samples whose format
+    /// is given or follows from the extension.
     ///
     /// # Errors
-    /// When a file is missing, is no recording, or holds something that cannot be played.
+    /// When a file is missing, is not a recording, or cannot be played.
     pub fn open(path: &Path, format: Option<SampleFormat>) -> Result<Self, SigmfError> {
         let extension = path.extension().and_then(|extension| extension.to_str());
         let recording = matches!(extension, Some("sigmf-meta" | "sigmf-data"));
@@ -96,7 +96,7 @@ impl SigmfRecording {
     }
 }
 
-/// Whole samples in the file; at least one.
+/// Returns the number of samples in the file, at least one.
 fn count(data: &Path, format: SampleFormat) -> Result<u64, SigmfError> {
     let path = || data.to_owned();
     let found =

@@ -1,4 +1,4 @@
-//! Samples into a recording.
+//! The sink of a recording.
 
 use super::{CaptureSegment, RecordingDescription, SigmfError, write_meta};
 use crate::Sample;
@@ -10,14 +10,15 @@ use millstream_flow::{
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Stretches whose memory is reserved; more cost an allocation each time their number doubles.
+/// Captures whose memory is reserved; more captures cost an allocation each time their number
+/// doubles.
 const STRETCHES: usize = 1024;
-/// The same for tags that become annotations.
+/// Tags that become annotations, whose memory is reserved.
 const NOTES: usize = 1024;
-/// More of these are not kept.
+/// The most tags that become annotations.
 const NOTES_MAX: usize = 1 << 20;
 
-/// Samples as SigMF stores them.
+/// A sample type that SigMF stores.
 pub trait SigmfSample: Item + bytemuck::NoUninit {
     /// SigMF's name of the format.
     const DATATYPE: &'static str;
@@ -31,11 +32,12 @@ impl SigmfSample for [i16; 2] {
     const DATATYPE: &'static str = "ci16_le";
 }
 
-/// Writes samples to a `.sigmf-data` file and describes them in the `.sigmf-meta` beside it, which
-/// appears at the end: a capture begins where a tag says that samples are missing (`loss_cause`,
-/// `loss_items`), with the time of `rx_time` as its place in the signal, and an annotation names
-/// the loss. A tag `rx_rate_hz` says the rate. Every other tag becomes an annotation: its key and
-/// its value are the label and the comment, and the text of a tag `annotation` the label.
+/// Writes samples to a `.sigmf-data` file and their description to the `.sigmf-meta` file in the
+/// same folder, which appears at the end. A capture begins where a tag reports missing samples
+/// (`loss_cause`, `loss_items`), with the time of `rx_time` as its position in the signal, and an
+/// annotation names the loss. A tag `rx_rate_hz` gives the rate. Every other tag becomes an
+/// annotation: its key and its value are the label and the comment, and the text of a tag
+/// `annotation` the label.
 ///
 /// Ports: `in`.
 ///
@@ -55,7 +57,7 @@ pub struct SigmfSink<T: SigmfSample> {
 }
 
 impl<T: SigmfSample> SigmfSink<T> {
-    /// A recording at `path`, either of its files.
+    /// Creates a recording at `path`, either of its files.
     ///
     /// # Errors
     /// A path with another extension.
@@ -97,7 +99,7 @@ impl<T: SigmfSample> SigmfSink<T> {
     }
 }
 
-/// What a tag says about the recording. The tags of one item may come in any order.
+/// Records the contents of a tag. The tags of one item may come in any order.
 fn note(stretches: &mut Vec<CaptureSegment>, rate_hz: &mut Option<f64>, tag: Tag) {
     let first_sample = tag.offset;
     let last = stretches.last_mut().filter(|last| last.first_sample == first_sample);
@@ -149,7 +151,7 @@ impl<T: SigmfSample> Block for SigmfSink<T> {
     fn finish(&mut self) -> Result<(), BlockError> {
         self.data.finish()?;
         let samples = self.data.input.position();
-        // Without a sample there is no data file, and an older one keeps what describes it.
+        // Without samples there is no new data file, and an older one keeps its description.
         if samples == 0 {
             return Ok(());
         }

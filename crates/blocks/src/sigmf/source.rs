@@ -1,4 +1,4 @@
-//! Samples of a recording, with what its metadata says.
+//! The source of a recording, with its metadata as tags.
 
 use super::{Annotation, Capture, SigmfError, SigmfRecording};
 use millstream_flow::blocks::FileSource;
@@ -10,10 +10,10 @@ use std::path::Path;
 /// Reads the samples of a SigMF recording, then ends.
 ///
 /// # Stream outputs
-/// - `out`: the samples; full scale of integers is 1.0. Tags: `rx_rate_hz` on the first;
-///   `rx_time` on the first of every capture whose place in the signal is known, from the index and
-///   the rate; `loss_cause` and `loss_items` where samples are missing before one; `annotation`
-///   with the label, or else the comment, of every annotation (its first 22 bytes).
+/// - `out`: the samples; full scale of integers is 1.0. Tags: `rx_rate_hz` on the first; `rx_time`
+///   on the first of every capture whose position in the signal is known, from the index and the
+///   rate; `loss_cause` and `loss_items` where samples are missing before one; `annotation` with
+///   the label, or else the comment, of every annotation (its first 22 bytes).
 ///
 /// # Metrics
 /// `rate_hz` of the recording.
@@ -34,7 +34,7 @@ impl SigmfSource {
     /// Opens a recording by either of its files.
     ///
     /// # Errors
-    /// [`SigmfError`], or what is wrong with the data file.
+    /// [`SigmfError`], or an error of the data file.
     pub fn open(path: &Path) -> Result<Self, BlockError> {
         let extension = path.extension().and_then(|extension| extension.to_str());
         if !matches!(extension, Some("sigmf-meta" | "sigmf-data")) {
@@ -51,7 +51,7 @@ impl SigmfSource {
         Ok(Self { samples, rate_hz, captures, annotations, told: 0, read: 0, shown })
     }
 
-    /// Tags the captures that begin in the samples that there is room for.
+    /// Tags the captures that begin in the samples of the next output.
     fn tell(&mut self) {
         let position = self.samples.output.position();
         let room = self.samples.output.slice_mut().len() as u64;
@@ -79,7 +79,7 @@ impl SigmfSource {
         }
     }
 
-    /// The same for annotations.
+    /// Tags the annotations that begin in the samples of the next output.
     fn annotate(&mut self) {
         let position = self.samples.output.position();
         let room = self.samples.output.slice_mut().len() as u64;
@@ -94,7 +94,7 @@ impl SigmfSource {
         }
     }
 
-    /// Samples that the recording lacks in front of a capture, by the indices.
+    /// Returns the number of samples missing before a capture, by the indices.
     fn missing_before(&self, capture: usize) -> Option<u64> {
         let before = self.captures.get(capture.checked_sub(1)?)?;
         self.captures[capture].missing_since(before)

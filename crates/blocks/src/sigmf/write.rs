@@ -1,6 +1,5 @@
-//! SigMF metadata of a recording: one capture segment per stretch without a gap, and annotations
-//! that name each loss and each tag (SigMF 1.0.0, sections "captures array" and "annotations
-//! array").
+//! SigMF metadata of a recording: one capture segment per part without a gap, and annotations that
+//! name each loss and each tag (SigMF 1.0.0, sections "captures array" and "annotations array").
 
 use millstream_flow::blocks::{FileSink, write_whole};
 use millstream_flow::{Tag, keys};
@@ -8,20 +7,20 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::SystemTime;
 
-/// What the metadata says.
+/// The contents of the metadata.
 #[derive(Clone, Debug)]
 pub struct RecordingDescription<'a> {
     /// SigMF's name of the sample format.
     pub datatype: &'static str,
-    /// Samples per second, where it is known.
+    /// Samples per second, if known.
     pub rate_hz: Option<f64>,
-    /// The device, for people.
+    /// The device, as free text.
     pub hardware: Option<&'a str>,
-    /// What it is, for people.
+    /// A description, as free text.
     pub description: Option<String>,
-    /// When it began, by this machine's clock.
+    /// The start time, by this machine's clock.
     pub began: SystemTime,
-    /// Its stretches without a gap.
+    /// Its parts without a gap.
     pub stretches: &'a [CaptureSegment],
     /// Tags that become annotations, in the order of their samples.
     pub notes: &'a [Tag],
@@ -29,22 +28,22 @@ pub struct RecordingDescription<'a> {
     pub samples: u64,
 }
 
-/// Where a recording goes on after missing samples, or begins. Several that begin at one sample
-/// say that several things happened before it; the last one has its time.
+/// The start of a recording, or its continuation after missing samples. Several segments at one
+/// sample stand for several events before it; the last one has its time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CaptureSegment {
     /// Samples in the file before it.
     pub first_sample: u64,
-    /// Its first sample's place in the whole signal, gaps included.
+    /// Its first sample's position in the whole signal, gaps included.
     pub global_index: Option<u64>,
-    /// Why samples are missing before it, in two words, and how many.
+    /// The cause of the missing samples before it, and their number, as text.
     pub gap: Option<(String, String)>,
 }
 
-/// Writes the metadata file, which is there when it is whole.
+/// Writes the metadata file, which gets its name when it is complete.
 ///
 /// # Errors
-/// When the file cannot be written; one that was there before remains.
+/// When the file cannot be written; an older one remains.
 pub fn write_meta(path: &Path, recording: &RecordingDescription<'_>) -> std::io::Result<()> {
     let text = serde_json::to_string_pretty(&meta(recording))?;
     write_whole(&FileSink::<u8>::part_of(path), path, text.as_bytes())
@@ -76,7 +75,7 @@ fn captures(recording: &RecordingDescription<'_>) -> Vec<Value> {
     let mut captures = Vec::new();
     let mut stretches = recording.stretches.iter().peekable();
     while let Some(stretch) = stretches.next() {
-        // The last one that begins at a sample has its time; behind the last sample none begins.
+        // The last segment at a sample has its time; no segment begins behind the last sample.
         let next = stretches.peek().map_or(recording.samples, |next| next.first_sample);
         if stretch.first_sample == next {
             continue;
@@ -95,7 +94,7 @@ fn captures(recording: &RecordingDescription<'_>) -> Vec<Value> {
     captures
 }
 
-/// In the order of their samples, as the standard wants them.
+/// Returns the annotations in the order of their samples, as the standard requires.
 fn annotations(recording: &RecordingDescription<'_>) -> Vec<Value> {
     let gap = |stretch: &CaptureSegment| {
         let (label, missing) = stretch.gap.as_ref()?;
@@ -171,7 +170,7 @@ mod tests {
         let path = folder.path().join("a.sigmf-meta");
         write_meta(&path, &recording(&[], 0)).unwrap();
         let before = std::fs::read(&path).unwrap();
-        // Its place until it is whole is taken.
+        // The name of the incomplete file is in use.
         std::fs::create_dir(folder.path().join("a.sigmf-meta.part")).unwrap();
         write_meta(&path, &recording(&[], 1)).unwrap_err();
         assert_eq!(std::fs::read(&path).unwrap(), before);

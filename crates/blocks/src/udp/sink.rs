@@ -1,4 +1,4 @@
-//! Items that leave in datagrams.
+//! The sink of items in datagrams.
 
 use millstream_flow::{Block, BlockError, Context, Counter, In, Item, Metric, Ports, Work};
 use millstream_link::port::{PortOptions, PortTx};
@@ -9,13 +9,14 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 /// Bytes handed to the port at a time.
 const TRAIN_BYTES: usize = 60_000;
 
-/// Items of type `T` into datagrams of one size; at the end a shorter one takes the rest.
+/// Sends items of type `T` in datagrams of one size; at the end a shorter one takes the rest.
 ///
-/// Ports: `in`. It waits for a whole datagram: pace the graph, or take small datagrams, where delay
-/// counts.
+/// Ports: `in`. The block waits for a whole datagram: if delay matters, pace the graph or use small
+/// datagrams.
 ///
 /// # Metrics
-/// `datagrams` sent; `lost`, datagrams that the system did not take (nobody listens, or no room).
+/// `datagrams` sent; `lost`, datagrams that the system refused (the port is closed, or there is no
+/// room).
 #[derive(Ports)]
 pub struct UdpSink<T: Item> {
     /// Items.
@@ -29,12 +30,13 @@ pub struct UdpSink<T: Item> {
 }
 
 impl<T: Item + bytemuck::Pod> UdpSink<T> {
-    /// Sends to `to` over a link, whole items in at most `payload_bytes` bytes a datagram.
+    /// Creates a sink that sends to `to` over a link, whole items in at most `payload_bytes` bytes
+    /// a datagram.
     ///
     /// # Errors
-    /// [`LinkError`], which says what to do.
+    /// [`LinkError`], which names the next step.
     pub fn open(link: &str, to: SocketAddrV4, payload_bytes: usize) -> Result<Self, LinkError> {
-        // An own address for a destination on this machine, any for others.
+        // The loopback address for a destination on this machine, any address for others.
         let from = if to.ip().is_loopback() { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
         let options = PortOptions { datagram_bytes_max: payload_bytes, ..Default::default() };
         let port = open(link, SocketAddrV4::new(from, 0), &options)?;
@@ -44,7 +46,7 @@ impl<T: Item + bytemuck::Pod> UdpSink<T> {
         Ok(Self { input, port: port.tx, to, items, datagrams, lost })
     }
 
-    /// Sends some items; how many.
+    /// Sends some items; returns their number.
     fn send(&mut self) -> Result<usize, BlockError> {
         let items = self.input.slice();
         let train = (TRAIN_BYTES / size_of::<T>() / self.items).max(1) * self.items;

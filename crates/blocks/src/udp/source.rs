@@ -1,4 +1,4 @@
-//! Items that come in datagrams.
+//! The source of items from datagrams.
 
 use millstream_flow::{Block, BlockError, Context, Counter, Item, Metric, Out, Ports, Work};
 use millstream_link::port::{PortOptions, PortRx};
@@ -7,21 +7,21 @@ use millstream_link::{LinkError, open};
 use std::net::SocketAddrV4;
 use std::time::{Duration, Instant};
 
-/// Items of type `T` out of datagrams, in the order they come.
+/// Receives items of type `T` from datagrams, in the order of arrival.
 ///
 /// # Stream outputs
-/// - `out`: whole items; bytes at the end of a datagram that are no whole item are dropped.
+/// - `out`: whole items; bytes at the end of a datagram that are not a whole item are dropped.
 ///
 /// # Metrics
-/// `datagrams`; `queue_drops`, lost because this graph was too slow (what the network lost nobody
-/// knows: there is no header); `partial`, datagrams with bytes left over.
+/// `datagrams`; `queue_drops`, lost because this graph was too slow (losses in the network are
+/// unknown, because there is no header); `partial`, datagrams with bytes left over.
 #[derive(Ports)]
 pub struct UdpSource<T: Item> {
     /// Items.
     pub output: Out<T>,
     port: Box<dyn PortRx>,
     local: SocketAddrV4,
-    /// Datagrams lent now, the next of them, and the bytes of it that are done.
+    /// The number of datagrams currently lent, the next of them, and its processed bytes.
     lent: usize,
     next: usize,
     done: usize,
@@ -33,10 +33,11 @@ pub struct UdpSource<T: Item> {
 }
 
 impl<T: Item + bytemuck::Pod> UdpSource<T> {
-    /// Receives at `bind` over a link, and ends after `idle` without a datagram.
+    /// Creates a source that receives at `bind` over a link, and ends after `idle` without a
+    /// datagram.
     ///
     /// # Errors
-    /// [`LinkError`], which says what to do.
+    /// [`LinkError`], which names the next step.
     pub fn open(link: &str, bind: SocketAddrV4, idle: Option<Duration>) -> Result<Self, LinkError> {
         let options = PortOptions { datagram_bytes_max: PAYLOAD_BYTES_MAX, ..Default::default() };
         let port = open(link, bind, &options)?;
@@ -55,13 +56,13 @@ impl<T: Item + bytemuck::Pod> UdpSource<T> {
         })
     }
 
-    /// The address it receives at, with the real port.
+    /// Returns the address of the source, with the actual port.
     #[must_use]
     pub fn local(&self) -> SocketAddrV4 {
         self.local
     }
 
-    /// Moves items of lent datagrams as far as there is room.
+    /// Copies items from lent datagrams as far as there is room.
     fn unload(&mut self) {
         let out: &mut [u8] = bytemuck::cast_slice_mut(self.output.slice_mut());
         let mut made = 0;

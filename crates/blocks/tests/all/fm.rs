@@ -10,8 +10,8 @@ const RATE_HZ: f64 = 1.2e6;
 const TONE_HZ: f64 = 1000.0;
 const STATION_HZ: f64 = 200e3;
 
-/// A second of a station at 200 kHz: a tone of 1 kHz at 90 % of the
-/// deviation, without pre-emphasis; another station beside it; noise.
+/// Returns a second of a station at 200 kHz (a tone of 1 kHz at 90 % of the deviation, without
+/// pre-emphasis), another station on a nearby frequency, and noise.
 fn broadcast() -> Vec<Sample> {
     let peak_rad = 0.9 * 75e3 / TONE_HZ;
     let mut noise = Noise::new(11);
@@ -28,7 +28,7 @@ fn broadcast() -> Vec<Sample> {
     (0..1_200_000).map(sample).collect()
 }
 
-/// The part of `x` that is a tone of `hz`, and the rest, as powers.
+/// Returns the power of a tone of `hz` in `x`, and that of the rest.
 fn split(x: &[f32], hz: f64, rate_hz: f64) -> (f64, f64) {
     let mut sums = [0.0; 2];
     let mut power = 0.0;

@@ -1,6 +1,6 @@
 //! The block library, from outside.
 //!
-//! One program holds all of these tests: linking is what costs.
+//! One program contains all of these tests, because linking is the expensive part.
 
 mod fm;
 mod registry;

@@ -1,5 +1,5 @@
-//! Rules that every registered block keeps: made from its example, it gives the same stream however
-//! that is cut, ends with its inputs, and does not allocate.
+//! Rules of every registered block: built from its example, its output does not depend on the cuts
+//! of the stream, it ends with its inputs, and it does not allocate.
 
 use millstream_flow::{
     Block, Complex, InputPort, Item, ItemType, Mock, OutputPort, PortVisitor, Registry,
@@ -15,7 +15,7 @@ fn registry() -> Registry {
     registry
 }
 
-/// Every type of block whose example can be made, and variants worth their own run.
+/// Returns every block type whose example can be built, and variants that need a separate run.
 fn cases() -> Vec<(String, String)> {
     let registry = registry();
     let made = registry.types().filter(|known| known.outside_ports().is_none());
@@ -47,7 +47,7 @@ fn cases() -> Vec<(String, String)> {
     cases
 }
 
-/// A port as it was seen.
+/// A port as the test recorded it.
 struct Port {
     name: String,
     item: ItemType,
@@ -84,7 +84,7 @@ macro_rules! with_type {
     };
 }
 
-/// Small numbers as items: from the bytes of small floats or of a counter.
+/// Returns small numbers as items, from the bytes of small floats or of a counter.
 fn items<T: Item>(count: usize, seed: usize) -> Vec<T> {
     let size = size_of::<T>();
     let floats = size.is_multiple_of(4) && !std::any::type_name::<T>().contains("i16");
@@ -96,7 +96,8 @@ fn items<T: Item>(count: usize, seed: usize) -> Vec<T> {
     let mut items = vec![zero; count];
     let bytes = items.as_mut_ptr().cast::<u8>();
     for i in 0..count * size {
-        // SAFETY: within the vector; each type of this test is plain numbers, valid for any bytes.
+        // SAFETY: the index is within the vector; each type of this test is plain numbers, valid
+        // for any bytes.
         unsafe { bytes.add(i).write(byte(i)) };
     }
     items
@@ -150,7 +151,7 @@ impl Run {
     }
 }
 
-/// Paced by the clock: what comes out depends on when.
+/// Returns whether a block is paced by the clock, so that its output depends on the time.
 fn is_timed(name: &str) -> bool {
     name == "throttle"
 }
@@ -204,7 +205,7 @@ fn nothing_is_allocated_after_the_first_call() {
         run.collect();
         let mut counted = 0;
         for _ in 0..10 {
-            // Filling the rings is the mock's affair.
+            // The mock may allocate when it fills the rings.
             run.feed(0, 1);
             let before = allocations();
             run.mock.call().unwrap();

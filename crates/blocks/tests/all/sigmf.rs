@@ -1,4 +1,4 @@
-//! Recordings written and read as graphs do.
+//! Recordings written and read by graphs.
 
 use millstream_blocks::Sample;
 use millstream_blocks::sigmf::{Annotation, Capture, SigmfRecording, SigmfSink, SigmfSource};
@@ -8,7 +8,7 @@ use millstream_flow::{
 };
 use serde_json::Value;
 
-/// A thousand samples at 1 MS/s, 250 missing in front of number 600.
+/// A thousand samples at 1 MS/s, with 250 missing before number 600.
 #[derive(Ports)]
 struct Receiver {
     out: Out<Sample>,

@@ -10,7 +10,8 @@ const SIZE: usize = 256;
 const ROWS: usize = 10;
 const AVERAGE: usize = 4;
 
-/// Full scale at an eighth of the rate, 40 dB less at minus a quarter, and noise at -80 dB.
+/// Returns a tone of full scale at an eighth of the rate, one 40 dB below at minus a quarter, and
+/// noise at -80 dB.
 fn tones() -> Vec<Sample> {
     let mut noise = Noise::new(3);
     let sample = |n: usize| {
@@ -20,7 +21,7 @@ fn tones() -> Vec<Sample> {
         };
         tone(0.125) + tone(-0.25) * 0.01 + noise.gaussian_pair() * 1e-4
     };
-    // And a part of a row, which is left out.
+    // The last, incomplete row is left out.
     (0..ROWS * AVERAGE * SIZE + SIZE / 2).map(sample).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Copies of the signal that come later or earlier.
+//! Delayed or advanced copies of the signal.
 
 use super::{Impair, amplitude};
 use crate::Sample;
@@ -8,47 +8,47 @@ use crate::window::kaiser;
 use std::f64::consts::PI;
 use std::str::FromStr;
 
-/// Half the length of the filter that delays by a part of a sample, and its window: flat within
-/// 0.1 % up to 0.96 of half the rate.
+/// Half the length of the fractional-delay filter, and its window: flat within 0.1 % up to 0.96 of
+/// half the rate.
 const HALF: usize = 64;
 const BETA: f64 = 6.0;
 
-/// Samples worked on at once.
+/// Samples processed together.
 const BLOCK: usize = 1024;
 
 /// The longest delay, either way, in samples.
 const REACH_MAX: f64 = 1_048_576.0;
 
-/// One echo: how much later than the signal it comes, and how.
+/// One echo: its delay relative to the signal, its level and its phase.
 ///
 /// As text `DELAY:LEVEL[:PHASE[:DOPPLER]]`, for example `5.6us:-10dB:90deg:2Hz`; a negative delay
-/// is an echo that comes before the signal.
+/// is an echo before the signal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Echo {
-    /// Delay, seconds; negative for one that comes first.
+    /// Delay, seconds; negative for an echo before the signal.
     pub delay_s: f64,
     /// Power relative to the signal, dB.
     pub level_db: f64,
     /// Phase at the first sample, degrees.
     pub phase_deg: f64,
-    /// How fast the phase turns, Hz.
+    /// Doppler shift, Hz.
     pub doppler_hz: f64,
 }
 
-/// What is no echo.
+/// The error of an invalid echo.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EchoError {
-    /// Not in the form of an echo.
+    /// The text does not have the form of an echo.
     #[error(
         "`{text}` is no echo: write DELAY:LEVEL[:PHASE[:DOPPLER]], for example 5.6us:-10dB or \
          -1.2us:-3dB:90deg:2Hz"
     )]
     Form {
-        /// What was found.
+        /// The text.
         text: String,
     },
-    /// Too far from the signal.
+    /// The echo is too far from the signal.
     #[error(
         "an echo {delay_s} s after the signal is beyond what is simulated at this rate: at most \
          {} s", REACH_MAX / rate_hz
@@ -88,13 +88,13 @@ impl FromStr for Echo {
     }
 }
 
-/// Adds echoes to a signal, with delays to any part of a sample.
+/// Adds echoes to a signal, with fractional delays.
 ///
-/// The signal itself comes unchanged, [`delay`](Self::delay) samples late. Delays that are no whole
-/// number of samples are interpolated, flat up to 0.96 of half the rate.
+/// The signal itself passes unchanged, [`delay`](Self::delay) samples late. Delays that are not a
+/// whole number of samples are interpolated, flat up to 0.96 of half the rate.
 #[derive(Clone, Debug)]
 pub struct Echoes {
-    /// What echoes still need of the past, then the samples in hand.
+    /// Past samples that echoes still need, then the current samples.
     line: Vec<Sample>,
     history: usize,
     delay: usize,
@@ -106,14 +106,14 @@ pub struct Echoes {
 struct Path {
     /// Oldest sample first.
     taps: Vec<f32>,
-    /// Age of the oldest sample that the taps see.
+    /// Age of the oldest sample under the taps.
     age: usize,
     gain: Sample,
     turn: Nco,
 }
 
 impl Echoes {
-    /// The echoes of a signal at `rate_hz`.
+    /// Creates the echoes of a signal at `rate_hz`.
     ///
     /// # Errors
     /// [`EchoError::Delay`] when one is too far away.
@@ -137,14 +137,14 @@ impl Echoes {
         Ok(Self { line, history, delay, paths, work: [block.clone(), block] })
     }
 
-    /// Samples by which the signal itself comes later.
+    /// Returns the delay of the signal itself, samples.
     #[must_use]
     pub fn delay(&self) -> usize {
         self.delay
     }
 }
 
-/// Delays within a millionth of a whole number of samples are taken for it.
+/// Returns whether a delay is within a millionth of a whole number of samples.
 fn is_whole(delay: f64) -> bool {
     (delay - delay.round()).abs() < 1e-6
 }
@@ -241,7 +241,7 @@ mod tests {
         let mut channel = echoes(&["0.16us:0dB:0deg:1250Hz"]);
         let mut samples = vec![Sample::new(1.0, 0.0); 5001];
         channel.apply(&mut samples);
-        // A turn takes 5000 samples: together, against each other, together.
+        // One rotation takes 5000 samples: in phase, in antiphase, in phase.
         for (n, expected) in [(1, 2.0), (2500, 0.0), (5000, 2.0)] {
             assert!((samples[n].norm() - expected).abs() < 5e-3, "{n}: {}", samples[n]);
         }

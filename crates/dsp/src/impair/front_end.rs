@@ -3,14 +3,14 @@
 use super::{Impair, amplitude};
 use crate::Sample;
 
-/// Adds a constant.
+/// A DC offset.
 #[derive(Clone, Copy, Debug)]
 pub struct DcOffset {
     offset: Sample,
 }
 
 impl DcOffset {
-    /// In phase and in quadrature, full scale being 1.
+    /// Creates an offset of both parts, full scale being 1.
     #[must_use]
     pub fn new(in_phase: f32, quadrature: f32) -> Self {
         Self { offset: Sample::new(in_phase, quadrature) }
@@ -23,19 +23,20 @@ impl Impair for DcOffset {
     }
 }
 
-/// A quadrature branch whose gain and angle are not those of the other branch.
+/// A quadrature branch whose gain and angle differ from those of the other branch.
 ///
 /// It leaves an image at the mirrored frequency, at
 /// `|1 - k exp(-j phase)|² / |1 + k exp(j phase)|²` of the signal's power with `k` for the gain.
 #[derive(Clone, Copy, Debug)]
 pub struct IqImbalance {
-    /// What the imaginary part takes of either part.
+    /// Shares of the parts in the imaginary part.
     of_real: f32,
     of_imaginary: f32,
 }
 
 impl IqImbalance {
-    /// Gain of the quadrature branch over the other one in dB, and how far its angle is off 90°.
+    /// Creates an imbalance from the gain of the quadrature branch over the other one in dB, and
+    /// its angle less 90°.
     #[must_use]
     pub fn new(gain_db: f64, phase_deg: f64) -> Self {
         let (sin, cos) = phase_deg.to_radians().sin_cos();
@@ -52,7 +53,7 @@ impl Impair for IqImbalance {
     }
 }
 
-/// A converter: rounds to a number of bits and cuts beyond full scale, which is 1.
+/// A converter: rounds to a number of bits and clips at full scale, which is 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantizer {
     /// Steps in full scale.
@@ -60,10 +61,10 @@ pub struct Quantizer {
 }
 
 impl Quantizer {
-    /// A converter of 1 to 24 bits, sign included.
+    /// Creates a converter of 1 to 24 bits, sign included.
     ///
     /// # Panics
-    /// With another number of bits.
+    /// If the number of bits is outside that range.
     #[must_use]
     pub fn new(bits: u32) -> Self {
         assert!((1..=24).contains(&bits), "a converter of {bits} bits");
@@ -71,7 +72,7 @@ impl Quantizer {
     }
 
     fn one(self, x: f32) -> f32 {
-        // What is no number becomes the lowest value.
+        // NaN becomes the lowest value.
         (x * self.steps).round_ties_even().min(self.steps - 1.0).max(-self.steps) / self.steps
     }
 }
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
     use std::f64::consts::TAU;
 
-    /// Power of a line of `cycles` per sample.
+    /// Returns the power of a line of `cycles` per sample.
     fn power_at(samples: &[Sample], cycles: f64) -> f64 {
         let (mut re, mut im) = (0.0, 0.0);
         for (n, x) in samples.iter().enumerate() {

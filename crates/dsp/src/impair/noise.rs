@@ -13,7 +13,7 @@ pub struct WhiteNoise {
 }
 
 impl WhiteNoise {
-    /// Noise of this power (mean square of the complex samples).
+    /// Creates noise of this power (mean square of the complex samples).
     #[must_use]
     pub fn new(power: f64, seed: u64) -> Self {
         Self { noise: Noise::new(seed), sigma: (power / 2.0).sqrt() as f32 }
@@ -28,11 +28,11 @@ impl Impair for WhiteNoise {
     }
 }
 
-/// The power of white noise over the whole rate that leaves `cn_db` between a signal of
+/// Returns the power of white noise over the whole rate that gives `cn_db` between a signal of
 /// `signal_power` and the noise within `bandwidth_hz`.
 ///
-/// The noise within the bandwidth is counted by its density, so the definition holds also where
-/// the bandwidth is wider than the sample rate.
+/// The noise within the bandwidth follows from its density, so the definition also holds where the
+/// bandwidth is wider than the sample rate.
 #[must_use]
 pub fn noise_power(signal_power: f64, cn_db: f64, bandwidth_hz: f64, rate_hz: f64) -> f64 {
     signal_power * 10f64.powf(-cn_db / 10.0) * rate_hz / bandwidth_hz

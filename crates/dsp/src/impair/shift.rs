@@ -1,20 +1,20 @@
-//! Frequencies: a carrier off its place, a tone that does not belong.
+//! Frequency impairments: a carrier offset, an interfering tone.
 
 use super::Impair;
 use crate::Sample;
 use crate::nco::Nco;
 
-/// Values of an oscillator made at once.
+/// Oscillator values computed together.
 const BLOCK: usize = 256;
 
-/// Shifts everything in frequency.
+/// A shift of the signal in frequency.
 #[derive(Clone, Debug)]
 pub struct FrequencyShift {
     nco: Nco,
 }
 
 impl FrequencyShift {
-    /// Up by `offset_hz`.
+    /// Creates a shift up by `offset_hz`.
     #[must_use]
     pub fn new(offset_hz: f64, rate_hz: f64) -> Self {
         Self { nco: Nco::from_hz(offset_hz, rate_hz) }
@@ -32,7 +32,7 @@ impl Impair for FrequencyShift {
     }
 }
 
-/// Adds a tone.
+/// An added tone.
 #[derive(Clone, Debug)]
 pub struct Tone {
     nco: Nco,
@@ -40,7 +40,7 @@ pub struct Tone {
 }
 
 impl Tone {
-    /// At `frequency_hz`, of `amplitude` (its power is the square of that).
+    /// Creates a tone at `frequency_hz`, of `amplitude` (its power is the square of that).
     #[must_use]
     pub fn new(frequency_hz: f64, rate_hz: f64, amplitude: f32) -> Self {
         Self { nco: Nco::from_hz(frequency_hz, rate_hz), amplitude }

@@ -1,13 +1,13 @@
-//! The fast copies. Even outputs are made of the numbers from an even place on, odd ones of those
-//! from the place behind it.
+//! The fast copies. Even outputs use the numbers from an even index on, odd ones those from the
+//! index after it.
 
 use super::{BLOCK, Group, IntSample, LANES};
 use std::arch::x86_64::*;
 
-/// As [`super::correlate_plain`], bit for bit.
+/// Computes [`super::correlate_plain`], bit for bit.
 ///
 /// # Safety
-/// There are numbers for all outputs and taps.
+/// `x` must hold numbers for all outputs and taps.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(super) unsafe fn correlate_512(
     taps: &[IntSample],
@@ -18,11 +18,11 @@ pub(super) unsafe fn correlate_512(
     // Eight sums hide the latency of the instruction.
     let (twos, rest) = out.as_chunks_mut::<2>();
     for (b, two) in twos.iter_mut().enumerate() {
-        // SAFETY: as the caller says.
+        // SAFETY: by the caller's contract.
         unsafe { blocks_512::<2, 2>(taps, &x[2 * b * BLOCK..], scale, two) };
     }
     if let [last] = rest {
-        // SAFETY: as the caller says.
+        // SAFETY: by the caller's contract.
         unsafe {
             let x = &x[2 * twos.len() * BLOCK..];
             blocks_512::<1, 4>(taps, x, scale, std::array::from_mut(last));
@@ -30,10 +30,11 @@ pub(super) unsafe fn correlate_512(
     }
 }
 
-/// `V` blocks, in sums of every `PHASES`th pair of taps.
+/// Computes `V` blocks, in sums of every `PHASES`th pair of taps.
 ///
 /// # Safety
-/// There are numbers for all outputs and taps, of which there are sixteen pairs or a multiple.
+/// `x` must hold numbers for all outputs and taps, and the number of tap pairs must be a multiple
+/// of sixteen.
 #[allow(clippy::needless_range_loop, reason = "sums lie by phase, and their number is a constant")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
@@ -48,14 +49,14 @@ unsafe fn blocks_512<const V: usize, const PHASES: usize>(
         for v in 0..V {
             for odd in 0..2 {
                 let at = (k + v) * BLOCK + odd;
-                // SAFETY: as the caller says; the sixteenth pair's window ends one pair before the
-                // end of the second row.
+                // SAFETY: by the caller's contract; the sixteenth pair's window ends one pair
+                // before the end of the second row.
                 let [now, next] = unsafe {
                     let x = x.as_ptr().add(at);
                     [_mm512_loadu_si512(x.cast()), load_but_last(x.add(BLOCK))]
                 };
-                // What lies under a pair of taps is cut out of two rows: reading it again across
-                // cache lines is dearer.
+                // The numbers under a pair of taps are extracted from two rows: reading them again
+                // across cache lines costs more.
                 macro_rules! add {
                     ($($j:literal)*) => {$(
                         let tap = _mm512_set1_epi32(bytemuck::cast(taps[$j]));
@@ -80,7 +81,7 @@ unsafe fn blocks_512<const V: usize, const PHASES: usize>(
             _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale)
         });
         let to = out.as_mut_ptr();
-        // SAFETY: a block has room for both.
+        // SAFETY: a block has room for both vectors.
         unsafe {
             _mm512_storeu_ps(to, _mm512_permutex2var_ps(even, low, odd));
             _mm512_storeu_ps(to.add(BLOCK / 2), _mm512_permutex2var_ps(even, high, odd));
@@ -88,21 +89,21 @@ unsafe fn blocks_512<const V: usize, const PHASES: usize>(
     }
 }
 
-/// Thirty numbers, and zeros for the last two, which may not be there.
+/// Loads thirty numbers, and zeros for the last two, which may not exist.
 ///
 /// # Safety
-/// There are thirty numbers.
+/// `x` must point to thirty numbers.
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn load_but_last(x: *const i16) -> __m512i {
-    // SAFETY: as the caller says.
+    // SAFETY: by the caller's contract.
     unsafe { _mm512_maskz_loadu_epi32(0x7FFF, x.cast()) }
 }
 
-/// As [`super::correlate_plain`], bit for bit.
+/// Computes [`super::correlate_plain`], bit for bit.
 ///
 /// # Safety
-/// There are numbers for all outputs and taps.
+/// `x` must hold numbers for all outputs and taps.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn correlate_256(
     taps: &[IntSample],
@@ -119,7 +120,7 @@ pub(super) unsafe fn correlate_256(
             for (half, sums) in sums.iter_mut().enumerate() {
                 for (odd, sum) in sums.iter_mut().enumerate() {
                     let at = b * BLOCK + half * WIDE + 2 * j + odd;
-                    // SAFETY: as the caller says.
+                    // SAFETY: by the caller's contract.
                     let x = unsafe { _mm256_loadu_si256(x.as_ptr().add(at).cast()) };
                     *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(x, tap));
                 }
@@ -135,7 +136,7 @@ pub(super) unsafe fn correlate_256(
     }
 }
 
-/// Even and odd outputs in turns.
+/// Interleaves even and odd outputs.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn interleave([even, odd]: [__m256i; 2]) -> [__m256i; 2] {
@@ -143,27 +144,28 @@ fn interleave([even, odd]: [__m256i; 2]) -> [__m256i; 2] {
     [_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31)]
 }
 
-/// As [`super::add_products_plain`], bit for bit.
+/// Computes [`super::add_products_plain`], bit for bit.
 ///
 /// # Safety
-/// There are numbers for all sums and taps.
+/// `x` must hold numbers for all sums and taps.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(super) unsafe fn add_products_512<const N: usize>(
     groups: &[Group<N>],
     x: &[i16],
     sums: &mut [i32; LANES],
 ) {
-    // SAFETY: as the caller says; sixteen sums have room.
+    // SAFETY: by the caller's contract; sixteen sums have room.
     unsafe {
         let to = sums.as_mut_ptr().cast();
         _mm512_storeu_si512(to, _mm512_add_epi32(_mm512_loadu_si512(to), products(groups, x)));
     }
 }
 
-/// What [`super::add_products_plain`] adds.
+/// Returns the values that [`super::add_products_plain`] adds.
 ///
 /// # Safety
-/// There are numbers for all sums and taps, of which there are sixteen pairs or a multiple.
+/// `x` must hold numbers for all sums and taps, and the number of tap pairs must be a multiple of
+/// sixteen.
 #[allow(clippy::needless_range_loop, reason = "sums lie by phase, and their number is a constant")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
@@ -172,8 +174,8 @@ pub(crate) unsafe fn products<const N: usize>(groups: &[Group<N>], x: &[i16]) ->
     for group in groups {
         for (k, taps) in group.taps.as_chunks::<16>().0.iter().enumerate() {
             for odd in 0..2 {
-                // SAFETY: as the caller says; the sixteenth pair's window ends one pair before the
-                // end of the third row.
+                // SAFETY: by the caller's contract; the sixteenth pair's window ends one pair
+                // before the end of the third row.
                 let rows = unsafe {
                     let x = x.as_ptr().add(group.start + 32 * k + odd);
                     [
@@ -199,10 +201,10 @@ pub(crate) unsafe fn products<const N: usize>(groups: &[Group<N>], x: &[i16]) ->
     _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
 }
 
-/// As [`super::add_products_plain`], bit for bit.
+/// Computes [`super::add_products_plain`], bit for bit.
 ///
 /// # Safety
-/// There are numbers for all sums and taps.
+/// `x` must hold numbers for all sums and taps.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn add_products_256<const N: usize>(
     groups: &[Group<N>],
@@ -214,7 +216,7 @@ pub(super) unsafe fn add_products_256<const N: usize>(
         for (j, tap) in group.taps.iter().enumerate() {
             let tap = _mm256_set1_epi32(bytemuck::cast(*tap));
             for (odd, part) in parts[j % 4].iter_mut().enumerate() {
-                // SAFETY: as the caller says.
+                // SAFETY: by the caller's contract.
                 let x =
                     unsafe { _mm256_loadu_si256(x.as_ptr().add(group.start + 2 * j + odd).cast()) };
                 *part = _mm256_add_epi32(*part, _mm256_madd_epi16(x, tap));
@@ -228,7 +230,7 @@ pub(super) unsafe fn add_products_256<const N: usize>(
     }
 }
 
-/// The even and the odd sums, of four parts of each.
+/// Returns the even and the odd sums, each from four parts.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn add_up([a, b, c, d]: [[__m256i; 2]; 4]) -> [__m256i; 2] {

@@ -4,13 +4,13 @@ use super::{LANES, Rows};
 use crate::pairs::{self, Group};
 use std::arch::x86_64::*;
 
-/// Rows in 64-byte registers; it exists only where the processor has AVX-512 (F, BW, VL and VNNI).
-/// To be fast, what uses it has to be compiled for that.
+/// Rows in 64-byte registers. A value exists only where the processor has AVX-512 (F, BW, VL and
+/// VNNI). For speed its callers must be compiled for these features.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx512(());
 
 impl Avx512 {
-    /// Where the processor has what it takes.
+    /// Creates the value if the processor has the features.
     #[inline]
     #[must_use]
     pub fn new() -> Option<Self> {
@@ -57,57 +57,57 @@ impl Rows for Avx512 {
     }
     #[inline(always)]
     fn floats(self, x: f32) -> Self::Float {
-        // SAFETY: that there is a value says that the processor has the features.
+        // SAFETY: `self` exists only where the processor has the features.
         unsafe { _mm512_set1_ps(x) }
     }
     #[inline(always)]
     fn wholes(self, x: i32) -> Self::Whole {
-        // SAFETY: that there is a value says that the processor has the features.
+        // SAFETY: `self` exists only where the processor has the features.
         unsafe { _mm512_set1_epi32(x) }
     }
     #[inline(always)]
     fn add(self, a: Self::Float, b: Self::Float) -> Self::Float {
-        // SAFETY: that there is a value says that the processor has the features.
+        // SAFETY: `self` exists only where the processor has the features.
         unsafe { _mm512_add_ps(a, b) }
     }
     #[inline(always)]
     fn sub(self, a: Self::Float, b: Self::Float) -> Self::Float {
-        // SAFETY: that there is a value says that the processor has the features.
+        // SAFETY: `self` exists only where the processor has the features.
         unsafe { _mm512_sub_ps(a, b) }
     }
     #[inline(always)]
     fn mul(self, a: Self::Float, b: Self::Float) -> Self::Float {
-        // SAFETY: that there is a value says that the processor has the features.
+        // SAFETY: `self` exists only where the processor has the features.
         unsafe { _mm512_mul_ps(a, b) }
     }
     #[inline(always)]
     fn madd(self, a: Self::Float, b: Self::Float, c: Self::Float) -> Self::Float {
-        // SAFETY: that there is a value says that the processor has the features.
+        // SAFETY: `self` exists only where the processor has the features.
         unsafe { _mm512_fmadd_ps(a, b, c) }
     }
     #[inline(always)]
     fn min(self, a: Self::Float, b: Self::Float) -> Self::Float {
-        // SAFETY: that there is a value says that the processor has the features.
+        // SAFETY: `self` exists only where the processor has the features.
         unsafe { _mm512_min_ps(a, b) }
     }
     #[inline(always)]
     fn max(self, a: Self::Float, b: Self::Float) -> Self::Float {
-        // SAFETY: that there is a value says that the processor has the features.
+        // SAFETY: `self` exists only where the processor has the features.
         unsafe { _mm512_max_ps(a, b) }
     }
     #[inline(always)]
     fn abs(self, x: Self::Float) -> Self::Float {
-        // SAFETY: that there is a value says that the processor has the features.
+        // SAFETY: `self` exists only where the processor has the features.
         unsafe { _mm512_abs_ps(x) }
     }
     #[inline(always)]
     fn less(self, a: Self::Float, b: Self::Float) -> Self::Mask {
-        // SAFETY: that there is a value says that the processor has the features.
+        // SAFETY: `self` exists only where the processor has the features.
         unsafe { _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b) }
     }
     #[inline(always)]
     fn differ(self, a: Self::Float, b: Self::Float) -> Self::Mask {
-        // SAFETY: that there is a value says that the processor has the features.
+        // SAFETY: `self` exists only where the processor has the features.
         unsafe { _mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(a, b) }
     }
     #[inline(always)]
@@ -116,42 +116,42 @@ impl Rows for Avx512 {
     }
     #[inline(always)]
     fn choose(self, mask: Self::Mask, a: Self::Float, b: Self::Float) -> Self::Float {
-        // SAFETY: that there is a value says that the processor has the features.
+        // SAFETY: `self` exists only where the processor has the features.
         unsafe { _mm512_mask_blend_ps(mask, b, a) }
     }
     #[inline(always)]
     fn choose_whole(self, mask: Self::Mask, a: Self::Whole, b: Self::Whole) -> Self::Whole {
-        // SAFETY: that there is a value says that the processor has the features.
+        // SAFETY: `self` exists only where the processor has the features.
         unsafe { _mm512_mask_blend_epi32(mask, b, a) }
     }
     #[inline(always)]
     fn floats_of(self, x: Self::Whole) -> Self::Float {
-        // SAFETY: that there is a value says that the processor has the features.
+        // SAFETY: `self` exists only where the processor has the features.
         unsafe { _mm512_cvtepi32_ps(x) }
     }
     #[inline(always)]
     fn whole_add(self, a: Self::Whole, b: Self::Whole) -> Self::Whole {
-        // SAFETY: that there is a value says that the processor has the features.
+        // SAFETY: `self` exists only where the processor has the features.
         unsafe { _mm512_add_epi32(a, b) }
     }
     #[inline(always)]
     fn or(self, a: Self::Whole, b: Self::Whole) -> Self::Whole {
-        // SAFETY: that there is a value says that the processor has the features.
+        // SAFETY: `self` exists only where the processor has the features.
         unsafe { _mm512_or_si512(a, b) }
     }
     #[inline(always)]
     fn and(self, a: Self::Whole, b: Self::Whole) -> Self::Whole {
-        // SAFETY: that there is a value says that the processor has the features.
+        // SAFETY: `self` exists only where the processor has the features.
         unsafe { _mm512_and_si512(a, b) }
     }
     #[inline(always)]
     fn shift_left<const N: u32>(self, x: Self::Whole) -> Self::Whole {
-        // SAFETY: that there is a value says that the processor has the features.
+        // SAFETY: `self` exists only where the processor has the features.
         unsafe { _mm512_slli_epi32::<N>(x) }
     }
     #[inline(always)]
     fn shift_right<const N: u32>(self, x: Self::Whole) -> Self::Whole {
-        // SAFETY: that there is a value says that the processor has the features.
+        // SAFETY: `self` exists only where the processor has the features.
         unsafe { _mm512_srli_epi32::<N>(x) }
     }
     #[inline(always)]
@@ -162,7 +162,7 @@ impl Rows for Avx512 {
         sums: Self::Whole,
     ) -> Self::Whole {
         pairs::check(groups, x);
-        // SAFETY: the processor has the features, and the numbers are there.
+        // SAFETY: the processor has the features, and the slices hold all the numbers read.
         unsafe { _mm512_add_epi32(sums, pairs::x86::products(groups, x)) }
     }
 }

@@ -1,9 +1,9 @@
 use super::*;
 
-/// What 1.0 is in the rows of these tests.
+/// The integer value of 1.0 in the rows of these tests.
 const ONE: f64 = 8192.0;
 
-/// A triangle of width two: linear interpolation.
+/// Returns a triangle of width two: linear interpolation.
 fn triangle(t: f64) -> Complex<f64> {
     Complex::new((1.0 - t.abs()).max(0.0), 0.0)
 }
@@ -92,7 +92,7 @@ fn outputs_are_levelled_and_measured() {
 
 type Kernel = fn(&Run<'_>, &mut [[f32; GROUP]]) -> Sums;
 
-/// Every copy that this processor runs.
+/// Returns every copy that this processor runs.
 fn kernels() -> Vec<(&'static str, Kernel)> {
     let mut kernels: Vec<(&str, Kernel)> = Vec::new();
     #[cfg(target_arch = "x86_64")]

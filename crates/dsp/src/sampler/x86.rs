@@ -7,42 +7,42 @@ use std::arch::x86_64::*;
 const WIDE: usize = 16;
 const NARROW: usize = 8;
 
-/// As [`super::sample_plain`], bit for bit.
+/// Computes [`super::sample_plain`], bit for bit.
 ///
 /// # Safety
-/// The run [fits](Run::fits).
+/// The run must [fit](Run::fits).
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 pub(super) unsafe fn sample_512(run: &Run<'_>, out: &mut [[f32; GROUP]]) -> Sums {
-    // SAFETY: as the caller says.
+    // SAFETY: by the caller's contract.
     unsafe {
         match run.sampler.window / WIDE {
-            // With a number that is known when compiling no loop remains.
+            // A constant number of vectors leaves no loop.
             3 => vectors_512::<3>(run, out),
             _ => vectors_512::<0>(run, out),
         }
     }
 }
 
-/// For windows of `VECTORS` vectors, or if that is zero, of any number.
+/// Computes a run with windows of `VECTORS` vectors, or if that is zero, of any number.
 ///
 /// # Safety
-/// The run [fits](Run::fits).
+/// The run must [fit](Run::fits).
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn vectors_512<const VECTORS: usize>(run: &Run<'_>, out: &mut [[f32; GROUP]]) -> Sums {
     let mut places = Places::new(run);
     let mut leveller = Leveller::new(run);
     for out in out {
-        // SAFETY: as the caller says.
+        // SAFETY: by the caller's contract.
         leveller.write(unsafe { group_512::<VECTORS>(run, &mut places) }, out);
     }
     leveller.sums()
 }
 
-/// The sums of the next eight outputs.
+/// Returns the sums of the next eight outputs.
 ///
 /// # Safety
-/// The run [fits](Run::fits), and these are of its times.
+/// The run must [fit](Run::fits), and these must be times of it.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn group_512<const VECTORS: usize>(run: &Run<'_>, places: &mut Places) -> __m256i {
@@ -65,15 +65,15 @@ unsafe fn group_512<const VECTORS: usize>(run: &Run<'_>, places: &mut Places) ->
     add_across_512(sums)
 }
 
-/// Adds the products of sixteen pairs, each pair's two together. The compiler makes two
-/// instructions of the intrinsic where it thinks that sums wait for each other.
+/// Adds the products of sixteen pairs, both of a pair to one sum. Inline assembly, because the
+/// compiler splits the intrinsic into two instructions where it expects dependent sums.
 ///
 /// # Safety
-/// Sixteen pairs of taps are there.
+/// `taps` must point to sixteen pairs of taps.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vnni")]
 unsafe fn multiply_add(sum: &mut __m512i, x: __m512i, taps: *const IntSample) {
-    // SAFETY: the processor has the instruction, and the memory is there.
+    // SAFETY: the processor has the instruction, and the caller guarantees the memory.
     unsafe {
         std::arch::asm!(
             "vpdpwssd {sum}, {x}, [{taps}]",
@@ -102,7 +102,7 @@ impl Places {
         let all = |x: u64| _mm512_set1_epi64(x.cast_signed());
         let times: [u64; GROUP] = std::array::from_fn(|i| run.at + i as u64 * run.step);
         Self {
-            // SAFETY: eight values are there.
+            // SAFETY: the array holds eight values.
             at: unsafe { _mm512_loadu_si512(times.as_ptr().cast()) },
             step: all(run.step * GROUP as u64),
             phases: all(run.sampler.phases.into()),
@@ -127,16 +127,16 @@ impl Places {
     }
 }
 
-/// As [`super::sample_plain`], bit for bit.
+/// Computes [`super::sample_plain`], bit for bit.
 ///
 /// # Safety
-/// The run [fits](Run::fits).
+/// The run must [fit](Run::fits).
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn sample_256(run: &Run<'_>, out: &mut [[f32; GROUP]]) -> Sums {
     let mut leveller = Leveller::new(run);
     let mut at = run.at;
     for out in out {
-        // SAFETY: as the caller says.
+        // SAFETY: by the caller's contract.
         let [low, high] = [at, at + SHARE as u64 * run.step].map(|at| unsafe { four(run, at) });
         at += GROUP as u64 * run.step;
         leveller.write(_mm256_set_m128i(high, low), out);
@@ -144,10 +144,10 @@ pub(super) unsafe fn sample_256(run: &Run<'_>, out: &mut [[f32; GROUP]]) -> Sums
     leveller.sums()
 }
 
-/// The sums of four outputs that share a window, the first taken at `first`.
+/// Returns the sums of four outputs that share a window, the first taken at `first`.
 ///
 /// # Safety
-/// The run [fits](Run::fits), and this is one of its times.
+/// The run must [fit](Run::fits), and this must be one of its times.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn four(run: &Run<'_>, first: u64) -> __m128i {
@@ -173,7 +173,7 @@ unsafe fn four(run: &Run<'_>, first: u64) -> __m128i {
     _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums))
 }
 
-/// From sums to outputs, eight at a time, and what is measured meanwhile.
+/// The step from sums to outputs, eight at a time, with their measurement.
 struct Leveller {
     scale: __m256,
     offset: __m256,
@@ -221,24 +221,24 @@ impl Leveller {
 }
 
 /// # Safety
-/// Sixteen pairs are there.
+/// `from` must point to sixteen pairs.
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn load_512(from: *const IntSample) -> __m512i {
-    // SAFETY: the caller says so.
+    // SAFETY: by the caller's contract.
     unsafe { _mm512_loadu_si512(from.cast()) }
 }
 
 /// # Safety
-/// Eight pairs are there.
+/// `from` must point to eight pairs.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn load_256(from: *const IntSample) -> __m256i {
-    // SAFETY: the caller says so.
+    // SAFETY: by the caller's contract.
     unsafe { _mm256_loadu_si256(from.cast()) }
 }
 
-/// The sums of each vector's sixteen lanes, side by side.
+/// Returns the sums of each vector's sixteen lanes, side by side.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn add_across_512([a, b, c, d, e, f, g, h]: [__m512i; GROUP]) -> __m256i {

@@ -25,7 +25,8 @@ pub fn decode(codeword: &mut [u8; CODEWORD_BYTES]) -> Result<usize, Uncorrectabl
     correct(codeword, &rest)
 }
 
-/// `rest` is the received word modulo the generator: it has the same value at every root.
+/// Corrects a codeword by `rest`, the received word modulo the generator, which has the same value
+/// at every root.
 #[cold]
 fn correct(
     codeword: &mut [u8; CODEWORD_BYTES],
@@ -57,7 +58,7 @@ fn correct(
     Ok(found)
 }
 
-/// The error locator (lowest power first) and its degree.
+/// Computes the error locator (lowest power first) and its degree.
 fn locator(
     syndromes: &[u8; PARITY_BYTES],
 ) -> Result<([u8; PARITY_BYTES + 1], usize), Uncorrectable> {
@@ -85,7 +86,7 @@ fn locator(
     if length > CORRECTABLE_BYTES { Err(Uncorrectable) } else { Ok((current, length)) }
 }
 
-/// The error evaluator: syndromes times locator, modulo x^20.
+/// Computes the error evaluator: syndromes times locator, modulo x^20.
 fn evaluator(
     syndromes: &[u8; PARITY_BYTES],
     locator: &[u8; PARITY_BYTES + 1],
@@ -93,12 +94,12 @@ fn evaluator(
     std::array::from_fn(|n| (0..=n).fold(0, |sum, i| sum ^ mul(locator[i], syndromes[n - i])))
 }
 
-/// The value of a polynomial, lowest power first.
+/// Returns the value of a polynomial, lowest power first.
 fn value_at(lowest_first: &[u8], x: u8) -> u8 {
     lowest_first.iter().rev().fold(0, |acc, c| mul(acc, x) ^ c)
 }
 
-/// The value of the formal derivative: odd coefficients at even powers.
+/// Returns the value of the formal derivative: odd coefficients at even powers.
 fn derivative_at(lowest_first: &[u8], x: u8) -> u8 {
     let square = exp(2 * log(x) % 255);
     lowest_first.iter().skip(1).step_by(2).rev().fold(0, |acc, c| mul(acc, square) ^ c)

@@ -1,5 +1,5 @@
-//! Division by the generator polynomial, four bytes at a time: what the first adds to the register
-//! three bytes later is looked up, so that lookups do not wait for each other.
+//! Division by the generator polynomial, four bytes at a time. A table gives the contribution of
+//! the first byte to the register three bytes later, so the lookups do not depend on each other.
 
 use crate::code::galois;
 use crate::params::{PARITY_BYTES, PAYLOAD_BYTES};
@@ -7,13 +7,13 @@ use crate::params::{PARITY_BYTES, PAYLOAD_BYTES};
 /// The shift register as three words, first parity byte in the top byte of the first.
 type Words = [u64; 3];
 
-/// Bytes taken together.
+/// Bytes processed together.
 const BYTES: usize = 4;
 
-/// For every feedback byte, what it adds to the register after none to three more bytes.
+/// The contribution of every feedback byte to the register after zero to three more bytes.
 static FEEDBACK: [[Words; 256]; BYTES] = feedback_tables();
 
-/// The generator without its leading one, highest power first.
+/// Returns the generator without its leading one, highest power first.
 const fn generator() -> [u8; PARITY_BYTES] {
     // Lowest power first, growing by one root at a time.
     let mut poly = [0u8; PARITY_BYTES + 1];
@@ -68,13 +68,13 @@ const fn feedback_tables() -> [[Words; 256]; BYTES] {
     tables
 }
 
-/// The register after one more byte.
+/// Returns the register after one more byte.
 const fn next_byte(table: &[Words; 256], [high, middle, low]: Words, byte: u8) -> Words {
     let add = table[(byte ^ (high >> 56) as u8) as usize];
     [(high << 8 | middle >> 56) ^ add[0], (middle << 8 | low >> 56) ^ add[1], (low << 8) ^ add[2]]
 }
 
-/// The register after four more bytes.
+/// Returns the register after four more bytes.
 #[inline(always)]
 fn next_four([high, middle, low]: Words, four: [u8; BYTES]) -> Words {
     let bytes = (u32::from_be_bytes(four) ^ (high >> 32) as u32).to_be_bytes();
@@ -86,7 +86,7 @@ fn next_four([high, middle, low]: Words, four: [u8; BYTES]) -> Words {
     next
 }
 
-/// The remainder of `payload * x^20` divided by the generator: the parity.
+/// Returns the remainder of `payload * x^20` divided by the generator: the parity.
 #[inline]
 #[must_use]
 pub fn remainder(payload: &[u8; PAYLOAD_BYTES]) -> [u8; PARITY_BYTES] {

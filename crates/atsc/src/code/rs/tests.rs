@@ -6,7 +6,7 @@ fn payload() -> impl Strategy<Value = [u8; PAYLOAD_BYTES]> {
     proptest::collection::vec(any::<u8>(), PAYLOAD_BYTES).prop_map(|v| v.try_into().unwrap())
 }
 
-/// Distinct positions with non-zero error values.
+/// Returns distinct positions with non-zero error values.
 fn errors(count: std::ops::RangeInclusive<usize>) -> impl Strategy<Value = Vec<(usize, u8)>> {
     proptest::collection::btree_map(0..CODEWORD_BYTES, 1..=255u8, count)
         .prop_map(|m| m.into_iter().collect())
@@ -41,7 +41,8 @@ proptest! {
         let before = received;
         match decode(&mut received) {
             Err(Uncorrectable) => prop_assert_eq!(received, before),
-            // Beyond the distance another codeword may be nearer; it must be a codeword.
+            // Beyond the code's distance another codeword may be nearer; the result must be a
+            // codeword.
             Ok(_) => {
                 let mut again = received;
                 prop_assert_eq!(decode(&mut again), Ok(0));
@@ -53,7 +54,7 @@ proptest! {
 
 #[test]
 fn eleven_wrong_bytes_are_flagged_nearly_always() {
-    // A bounded-distance decoder takes a random word for a codeword about once in 10! times.
+    // A bounded-distance decoder accepts a random word about once in 10! times.
     let sent = encode(&[0x55; PAYLOAD_BYTES]);
     let mut flagged = 0;
     for trial in 0..500usize {

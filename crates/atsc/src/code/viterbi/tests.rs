@@ -3,7 +3,7 @@
 use super::*;
 use crate::code::trellis::{CoderState, level};
 
-/// Bytes of twelve coders, coded plainly, turn by turn.
+/// Codes bytes of twelve coders, row by row.
 fn coded(bytes: &[[u8; TRELLIS_CODERS]]) -> Vec<f32> {
     let mut states = [CoderState::default(); TRELLIS_CODERS];
     let mut out = Vec::new();
@@ -27,7 +27,7 @@ fn bytes(groups: usize) -> Vec<[u8; TRELLIS_CODERS]> {
 fn decode(symbols: &[f32]) -> Vec<[u8; TRELLIS_CODERS]> {
     let mut decoders = Decoders::new();
     let mut received = Vec::new();
-    // Pieces that are no whole number of bytes.
+    // Pieces that are not a whole number of bytes.
     for turns in symbols.chunks(7 * TRELLIS_CODERS) {
         decoders.push(0, turns, &mut |bytes| received.push(bytes));
     }
@@ -40,7 +40,7 @@ fn decode(symbols: &[f32]) -> Vec<[u8; TRELLIS_CODERS]> {
 fn clean_symbols_decode_to_the_bytes_after_the_delay() {
     let sent = bytes(100);
     let received = decode(&coded(&sent));
-    // The coders' first Z2 is not known in general: here it is zero, as the decoders assume.
+    // The coders' first Z2 is unknown in general: here it is zero, as the decoders assume.
     assert_eq!(received, sent);
 }
 
@@ -98,8 +98,8 @@ fn the_fast_copy_decides_as_the_plain_one() {
     assert_eq!(decisions[0], decisions[1]);
 }
 
-/// What the lanes compute, one decoder at a time and with unlimited precision, from the
-/// coder itself: the closest path of those that the code allows.
+/// Computes the result of the lanes one decoder at a time and with full precision, from the coder
+/// itself: the closest path that the code allows.
 fn reference(symbols: &[f32], coder: usize) -> Vec<u8> {
     let mut best: [(f64, Vec<u8>); 8] = std::array::from_fn(|_| (0.0, Vec::new()));
     for y in symbols.iter().skip(coder).step_by(TRELLIS_CODERS) {
@@ -128,7 +128,7 @@ fn lanes_decide_as_a_decoder_of_unlimited_precision() {
     for coder in 0..TRELLIS_CODERS {
         let pairs = reference(&symbols, coder);
         let received: Vec<u8> = received.iter().map(|bytes| bytes[coder]).collect();
-        // The first byte depends on what Z2 was before, the last ones on less than all.
+        // The first byte depends on an earlier Z2; the last ones are decided with fewer symbols.
         for (n, four) in pairs.chunks(4).enumerate().take(40).skip(1) {
             let byte = four.iter().fold(0, |byte, pair| byte << 2 | pair);
             assert_eq!(received[n], byte, "coder {coder}, byte {n}");

@@ -1,5 +1,5 @@
-//! The decoders' recursion with AVX2, and the way back with AVX-512: a vector holds a state of all
-//! lanes.
+//! The decoders' recursion with AVX2, and the traceback with AVX-512: a vector holds one state of
+//! all lanes.
 
 use super::{LANES, RENORMAL_TURNS, Row, SCALE, SHIFT, STATES};
 use std::arch::x86_64::{
@@ -9,7 +9,7 @@ use std::arch::x86_64::{
     _mm256_sub_epi16,
 };
 
-/// As [`run_plain`](super::run_plain), bit for bit.
+/// Computes [`run_plain`](super::run_plain), bit for bit.
 #[target_feature(enable = "avx2")]
 pub(super) fn run(metrics: &mut [Row; STATES], rows: &[Row], memory: &mut [[u8; LANES]]) {
     let mut m: [__m256i; STATES] = bytemuck::cast(*metrics);
@@ -23,13 +23,13 @@ pub(super) fn run(metrics: &mut [Row; STATES], rows: &[Row], memory: &mut [[u8; 
     *metrics = bytemuck::cast(m);
 }
 
-/// As [`trace_body`](super::trace_body), bit for bit, compiled for wider vectors.
+/// Computes [`trace_body`](super::trace_body), bit for bit, compiled for wider vectors.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,fma")]
 pub(super) fn trace(memory: &[[u8; LANES]], state: [u32; LANES], decisions: &mut [[u8; LANES]]) {
     super::trace_body::<true>(memory, state, decisions);
 }
 
-/// As [`step`](super::step).
+/// Computes [`step`](super::step).
 #[inline]
 #[target_feature(enable = "avx2")]
 fn step(y: __m256i, m: &mut [__m256i; STATES]) -> [u8; LANES] {

@@ -1,8 +1,8 @@
 //! The channel's impulse response, from the known symbols of a field sync.
 //!
-//! First least squares over the taps near the middle; what then remains is correlated with the
-//! known symbols over the whole span, and taps that stand out of the noise join the least-squares
-//! solution, strongest first (orthogonal matching pursuit, Pati et al. 1993).
+//! The first step is least squares over the taps near the middle. The residual is correlated with
+//! the known symbols over the whole span, and taps above the noise join the least-squares solution,
+//! strongest first (orthogonal matching pursuit, Pati et al. 1993).
 
 use crate::field::{KNOWN_SYMBOLS, Parity, field_sync};
 use crate::monitor::taps::{FORWARD_BEFORE, FORWARD_BEHIND};
@@ -12,9 +12,9 @@ use millstream_dsp::linear::solve_positive;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// Symbols by which echoes may be early (12 µs).
+/// The largest advance of echoes, symbols (12 µs).
 pub const EARLY: usize = FORWARD_BEFORE;
-/// Symbols by which echoes may be late (41 µs).
+/// The largest delay of echoes, symbols (41 µs).
 pub const LATE: usize = FORWARD_BEHIND;
 const SPAN: usize = EARLY + LATE;
 
@@ -22,14 +22,14 @@ const SPAN: usize = EARLY + LATE;
 pub const NEAR: usize = 16;
 const NEAR_TAPS: usize = 2 * NEAR + 1;
 
-/// Taps that a response may have.
+/// The most taps of a response.
 const TAPS_MAX: usize = 192;
 
-/// How far a tap must stand out of the noise of the search, in deviations: noise alone gets there
+/// The least magnitude of a tap over the noise of the search, in deviations: noise alone reaches it
 /// in one search out of a few hundred.
 const STANDS_OUT: f32 = 4.5;
 
-/// Deviations from which on a near tap is not taken for noise.
+/// Deviations from which on a near tap does not count as noise.
 const NOT_NOISE: f32 = 2.5;
 
 /// Taps below this level relative to the middle do not matter.
@@ -38,31 +38,31 @@ const LEAST_TAP: f32 = 0.012;
 /// Rounds of the search.
 const ROUNDS: usize = 6;
 
-/// Rows that make a least-squares solution worth having, beyond the number of its taps.
+/// Rows that a least-squares solution needs beyond the number of its taps.
 const SPARE_ROWS: usize = 64;
 
 /// An impulse response: `received[n] = sum over k of at(k) * sent[n - k]`, and noise.
 #[derive(Clone, Debug)]
 pub struct ImpulseResponse {
     taps: Vec<f32>,
-    /// Mean square of what the response does not explain.
+    /// Mean square of the residual.
     pub noise_power: f64,
 }
 
 impl ImpulseResponse {
-    /// Nothing at all.
+    /// Creates a response without taps.
     pub fn new() -> Self {
         Self { taps: vec![0.0; SPAN], noise_power: 0.0 }
     }
 
-    /// The tap for a delay of `k` symbols.
+    /// Returns the tap for a delay of `k` symbols.
     #[inline]
     pub fn at(&self, k: isize) -> f32 {
         let index = k + EARLY as isize;
         if (0..SPAN as isize).contains(&index) { self.taps[index as usize] } else { 0.0 }
     }
 
-    /// All taps, from a delay of -[`EARLY`] symbols on.
+    /// Returns all taps, from a delay of -[`EARLY`] symbols on.
     #[must_use]
     pub fn taps(&self) -> &[f32] {
         &self.taps
@@ -72,13 +72,13 @@ impl ImpulseResponse {
         self.taps[(k + EARLY as isize) as usize] = value;
     }
 
-    /// Signal, with its echoes, over noise.
+    /// Returns the ratio of the signal, with its echoes, to the noise.
     pub fn snr(&self) -> f64 {
         let power: f64 = self.taps.iter().map(|tap| f64::from(tap * tap)).sum();
         power * f64::from(DATA_POWER) / self.noise_power
     }
 
-    /// Power of the taps further than `NEAR` from the middle.
+    /// Returns the power of the taps further than `NEAR` from the middle.
     pub fn far_power(&self) -> f64 {
         let near = EARLY - NEAR..EARLY + NEAR + 1;
         let far = self.taps.iter().enumerate().filter(|(i, _)| !near.contains(i));
@@ -93,14 +93,14 @@ impl ImpulseResponse {
         self.taps.iter_mut().filter(|tap| tap.abs() < least).for_each(|tap| *tap = 0.0);
     }
 
-    /// The power of the difference from another response, over this one's.
+    /// Returns the power of the difference from another response, relative to this one's.
     pub fn change_to(&self, other: &Self) -> f64 {
         let square = |x: f32| f64::from(x * x);
         let change: f64 = self.taps.iter().zip(&other.taps).map(|(a, b)| square(b - a)).sum();
         change / self.taps.iter().map(|tap| square(*tap)).sum::<f64>().max(f64::MIN_POSITIVE)
     }
 
-    /// Moves the near taps and the noise of this response towards another one's.
+    /// Moves the near taps and the noise of this response towards those of another one.
     pub fn follow(&mut self, other: &Self, weight: f32) {
         for i in 0..SPAN {
             self.taps[i] += weight * (other.taps[i] - self.taps[i]);
@@ -125,7 +125,7 @@ static NEAR_GRAM: LazyLock<[Vec<f64>; 2]> = LazyLock::new(|| {
     })
 });
 
-/// Received symbols whose near neighbours are all known.
+/// Returns the range of received symbols whose near neighbours are all known.
 const fn near_rows() -> Range<usize> {
     NEAR..KNOWN_SYMBOLS - NEAR
 }
@@ -143,13 +143,13 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
     f64::from(sums.iter().sum::<f32>() + rest)
 }
 
-/// The known symbols that meet `rows` at a delay of `k`.
+/// Returns the range of known symbols that reach `rows` at a delay of `k`.
 fn delayed(known: &[f32], rows: &Range<usize>, k: isize) -> Range<usize> {
     let move_by = |row: usize| (row as isize - k).clamp(0, known.len() as isize) as usize;
     move_by(rows.start)..move_by(rows.end)
 }
 
-/// The lower triangle of the normal equations' matrix; unknown symbols count as zero.
+/// Fills the lower triangle of the normal equations' matrix; unknown symbols count as zero.
 fn fill_gram(known: &[f32], delays: &[isize], rows: &Range<usize>, gram: &mut [f64]) {
     let n = delays.len();
     for i in 0..n {
@@ -165,19 +165,19 @@ fn fill_gram(known: &[f32], delays: &[isize], rows: &Range<usize>, gram: &mut [f
     }
 }
 
-/// Room for estimating; nothing is allocated later.
+/// Memory for the estimate; no allocation follows.
 #[derive(Clone, Debug)]
 pub struct Estimator {
     gram: Vec<f64>,
     right: Vec<f64>,
     delays: Vec<isize>,
-    /// What is not explained, with `EARLY` values before the field sync and `LATE` behind it.
+    /// The residual, with `EARLY` values before the field sync and `LATE` behind it.
     residual: Vec<f32>,
     found: Vec<f32>,
 }
 
 impl Estimator {
-    /// An estimator.
+    /// Creates an estimator.
     pub fn new() -> Self {
         Self {
             gram: vec![0.0; TAPS_MAX * TAPS_MAX],
@@ -202,8 +202,8 @@ impl Estimator {
         self.solve(received, parity, near_rows(), channel)
     }
 
-    /// Adds the taps further away that stand out, to a response that [`near`](Self::near) has
-    /// just estimated. The result holds them even if they are too weak to matter.
+    /// Adds distant taps above the noise to a response that [`near`](Self::near) has just
+    /// estimated. The result contains them even if they are too weak to matter.
     pub fn far(&mut self, received: &[f32], parity: Parity, channel: &mut ImpulseResponse) -> bool {
         let mut rows = near_rows();
         for _ in 0..ROUNDS {
@@ -214,7 +214,7 @@ impl Estimator {
             let late = reach(self.delays.iter().max());
             let early = reach(self.delays.iter().min());
             let known = late..KNOWN_SYMBOLS - early;
-            // Where the span leaves too few rows, symbols before the sync count as noise.
+            // If the span leaves too few rows, symbols before the sync count as noise.
             let least = self.delays.len() + SPARE_ROWS;
             rows = if known.len() > least { known } else { near_rows() };
             let sequence = &field_sync(parity)[..KNOWN_SYMBOLS];
@@ -227,7 +227,7 @@ impl Estimator {
         true
     }
 
-    /// Solves the normal equations for the delays at hand, and measures what remains.
+    /// Solves the normal equations for the current delays, and computes the residual.
     fn solve(
         &mut self,
         received: &[f32],
@@ -258,7 +258,7 @@ impl Estimator {
         true
     }
 
-    /// Takes what the response explains out of the received symbols.
+    /// Subtracts the part that the response explains from the received symbols.
     fn explain(
         &mut self,
         received: &[f32],
@@ -278,7 +278,7 @@ impl Estimator {
         }
     }
 
-    /// Adds the delays that stand out; false if there is none.
+    /// Adds the delays above the noise; returns false if there are no such delays.
     fn search(
         &mut self,
         received: &[f32],
@@ -314,7 +314,8 @@ impl Default for Estimator {
     }
 }
 
-/// The known symbols that reach `rows` at a delay of `k`, and the first row that they reach.
+/// Returns the known symbols that reach `rows` at a delay of `k`, and the first row that they
+/// reach.
 fn overlap<'a>(known: &'a [f32], rows: &Range<usize>, k: isize) -> (&'a [f32], usize) {
     let range = delayed(known, rows, k);
     let start = (range.start as isize + k).max(rows.start as isize) as usize;

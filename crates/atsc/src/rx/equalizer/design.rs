@@ -1,9 +1,9 @@
 //! Equaliser taps from an impulse response: least mean square error, with or without feedback.
 //!
-//! With feedback, symbols that are already decided are taken off and only those to come disturb
-//! (N. Al-Dhahir and J. M. Cioffi, "MMSE decision-feedback equalizers: finite-length results", IEEE
-//! Trans. Inf. Theory 41, 1995). Noise of the real part of a matched-filtered VSB signal is white
-//! at the symbol times.
+//! With feedback, symbols already decided are subtracted, and only later ones disturb (N. Al-Dhahir
+//! and J. M. Cioffi, "MMSE decision-feedback equalizers: finite-length results", IEEE Trans. Inf.
+//! Theory 41, 1995). Noise of the real part of a matched-filtered VSB signal is white at the symbol
+//! times.
 
 use super::channel::{EARLY, ImpulseResponse, LATE};
 use super::feedback::GROUP;
@@ -13,20 +13,20 @@ use crate::params::DATA_POWER;
 use millstream_dsp::linear::solve_positive;
 use std::ops::Range;
 
-/// Symbols around the one wanted that forward taps may be on.
+/// Positions of forward taps, symbols relative to the wanted one.
 const REACH: Range<isize> = -(EARLY as isize)..LATE as isize;
 const REACH_TAPS: usize = EARLY + LATE;
 
-/// The least noise designed for, relative to the signal: keeps taps small where there is none.
+/// The least assumed noise, relative to the signal: it keeps taps small without noise.
 const LEAST_NOISE: f64 = 1e-5;
 
 /// Steps of the search for groups of taps that matter.
 const SEARCH_STEPS: usize = 24;
 
-/// Power of a group, over that of all taps, from which on it matters.
+/// Share of the power of all taps from which on a group matters.
 const LEAST_GROUP: f64 = 1e-4;
 
-/// Room for designing; nothing is allocated later.
+/// Memory for the design; no allocation follows.
 #[derive(Clone, Debug)]
 pub struct Designer {
     /// Mean products of received symbols, for the window of the last [`fill`](Self::fill).
@@ -38,7 +38,7 @@ pub struct Designer {
 }
 
 impl Designer {
-    /// A designer.
+    /// Creates a designer.
     pub fn new() -> Self {
         Self {
             products: vec![0.0; REACH_TAPS * REACH_TAPS],
@@ -50,8 +50,9 @@ impl Designer {
     }
 
     /// Designs one group of taps from `start` on. `doubt` is the share of the power of earlier
-    /// symbols that feedback leaves: one without feedback, zero if all decisions are right. Gives
-    /// the mean square error to expect; infinite, and `forward` as before, if there is no solution.
+    /// symbols that feedback leaves: one without feedback, zero if all decisions are right. Returns
+    /// the expected mean square error; if there is no solution it returns infinity and leaves
+    /// `forward` as it was.
     pub fn short(
         &mut self,
         channel: &ImpulseResponse,
@@ -63,7 +64,7 @@ impl Designer {
         self.solve(channel, &[start], forward)
     }
 
-    /// The same with taps wherever they matter.
+    /// Designs groups of taps wherever they matter, otherwise like [`short`](Self::short).
     pub fn long(
         &mut self,
         channel: &ImpulseResponse,
@@ -76,14 +77,14 @@ impl Designer {
         self.solve(channel, &starts[..count], forward)
     }
 
-    /// Fills the lower triangle of the products; those of the response with itself count in full
-    /// as far as symbols disturb that are wanted or yet to come, and in part for those before.
+    /// Fills the lower triangle of the products. Products of the response with itself count in full
+    /// for the wanted and later symbols, and in part for earlier ones.
     fn fill(&mut self, channel: &ImpulseResponse, window: Range<isize>, doubt: f64) {
         let n = window.len();
         let edge = |k: isize, l: isize| -> f64 {
             let (k, l) = (k.min(l), k.max(l));
             let taps = channel.taps();
-            // Of the later one as many taps in front, and behind, as the earlier one has.
+            // Both sums use as many taps before and behind as the earlier position has.
             let [at_k, at_l] = [k, l].map(|k| (k + EARLY as isize + 1) as usize);
             let to_come = dot_taps(&taps[..at_k], &taps[at_l - at_k..at_l]);
             let before = dot_taps(&taps[at_k..], &taps[at_l..]);
@@ -103,7 +104,7 @@ impl Designer {
     }
 
     /// Finds the groups that matter by conjugate gradients (Hestenes and Stiefel 1952) over the
-    /// whole window; gives their number.
+    /// whole window; returns their number.
     fn search(&mut self, channel: &ImpulseResponse, starts: &mut [isize; GROUPS_MAX]) -> usize {
         let n = self.window.len();
         let products = &self.products;
@@ -171,23 +172,23 @@ impl Designer {
         if !(gain > 0.0 && gain < 1.0) {
             return f64::INFINITY;
         }
-        // Without the bias that the least error has.
+        // Removes the bias of the least-mean-square solution.
         forward.set(starts, solution.iter().map(|tap| (tap / gain) as f32));
         f64::from(DATA_POWER) * (1.0 - gain) / gain
     }
 }
 
-/// The product of the part that both have.
+/// Returns the scalar product over the common length.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     sum_over(a, b, |a, b| a * b)
 }
 
-/// [`dot`] of numbers of half the length.
+/// Returns [`dot`] of 32-bit floats.
 fn dot_taps(a: &[f32], b: &[f32]) -> f64 {
     sum_over(a, b, |a, b| f64::from(a * b))
 }
 
-/// The sum over the part that both have, in eight partial sums.
+/// Returns the sum over the common length, in eight partial sums.
 #[inline(always)]
 fn sum_over<T: Copy>(a: &[T], b: &[T], product: impl Fn(T, T) -> f64) -> f64 {
     let n = a.len().min(b.len());
@@ -202,7 +203,7 @@ fn sum_over<T: Copy>(a: &[T], b: &[T], product: impl Fn(T, T) -> f64) -> f64 {
     sums.iter().sum::<f64>() + a1.iter().zip(b1).map(|(a, b)| product(*a, *b)).sum::<f64>()
 }
 
-/// The feedback taps that belong to forward taps: `feedback[i]` is for the decision
+/// Computes the feedback taps that belong to forward taps: `feedback[i]` is for the decision
 /// [`FEEDBACK`]` - i` symbols ago.
 pub fn feedback_taps(
     channel: &ImpulseResponse,

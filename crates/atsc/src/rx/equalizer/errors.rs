@@ -1,14 +1,14 @@
-//! How far equalised symbols are from what was decided.
+//! Errors of equalised symbols relative to their decisions.
 
 use crate::params::SEGMENT_SYMBOLS;
 use millstream_dsp::multiversion;
 
-/// Segments of a window, and the share of the error of the window before from which on an error is
-/// no longer getting smaller.
+/// Segments of a window, and the share of the previous window's error from which on the error
+/// counts as no longer decreasing.
 const WINDOW: u32 = 256;
 const SETTLED: f64 = 0.99;
 
-/// Numbers added side by side.
+/// Parallel partial sums.
 const LANES: usize = 16;
 
 /// The error over whole windows of segments.
@@ -16,14 +16,14 @@ const LANES: usize = 16;
 pub struct ErrorWindow {
     sum: f64,
     segments: u32,
-    /// The sum of the window before; zero before there is one.
+    /// The sum of the previous window; zero before the first.
     before: f64,
-    /// Whether the last window's error was hardly less than that.
+    /// Whether the last window's error was hardly less than `before`.
     settled: bool,
 }
 
 impl ErrorWindow {
-    /// Takes a segment's mean square error.
+    /// Adds a segment's mean square error.
     pub fn take(&mut self, power: f64) {
         self.sum += power;
         self.segments += 1;
@@ -33,13 +33,13 @@ impl ErrorWindow {
         }
     }
 
-    /// Whether the error is no longer getting smaller.
+    /// Returns whether the error is no longer decreasing.
     pub fn is_settled(&self) -> bool {
         self.settled
     }
 }
 
-/// The mean of the squares.
+/// Returns the mean square.
 pub fn mean_square(symbols: &[f32]) -> f32 {
     let mut sums = [0.0; LANES];
     for symbols in symbols.as_chunks::<LANES>().0 {
@@ -49,7 +49,7 @@ pub fn mean_square(symbols: &[f32]) -> f32 {
 }
 
 multiversion! {
-    /// What symbols are more than decided; gives the mean square.
+    /// Computes symbols minus decisions, and their mean square.
     pub fn differences(
         symbols: &[f32; SEGMENT_SYMBOLS],
         decided: &[i16; SEGMENT_SYMBOLS],
@@ -63,7 +63,7 @@ fn differences_body<const FMA: bool>(
     decided: &[i16; SEGMENT_SYMBOLS],
     errors: &mut [f32; SEGMENT_SYMBOLS],
 ) -> f32 {
-    // Never fused: the copies are to give the same bits.
+    // Never fused, because all copies must give the same bits.
     let mut sums = [0.0; LANES];
     let rows = symbols.as_chunks::<LANES>().0.iter().zip(decided.as_chunks::<LANES>().0);
     for ((symbols, decided), errors) in rows.zip(errors.as_chunks_mut::<LANES>().0) {

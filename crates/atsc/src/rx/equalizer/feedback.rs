@@ -1,12 +1,12 @@
-//! Decision feedback with decisions that know the trellis code.
+//! Decision feedback with decisions by the trellis code.
 //!
-//! The sum over old decisions is made for twelve symbols at a time. Of these twelve, one of each
-//! coder, every symbol is decided by its own coder's decoder, without the echoes of the ones before
-//! it: the coder's state leaves four of the eight levels, twice as far apart. Decisions are
-//! corrected for four turns as the decoders learn more.
+//! The sum over old decisions is computed for twelve symbols at a time, one of each coder. Every
+//! symbol is decided by its own coder's decoder after the echoes of earlier symbols are removed:
+//! the coder's state leaves four of the eight levels, twice as far apart. The decoders correct
+//! decisions for four rows of twelve, as they get more symbols.
 //!
-//! Taps are applied as whole numbers, and so are decisions: sums of their products are exact, and
-//! every copy gives the same bits.
+//! Taps and decisions are whole numbers: sums of their products are exact, and every copy of the
+//! kernel gives the same bits.
 
 use super::design::FEEDBACK;
 use super::forward::{Errors, Slopes};
@@ -17,7 +17,7 @@ use crate::params::{DATA_POWER, SEGMENT_SYMBOLS, TRELLIS_CODERS};
 use millstream_dsp::pairs::{self, add_products, round};
 use millstream_dsp::rows::LANES;
 
-/// Coders by which the turn order moves on with every segment.
+/// Coders by which the order advances with every segment.
 const MOVE: usize = 4;
 
 /// Feedback taps that are left out together where there is no echo.
@@ -25,10 +25,10 @@ pub const GROUP: usize = 32;
 
 const GROUPS: usize = FEEDBACK / GROUP;
 
-/// Groups whose sums take decisions that may still change in the turn before.
+/// Groups whose sums use decisions that the previous row may still change.
 const NEAR_GROUPS: usize = (CORRECTED_TURNS * TRELLIS_CODERS + LANES).div_ceil(GROUP);
 
-/// What the largest tap becomes.
+/// The integer value of the largest tap.
 const LARGEST: f32 = 32_767.0;
 
 /// A group of taps in use.
@@ -41,7 +41,8 @@ pub struct Feedback {
     pub taps: [f32; FEEDBACK],
     active: [bool; GROUPS],
     applied: AppliedTaps,
-    /// `FEEDBACK` decisions before the segment, those of the segment, and room for a turn.
+    /// `FEEDBACK` decisions before the segment, those of the segment, and room for one row of
+    /// twelve.
     decided: Vec<i16>,
     trellis: Trellis,
 }
@@ -49,20 +50,20 @@ pub struct Feedback {
 /// The taps in use, as whole numbers.
 #[derive(Clone, Debug)]
 pub struct AppliedTaps {
-    /// Those furthest back first.
+    /// Groups, those with the longest delays first.
     pub groups: Vec<FeedbackTaps>,
-    /// How many of the groups reach only decisions that do not change any more.
+    /// The number of groups that use only final decisions.
     pub far: usize,
-    /// What a decision does to the symbols of the same turn after it: row by its place.
+    /// The effect of a decision on later symbols of the same row of twelve, by its position.
     pub near: [Row; TRELLIS_CODERS],
-    /// Whether it does anything to them.
+    /// Whether `near` has an effect.
     pub has_near: bool,
-    /// What one of these whole numbers is.
+    /// The value of one integer step.
     pub unit: f32,
 }
 
 impl Feedback {
-    /// Without any tap.
+    /// Creates feedback without taps.
     pub fn new() -> Self {
         Self {
             taps: [0.0; FEEDBACK],
@@ -79,13 +80,13 @@ impl Feedback {
         }
     }
 
-    /// Forgets decisions and decoders.
+    /// Clears decisions and decoders.
     pub fn restart(&mut self) {
         self.decided.fill(0);
         self.trellis = Trellis::new();
     }
 
-    /// Leaves groups of taps out that do less than `least` to the symbols' mean square.
+    /// Drops groups of taps that change the symbols' mean square by less than `least`.
     pub fn prune(&mut self, least: f32) {
         for (group, active) in self.taps.as_chunks_mut::<GROUP>().0.iter_mut().zip(&mut self.active)
         {
@@ -98,18 +99,18 @@ impl Feedback {
         self.applied.take(&self.taps, &self.active);
     }
 
-    /// The sum of the squared taps.
+    /// Returns the sum of the squared taps.
     pub fn power(&self) -> f64 {
         self.taps.iter().map(|tap| f64::from(tap * tap)).sum()
     }
 
-    /// Groups of taps in use.
+    /// Returns the number of groups of taps in use.
     #[cfg(test)]
     pub fn groups(&self) -> usize {
         self.applied.groups.len()
     }
 
-    /// Moves the taps in use against the errors that the last segment has shown; gives the slopes.
+    /// Moves the taps in use against the errors of the last segment; returns the slopes.
     pub fn adapt(&mut self, errors: &Errors, step: f32) -> Slopes {
         let mut slopes = Slopes::default();
         let mut slope = [0.0; GROUP];
@@ -124,7 +125,7 @@ impl Feedback {
         slopes
     }
 
-    /// The decisions that feedback taps reach back to before the last segment.
+    /// Returns the decisions before the last segment that feedback taps use.
     pub fn before(&self) -> &[i16; FEEDBACK] {
         self.decided.first_chunk().expect("a longer row")
     }
@@ -134,7 +135,7 @@ impl Feedback {
         self.decided[FEEDBACK..].first_chunk().expect("a longer row")
     }
 
-    /// Takes the echoes of earlier symbols out of the first ones of a segment, which are known.
+    /// Removes the echoes of earlier symbols from the first ones of a segment, which are known.
     pub fn known(&mut self, symbols: &mut [f32], levels: &[f32]) {
         round(levels, 1.0, &mut self.decided[FEEDBACK..]);
         for (k, symbols) in symbols[..levels.len()].chunks_mut(LANES).enumerate() {
@@ -145,8 +146,8 @@ impl Feedback {
         }
     }
 
-    /// The same for symbols from `first` on, each decided by `decide` (place and value to level)
-    /// before the next.
+    /// Removes the echoes from symbols from `first` on, each decided by `decide` (position and
+    /// value to level) before the next.
     pub fn one_by_one(
         &mut self,
         symbols: &mut [f32; SEGMENT_SYMBOLS],
@@ -160,7 +161,7 @@ impl Feedback {
         }
     }
 
-    /// Takes the echoes of earlier symbols out of a data segment's symbols.
+    /// Removes the echoes of earlier symbols from a data segment's symbols.
     pub fn data(&mut self, symbols: &mut [f32; SEGMENT_SYMBOLS]) {
         self.known(symbols, &SEGMENT_SYNC);
         let data = symbols.last_chunk_mut().expect("a segment is longer than its data");
@@ -169,7 +170,7 @@ impl Feedback {
         trellis.rotate(MOVE);
     }
 
-    /// Makes the last segment's decisions those before the next one.
+    /// Moves the last segment's decisions to the position before the next segment.
     pub fn next_segment(&mut self) {
         self.decided.copy_within(SEGMENT_SYMBOLS..SEGMENT_SYMBOLS + FEEDBACK, 0);
         self.decided[FEEDBACK..].fill(0);
@@ -210,7 +211,8 @@ impl AppliedTaps {
         }
     }
 
-    /// What the decisions from here on do to the symbols `FEEDBACK` places further on.
+    /// Returns the contribution of the decisions from here on to the symbols `FEEDBACK` positions
+    /// later.
     #[inline(always)]
     fn sums(&self, groups: &[FeedbackTaps], decided: &[i16]) -> [i32; LANES] {
         let mut sums = [0; LANES];
@@ -226,7 +228,7 @@ mod tests {
     use millstream_dsp::noise::Noise;
     use millstream_dsp::rows::Plain;
 
-    /// What [`settle`] is to be: one after the other.
+    /// Computes the result of [`settle`] one symbol after the other.
     fn settle_one_by_one(applied: &AppliedTaps, x: &Row, sums: &Row, ahead: &Row) -> Row {
         let mut near = *sums;
         let mut y = [0.0; LANES];

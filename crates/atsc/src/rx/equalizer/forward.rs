@@ -1,4 +1,4 @@
-//! The forward filter: groups of taps, wherever they do some good.
+//! The forward filter: groups of taps at the positions that matter.
 
 use super::channel::EARLY;
 use super::feedback::GROUP;
@@ -11,24 +11,24 @@ pub const GROUPS_MAX: usize = 14;
 /// Most forward taps.
 pub const FORWARD_MAX: usize = GROUPS_MAX * GROUP;
 
-/// What 1.0 is when symbols are filtered: a level of 31 fits, and rounding is 84 dB below the
+/// The integer value of 1.0 in filtering: a level of 31 fits, and rounding is 84 dB below the
 /// symbols.
 const ONE: f32 = 1024.0;
 
 /// The errors of a segment, as taps: a filter with them gives the slopes of the mean square error.
 pub type Errors = PairTaps<{ SEGMENT_SYMBOLS / 2 }>;
 
-/// What slopes have come to.
+/// The sum of slopes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Slopes {
-    /// How many there are.
+    /// The number of slopes.
     pub taps: usize,
     /// The sum of their squares.
     pub power: f32,
 }
 
 impl Slopes {
-    /// Takes a group's.
+    /// Adds the slopes of a group.
     pub fn add(&mut self, slope: &[f32; GROUP]) {
         self.taps += GROUP;
         let mut lanes = [0.0; 8];
@@ -43,20 +43,20 @@ impl Slopes {
 #[derive(Clone, Debug)]
 pub struct ForwardFilter {
     taps: [f32; FORWARD_MAX],
-    /// The symbol that each group's first tap is on.
+    /// The position of each group's first tap, symbols relative to the wanted one.
     starts: [isize; GROUPS_MAX],
     groups: usize,
-    /// The taps as they are applied.
+    /// The rounded taps that the filter applies.
     rounded: [PairTaps<{ GROUP / 2 }>; GROUPS_MAX],
-    /// The symbols under the taps, as they are filtered.
+    /// The rounded symbols that the filter reads.
     row: Vec<i16>,
 }
 
 impl ForwardFilter {
-    /// A filter of one group from `start` on that passes symbols unchanged.
+    /// Creates a filter of one group from `start` on that passes symbols unchanged.
     ///
     /// # Panics
-    /// If the group does not hold the symbol wanted.
+    /// If the group does not contain the wanted symbol.
     pub fn straight(start: isize) -> Self {
         let mut taps = [0.0; FORWARD_MAX];
         taps[..GROUP][start.unsigned_abs()] = 1.0;
@@ -71,7 +71,8 @@ impl ForwardFilter {
         forward
     }
 
-    /// Takes groups that start on these symbols, in rising order, with their taps in turn.
+    /// Sets groups that start at these symbols, in ascending order, with their taps in the same
+    /// order.
     pub fn set(&mut self, starts: &[isize], taps: impl Iterator<Item = f32>) {
         self.groups = starts.len();
         self.starts[..starts.len()].copy_from_slice(starts);
@@ -86,7 +87,7 @@ impl ForwardFilter {
         }
     }
 
-    /// Every tap with the symbol that it is on.
+    /// Returns every tap with its position.
     pub fn taps(&self) -> impl Iterator<Item = (isize, f32)> + '_ {
         let groups = self.starts[..self.groups].iter().zip(self.taps.as_chunks::<GROUP>().0);
         groups.flat_map(|(start, taps)| (*start..).zip(taps.iter().copied()))
@@ -99,7 +100,7 @@ impl ForwardFilter {
         let (Some(first), Some(last)) = (starts.first(), starts.last()) else {
             return out.fill(0.0);
         };
-        // As far as taps reach.
+        // The range that the taps reach.
         let range = place(*first)..place(*last) + SEGMENT_SYMBOLS + GROUP - 1;
         round(&symbols[range.clone()], ONE, &mut row[range]);
         let mut part = [0.0; SEGMENT_SYMBOLS];
@@ -114,7 +115,7 @@ impl ForwardFilter {
         }
     }
 
-    /// Moves the taps against the errors of the segment that was filtered last; gives the slopes.
+    /// Moves the taps against the errors of the segment filtered last; returns the slopes.
     pub fn adapt(&mut self, errors: &Errors, step: f32) -> Slopes {
         let mut slopes = Slopes::default();
         let mut slope = [0.0; GROUP];
@@ -129,7 +130,7 @@ impl ForwardFilter {
     }
 }
 
-/// Where the symbols for a tap on `start` begin, for the first symbol of a segment.
+/// Returns the index of the first symbol for a tap at `start`, for the first output of a segment.
 fn place(start: isize) -> usize {
     (EARLY as isize + start) as usize
 }

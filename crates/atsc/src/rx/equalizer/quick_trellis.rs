@@ -1,14 +1,14 @@
-//! The twelve coders' decoders, only a few symbols deep: what decision feedback goes by.
+//! Short decoders of the twelve coders, a few symbols deep, for decision feedback.
 
 use crate::params::TRELLIS_CODERS;
 use millstream_dsp::rows::{LANES, Rows};
 
 const STATES: usize = 4;
 
-/// A number for every coder, in the turn order of the segment at hand, filled up to a whole row.
+/// A number for every coder, in the order of the current segment, padded to a whole row.
 pub type Row = [f32; LANES];
 
-/// Decoders in the turn order of the segment at hand.
+/// Decoders in the order of the current segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Trellis {
     metrics: [Row; STATES],
@@ -17,12 +17,12 @@ pub struct Trellis {
 }
 
 impl Trellis {
-    /// Decoders that know nothing.
+    /// Creates decoders without history.
     pub fn new() -> Self {
         Self { metrics: [[0.0; LANES]; STATES], survivors: [[0; LANES]; STATES] }
     }
 
-    /// Moves every coder's decoder forward to its place in the next segment's turn order.
+    /// Moves every coder's decoder to its position in the next segment's order.
     pub fn rotate(&mut self, by: usize) {
         for (metrics, survivors) in self.metrics.iter_mut().zip(&mut self.survivors) {
             metrics[..TRELLIS_CODERS].rotate_left(by);
@@ -31,7 +31,7 @@ impl Trellis {
     }
 }
 
-/// The same while they work.
+/// The decoders in registers, during the work.
 #[derive(Clone, Copy, Debug)]
 pub struct QuickDecoders<R: Rows> {
     metrics: [R::Float; STATES],
@@ -39,7 +39,7 @@ pub struct QuickDecoders<R: Rows> {
 }
 
 impl<R: Rows> QuickDecoders<R> {
-    /// Takes them up.
+    /// Loads the decoders into registers.
     #[inline(always)]
     pub fn load(r: R, trellis: &Trellis) -> Self {
         let [a, b, c, d] = &trellis.metrics;
@@ -49,7 +49,7 @@ impl<R: Rows> QuickDecoders<R> {
         Self { metrics, survivors }
     }
 
-    /// Puts them down.
+    /// Stores the decoders.
     #[inline(always)]
     pub fn store(&self, r: R) -> Trellis {
         let [a, b, c, d] = self.metrics;
@@ -60,14 +60,15 @@ impl<R: Rows> QuickDecoders<R> {
         Trellis { metrics, survivors }
     }
 
-    /// By how much the best state with D1 = 1 is worse than the best with D1 = 0, for each coder.
+    /// Returns the metric of the best state with D1 = 1 minus that of the best with D1 = 0, for
+    /// each coder.
     #[inline(always)]
     pub fn ahead(&self, r: R) -> R::Float {
         let [a, b, c, d] = self.metrics;
         r.sub(r.min(c, d), r.min(a, b))
     }
 
-    /// One symbol for every coder; see [`crate::code::viterbi`] for the states.
+    /// Processes one symbol of every coder; see [`crate::code::viterbi`] for the states.
     #[inline(always)]
     pub fn step(&mut self, r: R, y: R::Float) {
         let (mut distance, mut bits) = ([y; STATES], [r.wholes(0); STATES]);
@@ -91,7 +92,7 @@ impl<R: Rows> QuickDecoders<R> {
         }
     }
 
-    /// The best state's survivor of every coder.
+    /// Returns the best state's survivor of every coder.
     #[inline(always)]
     pub fn best(&self, r: R) -> R::Whole {
         let first = self.better(r, 0, 1);
@@ -105,7 +106,7 @@ impl<R: Rows> QuickDecoders<R> {
         (r.min(m[b], m[a]), r.choose_whole(r.less(m[b], m[a]), s[b], s[a]))
     }
 
-    /// Metrics only grow: takes the least off.
+    /// Subtracts the least metric, because metrics only grow.
     #[inline(always)]
     pub fn keep_small(&mut self, r: R) {
         let [a, b, c, d] = self.metrics;

@@ -1,4 +1,4 @@
-//! The equaliser on made-up channels.
+//! The equaliser on synthetic channels.
 
 use super::*;
 use crate::field::Parity;
@@ -7,7 +7,7 @@ use crate::tx::FrameBuilder;
 use bytemuck::Zeroable;
 use millstream_dsp::noise::Noise;
 
-/// Levels of a stream of fields, and what each segment is.
+/// Returns the levels and the kind of each segment of a stream of fields.
 fn stream(segments: usize) -> Vec<(SegmentKind, [f32; SEGMENT_SYMBOLS])> {
     let mut frame = FrameBuilder::new();
     let mut noise = Noise::new(5);
@@ -27,8 +27,8 @@ fn stream(segments: usize) -> Vec<(SegmentKind, [f32; SEGMENT_SYMBOLS])> {
         .collect()
 }
 
-/// Passes the stream through a channel; gives the error power of data after the first field
-/// sync, relative to the data.
+/// Passes the stream through a channel; returns the error power of data after the first field sync,
+/// relative to the data.
 fn residual_db(echoes: &[(usize, f32)]) -> f64 {
     let sent = stream(40);
     let flat: Vec<f32> = sent.iter().flat_map(|(_, s)| *s).collect();
@@ -67,7 +67,7 @@ fn echoes_within_reach_are_removed() {
 #[test]
 fn a_field_sync_that_was_missed_does_not_spoil_the_taps() {
     let mut sent = stream(330);
-    // The second field sync drowns in other data.
+    // Other data replaces the second field sync.
     sent[FIELD_DATA_SEGMENTS + 1].1 = sent[100].1;
     let mut equalizer = Equalizer::new();
     let mut out = Segment::zeroed();
@@ -88,8 +88,8 @@ fn gain_and_sign_are_corrected() {
     assert!(residual_db(&[(0, -0.7)]) < -45.0);
 }
 
-/// As [`residual_db`], with the segments cut `shift` symbols later and noise of this deviation
-/// before the equaliser; of the second field as well as of the first.
+/// Returns [`residual_db`] of both fields, with the segments cut `shift` symbols later and noise of
+/// this deviation before the equaliser.
 fn residual_of_late_cut_db(echoes: &[(usize, f32)], shift: usize, deviation: f32) -> f64 {
     let sent = stream(340);
     let flat: Vec<f32> = sent.iter().flat_map(|(_, s)| *s).collect();
@@ -118,7 +118,7 @@ fn residual_of_late_cut_db(echoes: &[(usize, f32)], shift: usize, deviation: f32
 #[test]
 fn echoes_as_strong_as_the_signal_are_removed_wherever_they_are() {
     for (delay, shift) in [(11, 0), (60, 0), (420, 0), (24, 24), (60, 60), (110, 110)] {
-        // Of an early echo the later path is taken for the signal: it is 1 dB stronger.
+        // With an early echo the later path counts as the signal: it is 1 dB stronger.
         let (first, second) = if shift == 0 { (1.0, 0.89) } else { (0.89, 1.0) };
         let echoes = [(0, first), (delay, second)];
         // 28 dB for the two paths together.
@@ -135,11 +135,11 @@ fn noise_alone_costs_next_to_nothing() {
     assert!((noise..noise + 0.2).contains(&residual), "{residual:.2} dB for {noise:.2} dB");
 }
 
-/// Its cost, as a count: with an echo, every tap in use costs a product a symbol, and as much again
-/// where the taps are moved.
+/// Counts the cost: with an echo, every tap in use costs a product a symbol, and another one when
+/// taps are adapted.
 #[test]
 fn once_settled_an_echo_moves_the_taps_seldom_and_uses_few() {
-    // Two windows and as much again to settle; then it is counted.
+    // Segments before the count: twice the two windows that convergence takes.
     const SETTLED: usize = 1300;
     const COUNTED: usize = 400;
     let sent = stream(SETTLED + COUNTED);

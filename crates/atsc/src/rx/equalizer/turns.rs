@@ -1,7 +1,7 @@
-//! A data segment in turns of twelve symbols, one of each coder.
+//! A data segment in rows of twelve symbols, one of each coder.
 //!
-//! Every symbol of a turn is decided by its own coder's decoder, without the echoes of the ones
-//! before it.
+//! Every symbol of a row is decided by its own coder's decoder, after the echoes of earlier symbols
+//! are removed.
 
 use super::design::FEEDBACK;
 use super::feedback::AppliedTaps;
@@ -12,15 +12,15 @@ use millstream_dsp::multiversion;
 use millstream_dsp::rows::Avx512;
 use millstream_dsp::rows::{LANES, Plain, Rows};
 
-/// Turns for which decisions are corrected: that of the decision and three more.
+/// Rows for which decisions are corrected: that of the decision and three more.
 pub const CORRECTED_TURNS: usize = 4;
 
 /// All lanes of a row, and those of the coders.
 const ALL: u16 = u16::MAX;
 const CODERS: u16 = (1 << TRELLIS_CODERS) - 1;
 
-/// Takes the echoes of earlier symbols out of a segment's data, and decides it: the best copy for
-/// this processor.
+/// Removes the echoes of earlier symbols from a segment's data, and decides it, with the best copy
+/// for this processor.
 pub fn run(
     applied: &AppliedTaps,
     decided: &mut [i16],
@@ -39,7 +39,7 @@ pub fn run(
         ) {
             run_body(rows, applied, decided, trellis, data);
         }
-        // SAFETY: that there are such rows says that the processor has the features.
+        // SAFETY: a value of this type exists only where the processor has the features.
         return unsafe { widest(rows, applied, decided, trellis, data) };
     }
     run_narrower(applied, decided, trellis, data);
@@ -54,7 +54,7 @@ multiversion! {
     ) = run_plain;
 }
 
-/// The reference.
+/// Runs the reference implementation.
 #[inline(always)]
 pub fn run_plain<const FMA: bool>(
     applied: &AppliedTaps,
@@ -80,8 +80,8 @@ fn run_body<R: Rows>(
     for (turn, symbols) in data.as_chunks_mut::<TRELLIS_CODERS>().0.iter_mut().enumerate() {
         let start = SYNC_SYMBOLS + turn * TRELLIS_CODERS;
         let sums = r.add_products(near, &decided[start..], ahead);
-        // The next turn's, which nothing that is decided now will change: the processor makes them
-        // while it waits for the decisions.
+        // The sums of the next row, on which the current decisions have no effect: the processor
+        // computes them while it waits for the decisions.
         ahead = r.add_products(far, &decided[start + TRELLIS_CODERS..], none);
         let mut x = [0.0; LANES];
         x[..TRELLIS_CODERS].copy_from_slice(symbols);
@@ -89,7 +89,7 @@ fn run_body<R: Rows>(
         symbols.copy_from_slice(&r.store(y)[..TRELLIS_CODERS]);
         decoders.step(r, y);
         let best = decoders.best(r);
-        // The newest last: a row ends with lanes that belong to the next.
+        // The newest row is written last, because a row ends with lanes that belong to the next.
         let turns = &mut decided[FEEDBACK + SYNC_SYMBOLS..];
         if turn >= 3 {
             place(r, r.shift_right::<12>(best), ALL, turns, turn - 3);
@@ -106,7 +106,7 @@ fn run_body<R: Rows>(
     *trellis = decoders.store(r);
 }
 
-/// Writes the newest decisions of survivors as those of a turn.
+/// Writes the newest decisions of survivors as those of a row.
 #[inline(always)]
 fn place<R: Rows>(r: R, survivors: R::Whole, lanes: u16, turns: &mut [i16], turn: usize) {
     let bits = r.and(survivors, r.wholes(7));
@@ -115,11 +115,11 @@ fn place<R: Rows>(r: R, survivors: R::Whole, lanes: u16, turns: &mut [i16], turn
     r.store_16(levels, lanes, row);
 }
 
-/// The symbols `x` of a turn without the echoes of those before it, of which `sums` are known, and
-/// of one another.
+/// Returns the symbols `x` of a row without the echoes of earlier symbols, whose `sums` are known,
+/// and of each other.
 ///
-/// All are decided at once, and again without the echoes of what was decided, until nothing
-/// changes: that is as if each were decided after the ones before it, but mostly takes two rounds.
+/// All are decided at once, and again after the echoes of these decisions are removed, until
+/// nothing changes. The result is that of a sequential decision, but mostly takes two rounds.
 #[inline(always)]
 pub fn apply_feedback<R: Rows>(
     r: R,
@@ -135,7 +135,7 @@ pub fn apply_feedback<R: Rows>(
     }
     let mut levels = decide(r, y, ahead);
     for _ in 0..TRELLIS_CODERS {
-        // Whole numbers that floats hold exactly, in whatever order.
+        // Whole numbers that floats represent exactly, in any order.
         let each = r.store(levels);
         let (mut near, mut other) = (sums, r.floats(0.0));
         for (i, rows) in applied.near.as_chunks::<2>().0.iter().enumerate() {
@@ -152,8 +152,8 @@ pub fn apply_feedback<R: Rows>(
     y
 }
 
-/// Of every coder the likelier of the nearest level with Z0 = 0 and the nearest with Z0 = 1, when
-/// the states before that lead to the second are worse by `ahead`.
+/// Returns for every coder the likelier of the nearest level with Z0 = 0 and the nearest with Z0 =
+/// 1, when the previous states that lead to the second are worse by `ahead`.
 #[inline(always)]
 pub fn decide<R: Rows>(r: R, y: R::Float, ahead: R::Float) -> R::Float {
     let [low, high] = [nearest(r, y, -7.0), nearest(r, y, -5.0)];
@@ -162,10 +162,10 @@ pub fn decide<R: Rows>(r: R, y: R::Float, ahead: R::Float) -> R::Float {
     r.choose(r.less(if_high, r.mul(off_low, off_low)), high, low)
 }
 
-/// The nearest of four levels, four apart, the first of which is `first`.
+/// Returns the nearest of four levels, four apart, the first of which is `first`.
 #[inline(always)]
 fn nearest<R: Rows>(r: R, y: R::Float, first: f32) -> R::Float {
-    // Adding this rounds small numbers to whole ones.
+    // Adding this number rounds small numbers to integers.
     let round = r.floats(12_582_912.0);
     let step = r.mul(r.sub(y, r.floats(first)), r.floats(0.25));
     let step = r.min(r.max(step, r.floats(0.0)), r.floats(3.0));

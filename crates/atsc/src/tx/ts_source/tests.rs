@@ -1,6 +1,6 @@
 use super::*;
 
-/// A stream of `packets` at `ticks_per_packet`, with a clock reference in every 20th.
+/// Returns a stream of `packets` at `ticks_per_packet`, with a clock reference in every 20th.
 fn stream(packets: usize, ticks_per_packet: f64, start: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     for i in 0..packets {
@@ -102,7 +102,7 @@ fn a_clock_that_jumps_keeps_the_last_rate() {
 #[test]
 fn the_clock_runs_on_at_the_files_rate_over_many_repetitions() {
     // Clocks 11 ppm fast and 13 ppm slow of the channel's, which is sent unchanged; one repetition
-    // is no whole number of ticks of the slower.
+    // is not a whole number of ticks of the slower.
     for ticks in [2094.0, 2093.95] {
         let mut source = TsSource::new(&stream(41, ticks, 0), true).unwrap();
         assert_eq!(source.mode(), TsMode::Unchanged);

@@ -1,4 +1,4 @@
-//! What the receiver's tests share: numbered packets, impairments, and the comparison.
+//! Shared parts of the receiver's tests: numbered packets, impairments, and the comparison.
 
 #![allow(dead_code, reason = "each test uses its part")]
 
@@ -24,19 +24,19 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// Uniform in 0..1.
+    /// Returns a uniform value in 0..1.
     pub fn uniform(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Complex normal of unit mean square.
+    /// Returns a complex normal value of unit mean square.
     pub fn noise(&mut self) -> Sample {
         let radius = (-(1.0 - self.uniform()).ln()).sqrt();
         Sample::from_polar(radius as f32, (self.uniform() * std::f64::consts::TAU) as f32)
     }
 }
 
-/// A seed that nobody has chosen, printed so that a failure can be had again.
+/// Returns a random seed, and prints it so that a failure can be reproduced.
 pub fn drawn_seed() -> u64 {
     let seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(()));
@@ -44,12 +44,13 @@ pub fn drawn_seed() -> u64 {
     seed
 }
 
-/// Packet `n` of the endless stream of a seed: its number, then random bytes.
+/// Returns packet `n` of the endless stream of a seed: its number, then random bytes.
 pub fn numbered(seed: u64, n: u64) -> Packet {
     Numbered::new(seed).packet(n)
 }
 
-/// Checks that packets are those of the stream, in order and without gap; gives the first's number.
+/// Checks that packets are those of the stream, in order and without gap; returns the number of the
+/// first.
 pub fn check_numbered(seed: u64, packets: &[Packet]) -> u64 {
     let first = packets.first().expect("no packet was received");
     let start = u64::from_be_bytes(first[4..12].try_into().unwrap());
@@ -59,14 +60,14 @@ pub fn check_numbered(seed: u64, packets: &[Packet]) -> u64 {
     start
 }
 
-/// How a signal is spoilt on its way.
+/// The impairments of a signal.
 #[derive(Clone, Copy, Debug)]
 pub struct Channel {
     pub sample_rate_hz: f64,
     pub offset_hz: f64,
     /// Sender's sample clock error: positive if its symbols come faster.
     pub clock_ppm: f64,
-    /// Carrier to noise as [`Impairments::cn_db`]; none without noise.
+    /// Carrier to noise as [`Impairments::cn_db`]; `None` without noise.
     pub cn_db: Option<f64>,
     pub gain: f32,
 }
@@ -77,7 +78,7 @@ impl Default for Channel {
     }
 }
 
-/// `seconds` of the numbered stream of `seed` through a channel.
+/// Returns `seconds` of the numbered stream of `seed` through a channel.
 pub fn signal(seed: u64, seconds: f64, channel: Channel) -> Vec<Sample> {
     let Channel { sample_rate_hz, offset_hz, clock_ppm, cn_db, gain } = channel;
     let impairments = Impairments { offset_hz, clock_ppm, cn_db, ..Impairments::default() };
@@ -86,7 +87,7 @@ pub fn signal(seed: u64, seconds: f64, channel: Channel) -> Vec<Sample> {
     samples
 }
 
-/// `seconds` of the numbered stream of `seed`, spoilt.
+/// Returns `seconds` of the numbered stream of `seed`, with impairments.
 pub fn impaired(
     seed: u64,
     seconds: f64,
@@ -109,19 +110,19 @@ pub fn echo(samples: &mut [Sample], delay: usize, gain: Sample) {
     }
 }
 
-/// A new receiver.
+/// Returns a new receiver.
 pub fn receiver(sample_rate_hz: f64) -> Receiver {
     Receiver::new(RxConfig { sample_rate_hz }).unwrap()
 }
 
-/// Every packet that a receiver makes of the samples.
+/// Returns every packet that a receiver decodes from the samples.
 pub fn receive(receiver: &mut Receiver, samples: &[Sample]) -> Vec<Packet> {
     let mut packets = Vec::new();
     receiver.process(samples, &mut |packet| packets.push(*packet));
     packets
 }
 
-/// A file of the captures, or none (with the reason printed) where they are not.
+/// Returns a file of the captures, or `None` (and prints the reason) where they are absent.
 pub fn capture(name: &str) -> Option<PathBuf> {
     let default = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
     let folder = std::env::var_os("MILLSTREAM_CAPTURES").map_or_else(default, PathBuf::from);
@@ -133,7 +134,7 @@ pub fn capture(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// A file of interleaved 16-bit samples.
+/// Reads a file of interleaved 16-bit samples.
 pub fn read_sc16(path: &std::path::Path) -> Vec<Sample> {
     let bytes = std::fs::read(path).unwrap();
     let part = |pair: [u8; 2]| f32::from(i16::from_le_bytes(pair)) / 32_768.0;
