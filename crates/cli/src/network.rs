@@ -1,4 +1,4 @@
-//! Where a measurement between two processes takes place, as the command line says it.
+//! The network of a measurement between two processes, as command line options.
 
 use crate::numbers::cpu;
 use crate::{interrupt, program};
@@ -72,12 +72,12 @@ impl NetworkArgs {
         }
     }
 
-    /// The interface of the sending side that was given, where it is in this network.
+    /// The interface of the sending side, if one was given and it is in this network.
     pub fn interface(&self) -> Option<&str> {
         self.interface.as_deref().filter(|name| !name.contains('@'))
     }
 
-    /// The name of the sending side's interface, wherever it is; none for networks of its own.
+    /// The name of the sending side's interface, in any network; `None` for private networks.
     pub fn measured(&self) -> Option<&str> {
         let interface = self.interface.as_deref()?;
         Some(interface.split_once('@').map_or(interface, |(name, _)| name))
@@ -90,12 +90,12 @@ impl NetworkArgs {
 }
 
 impl SideArgs {
-    /// Starts both sides on a ground.
+    /// Starts both sides on a network.
     pub fn set(&self, ground: &TestNetwork) -> anyhow::Result<Testbed> {
         Ok(Testbed::set(ground, self.places()?, worker, interrupt::asked)?)
     }
 
-    /// The priority of real time that both sides run at.
+    /// The real-time priority of both sides.
     pub fn fifo(&self) -> Option<u32> {
         match self.class {
             Class::Fifo(priority) => Some(priority.into()),
@@ -122,7 +122,7 @@ impl SideArgs {
     }
 }
 
-/// A class that the processes of both sides know.
+/// A class that the processes of both sides support.
 fn class(text: &str) -> Result<Class, String> {
     match text.parse() {
         Ok(Class::RoundRobin(_)) => Err("give other, or fifo:1 to fifo:99".to_owned()),
@@ -131,7 +131,7 @@ fn class(text: &str) -> Result<Class, String> {
     }
 }
 
-/// This program, as the process of one side.
+/// The command of this program as the process of one side.
 fn worker(network: Option<&str>) -> std::io::Result<Command> {
     let mut command = program::command(["bench", "worker"])?;
     command.args(network.map(|network| format!("--namespace={network}")));

@@ -1,4 +1,4 @@
-//! How a link waits, as the command line says it.
+//! The wait mode of a link, as a command line option.
 
 use millstream_lab::packets::PacketWait;
 

@@ -1,6 +1,6 @@
 //! `millstream rx`: records a radio's samples. Reception and disk are partitions of their own, with
 //! a ring between them, so that a slow disk costs no sample until the ring is full, and from then
-//! on only those for which there is no room.
+//! on only those without room.
 
 mod record;
 mod report;
@@ -86,12 +86,12 @@ pub struct Args {
     max_lost: Option<u64>,
 }
 
-/// Records until the end asked for, or until somebody ends it; succeeds when that end was reached,
+/// Records until the requested end, or until the user ends it; succeeds when that end was reached,
 /// the ledger balances, and no more was lost than allowed.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let out = stdout::for_samples(&args.out)?;
     let targets = RecordingFiles::for_each(&args.channel, &out, args.format)?;
-    // Before the claim, so that it is given back when somebody asks early.
+    // Before the claim, so that it is released when the user asks early.
     interrupt::install();
     let (devices, rate_hz) = start::open(&args.args, args.rate)?;
     let counts: Vec<_> = devices.devices().iter().map(Device::rx_channels).collect();
@@ -146,7 +146,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     })
 }
 
-/// At least one sample, or no end.
+/// At least one sample, or `None` without end.
 fn samples_wanted(args: &Args, rate_hz: f64) -> Option<u64> {
     let of_seconds = |seconds: f64| ((seconds * rate_hz).round() as u64).max(1);
     args.nsamps.or(args.duration.map(of_seconds))

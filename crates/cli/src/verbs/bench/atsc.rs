@@ -1,5 +1,4 @@
-//! `millstream bench atsc`: what the television receiver costs and what it hears, beside GNU
-//! Radio's.
+//! `millstream bench atsc`: the television receiver's cost and limits, beside GNU Radio's.
 
 mod cost;
 mod emission;
@@ -51,7 +50,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
 }
 
-/// Whether so many seconds of signal leave some to be counted.
+/// Checks that this many seconds of signal leave some to be counted.
 fn check_duration(seconds: f64) -> anyhow::Result<()> {
     ensure!(
         (SETTLE_S + SPARE_S + 0.1..=3600.0).contains(&seconds),

@@ -1,4 +1,4 @@
-//! `millstream bench convert`: how fast samples are converted.
+//! `millstream bench convert`: the rate of sample conversion.
 
 use crate::live::Steps;
 use crate::numbers::{Whole, seconds};
@@ -48,7 +48,7 @@ pub struct Args {
     no_uhd: bool,
 }
 
-/// Measures, and shows a table for each size.
+/// Measures; prints a table for each size.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let given = args.uhd.as_deref().map(uhd::Tool::at);
     let plan = ConvertSpec {

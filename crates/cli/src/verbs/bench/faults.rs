@@ -1,4 +1,4 @@
-//! `millstream bench faults`: what streams make of everything that goes wrong.
+//! `millstream bench faults`: the outcome of streams under each fault.
 
 use super::way::SampleDirection;
 use crate::interrupt;
@@ -30,7 +30,7 @@ pub struct Args {
     list: bool,
 }
 
-/// Succeeds when every stream came through as it should.
+/// Succeeds when every stream behaved as required.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let cases: Vec<&FaultCase> =
         CASES.iter().filter(|case| case.name.contains(&args.only)).collect();

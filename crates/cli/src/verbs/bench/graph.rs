@@ -1,4 +1,4 @@
-//! `millstream bench graph`: what the runtime makes of a machine.
+//! `millstream bench graph`: the runtime's rates on this machine.
 
 use super::peer::PeerArgs;
 use crate::live::Steps;
@@ -58,7 +58,7 @@ pub struct Args {
     peer: PeerArgs,
 }
 
-/// Measures, and shows a table.
+/// Measures; prints a table.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let time = Duration::from_secs_f64(args.duration.min(1e3));
     let repeats = args.repeat.unwrap_or(if args.quick { 3 } else { 5 }) as usize;
@@ -174,7 +174,7 @@ fn line(row: &GraphRow, entry: &GraphFigures) -> String {
     line
 }
 
-/// The figures that count, in words.
+/// The main figures, in words.
 fn verdict(rows: &[GraphRow], peer: Option<&GnuRadioGraph>) -> String {
     let mut text = String::new();
     let lowest = |figures: Vec<(f64, &GraphRow)>| {

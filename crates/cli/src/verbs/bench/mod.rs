@@ -1,4 +1,4 @@
-//! `millstream bench`: what this machine sustains. One file a measurement.
+//! `millstream bench`: the rates that this machine sustains. One file a measurement.
 
 mod atsc;
 mod buffer;

@@ -18,7 +18,7 @@ pub(super) struct PeerArgs {
 }
 
 impl PeerArgs {
-    /// GNU Radio, if it is wanted and there; asked for by name it has to be there.
+    /// Starts GNU Radio, if it is wanted and installed; requested by name, it has to be installed.
     pub(super) fn start<P>(
         &self,
         start: fn(&Path) -> Result<P, PeerError>,

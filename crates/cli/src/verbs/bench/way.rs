@@ -14,7 +14,7 @@ pub enum SampleDirection {
 }
 
 impl SampleDirection {
-    /// The directions, in turn.
+    /// The directions, in order.
     pub fn directions(self) -> Vec<Direction> {
         match self {
             Self::Rx => vec![Direction::Rx],

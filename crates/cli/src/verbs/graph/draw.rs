@@ -39,7 +39,7 @@ enum Kind {
 
 /// Places the blocks, and draws the result.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
-    // Before anything is measured.
+    // Before the measurement.
     let kind = match args.kind {
         Some(kind) => kind,
         None => told_by(&args.out)?,

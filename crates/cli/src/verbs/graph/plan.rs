@@ -1,4 +1,4 @@
-//! `millstream graph plan`: where the blocks of a graph belong on a machine, and why.
+//! `millstream graph plan`: the placement of a graph's blocks on a machine, and its reasons.
 
 use super::placed::PlaceArgs;
 use crate::output::Report;
@@ -22,7 +22,7 @@ pub struct Args {
     out: Option<PathBuf>,
 }
 
-/// Places the blocks, and tells the result.
+/// Places the blocks; prints the result.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let found = args.place.place()?;
     if let Some(path) = &args.out {

@@ -31,7 +31,7 @@ impl Args {
     }
 }
 
-/// Does one job. With `json` standard output belongs to the document.
+/// Runs one job. With `json` standard output belongs to the document.
 pub fn run(args: Args, json: bool) -> anyhow::Result<Report> {
     match args.what {
         What::Doctor(args) => doctor::run(&args),

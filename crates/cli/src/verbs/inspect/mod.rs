@@ -1,4 +1,4 @@
-//! `millstream inspect`: what a recording holds.
+//! `millstream inspect`: the content of a recording.
 
 mod atsc;
 mod power;
@@ -165,7 +165,7 @@ fn wave(args: &Args) -> anyhow::Result<Report> {
     Ok(Report::done(text, facts(&args.recording, "WAV", layout, Some(said), &power)))
 }
 
-/// Whether it is called WAV.
+/// Whether its extension is that of WAV.
 fn is_wav(path: &Path) -> bool {
     path.extension().is_some_and(|end| end.eq_ignore_ascii_case("wav"))
 }
@@ -174,7 +174,7 @@ fn layout(format: SampleFormat) -> RawLayout {
     RawLayout { floats: format != SampleFormat::Sc16, values: 2 }
 }
 
-/// The metadata, which [`SigmfRecording::open`] has found to be in order.
+/// The metadata, which [`SigmfRecording::open`] has validated.
 fn metadata<'a>(path: &Path, source: &'a SigmfRecording) -> anyhow::Result<sigmf::Metadata<'a>> {
     let meta = path.with_extension("sigmf-meta");
     let text = std::fs::read_to_string(&meta).with_context(|| meta.display().to_string())?;

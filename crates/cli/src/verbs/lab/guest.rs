@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where modules lie in a guest.
+/// Folder of modules in a guest.
 const MODULES: &str = "/modules";
 
 /// Runs a millstream command in a guest that QEMU emulates, under each of the kernels given.
@@ -149,7 +149,7 @@ impl GuestOptions {
     /// A kernel, found or fetched.
     ///
     /// # Errors
-    /// When it cannot be had.
+    /// When it is not available.
     pub fn kernel(&self, wanted: &str) -> anyhow::Result<BootKernel> {
         let cache = match &self.cache {
             Some(cache) => cache.clone(),
@@ -161,10 +161,11 @@ impl GuestOptions {
         Ok(BootKernel::find(wanted, &cache)?)
     }
 
-    /// Runs one command under one kernel, with more words for its command line and more files.
+    /// Runs one command under one kernel, with additional words for its command line and additional
+    /// files.
     ///
     /// # Errors
-    /// When the guest cannot be made or does not come to its end.
+    /// When the guest cannot be made or does not finish.
     pub fn run(
         &self,
         kernel: &BootKernel,
@@ -196,7 +197,7 @@ impl GuestOptions {
             modules.push(format!("{path} {}", module.parameters));
             files.push((path, module.content));
         }
-        // There a record finds the hash that tells kernels of one release apart.
+        // A record reads there the hash that distinguishes kernels of one release.
         files.extend(kernel.configuration());
         let mut settings = self.settings.clone();
         if self.adc {
@@ -222,7 +223,7 @@ impl GuestOptions {
             machine.command_line.extend(cards::KERNEL_WORDS.map(str::to_owned));
         }
         if self.has_vfio() {
-            // An IOMMU stands in front of the devices that it is for.
+            // An IOMMU comes before the devices that it serves.
             machine.devices.splice(0..0, iommu::ARGUMENTS.map(str::to_owned));
             machine.command_line.extend(iommu::KERNEL_WORDS.map(str::to_owned));
             if machine.chipset.is_empty() {
@@ -232,7 +233,7 @@ impl GuestOptions {
         Ok(machine.run(kernel, &image, watch)?)
     }
 
-    /// Whether there is a device for VFIO to hand out.
+    /// Whether there is a device for VFIO.
     fn has_vfio(&self) -> bool {
         self.adc || self.cards.is_some()
     }
@@ -253,7 +254,7 @@ impl GuestOptions {
     }
 }
 
-/// The imitated converter, a process of this host, and its way into a guest.
+/// The imitated converter, a process of this host, and its connection to a guest.
 struct Converter {
     _imitation: Imitation,
     window: SharedWindow,
@@ -272,7 +273,7 @@ impl Converter {
     }
 }
 
-/// Two network cards, and the folder of the socket by which the guest pulls their cable.
+/// Two network cards, and the folder of the socket through which the guest pulls their cable.
 struct Rig {
     cards: Cards,
     _folder: tempfile::TempDir,
@@ -287,7 +288,7 @@ impl Rig {
     }
 }
 
-/// A command's own document where it wrote one, its text otherwise.
+/// A command's own document if it wrote one, its text otherwise.
 fn document(kernel: &BootKernel, outcome: &GuestResult) -> Value {
     let output = serde_json::from_str(&outcome.output)
         .unwrap_or_else(|_| Value::String(outcome.output.clone()));

@@ -35,7 +35,7 @@ pub struct Args {
     profiles: Option<PathBuf>,
 }
 
-/// Succeeds when every worker did something.
+/// Succeeds when every worker did some work.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let mut profiles = Profiles::builtin();
     if let Some(path) = &args.profiles {

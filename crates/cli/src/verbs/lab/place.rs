@@ -1,4 +1,4 @@
-//! The store, as the command line says it.
+//! The store, as command line options.
 
 use millstream_cpu::folders;
 use millstream_measure::store::Store;
@@ -13,7 +13,7 @@ pub struct StoreArgs {
 }
 
 impl StoreArgs {
-    /// Opens it.
+    /// Opens the store.
     pub fn open(&self) -> anyhow::Result<Store> {
         let path = match &self.store {
             Some(path) => path.clone(),

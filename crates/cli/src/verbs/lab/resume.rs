@@ -1,4 +1,4 @@
-//! `millstream lab resume`: a run that is not done, taken up.
+//! `millstream lab resume`: resumes an incomplete run.
 
 use super::place::StoreArgs;
 use super::planned::Planned;
@@ -31,12 +31,12 @@ pub struct Args {
     store: StoreArgs,
 }
 
-/// Succeeds when nothing of the plan is missing any more.
+/// Succeeds when the plan is complete.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let mut store = args.store.open()?;
     let begun = store.begun(&args.run)?;
     let known = store.take_up(&begun.run)?;
-    // Paths in its command line start there.
+    // Paths in its command line are relative to it.
     let folder = || format!("the run was begun in {}", begun.folder.display());
     std::env::set_current_dir(&begun.folder).with_context(folder)?;
     let plan = MeasurementPlan::parse(&begun.plan)?;
@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     }
 }
 
-/// Makes sure that figures of two machines, or of two kernels, do not become one.
+/// Checks that results of two machines, or of two kernels, are not mixed.
 fn same_machine(known: &[Record]) -> anyhow::Result<()> {
     let now = Environment::read(Path::new("/"), "");
     for Record { environment: then, .. } in known {

@@ -1,4 +1,4 @@
-//! `millstream latency irq`: from a converter's edge to the user who reads its samples.
+//! `millstream latency irq`: from a converter's edge to the user's read of its samples.
 
 use super::{class, samples};
 use crate::interrupt;
@@ -95,7 +95,7 @@ enum Via {
     Iio,
 }
 
-/// Succeeds when every sample was taken, and nothing in it contradicts itself.
+/// Succeeds when every sample was taken without a contradiction.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
     let [cpu, device_cpu] = args.places()?;
@@ -115,7 +115,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             DevicePlace::Iio(IioChoice { device, trigger })
         }
     };
-    // A real device does its housekeeping as it does.
+    // A real device's number of interrupts is fixed.
     let numbers = if args.via == Via::Iio { &[1][..] } else { &args.interrupts };
     let mut records = Vec::new();
     let turns = f64::from(args.repeat) * numbers.len() as f64;
@@ -242,7 +242,7 @@ fn stages(records: &[Measured]) -> String {
     text
 }
 
-/// A result that cannot be right is no result.
+/// The contradiction that makes a result invalid, if any.
 fn contradiction(records: &[Measured]) -> Option<String> {
     records.iter().find_map(|record| {
         let wrong = record.counters["blocks with wrong samples"];

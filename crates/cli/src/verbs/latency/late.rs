@@ -1,4 +1,4 @@
-//! What is late is explained, as the command line says it.
+//! The explanation of late answers, as command line options.
 
 use crate::numbers::seconds;
 
@@ -17,7 +17,7 @@ pub struct LateArgs {
 }
 
 impl LateArgs {
-    /// What is explained, microseconds.
+    /// The threshold of explained answers, microseconds.
     pub fn above_us(&self) -> anyhow::Result<Option<u64>> {
         self.explain_above.map(|above| explained_us("--explain-above", above)).transpose()
     }

@@ -1,5 +1,4 @@
-//! `millstream latency`: how late things are on this machine, as distributions. One file a
-//! measurement.
+//! `millstream latency`: latencies of this machine, as distributions. One file a measurement.
 
 mod class;
 mod explain;

@@ -1,4 +1,4 @@
-//! `millstream latency timer`: how late threads run after their timers.
+//! `millstream latency timer`: the latency of threads after their timers.
 
 use super::late::LateArgs;
 use super::{class, explain, samples};

@@ -119,7 +119,7 @@ pub fn run(mut args: Args) -> anyhow::Result<Report> {
     })
 }
 
-/// Runs the graph, shown as the command line asks.
+/// Runs the graph, with the requested display.
 fn attended(
     args: &Args,
     graph: Graph,
@@ -162,11 +162,11 @@ fn failure(
     if let Some(ledger) = ledgers.iter().find(|ledger| !ledger.balances) {
         return Some(ledger.defect());
     }
-    // Who ends it early knows that there may be nothing yet.
+    // After an early end by the user, missing results are not a failure.
     signals.iter().filter(|_| !run.interrupted).find_map(SignalReport::failure)
 }
 
-/// Items of every source and sink, and what the blocks publish.
+/// Items of every source and sink, and the metrics that blocks publish.
 fn status(elapsed: Duration, snapshot: &Snapshot, signals: &[SignalReport]) -> String {
     let mut text = format!("{:6.1} s", elapsed.as_secs_f64());
     for block in &snapshot.blocks {

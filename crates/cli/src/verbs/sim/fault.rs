@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How long the radio may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Longest answer that is read, bytes.
+/// Longest accepted answer, bytes.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
 /// Switches the faults of an emulated radio that was started with `--control`.
@@ -55,7 +55,7 @@ fn add_help() -> String {
     format!("Add a fault; prints its number. A fault is {FAULT_FORMS}")
 }
 
-/// Asks the radio and shows its answer.
+/// Sends the request to the radio and shows its answer.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let request = match &args.what {
         FaultCommand::Add { fault } => json!({ "op": "add", "fault": fault.join(" ") }),
@@ -80,7 +80,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(Report::done(text, Value::Object(std::mem::take(answer))))
 }
 
-/// One request and its answer.
+/// Sends one request and returns its answer.
 fn ask(radio: SocketAddrV4, request: &Value) -> anyhow::Result<Value> {
     let connected = TcpStream::connect_timeout(&SocketAddr::V4(radio), TIMEOUT);
     let mut stream = connected.map_err(|error| {
@@ -114,7 +114,7 @@ fn table(faults: &[Value]) -> String {
     text
 }
 
-/// Every counter that has counted something.
+/// Every non-zero counter.
 fn counters(counters: &Value) -> String {
     let all = counters.as_object().into_iter().flatten();
     let busy = all.filter(|(_, value)| value.as_u64() != Some(0));

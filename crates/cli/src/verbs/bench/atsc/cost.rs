@@ -16,7 +16,7 @@ use millstream_measure::Summary;
 use serde_json::json;
 use std::fmt::Write;
 
-/// The signal of the measurement: a good one, such as most receivers get.
+/// The signal of the measurement: a good one, as of most receivers.
 const CN_DB: f64 = 25.0;
 const GRAPH: &str = include_str!("../../../../../../graphs/atsc-rx.toml");
 
@@ -54,7 +54,7 @@ pub struct Args {
     peer: PeerArgs,
 }
 
-/// Measures, and shows a table and the ratios.
+/// Measures; prints a table and the ratios.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     super::check_duration(args.duration)?;
     let impairments = Impairments {
@@ -186,7 +186,7 @@ fn echoes(outcome: &ReceiverFigures) -> String {
     text
 }
 
-/// The figures that count, in words.
+/// The main figures, in words.
 fn verdict(outcome: &ReceiverFigures, version: Option<&str>) -> String {
     let mut text = "\n".to_owned();
     let Some(single) = outcome.entries.first() else { return text };

@@ -30,7 +30,7 @@ pub struct Args {
     repeat: u64,
 }
 
-/// Measures, and shows a table.
+/// Measures; prints a table.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let mut steps = Steps::new(args.rate.len());
     let of = |rate: &f64| {

@@ -68,7 +68,7 @@ pub struct Args {
     peer: PeerArgs,
 }
 
-/// Tries what is not known yet, and shows what is.
+/// Runs the missing tests, and prints all results.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     super::check_duration(args.duration)?;
     let plan = ParameterGrid {

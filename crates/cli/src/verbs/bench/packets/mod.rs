@@ -1,4 +1,4 @@
-//! `millstream bench packets`: packets a second over any link, and what each costs.
+//! `millstream bench packets`: packets a second over any link, and their cost.
 
 mod choose;
 mod text;
@@ -169,7 +169,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             report.failure = Some(error.to_string());
             break;
         }
-        // Beside the base, unless that is all that was asked for.
+        // Beside the base, unless only the base was requested.
         let base = PathRow::base().name;
         let measured = |table: &PacketTable| {
             let all = args.link.is_empty() && rows.len() == 1;
@@ -191,7 +191,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// All rows in turns, each size after the other within a repetition.
+/// Measures all rows in interleaved rounds, each size after the other within a repetition.
 fn measure_all(
     args: &Args,
     stage: &mut Testbed,
@@ -254,13 +254,13 @@ impl Args {
             };
             std::iter::once(PathRow::base()).chain(self.link.iter().flat_map(row)).collect()
         };
-        // A link that was named says itself why it cannot be had there.
+        // A named link reports itself why it is not available there.
         let interfaces = self.ground.ground() != TestNetwork::Loopback || !self.link.is_empty();
         rows::choose(&mut rows, &self.only, interfaces);
         rows
     }
 
-    /// The interface that a choice is for.
+    /// The interface of a choice.
     fn interface(&self) -> Option<String> {
         let given = self.ground.interface();
         self.store_for.clone().or_else(|| given.map(str::to_owned))

@@ -1,4 +1,5 @@
-//! `millstream bench rate`: what a host sustains with a radio, and the highest rate without a loss.
+//! `millstream bench rate`: the rate that a host sustains with a radio, and the highest rate
+//! without a loss.
 
 mod against;
 mod contender;
@@ -124,7 +125,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         args.max_rate,
         args.step
     );
-    // Before anything is searched, which takes minutes.
+    // Before the search, which takes minutes.
     let uhd_program = args.against_uhd.then(|| args.uhd_program()).transpose()?;
     interrupt::install();
     let place = SideCpus::choose(&args)?;
@@ -164,7 +165,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// One measurement at the rate given.
+/// Measures once at the given rate.
 fn measure(args: &Args, ours: &mut Ours, flow: Flow, rate_hz: f64) -> anyhow::Result<Report> {
     let span = args.duration();
     let attempt = during("streaming", Some(span), || ours.attempt(flow, rate_hz, span, false))?;
@@ -176,7 +177,7 @@ fn measure(args: &Args, ours: &mut Ours, flow: Flow, rate_hz: f64) -> anyhow::Re
     Ok(Report { text: text::of_attempt(&attempt), results, failure })
 }
 
-/// The highest rate of the grid.
+/// Searches the highest rate of the grid.
 fn search(args: &Args, ours: &mut Ours, flow: Flow) -> anyhow::Result<Report> {
     note(format_args!("{}: searching {}", flow.name(), args.criterion()));
     let found =
@@ -206,7 +207,7 @@ impl Args {
         }
     }
 
-    /// UHD's host: the program given, or where distributions keep it.
+    /// UHD's host: the given program, or the one at the usual paths.
     fn uhd_program(&self) -> anyhow::Result<PathBuf> {
         let Some(given) = &self.uhd else { return Ok(millstream_lab::uhd::find()?) };
         let there = given.is_file();

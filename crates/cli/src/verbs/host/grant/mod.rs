@@ -107,7 +107,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     serve::command(&args.command, policy, account)
 }
 
-/// Whom the command line means.
+/// The accounts of the command line.
 fn accounts(args: &Args) -> anyhow::Result<Vec<Account>> {
     if !args.user.is_empty() {
         return args.user.iter().map(|user| Account::find(user)).collect();

@@ -13,7 +13,7 @@ pub struct Args {
     file: PathBuf,
 }
 
-/// Succeeds when nothing stands in the way.
+/// Succeeds when the dry run finds no obstacle.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let config = Config::read(&args.file)?;
     let survey = InterfaceSurvey::take()?;

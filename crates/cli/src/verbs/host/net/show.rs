@@ -16,7 +16,7 @@ pub struct Args {
     interfaces: Vec<String>,
 }
 
-/// Succeeds when every interface asked for is there.
+/// Succeeds when every requested interface exists.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let mut survey = InterfaceSurvey::take()?;
     for name in &args.interfaces {
@@ -129,7 +129,7 @@ fn xdp(found: &FoundInterface) -> String {
     format!("{features}{attached}")
 }
 
-/// What opening each kind of link there would come to.
+/// The result of opening each kind of link there.
 fn links(found: &FoundInterface, survey: &InterfaceSurvey) -> Vec<(String, String)> {
     let interface = &found.interface;
     let place = survey.place(&interface.name, Some(found));

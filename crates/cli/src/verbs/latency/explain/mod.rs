@@ -1,4 +1,4 @@
-//! `millstream latency explain`: why a thread was late.
+//! `millstream latency explain`: explains why a thread was late.
 
 pub(super) mod table;
 
@@ -78,7 +78,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     }
     if let Some([from, onto]) = args.flood.as_deref() {
         if let Err(error) = flood::serve(*from, *onto, BufReader::new(stdin()), &mut stdout()) {
-            // The other process tells it.
+            // The other process reports it.
             println!("{error}");
         }
         return Ok(Report::done(String::new(), json!({})));
@@ -95,7 +95,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         interval_ns: interval_us * 1000,
         threshold_ns: late_us * 1000,
     };
-    // The ring goes with an end in order only, or with the next start.
+    // The ring is removed only at an orderly end, or at the next start.
     interrupt::install();
     let mut lookout = WatchedThread::open(&watch, start_watched)?;
     match args.check {
@@ -163,7 +163,7 @@ fn check(
 }
 
 fn this_program() -> std::io::Result<Command> {
-    // The file that runs, even if another one has its name by now.
+    // The running file, even if another one has its name by now.
     let mut command = Command::new(match Path::new("/proc/self/exe").exists() {
         true => "/proc/self/exe".into(),
         false => std::env::current_exe()?,

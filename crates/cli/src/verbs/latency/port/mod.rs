@@ -1,4 +1,4 @@
-//! `millstream latency port`: round trips through a port that others use, too.
+//! `millstream latency port`: round trips through a port with other traffic.
 
 mod record;
 mod text;
@@ -122,19 +122,19 @@ fn share(text: &str) -> Result<f64, String> {
     if (1.0..FULL).contains(&share) {
         return Err(format!("give less than 1, or {FULL} and more, which fills the queue"));
     }
-    // As fine as names of rows tell shares apart.
+    // The resolution of shares in names of rows.
     let share = (share * 1e6).round() / 1e6;
     (0.001..=100.0).contains(&share).then_some(share).ok_or("give 0.001 to 100".to_owned())
 }
 
-/// The least share that fills a queue.
+/// The smallest share that fills a queue.
 const FULL: f64 = 1.02;
-/// A queue that takes longer to fill is not waited for, seconds.
+/// Longest time to wait for a queue to fill, seconds.
 const FILLS_S: f64 = 60.0;
-/// What probes may take of a port: no prediction knows of them.
+/// Largest share of a port for probes: predictions ignore them.
 const PROBES_SHARE: f64 = 0.1;
 
-/// Succeeds when all was measured.
+/// Succeeds when all cases were measured.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let cases = args.cases();
     args.check(&cases)?;
@@ -182,7 +182,7 @@ impl Args {
         Ok(())
     }
 
-    /// Refuses what could only be measured wrong.
+    /// Rejects cases that could not be measured correctly.
     fn check(&self, cases: &[PortCase]) -> anyhow::Result<()> {
         for case in cases {
             let mbit = case.rate_bps / 1e6;
