@@ -42,7 +42,7 @@ struct Cli {
     verb: Verb,
 }
 
-/// Each verb describes itself where its arguments are: first those of every day.
+/// The verbs, documented with their arguments; daily ones first.
 #[derive(Subcommand)]
 enum Verb {
     Demo(verbs::demo::Args),

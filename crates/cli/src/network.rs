@@ -12,7 +12,7 @@ use std::process::Command;
 #[derive(clap::Args)]
 pub struct NetworkArgs {
     /// Interface of the side that sends, NAME or NAME@NAMESPACE; without it both sides get a
-    /// network namespace of their own, joined by a veth pair that is gone afterwards (root).
+    /// network namespace of their own, joined by a temporary veth pair (root).
     #[arg(long, value_name = "INTERFACE", requires = "peer", conflicts_with = "loopback")]
     interface: Option<String>,
 
@@ -53,10 +53,10 @@ pub struct SideArgs {
     class: Class,
 }
 
-/// Who shares a core.
+/// The CPUs of sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Layout {
-    /// Everything on one CPU.
+    /// Both sides on one CPU.
     Same,
     /// A CPU each.
     Split,

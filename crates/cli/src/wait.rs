@@ -2,12 +2,12 @@
 
 use millstream_lab::packets::PacketWait;
 
-/// How a link waits.
+/// A wait mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum WaitArg {
     /// Sleeps in the kernel.
     Block,
-    /// Never sleeps: burns a core.
+    /// Never sleeps: owns a core.
     Spin,
     /// Spins for a while, then sleeps.
     Adaptive,

@@ -8,7 +8,7 @@ use millstream_wire::regs::client_zero::{Edge, noc_id};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Opens one radio and prints what it consists of: clocks, sources, channels, blocks, connections.
+/// Opens one radio and prints its parts: clocks, sources, channels, blocks, connections.
 ///
 /// The radio is claimed meanwhile: a program that uses it is left alone, and named. `millstream
 /// find` lists the radios that answer.

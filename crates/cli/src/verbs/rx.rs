@@ -20,9 +20,9 @@ use target::{Format, RecordingFiles};
 
 /// Records samples from a radio to a file.
 ///
-/// A recording of so many samples or seconds ends after that time, whatever was lost meanwhile:
-/// losses are counted, named and annotated, and what follows them is recorded. Several channels
-/// are recorded at the same moments, each to a file of its own (x-ch0.sc16, x-ch1.sc16, …).
+/// A recording of limited length ends after that time, whatever was lost meanwhile: losses are
+/// counted, named and annotated, and what follows them is recorded. Several channels are recorded
+/// at the same moments, each to a file of its own (x-ch0.sc16, x-ch1.sc16, …).
 ///
 /// The file is called FILE.part until it is whole; when the radio stops answering, that is what
 /// remains. SIGINT ends a recording in order.
@@ -70,12 +70,11 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// Samples in the file: what the extension says by default, sc16 in SigMF.
+    /// Samples in the file: the extension's by default, sc16 in SigMF.
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
 
-    /// What may wait for the disk, MiB for each channel. When it is full, samples are lost and
-    /// counted.
+    /// Queue for the disk, MiB for each channel. When it is full, samples are lost and counted.
     #[arg(long, value_name = "MIB", default_value_t = 64,
           value_parser = clap::value_parser!(u16).range(1..))]
     buffer: u16,

@@ -48,7 +48,7 @@ pub struct Args {
     )]
     args: Vec<DeviceArgs>,
 
-    /// What to transmit: .sc16 and .cf32 are raw, .sigmf-meta or .sigmf-data a SigMF recording.
+    /// The recording: .sc16 and .cf32 are raw, .sigmf-meta or .sigmf-data a SigMF recording.
     #[arg(long = "in", value_name = "FILE")]
     input: PathBuf,
 
@@ -69,7 +69,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeat: u64,
 
-    /// What every sample is multiplied by; what goes beyond full scale is saturated.
+    /// Factor of every sample; results beyond full scale are saturated.
     #[arg(long, value_name = "FACTOR", value_parser = positive)]
     gain: Option<f64>,
 
@@ -100,8 +100,8 @@ pub struct Args {
           value_parser = Whole(clap::value_parser!(u64)))]
     max_lates: Option<u64>,
 
-    /// Fail if more samples were lost, those included of which it is not known. Without it samples
-    /// that are known to be lost are no failure, and unknown ones are.
+    /// Fail if more samples were lost, including those in an unknown state. Without it known losses
+    /// are not a failure, and unknown ones are.
     #[arg(long, value_name = "N",
           value_parser = Whole(clap::value_parser!(u64)))]
     max_lost: Option<u64>,

@@ -4,7 +4,7 @@ use crate::output::note;
 use millstream_lab::gnuradio::{PYTHON, PeerError};
 use std::path::{Path, PathBuf};
 
-/// GNU Radio, and how it is set.
+/// GNU Radio, and its settings.
 #[derive(clap::Args)]
 #[group(skip)]
 pub(super) struct PeerArgs {

@@ -2,7 +2,7 @@
 
 use millstream_lab::Direction;
 
-/// Which way samples go.
+/// Direction of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum SampleDirection {
     /// From the radio.

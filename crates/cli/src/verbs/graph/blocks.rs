@@ -10,10 +10,10 @@ use millstream_flow::{Block, InputPort, OutputPort, PortVisitor, Registry};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Lists the types of blocks, or tells about one: ports, parameters, messages, an example.
+/// Lists the types of blocks, or describes one: ports, parameters, messages, an example.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The type to tell about.
+    /// The type to describe.
     #[arg(value_name = "TYPE")]
     name: Option<String>,
 

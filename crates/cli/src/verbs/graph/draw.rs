@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// What to draw, where the name does not tell it.
+    /// The kind, where the name does not show it.
     #[arg(long = "as", value_name = "KIND", value_enum)]
     kind: Option<Kind>,
 }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// How long a graph runs before the requested run.
 const SURVEY: Duration = Duration::from_millis(500);
 
-/// A graph, what its blocks cost, the machine, and what is decided already.
+/// A graph, its blocks' costs, the machine, and given decisions.
 #[derive(clap::Args)]
 pub struct PlaceArgs {
     /// The graph file, for example graphs/atsc-rx.toml.
@@ -35,8 +35,7 @@ pub struct PlaceArgs {
     #[arg(long, value_name = "NAME|FILE|FOLDER")]
     machine: Option<String>,
 
-    /// Costs measured before: a profile, or what `millstream --json graph plan` printed. Nothing
-    /// runs.
+    /// Costs measured before: a profile, or output of `millstream --json graph plan`. Nothing runs.
     #[arg(long, value_name = "FILE.json")]
     profile: Option<PathBuf>,
 

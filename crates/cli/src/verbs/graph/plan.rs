@@ -9,9 +9,9 @@ use std::path::PathBuf;
 /// Finds the best plan for a graph by what its blocks cost, and says why.
 ///
 /// Without --profile it measures: the graph runs on one thread and for a short time. It reads its
-/// files and opens its radios; what would leave files behind is replaced by what takes the items
-/// and keeps nothing, so a sink is taken to cost next to nothing. The partitions in the graph
-/// file's own plan count as hand-made only with --keep.
+/// files and opens its radios; blocks that would leave files behind are replaced by empty sinks, so
+/// a sink's cost is taken as almost 0. The partitions in the graph file's own plan count as
+/// hand-made only with --keep.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]

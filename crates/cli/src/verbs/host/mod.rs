@@ -15,7 +15,7 @@ pub struct Args {
     what: What,
 }
 
-/// Each job describes itself where its arguments are.
+/// The jobs, documented with their arguments.
 #[derive(Subcommand)]
 enum What {
     Doctor(doctor::Args),

@@ -29,7 +29,7 @@ pub struct Args {
     #[command(flatten)]
     pub guest: GuestOptions,
 
-    /// The command, as one would give it to millstream.
+    /// The command, as given to millstream.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }
@@ -43,7 +43,7 @@ Examples:
   millstream lab guest --kernel linux-image-6.12-rt-amd64 --iio -- latency irq --via iio
   millstream lab guest --kernel /boot/vmlinuz-6.1.0 --append mitigations=off -- bench convert";
 
-/// What the guests have. Shared by the commands that start guests.
+/// The guests' options. Shared by the commands that start guests.
 #[derive(clap::Args)]
 pub struct GuestOptions {
     /// A kernel: a vmlinuz file, a Debian linux-image package (.deb), or the name of one, which
@@ -69,11 +69,11 @@ pub struct GuestOptions {
     #[arg(long = "append", value_name = "WORD")]
     pub command_line: Vec<String>,
 
-    /// A device: what QEMU's -device takes. May be given several times.
+    /// A device, as for QEMU's -device. May be given several times.
     #[arg(long = "device", value_name = "DEVICE")]
     pub devices: Vec<String>,
 
-    /// The back end of a network device: what QEMU's -netdev takes. May be given several times.
+    /// The back end of a network device, as for QEMU's -netdev. May be given several times.
     #[arg(long = "netdev", value_name = "BACK-END")]
     pub backs: Vec<String>,
 
@@ -108,16 +108,16 @@ pub struct GuestOptions {
     #[arg(long, default_value = "tcg", value_name = "NAME")]
     pub accel: String,
 
-    /// How long a guest may take.
+    /// Time limit of a guest.
     #[arg(long, default_value = "5min", value_name = "TIME", value_parser = seconds)]
     pub timeout: f64,
 
-    /// Where fetched kernels are kept; otherwise $XDG_CACHE_HOME/millstream/kernels.
+    /// Folder of fetched kernels; otherwise $XDG_CACHE_HOME/millstream/kernels.
     #[arg(long, value_name = "FOLDER")]
     pub cache: Option<PathBuf>,
 
     /// Compare the machine before and after the command, settings and threads byte for byte: the
-    /// command fails (status 124) when it has left something changed, and the console tells what.
+    /// command fails (status 124) when it has left changes, which the console lists.
     #[arg(long)]
     pub unchanged: bool,
 

@@ -21,8 +21,8 @@ const GUEST_PLAN: &str = "/plan.toml";
 /// The destination of its records: the line that the host reads.
 const GUEST_RECORDS: &str = "/dev/ttyS1";
 
-/// Carries out a plan under several kernels: each boot is one fresh start of everything in it, and
-/// the kernels' boots are in random order, until each figure is known well enough.
+/// Runs a plan under several kernels: each boot is one fresh start of everything in it, and the
+/// kernels' boots are in random order, until each figure is known well enough.
 ///
 /// Results go to the store, a variant for each kernel, so that `lab compare last` and `lab report
 /// last` show them side by side. A boot that fails is tried again once, and then stands in the run

@@ -26,7 +26,7 @@ pub struct Args {
     what: What,
 }
 
-/// Each job describes itself where its arguments are.
+/// The jobs, documented with their arguments.
 #[derive(Subcommand)]
 enum What {
     Run(run::Args),

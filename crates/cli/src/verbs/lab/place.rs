@@ -4,7 +4,7 @@ use millstream_cpu::folders;
 use millstream_measure::store::Store;
 use std::path::PathBuf;
 
-/// Where results are.
+/// The store's path.
 #[derive(clap::Args)]
 pub struct StoreArgs {
     /// The store; by default lab.sqlite in $XDG_STATE_HOME/millstream (~/.local/state/millstream).

@@ -12,8 +12,8 @@ use millstream_measure::Record;
 use millstream_measure::design::MeasurementPlan;
 use std::path::Path;
 
-/// Goes on with a run of `lab run` or `lab kernels` that was interrupted, killed, or in which
-/// starts gave nothing.
+/// Resumes a run of `lab run` or `lab kernels` that was interrupted, killed, or in which starts
+/// gave nothing.
 ///
 /// The store knows the plan and the command line as they were. Starts come in the order that the
 /// plan's seed gives, as they would have; only what is missing is measured.
@@ -22,8 +22,7 @@ use std::path::Path;
   sudo millstream lab resume
   sudo millstream lab resume 'timer 2026-11-20T03'")]
 pub struct Args {
-    /// The run; its name may be cut short as long as it is clear. `last` is the one that was begun
-    /// last.
+    /// The run; an unambiguous prefix of its name is enough. `last` is the one begun last.
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
 

@@ -23,8 +23,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Carries out a plan: every measurement beside every load, from several fresh starts in random
-/// order, until each figure is known well enough.
+/// Runs a plan: every measurement beside every load, from several fresh starts in random order,
+/// until each figure is known well enough.
 ///
 /// Records go to the store as they come; a run that was interrupted, or in which a start gave
 /// nothing, is taken up by `lab resume`. Loads and measurements are processes that end with this

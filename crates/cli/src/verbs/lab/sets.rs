@@ -10,8 +10,8 @@ use std::path::Path;
 /// Sets of records.
 #[derive(clap::Args)]
 pub struct SetArgs {
-    /// RUN, RUN/VARIANT or a file of records; a run of several variants is a set for each. RUN may
-    /// be cut short as long as it is clear; `last` is the one that was added last.
+    /// RUN, RUN/VARIANT or a file of records; a run of several variants is a set for each. An
+    /// unambiguous prefix of RUN is enough; `last` is the one added last.
     #[arg(value_name = "SET", required = true)]
     sets: Vec<String>,
 

@@ -2,12 +2,12 @@
 
 use crate::numbers::seconds;
 
-/// Which of what is measured is explained.
+/// Options for explanations.
 #[derive(clap::Args)]
 pub struct LateArgs {
-    /// Say where the time went when something took longer than this, 1us to 10s: a wake-up, or a
-    /// round trip (of these, the first in each repetition of each row). Trace events are recorded
-    /// meanwhile, which costs a little; needs root.
+    /// Explain what took longer than this, 1us to 10s: a wake-up, or a round trip (of these, the
+    /// first in each repetition of each row). Trace events are recorded meanwhile, which costs a
+    /// little; needs root.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     explain_above: Option<f64>,
 

@@ -22,7 +22,7 @@ pub struct Args {
     what: What,
 }
 
-/// Each measurement describes itself where its arguments are.
+/// The measurements, documented with their arguments.
 #[derive(Subcommand)]
 enum What {
     Explain(explain::Args),

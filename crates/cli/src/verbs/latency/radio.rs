@@ -46,7 +46,7 @@ pub struct Args {
           value_parser = Whole(clap::value_parser!(u64).range(10..=10_000_000)))]
     count: u64,
 
-    /// Samples, one after the other, of so many turnarounds each.
+    /// Samples in sequence, of this many turnarounds each.
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repeat: u32,
@@ -79,7 +79,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     channel: usize,
 
-    /// Never sleep while waiting for samples: burns a core, and is quicker.
+    /// Never sleep while waiting for samples: owns a core, and is quicker.
     #[arg(long)]
     spin: bool,
 }

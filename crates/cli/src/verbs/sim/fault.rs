@@ -38,12 +38,12 @@ pub enum FaultCommand {
         #[arg(required = true, value_name = "SPEC")]
         fault: Vec<String>,
     },
-    /// Remove a fault; packets that it keeps back are let go.
+    /// Remove a fault; packets that it delays are sent.
     Remove {
         /// Its number.
         id: u64,
     },
-    /// Every fault and what it did so far.
+    /// Every fault and its counts so far.
     List,
     /// Remove all faults.
     Clear,

@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// Format, where the name does not tell it: sc16 or cf32.
+    /// Format, where the name does not show it: sc16 or cf32.
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     format: Option<SampleFormat>,
 
@@ -61,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE.ts")]
     sent: Option<PathBuf>,
 
-    /// Which random packets and which noise.
+    /// Seed of packets and noise.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
@@ -73,7 +73,7 @@ pub struct Args {
     channel: Channel,
 }
 
-/// What happens to the signal.
+/// Impairments of the signal.
 #[derive(clap::Args)]
 #[command(next_help_heading = "What happens to the signal")]
 struct Channel {

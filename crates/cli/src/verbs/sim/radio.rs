@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long, value_name = "IPV4", default_value = "127.0.0.2")]
     pub addr: Ipv4Addr,
 
-    /// What the receive channels hear; give it twice for two different antennas.
+    /// Antenna of the receive channels; give it twice for two different ones.
     #[arg(long, value_name = "SPEC", long_help = antenna_help())]
     pub rx_antenna: Vec<String>,
 
@@ -96,7 +96,7 @@ pub struct Args {
     #[arg(long, value_name = "LINK", default_value = AUTO)]
     pub link: String,
 
-    /// Something that goes wrong from the start; may be given many times.
+    /// A fault from the start; may be given many times.
     #[arg(long, value_name = "SPEC", long_help = fault_help())]
     pub fault: Vec<String>,
 

@@ -20,7 +20,7 @@ use std::fmt::Write;
 const CN_DB: f64 = 25.0;
 const GRAPH: &str = include_str!("../../../../../../graphs/atsc-rx.toml");
 
-/// What costs are measured of.
+/// The measurement's options.
 #[derive(clap::Args)]
 #[group(skip)]
 pub struct Args {
@@ -37,7 +37,7 @@ pub struct Args {
           value_parser = clap::value_parser!(u64).range(1..=1000))]
     repeat: u64,
 
-    /// Which random packets and which noise.
+    /// Seed of packets and noise.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 

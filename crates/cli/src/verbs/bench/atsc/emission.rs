@@ -8,7 +8,7 @@ use millstream_measure::Summary;
 use serde_json::json;
 use std::fmt::Write;
 
-/// What the transmitter costs, and how good its signal is.
+/// Measures the transmitter's cost and signal quality.
 ///
 /// One thread makes the signal of random packets. Its symbols are received by the standard's filter
 /// at four times the transmitter's length; its spectrum is held against the mask of 47 CFR

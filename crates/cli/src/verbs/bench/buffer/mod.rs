@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Calculates buffers: worst-case latency × rate = buffer, whichever is not known.
+/// Calculates a buffer or a latency: worst-case latency × rate = buffer.
 ///
 /// Give a latency, a buffer or both; with both it says whether the buffer holds, and the exit
 /// status says so too. The latency may come from a measured histogram.
@@ -68,7 +68,7 @@ pub struct Args {
           value_parser = clap::value_parser!(u64).range(1..=65_535))]
     mtu: u64,
 
-    /// Try it on an emulated radio whose time runs slower: does it break when the law says so?
+    /// Test the law on an emulated radio whose time runs slower.
     #[arg(long, requires_all = ["buffer_samples", "latency"])]
     check: bool,
 

@@ -19,9 +19,9 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Measures what this host sustains with a radio: rate, CPU time, losses, credit window.
+/// Measures this host with a radio: rate, CPU time, losses, credit window.
 ///
-/// Received samples are converted to 32-bit floats and forgotten; transmitted ones are a tone in
+/// Received samples are converted to 32-bit floats and dropped; transmitted ones are a tone in
 /// 32-bit floats, converted. Without --args the radio is an emulated one in a process of its own.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("how").required(true).args(["rate", "search", "against_uhd"])),
@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long, value_name = "HZ", value_parser = rate)]
     rate: Option<f64>,
 
-    /// Which way: from the radio, to the radio, or one after the other.
+    /// Direction: from the radio, to the radio, or one after the other.
     #[arg(long, value_name = "DIRECTION", default_value = "rx")]
     direction: SampleDirection,
 
@@ -70,21 +70,21 @@ pub struct Args {
     #[arg(long, value_name = "HZ", default_value_t = 250e6, value_parser = rate)]
     max_rate: f64,
 
-    /// A rate holds when so many measurements, all of them, lose nothing.
+    /// A rate holds when this many measurements all lose nothing.
     #[arg(long, value_name = "N", default_value_t = 2,
           value_parser = clap::value_parser!(u32).range(1..=100))]
     tries: u32,
 
-    /// Search with UHD's benchmark_rate too, in turns, against the same radio.
+    /// Search with UHD's benchmark_rate, too, interleaved, on the same radio.
     #[arg(long)]
     against_uhd: bool,
 
-    /// Searches of each host, in turns.
+    /// Searches of each host.
     #[arg(long, value_name = "N", default_value_t = 3, requires = "against_uhd",
           value_parser = clap::value_parser!(u32).range(1..=100))]
     repeat: u32,
 
-    /// UHD's program, when it is not where distributions keep it.
+    /// UHD's program, when it is not at a usual path.
     #[arg(long, value_name = "PROGRAM", requires = "against_uhd")]
     uhd: Option<PathBuf>,
 
@@ -96,7 +96,7 @@ pub struct Args {
     #[arg(long, value_name = "CPU", value_parser = cpu, conflicts_with = "args")]
     radio_cpu: Option<usize>,
 
-    /// Leave it to the kernel which CPU runs what.
+    /// Let the kernel choose the CPUs.
     #[arg(long, conflicts_with_all = ["cpu", "radio_cpu"])]
     no_pin: bool,
 

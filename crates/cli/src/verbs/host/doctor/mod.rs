@@ -14,9 +14,9 @@ use millstream_host::doctor::{
 };
 use std::path::PathBuf;
 
-/// Shows what on this machine stands in the way of a stream or a deadline, and how to change it.
+/// Shows the settings of this machine that harm a stream or a deadline, and how to change them.
 ///
-/// Fails when something makes the stream lose samples (`fails`) or costs it time again and again
+/// Fails when something makes the stream lose samples (`fails`) or repeatedly costs it time
 /// (`matters`). Nothing is changed without `--apply`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "HZ", value_parser = rate, default_value_t = RATE_HZ)]
     rate: f64,
 
-    /// Mend what can be mended by writing files; what is risky only where its rule is named.
+    /// Mend findings by writing files; risky ones only where their rule is named.
     #[arg(long)]
     apply: bool,
 
@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["apply", "names", "cpus", "interface", "evidence"])]
     undo: bool,
 
-    /// With `--undo`: put back also what somebody else has changed since.
+    /// With `--undo`: put back also settings that others changed since.
     #[arg(long, requires = "undo")]
     force: bool,
 
@@ -62,11 +62,11 @@ pub struct Args {
     #[arg(long)]
     dry_run: bool,
 
-    /// Show what was read for what is good, too.
+    /// Show the evidence of good findings, too.
     #[arg(long)]
     evidence: bool,
 
-    /// Look at a machine that was recorded: files below this folder.
+    /// Examine a recorded machine: files below this folder.
     #[arg(long, value_name = "FOLDER", default_value = "/")]
     root: PathBuf,
 }

@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, required = true, value_name = "INTERFACE")]
     pub interface: Vec<String>,
 
-    /// Who gets it: name or number; several times, or with --group. Who called sudo by default.
+    /// Its user: name or number; several times, or with --group; by default sudo's caller.
     #[arg(long, value_name = "USER")]
     pub user: Vec<String>,
 

@@ -4,8 +4,8 @@ use crate::output::Report;
 use millstream_net::config::{Config, DryRunFinding, FindingKind, InterfaceSurvey, dry_run};
 use std::path::PathBuf;
 
-/// Says what opening the links of a configuration file would do, and what stands in the way;
-/// nothing is opened or changed.
+/// Shows the effects and obstacles of opening a configuration file's links; opens and changes
+/// nothing.
 #[derive(clap::Args)]
 pub struct Args {
     /// The configuration file (TOML).

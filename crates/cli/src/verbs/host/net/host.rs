@@ -13,15 +13,15 @@ use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
-/// Is a host on a link until it is interrupted: answers ARP and ping where the address is its own
-/// (address=IP/PREFIX in the link), and sends back what comes to its UDP ports.
+/// Runs a host on a link until interrupted: answers ARP and ping where the address is its own
+/// (address=IP/PREFIX in the link), and echoes datagrams to its UDP ports.
 #[derive(clap::Args)]
 pub struct Args {
     /// The link: packet:eth1,address=10.0.0.2/24 or xdp:eth1, with their options; or udp.
     #[arg(long, value_name = "LINK")]
     link: String,
 
-    /// UDP port that sends back what comes, RFC 862; may be given several times.
+    /// UDP port that echoes datagrams, RFC 862; may be given several times.
     #[arg(long, value_name = "PORT", default_value = "7")]
     echo_port: Vec<u16>,
 

@@ -1,4 +1,4 @@
-//! `millstream host net show`: the interfaces, and what links would do on them.
+//! `millstream host net show`: the interfaces, and the effects of links there.
 
 use crate::output::Report;
 use millstream_host::netlink::XdpMode;
@@ -8,7 +8,7 @@ use millstream_link::rights::Family;
 use millstream_net::config::{FoundInterface, InterfaceSurvey, ProcessRights};
 use std::fmt::Write;
 
-/// Lists the interfaces with driver, MTU, queues, offloads and XDP, and what links would do there.
+/// Lists the interfaces with driver, MTU, queues, offloads and XDP, and effects of links there.
 #[derive(clap::Args)]
 pub struct Args {
     /// Interfaces to show; otherwise all.

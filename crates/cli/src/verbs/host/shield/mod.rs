@@ -65,8 +65,8 @@ pub struct Args {
     #[arg(long, value_name = "CLASS", default_value = "other", requires = "napi")]
     napi_class: Class,
 
-    /// The class that the command is started in. What serves it should be above that: a warning
-    /// names what is not.
+    /// The class that the command is started in. A warning names serving threads that are not above
+    /// it.
     #[arg(long, value_name = "CLASS", default_value = "other")]
     class: Class,
 
@@ -74,7 +74,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = seconds_or_0)]
     measure: f64,
 
-    /// What runs behind the shield; without it the shield stays until Ctrl-C.
+    /// Command behind the shield; without it the shield stays until Ctrl-C.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }

@@ -23,7 +23,7 @@ use millstream_measure::Measured;
 use serde_json::json;
 use std::time::Instant;
 
-/// What both verbs take.
+/// Both verbs' options.
 #[derive(clap::Args)]
 pub struct TripArgs {
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub struct TripArgs {
           value_parser = Whole(clap::value_parser!(u64).range(10..=100_000_000)))]
     count: u64,
 
-    /// Repetitions of each row, in turns with all others.
+    /// Repetitions of each row, in interleaved rounds.
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
