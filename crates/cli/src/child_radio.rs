@@ -10,7 +10,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long the radio may take to end by itself.
+/// Time limit of the radio's own end.
 const STOP_TIME: Duration = Duration::from_secs(3);
 
 /// A radio process; dropping it ends the process.

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long an aborted run may take to end; blocks that hang do not return.
+/// Time limit of an aborted run's end; blocks that hang do not return.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(1);
 
 /// Every type of block that this program knows, and the monitors of its receivers.

@@ -7,7 +7,7 @@ use millstream_net::engine::{self, LinkReport};
 use millstream_radio::{Device, DeviceArgs, DeviceSet};
 use std::time::Duration;
 
-/// How long to wait for a PPS edge; a real one comes once a second.
+/// Time limit of a wait for a PPS edge; a real one comes once a second.
 const PPS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Least time from now to a start at a PPS edge, seconds.

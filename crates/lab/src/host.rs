@@ -13,7 +13,7 @@ use millstream_measure::design::{
 };
 use millstream_measure::record::{Document, Record};
 
-/// How often a wait checks whether to end.
+/// Interval at which a wait checks whether to end.
 const TICK: Duration = Duration::from_millis(20);
 
 /// Stores the result of a start; an error is in words.

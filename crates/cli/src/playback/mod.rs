@@ -75,7 +75,7 @@ pub struct Piece {
 pub struct Playback {
     pieces: Receiver<anyhow::Result<Piece>>,
     used: SyncSender<Samples>,
-    /// How often the radio found no samples.
+    /// Number of calls by the radio that found no samples.
     pub waits: u64,
 }
 

@@ -141,7 +141,7 @@ impl AtscBench {
         contenders
     }
 
-    /// How often [`bench()`] reports its progress.
+    /// Returns the number of progress calls of [`bench()`].
     pub fn steps(&self, with_peer: bool) -> usize {
         let signals = 1 + self.echoes.len();
         let turn = self.contenders(with_peer).len() + self.echoes.len();

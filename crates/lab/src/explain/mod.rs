@@ -1,11 +1,11 @@
 //! Explains a late answer: a trace that stops at the first outlier, and the cause that it shows.
 //!
 //! ```text
-//!   observer (a process)          lookout                      the kernel
+//!   observer (a process)          WatchedThread                the kernel
 //!     sleeps to a deadline          makes a ring ─────────▶ switches, interrupts, timers, faults
 //!     was it late?  ── stops the ring ────────────────────▶ (what happened until now stays)
-//!                   ── tells ──▶    reads it, cuts the time from deadline to answer in stretches,
-//!                                   gives each to a cause, and names the one that took most
+//!                   ── reports ─▶   reads it, cuts the time from deadline to answer in stretches,
+//!                                   assigns each to a cause, and names the longest one
 //! ```
 //!
 //! A [`TraceMonitor`] does the same for measuring threads of this process: the first late one stops

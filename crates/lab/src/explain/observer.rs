@@ -3,11 +3,11 @@
 //!
 //! ```text
 //!   ◀ {"ready": 4711}                               its thread
-//!   ▶ {"arm": "/sys/kernel/tracing/…/tracing_on"}   stop that ring at the next outlier, and tell
+//!   ▶ {"arm": "/sys/kernel/tracing/…/tracing_on"}   stop that ring at the next outlier, and report it
 //!   ◀ "armed"
 //!   ▶ "disarm"
-//!   ▶ "faults"                                      its pages are gone before the next deadline
-//!   ◀ {"late": {"deadline_ns": …, "done_ns": …}}    an outlier; it is armed no more
+//!   ▶ "faults"                                      its pages are dropped before the next deadline
+//!   ◀ {"late": {"deadline_ns": …, "done_ns": …}}    an outlier; it is disarmed now
 //! ```
 
 use super::trigger::OneShotTrigger;

@@ -29,13 +29,13 @@ pub enum Injection {
     Stop,
 }
 
-/// How long the hog spins.
+/// The time for which the hog spins.
 pub const HOG: Duration = Duration::from_millis(5);
-/// How long the thread is stopped.
+/// The time for which the thread is stopped.
 pub const STOP: Duration = Duration::from_millis(5);
 /// The name of the hog's thread.
 const HOG_NAME: &str = "ms-hog";
-/// How long a trial waits for an outlier.
+/// Longest wait for an outlier.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Longest flood: its sender shares a CPU with other programs.
 const FLOOD_MAX: Duration = Duration::from_secs(3);

@@ -9,7 +9,7 @@ use std::io;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How long a process may take to start, or to answer.
+/// Time limit of a process's start, and of its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The reason why nothing can be watched.

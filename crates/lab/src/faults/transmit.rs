@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 /// One wait for credit.
 const TURN: Duration = Duration::from_millis(20);
 
-/// How long the faults may take to occur.
+/// Time limit of the faults.
 const STRIKE: Duration = Duration::from_secs(30);
 
-/// How long the device may take to drain its buffer.
+/// Time limit of the device for draining its buffer.
 const DRAIN: Duration = Duration::from_secs(5);
 
 impl Stream for TxStreamer {

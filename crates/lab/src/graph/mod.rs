@@ -90,7 +90,7 @@ pub struct GraphSpec {
     pub cpus: Vec<usize>,
     /// Repetitions.
     pub repeats: usize,
-    /// How long a graph runs before its measurement.
+    /// Time from the start of a graph to its measurement.
     pub warm_up: Duration,
     /// Length of a measurement.
     pub time: Duration,

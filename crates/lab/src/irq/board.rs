@@ -24,7 +24,7 @@ pub mod command {
     pub const END: u64 = 2;
 }
 
-/// What lies in the shared memory.
+/// The layout of the shared memory.
 #[derive(Debug)]
 #[repr(C)]
 pub struct BoardRegisters {

@@ -23,7 +23,7 @@ use millstream_measure::record::Stage;
 
 /// The device must answer, or begin, within this.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
-/// How often a wait checks whether to end.
+/// Interval at which a wait checks whether to end.
 const TICK: Duration = Duration::from_millis(20);
 
 /// The results of all blocks.

@@ -21,7 +21,7 @@ use std::time::Instant;
 const ROOM: usize = 128;
 /// Bytes per read.
 const AT_A_TIME: usize = 8192;
-/// How often a wait checks whether to end.
+/// Interval at which a wait checks whether to end.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// Names of the parts when the edges are known.

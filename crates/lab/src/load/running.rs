@@ -14,7 +14,7 @@ use super::worker::{LoadJob, READY};
 use millstream_measure::load::{LoadProfile, MachineCounters};
 use millstream_measure::record::LoadSeen;
 
-/// How long a worker may take to begin or to answer; the load may starve it.
+/// Time limit of a worker's start and answers; the load may starve it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The reason why a load does not run.

@@ -55,7 +55,7 @@ pub enum PacketWait {
     Adaptive,
 }
 
-/// How long an adaptive wait spins before it sleeps.
+/// Spin time of an adaptive wait before it sleeps.
 pub const ADAPTIVE_SPIN: Duration = Duration::from_micros(50);
 
 /// One end of a path.
@@ -85,7 +85,7 @@ pub struct Span {
     pub warm_ns: u64,
     /// The counted time, nanoseconds.
     pub measure_ns: u64,
-    /// How long a sender continues, so that the receiver's time is covered, nanoseconds.
+    /// Time for which a sender continues, so that the receiver's time is covered, nanoseconds.
     pub tail_ns: u64,
 }
 

@@ -29,7 +29,7 @@ pub struct Round {
     pub patience: Duration,
 }
 
-/// How long to wait for a probe where no queue is known to delay it.
+/// Longest wait for a probe where no queue is known to delay it.
 pub const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Measures the round trips of a row once. The first one that is too long stops the ring of trace

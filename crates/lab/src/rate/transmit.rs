@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Longest wait of one call.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// How long the device may take to report that it has transmitted all samples.
+/// Time limit of the device's report that it has transmitted all samples.
 const SETTLE: Duration = Duration::from_secs(2);
 /// Interval of the polls for that report.
 const PAUSE: Duration = Duration::from_millis(1);

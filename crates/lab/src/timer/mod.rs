@@ -27,7 +27,7 @@ use millstream_measure::explained::Explained;
 
 /// From the start of a thread to its first deadline, nanoseconds.
 const LEAD_NS: u64 = 5_000_000;
-/// How often a wait checks whether to end.
+/// Interval at which a wait checks whether to end.
 const TICK: Duration = Duration::from_millis(20);
 
 /// The prefix of the measuring threads' names: `ms-timer-3` on CPU 3.

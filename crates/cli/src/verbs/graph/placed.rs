@@ -16,7 +16,7 @@ use millstream_planner::place::{self, Costs, Hints, Placed};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long a graph runs before the requested run.
+/// Length of the run before the requested one.
 const SURVEY: Duration = Duration::from_millis(500);
 
 /// A graph, its blocks' costs, the machine, and given decisions.

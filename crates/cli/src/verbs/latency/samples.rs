@@ -6,7 +6,7 @@ use millstream_measure::{Histogram, Measured};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// How far ahead the largest latency is estimated: this many times the number of values seen.
+/// Range of the estimate of the largest latency: this many times the number of values seen.
 const AHEAD: u64 = 10;
 /// Seed of the interval's bootstrap.
 const SEED: u64 = 1;

@@ -7,7 +7,7 @@ use millstream_flow::{RunningGraph, Stall};
 use millstream_planner::adapt::{AdaptEvent, Adapter};
 use std::time::{Duration, Instant};
 
-/// How long a block must have been in one call, or the graph without progress, to be reported.
+/// Least time of a block in one call, or of a graph without progress, to be reported.
 const TOLD_AFTER: Duration = Duration::from_secs(5);
 /// Interval of that check.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, SocketAddrV4, TcpStream};
 use std::time::Duration;
 
-/// How long the radio may take to answer.
+/// Time limit of the radio's answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Longest accepted answer, bytes.

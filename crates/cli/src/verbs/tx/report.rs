@@ -70,7 +70,7 @@ pub struct Played<'a> {
     pub elapsed_s: f64,
     /// Whether the user ended it early.
     pub interrupted: bool,
-    /// How often the file was not read in time.
+    /// Number of waits for the file.
     pub reader_waits: u64,
     /// The device's events.
     pub events: Events,

@@ -32,7 +32,7 @@ pub struct KernelEnd {
     heads: Vec<libc::mmsghdr>,
     /// The number of filled slots, from the first.
     used: usize,
-    /// How many datagrams the next poll may return: one after an empty poll, as a program that
+    /// Largest number of datagrams of the next poll: one after an empty poll, as a program that
     /// waits for an answer would ask.
     asked: usize,
     /// Consecutive calls with at most one datagram.

@@ -134,7 +134,7 @@ impl PortCase {
         })
     }
 
-    /// How long the queue of a [full](Self::is_full) port takes to fill, seconds.
+    /// Time that the queue of a [full](Self::is_full) port takes to fill, seconds.
     #[must_use]
     pub fn fills_s(&self) -> f64 {
         f64::from(self.queue) * self.frame_ns() / (self.bulk.share - 1.0) / 1e9

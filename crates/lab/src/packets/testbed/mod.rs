@@ -86,8 +86,8 @@ pub enum StageError {
     Ended,
 }
 
-/// How a program starts a process that serves jobs ([`super::worker::serve`]): in the given
-/// network (`new`, or the name of a namespace), or in its own.
+/// Makes the command of a process that serves jobs ([`super::worker::serve`]): in the given network
+/// (`new`, or the name of a namespace), or in its own.
 pub type StartSide = fn(network: Option<&str>) -> std::io::Result<Command>;
 
 /// Both sides, ready for jobs. They and their networks end when it is dropped, and when this

@@ -45,8 +45,8 @@ impl ActivePort {
     }
 }
 
-/// The active side's ports of a stage on [`Ground::Ports`](super::TestNetwork::Ports), and a
-/// process that sends over them. They end with its networks.
+/// The active side's ports of a test bed with [`TestNetwork::Ports`](super::TestNetwork::Ports),
+/// and a process that sends over them. They end with its networks.
 pub struct ActivePorts {
     pid: u32,
     other: SideProcess,

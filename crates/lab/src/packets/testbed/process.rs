@@ -11,9 +11,9 @@ use crate::packets::end::EndAddress;
 use crate::packets::job::{JobResult, SideJob, SideReply};
 use crate::packets::worker::{HELLO, STOP};
 
-/// How long a side may take for immediate answers.
+/// Time limit of a side's immediate answers.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often a wait checks whether the user asked to end.
+/// Interval at which a wait checks whether the user asked to end.
 const TICK: Duration = Duration::from_millis(50);
 
 /// A process that serves jobs.

@@ -227,7 +227,7 @@ fn measure_all(
 }
 
 impl Args {
-    /// How often each row is measured: with a trace once more, which does not count.
+    /// Number of measurements of each row: with a trace one more, which does not count.
     fn turns(&self, trace: bool) -> usize {
         self.repeat as usize + usize::from(trace)
     }

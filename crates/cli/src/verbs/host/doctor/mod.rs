@@ -110,7 +110,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     Ok(Report { text, results, failure: failure(fails, matters) })
 }
 
-/// How many of the worst findings come first.
+/// Number of the worst findings that come first.
 const FIRST: usize = 3;
 
 /// The findings that matter most, the worst first.

@@ -34,7 +34,7 @@ pub struct Args {
     duration: Option<f64>,
 }
 
-/// How often a port checks whether to end.
+/// Interval at which a port checks whether to end.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The counts of one port.
