@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   ◀ {"ready": 4711}                               its thread
-//!   ▶ {"arm": "/sys/kernel/tracing/…/tracing_on"}   stop that ring at the next outlier, and report it
+//!   ▶ {"arm": "/sys/kernel/tracing/…/tracing_on"}   stop that ring at the next outlier; report
 //!   ◀ "armed"
 //!   ▶ "disarm"
 //!   ▶ "faults"                                      its pages are dropped before the next deadline
