@@ -1,4 +1,4 @@
-//! An emulated radio in a process of its own, so that nothing but the network is shared with it.
+//! An emulated radio in a process of its own, which shares only the network with this one.
 
 use anyhow::{Context, anyhow};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long the radio has to end by itself.
+/// Time limit of the radio's own end.
 const STOP_TIME: Duration = Duration::from_secs(3);
 
 /// A radio process; dropping it ends the process.
@@ -19,16 +19,16 @@ pub struct ChildRadio {
     addr: Ipv4Addr,
 }
 
-/// How to start one.
+/// The options of a child radio.
 #[derive(Default)]
 pub struct ChildRadioOptions {
-    /// Where it listens; none: at an address of the loopback that nobody else has.
+    /// Its address; `None`: a loopback address that no other process uses.
     pub addr: Option<Ipv4Addr>,
     /// Arguments of `millstream sim radio` beside its address.
     pub args: Vec<String>,
-    /// What it reads from `/dev/stdin`.
+    /// Its input at `/dev/stdin`.
     pub stdin: Option<&'static [u8]>,
-    /// The CPU that all its threads run on.
+    /// The CPU of all its threads.
     pub cpu: Option<usize>,
 }
 
@@ -43,7 +43,7 @@ impl ChildRadio {
         Ok(radio)
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn addr(&self) -> Ipv4Addr {
         self.addr
     }
@@ -53,7 +53,7 @@ impl ChildRadio {
         self.child.id()
     }
 
-    /// The better reason of a failed reception: that this process has ended by itself.
+    /// Replaces the error of a failed reception if this process has ended by itself.
     pub fn explain(&mut self, error: anyhow::Error) -> anyhow::Error {
         match self.child.try_wait() {
             Ok(Some(status)) => anyhow!("the emulated radio ended before its time ({status})"),
@@ -61,7 +61,7 @@ impl ChildRadio {
         }
     }
 
-    /// Ends the process, and gives the counters that it leaves.
+    /// Ends the process, and returns its final counters.
     pub fn stop(mut self) -> anyhow::Result<Value> {
         self.end();
         let mut text = String::new();
@@ -72,12 +72,13 @@ impl ChildRadio {
         Ok(document["results"]["counters"].take())
     }
 
-    /// Gently first.
+    /// Ends it, by SIGTERM first.
     fn end(&mut self) {
         if !matches!(self.child.try_wait(), Ok(None)) {
             return;
         }
-        // SAFETY: plain system call; the child has not been waited for: its number is its own.
+        // SAFETY: plain system call; the child has not been waited for, so its number is still its
+        // own.
         unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
         let until = Instant::now() + STOP_TIME;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
@@ -95,7 +96,8 @@ impl Drop for ChildRadio {
     }
 }
 
-/// Every address of 127/8 is this machine: one per process and radio keeps them all apart.
+/// Returns a loopback address: every address of 127/8 is this machine, and one per process and
+/// radio separates them.
 fn free_address() -> Ipv4Addr {
     static NEXT: AtomicU8 = AtomicU8::new(83);
     let [_, _, high, low] = std::process::id().to_be_bytes();
@@ -118,17 +120,17 @@ fn spawn(addr: Ipv4Addr, options: &ChildRadioOptions) -> anyhow::Result<Child> {
             &addr.to_string(),
         ])
         .args(&options.args)
-        // Ctrl-C is for this process, which then ends the radio.
+        // Ctrl-C goes to this process, which then ends the radio.
         .process_group(0)
         .stdin(stdin.map_or(Stdio::null(), Stdio::from))
-        // Its counters at the end, which a pipe holds.
+        // Its final counters, which fit a pipe.
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     millstream_host::child::tie(&mut command, options.cpu);
     command.spawn().context("cannot start the emulated radio")
 }
 
-/// A file without a name: nothing is left of it, however this program ends.
+/// An unnamed file, which vanishes however this program ends.
 fn in_memory(content: &[u8]) -> anyhow::Result<File> {
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
     let file = rustix::fs::memfd_create("radio-input", flags).map(File::from);
@@ -137,7 +139,7 @@ fn in_memory(content: &[u8]) -> anyhow::Result<File> {
     Ok(file)
 }
 
-/// Reads until the radio says that it listens; what it says later goes to our own standard error.
+/// Reads until the radio reports that it listens; forwards its later output to standard error.
 fn wait_until_ready(stderr: ChildStderr) -> anyhow::Result<()> {
     let mut lines = BufReader::new(stderr);
     let mut said = String::new();
@@ -156,7 +158,7 @@ fn wait_until_ready(stderr: ChildStderr) -> anyhow::Result<()> {
     std::thread::Builder::new().name("ms-child-radio".to_owned()).spawn(move || {
         let mut rest = [0; 4096];
         while let Ok(count @ 1..) = lines.read(&mut rest) {
-            // Nobody may be listening.
+            // Standard error may have no reader.
             let _ = std::io::stderr().write_all(&rest[..count]);
         }
     })?;

@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long a run that was given up may take to end; blocks that hang do not come back.
+/// Time limit of an aborted run's end; blocks that hang do not return.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(1);
 
-/// Every type of block that this program knows, and where its receivers report.
+/// Every type of block that this program knows, and the monitors of its receivers.
 pub fn registry() -> (Registry, Monitors) {
     let mut registry = Registry::builtin();
     millstream_blocks::register(&mut registry);
@@ -27,26 +27,26 @@ pub fn registry() -> (Registry, Monitors) {
     (registry, monitors)
 }
 
-/// How a run went.
+/// The result of a run.
 #[derive(Serialize)]
 pub struct GraphReport {
-    /// Somebody ended it before its time.
+    /// Whether the user ended it early.
     pub interrupted: bool,
     /// Wall-clock time, seconds.
     pub elapsed_s: f64,
     /// CPU time of the whole process, seconds.
     pub cpu_s: f64,
-    /// The plan by which it ran in the end.
+    /// The plan at its end.
     pub plan: Plan,
-    /// What its blocks and connections cost, all in all.
+    /// The costs of its blocks and connections over the whole run.
     pub profile: Profile,
     /// The last counters.
     #[serde(flatten)]
     pub snapshot: Snapshot,
 }
 
-/// Runs `graph` until it ends or somebody asks; `status` makes the live line. The graph is the
-/// verb's own: an error leaves out what its blocks are called, which nobody has chosen.
+/// Runs `graph` until it ends or the user asks; `status` makes the live line. The graph is the
+/// verb's own: errors omit the names of its blocks, which the user has not chosen.
 pub fn run(
     graph: Graph,
     plan: &Plan,
@@ -65,8 +65,8 @@ pub fn run(
     })
 }
 
-/// Runs `graph` until it ends or somebody asks, or until `attend`, which is called fifty times a
-/// second with the time and how long it has run, gives it up.
+/// Runs `graph` until it ends or the user asks, or until `attend` returns an error; it is called
+/// fifty times a second with the time and the elapsed time.
 pub fn attended(
     graph: Graph,
     plan: &Plan,
@@ -103,7 +103,8 @@ pub fn describe_plan(plan: &Plan) -> String {
     blocks.collect::<Vec<_>>().join(" | ")
 }
 
-/// Adds to the error of a failed run where that is which a file sink had written of `path` by then.
+/// Adds to the error of a failed run the path of the partial file that a file sink wrote for
+/// `path`.
 pub fn with_part(error: anyhow::Error, path: &Path) -> anyhow::Error {
     let part = FileSink::<u8>::part_of(path);
     let kept = part.metadata().is_ok_and(|data| data.is_file() && data.len() > 0);
@@ -114,9 +115,9 @@ pub fn with_part(error: anyhow::Error, path: &Path) -> anyhow::Error {
 /// The ledger of one stream, read from the counters of its source block.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct LedgerReport {
-    /// Samples that the stream should have brought.
+    /// Expected samples.
     pub expected: u64,
-    /// Samples that it brought.
+    /// Delivered samples.
     pub delivered: u64,
     /// Samples lost, by cause.
     pub lost: BTreeMap<&'static str, u64>,
@@ -139,7 +140,7 @@ impl From<&Ledger> for LedgerReport {
 }
 
 impl LedgerReport {
-    /// The ledger of `block`; `None` when it is no radio source.
+    /// The ledger of `block`; `None` when it is not a radio source.
     pub fn of(block: &BlockStats) -> Option<Self> {
         let count = |name: &str| block.metric(name).map(|value| value as u64);
         let (expected, delivered) = (count("expected")?, count("delivered")?);
@@ -157,7 +158,7 @@ impl LedgerReport {
         self.lost.values().sum()
     }
 
-    /// What to say when it does not balance.
+    /// The message when it does not balance.
     pub fn defect(&self) -> String {
         let Self { expected, delivered, .. } = self;
         format!(
@@ -167,7 +168,7 @@ impl LedgerReport {
         )
     }
 
-    /// One line for people.
+    /// A summary in one line.
     pub fn summary(&self) -> String {
         let lost: Vec<_> = self.lost.iter().filter(|(_, lost)| **lost > 0).collect();
         let causes = if lost.is_empty() {

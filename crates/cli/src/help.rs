@@ -1,5 +1,4 @@
-//! What all commands have in common: short spellings, negative values, and help that fits a screen
-//! or two.
+//! Rules for all commands: short spellings, negative values, and help that fits a screen or two.
 
 use clap::builder::PossibleValue;
 use clap::{Arg, Command};
@@ -12,11 +11,11 @@ const SHORT: [(&str, char); 5] =
 /// Columns of the text above the options.
 const COLUMNS: usize = 80;
 
-/// The same command, and all below it, as people use it.
+/// Adapts a command and all its subcommands.
 ///
 /// Every option that has a short spelling gets it. A value such as -5 belongs to the option before
-/// it, which then says what it wants; it is never taken for an option of its own. `--help` and
-/// `-h` print the same: a line for each option, below everything that is said about the command.
+/// it, whose parser then judges it; it is never parsed as an option. `--help` and `-h` print the
+/// same: a line for each option, below the text about the command.
 pub fn adapted(command: Command) -> Command {
     let mut command = command.mut_args(|arg| on_a_line(with_spellings(arg)));
     if let Some(about) = command.get_long_about().map(ToString::to_string) {
@@ -35,7 +34,7 @@ fn with_spellings(arg: Arg) -> Arg {
     if takes { arg.allow_negative_numbers(true) } else { arg }
 }
 
-/// With the meaning of its values behind its own, and without paragraphs.
+/// Appends the meaning of its values to its help, without paragraphs.
 fn on_a_line(arg: Arg) -> Arg {
     let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -52,7 +51,7 @@ fn on_a_line(arg: Arg) -> Arg {
     arg.help(format!("{help} [{shown}]")).long_help(None).hide_possible_values(true)
 }
 
-/// A paragraph in lines of so many columns.
+/// Wraps a paragraph at this many columns.
 fn filled(paragraph: &str) -> String {
     let mut text = String::new();
     let mut column = 0;

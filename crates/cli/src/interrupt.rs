@@ -1,7 +1,7 @@
-//! SIGINT, SIGTERM and SIGHUP ask what runs to end in order; a second one ends the process at once.
+//! SIGINT, SIGTERM and SIGHUP request an orderly end; a second one ends the process at once.
 //!
 //! One request often arrives twice: `timeout` signals its child and then the group that the child
-//! is in, `make` and `sudo` pass on what the terminal sent to all. What follows within
+//! is in, `make` and `sudo` forward the terminal's signal to all. Signals within
 //! [`SAME_REQUEST_NS`] is the same request.
 
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 /// Signals closer than this are one request, nanoseconds.
 const SAME_REQUEST_NS: i64 = 300_000_000;
 
-/// When somebody asked first, monotonic nanoseconds; 0 as long as nobody did.
+/// The time of the first request, monotonic nanoseconds; 0 without a request.
 static ASKED_NS: AtomicI64 = AtomicI64::new(0);
 
 extern "C" fn on_signal(signal: libc::c_int) {
@@ -21,7 +21,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
     }
 }
 
-/// Whether a signal is a request of its own after the first.
+/// Whether a signal is a second request.
 fn is_another(first_ns: i64, now_ns: i64) -> bool {
     now_ns - first_ns > SAME_REQUEST_NS
 }
@@ -33,23 +33,23 @@ fn now_ns() -> i64 {
     (now.tv_sec * 1_000_000_000 + now.tv_nsec).max(1)
 }
 
-/// Installs the handlers. Verbs call this when there is something to end in order; until then a
-/// signal simply ends the process. Interrupted system calls restart: nobody needs to know EINTR.
+/// Installs the handlers. Verbs call this when there is work to end in order; until then a signal
+/// ends the process. Interrupted system calls restart, so that no caller sees EINTR.
 pub fn install() {
     let handler = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: the handler reads a clock, touches an atomic and may `_exit`: all of that is
-        // async-signal-safe.
+        // SAFETY: the handler reads a clock, touches an atomic and may call `_exit`, all of which
+        // are async-signal-safe.
         let before = unsafe { libc::signal(signal, handler) };
         if signal == libc::SIGHUP && before == libc::SIG_IGN {
-            // Somebody said `nohup`.
-            // SAFETY: plain system call that restores what was there.
+            // The signal was ignored, as under `nohup`. SAFETY: plain system call that restores the
+            // former state.
             unsafe { libc::signal(signal, libc::SIG_IGN) };
         }
     }
 }
 
-/// Somebody asked the process to end.
+/// Whether the user asked the process to end.
 pub fn asked() -> bool {
     ASKED_NS.load(Ordering::Relaxed) != 0
 }

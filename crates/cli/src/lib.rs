@@ -1,5 +1,5 @@
-//! The `millstream` command: a thin layer over the rooms. Each verb is one file under `verbs/`.
-//! It is a library so that tests can ask for [`command`]: all verbs, options and help texts.
+//! The `millstream` command: a thin layer over the crates. Each verb is one file under `verbs/`. It
+//! is a library so that tests can call [`command`]: all verbs, options and help texts.
 
 mod child_radio;
 mod graph_run;
@@ -23,7 +23,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The environment variable that names a configuration where `--config` does not.
+/// The environment variable with the configuration file when `--config` is not given.
 const CONFIG_VARIABLE: &str = "MILLSTREAM_CONFIG";
 
 /// Radio samples from the network to a decoded result, with every lost sample accounted for.
@@ -42,7 +42,7 @@ struct Cli {
     verb: Verb,
 }
 
-/// Each verb describes itself where its arguments are: first those of every day.
+/// The verbs, documented with their arguments; daily ones first.
 #[derive(Subcommand)]
 enum Verb {
     Demo(verbs::demo::Args),
@@ -61,7 +61,7 @@ enum Verb {
 }
 
 impl Verb {
-    /// Whether it may open links, which the configuration is about.
+    /// Whether it may open links, for which the configuration is needed.
     fn opens_links(&self) -> bool {
         match self {
             Self::Find(_) | Self::Inspect(_) | Self::Lab(_) => false,
@@ -79,7 +79,7 @@ pub fn command() -> clap::Command {
     help::adapted(Cli::command())
 }
 
-/// Where somebody gives a verb of a group without its group, the error names the whole of it.
+/// Adds the full path to the error about a verb that was given without its group.
 fn whole_path(error: clap::Error) -> clap::Error {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else {
@@ -96,7 +96,7 @@ fn whole_path(error: clap::Error) -> clap::Error {
     command.error(ErrorKind::InvalidSubcommand, text)
 }
 
-/// Runs what the command line asks for.
+/// Runs the verb of the command line.
 #[must_use]
 pub fn main() -> ExitCode {
     if millstream_guest::init::is_first_process() {
@@ -109,7 +109,7 @@ pub fn main() -> ExitCode {
     };
     put_back();
     let configured = if cli.verb.opens_links() { configure(cli.config) } else { Ok(None) };
-    // In force as long as the verb runs.
+    // The configuration applies as long as the verb runs.
     let outcome = configured.and_then(|_configured| run(cli.verb, cli.json));
     for advice in millstream_net::engine::take_advice() {
         output::note(format_args!("millstream: {advice}"));
@@ -135,7 +135,7 @@ fn run(verb: Verb, json: bool) -> anyhow::Result<output::Report> {
     }
 }
 
-/// Makes the configuration of `--config`, or of the environment, the process's.
+/// Installs the configuration of `--config`, or of the environment, for the process.
 fn configure(said: Option<PathBuf>) -> anyhow::Result<Option<millstream_net::config::Configured>> {
     let path = said.or_else(|| std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from));
     let Some(path) = path else { return Ok(None) };
@@ -143,8 +143,8 @@ fn configure(said: Option<PathBuf>) -> anyhow::Result<Option<millstream_net::con
     Ok(Some(millstream_net::configure(&config)?))
 }
 
-/// Puts settings of the machine back that a process changed and then was killed. Nothing is there
-/// to be found as a rule, and nothing is said then.
+/// Restores settings of the machine that a killed process left changed. Prints nothing when there
+/// are none, as is usual.
 fn put_back() {
     let found = millstream_host::journal::recover().unwrap_or_else(|error| {
         let failed = vec![format!("the journals cannot be read: {error}")];

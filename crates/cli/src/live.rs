@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How far a measurement of so many similar steps is.
+/// The progress of a measurement with this many similar steps.
 pub struct Progress {
     total: usize,
     begun: usize,
@@ -13,18 +13,18 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing has begun.
+    /// Creates the progress before the first step.
     pub fn new(total: usize, now: Instant) -> Self {
         Self { total, begun: 0, started: now }
     }
 
-    /// The next step begins: its place.
+    /// Begins the next step; returns its position.
     pub fn next(&mut self, now: Instant) -> String {
         self.begun += 1;
         self.place(now)
     }
 
-    /// Which step it is, and how long all that are left take if they take as long as those before.
+    /// The position of the step, and the estimated time of the remaining ones.
     fn place(&self, now: Instant) -> String {
         let done = self.begun.saturating_sub(1);
         let left = match done {
@@ -43,49 +43,49 @@ fn rough_time(seconds: f64) -> String {
     if seconds < 90.0 { format!("{seconds:.0} s") } else { format!("{:.0} min", seconds / 60.0) }
 }
 
-/// What follows the text of something that takes equally long for every part: `done` of `all` parts
-/// took so long.
+/// The estimate after the text of a job whose parts take equally long: `done` of `all` parts took
+/// `passed`.
 pub fn left(passed: Duration, done: u64, all: u64) -> String {
     let left_s = passed.as_secs_f64() * (all.saturating_sub(done) as f64 / done.max(1) as f64);
     format!(", about {} left", rough_time(left_s))
 }
 
-/// The live line of a measurement that takes minutes: a text for each of its steps, with how many
-/// are left and for how long. It is written where nobody sees a terminal, too, but seldom.
+/// The live line of a measurement that takes minutes: a text for each of its steps, with the number
+/// of remaining steps and their time. It is written without a terminal, too, but seldom.
 pub struct Steps {
     live: Live,
     progress: Progress,
 }
 
 impl Steps {
-    /// Nothing has begun.
+    /// Creates the line before the first step.
     pub fn new(total: usize) -> Self {
         Self { live: Live::seldom(), progress: Progress::new(total, Instant::now()) }
     }
 
-    /// The next step begins.
+    /// Begins the next step.
     pub fn next(&mut self, what: impl FnOnce() -> String) {
         self.progress.begun += 1;
         let (now, progress) = (Instant::now(), &self.progress);
         self.live.show(now, || format!("{}: {}", progress.place(now), what()));
     }
 
-    /// The next step is left out.
+    /// Skips the next step.
     pub fn skip(&mut self) {
         self.progress.begun += 1;
     }
 
-    /// Leaves the last text standing and goes on below it.
+    /// Keeps the last text and continues below it.
     pub fn end(&mut self) {
         self.live.end();
     }
 }
 
-/// What takes less needs no line.
+/// Shorter jobs need no line.
 const SHORT: Duration = Duration::from_secs(5);
 
-/// Runs something that cannot say how far it is, and shows meanwhile how long it has run and, where
-/// that is known, for how long it will.
+/// Runs a job that cannot report its progress, and shows meanwhile how long it has run and, where
+/// it is known, the expected time.
 pub fn during<T>(what: &str, expected: Option<Duration>, work: impl FnOnce() -> T) -> T {
     if expected.is_some_and(|expected| expected < SHORT) {
         return work();
@@ -101,9 +101,9 @@ pub fn during<T>(what: &str, expected: Option<Duration>, work: impl FnOnce() -> 
                 }
             }
         };
-        // Without a thread there is no line, and nothing else is missing.
+        // Without a thread only the line is missing.
         let _ = std::thread::Builder::new().name("progress".to_owned()).spawn_scoped(scope, show);
-        // Ends the thread also where the work panics.
+        // Ends the thread also when the job panics.
         let _running = running;
         work()
     })
@@ -120,41 +120,41 @@ fn how_far(what: &str, passed: Duration, expected: Option<Duration>) -> String {
     }
 }
 
-/// Columns of a terminal that does not tell.
+/// Columns of a terminal that does not report them.
 const COLUMNS: usize = 80;
-/// And rows.
+/// Rows of such a terminal.
 const ROWS: usize = 24;
 
 /// A status line on standard error.
 pub struct Live {
     terminal: bool,
     silent: bool,
-    /// Between two lines where nobody rewrites them.
+    /// Time between two lines where they are not rewritten.
     pause: Duration,
     shown: bool,
     last: Option<Instant>,
 }
 
 impl Live {
-    /// A line that adapts to what standard error is.
+    /// Creates a line that adapts to standard error.
     pub fn new() -> Self {
         let (terminal, pause) = (std::io::stderr().is_terminal(), Duration::from_secs(1));
         Self { terminal, silent: false, pause, shown: false, last: None }
     }
 
-    /// A line that is only there for people: silent unless standard error is a terminal.
+    /// Creates a line that is silent unless standard error is a terminal.
     pub fn on_terminal_only() -> Self {
         let mut live = Self::new();
         live.silent = !live.terminal;
         live
     }
 
-    /// A line of what takes minutes: every ten seconds where it is not rewritten.
+    /// Creates a line for jobs of minutes: every ten seconds where it is not rewritten.
     pub fn seldom() -> Self {
         Self { pause: Duration::from_secs(10), ..Self::new() }
     }
 
-    /// Whether people look at it.
+    /// Whether standard error is a terminal.
     pub fn is_terminal(&self) -> bool {
         self.terminal
     }
@@ -167,7 +167,7 @@ impl Live {
         }
         self.last = Some(now);
         let mut err = std::io::stderr().lock();
-        // A status line that cannot be written is no reason to stop.
+        // A status line that cannot be written is not a reason to stop.
         let _ = if self.terminal {
             write!(err, "\r\x1b[2K{}", fit(&text(), columns()))
         } else {
@@ -177,7 +177,7 @@ impl Live {
         self.shown = true;
     }
 
-    /// Leaves the last text standing and goes on below it.
+    /// Keeps the last text and continues below it.
     pub fn end(&mut self) {
         if self.shown && self.terminal {
             crate::output::note("");
@@ -203,8 +203,8 @@ pub fn size() -> (usize, usize) {
     size.map_or((COLUMNS, ROWS), |size| (usual(size.ws_col, COLUMNS), usual(size.ws_row, ROWS)))
 }
 
-/// What stays on one line: a line that wraps cannot be rewritten in place. The last column stays
-/// free, since terminals differ in where the cursor goes from there.
+/// Returns the part that fits one line: a line that wraps cannot be rewritten in place. The last
+/// column stays free, since terminals differ in the cursor's next position.
 pub fn fit(text: &str, columns: usize) -> &str {
     let end = text.char_indices().nth(columns.saturating_sub(1));
     end.map_or(text, |(end, _)| &text[..end])

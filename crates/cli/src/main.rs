@@ -1,4 +1,4 @@
-//! The `millstream` command; see the library beside it.
+//! The `millstream` command; see the library.
 
 fn main() -> std::process::ExitCode {
     millstream_cli::main()

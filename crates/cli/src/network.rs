@@ -1,4 +1,4 @@
-//! Where a measurement between two processes takes place, as the command line says it.
+//! The network of a measurement between two processes, as command line options.
 
 use crate::numbers::cpu;
 use crate::{interrupt, program};
@@ -12,7 +12,7 @@ use std::process::Command;
 #[derive(clap::Args)]
 pub struct NetworkArgs {
     /// Interface of the side that sends, NAME or NAME@NAMESPACE; without it both sides get a
-    /// network namespace of their own, joined by a veth pair that is gone afterwards (root).
+    /// network namespace of their own, joined by a temporary veth pair (root).
     #[arg(long, value_name = "INTERFACE", requires = "peer", conflicts_with = "loopback")]
     interface: Option<String>,
 
@@ -53,10 +53,10 @@ pub struct SideArgs {
     class: Class,
 }
 
-/// Who shares a core.
+/// The CPUs of sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Layout {
-    /// Everything on one CPU.
+    /// Both sides on one CPU.
     Same,
     /// A CPU each.
     Split,
@@ -72,12 +72,12 @@ impl NetworkArgs {
         }
     }
 
-    /// The interface of the sending side that was given, where it is in this network.
+    /// The interface of the sending side, if one was given and it is in this network.
     pub fn interface(&self) -> Option<&str> {
         self.interface.as_deref().filter(|name| !name.contains('@'))
     }
 
-    /// The name of the sending side's interface, wherever it is; none for networks of its own.
+    /// The name of the sending side's interface, in any network; `None` for private networks.
     pub fn measured(&self) -> Option<&str> {
         let interface = self.interface.as_deref()?;
         Some(interface.split_once('@').map_or(interface, |(name, _)| name))
@@ -90,12 +90,12 @@ impl NetworkArgs {
 }
 
 impl SideArgs {
-    /// Starts both sides on a ground.
+    /// Starts both sides on a network.
     pub fn set(&self, ground: &TestNetwork) -> anyhow::Result<Testbed> {
         Ok(Testbed::set(ground, self.places()?, worker, interrupt::asked)?)
     }
 
-    /// The priority of real time that both sides run at.
+    /// The real-time priority of both sides.
     pub fn fifo(&self) -> Option<u32> {
         match self.class {
             Class::Fifo(priority) => Some(priority.into()),
@@ -122,7 +122,7 @@ impl SideArgs {
     }
 }
 
-/// A class that the processes of both sides know.
+/// A class that the processes of both sides support.
 fn class(text: &str) -> Result<Class, String> {
     match text.parse() {
         Ok(Class::RoundRobin(_)) => Err("give other, or fifo:1 to fifo:99".to_owned()),
@@ -131,7 +131,7 @@ fn class(text: &str) -> Result<Class, String> {
     }
 }
 
-/// This program, as the process of one side.
+/// The command of this program as the process of one side.
 fn worker(network: Option<&str>) -> std::io::Result<Command> {
     let mut command = program::command(["bench", "worker"])?;
     command.args(network.map(|network| format!("--namespace={network}")));

@@ -1,4 +1,4 @@
-//! Numbers of the command line that must make sense before anything is started.
+//! Numbers of the command line, checked before a job starts.
 
 use clap::builder::TypedValueParser;
 use clap::{Arg, Command, Error};
@@ -6,7 +6,7 @@ use millstream_flow::blocks::SampleFormat;
 use millstream_flow::registry::typed_number;
 use std::ffi::OsStr;
 
-/// What may stand behind a length of time.
+/// The units of a time.
 const TIME_UNITS: [(&str, f64); 8] = [
     ("", 1.0),
     ("ns", 1e-9),
@@ -18,16 +18,16 @@ const TIME_UNITS: [(&str, f64); 8] = [
     ("h", 3600.0),
 ];
 
-/// The longest time that can be given, seconds: thirty years. A clock can be set to that.
+/// The longest time, seconds: thirty years. A clock can be set to that.
 const SECONDS_MAX: f64 = 1e9;
 
-/// A number above 0 that is not infinite.
+/// A positive finite number.
 pub fn positive(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(makes_sense);
     number.ok_or_else(|| "give a number above 0".to_owned())
 }
 
-/// Something per second, such as samples, bits or packets: 6.25e6 or 6.25M.
+/// A rate per second, as of samples, bits or packets: 6.25e6 or 6.25M.
 pub fn rate(text: &str) -> Result<f64, String> {
     typed_number(text)
         .filter(makes_sense)
@@ -68,18 +68,18 @@ pub fn number(text: &str) -> Option<f64> {
     typed_number(text).filter(|number| number.is_finite())
 }
 
-/// A frequency, which may be below another: -2000 or -2k.
+/// A frequency, which may be negative: -2000 or -2k.
 pub fn frequency(text: &str) -> Result<f64, String> {
     number(text).ok_or_else(|| "give a number, such as -2e3 or -2k (k, M or G)".to_owned())
 }
 
-/// A length of time in seconds: 0.005, 5ms, 1min 30s.
+/// A time in seconds: 0.005, 5ms, 1min 30s.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let with_unit = |(unit, factor): &(&str, f64)| {
         let number = text.strip_suffix(unit)?.parse::<f64>().ok()? * factor;
         Some(number).filter(makes_sense)
     };
-    // M would be a month there, and in each other number it is a million.
+    // M would be a month there, but a million in every other number.
     let humane = |text: &str| humantime::parse_duration(text).ok().filter(|_| !text.contains('M'));
     let compound = || humane(text).map(|time| time.as_secs_f64()).filter(makes_sense);
     let seconds = TIME_UNITS.iter().find_map(with_unit).or_else(compound).ok_or_else(|| {
@@ -90,18 +90,18 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     (seconds <= SECONDS_MAX).then_some(seconds).ok_or_else(told)
 }
 
-/// The same, and 0 for no time at all.
+/// The same, including 0.
 pub fn seconds_or_0(text: &str) -> Result<f64, String> {
     if text.parse() == Ok(0.0) { Ok(0.0) } else { seconds(text) }
 }
 
-/// A CPU that fits the kernel's masks.
+/// A CPU within the kernel's masks.
 pub fn cpu(text: &str) -> Result<usize, String> {
     let cpu = text.parse().ok().filter(|cpu| *cpu < 1024);
     cpu.ok_or_else(|| "give the number of a CPU, from 0".to_owned())
 }
 
-/// How samples lie in a raw file.
+/// The sample format of a raw file.
 pub fn format(name: &str) -> Result<SampleFormat, String> {
     SampleFormat::from_name(name).ok_or_else(|| "there are: sc16, cf32".to_owned())
 }

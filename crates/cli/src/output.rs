@@ -1,6 +1,5 @@
-//! What a verb hands back, and how it reaches people (text on standard output, the reason of a
-//! failure on standard error) or programs (`--json`: one document on standard output, whatever
-//! happened).
+//! The result of a verb, and its output: text on standard output and the error on standard error,
+//! or with `--json` one document on standard output, whatever happened.
 
 use crate::stdout;
 use millstream_cpu::Environment;
@@ -13,29 +12,29 @@ use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::time::SystemTime;
 
-/// Exit status of a command line that cannot be understood.
+/// Exit status of an invalid command line.
 const USAGE_STATUS: u8 = 2;
 
-/// What a verb found out.
+/// The result of a verb.
 #[derive(Debug)]
 pub struct Report {
-    /// For people: whole lines.
+    /// The text: whole lines.
     pub text: String,
-    /// For programs: the verb's own figures.
+    /// The verb's own figures, for `--json`.
     pub results: Value,
-    /// Why the job was not done although it ran to its end; `None` when it was.
+    /// The reason why the job was not done although it ran to its end; `None` when it was.
     pub failure: Option<String>,
 }
 
 impl Report {
-    /// The job was done.
+    /// A report of a finished job.
     pub fn done(text: String, results: Value) -> Self {
         Self { text, results, failure: None }
     }
 }
 
-/// The document of `--json`. `error` is there when the exit status is not 0; `results` are there
-/// as soon as there are any.
+/// The document of `--json`. `error` is present when the exit status is not 0; `results` as soon as
+/// there are any.
 #[derive(Serialize)]
 struct Document {
     command: Vec<String>,
@@ -46,12 +45,13 @@ struct Document {
     error: Option<String>,
 }
 
-/// A command that a verb has run ended by itself, but not with 0: this process ends like it.
+/// The failure of a command that a verb has run: it ended by itself, but not with 0, and this
+/// process ends with the same status.
 #[derive(Debug)]
 pub struct CommandFailed {
     /// Its exit status.
     pub status: u8,
-    /// What the verb has to say.
+    /// The verb's report.
     pub report: Report,
 }
 
@@ -63,14 +63,14 @@ impl Display for CommandFailed {
     }
 }
 
-/// The exit status that stands for how a command ended: its own, or, as shells have it, 128 and the
-/// signal that killed it.
+/// The exit status for a command's end: its own, or, as in shells, 128 and the signal that killed
+/// it.
 pub fn status_of(ended: ExitStatus) -> u8 {
     let signal = || 128 + ended.signal().unwrap_or_default();
     u8::try_from(ended.code().unwrap_or_else(signal)).unwrap_or(1)
 }
 
-/// Tells how a verb ended; the exit status says whether the job was done.
+/// Prints the result of a verb; the exit status says whether the job was done.
 pub fn finish(outcome: anyhow::Result<Report>, json: bool) -> ExitCode {
     let (outcome, status) = match outcome.map_err(anyhow::Error::downcast::<CommandFailed>) {
         Err(Ok(CommandFailed { status, report })) => (Ok(report), Some(status)),
@@ -86,22 +86,22 @@ pub fn finish(outcome: anyhow::Result<Report>, json: bool) -> ExitCode {
     let written = if json {
         write_json(results, failure.clone())
     } else if samples {
-        // That nobody reads it is no reason to fail.
+        // A missing reader is not a reason to fail.
         let _ = io::stderr().write_all(text.as_bytes());
         Ok(())
     } else {
         write(&text)
     };
-    // After the text, which it judges.
+    // After the text to which it belongs.
     if let Some(failure) = failure {
         note(format_args!("millstream: {failure}"));
     }
     settle(written, status)
 }
 
-/// Tells that the command line cannot be understood, or gives the help that was asked for.
+/// Prints the error of the command line, or the help.
 pub fn refuse(error: &clap::Error) -> ExitCode {
-    // Clap knows where it belongs and how to colour it; nobody may be listening.
+    // Clap chooses the stream and its colours; it may have no reader.
     let _ = error.print();
     let json = std::env::args_os().any(|argument| argument == "--json");
     match (error.use_stderr(), json) {
@@ -116,12 +116,12 @@ pub fn now() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
-/// A line on standard error; that nobody reads it is no reason to stop.
+/// Prints a line on standard error; a missing reader is not a reason to stop.
 pub fn note(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// An error and its causes in one line. Many errors of this project quote their cause already.
+/// Formats an error and its causes in one line. Many errors of this project include their cause.
 pub fn describe(error: &anyhow::Error) -> String {
     error.chain().fold(String::new(), |mut text, cause| {
         let cause = cause.to_string();
@@ -133,24 +133,25 @@ pub fn describe(error: &anyhow::Error) -> String {
     })
 }
 
-/// A number as people like to read it: whole, or with three decimals.
+/// Formats a number: whole, or with three decimals.
 pub fn short(value: f64) -> String {
     if value == value.trunc() { format!("{value:.0}") } else { format!("{value:.3}") }
 }
 
-/// A number with its sign and so many decimals; what rounds to 0 has no minus.
+/// Formats a number with its sign and this many decimals; a value that rounds to 0 has no minus
+/// sign.
 pub fn signed(value: f64, decimals: usize) -> String {
     let text = format!("{value:+.decimals$}");
     let is_zero = !text.contains(|digit: char| ('1'..='9').contains(&digit));
     if is_zero { text.replacen('-', "+", 1) } else { text }
 }
 
-/// So many of something that has a regular plural: `1 burst`, `2 bursts`.
+/// Formats a count of a noun with a regular plural: `1 burst`, `2 bursts`.
 pub fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Clap's first paragraph, which names the problem; usage and hints follow it.
+/// The first paragraph of clap's error, which names the problem; usage and hints follow it.
 fn essence(error: &clap::Error) -> String {
     let text = error.to_string();
     let first = text.split("\n\n").next().unwrap_or_default();
@@ -176,7 +177,7 @@ fn write(text: &str) -> io::Result<()> {
 
 fn settle(written: io::Result<()>, status: u8) -> ExitCode {
     match written {
-        // A reader that has read enough, such as `head`, is no failure.
+        // A reader that closes early, such as `head`, is not a failure.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             note(format_args!("millstream: cannot write to standard output: {error}"));
             ExitCode::from(status.max(1))

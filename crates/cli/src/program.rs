@@ -1,4 +1,4 @@
-//! This program, to be started again as a process that helps.
+//! This program, started again as a helper process.
 
 use std::ffi::OsStr;
 use std::process::Command;

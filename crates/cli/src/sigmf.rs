@@ -1,4 +1,4 @@
-//! What a radio's recording says about itself in SigMF.
+//! SigMF metadata of a radio's recording.
 
 use anyhow::Context;
 use millstream_blocks::sigmf::{self, CaptureSegment, RecordingDescription};
@@ -15,7 +15,7 @@ pub fn write_meta(path: &Path, recording: &RecordingDescription<'_>) -> anyhow::
     sigmf::write_meta(path, recording).with_context(cannot)
 }
 
-/// A radio's segments as a recording has them.
+/// Converts a radio's segments to those of a recording.
 pub fn stretches(segments: &[RecordingSegment]) -> Vec<CaptureSegment> {
     let stretch = |segment: &RecordingSegment| CaptureSegment {
         first_sample: segment.first_sample,

@@ -1,4 +1,4 @@
-//! What an ATSC receiver says about the signal, for people and for JSON.
+//! An ATSC receiver's report on the signal, as text and as JSON.
 
 use crate::output::signed;
 use millstream_atsc::blocks::Monitors;
@@ -15,7 +15,7 @@ pub struct SignalReport {
     pub status: ReceiverStatus,
     /// Its last changes of state.
     pub events: Vec<StateChange>,
-    /// The last gaps in its samples that it was told of.
+    /// The last gaps in its samples that were reported to it.
     pub gaps: Vec<MissingSamples>,
 }
 
@@ -34,7 +34,7 @@ impl SignalReport {
         monitors.all().into_iter().map(report).collect()
     }
 
-    /// Why nothing can be done with what was received; `None` with at least one good packet.
+    /// The reason why the received signal is useless; `None` with at least one good packet.
     pub fn failure(&self) -> Option<String> {
         let ReceiverStatus { state, packets, uncorrected_packets: bad, .. } = self.status;
         if packets > bad {
@@ -61,7 +61,7 @@ impl SignalReport {
         format!("{state}{mer}  {packets} packets, {uncorrected_packets} bad")
     }
 
-    /// One line for people.
+    /// A summary in one line.
     pub fn summary(&self) -> String {
         let ReceiverStatus { state, mer_db, pilot_offset_hz, packets, uncorrected_packets, .. } =
             self.status;

@@ -1,4 +1,4 @@
-//! Devices that begin together: one time for all of them, and which channel is whose.
+//! Devices that begin together: one time for all of them, and the device of each channel.
 
 use crate::output::note;
 use anyhow::{Context, bail};
@@ -7,13 +7,14 @@ use millstream_net::engine::{self, LinkReport};
 use millstream_radio::{Device, DeviceArgs, DeviceSet};
 use std::time::Duration;
 
-/// How long a PPS edge is waited for; a real one comes once a second.
+/// Time limit of a wait for a PPS edge; a real one comes once a second.
 const PPS_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How far ahead of now a start at a PPS edge lies at least, seconds.
+/// Least time from now to a start at a PPS edge, seconds.
 const LEAD_S: f64 = 0.25;
 
-/// Opens the devices at a rate; several get one time, 0 at a PPS edge. The rate they took.
+/// Opens the devices at a rate; several get one time, 0 at a PPS edge. Returns the rate that they
+/// took.
 pub fn open(args: &[DeviceArgs], rate_hz: f64) -> anyhow::Result<(DeviceSet, f64)> {
     args.iter().for_each(announce);
     let mut devices = DeviceSet::open(args.iter().cloned())?;
@@ -30,19 +31,19 @@ pub fn open(args: &[DeviceArgs], rate_hz: f64) -> anyhow::Result<(DeviceSet, f64
     Ok((devices, rate_hz))
 }
 
-/// Says which link a device gets, where the arguments leave it open and there is a choice.
+/// Prints the link of a device, where the arguments leave it open and there is a choice.
 pub fn announce(args: &DeviceArgs) {
     if args.link == AUTO && !args.addr.is_loopback() {
         note(link_line(&args.chosen()));
     }
 }
 
-/// What the link `auto` is, in one line.
+/// Describes the choice of the link `auto` in one line.
 pub fn link_line(chosen: &Chosen) -> String {
     format!("link    {}: {}", chosen.link, chosen.reason)
 }
 
-/// Says what the links that were opened have become: their mode, and what was probed.
+/// Prints the state of the opened links: their mode, and the results of probes.
 pub fn note_links() {
     for LinkReport { info, .. } in links() {
         let place = info.interface.map(|interface| format!(":{interface}")).unwrap_or_default();
@@ -57,8 +58,8 @@ pub fn links() -> Vec<LinkReport> {
     driven.chain(inventory.inline).collect()
 }
 
-/// The device of each channel and its number there: channels are counted through all devices, of
-/// which each has as many as `counts` says. With one device, it says itself what it has not.
+/// Finds the device of each channel and its number there: channels are counted through all devices,
+/// of which each has as many as in `counts`. A single device reports missing channels itself.
 pub fn locate(channels: &[usize], counts: &[usize]) -> anyhow::Result<Vec<(usize, usize)>> {
     let place = |(index, &channel): (usize, &usize)| {
         if channels[..index].contains(&channel) {
@@ -80,7 +81,7 @@ pub fn locate(channels: &[usize], counts: &[usize]) -> anyhow::Result<Vec<(usize
     channels.iter().enumerate().map(place).collect()
 }
 
-/// The time of the next PPS edge but those within [`LEAD_S`], ticks, and how far ahead it lies.
+/// The time of the next PPS edge later than [`LEAD_S`], ticks, and the time until then.
 pub fn next_pps(devices: &DeviceSet) -> anyhow::Result<(u64, Duration)> {
     let device: &Device = devices.devices().first().context("no device")?;
     let (edge, now) = (device.time_last_pps()?, device.time_ticks()?);
@@ -96,7 +97,7 @@ pub fn next_pps(devices: &DeviceSet) -> anyhow::Result<(u64, Duration)> {
     Ok((start, Duration::from_secs_f64(start.wrapping_sub(now) as f64 / rate_hz)))
 }
 
-/// None when edges have stopped to come.
+/// `None` when edges have stopped.
 fn edge_behind(edge: u64, now: u64, rate_hz: f64) -> Option<u64> {
     let since = now.wrapping_sub(edge) as f64 / rate_hz;
     let seconds = (since + LEAD_S).ceil();

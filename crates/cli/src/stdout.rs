@@ -1,4 +1,4 @@
-//! Samples on standard output, for pipes: nothing else may be written there then.
+//! Samples on standard output, for pipes: no other output may go there then.
 
 use std::fs::File;
 use std::io;
@@ -8,22 +8,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread::JoinHandle;
 
-/// The names of what standard output is.
+/// The names of standard output.
 const NAMES: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
-/// How samples get there, once somebody wants that.
+/// The path of samples to standard output, once it is requested.
 static WAY: Mutex<Option<OutputTarget>> = Mutex::new(None);
 
 enum OutputTarget {
-    /// Who writes them opens it by its name.
+    /// The writer opens it by its name.
     Straight,
     /// It is a file, which the shell has opened, perhaps to append: only its own descriptor writes
-    /// at the right place. A thread copies from a pipe.
+    /// at the right position. A thread copies from a pipe.
     Pipe(OwnedFd, JoinHandle<io::Result<u64>>),
 }
 
-/// What to open for samples that are to be written to `out`: `-` is standard output, and where that
-/// is the place, under whatever name, the text at the end goes to standard error.
+/// Returns the path to open for samples that are to be written to `out`: `-` is standard output. If
+/// `out` is standard output under any name, the text at the end goes to standard error.
 ///
 /// # Errors
 /// When the document of `--json` would come between the samples.
@@ -44,8 +44,8 @@ pub fn for_samples(out: &Path) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// The same for parameters of a graph: a value that is `-` or a name of standard output is where
-/// its samples go.
+/// The same for parameters of a graph: a value that is `-` or a name of standard output is a
+/// destination of samples.
 ///
 /// # Errors
 /// As [`for_samples`].
@@ -59,18 +59,18 @@ pub fn for_parameters(set: &[String]) -> anyhow::Result<Vec<String>> {
     set.iter().map(one).collect()
 }
 
-/// What a path that [`for_samples`] gave is called in texts, where it is standard output.
+/// The name in texts of a path from [`for_samples`], if it is standard output.
 pub fn name(path: &Path) -> Option<&'static str> {
     let is_it = NAMES.iter().any(|name| path == Path::new(name)) || path.starts_with(FOLDER);
     is_it.then_some("standard output")
 }
 
-/// Waits until all samples are there; whether there were any to come.
+/// Waits until all samples are written; returns whether any were expected.
 pub fn end_samples() -> bool {
     let way = WAY.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
     let Some(way) = way else { return false };
     if let OutputTarget::Pipe(end, thread) = way {
-        // The last writer: the thread finds the end.
+        // The last writer: the thread sees the end.
         drop(end);
         if let Ok(Err(error)) = thread.join() {
             crate::output::note(format_args!(
@@ -93,7 +93,7 @@ fn pipe() -> anyhow::Result<(OutputTarget, PathBuf)> {
     Ok((OutputTarget::Pipe(writer, thread), path))
 }
 
-/// Whether a path leads to what standard output is. Nobody reads from `/dev/null`.
+/// Whether a path leads to standard output. `/dev/null` does not count: it has no reader.
 fn is_standard_output(path: &Path) -> bool {
     let same = || {
         let [a, b] = [path, Path::new(NAMES[0])].map(|path| path.metadata().ok());

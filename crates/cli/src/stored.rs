@@ -1,4 +1,4 @@
-//! Plans that `tune` stored: where they are, when they are used, and whether they still fit.
+//! Plans stored by `tune`: their places, their use, and whether they still fit.
 
 use crate::output::note;
 use anyhow::Context;
@@ -24,7 +24,7 @@ pub fn store() -> anyhow::Result<PlanStore> {
 }
 
 impl PlanStoreEntry {
-    /// Where the plan of `file`, with these parameters, belongs.
+    /// The place of the plan of `file` with these parameters.
     pub fn of(file: &GraphFile, registry: &Registry, set: &[String]) -> anyhow::Result<Self> {
         let structure = file.structure(registry, set)?;
         let topology = Topology::read(Path::new("/")).ok();
@@ -33,7 +33,7 @@ impl PlanStoreEntry {
         Ok(Self { store: store()?, key: PlanKey::of(&structure, &machine), machine })
     }
 
-    /// What is stored there, if it can be used with what the graph's own plan says.
+    /// Loads the stored plan, if it is compatible with the graph's own plan.
     pub fn load(&self, own: &Pins) -> anyhow::Result<Option<StoredPlan>> {
         let Some(record) = self.store.load(&self.key)? else { return Ok(None) };
         let path = self.store.path(&self.key);
@@ -66,7 +66,7 @@ pub fn plan_for(
         }
         Ok(None) => (file.plan().clone(), None),
         Err(error) => {
-            // What is wrong with the graph itself is told by whoever builds it.
+            // Errors of the graph itself are reported when it is built.
             if file.structure(registry, set).is_ok() {
                 note(format_args!("millstream: {}", crate::output::describe(&error)));
             }
@@ -85,7 +85,7 @@ fn line(record: &StoredPlan) -> String {
     )
 }
 
-/// One line of advice when a run no longer costs what it did.
+/// One line of advice when the costs of a run have changed.
 pub fn advice(record: &StoredPlan, snapshot: &Snapshot, without: &[String]) -> Option<String> {
     let now = Cost::of(snapshot, without)?;
     let drift = drift::judge(record, now)?;

@@ -1,13 +1,13 @@
-//! How a link waits, as the command line says it.
+//! The wait mode of a link, as a command line option.
 
 use millstream_lab::packets::PacketWait;
 
-/// How a link waits.
+/// A wait mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum WaitArg {
     /// Sleeps in the kernel.
     Block,
-    /// Never sleeps: burns a core.
+    /// Never sleeps: owns a core.
     Spin,
     /// Spins for a while, then sleeps.
     Adaptive,

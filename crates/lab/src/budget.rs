@@ -1,9 +1,9 @@
-//! The link budget: what a stream of samples takes of a link, bare and on the wire.
+//! The link budget: the share of a link that a stream of samples takes, bare and on the wire.
 
 use serde::Serialize;
 
-/// Ethernet outside of a frame's payload, bytes (IEEE 802.3 clauses 3 and 4): preamble and start
-/// delimiter 8, header 14, check sequence 4, gap between packets 12.
+/// Ethernet's overhead outside of a frame's payload, bytes (IEEE 802.3 clauses 3 and 4): preamble
+/// and start delimiter 8, header 14, check sequence 4, gap between packets 12.
 const ETHERNET_BYTES: u64 = 8 + 14 + 4 + 12;
 /// IPv4 and UDP headers, bytes (RFC 791, RFC 768).
 const IP_UDP_BYTES: u64 = 20 + 8;
@@ -11,15 +11,15 @@ const IP_UDP_BYTES: u64 = 20 + 8;
 /// section 4).
 const CHDR_BYTES: u64 = 16;
 
-/// How a complex sample travels.
+/// The format of a complex sample on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WireFormat {
     /// 16 bits of I and 16 of Q.
     Sc16,
-    /// 12 and 12.
+    /// 12 bits of I and 12 of Q.
     Sc12,
-    /// 8 and 8.
+    /// 8 bits of I and 8 of Q.
     Sc8,
 }
 
@@ -33,7 +33,7 @@ impl WireFormat {
         }
     }
 
-    /// Bytes of so many samples, rounded up.
+    /// Bytes of this many samples, rounded up.
     pub fn bytes(self, samples: u64) -> u64 {
         (u128::from(samples) * u128::from(self.bits())).div_ceil(8) as u64
     }
@@ -42,28 +42,28 @@ impl WireFormat {
 /// An Ethernet link, or several of the same kind together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct EthernetLink {
-    /// Its speed; the sum of all when there are several.
+    /// Its speed, bits per second; the sum of all when there are several.
     pub bits_per_s: f64,
     /// Largest IP packet, bytes.
     pub mtu_bytes: u64,
 }
 
-/// What a stream takes of a link.
+/// The load of a stream on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LinkBudget {
     /// Samples of a full packet.
     pub samples_per_packet: u64,
     /// Packets per second, all channels.
     pub packets_per_s: f64,
-    /// Samples alone, bits per second, all channels.
+    /// Payload, bits per second, all channels.
     pub payload_bits_per_s: f64,
     /// With every header and gap, bits per second, all channels.
     pub wire_bits_per_s: f64,
-    /// Share of the link that the samples alone take.
+    /// Share of the link that the payload takes.
     pub payload_share: f64,
     /// Share of the link that is busy.
     pub wire_share: f64,
-    /// The fastest rate of a channel that fits the link, Hz.
+    /// The highest rate of a channel that fits the link, Hz.
     pub rate_max_hz: f64,
 }
 
@@ -79,7 +79,7 @@ pub struct MtuTooSmall {
 }
 
 impl LinkBudget {
-    /// The budget of `channels` streams of `rate_hz` each in `format` over `link`.
+    /// Computes the budget of `channels` streams of `rate_hz` each in `format` over `link`.
     ///
     /// # Errors
     /// [`MtuTooSmall`].

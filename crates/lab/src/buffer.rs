@@ -1,5 +1,5 @@
-//! The buffer law: a buffer must hold what the sample clock takes, or makes, during the worst-case
-//! latency. Rate × latency = buffer, whichever two of the three are known.
+//! The buffer law: a buffer must hold the samples that the clock consumes or produces during the
+//! worst-case latency. Rate × latency = buffer; any two give the third.
 //!
 //! ```
 //! use millstream_lab::buffer;
@@ -14,16 +14,17 @@ use millstream_measure::Histogram;
 
 /// Samples that cover `latency_s` at `rate_hz`.
 pub fn samples_for(latency_s: f64, rate_hz: f64) -> u64 {
-    // Decimal inputs are not exact in binary: a product a hair above a whole number is that number.
+    // Decimal inputs are not exact in binary: a product slightly above a whole number is that
+    // number.
     (latency_s * rate_hz * (1.0 - 4.0 * f64::EPSILON)).ceil() as u64
 }
 
-/// How long `samples` last at `rate_hz`, seconds.
+/// The time that `samples` last at `rate_hz`, seconds.
 pub fn slack_s(samples: u64, rate_hz: f64) -> f64 {
     samples as f64 / rate_hz
 }
 
-/// The fastest rate at which `samples` cover `latency_s`, Hz.
+/// The highest rate at which `samples` cover `latency_s`, Hz.
 pub fn rate_max_hz(samples: u64, latency_s: f64) -> f64 {
     samples as f64 / latency_s
 }
@@ -33,17 +34,17 @@ pub fn holds(samples: u64, rate_hz: f64, latency_s: f64) -> bool {
     samples >= samples_for(latency_s, rate_hz)
 }
 
-/// Why a histogram does not say how large a buffer must be.
+/// The reason why a histogram gives no buffer size.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SizingError {
     /// A probability is between 0 and 1.
     #[error("an underflow probability of {probability} is none: give one above 0 and below 1")]
     NoProbability {
-        /// What was asked for.
+        /// The requested value.
         probability: f64,
     },
-    /// The rarest event that was measured is more likely than what was asked for.
+    /// The rarest measured event is more likely than the requested one.
     #[error(
         "{count} measured latencies say nothing about one in {wanted:.0}: measure at least \
          {wanted:.0}, or ask for a probability of at least {reachable:.1e}"
@@ -51,7 +52,7 @@ pub enum SizingError {
     TooFew {
         /// Latencies measured.
         count: u64,
-        /// Latencies of which one exceeds the buffer.
+        /// The requested rarity: one latency in this many exceeds the buffer.
         wanted: f64,
         /// The smallest probability that this histogram supports.
         reachable: f64,

@@ -1,4 +1,4 @@
-//! Which way samples go.
+//! The direction of samples.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// In a table.
+    /// Its name in a table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rx => "receive",

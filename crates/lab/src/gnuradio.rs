@@ -1,5 +1,4 @@
-//! GNU Radio as a peer: a script of ours in a Python that has it, which takes a request a line and
-//! gives an answer a line.
+//! GNU Radio as a peer: a script in a Python that has it, with one request and one answer a line.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -8,20 +7,20 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// Where a Python may be that has GNU Radio; another one is often first in the PATH.
+/// The usual path of a Python with GNU Radio; another Python is often first in the PATH.
 pub const PYTHON: &str = "/usr/bin/python3";
 
-/// Why GNU Radio could not be measured.
+/// The reason why GNU Radio could not be measured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerError {
-    /// No such program.
+    /// The program does not exist.
     #[error("cannot run {}: {source}; give another with --python, or --no-gnuradio",
         path.display())]
     Run {
         /// The program.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// It has no GNU Radio, or it failed.
@@ -30,7 +29,7 @@ pub enum PeerError {
     Ended {
         /// The program.
         path: PathBuf,
-        /// The last line of what it said.
+        /// The last line of its output.
         said: String,
     },
 }
@@ -41,7 +40,7 @@ pub struct Script {
     path: PathBuf,
     child: Child,
     answers: BufReader<ChildStdout>,
-    /// GNU Radio's version, as it tells it.
+    /// GNU Radio's version.
     pub version: String,
 }
 
@@ -51,11 +50,11 @@ struct Hello {
 }
 
 impl Script {
-    /// Starts a script with this Python; the first thing it says is `{"version": …}`. It ends with
-    /// the calling thread.
+    /// Starts a script with this Python; its first line is `{"version": …}`. It ends with the
+    /// calling thread.
     ///
     /// # Errors
-    /// [`PeerError`] when there is no such program, or no GNU Radio in it.
+    /// [`PeerError`] when the program does not exist or has no GNU Radio.
     pub fn start(python: &Path, script: &str) -> Result<Self, PeerError> {
         let mut command = Command::new(python);
         command.args(["-c", script]);
@@ -73,7 +72,7 @@ impl Script {
     /// Sends a request and waits for its answer.
     ///
     /// # Errors
-    /// [`PeerError`] when it ends instead.
+    /// [`PeerError`] when the script ends instead.
     pub fn ask<T: DeserializeOwned>(&mut self, request: &Value) -> Result<T, PeerError> {
         let sent = self.child.stdin.as_mut().map(|pipe| writeln!(pipe, "{request}"));
         if !matches!(sent, Some(Ok(()))) {

@@ -1,5 +1,5 @@
-//! This machine as the place where a plan is carried out: every start is a fresh process of this
-//! program beside the load.
+//! This machine as the place where a plan runs: every start is a fresh process of this program
+//! beside the load.
 
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -13,31 +13,31 @@ use millstream_measure::design::{
 };
 use millstream_measure::record::{Document, Record};
 
-/// How often a wait looks whether to end.
+/// Interval at which a wait checks whether to end.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Keeps what a start gave; why not, in words.
+/// Stores the result of a start; an error is in words.
 pub type Keep<'k> = Box<dyn FnMut(&Unit<'_>, &StartResult) -> Result<(), String> + 'k>;
 
 /// This machine.
 pub struct Host<'h> {
-    /// The command of this program with arguments.
+    /// Makes the command of this program with arguments.
     pub program: fn(&[String]) -> std::io::Result<Command>,
-    /// Arguments with which it serves a worker of a load.
+    /// Arguments of a worker of a load.
     pub worker: &'static [&'static str],
     /// CPUs that may be used.
     pub allowed: CpuSet,
     /// CPUs whose latency is measured.
     pub measured: CpuSet,
-    /// From the start of a load to the measurement.
+    /// Time from the start of a load to the measurement.
     pub settle: Duration,
-    /// When a start may begin.
+    /// The condition for a start.
     pub quiet: QuietCondition,
-    /// Where records go.
+    /// Stores the records.
     pub keep: Keep<'h>,
-    /// Whether somebody asked to end.
+    /// Whether the user asked to end.
     pub ended: fn() -> bool,
-    /// Is told what is done.
+    /// Called for each unit begun.
     pub progress: Box<dyn FnMut(&Unit<'_>) + 'h>,
 }
 
@@ -70,7 +70,7 @@ impl Host<'_> {
         }
     }
 
-    /// Runs this program to its end. It is in the same process group: Ctrl-C ends it in order.
+    /// Runs this program to its end, in the same process group: Ctrl-C ends it in order.
     fn run(&self, args: &[String]) -> Result<Output, String> {
         let words = |error: std::io::Error| format!("cannot start the measurement: {error}");
         let mut command = (self.program)(args).map_err(words)?;
@@ -80,7 +80,7 @@ impl Host<'_> {
     }
 }
 
-/// The records that a program printed, or what it says went wrong.
+/// The records that a program printed, or its error.
 fn read(output: &Output) -> Result<Vec<Record>, String> {
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);

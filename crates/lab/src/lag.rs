@@ -1,15 +1,15 @@
-//! How far a consumer runs behind a radio's clock.
+//! The lag of a consumer behind a radio's clock.
 
 use millstream_measure::Histogram;
 use std::time::{Duration, Instant};
 
-/// What is first seen settles where zero is.
+/// The samples of this time define zero.
 const WARM_UP: Duration = Duration::from_millis(100);
 
 /// Compares the times of consumed samples with this machine's clock.
 ///
-/// Nobody knows how the two clocks' origins relate, so zero is the shortest lag seen. Multiplied
-/// by the rate, a lag is the number of samples that waited, which is what a buffer has to hold.
+/// The offset between the two clocks is unknown, so zero is the shortest lag seen. A lag times the
+/// rate is the number of waiting samples, which a buffer has to hold.
 #[derive(Debug, Clone)]
 pub struct Lag {
     rate_hz: f64,
@@ -19,12 +19,12 @@ pub struct Lag {
 }
 
 impl Lag {
-    /// Of a radio that counts `rate_hz` ticks per second of this machine's clock.
+    /// Creates the lag of a radio that counts `rate_hz` ticks per second of this machine's clock.
     pub fn new(rate_hz: f64) -> Self {
         Self { rate_hz, origin: None, shortest_ns: f64::MAX, histogram: Histogram::default() }
     }
 
-    /// Samples up to `tick` have been consumed `now`.
+    /// Notes that samples up to `tick` have been consumed `now`.
     pub fn note(&mut self, now: Instant, tick: u64) {
         let (first, first_tick) = *self.origin.get_or_insert((now, tick));
         let ticks = tick.wrapping_sub(first_tick) as i64;
@@ -36,7 +36,7 @@ impl Lag {
         }
     }
 
-    /// The lags after the first 100 ms, which settle where zero is.
+    /// The lags after the first 100 ms, which define zero.
     pub fn histogram(&self) -> &Histogram {
         &self.histogram
     }
@@ -52,7 +52,7 @@ mod tests {
         let start = Instant::now();
         let mut note = |at_us: u64, tick| lag.note(start + Duration::from_micros(at_us), tick);
         note(0, 77);
-        // 5 µs sooner than the first, in the warm-up.
+        // 5 µs earlier than the first, in the warm-up.
         note(1_000, 1_077 + 5);
         note(200_000, 200_077);
         note(300_095, 300_077 + 100);

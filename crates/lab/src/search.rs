@@ -1,21 +1,21 @@
-//! The highest rate at which something still holds, found by bisection.
+//! The highest rate that holds, found by bisection.
 
 use serde::Serialize;
 
-/// The rates that a search may choose: `step_hz`, twice that, and so on.
+/// The rates of a search: `step_hz`, twice that, and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Grid {
-    /// Between two rates, and the lowest one, Hz.
+    /// The step between rates, and the lowest rate, Hz.
     pub step_hz: f64,
-    /// No rate is above this, Hz.
+    /// The upper limit of rates, Hz.
     pub max_hz: f64,
 }
 
 impl Grid {
-    /// The highest rate of the grid at which `holds` says yes, given that it does so at all lower
-    /// ones and at no higher one; `None` when it does not even at the lowest.
+    /// Returns the highest rate of the grid at which `holds` returns true, given that it does so at
+    /// all lower ones and at no higher one; `None` when it does not at the lowest.
     ///
-    /// Asks about log₂ of the number of rates.
+    /// Calls `holds` about log₂ of the number of rates times.
     ///
     /// # Errors
     /// The first error of `holds`.
@@ -24,7 +24,7 @@ impl Grid {
         mut holds: impl FnMut(f64) -> Result<bool, E>,
     ) -> Result<Option<f64>, E> {
         let rate = |index: u64| index as f64 * self.step_hz;
-        // A quotient a hair below a whole number is that number.
+        // A quotient slightly below a whole number is that number.
         let count = (self.max_hz / self.step_hz * (1.0 + 4.0 * f64::EPSILON)).floor() as u64;
         let (mut low, mut high) = (0, count + 1);
         while high - low > 1 {

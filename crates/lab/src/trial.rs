@@ -1,9 +1,9 @@
-//! The buffer law put to the test: a radio on a scaled clock behind a round trip of chosen length.
+//! A test of the buffer law: a radio on a scaled clock behind a round trip of chosen length.
 //!
-//! Everything that the radio sends for a stream arrives late by the latency: its samples, so that
-//! credit for them comes late, or its credit, so that samples come late. Either way the buffer must
-//! cover the round trip. Device time runs slower than this machine's, so what the machine adds to
-//! the latency is small against it.
+//! All packets of the radio for a stream arrive late by the latency: its samples, so that credit
+//! for them comes late, or its credit, so that samples come late. Either way the buffer must cover
+//! the round trip. Device time runs slower than this machine's, so the latency that the machine
+//! adds is small against it.
 
 use crate::Direction;
 use crate::rate::{RateError, set_rate};
@@ -21,36 +21,36 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Samples of one call.
 const BLOCK_SAMPLES: usize = 8192;
-/// Openings of the receive stream until its window has the size wanted.
+/// Attempts to open the receive stream with the right window.
 const OPENINGS: u32 = 12;
 
 /// A buffer, and the round trip that it has to cover. Times are the radio's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct BufferTrial {
-    /// Whose buffer: receive, the host's credit window; transmit, the radio's FIFO.
+    /// The buffer's place: receive, the host's credit window; transmit, the radio's FIFO.
     pub direction: Direction,
     /// Samples per second.
     pub rate_hz: f64,
-    /// The buffer. To transmit, the radio must have been started with it.
+    /// The buffer, samples. To transmit, the radio must have been started with it.
     pub samples: u64,
     /// Length of the round trip, seconds.
     pub latency_s: f64,
-    /// How long to stream, seconds.
+    /// Duration, seconds.
     pub duration_s: f64,
     /// Seconds of the radio's time per second of this machine's.
     pub time_scale: f64,
 }
 
-/// How it went.
+/// The result of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TrialOutcome {
-    /// No overrun and no underflow.
+    /// Whether there was no overrun and no underflow.
     pub holds: bool,
-    /// The buffer as it really was, samples.
+    /// The actual buffer, samples.
     pub buffer_samples: u64,
     /// Samples streamed.
     pub streamed: u64,
-    /// When it broke, seconds of the radio's time after the first sample.
+    /// The first failure, seconds of the radio's time after the first sample.
     pub broke_after_s: Option<f64>,
 }
 
@@ -69,12 +69,12 @@ pub fn run(args: &DeviceArgs, trial: &BufferTrial) -> Result<TrialOutcome, RateE
         Direction::Rx => receive(&device, trial, || slow_down(&switch, &late)),
         Direction::Tx => transmit(&device, trial, || slow_down(&switch, &late)),
     };
-    // Whatever is still to come ends the stream at once.
+    // Delayed packets must not hold up the end of the stream.
     switch.clear();
     outcome
 }
 
-/// The same device, with everything from it passing through `switch`.
+/// Returns the same device, with all its packets passing through `switch`.
 fn behind(args: &DeviceArgs, switch: &FaultSwitch, latency: Duration) -> DeviceArgs {
     let (link, switch) = (args.link.clone(), switch.clone());
     let mut args = args.clone();
@@ -87,7 +87,7 @@ fn behind(args: &DeviceArgs, switch: &FaultSwitch, latency: Duration) -> DeviceA
     args
 }
 
-/// From now on samples and credit come late. Setting streams up is not slowed down.
+/// Delays samples and credit from now on. Setting streams up is not delayed.
 fn slow_down(switch: &FaultSwitch, late: &FaultEffect) {
     let rule = FaultRule::new(is_of_a_stream, late.clone());
     switch.add(rule).expect("a fresh switch has room for a rule");
@@ -115,7 +115,7 @@ fn receive(
     while streamed < wanted && broke_after_s.is_none() {
         let meta = stream.recv(&mut block, PATIENCE)?;
         streamed += meta.samples as u64;
-        // The event itself comes with the first samples behind the gap, and the radio is slow.
+        // The event itself comes with the first samples after the gap, and the radio is slow.
         let overran = stream.counters().overruns > 0;
         if overran || !matches!(meta.event, RxEvent::None | RxEvent::Timeout) {
             broke_after_s = Some(streamed as f64 / trial.rate_hz);
@@ -125,7 +125,7 @@ fn receive(
     Ok(TrialOutcome { holds, buffer_samples, streamed, broke_after_s })
 }
 
-/// A receive stream whose credit window is as near to `samples` as whole packets allow.
+/// Opens a receive stream whose credit window is as near to `samples` as whole packets allow.
 fn with_window(device: &Device, samples: u64) -> Result<RxStreamer, RateError> {
     let mut queue_bytes = samples as f64 * 6.0;
     for opening in 1.. {

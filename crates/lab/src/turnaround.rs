@@ -1,10 +1,10 @@
 //! The turnaround of a radio and its host: from the time of the newest received sample to the
 //! earliest time at which an answer can still be transmitted.
 //!
-//! Every try receives a short burst, and answers with one that is to be transmitted a given lead
-//! behind the newest sample received. The radio's own clock is the only judge: it acknowledges the
-//! burst, or says at which of its ticks the late one came. With a lead of 0 every burst is late,
-//! and each of those ticks is the turnaround of one try, exactly.
+//! Every try receives a short burst, and answers with one for a time a given lead after the newest
+//! sample received. Only the radio's clock decides: it acknowledges the burst, or reports the tick
+//! at which the late one came. With a lead of 0 every burst is late, and each of those ticks is the
+//! turnaround of one try, exactly.
 
 use crate::rate::RateError;
 use millstream_measure::Histogram;
@@ -14,14 +14,14 @@ use millstream_radio::{
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// Captures that may come too late in a row.
+/// Largest number of consecutive captures that come too late.
 const RETRIES: u32 = 10;
-/// Beyond the lead itself no answer of the radio takes this long.
+/// Beyond the lead itself, the radio answers sooner than this.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The first capture begins so long after the stream was opened.
+/// Time from the opening of the stream to the first capture.
 const LEAD_S: f64 = 0.05;
 
-/// What a try consists of.
+/// The parameters of a try.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TurnaroundSpec {
     /// Receive and transmit channel.
@@ -34,36 +34,36 @@ pub struct TurnaroundSpec {
     pub tx_samples: u32,
     /// From the end of a try to the next capture, seconds of the radio's time.
     pub interval_s: f64,
-    /// Never sleep while waiting for samples: burns the core.
+    /// Whether to poll without sleeping for samples: owns the core.
     pub spin: bool,
 }
 
-/// What the radio said about an answer.
+/// The radio's report of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// It was transmitted at its time.
     InTime,
-    /// It came so many ticks behind the newest sample received, which was too late.
+    /// It came this many ticks after the newest sample received, which was too late.
     Late {
         /// The turnaround.
         ticks: u64,
     },
 }
 
-/// Why a try has no answer.
+/// The reason why a try has no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TurnaroundError {
     /// Radio and streams.
     #[error(transparent)]
     Rate(#[from] RateError),
-    /// The radio said neither.
+    /// The radio reported neither.
     #[error(
         "the radio neither acknowledged nor refused a burst within {waited_s:.1} s: its transmit \
          events are lost, or it has none"
     )]
     NoAnswer {
-        /// How long was waited.
+        /// The time waited.
         waited_s: f64,
     },
     /// Captures cannot be scheduled.
@@ -77,7 +77,7 @@ pub enum TurnaroundError {
     },
 }
 
-/// Tries, one after the other.
+/// A sequence of tries.
 pub struct Turnaround<'d> {
     device: &'d Device,
     plan: TurnaroundSpec,
@@ -111,7 +111,7 @@ impl<'d> Turnaround<'d> {
         })
     }
 
-    /// One try: captures, and answers `lead` ticks behind the newest sample.
+    /// Makes one try: captures, and answers `lead` ticks after the newest sample.
     ///
     /// # Errors
     /// [`TurnaroundError`].
@@ -141,7 +141,7 @@ impl<'d> Turnaround<'d> {
         }
     }
 
-    /// Receives one burst; the time one past its newest sample.
+    /// Receives one burst; returns the time one past its newest sample.
     fn capture(&mut self) -> Result<u64, TurnaroundError> {
         for _ in 0..RETRIES {
             let samples = u64::from(self.plan.rx_samples);
@@ -155,7 +155,7 @@ impl<'d> Turnaround<'d> {
         Err(TurnaroundError::NoCapture { interval_s: self.plan.interval_s })
     }
 
-    /// None when the burst did not come whole.
+    /// Returns `None` when the burst is incomplete.
     fn receive(&mut self) -> Result<Option<u64>, TurnaroundError> {
         let wait = if self.plan.spin { Duration::ZERO } else { PATIENCE };
         let mut newest = None;
@@ -176,7 +176,7 @@ impl<'d> Turnaround<'d> {
     }
 }
 
-/// How often a lead was tried, and how often it was too short.
+/// The tries of a lead, and how many were late.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LeadResult {
     /// The lead, seconds of the radio's time.
@@ -198,7 +198,7 @@ pub fn leads_s(turnarounds: &Histogram, count: usize) -> Vec<f64> {
     (0..=steps).map(lead).collect()
 }
 
-/// The shortest lead that was never late, with none that was at any longer one.
+/// The shortest lead without a late try at it or at any longer one.
 pub fn never_late(results: &[LeadResult]) -> Option<f64> {
     let tail = results.iter().rev().take_while(|result| result.tries > 0 && result.late == 0);
     tail.last().map(|result| result.lead_s)

@@ -1,5 +1,5 @@
-//! Every fault, in both directions: the ledger balances, agrees with the device's own count, and
-//! the stream goes on or ends with one error. Wall-clock speed decides nothing.
+//! Every fault, in both directions: the ledger balances, agrees with the device's own counts, and
+//! the stream continues or ends with one error. Wall-clock speed does not matter.
 //!
 //! `MILLSTREAM_FAULT_CASE` names one case to run alone.
 

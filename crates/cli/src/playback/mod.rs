@@ -1,5 +1,5 @@
-//! Samples from a file, read ahead on a thread of its own, so that a slow disk does not starve the
-//! radio before what was read ahead is used up.
+//! Samples from a file, read ahead on a thread of its own, so that a slow disk starves the radio
+//! only after the buffer is empty.
 
 mod segments;
 
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Samples of a piece.
 const PIECE_SAMPLES: usize = 1 << 16;
 
-/// Pieces that wait at most: 4 Mi samples, a quarter of a second at 16 MS/s.
+/// Largest number of waiting pieces: 4 Mi samples, a quarter of a second at 16 MS/s.
 const PIECES_WAITING: usize = 64;
 
 /// Samples in the format of their file.
@@ -37,7 +37,7 @@ impl Samples {
         }
     }
 
-    /// How many.
+    /// Their number.
     pub fn len(&self) -> usize {
         match self {
             Self::Sc16(samples) => samples.len(),
@@ -45,7 +45,7 @@ impl Samples {
         }
     }
 
-    /// Fills itself with `count` samples of the file.
+    /// Reads `count` samples of the file into itself.
     fn read(&mut self, file: &mut File, count: usize) -> std::io::Result<()> {
         match self {
             Self::Sc16(samples) => {
@@ -65,23 +65,22 @@ impl Samples {
 pub struct Piece {
     /// Its samples.
     pub samples: Samples,
-    /// When it begins, ticks behind the first sample of all; none for directly behind the piece
-    /// before.
+    /// Its start in ticks after the first sample of all; `None` directly after the piece before.
     pub offset_ticks: Option<u64>,
-    /// The burst ends with it.
+    /// Whether the burst ends with it.
     pub ends_burst: bool,
 }
 
-/// The end of what the reading thread fills.
+/// The consumer's end of the reading thread.
 pub struct Playback {
     pieces: Receiver<anyhow::Result<Piece>>,
     used: SyncSender<Samples>,
-    /// How often the radio wanted samples, and none were there.
+    /// Number of calls by the radio that found no samples.
     pub waits: u64,
 }
 
 impl Playback {
-    /// Starts to read; ends with the score, or when this is dropped.
+    /// Starts to read; ends with the plan, or when this is dropped.
     ///
     /// # Errors
     /// When the file cannot be opened.
@@ -98,10 +97,10 @@ impl Playback {
         Ok(Self { pieces, used, waits: 0 })
     }
 
-    /// The next piece; none at the end, or when `timeout` passed without one.
+    /// Returns the next piece; `Wait` after `timeout` without one, and `End` at the end.
     ///
     /// # Errors
-    /// What went wrong with the file.
+    /// The file's error.
     pub fn next(&mut self, timeout: Duration) -> anyhow::Result<PlaybackStep> {
         let piece = match self.pieces.try_recv() {
             Ok(piece) => piece?,
@@ -118,20 +117,20 @@ impl Playback {
         Ok(PlaybackStep::Piece(piece))
     }
 
-    /// Gives the memory of a piece back.
+    /// Returns the memory of a piece for reuse.
     pub fn recycle(&self, samples: Samples) {
-        // More pieces than are about cannot come back.
+        // The queue has room for all pieces in use.
         let _ = self.used.try_send(samples);
     }
 }
 
-/// What [`Playback::next`] found.
+/// The result of [`Playback::next`].
 pub enum PlaybackStep {
     /// A piece.
     Piece(Piece),
-    /// Nothing yet.
+    /// No piece yet.
     Wait,
-    /// Nothing any more.
+    /// The end.
     End,
 }
 
@@ -143,7 +142,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads until the end, or until nobody listens.
+    /// Reads until the end, or until the consumer has gone.
     fn run(&mut self, score: PlaybackPlan) {
         for note in score {
             if let Err(error) = self.play(note) {
@@ -155,7 +154,7 @@ impl Reader {
         }
     }
 
-    /// Reads one note; an error without a text when nobody listens.
+    /// Reads one segment; returns `Err(None)` when the consumer has gone.
     fn play(&mut self, note: PlaybackSegment) -> Result<(), Option<anyhow::Error>> {
         let bytes = self.source.format.sample_bytes() as u64;
         let tell = |error: std::io::Error, data: &std::path::Path| {

@@ -1,4 +1,4 @@
-//! What is played when: the stretches of a recording, as often as asked.
+//! The order of a playback: the stretches of a recording, repeated.
 
 use millstream_blocks::sigmf::SigmfRecording;
 
@@ -7,29 +7,29 @@ use millstream_blocks::sigmf::SigmfRecording;
 pub struct PlaybackSegment {
     /// Its first sample in the file.
     pub first_sample: u64,
-    /// How many.
+    /// Its length.
     pub samples: u64,
-    /// When it begins, ticks behind the first sample of all, if it begins a burst with a time.
+    /// Its start in ticks after the first sample of all, if it begins a burst with a time.
     pub offset_ticks: Option<u64>,
-    /// A burst ends with it.
+    /// Whether a burst ends with it.
     pub ends_burst: bool,
 }
 
-/// All of them, in order.
+/// All segments, in order.
 #[derive(Debug, Clone)]
 pub struct PlaybackPlan {
     notes: Vec<PlaybackSegment>,
     /// Ticks from the beginning of one repetition to that of the next.
     span_ticks: u64,
     timed: bool,
-    /// How often all is still played; without end when there is none.
+    /// Repetitions left; `None`: without end.
     left: Option<u64>,
     next: usize,
     round: u64,
 }
 
 impl PlaybackPlan {
-    /// The whole recording as one burst: gaps are closed, and repetitions follow directly.
+    /// Plays the whole recording as one burst: gaps are closed, and repetitions follow directly.
     pub fn joined(source: &SigmfRecording, repeats: Option<u64>) -> Self {
         let note = PlaybackSegment {
             first_sample: 0,
@@ -40,7 +40,7 @@ impl PlaybackPlan {
         Self::new(vec![note], source.samples, false, repeats)
     }
 
-    /// A burst for each capture, as far apart as they were recorded.
+    /// Plays a burst for each capture, as far apart as they were recorded.
     ///
     /// # Errors
     /// When a capture has no global index, or they go back in time.
@@ -77,7 +77,7 @@ impl PlaybackPlan {
                 offset_ticks: Some(offset),
                 ends_burst: true,
             };
-            // Two captures may begin at one sample: then nothing came between two gaps.
+            // Two captures may begin at one sample: then no sample came between two gaps.
             notes.extend((samples > 0).then_some(note));
         }
         Ok(Self::new(notes, span_ticks, true, repeats))
@@ -92,13 +92,13 @@ impl PlaybackPlan {
         Self { notes, span_ticks, timed, left: repeats, next: 0, round: 0 }
     }
 
-    /// Samples of all repetitions; none when there is no end.
+    /// Samples of all repetitions; `None` without end.
     pub fn samples(&self) -> Option<u64> {
         let once: u64 = self.notes.iter().map(|note| note.samples).sum();
         self.left.map(|left| left.saturating_mul(once))
     }
 
-    /// Ticks from the first sample to behind the last; none when there is no end.
+    /// Ticks from the first sample to the end of the last; `None` without end.
     pub fn duration_ticks(&self) -> Option<u64> {
         self.left.map(|left| left.saturating_mul(self.span_ticks))
     }

@@ -54,8 +54,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(Report::done(text, json!({ "radios": found.iter().map(to_json).collect::<Vec<_>>() })))
 }
 
-/// `before` are the devices shown already: another address of one of them is the same device on
-/// another network, or another one that was given its serial number.
+/// Formats a device. `before` are the devices shown already: another address of one of them is the
+/// same device on another network, or another one with the same serial number.
 fn line(device: &DeviceInfo, before: &[DeviceInfo]) -> String {
     let serial = device.field("serial");
     let twin = before.iter().find(|one| !serial.is_empty() && one.field("serial") == serial);

@@ -1,4 +1,4 @@
-//! `millstream probe`: what one radio consists of.
+//! `millstream probe`: the structure of one radio.
 
 use crate::output::{Report, short};
 use anyhow::Context;
@@ -8,7 +8,7 @@ use millstream_wire::regs::client_zero::{Edge, noc_id};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Opens one radio and prints what it consists of: clocks, sources, channels, blocks, connections.
+/// Opens one radio and prints its parts: clocks, sources, channels, blocks, connections.
 ///
 /// The radio is claimed meanwhile: a program that uses it is left alone, and named. `millstream
 /// find` lists the radios that answer.
@@ -33,7 +33,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(Report::done(tree.words(), tree.json(&device)))
 }
 
-/// Headings, each with its lines: a name and what there is to tell.
+/// Headings with their lines: a name and its value.
 struct Tree {
     title: String,
     branches: Vec<(&'static str, Vec<(String, String)>)>,
@@ -97,7 +97,7 @@ impl Tree {
     }
 }
 
-/// What its clock and its time may follow, and do follow. A device need not tell.
+/// The possible clock and time sources, and the present ones. A device need not report them.
 fn sources(device: &Device) -> Vec<(String, String)> {
     let source = |kind: &str| {
         let ask = |method: String| device.session().call(&method, &[]).ok();
@@ -110,7 +110,7 @@ fn sources(device: &Device) -> Vec<(String, String)> {
     ["clock", "time"].into_iter().filter_map(source).collect()
 }
 
-/// As `rx` and `tx` count them.
+/// Channels with the numbers of `rx` and `tx`.
 fn channels(blocks: &ClientZero) -> Vec<(String, String)> {
     let (mut rx, mut tx) = (Vec::new(), Vec::new());
     for block in blocks.blocks.iter().filter(|block| block.noc_id == noc_id::RADIO) {

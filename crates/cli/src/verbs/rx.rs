@@ -1,6 +1,6 @@
 //! `millstream rx`: records a radio's samples. Reception and disk are partitions of their own, with
 //! a ring between them, so that a slow disk costs no sample until the ring is full, and from then
-//! on only those for which there is no room.
+//! on only those without room.
 
 mod record;
 mod report;
@@ -20,9 +20,9 @@ use target::{Format, RecordingFiles};
 
 /// Records samples from a radio to a file.
 ///
-/// A recording of so many samples or seconds ends after that time, whatever was lost meanwhile:
-/// losses are counted, named and annotated, and what follows them is recorded. Several channels
-/// are recorded at the same moments, each to a file of its own (x-ch0.sc16, x-ch1.sc16, …).
+/// A recording of limited length ends after that time, whatever was lost meanwhile: losses are
+/// counted, named and annotated, and what follows them is recorded. Several channels are recorded
+/// at the same moments, each to a file of its own (x-ch0.sc16, x-ch1.sc16, …).
 ///
 /// The file is called FILE.part until it is whole; when the radio stops answering, that is what
 /// remains. SIGINT ends a recording in order.
@@ -70,12 +70,11 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// Samples in the file: what the extension says by default, sc16 in SigMF.
+    /// Samples in the file: the extension's by default, sc16 in SigMF.
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
 
-    /// What may wait for the disk, MiB for each channel. When it is full, samples are lost and
-    /// counted.
+    /// Queue for the disk, MiB for each channel. When it is full, samples are lost and counted.
     #[arg(long, value_name = "MIB", default_value_t = 64,
           value_parser = clap::value_parser!(u16).range(1..))]
     buffer: u16,
@@ -86,12 +85,12 @@ pub struct Args {
     max_lost: Option<u64>,
 }
 
-/// Records until the end asked for, or until somebody ends it; succeeds when that end was reached,
+/// Records until the requested end, or until the user ends it; succeeds when that end was reached,
 /// the ledger balances, and no more was lost than allowed.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let out = stdout::for_samples(&args.out)?;
     let targets = RecordingFiles::for_each(&args.channel, &out, args.format)?;
-    // Before the claim, so that it is given back when somebody asks early.
+    // Before the claim, so that it is released when the user asks early.
     interrupt::install();
     let (devices, rate_hz) = start::open(&args.args, args.rate)?;
     let counts: Vec<_> = devices.devices().iter().map(Device::rx_channels).collect();
@@ -146,7 +145,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     })
 }
 
-/// At least one sample, or no end.
+/// At least one sample, or `None` without end.
 fn samples_wanted(args: &Args, rate_hz: f64) -> Option<u64> {
     let of_seconds = |seconds: f64| ((seconds * rate_hz).round() as u64).max(1);
     args.nsamps.or(args.duration.map(of_seconds))

@@ -18,14 +18,14 @@ use report::Events;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long one wait for the device or the file lasts before the next look at everything else.
+/// Longest wait for the device or the file before the other work.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// How much later than the last sample should have left its acknowledgement may come, seconds.
+/// How long after the last sample's time its acknowledgement may come, seconds.
 const ACK_PATIENCE_S: f64 = 2.0;
 
-/// What is in the device when somebody asks to end is waited for as long as it lasts and this,
-/// seconds: not until its time, which may be far away.
+/// After a request to end, the wait for the device's buffer: its length and this, seconds; not
+/// until its time, which may be far away.
 const END_PATIENCE_S: f64 = 1.0;
 
 /// Transmits a recording: SigMF, or raw samples.
@@ -48,7 +48,7 @@ pub struct Args {
     )]
     args: Vec<DeviceArgs>,
 
-    /// What to transmit: .sc16 and .cf32 are raw, .sigmf-meta or .sigmf-data a SigMF recording.
+    /// The recording: .sc16 and .cf32 are raw, .sigmf-meta or .sigmf-data a SigMF recording.
     #[arg(long = "in", value_name = "FILE")]
     input: PathBuf,
 
@@ -69,7 +69,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeat: u64,
 
-    /// What every sample is multiplied by; what goes beyond full scale is saturated.
+    /// Factor of every sample; results beyond full scale are saturated.
     #[arg(long, value_name = "FACTOR", value_parser = positive)]
     gain: Option<f64>,
 
@@ -100,14 +100,14 @@ pub struct Args {
           value_parser = Whole(clap::value_parser!(u64)))]
     max_lates: Option<u64>,
 
-    /// Fail if more samples were lost, those included of which it is not known. Without it samples
-    /// that are known to be lost are no failure, and unknown ones are.
+    /// Fail if more samples were lost, including those in an unknown state. Without it known losses
+    /// are not a failure, and unknown ones are.
     #[arg(long, value_name = "N",
           value_parser = Whole(clap::value_parser!(u64)))]
     max_lost: Option<u64>,
 }
 
-/// Transmits until the end, or until somebody ends it; succeeds when the ledger balances and no
+/// Transmits until the end, or until the user ends it; succeeds when the ledger balances and no
 /// limit is exceeded.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let source = SigmfRecording::open(&args.input, args.format)?;
@@ -120,7 +120,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let rate_hz = args.rate.or(source.rate_hz).with_context(|| {
         format!("{} does not say its sample rate: give --rate", args.input.display())
     })?;
-    // Before the claim, so that it is given back when somebody asks early.
+    // Before the claim, so that it is released when the user asks early.
     interrupt::install();
     let (devices, rate_hz) = start::open(&args.args, rate_hz)?;
     let stream = outlet(&args, &devices)?;
@@ -182,7 +182,7 @@ fn outlet(args: &Args, devices: &DeviceSet) -> anyhow::Result<Outlet> {
     })
 }
 
-/// The time of the first sample, where somebody wants to know it.
+/// The time of the first sample, where it is needed.
 fn start_ticks(args: &Args, devices: &DeviceSet, rate_hz: f64) -> anyhow::Result<Option<u64>> {
     if args.at_pps {
         return Ok(Some(start::next_pps(devices)?.0));
@@ -193,13 +193,13 @@ fn start_ticks(args: &Args, devices: &DeviceSet, rate_hz: f64) -> anyhow::Result
     Ok(Some(now + (lead_s * rate_hz).round() as u64))
 }
 
-/// A stream and what goes on with it.
+/// A stream and its parallel work.
 struct Player {
     stream: Outlet,
     start_ticks: Option<u64>,
     /// Whether 16-bit samples have to be multiplied.
     gain: bool,
-    /// Where they are.
+    /// The converted samples.
     floats: Vec<Complex32>,
     events: Events,
     wanted: Option<u64>,
@@ -208,7 +208,7 @@ struct Player {
 }
 
 impl Player {
-    /// Sends everything; ends the burst where somebody asks to end.
+    /// Sends all pieces; ends the burst when the user asks to end.
     fn play(&mut self, playback: &mut Playback) -> anyhow::Result<()> {
         let mut first = true;
         while !interrupt::asked() {
@@ -228,7 +228,8 @@ impl Player {
             }
         }
         while self.stream.is_in_burst() {
-            // Only an interrupted one is open here. The device takes it as soon as it has room.
+            // Only an interrupted burst is open here. The device takes the end as soon as it has
+            // room.
             let ended = self.stream.send_sc16(&[], TxMetadata::now().ending(), SLICE)?;
             if !ended.end_of_burst {
                 self.look()?;
@@ -237,7 +238,7 @@ impl Player {
         Ok(())
     }
 
-    /// Sends a piece; looks at everything else while the device has no room.
+    /// Sends a piece; does the other work while the device has no room.
     fn send(&mut self, piece: &Piece, time_ticks: Option<u64>) -> anyhow::Result<()> {
         let mut meta = TxMetadata { time_ticks, end_of_burst: piece.ends_burst };
         let mut done = 0;
@@ -264,7 +265,7 @@ impl Player {
         }
     }
 
-    /// Takes events, and shows how it goes.
+    /// Takes events, and shows the progress.
     fn look(&mut self) -> anyhow::Result<()> {
         self.events.fetch(&mut self.stream)?;
         let (ledger, events) = (self.stream.ledger(), &self.events);
@@ -273,15 +274,15 @@ impl Player {
         Ok(())
     }
 
-    /// Waits until all bursts are acknowledged, or the device's own clock says that they should
-    /// have been; not for a device whose clock stands still.
+    /// Waits until all bursts are acknowledged, or the device's own clock shows that they should
+    /// have been; does not wait for a device whose clock stands still.
     fn wait_for_acks(&mut self, end_ticks: Option<u64>) -> anyhow::Result<()> {
         let in_device = self.stream.credit_window_bytes() / 4;
         let mut begun = None;
         let mut moved = (0, Instant::now());
         while self.stream.counters().burst_acks < self.stream.counters().bursts {
             let now = self.stream.time_ticks()?;
-            // What is still to come after an interruption is of no interest.
+            // After an interruption, later bursts do not matter.
             let end = end_ticks.filter(|_| !interrupt::asked()).unwrap_or(0);
             let patience = (ACK_PATIENCE_S * self.stream.rate_hz()) as u64;
             if now >= (*begun.get_or_insert(now) + in_device).max(end) + patience {

@@ -1,5 +1,5 @@
-//! The television receiver on a live radio that loses packets: what is wrong in the transport
-//! stream is what the ledger says was lost, and nothing else, packet by packet.
+//! The television receiver on a live radio that loses packets: the errors of the transport stream
+//! are exactly the ledger's losses, packet by packet.
 
 use crate::common::{Radio, graph, millstream};
 use millstream_atsc::params::{FIELD_DATA_SEGMENTS, FIELD_SEGMENTS, SEGMENT_SYMBOLS};
@@ -8,7 +8,7 @@ use millstream_atsc::tx::Numbered;
 use serde_json::Value;
 use std::ops::RangeInclusive;
 
-/// Packets of the transmission, which is repeated without a seam.
+/// Packets of the transmission, which repeats without a break.
 const SENT: u64 = 312 * 128;
 
 const RATE_HZ: f64 = 6.25e6;
@@ -17,7 +17,7 @@ const RATE_HZ: f64 = 6.25e6;
 const SPREAD: i64 = 52;
 
 /// Segments by which the receiver's events may be late (samples go in chunks of 2048), that the
-/// trellis decoder needs to be sure again, and a packet begun within each.
+/// trellis decoder needs to recover, and a packet begun within each.
 const SLACK: i64 = 8;
 
 #[test]
@@ -61,8 +61,8 @@ fn after_every_lost_packet_the_receiver_is_back_and_errors_lie_within_the_gaps()
     assert_eq!(results["signals"][0]["relocks"], 0, "its place is kept over every gap");
 }
 
-/// Gaps as the receiver was told of them: samples of time before, and samples missing. They are
-/// what the ledger has lost.
+/// Gaps as they were reported to the receiver: samples of time before, and samples missing. They
+/// equal the ledger's losses.
 fn gaps(results: &Value) -> Vec<[u64; 2]> {
     let ledger = &results["ledgers"][0];
     assert_eq!(ledger["balances"], true, "{ledger}");
@@ -76,13 +76,13 @@ fn gaps(results: &Value) -> Vec<[u64; 2]> {
     let gaps: Vec<[u64; 2]> = gaps.iter().map(gap).collect();
     let [expected, delivered] = ["expected", "delivered"].map(|key| ledger[key].as_u64().unwrap());
     let lost = expected - delivered;
-    // Behind the last sample nobody is told of a gap.
+    // A gap after the last sample is not reported.
     let told: u64 = gaps.iter().map(|[_, missing]| missing).sum();
     assert!(told == lost || lost - told < 4000, "{told} samples missing, the ledger lost {lost}");
     gaps
 }
 
-/// Where packets are in time.
+/// Times of packets.
 struct Place {
     /// Samples of time before the field sync in front of the packet `first`.
     field_sync: f64,
@@ -112,18 +112,18 @@ impl Place {
     }
 }
 
-/// Samples of so many segments.
+/// Samples of this many segments.
 fn samples(segments: f64) -> f64 {
     segments * SEGMENT_SYMBOLS as f64 / SYMBOL_RATE_HZ * RATE_HZ
 }
 
-/// What came out; numbers go on over the end of the transmission.
+/// The received packets; numbers continue over the end of the transmission.
 #[derive(Debug, Default)]
 struct Found {
     first: i64,
     last: i64,
     right: i64,
-    /// Sent between the first and the last right one, and not come out right.
+    /// Sent between the first and the last right one, and not received right.
     wrong: Vec<i64>,
     /// Numbers before packets that are neither right nor flagged.
     unflagged: Vec<i64>,

@@ -1,4 +1,4 @@
-//! `millstream bench buffer`: the talk's figures, as a person asks for them.
+//! `millstream bench buffer`: the talk's figures, as a user asks for them.
 
 use crate::common::millstream;
 use std::path::Path;
@@ -58,7 +58,7 @@ fn a_histogram_and_a_probability_give_the_buffer() {
     ask("1e-2").fails(1, "latency.json holds no histogram: give what");
 }
 
-/// Figures of 300 digits help nobody.
+/// Figures of 300 digits are useless.
 #[test]
 fn what_no_radio_has_is_refused() {
     for (args, part) in [
@@ -85,8 +85,8 @@ fn a_question_without_an_unknown_is_refused() {
     millstream(Path::new("/"), &small).fails(1, "an MTU of 47 bytes leaves no room");
 }
 
-/// Where the buffer holds the radio's time runs 10 000 times slower: nothing that this machine does
-/// takes 2.6 s. Where it does not, nothing that this machine does makes it hold.
+/// Where the buffer holds, the radio's time runs 10 000 times slower: no delay of this machine
+/// takes 2.6 s. Where it does not, no delay of this machine makes it hold.
 #[test]
 fn a_radio_agrees_with_the_law_on_both_sides_of_it() {
     let folder = Path::new("/");

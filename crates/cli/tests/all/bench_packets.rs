@@ -1,4 +1,4 @@
-//! `millstream bench packets` and `latency udp|link`: what they count, not how quick they are.
+//! `millstream bench packets` and `latency udp|link`: their counts, not their speed.
 
 use crate::common::{Running, command, eventually, is_alive, millstream};
 use millstream_cpu::proc::Stat;
@@ -28,7 +28,7 @@ fn without_rights_kernel_sockets_are_measured_on_loopback() {
     }
     assert_eq!(lines[0]["name"], "kernel UDP");
     assert_eq!(lines[0]["ratio"]["median"], 1.0);
-    // Either the kernel counted system calls, or the document says why not, and what to do.
+    // Either the kernel counted system calls, or the document has the reason and the remedy.
     let why = document["results"]["untraced"].as_str();
     let can = lines[0]["traced"].is_object();
     assert_eq!(can, why.is_none(), "{document}");

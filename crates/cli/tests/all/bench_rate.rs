@@ -1,4 +1,4 @@
-//! `millstream bench rate` at rates that any machine holds: what it counts, not how fast it is.
+//! `millstream bench rate` at rates that any machine holds: its counts, not its speed.
 
 use crate::common::{Radio, Running, command, millstream};
 use std::path::Path;

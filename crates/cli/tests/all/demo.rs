@@ -1,4 +1,4 @@
-//! `millstream demo`, end to end, and that nothing of it outlives it.
+//! `millstream demo`, end to end, and that no part of it outlives it.
 
 use crate::common::{Running, command, eventually, growing, is_alive, millstream, names};
 use std::path::Path;
@@ -27,7 +27,7 @@ fn the_whole_path_decodes_without_an_error() {
     let (packets, rest) = stream.as_chunks::<188>();
     assert!(rest.is_empty() && packets.iter().all(|packet| packet[0] == 0x47));
     assert_eq!(results["signal"]["packets"], packets.len());
-    // The picture depends on whether ffmpeg is there; either way it is told.
+    // The picture depends on whether ffmpeg is installed; either way the document reports it.
     let (picture, missing) = (&results["picture"], &results["picture_missing"]);
     assert!(picture == "demo.png" || missing.is_string(), "{results}");
     let files = names(folder.path());

@@ -1,4 +1,4 @@
-//! `millstream host doctor` as people use it, on a machine made of files.
+//! `millstream host doctor` as users run it, on a machine made of files.
 
 use serde_json::Value;
 use std::fs;
@@ -141,7 +141,7 @@ fn what_is_minor_is_no_reason_to_fail_and_the_worst_comes_first() {
     assert!(slow.status.success() && stdout(&slow).contains("of a 1 MS/s stream"));
 }
 
-/// A machine of its own to look like this one, where root has noted a change.
+/// A private machine that looks like this one, where root has noted a change.
 const NOTED: &str = r#"
 set -e
 mount -t tmpfs none /run

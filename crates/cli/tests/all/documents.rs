@@ -1,5 +1,5 @@
-//! Commands that documents and help texts show: the command line accepts each of them, and those
-//! of the README and of the guides that need neither hardware nor minutes run, page by page.
+//! Commands in documents and help texts: the command line accepts each of them, and those of the
+//! README and of the guides that need neither hardware nor minutes run, page by page.
 
 use crate::common::shell::{self, Line};
 use crate::common::{Running, address, command, graph, millstream};
@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 
-/// A help text with the command that it belongs to.
+/// A help text with its command.
 fn help_texts(command: &Command, path: &str, found: &mut Vec<(String, String)>) {
     let path = format!("{path} {}", command.get_name());
     let texts = [command.get_after_help(), command.get_after_long_help()];
@@ -16,8 +16,8 @@ fn help_texts(command: &Command, path: &str, found: &mut Vec<(String, String)>) 
     command.get_subcommands().for_each(|verb| help_texts(verb, &path, found));
 }
 
-/// Whether the command line is accepted, and that of a command behind `--`, too. What a `part` of
-/// one, or an ellipsis, leaves out may be missing.
+/// Checks that the command line is accepted, and that of a command after `--`, too. A `part` of
+/// one, or an ellipsis, may lack arguments.
 fn check(place: &str, words: &[String], part: bool) {
     let cut = part || words.iter().any(|word| word == "…");
     let whole = words.iter().filter(|word| *word != "…");
@@ -62,7 +62,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The pages that people read: those at the root, and all below `docs` and `examples`.
+/// The pages for users: those at the root, and all below `docs` and `examples`.
 fn documents() -> Vec<PathBuf> {
     let mut pages: Vec<_> =
         ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"].map(|name| root().join(name)).into();
@@ -101,12 +101,12 @@ fn blocks_of_code(text: &str) -> Vec<Line> {
 fn quoted(text: &str) -> Vec<Line> {
     let quoted = text.lines().filter(|line| !line.starts_with("    "));
     let spans = quoted.flat_map(|line| line.split('`').skip(1).step_by(2));
-    // `millstream host shield CPUS [-- COMMAND]` says what there may be, and is no command.
+    // `millstream host shield CPUS [-- COMMAND]` is a synopsis, not a command.
     let spans = spans.filter(|span| span.starts_with("millstream ") && !span.contains('['));
     shell::lines(spans)
 }
 
-/// Whether the words are no more than the name of a verb, or of one of a verb.
+/// Whether the words are only the name of a verb, or of a part of one.
 fn names_a_command(words: &[String]) -> bool {
     let mut command = millstream_cli::command();
     for word in &words[1..] {
@@ -126,7 +126,7 @@ fn every_command_of_a_document_is_accepted() {
         let quoted = quoted.iter().filter_map(Line::millstream);
         let blocks = blocks_of_code(&text);
         let blocks = blocks.iter().filter_map(Line::millstream).map(|words| (words, false));
-        // In a sentence a verb may stand for itself, and an option for what it does.
+        // In a sentence a verb may stand for itself, and an option for its effect.
         let quoted = quoted.filter(|words| !names_a_command(words)).map(|words| (words, true));
         for (words, part) in blocks.chain(quoted) {
             check(&place, words, part);
@@ -136,7 +136,7 @@ fn every_command_of_a_document_is_accepted() {
     assert!(count >= 80, "{count} commands are left: are they still read?");
 }
 
-/// A message names a block of one graph, which the document links behind it.
+/// A message names a block of one graph; the document has its link after it.
 #[test]
 fn a_message_of_a_guide_fits_its_graph() {
     let guide = std::fs::read_to_string(root().join("docs/guides/tune-a-graph.md")).unwrap();
@@ -158,7 +158,7 @@ fn a_message_of_a_guide_fits_its_graph() {
     assert!(count > 0, "no message is left: are they still read?");
 }
 
-/// Follows a page on a machine without hardware and rights.
+/// A reader who follows a page on a machine without hardware and rights.
 struct Reader {
     page: String,
     folder: tempfile::TempDir,
@@ -190,14 +190,14 @@ impl Reader {
         Self { page, folder, addr: address(), control, radio: None, done: Vec::new() }
     }
 
-    /// The same on this machine: another address, a free port, less time.
+    /// Adapts a command to this machine: another address, a free port, less time.
     fn here(&self, words: &[String]) -> Vec<String> {
         let addr = self.addr.to_string();
         let mut here: Vec<_> = words[1..]
             .iter()
             .map(|word| word.replace("192.168.10.2", &addr).replace("127.0.0.2", &addr))
             .map(|word| if word == "5555" { self.control.clone() } else { word })
-            // A start at an edge must be reached in time, which a busy machine may not do.
+            // A start at an edge must be reached in time, which a busy machine may miss.
             .filter(|word| word != "--at-pps")
             .collect();
         for at in 1..here.len() {
@@ -228,7 +228,7 @@ impl Reader {
         self.done.push(here[..length].join(" "));
     }
 
-    /// The radio before it ends: the address is one.
+    /// The radio before it ends: there is only one address.
     fn serve(&mut self, options: &[&str]) {
         self.end();
         let args = [&["sim", "radio"][..], options].concat();
@@ -245,8 +245,8 @@ impl Reader {
     }
 }
 
-/// Whether a page is followed: the README, the recipes of the examples, and each guide. Each
-/// begins in an empty folder.
+/// Whether a page is tested: the README, the recipes of the examples, and each guide. Each begins
+/// in an empty folder.
 fn is_followed(page: &Path) -> bool {
     let folder = page.parent().and_then(Path::file_name);
     let is_listed = folder.is_some_and(|folder| folder == "guides" || folder == "examples");

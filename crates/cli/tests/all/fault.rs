@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 
-/// A radio with a control channel, and where that is.
+/// A radio with a control channel, and the address of that.
 fn radio(args: &[&str]) -> (Radio, String) {
     let args = [&["--control", "0", "--rx-antenna", "ramp", "--time-scale", "0.5"], args].concat();
     let (radio, mut lines) = Radio::start_and_hear(Path::new("/"), &args);
@@ -66,11 +66,11 @@ fn hostile_bytes_on_the_control_channel_do_no_harm() {
         [vec![0xff; 100_000], b"{\"op\":".repeat(1000), vec![b'\n'; 30_000], vec![b'['; 90]]
     {
         let mut stream = TcpStream::connect(&control).unwrap();
-        // The radio may hang up before it has read everything.
+        // The radio may close the connection before it has read everything.
         let _ = stream.write_all(&bytes);
         held.push(stream);
     }
-    // More than it keeps: the surplus is turned away.
+    // More connections than it accepts: the surplus is refused.
     held.extend((0..40).map_while(|_| TcpStream::connect(&control).ok()));
     drop(held);
     crate::common::eventually("room for a polite request", || {

@@ -31,7 +31,7 @@ fn nobody_there_says_what_to_do() {
 
 #[test]
 fn radios_on_this_machine_are_found_without_an_address() {
-    // A port of our own: other tests serve radios on the usual one.
+    // A private port: other tests serve radios on the usual one.
     let port = (20_000 + std::process::id() % 10_000).to_string();
     let serve =
         |serial| Radio::start(Path::new("/"), &["--serial", serial, "--discovery-port", &port]);

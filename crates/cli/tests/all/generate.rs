@@ -1,4 +1,4 @@
-//! `millstream sim generate`, and what receives it: `run`, `inspect --atsc`, `bench atsc`.
+//! `millstream sim generate`, and its receivers: `run`, `inspect --atsc`, `bench atsc`.
 
 use crate::common::{graph, millstream, names};
 use std::path::Path;
@@ -38,11 +38,11 @@ fn a_spoilt_recording_decodes_to_the_packets_that_were_sent() {
     assert_eq!(survey["status"]["uncorrected_packets"], 0);
     let echoes = survey["echoes"].as_array().unwrap().iter();
     let mut echoes = echoes.map(|one| (one[0].as_f64().unwrap(), one[1].as_f64().unwrap()));
-    // In the raster of symbols, 0.093 µs.
+    // On the grid of symbols, 0.093 µs.
     let level = echoes.find(|(delay_us, _)| (delay_us - 1.3).abs() < 0.05).unwrap().1;
     assert!((level + 12.0).abs() < 2.0, "the echo is seen at {level} dB");
 
-    // The same as SigMF, which tells format and rate.
+    // The same as SigMF, which has format and rate.
     let [from, to] = ["tv.sc16", "tv.sigmf-data"].map(|name| folder.path().join(name));
     std::fs::rename(from, to).unwrap();
     let meta = r#"{"global": {"core:datatype": "ci16_le", "core:version": "1.0.0",

@@ -1,11 +1,11 @@
-//! `millstream inspect` and `probe`: what a recording holds, and what a radio consists of.
+//! `millstream inspect` and `probe`: the content of a recording, and the structure of a radio.
 
 use crate::common::{Radio, command, millstream};
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
-/// A tone of a quarter of full scale, so many samples.
+/// A tone of a quarter of full scale, of this many samples.
 fn tone(samples: usize) -> Vec<u8> {
     let turn = [[8192_i16, 0], [0, 8192], [-8192, 0], [0, -8192]];
     (0..samples).flat_map(|n| turn[n % 4].map(i16::to_le_bytes).concat()).collect()
@@ -131,7 +131,7 @@ fn a_radio_tells_what_it_consists_of_and_is_given_back() {
     }
     let document = millstream(Path::new("/"), &["probe", "--json", "--args", &radio.args()]).json();
     assert_eq!(document["results"]["rx_channels"], 2);
-    // Nobody holds it now.
+    // It has no claim now.
     let find = ["find", "--addr", &radio.addr.to_string(), "--json"];
     assert_eq!(millstream(Path::new("/"), &find).json()["results"]["radios"][0]["claimed"], false);
     radio.stop();

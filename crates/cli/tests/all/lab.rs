@@ -1,5 +1,5 @@
-//! `millstream latency timer|irq` and `millstream lab`: what they count, keep and find, not how
-//! quick the machine is.
+//! `millstream latency timer|irq` and `millstream lab`: their counts, records and findings, not the
+//! machine's speed.
 
 use crate::common::{Outcome, millstream};
 use serde_json::Value;
@@ -40,8 +40,8 @@ fn every_deadline_of_every_cpu_is_a_latency_or_counted() {
 #[test]
 fn the_parts_of_an_interrupt_sum_to_the_whole() {
     let args = ["latency", "irq", "--count", "100", "--repeat", "1", "--json"];
-    // Where a clock is read beside others' work, its relation to the other's is not known well
-    // enough now and then: the program says so, and what to do.
+    // On a busy machine the relation of two clocks is sometimes not known well enough: the program
+    // says so, with the remedy.
     let again = |outcome: &Outcome| outcome.stdout.contains("well enough here; measure again");
     let mut outcome = millstream(Path::new("/"), &args);
     for _ in 0..9 {
@@ -99,12 +99,12 @@ fn a_run_is_kept_compared_and_reported() {
     assert_eq!((&added["results"]["added"], &added["results"]["known"]), (&0.into(), &24.into()));
     for set in ["night", "r.jsonl"] {
         let args = [&["compare", set, "--fail-on-change", "--json"][..], &store].concat();
-        // On a busy machine the 99th percentile of so few values is anything.
+        // On a busy machine the 99th percentile of so few values may be any value.
         let found = lab(&args).fails(1, "change").json();
         let median = &found["results"]["figures"][0];
         assert_eq!((&median["figure"], &median["changes"][0]["at"]), (&"p50".into(), &1.into()));
     }
-    // Six starts of each set are too few to be so sure.
+    // Six starts of each set are too few for this certainty.
     let sure =
         [&["compare", "night", "--fail-on-change", "--error-rate", "0.1"][..], &store].concat();
     let text = lab(&sure).succeeds().stdout.clone();
@@ -144,7 +144,7 @@ fn what_cannot_be_done_is_said() {
     assert!(outcome.stdout.contains("failed  a: timer | idle, start 1, tried 2 times: it ended"));
     lab(&["resume", "--store", "s"]).fails(1, gave_nothing);
     lab(&["resume", "x", "--store", "s"]).fails(1, "no run that begins with `x` can be taken up");
-    // What could not begin has not taken its name.
+    // A run that could not begin has not taken its name.
     let named = ["run", "plan.toml", "--store", "s", "--name", "n"];
     let nowhere = [&named[..], &["--records", "none/r.jsonl"]].concat();
     lab(&nowhere).fails(1, "cannot write records to none/r.jsonl");
@@ -165,7 +165,7 @@ fn what_cannot_be_done_is_said() {
     timer(&["--class", "idle"]).fails(2, "no scheduling class");
 }
 
-/// Processes whose parent is `pid`, and theirs.
+/// The children of process `pid`, and their descendants.
 fn descendants(pid: u32) -> Vec<u32> {
     let children = format!("/proc/{pid}/task/{pid}/children");
     let children = std::fs::read_to_string(children).unwrap_or_default();
@@ -204,7 +204,7 @@ fn a_run_that_was_killed_is_taken_up_where_it_was() {
     std::fs::write(folder.path().join("plan.toml"), &plan).unwrap();
     let whole = ["run", "plan.toml", "--store", "whole", "--name", "r", "--records", "whole.jsonl"];
     lab(&whole).succeeds();
-    // Time enough to meet it in its midst.
+    // Enough time to kill it in the middle.
     let plan = plan.replace("settle_s = 0.0", "settle_s = 0.1");
     std::fs::write(folder.path().join("plan.toml"), plan).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_millstream"));
@@ -220,7 +220,7 @@ fn a_run_that_was_killed_is_taken_up_where_it_was() {
     let pid = rustix::process::Pid::from_child(&run);
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
     let alive = elsewhere(&["resume", "r"]);
-    // On a starved machine it may have come to its end before.
+    // On a starved machine it may have ended before.
     let is_done = run.try_wait().unwrap().is_some();
     run.kill().unwrap();
     run.wait().unwrap();
@@ -229,15 +229,15 @@ fn a_run_that_was_killed_is_taken_up_where_it_was() {
     }
     let mut file = std::fs::OpenOptions::new().append(true).open(&records_file).unwrap();
     file.write_all(b"{\"torn").unwrap();
-    // The plan's file is not needed any more, and it does not matter where one is.
+    // The plan's file is not needed any more, nor the working folder.
     std::fs::remove_file(folder.path().join("plan.toml")).unwrap();
     let outcome = elsewhere(&["resume", "r", "--json"]).succeeds().json();
     let known = outcome["results"]["known"].as_u64().unwrap();
     assert!((3..=12).contains(&known), "{outcome}");
     assert!(std::fs::read_to_string(&records_file).unwrap().contains("{\"torn\n"));
     assert_eq!(outcome["results"]["starts"], 12);
-    // The same starts in the same order; of one that the kill met between store and file, only the
-    // store knows.
+    // The same starts in the same order; a start killed between store and file is only in the
+    // store.
     let places = |file: &str| -> Vec<(Value, Value, Value)> {
         let place = |r: &Value| (r["variant"].clone(), r["restart"].clone(), r["sample"].clone());
         lines(file).iter().map(place).collect()

@@ -1,4 +1,4 @@
-//! `millstream latency radio`: what it counts, not how quick it is.
+//! `millstream latency radio`: its counts, not its speed.
 
 use crate::common::millstream;
 use std::path::Path;

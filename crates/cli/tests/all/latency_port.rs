@@ -1,4 +1,4 @@
-//! `millstream latency port`: what waits for what, not how quick the machine is.
+//! `millstream latency port`: the waits for other frames, not the machine's speed.
 
 use crate::common::{Outcome, millstream};
 use serde_json::Value;
@@ -10,10 +10,10 @@ fn measure(args: &[&str]) -> Outcome {
     millstream(Path::new("/"), &[&VERB[..], args, &["--json"]].concat())
 }
 
-/// Whether networks of its own can be had, and `htb`.
+/// Whether private networks and `htb` are available.
 fn is_possible(outcome: &Outcome) -> bool {
     let error = outcome.json()["error"].as_str().unwrap_or_default().to_owned();
-    // A kernel without the module says so; whatever else it refuses is our mistake.
+    // A kernel without the module says so; any other refusal is our error.
     let no_htb = error.contains("htb") && error.contains("No such file");
     let refused = no_htb || error.contains("cannot make a network namespace");
     if refused {
@@ -30,7 +30,7 @@ fn came_and_lost(row: &Value) -> (u64, u64) {
     (all - lost, lost)
 }
 
-/// Upper bound of the class that holds the quantile of what was not lost, nanoseconds.
+/// Upper bound of the class that holds the quantile of the returned round trips, nanoseconds.
 fn quantile_ns(row: &Value, quantile: f64) -> f64 {
     let number = |value: &Value| value.as_f64().unwrap();
     let classes = row["histogram"]["classes_ns"].as_array().unwrap();
@@ -45,7 +45,7 @@ fn quantile_ns(row: &Value, quantile: f64) -> f64 {
 
 #[test]
 fn a_full_queue_is_waited_for_and_priority_goes_past_it() {
-    // A frame takes 1.2 ms, a queue of 100 takes 123 ms: no pace of a machine hides that.
+    // A frame takes 1.2 ms, a queue of 100 takes 123 ms: no machine is slow enough to hide that.
     let args =
         ["--link-rate", "10M", "--topology", "bulk,priority", "--share", "1.5", "--queue", "100"];
     let outcome =
@@ -65,13 +65,13 @@ fn a_full_queue_is_waited_for_and_priority_goes_past_it() {
         let (came, lost) = came_and_lost(row);
         assert!(came + lost == 100 && lost < came, "{row}");
     }
-    // A full queue drops most of what comes at a moment that has nothing to do with the bulk's.
+    // A full queue drops most of the packets that come at moments independent of the bulk's.
     assert!(came_and_lost(full).0 >= 10, "{full}");
-    // Even where bulk was late for half of the time.
+    // Even if bulk was late for half of the time.
     let bound_ns = full["bound"]["wait_ns"].as_f64().unwrap();
     assert!((bound_ns - 123_040_000.0).abs() < 1.0, "{bound_ns}");
     assert!(quantile_ns(full, 0.9) > bound_ns / 2.0, "{full}");
-    // What comes before the bulk waits less than what comes behind it, beside the same bulk.
+    // A probe ahead of the bulk waits less than one behind it, beside the same bulk.
     for quick in [apart, first] {
         assert!(quantile_ns(quick, 0.5) < quantile_ns(full, 0.9), "{quick}");
     }
@@ -94,11 +94,11 @@ fn what_is_sent_is_counted_by_the_queue_as_frames() {
     assert_eq!(record["parameters"]["topology"], "separate");
     let details = &record["details"];
     let count = |name: &str| details[name].as_u64().unwrap();
-    // On the other port is nothing but bulk, a frame a packet: no train of segments was sent.
+    // The other port carries only bulk, a frame a packet: no GSO batch was sent.
     assert_eq!(count("port_sent_bytes"), 1514 * count("port_sent_packets"));
     assert!(count("port_sent_packets") <= count("bulk_offered") && count("bulk_offered") > 0);
-    // Half of what the port can carry: a queue for 1.2 s is full only if the shaper stands still
-    // for longer than any machine keeps it waiting.
+    // Half of the port's rate: a queue for 1.2 s is full only if the shaper stands still for longer
+    // than any machine delays it.
     assert_eq!(record["counters"]["dropped by the port's queue"], 0);
 }
 

@@ -1,6 +1,6 @@
 //! The `millstream` command, run as a user would.
 //!
-//! One program holds all of these tests: linking is what costs.
+//! One program holds all of these tests, because linking dominates the build time.
 
 mod atsc_live;
 mod bench_buffer;

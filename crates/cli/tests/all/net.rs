@@ -69,7 +69,7 @@ fn a_configuration_is_in_force_while_a_verb_runs() {
     let radio = ["--config", file, "sim", "radio", "--addr", "127.0.0.1", "--duration", "0.1"];
     let refused = inside(&pair.left, &radio);
     refused.fails(1, &format!("the MTU of {INTERFACE} is 1500, not 9000"));
-    // Verbs without links do not look at it.
+    // Verbs without links ignore it.
     inside(&pair.left, &["--config", file, "host", "net", "schema"]).succeeds();
     pair.left.sh(&format!("ip link set {INTERFACE} mtu 9000"));
     inside(&pair.left, &radio).succeeds();
@@ -145,7 +145,8 @@ fn frames_on_a_queue_that_nobody_watches_are_explained_at_the_end() {
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         let running = Running::start(command);
         running.line("ready: ");
-        // The kernel's hash gives each flow a queue: of so many, three quarters come elsewhere.
+        // The kernel's hash assigns a queue to each flow: of this many flows, three quarters use
+        // other queues.
         pair.right.run(|| {
             for _ in 0..64 {
                 let socket = std::net::UdpSocket::bind((pair.right.address, 0)).unwrap();

@@ -1,4 +1,4 @@
-//! The options of all commands, by the program's own account: one spelling for each kind, one
+//! The options of all commands, as the program reports them: one spelling for each kind, one
 //! meaning for each name, and a page that lists them.
 
 use clap::Command;
@@ -6,7 +6,7 @@ use clap::error::ErrorKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Value names that several options have, and how such a value is written.
+/// Value names that several options have, and the form of such a value.
 const KINDS: [(&str, &str); 30] = [
     ("TIME", "a length of time: `5s`, `200us`, `1min 30s`; a bare number is seconds"),
     ("HZ", "a sample rate or frequency: `6.25e6`, `6.25M`, `100k`"),
@@ -40,7 +40,7 @@ const KINDS: [(&str, &str); 30] = [
     ("PID", "the number of a process"),
 ];
 
-/// Spellings that were given up, each with the one that took its place.
+/// Retired spellings, each with its replacement.
 const OLD: [(&str, &str); 37] = [
     ("time", "duration"),
     ("seconds", "duration"),
@@ -87,7 +87,7 @@ const PAGE_COLUMNS: usize = 120;
 /// Lines that fit a terminal of a usual height twice over.
 const HELP_LINES: usize = 60;
 
-/// Every option that people see: the command, its long and short name, its kind; none for a switch.
+/// Every visible option: the command, its long and short name, its kind; `None` for a switch.
 struct Found {
     command: String,
     long: String,
@@ -95,7 +95,7 @@ struct Found {
     kind: Option<String>,
 }
 
-/// The value name without what says that several go, or which files.
+/// The value name without the marks for several values or for file types.
 fn kind(value_name: &str) -> String {
     let one = value_name.strip_suffix(",…").unwrap_or(value_name);
     if one.starts_with("FILE.") { "FILE".to_owned() } else { one.to_owned() }
@@ -143,7 +143,7 @@ fn an_option_means_the_same_wherever_it_is_given() {
     assert!(several.is_empty(), "options that take different values: {several:#?}");
 }
 
-/// A row of the table, on as many lines as it takes.
+/// A row of the table, on as many lines as necessary.
 fn row(head: &str, options: &[String]) -> String {
     let mut text = format!("| {head} | ");
     let mut column = text.chars().count();
@@ -160,7 +160,7 @@ fn row(head: &str, options: &[String]) -> String {
     text + " |\n"
 }
 
-/// The table of the page, as the program has it.
+/// The table of the page, from the program.
 fn table() -> String {
     let mut by_kind: BTreeMap<Option<String>, BTreeMap<String, String>> = BTreeMap::new();
     for Found { long, short, kind, .. } in options() {

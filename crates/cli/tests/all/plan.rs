@@ -1,5 +1,5 @@
-//! `millstream graph plan` and `draw`: costs measured or given, machines here and elsewhere, what
-//! cannot be planned.
+//! `millstream graph plan` and `draw`: costs measured or given, machines here and elsewhere, and
+//! graphs that cannot be planned.
 
 use crate::common::millstream;
 use std::path::Path;
@@ -127,7 +127,7 @@ fn what_cannot_be_planned_is_told() {
     millstream(path, &draw).fails(1, "cannot write no/p.svg");
 }
 
-/// A plan made from a receiver that found nothing is for nothing, and says so.
+/// A plan made from a receiver without a signal is useless, and says so.
 #[test]
 fn a_receiver_that_hears_nothing_is_told_to_have_cost_nothing() {
     let folder = tempfile::tempdir().unwrap();

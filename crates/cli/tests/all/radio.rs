@@ -1,4 +1,4 @@
-//! `millstream sim radio`: what it refuses, what it counts, and how it ends.
+//! `millstream sim radio`: its refusals, its counts, and its end.
 
 use crate::common::{Outcome, Radio, Running, address, command, millstream, names};
 use std::io::Write;
@@ -72,7 +72,7 @@ fn several_radios_have_addresses_serials_files_and_counters_of_their_own() {
     }
 }
 
-/// Bytes that look like nothing, the same every time.
+/// Bytes without a pattern, the same every time.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 0x2545_f491_u32;
     let mut next = || {
@@ -101,7 +101,7 @@ fn hostile_bytes_on_every_port_are_counted_and_cost_no_sample() {
     }
     for bytes in [1, 100, 100_000] {
         let mut stream = TcpStream::connect((radio.addr, millstream_wire::mpm::RPC_PORT)).unwrap();
-        // The radio may hang up before it has read everything.
+        // The radio may close the connection before it has read everything.
         let _ = stream.write_all(&vec![0xc1; bytes]);
     }
     let ledger = rx.wait().succeeds().json()["results"]["ledger"].take();
@@ -112,7 +112,8 @@ fn hostile_bytes_on_every_port_are_counted_and_cost_no_sample() {
     }
 }
 
-/// Transmits ten thousand samples to a radio that is started so, and how the radio ends.
+/// Transmits ten thousand samples to a radio started with these options; returns the end of the
+/// radio.
 fn transmit_to(
     folder: &Path,
     mut radio: std::process::Command,
@@ -145,8 +146,8 @@ fn a_transmit_file_that_cannot_be_written_is_a_failure_and_keeps_its_part() {
     let lost = radio["counters"]["tx_out_lost_samples"].as_u64();
     assert!(lost > Some(0) && radio["troubles"].as_array().unwrap().len() == 2, "{document}");
 
-    // A limit of the size of files stands for a disk that becomes full. It comes when the radio
-    // has its memory, which is files to the kernel.
+    // A limit of the file size imitates a full disk. It is set once the radio has its memory, which
+    // the kernel treats as files.
     let mut radio = command(folder.path(), &["sim", "radio", "--tx-out", "sent.sc16"]);
     let ignore = || {
         // SAFETY: a plain system call.
@@ -169,7 +170,7 @@ fn a_transmit_file_that_cannot_be_written_is_a_failure_and_keeps_its_part() {
     assert_eq!(names(folder.path()), ["sent.sc16.part", "x.sc16"]);
 }
 
-/// What is tried here must not fail, or be another rate, on hardware.
+/// A rate tried here must not fail, or be another one, on hardware.
 #[test]
 fn a_rate_that_an_e320_does_not_have_is_the_nearest_and_told_or_any_is_taken() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! `millstream run`: graphs, parameters and recordings that are not what they should be.
+//! `millstream run`: invalid graphs, parameters and recordings.
 
 use crate::common::{Outcome, Radio, Running, command, graph, growing, millstream, names};
 use std::path::Path;
@@ -152,7 +152,7 @@ fn the_list_of_blocks_has_columns_and_the_ports_of_every_type() {
     let list = millstream(Path::new("/"), &["graph", "blocks"]).succeeds().stdout.clone();
     let rows: Vec<_> = list.lines().take_while(|line| !line.is_empty()).collect();
     assert!(rows.len() > 40, "{list}");
-    // The ways begin in one column: nothing but spaces stands right before it.
+    // The ports begin in one column: only spaces stand directly before it.
     let names = rows.iter().map(|row| row.split(' ').next().unwrap().len()).max().unwrap();
     for row in &rows {
         let (name, rest) = row.split_at(names);

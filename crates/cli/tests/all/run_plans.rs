@@ -81,7 +81,7 @@ fn over_a_pipe_the_live_view_is_plain_lines() {
 fn messages_are_sent_when_they_are_due() {
     let folder = tempfile::tempdir().unwrap();
     graph(folder.path(), 1e6, 1 << 40);
-    // The throttle takes a new rate, then one that makes no sense; the head ends.
+    // The throttle takes a new rate, then an invalid one; the head ends.
     let run = ["run", "graph.toml", "--json", "--send", "0s:pace.rate_hz=2e6"];
     let more = ["--send", "50ms:pace.rate_hz=-1", "--send", "100ms:first.more=10"];
     let never = ["--send", "1h:pace.rate_hz=1"];

@@ -1,4 +1,4 @@
-//! `millstream rx`: recordings, and everything that can cut one short.
+//! `millstream rx`: recordings, and the causes that cut one short.
 
 use crate::common::{
     Outcome, Radio, Running, address, command, eventually, growing, millstream, names,
@@ -64,7 +64,7 @@ fn where_nothing_can_be_written_says_why_and_leaves_nothing() {
     };
     refused("no/x.sc16", &few, "cannot write no/x.sc16: No such file or directory");
     refused("no/x.sc16", &few, "; make its folder first");
-    // What the blocks of this verb are called is nobody's business.
+    // The names of this verb's blocks must not show.
     let outcome = rx(folder.path(), &radio, "no/x.sc16", &few);
     let plain = |line: &str| line.starts_with("millstream: cannot write no/x.sc16");
     assert!(outcome.stderr.lines().any(plain), "{outcome:?}");
@@ -84,7 +84,7 @@ fn a_device_that_is_not_there_or_does_not_answer_is_told_apart() {
     let outcome = millstream(folder.path(), &rx);
     outcome.fails(1, &format!("cannot connect to the device's RPC server at {addr}:49601"));
     outcome.fails(1, "check the address, and that the device (or the emulated one) is running");
-    // The system accepts connections, and nobody reads them.
+    // The system accepts connections, but no process reads them.
     let _silent = TcpListener::bind((addr, millstream_wire::mpm::RPC_PORT)).unwrap();
     let outcome = millstream(folder.path(), &rx);
     outcome.fails(1, "did not answer \"claim\" within 2000 ms");
@@ -176,7 +176,7 @@ fn ramp(path: &Path) -> Vec<u32> {
     bytes.as_chunks().0.iter().map(|sample| u32::from_le_bytes(*sample)).collect()
 }
 
-/// Every capture says when its first sample was.
+/// Checks that every capture has the time of its first sample.
 fn check_ramp(samples: &[u32], meta: &serde_json::Value) {
     let captures = meta["captures"].as_array().unwrap();
     let place = |one: &serde_json::Value, name: &str| one[name].as_u64().unwrap();
@@ -199,7 +199,7 @@ fn a_recording_goes_on_behind_an_overrun_on_every_channel() {
         let more = ["--nsamps", "3000000", "--channel", channels, "--max-lost", "100"];
         let recording = start(folder.path(), &radio, "x.sigmf-meta", &more);
         growing(&folder.path().join(format!("{}.sigmf-data.part", files[0])));
-        // The radio does nothing for 150 ms, and keeps 32 ms.
+        // The radio does nothing for 150 ms, and its buffer holds 32 ms.
         let stall = ["sim", "fault", control, "add", "stall", "ms=150"];
         millstream(folder.path(), &stall).succeeds();
         let outcome = recording.wait();
@@ -261,7 +261,7 @@ fn a_disk_that_is_too_slow_costs_samples_and_not_the_stream() {
     let rx = ["rx", "--json", "--args", &args, "--out", "slow"];
     let recording = Running::start(command(folder.path(), &[&rx[..], &more].concat()));
     let mut reader = std::fs::File::open(&pipe).unwrap();
-    // Nobody reads until samples are lost.
+    // The pipe is not read until samples are lost.
     while recording.line("").ends_with(" 0 lost") {}
     let drain = std::thread::spawn(move || {
         let mut bytes = Vec::new();

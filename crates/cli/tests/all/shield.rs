@@ -1,10 +1,10 @@
-//! `millstream host shield` with a command, in a hierarchy of cpusets that can be seen by it alone.
+//! `millstream host shield` with a command, in a private hierarchy of cpusets.
 
 use serde_json::Value;
 use std::process::{Command, Output};
 
-/// Mounts of its own: /proc/mounts names a hierarchy of version 1, in which nobody is moved but
-/// who is in a group of its own.
+/// Private mounts: /proc/mounts names a hierarchy of version 1, in which only processes of its own
+/// group are moved.
 const INSIDE: &str = r#"
 set -e
 mkdir "$0/cg" && mount -t cgroup -o cpuset none "$0/cg"
@@ -26,7 +26,7 @@ fi
 exit $status
 "#;
 
-/// A command behind a shield around CPU 1; none where that cannot be had.
+/// A command behind a shield around CPU 1; `None` where that is not possible.
 fn shielded(options: &str, command: &str) -> Option<Output> {
     let folder = tempfile::tempdir().unwrap();
     let mut unshare = Command::new("unshare");

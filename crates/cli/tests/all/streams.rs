@@ -1,4 +1,4 @@
-//! Standard output and standard error that nobody reads, that are full, or that carry odd names.
+//! Standard output and standard error without a reader, on a full disk, or with odd names.
 
 use crate::common::{Radio, Running, address, command, names};
 use std::ffi::OsStr;
@@ -63,7 +63,7 @@ fn a_name_that_is_no_text_is_no_panic() {
     assert_eq!(document["command"][3], "\u{fffd}.toml");
 }
 
-/// 20000 samples to what `out` names, which `stdout` is.
+/// Records 20000 samples to `out`, which names `stdout`.
 fn record_to(folder: &Path, radio: &Radio, out: &str, stdout: Stdio) -> crate::common::Outcome {
     let args = radio.args();
     let rx = ["rx", "--args", &args, "--rate", "1e6", "--nsamps", "20000", "--format", "sc16"];
@@ -72,7 +72,7 @@ fn record_to(folder: &Path, radio: &Radio, out: &str, stdout: Stdio) -> crate::c
     Running::start(command).wait()
 }
 
-/// Pipes are the habit: what is piped holds samples and nothing else.
+/// A pipe holds samples and nothing else.
 #[test]
 fn samples_on_standard_output_are_alone_there_and_the_summary_is_not_lost() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,7 +88,7 @@ fn samples_on_standard_output_are_alone_there_and_the_summary_is_not_lost() {
         let summary = "standard output: 1 segment; 20000 samples expected";
         assert!(outcome.succeeds().stderr.contains(summary), "{outcome:?}");
         assert_eq!(thread.join().unwrap(), 4 * 20_000, "{out}");
-        // A file that the shell opened to append to, with a line of somebody else's in it.
+        // A file that the shell opened to append to, with an earlier line in it.
         let path = folder.path().join("both");
         std::fs::write(&path, "head").unwrap();
         let file = File::options().append(true).open(&path).unwrap();

@@ -1,4 +1,4 @@
-//! `millstream graph tune`: what it keeps, what it leaves alone, and who uses what it stored.
+//! `millstream graph tune`: the plans that it stores, those that it leaves alone, and their users.
 
 use crate::common::{Outcome, millstream, names};
 use std::path::Path;
@@ -82,7 +82,7 @@ fn run_starts_from_the_stored_plan_unless_told_otherwise() {
         outcome.stderr.contains("plan: stored by `millstream graph tune` at today"),
         "{outcome:?}"
     );
-    // A second for each item was stored; no machine is that slow.
+    // The stored cost is a second for each item; no machine is that slow.
     assert!(outcome.stderr.contains("run `millstream graph tune g.toml` again"), "{outcome:?}");
     assert_ne!(partition(&["--no-stored-plan"]).0, "mine");
     let own = "\n[[plan.partition]]\nname = \"own\"\nblocks = [\"zeros\"]\n";

@@ -1,4 +1,4 @@
-//! `millstream tx` against emulated radios that write down what they transmit.
+//! `millstream tx` against emulated radios that record what they transmit.
 
 use crate::common::{Outcome, Radio, Running, address, command, eventually, millstream};
 use serde_json::{Value, json};
@@ -197,7 +197,7 @@ fn a_burst_whose_time_is_far_away_does_not_keep_who_asks_to_end() {
     std::fs::write(folder.path().join("x.sc16"), ramp(1000)).unwrap();
     let radio = Radio::start(folder.path(), &[]);
     let playing = start(folder.path(), &radio, "x.sc16", &["--rate", "1e6", "--lead", "1e6"]);
-    // The second line comes when all is sent and only its time is waited for.
+    // The second line comes when all is sent and only its time has to pass.
     playing.line("  0 %");
     playing.line("  0 %");
     // As `timeout` does: to the process, and to its group.

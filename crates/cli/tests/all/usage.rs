@@ -6,7 +6,7 @@ use std::path::Path;
 /// Groups whose verbs have little in common.
 const GROUPS: [&str; 3] = ["graph", "sim", "host"];
 
-/// All of them, by the program's own account: those of a group with its name.
+/// All verbs, as the program reports them: those of a group with its name.
 fn verbs() -> Vec<Vec<String>> {
     let commands = millstream_cli::command();
     let mut verbs = Vec::new();
@@ -40,7 +40,7 @@ fn every_verb_has_help_and_json() {
     }
 }
 
-/// Every option that takes a value, of every verb, with the words that lead to it.
+/// Every option with a value, of every verb, with the words that lead to it.
 fn options() -> Vec<(Vec<String>, clap::Arg)> {
     fn find(command: &clap::Command, path: &[String], found: &mut Vec<(Vec<String>, clap::Arg)>) {
         for arg in command.get_arguments() {
@@ -58,11 +58,10 @@ fn options() -> Vec<(Vec<String>, clap::Arg)> {
     found
 }
 
-/// A rate has the units that people write rates with, and a time those of times, wherever one of
-/// them is given.
+/// Rates and times accept their units wherever one is given.
 #[test]
 fn every_rate_and_every_time_may_have_its_unit() {
-    /// Names of options, and words of help texts, that tell a rate or a time.
+    /// Names of options, and words of help texts, that indicate a rate or a time.
     const NAMES: [&str; 6] = ["rate", "step", "offset", "duration", "seconds", "time"];
     const WORDS: [&str; 4] = ["Hz", "per second", "seconds", "a second that"];
     let (mut rates, mut times, mut wrong) = (0, 0, Vec::new());
@@ -72,7 +71,7 @@ fn every_rate_and_every_time_may_have_its_unit() {
             "HZ" | "PPS" => &["10k", "0.01M"],
             "BIT/S" => &["10M", "0.01G"],
             "TIME" => &["2s", "500ms"],
-            // An echo has four units, and a factor has none; a goal is what is counted.
+            // An echo has four units, and a factor has none; a goal is a count.
             "FACTOR" | "DB" | "ECHO" | "GOAL" => continue,
             _ => {
                 let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
@@ -91,7 +90,7 @@ fn every_rate_and_every_time_may_have_its_unit() {
             let Err(error) = millstream_cli::command().try_get_matches_from(&line) else {
                 continue;
             };
-            // What else the verb needs is not given here.
+            // The verb's other arguments are missing here.
             if error.kind() == clap::error::ErrorKind::ValueValidation {
                 wrong.push(format!("{line:?}: {error}"));
             }
@@ -116,7 +115,7 @@ fn what_takes_minutes_says_so_in_its_help() {
     }
 }
 
-/// What a value is wrong with is said by the option that it was given to.
+/// The option reports the error of its own value.
 #[test]
 fn a_negative_value_belongs_to_its_option() {
     for (mut line, _) in options() {
@@ -219,11 +218,11 @@ fn every_verb_that_fails_prints_one_document_and_one_reason() {
         let document = outcome.fails(1, "millstream: ").json();
         assert!(document.get("results").is_none(), "{document}");
         let reason = document["error"].as_str().unwrap();
-        // Where it asks may be told before; the reason comes once, and last.
+        // A note of the searched networks may come before; the reason comes once, and last.
         assert!(outcome.stderr.ends_with(&format!("millstream: {reason}\n")), "{outcome:?}");
         assert_eq!(outcome.stderr.matches("millstream: ").count(), 1, "{outcome:?}");
     }
-    // But for the store of `lab`, which has looked into it.
+    // Except the store of `lab`, which has opened it.
     let left = crate::common::names(folder.path());
     assert!(left.iter().all(|name| name == ".state"), "{left:?} is left");
 }

@@ -1,4 +1,4 @@
-//! What the receiver costs, in turns with GNU Radio's, and what echoes add to it.
+//! The cost of the receiver, in interleaved rounds with GNU Radio's, and the extra cost of echoes.
 
 use super::gnuradio::{GnuRadioReceiver, Took};
 use super::ours::{ReceiverGraph, ReceiverRun};
@@ -12,25 +12,25 @@ use std::path::Path;
 /// The equaliser's name in the graph.
 const EQUALIZER: &str = "equalizer";
 
-/// What is measured, and how often.
+/// The measurements and their repetitions.
 #[derive(Clone, Debug)]
 pub struct AtscBench {
     /// The recording; it is written into the folder.
     pub recording: Recording,
-    /// Turns.
+    /// Rounds.
     pub repeats: usize,
-    /// CPUs that may be used; the plan with one thread runs on the first.
+    /// CPUs that may be used; the plan with one thread uses the first.
     pub cpus: CpuSet,
-    /// A plan that was tuned before.
+    /// A plan that an earlier tuning chose.
     pub tuned: Option<Plan>,
     /// Settings of GNU Radio's receiver.
     pub samples_per_symbol: Vec<f64>,
-    /// Signals with echoes that our single thread decodes, too.
+    /// Signals with echoes that our single-thread plan decodes, too.
     pub echoes: Vec<Point>,
 }
 
-/// Echoes from harmless to the hardest that the receiver bears: what they cost differs by what the
-/// equaliser has to do.
+/// Echoes from harmless to the hardest that the receiver tolerates; their cost depends on the work
+/// that they give the equaliser.
 pub const ECHOES: [Point; 7] = [
     Point::Echo { delay_us: 1.0, level_db: -15.0 },
     Point::Echo { delay_us: 5.6, level_db: -20.0 },
@@ -41,7 +41,7 @@ pub const ECHOES: [Point; 7] = [
     Point::Ensemble { name: Ensemble::BrazilE },
 ];
 
-/// What our single thread needs for a signal with echoes.
+/// The cost of a signal with echoes on our single thread.
 #[derive(Clone, Debug, Serialize)]
 pub struct Echoed {
     /// The signal.
@@ -50,25 +50,25 @@ pub struct Echoed {
     pub real_time: Summary,
     /// CPU seconds for a second of signal.
     pub cpu_s_per_signal_s: Summary,
-    /// Its CPU time over that of the same thread without echoes, in the same turn.
+    /// Its CPU time over that of the same thread without echoes, in the same round.
     pub of_clean: Summary,
     /// The equaliser's share of all blocks' time.
     pub equalizer_share: f64,
-    /// What came out, in the last turn.
+    /// Packets of the last round.
     pub score: PacketScore,
 }
 
-/// Who decodes.
+/// A compared receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AtscSubject {
-    /// Ours, everything on one thread of one CPU.
+    /// Ours, all blocks on one thread of one CPU.
     Single,
-    /// Ours, by the partitioner's plan for all CPUs.
+    /// Ours, by the placement for all CPUs.
     Placed,
     /// Ours, by the stored plan of `millstream graph tune`.
     Tuned,
-    /// GNU Radio's, a thread per block, on all CPUs.
+    /// GNU Radio's, a thread for each block, on all CPUs.
     GnuRadio {
         /// Its internal rate.
         samples_per_symbol: f64,
@@ -88,10 +88,10 @@ impl std::fmt::Display for AtscSubject {
     }
 }
 
-/// One contender's figures.
+/// One subject's figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct AtscFigures {
-    /// Who.
+    /// The subject.
     pub contender: AtscSubject,
     /// Million samples a second, by the clock.
     pub megasamples_per_s: Summary,
@@ -99,13 +99,13 @@ pub struct AtscFigures {
     pub real_time: Summary,
     /// CPU seconds for a second of signal.
     pub cpu_s_per_signal_s: Summary,
-    /// Its CPU time over that of our single thread in the same turn.
+    /// Its CPU time over that of our single thread in the same round.
     pub of_single: Summary,
-    /// What came out, in the last turn.
+    /// Packets of the last round.
     pub score: PacketScore,
 }
 
-/// A block's part in the CPU time of one thread.
+/// A block's share of the CPU time of one thread.
 #[derive(Clone, Debug, Serialize)]
 pub struct BlockShare {
     /// The block.
@@ -119,18 +119,18 @@ pub struct BlockShare {
 /// All figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReceiverFigures {
-    /// The contenders, our single thread first.
+    /// The subjects, our single thread first.
     pub entries: Vec<AtscFigures>,
     /// The blocks of our single thread, in the order of the graph.
     pub stages: Vec<BlockShare>,
     /// Signals with echoes.
     pub echoes: Vec<Echoed>,
-    /// The partitioner's plan.
+    /// The placed plan.
     pub placed: Plan,
 }
 
 impl AtscBench {
-    /// Who is measured, our single thread first.
+    /// The measured subjects, our single thread first.
     fn contenders(&self, with_peer: bool) -> Vec<AtscSubject> {
         let mut contenders = vec![AtscSubject::Single, AtscSubject::Placed];
         contenders.extend(self.tuned.is_some().then_some(AtscSubject::Tuned));
@@ -141,7 +141,7 @@ impl AtscBench {
         contenders
     }
 
-    /// How often [`bench()`] tells its progress.
+    /// Returns the number of progress calls of [`bench()`].
     pub fn steps(&self, with_peer: bool) -> usize {
         let signals = 1 + self.echoes.len();
         let turn = self.contenders(with_peer).len() + self.echoes.len();
@@ -149,8 +149,8 @@ impl AtscBench {
     }
 }
 
-/// Measures everybody in turns, after a run that warms up and that the partitioner goes by.
-/// `progress` is told before each run.
+/// Measures all subjects in interleaved rounds, after a warm-up run whose profile the placement
+/// uses. Calls `progress` before each run.
 ///
 /// # Errors
 /// [`AtscError`] when a file or a receiver breaks off.
@@ -190,7 +190,7 @@ pub fn bench(
                 AtscSubject::Tuned => bench.tuned.as_ref(),
                 AtscSubject::GnuRadio { .. } => None,
             };
-            // What another run wrote is not this one's.
+            // The output of an earlier run must not count.
             let _ = std::fs::remove_file(&output);
             let took = match (contender, plan, peer.as_deref_mut()) {
                 (AtscSubject::GnuRadio { samples_per_symbol }, _, Some(peer)) => {
@@ -267,7 +267,7 @@ fn echoed(
     })
 }
 
-/// What each block took, all runs together.
+/// The time of each block, all runs together.
 fn stages(profiles: &[Profile], seconds: f64) -> Vec<BlockShare> {
     let Some(first) = profiles.first() else { return Vec::new() };
     let busy = |name: &str| -> f64 {
@@ -316,7 +316,7 @@ mod tests {
         assert!((shares - 1.0).abs() < 1e-9, "{:?}", outcome.stages);
         let [echoed] = &outcome.echoes[..] else { panic!("{:?}", outcome.echoes) };
         assert_eq!((echoed.score.error_rate(), echoed.of_clean.count), (0.0, 2), "{echoed:?}");
-        // An echo can only cost: its equaliser has more to do, and the rest as much.
+        // An echo can only cost: the equaliser has more work, and the other blocks as much.
         let equalizer = outcome.stages.iter().find(|stage| stage.block == EQUALIZER).unwrap();
         assert!(echoed.equalizer_share > equalizer.share, "{echoed:?} {equalizer:?}");
     }

@@ -1,4 +1,4 @@
-//! The transmitter: what it costs, and how good its signal is.
+//! The cost of the transmitter, and the quality of its signal.
 
 use super::{AtscError, Recording};
 use millstream_atsc::Sample;
@@ -10,14 +10,14 @@ use millstream_measure::Summary;
 use serde::Serialize;
 use std::time::Instant;
 
-/// Samples made at once: what the caches hold.
+/// Samples made at once: they fit the caches.
 const BLOCK: usize = 8192;
 
-/// Symbols that the modulation error ratio is of, after the first ones, which lack neighbours.
+/// Symbols that the modulation error ratio covers, after the first ones, which lack neighbours.
 const SYMBOLS: usize = 4000;
 const LEAD_SYMBOLS: usize = 2000;
 
-/// Signal that the mask is held against, seconds.
+/// Length of the signal that is compared with the mask, seconds.
 const MASK_S: f64 = 0.1;
 
 /// One sample rate.
@@ -31,8 +31,8 @@ pub struct Emission {
     pub cpu_s_per_signal_s: Summary,
     /// Modulation error ratio of its own output, dB.
     pub mer_db: f64,
-    /// Room to the mask of 47 CFR 73.622(h) where it is narrowest, dB; none where the rate does not
-    /// reach beyond the channel.
+    /// Room to the mask of 47 CFR 73.622(h) where it is narrowest, dB; `None` where the rate does
+    /// not reach beyond the channel.
     pub mask_room_db: Option<f64>,
 }
 

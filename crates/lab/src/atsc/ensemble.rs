@@ -1,4 +1,4 @@
-//! Echo ensembles that receivers are tried on in laboratories.
+//! Echo ensembles for laboratory tests of receivers.
 
 use millstream_atsc::tx::Echo;
 use serde::{Deserialize, Serialize};
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 /// A published set of paths.
 ///
 /// `BrazilA` to `BrazilE` are the profiles of the comparison of systems in São Paulo (SET, ABERT
-/// and Universidade Mackenzie 2000), which later test plans took over; `R21` is the ATSC's ensemble
-/// of that name for dynamic multipath (one path turns by 5 Hz), as used with recommended practice
-/// A/74. Phases that are not published are zero at the middle of the channel.
+/// and Universidade Mackenzie 2000), reused by later test plans; `R21` is the ATSC's ensemble of
+/// that name for dynamic multipath (the phase of one path rotates at 5 Hz), as used with
+/// recommended practice A/74. Unpublished phases are zero at the channel's centre.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ensemble {
@@ -22,12 +22,12 @@ pub enum Ensemble {
     BrazilD,
     /// Three transmitters on one frequency.
     BrazilE,
-    /// Static echoes before and after the signal, and one that turns.
+    /// Static echoes before and after the signal, and one with a rotating phase.
     R21,
 }
 
 impl Ensemble {
-    /// All of them.
+    /// All ensembles.
     pub const ALL: [Self; 6] =
         [Self::BrazilA, Self::BrazilB, Self::BrazilC, Self::BrazilD, Self::BrazilE, Self::R21];
 
@@ -44,7 +44,7 @@ impl Ensemble {
         }
     }
 
-    /// Every path but the one at delay zero, which is the signal: microseconds, dB over the
+    /// Every path except the one at delay zero, which is the signal: microseconds, dB over the
     /// signal, degrees, Hz.
     fn paths(self) -> &'static [[f64; 4]] {
         match self {
@@ -70,7 +70,7 @@ impl Ensemble {
                 [2.322, 0.3, 0.0, 0.0],
                 [2.799, 1.5, 0.0, 0.0],
             ],
-            // And here 0.1 dB.
+            // Here 0.1 dB.
             Self::BrazilD => &[
                 [0.48, -3.8, 0.0, 0.0],
                 [2.07, -2.5, 0.0, 0.0],

@@ -12,10 +12,10 @@ pub struct GnuRadioReceiver {
     script: Script,
 }
 
-/// What a run took.
+/// The times of a run.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Took {
-    /// By the clock, with the set-up of the graph's threads.
+    /// Wall-clock time, with the set-up of the graph's threads.
     pub wall_s: f64,
     /// CPU time of the process, user and system.
     pub cpu_s: f64,
@@ -25,7 +25,7 @@ impl GnuRadioReceiver {
     /// Starts GNU Radio with this Python. It ends with the calling thread.
     ///
     /// # Errors
-    /// [`PeerError`] when there is no such program, or no GNU Radio in it.
+    /// [`PeerError`] when the program does not exist or has no GNU Radio.
     pub fn start(python: &Path) -> Result<Self, PeerError> {
         Ok(Self { script: Script::start(python, include_str!("peer.py"))? })
     }
@@ -39,7 +39,7 @@ impl GnuRadioReceiver {
     /// Decodes a recording of 16-bit samples to a transport stream.
     ///
     /// # Errors
-    /// [`AtscError::Peer`] when it ends instead.
+    /// [`AtscError::Peer`] when it ends instead of answering.
     pub fn receive(
         &mut self,
         input: &Path,

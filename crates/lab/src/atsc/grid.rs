@@ -1,4 +1,4 @@
-//! The signals that receivers are tried on.
+//! The test signals for receivers.
 
 use super::ensemble::Ensemble;
 use millstream_atsc::tx::{Echo, Impairments};
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// C/N of the signals that something else is tried on, dB.
+/// C/N of the signals whose other parameters vary, dB.
 pub const BACKGROUND_CN_DB: f64 = 30.0;
 
-/// What is varied.
+/// The varied parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Axis {
@@ -17,7 +17,7 @@ pub enum Axis {
     Noise,
     /// One echo: delay and level.
     Echo,
-    /// One echo whose phase turns: how fast, and level.
+    /// One echo with a rotating phase: rate and level.
     Doppler,
     /// Published sets of echoes.
     Ensemble,
@@ -28,11 +28,11 @@ pub enum Axis {
 }
 
 impl Axis {
-    /// All of them.
+    /// All axes.
     pub const ALL: [Self; 6] =
         [Self::Noise, Self::Echo, Self::Doppler, Self::Ensemble, Self::Carrier, Self::Clock];
 
-    /// Its word.
+    /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -67,31 +67,31 @@ pub enum Point {
     },
     /// One echo.
     Echo {
-        /// Its delay; negative for one that comes first.
+        /// Its delay; negative for an echo that precedes the signal.
         delay_us: f64,
         /// Its power over the signal's.
         level_db: f64,
     },
-    /// One echo, `DOPPLER_DELAY_US` late, that turns.
+    /// One echo, `DOPPLER_DELAY_US` late, with a rotating phase.
     Doppler {
-        /// By so much.
+        /// Rate of the rotation.
         doppler_hz: f64,
         /// Its power over the signal's.
         level_db: f64,
     },
     /// A published set of echoes.
     Ensemble {
-        /// Which.
+        /// The ensemble.
         name: Ensemble,
     },
-    /// A carrier off its place.
+    /// A carrier with an offset.
     Carrier {
-        /// By so much.
+        /// The offset.
         offset_hz: f64,
     },
-    /// A clock that is off.
+    /// A sample clock with an error.
     Clock {
-        /// By so much, positive if the sender's is faster.
+        /// The error, positive when the sender's clock is faster.
         ppm: f64,
     },
 }
@@ -103,7 +103,7 @@ impl Point {
         Self::Noise { cn_db }
     }
 
-    /// What is varied.
+    /// The varied parameter.
     #[must_use]
     pub fn axis(&self) -> Axis {
         match self {
@@ -116,7 +116,7 @@ impl Point {
         }
     }
 
-    /// What happens to the signal: this, and noise at [`BACKGROUND_CN_DB`] beside the other ones.
+    /// The impairments: this one, and noise at [`BACKGROUND_CN_DB`] unless noise is the axis.
     #[must_use]
     pub fn impairments(&self) -> Impairments {
         let base = Impairments { cn_db: Some(BACKGROUND_CN_DB), ..Impairments::default() };
@@ -137,7 +137,7 @@ impl Point {
 }
 
 fn echo(delay_us: f64, level_db: f64, doppler_hz: f64) -> Echo {
-    // Neither in phase nor against it.
+    // Neither in phase nor in opposition.
     Echo { delay_s: delay_us * 1e-6, level_db, phase_deg: 72.0, doppler_hz }
 }
 
@@ -156,14 +156,14 @@ impl fmt::Display for Point {
     }
 }
 
-/// Echoes: microseconds, from before what our equaliser spans (-11.9 to 41.6 µs) to its end, and
-/// dB.
+/// Echo delays in microseconds, from before our equaliser's span (-11.9 to 41.6 µs) to its end, and
+/// levels in dB.
 pub const DELAYS_US: [f64; 16] =
     [-20.0, -11.5, -8.0, -5.6, -2.8, -1.0, 0.1, 0.3, 1.0, 2.8, 5.6, 10.0, 18.6, 30.0, 40.0, 45.0];
 /// See [`DELAYS_US`].
 pub const LEVELS_DB: [f64; 6] = [-20.0, -15.0, -10.0, -6.0, -3.0, -1.0];
 
-/// Turning echoes: microseconds, Hz, and dB.
+/// Echoes with a rotating phase: microseconds, Hz, and dB.
 pub const DOPPLER_DELAY_US: f64 = 2.8;
 /// See [`DOPPLER_DELAY_US`].
 pub const DOPPLERS_HZ: [f64; 6] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0];
@@ -175,7 +175,8 @@ pub const DOPPLER_LEVELS_DB: [f64; 4] = [-15.0, -10.0, -6.0, -3.0];
 pub fn grid(axis: Axis) -> Vec<Point> {
     match axis {
         Axis::Noise => {
-            // A quarter of a decibel around the threshold of a good receiver, one beyond it.
+            // Steps of a quarter of a decibel around the threshold of a good receiver, one decibel
+            // beyond.
             let near = (0..=10).map(|n| 14.0 + 0.25 * f64::from(n));
             near.chain((17..=22).map(f64::from)).map(Point::noise).collect()
         }

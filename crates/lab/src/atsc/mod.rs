@@ -1,7 +1,7 @@
-//! The ATSC receiver: what it costs, what it hears, what it sees; beside GNU Radio's.
+//! The ATSC receiver beside GNU Radio's: its cost, its limits, its pictures of a signal.
 //!
-//! Every recording is made here, of packets that hold their number: what a receiver puts out is
-//! judged packet by packet, by one rule for ours and for GNU Radio's.
+//! The program makes every recording itself, of packets that carry their number. One rule judges
+//! the output of our receiver and of GNU Radio's packet by packet.
 
 mod bench;
 mod emission;
@@ -41,19 +41,19 @@ use millstream_flow::{GraphFileError, RunError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a measurement broke off.
+/// The reason why a measurement broke off.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AtscError {
-    /// There is no such signal.
+    /// The signal does not exist.
     #[error(transparent)]
     Signal(#[from] ImpairmentError),
     /// A file.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// Our graph cannot be built.
@@ -62,13 +62,13 @@ pub enum AtscError {
     /// Our graph broke off.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// GNU Radio did.
+    /// GNU Radio broke off.
     #[error(transparent)]
     Peer(#[from] PeerError),
-    /// The machine cannot be told.
+    /// The topology of the machine is unknown.
     #[error("cannot see the CPUs of this machine: {0}")]
     Machine(TopologyError),
-    /// No plan could be made for all CPUs.
+    /// There is no plan for all CPUs.
     #[error("cannot plan the receiver for this machine: {0}")]
     Plan(String),
 }

@@ -9,21 +9,21 @@ use millstream_planner::place::{self, Hints};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The graph that `millstream run` runs, too.
+/// The graph of `millstream run`.
 const GRAPH: &str = include_str!("../../../../graphs/atsc-rx.toml");
 
 /// A run.
 #[derive(Clone, Debug)]
 pub struct ReceiverRun {
-    /// By the clock.
+    /// Wall-clock time.
     pub wall_s: f64,
     /// CPU time of the process, user and system.
     pub cpu_s: f64,
-    /// What the blocks cost.
+    /// The costs of the blocks.
     pub profile: Profile,
 }
 
-/// The types of the graph's blocks; what its receiver reports is of no interest here.
+/// The types of the graph's blocks. The receiver's reports are dropped here.
 fn registry() -> Registry {
     let mut registry = Registry::builtin();
     let _ = register(&mut registry);
@@ -37,10 +37,10 @@ pub struct ReceiverGraph {
 }
 
 impl ReceiverGraph {
-    /// From a recording to a transport stream.
+    /// Creates the graph from a recording to a transport stream.
     ///
     /// # Errors
-    /// [`AtscError::File`] when a name is no text.
+    /// [`AtscError::File`] when a name is not UTF-8.
     pub fn new(input: &Path, rate_hz: f64, output: &Path) -> Result<Self, AtscError> {
         let text = |path: &Path| {
             let text = path.to_str().map(str::to_owned);
@@ -55,7 +55,7 @@ impl ReceiverGraph {
         Ok(Self { file: GraphFile::parse("atsc-rx", GRAPH)?, set })
     }
 
-    /// The plan with everything on one thread, bound to a CPU.
+    /// Returns the plan with all blocks on one thread, bound to a CPU.
     ///
     /// # Errors
     /// [`AtscError::Graph`] when the graph cannot be built.
@@ -66,10 +66,10 @@ impl ReceiverGraph {
         Ok(plan)
     }
 
-    /// The plan that the partitioner makes for these CPUs out of what a run cost.
+    /// Returns the placement on these CPUs for the costs of a run.
     ///
     /// # Errors
-    /// [`AtscError`] when there is none.
+    /// [`AtscError`] when there is no placement.
     pub fn placed(&self, profile: &Profile, cpus: &CpuSet) -> Result<Plan, AtscError> {
         let graph = self.file.build_rehearsal(&registry(), &self.set)?;
         let topology = Topology::read(Path::new("/")).map_err(AtscError::Machine)?;
@@ -78,7 +78,7 @@ impl ReceiverGraph {
         Ok(placed.map_err(|error| AtscError::Plan(error.to_string()))?.plan)
     }
 
-    /// Decodes the recording, from its first sample to its last.
+    /// Decodes the whole recording.
     ///
     /// # Errors
     /// [`AtscError`] when the graph cannot be built or breaks off.

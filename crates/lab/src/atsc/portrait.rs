@@ -6,13 +6,13 @@ use millstream_measure::chart::{BLACK, BLUE, Canvas, GREEN, GREY, ORANGE, Panel,
 const WIDTH: u32 = 1240;
 const HEIGHT: u32 = 940;
 
-/// Size of a panel, and where columns and rows of them begin.
+/// Size of a panel, and the positions of their columns and rows.
 const PANEL: (u32, u32) = (530, 210);
 const COLUMNS: [i32; 2] = [65, 675];
 const ROWS_AT: [i32; 3] = [85, 370, 655];
 
-/// Draws a survey: spectrum, echoes, levels over time and their histogram, modulation error ratio
-/// over time, taps.
+/// Draws a reception report: spectrum, echoes, levels over time and their histogram, modulation
+/// error ratio over time, taps.
 #[must_use]
 pub fn portrait(survey: &ReceptionReport, title: &str) -> Canvas {
     let mut canvas = Canvas::new(WIDTH, HEIGHT);
@@ -30,7 +30,7 @@ pub fn portrait(survey: &ReceptionReport, title: &str) -> Canvas {
 fn words(survey: &ReceptionReport) -> String {
     let status = &survey.status;
     let value = |value: Option<f64>, unit: &str| {
-        // What rounds to 0 has no minus.
+        // A value that rounds to 0 has no minus sign.
         let rounded = value.map(|value| (value * 10.0).round() / 10.0 + 0.0);
         rounded.map_or("-".to_owned(), |value| format!("{value:.1} {unit}"))
     };

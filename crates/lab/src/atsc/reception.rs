@@ -1,4 +1,4 @@
-//! What the receiver sees of a recording: spectrum, echoes, levels, taps, and how well it gets on.
+//! The receiver's view of a recording: spectrum, echoes, levels, taps, and its state over time.
 
 use super::{AtscError, file};
 use millstream_atsc::Sample;
@@ -21,7 +21,7 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
-/// Samples of a spectrum, and spectra that are averaged for one row; the rows are averaged, too.
+/// Samples of a spectrum, and spectra averaged for one row; the rows are averaged, too.
 const BINS: usize = 1024;
 const AVERAGE: u32 = 64;
 
@@ -36,22 +36,22 @@ pub const ROWS: usize = 160;
 /// Levels from -`SPAN` to `SPAN`.
 pub const SPAN: f32 = 10.0;
 
-/// The lowest level of an echo that is told.
+/// The lowest level of a reported echo.
 const LEAST_ECHO_DB: f64 = -100.0;
 
-/// What there is to see.
+/// The receiver's view of a recording.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReceptionReport {
     /// Length.
     pub seconds: f64,
-    /// What the receiver says in the end.
+    /// The receiver's status at the end.
     pub status: ReceiverStatus,
     /// Its changes of state.
     pub events: Vec<StateChange>,
     /// Frequency in Hz and power of a bin in dB of full scale.
     pub spectrum: Vec<(f64, f64)>,
     /// Delay in µs and level in dB of the strongest, before equalising; the least-squares estimate
-    /// at the field syncs, averaged. Far echoes that do not stand out are left out: -100 dB.
+    /// at the field syncs, averaged. Far echoes that do not stand out count as -100 dB.
     pub echoes: Vec<(f64, f64)>,
     /// Counts of equalised symbols: a row for each level from below, a column for each stretch of
     /// time.
@@ -59,27 +59,27 @@ pub struct ReceptionReport {
     pub levels: Vec<Vec<u32>>,
     /// Counts of equalised data symbols by level, in the last half of the recording.
     pub histogram: Vec<u32>,
-    /// Taps by their place in symbols: of the filter, and of decision feedback.
+    /// Taps by their position in symbols: of the filter, and of decision feedback.
     pub taps: [Vec<(f64, f64)>; 2],
     /// Time in s, modulation error ratio in dB, bytes corrected and packets lost since the point
     /// before.
     pub course: Vec<ReceptionMoment>,
 }
 
-/// How it was at one time.
+/// The reception at one time.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ReceptionMoment {
-    /// After the start.
+    /// Time after the start.
     pub time_s: f64,
-    /// Modulation error ratio; none without lock.
+    /// Modulation error ratio; `None` without lock.
     pub mer_db: Option<f64>,
     /// Bytes corrected since the moment before.
     pub corrected_bytes: u64,
-    /// Packets put out as damaged since the moment before.
+    /// Packets marked as damaged since the moment before.
     pub bad_packets: u64,
 }
 
-/// A recording cannot be surveyed.
+/// A recording cannot be analysed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SurveyError {
@@ -92,8 +92,8 @@ pub enum SurveyError {
 }
 
 impl ReceptionReport {
-    /// Receives the first `samples` of a recording. Where its metadata tells of missing samples,
-    /// the receiver is told.
+    /// Receives the first `samples` of a recording. Reports to the receiver the missing samples
+    /// that the metadata names.
     ///
     /// # Errors
     /// [`SurveyError`] when it cannot be read, or the rate cannot carry the signal.
@@ -126,7 +126,7 @@ impl ReceptionReport {
     }
 }
 
-/// Places in the file in front of which samples are missing, and how many.
+/// Positions in the file before which samples are missing, and their number.
 fn gaps(recording: &SigmfRecording) -> Vec<(u64, u64)> {
     let pairs = recording.captures.windows(2);
     let gap = |pair: &[Capture]| {
@@ -147,7 +147,7 @@ fn cf32(bytes: &[u8; 8]) -> Sample {
     Sample::new(part(0), part(4))
 }
 
-/// The receiver with what looks at it.
+/// The receiver with its probes.
 struct Scope {
     rate_hz: f64,
     samples: u64,
@@ -163,7 +163,7 @@ struct Scope {
     last: [u64; 2],
 }
 
-/// Everything behind the front end.
+/// All stages behind the front end.
 struct View {
     equalizer: Equalizer,
     equalized: Segment,
@@ -264,10 +264,10 @@ impl Scope {
 
 /// Powers by lag of a response that was measured on the real parts of a single sideband.
 ///
-/// That sideband makes every echo ring, as 1 over every odd number of symbols, in the real part by
+/// In the real part, that sideband makes every echo ring as 1 over every odd number of symbols, by
 /// as much as its phase is off. The analytic signal of the response has the whole echo in any
-/// phase; a raised cosine over the band leaves a peak of some three symbols to either side and
-/// hardly anything beyond.
+/// phase; a raised cosine over the band leaves a peak of about three symbols to either side and
+/// almost nothing beyond.
 fn powers(response: &[f64]) -> Vec<f64> {
     let quadrature = |n: usize| -> f64 {
         let odd = (n + 1) % 2;
@@ -284,7 +284,7 @@ fn powers(response: &[f64]) -> Vec<f64> {
     (0..response.len()).map(power).collect()
 }
 
-/// The taps that are there, by their place in symbols; what feedback takes off comes later.
+/// The non-zero taps by their position in symbols; echoes that feedback removes come later.
 fn taps(monitor: &Monitor) -> [Vec<(f64, f64)>; 2] {
     let taps = monitor.equalizer_taps();
     let row = |first: i32, taps: &[f32]| -> Vec<(f64, f64)> {
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn an_echo_has_its_power_whatever_its_phase_and_rings_no_more() {
-        // What a single sideband's real part sees of an echo of this phase at lag 300.
+        // The real part of a single sideband shows this of an echo of this phase at lag 300.
         for phase in [0.0f64, 1.0, FRAC_PI_2] {
             let ringing = |lag: usize| match lag as f64 - 300.0 {
                 0.0 => phase.cos(),

@@ -13,22 +13,22 @@ use std::path::Path;
 /// Samples made at once.
 const BLOCK: usize = 16_384;
 
-/// What is recorded.
+/// The parameters of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Recording {
     /// Complex samples per second.
     pub rate_hz: f64,
-    /// How long.
+    /// Length.
     pub seconds: f64,
-    /// Of packets and of noise.
+    /// Seed of packets and noise.
     pub seed: u64,
-    /// What happens to the signal.
+    /// The impairments of the signal.
     #[serde(skip)]
     pub impairments: Impairments,
 }
 
 impl Recording {
-    /// Samples of it.
+    /// Its number of samples.
     #[must_use]
     pub fn samples(&self) -> u64 {
         (self.seconds * self.rate_hz).round() as u64
@@ -40,7 +40,7 @@ impl Recording {
         Numbered::new(self.seed)
     }
 
-    /// The packet that is being sent `time_s` after the start.
+    /// The packet on air `time_s` after the start.
     #[must_use]
     pub fn packet_at(&self, time_s: f64) -> u64 {
         (time_s.max(0.0) * TS_RATE_BPS / (8 * PACKET_BYTES) as f64) as u64
@@ -49,7 +49,7 @@ impl Recording {
     /// Writes it as interleaved 16-bit integers, full scale 32767.
     ///
     /// # Errors
-    /// [`AtscError`] when there is no such signal, or the file cannot be written.
+    /// [`AtscError`] when the signal does not exist or the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<RecordingResult, AtscError> {
         let config = TxConfig { sample_rate_hz: self.rate_hz, ..TxConfig::default() };
         let mut signal = TestSignal::new(config, &self.impairments, self.seed)?;
@@ -61,19 +61,19 @@ impl Recording {
     }
 }
 
-/// What a recording came to.
+/// The result of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RecordingResult {
     /// Samples.
     pub samples: u64,
-    /// Parts of samples that were beyond full scale and were cut, in integer formats.
+    /// Parts of samples that were clipped at full scale, in integer formats.
     pub clipped: u64,
     /// Mean square of the samples.
     pub power: f64,
 }
 
-/// Writes what `fill` makes. `go_on` is told before each block how many samples there are, and says
-/// whether there are to be more.
+/// Writes the samples of `fill`. Before each block, calls `go_on` with the number of samples so
+/// far; it returns whether to continue.
 ///
 /// # Errors
 /// [`AtscError::File`] when the file cannot be written.
@@ -97,7 +97,7 @@ pub fn record(
         for part in block.iter().flat_map(|sample| [sample.re, sample.im]) {
             if format == SampleFormat::Sc16 {
                 recorded.clipped += u64::from(part.abs() > 1.0);
-                // The cast cuts.
+                // The cast clips.
                 let whole = (part * 32_767.0).round_ties_even() as i16;
                 bytes.extend(whole.to_le_bytes());
             } else {

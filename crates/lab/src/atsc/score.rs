@@ -1,20 +1,20 @@
-//! What a receiver made of a recording.
+//! The score of a receiver's output.
 
 use super::{AtscError, Recording, file};
 use millstream_atsc::params::PACKET_BYTES;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Packets, judged by their numbers.
+/// Counts of packets, judged by their numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PacketScore {
     /// Packets put out.
     pub packets: u64,
     /// With the transport error indicator set.
     pub flagged: u64,
-    /// Neither flagged nor sent: errors that went unnoticed.
+    /// Neither flagged nor sent: undetected errors.
     pub undetected: u64,
-    /// Packets sent within the time that counts.
+    /// Packets sent within the counted time.
     pub expected: u64,
     /// Of those, the ones that came out right.
     pub right: u64,
@@ -23,17 +23,17 @@ pub struct PacketScore {
 }
 
 impl PacketScore {
-    /// Share of the packets within the time that counts that did not come out right.
+    /// Share of the packets within the counted time that did not come out right.
     #[must_use]
     pub fn error_rate(&self) -> f64 {
         1.0 - self.right as f64 / self.expected.max(1) as f64
     }
 
-    /// Judges a transport stream. What was sent before `from_s` after the start, or within the last
-    /// `spare_s`, does not count as expected.
+    /// Judges a transport stream. Packets sent before `from_s` after the start, or within the last
+    /// `spare_s`, do not count as expected.
     ///
     /// # Errors
-    /// [`AtscError::File`] when it cannot be read; a file that is not there holds no packet.
+    /// [`AtscError::File`] when it cannot be read; a missing file holds no packet.
     pub fn of_file(
         path: &Path,
         recording: &Recording,

@@ -1,5 +1,4 @@
-//! Results as they come, one JSON object a line, so that a long measurement can go on where it
-//! ended.
+//! A store of results, one JSON object a line, so that a long measurement can resume.
 
 use super::{AtscError, PacketScore, ParameterGrid, Point, file};
 use serde::{Deserialize, Serialize};
@@ -12,13 +11,13 @@ use std::path::{Path, PathBuf};
 pub struct StoredResult {
     /// The signal.
     pub point: Point,
-    /// Who decoded it: `millstream`, or GNU Radio with its setting.
+    /// The decoder: `millstream`, or GNU Radio with its setting.
     pub receiver: String,
     /// Length of the recording.
     pub seconds: f64,
     /// Its seed.
     pub seed: u64,
-    /// What came of it.
+    /// The score.
     pub score: PacketScore,
 }
 
@@ -38,17 +37,17 @@ impl StoredResult {
     }
 }
 
-/// The lines of a file, or of no file.
+/// The lines of a file, or of memory only.
 #[derive(Debug)]
 pub struct ResultStore {
     out: Option<(PathBuf, File)>,
-    /// What there is.
+    /// The stored results.
     pub lines: Vec<StoredResult>,
 }
 
 impl ResultStore {
-    /// Reads what a file holds, if it is there, and goes on behind it. Lines of the receivers for
-    /// which `redo` says so are left out. A line that was cut short is passed over.
+    /// Reads a file, if it exists, and appends to it. Drops the lines of the receivers for which
+    /// `redo` returns true. Skips a line that was cut short.
     ///
     /// # Errors
     /// [`AtscError::File`] when it cannot be read or written.
@@ -62,7 +61,7 @@ impl ResultStore {
         let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
         let lines: Vec<StoredResult> =
             lines.filter(|line: &StoredResult| !redo(&line.receiver)).collect();
-        // Killed in the middle, the old file is still there.
+        // If the process is killed here, the old file still exists.
         let part = path.with_extension("part");
         let mut out = File::create(&part).map_err(file(&part))?;
         for line in &lines {
@@ -72,7 +71,7 @@ impl ResultStore {
         Ok(Self { out: Some((path.to_owned(), out)), lines })
     }
 
-    /// What one receiver made of a recording, if that is known.
+    /// The score of one receiver on one recording, if it is stored.
     #[must_use]
     pub fn find(
         &self,
@@ -121,7 +120,7 @@ mod tests {
         let mut store = ResultStore::open(Some(&path), none).unwrap();
         store.add(line("millstream", 15.0)).unwrap();
         store.add(line("other", 15.0)).unwrap();
-        // Killed while it wrote.
+        // A process was killed while it wrote.
         File::options().append(true).open(&path).unwrap().write_all(b"{\"point").unwrap();
         let store = ResultStore::open(Some(&path), none).unwrap();
         let found = |cn, seed| store.find(&Point::noise(cn), "millstream", 1.0, seed).is_some();

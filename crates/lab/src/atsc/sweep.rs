@@ -11,13 +11,13 @@ use std::sync::mpsc::{Receiver as Inbox, Sender, channel};
 /// Our receiver's name in results.
 pub const OURS: &str = "millstream";
 
-/// Packets that count are those sent from here on, seconds after the start, and not within the last
-/// part, which receivers may hold back.
+/// Counted packets are sent from this time on, seconds after the start, and not within the last
+/// part, which receivers may delay.
 pub const SETTLE_S: f64 = 0.5;
 /// See [`SETTLE_S`].
 pub const SPARE_S: f64 = 0.1;
 
-/// What to try.
+/// The tested signals and receivers.
 #[derive(Clone, Debug)]
 pub struct ParameterGrid {
     /// The signals.
@@ -26,7 +26,7 @@ pub struct ParameterGrid {
     pub rate_hz: f64,
     /// Length of each.
     pub seconds: f64,
-    /// Of packets and noise.
+    /// Seed of packets and noise.
     pub seed: u64,
     /// Settings of GNU Radio's receiver.
     pub samples_per_symbol: Vec<f64>,
@@ -40,14 +40,14 @@ pub fn peer_name(samples_per_symbol: f64) -> String {
     format!("gnuradio-{samples_per_symbol}")
 }
 
-/// A signal, and who has not decoded it yet: a name, and a setting of GNU Radio's.
+/// A signal, and the receivers that have not decoded it yet: a name, and a setting of GNU Radio's.
 #[derive(Clone, Debug)]
 struct Task {
     point: Point,
     open: Vec<(String, Option<f64>)>,
 }
 
-/// What a worker says.
+/// A message of a worker.
 enum Said {
     Begins(Point),
     Has(StoredResult),
@@ -60,7 +60,7 @@ impl ParameterGrid {
         Recording { rate_hz, seconds, seed, impairments: point.impairments() }
     }
 
-    /// What the store does not know yet.
+    /// Tasks that are not in the store.
     fn tasks(&self, store: &ResultStore, has_peer: bool) -> Vec<Task> {
         let mut receivers = vec![(OURS.to_owned(), None)];
         let settings = self.samples_per_symbol.iter().filter(|_| has_peer);
@@ -74,9 +74,9 @@ impl ParameterGrid {
     }
 }
 
-/// Tries what is not in the store yet, on as many signals at once as there are `peers`; where one
-/// of them is none, only our receiver. `progress` is told before each signal: how many have been
-/// begun, and what comes; it says whether to go on.
+/// Runs all tasks that are not in the store, as many at once as there are `peers`; a peer of `None`
+/// runs our receiver only. Before each signal, calls `progress` with the number begun and the
+/// signal; it returns whether to continue.
 ///
 /// # Errors
 /// [`AtscError`] when a file or a receiver breaks off.
@@ -105,13 +105,13 @@ pub fn sweep(
         }
         drop(said);
         let outcome = collect(&inbox, store, known, progress);
-        // Nobody begins another.
+        // No worker begins another task.
         next.store(tasks.len(), Ordering::Relaxed);
         outcome
     })
 }
 
-/// Stores what comes, until there is no more, something fails or `progress` wants no more.
+/// Stores results until the workers end, something fails or `progress` returns false.
 fn collect(
     inbox: &Inbox<Said>,
     store: &mut ResultStore,
@@ -129,10 +129,10 @@ fn collect(
     Ok(())
 }
 
-/// Nobody listens any more, or there is nothing to go on with.
+/// The collector has ended, or the worker cannot continue.
 struct Over;
 
-/// Makes signals and has them decoded, one after the other.
+/// Makes signals and runs the receivers on them, one after the other.
 struct Worker<'a> {
     sweep: &'a ParameterGrid,
     folder: &'a Path,
@@ -145,7 +145,7 @@ impl Worker<'_> {
         let say = |what| said.send(what).map_err(|_| Over);
         say(Said::Begins(task.point))?;
         self.lines(task, &mut |line| {
-            // An end that nobody hears comes to light with the next signal.
+            // If the collector has ended, the next signal shows it.
             let _ = said.send(Said::Has(line));
         })
         .or_else(|error| say(Said::Failed(error)).and(Err(Over)))
@@ -170,7 +170,7 @@ impl Worker<'_> {
         setting: Option<f64>,
     ) -> Result<PacketScore, AtscError> {
         let output = self.folder.join(format!("out-{}.ts", self.n));
-        // What another run wrote is not this one's.
+        // The output of an earlier run must not count.
         let _ = std::fs::remove_file(&output);
         let cpus: Vec<usize> = self.sweep.cpus.iter().collect();
         match (setting, self.peer.as_deref_mut()) {

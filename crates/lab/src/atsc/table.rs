@@ -6,20 +6,20 @@ use super::grid::{
 use super::{Axis, StoredResult};
 use std::fmt;
 
-/// Packet error rates of one axis. Where an echo's level is a second one, levels are the columns
-/// and there is a table for each receiver; otherwise receivers are the columns.
+/// Packet error rates of one axis. Where an echo's level is a second parameter, levels are the
+/// columns and each receiver has a table; otherwise receivers are the columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitsTable {
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// Heads of the columns.
     pub columns: Vec<String>,
-    /// Heads of the rows, and for each column the error rate, where it is known.
+    /// Heads of the rows, and the error rate of each column, where it is known.
     pub rows: Vec<(String, Vec<Option<f64>>)>,
 }
 
 impl LimitsTable {
-    /// The tables of an axis, out of what is known; none where nothing is.
+    /// Returns the tables of an axis from the stored results; no table without results.
     #[must_use]
     pub fn of(axis: Axis, lines: &[&StoredResult], receivers: &[String]) -> Vec<Self> {
         let lines: Vec<&StoredResult> =
@@ -100,7 +100,7 @@ impl fmt::Display for LimitsTable {
     }
 }
 
-/// A rate for people: `0` where no packet was wrong.
+/// A rate as text: `0` where no packet was wrong.
 #[must_use]
 pub fn rate_word(rate: f64) -> String {
     match rate {

@@ -1,10 +1,10 @@
-//! The picture of what receivers hear.
+//! The picture of receivers' limits.
 
 use super::table::{LimitsTable, rate_word};
 use super::{Axis, BACKGROUND_CN_DB, Point, StoredResult};
 use millstream_measure::chart::{BLACK, BLUE, Canvas, GREEN, GREY, ORANGE, Panel, Rgb, Scale};
 
-/// Size of a cell, room for the head of a table, and width of small and of large letters.
+/// Size of a cell, height of a table's head, and width of small and of large letters.
 const CELL: (u32, u32) = (46, 18);
 const TITLE: i32 = 34;
 const LETTER: i32 = 6;
@@ -17,11 +17,11 @@ const GAP: i32 = 30;
 /// Height of the curves of noise, with their labels.
 const CURVES: (u32, i32) = (200, 290);
 
-/// The lowest error rate of the curves: none among the packets counted lies on it.
+/// The lowest error rate of the curves: no rate of the packets counted lies on it.
 const LEAST: f64 = 1e-4;
 
 /// Draws error rates: curves against C/N, below them tables of echoes by delay and level, and by
-/// turn and level, each receiver's beside the other's.
+/// rate of rotation and level, the receivers side by side.
 #[must_use]
 pub fn tableau(lines: &[&StoredResult], receivers: &[String], title: &str) -> Canvas {
     let rows: [&[Axis]; 3] =
@@ -66,7 +66,7 @@ fn cell_width(table: &LimitsTable) -> i32 {
     (CELL.0 as i32).max(longest(table.columns.iter()) * LETTER + 8)
 }
 
-/// Room for the heads of rows.
+/// Width of the heads of rows.
 fn heads_width(table: &LimitsTable) -> i32 {
     longest(table.rows.iter().map(|(head, _)| head)) * LETTER + 10
 }
@@ -137,7 +137,7 @@ fn draw(canvas: &mut Canvas, table: &LimitsTable, (left, top): (i32, i32)) {
     }
 }
 
-/// Ground and ink for an error rate: green where none was wrong, then by powers of ten to dark.
+/// Background and text colour for an error rate: green for zero, then by powers of ten to dark.
 fn colours(rate: f64) -> (Rgb, Rgb) {
     const WHITE: Rgb = Rgb(0xff, 0xff, 0xff);
     match rate {

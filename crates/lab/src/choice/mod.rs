@@ -1,8 +1,8 @@
-//! Which link to use: the safest that meets a need, by this machine's own measurement.
+//! Chooses the safest link that meets a need, by measurements of this machine.
 //!
-//! Kernel sockets need no rights and disturb nobody; AF_PACKET needs rights; AF_XDP also attaches a
-//! program to the interface. So the links are tried in that order, and the first that is good
-//! enough is it; what is beyond is only worth its price where it is needed.
+//! Kernel sockets need no rights and disturb no other program; AF_PACKET needs rights; AF_XDP also
+//! attaches a program to the interface. The links are tried in that order, and the first that meets
+//! the need is chosen.
 
 use millstream_link::Spec;
 use millstream_link::registry::has_option;
@@ -14,49 +14,48 @@ use crate::packets::rows::{Half, PathRow};
 use crate::packets::{Carriage, PacketWait, Span, StageError, Testbed, Workload};
 use millstream_measure::{Histogram, Summary};
 
-/// A measured rate must be this much above the need: machines have worse days.
+/// A measured rate must exceed the need by this factor, because a machine's rate varies.
 const HEADROOM: f64 = 1.25;
 
-/// What a link is needed for.
+/// The requirements on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Need {
     /// Bytes of a packet as an Ethernet frame.
     pub frame_bytes: usize,
     /// Packets per second.
     pub rate_pps: Option<f64>,
-    /// What 99 of 100 round trips may take at most, microseconds.
+    /// Largest 99th percentile of round trips, microseconds.
     pub latency_max_us: Option<f64>,
 }
 
-/// A link, measured.
+/// The measurement of a link.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MeasuredLink {
     /// Its link string, without an interface.
     pub link: String,
-    /// Packets per second received, the middle of all repetitions.
+    /// Packets per second received, the median of all repetitions.
     pub rate_pps: f64,
-    /// What 99 of 100 round trips took at most, microseconds.
+    /// 99th percentile of round trips, microseconds.
     pub p99_us: f64,
-    /// Why it could not be measured.
+    /// The reason why it could not be measured.
     pub refused: Option<String>,
 }
 
-/// What is recommended.
+/// A recommendation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Recommended {
     /// The link string, without an interface.
     pub link: String,
     /// Whether it meets the need.
     pub meets: bool,
-    /// Why, in one line.
+    /// The reason, in one line.
     pub reason: String,
 }
 
-/// The links in the order of their safety.
+/// The links, the safest first.
 pub const LINKS: [&str; 4] = ["udp", "packet", "xdp:mode=generic", "xdp:mode=native"];
 
-/// The same for those whom a wake-up takes too long: the only user of the link spins on a core of
-/// his own.
+/// The same where a wake-up takes too long: the only user of the link spins on a core of its own.
 pub const SPINNING: [&str; 4] = [
     "udp:wait=spin",
     "packet:io=inline,user_wait=spin",
@@ -64,7 +63,7 @@ pub const SPINNING: [&str; 4] = [
     "xdp:mode=native,io=inline,user_wait=spin",
 ];
 
-/// Chooses among candidates that stand in the order of their safety. `None` when none was measured.
+/// Chooses among candidates, the safest first. `None` when none was measured.
 #[must_use]
 pub fn recommend(need: &Need, candidates: &[MeasuredLink]) -> Option<Recommended> {
     let measured: Vec<_> = candidates.iter().filter(|one| one.refused.is_none()).collect();
@@ -84,7 +83,7 @@ pub fn recommend(need: &Need, candidates: &[MeasuredLink]) -> Option<Recommended
         let reason = format!("the safest link that is good enough: {wanted}{unmet}");
         return Some(Recommended { link: one.link.clone(), meets: true, reason });
     }
-    // What was asked for first decides: a rate that is not met loses samples.
+    // The rate decides first: a rate that is not met loses samples.
     let best = measured.into_iter().max_by(|a, b| {
         let by_rate = a.rate_pps.total_cmp(&b.rate_pps);
         let by_latency = b.p99_us.total_cmp(&a.p99_us);
@@ -116,14 +115,14 @@ impl Need {
     }
 }
 
-/// The option of links that send several datagrams as one.
+/// The option of links that send GSO batches.
 const TRAINS: &str = "gso";
 
-/// Measures a link as its users will have it: ports on both sides; the kernel's sends single
-/// datagrams, as radios do, and not trains.
+/// Measures a link as applications use it: ports on both sides; the kernel's port sends single
+/// datagrams, as radios do, not GSO batches.
 ///
 /// # Errors
-/// [`StageError`] other than a refusal, which the candidate says.
+/// [`StageError`] other than a refusal, which the candidate holds.
 pub fn measure_link(
     stage: &mut Testbed,
     link: &str,

@@ -1,4 +1,4 @@
-//! One thing that is timed: a conversion or a copy, with buffers of its own.
+//! One timed job: a conversion or a copy, with buffers of its own.
 
 use super::{ConvertDirection, FormatPair, User};
 use millstream_radio::convert::{ConvertForm, Converter, HostSample};
@@ -6,11 +6,11 @@ use millstream_radio::{Complex32, Complex64};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// A piece of work that can be repeated.
+/// A repeatable job.
 pub struct ConvertJob(Box<dyn FnMut()>);
 
 impl ConvertJob {
-    /// A conversion of `samples` samples in a form that this processor has.
+    /// A conversion of `samples` samples in a form that this processor supports.
     pub fn conversion(pair: FormatPair, form: ConvertForm, samples: usize) -> Self {
         match pair.user {
             User::Fc32 => Self::typed::<Complex32>(pair, form, samples),
@@ -25,7 +25,7 @@ impl ConvertJob {
         let mut wire = Lined::new(noise(pair.wire.bytes_of(samples) + LINE_BYTES));
         let mut user = Lined::new(vec![U::zeroed(); samples + LINE_BYTES / size_of::<U>()]);
         let (in_scale, out_scale) = (U::scale_from(pair.wire), U::scale_to(pair.wire));
-        // Numbers as they come from a radio; others can be slow on some processors.
+        // Values of a radio's range; others can be slow on some processors.
         converter.to_user(wire.get(), user.get_mut(), in_scale);
         Self(match pair.direction {
             ConvertDirection::Receive => Box::new(move || {
@@ -44,10 +44,10 @@ impl ConvertJob {
         Self(Box::new(move || black_box(to.get_mut()).copy_from_slice(black_box(from.get()))))
     }
 
-    /// How many million samples a second pass, when one run of this moves `samples`; measured for
-    /// about `time`.
+    /// Million samples per second, when one run of this converts `samples`; measured for about
+    /// `time`.
     pub fn msps(&mut self, samples: usize, time: Duration) -> f64 {
-        // Warms up, and tells how many runs fill the time.
+        // Warms up, and estimates how many runs fill the time.
         let once = self.time(2) / 2.0;
         let runs = (time.as_secs_f64() / once).clamp(1.0, 1e9) as u32;
         samples as f64 * f64::from(runs) / self.time(runs) / 1e6
@@ -66,14 +66,14 @@ impl ConvertJob {
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// A buffer that begins with a cache line, so that no two runs differ by where they were put.
+/// A buffer aligned to a cache line, so that its address changes no result.
 struct Lined<T> {
     items: Vec<T>,
     start: usize,
 }
 
 impl<T> Lined<T> {
-    /// All of `items` but the last line, from the first line on.
+    /// All of `items` but the last cache line, from the first line on.
     fn new(items: Vec<T>) -> Self {
         let start = items.as_ptr().align_offset(LINE_BYTES);
         Self { items, start }
@@ -93,7 +93,7 @@ impl<T> Lined<T> {
     }
 }
 
-/// Bytes without a pattern, always the same.
+/// Pseudo-random bytes, always the same.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 1u32;
     let next = |_| {

@@ -1,9 +1,9 @@
 //! Sample conversion: the rate of every pair of formats and form, beside a copy of the same bytes
 //! and beside UHD's converters.
 //!
-//! The copy moves as many bytes as the conversion reads and writes together: a conversion that
-//! keeps up with it costs nothing but the memory traffic that there must be. Everything is measured
-//! in turn, several times over, so that a disturbance hits all of a row alike.
+//! The copy moves as many bytes as the conversion reads and writes together: a conversion as fast
+//! as the copy costs only the necessary memory traffic. Interleaved rounds make a disturbance hit
+//! all of a row alike.
 
 mod job;
 pub mod uhd;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use millstream_measure::Summary;
 
-/// A sample type at the user.
+/// A sample type of the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum User {
     /// `Complex<f32>`
@@ -55,28 +55,28 @@ impl User {
     }
 }
 
-/// Which way a conversion goes.
+/// The direction of a conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConvertDirection {
-    /// From the wire to the user.
+    /// From the wire to the application.
     Receive,
-    /// From the user to the wire.
+    /// From the application to the wire.
     Transmit,
 }
 
 /// A pair of formats and a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FormatPair {
-    /// In packets.
+    /// The wire format.
     pub wire: Wire,
-    /// At the user.
+    /// The application's type.
     pub user: User,
-    /// Which way.
+    /// The direction.
     pub direction: ConvertDirection,
 }
 
 impl FormatPair {
-    /// Every pair, both ways.
+    /// Every pair in both directions.
     pub fn all() -> Vec<Self> {
         let pairs = Wire::ALL.into_iter().flat_map(|wire| User::ALL.map(|user| (wire, user)));
         let both = [ConvertDirection::Receive, ConvertDirection::Transmit];
@@ -115,18 +115,18 @@ impl FromStr for FormatPair {
     }
 }
 
-/// What to measure, and how long.
+/// The measurements and their length.
 #[derive(Debug, Clone)]
 pub struct ConvertSpec {
     /// Pairs of formats.
     pub pairs: Vec<FormatPair>,
-    /// Samples of one call: whether they stay in a cache is decided by this.
+    /// Samples of one call; they decide whether the data stays in a cache.
     pub sizes: Vec<usize>,
-    /// How often everything is measured.
+    /// Repetitions.
     pub repeats: usize,
-    /// How long one measurement lasts at least.
+    /// Shortest length of one measurement.
     pub time: Duration,
-    /// UHD's tool, where it is to be measured as well.
+    /// UHD's tool, if it is measured, too.
     pub uhd: Option<uhd::Tool>,
 }
 
@@ -146,22 +146,22 @@ pub struct ConvertRow {
     pub pair: String,
     /// Samples of one call.
     pub samples: usize,
-    /// Every form that this processor has, the last is the one that is used.
+    /// Every form that this processor supports; the last is the one in use.
     pub forms: Vec<FormRate>,
-    /// A copy that moves the same bytes, in million samples per second.
+    /// The rate of a copy of the same bytes, in million samples per second.
     pub copy_msps: Summary,
-    /// The used form's median as a share of the copy's.
+    /// The median of the form in use as a share of the copy's.
     pub share_of_copy: f64,
     /// UHD's converters for the same formats, each with its fastest implementation.
     pub uhd: Vec<uhd::ConverterRate>,
-    /// The used form's median over that of the fastest of UHD's.
+    /// The median of the form in use over that of UHD's fastest.
     pub ratio_to_uhd: Option<f64>,
 }
 
-/// Measures everything; `progress` is told before each size of each pair.
+/// Measures all pairs; calls `progress` before each size of each pair.
 ///
 /// # Errors
-/// When UHD's tool cannot be run, or prints something else than rates.
+/// When UHD's tool cannot be run, or prints no rates.
 pub fn measure(
     plan: &ConvertSpec,
     mut progress: impl FnMut(FormatPair, usize),

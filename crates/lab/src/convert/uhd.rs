@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Where the tool may be.
+/// Possible paths of the tool.
 const PLACES: [&str; 3] = [
     "/usr/libexec/uhd/utils/converter_benchmark",
     "/usr/lib/uhd/utils/converter_benchmark",
     "/usr/local/lib/uhd/utils/converter_benchmark",
 ];
 
-/// A rate that UHD's converters stay below in a cache; only tells how many runs fill the time.
+/// An upper bound of UHD's rates in a cache; it only decides how many runs fill the time.
 const RATE_GUESS_HZ: f64 = 2e9;
 
-/// Why UHD's converters could not be measured.
+/// The reason why UHD's converters could not be measured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -30,15 +30,15 @@ pub enum Error {
     Run {
         /// The tool.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// It failed, or printed something else.
+    /// It failed, or printed no rates.
     #[error("{command} printed no rates: {said}; leave it out with --no-uhd")]
     NoRates {
-        /// What was run.
+        /// The command.
         command: String,
-        /// The last line of what it said.
+        /// The last line of its output.
         said: String,
     },
 }
@@ -49,7 +49,7 @@ pub struct Tool {
     path: PathBuf,
 }
 
-/// The rate of a converter of UHD.
+/// The rate of one of UHD's converters.
 #[derive(Debug, Clone, Serialize)]
 pub struct ConverterRate {
     /// UHD's name of the wire format.
@@ -85,12 +85,12 @@ impl Tool {
         Self { path: path.to_owned() }
     }
 
-    /// The tool where distributions put it, if it is there.
+    /// The tool at its usual paths, if it exists.
     pub fn find() -> Option<Self> {
         PLACES.into_iter().map(Path::new).find(|path| path.exists()).map(Self::at)
     }
 
-    /// Measures every implementation that UHD has for this pair, for about `time` each.
+    /// Measures every implementation of UHD's for this pair, for about `time` each.
     pub(super) fn measure(
         &self,
         pair: FormatPair,
@@ -126,12 +126,12 @@ impl Tool {
     }
 }
 
-/// What UHD calls the formats that it can convert between. It has two 16-bit layouts: as devices
+/// UHD's names of the formats that it can convert between. It has two 16-bit layouts: as devices
 /// with CHDR send it (`sc16_chdr`), and as 32-bit items with I in the upper half.
 fn formats(pair: FormatPair) -> &'static [&'static str] {
     match (pair.wire, pair.user) {
         (Wire::Sc16, User::Fc32 | User::Fc64 | User::Sc16) => &["sc16_chdr", "sc16_item32_le"],
-        // The tool cannot make sc12 samples to begin with.
+        // The tool cannot make sc12 samples as input.
         (Wire::Sc12, User::Fc32 | User::Sc16) if pair.direction == ConvertDirection::Transmit => {
             &["sc12_item32_le"]
         }
@@ -141,7 +141,7 @@ fn formats(pair: FormatPair) -> &'static [&'static str] {
     }
 }
 
-/// Priority and million samples per second of each line `priority,ms,ms,samples,iterations`.
+/// Parses priority and million samples per second of each line `priority,ms,ms,samples,iterations`.
 fn parse(text: &str) -> Vec<(u32, f64)> {
     let line = |line: &str| {
         let mut fields = line.split(',');

@@ -1,31 +1,30 @@
-//! From a timeline to a name: which cause took most of the time between deadline and answer.
+//! The main cause of a late answer: the cause of most of the time between deadline and answer.
 
 use super::timeline::{Holder, ThreadActivity, TimeSpan, stretches};
 use millstream_host::trace::{TraceEvent, TraceEventKind};
 use millstream_measure::explained::{Explanation, LateCause, Share};
 use serde::Serialize;
 
-/// A thread that was late.
+/// A late answer of a thread.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outlier {
     /// The thread.
     pub thread: i32,
     /// Its CPU.
     pub cpu: usize,
-    /// When it should have run, microseconds of the trace's clock.
+    /// Its deadline, microseconds of the trace's clock.
     pub deadline_us: f64,
-    /// When it was done.
+    /// When it answered.
     pub done_us: f64,
     /// Whether the machine is a guest.
     pub guest: bool,
-    /// Time that the hypervisor may have taken from the CPU meanwhile, by what it says,
-    /// milliseconds.
+    /// Steal of the CPU meanwhile, as the hypervisor reports it, milliseconds.
     pub steal_ms: f64,
-    /// Whether it had work of its own to do before it was done.
+    /// Whether the thread had work of its own before it answered.
     pub works: bool,
 }
 
-/// Explains an outlier from the events that a trace holds.
+/// Explains an outlier from the events of a trace.
 #[must_use]
 pub fn explain(events: &[TraceEvent], outlier: &Outlier) -> Explanation {
     let window = (outlier.deadline_us, outlier.done_us);
@@ -63,22 +62,22 @@ pub fn explain(events: &[TraceEvent], outlier: &Outlier) -> Explanation {
     Explanation { late_us, cause, who, evidence: facts.evidence(&events, outlier), shares }
 }
 
-/// What is looked for in the window before time is dealt out.
+/// Facts of the window that decide how time is assigned to causes.
 struct Facts {
     /// First and last page fault of the thread, and how many.
     faults: Option<(f64, f64, u32)>,
-    /// Where it was woken, if not on its CPU.
+    /// The CPU of its wake-up, if not its own.
     woken_elsewhere: Option<usize>,
     frequency: bool,
-    /// A rival that went on with its CPU after the timer had come through: it was in the kernel,
-    /// and may have held interrupts off before.
+    /// A rival that kept the CPU after the timer's interrupt: it was in the kernel, and may have
+    /// held interrupts off before.
     in_kernel: Option<i32>,
 }
 
-/// A rival in user space is gone this soon after the thread was woken, microseconds.
+/// A rival in user space leaves the CPU this soon after the thread's wake-up, microseconds.
 const PREEMPTION_US: f64 = 50.0;
 
-/// From a wake-up to a look at the clock it is not as long as this, microseconds.
+/// A thread without work reads the clock this soon after its wake-up, microseconds.
 const NOTHING_US: f64 = 100.0;
 
 /// See [`Facts::in_kernel`].
@@ -110,7 +109,7 @@ impl Facts {
             TraceEventKind::Waking { thread, .. } => thread == outlier.thread,
             _ => false,
         };
-        // By a timer: a thread that wakes another one is running where it pleases.
+        // By a timer: a thread that wakes another one may run on any CPU.
         let is_timer = |event: &&&TraceEvent| {
             let before = |other: &&&TraceEvent| {
                 other.cpu == event.cpu && (event.at_us - 20.0..=event.at_us).contains(&other.at_us)
@@ -129,7 +128,7 @@ impl Facts {
         }
     }
 
-    /// Whose fault a stretch is, in parts.
+    /// The causes of a stretch, in parts.
     fn blame(&self, stretch: &TimeSpan, outlier: &Outlier) -> Vec<(LateCause, String, f64)> {
         let us = stretch.us();
         let one = |cause, who: &str| vec![(cause, who.to_owned(), us)];
@@ -144,7 +143,7 @@ impl Facts {
             }
             (ThreadActivity::Sleeping, _) => match self.woken_elsewhere {
                 Some(cpu) => one(LateCause::TimerMigration, &format!("CPU {cpu}")),
-                // Whatever runs, an interrupt would come through.
+                // An interrupt would come through, whatever runs.
                 None => one(silence(outlier), &format!("CPU {}", outlier.cpu)),
             },
             (_, Holder::Soft(name)) => one(LateCause::SoftInterrupt, name),
@@ -172,13 +171,13 @@ impl Facts {
     fn own(&self, stretch: &TimeSpan, outlier: &Outlier) -> Vec<(LateCause, String, f64)> {
         let rest = if self.frequency { LateCause::Frequency } else { LateCause::OwnWork };
         let Some((first, last, count)) = self.faults else {
-            // Whoever has nothing to do, and is at it for so long, did not run.
+            // A thread without work that takes this long did not run.
             if !outlier.works && stretch.us() > NOTHING_US {
                 return vec![(silence(outlier), format!("CPU {}", outlier.cpu), stretch.us())];
             }
             return vec![(rest, "its own work".to_owned(), stretch.us())];
         };
-        // A fault takes about as long as it is from one to the next.
+        // A fault takes about the time from one to the next.
         let each = (last - first) / f64::from(count.max(2) - 1);
         let (from, to) = (stretch.from_us.max(first), stretch.to_us.min(last + each));
         let faulty = (to - from).max(0.0);
@@ -218,7 +217,7 @@ impl Facts {
     }
 }
 
-/// Whether a timer's function wakes a sleeper: of clock_nanosleep, and of a timerfd.
+/// Whether a timer's function wakes a sleeper: of clock_nanosleep, or of a timerfd.
 fn is_wake_up(function: &str) -> bool {
     matches!(function, "hrtimer_wakeup" | "timerfd_tmrproc")
 }
@@ -227,7 +226,7 @@ fn silence(outlier: &Outlier) -> LateCause {
     if outlier.guest { LateCause::HypervisorSteal } else { LateCause::Silence }
 }
 
-/// The class of a priority as the kernel counts, where it is real time.
+/// The class of a kernel priority, if it is real time.
 fn class(priority: i32) -> Option<String> {
     (0..99).contains(&priority).then(|| format!(", real time {}", 99 - priority))
 }

@@ -1,6 +1,6 @@
-//! A flood of network interrupts: trains of datagrams over a veth pair, in two network namespaces
-//! of this process's own, that software hands to another CPU (RPS,
-//! Documentation/networking/scaling.rst). All is gone with the process.
+//! A flood of network interrupts: GSO batches over a veth pair, in two network namespaces of this
+//! process, that software hands to another CPU (RPS, Documentation/networking/scaling.rst). The
+//! namespaces end with the process.
 
 use millstream_cpu::thread::pin_current_thread;
 use rustix::fs::{Mode, OFlags};
@@ -13,19 +13,20 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What the flood says when it could begin.
+/// The line that the flood prints when it is ready.
 pub const READY: &str = "ready";
 
 const NEAR: &str = "10.213.0.1";
 const FAR: &str = "10.213.0.2";
-/// Bytes of a datagram, and how many make a train: small ones, so that each costs.
+/// Bytes of a datagram, and the datagrams of a GSO batch: small ones, so that each costs.
 const DATAGRAM: usize = 64;
 const TRAIN: usize = 64;
 
 /// Floods CPU `onto` from CPU `from`, from each line `on` to the line `off`, until `input` ends.
 ///
 /// # Errors
-/// When namespaces or the pair cannot be had (both need root), or nobody listens.
+/// When namespaces or the pair cannot be created (both need root), or the reader of the output has
+/// gone.
 pub fn serve(
     from: usize,
     onto: usize,
@@ -35,7 +36,7 @@ pub fn serve(
     // SAFETY: this thread's network and mounts become its own; descriptors stay as they are.
     unsafe { unshare_unsafe(UnshareFlags::NEWNET | UnshareFlags::NEWNS)? };
     let far = own_network()?;
-    // SAFETY: as above, to come to a new network whose old one `far` holds.
+    // SAFETY: as above, for a second network; `far` keeps the first one.
     unsafe { unshare_unsafe(UnshareFlags::NEWNET)? };
     let near = own_network()?;
     ip("link add msflood0 type veth peer name msflood1")?;
@@ -75,9 +76,9 @@ fn ip(arguments: &str) -> io::Result<()> {
     Err(io::Error::other(format!("ip {arguments}: {reason}")))
 }
 
-/// Has what comes to the far end handled on one CPU.
+/// Steers the packets of the far end to one CPU.
 fn steer(onto: usize) -> io::Result<()> {
-    // The mounts of this thread are its own: /sys shows the far network here and nowhere else.
+    // The mounts of this thread are its own: only here /sys shows the far network.
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
     mount("sysfs", "/sys", "sysfs", MountFlags::empty(), None)?;
     let word = onto / 32;
@@ -85,7 +86,7 @@ fn steer(onto: usize) -> io::Result<()> {
     std::fs::write("/sys/class/net/msflood1/queues/rx-0/rps_cpus", mask)
 }
 
-/// Has the kernel cut what is sent into datagrams as late as it can (udp(7), UDP_SEGMENT).
+/// Makes the kernel segment what is sent as late as it can (udp(7), UDP_SEGMENT).
 fn trains(socket: &UdpSocket) -> io::Result<()> {
     const UDP_SEGMENT: libc::c_int = 103;
     millstream_host::socket::set(socket, libc::SOL_UDP, UDP_SEGMENT, &(DATAGRAM as libc::c_int))
@@ -111,7 +112,7 @@ fn flood(
     let train = vec![0; DATAGRAM * TRAIN];
     while !over.load(Ordering::Relaxed) {
         if on.load(Ordering::Relaxed) {
-            // What does not go is no matter: the next one does.
+            // A failed send does not matter: the next one follows.
             let _ = source.send(&train);
         } else {
             std::thread::sleep(std::time::Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! A process that helps: takes lines, gives lines, and is gone with its owner.
+//! A helper process: reads lines, writes lines, and ends with its owner.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -16,7 +16,7 @@ pub(super) struct HelperProcess {
 
 impl HelperProcess {
     pub fn start(mut command: Command) -> io::Result<Self> {
-        // Ctrl-C is for this process, which then ends its helpers.
+        // Ctrl-C goes to this process, which then ends its helpers.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
         millstream_host::child::tie(&mut command, None);
         let mut child = command.spawn()?;
@@ -42,7 +42,7 @@ impl HelperProcess {
         writeln!(input, "{line}")
     }
 
-    /// The next line; none when it takes longer.
+    /// Returns the next line; `None` when it takes longer.
     pub fn read_line(&self, patience: Duration) -> io::Result<Option<String>> {
         match self.lines.recv_timeout(patience) {
             Ok(line) => Ok(Some(line)),
@@ -57,7 +57,7 @@ impl HelperProcess {
 impl Drop for HelperProcess {
     fn drop(&mut self) {
         self.input = None;
-        // It may be stopped, or late: nothing that it still does matters.
+        // It may be stopped, or late: it has nothing to save.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,24 +1,25 @@
-//! Why a round trip was late: its way is cut where one side wakes the other, and each leg is
-//! explained by the CPU of the side that everybody waits for then.
+//! Explains a late round trip: cuts its way where one side wakes the other, and explains each leg
+//! by the CPU of the side that the other waits for.
 
 use super::cause::{Outlier, explain};
 use millstream_host::trace::{TraceEvent, TraceEventKind};
 use millstream_measure::explained::{Explanation, LateCause, Share};
 
-/// A round trip that took too long.
+/// A late round trip.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LateRoundTrip {
-    /// The thread that asks, and the one that answers.
+    /// The asking thread, and the answering one.
     pub threads: [i32; 2],
     /// When the question was due, microseconds of the trace's clock.
     pub due_us: f64,
-    /// When the answer was there.
+    /// When the answer came.
     pub back_us: f64,
     /// Whether the machine is a guest.
     pub guest: bool,
 }
 
-/// Explains it. Sides that never sleep wake nobody: then the whole way is the asker's.
+/// Explains it. Sides that never sleep are not woken: then the whole way belongs to the asking
+/// side.
 pub(super) fn explain_way(events: &[TraceEvent], way: &LateRoundTrip) -> Explanation {
     let late_us = way.back_us - way.due_us;
     let mut whole = Explanation {
@@ -58,8 +59,8 @@ pub(super) fn explain_way(events: &[TraceEvent], way: &LateRoundTrip) -> Explana
     whole
 }
 
-/// From the question to where the other side is woken, from there to where it wakes the asker, and
-/// the rest.
+/// Splits the way: from the question to the wake-up of the other side, from there to the wake-up of
+/// the asking side, and the rest.
 fn legs(events: &[TraceEvent], way: &LateRoundTrip) -> Vec<(i32, f64, f64)> {
     let [asker, answerer] = way.threads;
     let woken = |thread: i32, from_us: f64| {
@@ -79,7 +80,7 @@ fn legs(events: &[TraceEvent], way: &LateRoundTrip) -> Vec<(i32, f64, f64)> {
     }
 }
 
-/// Where a thread was met last, up to some moment.
+/// The last CPU of a thread before a moment.
 fn place(events: &[TraceEvent], thread: i32, until_us: f64) -> Option<usize> {
     let is_its = |event: &&TraceEvent| match event.what {
         TraceEventKind::Switch { next, .. } if next == thread => true,
@@ -89,7 +90,7 @@ fn place(events: &[TraceEvent], thread: i32, until_us: f64) -> Option<usize> {
     before.chain(events).find(is_its).map(|event| event.cpu)
 }
 
-/// A share of a leg by a name that tells it from those of the others.
+/// A share of a leg under a name that is unique among the legs.
 fn named(share: Share, leg: usize, cpu: usize) -> Share {
     let Share { cause, who, us } = share;
     match cause {
@@ -97,7 +98,7 @@ fn named(share: Share, leg: usize, cpu: usize) -> Share {
             let side = if leg == 1 { "the side that answers" } else { "the side that asks" };
             Share { cause, who: side.to_owned(), us }
         }
-        // Who has asked sleeps until there is an answer: nobody took its CPU.
+        // The asking side sleeps until the answer: its CPU was not taken from it.
         LateCause::HypervisorSteal | LateCause::Silence if leg == 0 => {
             Share { cause: LateCause::Unknown, who: "on its way".to_owned(), us }
         }
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
     use millstream_host::trace::parse;
 
-    /// Thread 7 asks on CPU 0, 8 answers on CPU 1, and a rival keeps 8 waiting.
+    /// Thread 7 asks on CPU 0, 8 answers on CPU 1, and a rival delays 8.
     const TRACE: &str = "\
   me-7    [000] d..2. 0.999000: sched_switch: prev_comm=x prev_pid=3 prev_prio=120 prev_state=R \
         ==> next_comm=me next_pid=7 next_prio=49

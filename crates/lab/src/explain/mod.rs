@@ -1,18 +1,18 @@
-//! Why an answer was late: a trace that is stopped at the first outlier, and the cause it shows.
+//! Explains a late answer: a trace that stops at the first outlier, and the cause that it shows.
 //!
 //! ```text
-//!   observer (a process)          lookout                      the kernel
+//!   observer (a process)          WatchedThread                the kernel
 //!     sleeps to a deadline          makes a ring ─────────▶ switches, interrupts, timers, faults
 //!     was it late?  ── stops the ring ────────────────────▶ (what happened until now stays)
-//!                   ── tells ──▶    reads it, cuts the time from deadline to answer in stretches,
-//!                                   gives each to a cause, and names the one that took most
+//!                   ── reports ─▶   reads it, cuts the time from deadline to answer in stretches,
+//!                                   assigns each to a cause, and names the longest one
 //! ```
 //!
-//! A [`TraceMonitor`] does the same for threads of this process that measure anyhow: the first that
-//! is late stops the ring, and whoever started them reads it meanwhile.
+//! A [`TraceMonitor`] does the same for measuring threads of this process: the first late one stops
+//! the ring, and the thread that started them reads it meanwhile.
 //!
-//! What a trace cannot show: a hypervisor that takes the CPU leaves nothing but silence, as does a
-//! kernel with interrupts off for long; where the machine is a guest, silence is called steal.
+//! A limit: a hypervisor that takes the CPU leaves only silence in a trace, as does a kernel with
+//! interrupts off for long; in a guest, silence counts as steal.
 
 mod cause;
 pub mod flood;

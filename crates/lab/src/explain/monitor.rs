@@ -1,4 +1,4 @@
-//! Looks on while threads of this process measure, and explains the outliers that they report.
+//! A trace monitor of measuring threads of this process: explains the outliers that they report.
 
 use super::recorder::{LEAD, Late, Recorder};
 use super::trigger::OneShotTrigger;
@@ -8,7 +8,7 @@ use std::fs::OpenOptions;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Where measuring threads report their late answers. Reporting allocates nothing.
+/// The reporter of late answers of measuring threads. A report allocates nothing.
 #[derive(Debug)]
 pub struct LateReporter {
     threshold_ns: u64,
@@ -23,8 +23,8 @@ impl LateReporter {
         late_ns > self.threshold_ns
     }
 
-    /// An outlier. Where it is the first, the ring stops here; a ring that cannot be stopped is
-    /// explained from what it still holds.
+    /// Reports an outlier. The first one stops the ring; a ring that cannot be stopped is explained
+    /// from what it still holds.
     pub fn report(&self, late: Late) {
         if self.trip.pull().unwrap_or(true) {
             *self.caught.lock().unwrap_or_else(PoisonError::into_inner) = Some(late);
@@ -36,12 +36,12 @@ impl LateReporter {
     }
 }
 
-/// A ring of trace events, and whoever reads it beside the measurement.
+/// A ring of trace events, and its reader beside the measurement.
 #[derive(Debug)]
 pub struct TraceMonitor {
     recorder: Recorder,
     snare: Arc<LateReporter>,
-    /// How many are still to be explained.
+    /// Outliers still to be explained.
     left: usize,
     state: State,
     found: Vec<(Late, Explanation)>,
@@ -50,14 +50,14 @@ pub struct TraceMonitor {
 #[derive(Debug)]
 enum State {
     Resting,
-    /// The ring runs, but does not reach back yet.
+    /// The ring runs, but does not reach back far enough yet.
     Filling(Instant),
     Armed,
 }
 
 impl TraceMonitor {
-    /// Explains up to `most` answers later than `threshold_ns`, of threads whose names are like
-    /// `threads` (`ms-timer-*`). Nothing is recorded yet.
+    /// Explains up to `most` answers later than `threshold_ns`, of threads whose names match
+    /// `threads` (`ms-timer-*`). Records nothing yet.
     ///
     /// # Errors
     /// [`TraceError`].
@@ -68,13 +68,13 @@ impl TraceMonitor {
         Ok(Self { recorder, snare, left: most, state: State::Resting, found: Vec::new() })
     }
 
-    /// Where threads report.
+    /// The reporter of the threads.
     #[must_use]
     pub fn snare(&self) -> Arc<LateReporter> {
         Arc::clone(&self.snare)
     }
 
-    /// Does what is due: to be called every few milliseconds, by a thread that may be slow.
+    /// Does the pending work; a thread that may be slow calls it every few milliseconds.
     ///
     /// # Errors
     /// [`TraceError`].
@@ -108,8 +108,8 @@ impl TraceMonitor {
         Ok(())
     }
 
-    /// Ends looking out until the next [`TraceMonitor::switch_buffers`], and gives all that was
-    /// found.
+    /// Stops watching until the next [`TraceMonitor::switch_buffers`], and returns all
+    /// explanations.
     ///
     /// # Errors
     /// [`TraceError`].

@@ -1,13 +1,13 @@
-//! The thread that is watched: a process of its own, because a process that is stopped cannot
-//! watch itself. It sleeps to deadlines, works a little, and says when it was late.
+//! The watched thread: a process of its own, because a stopped process cannot watch itself. It
+//! sleeps to deadlines, works a little, and reports late answers.
 //!
 //! ```text
 //!   ◀ {"ready": 4711}                               its thread
-//!   ▶ {"arm": "/sys/kernel/tracing/…/tracing_on"}   stop that ring at the next outlier, and tell
+//!   ▶ {"arm": "/sys/kernel/tracing/…/tracing_on"}   stop that ring at the next outlier; report
 //!   ◀ "armed"
 //!   ▶ "disarm"
-//!   ▶ "faults"                                      its pages are gone before the next deadline
-//!   ◀ {"late": {"deadline_ns": …, "done_ns": …}}    an outlier; it is armed no more
+//!   ▶ "faults"                                      its pages are dropped before the next deadline
+//!   ◀ {"late": {"deadline_ns": …, "done_ns": …}}    an outlier; it is disarmed now
 //! ```
 
 use super::trigger::OneShotTrigger;
@@ -22,10 +22,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What is watched.
+/// The parameters of the watched thread.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct WatchSpec {
-    /// Where it runs.
+    /// Its CPU.
     pub cpu: usize,
     /// Its class: `fifo:90`.
     pub class: String,
@@ -35,47 +35,47 @@ pub struct WatchSpec {
     pub threshold_ns: u64,
 }
 
-/// What it is told.
+/// A command to the observer.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ObserverCommand {
-    /// Look out, and stop this ring at the first outlier.
+    /// Watch, and stop this ring at the first outlier.
     Arm(PathBuf),
-    /// Look out no more.
+    /// Stop watching.
     Disarm,
-    /// Lose the pages of the memory that it works on.
+    /// Drop the pages of the memory that it works on.
     Faults,
 }
 
-/// What it tells.
+/// A report of the observer.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ObserverReport {
-    /// It runs as this thread.
+    /// Its thread, which runs now.
     Ready(i32),
-    /// It looks out.
+    /// It watches.
     Armed,
     /// It was late.
     Late(LateAnswer),
-    /// It cannot go on.
+    /// It cannot continue.
     Failed(String),
 }
 
-/// An answer that came late, on CLOCK_MONOTONIC.
+/// A late answer, on CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct LateAnswer {
     /// When it was due, nanoseconds.
     pub deadline_ns: u64,
     /// When it came, nanoseconds.
     pub done_ns: u64,
-    /// Whether its pages had been taken away.
+    /// Whether its pages had been dropped.
     pub pages_gone: bool,
 }
 
-/// The name of the thread that is watched.
+/// The name of the watched thread.
 pub(super) const NAME: &str = "ms-watched";
 
-/// Memory that is worked on when its pages were taken away, bytes.
+/// Memory that it works on after its pages were dropped, bytes.
 const MEMORY: usize = 16 << 20;
 const PAGE: usize = 4096;
 
@@ -83,7 +83,7 @@ const PAGE: usize = 4096;
 struct Orders {
     /// Stops the ring.
     trip: OneShotTrigger,
-    /// It is to be said that it is armed.
+    /// Whether to report that it is armed.
     new: AtomicBool,
     faults: AtomicBool,
     over: AtomicBool,
@@ -92,7 +92,7 @@ struct Orders {
 /// Watches until `input` ends.
 ///
 /// # Errors
-/// When nobody reads what is told, or there is no memory.
+/// When the reader of the reports has gone, or there is no memory.
 pub fn watch(
     plan: &WatchSpec,
     input: impl BufRead + Send + 'static,
@@ -100,7 +100,7 @@ pub fn watch(
 ) -> io::Result<()> {
     let orders = Arc::new(Orders::default());
     let listener = Arc::clone(&orders);
-    // Before this thread is pinned and has its class, neither of which the listener is to have.
+    // Before this thread is pinned and has its class: the listener shall have neither.
     std::thread::Builder::new()
         .name("ms-orders".to_owned())
         .spawn(move || listen(input, &listener))?;
@@ -124,7 +124,7 @@ pub fn watch(
         if orders.new.swap(false, Ordering::Relaxed) {
             tell(output, &ObserverReport::Armed)?;
         }
-        // Deadlines that have passed are not slept for.
+        // It does not sleep to deadlines that have passed.
         let passed = now_ns().saturating_sub(deadline_ns) / plan.interval_ns + 1;
         deadline_ns += passed * plan.interval_ns;
     }
@@ -159,10 +159,10 @@ fn tell(output: &mut impl Write, tale: &ObserverReport) -> io::Result<()> {
     output.flush()
 }
 
-/// Memory of which pages may be missing when it is worked on.
+/// Memory whose pages may be missing.
 struct Memory {
     start: *mut u8,
-    /// Whether there is anything to be done.
+    /// Whether pages are missing.
     is_gone: bool,
 }
 
@@ -172,25 +172,25 @@ impl Memory {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at a place that the kernel chooses.
         let start = unsafe { mmap_anonymous(std::ptr::null_mut(), MEMORY, access, flags)? };
-        // SAFETY: the mapping made above. One fault a page is wanted, not one for all.
+        // SAFETY: the mapping made above. Each page shall fault, not all at once.
         let _ = unsafe { madvise(start, MEMORY, Advice::LinuxNoHugepage) };
         Ok(Self { start: start.cast(), is_gone: false })
     }
 
     fn forget(&mut self) -> io::Result<()> {
-        // SAFETY: the mapping of this value; its content matters to nobody.
+        // SAFETY: the mapping of this value; its content is not used.
         unsafe { madvise(self.start.cast(), MEMORY, Advice::LinuxDontNeed)? };
         self.is_gone = true;
         Ok(())
     }
 
-    /// Writes a byte into each page, where they have gone; whether they had.
+    /// Writes a byte into each page, if they are missing; returns whether they were.
     fn work(&mut self) -> bool {
         if !std::mem::take(&mut self.is_gone) {
             return false;
         }
         for offset in (0..MEMORY).step_by(PAGE) {
-            // SAFETY: inside the mapping, which nobody else knows.
+            // SAFETY: inside the mapping, which only this value knows.
             unsafe { self.start.add(offset).write_volatile(1) };
         }
         true
@@ -199,7 +199,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the mapping of this value, which nobody uses any more.
+        // SAFETY: the mapping of this value, which has no user any more.
         let _ = unsafe { rustix::mm::munmap(self.start.cast(), MEMORY) };
     }
 }
@@ -234,7 +234,7 @@ mod tests {
         order(&mut input, &ObserverCommand::Faults);
         order(&mut input, &ObserverCommand::Arm(ring.clone()));
         let mut tales = [next(), next()];
-        // Every answer is late here: that of the same turn may be told first.
+        // Every answer is late here: one of the same step may be reported first.
         tales.sort_by_key(|tale| *tale == ObserverReport::Armed);
         let [ObserverReport::Late(late), ObserverReport::Armed] = tales else {
             panic!("{tales:?}")

@@ -1,4 +1,4 @@
-//! A ring of trace events that tell who had the CPU, and what it says of a late answer.
+//! A ring of trace events that show the threads on a CPU, and its explanation of a late answer.
 
 use super::cause::{Outlier, explain};
 use super::late_round_trip::{LateRoundTrip, explain_way};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Kibibytes of the ring of each CPU: tenths of a second of a busy machine.
 const RING_KIB: u32 = 4096;
 
-/// Events that tell who had the CPU; those that a kernel lacks are left out.
+/// Events that show the thread on a CPU; those that a kernel lacks are left out.
 const EVENTS: [&str; 12] = [
     "sched/sched_switch",
     "sched/sched_waking",
@@ -27,17 +27,16 @@ const EVENTS: [&str; 12] = [
     "exceptions",
 ];
 
-/// From when the ring runs until an outlier may be: its deadline is in the ring then.
+/// From the start of the ring until an outlier may occur: its deadline is in the ring then.
 pub(super) const LEAD: Duration = Duration::from_millis(20);
 
-/// How often it is looked how much the hypervisor has taken: up to twice as long before an outlier
-/// counts, too.
+/// How often steal is read: up to twice as long before an outlier counts, too.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// An answer that came late, on CLOCK_MONOTONIC.
+/// A late answer, on CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Late {
-    /// The thread that was late.
+    /// The late thread.
     pub thread: i32,
     /// Its CPU.
     pub cpu: usize,
@@ -45,23 +44,23 @@ pub struct Late {
     pub deadline_ns: u64,
     /// When it came, nanoseconds.
     pub done_ns: u64,
-    /// Whether there was work to do in between.
+    /// Whether there was work in between.
     pub works: bool,
 }
 
-/// A ring, and what is known of the machine beside it.
+/// A ring, and readings of the machine beside it.
 #[derive(Debug)]
 pub(super) struct Recorder {
     ring: Instance,
     guest: bool,
-    /// `/proc/stat` the last time but one that it was looked at, and the last time.
+    /// The last two readings of `/proc/stat`.
     times: [String; 2],
     looked: Instant,
 }
 
 impl Recorder {
-    /// Stopped. Page faults are recorded of threads only whose names are like `threads`, with `*`
-    /// for anything: those of all others would fill the ring.
+    /// Creates a stopped ring. Records page faults only of threads whose names match `threads`,
+    /// with `*` for anything: those of all others would fill the ring.
     pub fn open(threads: &str) -> Result<Self, TraceError> {
         let ring = Instance::create(RING_KIB)?;
         for events in EVENTS {
@@ -75,14 +74,14 @@ impl Recorder {
         Ok(Self { ring, guest, times: Default::default(), looked: Instant::now() })
     }
 
-    /// Begins anew, with an empty ring. After [`LEAD`] an outlier may be.
+    /// Restarts with an empty ring. An outlier may occur after [`LEAD`].
     pub fn start(&mut self) -> Result<(), TraceError> {
         self.times = [times(), times()];
         self.looked = Instant::now();
         self.ring.start()
     }
 
-    /// To be called now and then while no outlier is known.
+    /// Reads `/proc/stat`; to be called regularly while no outlier is known.
     pub fn look(&mut self) {
         if self.looked.elapsed() >= LOOK {
             self.times.swap(0, 1);
@@ -91,17 +90,17 @@ impl Recorder {
         }
     }
 
-    /// Records no more; what is in the ring stays.
+    /// Stops recording; the events in the ring stay.
     pub fn stop(&self) -> Result<(), TraceError> {
         self.ring.stop()
     }
 
-    /// The file of which `0` stops the ring.
+    /// The file that stops the ring when `0` is written.
     pub fn switch(&self) -> PathBuf {
         self.ring.switch()
     }
 
-    /// Why a round trip was late.
+    /// Explains a late round trip.
     pub fn explain_trip(
         &self,
         late: &LateTrip,
@@ -113,14 +112,14 @@ impl Recorder {
         Ok(explain_way(&self.ring.events()?, &way))
     }
 
-    /// Why an answer was late.
+    /// Explains a late answer.
     pub fn explain(&self, late: &Late) -> Result<Explanation, TraceError> {
         let ticks = |times: &str| steal_ticks(times, late.cpu);
         let taken = ticks(&times()).zip(ticks(&self.times[0]));
         let ticks = taken.map_or(0, |(after, before)| after.saturating_sub(before));
         let per_second = rustix::param::clock_ticks_per_second().max(1);
         let late_ms = late.done_ns.saturating_sub(late.deadline_ns) as f64 / 1e6;
-        // No more than it was late by can have been taken from it.
+        // The steal is at most the lateness.
         let steal_ms = (ticks as f64 * 1e3 / per_second as f64).min(late_ms);
         let outlier = Outlier {
             thread: late.thread,
@@ -139,7 +138,7 @@ fn times() -> String {
     std::fs::read_to_string("/proc/stat").unwrap_or_default()
 }
 
-/// Time that the hypervisor has taken from a CPU, clock ticks (proc_stat(5)).
+/// Steal of a CPU, clock ticks (proc_stat(5)).
 fn steal_ticks(times: &str, cpu: usize) -> Option<u64> {
     let line = times.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?;
     line.split_whitespace().nth(7)?.parse().ok()

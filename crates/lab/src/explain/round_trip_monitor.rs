@@ -1,4 +1,5 @@
-//! Looks on while two processes play round trips, and explains the first late one of each job.
+//! A trace monitor of two processes that measure round trips: explains the first late one of each
+//! job.
 
 use super::recorder::{LEAD, Recorder};
 use millstream_host::trace::TraceError;
@@ -6,10 +7,10 @@ use millstream_measure::explained::Explained;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What the process that asks is told: which file stops the ring, and when.
+/// The stop condition of the asking process: the file that stops the ring, and when.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Stop {
-    /// The file of which `0` stops the ring.
+    /// The file that stops the ring when `0` is written.
     pub switch: PathBuf,
     /// A round trip longer than this stops it, nanoseconds.
     pub threshold_ns: u64,
@@ -31,7 +32,7 @@ pub struct LateTrip {
 pub struct RoundTripMonitor {
     recorder: Recorder,
     threshold_ns: u64,
-    /// How many are still to be explained.
+    /// Round trips still to be explained.
     left: usize,
 }
 
@@ -41,11 +42,11 @@ impl RoundTripMonitor {
     /// # Errors
     /// [`TraceError`].
     pub fn open(threshold_ns: u64, most: usize) -> Result<Self, TraceError> {
-        // Both sides are this program, under whatever name it was started.
+        // Both sides are this program, whatever its name.
         Ok(Self { recorder: Recorder::open("*")?, threshold_ns, left: most })
     }
 
-    /// Before a job: what its asking side is to be told; none once all are explained.
+    /// Begins a job: returns the stop condition of its asking side; `None` once all are explained.
     ///
     /// # Errors
     /// [`TraceError`].
@@ -59,7 +60,7 @@ impl RoundTripMonitor {
         Ok(Some(Stop { switch, threshold_ns }))
     }
 
-    /// After it: why its first late round trip was late, by the threads of both sides.
+    /// Ends a job: explains its first late round trip by the threads of both sides.
     ///
     /// # Errors
     /// [`TraceError`].

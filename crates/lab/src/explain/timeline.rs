@@ -1,19 +1,19 @@
-//! Who had a processor, and what a thread was doing meanwhile, from trace events.
+//! The holder of a CPU, and the activity of a thread meanwhile, from trace events.
 
 use millstream_host::trace::{TraceEvent, TraceEventKind};
 use serde::Serialize;
 
-/// Who has a CPU.
+/// The holder of a CPU.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Holder {
     /// A thread.
     Thread {
-        /// Its number; 0: nobody, the CPU is idle.
+        /// Its number; 0: the CPU is idle.
         tid: i32,
         /// Its name.
         name: String,
-        /// Its priority as the kernel counts, where the trace tells.
+        /// Its priority as the kernel counts, where the trace shows it.
         priority: Option<i32>,
     },
     /// An interrupt: `irq 36 virtio1-req.0`, `local timer`.
@@ -22,7 +22,7 @@ pub enum Holder {
     Soft(String),
 }
 
-/// What the thread that was late was doing.
+/// The activity of the late thread.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ThreadActivity {
@@ -30,36 +30,36 @@ pub enum ThreadActivity {
     Sleeping,
     /// A signal or a debugger has stopped it.
     Stopped,
-    /// It waits for the kernel, for a page from disk as a rule, and cannot be interrupted.
+    /// It waits for the kernel, mostly for a page from disk, and cannot be interrupted.
     Blocked,
-    /// It could run.
+    /// It is ready to run.
     Ready,
-    /// It has the CPU, as far as interrupts let it.
+    /// It has the CPU, except for interrupts.
     Running,
 }
 
-/// A stretch of time in which neither changed.
+/// A stretch of time without a change of either.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TimeSpan {
-    /// From, microseconds.
+    /// Start, microseconds.
     pub from_us: f64,
-    /// To, microseconds.
+    /// End, microseconds.
     pub to_us: f64,
-    /// Who had the CPU.
+    /// The holder of the CPU.
     pub holder: Holder,
-    /// What the thread was doing.
+    /// The activity of the thread.
     pub doing: ThreadActivity,
 }
 
 impl TimeSpan {
-    /// How long it took.
+    /// Its length.
     #[must_use]
     pub fn us(&self) -> f64 {
         self.to_us - self.from_us
     }
 }
 
-/// The state of one CPU and one thread as events come.
+/// The state of one CPU and one thread, updated by events.
 struct State {
     base: Holder,
     /// Interrupts over it, the last one on top.
@@ -68,7 +68,7 @@ struct State {
 }
 
 impl State {
-    /// What it was before the first event: the thread that ran is in every line.
+    /// The state before the first event: every line names the thread that ran.
     fn before(events: &[TraceEvent], cpu: usize, thread: i32) -> Option<Self> {
         let first = events.iter().find(|event| event.cpu == cpu)?;
         let doing = events.iter().find_map(|event| match &event.what {
@@ -111,11 +111,11 @@ impl State {
         }
     }
 
-    /// An event of the CPU.
+    /// Applies an event of the CPU.
     fn update(&mut self, event: &TraceEvent) {
         match &event.what {
             TraceEventKind::Switch { next, next_name, next_priority, .. } => {
-                // Nobody is switched within an interrupt: an end that is missing was lost.
+                // The kernel does not switch threads within an interrupt: a missing end was lost.
                 self.over.clear();
                 let (name, priority) = (next_name.clone(), Some(*next_priority));
                 self.base = Holder::Thread { tid: *next, name, priority };
@@ -130,7 +130,7 @@ impl State {
         }
     }
 
-    /// The topmost of a kind ends, and what is above it, of which the end was lost.
+    /// Ends the topmost of a kind, and those above it, whose ends were lost.
     fn end(&mut self, is_it: impl Fn(&Holder) -> bool) {
         if let Some(place) = self.over.iter().rposition(is_it) {
             self.over.truncate(place);
@@ -142,7 +142,7 @@ fn runs(event: &TraceEvent) -> Holder {
     Holder::Thread { tid: event.thread, name: event.name.clone(), priority: None }
 }
 
-/// What a thread does that leaves the CPU in a state of `sched_switch`.
+/// The activity of a thread that leaves the CPU in a state of `sched_switch`.
 fn left(state: &str) -> ThreadActivity {
     match state.chars().next() {
         Some('R') => ThreadActivity::Ready,
@@ -152,12 +152,12 @@ fn left(state: &str) -> ThreadActivity {
     }
 }
 
-/// The events with the switches that some kernels do not tell (6.18: from idle). Who runs is in
-/// every line: an idle CPU on which somebody else is met next has switched when it was last heard
-/// of.
+/// Adds the switches that some kernels do not record (6.18: from idle). Every line names the
+/// running thread: an idle CPU with another thread in its next event has switched at its last event
+/// before.
 fn completed(events: &[TraceEvent], cpu: usize) -> Vec<TraceEvent> {
     let mut complete: Vec<TraceEvent> = Vec::with_capacity(events.len());
-    // Where the last event of the CPU is, if nobody ran behind it.
+    // The last event of the idle CPU, if no thread ran after it.
     let mut idle_at: Option<usize> = None;
     let mut lost = Vec::new();
     for event in events {
@@ -188,8 +188,8 @@ fn completed(events: &[TraceEvent], cpu: usize) -> Vec<TraceEvent> {
     complete
 }
 
-/// The stretches of `cpu` and `thread` between two moments, without gaps; none where the trace does
-/// not reach back to the first of them.
+/// The stretches of `cpu` and `thread` between two moments, without gaps; empty where the trace
+/// does not reach back to the first of them.
 #[must_use]
 pub fn stretches(
     events: &[TraceEvent],
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use millstream_host::trace::parse;
 
-    /// A wake-up that waits for an interrupt, its soft interrupt and a rival.
+    /// A wake-up that an interrupt, its soft interrupt and a rival delay.
     const TRACE: &str = "\
   rival-8  [001] d..2. 1.000000: sched_switch: prev_comm=me prev_pid=7 prev_prio=9 prev_state=S \
         ==> next_comm=rival next_pid=8 next_prio=120
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(stretches(&parse(TRACE), 5, 7, (1e6, 2e6)), None, "another CPU");
     }
 
-    /// As 6.18 tells it: nobody is ever switched to from idle.
+    /// As 6.18 records it: without switches from idle.
     const FROM_IDLE: &str = "\
   <idle>-0  [001] d..2. 1.000000: sched_switch: prev_comm=me prev_pid=7 prev_prio=9 prev_state=S \
         ==> next_comm=swapper/1 next_pid=0 next_prio=120

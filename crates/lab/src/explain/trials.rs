@@ -1,5 +1,5 @@
-//! The explanation put to the test: causes that are made on purpose must be named, and nothing may
-//! be named that was not there.
+//! A test of the explanations: injected causes must be named, and no cause may be named that was
+//! not there.
 
 use super::flood;
 use super::helper::HelperProcess;
@@ -13,7 +13,7 @@ use std::io;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What is made to happen.
+/// An injected cause.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Injection {
@@ -23,31 +23,31 @@ pub enum Injection {
     Hog,
     /// A flood of network interrupts.
     Flood,
-    /// All pages that the thread works on are gone.
+    /// All pages of the thread's work are missing.
     PageFaults,
     /// The thread is stopped for [`STOP`].
     Stop,
 }
 
-/// How long the hog spins.
+/// The time for which the hog spins.
 pub const HOG: Duration = Duration::from_millis(5);
-/// How long the thread is stopped.
+/// The time for which the thread is stopped.
 pub const STOP: Duration = Duration::from_millis(5);
 /// The name of the hog's thread.
 const HOG_NAME: &str = "ms-hog";
-/// How long an outlier is waited for.
+/// Longest wait for an outlier.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How long a flood lasts at most: its sender shares a CPU with whatever else runs there.
+/// Longest flood: its sender shares a CPU with other programs.
 const FLOOD_MAX: Duration = Duration::from_secs(3);
-/// How long nothing is made to happen.
+/// Length of a trial without a cause.
 const CALM: Duration = Duration::from_millis(150);
 
 impl Injection {
-    /// All of them.
+    /// All injections.
     pub const ALL: [Self; 5] =
         [Self::Nothing, Self::Hog, Self::Flood, Self::PageFaults, Self::Stop];
 
-    /// For people.
+    /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -78,11 +78,11 @@ impl Injection {
 /// One trial.
 #[derive(Clone, Debug, Serialize)]
 pub struct CauseTrial {
-    /// What was made to happen.
+    /// The injected cause.
     pub injected: Injection,
-    /// What was found; none: no answer was late.
+    /// The explanation; `None`: no answer was late.
     pub found: Option<Explanation>,
-    /// Whether that is right.
+    /// Whether the explanation is right.
     pub right: bool,
 }
 
@@ -90,7 +90,8 @@ impl CauseTrial {
     fn judge(injected: Injection, found: Option<Explanation>) -> Self {
         let right = match (injected, &found) {
             (Injection::Nothing, None) => true,
-            // The machine's own outliers are no invention; what we make on other days is.
+            // The machine's own outliers are real; only an injected cause without injection is
+            // wrong.
             (Injection::Nothing, Some(found)) => {
                 !Injection::ALL.iter().any(|other| other.is_named_by(found))
             }
@@ -101,11 +102,11 @@ impl CauseTrial {
     }
 }
 
-/// How a program starts a process that calls [`flood::serve`]: from a CPU onto another.
+/// Makes the command of a process that calls [`flood::serve`]: from a CPU onto another.
 pub type StartFlood = fn(from: usize, onto: usize) -> io::Result<Command>;
 
-/// Plays trials: each kind in turn, and again, so that a disturbance does not hit one kind alone.
-/// `progress` hears of each.
+/// Plays trials in interleaved rounds, so that a disturbance does not hit one kind alone. Passes
+/// each to `progress`.
 ///
 /// # Errors
 /// [`LookoutError`].
@@ -155,7 +156,7 @@ fn inject(
             flood.say("on")?;
             let found = lookout.wait(FLOOD_MAX);
             flood.say("off")?;
-            // What is on its way is no part of the next trial.
+            // Packets in flight must not reach the next trial.
             std::thread::sleep(Duration::from_millis(50));
             return found;
         }
@@ -165,8 +166,8 @@ fn inject(
     lookout.wait(PATIENCE)
 }
 
-/// Takes the pages away, again where the machine itself was late before they were gone: that is no
-/// answer to what was injected.
+/// Drops the pages; repeats where the machine itself was late before they were missing, because
+/// that does not test the injection.
 fn page_faults(lookout: &mut WatchedThread) -> Result<Option<Explanation>, LookoutError> {
     const TRIES: usize = 5;
     for _ in 1..TRIES {
@@ -181,13 +182,13 @@ fn page_faults(lookout: &mut WatchedThread) -> Result<Option<Explanation>, Looko
     lookout.wait(PATIENCE)
 }
 
-/// Spins on a CPU above everybody.
+/// Spins on a CPU above all other threads.
 fn hog(cpu: usize) -> io::Result<()> {
     let spin = move || -> io::Result<()> {
         let _ = name_current_thread(HOG_NAME);
         pin_current_thread(cpu).map_err(io::Error::other)?;
         sched::set_current_thread(Class::Fifo(98)).map_err(io::Error::other)?;
-        // A trace has its name and its priority from when it is put on the CPU.
+        // A trace records its name and priority when it gets the CPU.
         std::thread::sleep(Duration::from_millis(1));
         let start = Instant::now();
         while start.elapsed() < HOG {

@@ -1,4 +1,4 @@
-//! What stops a ring at the first late answer and at no other. Pulling it allocates nothing.
+//! A trigger that stops a ring at the first late answer only. It allocates nothing.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,26 +8,26 @@ use std::sync::{Mutex, PoisonError};
 /// A switch that the first of several threads throws.
 #[derive(Debug, Default)]
 pub(crate) struct OneShotTrigger {
-    /// The lock orders what it says.
+    /// The lock orders its accesses.
     armed: AtomicBool,
-    /// Behind the lock for a moment when it is armed, disarmed and thrown.
+    /// Locked briefly to arm, disarm and throw it.
     switch: Mutex<Option<File>>,
 }
 
 impl OneShotTrigger {
-    /// The next one throws this file ([`super::recorder::Recorder::switch`]).
+    /// Arms it: the next call of `pull` throws this file ([`super::recorder::Recorder::switch`]).
     pub fn arm(&self, switch: Option<File>) {
         *self.switch.lock().unwrap_or_else(PoisonError::into_inner) = switch;
         self.armed.store(true, Ordering::Relaxed);
     }
 
-    /// Nobody throws it any more.
+    /// Disarms it.
     pub fn disarm(&self) {
         self.armed.store(false, Ordering::Relaxed);
         *self.switch.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Throws it where it is armed, and no more afterwards; whether this call did.
+    /// Throws it once if it is armed; returns whether this call did.
     pub fn pull(&self) -> io::Result<bool> {
         if !self.armed.load(Ordering::Relaxed) || !self.armed.swap(false, Ordering::Relaxed) {
             return Ok(false);

@@ -9,17 +9,17 @@ use std::io;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Patience for a process that starts, and for one that answers.
+/// Time limit of a process's start, and of its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Why nothing can be watched.
+/// The reason why nothing can be watched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LookoutError {
-    /// Nothing can be traced.
+    /// Tracing is not possible.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The watched thread cannot be had.
+    /// The watched thread is not available.
     #[error("no thread can be watched: {0}")]
     Watched(String),
     /// A process cannot be started or has ended.
@@ -27,10 +27,10 @@ pub enum LookoutError {
     Process(#[from] io::Error),
 }
 
-/// How a program starts a process that calls [`super::observer::watch`].
+/// Makes the command of a process that calls [`super::observer::watch`].
 pub type StartObserver = fn(&WatchSpec) -> io::Result<Command>;
 
-/// A thread that is watched.
+/// A watched thread.
 #[derive(Debug)]
 pub struct WatchedThread {
     watch: WatchSpec,
@@ -43,7 +43,7 @@ pub struct WatchedThread {
 }
 
 impl WatchedThread {
-    /// Starts the thread; nothing is traced yet.
+    /// Starts the thread; does not trace yet.
     ///
     /// # Errors
     /// [`LookoutError`].
@@ -60,13 +60,13 @@ impl WatchedThread {
         Ok(Self { watch, observer, thread, recorder, early: None, last: None })
     }
 
-    /// Number of the process that is watched.
+    /// Number of the watched process.
     #[must_use]
     pub fn pid(&self) -> i32 {
         self.observer.pid()
     }
 
-    /// Looks out from now on: when this returns, the next outlier stops the ring.
+    /// Watches from now on: after the return, the next outlier stops the ring.
     ///
     /// # Errors
     /// [`LookoutError`].
@@ -78,7 +78,7 @@ impl WatchedThread {
         loop {
             match self.read_answer(PATIENCE)? {
                 Some(ObserverReport::Armed) => return Ok(()),
-                // At once.
+                // Late at once.
                 Some(ObserverReport::Late(late)) => self.early = Some(late),
                 other => return Err(LookoutError::Watched(format!("it says {other:?}"))),
             }
@@ -91,7 +91,7 @@ impl WatchedThread {
         Ok(tale.map_err(io::Error::from)?)
     }
 
-    /// Takes the pages of the watched thread's work away before its next deadline.
+    /// Drops the pages of the watched thread's work before its next deadline.
     ///
     /// # Errors
     /// When it has ended.
@@ -99,14 +99,13 @@ impl WatchedThread {
         self.order(&ObserverCommand::Faults)
     }
 
-    /// The outlier that was waited for last.
+    /// The outlier of the last wait.
     #[must_use]
     pub fn last(&self) -> Option<LateAnswer> {
         self.last
     }
 
-    /// Waits for an outlier and explains it; none in this time. Either way nothing is traced any
-    /// more.
+    /// Waits for an outlier and explains it; `None` after this time. Tracing stops in both cases.
     ///
     /// # Errors
     /// [`LookoutError`].
@@ -117,7 +116,7 @@ impl WatchedThread {
         }
         if late.is_none() {
             self.order(&ObserverCommand::Disarm)?;
-            // It may have come just then.
+            // An outlier may have come just then.
             late = self.late_within(Duration::from_millis(20))?;
         }
         self.recorder.stop()?;
@@ -125,7 +124,7 @@ impl WatchedThread {
         late.map(|late| self.explain(late)).transpose()
     }
 
-    /// Looks after the recorder meanwhile.
+    /// Maintains the recorder meanwhile.
     fn late_in_steps(&mut self, patience: Duration) -> Result<Option<LateAnswer>, LookoutError> {
         const STEP: Duration = Duration::from_millis(50);
         let end = Instant::now() + patience;

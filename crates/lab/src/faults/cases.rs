@@ -1,4 +1,4 @@
-//! What goes wrong, in both directions.
+//! The faults of both directions.
 
 use crate::Direction;
 
@@ -12,23 +12,23 @@ pub struct FaultCase {
     pub receive: &'static [&'static str],
     /// The faults of a transmit stream.
     pub transmit: &'static [&'static str],
-    /// They strike before the stream is opened, and until it has ended.
+    /// The faults begin before the stream opens, and last until it has ended.
     pub throughout: bool,
-    /// Samples that flow behind the last strike.
+    /// Samples after the last fault.
     pub samples_after: u64,
     /// Samples that the device's receive buffer holds.
     pub rx_buffer_samples: u64,
-    /// Each hit loses a packet, and nothing else does.
+    /// Each hit loses a packet, and no other packet is lost.
     pub loses_hits: bool,
-    /// Samples arrive with another value: nobody can know.
+    /// Samples arrive with another value, which the host cannot detect.
     pub damages_samples: bool,
-    /// The packets hit say what is not so, or come when they have been given up, and no field of
-    /// the protocol tells: each may be counted wrong, by a packet at most.
+    /// The packets hit carry false fields, or arrive after they were given up, and no field of the
+    /// protocol shows it: each may be counted wrong, by a packet at most.
     pub misleads: bool,
-    /// A packet hit on its way to the device may come behind the audit that gave it up: the device
-    /// counts it all the same.
+    /// A packet hit on its way to the device may arrive after the count query that gave it up: the
+    /// device counts it all the same.
     pub passes_audits: bool,
-    /// No stream can go on: the error says why.
+    /// The stream cannot continue; its error gives the reason.
     pub ends_streams: bool,
 }
 
@@ -44,7 +44,7 @@ impl FaultCase {
             transmit,
             throughout: false,
             samples_after: 200_000,
-            // Four seconds: a busy machine overruns nothing.
+            // Four seconds: a busy machine causes no overrun.
             rx_buffer_samples: 1 << 22,
             loses_hits: false,
             damages_samples: false,
@@ -166,7 +166,7 @@ pub const CASES: &[FaultCase] = &[
         &["lose to_host any for_ms=300", "lose to_device any for_ms=300"],
     ),
     FaultCase {
-        // Past what the device had kept meanwhile.
+        // More than the device had delayed meanwhile.
         samples_after: 2_000_000,
         ..FaultCase::new(
             "stream lost for 1 s",
@@ -177,7 +177,7 @@ pub const CASES: &[FaultCase] = &[
     FaultCase::new(
         "resync lost",
         &["lose to_host resync count=1", "lose to_host data count=1"],
-        // Only an audit without answer is followed by one with a RESYNC.
+        // Only an unanswered count query is followed by one with a RESYNC.
         &["lose to_device resync count=1", "lose to_host status for_ms=200"],
     ),
     FaultCase::new(

@@ -1,9 +1,9 @@
-//! The fault matrix: what goes wrong with a radio, and what its streams make of it.
+//! The fault matrix: the faults of a radio, and the outcome of its streams.
 //!
-//! Each case runs one stream of an emulated radio in this process, lets its faults strike in the
-//! middle (or from the start), and looks for four things: the ledger balances, it agrees with what
-//! the device itself has counted, the samples that came are those of their time, and the stream
-//! goes on or ends with one error.
+//! Each case runs one stream of an emulated radio in this process, lets its faults occur in the
+//! middle (or from the start), and checks four things: the ledger balances, it agrees with the
+//! device's own counts, the received samples are those of their time, and the stream continues or
+//! ends with one error.
 
 mod cases;
 mod receive;
@@ -20,16 +20,16 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Samples per second of every case: slow, so that nothing but its faults goes wrong.
+/// Samples per second of every case: slow, so that only its faults cause trouble.
 pub const RATE_HZ: f64 = 1e6;
 
 /// Samples of a packet.
 pub const PACKET_SAMPLES: u32 = 100;
 
-/// A stream that has not moved for this long hangs.
+/// A stream without progress for this long hangs.
 const HANG: Duration = Duration::from_secs(15);
 
-/// How a stream came through.
+/// The end of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
@@ -41,16 +41,16 @@ pub enum Ending {
     Hangs,
 }
 
-/// What became of one case.
+/// The result of one case.
 #[derive(Debug, Clone, Serialize)]
 pub struct FaultRow {
     /// The case.
     pub fault: &'static str,
-    /// The way of the samples.
+    /// The direction of the samples.
     pub direction: Direction,
-    /// The faults, as the radio takes them.
+    /// The faults, as the radio parses them.
     pub specs: Vec<&'static str>,
-    /// How often they struck.
+    /// Hits of the faults.
     pub hits: u64,
     /// Samples that should have come, or that the stream accepted.
     pub expected: u64,
@@ -58,26 +58,26 @@ pub struct FaultRow {
     pub delivered: u64,
     /// Samples lost, by cause.
     pub lost: BTreeMap<&'static str, u64>,
-    /// What the stream reported, how often.
+    /// Events of the stream, by kind.
     pub events: BTreeMap<&'static str, u64>,
     /// Whether expected = delivered + lost.
     pub balances: bool,
     /// Samples that the device sent, or transmitted, by its own count.
     pub device_samples: u64,
-    /// What `device_samples` is by the ledger: at least, and at most. They differ by what the
-    /// ledger itself calls unaccounted, and by what a start brought that was tried again.
+    /// The range of `device_samples` by the ledger. Its width: the ledger's unaccounted samples,
+    /// and those of a start that was repeated.
     pub ledger_samples: (u64, u64),
     /// Samples whose value was not that of their time.
     pub wrong_samples: u64,
     /// Longest time without progress since the fault was switched on, milliseconds.
     pub recovery_ms: f64,
-    /// How it ended.
+    /// Its end.
     pub ending: Ending,
-    /// What is not as it must be; empty when all is.
+    /// Violated conditions; empty when all hold.
     pub complaints: Vec<String>,
 }
 
-/// Why a case could not be run.
+/// The reason why a case could not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MatrixError {
@@ -95,7 +95,7 @@ pub enum MatrixError {
 /// Runs one case in one direction.
 ///
 /// # Errors
-/// [`MatrixError`] when it could not be run at all; what goes wrong with the stream is in the row.
+/// [`MatrixError`] when it could not run at all; trouble of the stream is in the row.
 pub fn run(case: &FaultCase, direction: Direction) -> Result<FaultRow, MatrixError> {
     let mut row = match direction {
         Direction::Rx => Run::<RxStreamer>::of(case)?,
@@ -108,20 +108,20 @@ pub fn run(case: &FaultCase, direction: Direction) -> Result<FaultRow, MatrixErr
 /// A stream of one direction.
 trait Stream: Sized {
     const DIRECTION: Direction;
-    /// What the samples of a call are at first, and packets of a call.
+    /// The initial samples of a call, and the packets of a call.
     const FILL: [i16; 2];
     const BLOCK_PACKETS: usize;
     type Error: std::fmt::Display;
 
     fn open(device: &Device) -> Result<Self, RadioError>;
 
-    /// Samples in good order, before the faults.
+    /// Streams without trouble, before the faults.
     fn before(run: &mut Run<Self>) -> Result<(), Self::Error>;
 
-    /// Samples while the faults strike and after, and the end of the stream.
+    /// Streams during the faults and after, and ends the stream.
     fn after(run: &mut Run<Self>, case: &FaultCase) -> Result<(), Self::Error>;
 
-    /// Closes the stream and the radio, and books what both have counted.
+    /// Closes the stream and the radio, and records the counts of both.
     fn book(self, rig: FaultSetup, row: &mut FaultRow);
 }
 
@@ -135,7 +135,7 @@ struct Run<S> {
 }
 
 impl<S: Stream> Run<S> {
-    /// Runs the case; the row lacks its judgement.
+    /// Runs the case; returns the row without its verdict.
     fn of(case: &FaultCase) -> Result<FaultRow, MatrixError> {
         let rig = FaultSetup::start(case, S::DIRECTION)?;
         let stream = S::open(&rig.device)?;
@@ -163,7 +163,7 @@ impl<S: Stream> Run<S> {
         Ok(S::after(self, case))
     }
 
-    /// The faults are over: notes how long the stream took, and how often they struck.
+    /// Records the end of the faults: the stream's longest time without progress, and the hits.
     fn strikes_end(&mut self) {
         self.row.recovery_ms = self.progress.longest_ms();
         self.row.hits = self.rig.end_faults();
@@ -220,7 +220,7 @@ impl FaultRow {
         complain(self.ending == Ending::Hangs, "the stream hangs".to_owned());
         let lost = self.lost_total();
         complain(case.loses_hits && lost != packets, format!("{packets} were hit, {lost} lost"));
-        // What leaves the samples' packets alone costs none of them.
+        // A fault that hits no sample packet costs no sample.
         let hits_samples =
             self.specs.iter().any(|spec| spec.contains(" data") || spec.contains(" any"));
         let in_network = ["network_loss", "loss_or_overflow", "malformed"];
@@ -238,7 +238,7 @@ impl FaultRow {
     }
 }
 
-/// Watches whether something moves.
+/// Watches the progress of a count.
 struct Progress {
     last: Instant,
     count: u64,
@@ -250,12 +250,12 @@ impl Progress {
         Self { last: Instant::now(), count: 0, longest: Duration::ZERO }
     }
 
-    /// Forgets the past: the fault is switched on now.
+    /// Restarts when the fault is switched on.
     fn restart(&mut self) {
         (self.last, self.longest) = (Instant::now(), Duration::ZERO);
     }
 
-    /// `count` of what should grow.
+    /// Notes `count`, which should grow.
     fn note(&mut self, count: u64) {
         let now = Instant::now();
         self.longest = self.longest.max(now - self.last);

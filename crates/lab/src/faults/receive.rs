@@ -38,7 +38,7 @@ impl Stream for RxStreamer {
     }
 
     fn book(self, rig: FaultSetup, row: &mut FaultRow) {
-        // A start that was not acknowledged may have been heard: what it brought is nobody's.
+        // The device may have received an unacknowledged start: its samples belong to no stream.
         let stray = self.counters().stray * u64::from(PACKET_SAMPLES);
         let ledger = self.finish();
         row.device_samples = rig.stop().rx_bytes / 4;
@@ -56,7 +56,7 @@ impl Run<RxStreamer> {
         self.stream.ledger().delivered
     }
 
-    /// Receives while `more`, or until the stream hangs.
+    /// Receives while `more` returns true, or until the stream hangs.
     fn receive(&mut self, mut more: impl FnMut(&Self) -> bool) -> Result<(), RxError> {
         while self.row.ending == Ending::GoesOn && more(self) {
             let meta = self.stream.recv_sc16(&mut self.block, TURN)?;

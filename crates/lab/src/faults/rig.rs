@@ -6,7 +6,7 @@ use millstream_emulator::{CounterSnapshot, Radio, RadioConfig, RunningRadio};
 use millstream_radio::{Device, DeviceArgs};
 use std::net::Ipv4Addr;
 
-/// Samples in good order before the faults.
+/// Samples without trouble before the faults.
 pub const SAMPLES_BEFORE: u64 = 50_000;
 
 pub struct FaultSetup {
@@ -17,7 +17,7 @@ pub struct FaultSetup {
 }
 
 impl FaultSetup {
-    /// A radio whose antenna says the time of each sample, and a device that is open.
+    /// Starts a radio whose antenna sends the time of each sample, and opens its device.
     pub fn start(case: &FaultCase, direction: Direction) -> Result<Self, MatrixError> {
         let radio = Radio::start(RadioConfig {
             discovery_port: 0,
@@ -40,12 +40,12 @@ impl FaultSetup {
         Ok(Self { radio, device, specs, throughout })
     }
 
-    /// Lets the faults of the middle strike.
+    /// Switches on the faults of the middle.
     pub fn strike(&self) -> Result<(), MatrixError> {
         if self.throughout { Ok(()) } else { add_all(&self.radio, self.specs) }
     }
 
-    /// Whether the faults that come to an end have done so.
+    /// Whether all finite faults have ended.
     pub fn is_over(&self) -> bool {
         let endless = |fault: &str| {
             !["count=", "for_ms=", "ms=", "ticks="].iter().any(|key| fault.contains(key))
@@ -53,7 +53,7 @@ impl FaultSetup {
         self.radio.faults().list().iter().all(|state| state.done || endless(&state.fault))
     }
 
-    /// Ends the faults of the middle; how often all struck.
+    /// Ends the faults of the middle; returns the hits of all.
     pub fn end_faults(&self) -> u64 {
         let hits = self.radio.faults().list().iter().map(|state| state.hit).sum();
         if !self.throughout {
@@ -62,7 +62,7 @@ impl FaultSetup {
         hits
     }
 
-    /// Gives the device back and stops the radio.
+    /// Returns the device and stops the radio.
     pub fn stop(self) -> CounterSnapshot {
         drop(self.device);
         self.radio.stop()

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 /// One wait for credit.
 const TURN: Duration = Duration::from_millis(20);
 
-/// How long the faults may take to strike.
+/// Time limit of the faults.
 const STRIKE: Duration = Duration::from_secs(30);
 
-/// How long the device may take to play what it holds.
+/// Time limit of the device for draining its buffer.
 const DRAIN: Duration = Duration::from_secs(5);
 
 impl Stream for TxStreamer {
@@ -73,15 +73,15 @@ impl Stream for TxStreamer {
 }
 
 impl Run<TxStreamer> {
-    /// By the device's own count.
+    /// The device's own count of transmitted samples.
     fn transmitted(&self) -> u64 {
         self.rig.radio.counters().tx_samples
     }
 
-    /// Sends while `more`, or until the stream hangs.
+    /// Sends while `more` returns true, or until the stream hangs.
     fn send(&mut self, mut more: impl FnMut(&Self) -> bool) -> Result<(), TxError> {
         while self.row.ending == Ending::GoesOn && more(self) {
-            // Whole packets, so that a packet lost is so many samples.
+            // Whole packets, so that a lost packet is a known number of samples.
             let mut left = self.block.len();
             while left > 0 {
                 let block = &self.block[self.block.len() - left..];

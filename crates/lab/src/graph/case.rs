@@ -1,11 +1,11 @@
-//! The graphs that are measured.
+//! The measured graphs.
 
 use super::kernel::BlockKernel;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 
-/// Chains side by side, each with a source that gives zeros and a sink that takes everything.
+/// Parallel chains, each with a source of zeros and a sink that drops all items.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub struct ChainShape {
     /// Chains.
@@ -15,7 +15,7 @@ pub struct ChainShape {
 }
 
 impl ChainShape {
-    /// Those that are measured by default.
+    /// The shapes measured by default.
     pub const ALL: [Self; 7] = [
         Self::chain(1),
         Self::chain(4),
@@ -73,7 +73,7 @@ impl ItemKind {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Float, Self::Complex];
 
-    /// Its word.
+    /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -95,11 +95,11 @@ impl FromStr for ItemKind {
 /// One graph.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub struct GraphCase {
-    /// What its stages do.
+    /// The kernel of its stages.
     pub kernel: BlockKernel,
-    /// On what.
+    /// Its items.
     pub item: ItemKind,
-    /// How many there are.
+    /// Its chains and stages.
     pub shape: ChainShape,
 }
 

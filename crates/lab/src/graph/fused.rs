@@ -1,4 +1,4 @@
-//! The same work without a runtime: one loop over two buffers, as one would write it by hand.
+//! The same work without a runtime: one hand-written loop over two buffers.
 
 use super::GraphRate;
 use super::case::GraphCase;
@@ -7,10 +7,10 @@ use super::meter::Meter;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Batches between two looks at the clock.
+/// Batches between two readings of the clock.
 const BATCHES: usize = 64;
-/// What buffers are aligned to: a page, as the memory of rings is. Of all distances modulo the page
-/// zero was among the fastest.
+/// Alignment of buffers: a page, as for the memory of rings. Of all distances modulo the page, zero
+/// was among the fastest.
 const PAGE_BYTES: usize = 4096;
 
 /// Runs the loop for `warm_up` and then `time`, with batches of `batch_bytes`.

@@ -26,7 +26,7 @@ impl GnuRadioGraph {
     /// Starts GNU Radio with this Python. It ends with the calling thread.
     ///
     /// # Errors
-    /// [`PeerError`] when there is no such program, or no GNU Radio in it.
+    /// [`PeerError`] when the program does not exist or has no GNU Radio.
     pub fn start(python: &Path) -> Result<Self, PeerError> {
         Ok(Self { script: Script::start(python, include_str!("peer.py"))? })
     }
@@ -40,7 +40,7 @@ impl GnuRadioGraph {
     /// Measures a graph on these CPUs.
     ///
     /// # Errors
-    /// [`PeerError`] when it ends instead.
+    /// [`PeerError`] when the script ends instead.
     pub fn measure(
         &mut self,
         case: GraphCase,

@@ -1,4 +1,4 @@
-//! The work of a stage: one piece of code, for the blocks and for the hand-written loop.
+//! The work of a stage: one piece of code for the blocks and for the hand-written loop.
 
 use millstream_dsp::Sample;
 use millstream_dsp::fir::{Filtered, Fir};
@@ -12,7 +12,7 @@ use std::str::FromStr;
 /// Taps of the filter.
 pub const TAPS: usize = 16;
 
-/// What each stage of a graph does.
+/// The work of each stage of a graph.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BlockKernel {
@@ -28,7 +28,7 @@ impl BlockKernel {
     /// Every kernel.
     pub const ALL: [Self; 3] = [Self::Copy, Self::Multiply, Self::Fir];
 
-    /// Its word.
+    /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -54,10 +54,10 @@ impl FromStr for BlockKernel {
     }
 }
 
-/// An item that every kernel can work on.
+/// An item of any kernel.
 pub trait KernelItem: Item + Filtered + Scaled + Send {
-    /// What stages multiply by: not 1, and not so small that a chain of them ends in numbers that
-    /// processors are slow with.
+    /// The factor of a stage: not 1, and large enough that a chain of stages does not end in
+    /// denormal numbers, which are slow.
     const FACTOR: Self;
 }
 
@@ -77,13 +77,13 @@ pub struct KernelBlock<T> {
 }
 
 impl<T: KernelItem> KernelBlock<T> {
-    /// A stage with no past.
+    /// Creates a stage with empty state.
     #[must_use]
     pub fn new(kernel: BlockKernel) -> Self {
         Self { kernel, fir: Fir::new(&[1.0 / TAPS as f32; TAPS]) }
     }
 
-    /// Works on slices of one length.
+    /// Works on slices of equal length.
     pub fn run(&mut self, input: &[T], output: &mut [T]) {
         match self.kernel {
             BlockKernel::Copy => output.copy_from_slice(input),

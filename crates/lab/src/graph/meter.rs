@@ -1,10 +1,10 @@
-//! What this process uses while something is measured.
+//! Resources that this process uses during a measurement.
 
 use super::GraphRate;
 use millstream_cpu::{threads, usage};
 use std::time::{Duration, Instant};
 
-/// A moment to measure from.
+/// The start of a measurement.
 pub(super) struct Meter {
     start: Instant,
     cpu: Duration,
@@ -18,7 +18,7 @@ impl Meter {
         Self { start: Instant::now(), cpu: usage::process_cpu_time(), switches, migrations }
     }
 
-    /// What came to `items` items since the start.
+    /// Returns the rate of `items` items since the start.
     pub(super) fn rate(&self, items: u64) -> GraphRate {
         let seconds = self.start.elapsed().as_secs_f64();
         let cpu = usage::process_cpu_time().saturating_sub(self.cpu);
@@ -35,7 +35,7 @@ impl Meter {
     }
 }
 
-/// Context switches and migrations of the threads that there are.
+/// Context switches and migrations of all threads.
 fn counts() -> (u64, Option<u64>) {
     let threads = threads::of_process(std::process::id()).unwrap_or_default();
     let switches = threads.iter().map(|thread| thread.sleeps + thread.preemptions).sum();

@@ -1,8 +1,8 @@
-//! Flowgraphs: what the runtime makes of chains of simple blocks, by several plans, beside the same
-//! kernels in a loop written by hand and beside GNU Radio.
+//! Flowgraphs: chains of simple blocks in the runtime, by several plans, beside the same kernels in
+//! a hand-written loop and beside GNU Radio.
 //!
-//! Everything of a graph is measured in turns, several times over, so that a disturbance hits all
-//! alike; ratios are of one turn, and their median counts.
+//! Interleaved rounds make a disturbance hit all subjects of a graph alike; ratios are of one
+//! round, and their median counts.
 
 mod case;
 mod fused;
@@ -25,7 +25,7 @@ use millstream_measure::Summary;
 use serde::Serialize;
 use std::time::Duration;
 
-/// What passed and what it took.
+/// The rate of a graph and its costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct GraphRate {
     /// Items per second through the graph, all chains together.
@@ -34,19 +34,19 @@ pub struct GraphRate {
     pub cpu_s_per_gigaitem: f64,
     /// Context switches for 10⁶ items.
     pub switches_per_million: f64,
-    /// Times that a thread came to another CPU, where the kernel tells.
+    /// Migrations of threads to another CPU, where the kernel counts them.
     pub migrations: Option<u64>,
 }
 
-/// Who does the work.
+/// A compared subject.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GraphSubject {
-    /// A loop written by hand, on one CPU.
+    /// A hand-written loop, on one CPU.
     Fused,
     /// Our runtime, all blocks on one thread.
     Single,
-    /// Our runtime, as the partitioner plans it by what the blocks cost on one thread.
+    /// Our runtime, by the placement that follows from the blocks' costs on one thread.
     Planned,
     /// Our runtime, half of the blocks on each of two threads.
     Halves,
@@ -70,7 +70,7 @@ impl GraphSubject {
         }
     }
 
-    /// Who can work on so many CPUs: one or two.
+    /// The subjects for this many CPUs: one or two.
     fn on(cpus: usize, has_peer: bool) -> Vec<Self> {
         let ours = if cpus == 1 {
             vec![Self::Fused, Self::Single, Self::PerBlock]
@@ -81,25 +81,25 @@ impl GraphSubject {
     }
 }
 
-/// What to measure, and how long.
+/// The measurements and their length.
 #[derive(Clone, Debug)]
 pub struct GraphSpec {
     /// The graphs.
     pub cases: Vec<GraphCase>,
-    /// The CPUs: everything is measured on the first, and on the first two if there are two.
+    /// The CPUs: each graph is measured on the first, and on the first two if there are two.
     pub cpus: Vec<usize>,
-    /// How often.
+    /// Repetitions.
     pub repeats: usize,
-    /// How long a graph runs before it is measured.
+    /// Time from the start of a graph to its measurement.
     pub warm_up: Duration,
-    /// How long it is measured.
+    /// Length of a measurement.
     pub time: Duration,
 }
 
-/// One contender's figures.
+/// One subject's figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct GraphFigures {
-    /// Who.
+    /// The subject.
     pub contender: GraphSubject,
     /// Items per second.
     pub items_per_s: Summary,
@@ -107,50 +107,50 @@ pub struct GraphFigures {
     pub cpu_s_per_gigaitem: Summary,
     /// Context switches for 10⁶ items.
     pub switches_per_million: Summary,
-    /// Migrations of threads in all repetitions, where the kernel tells.
+    /// Migrations of threads in all repetitions, where the kernel counts them.
     pub migrations: Option<u64>,
 }
 
-/// One graph on so many CPUs.
+/// One graph on one number of CPUs.
 #[derive(Clone, Debug, Serialize)]
 pub struct GraphRow {
     /// The graph.
     pub case: GraphCase,
     /// CPUs.
     pub cpus: usize,
-    /// Threads of the planned run.
+    /// Threads of the placed run.
     pub partitions: usize,
-    /// Everybody who took part.
+    /// All subjects.
     pub entries: Vec<GraphFigures>,
-    /// Our planned run (on one CPU: a single thread) over the hand-written loop, in one turn.
+    /// Our placed run (on one CPU: a single thread) over the hand-written loop, in one round.
     pub of_fused: Option<Summary>,
-    /// Our planned run over GNU Radio, in one turn.
+    /// Our placed run over GNU Radio, in one round.
     pub of_gnuradio: Option<Summary>,
-    /// Our planned run over our thread per block, in one turn.
+    /// Our placed run over our thread per block, in one round.
     pub of_per_block: Option<Summary>,
 }
 
-/// Why a measurement broke off.
+/// The reason why a measurement broke off.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphBenchError {
-    /// Our graph did.
+    /// Our graph broke off.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The peer did.
+    /// The peer broke off.
     #[error(transparent)]
     Peer(#[from] PeerError),
-    /// The CPUs cannot be had.
+    /// The CPUs are not available.
     #[error("cannot run on CPUs {cpus}: {source}")]
     Cpus {
-        /// Those.
+        /// The CPUs.
         cpus: CpuSet,
-        /// What the kernel answered.
+        /// The kernel's answer.
         source: std::io::Error,
     },
 }
 
-/// Measures every graph on one and on two CPUs; `progress` is told before each.
+/// Measures every graph on one and on two CPUs; calls `progress` before each.
 ///
 /// # Errors
 /// [`GraphBenchError`] when a graph or the peer breaks off.
@@ -213,7 +213,7 @@ fn measure_row(
     Ok(GraphRow { case, cpus, partitions, entries, of_fused, of_gnuradio, of_per_block })
 }
 
-/// One measurement of a contender in this process.
+/// One measurement of a subject in this process.
 fn attempt(
     plan: &GraphSpec,
     case: GraphCase,
@@ -251,7 +251,7 @@ fn attempt_with<T: KernelItem>(
     Ok(rate)
 }
 
-/// Runs `job` on a thread that may use these CPUs only, and so may the threads that it starts.
+/// Runs `job` on a thread that is confined to these CPUs, as are the threads that it starts.
 fn confined<R: Send>(
     cpus: &[usize],
     job: impl FnOnce() -> Result<R, RunError> + Send,
@@ -279,7 +279,8 @@ fn entry(contender: GraphSubject, rates: &[GraphRate]) -> GraphFigures {
     }
 }
 
-/// What the clock reads of the cost model take: a run with them over one without, in turns.
+/// Measures the cost of the cost model's clock reads: a run with them over one without, in
+/// interleaved rounds.
 ///
 /// # Errors
 /// [`GraphBenchError`] when a graph breaks off.

@@ -15,25 +15,25 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long it is measured what it costs that items come from the other CPU.
+/// Length of the measurement of a crossing between two CPUs.
 const CROSSING: Duration = Duration::from_millis(240);
 
-/// How the blocks are spread.
+/// The spread of the blocks over threads.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum PlanSpread {
     /// All on one thread, bound to the first CPU.
     Single,
     /// Half of the stages, or of the chains, on each of two threads, bound to a CPU each.
     Halves,
-    /// A thread for each block, wherever it may run.
+    /// A thread for each block, on any CPU.
     PerBlock,
-    /// As a plan says.
+    /// By a plan.
     By(Plan),
 }
 
 impl PlanSpread {
-    /// What the partitioner makes of a short run on one thread and of what a crossing costs here;
-    /// or one thread, if a trial of both says that this is faster.
+    /// Returns the placement for a short run on one thread and the cost of a crossing here; or one
+    /// thread, if a trial of both shows that it is faster.
     ///
     /// # Errors
     /// [`RunError`] when the graph breaks off.
@@ -113,7 +113,7 @@ fn plan(pipes: &[Vec<String>], spread: PlanSpread, cpus: &[usize]) -> Plan {
     Plan { partitions, ..Plan::default() }
 }
 
-/// Whole chains where there are several, else the first and the second half of the one.
+/// Whole chains where there are several, else the two halves of the only chain.
 fn halves(pipes: &[Vec<String>]) -> (Vec<String>, Vec<String>) {
     match pipes {
         [chain] => {
@@ -128,7 +128,7 @@ fn halves(pipes: &[Vec<String>]) -> (Vec<String>, Vec<String>) {
     }
 }
 
-/// A run by a plan, from which rates are taken.
+/// A run by a plan, from which rates are measured.
 pub struct PlanRun {
     running: RunningGraph,
     sinks: Vec<String>,
@@ -153,8 +153,8 @@ impl PlanRun {
         Ok(Self { running, sinks })
     }
 
-    /// The rate over `time`, from now on. Where others have the CPUs so long that no item passes,
-    /// over as many times `time` as it takes, at most five seconds.
+    /// Measures the rate over `time`, from now on. While no item passes because others have the
+    /// CPUs, extends it by further `time`, at most five seconds.
     #[must_use]
     pub fn rate(&self, time: Duration) -> GraphRate {
         let before = self.items();
@@ -169,7 +169,7 @@ impl PlanRun {
         }
     }
 
-    /// What the runtime says that blocks and connections cost.
+    /// The runtime's costs of blocks and connections.
     #[must_use]
     pub fn profile(&self) -> Profile {
         self.running.profile()

@@ -1,4 +1,4 @@
-//! The device as the host has it: shared memory, an interrupt, and the questions about its clock.
+//! The device at the host: shared memory, an interrupt, and clock queries.
 
 use std::fs::File;
 use std::hint::spin_loop;
@@ -21,20 +21,20 @@ use super::host::{IrqError, PATIENCE};
 use super::iio::IioChoice;
 use super::vfio::{self, Ivshmem};
 
-/// Questions about the clock on either side of a measurement.
+/// Clock queries before and after a measurement.
 const QUESTIONS: usize = 500;
 
-/// Makes the command that serves [`super::device::serve`] over the two descriptors whose numbers
-/// it is given: shared memory and interrupt.
+/// Makes the command that serves [`super::device::serve`] over two descriptors, given by number:
+/// shared memory and interrupt.
 pub type StartImitation<'s> = dyn Fn([i32; 2]) -> io::Result<Command> + 's;
 
-/// Where the device is.
+/// The location of the device.
 pub enum DevicePlace<'s> {
-    /// A process that is started for the measurement.
+    /// A process started for the measurement.
     Process(&'s StartImitation<'s>),
-    /// Behind the PCI bus of a guest: the first one that vfio-pci has.
+    /// Behind the PCI bus of a guest: the first device of vfio-pci.
     Vfio,
-    /// A real one, through its character device.
+    /// A real device, through its character device.
     Iio(IioChoice<'s>),
 }
 
@@ -42,14 +42,14 @@ pub enum DevicePlace<'s> {
 #[derive(Debug)]
 pub struct Imitation {
     child: Child,
-    /// The shared memory: as much as a device's window would be, a power of two.
+    /// The shared memory, of a device window's size: a power of two.
     pub memory: OwnedFd,
-    /// What it writes to for an interrupt (eventfd(2)).
+    /// The eventfd that it writes for an interrupt (eventfd(2)).
     pub line: OwnedFd,
 }
 
 impl Imitation {
-    /// Starts it, on `cpu` if one is given.
+    /// Starts it, on `cpu` if given.
     ///
     /// # Errors
     /// The kernel's.
@@ -74,7 +74,7 @@ impl Drop for Imitation {
     }
 }
 
-/// A device, ready to be asked.
+/// A device, ready for queries.
 pub(super) struct AttachedDevice {
     pub board: SharedBoard,
     /// Readable after an interrupt.
@@ -85,7 +85,7 @@ pub(super) struct AttachedDevice {
 }
 
 impl AttachedDevice {
-    /// Starts one as a process.
+    /// Starts a device as a process.
     pub fn start(plan: &IrqSpec, start: &StartImitation<'_>) -> Result<Self, IrqError> {
         let imitation = Imitation::start(start, Some(plan.device_cpu))?;
         let line = imitation.line.try_clone()?.into();
@@ -93,7 +93,7 @@ impl AttachedDevice {
         Ok(Self { board, line, imitation: Some(imitation), _behind: None }.told(plan))
     }
 
-    /// Takes the one behind VFIO.
+    /// Opens the device behind VFIO.
     pub fn behind_vfio(plan: &IrqSpec) -> Result<Self, IrqError> {
         let behind = vfio::open()?;
         let board = SharedBoard::map_at(&behind.device, behind.memory_offset)?;
@@ -106,10 +106,10 @@ impl AttachedDevice {
         self.imitation.is_some()
     }
 
-    /// Tells it what the plan wants.
+    /// Passes the plan's parameters to it.
     fn told(self, plan: &IrqSpec) -> Self {
         let board = &self.board;
-        // One behind VFIO has served others before.
+        // A device behind VFIO has served others before.
         board.command.store(command::CALIBRATE, Release);
         for block in &board.blocks {
             block.number.store(0, Relaxed);
@@ -124,7 +124,7 @@ impl AttachedDevice {
         self
     }
 
-    /// Questions about the clock.
+    /// Queries the clock.
     pub fn ask(&mut self) -> Result<Vec<Exchange>, IrqError> {
         let mut exchanges = Vec::with_capacity(QUESTIONS);
         let until = Instant::now() + PATIENCE;
@@ -148,7 +148,7 @@ impl AttachedDevice {
         Ok(exchanges)
     }
 
-    /// Whether there is still somebody to wait for.
+    /// Checks that the device still lives and the time is not over.
     fn look_after(&mut self, until: Instant) -> Result<(), IrqError> {
         if let Some(imitation) = &mut self.imitation
             && let Some(status) = imitation.child.try_wait()?
@@ -161,7 +161,7 @@ impl AttachedDevice {
 
 impl Drop for AttachedDevice {
     fn drop(&mut self) {
-        // One behind VFIO goes on, for the next who asks.
+        // A device behind VFIO stays for the next user.
         self.board.command.store(command::CALIBRATE, Release);
     }
 }

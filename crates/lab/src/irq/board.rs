@@ -1,5 +1,5 @@
-//! The memory that device and host share: registers and a ring of blocks. Everything is a 64-bit
-//! word in the machine's order; whoever writes a block stores its number last.
+//! The memory that device and host share: registers and a ring of blocks. Every field is a 64-bit
+//! word in the machine's byte order; the writer of a block stores its number last.
 
 use std::io;
 use std::ops::Deref;
@@ -16,7 +16,7 @@ pub const SAMPLES: usize = 64;
 
 /// States of [`BoardRegisters::command`].
 pub mod command {
-    /// Answers questions about the clock.
+    /// Answers clock queries.
     pub const CALIBRATE: u64 = 0;
     /// Converts.
     pub const CONVERT: u64 = 1;
@@ -24,7 +24,7 @@ pub mod command {
     pub const END: u64 = 2;
 }
 
-/// What lies in the shared memory.
+/// The layout of the shared memory.
 #[derive(Debug)]
 #[repr(C)]
 pub struct BoardRegisters {
@@ -36,17 +36,17 @@ pub struct BoardRegisters {
     pub period_ns: AtomicU64,
     /// Conversions; the host writes it.
     pub count: AtomicU64,
-    /// Number of a question about the clock; the host writes it.
+    /// Number of a clock query; the host writes it.
     pub question: AtomicU64,
-    /// The clock when the question came, ticks; the device writes it.
+    /// The clock at the query, ticks; the device writes it.
     pub answer_ticks: AtomicU64,
-    /// Number of the question that was answered; the device writes it after the answer.
+    /// Number of the answered query; the device writes it after the answer.
     pub answered: AtomicU64,
     /// Transfers that the driver has started, two interrupts a block only; the host writes it.
     pub transfers: AtomicU64,
     /// Blocks that the user has read; the host writes it.
     pub consumed: AtomicU64,
-    /// Blocks that found no room or no driver; the device writes it.
+    /// Blocks without room or without a driver in time; the device writes it.
     pub overruns: AtomicU64,
     /// 1 when all conversions are done; the device writes it.
     pub finished: AtomicU64,
@@ -60,15 +60,15 @@ pub struct BoardRegisters {
 pub struct SampleBlock {
     /// Number of the block, from 1; written last.
     pub number: AtomicU64,
-    /// The clock at the edge, latched, ticks.
+    /// The clock latched at the edge, ticks.
     pub edge_ticks: AtomicU64,
-    /// Before the interrupt of a conversion was raised, ticks; 0 with one interrupt a block.
+    /// The clock before the interrupt of a conversion, ticks; 0 with one interrupt a block.
     pub converted_ticks: AtomicU64,
-    /// Before the interrupt of a transfer was raised, ticks.
+    /// The clock before the interrupt of a transfer, ticks.
     pub raised_ticks: AtomicU64,
-    /// The host's clock at the edge, nanoseconds: only an imitation knows it.
+    /// The host's clock at the edge, nanoseconds; only an imitation knows it.
     pub truth_ns: AtomicU64,
-    /// Samples: each its place in the stream of all.
+    /// Samples: each holds its position in the stream.
     pub samples: [AtomicU64; SAMPLES],
 }
 
@@ -76,7 +76,7 @@ pub struct SampleBlock {
 #[derive(Debug)]
 pub struct SharedBoard(NonNull<BoardRegisters>);
 
-// SAFETY: every part of what it points to is atomic.
+// SAFETY: every field that it points to is atomic.
 unsafe impl Send for SharedBoard {}
 // SAFETY: as above.
 unsafe impl Sync for SharedBoard {}
@@ -110,7 +110,7 @@ impl SharedBoard {
         NonNull::new(start.cast()).map(Self).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
     }
 
-    /// The block of this number.
+    /// The block with this number.
     #[must_use]
     pub fn block(&self, number: u64) -> &SampleBlock {
         &self.blocks[number as usize % BLOCKS]

@@ -1,18 +1,18 @@
-//! Two clocks that are related by questions.
+//! The relation of two clocks by queries.
 //!
-//! The host notes its time, asks, and notes its time when the answer is there: the device read its
-//! clock somewhere in between. Of many questions the quickest bounds the error by half of its
+//! The host reads its clock, sends a query, and reads its clock again when the answer is there: the
+//! device read its clock in between. Of many queries the shortest bounds the error by half of its
 //! duration; one such pair before and one after a measurement give offset and rate (Cristian,
 //! *Distributed Computing* 3, 1989).
 
-/// A question and its answer.
+/// A query and its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
-    /// The host's clock before the question, nanoseconds.
+    /// The host's clock before the query, nanoseconds.
     pub asked_ns: u64,
     /// The device's clock, ticks.
     pub ticks: u64,
-    /// The host's clock when the answer was there, nanoseconds.
+    /// The host's clock after the answer, nanoseconds.
     pub answered_ns: u64,
 }
 
@@ -32,12 +32,13 @@ pub struct Calibration {
     first: Exchange,
     /// Host nanoseconds for a tick.
     pub ns_per_tick: f64,
-    /// A time of the device is known to this, nanoseconds.
+    /// Error bound of a device time, nanoseconds.
     pub error_ns: f64,
 }
 
 impl Calibration {
-    /// From questions before and after; none without any, or when the device's clock stood still.
+    /// Relates the clocks by queries before and after; `None` without queries, or when the device's
+    /// clock stood still.
     #[must_use]
     pub fn new(before: &[Exchange], after: &[Exchange]) -> Option<Self> {
         let quickest =
@@ -46,15 +47,15 @@ impl Calibration {
         let ticks = last.ticks.checked_sub(first.ticks).filter(|ticks| *ticks > 0)?;
         let ns_per_tick = (last.middle_ns() - first.middle_ns()) / ticks as f64;
         let length_ns = first.length_ns().max(last.length_ns());
-        // The device's clock is read to a tick.
+        // The device's clock has a resolution of a tick.
         Some(Self { first, ns_per_tick, error_ns: length_ns as f64 / 2.0 + ns_per_tick })
     }
 
-    /// The host's time at a time of the device between both, nanoseconds.
+    /// Converts a device time between both to the host's time, nanoseconds.
     #[must_use]
     pub fn host_ns(&self, ticks: u64) -> i64 {
         let since = ticks.wrapping_sub(self.first.ticks) as i64 as f64 * self.ns_per_tick;
-        // In parts, because a float has no room for nanoseconds since boot and their fractions.
+        // In parts, because a float cannot hold nanoseconds since boot with their fractions.
         let half = self.first.length_ns() as f64 / 2.0;
         self.first.asked_ns as i64 + (half + since).round() as i64
     }
@@ -73,7 +74,7 @@ mod tests {
     fn questions(start_ns: f64, noise: &mut Noise) -> Vec<Exchange> {
         let ask = |n| {
             let asked = start_ns + f64::from(n) * 50e3;
-            // There and back take different times.
+            // The two directions take different times.
             let there = 100.0 + f64::from(noise.unit()) * 900.0;
             let back = 100.0 + f64::from(noise.unit()) * 20e3;
             let ticks = ticks_at(asked + there);

@@ -1,5 +1,5 @@
-//! The imitated device: converter, transfer and capture clock in one loop that never sleeps long
-//! enough to be late.
+//! The imitated device: converter, transfer and capture clock in one loop that wakes early enough
+//! for every edge.
 
 use std::fs::File;
 use std::hint::spin_loop;
@@ -9,23 +9,23 @@ use std::time::Duration;
 
 use super::board::{BLOCKS, SharedBoard, command};
 
-/// Its clock's tick, nanoseconds.
+/// The tick of its clock, nanoseconds.
 const TICK_NS: f64 = 10.0;
-/// How fast its clock runs: 40 millionths too fast, as crystals do.
+/// The rate of its clock: 40 ppm fast, as crystals are.
 const RATE: f64 = 1.0 + 40e-6;
-/// What its clock shows when the host's shows 0, nanoseconds.
+/// Its clock when the host's is 0, nanoseconds.
 const OFFSET_NS: f64 = 7.7e12;
-/// It sleeps up to so long before an edge, and spins from there.
+/// It spins from this long before an edge, and sleeps until then.
 const AWAKE_NS: u64 = 150_000;
-/// After so many periods a driver that does not start a transfer has missed it.
+/// A driver that has not started a transfer after this many periods has missed it.
 const PATIENCE_PERIODS: u64 = 20;
 
-/// It spins so long after a question, and naps from there.
+/// It spins this long after a query, then sleeps.
 const ATTENTIVE_NS: u64 = 50_000_000;
-/// How long it naps at a time.
+/// One sleep.
 const NAP: Duration = Duration::from_micros(500);
 
-/// How the device tells the host.
+/// The interrupt line from device to host.
 pub trait InterruptLine {
     /// Raises the interrupt.
     ///
@@ -52,7 +52,7 @@ fn ticks(host_ns: u64) -> u64 {
     ((host_ns as f64 + OFFSET_NS) * RATE / TICK_NS) as u64
 }
 
-/// Serves a board until it is told to end.
+/// Serves a board until the END command.
 ///
 /// # Errors
 /// The kernel's, when an interrupt cannot be raised.
@@ -67,14 +67,14 @@ pub fn serve(board: &SharedBoard, line: &mut impl InterruptLine) -> io::Result<(
             }
             command::END => return Ok(()),
             _ if answer(board) => asked_ns = host_ns(),
-            // The next question comes at once, or not before long.
+            // The next query comes at once, or much later.
             _ if host_ns() - asked_ns > ATTENTIVE_NS => std::thread::sleep(NAP),
             _ => spin_loop(),
         }
     }
 }
 
-/// Answers the question about the clock, if there is one.
+/// Answers a pending clock query.
 fn answer(board: &SharedBoard) -> bool {
     let question = board.question.load(Acquire);
     let is_new = question != board.answered.load(Relaxed);
@@ -97,7 +97,7 @@ fn convert(board: &SharedBoard, line: &mut impl InterruptLine) -> io::Result<()>
         }
         let truth_ns = host_ns();
         let edge_ticks = ticks(truth_ns);
-        // Behind a stall of the device itself the clock goes on from now.
+        // After a stall of the device itself the clock continues from now.
         edge_ns = edge_ns.max(truth_ns.saturating_sub(period_ns)) + period_ns;
         if number - board.consumed.load(Acquire) >= BLOCKS as u64 - 1 {
             board.overruns.fetch_add(1, Relaxed);
@@ -119,7 +119,7 @@ fn convert(board: &SharedBoard, line: &mut impl InterruptLine) -> io::Result<()>
         for (place, sample) in (number * block.samples.len() as u64..).zip(&block.samples) {
             sample.store(place, Relaxed);
         }
-        // Whoever sees this block complete sees the next one not yet converted.
+        // A reader that sees this block complete sees that the next one is not yet converted.
         board.block(next + 1).converted_ticks.store(0, Relaxed);
         block.raised_ticks.store(ticks(host_ns()), Relaxed);
         block.number.store(next, Release);

@@ -21,48 +21,48 @@ use super::{Interrupts, IrqSpec};
 use millstream_measure::Observed;
 use millstream_measure::record::Stage;
 
-/// The device answers, or begins, within this.
+/// The device must answer, or begin, within this.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
-/// How often whoever waits looks whether to end.
+/// Interval at which a wait checks whether to end.
 const TICK: Duration = Duration::from_millis(20);
 
-/// What was seen of the blocks.
+/// The results of all blocks.
 #[derive(Debug, Clone)]
 pub struct IrqSamples {
     /// From the edge to the read.
     pub observed: Observed,
     /// The parts of the way.
     pub stages: Vec<Stage>,
-    /// All latencies together, nanoseconds: what the stages sum to.
+    /// Sum of all latencies, nanoseconds, which the stages must equal.
     pub total_ns: u64,
-    /// Conversions that found no room, or no driver in time.
+    /// Conversions without room, or without a driver in time.
     pub overruns: u64,
-    /// Samples that were not those that the device wrote.
+    /// Samples that differ from those that the device wrote.
     pub wrong_samples: u64,
-    /// Parts that came out negative.
+    /// Negative parts.
     pub negative: u64,
-    /// The clocks are related to this, nanoseconds.
+    /// Error bound of the clocks' relation, nanoseconds.
     pub clock_bound_ns: f64,
-    /// How far they were off, which only an imitation on this very host tells, nanoseconds.
+    /// Error of the clocks' relation, nanoseconds; only an imitation on this host reports it.
     pub clock_error_ns: Option<u64>,
-    /// CPU time of driver and user for a block, nanoseconds.
+    /// CPU time of driver and user per block, nanoseconds.
     pub cpu_ns_per_block: f64,
-    /// How long it took, seconds.
+    /// Duration, seconds.
     pub seconds: f64,
-    /// A real device and what triggers it; none of an imitation.
+    /// A real device and its trigger; `None` for an imitation.
     pub device: Option<String>,
-    /// What a real device measured first, by channel, as it came.
+    /// The first raw values of a real device, by channel.
     pub values: Vec<(String, i64)>,
 }
 
-/// Why nothing could be measured.
+/// The reason why the measurement failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IrqError {
-    /// A thread is not where it should be.
+    /// A thread is not on its CPU.
     #[error(transparent)]
     Pin(#[from] PinError),
-    /// A thread has not the class that it should have.
+    /// A thread does not have its scheduling class.
     #[error(transparent)]
     Class(#[from] ClassError),
     /// Shared memory, interrupts or the device's process.
@@ -71,10 +71,10 @@ pub enum IrqError {
     /// There is no device behind VFIO.
     #[error(transparent)]
     Vfio(#[from] super::vfio::VfioError),
-    /// There is no device of the kernel's Industrial I/O, or it cannot be had.
+    /// There is no device of the kernel's Industrial I/O, or it is not available.
     #[error(transparent)]
     Iio(#[from] millstream_host::iio::IioError),
-    /// It does not do what it should.
+    /// It does not respond as it should.
     #[error("the imitated device does not {0}: its CPU is taken by something of higher priority")]
     Silent(&'static str),
     /// No block came through.
@@ -82,7 +82,7 @@ pub enum IrqError {
     Nothing,
 }
 
-/// Measures once, with the device that `source` says.
+/// Measures once, with the device at `source`.
 ///
 /// # Errors
 /// [`IrqError`].
@@ -124,7 +124,7 @@ fn imitated(
         wrong_samples: seen.wrong,
         negative: found.negative,
         clock_bound_ns: calibration.error_ns,
-        // The clock of a guest is not the one that the imitation reads.
+        // A guest has another clock than the imitation.
         clock_error_ns: device.is_here().then_some(found.clock_error_ns),
         cpu_ns_per_block: seen.cpu_s * 1e9 / seen.stamps.len() as f64,
         seconds,
@@ -140,7 +140,7 @@ struct IrqRun<'r> {
     over: AtomicBool,
 }
 
-/// What the threads saw.
+/// The observations of the threads.
 struct Seen {
     stamps: Vec<Stamps>,
     wrong: u64,
@@ -187,14 +187,14 @@ impl IrqRun<'_> {
         })
     }
 
-    /// Whether the device is at its end and every block has been read.
+    /// Whether the device has finished and every block has been read.
     fn is_drained(&self) -> bool {
         let missed = self.board.overruns.load(Relaxed);
         self.board.finished.load(Acquire) == 1
             && self.board.consumed.load(Acquire) + missed >= self.plan.count
     }
 
-    /// Wakes both threads, which then see that it is over.
+    /// Wakes both threads, so that they see the end.
     fn end(&self, mut line: &File, mut wake: &File) -> io::Result<()> {
         self.over.store(true, Release);
         line.write_all(&1u64.to_ne_bytes())?;
@@ -218,7 +218,7 @@ impl IrqRun<'_> {
         Ok(sched::set_current_thread(class)?)
     }
 
-    /// The thread that the interrupt wakes; its CPU time.
+    /// The thread that the interrupt wakes; returns its CPU time.
     fn driver(
         &self,
         mut line: &File,
@@ -236,7 +236,7 @@ impl IrqRun<'_> {
                 return Ok((thread_cpu_time() - cpu_before).as_secs_f64());
             }
             let mut ready = 0u64;
-            // Blocks that are complete; several interrupts may have come as one.
+            // Complete blocks; several interrupts may have merged.
             while self.board.block(block).number.load(Acquire) == block
                 && (block as usize) < callbacks.len()
             {

@@ -1,9 +1,10 @@
-//! A real converter, through the kernel's Industrial I/O: the kernel takes the time when the
-//! trigger's interrupt comes and puts it into the scan, the user reads it with the samples.
+//! A real converter, through the kernel's Industrial I/O: the kernel takes the time at the
+//! trigger's interrupt and puts it into the scan; the user reads it with the samples.
 //!
-//! With a timer as the trigger the edges are known but for a constant: they lie on a grid whose
-//! period the kernel keeps exactly, so the earliest of all interrupts shows where the grid begins.
-//! How late the others are beside it is a part of its own; what all have in common is in none.
+//! With a timer as the trigger the edges are known except for a constant: they lie on a grid whose
+//! period the kernel maintains exactly, so the earliest of all interrupts shows where the grid
+//! begins. The lateness of the others relative to it is a part of its own; the lateness that all
+//! have in common is in no part.
 
 use super::host::{IrqError, PATIENCE};
 use super::stages::sum_up;
@@ -18,23 +19,23 @@ use std::time::Instant;
 
 /// Scans that the device's buffer has room for.
 const ROOM: usize = 128;
-/// Bytes that are read at a time.
+/// Bytes per read.
 const AT_A_TIME: usize = 8192;
-/// How often whoever waits looks whether to end.
+/// Interval at which a wait checks whether to end.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// Names of the parts when the edges are known.
 const OF_TIMER: [&str; 3] =
     ["timer's edge to interrupt", "interrupt to user's wake-up", "wake-up to read"];
-/// And when they are not.
+/// Names of the parts when they are unknown.
 const OF_OTHERS: [&str; 2] = ["interrupt to user's wake-up", "wake-up to read"];
 
-/// Which device.
+/// The choice of a device.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct IioChoice<'c> {
-    /// Its name; none: the first one with a buffer.
+    /// Its name; `None`: the first one with a buffer.
     pub device: Option<&'c str>,
-    /// The name of its trigger; none: what it has, or a timer with the plan's period.
+    /// The name of its trigger; `None`: its current one, or a timer with the plan's period.
     pub trigger: Option<&'c str>,
 }
 
@@ -46,21 +47,21 @@ struct Scan {
     read_ns: i64,
 }
 
-/// What the reader saw.
+/// The observations of the reader.
 struct Seen {
     scans: Vec<Scan>,
     cpu_s: f64,
     values: Vec<(String, i64)>,
 }
 
-/// Measures once; `plan` says where and how the reader runs, and how many scans it takes.
+/// Measures once; `plan` gives the reader's CPU and class, and the number of scans.
 pub(super) fn measure(
     plan: &IrqSpec,
     choice: &IioChoice<'_>,
     ended: fn() -> bool,
 ) -> Result<IrqSamples, IrqError> {
     let begun = Instant::now();
-    // On a thread of its own, which ends and leaves nothing pinned.
+    // On a thread of its own, so that no pinning remains.
     let run = || -> Result<_, IrqError> {
         pin_current_thread(plan.cpu)?;
         sched::set_current_thread(plan.class)?;
@@ -70,7 +71,7 @@ pub(super) fn measure(
             period_ns: plan.period_ns,
             length: ROOM,
         };
-        // A timer's interrupt comes where it was started: here.
+        // A timer's interrupt comes on the CPU where it was started: this one.
         let mut capture = IioCapture::begin(Path::new("/"), &wanted, &Journal::of_process())?;
         let about = (capture.device().name.clone(), capture.trigger().to_owned());
         let grid_ns = capture.grid_ns();
@@ -103,7 +104,7 @@ pub(super) fn measure(
         total_ns: found.total_ns,
         wrong_samples: 0,
         negative: found.negative,
-        // The kernel's times and ours are of one clock.
+        // The kernel and this program use one clock.
         clock_bound_ns: 0.0,
         clock_error_ns: None,
         cpu_ns_per_block: seen.cpu_s * 1e9 / seen.scans.len() as f64,
@@ -140,7 +141,7 @@ fn take(plan: &IrqSpec, capture: &mut IioCapture, ended: fn() -> bool) -> Result
             if stamp_ns == 0 {
                 return Err(IioError::Untimed { device: capture.device().name.clone() }.into());
             }
-            // One that came between wake-up and read did not have to wait.
+            // A scan that came between wake-up and read did not wait.
             scans.push(Scan { stamp_ns, wake_ns: wake_ns.max(stamp_ns), read_ns });
         }
         if values.is_empty() {
@@ -161,8 +162,8 @@ struct Grid {
 }
 
 impl Grid {
-    /// The latest grid of this period on which nothing comes before its edge: lateness is spread
-    /// over a part of the period, and the widest part in which nothing came ends with an edge.
+    /// Finds the latest grid of this period with no scan before its edge: lateness covers a part of
+    /// the period, and the widest part without scans ends with an edge.
     fn through(stamps: &[i64], period_ns: i64) -> Self {
         let mut phases: Vec<i64> = stamps.iter().map(|stamp| stamp.rem_euclid(period_ns)).collect();
         phases.sort_unstable();
@@ -176,12 +177,12 @@ impl Grid {
         (stamp_ns - self.origin_ns).div_euclid(self.period_ns)
     }
 
-    /// The edge that an interrupt at this time followed.
+    /// The edge before an interrupt at this time.
     fn before(&self, stamp_ns: i64) -> i64 {
         self.origin_ns + self.index(stamp_ns) * self.period_ns
     }
 
-    /// How many edges, of those between the first and the last, gave no scan.
+    /// The number of edges, of those between the first and the last, without a scan.
     fn without(&self, stamps: &[i64]) -> u64 {
         let gap = |pair: &[i64]| self.index(pair[1]) - self.index(pair[0]) - 1;
         stamps.windows(2).map(|pair| gap(pair).max(0) as u64).sum()
@@ -200,7 +201,7 @@ mod tests {
             let stamps: Vec<i64> =
                 edges.iter().map(|n| origin + n * 1_000_000 + noise(*n)).collect();
             let grid = Grid::through(&stamps, 1_000_000);
-            // All are 3 µs late at least, which the grid cannot know.
+            // All are at least 3 µs late, which the grid cannot show.
             let late: Vec<i64> = stamps.iter().map(|stamp| stamp - grid.before(*stamp)).collect();
             let expected: Vec<i64> = edges.iter().map(|n| noise(*n) - 3_000).collect();
             assert_eq!(late, expected);

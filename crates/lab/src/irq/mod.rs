@@ -1,19 +1,19 @@
-//! From a conversion's edge to the user who reads its samples: an analogue-to-digital converter
-//! with direct memory access and a capture clock, imitated by a process of its own.
+//! Measures from a conversion's edge to the user's read of its samples: an analogue-to-digital
+//! converter with direct memory access and a capture clock, imitated by a process.
 //!
 //! The device ([`device`]) latches its own clock at the edge, writes samples into shared memory
-//! ([`board`]) and raises an interrupt, which on this host is an eventfd. A driver's thread is
-//! woken by it, and wakes the user's thread, which reads the samples; in a guest the same process
-//! is a device on the PCI bus, behind MSI-X and VFIO ([`DevicePlace::Vfio`]). Every station takes
-//! the time, so that the parts of the way sum to the whole, block by block. The two clocks are
-//! related by questions to the device before and after ([`clock`]).
+//! ([`board`]) and raises an interrupt, which on this host is an eventfd. It wakes a driver's
+//! thread, which wakes the user's thread, which reads the samples; in a guest the same process is a
+//! device on the PCI bus, behind MSI-X and VFIO ([`DevicePlace::Vfio`]). Every station takes the
+//! time, so that the parts sum to the whole, block by block. Queries to the device before and after
+//! relate the two clocks ([`clock`]).
 //!
 //! A real device, through the character device of the kernel's Industrial I/O, is
 //! [`DevicePlace::Iio`].
 //!
-//! With one interrupt a block the device does the housekeeping itself. With two, the first says
-//! that a conversion is done, the driver then starts the transfer, and the second says that that is
-//! done: one more way through the kernel for every block.
+//! With one interrupt a block the device starts the transfer itself. With two, the first signals
+//! the end of the conversion, the driver then starts the transfer, and the second signals the end
+//! of the transfer: one more pass through the kernel for every block.
 
 mod attach;
 pub mod board;
@@ -32,12 +32,12 @@ pub use vfio::VfioError;
 use millstream_cpu::sched::Class;
 use serde::{Deserialize, Serialize};
 
-/// What is measured.
+/// The parameters of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IrqSpec {
-    /// Where driver and user run.
+    /// The CPU of driver and user.
     pub cpu: usize,
-    /// Where the device runs.
+    /// The CPU of the device.
     pub device_cpu: usize,
     /// The user's scheduling class; the driver's priority is one higher.
     pub class: Class,
@@ -49,12 +49,12 @@ pub struct IrqSpec {
     pub interrupts: Interrupts,
 }
 
-/// How many interrupts a block costs.
+/// The number of interrupts of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Interrupts {
-    /// When the samples are there.
+    /// One, when the samples are there.
     One,
-    /// When the conversion is done, and when the samples are there.
+    /// Two: when the conversion is done, and when the samples are there.
     Two,
 }
 

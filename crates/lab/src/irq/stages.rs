@@ -1,4 +1,4 @@
-//! The way of a block, taken apart.
+//! The latency of a block, split into parts.
 
 use super::Interrupts;
 use super::clock::Calibration;
@@ -10,7 +10,7 @@ use millstream_measure::{Histogram, Observed};
 pub(super) struct Stamps {
     pub edge_ticks: u64,
     pub converted_ticks: u64,
-    /// The driver's callback of the first of two interrupts.
+    /// The driver's callback for the first of two interrupts.
     pub first_callback_ns: u64,
     pub raised_ticks: u64,
     pub callback_ns: u64,
@@ -22,7 +22,7 @@ pub(super) struct Stamps {
 /// Names of the parts with one interrupt.
 const ONE: [&str; 4] =
     ["edge to interrupt", "interrupt to driver", "driver to user's wake-up", "wake-up to read"];
-/// And with two.
+/// Names of the parts with two interrupts.
 const TWO: [&str; 6] = [
     "edge to interrupt",
     "interrupt to driver",
@@ -38,15 +38,15 @@ pub(super) struct Analysis {
     /// From the edge to the read.
     pub observed: Observed,
     pub stages: Vec<Stage>,
-    /// All latencies together, nanoseconds.
+    /// Sum of all latencies, nanoseconds.
     pub total_ns: u64,
-    /// Parts that came out negative: the clocks are not related well enough.
+    /// Negative parts: the clocks are not related well enough.
     pub negative: u64,
     /// The largest difference between an edge's time by calibration and its true one, nanoseconds.
     pub clock_error_ns: u64,
 }
 
-/// Takes all blocks apart.
+/// Splits all blocks into parts.
 pub(super) fn analyse(
     stamps: &[Stamps],
     interrupts: Interrupts,
@@ -62,8 +62,8 @@ pub(super) fn analyse(
     Analysis { clock_error_ns, ..sum_up(names, all()) }
 }
 
-/// Sums the parts up, of which `names` are: each block is the host's times at its stations, from
-/// the edge to the read, nanoseconds.
+/// Sums up the parts `names`: each block is the host's times at its stations, from the edge to the
+/// read, nanoseconds.
 pub(super) fn sum_up(names: &[&str], blocks: impl Iterator<Item = Vec<i64>>) -> Analysis {
     let mut parts = vec![(Histogram::default(), 0i64); names.len()];
     let mut observed = Observed::default();
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn parts_sum_to_the_whole_and_a_bad_clock_shows() {
-        // A tick is a nanosecond, and the device is 1000 ahead.
+        // A tick is a nanosecond, and the device's clock is 1000 ahead.
         let at = |ns: u64| Exchange { asked_ns: ns, ticks: ns + 1000, answered_ns: ns };
         let calibration = Calibration::new(&[at(0)], &[at(1_000_000)]).unwrap();
         let stamps = Stamps {

@@ -1,5 +1,5 @@
 //! A device behind `ivshmem-doorbell` (QEMU): its shared memory is a window on the PCI bus, its
-//! interrupt comes by MSI-X, and VFIO hands both to a program (Linux, Documentation/driver-api/
+//! interrupt comes by MSI-X, and VFIO gives a program both (Linux, Documentation/driver-api/
 //! vfio.rst; QEMU, docs/specs/ivshmem-spec.rst).
 
 use std::fs::{File, OpenOptions};
@@ -13,7 +13,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 /// Vendor and device of ivshmem.
 const IDS: [&str; 2] = ["0x1af4", "0x1110"];
-/// Where devices of vfio-pci are.
+/// The folder of devices of vfio-pci.
 const BOUND: &str = "/sys/bus/pci/drivers/vfio-pci";
 
 // Requests and structures of linux/vfio.h.
@@ -28,8 +28,8 @@ const REGION_CONFIG: u32 = 7;
 const IRQ_MSIX: u32 = 2;
 /// VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER.
 const IRQ_BY_EVENTFD: u32 = 4 | 32;
-/// The command register in configuration space, and its bits for memory and for being a master,
-/// without which messages (MSI-X) do not leave the device.
+/// The command register in configuration space, and its bits for memory and for bus mastering;
+/// without the latter, messages (MSI-X) do not leave the device.
 const PCI_COMMAND: (u64, u16) = (4, 2 | 4);
 
 #[repr(C)]
@@ -53,11 +53,11 @@ struct IrqSet {
     eventfd: i32,
 }
 
-/// Why no device can be had.
+/// The reason why there is no device.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VfioError {
-    /// None is there.
+    /// No device is bound.
     #[error(
         "no ivshmem device is bound to vfio-pci here: in a guest, `millstream lab guest --adc` \
          gives one and binds it"
@@ -66,9 +66,9 @@ pub enum VfioError {
     /// A step failed.
     #[error("{step}: {source}; VFIO wants root, and an IOMMU (intel_iommu=on)")]
     Step {
-        /// Which.
+        /// The step.
         step: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
@@ -76,17 +76,17 @@ pub enum VfioError {
 /// The device, open.
 #[derive(Debug)]
 pub struct Ivshmem {
-    /// What its memory is mapped from.
+    /// The source of its memory mapping.
     pub(super) device: File,
-    /// Where in `device` the shared memory begins.
+    /// Offset of the shared memory in `device`.
     pub(super) memory_offset: u64,
     /// Readable after an interrupt (eventfd(2)).
     pub(super) line: File,
-    /// The IOMMU's context, and the device's group in it; the device goes with them.
+    /// The IOMMU's context, and the device's group in it; they hold the device.
     _held: [File; 2],
 }
 
-/// Opens the first one that vfio-pci has.
+/// Opens the first device of vfio-pci.
 ///
 /// # Errors
 /// [`VfioError`].
@@ -107,7 +107,7 @@ pub fn open() -> Result<Ivshmem, VfioError> {
     let text = std::ffi::CString::new(name).map_err(|_| VfioError::NoDevice)?;
     // SAFETY: the kernel reads a string that ends with 0 and lives through the call.
     let device = unsafe { ask(&group, GROUP_GET_DEVICE_FD, text.as_ptr() as usize, "the device")? };
-    // SAFETY: a new descriptor that nobody else has.
+    // SAFETY: a new descriptor with no other owner.
     let device = unsafe { File::from_raw_fd(device) };
     be_master(&device)?;
     let memory_offset = region(&device, REGION_BAR2)?;
@@ -153,7 +153,7 @@ fn be_master(device: &File) -> Result<(), VfioError> {
     device.write_all_at(&value, at_byte).map_err(at("its command register"))
 }
 
-/// Where a region of the device begins.
+/// The offset of a region of the device.
 fn region(device: &File, index: u32) -> Result<u64, VfioError> {
     let argsz = size_of::<RegionInfo>() as u32;
     let mut info = RegionInfo { argsz, index, ..RegionInfo::default() };
@@ -162,10 +162,10 @@ fn region(device: &File, index: u32) -> Result<u64, VfioError> {
     Ok(info.offset)
 }
 
-/// ioctl(2).
+/// Calls ioctl(2).
 ///
 /// # Safety
-/// The argument is what the request wants.
+/// The argument must be of the request's type.
 unsafe fn ask(
     file: &File,
     request: c_ulong,

@@ -1,6 +1,5 @@
-//! Load beside a measurement: profiles as data, workers in processes of their own that are gone
-//! with whoever started them, and proof that they did what they should while something was
-//! measured.
+//! Load during a measurement: profiles as data, workers in processes that end with their starter,
+//! and proof that they worked while the measurement ran.
 
 mod kinds;
 mod running;

@@ -1,4 +1,4 @@
-//! A profile at work, seen from the process that measures.
+//! A running profile, seen from the measuring process.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -14,10 +14,10 @@ use super::worker::{LoadJob, READY};
 use millstream_measure::load::{LoadProfile, MachineCounters};
 use millstream_measure::record::LoadSeen;
 
-/// How long a worker may take to begin or to answer; it may be starved by the load.
+/// Time limit of a worker's start and answers; the load may starve it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Why a load is not there.
+/// The reason why a load does not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -28,7 +28,7 @@ pub enum LoadError {
         profile: String,
         /// The worker.
         worker: String,
-        /// Why, in words.
+        /// The cause, in words.
         reason: String,
     },
     /// A worker was there and did nothing.
@@ -41,7 +41,7 @@ pub enum LoadError {
         profile: String,
         /// The worker.
         worker: String,
-        /// How long.
+        /// The duration.
         seconds: f64,
     },
 }
@@ -60,7 +60,7 @@ struct Process {
     answers: Receiver<String>,
 }
 
-/// Counters at a moment.
+/// Counters at one moment.
 struct Mark {
     at: Instant,
     machine: MachineCounters,
@@ -70,7 +70,7 @@ struct Mark {
 
 impl RunningLoad {
     /// Starts all workers and waits until they work. `start` makes the command of a worker's
-    /// process, which [`super::serve`]s.
+    /// process, which calls [`super::serve`].
     ///
     /// # Errors
     /// [`LoadError::Worker`].
@@ -98,7 +98,7 @@ impl RunningLoad {
         Ok(running)
     }
 
-    /// Forgets what was done before now.
+    /// Restarts the counts.
     ///
     /// # Errors
     /// [`LoadError::Worker`] when one has ended.
@@ -107,7 +107,7 @@ impl RunningLoad {
         Ok(())
     }
 
-    /// What was done since [`RunningLoad::restart`].
+    /// Returns the work since [`RunningLoad::restart`].
     ///
     /// # Errors
     /// [`LoadError`] when a worker has ended or did nothing.
@@ -169,7 +169,7 @@ impl Process {
     ) -> Result<Self, String> {
         let words = |error: std::io::Error| format!("cannot be started: {error}");
         let mut command = start().map_err(words)?;
-        // Ctrl-C is for the process that measures, which then ends the load.
+        // Ctrl-C goes to the measuring process, which then ends the load.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
         millstream_host::child::tie(&mut command, None);
         let mut child = command.spawn().map_err(words)?;

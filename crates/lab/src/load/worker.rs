@@ -1,5 +1,5 @@
-//! A worker's process: it is told on standard input what to do, says `ready` when all its threads
-//! are at work, answers each further line with how much they have done, and ends with its input.
+//! A worker's process: reads its job from standard input, prints `ready` when all its threads work,
+//! answers each further line with the amount of work, and ends with its input.
 
 use std::io::{self, BufRead, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,33 +13,33 @@ use serde::{Deserialize, Serialize};
 use super::kinds;
 use millstream_measure::load::{LoadKind, LoadWorker};
 
-/// What a worker says when it works.
+/// The line that a worker prints when it works.
 pub(super) const READY: &str = "ready";
 
-/// What a worker's process is told.
+/// The job of a worker's process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct LoadJob {
     pub worker: LoadWorker,
     pub cpus: CpuSet,
 }
 
-/// What all threads of a process have done, and whether they are to end.
+/// The work of all threads of a process, and whether they are to end.
 #[derive(Debug, Default)]
 pub(super) struct LoadProgress {
     work: AtomicU64,
     over: AtomicBool,
-    /// Why the first of them that failed after its start did.
+    /// The first failure of a thread after its start.
     failed: OnceLock<String>,
 }
 
 impl LoadProgress {
-    /// Adds work; whether to go on.
+    /// Adds work; returns whether to continue.
     pub fn did(&self, work: u64) -> bool {
         self.work.fetch_add(work, Ordering::Relaxed);
         !self.over.load(Ordering::Relaxed)
     }
 
-    /// What is answered: the work, or why it is not all done that should be.
+    /// The answer: the work, or the failure.
     fn answer(&self) -> String {
         let work = || self.work.load(Ordering::Relaxed).to_string();
         self.failed.get().cloned().unwrap_or_else(work)
@@ -49,7 +49,7 @@ impl LoadProgress {
 /// Serves one worker; ends with `input`.
 ///
 /// # Errors
-/// When the input is no order, or nobody takes the answers.
+/// When the input is not a job, or the reader of the answers has gone.
 pub fn serve(input: impl BufRead, output: &mut impl Write) -> io::Result<()> {
     let mut lines = input.lines();
     let Some(line) = lines.next() else { return Ok(()) };
@@ -83,7 +83,7 @@ fn begin(order: &LoadJob, tally: &Arc<LoadProgress>) -> Result<(), String> {
             let _ = name_current_thread(&format!("ms-load-{index}"));
             let confined = confine_current_thread(&cpus).map_err(|error| error.to_string());
             if let Err(reason) = confined.and_then(|()| kinds::run(&kind, &tally, &tell)) {
-                // Whoever waits for the start, or for work, is told.
+                // The thread that waits for the start, or for work, gets the error.
                 let _ = tell.send(Err(reason.clone()));
                 let _ = tally.failed.set(reason);
             }
@@ -95,7 +95,7 @@ fn begin(order: &LoadJob, tally: &Arc<LoadProgress>) -> Result<(), String> {
     (0..threads).try_for_each(|_| told.recv().map_err(|_| "a thread ended".to_owned())?)
 }
 
-/// A thread each: its CPUs and number. Timers have threads on each CPU.
+/// The CPUs and number of each thread. Timers have threads on each CPU.
 fn shares(order: &LoadJob) -> Vec<(CpuSet, usize)> {
     let LoadJob { worker, cpus } = order;
     match worker.kind {
@@ -123,7 +123,7 @@ mod tests {
         writeln!(writer, "{order}").unwrap();
         let mut lines = BufReader::new(answers).lines().map(Result::unwrap);
         let mut said = vec![lines.next().unwrap()];
-        // Asks until there is some work, so that no pace of the machine matters.
+        // Asks until there is some work, so that the machine's speed does not matter.
         while said.len() < 3 {
             if writeln!(writer, "?").is_err() {
                 break;

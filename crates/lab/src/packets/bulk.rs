@@ -1,4 +1,4 @@
-//! Bulk beside a measurement: bursts of large packets.
+//! Bulk during a measurement: bursts of large packets.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -8,12 +8,12 @@ use crate::timer::{now_ns, sleep_to};
 use super::job::{BulkPlan, JobResult};
 use super::side::PacketSide;
 
-/// Bursts that were due longer ago are not made up, nanoseconds.
+/// Bursts older than this are not made up, nanoseconds.
 const MADE_UP_NS: u64 = 100_000_000;
-/// The longest sleep without a look whether to stop, nanoseconds.
+/// The longest sleep without a check whether to stop, nanoseconds.
 const SLICE_NS: u64 = 50_000_000;
 
-/// Sends bursts until it is told to stop.
+/// Sends bursts until the stop request.
 pub(super) fn run(side: &mut PacketSide<'_>, plan: &BulkPlan) -> io::Result<JobResult> {
     // Otherwise the kernel may add 50 us to every sleep.
     // SAFETY: a plain number for the calling thread.
@@ -32,7 +32,7 @@ pub(super) fn run(side: &mut PacketSide<'_>, plan: &BulkPlan) -> io::Result<JobR
         next_ns = if plan.by_clock {
             next_ns.max(now_ns.saturating_sub(MADE_UP_NS)) + plan.period_ns
         } else {
-            // The burst before it must have left, however late this one was.
+            // The burst before must have left, however late this one was.
             now_ns + plan.period_ns
         };
         let mut now_ns = now_ns;

@@ -1,4 +1,4 @@
-//! What a side is told to do, and what it answers: one JSON line each.
+//! The job of a side, and its answer: one JSON line each.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,67 +12,67 @@ use super::window::WindowCounts;
 /// A side's part in one measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SideJob {
-    /// What to open.
+    /// The end to open.
     pub end: EndPlan,
-    /// What to do with it.
+    /// The role.
     pub role: Role,
-    /// Have the kernel count system calls, which slows them down a little.
+    /// Whether the kernel counts system calls, which slows them down a little.
     pub trace: bool,
-    /// SCHED_FIFO at this priority; none: the ordinary class.
+    /// SCHED_FIFO at this priority; `None`: the ordinary class.
     pub fifo: Option<u32>,
 }
 
-/// What a side does.
+/// The role of a side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Opens its end and does nothing until it is told to stop.
+    /// Opens its end and waits for the stop request.
     Hold,
-    /// Receives and forgets until it is told to stop.
+    /// Receives and drops packets until the stop request.
     Receive(Span),
-    /// Sends everything back until it is told to stop.
+    /// Sends all packets back until the stop request.
     Turn(Span),
-    /// Sends as fast as the link takes, or at a rate.
+    /// Sends as fast as the link allows, or at a rate.
     Transmit {
-        /// How long.
+        /// Duration.
         span: Span,
-        /// Where to.
+        /// Destination.
         to: EndAddress,
-        /// Packets per second; none: as many as possible.
+        /// Packets per second; `None`: as many as possible.
         rate_pps: Option<f64>,
-        /// Takes, and counts, what comes back.
+        /// Whether it takes, and counts, returned packets.
         drain: bool,
     },
-    /// Sends numbered packets back, and drops all others, until it is told to stop.
+    /// Sends numbered packets back, and drops all others, until the stop request.
     Echo,
     /// Measures round trips.
     Ping(PingPlan),
-    /// Sends bursts until it is told to stop.
+    /// Sends bursts until the stop request.
     Bulk(BulkPlan),
 }
 
-/// Bulk beside a measurement.
+/// Bulk during a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BulkPlan {
-    /// Where to.
+    /// Destination.
     pub to: EndAddress,
     /// Packets of a burst.
     pub burst: u32,
     /// From burst to burst, nanoseconds.
     pub period_ns: u64,
-    /// Bursts come by the clock; otherwise each so long after the one before it, however late that
-    /// was.
+    /// Whether bursts come by the clock; otherwise each this long after the one before it, however
+    /// late that was.
     pub by_clock: bool,
 }
 
-/// How round trips are measured.
+/// The parameters of round trips.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PingPlan {
-    /// Where to.
+    /// Destination.
     pub to: EndAddress,
     /// Round trips.
     pub count: u64,
-    /// Probes per second by the clock; none: the next as soon as the last one is back.
+    /// Probes per second by the clock; `None`: the next when the last one is back.
     pub rate_pps: Option<f64>,
     /// Packets of load per second beside the probes, as a flow of its own.
     pub load_pps: Option<f64>,
@@ -80,35 +80,35 @@ pub struct PingPlan {
     pub warm: u64,
     /// A probe that is not back after this long is lost, nanoseconds.
     pub patience_ns: u64,
-    /// The first round trip that is too long stops a ring of trace events.
+    /// The stop condition of a ring of trace events: the first round trip that is too long.
     #[serde(default)]
     pub stop: Option<Stop>,
 }
 
-/// What a side says.
+/// A reply of a side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SideReply {
-    /// It is in its place.
+    /// It is ready.
     Ready(EndAddress),
-    /// It has done its part.
+    /// It has finished.
     Done(Box<JobResult>),
-    /// It cannot.
+    /// It failed.
     Failed(String),
 }
 
-/// What a side found.
+/// The results of a side.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobResult {
     /// Within the window.
     pub counted: WindowCounts,
-    /// Packets of the whole run: sent, received, or turned.
+    /// Packets of the whole run: sent, received, or returned.
     pub total: u64,
-    /// Packets that came back (a transmitter that drains).
+    /// Returned packets (a transmitter that drains).
     pub returned: u64,
-    /// Packets that came in before they were turned.
+    /// Received packets, before they were returned.
     pub came: u64,
-    /// What the link counted, by name.
+    /// The link's counts, by name.
     pub events: Vec<(String, u64)>,
     /// Round trips.
     pub trips: Option<RoundTrips>,
@@ -117,9 +117,9 @@ pub struct JobResult {
 /// Round trips measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RoundTrips {
-    /// From the moment that a probe was sent.
+    /// From the time that a probe was sent.
     pub from_sent: Histogram,
-    /// From the moment that it was due: corrected for coordinated omission.
+    /// From the time that it was due: corrected for coordinated omission.
     pub from_due: Histogram,
     /// Probes that never came back.
     pub lost: u64,
@@ -127,7 +127,7 @@ pub struct RoundTrips {
     pub load_sent: u64,
     /// CPU time over time of this side.
     pub cpu_share: f64,
-    /// The one that stopped the ring.
+    /// The round trip that stopped the ring.
     #[serde(default)]
     pub late: Option<LateTrip>,
 }

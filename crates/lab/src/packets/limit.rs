@@ -1,4 +1,4 @@
-//! What keeps a path from being faster: named from what both sides saw.
+//! The limit of a path: named from the observations of both sides.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,29 +6,29 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitingResource {
-    /// The sender was asked for no more.
+    /// The offered rate: the sender had no more to send.
     Offered,
-    /// The sender's CPU had no time left.
+    /// The sender's CPU was busy.
     SenderCpu,
-    /// The receiver's CPU had no time left; what it could not take was lost.
+    /// The receiver's CPU was busy; the excess was lost.
     ReceiverCpu,
     /// The ring or queue between kernel and receiver was full although the receiver had time.
     ReceiveRing,
     /// The link took nothing although the sender had more: its ring was full because the kernel or
     /// the device behind it was busy.
     Device,
-    /// Packets went lost between the two where neither link counts them.
+    /// Packets were lost between the two where neither link counts them.
     Kernel,
-    /// Nearly nothing gets through although all are busy: receiving starves what comes after it.
+    /// Almost no packets pass although all are busy: receiving starves the later stages.
     Collapse,
-    /// The sender wanted to go on, and other processes had its CPU.
+    /// The sender had work, and other processes had its CPU.
     Others,
-    /// Both sides had time, and nothing was lost: they waited for each other.
+    /// Both sides had time, and no packet was lost: they waited for each other.
     Unclear,
 }
 
 impl LimitingResource {
-    /// For people.
+    /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl LimitingResource {
     }
 }
 
-/// What both sides saw, as rates and shares of the time measured.
+/// The observations of both sides, as rates and shares of the measured time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LimitFigures {
     /// Packets that the sender's link took.
@@ -58,19 +58,19 @@ pub struct LimitFigures {
     pub sender_blocked: f64,
     /// CPU time of the sender over time.
     pub sender_cpu: f64,
-    /// Share of the time in which nothing came.
+    /// Share of the time in which no packet came.
     pub receiver_idle: f64,
     /// CPU time of the receiver over time.
     pub receiver_cpu: f64,
-    /// The sender was held to a rate.
+    /// Whether the sender had a fixed rate.
     pub paced: bool,
 }
 
 /// A loss below this share is an accident.
 const LOSS_SHARE: f64 = 0.02;
-/// Received of sent, below which nothing works any more.
+/// Ratio of received to sent packets below which the path has collapsed.
 const COLLAPSE_SHARE: f64 = 0.05;
-/// A CPU that is wanted all the time and given for less than this share has others on it.
+/// A CPU with constant demand that gives less than this share has other processes on it.
 const DISPLACED_SHARE: f64 = 0.6;
 /// A CPU is busy above this share; steal and interrupts take the rest.
 const BUSY_SHARE: f64 = 0.85;
@@ -97,7 +97,7 @@ pub fn limit(seen: &LimitFigures) -> LimitingResource {
     }
     match () {
         () if seen.paced => LimitingResource::Offered,
-        // Nothing is lost: a receiver that sleeps between batches holds nobody up.
+        // No packet is lost: a receiver that sleeps between batches delays no other part.
         () if seen.sender_cpu > BUSY_SHARE && seen.sender_blocked <= 0.5 => {
             LimitingResource::SenderCpu
         }
@@ -114,7 +114,7 @@ pub fn limit(seen: &LimitFigures) -> LimitingResource {
 mod tests {
     use super::*;
 
-    /// A path without any trouble.
+    /// A path without trouble.
     const CALM: LimitFigures = LimitFigures {
         sent: 1000,
         received: 1000,

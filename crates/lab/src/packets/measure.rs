@@ -1,4 +1,4 @@
-//! One row, measured once.
+//! One measurement of one row.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use super::rows::{Half, PathRow};
 use super::testbed::{StageError, Testbed};
 use super::window::WindowCounts;
 
-/// What one measurement of one row found.
+/// The results of one measurement of one row.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RowMeasurement {
-    /// Packets per second at the side that counts: the receiver, the one that sends back, or the
-    /// sender where nobody receives.
+    /// Packets per second at the counting side: the receiver, the side that returns packets, or the
+    /// sender where there is no receiver.
     pub rate_pps: f64,
     /// The sender's window.
     pub sender: WindowCounts,
@@ -26,28 +26,28 @@ pub struct RowMeasurement {
     pub sent: u64,
     /// Packets received in the whole run.
     pub received: u64,
-    /// Packets that came back to the sender.
+    /// Packets returned to the sender.
     pub returned: u64,
     /// Packets lost or refused, by cause, both sides.
     pub events: Vec<(String, u64)>,
     /// Lost, and counted by neither side.
     pub unaccounted: u64,
-    /// What limits.
+    /// The limiting resource.
     pub limit: LimitingResource,
 }
 
-/// How a row is measured.
+/// The parameters of a row's measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct How {
-    /// What is done with packets.
+    /// The workload.
     pub workload: Workload,
     /// Bytes of each as an Ethernet frame.
     pub frame_bytes: usize,
     /// Times.
     pub span: Span,
-    /// Packets per second offered; none: as many as the link takes.
+    /// Packets per second offered; `None`: as many as the link takes.
     pub rate_pps: Option<f64>,
-    /// Have the kernel count system calls.
+    /// Whether the kernel counts system calls.
     pub trace: bool,
     /// SCHED_FIFO at this priority.
     pub fifo: Option<u32>,
@@ -72,7 +72,7 @@ pub fn measure(
     let passive = match how.workload {
         Workload::Drop => job(&row.passive, 1, Role::Receive(how.span)),
         Workload::Swap => job(&row.passive, 1, Role::Turn(how.span)),
-        // A socket that nobody reads: datagrams end there, frames at the interface.
+        // A socket without a reader: datagrams end there, frames at the interface.
         Workload::Transmit => {
             job(&Half::new(Carriage::Kernel, "", PacketWait::Block), 1, Role::Hold)
         }
@@ -99,7 +99,7 @@ fn judge(how: &How, sender: JobResult, receiver: JobResult) -> RowMeasurement {
         ring_losses: ring_losses(&receiver.events),
         sender_blocked: sender.counted.idle_share,
         sender_cpu: sender.counted.cpus(),
-        // A side that does not receive has nothing to do.
+        // A side that does not receive has no work.
         receiver_idle: match how.workload {
             Workload::Transmit => 1.0,
             _ => receiver.counted.idle_share,
@@ -131,7 +131,7 @@ fn judge(how: &How, sender: JobResult, receiver: JobResult) -> RowMeasurement {
 /// Losses because a receiver was slow.
 const RECEIVED_LATE: [&str; 5] =
     ["socket_queue_full", "port_queue_full", "rx_ring_full", "rx_starved", "rx_dropped"];
-/// Losses on the way out.
+/// Losses of the sender.
 const SENT_IN_VAIN: [&str; 3] = ["unsent", "tx_dropped", "tx_invalid"];
 
 /// Packets that a receiver knows to be lost because it was slow.

@@ -1,5 +1,5 @@
-//! Packets a second, what each costs, and round trips: any link against plain kernel UDP, all in
-//! turns in one run.
+//! Packets a second, their cost, and round trips: any link against plain kernel UDP, in interleaved
+//! rounds of one run.
 //!
 //! Two processes ([`testbed`]), each on its CPU and in its network, play [`job`]s: one is passive
 //! and receives or answers, the other is active and sends. Both work on an [`end::PathEnd`], which

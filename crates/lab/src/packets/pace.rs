@@ -1,22 +1,22 @@
-//! How many packets are due at an offered rate, and how a side waits.
+//! The packets due at an offered rate, and the wait of a side.
 
 use super::end::Look;
 use super::plan::{ADAPTIVE_SPIN, PacketWait};
 
-/// Packets due at a constant rate, by the clock and not by what was sent before.
+/// Packets due at a constant rate, by the clock and independent of those sent before.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     rate_hz: f64,
 }
 
 impl Pace {
-    /// `rate_hz` packets a second.
+    /// Creates a pace of `rate_hz` packets a second.
     #[must_use]
     pub fn new(rate_hz: f64) -> Self {
         Self { rate_hz }
     }
 
-    /// Packets that should have been sent `elapsed_ns` after the beginning.
+    /// Packets due `elapsed_ns` after the beginning.
     #[must_use]
     pub fn due(&self, elapsed_ns: u64) -> u64 {
         (elapsed_ns as f64 * self.rate_hz / 1e9) as u64 + 1
@@ -29,7 +29,7 @@ impl Pace {
     }
 }
 
-/// Chooses how to look next.
+/// Chooses the next poll.
 #[derive(Debug, Clone, Copy)]
 pub struct PollPolicy {
     wait: PacketWait,
@@ -37,13 +37,13 @@ pub struct PollPolicy {
 }
 
 impl PollPolicy {
-    /// Waits like `wait`.
+    /// Creates the policy of `wait`.
     #[must_use]
     pub fn new(wait: PacketWait) -> Self {
         Self { wait, empty_since_ns: None }
     }
 
-    /// How to look next, given what the last look brought.
+    /// Returns the next poll, given whether the last one brought packets.
     pub fn next(&mut self, now_ns: u64, news: bool) -> Look {
         match self.wait {
             PacketWait::Block => Look::Sleep,

@@ -1,4 +1,4 @@
-//! Round trips: one after the other, or by the clock, alone or beside load.
+//! Round trips: one after the other, or by the clock, alone or with load.
 
 use std::collections::VecDeque;
 use std::fs::OpenOptions;
@@ -18,12 +18,12 @@ use super::pace::{Pace, PollPolicy};
 use super::plan::PacketWait;
 use super::side::{LOOKS_PER_CLOCK, PacketSide, ns_since};
 
-/// Probes on their way at most.
+/// Largest number of probes in flight.
 const UNDER_WAY_MAX: usize = 4096;
-/// A sleep may last as long as this; probes that are due sooner are waited for without one.
+/// Longest sleep; probes that are due sooner are waited for without one.
 const SLEEP_NS: u64 = 20_000_000;
 
-/// The book of probes: who is under way, since when, and how long the others took. It knows no
+/// The state of all probes: those in flight since when, and the times of the others. It reads no
 /// clock: time is an argument.
 #[derive(Debug)]
 pub struct Probes {
@@ -37,8 +37,8 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Probes by `pace`, or each when the last one is back; the first `warm` do not count, and what
-    /// is not back after `patience_ns` is lost.
+    /// Creates probes by `pace`, or each when the last one is back; the first `warm` do not count,
+    /// and a probe not back after `patience_ns` is lost.
     #[must_use]
     pub fn new(pace: Option<Pace>, warm: u64, patience_ns: u64) -> Self {
         let under_way = VecDeque::with_capacity(UNDER_WAY_MAX);
@@ -55,21 +55,21 @@ impl Probes {
         (due && self.under_way.len() < UNDER_WAY_MAX).then_some(self.next)
     }
 
-    /// How long until one is due.
+    /// Time until a probe is due.
     #[must_use]
     pub fn wait_ns(&self, now_ns: u64) -> u64 {
         self.pace.map_or(u64::MAX, |pace| pace.time_of(self.next).saturating_sub(now_ns))
     }
 
-    /// The next one has been sent.
+    /// Records that the next probe was sent.
     pub fn sent(&mut self, now_ns: u64) {
         let due_ns = self.pace.map_or(now_ns, |pace| pace.time_of(self.next));
         self.under_way.push_back((self.next, due_ns, now_ns));
         self.next += 1;
     }
 
-    /// One is back. A number that is not under way (a copy, or given up) counts for nothing.
-    /// When it was due, where it counts.
+    /// Records that a probe is back; returns when it was due, if it counts. A number that is not in
+    /// flight (a copy, or given up) does not count.
     pub fn back(&mut self, number: u64, now_ns: u64) -> Option<u64> {
         let at = self.under_way.iter().position(|probe| probe.0 == number)?;
         let (_, due_ns, sent_ns) = self.under_way.remove(at)?;
@@ -81,8 +81,8 @@ impl Probes {
         Some(due_ns)
     }
 
-    /// Gives up those that are too old. A loss counts as a round trip of that length, too: what
-    /// never came back took at least so long.
+    /// Gives up probes that are too old. A loss counts as a round trip of that length, too: it took
+    /// at least that long.
     pub fn give_up(&mut self, now_ns: u64) {
         while let Some((number, due_ns, sent_ns)) = self.under_way.front().copied() {
             if now_ns - sent_ns < self.patience_ns {
@@ -103,13 +103,13 @@ impl Probes {
         self.next
     }
 
-    /// Whether all that were sent are back or given up.
+    /// Whether all probes sent are back or given up.
     #[must_use]
     pub fn all_back(&self) -> bool {
         self.under_way.is_empty()
     }
 
-    /// What they took.
+    /// The round trips.
     #[must_use]
     pub fn trips(self) -> RoundTrips {
         self.trips
@@ -168,7 +168,7 @@ pub(super) fn run(side: &mut PacketSide<'_>, plan: &PingPlan) -> io::Result<JobR
         let now_ns = ns_since(start);
         if let Some(load) = load {
             let count = (load.due(now_ns) - load_due).min(BATCH as u64) as usize;
-            // What the link does not take is not offered again: the rate is by the clock.
+            // Packets that the link refuses are not offered again: the rate is by the clock.
             load_due += count as u64;
             let end: &mut dyn PathEnd = side.load.as_deref_mut().unwrap_or(&mut *side.end);
             load_sent += if count > 0 { end.send(count)? as u64 } else { 0 };
@@ -182,11 +182,11 @@ pub(super) fn run(side: &mut PacketSide<'_>, plan: &PingPlan) -> io::Result<JobR
             }
         }
         let soon = load.is_some() || probes.count() < all && probes.wait_ns(now_ns) < SLEEP_NS;
-        // By the clock, a sleep would end too late: the kernel's timers are no better.
+        // By the clock, a sleep would end too late, because the kernel's timers are imprecise.
         let look_now = if soon && side.wait != PacketWait::Block { Look::Glance } else { look };
         let look_now = if load.is_some() { Look::Glance } else { look_now };
         side.end.take_numbers(look_now, &mut numbers)?;
-        // There is nothing else to do than to look for the one that is under way.
+        // There is no other work than to poll for the probe in flight.
         let alone = look_now == Look::Glance && load.is_none() && plan.rate_pps.is_none();
         let mut looks = if alone { LOOKS_PER_CLOCK - 1 } else { 0 };
         while looks > 0 && numbers.is_empty() {
@@ -214,8 +214,8 @@ pub(super) fn run(side: &mut PacketSide<'_>, plan: &PingPlan) -> io::Result<JobR
 mod tests {
     use super::*;
 
-    /// A server that takes `service_ns` a packet and stands still at times; when the probe that
-    /// arrives at each of `arrivals_ns` is done, by Lindley's recursion.
+    /// A server that takes `service_ns` a packet and stands still at times; returns when the probe
+    /// that arrives at each of `arrivals_ns` is done, by Lindley's recursion.
     fn departures(arrivals_ns: &[u64], service_ns: u64, stalls: &[(u64, u64)]) -> Vec<u64> {
         let mut free_ns = 0;
         let depart = |arrival_ns: &u64| {
@@ -236,7 +236,7 @@ mod tests {
     const COUNT: u64 = 10_000;
     const PATIENCE_NS: u64 = 200_000_000;
 
-    /// What a client that never waits sees.
+    /// The times of a client that never waits.
     fn truth(pace: Pace) -> Histogram {
         let arrivals_ns: Vec<_> = (0..COUNT).map(|number| pace.time_of(number)).collect();
         let mut histogram = Histogram::default();
@@ -252,7 +252,7 @@ mod tests {
         let mut probes = Probes::new(Some(pace), 0, PATIENCE_NS);
         let mut now_ns = 0;
         for number in 0..COUNT {
-            // This client has one probe under way: it cannot send while the server stands still.
+            // This client has one probe in flight: it cannot send while the server stands still.
             now_ns = now_ns.max(pace.time_of(number));
             assert_eq!(probes.due(now_ns), Some(number));
             probes.sent(now_ns);

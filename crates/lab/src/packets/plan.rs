@@ -1,19 +1,19 @@
-//! What is measured: workloads, the ends of a path, and how both sides are placed.
+//! The parameters of measurements: workloads, the ends of a path, and the CPUs of both sides.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What is done with packets.
+/// The workload of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
-    /// One side sends, the other receives and forgets.
+    /// One side sends, the other receives and drops.
     Drop,
-    /// One side sends, nobody receives.
+    /// One side sends; there is no receiver.
     Transmit,
-    /// The other side sends everything back, its addresses exchanged.
+    /// The other side sends all packets back, with exchanged addresses.
     Swap,
 }
 
@@ -29,43 +29,43 @@ impl Workload {
     }
 }
 
-/// What carries the packets.
+/// The carrier of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Carriage {
-    /// Plain kernel sockets with nothing of ours: what all else is compared with.
+    /// Plain kernel sockets without our code: the base of all comparisons.
     Kernel,
     /// A port of the link: the whole path, as applications use it.
     Port,
     /// Bare frames of a private Ethernet type on the link.
     Frames,
-    /// Bare frames on the link that carry IP and UDP, which the kernel looks at, too.
+    /// Bare frames on the link that carry IP and UDP, which the kernel processes, too.
     IpFrames,
 }
 
-/// How a side waits for packets.
+/// The wait of a side for packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PacketWait {
     /// Sleeps in the kernel.
     Block,
-    /// Looks again at once: burns its core.
+    /// Polls again at once: owns its core.
     Spin,
-    /// Looks again for [`ADAPTIVE_SPIN`], then sleeps.
+    /// Polls for [`ADAPTIVE_SPIN`], then sleeps.
     Adaptive,
 }
 
-/// How long an adaptive wait spins before it sleeps.
+/// Spin time of an adaptive wait before it sleeps.
 pub const ADAPTIVE_SPIN: Duration = Duration::from_micros(50);
 
 /// One end of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndPlan {
-    /// What carries the packets.
+    /// The carrier of the packets.
     pub path: Carriage,
     /// The link string; unused by [`Carriage::Kernel`].
     pub link: String,
-    /// How it waits.
+    /// Its wait mode.
     pub wait: PacketWait,
     /// Its IPv4 address.
     pub address: Ipv4Addr,
@@ -83,21 +83,21 @@ pub struct EndPlan {
 pub struct Span {
     /// Before counting begins, nanoseconds.
     pub warm_ns: u64,
-    /// What is counted, nanoseconds.
+    /// The counted time, nanoseconds.
     pub measure_ns: u64,
-    /// How long a sender goes on, so that the receiver's time is covered, nanoseconds.
+    /// Time for which a sender continues, so that the receiver's time is covered, nanoseconds.
     pub tail_ns: u64,
 }
 
 impl Span {
-    /// Counts for `measure`, with times around it that suit.
+    /// Counts for `measure`, with suitable times around it.
     #[must_use]
     pub fn of(measure: Duration) -> Self {
         let measure_ns = u64::try_from(measure.as_nanos()).unwrap_or(u64::MAX);
         Self { warm_ns: 60_000_000, measure_ns, tail_ns: 60_000_000 }
     }
 
-    /// All of it.
+    /// The whole time.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
         self.warm_ns.saturating_add(self.measure_ns).saturating_add(self.tail_ns)

@@ -12,14 +12,14 @@ use super::job::{PingPlan, Role, RoundTrips, SideJob};
 use super::rows::{BASE, Half, PathRow};
 use super::testbed::{StageError, Testbed};
 
-/// How round trips are measured.
+/// The parameters of round trips.
 #[derive(Debug, Clone, Copy)]
 pub struct Round {
     /// Bytes of each packet as an Ethernet frame.
     pub frame_bytes: usize,
     /// Round trips.
     pub count: u64,
-    /// Probes per second; none: one after the other.
+    /// Probes per second; `None`: one after the other.
     pub rate_pps: Option<f64>,
     /// Packets of load per second.
     pub load_pps: Option<f64>,
@@ -29,11 +29,11 @@ pub struct Round {
     pub patience: Duration,
 }
 
-/// How long to wait for a probe where no queue is known to hold it.
+/// Longest wait for a probe where no queue is known to delay it.
 pub const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Measures the round trips of a row once. The first that is too long stops a ring of trace events,
-/// where there is one.
+/// Measures the round trips of a row once. The first one that is too long stops the ring of trace
+/// events, if there is one.
 ///
 /// # Errors
 /// [`StageError::Refused`] when the row cannot be measured here.
@@ -57,7 +57,7 @@ pub fn trip(
         let plan = PingPlan { to, count, rate_pps, load_pps, warm, patience_ns, stop };
         job(&row.active, 0, Role::Ping(plan))
     };
-    // Even where each of them is lost.
+    // Even if all of them are lost.
     let all = (how.count + warm) as f64;
     let patience_s = how.patience.as_secs_f64();
     let longest_s = all * patience_s + how.rate_pps.map_or(0.0, |rate| all / rate);
@@ -82,7 +82,7 @@ pub struct TripLine {
     pub load_pps: f64,
     /// All repetitions together, from when probes were due.
     pub histogram: Histogram,
-    /// The same, from when they were sent: what a client that waits would believe.
+    /// The same, from when they were sent: the view of a client that waits.
     pub uncorrected: Histogram,
     /// Probes that never came back.
     pub lost: u64,
@@ -90,9 +90,9 @@ pub struct TripLine {
     pub load_sent: u64,
     /// Repetition and its quantiles, nanoseconds.
     pub runs: Vec<(usize, [u64; QUANTILES.len()])>,
-    /// CPU time over time of the side that asks, the middle of all repetitions.
+    /// CPU time over time of the asking side, the median of all repetitions.
     pub cpu_share: Option<f64>,
-    /// Why it could not be measured (any more).
+    /// The reason why it could not be measured (any more).
     pub refused: Option<String>,
     /// Median over that of the base in the same repetition.
     pub ratio: Option<Summary>,
@@ -103,7 +103,7 @@ pub struct TripLine {
 pub const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
 
 impl TripTable {
-    /// The line of this name and load, a new one if need be.
+    /// Returns the line of this name and load, creating it if necessary.
     pub fn line(&mut self, name: &str, load_pps: f64) -> &mut TripLine {
         let is = |line: &TripLine| line.name == name && line.load_pps == load_pps;
         let at = self.lines.iter().position(is).unwrap_or_else(|| {
@@ -114,7 +114,7 @@ impl TripTable {
         &mut self.lines[at]
     }
 
-    /// Works out the ratios to the base at the same load; call it when all is measured.
+    /// Computes the ratios to the base at the same load; to be called after the measurements.
     pub fn sum_up(&mut self) {
         let bases: Vec<_> = self.lines.iter().filter(|line| line.name == BASE).cloned().collect();
         for line in &mut self.lines {

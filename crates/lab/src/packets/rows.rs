@@ -1,4 +1,4 @@
-//! The paths that are compared, by name.
+//! The compared paths, by name.
 
 use millstream_link::registry::{at_interface, carries_frames, takes_interface};
 use serde::{Deserialize, Serialize};
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 use super::plan::{Carriage, EndPlan, PacketWait, Workload};
 use super::testbed::SideSetup;
 
-/// The name of the row that all others are compared with.
+/// The name of the base row.
 pub const BASE: &str = "kernel UDP";
 
-/// Half a row: what one side uses.
+/// Half a row: the path of one side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Half {
-    /// What carries the packets.
+    /// The carrier of the packets.
     pub path: Carriage,
     /// The link string, to which the side's interface is added.
     pub link: String,
-    /// How it waits.
+    /// Its wait mode.
     pub wait: PacketWait,
     /// `SO_BUSY_POLL` of plain kernel sockets.
     pub busy_poll_us: Option<u32>,
@@ -26,13 +26,13 @@ pub struct Half {
 }
 
 impl Half {
-    /// A link and how it waits, with nothing special.
+    /// Creates a half with a link and a wait mode, without options.
     #[must_use]
     pub fn new(path: Carriage, link: &str, wait: PacketWait) -> Self {
         Self { path, link: link.to_owned(), wait, busy_poll_us: None, priority: None }
     }
 
-    /// The end of this half at a place.
+    /// The end of this half in a side's set-up.
     #[must_use]
     pub fn at(&self, place: &SideSetup, frame_bytes: usize) -> EndPlan {
         EndPlan {
@@ -48,8 +48,8 @@ impl Half {
 }
 
 impl Half {
-    /// The link string at a place. An I/O thread shares the CPU of its side, so that no row has
-    /// more CPUs than the one that it is compared with.
+    /// The link string in a side's set-up. An I/O thread shares the CPU of its side, so that no row
+    /// has more CPUs than the base.
     fn link_at(&self, place: &SideSetup) -> String {
         let link = with_interface(&self.link, place.interface.as_deref());
         let is_set = |name: &str| link.split([':', ',']).any(|part| part.starts_with(name));
@@ -85,7 +85,7 @@ impl PathRow {
         Self::new(name, half.clone(), half)
     }
 
-    /// Links that somebody gave: of the side that sends, and of the other one.
+    /// Creates a row of the user's links: of the sending side, and of the other one.
     #[must_use]
     pub fn of_links(link: &str, peer: &str, path: Carriage, wait: PacketWait) -> Self {
         let kind = if path == Carriage::Port { "port" } else { "frames" };
@@ -99,7 +99,7 @@ impl PathRow {
         Self::new(&name, Half::new(path, link, wait), Half::new(path, peer, wait))
     }
 
-    /// The row that all others are compared with.
+    /// The base row.
     #[must_use]
     pub fn base() -> Self {
         Self::both(BASE, Half::new(Carriage::Kernel, "udp", PacketWait::Block))
@@ -170,7 +170,7 @@ pub fn round_trip(path: Carriage) -> Vec<PathRow> {
         PathRow::both("kernel UDP, busy poll", busy),
         PathRow::both("kernel UDP, spin", kernel(Spin)),
     ];
-    // A port of ours waits as its link string says when it is asked to wait at all.
+    // A port of ours waits as its link string says, if it has a wait at all.
     let (inline, park) = match path {
         Carriage::Port => (",io=inline", ",user_wait=park"),
         _ => ("", ""),
@@ -203,7 +203,7 @@ pub fn round_trip(path: Carriage) -> Vec<PathRow> {
     rows
 }
 
-/// Leaves those whose name contains one of `only` (all, if that is empty), and always the base.
+/// Removes rows whose name contains none of `only` (if that is not empty), but never the base.
 /// `interfaces`: whether rows that need an interface can be measured at all.
 pub fn choose(rows: &mut Vec<PathRow>, only: &[String], interfaces: bool) {
     rows.retain(|row| {

@@ -1,4 +1,4 @@
-//! The loops of both sides. Each works on any end, and stops when it is told to.
+//! The loops of both sides. Each works on any end, and stops on request.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,27 +14,27 @@ use super::trace::SyscallTrace;
 use super::window::{CountsAt, IdleShare, MeasuringWindow};
 use super::{bulk, ping, window};
 
-/// A receiver that was told to stop goes on until nothing has come for so long, nanoseconds.
+/// After a stop request, a receiver continues until no packet has come for this long, nanoseconds.
 const SILENCE_NS: u64 = 30_000_000;
-/// Looks of a transmitter for what came back, per batch.
+/// Polls of a transmitter for returned packets, per batch.
 const DRAIN_LOOKS: usize = 4;
 
-/// Looks in vain of a spinning receiver between two looks at the clock, which costs about as much:
-/// the sooner it looks again, the sooner it sees what came.
+/// Empty polls of a spinning receiver between two readings of the clock, each of which costs about
+/// as much as a poll: frequent polls see a packet sooner.
 pub(super) const LOOKS_PER_CLOCK: u32 = 16;
 
 /// The window of a role that counts nothing.
 const NOTHING: Span = Span { warm_ns: 0, measure_ns: 0, tail_ns: 0 };
 
-/// What a loop works with.
+/// The resources of a loop.
 pub struct PacketSide<'a> {
-    /// The end, aimed already.
+    /// The end, with its peer set.
     pub end: &'a mut dyn PathEnd,
-    /// A further end that load leaves by, where flows need sockets of their own.
+    /// A second end for load, where flows need sockets of their own.
     pub load: Option<&'a mut dyn PathEnd>,
-    /// How it waits.
+    /// Its wait mode.
     pub wait: PacketWait,
-    /// Set when it should stop.
+    /// Set when it must stop.
     pub stop: &'a AtomicBool,
     /// The kernel's count of system calls.
     pub trace: Option<SyscallTrace>,
@@ -66,7 +66,7 @@ impl PacketSide<'_> {
         JobResult::default()
     }
 
-    /// Receives, and sends back what `turn` says, until there is nothing more.
+    /// Receives, and sends back the packets of `turn`, until there are no more.
     fn receive(&mut self, span: Span, turn: Option<EchoMode>) -> io::Result<JobResult> {
         let start = Instant::now();
         let (mut window, mut idle) = (MeasuringWindow::new(span), IdleShare::default());
@@ -102,7 +102,8 @@ impl PacketSide<'_> {
 
     /// Sends until the time is up.
     fn transmit(&mut self, span: Span, pace: Option<Pace>, drain: bool) -> io::Result<JobResult> {
-        // The first packets may wait for a neighbour's address, which is no part of the span.
+        // The first packets may wait for a neighbour's address, which does not count as part of the
+        // span.
         let batch = self.end.batch();
         let first = if pace.is_none() { self.end.send(batch)? as u64 } else { 0 };
         let start = Instant::now();
@@ -150,7 +151,7 @@ impl PacketSide<'_> {
     }
 }
 
-/// What is on its way back gets this long after the last packet was sent.
+/// Packets in flight get this long after the last packet was sent.
 fn idle_for(start: Instant, span: Span) -> bool {
     ns_since(start) < span.total_ns() + SILENCE_NS
 }

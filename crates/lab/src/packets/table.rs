@@ -18,7 +18,7 @@ pub struct PacketTable {
     pub lines: Vec<RowResults>,
 }
 
-/// A row with all that was measured of it.
+/// A row with its measurements.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct RowResults {
     /// Its name.
@@ -27,9 +27,9 @@ pub struct RowResults {
     pub runs: Vec<(usize, RowMeasurement)>,
     /// The run in which the kernel counted system calls; its rate does not count.
     pub traced: Option<RowMeasurement>,
-    /// Why the kernel did not count them.
+    /// The reason why the kernel did not count them.
     pub untraced: Option<String>,
-    /// Why it could not be measured (any more).
+    /// The reason why it could not be measured (any more).
     pub refused: Option<String>,
     /// Received packets per second.
     pub rate_pps: Option<Summary>,
@@ -38,13 +38,13 @@ pub struct RowResults {
 }
 
 impl PacketTable {
-    /// One without rows.
+    /// Creates a table without rows.
     #[must_use]
     pub fn new(frame_bytes: usize) -> Self {
         Self { frame_bytes, lines: Vec::new() }
     }
 
-    /// The line of this name, a new one if need be.
+    /// Returns the line of this name, creating it if necessary.
     pub fn line(&mut self, name: &str) -> &mut RowResults {
         let at = self.lines.iter().position(|line| line.name == name).unwrap_or_else(|| {
             self.lines.push(RowResults { name: name.to_owned(), ..RowResults::default() });
@@ -53,7 +53,7 @@ impl PacketTable {
         &mut self.lines[at]
     }
 
-    /// Works out summaries and ratios; call it when all is measured.
+    /// Computes summaries and ratios; to be called after the measurements.
     pub fn sum_up(&mut self) {
         let base: BTreeMap<usize, f64> = self
             .lines
@@ -74,7 +74,7 @@ impl PacketTable {
 }
 
 impl RowResults {
-    /// The middle of something over all runs.
+    /// The median of a value over all runs.
     #[must_use]
     pub fn median(&self, of: impl Fn(&RowMeasurement) -> Option<f64>) -> Option<f64> {
         let values: Vec<_> = self.runs.iter().filter_map(|(_, run)| of(run)).collect();

@@ -28,7 +28,7 @@ struct Attributes {
     breakpoint_address: u64,
 }
 
-/// Where tracefs is, on kernels since 4.1 and before.
+/// The mount points of tracefs, on kernels since 4.1 and before.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 const PERF_TYPE_TRACEPOINT: u32 = 2;
 /// Bit `inherit` of the flags.
@@ -39,7 +39,7 @@ impl SyscallTrace {
     /// Opens the counter.
     ///
     /// # Errors
-    /// Why not, and what to do: it takes rights (CAP_PERFMON) and a mounted tracefs.
+    /// The reason and the remedy: it needs rights (CAP_PERFMON) and a mounted tracefs.
     pub fn open() -> Result<Self, String> {
         let number = event_number(&TRACEFS.map(Path::new))?;
         Self::of_event(number).map_err(|error| refused("perf_event_open", &error))
@@ -68,11 +68,11 @@ impl SyscallTrace {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: a descriptor that the kernel just made, owned by nobody else.
+        // SAFETY: a descriptor that the kernel just made, with no other owner.
         Ok(Self { counter: unsafe { File::from_raw_fd(fd as i32) } })
     }
 
-    /// System calls so far, this one not counted twice: the calls that ask are part of it.
+    /// Returns the system calls so far, which include the calls of `count` itself.
     ///
     /// # Errors
     /// The system's.
@@ -83,13 +83,13 @@ impl SyscallTrace {
     }
 }
 
-/// Why system calls cannot be counted here by the kernel, and what to do; none when they can.
+/// The reason why the kernel cannot count system calls here, and the remedy; `None` when it can.
 #[must_use]
 pub fn untraceable() -> Option<String> {
     SyscallTrace::open().err()
 }
 
-/// The number of the event in the tracefs that is mounted at one of these places.
+/// The number of the event in the tracefs at one of these mount points.
 fn event_number(mounts: &[&Path]) -> Result<u64, String> {
     let mut worst = None;
     for mount in mounts {

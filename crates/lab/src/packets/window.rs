@@ -1,19 +1,19 @@
-//! The part of a run that counts: after the path is warm, before anything ends.
+//! The counted part of a run: after the warm-up, before any side ends.
 
 use serde::{Deserialize, Serialize};
 
 use super::plan::Span;
 
-/// A moment's counts.
+/// The counts at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CountsAt {
-    /// When, nanoseconds.
+    /// The moment, nanoseconds.
     pub at_ns: u64,
     /// Packets so far.
     pub packets: u64,
     /// CPU time of the process so far, nanoseconds.
     pub cpu_ns: u64,
-    /// Time without anything to do so far, nanoseconds.
+    /// Idle time so far, nanoseconds.
     pub idle_ns: u64,
     /// System calls that the end counted.
     pub calls: Option<u64>,
@@ -21,7 +21,7 @@ pub struct CountsAt {
     pub traced: Option<u64>,
 }
 
-/// What happened within a window.
+/// The counts of a window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct WindowCounts {
     /// Its length, seconds.
@@ -30,7 +30,7 @@ pub struct WindowCounts {
     pub packets: u64,
     /// CPU time of the process, seconds.
     pub cpu_s: f64,
-    /// Share of the time without anything to do: nothing came, or the link took nothing.
+    /// Idle share of the time: no packet came, or the link took none.
     pub idle_share: f64,
     /// System calls per packet by the end's own count.
     pub calls_per_packet: Option<f64>,
@@ -45,7 +45,7 @@ impl WindowCounts {
         if self.seconds > 0.0 { self.packets as f64 / self.seconds } else { 0.0 }
     }
 
-    /// CPUs that the process used, of all its threads together.
+    /// CPU time of the process over time, of all its threads.
     #[must_use]
     pub fn cpus(&self) -> f64 {
         self.cpu_s / self.seconds.max(1e-9)
@@ -57,7 +57,7 @@ impl WindowCounts {
         self.cpu_s * 1e9 / self.packets.max(1) as f64
     }
 
-    /// Between two moments.
+    /// The difference of two moments.
     fn between(from: &CountsAt, to: &CountsAt) -> Self {
         let ns = to.at_ns.saturating_sub(from.at_ns);
         let packets = to.packets - from.packets;
@@ -75,7 +75,7 @@ impl WindowCounts {
     }
 }
 
-/// Begins with the first packet; counts after the warm-up.
+/// A window that begins with the first packet and counts after the warm-up.
 #[derive(Debug)]
 pub struct MeasuringWindow {
     span: Span,
@@ -84,7 +84,7 @@ pub struct MeasuringWindow {
 
 #[derive(Debug)]
 enum Phase {
-    /// For the first packet.
+    /// It waits for the first packet.
     Waiting,
     Warming {
         until_ns: u64,
@@ -96,13 +96,13 @@ enum Phase {
 }
 
 impl MeasuringWindow {
-    /// One that has not begun.
+    /// Creates a window that has not begun.
     #[must_use]
     pub fn new(span: Span) -> Self {
         Self { span, phase: Phase::Waiting }
     }
 
-    /// Takes note of the time; `moment` is asked for only when one is needed.
+    /// Advances the time; calls `moment` only when counts are needed.
     pub fn step(&mut self, now_ns: u64, any_packet: bool, moment: impl FnOnce() -> CountsAt) {
         match &self.phase {
             Phase::Waiting if any_packet => {
@@ -118,7 +118,7 @@ impl MeasuringWindow {
         }
     }
 
-    /// What was counted; a window that something cut short ends now.
+    /// Returns the counts; a window that is not over ends now.
     pub fn end(self, moment: impl FnOnce() -> CountsAt) -> WindowCounts {
         match self.phase {
             Phase::Over(counted) => counted,
@@ -128,7 +128,7 @@ impl MeasuringWindow {
     }
 }
 
-/// Adds up the time in which there was nothing to do.
+/// The sum of idle time.
 #[derive(Debug, Default)]
 pub struct IdleShare {
     total_ns: u64,
@@ -136,7 +136,7 @@ pub struct IdleShare {
 }
 
 impl IdleShare {
-    /// Something was done, or nothing.
+    /// Notes whether there was work.
     pub fn note(&mut self, now_ns: u64, did: bool) {
         match (did, self.since_ns) {
             (true, Some(since_ns)) => {
@@ -148,13 +148,13 @@ impl IdleShare {
         }
     }
 
-    /// Nothing has been done since.
+    /// The start of the present idle time.
     #[must_use]
     pub fn since_ns(&self) -> Option<u64> {
         self.since_ns
     }
 
-    /// Up to now.
+    /// The sum up to now.
     #[must_use]
     pub fn total_ns(&self, now_ns: u64) -> u64 {
         self.total_ns + self.since_ns.map_or(0, |since_ns| now_ns - since_ns)

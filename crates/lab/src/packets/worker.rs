@@ -11,7 +11,7 @@ use super::plan::{Carriage, EndPlan};
 use super::side::PacketSide;
 use super::trace::SyscallTrace;
 
-/// The first line that a side says: it is in its network.
+/// The first line of a side: it is in its network.
 pub const HELLO: &str = "hello";
 
 /// The line that ends the running job.
@@ -20,7 +20,7 @@ pub const STOP: &str = "stop";
 /// Serves jobs from `input` until it ends.
 ///
 /// # Errors
-/// When nobody reads the answers.
+/// When the reader of the answers has gone.
 pub fn serve(input: impl BufRead + Send + 'static, output: &mut impl Write) -> io::Result<()> {
     writeln!(output, "{HELLO}")?;
     output.flush()?;
@@ -33,7 +33,7 @@ pub fn serve(input: impl BufRead + Send + 'static, output: &mut impl Write) -> i
                 reader_stop.store(true, Ordering::Relaxed);
                 continue;
             }
-            // A request to stop that came too late must not end the next job.
+            // A stop request that came too late must not end the next job.
             reader_stop.store(false, Ordering::Relaxed);
             if tell.send(line).is_err() {
                 return;
@@ -53,13 +53,14 @@ pub fn serve(input: impl BufRead + Send + 'static, output: &mut impl Write) -> i
     Ok(())
 }
 
-/// Opens, says that it is ready, and plays. The outer error: nobody listens.
+/// Opens the end, reports that it is ready, and plays the role. The outer error: the reader has
+/// gone.
 fn play(
     job: &SideJob,
     stop: &AtomicBool,
     output: &mut impl Write,
 ) -> io::Result<Result<JobResult, String>> {
-    // Before any thread of a link is started, so that it counts those, too.
+    // Before any thread of a link starts, so that it counts those, too.
     let trace = match job.trace.then(SyscallTrace::open).transpose() {
         Ok(trace) => trace,
         Err(why) => return Ok(Err(format!("cannot trace system calls: {why}"))),
@@ -88,7 +89,8 @@ fn play(
     Ok(side.play(&job.role).map_err(|error| format!("{}: {error}", name(&job.end))))
 }
 
-/// Flows of ports and sockets have one each; on a bare link both share it.
+/// Opens the second end for load: flows over ports and sockets have one each; on a bare link both
+/// share one.
 fn load_end(job: &SideJob) -> Result<Option<Box<dyn end::PathEnd>>, String> {
     let Role::Ping(PingPlan { load_pps: Some(_), .. }) = &job.role else { return Ok(None) };
     match job.end.path {
@@ -108,7 +110,8 @@ fn say(output: &mut impl Write, reply: &SideReply) -> io::Result<()> {
     output.flush()
 }
 
-/// The scheduling class of this thread (sched_setscheduler(2)); threads started later inherit it.
+/// Sets the scheduling class of this thread (sched_setscheduler(2)); threads started later inherit
+/// it.
 fn schedule(fifo: Option<u32>) -> Result<(), String> {
     let policy = if fifo.is_some() { libc::SCHED_FIFO } else { libc::SCHED_OTHER };
     let parameter = libc::sched_param { sched_priority: fifo.unwrap_or(0) as libc::c_int };

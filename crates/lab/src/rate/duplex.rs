@@ -1,4 +1,5 @@
-//! Both ways at once, by one thread: what came is taken, and what there is room for is sent.
+//! Reception and transmission at once by one thread: it takes received samples, and sends when
+//! there is room.
 
 use super::receive::{SideTask, receive_beside};
 use super::transmit::LoadGenerator;
@@ -7,10 +8,10 @@ use millstream_radio::Device;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// Blocks that are sent between two calls that receive, at most: the way out catches up.
+/// Largest number of blocks sent between two receive calls, so that the transmission can recover.
 const BLOCKS_MAX: usize = 4;
 
-/// What was received and transmitted at once. The CPU time of either is that of both together.
+/// The results of both directions at once. The CPU time of either is that of both together.
 #[derive(Debug, Clone, Serialize)]
 pub struct DuplexOutcome {
     /// From the radio.
@@ -19,7 +20,7 @@ pub struct DuplexOutcome {
     pub tx: TxOutcome,
 }
 
-/// Receives and transmits at once, as the two plans say; both are of one rate.
+/// Receives and transmits at once by two plans of one rate.
 ///
 /// # Errors
 /// [`RateError`]; [`RateError::OtherRate`] when the radio does not take the rate.
@@ -30,7 +31,7 @@ pub fn duplex(
 ) -> Result<DuplexOutcome, RateError> {
     set_rate(device, tx_plan.rate_hz)?;
     let mut generator = LoadGenerator::open(device, tx_plan)?;
-    // The reception is what waits.
+    // The receive call does the waiting.
     generator.patience = Duration::ZERO;
     let began = Instant::now();
     let mut send = || {

@@ -12,31 +12,31 @@ pub use transmit::{TxChannelOutcome, TxPlan, transmit};
 use millstream_radio::{Device, RadioError, RxError, TxError};
 use serde::Serialize;
 
-/// What was received.
+/// The result of a reception.
 pub type RxOutcome = Outcome<RxChannelOutcome>;
-/// What was transmitted.
+/// The result of a transmission.
 pub type TxOutcome = Outcome<TxChannelOutcome>;
 
-/// How a rate was held in one direction, whose channels are `C`.
+/// The result of a rate in one direction, whose channels are `C`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Outcome<C> {
     /// Samples per second of each channel.
     pub rate_hz: f64,
     /// Received: from the first samples to the last. Transmitted: from the first sample given to
-    /// the device's word that the last has left.
+    /// the device's report that the last has left.
     pub seconds: f64,
     /// Samples delivered, converted, or taken by the device, of all channels.
     pub samples: u64,
     /// Samples per second of a channel; the mean of all.
     pub sustained_hz: f64,
-    /// Nothing was lost on any channel; transmitted: nor late or missing when it was needed, and
-    /// the end was acknowledged.
+    /// No sample was lost on any channel; transmitted: none was late or missing at its time,
+    /// either, and the end was acknowledged.
     pub lossless: bool,
     /// CPU time of the host's process.
     pub cpu_s: f64,
     /// The same for 10⁹ samples.
     pub cpu_s_per_gigasample: f64,
-    /// Received: how far consumption was behind the radio's clock, nanoseconds: median, 99th
+    /// Received: the lag of the consumer behind the radio's clock, nanoseconds: median, 99th
     /// percentile and worst.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag_ns: Option<[u64; 3]>,
@@ -44,33 +44,33 @@ pub struct Outcome<C> {
     pub channels: Vec<C>,
 }
 
-/// Why a rate could not be measured.
+/// The reason why a rate could not be measured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RateError {
-    /// The radio cannot be had or stopped answering.
+    /// The radio is not available or stopped answering.
     #[error(transparent)]
     Radio(#[from] RadioError),
-    /// The receive stream cannot go on.
+    /// The receive stream cannot continue.
     #[error(transparent)]
     Rx(#[from] RxError),
-    /// The transmit stream cannot go on.
+    /// The transmit stream cannot continue.
     #[error(transparent)]
     Tx(#[from] TxError),
-    /// The radio has another rate, so what was asked for cannot be measured.
+    /// The radio has another rate, so the requested one cannot be measured.
     #[error(
         "the radio offers {taken_hz} samples per second where {asked_hz} were asked for: ask for a \
          rate that it has"
     )]
     OtherRate {
-        /// Samples per second asked for.
+        /// Samples per second requested.
         asked_hz: f64,
         /// Samples per second offered.
         taken_hz: f64,
     },
 }
 
-/// Gives the radio exactly this rate.
+/// Sets exactly this rate.
 pub(crate) fn set_rate(device: &mut Device, asked_hz: f64) -> Result<(), RateError> {
     let taken_hz = device.set_rate(asked_hz)?;
     if (taken_hz / asked_hz - 1.0).abs() > 1e-6 {

@@ -1,4 +1,4 @@
-//! The null sink: receives, converts to `Complex32`, and forgets.
+//! The null sink: receives, converts to `Complex32`, and drops.
 
 use super::{RateError, RxOutcome, set_rate};
 use crate::lag::Lag;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Longest wait of one call.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// The same where something is to be done beside it.
+/// The same with a side task.
 const PATIENCE_BESIDE: Duration = Duration::from_millis(1);
 /// Silence after the start that ends a measurement.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
@@ -18,18 +18,18 @@ const BLOCK_PACKETS: usize = 8;
 /// Bytes of a sample on the wire.
 const WIRE_BYTES: f64 = 4.0;
 
-/// What to receive.
+/// The parameters of a reception.
 #[derive(Debug, Clone)]
 pub struct RxPlan {
     /// Channels of the device.
     pub channels: Vec<usize>,
     /// Samples per second of each.
     pub rate_hz: f64,
-    /// How long.
+    /// Duration.
     pub duration: Duration,
-    /// End at the first loss: the answer is known.
+    /// Whether to end at the first loss, when the answer is known.
     pub until_loss: bool,
-    /// Asked again and again: whether to end early.
+    /// Polled repeatedly: whether to end early.
     pub ended: fn() -> bool,
     /// Wanted size of each receive queue, bytes; `None` for the streamer's own choice.
     pub recv_queue_bytes: Option<usize>,
@@ -46,15 +46,15 @@ pub struct RxChannelOutcome {
     pub delivered: u64,
     /// Samples lost, by cause.
     pub lost: BTreeMap<&'static str, u64>,
-    /// Whether the three add up.
+    /// Whether the three agree.
     pub balances: bool,
-    /// Times that the device could not send in time.
+    /// Times that the device dropped samples because it could not send in time.
     pub overruns: u64,
-    /// Datagrams or trains that this machine's receive queue dropped.
+    /// Datagrams or GRO batches that this machine's receive queue dropped.
     pub queue_drops: u64,
     /// Credit reports sent.
     pub reports: u64,
-    /// Credit reports for which the link had no room: a later one said the same.
+    /// Credit reports without room in the link: a later one had the same content.
     pub reports_put_off: u64,
     /// Bytes that the device may have in flight.
     pub window_bytes: u64,
@@ -64,21 +64,21 @@ pub struct RxChannelOutcome {
     pub window_p99: f64,
 }
 
-/// How far what is done beside the reception has come.
+/// The state of a task beside the reception.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SideTask {
-    /// It goes on.
+    /// It continues.
     Going,
     /// It may end with the reception.
     Done,
-    /// Everything is to end: the answer is known.
+    /// The whole measurement ends: the answer is known.
     End,
 }
 
-/// What is done between two calls that receive, if anything.
+/// The task between two receive calls, if any.
 type Task<'t> = Option<&'t mut dyn FnMut() -> Result<SideTask, RateError>>;
 
-/// Receives as `plan` says, all channels aligned in time.
+/// Receives by `plan`, all channels aligned in time.
 ///
 /// # Errors
 /// [`RateError`]; [`RateError::OtherRate`] when the radio does not take the plan's rate.
@@ -128,13 +128,13 @@ pub(super) fn receive_beside(
     })
 }
 
-/// How the samples came.
+/// The result of [`drain`].
 struct Drained {
-    /// From the end of the first call that brought samples to that of the last.
+    /// From the end of the first call with samples to that of the last.
     seconds: f64,
     /// Samples in that time, all channels.
     samples: u64,
-    /// Samples came, and nothing was missed.
+    /// Whether samples came, and none was missing.
     lossless: bool,
 }
 
@@ -192,7 +192,7 @@ impl RxPlan {
 }
 
 impl RxChannelOutcome {
-    /// What a stream knows before it is closed.
+    /// Reads a stream's counts before it is closed.
     fn of(channel: usize, stream: &RxStreamer, lag_ns: [u64; 3]) -> Self {
         let (counters, window_bytes) = (*stream.counters(), stream.credit_window_bytes());
         let share = |ns: u64| {
@@ -221,7 +221,7 @@ impl RxChannelOutcome {
         self.balances = ledger.balance().is_ok();
     }
 
-    /// What the other channels lacked at the end is no loss.
+    /// Samples that other channels lacked at the end are not a loss.
     fn is_lossless(&self) -> bool {
         self.balances && self.lost.keys().all(|cause| *cause == Cause::Alignment.name())
     }

@@ -1,4 +1,4 @@
-//! How full something was, as a distribution in thousandths.
+//! Fill levels, as a distribution in thousandths.
 
 /// Counts shares from 0 to 1 in classes of a thousandth.
 #[derive(Debug, Clone)]

@@ -11,32 +11,32 @@ use std::time::{Duration, Instant};
 
 /// Longest wait of one call.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// How long the device has to say that it has transmitted everything.
+/// Time limit of the device's report that it has transmitted all samples.
 const SETTLE: Duration = Duration::from_secs(2);
-/// Between two looks for the device's word about the end.
+/// Interval of the polls for that report.
 const PAUSE: Duration = Duration::from_millis(1);
-/// A burst that is late stays late: a new one begins, but not more often than this.
+/// A late burst stays late: a new one begins, but not more often than this.
 const RESTART_PAUSE: Duration = Duration::from_millis(200);
 /// Packets of a call.
 const BLOCK_PACKETS: usize = 8;
-/// Channels that one generator serves at most.
+/// Largest number of channels of one generator.
 const CHANNELS_MAX: usize = 32;
 /// Level and period of the tone.
 const AMPLITUDE: f32 = 0.5;
 const PERIOD_SAMPLES: usize = 40;
 
-/// What to transmit.
+/// The parameters of a transmission.
 #[derive(Debug, Clone)]
 pub struct TxPlan {
     /// Channels of the device, at most 32.
     pub channels: Vec<usize>,
     /// Samples per second of each.
     pub rate_hz: f64,
-    /// How long.
+    /// Duration.
     pub duration: Duration,
-    /// End at the first underflow or loss: the answer is known.
+    /// Whether to end at the first underflow or loss, when the answer is known.
     pub until_loss: bool,
-    /// Asked again and again: whether to end early.
+    /// Polled repeatedly: whether to end early.
     pub ended: fn() -> bool,
 }
 
@@ -51,19 +51,19 @@ pub struct TxChannelOutcome {
     pub transmitted: u64,
     /// Samples lost, by cause.
     pub lost: BTreeMap<&'static str, u64>,
-    /// Samples of which it is not known whether they were transmitted.
+    /// Samples in an unknown state: transmitted or not.
     pub unknown: u64,
-    /// Whether all of these add up.
+    /// Whether all of these agree.
     pub balances: bool,
-    /// Times that the device had nothing to transmit inside the burst.
+    /// Times that the device had no sample to transmit inside the burst.
     pub underflows: u64,
     /// Packets that came after their time.
     pub lates: u64,
     /// Gaps in the sequence of packets that the device saw.
     pub sequence_errors: u64,
-    /// The device acknowledged the end of the burst.
+    /// Whether the device acknowledged the end of the burst.
     pub acknowledged: bool,
-    /// Trains of packets sent; each is one system call.
+    /// GSO batches sent; each is one system call.
     pub trains: u64,
     /// Credit reports taken.
     pub reports: u64,
@@ -75,7 +75,7 @@ pub struct TxChannelOutcome {
     pub window_p99: f64,
 }
 
-/// A generator while it runs.
+/// A running generator.
 pub(super) struct LoadGenerator {
     group: TxGroup,
     block: Vec<Complex32>,
@@ -83,18 +83,18 @@ pub(super) struct LoadGenerator {
     pub patience: Duration,
     /// Samples still to send.
     left: u64,
-    /// How full the window of each channel was, call by call.
+    /// Fill level of each channel's window, call by call.
     shares: Vec<Shares>,
     /// Channels whose end was acknowledged.
     acknowledged: Vec<bool>,
-    /// Something other than that was reported.
+    /// Whether another event was reported.
     troubled: bool,
-    /// Samples come too late; since when the burst runs.
+    /// Whether samples come too late; the start of the burst.
     behind: bool,
     burst_since: Instant,
 }
 
-/// Transmits as `plan` says, all channels from the same moment on.
+/// Transmits by `plan`, all channels from the same moment on.
 ///
 /// # Errors
 /// [`RateError`]; [`RateError::OtherRate`] when the radio does not take the plan's rate.
@@ -143,16 +143,16 @@ impl LoadGenerator {
         self.left
     }
 
-    /// Whether something was lost, late or missing.
+    /// Whether samples were lost, late or missing.
     pub fn is_troubled(&self) -> bool {
         self.troubled
     }
 
-    /// Sends one block on every channel, or what is left.
+    /// Sends one block on every channel, or the rest.
     pub fn step(&mut self) -> Result<(), RateError> {
         let count = self.block.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
         let meta = TxMetadata { end_of_burst: count as u64 == self.left, ..TxMetadata::now() };
-        // The same tone everywhere.
+        // The same tone on every channel.
         let slices: [&[Complex32]; CHANNELS_MAX] = [&self.block[..count]; CHANNELS_MAX];
         let sent = self.group.send(&slices[..self.shares.len()], meta, self.patience)?;
         self.left -= sent.samples as u64;
@@ -178,7 +178,7 @@ impl LoadGenerator {
         Ok(())
     }
 
-    /// Ends the burst: the next samples begin another, at a time that is still to come.
+    /// Ends the burst: the next samples begin another, at a future time.
     fn restart(&mut self) -> Result<(), RateError> {
         let nothing: [&[Complex32]; CHANNELS_MAX] = [&[]; CHANNELS_MAX];
         let meta = TxMetadata::now().ending();
@@ -189,7 +189,7 @@ impl LoadGenerator {
         Ok(())
     }
 
-    /// Waits for the device's word about the end.
+    /// Waits for the device's report of the end.
     fn settle(&mut self) -> Result<(), RateError> {
         let until = Instant::now() + SETTLE;
         while self.left == 0 && self.acknowledged.contains(&false) && Instant::now() < until {
@@ -199,7 +199,7 @@ impl LoadGenerator {
         Ok(())
     }
 
-    /// Waits for the end, and says how it was since `began`.
+    /// Waits for the end, and returns the result since `began`.
     pub fn outcome(
         mut self,
         plan: &TxPlan,
@@ -225,8 +225,7 @@ impl LoadGenerator {
     }
 
     fn is_lossless(&self) -> bool {
-        // An end that was acknowledged may have been that of an earlier burst: then there was
-        // trouble.
+        // An acknowledged end may belong to an earlier burst: then there was trouble.
         self.left == 0 && !self.troubled && !self.acknowledged.contains(&false)
     }
 
@@ -246,7 +245,7 @@ impl LoadGenerator {
 }
 
 impl TxChannelOutcome {
-    /// What a stream knows before it is closed.
+    /// Reads a stream's counts before it is closed.
     fn of(channel: usize, stream: &TxStreamer, shares: &Shares, acknowledged: bool) -> Self {
         let counters = *stream.counters();
         Self {

@@ -10,7 +10,7 @@ use rustix::time::{
 };
 use serde::{Deserialize, Serialize};
 
-/// How a thread sleeps.
+/// The way in which a thread sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mechanism {
@@ -20,7 +20,7 @@ pub enum Mechanism {
     Timerfd,
 }
 
-/// A thread that runs again.
+/// A wake-up.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Woken {
     /// Now, nanoseconds of CLOCK_MONOTONIC.
@@ -75,18 +75,18 @@ impl DeadlineTimer {
         let at_ns = now_ns();
         let late_ns = at_ns.saturating_sub(self.deadline_ns);
         let served = late_ns.saturating_sub(self.handicap_ns);
-        // The timer knows how many of its deadlines a read took; a sleep takes those that passed.
+        // The timer reports how many of its deadlines a read took; a sleep takes those that passed.
         let passed = expired.unwrap_or(served / self.interval_ns + 1);
         self.deadline_ns += passed * self.interval_ns;
         Ok(Woken { at_ns, late_ns, missed: passed - 1 })
     }
 }
 
-/// A steady beat.
+/// A periodic timer.
 pub struct Beat(DeadlineTimer);
 
 impl Beat {
-    /// From now on.
+    /// Starts now.
     #[must_use]
     pub fn every_ns(interval_ns: u64) -> Self {
         let interval_ns = interval_ns.max(1);
@@ -98,7 +98,7 @@ impl Beat {
         })
     }
 
-    /// Sleeps to the next one; how late it is then, nanoseconds.
+    /// Sleeps to the next deadline; returns the lateness, nanoseconds.
     ///
     /// # Errors
     /// The kernel's.
@@ -107,7 +107,7 @@ impl Beat {
     }
 }
 
-/// Sleeps to a moment of CLOCK_MONOTONIC, nanoseconds, however often a signal comes.
+/// Sleeps to a moment of CLOCK_MONOTONIC, nanoseconds, despite signals.
 pub(crate) fn sleep_to(deadline_ns: u64) -> io::Result<()> {
     let until = timespec(deadline_ns);
     rustix::io::retry_on_intr(|| clock_nanosleep_absolute(ClockId::Monotonic, &until))?;

@@ -1,4 +1,4 @@
-//! How late a thread runs after its timer: what cyclictest measures. Each CPU has a thread that
+//! The latency of a thread after its timer, as cyclictest measures it. Each CPU has a thread that
 //! sleeps to absolute deadlines and compares the clock with the deadline as soon as it runs.
 //!
 //! A deadline that passes while the thread still waits for an earlier one is missed: it is counted
@@ -27,18 +27,18 @@ use millstream_measure::explained::Explained;
 
 /// From the start of a thread to its first deadline, nanoseconds.
 const LEAD_NS: u64 = 5_000_000;
-/// How often whoever waits looks whether to end.
+/// Interval at which a wait checks whether to end.
 const TICK: Duration = Duration::from_millis(20);
 
-/// What the measuring threads are called: `ms-timer-3` on CPU 3.
+/// The prefix of the measuring threads' names: `ms-timer-3` on CPU 3.
 pub const THREADS: &str = "ms-timer-";
 
-/// What is measured.
+/// The parameters of a measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimerSpec {
-    /// A thread on each.
+    /// CPUs with one thread each.
     pub cpus: Vec<usize>,
-    /// How the threads sleep.
+    /// The mechanism of their sleep.
     pub mechanism: Mechanism,
     /// Their scheduling class.
     pub class: Class,
@@ -46,52 +46,53 @@ pub struct TimerSpec {
     pub interval_ns: u64,
     /// Wake-ups of each thread.
     pub count: u64,
-    /// Every wake-up is this much later than it could be: to prove that a comparison finds it.
+    /// Added to every wake-up, to prove that a comparison finds it.
     pub handicap_ns: u64,
 }
 
-/// What one thread saw.
+/// The results of one thread.
 #[derive(Debug, Clone)]
 pub struct TimerSamples {
-    /// Where it ran.
+    /// Its CPU.
     pub cpu: usize,
-    /// How late it was.
+    /// Its latencies.
     pub observed: Observed,
     /// Deadlines that passed while it waited for an earlier one.
     pub missed: u64,
-    /// How long it took, seconds.
+    /// Duration, seconds.
     pub seconds: f64,
-    /// Answers above the threshold of a guard.
+    /// Answers above the threshold of a trace monitor.
     pub late: u64,
-    /// Those of them that were explained.
+    /// The explained ones.
     pub outliers: Vec<Explained>,
 }
 
-/// Why nothing could be measured.
+/// The reason why the measurement failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimerError {
-    /// A thread is not where it should be.
+    /// A thread is not on its CPU.
     #[error(transparent)]
     Pin(#[from] PinError),
-    /// A thread has not the class that it should have.
+    /// A thread does not have its scheduling class.
     #[error(transparent)]
     Class(#[from] ClassError),
-    /// Nothing can be traced.
+    /// Tracing is not possible.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// The kernel gives no timer, or no thread.
     #[error("no timer on CPU {cpu}: {source}")]
     Timer {
-        /// Where.
+        /// The CPU.
         cpu: usize,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
-/// Measures on all CPUs at once; `ended` says that somebody wants it to end early. A guard explains
-/// what it finds late meanwhile. What the threads saw, in the order of the plan's CPUs.
+/// Measures on all CPUs at once; `ended` returns whether the user wants it to end early. A trace
+/// monitor explains late answers meanwhile. Returns the results of the threads, in the order of the
+/// plan's CPUs.
 ///
 /// # Errors
 /// [`TimerError`] of the first thread that could not begin; the others are ended.
@@ -111,7 +112,7 @@ pub fn measure(
             let phase_ns = plan.interval_ns * index as u64 / plan.cpus.len() as u64;
             let body = move || {
                 let taken = observe(plan, cpu, start_ns + phase_ns, snare, stop);
-                // One that cannot measure ends all.
+                // A thread that cannot measure ends all.
                 if taken.is_err() {
                     stop.store(true, Ordering::Relaxed);
                 }
@@ -167,13 +168,13 @@ fn observe(
 ) -> Result<TimerSamples, TimerError> {
     let fail = |source| TimerError::Timer { cpu, source };
     pin_current_thread(cpu)?;
-    // The kernel's name for it; the thread's own is long.
+    // The kernel's name of the thread, which is shorter than the thread's own.
     let _ = name_current_thread(&format!("{THREADS}{cpu}"));
     let thread = rustix::thread::gettid().as_raw_nonzero().get();
     let mut observed = Observed::default();
     let (mut missed, mut late) = (0, 0);
     sched::set_current_thread(plan.class)?;
-    // Deadlines that passed before the thread was in its place are none of its own.
+    // Deadlines that passed before the thread was on its CPU do not count.
     let first_ns = first_after(now_ns(), first_ns, plan.interval_ns);
     let mut alarm =
         DeadlineTimer::new(plan.mechanism, first_ns, plan.interval_ns, plan.handicap_ns)

@@ -1,11 +1,11 @@
-//! What keeps the machine itself from being late while something is measured.
+//! Measures that stop the machine itself from being late during a measurement.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 
 use rustix::mm::{MlockAllFlags, mlockall, munlockall};
 
-/// Memory that stays, and processors that do not go to deep sleep; both end with this value.
+/// Locked memory, and processors that do not enter deep sleep; both end with this value.
 #[derive(Debug)]
 pub struct LowLatencyGuard {
     /// The request holds as long as the file is open (Documentation/power/pm_qos_interface.rst).
@@ -14,8 +14,8 @@ pub struct LowLatencyGuard {
 }
 
 impl LowLatencyGuard {
-    /// Locks this process's memory, present and future, and asks for a wake-up latency of 0. What
-    /// is refused, for want of rights, is left: see [`LowLatencyGuard::missing`].
+    /// Locks this process's memory, present and future, and requests a wake-up latency of 0. Skips
+    /// what lacks rights: see [`LowLatencyGuard::missing`].
     #[must_use]
     pub fn begin() -> Self {
         let locked = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE).is_ok();
@@ -24,7 +24,7 @@ impl LowLatencyGuard {
         Self { shallow: shallow.and_then(ask).ok(), locked }
     }
 
-    /// What could not be had, and who gives it.
+    /// The refused requests, and the rights that they need.
     #[must_use]
     pub fn missing(&self) -> Vec<&'static str> {
         let memory = "memory is not locked (CAP_IPC_LOCK, or a higher RLIMIT_MEMLOCK)";
@@ -39,7 +39,7 @@ impl LowLatencyGuard {
 impl Drop for LowLatencyGuard {
     fn drop(&mut self) {
         if self.locked {
-            // Nothing depends on it any more.
+            // The memory no longer needs to be locked.
             let _ = munlockall();
         }
     }

@@ -1,4 +1,4 @@
-//! UHD's `benchmark_rate` as a peer: run, timed and read. Nothing of UHD is used but its program.
+//! UHD's `benchmark_rate` as a peer: run, timed and read. Only this program of UHD is used.
 
 mod summary;
 
@@ -13,44 +13,44 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Where distributions keep it.
+/// The usual paths.
 const PLACES: [&str; 3] = [
     "/usr/libexec/uhd/examples/benchmark_rate",
     "/usr/lib/uhd/examples/benchmark_rate",
     "/usr/local/lib/uhd/examples/benchmark_rate",
 ];
-/// Beyond the duration of the measurement nothing takes this long.
+/// Largest time beyond the duration of the measurement.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Samples that may be missing because streaming begins a little after the clock of the
 /// measurement: a share of all, and a time.
 const MISSING_SHARE: f64 = 0.02;
 const START_S: f64 = 0.25;
 
-/// One run of it.
+/// One run of the program.
 #[derive(Debug, Clone)]
 pub struct BenchmarkRate {
     /// The program.
     pub program: PathBuf,
     /// The radio.
     pub addr: Ipv4Addr,
-    /// The direction that is measured.
+    /// The measured direction.
     pub direction: Direction,
     /// Samples per second of each channel.
     pub rate_hz: f64,
     /// Channels of the radio.
     pub channels: Vec<usize>,
-    /// How long.
+    /// Duration.
     pub duration: Duration,
-    /// The CPU that it runs on; any when there is none.
+    /// The CPU that it runs on; `None`: any.
     pub cpu: Option<usize>,
 }
 
-/// What it found.
+/// The result of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct UhdResult {
-    /// What it printed.
+    /// The printed summary.
     pub summary: UhdSummary,
-    /// Nothing was lost, late or timed out, and the number of samples is right.
+    /// Whether no sample was lost, late or timed out, and the number of samples is right.
     pub lossless: bool,
     /// CPU time of its process while it streamed.
     pub cpu_s: f64,
@@ -58,30 +58,30 @@ pub struct UhdResult {
     pub cpu_s_per_gigasample: f64,
 }
 
-/// Why there is no outcome.
+/// The reason why there is no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UhdError {
-    /// It is not installed.
+    /// The program is not installed.
     #[error(
         "UHD's benchmark_rate is not in any of the usual places: install it (Debian: apt-get \
          install uhd-host), or name it"
     )]
     NotInstalled,
-    /// It cannot be run.
+    /// The program cannot be run.
     #[error("cannot run {}: {source}", program.display())]
     Run {
         /// The program.
         program: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// It was ended because it did not end.
+    /// The program hung and was killed.
     #[error("{} did not end within {after_s:.0} s", program.display())]
     Hung {
         /// The program.
         program: PathBuf,
-        /// How long it had.
+        /// The time that it had.
         after_s: f64,
     },
     /// It ended without a summary.
@@ -89,7 +89,7 @@ pub enum UhdError {
     Summary(#[from] SummaryError),
 }
 
-/// Finds the program where distributions keep it.
+/// Finds the program at the usual paths.
 ///
 /// # Errors
 /// [`UhdError::NotInstalled`].
@@ -113,7 +113,7 @@ impl BenchmarkRate {
         let stdout = child.stdout.take().expect("it was asked for");
         let mut stderr = child.stderr.take().expect("it was asked for");
         let listener = std::thread::spawn(move || listen(stdout, pid));
-        // Letters and warnings: read so that the pipe does not fill, kept for the error.
+        // Letters and warnings: read so that the pipe does not fill, stored for the error.
         let complaints = std::thread::spawn(move || {
             let mut bytes = Vec::new();
             let _ = stderr.read_to_end(&mut bytes);
@@ -136,7 +136,7 @@ impl BenchmarkRate {
             Direction::Rx => "--rx_rate",
             Direction::Tx => "--tx_rate",
         };
-        // Line by line, so that its time can be taken when it says what it does.
+        // Line by line, so that the time of each message is known.
         let mut command = Command::new("stdbuf");
         command
             .arg("-oL")
@@ -155,7 +155,7 @@ impl BenchmarkRate {
         command
     }
 
-    /// False when it had to be ended.
+    /// Returns false when it had to be killed.
     fn wait(&self, child: &mut Child) -> io::Result<bool> {
         let until = Instant::now() + self.duration + PATIENCE;
         while Instant::now() < until {
@@ -181,7 +181,7 @@ impl BenchmarkRate {
     }
 }
 
-/// Everything it prints, and its CPU time between the start of streaming and its end.
+/// Reads its output, and its CPU time between the start of streaming and its end.
 fn listen(stdout: ChildStdout, pid: u32) -> (String, Option<f64>) {
     let (mut text, mut before, mut after) = (String::new(), None, None);
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {

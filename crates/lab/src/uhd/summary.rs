@@ -31,14 +31,14 @@ pub struct UhdSummary {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("UHD's benchmark_rate ended without `{missing}`; it said: {said}")]
 pub struct SummaryError {
-    /// The line that is not there.
+    /// The missing line.
     pub missing: &'static str,
     /// Its last lines.
     pub said: String,
 }
 
 impl UhdSummary {
-    /// Reads what it printed; `complaints` is its standard error, for the error.
+    /// Parses its output; `complaints` is its standard error, for the error.
     pub(super) fn parse(text: &str, complaints: &str) -> Result<Self, SummaryError> {
         let figure = |name: &'static str| {
             let line = text.lines().find_map(|line| line.trim().strip_prefix(name));
@@ -59,7 +59,7 @@ impl UhdSummary {
         })
     }
 
-    /// Everything that should be zero, added up.
+    /// Sum of all figures that should be zero.
     pub fn troubles(&self) -> u64 {
         self.dropped
             + self.overruns

@@ -1,5 +1,4 @@
-//! `millstream bench atsc`: what the television receiver costs and what it hears, beside GNU
-//! Radio's.
+//! `millstream bench atsc`: the television receiver's cost and limits, beside GNU Radio's.
 
 mod cost;
 mod emission;
@@ -13,10 +12,10 @@ use millstream_lab::atsc::{SETTLE_S, SPARE_S};
 /// Measures the ATSC receiver: CPU time and speed, beside GNU Radio's on the same recording.
 ///
 /// A recording is generated; our receiver decodes it on one thread and by the plans for all CPUs,
-/// GNU Radio's does so with a thread per block, and all take turns. What echoes add on one thread
-/// is measured between them. It says how far it is; our receiver takes about a minute, and GNU
-/// Radio's comes on top. `table` tries both receivers on weak and spoilt signals instead; `tx`
-/// measures the transmitter.
+/// GNU Radio's with a thread per block, in interleaved rounds. These include the cost of echoes on
+/// one thread. It says how far it is; our receiver takes about a minute, and GNU Radio's comes on
+/// top. `table` tries both receivers on weak and spoilt signals instead; `tx` measures the
+/// transmitter.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -51,7 +50,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
 }
 
-/// Whether so many seconds of signal leave some to be counted.
+/// Checks that this many seconds of signal leave some to be counted.
 fn check_duration(seconds: f64) -> anyhow::Result<()> {
     ensure!(
         (SETTLE_S + SPARE_S + 0.1..=3600.0).contains(&seconds),

@@ -1,4 +1,4 @@
-//! `millstream bench convert`: how fast samples are converted.
+//! `millstream bench convert`: the rate of sample conversion.
 
 use crate::live::Steps;
 use crate::numbers::{Whole, seconds};
@@ -13,8 +13,8 @@ use std::time::Duration;
 /// Measures sample conversion: million samples per second of each form.
 ///
 /// Beside them stands a copy that moves as many bytes as the conversion reads and writes, and UHD's
-/// `converter_benchmark` where it is installed. Medians; all of a line is measured in turn. It
-/// says how far it is; all pairs take about a minute and a half, the last example some seconds.
+/// `converter_benchmark` where it is installed. Medians of interleaved rounds. It says how far it
+/// is; all pairs take about a minute and a half, the last example some seconds.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream bench convert
@@ -25,12 +25,12 @@ pub struct Args {
     #[arg(long, value_name = "PAIR,…", value_delimiter = ',')]
     pair: Vec<FormatPair>,
 
-    /// Samples of one call: a packet, what a level-2 cache holds, and what none holds.
+    /// Samples of one call: a packet, a level-2 cache, and more than any cache.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "362,10000,4000000",
           value_parser = Whole(clap::value_parser!(u64).range(1..=1 << 26)))]
     nsamps: Vec<u64>,
 
-    /// How often everything is measured.
+    /// Repetitions.
     #[arg(long, value_name = "N", default_value_t = 7,
           value_parser = clap::value_parser!(u64).range(1..=10_000))]
     repeat: u64,
@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = seconds)]
     duration: f64,
 
-    /// UHD's converter_benchmark; searched where distributions put it by default.
+    /// UHD's converter_benchmark; by default at its usual paths.
     #[arg(long, value_name = "PROGRAM", conflicts_with = "no_uhd")]
     uhd: Option<PathBuf>,
 
@@ -48,7 +48,7 @@ pub struct Args {
     no_uhd: bool,
 }
 
-/// Measures, and shows a table for each size.
+/// Measures; prints a table for each size.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let given = args.uhd.as_deref().map(uhd::Tool::at);
     let plan = ConvertSpec {

@@ -1,4 +1,4 @@
-//! `millstream bench faults`: what streams make of everything that goes wrong.
+//! `millstream bench faults`: the outcome of streams under each fault.
 
 use super::way::SampleDirection;
 use crate::interrupt;
@@ -11,17 +11,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Instant;
 
-/// Lets everything go wrong with an emulated radio while samples are received and transmitted.
+/// Tests streams of an emulated radio under every fault, in both directions.
 ///
-/// For each fault the ledger must balance and agree with what the device counted, and the stream
-/// must go on or end with one error. About two minutes.
+/// For each fault the ledger must balance and agree with the device's counts, and the stream must
+/// go on or end with one error. About two minutes.
 #[derive(clap::Args)]
 pub struct Args {
     /// Only the faults whose name contains this.
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
 
-    /// Which way the samples go: from the radio, to the radio, or one after the other.
+    /// Direction of the samples: from the radio, to the radio, or one after the other.
     #[arg(long, value_name = "DIRECTION", default_value = "both")]
     direction: SampleDirection,
 
@@ -30,7 +30,7 @@ pub struct Args {
     list: bool,
 }
 
-/// Succeeds when every stream came through as it should.
+/// Succeeds when every stream behaved as required.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let cases: Vec<&FaultCase> =
         CASES.iter().filter(|case| case.name.contains(&args.only)).collect();

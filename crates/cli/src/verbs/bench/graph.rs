@@ -1,4 +1,4 @@
-//! `millstream bench graph`: what the runtime makes of a machine.
+//! `millstream bench graph`: the runtime's rates on this machine.
 
 use super::peer::PeerArgs;
 use crate::live::Steps;
@@ -17,20 +17,20 @@ use std::time::Duration;
 
 /// Measures flowgraphs: chains of simple blocks, and chains side by side.
 ///
-/// By several plans of ours, on one CPU and on two, beside the same kernels in a loop written by
-/// hand and beside GNU Radio where it is installed. Everything of a graph is measured in turn. It
-/// says how far it is; all graphs take some minutes, --quick some seconds.
+/// By several plans of ours, on one CPU and on two, beside the same kernels in a hand-written loop
+/// and beside GNU Radio where it is installed, in interleaved rounds. It says how far it is; all
+/// graphs take some minutes, --quick some seconds.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream bench graph --quick
   millstream bench graph --stage copy,fir --item float --shape 8,4x6 --repeat 9
   millstream bench graph --no-gnuradio --json")]
 pub struct Args {
-    /// What the stages do: copy, multiply, fir (16 taps); all by default.
+    /// Work of the stages: copy, multiply, fir (16 taps); all by default.
     #[arg(long, value_name = "STAGE,…", value_delimiter = ',')]
     stage: Vec<BlockKernel>,
 
-    /// On what: float, complex; both by default.
+    /// Items: float, complex; both by default.
     #[arg(long, value_name = "ITEM,…", value_delimiter = ',')]
     item: Vec<ItemKind>,
 
@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["stage", "item", "shape"])]
     quick: bool,
 
-    /// How often everything is measured; 5 by default, 3 with --quick.
+    /// Repetitions; 5 by default, 3 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     repeat: Option<u64>,
 
@@ -58,7 +58,7 @@ pub struct Args {
     peer: PeerArgs,
 }
 
-/// Measures, and shows a table.
+/// Measures; prints a table.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let time = Duration::from_secs_f64(args.duration.min(1e3));
     let repeats = args.repeat.unwrap_or(if args.quick { 3 } else { 5 }) as usize;
@@ -174,7 +174,7 @@ fn line(row: &GraphRow, entry: &GraphFigures) -> String {
     line
 }
 
-/// The figures that count, in words.
+/// The main figures, in words.
 fn verdict(rows: &[GraphRow], peer: Option<&GnuRadioGraph>) -> String {
     let mut text = String::new();
     let lowest = |figures: Vec<(f64, &GraphRow)>| {

@@ -1,4 +1,4 @@
-//! `millstream bench`: what this machine sustains. One file a measurement.
+//! `millstream bench`: the rates that this machine sustains. One file a measurement.
 
 mod atsc;
 mod buffer;
@@ -16,14 +16,14 @@ pub use packets::{places, refusals};
 use crate::output::Report;
 use clap::Subcommand;
 
-/// Measures what this machine sustains, and what follows from it.
+/// Measures the rates and costs of this machine.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
     what: What,
 }
 
-/// Each measurement describes itself where its arguments are.
+/// The measurements, documented with their arguments.
 #[derive(Subcommand)]
 enum What {
     Atsc(atsc::Args),

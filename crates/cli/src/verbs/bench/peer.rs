@@ -4,7 +4,7 @@ use crate::output::note;
 use millstream_lab::gnuradio::{PYTHON, PeerError};
 use std::path::{Path, PathBuf};
 
-/// GNU Radio, and how it is set.
+/// GNU Radio, and its settings.
 #[derive(clap::Args)]
 #[group(skip)]
 pub(super) struct PeerArgs {
@@ -18,7 +18,7 @@ pub(super) struct PeerArgs {
 }
 
 impl PeerArgs {
-    /// GNU Radio, if it is wanted and there; asked for by name it has to be there.
+    /// Starts GNU Radio, if it is wanted and installed; requested by name, it has to be installed.
     pub(super) fn start<P>(
         &self,
         start: fn(&Path) -> Result<P, PeerError>,

@@ -2,7 +2,7 @@
 
 use millstream_lab::Direction;
 
-/// Which way samples go.
+/// Direction of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum SampleDirection {
     /// From the radio.
@@ -14,7 +14,7 @@ pub enum SampleDirection {
 }
 
 impl SampleDirection {
-    /// The directions, in turn.
+    /// The directions, in order.
     pub fn directions(self) -> Vec<Direction> {
         match self {
             Self::Rx => vec![Direction::Rx],

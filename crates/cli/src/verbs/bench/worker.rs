@@ -1,4 +1,4 @@
-//! `millstream bench worker`: one side of `bench packets` and `latency`; not for people.
+//! `millstream bench worker`: one side of `bench packets` and `latency`; for internal use.
 
 use crate::output::Report;
 use millstream_lab::packets::{testbed, worker};
@@ -16,7 +16,7 @@ pub struct Args {
 /// Ends with its input.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     if let Some(Err(reason)) = args.namespace.as_deref().map(testbed::enter_new_network) {
-        // The other process tells it, once for both sides.
+        // The other process reports it, once for both sides.
         writeln!(stdout(), "{reason}")?;
         return Ok(Report::done(String::new(), Value::Null));
     }

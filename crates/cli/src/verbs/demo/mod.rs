@@ -1,6 +1,6 @@
 //! `millstream demo`: the main job on one machine, without root and without hardware.
 //!
-//! A second process serves an emulated radio whose antenna hears a live 8-VSB transmitter; this one
+//! A second process serves an emulated radio whose antenna is a live 8-VSB transmitter; this one
 //! opens it over loopback, streams, decodes, and writes a file that a video player opens.
 
 mod picture;
@@ -25,7 +25,7 @@ pub const TEST_PICTURE: &[u8] = include_bytes!("../../../assets/test-picture.ts"
 const GRAPH: &str = include_str!("../../../../../graphs/radio-atsc-rx.toml");
 /// Transport packets per second of signal (A/53 Part 2: 19.392658 Mbit/s).
 const PACKETS_PER_SECOND: f64 = 19_392_658.46 / (188.0 * 8.0);
-/// Decoded signal without which the demo has not shown anything, seconds.
+/// Least decoded signal of a successful demo, seconds.
 const SIGNAL_MIN_S: f64 = 2.0;
 
 /// The main job: emulated radio > stream > ATSC receiver > video file. No root, no hardware.
@@ -94,7 +94,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(Report { text, results, failure: verdict.err() })
 }
 
-/// A radio whose antenna hears the transport stream given, or the test picture.
+/// Options of a radio whose antenna is the given transport stream, or the test picture.
 fn radio_options(args: &Args) -> anyhow::Result<child_radio::ChildRadioOptions> {
     let (stdin, stream) = match &args.ts {
         Some(path) => (None, path.to_str().context("--ts: the name must be UTF-8")?),
@@ -108,7 +108,7 @@ fn radio_options(args: &Args) -> anyhow::Result<child_radio::ChildRadioOptions> 
     Ok(child_radio::ChildRadioOptions { args, stdin, ..Default::default() })
 }
 
-/// No file may be written over another one of the same demo: feeding `demo.ts` back in is likely.
+/// Checks that no file overwrites another one of the same demo: `demo.ts` is a likely input.
 fn check_files(args: &Args) -> anyhow::Result<()> {
     let (out, picture) = (args.out.display(), args.picture.display());
     let (a, b) = (place(&args.out), place(&args.picture));
@@ -126,7 +126,7 @@ fn check_files(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where a file is or would be: two spellings of one name are the same.
+/// The canonical path of a file, existing or not: two spellings of one name are the same.
 fn place(path: &Path) -> PathBuf {
     let spelled = || {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -172,7 +172,7 @@ fn status(elapsed: Duration, snapshot: &Snapshot, signal: Option<&SignalReport>)
     format!("{seconds:4.1} s  {rate:5.2} MS/s  {signal}  {} samples lost", ledger.lost_total())
 }
 
-/// What the demo promises.
+/// Checks what the demo promises.
 fn judge(
     run: &GraphReport,
     ledger: &LedgerReport,

@@ -4,15 +4,15 @@ use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where in the stream the picture is taken, seconds from its beginning.
+/// Position of the picture in the stream, seconds from its beginning.
 const AT_S: &str = "1.5";
 
 /// Writes one picture of `stream` to `picture`.
 ///
 /// # Errors
-/// When ffmpeg is not there, with how to do it by hand; when it finds no picture.
+/// When ffmpeg is not installed, with the manual command; when it finds no picture.
 pub fn extract(stream: &Path, picture: &Path) -> anyhow::Result<PathBuf> {
-    // A picture of an earlier run must not pass for this one's.
+    // A picture of an earlier run must not count.
     let _ = std::fs::remove_file(picture);
     let output = Command::new("ffmpeg")
         .args(["-hide_banner", "-loglevel", "error", "-nostdin", "-y", "-i"])

@@ -10,10 +10,10 @@ use millstream_flow::{Block, InputPort, OutputPort, PortVisitor, Registry};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Lists the types of blocks, or tells about one: ports, parameters, messages, an example.
+/// Lists the types of blocks, or describes one: ports, parameters, messages, an example.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The type to tell about.
+    /// The type to describe.
     #[arg(value_name = "TYPE")]
     name: Option<String>,
 
@@ -35,7 +35,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         return Ok(Report::done(list(&registry), json!({ "blocks": all })));
     };
     let Some(known) = registry.get(&name) else {
-        // The registry says it as it does for a graph file, with what may have been meant.
+        // The registry's error is that of a graph file, with a suggestion.
         let problem = registry.make(&name, "").err().map(|error| error.problem.to_string());
         bail!("{}", problem.unwrap_or(name));
     };
@@ -70,7 +70,7 @@ struct Port {
     item: String,
 }
 
-/// What there is to tell about a type.
+/// The facts about a type.
 struct Facts<'a> {
     known: &'a BlockType,
     inputs: Vec<Port>,
@@ -181,7 +181,7 @@ impl Facts<'_> {
     }
 }
 
-/// What a parameter means, and what it can be.
+/// The meaning of a parameter, and its possible values.
 fn help(parameter: &Parameter) -> String {
     match parameter.choices {
         [] => parameter.help.to_owned(),

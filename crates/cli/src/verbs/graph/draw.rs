@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// What to draw, where the name does not tell it.
+    /// The kind, where the name does not show it.
     #[arg(long = "as", value_name = "KIND", value_enum)]
     kind: Option<Kind>,
 }
@@ -39,7 +39,7 @@ enum Kind {
 
 /// Places the blocks, and draws the result.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
-    // Before anything is measured.
+    // Before the measurement.
     let kind = match args.kind {
         Some(kind) => kind,
         None => told_by(&args.out)?,

@@ -16,7 +16,7 @@ pub struct Args {
     what: What,
 }
 
-/// Each job describes itself where its arguments are.
+/// The jobs, documented with their arguments.
 #[derive(Subcommand)]
 enum What {
     Plan(plan::Args),

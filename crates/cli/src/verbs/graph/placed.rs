@@ -1,4 +1,4 @@
-//! Where the blocks of a graph belong on a machine, found by what they cost.
+//! The placement of a graph's blocks on a machine, by their costs.
 
 mod inputs;
 
@@ -16,10 +16,10 @@ use millstream_planner::place::{self, Costs, Hints, Placed};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long a graph runs before the run that is asked for.
+/// Length of the run before the requested one.
 const SURVEY: Duration = Duration::from_millis(500);
 
-/// A graph, what its blocks cost, the machine, and what is decided already.
+/// A graph, its blocks' costs, the machine, and given decisions.
 #[derive(clap::Args)]
 pub struct PlaceArgs {
     /// The graph file, for example graphs/atsc-rx.toml.
@@ -35,8 +35,7 @@ pub struct PlaceArgs {
     #[arg(long, value_name = "NAME|FILE|FOLDER")]
     machine: Option<String>,
 
-    /// Costs measured before: a profile, or what `millstream --json graph plan` printed. Nothing
-    /// runs.
+    /// Costs measured before: a profile, or output of `millstream --json graph plan`. Nothing runs.
     #[arg(long, value_name = "FILE.json")]
     profile: Option<PathBuf>,
 
@@ -63,17 +62,17 @@ pub struct PlaceArgs {
     costs: Option<PathBuf>,
 }
 
-/// A plan with what it was made from.
+/// A plan with its inputs.
 pub struct PlacedPlan {
     /// The graph and the machine.
     pub title: String,
     /// The machine.
     pub machine: String,
-    /// What the blocks cost.
+    /// The costs of the blocks.
     pub profile: Profile,
-    /// The plan, and what the model says of it.
+    /// The plan, and the model's prediction.
     pub placed: Placed,
-    /// How the graph's own plan compares; empty if it has none.
+    /// The comparison with the graph's own plan; empty if it has none.
     pub remarks: Vec<String>,
 }
 
@@ -122,8 +121,8 @@ impl PlaceArgs {
     }
 }
 
-/// The partitioner's plan for what the blocks cost in a short run. Of the graph's own plan it
-/// keeps all but the partitions.
+/// The placement for the blocks' costs in a short run. Keeps all of the graph's own plan but the
+/// partitions.
 pub fn surveyed(file: &GraphFile, set: &[String]) -> anyhow::Result<Plan> {
     let machine = TargetMachine::read(None)?;
     let (shape, profile) = measured(file, set, SURVEY)?;
@@ -196,7 +195,7 @@ fn measure(graph: Graph, duration: Duration) -> anyhow::Result<Profile> {
     Ok(later.filter(enough).unwrap_or(all))
 }
 
-/// How the plan in the graph file compares, if it says anything.
+/// The comparison with the plan in the graph file, if that specifies a partition.
 fn own_plan(
     file: &GraphFile,
     shape: &Shape,

@@ -1,4 +1,4 @@
-//! `millstream graph plan`: where the blocks of a graph belong on a machine, and why.
+//! `millstream graph plan`: the placement of a graph's blocks on a machine, and its reasons.
 
 use super::placed::PlaceArgs;
 use crate::output::Report;
@@ -9,9 +9,9 @@ use std::path::PathBuf;
 /// Finds the best plan for a graph by what its blocks cost, and says why.
 ///
 /// Without --profile it measures: the graph runs on one thread and for a short time. It reads its
-/// files and opens its radios; what would leave files behind is replaced by what takes the items
-/// and keeps nothing, so a sink is taken to cost next to nothing. The partitions in the graph
-/// file's own plan count as hand-made only with --keep.
+/// files and opens its radios; blocks that would leave files behind are replaced by empty sinks, so
+/// a sink's cost is taken as almost 0. The partitions in the graph file's own plan count as
+/// hand-made only with --keep.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -22,7 +22,7 @@ pub struct Args {
     out: Option<PathBuf>,
 }
 
-/// Places the blocks, and tells the result.
+/// Places the blocks; prints the result.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let found = args.place.place()?;
     if let Some(path) = &args.out {

@@ -15,7 +15,7 @@ pub struct Args {
     what: What,
 }
 
-/// Each job describes itself where its arguments are.
+/// The jobs, documented with their arguments.
 #[derive(Subcommand)]
 enum What {
     Doctor(doctor::Args),
@@ -31,7 +31,7 @@ impl Args {
     }
 }
 
-/// Does one job. With `json` standard output belongs to the document.
+/// Runs one job. With `json` standard output belongs to the document.
 pub fn run(args: Args, json: bool) -> anyhow::Result<Report> {
     match args.what {
         What::Doctor(args) => doctor::run(&args),

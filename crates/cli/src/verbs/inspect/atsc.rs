@@ -13,25 +13,25 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-/// The rate of recordings that do not tell theirs.
+/// The rate of recordings without one.
 pub const USUAL_RATE_HZ: f64 = 6.25e6;
 
-/// What is received to recognise a signal, seconds.
+/// Length of the short run that recognises a signal, seconds.
 const GLANCE_S: f64 = 0.4;
 
-/// What there is to tell.
+/// The result of a reception.
 pub struct ReceivedSignal {
-    /// For people: whole lines.
+    /// The text: whole lines.
     pub text: String,
     /// The figures.
     pub survey: Value,
     /// The picture.
     pub picture: PathBuf,
-    /// Why nothing was received.
+    /// The reason why there was no reception.
     pub failure: Option<String>,
 }
 
-/// Whether the recording begins with an ATSC signal, and a line that says so.
+/// Whether the recording begins with an ATSC signal, and a line about it.
 pub fn recognise(source: &SigmfRecording, rate_hz: f64) -> Option<String> {
     let samples = source.samples.min((GLANCE_S * rate_hz) as u64);
     let survey =
@@ -41,7 +41,7 @@ pub fn recognise(source: &SigmfRecording, rate_hz: f64) -> Option<String> {
     })
 }
 
-/// Whether a name promises what is written. A device or a pipe promises nothing.
+/// Checks that a name has the extension of a picture. A device or a pipe need not have it.
 pub fn check_picture(out: &Path) -> anyhow::Result<()> {
     let is_stream = out.metadata().is_ok_and(|data| !data.is_file());
     if is_stream || out.extension().is_some_and(|end| end.eq_ignore_ascii_case("png")) {
@@ -50,7 +50,7 @@ pub fn check_picture(out: &Path) -> anyhow::Result<()> {
     bail!("--picture {}: the picture is a PNG: give a name that ends in .png", out.display())
 }
 
-/// Receives, draws, and says in words what is drawn.
+/// Receives, draws, and describes the picture.
 pub fn receive(
     source: &SigmfRecording,
     name: &str,
@@ -100,8 +100,8 @@ fn words(survey: &ReceptionReport, rate_hz: f64) -> String {
     text
 }
 
-/// Peaks that stand out, beside the signal itself: 15 dB below it at most, and not within the five
-/// symbols that its own peak takes.
+/// Peaks other than the signal itself: at most 15 dB below it, and not within the five symbols of
+/// its own peak.
 fn strongest(echoes: &[(f64, f64)]) -> Vec<(f64, f64)> {
     const LEAST_DB: f64 = -15.0;
     const LEAST_US: f64 = 0.45;

@@ -1,4 +1,4 @@
-//! `millstream inspect`: what a recording holds.
+//! `millstream inspect`: the content of a recording.
 
 mod atsc;
 mod power;
@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, stdin};
 use std::path::{Path, PathBuf};
 
-/// Says what a recording holds: format, length, rate, metadata, and how strong its samples are.
+/// Shows a recording: format, length, rate, metadata, and the power of its samples.
 ///
 /// SigMF, WAV, or raw samples. 0 dBFS is a tone whose I and Q reach full scale. It says so where a
 /// recording begins with ATSC television. --atsc receives that to the end and draws one picture:
@@ -38,11 +38,11 @@ pub struct Args {
     #[arg(value_name = "RECORDING")]
     recording: PathBuf,
 
-    /// Format of raw samples, where the name does not tell it: sc16 or cf32.
+    /// Format of raw samples, where the name does not show it: sc16 or cf32.
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     format: Option<SampleFormat>,
 
-    /// Sample rate, Hz, where no metadata tells it; --atsc takes 6.25e6 unless given.
+    /// Sample rate, Hz, where no metadata has it; --atsc takes 6.25e6 unless given.
     #[arg(long, value_name = "HZ", value_parser = rate)]
     rate: Option<f64>,
 
@@ -165,7 +165,7 @@ fn wave(args: &Args) -> anyhow::Result<Report> {
     Ok(Report::done(text, facts(&args.recording, "WAV", layout, Some(said), &power)))
 }
 
-/// Whether it is called WAV.
+/// Whether its extension is that of WAV.
 fn is_wav(path: &Path) -> bool {
     path.extension().is_some_and(|end| end.eq_ignore_ascii_case("wav"))
 }
@@ -174,7 +174,7 @@ fn layout(format: SampleFormat) -> RawLayout {
     RawLayout { floats: format != SampleFormat::Sc16, values: 2 }
 }
 
-/// The metadata, which [`SigmfRecording::open`] has found to be in order.
+/// The metadata, which [`SigmfRecording::open`] has validated.
 fn metadata<'a>(path: &Path, source: &'a SigmfRecording) -> anyhow::Result<sigmf::Metadata<'a>> {
     let meta = path.with_extension("sigmf-meta");
     let text = std::fs::read_to_string(&meta).with_context(|| meta.display().to_string())?;

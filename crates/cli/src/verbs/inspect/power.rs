@@ -1,9 +1,9 @@
-//! How strong the samples of a recording are.
+//! The power of a recording's samples.
 
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Counts of complex samples; full scale is 1 in each part.
+/// Sums over complex samples; full scale is 1 in each part.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Power {
     samples: u64,
@@ -33,12 +33,12 @@ impl Power {
         }
     }
 
-    /// Samples that were added.
+    /// Samples added.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Mean and peak in dB of a full-scale tone; none for silence.
+    /// Mean and peak in dB of a full-scale tone; `None` for silence.
     fn levels_db(&self) -> [Option<f64>; 2] {
         let finite = (self.samples - self.not_finite).max(1) as f64;
         [self.energy / finite, self.peak].map(|power| (power > 0.0).then(|| 10.0 * power.log10()))
@@ -50,7 +50,7 @@ impl Power {
         self.sum.map(|sum| sum / finite)
     }
 
-    /// Lines for people.
+    /// The figures as text.
     pub fn words(&self) -> String {
         let [mean, peak] = self.levels_db();
         let mut text = match (mean, peak) {
@@ -68,7 +68,7 @@ impl Power {
         text
     }
 
-    /// For programs.
+    /// The figures as JSON.
     pub fn json(&self) -> Value {
         let [mean_dbfs, peak_dbfs] = self.levels_db();
         json!({

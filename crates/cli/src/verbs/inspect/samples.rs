@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Bytes read at once, a multiple of every sample's size.
 const BLOCK: usize = 1 << 20;
 
-/// How samples lie in a file.
+/// The layout of samples in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawLayout {
     /// Floats of 32 bits; otherwise integers of 16, 32767 being 1.
@@ -48,7 +48,7 @@ impl RawLayout {
     }
 }
 
-/// Reads to the end, and counts. `bytes` is how many there are, where that is known.
+/// Reads to the end, and sums up. `bytes` is the length, where it is known.
 pub fn power(
     mut source: impl Read,
     layout: RawLayout,

@@ -1,10 +1,10 @@
-//! What the metadata of a SigMF recording says.
+//! The metadata of a SigMF recording, as text and as JSON.
 
 use millstream_blocks::sigmf::SigmfRecording;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Captures and annotations that are listed for people; `--json` has all.
+/// Captures and annotations listed in the text; `--json` has all.
 const LISTED_MAX: usize = 20;
 
 /// Metadata of a recording that [`SigmfRecording::open`] has read.
@@ -16,7 +16,7 @@ pub struct Metadata<'a> {
 }
 
 impl Metadata<'_> {
-    /// Lines for people.
+    /// The metadata as text.
     pub fn words(&self) -> String {
         let mut text = String::new();
         for (key, value) in self.json["global"].as_object().into_iter().flatten() {
@@ -48,13 +48,13 @@ impl Metadata<'_> {
         text
     }
 
-    /// For programs.
+    /// The metadata as JSON.
     pub fn json(&self) -> Value {
         let gaps = (0..self.source.captures.len()).filter_map(|at| self.missing(at));
         json!({ "metadata": self.json, "missing_samples": gaps.sum::<u64>() })
     }
 
-    /// Samples that are missing in front of a capture.
+    /// Samples that are missing before a capture.
     fn missing(&self, capture: usize) -> Option<u64> {
         let captures = &self.source.captures;
         captures[capture].missing_since(captures.get(capture.checked_sub(1)?)?)
@@ -71,7 +71,7 @@ fn list(text: &mut String, name: &str, count: usize, line: impl Fn(usize) -> Str
     }
 }
 
-/// Somebody else's text: nothing in it may steer a terminal.
+/// Makes foreign text safe: it must not control a terminal.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
 }

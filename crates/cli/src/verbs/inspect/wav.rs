@@ -4,7 +4,7 @@
 /// Bytes of a file within which its samples have to begin.
 pub const HEADER_BYTES_MAX: u64 = 1 << 20;
 
-/// What a header says.
+/// The content of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WavHeader {
     /// The kind of values.
@@ -15,7 +15,7 @@ pub struct WavHeader {
     pub rate_hz: u32,
     /// Bits of a value.
     pub bits: u16,
-    /// Where the values begin, bytes from the start of the file.
+    /// Start of the values, bytes from the start of the file.
     pub data_at: u64,
     /// Bytes of values.
     pub data_bytes: u64,
@@ -38,7 +38,7 @@ const EXTENSIBLE: u16 = 0xFFFE;
 /// Reads a header from the first bytes of a file.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The defect of the header.
 pub fn read(bytes: &[u8]) -> Result<WavHeader, String> {
     if bytes.get(..4) != Some(b"RIFF") || bytes.get(8..12) != Some(b"WAVE") {
         return Err("it does not begin with RIFF and WAVE".to_owned());
@@ -57,7 +57,7 @@ pub fn read(bytes: &[u8]) -> Result<WavHeader, String> {
             let (data_at, data_bytes) = (body as u64, u64::from(length));
             return Ok(WavHeader { values, channels, rate_hz, bits, data_at, data_bytes });
         }
-        // A chunk of an odd length is followed by one byte of nothing.
+        // A chunk of an odd length is followed by one byte of padding.
         let next = u64::from(length) + u64::from(length % 2) + body as u64;
         at = usize::try_from(next).unwrap_or(usize::MAX).min(bytes.len());
     }

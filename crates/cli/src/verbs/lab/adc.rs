@@ -1,4 +1,4 @@
-//! `millstream lab adc`: the imitated converter of `latency irq`; not for people.
+//! `millstream lab adc`: the imitated converter of `latency irq`; for internal use.
 
 use crate::output::Report;
 use crate::program;
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::process::Command;
 
-/// Hardware is never late; its process is of higher priority than whatever is ordinary.
+/// Hardware is never late; so its process has a higher priority than ordinary ones.
 const PRIORITY: u8 = 50;
 
 /// Serves shared memory and an interrupt line that it inherited.
@@ -27,17 +27,17 @@ pub fn command([memory, line]: [RawFd; 2]) -> std::io::Result<Command> {
     program::command(["lab", "adc", &memory.to_string(), &line.to_string()])
 }
 
-/// Ends when the host says so, or with it.
+/// Ends at the host's request, or with it.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     for descriptor in [args.memory, args.line] {
         // SAFETY: asks for flags; a number that is not open gives an error.
         let open = unsafe { libc::fcntl(descriptor, libc::F_GETFD) } >= 0;
         anyhow::ensure!(open && descriptor > 2, "this is started by `latency irq`");
     }
-    // SAFETY: both are open, left so for this process, and nothing else here has them.
+    // SAFETY: both are open, inherited for this process, and have no other owner here.
     let [memory, line] = [args.memory, args.line].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
     let board = SharedBoard::map(&memory).context("this is started by `latency irq`")?;
-    // Where it may not, its edges are as punctual as its CPU is idle.
+    // Without the right, its edges are punctual only on an idle CPU.
     let _ = set_current_thread(Class::Fifo(PRIORITY));
     device::serve(&board, &mut File::from(line))?;
     Ok(Report::done(String::new(), Value::Null))

@@ -9,7 +9,7 @@ use millstream_measure::picture::{short_ratio, short_time};
 use serde_json::json;
 use std::fmt::Write;
 
-/// Compares runs or variants: ratios to the first with their intervals, and what differs.
+/// Compares runs or variants: ratios to the first with their intervals, and changes.
 ///
 /// Variants are each compared with the first set; three or more runs of the same variants follow
 /// each other in time, and where their figures change is searched. The unit of evidence is a fresh

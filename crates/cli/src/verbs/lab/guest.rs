@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where modules lie in a guest.
+/// Folder of modules in a guest.
 const MODULES: &str = "/modules";
 
 /// Runs a millstream command in a guest that QEMU emulates, under each of the kernels given.
@@ -29,7 +29,7 @@ pub struct Args {
     #[command(flatten)]
     pub guest: GuestOptions,
 
-    /// The command, as one would give it to millstream.
+    /// The command, as given to millstream.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }
@@ -43,7 +43,7 @@ Examples:
   millstream lab guest --kernel linux-image-6.12-rt-amd64 --iio -- latency irq --via iio
   millstream lab guest --kernel /boot/vmlinuz-6.1.0 --append mitigations=off -- bench convert";
 
-/// What the guests have. Shared by the commands that start guests.
+/// The guests' options. Shared by the commands that start guests.
 #[derive(clap::Args)]
 pub struct GuestOptions {
     /// A kernel: a vmlinuz file, a Debian linux-image package (.deb), or the name of one, which
@@ -69,11 +69,11 @@ pub struct GuestOptions {
     #[arg(long = "append", value_name = "WORD")]
     pub command_line: Vec<String>,
 
-    /// A device: what QEMU's -device takes. May be given several times.
+    /// A device, as for QEMU's -device. May be given several times.
     #[arg(long = "device", value_name = "DEVICE")]
     pub devices: Vec<String>,
 
-    /// The back end of a network device: what QEMU's -netdev takes. May be given several times.
+    /// The back end of a network device, as for QEMU's -netdev. May be given several times.
     #[arg(long = "netdev", value_name = "BACK-END")]
     pub backs: Vec<String>,
 
@@ -108,16 +108,16 @@ pub struct GuestOptions {
     #[arg(long, default_value = "tcg", value_name = "NAME")]
     pub accel: String,
 
-    /// How long a guest may take.
+    /// Time limit of a guest.
     #[arg(long, default_value = "5min", value_name = "TIME", value_parser = seconds)]
     pub timeout: f64,
 
-    /// Where fetched kernels are kept; otherwise $XDG_CACHE_HOME/millstream/kernels.
+    /// Folder of fetched kernels; otherwise $XDG_CACHE_HOME/millstream/kernels.
     #[arg(long, value_name = "FOLDER")]
     pub cache: Option<PathBuf>,
 
     /// Compare the machine before and after the command, settings and threads byte for byte: the
-    /// command fails (status 124) when it has left something changed, and the console tells what.
+    /// command fails (status 124) when it has left changes, which the console lists.
     #[arg(long)]
     pub unchanged: bool,
 
@@ -149,7 +149,7 @@ impl GuestOptions {
     /// A kernel, found or fetched.
     ///
     /// # Errors
-    /// When it cannot be had.
+    /// When it is not available.
     pub fn kernel(&self, wanted: &str) -> anyhow::Result<BootKernel> {
         let cache = match &self.cache {
             Some(cache) => cache.clone(),
@@ -161,10 +161,11 @@ impl GuestOptions {
         Ok(BootKernel::find(wanted, &cache)?)
     }
 
-    /// Runs one command under one kernel, with more words for its command line and more files.
+    /// Runs one command under one kernel, with additional words for its command line and additional
+    /// files.
     ///
     /// # Errors
-    /// When the guest cannot be made or does not come to its end.
+    /// When the guest cannot be made or does not finish.
     pub fn run(
         &self,
         kernel: &BootKernel,
@@ -196,7 +197,7 @@ impl GuestOptions {
             modules.push(format!("{path} {}", module.parameters));
             files.push((path, module.content));
         }
-        // There a record finds the hash that tells kernels of one release apart.
+        // A record reads there the hash that distinguishes kernels of one release.
         files.extend(kernel.configuration());
         let mut settings = self.settings.clone();
         if self.adc {
@@ -222,7 +223,7 @@ impl GuestOptions {
             machine.command_line.extend(cards::KERNEL_WORDS.map(str::to_owned));
         }
         if self.has_vfio() {
-            // An IOMMU stands in front of the devices that it is for.
+            // An IOMMU comes before the devices that it serves.
             machine.devices.splice(0..0, iommu::ARGUMENTS.map(str::to_owned));
             machine.command_line.extend(iommu::KERNEL_WORDS.map(str::to_owned));
             if machine.chipset.is_empty() {
@@ -232,7 +233,7 @@ impl GuestOptions {
         Ok(machine.run(kernel, &image, watch)?)
     }
 
-    /// Whether there is a device for VFIO to hand out.
+    /// Whether there is a device for VFIO.
     fn has_vfio(&self) -> bool {
         self.adc || self.cards.is_some()
     }
@@ -253,7 +254,7 @@ impl GuestOptions {
     }
 }
 
-/// The imitated converter, a process of this host, and its way into a guest.
+/// The imitated converter, a process of this host, and its connection to a guest.
 struct Converter {
     _imitation: Imitation,
     window: SharedWindow,
@@ -272,7 +273,7 @@ impl Converter {
     }
 }
 
-/// Two network cards, and the folder of the socket by which the guest pulls their cable.
+/// Two network cards, and the folder of the socket through which the guest pulls their cable.
 struct Rig {
     cards: Cards,
     _folder: tempfile::TempDir,
@@ -287,7 +288,7 @@ impl Rig {
     }
 }
 
-/// A command's own document where it wrote one, its text otherwise.
+/// A command's own document if it wrote one, its text otherwise.
 fn document(kernel: &BootKernel, outcome: &GuestResult) -> Value {
     let output = serde_json::from_str(&outcome.output)
         .unwrap_or_else(|_| Value::String(outcome.output.clone()));

@@ -15,14 +15,14 @@ use millstream_measure::design::{
 use millstream_measure::store::Store;
 use millstream_measure::{Failure, Record};
 
-/// Where a guest finds its plan.
+/// The plan's path in a guest.
 const GUEST_PLAN: &str = "/plan.toml";
 
-/// Where its records go: the line that the host reads.
+/// The destination of its records: the line that the host reads.
 const GUEST_RECORDS: &str = "/dev/ttyS1";
 
-/// Carries out a plan under several kernels: each boot is one fresh start of everything in it, and
-/// the kernels' boots are in random order, until each figure is known well enough.
+/// Runs a plan under several kernels: each boot is one fresh start of everything in it, and the
+/// kernels' boots are in random order, until each figure is known well enough.
 ///
 /// Results go to the store, a variant for each kernel, so that `lab compare last` and `lab report
 /// last` show them side by side. A boot that fails is tried again once, and then stands in the run
@@ -64,7 +64,7 @@ struct KernelSide {
     label: String,
     kernel: BootKernel,
     words: Vec<String>,
-    /// What every measurement gets beside its own arguments.
+    /// Additional arguments of every measurement.
     arguments: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     carry_on(&args, planned, store)
 }
 
-/// The rest of a run, which is all of it when it begins.
+/// Runs the rest of a run, which is all of it at the beginning.
 pub fn carry_on(args: &Args, mut planned: Planned, mut store: Store) -> anyhow::Result<Report> {
     interrupt::install();
     let sides = sides(&args.guest)?;
@@ -95,7 +95,7 @@ pub fn carry_on(args: &Args, mut planned: Planned, mut store: Store) -> anyhow::
 /// The plan of the boots: a variant for each kernel, one start of which is a boot.
 fn boots(plan: &MeasurementPlan, sides: &[KernelSide], count: u32) -> MeasurementPlan {
     let variant = |side: &KernelSide| Variant { name: side.label.clone(), args: Vec::new() };
-    // A plan that does not say how far to go on ends where it is told to.
+    // A plan without an upper limit ends after the given number.
     let goes_on = plan.restarts_max > plan.restarts;
     let restarts_max = if goes_on { plan.restarts_max.max(count) } else { count };
     MeasurementPlan {
@@ -108,7 +108,7 @@ fn boots(plan: &MeasurementPlan, sides: &[KernelSide], count: u32) -> Measuremen
     }
 }
 
-/// The kernels with their labels, told apart when one is given twice.
+/// The kernels with their labels, which are unique even when one is given twice.
 fn sides(options: &GuestOptions) -> anyhow::Result<Vec<KernelSide>> {
     let mut sides: Vec<KernelSide> = Vec::new();
     for given in &options.kernels {
@@ -116,7 +116,7 @@ fn sides(options: &GuestOptions) -> anyhow::Result<Vec<KernelSide>> {
         let Some(wanted) = words.next() else { bail!("--kernel is empty: name a kernel") };
         let kernel = options.kernel(&wanted)?;
         let all: Vec<String> = words.collect();
-        // As on the kernel's own command line: what stands behind is not for the kernel.
+        // As on the kernel's own command line: words after `--` are not for the kernel.
         let mut parts = all.splitn(2, |word| word == "--").map(<[String]>::to_vec);
         let words = parts.next().unwrap_or_default();
         let arguments = parts.next().unwrap_or_default();
@@ -129,7 +129,7 @@ fn sides(options: &GuestOptions) -> anyhow::Result<Vec<KernelSide>> {
     Ok(sides)
 }
 
-/// Makes sure that the kernels are those of records that are known.
+/// Checks that the kernels are those of the known records.
 fn recognise(planned: &Planned, sides: &[KernelSide]) -> anyhow::Result<()> {
     for record in &planned.known.records {
         let index = side(&planned.plan, record) as usize;
@@ -144,7 +144,7 @@ fn recognise(planned: &Planned, sides: &[KernelSide]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Which of the kernels a record is of.
+/// The kernel of a record.
 fn side(plan: &MeasurementPlan, record: &Record) -> u32 {
     record.side / variants(plan)
 }
@@ -153,7 +153,7 @@ fn variants(plan: &MeasurementPlan) -> u32 {
     plan.variants.len().max(1) as u32
 }
 
-/// Guests as the place where a plan is carried out: every start is a boot.
+/// Guests as the place where a plan runs: every start is a boot.
 struct Guests<'g> {
     options: &'g GuestOptions,
     plan: &'g MeasurementPlan,
@@ -162,7 +162,7 @@ struct Guests<'g> {
 }
 
 impl Guests<'_> {
-    /// Boots a kernel once, and takes what everything in the plan gives.
+    /// Boots a kernel once, and collects the records of the whole plan.
     fn boot(&self, side: &KernelSide, round: u32) -> anyhow::Result<StartResult> {
         let mut inner = self.plan.clone();
         (inner.restarts, inner.restarts_max) = (1, 1);
@@ -174,7 +174,7 @@ impl Guests<'_> {
         let arguments = ["lab", "run", GUEST_PLAN, "--no-store", "--records", GUEST_RECORDS];
         let arguments = arguments.map(str::to_owned).to_vec();
         let outcome = self.options.run(&side.kernel, &side.words, arguments, files)?;
-        // The text of the run stands on the same line behind the records.
+        // The text of the run follows the records on the same line.
         let lines = || outcome.output.lines().filter(|line| line.starts_with('{'));
         let mut failures: Vec<_> = lines().filter_map(Failure::of_line).collect();
         let is_record = |line: &&str| Failure::of_line(line).is_none();
@@ -197,7 +197,7 @@ impl Guests<'_> {
     }
 }
 
-/// Cells of a guest's plan of which it said nothing at all: it ended before.
+/// Cells of a guest's plan without a record: it ended before.
 fn missing(
     plan: &MeasurementPlan,
     records: &[Record],
@@ -255,7 +255,7 @@ impl MeasuringMachine for Guests<'_> {
         interrupt::asked()
     }
 
-    /// Measurement and load are the guest's, the kernel comes before its variant.
+    /// Measurement and load are the guest's; the kernel precedes its variant.
     fn place(&self, record: &mut Record, cell: &Cell) {
         record.side += cell.side * variants(self.plan);
         record.variant = within(&cell.variant, &record.variant);

@@ -1,4 +1,4 @@
-//! `millstream lab list`: what the store holds.
+//! `millstream lab list`: the content of the store.
 
 use super::place::StoreArgs;
 use super::run::failed;

@@ -16,7 +16,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Runs a load profile for a while, and shows what it did; without a name, lists them.
+/// Runs a load profile for a while, and shows its work; without a name, lists them.
 #[derive(clap::Args)]
 pub struct Args {
     /// The profile.
@@ -26,7 +26,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds)]
     duration: f64,
 
-    /// CPUs whose latency is measured meanwhile: load for the system stays away from them.
+    /// CPUs whose latency is measured meanwhile: load for the system avoids them.
     #[arg(long, value_name = "CPUS", default_value = "")]
     cpus: CpuSet,
 
@@ -35,7 +35,7 @@ pub struct Args {
     profiles: Option<PathBuf>,
 }
 
-/// Succeeds when every worker did something.
+/// Succeeds when every worker did some work.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let mut profiles = Profiles::builtin();
     if let Some(path) = &args.profiles {

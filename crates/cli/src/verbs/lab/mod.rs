@@ -1,4 +1,4 @@
-//! `millstream lab`: runs of measurements by plan, kept, compared and reported. One file a job.
+//! `millstream lab`: runs of measurement plans, stored, compared and reported. One file a job.
 
 pub mod adc;
 mod card;
@@ -26,7 +26,7 @@ pub struct Args {
     what: What,
 }
 
-/// Each job describes itself where its arguments are.
+/// The jobs, documented with their arguments.
 #[derive(Subcommand)]
 enum What {
     Run(run::Args),
@@ -45,7 +45,7 @@ enum What {
     Worker(worker::Args),
 }
 
-/// Does one job.
+/// Runs one job.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     match args.what {
         What::Run(args) => run::run(args),

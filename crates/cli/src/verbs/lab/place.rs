@@ -1,10 +1,10 @@
-//! The store, as the command line says it.
+//! The store, as command line options.
 
 use millstream_cpu::folders;
 use millstream_measure::store::Store;
 use std::path::PathBuf;
 
-/// Where results are.
+/// The store's path.
 #[derive(clap::Args)]
 pub struct StoreArgs {
     /// The store; by default lab.sqlite in $XDG_STATE_HOME/millstream (~/.local/state/millstream).
@@ -13,7 +13,7 @@ pub struct StoreArgs {
 }
 
 impl StoreArgs {
-    /// Opens it.
+    /// Opens the store.
     pub fn open(&self) -> anyhow::Result<Store> {
         let path = match &self.store {
             Some(path) => path.clone(),

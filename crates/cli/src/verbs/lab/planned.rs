@@ -1,4 +1,4 @@
-//! A plan and the run that carries it out, as the command line says them.
+//! A plan and its run, as command line options.
 
 use crate::output::now;
 use anyhow::Context;
@@ -18,14 +18,14 @@ pub struct PlanArgs {
     name: Option<String>,
 }
 
-/// A run that is to be carried out.
+/// A run to be made.
 pub struct Planned {
     pub plan: MeasurementPlan,
     /// The run's name.
     pub name: String,
-    /// What is known of it already.
+    /// Its known results.
     pub known: StartResult,
-    /// What is to be begun; none of a run that is taken up.
+    /// The new run; `None` for one that is resumed.
     pub begun: Option<Begun>,
 }
 
@@ -52,10 +52,10 @@ impl PlanArgs {
     }
 }
 
-/// Why a run is not what its plan wanted, and how it is taken up where it is in a store.
+/// The reason why a run is incomplete, and how to resume it if it is stored.
 pub fn verdict(outcome: &RunResult, is_asked: bool, is_stored: bool) -> Option<String> {
     let failed = outcome.failures.len();
-    // A start that gave something is not made again.
+    // A start with some records is not repeated.
     let (is_missing, what) = match is_asked {
         true => (true, "ended before the plan was".to_owned()),
         false if failed == 0 => return None,

@@ -1,4 +1,4 @@
-//! `millstream lab report`: a page for somebody who was not there.
+//! `millstream lab report`: a page for readers who know nothing of the run.
 
 use super::sets::SetArgs;
 use crate::output::Report;

@@ -1,4 +1,4 @@
-//! `millstream lab resume`: a run that is not done, taken up.
+//! `millstream lab resume`: resumes an incomplete run.
 
 use super::place::StoreArgs;
 use super::planned::Planned;
@@ -12,8 +12,8 @@ use millstream_measure::Record;
 use millstream_measure::design::MeasurementPlan;
 use std::path::Path;
 
-/// Goes on with a run of `lab run` or `lab kernels` that was interrupted, killed, or in which
-/// starts gave nothing.
+/// Resumes a run of `lab run` or `lab kernels` that was interrupted, killed, or in which starts
+/// gave nothing.
 ///
 /// The store knows the plan and the command line as they were. Starts come in the order that the
 /// plan's seed gives, as they would have; only what is missing is measured.
@@ -22,8 +22,7 @@ use std::path::Path;
   sudo millstream lab resume
   sudo millstream lab resume 'timer 2026-11-20T03'")]
 pub struct Args {
-    /// The run; its name may be cut short as long as it is clear. `last` is the one that was begun
-    /// last.
+    /// The run; an unambiguous prefix of its name is enough. `last` is the one begun last.
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
 
@@ -31,12 +30,12 @@ pub struct Args {
     store: StoreArgs,
 }
 
-/// Succeeds when nothing of the plan is missing any more.
+/// Succeeds when the plan is complete.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let mut store = args.store.open()?;
     let begun = store.begun(&args.run)?;
     let known = store.take_up(&begun.run)?;
-    // Paths in its command line start there.
+    // Paths in its command line are relative to it.
     let folder = || format!("the run was begun in {}", begun.folder.display());
     std::env::set_current_dir(&begun.folder).with_context(folder)?;
     let plan = MeasurementPlan::parse(&begun.plan)?;
@@ -55,7 +54,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     }
 }
 
-/// Makes sure that figures of two machines, or of two kernels, do not become one.
+/// Checks that results of two machines, or of two kernels, are not mixed.
 fn same_machine(known: &[Record]) -> anyhow::Result<()> {
     let now = Environment::read(Path::new("/"), "");
     for Record { environment: then, .. } in known {

@@ -1,4 +1,4 @@
-//! `millstream lab run`: a plan carried out.
+//! `millstream lab run`: runs a plan.
 
 use super::place::StoreArgs;
 use super::planned::{PlanArgs, Planned, verdict};
@@ -23,8 +23,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Carries out a plan: every measurement beside every load, from several fresh starts in random
-/// order, until each figure is known well enough.
+/// Runs a plan: every measurement beside every load, from several fresh starts in random order,
+/// until each figure is known well enough.
 ///
 /// Records go to the store as they come; a run that was interrupted, or in which a start gave
 /// nothing, is taken up by `lab resume`. Loads and measurements are processes that end with this
@@ -49,14 +49,14 @@ pub struct Args {
     records: Option<PathBuf>,
 }
 
-/// Succeeds when the plan was carried out to its end.
+/// Succeeds when the plan was completed.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let store = if args.no_store { None } else { Some(args.store.open()?) };
     let planned = args.planned.read()?;
     carry_on(&args, planned, store)
 }
 
-/// The rest of a run, which is all of it when it begins.
+/// Runs the rest of a run, which is all of it at the beginning.
 pub fn carry_on(
     args: &Args,
     mut planned: Planned,
@@ -79,7 +79,7 @@ pub fn carry_on(
         ended: interrupt::asked,
         progress: Box::new(|unit| {
             let (cell, (done, all)) = (unit.cell, unit.number);
-            // A run that goes on has its first units from before.
+            // A resumed run has its first units from before.
             let before = *first.get_or_insert(done);
             live.show(Instant::now(), || {
                 let variant = if cell.variant.is_empty() { "" } else { " " };
@@ -109,7 +109,7 @@ fn open_records(path: &Path) -> anyhow::Result<File> {
         if about.is_file() && about.len() > 0 {
             let mut last = [0];
             File::open(path)?.read_exact_at(&mut last, about.len() - 1)?;
-            // Whoever wrote there was killed in the midst of a line: the next is one of its own.
+            // The former writer was killed within a line: the next record gets a line of its own.
             if last != *b"\n" {
                 file.write_all(b"\n")?;
             }
@@ -125,7 +125,7 @@ fn keep(
     store: Option<&mut Store>,
     file: Option<&mut File>,
 ) -> Result<(), String> {
-    // What is in the store only is no harm; what is in the file only would be measured twice.
+    // A record only in the store is harmless; one only in the file would be measured twice.
     store.map_or(Ok(()), |store| store.keep(unit, known)).map_err(|error| error.to_string())?;
     if let Some(file) = file {
         let failures = known.failures.iter().map(|failure| failure.to_line() + "\n");
@@ -136,10 +136,10 @@ fn keep(
     Ok(())
 }
 
-/// Stands for an interval that so few starts cannot give.
+/// Shown in place of an interval that needs more starts.
 const MORE_STARTS: &str = "more starts";
 
-/// What is known of each figure, and why the run ended.
+/// The results of each figure, and why the run ended.
 pub(super) fn table(plan: &MeasurementPlan, outcome: &RunResult) -> String {
     let percent = format!("p{}", plan.quantile * 100.0);
     let known = match outcome.known {
@@ -180,7 +180,7 @@ pub(super) fn table(plan: &MeasurementPlan, outcome: &RunResult) -> String {
     text + &failed(&outcome.failures)
 }
 
-/// What gave nothing, and why.
+/// The starts without records, and the reasons.
 pub(super) fn failed(failures: &[Failure]) -> String {
     let line = |failure: &Failure| {
         let text = failure.to_string();

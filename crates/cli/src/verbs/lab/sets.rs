@@ -1,4 +1,4 @@
-//! What is compared or reported: sets of records, as the command line names them.
+//! Sets of records to compare or report, as command line arguments.
 
 use super::kernels::is_under;
 use super::place::StoreArgs;
@@ -10,8 +10,8 @@ use std::path::Path;
 /// Sets of records.
 #[derive(clap::Args)]
 pub struct SetArgs {
-    /// RUN, RUN/VARIANT or a file of records; a run of several variants is a set for each. RUN may
-    /// be cut short as long as it is clear; `last` is the one that was added last.
+    /// RUN, RUN/VARIANT or a file of records; a run of several variants is a set for each. An
+    /// unambiguous prefix of RUN is enough; `last` is the one added last.
     #[arg(value_name = "SET", required = true)]
     sets: Vec<String>,
 
@@ -20,7 +20,7 @@ pub struct SetArgs {
 }
 
 impl SetArgs {
-    /// Reads them all, in their order.
+    /// Reads all sets, in their order.
     pub fn read(&self) -> anyhow::Result<Vec<Set>> {
         let mut sets: Vec<Set> = Vec::new();
         for name in &self.sets {
@@ -35,7 +35,7 @@ impl SetArgs {
         Ok(sets)
     }
 
-    /// Starts of their runs that gave nothing.
+    /// Starts of their runs without records.
     pub fn failures(&self) -> anyhow::Result<Vec<Failure>> {
         let mut failures: Vec<Failure> = Vec::new();
         for name in &self.sets {
@@ -46,7 +46,7 @@ impl SetArgs {
                 let store = self.store.open()?;
                 let (run, variant) = run_and_variant(name);
                 let mut failures = store.failures(&store.find(run)?)?;
-                // A boot that failed is missing from every variant under its kernel.
+                // A failed boot is missing from every variant under its kernel.
                 let is_of = |one: &Failure| variant.is_none_or(|it| is_under(&one.variant, it));
                 failures.retain(is_of);
                 failures

@@ -1,4 +1,4 @@
-//! `millstream lab worker`: a worker of a load profile; not for people.
+//! `millstream lab worker`: a worker of a load profile; for internal use.
 
 use crate::output::Report;
 use millstream_lab::load;

@@ -1,13 +1,13 @@
-//! The scheduling class of what is measured.
+//! The scheduling class of a measured thread.
 
 use crate::output::note;
 use millstream_cpu::sched::{Class, set_current_thread};
 
-/// The class that is taken where none is asked for and the right is there.
+/// The default class if this user may have it.
 const CLASS: Class = Class::Fifo(80);
 
-/// What was asked for; otherwise the default, or with a note the ordinary one where this user may
-/// not have it. It is tried on a thread of its own: the rights show only then.
+/// Returns the requested class; otherwise the default, or with a note the ordinary one if this user
+/// may not have it. Tries it on a thread of its own, because only that shows the rights.
 pub fn chosen(asked: Option<Class>) -> Class {
     asked.unwrap_or_else(|| match std::thread::spawn(|| set_current_thread(CLASS)).join() {
         Ok(Err(refused)) => {

@@ -1,4 +1,4 @@
-//! `millstream latency irq`: from a converter's edge to the user who reads its samples.
+//! `millstream latency irq`: from a converter's edge to the user's read of its samples.
 
 use super::{class, samples};
 use crate::interrupt;
@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// Measures the way of an interrupt: from the edge at an imitated converter to the user who reads
-/// its samples, in parts.
+/// Measures the latency of an interrupt: from the edge at an imitated converter to the user's read,
+/// in parts.
 ///
 /// A process imitates a converter with direct memory access and a capture clock of its own: it
 /// latches its clock at the edge, writes samples into shared memory and raises an interrupt (an
@@ -33,7 +33,7 @@ use std::time::Duration;
   millstream lab guest --kernel linux-image-6.1.0-56-rt-amd64 --adc -- latency irq --via vfio
   millstream lab guest --kernel linux-image-6.12-rt-amd64 --iio -- latency irq --via iio")]
 pub struct Args {
-    /// Interrupts for a block; both by default, in turns.
+    /// Interrupts a block; both by default, in rounds.
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1u8, 2],
           value_parser = clap::value_parser!(u8).range(1..=2))]
     interrupts: Vec<u8>,
@@ -47,7 +47,7 @@ pub struct Args {
           value_parser = Whole(clap::value_parser!(u64).range(10..=10_000_000)))]
     count: u64,
 
-    /// Samples of each kind, in turns.
+    /// Samples of a kind, in rounds.
     #[arg(long, value_name = "N", default_value_t = 2,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repeat: u32,
@@ -65,17 +65,16 @@ pub struct Args {
     #[arg(long, value_name = "CLASS")]
     class: Option<Class>,
 
-    /// How the interrupt comes.
+    /// Path of the interrupt.
     #[arg(long, value_name = "VIA", value_enum, default_value = "eventfd")]
     via: Via,
 
-    /// Which device of the kernel's Industrial I/O, by its name; by default the first with a
-    /// buffer.
+    /// Device of the kernel's Industrial I/O, by its name; by default the first with a buffer.
     #[arg(long, value_name = "NAME")]
     iio_device: Option<String>,
 
-    /// What triggers that device, by its name; by default what does so already, or else a timer
-    /// that fires every --interval.
+    /// Trigger of that device, by its name; by default its present one, or else a timer that fires
+    /// every --interval.
     #[arg(long, value_name = "NAME")]
     iio_trigger: Option<String>,
 
@@ -95,7 +94,7 @@ enum Via {
     Iio,
 }
 
-/// Succeeds when every sample was taken, and nothing in it contradicts itself.
+/// Succeeds when every sample was taken without a contradiction.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
     let [cpu, device_cpu] = args.places()?;
@@ -115,7 +114,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             DevicePlace::Iio(IioChoice { device, trigger })
         }
     };
-    // A real device does its housekeeping as it does.
+    // A real device's number of interrupts is fixed.
     let numbers = if args.via == Via::Iio { &[1][..] } else { &args.interrupts };
     let mut records = Vec::new();
     let turns = f64::from(args.repeat) * numbers.len() as f64;
@@ -242,7 +241,7 @@ fn stages(records: &[Measured]) -> String {
     text
 }
 
-/// A result that cannot be right is no result.
+/// The contradiction that makes a result invalid, if any.
 fn contradiction(records: &[Measured]) -> Option<String> {
     records.iter().find_map(|record| {
         let wrong = record.counters["blocks with wrong samples"];

@@ -1,13 +1,13 @@
-//! What is late is explained, as the command line says it.
+//! The explanation of late answers, as command line options.
 
 use crate::numbers::seconds;
 
-/// Which of what is measured is explained.
+/// Options for explanations.
 #[derive(clap::Args)]
 pub struct LateArgs {
-    /// Say where the time went when something took longer than this, 1us to 10s: a wake-up, or a
-    /// round trip (of these, the first in each repetition of each row). Trace events are recorded
-    /// meanwhile, which costs a little; needs root.
+    /// Explain what took longer than this, 1us to 10s: a wake-up, or a round trip (of these, the
+    /// first in each repetition of each row). Trace events are recorded meanwhile, which costs a
+    /// little; needs root.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     explain_above: Option<f64>,
 
@@ -17,7 +17,7 @@ pub struct LateArgs {
 }
 
 impl LateArgs {
-    /// What is explained, microseconds.
+    /// The threshold of explained answers, microseconds.
     pub fn above_us(&self) -> anyhow::Result<Option<u64>> {
         self.explain_above.map(|above| explained_us("--explain-above", above)).transpose()
     }

@@ -1,5 +1,4 @@
-//! `millstream latency`: how late things are on this machine, as distributions. One file a
-//! measurement.
+//! `millstream latency`: latencies of this machine, as distributions. One file a measurement.
 
 mod class;
 mod explain;
@@ -23,7 +22,7 @@ pub struct Args {
     what: What,
 }
 
-/// Each measurement describes itself where its arguments are.
+/// The measurements, documented with their arguments.
 #[derive(Subcommand)]
 enum What {
     Explain(explain::Args),

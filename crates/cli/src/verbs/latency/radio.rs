@@ -46,7 +46,7 @@ pub struct Args {
           value_parser = Whole(clap::value_parser!(u64).range(10..=10_000_000)))]
     count: u64,
 
-    /// Samples, one after the other, of so many turnarounds each.
+    /// Samples in sequence, of this many turnarounds each.
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repeat: u32,
@@ -79,7 +79,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     channel: usize,
 
-    /// Never sleep while waiting for samples: burns a core, and is quicker.
+    /// Never sleep while waiting for samples: owns a core, and is quicker.
     #[arg(long)]
     spin: bool,
 }
@@ -129,7 +129,7 @@ fn measure(args: &Args, device: DeviceArgs) -> anyhow::Result<Report> {
 /// One try with a lead.
 type Attempt<'a> = dyn FnMut(u64) -> anyhow::Result<Answer> + 'a;
 
-/// What was measured so far.
+/// The measurements so far.
 #[derive(Default)]
 struct Found {
     records: Vec<Measured>,
@@ -139,7 +139,7 @@ struct Found {
 }
 
 impl Found {
-    /// Measures all samples and the sweep; what was measured before an error stays.
+    /// Measures all samples and the sweep; measurements before an error remain.
     fn take(
         &mut self,
         args: &Args,
@@ -164,7 +164,7 @@ impl Found {
         sweep(args, attempt, &self.histogram, &mut self.leads, &mut steps)
     }
 
-    /// The result, also of a measurement that an error ended: its figures are of what came before.
+    /// The result, also of a measurement that an error ended: its figures are of the tries before.
     fn report(
         self,
         args: &Args,
@@ -184,7 +184,7 @@ impl Found {
                 "every lead of the sweep was late at least once: the machine is busy".to_owned()
             }),
         };
-        // A lead is safe by a whole sweep only.
+        // Only a whole sweep shows that a lead is safe.
         let is_whole = leads.iter().all(|lead| lead.tries == args.count_per_lead);
         let safe = never_late(&leads).filter(|_| is_whole);
         let quantile = |share| histogram.quantile_ns(share) as f64 / 1e9;
@@ -220,7 +220,7 @@ fn measured(plan: &TurnaroundSpec, observed: Observed, started: String, seconds:
     }
 }
 
-/// Answers without any lead: all are late, and by how much is the turnaround.
+/// Answers without any lead: all are late, and the lateness is the turnaround.
 fn distribution(
     args: &Args,
     attempt: &mut Attempt<'_>,
@@ -240,7 +240,7 @@ fn distribution(
     Ok(())
 }
 
-/// Each lead in turn, and again, so that a disturbance does not hit one of them alone.
+/// Tries all leads in interleaved rounds, so that a disturbance does not hit one of them alone.
 fn sweep(
     args: &Args,
     attempt: &mut Attempt<'_>,
@@ -322,7 +322,7 @@ mod tests {
         args: Args,
     }
 
-    /// What comes of a measurement whose tries end with an error after so many.
+    /// The result of a measurement whose tries end with an error after this many.
     fn ending_after(tries: u32) -> anyhow::Result<Report> {
         let words = ["x", "--count", "10", "--repeat", "2", "--leads", "2"];
         let args = Line::parse_from(words).args;
@@ -357,7 +357,7 @@ mod tests {
         let cut: Vec<_> = records.iter().map(|one| &one["counters"][CUT_SHORT]).collect();
         assert_eq!(cut, [&Value::Null, &1.into()]);
         assert!(report.text.contains("median 50.0 µs"), "{}", report.text);
-        // A part of the sweep says of no lead that it is safe.
+        // A part of the sweep does not show that a lead is safe.
         let report = ending_after(20 + 3).unwrap();
         assert!(report.failure.unwrap().contains("20 of 20 turnarounds and a part of the sweep"));
         assert_eq!(report.results["never_late_s"], Value::Null);

@@ -1,4 +1,4 @@
-//! Samples of a measurement for people: a line a series, the samples of each together.
+//! Samples of a measurement as text: a line a series, the samples of each together.
 
 use millstream_measure::extreme::{Estimate, NoEstimate};
 use millstream_measure::picture::{draw, short_time};
@@ -6,9 +6,9 @@ use millstream_measure::{Histogram, Measured};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// How far ahead the largest latency is estimated: so many times the values that were seen.
+/// Range of the estimate of the largest latency: this many times the number of values seen.
 const AHEAD: u64 = 10;
-/// Of the bootstrap behind the interval.
+/// Seed of the interval's bootstrap.
 const SEED: u64 = 1;
 
 /// Series in the order in which they came, each with its samples.
@@ -35,7 +35,7 @@ fn estimate(samples: &[&Measured]) -> Result<Estimate, NoEstimate> {
     Estimate::of_samples(&blocks, together(samples).count() * AHEAD, SEED)
 }
 
-/// The table, and for one sample each what is known of the maximum.
+/// The table, and the facts about the maximum, for one sample each.
 pub fn text(title: &str, records: &[Measured], histograms: bool) -> String {
     let mut text = format!("\n{title}\n{:<22}", "");
     for column in ["count", "min", "mode", "p50", "p99", "p99.9", "max"] {
@@ -77,7 +77,7 @@ fn troubles(samples: &[&Measured]) -> String {
     text
 }
 
-/// When the maximum came, and what is to be expected.
+/// When the maximum came, and the expected one.
 fn maximum(name: &str, samples: &[&Measured]) -> String {
     let mut text = String::new();
     if let [sample] = samples
@@ -109,7 +109,7 @@ fn maximum(name: &str, samples: &[&Measured]) -> String {
     text
 }
 
-/// The tail in words; an estimate behind a heavy one is a warning rather than a bound.
+/// The tail in words; an estimate of a heavy tail is a warning rather than a bound.
 fn tail(shape: f64) -> &'static str {
     match shape {
         _ if shape > 0.5 => "very heavy tail: no bound can be told",
@@ -119,7 +119,7 @@ fn tail(shape: f64) -> &'static str {
     }
 }
 
-/// The same figures for programs.
+/// The same figures as JSON.
 pub fn summary(records: &[Measured]) -> Vec<Value> {
     let line = |(name, samples): &(&str, Vec<&Measured>)| {
         let histogram = together(samples);

@@ -1,4 +1,4 @@
-//! `millstream latency timer`: how late threads run after their timers.
+//! `millstream latency timer`: the latency of threads after their timers.
 
 use super::late::LateArgs;
 use super::{class, explain, samples};
@@ -19,7 +19,7 @@ use serde_json::{Map, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Measures how late a thread runs after its timer, on each CPU: what cyclictest measures.
+/// Measures how late a thread runs after its timer, on each CPU, as cyclictest does.
 ///
 /// A thread on each CPU sleeps to absolute deadlines; a latency is the time from a deadline to the
 /// moment at which the thread reads the clock. Memory is locked and deep sleep of the processors
@@ -48,7 +48,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = seconds)]
     interval: f64,
 
-    /// Deadlines of each sample on each CPU; by default so many that a sample takes 5 s.
+    /// Deadlines of each sample on each CPU; by default enough for 5 s.
     #[arg(long, value_name = "N", conflicts_with = "duration",
           value_parser = Whole(clap::value_parser!(u64).range(1..)))]
     count: Option<u64>,
@@ -69,7 +69,7 @@ pub struct Args {
     #[arg(long)]
     histograms: bool,
 
-    /// Runs each thread so much later than it could: proves that a comparison finds a regression.
+    /// Delays each thread by this: proves that a comparison finds a regression.
     #[arg(long, value_name = "TIME", default_value = "0", hide = true,
           value_parser = seconds_or_0)]
     handicap: f64,

@@ -38,16 +38,15 @@ pub struct Args {
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 
-    /// A plan to obey instead of the stored one of `millstream graph tune`, or the graph's own:
+    /// A plan to use instead of the stored one of `millstream graph tune`, or the graph's own:
     /// single, per-block, auto, measured, or a file.
     ///
-    /// measured: the graph runs for half a second first, with nothing written, and the partitioner
-    /// places blocks by what they cost. Do not use it where reading takes something away, as from
-    /// a pipe.
+    /// measured: the graph runs for half a second first, with nothing written, and blocks are
+    /// placed by their costs. Do not use it where reading takes something away, as from a pipe.
     #[arg(long, value_name = "PLAN")]
     plan: Option<PlanArg>,
 
-    /// Leave a stored plan alone.
+    /// Ignore a stored plan.
     #[arg(long)]
     no_stored_plan: bool,
 
@@ -60,19 +59,18 @@ pub struct Args {
     #[arg(long)]
     adapt: bool,
 
-    /// Sends a message to a block after so long; as often as needed.
+    /// Sends a message to a block at a time; as often as needed.
     ///
-    /// As 2s:gain.factor=0.5; `millstream graph blocks TYPE` lists what a block understands.
+    /// As 2s:gain.factor=0.5; `millstream graph blocks TYPE` lists a block's messages.
     #[arg(long, value_name = "AFTER:BLOCK.MESSAGE=VALUE")]
     send: Vec<Sending>,
 
-    /// End the run with an error when nothing has moved, or a block has been in one call, for so
-    /// long.
+    /// End with an error when no item has moved, or a block has been in one call, for this long.
     #[arg(long, value_name = "TIME", value_parser = crate::numbers::seconds)]
     stall_limit: Option<f64>,
 }
 
-/// Runs until every source has ended or somebody asks.
+/// Runs until every source has ended or the user asks to end.
 pub fn run(mut args: Args) -> anyhow::Result<Report> {
     args.set = stdout::for_parameters(&args.set)?;
     let file = GraphFile::read(&args.graph)?;
@@ -119,7 +117,7 @@ pub fn run(mut args: Args) -> anyhow::Result<Report> {
     })
 }
 
-/// Runs the graph, shown as the command line asks.
+/// Runs the graph, with the requested display.
 fn attended(
     args: &Args,
     graph: Graph,
@@ -162,11 +160,11 @@ fn failure(
     if let Some(ledger) = ledgers.iter().find(|ledger| !ledger.balances) {
         return Some(ledger.defect());
     }
-    // Who ends it early knows that there may be nothing yet.
+    // After an early end by the user, missing results are not a failure.
     signals.iter().filter(|_| !run.interrupted).find_map(SignalReport::failure)
 }
 
-/// Items of every source and sink, and what the blocks publish.
+/// Items of every source and sink, and the metrics that blocks publish.
 fn status(elapsed: Duration, snapshot: &Snapshot, signals: &[SignalReport]) -> String {
     let mut text = format!("{:6.1} s", elapsed.as_secs_f64());
     for block in &snapshot.blocks {

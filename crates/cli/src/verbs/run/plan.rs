@@ -1,4 +1,4 @@
-//! Which plan a run begins with, and what adaptation may change of it.
+//! The plan of a run at its start, and the changes that adaptation may make.
 
 use anyhow::{Context, anyhow};
 use millstream_cpu::Topology;
@@ -9,15 +9,15 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The word that is no preset, because it takes a run.
+/// The word that is not a preset, because it needs a run.
 const MEASURED: &str = "measured";
 
-/// A plan as the command line says it.
+/// A plan as a command line option.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanArg {
     /// By a word.
     Word(Preset),
-    /// The partitioner's, after a short run.
+    /// The placement after a short run.
     Measured,
     /// From a file.
     File(PathBuf),
@@ -34,16 +34,16 @@ impl FromStr for PlanArg {
     }
 }
 
-/// A plan that is still to be fitted to its graph.
+/// A plan that is not yet fitted to its graph.
 pub enum RequestedPlan {
-    /// As it stands.
+    /// A complete plan.
     Given(Plan),
     /// By a word, with the rings of the graph's own plan.
     Word(Preset, Plan),
 }
 
 impl RequestedPlan {
-    /// Reads what the command line names, or has the graph measured.
+    /// Reads the named plan, or measures the graph.
     pub fn read(said: &PlanArg, file: &GraphFile, set: &[String]) -> anyhow::Result<Self> {
         Ok(match said {
             PlanArg::Word(preset) => Self::Word(*preset, file.plan().clone()),
@@ -52,7 +52,7 @@ impl RequestedPlan {
         })
     }
 
-    /// What whoever asked for this plan may not know.
+    /// A caveat about the requested plan.
     pub fn caveat(&self, adapts: bool) -> Option<&'static str> {
         let blind = matches!(self, Self::Word(Preset::Auto, _)) && !adapts;
         blind.then_some(
@@ -84,7 +84,7 @@ fn read(path: &Path) -> anyhow::Result<Plan> {
     Plan::from_toml(&text).with_context(|| format!("plan {}", path.display()))
 }
 
-/// Adaptation of `graph` that runs by `plan`.
+/// Creates the adaptation of `graph`, which runs by `plan`.
 pub fn adapter(graph: &Graph, plan: &Plan) -> anyhow::Result<Adapter> {
     let topology = Topology::read(Path::new("/")).context("cannot see the CPUs of this machine")?;
     let allowed = millstream_cpu::thread::allowed_cpus().ok();

@@ -4,7 +4,7 @@ use millstream_flow::{Graph, GraphError, ParameterValue, RunningGraph};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A message and when it is due: `2s:gain.factor=0.5`.
+/// A message and its time: `2s:gain.factor=0.5`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Sending {
     after: Duration,
@@ -34,11 +34,11 @@ impl FromStr for Sending {
     }
 }
 
-/// What is still to be sent, the next first.
+/// The messages to be sent, the next first.
 pub struct Outbox(Vec<(Sending, ParameterValue)>);
 
 impl Outbox {
-    /// Checked against the blocks of `graph`, before it starts.
+    /// Checks the messages against the blocks of `graph`, before it starts.
     pub fn new(sendings: &[Sending], graph: &Graph) -> Result<Self, GraphError> {
         let read = |sending: &Sending| {
             let Sending { block, message, text, .. } = sending;
@@ -49,7 +49,7 @@ impl Outbox {
         Ok(Self(all))
     }
 
-    /// Sends what is due; what became of each.
+    /// Sends the messages that are due; returns the result of each.
     pub fn step(&mut self, elapsed: Duration, running: &RunningGraph) -> Vec<String> {
         let due = self.0.partition_point(|(sending, _)| sending.after <= elapsed);
         let send = |(Sending { block, message, .. }, value): (Sending, ParameterValue)| {
@@ -62,7 +62,7 @@ impl Outbox {
         self.0.drain(..due).map(send).collect()
     }
 
-    /// What the graph did not live to see.
+    /// The messages that the graph's end left unsent.
     pub fn left(&self) -> Vec<String> {
         let left = |(Sending { after, block, message, .. }, value): &(Sending, ParameterValue)| {
             let after = humantime::format_duration(*after);

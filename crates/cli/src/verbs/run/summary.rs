@@ -1,4 +1,4 @@
-//! What is told of a run when it has ended.
+//! The text after a run.
 
 use crate::graph_run::{GraphReport, LedgerReport};
 use crate::output::short;
@@ -6,7 +6,7 @@ use crate::signal::SignalReport;
 use millstream_flow::{BlockStats, LatencyStats};
 use std::fmt::Write;
 
-/// A line for each block and everything else that has something to say.
+/// A line for each block and for each other result.
 pub fn text(run: &GraphReport, ledgers: &[LedgerReport], signals: &[SignalReport]) -> String {
     let mut text = String::new();
     for block in &run.snapshot.blocks {
@@ -46,7 +46,7 @@ fn describe(block: &BlockStats) -> String {
     text
 }
 
-/// What a source had under way, beside its bound.
+/// A source's items in flight, beside its bound.
 fn under_way(latency: &LatencyStats) -> String {
     let amount = |items: u64| match latency.ms(items) {
         Some(ms) => format!("{items} items ({} ms)", short(ms)),

@@ -1,4 +1,4 @@
-//! Who attends a run: shows it, adapts it, and watches that it moves; in the thread that waits.
+//! The supervisor of a run: shows it, adapts it, and checks its progress, in the waiting thread.
 
 use super::send::Outbox;
 use crate::output::note;
@@ -7,22 +7,22 @@ use millstream_flow::{RunningGraph, Stall};
 use millstream_planner::adapt::{AdaptEvent, Adapter};
 use std::time::{Duration, Instant};
 
-/// Since when a block must have been in one call, or the graph have stood still, to be told.
+/// Least time of a block in one call, or of a graph without progress, to be reported.
 const TOLD_AFTER: Duration = Duration::from_secs(5);
-/// How often that is looked for.
+/// Interval of that check.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// What happens to a run beside its work.
+/// The display, adaptation and checks of a run.
 pub struct Supervisor {
     adapter: Option<Adapter>,
     outbox: Outbox,
     stall_limit: Option<Duration>,
     looked: Option<Instant>,
-    /// What was told and has not moved since.
+    /// The reported stall that has not moved since.
     told: Option<String>,
-    /// Everything of note, with its time.
+    /// All events, with their times.
     pub events: Vec<String>,
-    /// Moves that were made.
+    /// Moves made.
     pub moves: usize,
 }
 
@@ -32,7 +32,7 @@ impl Supervisor {
         Self { adapter, outbox, stall_limit, looked, told, events: Vec::new(), moves: 0 }
     }
 
-    /// Does what is to be done now; the events that are new. An error ends the run.
+    /// Does the pending work; returns the new events. An error ends the run.
     pub fn attend(
         &mut self,
         now: Instant,
@@ -53,7 +53,7 @@ impl Supervisor {
         Ok(&self.events[known..])
     }
 
-    /// The run has ended after so long; the events that are new.
+    /// Ends after `elapsed_s`; returns the new events.
     pub fn end(&mut self, elapsed_s: f64) -> &[String] {
         let known = self.events.len();
         let elapsed = Duration::try_from_secs_f64(elapsed_s).unwrap_or_default();
@@ -117,7 +117,7 @@ fn at(elapsed: Duration, text: &str) -> String {
     format!("{:.1} s: {text}", elapsed.as_secs_f64())
 }
 
-/// Tells events on standard error, each a line.
+/// Prints events on standard error, each a line.
 pub fn tell(events: &[String]) {
     events.iter().for_each(|event| note(format_args!("millstream: {event}")));
 }

@@ -13,33 +13,33 @@ use millstream_radio::{DeviceSet, RxArgs};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-/// When a recording begins, where that was asked for: ticks, and how far ahead that is.
+/// The start of a recording, where it was requested: ticks, and the time until then.
 pub type Start = (Option<u64>, Option<Duration>);
 
-/// What is recorded where.
+/// The inputs of a recording.
 pub struct RecordingTarget<'a> {
     /// The devices, which have one time.
     pub devices: DeviceSet,
     /// The device of each channel, and its number there.
     pub places: Vec<(usize, usize)>,
-    /// How many samples of time; no end when none.
+    /// Samples per channel; `None`: without end.
     pub samples: Option<u64>,
-    /// It begins at the next PPS edge.
+    /// Whether it begins at the next PPS edge.
     pub at_pps: bool,
     /// A target for each channel.
     pub targets: &'a [RecordingFiles],
 }
 
-/// What the source tells besides samples.
+/// The source's report besides samples.
 pub enum SourceEvent {
     /// One channel, whose ledger is in the metrics.
     One(Receiver<RecordingSegment>),
-    /// Several.
+    /// Several channels.
     Group(GroupReport),
 }
 
 impl RecordingTarget<'_> {
-    /// Adds the blocks. One channel of one device needs no time to be aligned by.
+    /// Adds the blocks. One channel of one device needs no time alignment.
     pub fn connect<T>(self, graph: &mut Graph) -> anyhow::Result<(SourceEvent, Start)>
     where
         T: WireSample + Default + bytemuck::NoUninit,
@@ -48,7 +48,7 @@ impl RecordingTarget<'_> {
         let alone = self.places.len() == 1 && self.devices.devices().len() == 1;
         let channel = |(device, channel): &(usize, usize)| (*device, RxArgs::new(*channel));
         let channels: Vec<_> = self.places.iter().map(channel).collect();
-        // The start is chosen when all is ready for it.
+        // The start is chosen when all else is ready.
         let next_pps = || self.at_pps.then(|| start::next_pps(&self.devices)).transpose();
         let (told, start) = if let (true, [(_, args)]) = (alone, &channels[..]) {
             let stream = self.devices.devices()[0].rx_stream(*args)?;

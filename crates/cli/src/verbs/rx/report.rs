@@ -1,4 +1,4 @@
-//! What became of a recording.
+//! The result of a recording.
 
 use super::target::RecordingFiles;
 use crate::graph_run::{self, GraphReport, LedgerReport};
@@ -10,39 +10,39 @@ use millstream_radio::block::RecordingSegment;
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime};
 
-/// A channel that was recorded.
+/// A recorded channel.
 pub struct RecordedChannel {
     /// Its number, counted through all devices.
     pub number: usize,
-    /// Where it went.
+    /// Its files.
     pub target: RecordingFiles,
-    /// The device, for people.
+    /// The device, as text.
     pub hardware: String,
-    /// Where every sample went.
+    /// The ledger of its samples.
     pub ledger: LedgerReport,
 }
 
-/// A recording that has ended.
+/// A finished recording.
 pub struct FinishedRecording {
     /// At least one.
     pub channels: Vec<RecordedChannel>,
     /// Samples per second.
     pub rate_hz: f64,
-    /// When it should begin, ticks, if that was asked for.
+    /// The requested start, ticks, if any.
     pub start_ticks: Option<u64>,
-    /// When it began, by this machine's clock.
+    /// Its start by this machine's clock.
     pub began: SystemTime,
     /// Its stretches without a gap, the same on all channels.
     pub segments: Vec<RecordingSegment>,
-    /// Samples of time asked for.
+    /// Samples requested per channel.
     pub wanted: Option<u64>,
-    /// How many lost samples are no failure.
+    /// Largest number of lost samples without failure.
     pub max_lost: Option<u64>,
-    /// How the graph ran.
+    /// The run of the graph.
     pub run: GraphReport,
 }
 
-/// The line while it runs.
+/// The live line.
 pub fn status(
     elapsed: Duration,
     snapshot: &Snapshot,
@@ -61,19 +61,19 @@ pub fn status(
     format!("{share}{rate:.2} MS/s  {delivered} samples  {} lost", ledger.lost_total())
 }
 
-/// Adds to the error of a failed run where that is which had been written by then.
+/// Adds to the error of a failed run the paths of the partial files.
 pub fn with_part(error: anyhow::Error, targets: &[RecordingFiles]) -> anyhow::Error {
     targets.iter().fold(error, |error, target| graph_run::with_part(error, &target.data))
 }
 
-/// Writes the metadata; the document and the lines at the end.
+/// Writes the metadata; returns the document and the final lines.
 pub fn report(recorded: FinishedRecording) -> anyhow::Result<Report> {
     let count = recorded.segments.len();
     let plural = if count == 1 { "" } else { "s" };
     let (mut text, mut channels) = (String::new(), Vec::new());
     let stretches = sigmf::stretches(&recorded.segments);
     for channel in &recorded.channels {
-        // Without a sample there is no data file, and an older one keeps what describes it.
+        // Without a sample there is no data file, and an older one keeps its metadata.
         let meta = channel.target.meta.as_deref().filter(|_| channel.ledger.delivered > 0);
         if let Some(meta) = meta {
             sigmf::write_meta(meta, &description(&recorded, channel, &stretches))?;
@@ -130,7 +130,7 @@ fn failure(recorded: &FinishedRecording) -> Option<String> {
     })
 }
 
-/// What a channel must reach and may lose.
+/// The required samples of a channel, and the allowed losses.
 struct RxLimits {
     wanted: Option<u64>,
     max_lost: Option<u64>,

@@ -1,4 +1,4 @@
-//! Where a recording goes, and how its samples lie there.
+//! The files of a recording, and their sample format.
 
 use crate::stdout;
 use anyhow::bail;
@@ -14,7 +14,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// As it is called here.
+    /// Its name here.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sc16 => "sc16",
@@ -22,7 +22,7 @@ impl Format {
         }
     }
 
-    /// SigMF's name of it.
+    /// Its name in SigMF.
     pub fn datatype(self) -> &'static str {
         match self {
             Self::Sc16 => "ci16_le",
@@ -31,14 +31,14 @@ impl Format {
     }
 }
 
-/// Where the recording goes.
+/// The files of a recording.
 #[derive(Debug)]
 pub struct RecordingFiles {
     /// The samples.
     pub data: PathBuf,
-    /// What describes them, in SigMF.
+    /// Their SigMF metadata.
     pub meta: Option<PathBuf>,
-    /// How they lie there.
+    /// Their format.
     pub format: Format,
 }
 
@@ -60,7 +60,7 @@ impl RecordingFiles {
         Ok(channels.iter().map(|channel| target.numbered(*channel)).collect())
     }
 
-    /// The samples' place, for people.
+    /// The samples' file, as text.
     pub fn name(&self) -> String {
         stdout::name(&self.data).map_or_else(|| self.data.display().to_string(), str::to_owned)
     }

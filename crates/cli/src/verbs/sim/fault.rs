@@ -11,10 +11,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, SocketAddrV4, TcpStream};
 use std::time::Duration;
 
-/// How long the radio may take to answer.
+/// Time limit of the radio's answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Longest answer that is read, bytes.
+/// Longest accepted answer, bytes.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
 /// Switches the faults of an emulated radio that was started with `--control`.
@@ -38,12 +38,12 @@ pub enum FaultCommand {
         #[arg(required = true, value_name = "SPEC")]
         fault: Vec<String>,
     },
-    /// Remove a fault; packets that it keeps back are let go.
+    /// Remove a fault; packets that it delays are sent.
     Remove {
         /// Its number.
         id: u64,
     },
-    /// Every fault and what it did so far.
+    /// Every fault and its counts so far.
     List,
     /// Remove all faults.
     Clear,
@@ -55,7 +55,7 @@ fn add_help() -> String {
     format!("Add a fault; prints its number. A fault is {FAULT_FORMS}")
 }
 
-/// Asks the radio and shows its answer.
+/// Sends the request to the radio and shows its answer.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let request = match &args.what {
         FaultCommand::Add { fault } => json!({ "op": "add", "fault": fault.join(" ") }),
@@ -80,7 +80,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(Report::done(text, Value::Object(std::mem::take(answer))))
 }
 
-/// One request and its answer.
+/// Sends one request and returns its answer.
 fn ask(radio: SocketAddrV4, request: &Value) -> anyhow::Result<Value> {
     let connected = TcpStream::connect_timeout(&SocketAddr::V4(radio), TIMEOUT);
     let mut stream = connected.map_err(|error| {
@@ -114,7 +114,7 @@ fn table(faults: &[Value]) -> String {
     text
 }
 
-/// Every counter that has counted something.
+/// Every non-zero counter.
 fn counters(counters: &Value) -> String {
     let all = counters.as_object().into_iter().flatten();
     let busy = all.filter(|(_, value)| value.as_u64() != Some(0));

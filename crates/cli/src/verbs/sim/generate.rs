@@ -1,4 +1,4 @@
-//! `millstream sim generate`: a recording of a television channel, spoilt in known ways.
+//! `millstream sim generate`: a recording of a television channel, impaired in known ways.
 
 use crate::live::{Live, left};
 use crate::numbers::{format, frequency, number, positive, rate, seconds};
@@ -16,7 +16,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Seconds without --duration, and behind the end of a transport stream that is sent once.
+/// Seconds without --duration, and after the end of a transport stream that is sent once.
 const DURATION_S: f64 = 1.0;
 const TAIL_S: f64 = 0.1;
 
@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// Format, where the name does not tell it: sc16 or cf32.
+    /// Format, where the name does not show it: sc16 or cf32.
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     format: Option<SampleFormat>,
 
@@ -61,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE.ts")]
     sent: Option<PathBuf>,
 
-    /// Which random packets and which noise.
+    /// Seed of packets and noise.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
@@ -73,7 +73,7 @@ pub struct Args {
     channel: Channel,
 }
 
-/// What happens to the signal.
+/// Impairments of the signal.
 #[derive(clap::Args)]
 #[command(next_help_heading = "What happens to the signal")]
 struct Channel {
@@ -134,7 +134,7 @@ impl Channel {
     }
 }
 
-/// Writes the recording, and the packets if they are wanted.
+/// Writes the recording, and the packets if requested.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let format = args.format.or_else(|| by_name(&args.out)).with_context(|| {
         format!("{}: give --format sc16 or cf32, or a name that ends so", args.out.display())
@@ -216,7 +216,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(Report { text, results, failure })
 }
 
-/// The stream to send; none for numbered packets.
+/// The stream to send; `None` for numbered packets.
 fn packets(
     ts: Option<&Path>,
     picture: bool,
@@ -230,7 +230,7 @@ fn packets(
     })
 }
 
-/// The packets that were sent, as a file.
+/// The file of the sent packets.
 struct Sent {
     path: PathBuf,
     out: BufWriter<File>,
@@ -263,7 +263,7 @@ fn by_name(path: &Path) -> Option<SampleFormat> {
     path.extension().and_then(|extension| SampleFormat::from_name(extension.to_str()?))
 }
 
-/// Two numbers with units that may be left out.
+/// Two numbers with optional units.
 fn pair(text: &str, units: [&str; 2], example: &str) -> Result<[f64; 2], String> {
     let number = |text: &str, unit: &str| {
         let text = text.trim();

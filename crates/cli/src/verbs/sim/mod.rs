@@ -14,7 +14,7 @@ pub struct Args {
     what: What,
 }
 
-/// Each device describes itself where its arguments are.
+/// The devices, documented with their arguments.
 #[derive(Subcommand)]
 enum What {
     Radio(radio::Args),

@@ -1,4 +1,4 @@
-//! `millstream sim radio`: an emulated radio, served until somebody ends it.
+//! `millstream sim radio`: an emulated radio, served until the user ends it.
 
 mod names;
 mod trouble;
@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long, value_name = "IPV4", default_value = "127.0.0.2")]
     pub addr: Ipv4Addr,
 
-    /// What the receive channels hear; give it twice for two different antennas.
+    /// Antenna of the receive channels; give it twice for two different ones.
     #[arg(long, value_name = "SPEC", long_help = antenna_help())]
     pub rx_antenna: Vec<String>,
 
@@ -96,7 +96,7 @@ pub struct Args {
     #[arg(long, value_name = "LINK", default_value = AUTO)]
     pub link: String,
 
-    /// Something that goes wrong from the start; may be given many times.
+    /// A fault from the start; may be given many times.
     #[arg(long, value_name = "SPEC", long_help = fault_help())]
     pub fault: Vec<String>,
 
@@ -139,7 +139,7 @@ impl Args {
             discovery_port: self.discovery_port,
             rpc_port: self.rpc_port,
             chdr_port: self.chdr_port,
-            // Consecutive addresses are consecutive serial numbers.
+            // Consecutive addresses have consecutive serial numbers.
             serial: self.serial.as_deref().map_or_else(String::new, |s| successor(s, index)),
             name: self.name.clone(),
             rx_antennas: self.rx_antenna.clone(),
@@ -157,7 +157,7 @@ impl Args {
     }
 }
 
-/// A radio that runs, and who it is.
+/// A running radio and its identity.
 struct Served {
     serial: String,
     addr: Ipv4Addr,
@@ -210,13 +210,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 }
 
 impl Served {
-    /// What is wrong with it so far; the kinds of it are the first parts.
+    /// Its troubles so far; the first parts are their kinds.
     fn troubles(&self) -> Vec<Trouble> {
         let refused = self.radio.tx_out_errors().map(|error| ("refused", error.to_string()));
         trouble::of(&self.radio.counters()).into_iter().chain(refused).collect()
     }
 
-    /// Says each kind of trouble when it begins: nobody looks at counters while a radio serves.
+    /// Prints each kind of trouble when it begins, because a user does not watch counters while a
+    /// radio serves.
     fn tell_news(&self, known: &mut HashSet<(Ipv4Addr, &'static str)>, live: &mut Live) {
         for (kind, text) in self.troubles() {
             if known.insert((self.addr, kind)) {
@@ -227,7 +228,7 @@ impl Served {
     }
 }
 
-/// Stops all radios. `counters` are their sums, `radios` say which counted what.
+/// Stops all radios. `counters` are their sums, `radios` the counts of each.
 fn report(mut served: Vec<Served>) -> Report {
     served.iter_mut().for_each(|one| one.radio.end());
     let total = sum(served.iter().map(|one| one.radio.counters()));
@@ -261,7 +262,7 @@ fn object(entries: &[(&str, u64)]) -> Map<String, Value> {
     entries.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect()
 }
 
-/// Every counter that has counted something.
+/// Every non-zero counter.
 fn status(entries: &[(&str, u64)]) -> String {
     let busy = entries.iter().filter(|(_, value)| *value > 0);
     let text = busy.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join("  ");

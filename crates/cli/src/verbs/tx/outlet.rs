@@ -6,13 +6,13 @@ use millstream_radio::tx::{
 use millstream_radio::{Complex32, RadioError};
 use std::time::Duration;
 
-/// The most channels that are transmitted to at once.
+/// Largest number of channels at once.
 pub const CHANNELS_MAX: usize = 16;
 
-/// How long a group is left alone between two looks for events.
+/// Interval of a group's polls for events.
 const POLL: Duration = Duration::from_millis(5);
 
-/// Where samples go.
+/// The destination of samples.
 pub enum Outlet {
     /// One channel.
     One(Box<TxStreamer>),
@@ -57,7 +57,7 @@ impl Outlet {
         }
     }
 
-    /// How many channels.
+    /// Number of channels.
     pub fn channels(&self) -> usize {
         self.members().len()
     }
@@ -72,7 +72,7 @@ impl Outlet {
         sum(self.members().iter().map(TxStreamer::ledger))
     }
 
-    /// The sums over all channels of what is reported.
+    /// The sums of the counters over all channels.
     pub fn counters(&self) -> TxCounters {
         let mut sum = TxCounters::default();
         for counters in self.members().iter().map(TxStreamer::counters) {
@@ -94,12 +94,12 @@ impl Outlet {
         self.members()[0].time_ticks()
     }
 
-    /// Bytes that the device holds ahead, of one channel.
+    /// Credit window of one channel's device, bytes.
     pub fn credit_window_bytes(&self) -> u64 {
         self.members()[0].credit_window_bytes()
     }
 
-    /// An event, if one is there.
+    /// Returns an event, if there is one.
     pub fn poll_event(&mut self) -> Result<Option<TxEvent>, TxError> {
         match self {
             Self::One(stream) => stream.poll_event(),
@@ -107,7 +107,7 @@ impl Outlet {
         }
     }
 
-    /// The next event, or none for a while.
+    /// Waits for the next event; `None` after `timeout`.
     pub fn next_event(&mut self, timeout: Duration) -> Result<Option<TxEvent>, TxError> {
         if let Self::One(stream) = self {
             return stream.next_event(timeout);

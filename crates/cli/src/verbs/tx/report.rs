@@ -1,4 +1,4 @@
-//! What became of a transmission.
+//! The result of a transmission.
 
 use super::outlet::Outlet;
 use crate::output::{Report, count};
@@ -7,10 +7,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// What the device reported, counted.
+/// The device's events, counted.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct Events {
-    /// Samples were not there when they were needed.
+    /// Samples were not there at their time.
     pub underflows: u64,
     /// Packets came after their time.
     pub lates: u64,
@@ -23,7 +23,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Takes what has come.
+    /// Takes the pending events.
     pub fn fetch(&mut self, stream: &mut Outlet) -> Result<(), TxError> {
         while let Some(event) = stream.poll_event()? {
             self.count(event);
@@ -31,7 +31,7 @@ impl Events {
         Ok(())
     }
 
-    /// Counts one.
+    /// Counts one event.
     pub fn count(&mut self, event: TxEvent) {
         match event {
             TxEvent::Underflow { .. } => self.underflows += 1,
@@ -39,50 +39,50 @@ impl Events {
             TxEvent::BurstAck { .. } => self.burst_acks += 1,
             TxEvent::SequenceError => self.sequence_errors += 1,
             TxEvent::Reestablished { .. } => self.reestablished += 1,
-            // The ledger says how many samples were lost.
+            // The ledger has the number of lost samples.
             _ => {}
         }
     }
 }
 
-/// How many events are no failure.
+/// Largest counts without failure.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct TxLimits {
-    /// Underflows; any number when there is none.
+    /// Underflows; `None`: any number.
     pub underflows: Option<u64>,
     /// Late packets.
     pub lates: Option<u64>,
-    /// Samples lost, those included that may be.
+    /// Samples lost, including those in an unknown state.
     pub lost: Option<u64>,
 }
 
-/// A transmission that has ended.
+/// A finished transmission.
 pub struct Played<'a> {
-    /// What was transmitted.
+    /// The transmitted file.
     pub input: &'a Path,
     /// Samples per second.
     pub rate_hz: f64,
     /// Time of the first sample, ticks.
     pub start_ticks: Option<u64>,
-    /// Samples asked for; none for without end.
+    /// Samples requested; `None`: without end.
     pub wanted: Option<u64>,
     /// Wall-clock time, seconds.
     pub elapsed_s: f64,
-    /// Somebody ended it before its time.
+    /// Whether the user ended it early.
     pub interrupted: bool,
-    /// How often the file was not read in time.
+    /// Number of waits for the file.
     pub reader_waits: u64,
-    /// What the device reported.
+    /// The device's events.
     pub events: Events,
-    /// What was counted at the port.
+    /// The counts at the port.
     pub counters: TxCounters,
-    /// Where every sample went.
+    /// The ledger of its samples.
     pub ledger: TxLedger,
-    /// How many events are no failure.
+    /// Largest counts without failure.
     pub limits: TxLimits,
 }
 
-/// The line while it runs.
+/// The live line.
 pub fn status(ledger: &TxLedger, events: &Events, wanted: Option<u64>, elapsed_s: f64) -> String {
     let share = wanted.map_or(String::new(), |wanted| {
         format!("{:3.0} %  ", 100.0 * ledger.transmitted as f64 / wanted.max(1) as f64)
@@ -98,7 +98,7 @@ pub fn status(ledger: &TxLedger, events: &Events, wanted: Option<u64>, elapsed_s
     )
 }
 
-/// The document and the line at the end.
+/// The document and the final line.
 pub fn report(played: Played) -> Report {
     let Played { ledger, events, counters, .. } = &played;
     let lost: Map<String, Value> =
@@ -112,7 +112,7 @@ pub fn report(played: Played) -> Report {
     let verdict = if ledger.balance().is_ok() { "balances" } else { "DOES NOT BALANCE" };
     let (unknown, repeated) = (ledger.unknown, ledger.repeated);
     let most = if repeated.max == u64::MAX { Value::Null } else { json!(repeated.max) };
-    // Said only where there is something to say: the common line stays short.
+    // Only where it is not zero: the common line stays short.
     let doubt = match unknown.samples {
         0 => String::new(),
         samples => format!(

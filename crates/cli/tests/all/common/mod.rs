@@ -1,5 +1,5 @@
-//! Runs the built command the way a person or a script would. Nothing here depends on the machine's
-//! speed: every wait is for an event, and its bound only ends a test that has failed.
+//! Runs the built command as a user or a script would. No test depends on the machine's speed:
+//! every wait is for an event, and its bound only ends a test that has failed.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
 pub mod shell;
@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// No event takes this long.
+/// Longest wait for an event.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How an invocation ended.
+/// The end of an invocation.
 #[derive(Debug)]
 pub struct Outcome {
     pub status: Option<i32>,
@@ -37,7 +37,7 @@ impl Outcome {
         document
     }
 
-    /// Fails with this status, a reason that contains `part` as its last line, and no panic.
+    /// Checks that it failed with this status, a last line that contains `part`, and no panic.
     #[track_caller]
     pub fn fails(&self, status: i32, part: &str) -> &Self {
         assert_eq!(self.status, Some(status), "{self:?}");
@@ -53,7 +53,7 @@ impl Outcome {
     }
 }
 
-/// An address of this machine that no other test uses: every one of 127/8 is.
+/// Returns an address of this machine that no other test uses: every one of 127/8 is.
 pub fn address() -> Ipv4Addr {
     static NEXT: AtomicU8 = AtomicU8::new(100);
     let [_, _, high, low] = std::process::id().to_be_bytes();
@@ -64,16 +64,15 @@ pub fn address() -> Ipv4Addr {
 pub fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_millstream"));
     command.current_dir(folder).args(args);
-    // Nobody's stored plans have a say in a test, and a test stores none of its own there.
+    // A test must not use stored plans of the user, nor store any there.
     command.env("XDG_STATE_HOME", folder.join(".state"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let hear_hangups = || {
-        // SAFETY: plain system call, which `nohup` may have made the other way round.
+        // SAFETY: plain system call, which restores what `nohup` may have changed.
         unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
         Ok(())
     };
-    // SAFETY: the closure runs between fork and exec, and does nothing but an async-signal-safe
-    // call.
+    // SAFETY: the closure runs between fork and exec, and only makes an async-signal-safe call.
     unsafe { command.pre_exec(hear_hangups) };
     command
 }
@@ -83,7 +82,7 @@ pub fn millstream(folder: &Path, args: &[&str]) -> Outcome {
     Running::start(command(folder, args)).wait()
 }
 
-/// A process, what it says, and its end with the test.
+/// A process with its output, which ends with the test.
 pub struct Running {
     child: Child,
     stdout: Option<JoinHandle<String>>,
@@ -121,7 +120,7 @@ impl Running {
         self.child.id()
     }
 
-    /// The first line on standard error that starts like this.
+    /// Returns the first line on standard error that starts with `start`.
     #[track_caller]
     pub fn line(&self, start: &str) -> String {
         loop {
@@ -158,7 +157,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 #[track_caller]
 pub fn eventually(what: &str, mut so: impl FnMut() -> bool) {
     let until = Instant::now() + PATIENCE;
@@ -168,7 +167,7 @@ pub fn eventually(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether the process runs; one that has ended and waits to be collected does not.
+/// Whether the process runs; a zombie does not.
 pub fn is_alive(pid: u32) -> bool {
     let state = Stat::read(format!("/proc/{pid}").as_ref()).and_then(|stat| stat.field(3));
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
@@ -207,7 +206,7 @@ impl Radio {
         Self::start_and_hear(folder, args).0
     }
 
-    /// The same, and what it says before it is ready.
+    /// The same, with its output before it is ready.
     pub fn start_and_hear(folder: &Path, args: &[&str]) -> (Self, Vec<String>) {
         let addr = address();
         let addr_text = addr.to_string();
@@ -233,7 +232,7 @@ impl Radio {
         format!("addr={}", self.addr)
     }
 
-    /// Ends it and gives its counters.
+    /// Ends it and returns its counters.
     pub fn stop(self) -> Value {
         self.running.signal(libc::SIGTERM);
         let outcome = self.running.wait();

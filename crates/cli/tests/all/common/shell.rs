@@ -1,5 +1,5 @@
-//! Commands as documents show them, split into words as a shell would: quotes, a backslash at the
-//! end of a line, remarks behind them. No variables and no globs: no document has any.
+//! Commands in documents, split into words as by a shell: quotes, a backslash at the end of a line,
+//! remarks after them. There are no variables and no globs, because no document has any.
 
 /// A command, up to the first operator of the shell.
 #[derive(Debug, PartialEq)]
@@ -8,7 +8,8 @@ pub struct Line {
 }
 
 impl Line {
-    /// The words from `millstream` on, if it is that command: `sudo` and what it runs in are gone.
+    /// The words from `millstream` on, if it is that command: `sudo` and its environment are
+    /// removed.
     pub fn millstream(&self) -> Option<&[String]> {
         let at = self.words.iter().position(|word| word == "millstream")?;
         let before = &self.words[..at];
@@ -18,14 +19,14 @@ impl Line {
 }
 
 /// The commands in these lines of text, several of one line included. A backslash or an open quote
-/// at the end of a line goes on in the next.
+/// at the end of a line continues it in the next.
 pub fn lines<'a>(text: impl Iterator<Item = &'a str>) -> Vec<Line> {
     let (mut all, mut begun) = (Vec::new(), String::new());
     for line in text {
         let line = line.trim();
         let joined = if begun.is_empty() { line.to_owned() } else { format!("{begun} {line}") };
         let (command, open) = without_remark(&joined);
-        // An apostrophe in what a command prints opens nothing.
+        // An apostrophe in a command's output opens nothing.
         let open = open && ["sudo ", "millstream ", "$ "].iter().any(|c| command.starts_with(c));
         if let Some(command) = command.strip_suffix('\\') {
             begun = command.trim_end().to_owned();
@@ -39,8 +40,8 @@ pub fn lines<'a>(text: impl Iterator<Item = &'a str>) -> Vec<Line> {
     all.into_iter().map(|words| Line { words }).collect()
 }
 
-/// The line without a remark, which stands behind two spaces, or behind a space and `#`; and
-/// whether a quote is open at its end.
+/// The line without a remark, which follows two spaces, or a space and `#`; and whether a quote is
+/// open at its end.
 fn without_remark(line: &str) -> (&str, bool) {
     let mut quote = None;
     for (at, c) in line.char_indices() {
@@ -57,7 +58,7 @@ fn without_remark(line: &str) -> (&str, bool) {
     (line, quote.is_some())
 }
 
-/// Commands between operators, each as its words. A redirection and what follows it are left out.
+/// Commands between operators, each as its words. A redirection and its target are left out.
 fn split(line: &str) -> Vec<Vec<String>> {
     let (mut all, mut words, mut word) = (Vec::new(), Vec::new(), None::<String>);
     let mut quote = None;

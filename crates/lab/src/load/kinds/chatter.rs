@@ -4,9 +4,9 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::thread;
 
-/// As hackbench's messages.
+/// The size of hackbench's messages.
 const BYTES: usize = 100;
-/// Messages before the other side's answer is awaited.
+/// Messages before the other side's answer.
 const BURST: u64 = 20;
 
 /// Sends bursts of messages to a thread of its own, which answers each burst.
@@ -22,7 +22,7 @@ pub fn run(ready: impl Fn(), did: impl Fn(u64) -> bool) -> Result<(), String> {
             there.write_all(&message)?;
         }
     };
-    // It inherits this thread's CPUs, and ends when this one hangs up.
+    // It inherits this thread's CPUs, and ends when this thread drops its end.
     thread::Builder::new().spawn(answering).map_err(fail)?;
     ready();
     let mut message = [7; BYTES];

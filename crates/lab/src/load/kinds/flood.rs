@@ -1,14 +1,15 @@
-//! Datagrams within a network namespace that nobody else sees.
+//! Datagrams within a private network namespace.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 
 use crate::packets::testbed::enter_new_network;
 
-/// Datagrams between two looks at the tally.
+/// Datagrams between two checks of the progress.
 const BATCH: u64 = 256;
 
-/// Moves this process to a network of its own, with its loopback up. Before it has threads.
+/// Moves this process to a network of its own, with its loopback up. The process must not have
+/// threads yet.
 pub fn enter_network() -> Result<(), String> {
     enter_new_network("new")?;
     bring_up_loopback().map_err(|error| format!("cannot bring the loopback up: {error}"))
@@ -27,8 +28,8 @@ fn bring_up_loopback() -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Sends to a socket that nobody reads: every datagram goes through the stack and is dropped at
-/// the socket, once that is full.
+/// Sends to a socket without a reader: every datagram passes the stack and is dropped at the
+/// socket, once that is full.
 pub fn run(bytes: usize, ready: impl Fn(), did: impl Fn(u64) -> bool) -> Result<(), String> {
     let fail = |error: io::Error| format!("cannot send datagrams: {error}");
     let sink = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(fail)?;

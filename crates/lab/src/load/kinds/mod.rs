@@ -1,4 +1,4 @@
-//! What workers do, each until its tally says that it is over.
+//! The work of workers, each until the progress says that it is over.
 
 mod chatter;
 pub mod flood;
@@ -17,12 +17,12 @@ use super::worker::LoadProgress;
 use crate::timer::Beat;
 use millstream_measure::load::LoadKind;
 
-/// Bytes of a page, or less.
+/// Bytes of the smallest page.
 const PAGE: usize = 4096;
-/// Bytes of a line of a cache.
+/// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Begins, says so, and works.
+/// Begins, reports it, and works.
 pub(super) fn run(
     kind: &LoadKind,
     tally: &LoadProgress,
@@ -82,17 +82,17 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Maps memory, touches every page of it and gives it back: an allocator would keep it, and no page
+/// Maps memory, touches every page of it and unmaps it: an allocator would keep it, and no page
 /// would be missing the next time.
 fn touch(bytes: usize) -> std::io::Result<()> {
     let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
     // SAFETY: a new mapping at a place that the kernel chooses.
     let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, access, flags)? };
     for offset in (0..bytes).step_by(PAGE) {
-        // SAFETY: inside the mapping, which nobody else knows.
+        // SAFETY: inside the mapping, which only this function knows.
         unsafe { start.cast::<u8>().add(offset).write_volatile(1) };
     }
-    // SAFETY: the mapping made above, which nobody uses any more.
+    // SAFETY: the mapping made above, which has no user any more.
     unsafe { munmap(start, bytes)? };
     Ok(())
 }
@@ -106,7 +106,7 @@ fn program(command: &[String], ready: impl Fn(), did: impl Fn(u64) -> bool) -> R
     let child = command.spawn();
     let mut child = child.map_err(|error| format!("`{name}` cannot be started: {error}"))?;
     ready();
-    // That it is there is all that is known of its work; its time shows how much it does.
+    // The amount of its work is unknown; its CPU time shows it.
     while did(1) {
         std::thread::sleep(std::time::Duration::from_millis(10));
         if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {

@@ -1,4 +1,4 @@
-//! Bare frames on a frame link: what the link itself can do, without our stack.
+//! Bare frames on a frame link: the rate of the link itself, without our stack.
 
 use std::io;
 
@@ -8,18 +8,18 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use super::template::{ETHERTYPE, PacketTemplate, reverse};
 use super::{BATCH, EchoMode, EndAddress, Look, PathEnd, SLEEP_MS, link_events};
 
-/// Frames on their way back that wait for room at most; the rest is dropped and counted.
+/// Largest number of returned frames that wait for room; the rest is dropped and counted.
 const WAITING_MAX: usize = 1024;
 
-/// A frame link and what it sends.
+/// A frame link and the frames that it sends.
 pub struct FrameEnd {
     link: Box<dyn FrameLink>,
     template: PacketTemplate,
-    /// Parts of a frame, and bytes of each but the last.
+    /// Parts of a frame, and bytes of each part but the last.
     parts: usize,
     part_bytes: usize,
     received: Vec<Frame>,
-    /// Written and not yet taken by the link.
+    /// Frames written and not yet taken by the link.
     waiting: Vec<Frame>,
     spare: Vec<Frame>,
     fresh: Vec<Frame>,
@@ -28,10 +28,10 @@ pub struct FrameEnd {
 }
 
 impl FrameEnd {
-    /// Takes a link for frames like `template`.
+    /// Creates the end of a link for frames like `template`.
     ///
     /// # Errors
-    /// Why the link is not fit for them.
+    /// The reason why the link does not fit.
     pub fn new(
         mut link: Box<dyn FrameLink>,
         template: PacketTemplate,
@@ -53,7 +53,7 @@ impl FrameEnd {
                 info.mtu
             ));
         }
-        // Buffers to transmit may have more room than what is received into.
+        // Transmit buffers may be larger than receive buffers.
         let (mut spare, least, batch) = (Vec::new(), info.part_bytes_max, info.batch_max);
         link.reserve(&mut spare, 1);
         let part_bytes = spare.first().map_or(least, |frame| frame.room().max(least));
@@ -76,7 +76,7 @@ impl FrameEnd {
         })
     }
 
-    /// Writes up to `count` frames behind those that wait.
+    /// Writes up to `count` frames behind the waiting ones.
     fn write(&mut self, count: usize) {
         self.link.reserve(&mut self.spare, count * self.parts);
         let whole = self.spare.len() / self.parts * self.parts;
@@ -96,7 +96,7 @@ impl FrameEnd {
         self.link.give_back(&mut self.spare);
     }
 
-    /// Hands over what waits; how many whole frames the link took.
+    /// Hands the waiting frames over; returns how many whole frames the link took.
     fn hand_over(&mut self) -> io::Result<usize> {
         let before = whole(&self.waiting);
         if before > 0 {
@@ -127,7 +127,7 @@ impl FrameEnd {
         }
     }
 
-    /// Puts what was received into the queue of what is sent, turned round.
+    /// Puts received frames into the send queue, reversed.
     fn turn_received(&mut self, which: EchoMode) {
         let Self { link, template, received, waiting, spare, fresh, no_room, .. } = self;
         let forwards = link.info().forwards;

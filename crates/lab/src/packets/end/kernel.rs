@@ -1,6 +1,6 @@
-//! Plain kernel UDP, which everything is compared with: `sendmmsg` and `recvmmsg` of single
-//! datagrams (`sendto` and `recvfrom` where they come one by one), without segmentation offload,
-//! and nothing of ours around them.
+//! Plain kernel UDP, the base of all comparisons: `sendmmsg` and `recvmmsg` of single datagrams
+//! (`sendto` and `recvfrom` where they come one by one), without segmentation offload, and without
+//! our code around them.
 
 use std::io;
 use std::mem;
@@ -12,9 +12,9 @@ use millstream_host::socket;
 
 use super::{BATCH, EchoMode, EndAddress, LOAD, Look, PathEnd, SLEEP_MS, nowhere, number};
 
-/// Bytes of the socket's queues: as ports ask for.
+/// Bytes of the socket's queues, as ports request.
 const QUEUE_BYTES: libc::c_int = 8 << 20;
-/// After so many calls that brought no batch, and again after as many, they are for one datagram.
+/// After this many calls without a batch, calls ask for one datagram, except one in so many.
 const SINGLES: usize = 32;
 
 /// A UDP socket and the arrays that describe its batches to the kernel.
@@ -30,12 +30,12 @@ pub struct KernelEnd {
     names: Vec<libc::sockaddr_in>,
     vectors: Vec<libc::iovec>,
     heads: Vec<libc::mmsghdr>,
-    /// The first so many do not describe empty slots.
+    /// The number of filled slots, from the first.
     used: usize,
-    /// How many the next look may fill: one after a look that found nothing, as a program that
-    /// waits for an answer would ask for one.
+    /// Largest number of datagrams of the next poll: one after an empty poll, as a program that
+    /// waits for an answer would ask.
     asked: usize,
-    /// Calls in a row that brought one datagram or none.
+    /// Consecutive calls with at most one datagram.
     singles: usize,
     calls: u64,
     refused: u64,
@@ -71,7 +71,7 @@ impl KernelEnd {
         for payload in load.chunks_exact_mut(payload_bytes) {
             payload[..8].copy_from_slice(&LOAD.to_le_bytes());
         }
-        // Room for one byte more shows a longer packet as one of another length.
+        // Room for one byte more shows that a packet is too long.
         let slot_bytes = (payload_bytes + 1).next_multiple_of(64);
         // SAFETY: plain C structures for which all-zero bytes are a valid value.
         let (vector, head) = unsafe { (mem::zeroed(), mem::zeroed()) };
@@ -94,7 +94,7 @@ impl KernelEnd {
         })
     }
 
-    /// Sends the messages described in `heads[from..to]`; how many left.
+    /// Sends the messages described in `heads[from..to]`; returns how many left.
     fn send_heads(&mut self, from: usize, to: usize) -> io::Result<usize> {
         self.calls += 1;
         let heads = &mut self.heads[from..to];
@@ -106,7 +106,7 @@ impl KernelEnd {
         self.left(sent as isize)
     }
 
-    /// Sends a packet by itself, without headers to describe it; how many left.
+    /// Sends one packet, without headers to describe it; returns how many left.
     ///
     /// # Safety
     /// The vector describes a live buffer of this struct.
@@ -127,7 +127,7 @@ impl KernelEnd {
         self.left(sent.min(1))
     }
 
-    /// How many left, by what a call answered.
+    /// The number that left, from a call's result.
     fn left(&mut self, answer: isize) -> io::Result<usize> {
         usize::try_from(answer).or_else(|_| {
             let error = io::Error::last_os_error();
@@ -145,8 +145,8 @@ impl KernelEnd {
 
     fn receive(&mut self, look: Look) -> io::Result<usize> {
         self.calls += 1;
-        // Who gets answers one by one waits for one, as any program would; now and then it asks for
-        // more, or it would never learn that there are more.
+        // With single answers it waits for one, as any program would; now and then it asks for
+        // more, to notice when there are more.
         let one_by_one = self.singles >= SINGLES && !self.singles.is_multiple_of(SINGLES);
         let count = match look {
             Look::Sleep if one_by_one => self.receive_one(),
@@ -162,7 +162,7 @@ impl KernelEnd {
         })
     }
 
-    /// Waits for one datagram, without headers to describe it; the number, or -1.
+    /// Waits for one datagram, without headers to describe it; returns the number, or -1.
     fn receive_one(&mut self) -> isize {
         let mut length = mem::size_of::<libc::sockaddr_in>() as libc::socklen_t;
         // SAFETY: the first slot and the first name of this struct with their true lengths.
@@ -185,7 +185,7 @@ impl KernelEnd {
         bytes.min(1)
     }
 
-    /// Takes what is there, or waits for the first; how many, or -1.
+    /// Takes the datagrams that are there, or waits for the first; returns how many, or -1.
     fn receive_batch(&mut self, look: Look) -> isize {
         for (index, head) in self.heads.iter_mut().enumerate().take(self.used) {
             let vector = &mut self.vectors[index];

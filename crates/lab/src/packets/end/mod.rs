@@ -1,4 +1,4 @@
-//! One end of a measured path: the same few motions over kernel sockets, ports and bare frames.
+//! One end of a measured path: the same operations over kernel sockets, ports and bare frames.
 
 mod frames;
 mod kernel;
@@ -21,16 +21,16 @@ pub use template::{ETHERTYPE, PacketTemplate};
 /// Bytes of Ethernet, IPv4 and UDP headers in front of a payload.
 pub const HEADER_BYTES: usize = 14 + 20 + 8;
 
-/// Packets handed over in one go, unless an end says otherwise.
+/// Default number of packets handed over at once.
 pub const BATCH: usize = 64;
 
-/// The number of a packet that is load and nothing else.
+/// The number of a packet that is only load.
 const LOAD: u64 = u64::MAX;
 
-/// Longest sleep of one look, milliseconds: how soon a request to stop is heard.
+/// Longest sleep of one poll, milliseconds: the delay of a stop request.
 const SLEEP_MS: i64 = 20;
 
-/// Where an end can be reached.
+/// The addresses of an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndAddress {
     /// Ethernet address; zeros where none is needed.
@@ -39,16 +39,16 @@ pub struct EndAddress {
     pub udp: SocketAddrV4,
 }
 
-/// How to look for packets.
+/// The way to poll for packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// Come back at once.
+    /// Return at once.
     Glance,
-    /// Sleep in the kernel until something is there, a few milliseconds at most.
+    /// Sleep in the kernel until a packet comes, a few milliseconds at most.
     Sleep,
 }
 
-/// Which packets are sent back.
+/// The packets that are sent back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EchoMode {
     /// Every one.
@@ -57,60 +57,62 @@ pub enum EchoMode {
     Numbered,
 }
 
-/// One end of a path. Packets are all of the size that it was opened with.
+/// One end of a path. All packets have the size given at its opening.
 pub trait PathEnd {
-    /// Where it can be reached.
+    /// Its addresses.
     fn address(&self) -> EndAddress;
 
     /// Sends to `peer` from now on.
     fn aim(&mut self, peer: &EndAddress);
 
-    /// Packets that one call sends at most.
+    /// Largest number of packets of one call.
     fn batch(&self) -> usize {
         BATCH
     }
 
-    /// Sends up to `count` packets of load (a batch at most); how many were taken.
+    /// Sends up to `count` packets of load (a batch at most); returns how many were taken.
     ///
     /// # Errors
-    /// The link's; that it is full is none.
+    /// The link's; a full link is not an error.
     fn send(&mut self, count: usize) -> io::Result<usize>;
 
-    /// Sends one packet with a number; false when the link is full.
+    /// Sends one packet with a number; returns false when the link is full.
     ///
     /// # Errors
     /// The link's.
     fn send_numbered(&mut self, number: u64) -> io::Result<bool>;
 
-    /// Takes what has come, without a look at it; how many packets that was.
+    /// Takes the packets that came, without reading them; returns their number.
     ///
     /// # Errors
     /// The link's.
     fn take(&mut self, look: Look) -> io::Result<usize>;
 
-    /// Takes what has come and appends the numbers of those that have one.
+    /// Takes the packets that came and appends the numbers of those that have one.
     ///
     /// # Errors
     /// The link's.
     fn take_numbers(&mut self, look: Look, numbers: &mut Vec<u64>) -> io::Result<usize>;
 
-    /// Sends what has come back to where it came from; how many came, and how many were sent.
+    /// Sends the packets that came back to their sender; returns how many came, and how many were
+    /// sent.
     ///
     /// # Errors
     /// The link's.
     fn echo(&mut self, look: Look, which: EchoMode) -> io::Result<(usize, usize)>;
 
-    /// System calls since it was opened, where the end or its link counts them.
+    /// System calls since its opening, where the end or its link counts them.
     fn calls(&mut self) -> Option<u64>;
 
-    /// What went wrong since it was opened: losses and the like, by name; only what happened.
+    /// Losses and other trouble since its opening, by name; without zeros.
     fn events(&mut self) -> Vec<(String, u64)>;
 }
 
-/// Opens the end of a plan. One that only sends (`receives` false) leaves all frames to the kernel.
+/// Opens the end of a plan. An end that only sends (`receives` false) leaves all frames to the
+/// kernel.
 ///
 /// # Errors
-/// Why not, and what to do.
+/// The reason, and the remedy.
 pub fn open(plan: &EndPlan, receives: bool) -> Result<Box<dyn PathEnd>, String> {
     let local = SocketAddrV4::new(plan.address, 0);
     let payload = plan.frame_bytes.saturating_sub(HEADER_BYTES).max(8);
@@ -137,10 +139,10 @@ fn boxed<E: PathEnd + 'static>(end: E) -> Box<dyn PathEnd> {
     Box::new(end)
 }
 
-/// UDP port of frames that carry IP: nobody listens there.
+/// UDP port of frames that carry IP; it has no listener.
 const UDP_PORT: u16 = 47_001;
 
-/// What went wrong on a link.
+/// The losses of a link.
 fn link_events(counters: &LinkCounters) -> Vec<(String, u64)> {
     let is_event = |name: &str| {
         !matches!(name, "rx_frames" | "rx_bytes" | "tx_frames" | "tx_bytes" | "syscalls")
@@ -155,7 +157,7 @@ fn number(payload: &[u8]) -> Option<u64> {
     (number != LOAD).then_some(number)
 }
 
-/// No address.
+/// The unspecified address.
 #[must_use]
 pub fn nowhere() -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)

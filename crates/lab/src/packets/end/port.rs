@@ -1,4 +1,4 @@
-//! The whole path: a port as applications open it, whatever link carries it.
+//! The whole path: a port as applications open it, over any link.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -11,21 +11,21 @@ use super::{
     BATCH, EchoMode, EndAddress, LOAD, Look, PathEnd, SLEEP_MS, link_events, nowhere, number,
 };
 
-/// Bytes of a train that a link cuts up itself: several of the kernel's messages, so that the last
-/// one, which is shorter, costs little, and still in a core's second cache.
+/// Bytes of a GSO batch that a link segments itself: several of the kernel's messages, so that the
+/// last one, which is shorter, costs little, and still within a core's second-level cache.
 const TRAIN_BYTES: usize = 512 << 10;
 
 /// A port of `net::open`.
 pub struct PortEnd {
     port: Port,
     payload_bytes: usize,
-    /// Packets in a train.
+    /// Packets in a GSO batch.
     batch: usize,
-    /// Written where they leave from: the port lends frames of a link.
+    /// Whether the port lends frames of a link, so that packets are written in place.
     lends: bool,
     /// A batch of load, back to back.
     train: Vec<u8>,
-    /// Datagrams on their way back.
+    /// Datagrams to return.
     back: Vec<u8>,
     peer: SocketAddrV4,
 }
@@ -34,7 +34,7 @@ impl PortEnd {
     /// Opens a port on `link` for payloads of `payload_bytes`.
     ///
     /// # Errors
-    /// The link's, which says what to do.
+    /// The link's, with the remedy.
     pub fn open(link: &str, local: SocketAddrV4, payload_bytes: usize) -> Result<Self, String> {
         let datagram_bytes_max = payload_bytes.max(1472);
         let sizes = PortOptions { datagram_bytes_max, ..PortOptions::default() };
@@ -55,8 +55,8 @@ impl PortEnd {
         Ok(Self { port, payload_bytes, batch, lends, train, back, peer: nowhere() })
     }
 
-    /// Sends so many packets of load out of frames of the link, of which, as of bare frames, only
-    /// the beginning is written.
+    /// Sends packets of load from frames of the link; as with bare frames, writes only their
+    /// beginning.
     fn send_lent(&mut self, count: usize) -> io::Result<usize> {
         let (tx, mut sent) = (&mut *self.port.tx, 0);
         while sent < count && not_full(tx.lend(self.payload_bytes))? {
@@ -157,7 +157,7 @@ impl PathEnd for PortEnd {
             }
         };
         note("port_queue_full", self.port.rx.queue_drops());
-        // A frame link's own losses are told by whoever drives it.
+        // The I/O thread of a frame link reports its own losses.
         let inventory = inventory();
         let threads = inventory.threads.iter().flat_map(|thread| &thread.links);
         for link in threads.chain(&inventory.inline) {
@@ -171,7 +171,7 @@ impl PathEnd for PortEnd {
     }
 }
 
-/// Writes a datagram back to where it came from; false if the link is full for now.
+/// Writes a datagram back to its sender; returns false if the link is full for now.
 fn put(tx: &mut dyn PortTx, datagram: Datagram<'_>) -> io::Result<bool> {
     let Datagram { payload, source } = datagram;
     if !not_full(tx.lend(payload.len()))? {
@@ -188,7 +188,7 @@ fn put(tx: &mut dyn PortTx, datagram: Datagram<'_>) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Sends a train and forgets it; how many datagrams left.
+/// Sends a GSO batch and clears it; returns how many datagrams left.
 fn send_back(
     tx: &mut dyn PortTx,
     train: &mut Vec<u8>,
@@ -205,7 +205,7 @@ fn send_back(
     Ok(if not_full(sent)? { count } else { 0 })
 }
 
-/// That a link is full for now is no error.
+/// Maps a full link to `false`, not an error.
 fn not_full(sent: io::Result<()>) -> io::Result<bool> {
     match sent {
         Ok(()) => Ok(true),

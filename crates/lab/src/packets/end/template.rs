@@ -1,4 +1,4 @@
-//! The frames of a measurement: written once, told apart by a number.
+//! The frames of a measurement: written once, distinguished by a number.
 
 use std::net::SocketAddrV4;
 
@@ -11,7 +11,7 @@ pub const ETHERTYPE: u16 = 0x88b5;
 
 const IPV4: [u8; 2] = [0x08, 0x00];
 
-/// A frame to be sent again and again. Its payload begins with a number (little-endian).
+/// A frame that is sent repeatedly. Its payload begins with a number (little-endian).
 #[derive(Debug, Clone)]
 pub struct PacketTemplate {
     head: Vec<u8>,
@@ -62,7 +62,7 @@ impl PacketTemplate {
         self.frame_bytes
     }
 
-    /// The IP address and UDP port that answers come to.
+    /// The IP address and UDP port for answers.
     #[must_use]
     pub fn local(&self) -> SocketAddrV4 {
         self.local
@@ -74,7 +74,7 @@ impl PacketTemplate {
         self.payload_at == HEADER_BYTES
     }
 
-    /// Addresses the frames.
+    /// Sets the addresses of the frames.
     pub fn aim(&mut self, from: [u8; 6], to: &EndAddress) {
         self.head[..6].copy_from_slice(&to.mac);
         self.head[6..12].copy_from_slice(&from);
@@ -87,13 +87,13 @@ impl PacketTemplate {
         }
     }
 
-    /// Gives the next frame a number; `None`: load.
+    /// Sets the number of the next frame; `None`: load.
     pub fn set_number(&mut self, number: Option<u64>) {
         let at = self.payload_at;
         self.head[at..at + 8].copy_from_slice(&number.unwrap_or(LOAD).to_le_bytes());
     }
 
-    /// Writes the head of a frame. What lies behind it is never looked at and stays as it was.
+    /// Writes the head of a frame. The rest is never read and stays as it was.
     pub fn write(&self, frame: &mut [u8]) {
         frame[..self.head.len()].copy_from_slice(&self.head);
     }
@@ -105,7 +105,7 @@ impl PacketTemplate {
     }
 }
 
-/// Has a frame go back to where it came from. Sums stay right when two words change places.
+/// Reverses a frame's direction. Checksums stay valid when two words change places.
 pub(super) fn reverse(frame: &mut [u8]) {
     let Some(ethernet) = frame.get_mut(..14) else { return };
     let (to, from) = ethernet[..12].split_at_mut(6);

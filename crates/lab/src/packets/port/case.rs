@@ -1,17 +1,17 @@
-//! What shares a port with the probes, and how long they wait for it by the frames' times.
+//! The traffic that shares a port with the probes, and the probes' waits by the frames' times.
 
 use serde::Serialize;
 
 use super::waits::{WaitShare, Waits};
 use super::wire::{CREDIT, frame_ns};
 
-/// Who has which port.
+/// The assignment of traffic to ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PortTopology {
-    /// The probes have a port, bulk another one.
+    /// The probes have one port, bulk another.
     Separate,
-    /// One port, nothing else on it.
+    /// One port, without bulk.
     Shared,
     /// One port with bulk, in the order of arrival.
     Bulk,
@@ -19,13 +19,13 @@ pub enum PortTopology {
     Priority,
 }
 
-/// Large frames that others send.
+/// Large frames of another sender.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bulk {
     /// Bytes of each frame, Ethernet header included, check sequence not.
     pub frame_bytes: usize,
-    /// What is offered, as a share of what the port can carry. Below 1, a burst comes when the one
-    /// before it has left; from 1 on all come by the clock, and the queue is full.
+    /// The offered load, as a share of the port's rate. Below 1, a burst comes when the one before
+    /// it has left; from 1 on all come by the clock, and the queue is full.
     pub share: f64,
     /// Frames that come at once.
     pub burst: u32,
@@ -34,38 +34,38 @@ pub struct Bulk {
 /// One measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PortCase {
-    /// Who has which port.
+    /// The assignment of traffic to ports.
     pub topology: PortTopology,
     /// Bits per second of each port.
     pub rate_bps: f64,
-    /// The bulk; unused where nothing else is on the port.
+    /// The bulk; unused where the port has no other traffic.
     pub bulk: Bulk,
-    /// Packets that wait at most where they are sent as they come.
+    /// Largest number of waiting packets where they are sent in order of arrival.
     pub queue: u32,
 }
 
-/// The longest that a probe can wait for other frames.
+/// The longest wait of a probe for other frames.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bound {
     /// Frames before it.
     pub frames: u32,
     /// Their time, nanoseconds.
     pub wait_ns: f64,
-    /// Whose number that is.
+    /// The origin of that number.
     pub by: QueueLimit,
 }
 
-/// What limits how many frames a probe finds before it.
+/// The limit on the frames before a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueLimit {
-    /// There are none.
+    /// There are no frames.
     Nothing,
     /// A burst has no more, and the next comes when it has left.
     Burst,
     /// The queue takes no more.
     Queue,
-    /// The one on the wire, which nobody interrupts.
+    /// The frame on the wire, which cannot be interrupted.
     Wire,
 }
 
@@ -76,7 +76,7 @@ impl PortCase {
         frame_ns(self.rate_bps, self.bulk.frame_bytes)
     }
 
-    /// Whether more is offered than the port can carry.
+    /// Whether the offered load exceeds the port's rate.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.bulk.share >= 1.0
@@ -102,12 +102,13 @@ impl PortCase {
         Bound { frames, wait_ns: f64::from(frames) * self.frame_ns(), by }
     }
 
-    /// How long probes wait, where bulk keeps the port busy for the share `busy` of the time.
+    /// Returns how long probes wait, where bulk makes the port busy for the share `busy` of the
+    /// time.
     ///
-    /// A probe comes at any moment alike. Work before it falls to nothing while the port is busy,
-    /// one nanosecond a nanosecond; so waits are uniform then. A burst is through sooner by the
-    /// [`CREDIT`] that the idle port before it gave. In a full queue, which gives none, they lie
-    /// between all but one of the frames and all.
+    /// A probe comes at any moment with equal probability. While the port is busy, the work before
+    /// it falls to zero, one nanosecond a nanosecond; so waits are uniform then. A burst is through
+    /// sooner by the [`CREDIT`] that the idle port before it gave. In a full queue, which gives
+    /// none, waits lie between the time of all frames but one and that of all.
     #[must_use]
     pub fn waits(&self, busy: f64) -> Waits {
         let (frame_ns, busy) = (self.frame_ns(), busy.clamp(0.0, 1.0));
@@ -122,7 +123,7 @@ impl PortCase {
             }
             PortTopology::Priority if self.is_full() => vec![uniform(busy, 0.0, frame_ns)],
             PortTopology::Priority => {
-                // Of a burst, the first frame that is waited for is shorter by the credit.
+                // Of a burst, the first frame waited for is shorter by the credit.
                 let burst_ns = f64::from(self.bulk.burst) * frame_ns;
                 let waiting_ns = (burst_ns - credit_ns).max(0.0);
                 let first_ns = waiting_ns % frame_ns;
@@ -133,7 +134,7 @@ impl PortCase {
         })
     }
 
-    /// How long it takes until the queue of a [full](Self::is_full) port is, seconds.
+    /// Time that the queue of a [full](Self::is_full) port takes to fill, seconds.
     #[must_use]
     pub fn fills_s(&self) -> f64 {
         f64::from(self.queue) * self.frame_ns() / (self.bulk.share - 1.0) / 1e9
@@ -151,7 +152,7 @@ impl PortCase {
             PortTopology::Priority => "priority, bulk",
         };
         let by = if burst > 1 { format!(" by {burst}") } else { String::new() };
-        // As fine as shares are told apart.
+        // The resolution at which shares are distinguished.
         let percent = (share * 1e6).round() / 1e4;
         format!("{mbit} Mbit/s, {who} {percent} %{by}")
     }
@@ -187,8 +188,8 @@ mod tests {
         assert_eq!(case(Bulk, 0.8, 16).period_ns(), 16.0 * 123_040.0 / 0.8);
     }
 
-    /// Waits of probes at random moments of a port that sends frame by frame, as a bucket of tokens
-    /// does: a frame may leave when the time that all before it take is over but for the credit.
+    /// Waits of probes at random moments at a port that sends frame by frame, as a token bucket
+    /// does: a frame may leave when the time of all frames before it is over, less the credit.
     fn simulated(case: &PortCase) -> Vec<f64> {
         let (frame_ns, period_ns) = (case.frame_ns(), case.period_ns());
         let credit_ns = CREDIT.as_nanos() as f64;
@@ -198,7 +199,8 @@ mod tests {
             for _ in 0..case.bulk.burst {
                 let left_ns = came_ns.max(paid_ns - credit_ns);
                 paid_ns = paid_ns.max(left_ns) + frame_ns;
-                // Who has priority is behind what has left, who has not behind what has come.
+                // With priority a probe waits for the frames that have left, without it for those
+                // that have arrived.
                 let first = case.topology == PortTopology::Priority;
                 frames.push((if first { left_ns } else { came_ns }, paid_ns - credit_ns));
             }
@@ -218,7 +220,7 @@ mod tests {
     #[test]
     fn waits_are_those_of_a_port_simulated_frame_by_frame() {
         for topology in [PortTopology::Bulk, PortTopology::Priority] {
-            // At 1 Gbit/s two frames and a half are within the credit.
+            // At 1 Gbit/s two and a half frames are within the credit.
             for (rate_bps, burst, share) in [1e8, 1e9]
                 .iter()
                 .flat_map(|rate| [1, 2, 16].map(|burst| (*rate, burst)))

@@ -12,36 +12,36 @@ use crate::packets::round_trips::{PATIENCE, Round, trip};
 use crate::packets::rows::{Half, PathRow};
 use crate::packets::testbed::{ActivePort, ActivePorts, StageError, Testbed};
 
-/// `TC_PRIO_INTERACTIVE` (`linux/pkt_sched.h`): the first band of `pfifo_fast`, open to anybody.
+/// `TC_PRIO_INTERACTIVE` (`linux/pkt_sched.h`): the first band of `pfifo_fast`, open to any user.
 const FIRST_BAND: u32 = 6;
-/// A queue that is to be full is waited for as long as this and twice the time that it should take.
+/// The wait for a full queue: this and twice the time that it should take.
 const FILLS_AT_LEAST: Duration = Duration::from_secs(5);
-/// From look to look whether it is.
+/// Interval of its checks.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How probes are sent.
+/// The parameters of probes.
 #[derive(Debug, Clone, Copy)]
 pub struct Probing {
     /// Bytes of each as an Ethernet frame.
     pub frame_bytes: usize,
-    /// How many.
+    /// Number of probes.
     pub count: u64,
-    /// Per second, by the clock.
+    /// Probes per second, by the clock.
     pub rate_pps: f64,
     /// SCHED_FIFO at this priority, both sides; bulk is ordinary.
     pub fifo: Option<u32>,
 }
 
-/// What was found.
+/// The results.
 #[derive(Debug, Clone)]
 pub struct PortFigures {
     /// Round trips.
     pub trips: RoundTrips,
-    /// What the queue of the port that has the bulk did.
+    /// The counts of the queue of the bulk's port.
     pub queued: Queued,
     /// Frames of bulk that were offered.
     pub offered: u64,
-    /// Share of the time for which that port was busy, by what it sent and how long a frame takes.
+    /// Share of the time for which that port was busy, by its sent frames and their times.
     pub busy: f64,
 }
 
@@ -68,7 +68,7 @@ pub fn through(
     };
     ports.shape(ActivePort::First, &shape(order))?;
     ports.shape(ActivePort::Second, &shape(QueueOrder::Arrival { limit: case.queue }))?;
-    // Spinning, the side that asks keeps to the clock, and its CPU is awake when an answer comes.
+    // With spinning, the asking side follows the clock, and its CPU is awake when an answer comes.
     let asks = Half::new(Carriage::Kernel, "udp", PacketWait::Spin);
     let row = PathRow {
         name: case.name(),
@@ -76,7 +76,7 @@ pub fn through(
         passive: Half::new(Carriage::Kernel, "udp", PacketWait::Block),
     };
     let Probing { frame_bytes, count, rate_pps, fifo } = *how;
-    // Beside its own time, a probe takes as long as it waits for others, at most.
+    // Beside its own time, a probe takes at most as long as it waits for others.
     let patience = PATIENCE + 2 * Duration::from_secs_f64(case.bound().wait_ns / 1e9);
     let rate_pps = Some(rate_pps);
     let round = Round { frame_bytes, count, rate_pps, load_pps: None, fifo, patience };
@@ -126,7 +126,7 @@ fn until_full(ports: &ActivePorts, port: ActivePort, case: &PortCase) -> Result<
     Ok(())
 }
 
-/// What the other process does.
+/// The job of the other process.
 fn bulk(case: &PortCase, port: ActivePort) -> SideJob {
     let end = EndPlan {
         path: Carriage::Kernel,

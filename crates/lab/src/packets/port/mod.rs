@@ -1,9 +1,9 @@
-//! Round trips over a port that is as slow as a real one, alone and shared with bulk, beside what
-//! the times of frames let expect.
+//! Round trips over a port that is as slow as a real one, alone and shared with bulk, beside the
+//! prediction by the frames' times.
 //!
 //! The port is a class of the kernel's `htb` on one end of a veth pair. Kernel UDP goes through it;
-//! frame links go past it. A frame is delivered when its turn begins, not when it has been sent: a
-//! probe's own time on the wire is in no figure.
+//! frame links bypass it. A frame is delivered when its sending begins, not when it ends: a probe's
+//! own time on the wire is in no figure.
 
 mod case;
 mod measure;

@@ -6,7 +6,7 @@ use super::{Bound, PortCase, PortFigures, PortTopology};
 use crate::packets::job::RoundTrips;
 use millstream_measure::{Histogram, Summary};
 
-/// The quantiles that are predicted: median and tail.
+/// The predicted quantiles: median and tail.
 const PREDICTED: [f64; 2] = [0.5, 0.99];
 
 /// The cases of one comparison.
@@ -19,20 +19,20 @@ pub struct PortTable {
 /// A case with all repetitions.
 #[derive(Debug, Clone, Serialize)]
 pub struct CaseResults {
-    /// What was measured.
+    /// The case.
     pub case: PortCase,
     /// The longest wait for other frames, by their times.
     pub bound: Bound,
-    /// All repetitions together, from when probes were due; those that were lost are at the end.
+    /// All repetitions together, from when probes were due; lost probes are at the end.
     pub histogram: Histogram,
     /// Probes that never came back.
     pub lost: u64,
-    /// Share of the time for which the port with the bulk was busy, the middle repetition's.
+    /// Share of the time for which the bulk's port was busy, of the median repetition.
     pub busy: f64,
     /// Packets that its queue dropped.
     pub drops: u64,
-    /// The median beside what it should be; none for separate ports, which the others are compared
-    /// with, and where nothing came back.
+    /// The median beside its prediction; `None` for separate ports, the base of the comparison, and
+    /// where no probe came back.
     pub median: Option<Against>,
     /// The 99th percentile likewise.
     pub tail: Option<Against>,
@@ -44,7 +44,7 @@ pub struct CaseResults {
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Against {
     /// The quantile of the round trips over separate ports in the same repetition, convolved with
-    /// the waits by the frames' times, nanoseconds; the middle repetition's.
+    /// the waits by the frames' times, nanoseconds; of the median repetition.
     pub predicted_ns: f64,
     /// Measured over predicted, in each repetition.
     pub ratio: Summary,
@@ -58,10 +58,10 @@ struct Run {
     busy: f64,
 }
 
-/// The quantile of the round trips that came back, nanoseconds; none where none did.
+/// The quantile of the returned round trips, nanoseconds; `None` where no probe came back.
 #[must_use]
 pub fn came_ns(histogram: &Histogram, lost: u64, quantile: f64) -> Option<u64> {
-    // A loss is longer than what comes back, so all of them are at the end.
+    // A loss is longer than any returned trip, so all losses are at the end.
     let (all, came) = (histogram.count(), histogram.count().saturating_sub(lost));
     (came > 0).then(|| histogram.quantile_ns(quantile * came as f64 / all as f64))
 }
@@ -81,8 +81,8 @@ impl PortTable {
         line.runs.push(Run { turn, trips: from_due.clone(), lost: *lost, busy: found.busy });
     }
 
-    /// Works out what was to be expected, from separate ports of the same rate; call it when all is
-    /// measured.
+    /// Computes the predictions from separate ports of the same rate; to be called after the
+    /// measurements.
     pub fn sum_up(&mut self) {
         let is_base = |line: &&CaseResults| line.case.topology == PortTopology::Separate;
         let bases: Vec<_> = self.lines.iter().filter(is_base).cloned().collect();
@@ -98,8 +98,8 @@ impl PortTable {
         }
     }
 
-    /// The longest round trip that came back over separate ports of a rate, nanoseconds; none where
-    /// none did.
+    /// The longest returned round trip over separate ports of a rate, nanoseconds; `None` without
+    /// one.
     #[must_use]
     pub fn longest_apart_ns(&self, rate_bps: f64) -> Option<u64> {
         let apart = |line: &&CaseResults| {
@@ -124,13 +124,13 @@ impl CaseResults {
         }
     }
 
-    /// The longest round trip that came back, nanoseconds; none where none did.
+    /// The longest returned round trip, nanoseconds; `None` without one.
     #[must_use]
     pub fn longest_ns(&self) -> Option<u64> {
         came_ns(&self.histogram, self.lost, 1.0)
     }
 
-    /// A quantile beside what it should be by `base`'s in the same repetition.
+    /// Compares a quantile with its prediction from `base` in the same repetition.
     fn against(&self, base: &Self, quantile: f64) -> Option<Against> {
         let pair = |run: &Run| {
             let base = base.runs.iter().find(|base| base.turn == run.turn)?;

@@ -1,12 +1,12 @@
-//! How long probes wait for other frames, and what their round trips are with that.
+//! The waits of probes for other frames, and the round trips that follow.
 
 use millstream_measure::Histogram;
 
-/// Waits of the probes that wait; the others do not.
+/// Waits of the delayed probes; the others do not wait.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Waits(pub(super) Vec<WaitShare>);
 
-/// A share of all probes, with waits from one length to another alike, nanoseconds.
+/// A share of all probes, with uniform waits between two lengths, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct WaitShare {
     pub share: f64,
@@ -38,13 +38,13 @@ impl Waits {
     /// The wait that a share `quantile` of the probes does not exceed, nanoseconds.
     #[must_use]
     pub fn quantile_ns(&self, quantile: f64) -> f64 {
-        // Quantiles of nothing but the wait: a base that takes no time.
+        // Quantiles of the wait alone: the base takes no time.
         self.quantile_over(&[(0, 1)], quantile)
     }
 
     /// The round trip that a share `quantile` of the probes does not exceed, nanoseconds, where
-    /// those that wait for nobody are as in `base`, of which the `lost` longest never came back,
-    /// and waits have nothing to do with that. Quantiles do not add; distributions are convolved.
+    /// undelayed probes are as in `base`, of which the `lost` longest never came back, and waits
+    /// are independent of that. Quantiles do not add; distributions are convolved.
     #[must_use]
     pub fn trip_ns(&self, base: &Histogram, lost: u64, quantile: f64) -> Option<f64> {
         let mut left = base.count().saturating_sub(lost);
@@ -67,7 +67,7 @@ impl Waits {
         let (mut low_ns, mut high_ns) = (-1.0, last_ns + self.longest_ns());
         while high_ns - low_ns > 1.0 {
             let middle_ns = f64::midpoint(low_ns, high_ns);
-            // A hair below, as sums of shares are not exact.
+            // With a small tolerance, because sums of shares are not exact.
             if at_most(middle_ns) < quantile - 1e-9 {
                 low_ns = middle_ns;
             } else {
@@ -93,7 +93,7 @@ mod tests {
         let mut random = || noise.bits() as f64 / u64::MAX as f64;
         let (mut base, mut trips) = (Histogram::default(), Vec::new());
         for _ in 0..50_000 {
-            // One of a hundred is an outlier of the machine's.
+            // One of a hundred is an outlier of the machine.
             let own_ns = 1e5 * (1.0 + random()) + if random() < 0.01 { 2e6 } else { 0.0 };
             let (which, within) = (random(), random());
             let wait_ns = match which {

@@ -1,4 +1,4 @@
-//! What a frame takes on the wire (IEEE 802.3, clauses 3.1.1 and 4.4.2).
+//! The time of a frame on the wire (IEEE 802.3, clauses 3.1.1 and 4.4.2).
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ pub const OVERHEAD: u16 = 8 + 4 + 12;
 /// Bytes on the wire of the shortest frame: 64 with its check sequence, preamble and gap.
 pub const LEAST: u16 = 64 + 8 + 12;
 
-/// How far a frame may leave before its time: about as late as the kernel's timers are on a virtual
-/// machine (`latency timer`: 17 us). An idle port gives the next frame this start, too.
+/// How far a frame may leave before its time: about the lateness of the kernel's timers on a
+/// virtual machine (`latency timer`: 17 us). An idle port gives the next frame this credit, too.
 pub const CREDIT: Duration = Duration::from_micros(30);
 
-/// How long a frame of `frame_bytes` (Ethernet header included, check sequence not) keeps a port
-/// of `rate_bps` busy, nanoseconds.
+/// The time for which a frame of `frame_bytes` (Ethernet header included, check sequence not) makes
+/// a port of `rate_bps` busy, nanoseconds.
 #[must_use]
 pub fn frame_ns(rate_bps: f64, frame_bytes: usize) -> f64 {
     let wire = (frame_bytes + usize::from(OVERHEAD)).max(usize::from(LEAST));

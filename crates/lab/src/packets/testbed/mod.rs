@@ -1,4 +1,4 @@
-//! Where both sides stand: two processes, each on a CPU and in a network of its own.
+//! The processes of both sides, each on a CPU and in a network of its own.
 
 mod network;
 mod ports;
@@ -17,24 +17,24 @@ use process::SideProcess;
 pub use network::enter_new_network;
 pub use ports::{ActivePort, ActivePorts};
 
-/// Where the sides are joined.
+/// The network that joins the sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TestNetwork {
-    /// Two network namespaces and a veth pair, made for this and gone with it.
+    /// Two network namespaces and a veth pair, made for the measurement and deleted after it.
     Private {
         /// MTU of the pair, bytes.
         mtu: usize,
     },
-    /// As `Private`, with a second pair beside, both of Ethernet's usual MTU: [`Testbed::ports`].
+    /// As `Private`, with a second pair, both of Ethernet's usual MTU: [`Testbed::ports`].
     Ports,
-    /// Interfaces that are there, each `NAME` or `NAME@NAMESPACE`.
+    /// Existing interfaces, each `NAME` or `NAME@NAMESPACE`.
     Given([String; 2]),
     /// This machine's loopback: kernel sockets only, no rights needed.
     Loopback,
 }
 
 impl TestNetwork {
-    /// Adds what to do to the reason why a side has no network there.
+    /// Adds the remedy to the error of a side without network.
     fn advise(&self, error: StageError) -> StageError {
         let advice = match self {
             Self::Private { .. } => {
@@ -50,48 +50,48 @@ impl TestNetwork {
     }
 }
 
-/// One side's place.
+/// The set-up of one side.
 #[derive(Debug, Clone, Serialize)]
 pub struct SideSetup {
-    /// Its interface; none on loopback.
+    /// Its interface; `None` on loopback.
     pub interface: Option<String>,
     /// Its Ethernet address.
     pub mac: [u8; 6],
     /// Its IPv4 address.
     pub address: Ipv4Addr,
-    /// Its CPU; none: any.
+    /// Its CPU; `None`: any.
     pub cpu: Option<usize>,
 }
 
-/// Why a measurement cannot be made.
+/// The reason why a measurement is not possible.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StageError {
-    /// A network cannot be had.
+    /// A network is not available.
     #[error("{0}")]
     Network(String),
-    /// A process of one side cannot be started, or ended before its time.
+    /// A process of one side cannot be started, or ended too early.
     #[error("the process of the {side} side {what}")]
     Process {
-        /// Which one.
+        /// The side.
         side: &'static str,
-        /// What happened.
+        /// The event.
         what: String,
     },
-    /// A side could not do its part; the others can go on.
+    /// A side cannot play its role; the other rows can continue.
     #[error("{0}")]
     Refused(String),
-    /// Somebody asked to end.
+    /// The user asked to end.
     #[error("ended before the measurement was")]
     Ended,
 }
 
-/// How a program starts a process that serves jobs ([`super::worker::serve`]): in the given
-/// network (`new`, or the name of a namespace), or in its own.
+/// Makes the command of a process that serves jobs ([`super::worker::serve`]): in the given network
+/// (`new`, or the name of a namespace), or in its own.
 pub type StartSide = fn(network: Option<&str>) -> std::io::Result<Command>;
 
-/// Both sides, ready for jobs. They and their networks are gone when it is dropped, and when this
-/// process ends, however that comes.
+/// Both sides, ready for jobs. They and their networks end when it is dropped, and when this
+/// process ends for any reason.
 pub struct Testbed {
     active: SideProcess,
     passive: SideProcess,
@@ -104,7 +104,7 @@ impl Testbed {
     /// Starts both sides, the active one on the first CPU given.
     ///
     /// # Errors
-    /// [`StageError`], which says what to do.
+    /// [`StageError`], with the remedy.
     pub fn set(
         ground: &TestNetwork,
         cpus: [Option<usize>; 2],
@@ -116,7 +116,7 @@ impl Testbed {
             SideProcess::spawn(side, start, sides[index].network.as_deref(), cpus[index], ended)
         };
         let (mut active, mut passive) = (spawn("active", 0)?, spawn("passive", 1)?);
-        // Both have entered their networks when they have said hello.
+        // Both have entered their networks when they have sent their first line.
         let advise = |error| ground.advise(error);
         active.hello().map_err(advise)?;
         passive.hello().map_err(advise)?;
@@ -134,7 +134,7 @@ impl Testbed {
         Ok(Self { active, passive, places, start, ended })
     }
 
-    /// Where the active and the passive side are.
+    /// The set-ups of the active and the passive side.
     #[must_use]
     pub fn places(&self) -> &[SideSetup; 2] {
         &self.places
@@ -146,17 +146,17 @@ impl Testbed {
         [&self.active, &self.passive].map(|side| side.pid().cast_signed())
     }
 
-    /// Where the passive side can be reached by frames, whatever it does.
+    /// The Ethernet address of the passive side, in any role.
     #[must_use]
     pub fn passive_mac(&self) -> [u8; 6] {
         self.places[1].mac
     }
 
-    /// Plays one measurement: the passive side first, then the active one, which is told where the
-    /// passive one is; then the passive one is told to stop. What both found, active first.
+    /// Plays one measurement: starts the passive side, then the active one with the passive one's
+    /// address; then stops the passive one. Returns the results of both, active first.
     ///
     /// # Errors
-    /// [`StageError::Refused`] when a side cannot do its part; both can take the next job then.
+    /// [`StageError::Refused`] when a side cannot play its role; both can take the next job then.
     pub fn play(
         &mut self,
         passive: &SideJob,

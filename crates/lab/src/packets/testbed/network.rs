@@ -1,4 +1,4 @@
-//! The networks of both sides: namespaces without a name, joined by a veth pair, or what is there.
+//! The networks of both sides: unnamed namespaces joined by a veth pair, or existing ones.
 
 use std::fs::File;
 use std::io;
@@ -15,8 +15,8 @@ use millstream_host::netlink::{Netlink, NetlinkError};
 
 use super::{SideSetup, StageError, TestNetwork};
 
-/// Interfaces, Ethernet and IPv4 addresses of a private pair, and of somebody behind it to whom
-/// packets can be sent that are for neither side.
+/// Interfaces, Ethernet and IPv4 addresses of a private pair, and of an absent station behind it,
+/// for packets that are for neither side.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PrivatePair {
     names: [&'static str; 2],
@@ -24,19 +24,19 @@ pub(super) struct PrivatePair {
     network: [u8; 3],
 }
 
-/// The pair that a measurement uses.
+/// The pair of a measurement.
 pub(super) const FIRST: PrivatePair = PrivatePair {
     names: ["ms-a", "ms-b"],
     macs: ["02:6d:73:00:00:01", "02:6d:73:00:00:02"],
     network: [10, 77, 0],
 };
-/// A second one, for what must not share the first.
+/// A second pair, for traffic that must not share the first.
 pub(super) const SECOND: PrivatePair = PrivatePair {
     names: ["ms-c", "ms-d"],
     macs: ["02:6d:73:00:00:03", "02:6d:73:00:00:04"],
     network: [10, 77, 1],
 };
-/// An address that no interface has.
+/// An address without an interface.
 const NOBODY: &str = "02:6d:73:00:00:ff";
 
 impl PrivatePair {
@@ -50,7 +50,7 @@ impl PrivatePair {
         self.host(1 + index as u8)
     }
 
-    /// Somebody behind the port, who takes what is sent and says nothing.
+    /// The address of the absent station behind the port, which never answers.
     pub fn nobody(&self) -> Ipv4Addr {
         self.host(99)
     }
@@ -61,9 +61,10 @@ impl PrivatePair {
     }
 }
 
-/// A side before it is there.
+/// A side before its process runs.
 pub(super) struct NetworkSide {
-    /// What [`enter_new_network`] or a namespace's name makes of it; none: where we are.
+    /// The argument of [`enter_new_network`], `new` or a namespace's name; `None`: the network of
+    /// this process.
     pub network: Option<String>,
     interface: Option<String>,
 }
@@ -119,7 +120,7 @@ pub(super) fn join(pair: &PrivatePair, pids: [u32; 2], mtu: usize) -> Result<(),
             names[index], macs[index], pids[index]
         )
     };
-    // The pair is made where the first side is: names of this network do not matter.
+    // The pair is created in the first side's network: interface names of this one do not matter.
     ip(pids[0], &format!("link add {} type veth peer name {}", end(0), end(1)))?;
     for (index, pid) in pids.into_iter().enumerate() {
         ip(pid, "link set lo up")?;
@@ -127,7 +128,7 @@ pub(super) fn join(pair: &PrivatePair, pids: [u32; 2], mtu: usize) -> Result<(),
         ip(pid, &format!("link set {} up", names[index]))?;
     }
     for (index, pid) in pids.into_iter().enumerate() {
-        // Nobody need ask for addresses while something is measured.
+        // No side needs to ask for addresses during a measurement.
         let other = (pair.address(1 - index), macs[1 - index]);
         for (address, mac) in [other, (pair.nobody(), NOBODY)] {
             ip(pid, &format!("neigh replace {address} lladdr {mac} dev {}", names[index]))?;
@@ -136,7 +137,7 @@ pub(super) fn join(pair: &PrivatePair, pids: [u32; 2], mtu: usize) -> Result<(),
     Ok(())
 }
 
-/// Asks the kernel about the network of a process, by a thread that enters it.
+/// Queries the kernel about the network of a process, by a thread that enters it.
 pub(super) fn ask<T: Send>(
     pid: u32,
     question: impl FnOnce(&mut Netlink) -> Result<T, NetlinkError> + Send,
@@ -155,7 +156,7 @@ pub(super) fn ask<T: Send>(
     asked.unwrap_or_else(|_| Err("a thread panicked".to_owned())).map_err(StageError::Network)
 }
 
-/// What a side's place is, now that its process is there.
+/// Returns a side's set-up, once its process runs.
 pub(super) fn place(
     side: &NetworkSide,
     pid: u32,
@@ -181,7 +182,7 @@ fn ip(pid: u32, arguments: &str) -> Result<String, StageError> {
     let network = File::open(format!("/proc/{pid}/ns/net")).map_err(|e| fail(e.to_string()))?;
     let mut command = Command::new("ip");
     command.args(arguments.split(' '));
-    // Without rights there is but one network, which needs no entering.
+    // Without rights there is only one network, which needs no entering.
     let here = same_network(pid);
     let enter = move || {
         if !here {

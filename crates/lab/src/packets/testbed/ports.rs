@@ -1,4 +1,4 @@
-//! Ports of the active side that are as slow as real ones, and somebody else who sends over them.
+//! Ports of the active side that are as slow as real ones, and another sender over them.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -12,15 +12,15 @@ use crate::packets::job::{JobResult, SideJob};
 
 /// Largest IP packet, bytes.
 pub(super) const MTU: usize = 1500;
-/// Where bulk goes (RFC 863); nobody is there.
+/// The UDP port for bulk (RFC 863); it has no listener.
 const DISCARD: u16 = 9;
 
-/// Which port of the active side.
+/// A port of the active side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActivePort {
-    /// The one that the measurement uses.
+    /// The port of the measurement.
     First,
-    /// The one beside it.
+    /// The second port.
     Second,
 }
 
@@ -38,25 +38,25 @@ impl ActivePort {
         self.pair().address(0)
     }
 
-    /// Somebody behind it who takes everything and never answers.
+    /// The address of the absent station behind it, which never answers.
     #[must_use]
     pub fn nobody(self) -> EndAddress {
         EndAddress { mac: [0; 6], udp: SocketAddrV4::new(self.pair().nobody(), DISCARD) }
     }
 }
 
-/// The active side's ports of a stage on [`Ground::Ports`](super::TestNetwork::Ports), and a
-/// process that sends over them. Gone with the stage's networks.
+/// The active side's ports of a test bed with [`TestNetwork::Ports`](super::TestNetwork::Ports),
+/// and a process that sends over them. They end with its networks.
 pub struct ActivePorts {
     pid: u32,
     other: SideProcess,
 }
 
 impl Testbed {
-    /// The ports, with a process in the active side's network on `cpu`.
+    /// Opens the ports, with a process in the active side's network on `cpu`.
     ///
     /// # Errors
-    /// [`StageError`], which says what to do.
+    /// [`StageError`], with the remedy.
     pub fn ports(&self, cpu: Option<usize>) -> Result<ActivePorts, StageError> {
         let pid = self.active.pid();
         let network = format!("/proc/{pid}/ns/net");
@@ -67,7 +67,7 @@ impl Testbed {
 }
 
 impl ActivePorts {
-    /// Gives a port its rate and queue; its counts begin at zero.
+    /// Sets the rate and queue of a port; its counts begin at zero.
     ///
     /// # Errors
     /// [`StageError::Network`] with the kernel's answer.
@@ -75,7 +75,7 @@ impl ActivePorts {
         self.at(port, |netlink, index| netlink.shape(index, shape))
     }
 
-    /// What the queue of a port has done.
+    /// Returns the counts of a port's queue.
     ///
     /// # Errors
     /// [`StageError::Network`] with the kernel's answer.
@@ -84,7 +84,7 @@ impl ActivePorts {
         queued.ok_or_else(|| StageError::Network("the port has lost its queue".to_owned()))
     }
 
-    /// Whether somebody asked to end.
+    /// Whether the user asked to end.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         self.other.is_ended()
@@ -101,10 +101,10 @@ impl ActivePorts {
         })
     }
 
-    /// Has the other process play a job meanwhile.
+    /// Plays a job in the other process during `meanwhile`.
     ///
     /// # Errors
-    /// [`StageError`] of the process, or what `meanwhile` says.
+    /// [`StageError`] of the process, or of `meanwhile`.
     pub fn beside<T>(
         &mut self,
         job: &SideJob,

@@ -1,4 +1,4 @@
-//! One side's process, seen from the one that started it.
+//! One side's process, seen from its starter.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -11,9 +11,9 @@ use crate::packets::end::EndAddress;
 use crate::packets::job::{JobResult, SideJob, SideReply};
 use crate::packets::worker::{HELLO, STOP};
 
-/// How long a side may take for what needs no time.
+/// Time limit of a side's immediate answers.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often a wait looks whether somebody asked to end.
+/// Interval at which a wait checks whether the user asked to end.
 const TICK: Duration = Duration::from_millis(50);
 
 /// A process that serves jobs.
@@ -36,7 +36,7 @@ impl SideProcess {
         let fail = |what: String| StageError::Process { side, what };
         let no_start = |error: std::io::Error| fail(format!("cannot be started: {error}"));
         let mut command = start(network).map_err(no_start)?;
-        // Ctrl-C is for this process, which then ends the sides.
+        // Ctrl-C goes to this process, which then ends the sides.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
         millstream_host::child::tie(&mut command, cpu);
         let mut child = command.spawn().map_err(no_start)?;
@@ -47,7 +47,7 @@ impl SideProcess {
         let (tell, lines) = channel();
         std::thread::spawn(move || {
             let answers = BufReader::new(answers).lines().map_while(Result::ok);
-            // Ends with the process, or when nobody wants to know any more.
+            // Ends with the process, or when the receiver has gone.
             answers.map(|line| tell.send(line)).take_while(Result::is_ok).for_each(drop);
         });
         Ok(Self { side, child, jobs, lines, ended })
@@ -57,7 +57,7 @@ impl SideProcess {
         self.child.id()
     }
 
-    /// Waits until it is where it should be.
+    /// Waits until it is in its network.
     pub fn hello(&mut self) -> Result<(), StageError> {
         match self.line(PATIENCE)? {
             line if line == HELLO => Ok(()),
@@ -65,7 +65,7 @@ impl SideProcess {
         }
     }
 
-    /// Gives it a job and waits until it is ready.
+    /// Sends it a job and waits until it is ready.
     pub fn start(&mut self, job: &SideJob) -> Result<EndAddress, StageError> {
         let text = serde_json::to_string(job).map_err(|error| self.fail(error.to_string()))?;
         self.write(&text)?;
@@ -81,7 +81,7 @@ impl SideProcess {
         self.write(STOP)
     }
 
-    /// Waits for what it found.
+    /// Waits for its result.
     pub fn finish(&mut self, longest: Duration) -> Result<JobResult, StageError> {
         match self.reply(longest + PATIENCE)? {
             SideReply::Done(outcome) => Ok(*outcome),
@@ -90,7 +90,7 @@ impl SideProcess {
         }
     }
 
-    /// Whether somebody asked to end.
+    /// Whether the user asked to end.
     pub fn is_ended(&self) -> bool {
         (self.ended)()
     }

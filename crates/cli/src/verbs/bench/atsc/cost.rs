@@ -16,11 +16,11 @@ use millstream_measure::Summary;
 use serde_json::json;
 use std::fmt::Write;
 
-/// The signal of the measurement: a good one, such as most receivers get.
+/// The signal of the measurement: a good one, as of most receivers.
 const CN_DB: f64 = 25.0;
 const GRAPH: &str = include_str!("../../../../../../graphs/atsc-rx.toml");
 
-/// What costs are measured of.
+/// The measurement's options.
 #[derive(clap::Args)]
 #[group(skip)]
 pub struct Args {
@@ -37,7 +37,7 @@ pub struct Args {
           value_parser = clap::value_parser!(u64).range(1..=1000))]
     repeat: u64,
 
-    /// Which random packets and which noise.
+    /// Seed of packets and noise.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
@@ -54,7 +54,7 @@ pub struct Args {
     peer: PeerArgs,
 }
 
-/// Measures, and shows a table and the ratios.
+/// Measures; prints a table and the ratios.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     super::check_duration(args.duration)?;
     let impairments = Impairments {
@@ -186,7 +186,7 @@ fn echoes(outcome: &ReceiverFigures) -> String {
     text
 }
 
-/// The figures that count, in words.
+/// The main figures, in words.
 fn verdict(outcome: &ReceiverFigures, version: Option<&str>) -> String {
     let mut text = "\n".to_owned();
     let Some(single) = outcome.entries.first() else { return text };

@@ -8,7 +8,7 @@ use millstream_measure::Summary;
 use serde_json::json;
 use std::fmt::Write;
 
-/// What the transmitter costs, and how good its signal is.
+/// Measures the transmitter's cost and signal quality.
 ///
 /// One thread makes the signal of random packets. Its symbols are received by the standard's filter
 /// at four times the transmitter's length; its spectrum is held against the mask of 47 CFR
@@ -30,7 +30,7 @@ pub struct Args {
     repeat: u64,
 }
 
-/// Measures, and shows a table.
+/// Measures; prints a table.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let mut steps = Steps::new(args.rate.len());
     let of = |rate: &f64| {

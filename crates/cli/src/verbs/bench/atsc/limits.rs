@@ -39,11 +39,11 @@ pub struct Args {
     #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = rate)]
     rate: f64,
 
-    /// Which random packets and which noise.
+    /// Seed of packets and noise.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Keeps results as they come, and goes on where they end.
+    /// Stores each result; resumes from the stored ones.
     #[arg(long, value_name = "FILE.jsonl")]
     store: Option<PathBuf>,
 
@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
     jobs: Option<u64>,
 
-    /// Draws what is known.
+    /// Draws the results.
     #[arg(long, value_name = "FILE.png")]
     picture: Option<PathBuf>,
 
@@ -68,7 +68,7 @@ pub struct Args {
     peer: PeerArgs,
 }
 
-/// Tries what is not known yet, and shows what is.
+/// Runs the missing tests, and prints all results.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     super::check_duration(args.duration)?;
     let plan = ParameterGrid {

@@ -1,4 +1,4 @@
-//! The law put to the test: an emulated radio whose time runs slower, behind a long round trip.
+//! The law's check: an emulated radio whose time runs slower, behind a long round trip.
 
 use super::Args;
 use crate::child_radio::{ChildRadio, ChildRadioOptions};

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Calculates buffers: worst-case latency × rate = buffer, whichever is not known.
+/// Calculates a buffer or a latency: worst-case latency × rate = buffer.
 ///
 /// Give a latency, a buffer or both; with both it says whether the buffer holds, and the exit
 /// status says so too. The latency may come from a measured histogram.
@@ -68,7 +68,7 @@ pub struct Args {
           value_parser = clap::value_parser!(u64).range(1..=65_535))]
     mtu: u64,
 
-    /// Try it on an emulated radio whose time runs slower: does it break when the law says so?
+    /// Test the law on an emulated radio whose time runs slower.
     #[arg(long, requires_all = ["buffer_samples", "latency"])]
     check: bool,
 
@@ -87,7 +87,7 @@ pub struct Args {
     check_duration: f64,
 }
 
-/// Beyond these a figure would say nothing: no radio, link or wait is like that.
+/// Limits beyond which a figure would be meaningless.
 const RATE_HZ_MAX: f64 = 1e12;
 const LINK_BITS_MAX: f64 = 1e15;
 const LATENCY_S_MAX: f64 = 86_400.0;
@@ -135,8 +135,7 @@ impl From<Format> for WireFormat {
     }
 }
 
-/// Fails when the buffer that was given does not hold; with --check, when the radio and the law
-/// disagree about that.
+/// Fails when the given buffer does not hold; with --check, when the radio and the law disagree.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     args.check_bounds()?;
     if let (true, Some(samples), Some(latency_s)) = (args.check, args.buffer_samples, args.latency)
@@ -202,7 +201,7 @@ fn link_text(args: &Args, budget: &LinkBudget) -> String {
     )
 }
 
-/// The latency given, or the one that a histogram and a probability say.
+/// The given latency, or that of a histogram and a probability.
 fn latency_s(args: &Args) -> anyhow::Result<Option<f64>> {
     let (Some(path), Some(probability)) = (&args.histogram, args.probability) else {
         return Ok(args.latency);
@@ -212,7 +211,7 @@ fn latency_s(args: &Args) -> anyhow::Result<Option<f64>> {
     Ok(Some(latency_ns as f64 / 1e9))
 }
 
-/// A histogram by itself, or the one in a document of `--json`.
+/// Reads a histogram alone, or the one in a document of `--json`.
 fn read_histogram(path: &Path) -> anyhow::Result<Histogram> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the histogram {}", path.display()))?;
@@ -236,7 +235,7 @@ fn read_histogram(path: &Path) -> anyhow::Result<Histogram> {
     })
 }
 
-/// Bytes as people say them.
+/// Formats bytes with a unit.
 fn size(bytes: u64) -> String {
     let kib = bytes as f64 / 1024.0;
     if kib < 1024.0 { format!("{kib:.0} KiB") } else { format!("{:.1} MiB", kib / 1024.0) }

@@ -14,7 +14,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// What was measured elsewhere says nothing about a card: its driver and its XDP mode decide.
+/// Rejects other interfaces: a measurement elsewhere says nothing about a card, because its driver
+/// and its XDP mode decide.
 pub fn check(args: &Args, sys: &Path) -> anyhow::Result<()> {
     let Some(wanted) = &args.store_for else { return Ok(()) };
     let here = sys.join("class/net").join(wanted);
@@ -46,7 +47,7 @@ pub fn run(args: &Args, stage: &mut Testbed) -> anyhow::Result<Report> {
     let mut candidates = Vec::new();
     for (at, link) in LINKS.iter().chain(&SPINNING).enumerate() {
         let soon_enough = || recommend(&need, &candidates).is_some_and(|found| found.meets);
-        // A core for nothing but waiting is only worth its price where latency asks for it.
+        // A core that only waits is worth its price only where latency requires it.
         if at >= LINKS.len() && (need.latency_max_us.is_none() || soon_enough()) {
             break;
         }

@@ -1,4 +1,4 @@
-//! `millstream bench packets`: packets a second over any link, and what each costs.
+//! `millstream bench packets`: packets a second over any link, and their cost.
 
 mod choose;
 mod text;
@@ -23,11 +23,11 @@ use std::time::Duration;
 
 /// Measures packets a second over any link: receive and drop, transmit only, MAC swap.
 ///
-/// All links are measured in turns, each repetition of one beside the same repetition of plain
-/// kernel UDP (sendmmsg to recvmmsg), which the ratios are to. Two processes, a CPU each, talk
-/// over a veth pair between two network namespaces; all of that is gone afterwards. "frames" are
-/// bare frames on the link, "port" is the whole path with our UDP/IP stack. It says how far it is;
-/// all links take about four minutes, and --choose takes about half a minute.
+/// All links are measured in interleaved rounds; ratios are to plain kernel UDP (sendmmsg to
+/// recvmmsg) in the same round. Two processes, a CPU each, talk over a veth pair between two
+/// network namespaces; all of that is temporary. "frames" are bare frames on the link, "port" is
+/// the whole path with our UDP/IP stack. It says how far it is; all links take about four minutes,
+/// and --choose takes about half a minute.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream bench packets
@@ -40,7 +40,7 @@ pub struct Args {
     #[command(flatten)]
     ground: NetworkArgs,
 
-    /// What is done with packets.
+    /// Workload of packets.
     #[arg(
         long,
         value_name = "WORKLOAD,…",
@@ -60,7 +60,7 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
 
-    /// How long each repetition counts.
+    /// Length of each repetition.
     #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = seconds)]
     duration: f64,
 
@@ -76,7 +76,7 @@ pub struct Args {
     #[arg(long, value_name = "LINK")]
     link: Vec<String>,
 
-    /// How such a link is used: bare frames, a port, or both.
+    /// Use of such a link: bare frames, a port, or both.
     #[arg(long, value_name = "LAYER", value_enum, default_value = "both", requires = "link")]
     path: PathArg,
 
@@ -84,7 +84,7 @@ pub struct Args {
     #[arg(long, value_name = "WAIT", value_enum, default_value = "spin", requires = "link")]
     wait: WaitArg,
 
-    /// Do not have the kernel count system calls in an extra run of each row.
+    /// Leave out the extra run of each row that counts system calls.
     #[arg(long)]
     no_trace: bool,
 
@@ -93,28 +93,28 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["only", "link", "workload", "loopback"])]
     choose: bool,
 
-    /// With --choose: what 99 of 100 round trips may take at most.
+    /// With --choose: largest 99th percentile of round trips.
     #[arg(long, value_name = "TIME", requires = "choose", value_parser = seconds)]
     max_latency: Option<f64>,
 
     /// With --choose: the interface that the choice is stored for; by default that of --interface.
-    /// A card must be that one: what a veth pair does says nothing about its driver.
+    /// A card must be that one: a veth pair says nothing about its driver.
     #[arg(long = "for", value_name = "INTERFACE", requires = "choose")]
     store_for: Option<String>,
 }
 
-/// What is done with packets.
+/// Workload of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum WorkloadArg {
-    /// One side sends, the other receives and forgets.
+    /// One side sends, the other receives and drops.
     Drop,
-    /// One side sends, nobody receives.
+    /// One side sends; no receiver.
     Transmit,
-    /// The other side sends everything back.
+    /// The other side returns all packets.
     Swap,
 }
 
-/// How a link is used.
+/// Uses of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum PathArg {
     Frames,
@@ -169,7 +169,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             report.failure = Some(error.to_string());
             break;
         }
-        // Beside the base, unless that is all that was asked for.
+        // Beside the base, unless only the base was requested.
         let base = PathRow::base().name;
         let measured = |table: &PacketTable| {
             let all = args.link.is_empty() && rows.len() == 1;
@@ -191,7 +191,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// All rows in turns, each size after the other within a repetition.
+/// Measures all rows in interleaved rounds, each size after the other within a repetition.
 fn measure_all(
     args: &Args,
     stage: &mut Testbed,
@@ -227,7 +227,7 @@ fn measure_all(
 }
 
 impl Args {
-    /// How often each row is measured: with a trace once more, which does not count.
+    /// Number of measurements of each row: with a trace one more, which does not count.
     fn turns(&self, trace: bool) -> usize {
         self.repeat as usize + usize::from(trace)
     }
@@ -254,13 +254,13 @@ impl Args {
             };
             std::iter::once(PathRow::base()).chain(self.link.iter().flat_map(row)).collect()
         };
-        // A link that was named says itself why it cannot be had there.
+        // A named link reports itself why it is not available there.
         let interfaces = self.ground.ground() != TestNetwork::Loopback || !self.link.is_empty();
         rows::choose(&mut rows, &self.only, interfaces);
         rows
     }
 
-    /// The interface that a choice is for.
+    /// The interface of a choice.
     fn interface(&self) -> Option<String> {
         let given = self.ground.interface();
         self.store_for.clone().or_else(|| given.map(str::to_owned))

@@ -1,4 +1,4 @@
-//! The tables of `bench packets` for people.
+//! The tables of `bench packets` as text.
 
 use millstream_lab::packets::measure::RowMeasurement;
 use millstream_lab::packets::testbed::SideSetup;
@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// Share of its CPU that a sender without competition uses at least.
 const CPUS_MIN: f64 = 0.8;
 
-/// Where both sides are, one line.
+/// The places of both sides, in one line.
 pub fn places(places: &[SideSetup; 2]) -> String {
     let place = |place: &SideSetup| {
         let interface = place.interface.as_deref().unwrap_or("loopback");
@@ -52,7 +52,7 @@ pub fn table(workload: Workload, table: &PacketTable, layout: &str) -> String {
     text
 }
 
-/// Why a link that does not count its own system calls has none in the tables.
+/// The reason why a link that does not count its own system calls has none in the tables.
 pub fn untraced(why: &str) -> String {
     format!(
         "\ncalls/packet is - where the link does not count its own: the kernel cannot be asked \
@@ -60,7 +60,7 @@ pub fn untraced(why: &str) -> String {
     )
 }
 
-/// A base that others kept from its CPU makes ratios that compare luck, not links.
+/// The warning that other processes had the base's CPU, so that the ratios are meaningless.
 fn warning(table: &PacketTable) -> String {
     let base = table.lines.iter().find(|line| line.name == BASE);
     let cpus = base.and_then(|line| line.median(|run| Some(run.sender.cpus())));
@@ -98,7 +98,7 @@ fn write_line(text: &mut String, line: &RowResults, frame_bytes: usize) {
     let cpus =
         [line.median(|run| Some(run.sender.cpus())), line.median(|run| Some(run.receiver.cpus()))]
             .map(|cpus| cpus.map_or("-".to_owned(), |cpus| format!("{cpus:.2}")));
-    // What the kernel counted stands for what a link does not count itself.
+    // The kernel's count replaces the missing count of a link.
     let traced = |of: fn(&RowMeasurement) -> Option<f64>| line.traced.as_ref().and_then(of);
     let calls = [
         line.median(|run| run.sender.calls_per_packet)
@@ -128,12 +128,12 @@ fn write_line(text: &mut String, line: &RowResults, frame_bytes: usize) {
     );
 }
 
-/// A side without packets has no cost of each.
+/// CPU time per packet; `None` without packets.
 fn cost(ns: f64, packets: u64) -> Option<f64> {
     (packets > 0).then_some(ns)
 }
 
-/// What went lost in a row, by cause.
+/// The losses in a row, by cause.
 fn losses(line: &RowResults) -> Option<String> {
     let mut causes = BTreeMap::new();
     let mut sent = 0;

@@ -1,4 +1,4 @@
-//! Ours and UHD's host in turns against the same radio.
+//! Our host and that of UHD in interleaved rounds against the same radio.
 
 use super::Args;
 use super::contender::{Flow, HighestRate, Ours, Uhd, highest};
@@ -9,8 +9,8 @@ use millstream_measure::Summary;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Searches in turns and prints medians, spread and ratio. Fails when a host held no rate at all:
-/// there is no ratio then.
+/// Searches in interleaved rounds and prints medians, spread and ratio. Fails when a host held no
+/// rate at all: there is no ratio then.
 pub fn run(
     args: &Args,
     mut ours: Ours,
@@ -61,7 +61,7 @@ struct DirectionRow {
     uhd: HostFigures,
 }
 
-/// What one host reached, repetition by repetition.
+/// The results of one host, repetition by repetition.
 #[derive(Default)]
 struct HostFigures {
     rates_hz: Vec<f64>,
@@ -70,7 +70,7 @@ struct HostFigures {
 }
 
 impl HostFigures {
-    /// A search that found nothing counts as 0.
+    /// A search without result counts as 0.
     fn add(&mut self, found: HighestRate) {
         self.rates_hz.push(found.rate_hz.unwrap_or(0.0));
         self.cpu.extend(found.best.as_ref().map(|best| best.cpu_s_per_gigasample()));
@@ -102,7 +102,7 @@ impl HostFigures {
 }
 
 impl DirectionRow {
-    /// Of the medians.
+    /// The ratio of the medians.
     fn ratio(&self) -> Option<f64> {
         let (ours, uhd) = (self.ours.rate()?.median, self.uhd.rate()?.median);
         (ours > 0.0 && uhd > 0.0).then(|| ours / uhd)

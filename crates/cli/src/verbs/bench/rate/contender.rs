@@ -1,4 +1,4 @@
-//! One host that can be measured: ours or UHD's.
+//! A measured host: ours or UHD's.
 
 use super::Args;
 use crate::interrupt;
@@ -32,7 +32,7 @@ pub struct Uhd {
     pub radio_pid: Option<u32>,
 }
 
-/// What is measured at once.
+/// The direction of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Flow {
@@ -42,7 +42,7 @@ pub enum Flow {
 }
 
 impl Flow {
-    /// In a table.
+    /// Its name in a table.
     pub fn name(self) -> &'static str {
         match self {
             Self::One(direction) => direction.name(),
@@ -61,7 +61,7 @@ pub struct RateAttempt {
     pub details: Details,
 }
 
-/// What the host says about it.
+/// The host's report.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum Details {
@@ -72,7 +72,7 @@ pub enum Details {
 }
 
 impl Ours {
-    /// Opens the radio, measures, and gives it back: every measurement begins afresh.
+    /// Opens the radio, measures, and closes it: every measurement has a fresh start.
     pub fn attempt(
         &mut self,
         flow: Flow,
@@ -150,7 +150,7 @@ impl RateAttempt {
         }
     }
 
-    /// Why its figures cannot be trusted, if so.
+    /// The reason why its figures are unreliable, if so.
     pub fn unsound(&self) -> Option<String> {
         let (rx, tx) = match &self.details {
             Details::Rx(rx) => (Some(rx), None),
@@ -181,7 +181,7 @@ impl RadioCpu {
     }
 }
 
-/// What a search found.
+/// The result of a search.
 pub struct HighestRate {
     pub rate_hz: Option<f64>,
     /// The last measurement at that rate.
@@ -198,7 +198,7 @@ pub fn highest(
     let rate_hz = args.grid().highest(|rate_hz| {
         for number in 1..=args.tries {
             let outcome = attempt(rate_hz)?;
-            // One that was cut short says nothing about the rate.
+            // An interrupted measurement says nothing about the rate.
             anyhow::ensure!(!interrupt::asked(), "ended before the search was");
             let verdict = if outcome.lossless { "nothing lost" } else { "lost samples" };
             note(format_args!("  {:>6} MS/s  try {number}  {verdict}", rate_hz / 1e6));

@@ -1,4 +1,5 @@
-//! `millstream bench rate`: what a host sustains with a radio, and the highest rate without a loss.
+//! `millstream bench rate`: the rate that a host sustains with a radio, and the highest rate
+//! without a loss.
 
 mod against;
 mod contender;
@@ -18,9 +19,9 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Measures what this host sustains with a radio: rate, CPU time, losses, credit window.
+/// Measures this host with a radio: rate, CPU time, losses, credit window.
 ///
-/// Received samples are converted to 32-bit floats and forgotten; transmitted ones are a tone in
+/// Received samples are converted to 32-bit floats and dropped; transmitted ones are a tone in
 /// 32-bit floats, converted. Without --args the radio is an emulated one in a process of its own.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("how").required(true).args(["rate", "search", "against_uhd"])),
@@ -41,7 +42,7 @@ pub struct Args {
     #[arg(long, value_name = "HZ", value_parser = rate)]
     rate: Option<f64>,
 
-    /// Which way: from the radio, to the radio, or one after the other.
+    /// Direction: from the radio, to the radio, or one after the other.
     #[arg(long, value_name = "DIRECTION", default_value = "rx")]
     direction: SampleDirection,
 
@@ -69,21 +70,21 @@ pub struct Args {
     #[arg(long, value_name = "HZ", default_value_t = 250e6, value_parser = rate)]
     max_rate: f64,
 
-    /// A rate holds when so many measurements, all of them, lose nothing.
+    /// A rate holds when this many measurements all lose nothing.
     #[arg(long, value_name = "N", default_value_t = 2,
           value_parser = clap::value_parser!(u32).range(1..=100))]
     tries: u32,
 
-    /// Search with UHD's benchmark_rate too, in turns, against the same radio.
+    /// Search with UHD's benchmark_rate, too, interleaved, on the same radio.
     #[arg(long)]
     against_uhd: bool,
 
-    /// Searches of each host, in turns.
+    /// Searches of each host.
     #[arg(long, value_name = "N", default_value_t = 3, requires = "against_uhd",
           value_parser = clap::value_parser!(u32).range(1..=100))]
     repeat: u32,
 
-    /// UHD's program, when it is not where distributions keep it.
+    /// UHD's program, when it is not at a usual path.
     #[arg(long, value_name = "PROGRAM", requires = "against_uhd")]
     uhd: Option<PathBuf>,
 
@@ -95,7 +96,7 @@ pub struct Args {
     #[arg(long, value_name = "CPU", value_parser = cpu, conflicts_with = "args")]
     radio_cpu: Option<usize>,
 
-    /// Leave it to the kernel which CPU runs what.
+    /// Let the kernel choose the CPUs.
     #[arg(long, conflicts_with_all = ["cpu", "radio_cpu"])]
     no_pin: bool,
 
@@ -124,7 +125,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         args.max_rate,
         args.step
     );
-    // Before anything is searched, which takes minutes.
+    // Before the search, which takes minutes.
     let uhd_program = args.against_uhd.then(|| args.uhd_program()).transpose()?;
     interrupt::install();
     let place = SideCpus::choose(&args)?;
@@ -164,7 +165,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// One measurement at the rate given.
+/// Measures once at the given rate.
 fn measure(args: &Args, ours: &mut Ours, flow: Flow, rate_hz: f64) -> anyhow::Result<Report> {
     let span = args.duration();
     let attempt = during("streaming", Some(span), || ours.attempt(flow, rate_hz, span, false))?;
@@ -176,7 +177,7 @@ fn measure(args: &Args, ours: &mut Ours, flow: Flow, rate_hz: f64) -> anyhow::Re
     Ok(Report { text: text::of_attempt(&attempt), results, failure })
 }
 
-/// The highest rate of the grid.
+/// Searches the highest rate of the grid.
 fn search(args: &Args, ours: &mut Ours, flow: Flow) -> anyhow::Result<Report> {
     note(format_args!("{}: searching {}", flow.name(), args.criterion()));
     let found =
@@ -206,7 +207,7 @@ impl Args {
         }
     }
 
-    /// UHD's host: the program given, or where distributions keep it.
+    /// UHD's host: the given program, or the one at the usual paths.
     fn uhd_program(&self) -> anyhow::Result<PathBuf> {
         let Some(given) = &self.uhd else { return Ok(millstream_lab::uhd::find()?) };
         let there = given.is_file();

@@ -1,4 +1,4 @@
-//! Who runs where: the radio under test, and the CPUs of both sides.
+//! The radio under test, and the CPUs of both sides.
 
 use super::Args;
 use crate::child_radio::{ChildRadio, ChildRadioOptions};
@@ -8,18 +8,17 @@ use millstream_radio::DeviceArgs;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The CPUs of both sides; none where the kernel chooses.
+/// The CPUs of both sides; `None` where the kernel chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SideCpus {
-    /// Of the host, ours or UHD's: all threads of it.
+    /// CPU of all threads of the host, ours or UHD's.
     pub host_cpu: Option<usize>,
-    /// Of the emulated radio: all threads of it.
+    /// CPU of all threads of the emulated radio.
     pub radio_cpu: Option<usize>,
 }
 
 impl SideCpus {
-    /// Chooses the CPUs, and moves this process to the host's: threads that are started later stay
-    /// there.
+    /// Chooses the CPUs, and moves this process to the host's: threads that start later stay there.
     pub fn choose(args: &Args) -> anyhow::Result<Self> {
         let allowed: Vec<_> =
             allowed_cpus().context("cannot see which CPUs there are")?.iter().collect();
@@ -33,7 +32,7 @@ impl SideCpus {
         Ok(place)
     }
 
-    /// In words; a radio that somebody gave has its own place.
+    /// Describes them; the user's own radio has none.
     pub fn describe(&self, emulated: bool) -> String {
         let where_to = |cpu: Option<usize>| match cpu {
             Some(cpu) => format!("CPU {cpu}"),
@@ -47,7 +46,7 @@ impl SideCpus {
     }
 }
 
-/// A radio: somebody's, or an emulated one that lives as long as the measurement.
+/// A radio: the user's, or an emulated one that lives as long as the measurement.
 pub enum RadioUnderTest {
     Given(DeviceArgs),
     Emulated(ChildRadio),
@@ -78,7 +77,7 @@ impl RadioUnderTest {
         }
     }
 
-    /// The process of an emulated one.
+    /// The process of an emulated radio.
     pub fn pid(&self) -> Option<u32> {
         match self {
             Self::Given(_) => None,
@@ -95,7 +94,7 @@ impl RadioUnderTest {
         }
     }
 
-    /// The better reason of a failure.
+    /// Replaces an error by its cause in the radio, if it has one.
     pub fn explain(&mut self, error: anyhow::Error) -> anyhow::Error {
         match self {
             Self::Given(_) => error,
@@ -103,7 +102,7 @@ impl RadioUnderTest {
         }
     }
 
-    /// Ends an emulated radio and gives its counters.
+    /// Ends an emulated radio and returns its counters.
     pub fn stop(self) -> anyhow::Result<Option<Value>> {
         match self {
             Self::Given(_) => Ok(None),

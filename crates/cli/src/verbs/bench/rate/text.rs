@@ -1,4 +1,4 @@
-//! Measurements for people.
+//! Measurements as text.
 
 use super::contender::{Details, RateAttempt};
 use millstream_lab::rate::{Outcome, RxChannelOutcome, RxOutcome, TxChannelOutcome, TxOutcome};
@@ -37,7 +37,7 @@ fn of_transmit(outcome: &TxOutcome) -> String {
     text
 }
 
-/// The line that both ways begin with.
+/// The common first line of both directions.
 fn sustained<C>(way: &str, outcome: &Outcome<C>) -> String {
     let Outcome { seconds, cpu_s_per_gigasample, channels, .. } = outcome;
     let channels = channels.len();

@@ -70,7 +70,7 @@ fn block(known: &BlockType) -> Value {
     })
 }
 
-/// A parameter's value, or a reference that stands for it.
+/// A parameter's value, or a reference to one.
 fn property(parameter: &Parameter) -> Value {
     let mut value = match parameter.kind {
         ParameterKind::Integer => json!({ "type": "number", "multipleOf": 1 }),

@@ -1,4 +1,4 @@
-//! What `plan` is given: a machine, a profile, pins.
+//! The inputs of `plan`: a machine, a profile, pins.
 
 use anyhow::{Context, ensure};
 use millstream_cpu::{CpuSet, Environment, RecordedMachine, Topology};
@@ -16,7 +16,7 @@ pub struct TargetMachine {
 }
 
 impl TargetMachine {
-    /// This machine, or another: by name, from a description, from a copy of its `/sys`.
+    /// This machine, or another: by name, from a description, or from a copy of its `/sys`.
     pub fn read(said: Option<&str>) -> anyhow::Result<Self> {
         let Some(said) = said else {
             let topology = Topology::read(Path::new("/"))?;

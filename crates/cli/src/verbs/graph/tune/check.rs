@@ -8,10 +8,10 @@ use millstream_planner::tune::{
 };
 use serde::Serialize;
 
-/// The tuner's plan may be so much slower than the best of all.
+/// Least ratio of the tuner's plan to the best of all.
 const SHARE: f64 = 0.97;
 
-/// What the sweep says of the tuner.
+/// The result of the sweep.
 #[derive(Serialize)]
 pub struct Check {
     plans: usize,
@@ -22,9 +22,9 @@ pub struct Check {
     best_to_default: RatioEstimate,
     tuned_to_best: RatioEstimate,
     tuned_to_default: RatioEstimate,
-    /// By the estimates.
+    /// Whether the tuner's plan is good enough by the estimates.
     holds: bool,
-    /// By the whole of the interval.
+    /// Whether it is good enough by the whole interval.
     is_sure: bool,
 }
 
@@ -58,7 +58,7 @@ pub fn run(
 }
 
 impl Check {
-    /// Lines for people.
+    /// The result as text.
     pub fn lines(&self) -> String {
         format!(
             "check: all {} plans of the coarse grid by {} runs in {:.0} s\n       \
@@ -85,7 +85,7 @@ impl Check {
         )
     }
 
-    /// Why the verb fails.
+    /// The reason why the verb fails.
     pub fn failure(&self) -> Option<String> {
         (!self.holds).then(|| {
             "the tuner's plan is worse than the default, or 3 % behind the best of a sweep; a \

@@ -1,4 +1,4 @@
-//! What is stored, and forgetting it.
+//! The list of stored plans, and their removal.
 
 use crate::output::{Report, describe};
 use crate::stored::{self, PlanStoreEntry};
@@ -7,7 +7,7 @@ use millstream_planner::tune::{Percent, RatioEstimate, StoredPlan};
 use serde_json::json;
 use std::fmt::Write;
 
-/// Everything in the store.
+/// Lists all plans in the store.
 pub fn run() -> anyhow::Result<Report> {
     let (mut text, mut results) = (String::new(), Vec::new());
     for (path, record) in stored::store()?.list()? {
@@ -34,7 +34,7 @@ pub fn run() -> anyhow::Result<Report> {
     Ok(Report::done(text, json!(results)))
 }
 
-/// Forgets the plan of a graph.
+/// Removes the plan of a graph.
 pub fn forget(file: &GraphFile, registry: &Registry, set: &[String]) -> anyhow::Result<Report> {
     let place = PlanStoreEntry::of(file, registry, set)?;
     let path = place.store.path(&place.key);

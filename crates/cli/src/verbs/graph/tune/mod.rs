@@ -18,7 +18,7 @@ use std::path::PathBuf;
 ///
 /// The graph runs many times, a fraction of a second each: whole if it ends soon by itself, else
 /// for a while. Sinks leave no files behind then. A plan is kept only if it is better than the
-/// default beyond noise, and what the graph's own plan says stays as it is.
+/// default beyond noise, and the graph's own plan stays as it is.
 #[derive(clap::Args)]
 pub struct Args {
     /// The graph file, for example graphs/atsc-rx.toml.
@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = seconds)]
     duration: f64,
 
-    /// What to make large.
+    /// The objective.
     #[arg(long, value_name = "GOAL", value_enum, default_value_t = Goal::Auto)]
     objective: Goal,
 
@@ -42,11 +42,11 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u16).range(8..=1000))]
     repeat: u16,
 
-    /// Change what the graph's own plan says, too.
+    /// Change the graph's own plan, too.
     #[arg(long)]
     free: bool,
 
-    /// Let threads burn the CPUs they are pinned to, where that is faster.
+    /// Let threads spin on their pinned CPUs where that is faster.
     #[arg(long)]
     spin: bool,
 
@@ -58,34 +58,34 @@ pub struct Args {
     #[arg(long, value_name = "FILE.svg")]
     picture: Option<PathBuf>,
 
-    /// Measure every combination of coarse choices afterwards, and fail if the best of them is
-    /// better than what was found by more than 3 %.
+    /// Measure every combination of coarse choices afterwards, and fail if the best of them is more
+    /// than 3 % better than the found plan.
     #[arg(long)]
     check: bool,
 
-    /// Time to use for that, about: the less there is, the shorter are the first looks.
+    /// Time for that, about: with less time, the first runs are shorter.
     #[arg(long, value_name = "TIME", default_value = "75s", requires = "check",
           value_parser = seconds)]
     check_duration: f64,
 
-    /// Leave the store alone: start from nothing, and keep the result to yourself.
+    /// Do not use the store, neither to start from nor for the result.
     #[arg(long)]
     no_store: bool,
 
-    /// Of the order of measurements.
+    /// Seed of the order of runs.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// List what is stored.
+    /// List stored plans.
     #[arg(long, conflicts_with_all = ["graph", "forget"])]
     list: bool,
 
-    /// Forget what is stored for this graph.
+    /// Forget the stored plan of this graph.
     #[arg(long)]
     forget: bool,
 }
 
-/// What to make large.
+/// The objective.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
 enum Goal {
     /// Throughput, or CPU where the graph waits for the outside world.

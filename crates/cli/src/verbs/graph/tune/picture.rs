@@ -23,7 +23,7 @@ struct Point {
     high: f64,
 }
 
-/// Draws what a search has tried.
+/// Draws the attempts of a search.
 pub fn draw(outcome: &TuningReport) -> String {
     let series: Vec<_> = SERIES
         .iter()
@@ -64,7 +64,7 @@ fn points(attempts: &[PlanAttempt], stage: TuningStage) -> Vec<Point> {
     for attempt in attempts.iter().filter(|attempt| attempt.stage == stage) {
         let Some(size) = attempt.size_bytes else { continue };
         let ratio = attempt.to_default;
-        // What was never measured has no place in a picture; nor has what has no bounds.
+        // Plots nothing without measurements or without bounds.
         if ratio.pairs == 0 && ratio.low < ratio.high || !ratio.high.is_finite() {
             continue;
         }
@@ -76,7 +76,7 @@ fn points(attempts: &[PlanAttempt], stage: TuningStage) -> Vec<Point> {
     points
 }
 
-/// From sizes and ratios to places.
+/// The mapping from sizes and ratios to positions.
 struct Axes {
     /// Powers of two.
     sizes: [f64; 2],

@@ -5,7 +5,7 @@ use crate::live::Live;
 use millstream_planner::tune::TuningProgress;
 use std::time::Instant;
 
-/// Shows where a search stands; `false` when somebody wants it to end.
+/// Shows the progress of a search; returns `false` when the user wants it to end.
 pub fn show(live: &mut Live, progress: &TuningProgress, is_bounded: bool) -> bool {
     live.show(Instant::now(), || {
         let TuningProgress { stage, what, kept, gain, spent, budget, measured } = progress;

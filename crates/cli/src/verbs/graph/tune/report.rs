@@ -1,4 +1,4 @@
-//! What a search found, for people and programs.
+//! The result of a search, as text and as JSON.
 
 use super::check::Check;
 use crate::output::Report;
@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// What is tuned, and how it is measured.
+/// The subject of a tuning, and its measurement.
 pub struct Setting {
     pub graph: String,
     pub unit: &'static str,
@@ -37,7 +37,7 @@ impl Setting {
         }
     }
 
-    /// What to know before it starts, for people.
+    /// Remarks before it starts, as text.
     pub fn lines(&self) -> String {
         let mut text = match self.objective {
             Objective::Throughput => "objective: source items per second".to_owned(),
@@ -69,7 +69,7 @@ impl Setting {
     }
 }
 
-/// A search and what became of it.
+/// A search and its outcome.
 pub struct TuningReport {
     pub setting: Setting,
     pub tuned: Tuned,
@@ -133,7 +133,7 @@ impl TuningReport {
     }
 }
 
-/// One line for each plan that was tried.
+/// One line for each tried plan.
 fn table(text: &mut String, attempts: &[PlanAttempt]) {
     let width = attempts.iter().map(|one| one.what.chars().count()).max().unwrap_or(0).min(44);
     let _ = writeln!(

@@ -84,7 +84,7 @@ pub fn run(
     Ok(outcome.report())
 }
 
-/// The partitioner's plans for one core, two, and so on.
+/// The placements for one core, two, and so on.
 fn suggest(
     space: &mut Space,
     file: &GraphFile,
@@ -105,14 +105,14 @@ fn suggest(
             unpinned: true,
             ..Hints::default()
         };
-        // Where the partitioner knows nothing, the other layouts are still there.
+        // Without a placement, the other layouts remain.
         if let Ok(placed) = plan(&shape, profile, topology, &hints) {
             space.suggest(&format!("the partitioner's for {cpus}"), &placed.plan);
         }
     }
 }
 
-/// What is stored already, if the search may start from it.
+/// The stored plan, if the search may start from it.
 fn stored(place: &PlanStoreEntry, file: &GraphFile, is_free: bool) -> Option<StoredPlan> {
     match place.load(file.pins()) {
         Ok(record) => record.filter(|record| is_free || record.set_aside.is_empty()),
@@ -123,7 +123,7 @@ fn stored(place: &PlanStoreEntry, file: &GraphFile, is_free: bool) -> Option<Sto
     }
 }
 
-/// Stores what is better, forgets what has become worse; what became of the store, in words.
+/// Stores a better plan, removes one that has become worse; returns the change in words.
 fn keep(
     place: &PlanStoreEntry,
     outcome: &TuningReport,

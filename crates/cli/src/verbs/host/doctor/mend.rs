@@ -7,7 +7,7 @@ use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Whether it is done or only told.
+/// Whether changes are made or only shown.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum MendMode {
     Real,
@@ -24,7 +24,7 @@ fn count(number: usize, name: &str) -> String {
     format!("{number} {name}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Succeeds when all that was meant is done.
+/// Succeeds when all intended changes are made.
 pub fn apply(
     root: &Path,
     found: &[Finding],
@@ -73,7 +73,7 @@ pub fn apply(
     })
 }
 
-/// Succeeds when all is as it was.
+/// Succeeds when everything is as it was.
 pub fn undo(root: &Path, since: Since, run: MendMode) -> anyhow::Result<Report> {
     if let Some(file) = doctor::noted_by_root(root) {
         bail!(

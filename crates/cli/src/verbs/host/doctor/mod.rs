@@ -1,4 +1,5 @@
-//! `millstream host doctor`: what on this machine stands in the way, and how to change it.
+//! `millstream host doctor`: the settings of this machine that cost samples or time, and how to
+//! change them.
 
 mod mend;
 mod table;
@@ -13,9 +14,9 @@ use millstream_host::doctor::{
 };
 use std::path::PathBuf;
 
-/// Shows what on this machine stands in the way of a stream or a deadline, and how to change it.
+/// Shows the settings of this machine that harm a stream or a deadline, and how to change them.
 ///
-/// Fails when something makes the stream lose samples (`fails`) or costs it time again and again
+/// Fails when something makes the stream lose samples (`fails`) or repeatedly costs it time
 /// (`matters`). Nothing is changed without `--apply`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -45,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "HZ", value_parser = rate, default_value_t = RATE_HZ)]
     rate: f64,
 
-    /// Mend what can be mended by writing files; what is risky only where its rule is named.
+    /// Mend findings by writing files; risky ones only where their rule is named.
     #[arg(long)]
     apply: bool,
 
@@ -53,7 +54,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["apply", "names", "cpus", "interface", "evidence"])]
     undo: bool,
 
-    /// With `--undo`: put back also what somebody else has changed since.
+    /// With `--undo`: put back also settings that others changed since.
     #[arg(long, requires = "undo")]
     force: bool,
 
@@ -61,16 +62,16 @@ pub struct Args {
     #[arg(long)]
     dry_run: bool,
 
-    /// Show what was read for what is good, too.
+    /// Show the evidence of good findings, too.
     #[arg(long)]
     evidence: bool,
 
-    /// Look at a machine that was recorded: files below this folder.
+    /// Examine a recorded machine: files below this folder.
     #[arg(long, value_name = "FOLDER", default_value = "/")]
     root: PathBuf,
 }
 
-/// Succeeds when nothing fails or matters, or all that was asked for is done.
+/// Succeeds when no finding fails or matters, or all requested changes are made.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     if !args.root.is_dir() {
         bail!("there is no folder {}", args.root.display());
@@ -103,19 +104,19 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         },
     });
     let costs = found.iter().filter(|finding| finding.verdict.costs()).count();
-    // A few are seen at a glance.
+    // A few need no summary.
     let first = if costs > FIRST { table::draw_first(&first, style) } else { String::new() };
     let text = head(&view) + &first + &table::draw(&found, args.evidence, style);
     Ok(Report { text, results, failure: failure(fails, matters) })
 }
 
-/// How many of those that matter most come first.
+/// Number of the worst findings that come first.
 const FIRST: usize = 3;
 
-/// Those that matter most, the worst first.
+/// The findings that matter most, the worst first.
 fn heaviest(found: &[Finding]) -> Vec<&Finding> {
     let mut costs: Vec<_> = found.iter().filter(|finding| finding.verdict.costs()).collect();
-    // Of equal weight in the order of the rules.
+    // Findings of equal weight stay in the order of the rules.
     costs.sort_by_key(|finding| finding.verdict);
     costs.truncate(FIRST);
     costs
@@ -165,7 +166,7 @@ fn focus(args: &Args) -> anyhow::Result<Focus> {
     Ok(Focus { cpus: args.cpus.clone(), interfaces, class, rate_hz })
 }
 
-/// The rules of some names; without any, all that need not be asked for.
+/// The rules with these names; without names, all default rules.
 fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static DoctorRule>> {
     let all = RULES.iter().copied();
     if names.is_empty() {
@@ -185,7 +186,7 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static DoctorRule>> {
     Ok(all.filter(|rule| names.iter().any(|name| is_meant(rule, name))).collect())
 }
 
-/// Why a rule is there.
+/// The reason of a rule.
 fn why(finding: &Finding) -> &'static str {
     RULES.iter().find(|rule| rule.id == finding.rule).map_or("", |rule| rule.why)
 }

@@ -1,11 +1,11 @@
-//! What was found, for people: one line a finding, and below it what matters.
+//! Findings as text: one line a finding, and the important ones with their remedies.
 
 use super::why;
 use millstream_host::doctor::{Evidence, Finding, Verdict};
 use std::fmt::Write;
 use std::io::IsTerminal;
 
-/// Whether colours are understood.
+/// The style of the output: with colours or plain.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Style {
     Plain,
@@ -13,7 +13,8 @@ pub enum Style {
 }
 
 impl Style {
-    /// Colours where a terminal shows them and nobody has forbidden them (<https://no-color.org>).
+    /// Colours where a terminal shows them and the user has not disabled them
+    /// (<https://no-color.org>).
     pub fn of_terminal() -> Self {
         let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         match std::io::stdout().is_terminal() && !forbidden {
@@ -43,7 +44,7 @@ pub fn draw(findings: &[Finding], evidence: bool, style: Style) -> String {
             let _ = writeln!(text, "\n{}", style.paint(finding.topic.name(), "1"));
         }
         text += &line(finding, style);
-        // The reason of a rule once, where it finds several things.
+        // Prints the reason of a rule once, if it has several findings.
         let is_new = told != Some(finding.rule);
         told = finding.verdict.costs().then_some(finding.rule);
         text += &details(finding, evidence, is_new, style);
@@ -51,7 +52,7 @@ pub fn draw(findings: &[Finding], evidence: bool, style: Style) -> String {
     text
 }
 
-/// Some findings, whatever their topics, with what mends them.
+/// Draws findings of any topic, with their remedies.
 pub fn draw_first(findings: &[&Finding], style: Style) -> String {
     let mut text = format!("\n{}\n", style.paint("first of all", "1"));
     for finding in findings {

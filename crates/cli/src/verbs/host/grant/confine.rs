@@ -1,4 +1,4 @@
-//! A command without any rights, now and for ever.
+//! A command without any rights, permanently.
 
 use super::account::Account;
 use std::io;
@@ -8,14 +8,14 @@ use std::process::Command;
 /// Version 3 of `struct __user_cap_header_struct` (capset(2)).
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
-/// Has `command` run as the user, in its groups, with every capability set empty (bounding and
-/// ambient ones, too), without a way to get any (PR_SET_NO_NEW_PRIVS), and with no descriptor but
-/// the standard ones. It is asked to end when the calling thread does.
+/// Makes `command` run as the user, in its groups, with every capability set empty (bounding and
+/// ambient ones, too), without a way to gain any (PR_SET_NO_NEW_PRIVS), and with only the standard
+/// descriptors. It gets SIGTERM when the calling thread ends.
 pub fn confine(command: &mut Command, account: &Account) -> anyhow::Result<()> {
     let groups = account.groups()?;
     let (uid, gid) = (account.uid, account.gid);
     command.env("HOME", &account.home).env("USER", &account.name).env("LOGNAME", &account.name);
-    // Root's own, where the user may not write.
+    // Root's own directory, where the user may not write.
     command.env_remove("XDG_RUNTIME_DIR");
     let parent = std::process::id();
     let drop_all = move || {
@@ -44,7 +44,8 @@ pub fn confine(command: &mut Command, account: &Account) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What whoever started us left open (without close-on-exec) is root's, and none of the command's.
+/// Closes descriptors that were inherited without close-on-exec: they belong to root, not to the
+/// command.
 fn keep_standard_descriptors() -> io::Result<()> {
     let (first, last) = (3, libc::c_uint::MAX);
     // SAFETY: a plain system call with numbers; nothing is closed before exec.
@@ -53,7 +54,7 @@ fn keep_standard_descriptors() -> io::Result<()> {
     done(status as libc::c_int)
 }
 
-/// Nothing that is executed later can gain a capability.
+/// Makes sure that no later program can gain a capability.
 fn drop_bounding_set() -> io::Result<()> {
     for capability in 0..64 {
         // SAFETY: a plain system call with numbers.

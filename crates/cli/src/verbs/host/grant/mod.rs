@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, required = true, value_name = "INTERFACE")]
     pub interface: Vec<String>,
 
-    /// Who gets it: name or number; several times, or with --group. Who called sudo by default.
+    /// Its user: name or number; several times, or with --group; by default sudo's caller.
     #[arg(long, value_name = "USER")]
     pub user: Vec<String>,
 
@@ -107,7 +107,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     serve::command(&args.command, policy, account)
 }
 
-/// Whom the command line means.
+/// The accounts of the command line.
 fn accounts(args: &Args) -> anyhow::Result<Vec<Account>> {
     if !args.user.is_empty() {
         return args.user.iter().map(|user| Account::find(user)).collect();

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// How soon the end of a command, or a signal that came between, is seen.
+/// The longest delay until the end of a command, or a signal, is seen.
 const TURN: Duration = Duration::from_millis(100);
 
 /// Begins the privileged steps for a client.
@@ -35,7 +35,7 @@ fn listen(path: &Path, policy: GrantPolicy) -> anyhow::Result<Server> {
     })
 }
 
-/// What happened, in numbers.
+/// Counts of events.
 #[derive(Default)]
 struct Told {
     opened: u64,
@@ -53,7 +53,7 @@ impl Told {
     }
 }
 
-/// Serves until somebody asks it to end.
+/// Serves until the user asks it to end.
 pub fn until_interrupted(
     args: &Args,
     policy: GrantPolicy,
@@ -81,8 +81,8 @@ pub fn until_interrupted(
     Ok(Report::done(text, json!({ "granted": opened, "refused": refused })))
 }
 
-/// Runs a command without rights and serves it alone, until it ends; then this process ends as the
-/// command did.
+/// Runs a command without rights and serves only it, until it ends; then this process ends with its
+/// status.
 pub fn command(
     command: &[OsString],
     policy: GrantPolicy,

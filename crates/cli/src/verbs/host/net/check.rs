@@ -4,8 +4,8 @@ use crate::output::Report;
 use millstream_net::config::{Config, DryRunFinding, FindingKind, InterfaceSurvey, dry_run};
 use std::path::PathBuf;
 
-/// Says what opening the links of a configuration file would do, and what stands in the way;
-/// nothing is opened or changed.
+/// Shows the effects and obstacles of opening a configuration file's links; opens and changes
+/// nothing.
 #[derive(clap::Args)]
 pub struct Args {
     /// The configuration file (TOML).
@@ -13,7 +13,7 @@ pub struct Args {
     file: PathBuf,
 }
 
-/// Succeeds when nothing stands in the way.
+/// Succeeds when the dry run finds no obstacle.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let config = Config::read(&args.file)?;
     let survey = InterfaceSurvey::take()?;

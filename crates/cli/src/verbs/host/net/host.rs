@@ -1,4 +1,5 @@
-//! `millstream host net host`: a host that is there, and sends back what comes to its UDP ports.
+//! `millstream host net host`: a host that answers on a link, and returns datagrams to its UDP
+//! ports.
 
 use crate::interrupt;
 use crate::numbers::seconds;
@@ -12,15 +13,15 @@ use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
-/// Is a host on a link until it is interrupted: answers ARP and ping where the address is its own
-/// (address=IP/PREFIX in the link), and sends back what comes to its UDP ports.
+/// Runs a host on a link until interrupted: answers ARP and ping where the address is its own
+/// (address=IP/PREFIX in the link), and echoes datagrams to its UDP ports.
 #[derive(clap::Args)]
 pub struct Args {
     /// The link: packet:eth1,address=10.0.0.2/24 or xdp:eth1, with their options; or udp.
     #[arg(long, value_name = "LINK")]
     link: String,
 
-    /// UDP port that sends back what comes, RFC 862; may be given several times.
+    /// UDP port that echoes datagrams, RFC 862; may be given several times.
     #[arg(long, value_name = "PORT", default_value = "7")]
     echo_port: Vec<u16>,
 
@@ -33,10 +34,10 @@ pub struct Args {
     duration: Option<f64>,
 }
 
-/// How often a port looks whether it is to end.
+/// Interval at which a port checks whether to end.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// What one port did.
+/// The counts of one port.
 #[derive(Default)]
 struct Echoed {
     datagrams: u64,
@@ -68,7 +69,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
                 .spawn_scoped(scope, move || echo(port, end))
         };
         let threads: Vec<_> = ports.into_iter().map(echo).collect();
-        // The link's counters are there as long as a port is open.
+        // The link's counters exist as long as a port is open.
         while !is_over(end) {
             std::thread::sleep(LOOK_EVERY / 2);
         }
@@ -87,7 +88,7 @@ fn is_over(end: Option<Instant>) -> bool {
     interrupt::asked() || end.is_some_and(|end| Instant::now() >= end)
 }
 
-/// Sends back what comes to one port. The port stays open a little longer than the others look.
+/// Returns the datagrams of one port. The port stays open a little longer than the others poll.
 fn echo(port: Port, end: Option<Instant>) -> anyhow::Result<Echoed> {
     let Port { mut rx, mut tx, local } = port;
     let mut echoed = Echoed::default();
@@ -134,7 +135,7 @@ fn report(locals: &[SocketAddrV4], echoed: &[Echoed], links: &[LinkReport]) -> R
     Report::done(text, json!({ "ports": ports, "links": links }))
 }
 
-/// The counters that are not zero, below a heading: link and stack have some of one name.
+/// Lists the counters that are not zero, below a heading: link and stack have some of one name.
 fn list(text: &mut String, heading: &str, counters: impl Iterator<Item = (&'static str, u64)>) {
     let mut counters = counters.filter(|(_, count)| *count > 0).peekable();
     if counters.peek().is_some() {

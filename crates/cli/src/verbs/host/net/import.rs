@@ -1,4 +1,4 @@
-//! `millstream host net import`: a configuration file that describes the system as it is.
+//! `millstream host net import`: a configuration file that describes the present system.
 
 use crate::output::Report;
 use anyhow::Context;
@@ -24,7 +24,7 @@ pub struct Args {
     out: Option<PathBuf>,
 }
 
-/// Succeeds when there is something to describe.
+/// Succeeds when there is an interface to describe.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let survey = InterfaceSurvey::take()?;
     let config = if args.dpdk {
@@ -58,7 +58,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     Ok(Report::done(said, results))
 }
 
-/// How DPDK gets what is its, and how the kernel gets it back as it was, in comments.
+/// The commands that give DPDK its interfaces, and that return them to the kernel, as comments.
 fn commands(config: &Config, survey: &InterfaceSurvey) -> String {
     let mut text = String::new();
     for interface in &config.interfaces {

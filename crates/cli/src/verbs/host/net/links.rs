@@ -16,7 +16,7 @@ pub struct Args {
     links: Vec<String>,
 }
 
-/// Succeeds when this build has every link asked for.
+/// Succeeds when this build has every requested link.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let named = args.links.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?;
     let shown = if named.is_empty() { LINKS.to_vec() } else { named };

@@ -10,14 +10,14 @@ mod threads;
 
 use crate::output::Report;
 
-/// Looks at interfaces and configures the links on them.
+/// Shows interfaces and configures the links on them.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
     what: What,
 }
 
-/// Each part describes itself where its arguments are.
+/// The parts, documented with their arguments.
 #[derive(clap::Subcommand)]
 enum What {
     Check(check::Args),

@@ -1,4 +1,4 @@
-//! `millstream host net show`: the interfaces, and what links would do on them.
+//! `millstream host net show`: the interfaces, and the effects of links there.
 
 use crate::output::Report;
 use millstream_host::netlink::XdpMode;
@@ -8,7 +8,7 @@ use millstream_link::rights::Family;
 use millstream_net::config::{FoundInterface, InterfaceSurvey, ProcessRights};
 use std::fmt::Write;
 
-/// Lists the interfaces with driver, MTU, queues, offloads and XDP, and what links would do there.
+/// Lists the interfaces with driver, MTU, queues, offloads and XDP, and effects of links there.
 #[derive(clap::Args)]
 pub struct Args {
     /// Interfaces to show; otherwise all.
@@ -16,7 +16,7 @@ pub struct Args {
     interfaces: Vec<String>,
 }
 
-/// Succeeds when every interface asked for is there.
+/// Succeeds when every requested interface exists.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let mut survey = InterfaceSurvey::take()?;
     for name in &args.interfaces {
@@ -129,7 +129,7 @@ fn xdp(found: &FoundInterface) -> String {
     format!("{features}{attached}")
 }
 
-/// What opening each kind of link there would come to.
+/// The result of opening each kind of link there.
 fn links(found: &FoundInterface, survey: &InterfaceSurvey) -> Vec<(String, String)> {
     let interface = &found.interface;
     let place = survey.place(&interface.name, Some(found));

@@ -1,4 +1,4 @@
-//! `millstream host net threads`: what the threads of Millstream processes do.
+//! `millstream host net threads`: the activity of the threads of Millstream processes.
 
 use crate::live::during;
 use crate::numbers::seconds;
@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let mut text = String::new();
     let mut results = Vec::new();
     for (pid, earlier) in earlier {
-        // One that has ended meanwhile is left out, unless it is the one asked for.
+        // A process that has ended meanwhile is left out, unless it was requested.
         let later = match of_process(pid) {
             Ok(later) => later,
             Err(error) if args.pid.is_some() => {
@@ -58,7 +58,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     Ok(Report::done(text, serde_json::json!({ "processes": results })))
 }
 
-/// Processes of this program's name, without this one.
+/// Processes of this program's name, except this one.
 fn others() -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

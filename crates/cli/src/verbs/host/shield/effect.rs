@@ -1,4 +1,4 @@
-//! How late a thread is on a CPU, before and behind the shield.
+//! The latency of a thread on a CPU, without and with the shield.
 
 use anyhow::Context;
 use millstream_cpu::thread::pin_current_thread;
@@ -11,19 +11,19 @@ use std::time::{Duration, Instant};
 /// From deadline to deadline, nanoseconds.
 const INTERVAL_NS: u64 = 500_000;
 
-/// What was measured, of an ordinary thread: one of real time hardly notices others.
+/// The latency of an ordinary thread: a real-time one is hardly disturbed by others.
 #[derive(Clone, Debug, Serialize)]
 pub struct ShieldEffect {
-    /// Where.
+    /// The CPU.
     pub cpu: usize,
-    /// How late it was without a shield, nanoseconds.
+    /// The latency without a shield, nanoseconds.
     pub before: Histogram,
     /// The same with it.
     pub behind: Histogram,
 }
 
-/// Sleeps to deadlines for a while, behind the shield if there is one. An empty distribution where
-/// there is no time.
+/// Sleeps to deadlines for a while, behind the shield if there is one. Returns an empty
+/// distribution for a span of 0.
 pub fn measure(cpu: usize, span: Duration, shield: Option<&Shield>) -> anyhow::Result<Histogram> {
     let mut histogram = Histogram::default();
     if span.is_zero() {
@@ -37,7 +37,7 @@ pub fn measure(cpu: usize, span: Duration, shield: Option<&Shield>) -> anyhow::R
         }
         Ok(())
     };
-    // On a thread of its own, which ends and leaves nothing pinned.
+    // On a thread of its own, so that no pinning remains.
     match shield {
         Some(shield) => shield.run_inside(observe).context("cannot go behind the shield")??,
         None => std::thread::scope(|scope| scope.spawn(observe).join())

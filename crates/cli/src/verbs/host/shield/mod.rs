@@ -1,4 +1,4 @@
-//! `millstream host shield`: CPUs that are kept free for one application.
+//! `millstream host shield`: CPUs kept free for one application.
 
 mod effect;
 mod table;
@@ -65,8 +65,8 @@ pub struct Args {
     #[arg(long, value_name = "CLASS", default_value = "other", requires = "napi")]
     napi_class: Class,
 
-    /// The class that the command is started in. What serves it should be above that: a warning
-    /// names what is not.
+    /// The class that the command is started in. A warning names serving threads that are not above
+    /// it.
     #[arg(long, value_name = "CLASS", default_value = "other")]
     class: Class,
 
@@ -74,7 +74,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = seconds_or_0)]
     measure: f64,
 
-    /// What runs behind the shield; without it the shield stays until Ctrl-C.
+    /// Command behind the shield; without it the shield stays until Ctrl-C.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -103,13 +103,13 @@ impl From<NapiPlace> for PacketHandling {
     }
 }
 
-/// Succeeds when the shield was raised and lowered, and the command succeeded; ends like it
-/// otherwise. With `json` standard output belongs to the document.
+/// Succeeds when the shield was raised and lowered, and the command succeeded; otherwise ends with
+/// its status. With `json` standard output belongs to the document.
 pub fn run(args: &Args, json: bool) -> anyhow::Result<Report> {
     let plan = ShieldSpec {
         cpus: args.cpus.clone(),
         under: args.under.clone(),
-        // Who measures goes behind the shield by itself.
+        // The measuring thread goes behind the shield by itself.
         leave: args.leave.iter().copied().chain([std::process::id().cast_signed()]).collect(),
         interrupts: !args.keep_interrupts,
         awake: true,
@@ -151,7 +151,7 @@ pub fn run(args: &Args, json: bool) -> anyhow::Result<Report> {
     });
     let mut text = table::lowered(&left, &moved);
     if status.is_some() {
-        // Standard output was the command's alone.
+        // Standard output belonged to the command.
         crate::output::note(text.trim_end());
         text.clear();
     }
@@ -162,8 +162,8 @@ pub fn run(args: &Args, json: bool) -> anyhow::Result<Report> {
     }
 }
 
-/// Starts a command that goes behind the shield before it begins. What it prints goes to standard
-/// error if standard output is to hold the document alone.
+/// Starts a command that goes behind the shield before it begins. Its output goes to standard error
+/// if standard output belongs to the document.
 fn start(command: &[String], class: Class, door: &Path, json: bool) -> anyhow::Result<Child> {
     let mut process = Command::new(&command[0]);
     process.args(&command[1..]);
@@ -173,8 +173,8 @@ fn start(command: &[String], class: Class, door: &Path, json: bool) -> anyhow::R
     }
     millstream_host::child::tie(&mut process, None);
     let door = std::fs::OpenOptions::new().write(true).open(door)?;
-    // SAFETY: between fork and exec only write(2) is called, which is safe there; `0` is who
-    // writes.
+    // SAFETY: between fork and exec only write(2) is called, which is safe there; `0` is the
+    // writer.
     unsafe { process.pre_exec(move || Ok(rustix::io::write(&door, b"0").map(drop)?)) };
     let child = process.spawn().with_context(|| format!("cannot start {}", command[0]))?;
     if class != Class::Other {
@@ -183,7 +183,7 @@ fn start(command: &[String], class: Class, door: &Path, json: bool) -> anyhow::R
     Ok(child)
 }
 
-/// Waits for it; a request to end is passed on.
+/// Waits for it; forwards a request to end.
 fn attend(mut child: Child) -> anyhow::Result<std::process::ExitStatus> {
     let mut told = false;
     loop {

@@ -1,11 +1,11 @@
-//! What a shield did, for people.
+//! The result of a shield, as text.
 
 use super::effect::ShieldEffect;
 use millstream_host::packet_threads::PacketThreadKind;
 use millstream_host::shield::{Interrupt, ShieldReport};
 use std::fmt::Write;
 
-/// What was moved, and what could not be.
+/// Moved threads and interrupts, and those that could not be moved.
 pub fn account(account: &ShieldReport) -> String {
     let names = |list: &[Interrupt]| {
         let names: Vec<_> = list
@@ -49,7 +49,7 @@ pub fn account(account: &ShieldReport) -> String {
     text
 }
 
-/// What was left as it is when the shield was lowered.
+/// Settings left as they were when the shield was lowered.
 pub fn lowered(left: &[String], moved: &[String]) -> String {
     let mut text = "the shield is down".to_owned();
     if left.is_empty() && moved.is_empty() {
@@ -73,7 +73,7 @@ fn few(names: &[String]) -> String {
     names[..names.len().min(FEW)].join(", ") + more
 }
 
-/// Both distributions and what follows; nothing where nothing was measured.
+/// Both distributions and the conclusion; empty without a measurement.
 pub fn effect(effect: &ShieldEffect) -> String {
     if effect.before.count() == 0 || effect.behind.count() == 0 {
         return String::new();

@@ -1,4 +1,4 @@
-//! The cable, pulled by way of QEMU's monitor.
+//! Pulls the cable through QEMU's monitor.
 
 use super::rig::CardSetup;
 use super::{CardResult, stream};
@@ -8,8 +8,8 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::time::Duration;
 
-/// Pulls it in the middle of a stream, which ends with the reason and keeps what came before. The
-/// steps behind it show that the card is as good as before.
+/// Pulls it in the middle of a stream, which ends with the reason and keeps the samples before. The
+/// later steps show that the card still works.
 pub fn pull(rig: &CardSetup) -> CardResult {
     let Some((line, name)) = &rig.cable else {
         return Ok(vec!["not tried: nobody said how (--cable)".to_owned()]);

@@ -1,4 +1,4 @@
-//! What the machine shows: the IOMMU, VFIO, who has the card.
+//! Facts of the machine: the IOMMU, VFIO, the driver of the card.
 
 use super::process::CardProcess;
 use super::rig::{CardSetup, wait};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const NO_IOMMU: &str = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
 
-/// The kernel, what it says of the IOMMU, and the card.
+/// The kernel, its messages about the IOMMU, and the card.
 pub fn machine(rig: &CardSetup) -> CardResult {
     let mut lines = vec![
         format!("kernel {}", read("/proc/sys/kernel/osrelease")),
@@ -32,7 +32,7 @@ pub fn machine(rig: &CardSetup) -> CardResult {
     Ok(lines)
 }
 
-/// VFIO has it from now on.
+/// Binds the card to VFIO.
 pub fn bind(rig: &CardSetup) -> CardResult {
     pci::bind(&rig.card, "vfio-pci")?;
     let group = pci::iommu_group(&rig.card).context("the card is in no IOMMU group")?;
@@ -50,7 +50,7 @@ pub fn bind(rig: &CardSetup) -> CardResult {
     ])
 }
 
-/// What a process holds of VFIO, and what interrupts the card has: while it runs.
+/// The VFIO files of a running process, and the interrupts of the card.
 pub fn held(pid: u32) -> Vec<String> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let targets = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
@@ -62,14 +62,14 @@ pub fn held(pid: u32) -> Vec<String> {
     held
 }
 
-/// Interrupts by VFIO, as the kernel counts them.
+/// Interrupts through VFIO, by the kernel's counts.
 pub fn interrupts() -> Vec<String> {
     let all = read("/proc/interrupts");
     let lines = all.lines().filter(|line| line.contains("vfio"));
     lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
-/// Whether the IOMMU's part of VFIO is in use: the last number but one.
+/// The use count of VFIO's IOMMU module.
 pub fn type1() -> String {
     let all = read("/proc/modules");
     let line = all.lines().find(|line| line.starts_with("vfio_iommu_type1 "));
@@ -77,7 +77,7 @@ pub fn type1() -> String {
     format!("vfio_iommu_type1: {} users", users.unwrap_or("no"))
 }
 
-/// Before: the driver is in the way.
+/// Before: the driver has the card.
 pub fn doctor_before(rig: &CardSetup) -> CardResult {
     let lines = doctor()?;
     let text = lines.join("\n");
@@ -88,7 +88,7 @@ pub fn doctor_before(rig: &CardSetup) -> CardResult {
     Ok(lines)
 }
 
-/// Behind: it is not any more.
+/// After: it does not any more.
 pub fn doctor_bound(_: &CardSetup) -> CardResult {
     let lines = doctor()?;
     let text = lines.join("\n");
@@ -125,7 +125,7 @@ fn is_about_the_iommu(line: &str, card: &str) -> bool {
     iommu || line.contains("iommu: Default") || line.contains(card) && line.contains("iommu group")
 }
 
-/// What the kernel has logged (Documentation/ABI/testing/dev-kmsg): `level,number,µs,flags;text`.
+/// The kernel's log (Documentation/ABI/testing/dev-kmsg): `level,number,µs,flags;text`.
 fn kernel_log() -> impl Iterator<Item = String> {
     use std::io::Read;
     use std::os::unix::fs::OpenOptionsExt;

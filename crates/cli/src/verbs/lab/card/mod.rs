@@ -1,4 +1,4 @@
-//! `millstream lab card`: a network card over DPDK and vfio-pci, from refusal to giving it back.
+//! `millstream lab card`: a network card over DPDK and vfio-pci, from refusal to its return.
 
 mod cable;
 mod facts;
@@ -58,11 +58,11 @@ const HOST: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 const RADIO: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 const PREFIX: u8 = 24;
 
-/// What a step came to: lines that show it, or why it failed.
+/// The result of a step: lines that show it, or the error.
 type CardResult = anyhow::Result<Vec<String>>;
 type Step = (&'static str, fn(&CardSetup) -> CardResult);
 
-/// In this order. The card is the kernel's in the first ones, and again behind the last.
+/// The steps in order. The card is the kernel's in the first ones, and again after the last.
 const STEPS: [Step; 15] = [
     ("the machine", facts::machine),
     ("the kernel has the card: refused", refused::by_the_kernel),
@@ -81,7 +81,7 @@ const STEPS: [Step; 15] = [
     ("given back to the kernel", facts::give_back),
 ];
 
-/// Tries everything, also behind what failed.
+/// Runs all steps, also after a failed one.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     interrupt::install();
     let rig = CardSetup::new(args)?;
@@ -117,7 +117,7 @@ fn step(name: &str, verdict: &str, seconds: f64, lines: &[String]) -> Value {
     json!({ "name": name, "verdict": verdict, "seconds": seconds, "lines": lines })
 }
 
-/// Files of the rig.
+/// Folder of the set-up's files.
 fn folder() -> PathBuf {
     std::env::temp_dir()
 }

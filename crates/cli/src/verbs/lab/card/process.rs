@@ -1,4 +1,4 @@
-//! This program as one would start it by hand: what it said, and how it ended.
+//! This program as started by hand: its output, and its exit.
 
 use super::rig::wait;
 use crate::program;
@@ -9,17 +9,17 @@ use std::io::{Read, Seek};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// How long any of them may take.
+/// Time limit of each process.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A process of this program. It ends with whoever waits for it.
+/// A process of this program. It ends with the thread that waits for it.
 pub struct CardProcess {
     child: Child,
     line: String,
     output: [File; 2],
 }
 
-/// How it ended.
+/// The end of a process.
 pub struct ProcessEnd {
     status: ExitStatus,
     line: String,
@@ -30,7 +30,7 @@ pub struct ProcessEnd {
 }
 
 impl CardProcess {
-    /// Starts it; what it says goes into files without a name.
+    /// Starts it; its output goes into unnamed files.
     pub fn start(words: &[&str]) -> anyhow::Result<Self> {
         let [out, err] = [tempfile::tempfile()?, tempfile::tempfile()?];
         let mut command: Command = program::command(words)?;
@@ -76,12 +76,12 @@ impl Drop for CardProcess {
 }
 
 impl ProcessEnd {
-    /// The line that one would type, and the status.
+    /// The command line, and the status.
     pub fn head(&self) -> String {
         format!("{} # {}", self.line, self.status)
     }
 
-    /// The document that it wrote, if all went well.
+    /// Its JSON document, if it succeeded.
     pub fn document(&self) -> anyhow::Result<Value> {
         let document: Value = serde_json::from_str(&self.text).unwrap_or_default();
         ensure!(
@@ -94,12 +94,12 @@ impl ProcessEnd {
         Ok(document)
     }
 
-    /// Whether it ended well.
+    /// Whether it succeeded.
     pub fn is_good(&self) -> bool {
         self.status.success()
     }
 
-    /// That it failed and said all of `words`; what it said.
+    /// Checks that it failed with all of `words`; returns its messages.
     pub fn refused(&self, words: &[&str]) -> anyhow::Result<Vec<String>> {
         ensure!(!self.status.success(), "{}\nit should have failed", self.head());
         for word in words {
@@ -108,12 +108,12 @@ impl ProcessEnd {
         Ok([vec![self.head()], self.said()].concat())
     }
 
-    /// The lines that it wrote to standard error.
+    /// The lines of its standard error.
     pub fn said(&self) -> Vec<String> {
         self.notes.lines().map(str::to_owned).collect()
     }
 
-    /// The lines that it wrote to standard output.
+    /// The lines of its standard output.
     pub fn wrote(&self) -> Vec<String> {
         self.text.lines().map(str::to_owned).collect()
     }

@@ -1,4 +1,4 @@
-//! As long as the card is not vfio-pci's.
+//! Steps while the card is not vfio-pci's.
 
 use super::CardResult;
 use super::process::CardProcess;
@@ -6,20 +6,20 @@ use super::rig::CardSetup;
 use anyhow::Context;
 use millstream_host::pci;
 
-/// The kernel's driver has it.
+/// The kernel's driver has the card.
 pub fn by_the_kernel(rig: &CardSetup) -> CardResult {
     let bind = format!("dpdk-devbind.py --bind=vfio-pci {}", rig.card);
     host(rig, "", &[&rig.driver, &bind])
 }
 
-/// A driver has it that keeps it from nothing.
+/// A driver without IOMMU protection has the card.
 pub fn as_unsafe(rig: &CardSetup) -> CardResult {
     const UIO: &str = "uio_pci_generic";
     pci::bind(&rig.card, UIO).with_context(|| format!("bind to {UIO}"))?;
     host(rig, "", &["any memory", "unsafe_uio=on"])
 }
 
-/// A host on the card, which there cannot be.
+/// Starts a host on the card, which must be refused.
 fn host(rig: &CardSetup, more: &str, words: &[&str]) -> CardResult {
     let link = rig.link(more);
     CardProcess::start(&["host", "net", "host", "--link", &link, "--duration", "1"])?
@@ -27,7 +27,7 @@ fn host(rig: &CardSetup, more: &str, words: &[&str]) -> CardResult {
         .refused(words)
 }
 
-/// What the kernel knows of it, as a file.
+/// Imports the kernel's configuration of the card to a file.
 pub fn import(rig: &CardSetup) -> CardResult {
     let file = rig.file();
     let file = file.to_string_lossy();

@@ -1,4 +1,4 @@
-//! What every step works with.
+//! The set-up of every step.
 
 use super::{Args, HOST, PREFIX, RADIO, folder};
 use crate::child_radio::{ChildRadio, ChildRadioOptions};
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 pub struct CardSetup {
     /// Its PCI address.
     pub card: String,
-    /// The kernel's name of it, and the driver, as they were.
+    /// The kernel's name of it, and its driver, before the steps.
     pub name: String,
     pub driver: String,
-    /// Where its cable is pulled: a serial line, and what to call it there.
+    /// The place where its cable is pulled: a serial line, and its name there.
     pub cable: Option<(PathBuf, String)>,
     pub samples: u64,
     pub rate_hz: f64,
@@ -24,7 +24,7 @@ pub struct CardSetup {
 }
 
 impl CardSetup {
-    /// Looks for both, and gives the radio's interface its address.
+    /// Finds both, and gives the radio's interface its address.
     pub fn new(args: &Args) -> anyhow::Result<Self> {
         let card = args.card.clone();
         let cards = pci::cards();
@@ -89,7 +89,7 @@ impl CardSetup {
         words.collect::<Vec<_>>().join(",")
     }
 
-    /// The same, as what the imported file has not.
+    /// The same, with options that the imported file lacks.
     pub fn imported_link(&self, more: &str) -> String {
         let words = [&self.name, self.options.as_str(), more];
         words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(",")
@@ -100,7 +100,7 @@ impl CardSetup {
         folder().join("card.toml")
     }
 
-    /// A radio at the other end of the cable.
+    /// Starts a radio at the other end of the cable.
     pub fn radio(&self, more: &[&str]) -> anyhow::Result<ChildRadio> {
         let args = ["--rx-antenna", "ramp", "--rx-buffer-samples", "4000000"];
         let args = args.iter().chain(more).map(|&word| word.to_owned()).collect();
@@ -112,7 +112,7 @@ impl CardSetup {
     }
 }
 
-/// Looks until it is so, or the time is over.
+/// Polls until the condition holds, or the time is over.
 pub fn wait(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     let until = Instant::now() + limit;
     loop {

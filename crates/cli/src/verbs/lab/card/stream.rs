@@ -12,16 +12,16 @@ use std::net::{SocketAddrV4, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where huge pages are asked for, and how many a link or two need.
+/// The setting for huge pages, and the number that a link or two need.
 const PAGES: &str = "/proc/sys/vm/nr_hugepages";
 const PAGES_WANTED: u32 = 160;
 
-/// Receives all samples, each the one that was sent.
+/// Receives all samples; each must have the sent value.
 pub fn receive(rig: &CardSetup) -> CardResult {
     received(rig, "huge=off")
 }
 
-/// The same out of huge pages, which are given back.
+/// The same with huge pages, which are released afterwards.
 pub fn receive_huge(rig: &CardSetup) -> CardResult {
     let before = fs::read_to_string(PAGES)?;
     fs::write(PAGES, PAGES_WANTED.to_string())?;
@@ -52,7 +52,7 @@ fn received(rig: &CardSetup, more: &str) -> CardResult {
     Ok(lines)
 }
 
-/// Kills a host in the middle; nothing may be left.
+/// Kills a host in the middle; it must leave nothing behind.
 pub fn kill(rig: &CardSetup) -> CardResult {
     let _radio = rig.radio(&[])?;
     let file = recording();
@@ -68,7 +68,7 @@ pub fn kill(rig: &CardSetup) -> CardResult {
     Ok(lines)
 }
 
-/// Transmits what was received; the radio keeps what it sends.
+/// Transmits the received samples; the radio records them.
 pub fn transmit(rig: &CardSetup) -> CardResult {
     let (file, sent) = (recording(), folder().join("sent.sc16"));
     let _ = fs::remove_file(&sent);
@@ -90,7 +90,7 @@ pub fn transmit(rig: &CardSetup) -> CardResult {
     Ok(lines)
 }
 
-/// Asks for two queues, and a UDP port on each.
+/// Opens two queues, and a UDP port on each.
 pub fn queues(rig: &CardSetup) -> CardResult {
     let link = rig.link("huge=off,queues=2");
     let words = [
@@ -118,7 +118,7 @@ pub fn queues(rig: &CardSetup) -> CardResult {
     Ok([described(&ended), ended.wrote(), lines].concat())
 }
 
-/// How many datagrams were sent once the first had come back, and how many came back.
+/// The number of datagrams sent after the first came back, and of those that came back.
 fn echoes(to: SocketAddrV4, patience: Duration) -> anyhow::Result<(u32, u32)> {
     const COUNT: u32 = 100;
     let socket = UdpSocket::bind((RADIO, 0))?;
@@ -140,7 +140,7 @@ fn echoes(to: SocketAddrV4, patience: Duration) -> anyhow::Result<(u32, u32)> {
     Ok((COUNT, (1..=COUNT).map(|number| u32::from(exchange(number))).sum()))
 }
 
-/// A host that records.
+/// Starts a recording host.
 pub fn start(
     rig: &CardSetup,
     more: &str,
@@ -157,11 +157,11 @@ pub fn start(
     CardProcess::start(&words)
 }
 
-/// Waits until samples come, and looks at what the process holds then.
+/// Waits until samples come, and returns the process's VFIO state then.
 pub fn watched(process: &CardProcess, file: &Path) -> anyhow::Result<Vec<String>> {
     let part = part(file);
     let comes = || fs::metadata(&part).is_ok_and(|part| part.len() > 0);
-    // A process that ended without any says why when it is waited for.
+    // A process that ended without any reports its reason at the wait.
     wait(Duration::from_secs(60), || {
         comes() || facts::held(process.pid()).is_empty() && gone(process)
     });
@@ -176,12 +176,12 @@ fn gone(process: &CardProcess) -> bool {
     stat.is_none_or(|stat| stat.field(3) == Some('Z'))
 }
 
-/// The command, and what it said of its link.
+/// The command, and its messages about its link.
 pub fn described(ended: &ProcessEnd) -> Vec<String> {
     [vec![ended.head()], ended.said()].concat()
 }
 
-/// What a radio counted, as far as it counted something.
+/// The non-zero counters of a radio.
 pub fn counted(radio: ChildRadio) -> anyhow::Result<String> {
     let counters = radio.stop()?;
     let all = counters.as_object().context("the radio has no counters")?;
@@ -190,7 +190,7 @@ pub fn counted(radio: ChildRadio) -> anyhow::Result<String> {
     Ok(words.join(", "))
 }
 
-/// How long the runs of consecutive samples are: the radio's antenna hears a counter.
+/// The lengths of the runs of consecutive samples: the radio's antenna is a counter.
 fn steps_of_ramp(file: &Path) -> anyhow::Result<Vec<u64>> {
     let bytes = fs::read(file)?;
     let values =
@@ -206,12 +206,12 @@ fn steps_of_ramp(file: &Path) -> anyhow::Result<Vec<u64>> {
     Ok(runs)
 }
 
-/// Where the samples go.
+/// The file of the samples.
 pub fn recording() -> PathBuf {
     folder().join("card.sc16")
 }
 
-/// Where they are as long as they come.
+/// The partial file while samples come.
 fn part(file: &Path) -> PathBuf {
     file.with_extension("sc16.part")
 }

@@ -1,4 +1,4 @@
-//! `millstream latency explain`: why a thread was late.
+//! `millstream latency explain`: explains why a thread was late.
 
 pub(super) mod table;
 
@@ -18,16 +18,16 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Watches a thread that sleeps to deadlines, and says why it was late when it was.
+/// Watches a thread that sleeps to deadlines, and explains its late answers.
 ///
-/// Trace events tell who had its CPU between deadline and answer: an interrupt, the work behind
-/// one, a rival, the hypervisor; or its own pages were missing, or it was stopped. Needs root.
+/// Trace events show its CPU between deadline and answer: an interrupt, the work behind one, a
+/// rival, the hypervisor; or its own pages were missing, or it was stopped. Needs root.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream latency explain --cpu 1 --explain-above 500us --outliers 5
   sudo millstream latency explain --check     causes made on purpose must be named")]
 pub struct Args {
-    /// Where the thread runs; otherwise the last CPU that is allowed.
+    /// CPU of the thread; otherwise the last CPU that is allowed.
     #[arg(long, value_name = "CPU", value_parser = cpu)]
     cpu: Option<usize>,
 
@@ -51,8 +51,8 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = seconds)]
     duration: f64,
 
-    /// Make causes happen (a FIFO hog, a network flood, page faults, a stop, nothing), and fail
-    /// where one of them is not named in 9 of 10 trials.
+    /// Inject causes (a FIFO hog, a network flood, page faults, a stop, nothing), and fail where
+    /// one of them is not named in 9 of 10 trials.
     #[arg(long)]
     check: bool,
 
@@ -60,11 +60,11 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 10, requires = "check")]
     repeat: u32,
 
-    /// What a process that helps is to do; not for people.
+    /// Job of a helper process; for internal use.
     #[arg(long, hide = true, value_name = "JSON")]
     watched: Option<String>,
 
-    /// What a process that helps is to do; not for people.
+    /// Job of a helper process; for internal use.
     #[arg(long, hide = true, num_args = 2, value_names = ["FROM", "ONTO"])]
     flood: Option<Vec<usize>>,
 }
@@ -78,7 +78,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     }
     if let Some([from, onto]) = args.flood.as_deref() {
         if let Err(error) = flood::serve(*from, *onto, BufReader::new(stdin()), &mut stdout()) {
-            // The other process tells it.
+            // The other process reports it.
             println!("{error}");
         }
         return Ok(Report::done(String::new(), json!({})));
@@ -95,7 +95,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         interval_ns: interval_us * 1000,
         threshold_ns: late_us * 1000,
     };
-    // The ring goes with an end in order only, or with the next start.
+    // The ring is removed only at an orderly end, or at the next start.
     interrupt::install();
     let mut lookout = WatchedThread::open(&watch, start_watched)?;
     match args.check {
@@ -163,7 +163,7 @@ fn check(
 }
 
 fn this_program() -> std::io::Result<Command> {
-    // The file that runs, even if another one has its name by now.
+    // The running file, even if another one has its name by now.
     let mut command = Command::new(match Path::new("/proc/self/exe").exists() {
         true => "/proc/self/exe".into(),
         false => std::env::current_exe()?,

@@ -1,4 +1,4 @@
-//! Explanations, for people.
+//! Explanations as text.
 
 use millstream_lab::explain::trials::{CauseTrial, Injection};
 use millstream_measure::Measured;
@@ -6,7 +6,7 @@ use millstream_measure::explained::Explanation;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Shares below this part of the whole are not told.
+/// Shares below this part of the whole are left out.
 const SMALL: f64 = 0.02;
 /// Characters of a bar of the whole.
 const BAR: f64 = 30.0;
@@ -30,7 +30,7 @@ pub fn of_records(records: &[Measured]) -> String {
     text
 }
 
-/// One outlier: its cause, and what took how long.
+/// One outlier: its cause, and the times of its parts.
 pub fn explanation(found: &Explanation) -> String {
     let mut text =
         format!("\n{:.0} us late: {} - {}\n", found.late_us, found.cause.name(), found.who);
@@ -49,7 +49,7 @@ pub fn explanation(found: &Explanation) -> String {
     text
 }
 
-/// What was made to happen, and how often it was named.
+/// The injected causes, and how often each was named.
 pub fn trials(trials: &[CauseTrial], threshold_us: u64) -> String {
     let mut text = format!("answers later than {threshold_us} us\n\n");
     let _ = writeln!(text, "{:<18} {:>6}  {:>9}  named as", "made to happen", "right", "late us");

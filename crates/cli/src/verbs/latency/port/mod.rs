@@ -1,4 +1,4 @@
-//! `millstream latency port`: round trips through a port that others use, too.
+//! `millstream latency port`: round trips through a port with other traffic.
 
 mod record;
 mod text;
@@ -19,14 +19,13 @@ use millstream_measure::Measured;
 use serde_json::json;
 use std::time::Instant;
 
-/// Measures round trips through an Ethernet port that others use, too, beside what the times of
-/// frames let expect.
+/// Measures round trips through a shared Ethernet port, beside the prediction by the frames' times.
 ///
 /// Both sides get networks of their own, joined by veth pairs that are as slow as real ports (the
-/// kernel's htb) and gone afterwards. The probes have a port of their own, share one that is idle,
-/// share it with bulk of large frames in the order of arrival, or go before the bulk. Kernel UDP
-/// only: frame links go past the kernel's queues. It says how far it is; all rows take about two
-/// minutes. Needs root.
+/// kernel's htb) and temporary. The probes have a port of their own, share one that is idle, share
+/// it with bulk of large frames in the order of arrival, or go before the bulk. Kernel UDP only:
+/// frame links bypass the kernel's queues. It says how far it is; all rows take about two minutes.
+/// Needs root.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream latency port
@@ -39,8 +38,7 @@ pub struct Args {
           value_parser = link_rate)]
     link_rate: Vec<f64>,
 
-    /// Who shares the port; separate ports, which the others are compared with, are always among
-    /// them.
+    /// Sharing of the port; separate ports, the base of comparison, are always among them.
     #[arg(
         long,
         value_name = "TOPOLOGY,…",
@@ -50,8 +48,8 @@ pub struct Args {
     )]
     topology: Vec<PortSharing>,
 
-    /// Bulk as a share of what the port can carry. From 1.02 on its queue is full, which is waited
-    /// for; too close to 1 it would never be.
+    /// Bulk as a share of the port's rate. From 1.02 on its queue is full, which is waited for; too
+    /// close to 1 it would never be.
     #[arg(long, value_name = "SHARE,…", value_delimiter = ',', default_value = "0.8,1.1",
           value_parser = share)]
     share: Vec<f64>,
@@ -66,7 +64,7 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(60..=1500))]
     bulk_size: u32,
 
-    /// Packets that wait at most where they are sent as they come; more are dropped.
+    /// Largest queue in order of arrival, packets; more are dropped.
     #[arg(long, value_name = "N", default_value_t = 50,
           value_parser = clap::value_parser!(u32).range(1..=5000))]
     queue: u32,
@@ -85,7 +83,7 @@ pub struct Args {
     #[arg(long, value_name = "PPS", default_value_t = 500.0, value_parser = rate)]
     packet_rate: f64,
 
-    /// Repetitions of each row, in turns with all others.
+    /// Repetitions of each row, in interleaved rounds.
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
@@ -98,7 +96,7 @@ pub struct Args {
     bulk_cpu: Option<usize>,
 }
 
-/// How a port is shared.
+/// Shares of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum PortSharing {
     /// Bulk has another port; always measured.
@@ -122,19 +120,19 @@ fn share(text: &str) -> Result<f64, String> {
     if (1.0..FULL).contains(&share) {
         return Err(format!("give less than 1, or {FULL} and more, which fills the queue"));
     }
-    // As fine as names of rows tell shares apart.
+    // The resolution of shares in names of rows.
     let share = (share * 1e6).round() / 1e6;
     (0.001..=100.0).contains(&share).then_some(share).ok_or("give 0.001 to 100".to_owned())
 }
 
-/// The least share that fills a queue.
+/// The smallest share that fills a queue.
 const FULL: f64 = 1.02;
-/// A queue that takes longer to fill is not waited for, seconds.
+/// Longest time to wait for a queue to fill, seconds.
 const FILLS_S: f64 = 60.0;
-/// What probes may take of a port: no prediction knows of them.
+/// Largest share of a port for probes: predictions ignore them.
 const PROBES_SHARE: f64 = 0.1;
 
-/// Succeeds when all was measured.
+/// Succeeds when all cases were measured.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     let cases = args.cases();
     args.check(&cases)?;
@@ -182,7 +180,7 @@ impl Args {
         Ok(())
     }
 
-    /// Refuses what could only be measured wrong.
+    /// Rejects cases that could not be measured correctly.
     fn check(&self, cases: &[PortCase]) -> anyhow::Result<()> {
         for case in cases {
             let mbit = case.rate_bps / 1e6;

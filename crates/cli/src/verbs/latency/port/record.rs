@@ -35,7 +35,7 @@ pub fn measured(
         ("lost".to_owned(), found.trips.lost),
         ("dropped by the port's queue".to_owned(), u64::from(found.queued.drops)),
     ]);
-    // For other frames, as predicted.
+    // The predicted waits for other frames.
     let waits = case.waits(found.busy);
     let wait_ns = |quantile| waits.quantile_ns(quantile);
     let details = Map::from_iter([

@@ -1,4 +1,4 @@
-//! Round trips through a port for people.
+//! Round trips through a port as text.
 
 use super::Args;
 use millstream_lab::packets::port::{
@@ -7,7 +7,7 @@ use millstream_lab::packets::port::{
 use millstream_measure::picture::{short_spread, short_time};
 use std::fmt::Write;
 
-/// All rows, and what limits each.
+/// All rows, and their limits.
 pub fn table(args: &Args, table: &PortTable) -> String {
     let mut text = format!(
         "\nround trips through a port, probes of {} bytes, {} a second by the clock, from when \

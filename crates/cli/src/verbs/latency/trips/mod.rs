@@ -23,7 +23,7 @@ use millstream_measure::Measured;
 use serde_json::json;
 use std::time::Instant;
 
-/// What both verbs take.
+/// Both verbs' options.
 #[derive(clap::Args)]
 pub struct TripArgs {
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub struct TripArgs {
           value_parser = Whole(clap::value_parser!(u64).range(10..=100_000_000)))]
     count: u64,
 
-    /// Repetitions of each row, in turns with all others.
+    /// Repetitions of each row, in interleaved rounds.
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
@@ -94,7 +94,7 @@ pub fn run(args: &TripArgs, path: Carriage) -> anyhow::Result<Report> {
     let mut watch = args.late.above_us()?.map(open).transpose()?;
     let ended = args.measure(&mut stage, &rows, &mut watch, &mut table, &mut records);
     table.sum_up();
-    // Beside the base, unless that is all that was asked for.
+    // Beside the base, unless only the base was requested.
     let base = PathRow::base().name;
     let mut counting = table.lines.iter().filter(|line| rows.len() == 1 || line.name != base);
     let measured = counting.clone().any(|line| !line.runs.is_empty());
@@ -184,7 +184,7 @@ impl TripArgs {
             let peer = self.peer_link.as_deref().unwrap_or(link);
             rows.push(PathRow::of_links(link, peer, path, self.wait.into()));
         }
-        // A link that was named says itself why it cannot be had there.
+        // A named link reports itself why it is not available there.
         let interfaces = self.ground.ground() != TestNetwork::Loopback || !self.link.is_empty();
         rows::choose(&mut rows, &self.only, interfaces);
         Ok(rows)

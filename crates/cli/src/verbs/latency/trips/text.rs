@@ -1,4 +1,4 @@
-//! Round trips for people.
+//! Round trips as text.
 
 use super::TripArgs;
 use crate::verbs::bench::refusals;

@@ -1,4 +1,4 @@
-//! One picture: pure text out of what was measured between two moments.
+//! One picture: text from the measurements between two moments.
 
 use super::table::{Column, bar, lines, scaled};
 use crate::live::fit;
@@ -8,14 +8,14 @@ use std::time::Duration;
 
 /// Length of a bar.
 const BAR: usize = 10;
-/// The most events that are shown.
+/// Largest number of shown events.
 const EVENTS: usize = 3;
 
-/// What a picture shows. Pairs are of the moment before and the present one.
+/// The content of a picture. Pairs are of the moment before and the present one.
 pub struct ViewFrame<'a> {
     pub graph: &'a str,
     pub elapsed: Duration,
-    /// What came between the moments.
+    /// The costs between the moments.
     pub load: &'a Profile,
     pub snapshots: (&'a Snapshot, &'a Snapshot),
     pub threads: (&'a [ThreadInfo], &'a [ThreadInfo]),
@@ -25,17 +25,17 @@ pub struct ViewFrame<'a> {
     pub events: &'a [String],
 }
 
-/// Share of the time that the blocks of a partition were at work.
+/// Share of the time that the blocks of a partition worked.
 pub fn busy(load: &Profile, snapshot: &Snapshot, partition: &str) -> f64 {
     let blocks = snapshot.blocks.iter().filter(|block| block.partition == partition);
     let costs = blocks.filter_map(|block| load.block(&block.name));
     let busy_ns: u64 = costs.map(|cost| cost.busy_ns).sum();
-    // Times are estimates where calls are short; no thread works longer than there is time.
+    // Times are estimates where calls are short; a share never exceeds 1.
     (busy_ns as f64 / 1e9 / load.elapsed_s.max(1e-9)).min(1.0)
 }
 
 impl ViewFrame<'_> {
-    /// At most `rows` lines of at most `columns` characters; what finds no room is counted.
+    /// At most `rows` lines of at most `columns` characters; the rest is counted.
     pub fn lines(&self, columns: usize, rows: usize) -> Vec<String> {
         let title = format!("{}  {:.1} s", self.graph, self.elapsed.as_secs_f64());
         let mut all = vec![title];
@@ -128,7 +128,7 @@ impl ViewFrame<'_> {
         ]
     }
 
-    /// The nearest cache that holds so much, by size alone.
+    /// The nearest cache with room for `bytes`, by size alone.
     fn cache(&self, bytes: u64) -> String {
         let level = self.caches.iter().position(|size| bytes <= *size);
         match level {
@@ -138,7 +138,7 @@ impl ViewFrame<'_> {
         }
     }
 
-    /// What blocks publish themselves, those that publish anything but zeros.
+    /// The metrics of blocks that publish any non-zero value.
     fn metrics(&self) -> Vec<String> {
         let line = |block: &millstream_flow::BlockStats| {
             let values = block.metrics.keys().filter_map(|name| {

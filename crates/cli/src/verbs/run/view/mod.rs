@@ -1,7 +1,7 @@
-//! `--live`: what every block, connection and partition does, refreshed in place.
+//! `--live`: the activity of every block, connection and partition, refreshed in place.
 //!
-//! It stays on the screen where it is, below what was there: no other screen, no hidden cursor, no
-//! mode of the terminal is touched, so there is nothing to put back, however the program ends.
+//! It stays on the screen below the earlier text: it uses no other screen, no hidden cursor and no
+//! mode of the terminal, so there is nothing to restore, however the program ends.
 
 mod frame;
 mod table;
@@ -25,11 +25,11 @@ pub struct LiveView {
     graph: String,
     caches: Vec<u64>,
     before: Option<Moment>,
-    /// Lines of the picture that stands there.
+    /// Lines of the drawn picture.
     lines: usize,
 }
 
-/// What was known at one time.
+/// The state at one time.
 struct Moment {
     at: Instant,
     profile: Profile,
@@ -82,13 +82,13 @@ impl LiveView {
         };
         let (columns, rows) = live::size();
         let lines = frame.lines(columns.saturating_sub(1), rows.saturating_sub(1));
-        // What cannot be drawn is no reason to stop.
+        // A failed write is not a reason to stop.
         let _ = std::io::stderr().lock().write_all(redraw(self.lines.min(rows), &lines).as_bytes());
         self.lines = lines.len();
     }
 }
 
-/// Lines drawn over the `above` lines that the cursor stands below.
+/// Redraws the lines over the `above` lines above the cursor.
 fn redraw(above: usize, lines: &[String]) -> String {
     let mut text = String::new();
     if above > 0 {
@@ -99,12 +99,12 @@ fn redraw(above: usize, lines: &[String]) -> String {
         // The rest of a longer line is erased.
         let _ = write!(text, "{line}\x1b[K\r\n");
     }
-    // And what a higher picture left below.
+    // And the rest of a higher picture below.
     text.push_str("\x1b[J");
     text
 }
 
-/// The partitions for a plain line: how busy each has been so far.
+/// The partitions for a plain line: the busy share of each so far.
 pub fn brief(profile: &Profile, snapshot: &Snapshot) -> String {
     let mut text = String::new();
     for partition in &snapshot.partitions {

@@ -1,4 +1,4 @@
-//! Tables that fit: what matters most stands first, and columns that find no room are left out.
+//! Tables that fit: the most important columns come first, and those without room are left out.
 
 use crate::live::fit;
 
@@ -10,12 +10,12 @@ pub struct Column {
 }
 
 impl Column {
-    /// Text, at the left of its column.
+    /// Text, left-aligned.
     pub fn text(heading: &'static str, cells: impl Iterator<Item = String>) -> Self {
         Self { heading, cells: cells.collect(), left: true }
     }
 
-    /// Numbers, at the right.
+    /// Numbers, right-aligned.
     pub fn number(heading: &'static str, cells: impl Iterator<Item = String>) -> Self {
         Self { heading, cells: cells.collect(), left: false }
     }
@@ -31,8 +31,8 @@ impl Column {
     }
 }
 
-/// Heading and rows in at most `columns` characters; the first column is always there, cut if
-/// need be.
+/// Heading and rows in at most `columns` characters; the first column is always present, cut if
+/// necessary.
 pub fn lines(table: &[Column], columns: usize) -> Vec<String> {
     let widths: Vec<usize> = table.iter().map(Column::width).collect();
     let mut used = widths.first().copied().unwrap_or(0);
@@ -50,7 +50,7 @@ pub fn lines(table: &[Column], columns: usize) -> Vec<String> {
     std::iter::once(None).chain((0..rows).map(Some)).map(line).collect()
 }
 
-/// A count with the unit that leaves three digits: `999`, `1.23 k`, `45.6 M`.
+/// Formats a count in three digits with a unit: `999`, `1.23 k`, `45.6 M`.
 pub fn scaled(value: f64) -> String {
     const UNITS: [&str; 5] = ["", " k", " M", " G", " T"];
     let (mut value, mut unit) = (value, 0);
@@ -66,7 +66,7 @@ pub fn scaled(value: f64) -> String {
     format!("{value:.decimals$}{}", UNITS[unit])
 }
 
-/// A share as a bar.
+/// Draws a share as a bar.
 pub fn bar(share: f64, width: usize) -> String {
     let filled = (share.clamp(0.0, 1.0) * width as f64).round() as usize;
     format!("[{}{}]", "#".repeat(filled), ".".repeat(width - filled))

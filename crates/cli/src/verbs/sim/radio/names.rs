@@ -4,7 +4,7 @@ use anyhow::Context;
 use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 
-/// The address of radio `index`: ports count up, but for the one that means any.
+/// The address of radio `index`: ports count up, except port 0, which means any.
 pub fn nth_port(address: SocketAddrV4, index: u8) -> anyhow::Result<SocketAddrV4> {
     let port = match address.port() {
         0 => Some(0),
@@ -16,8 +16,8 @@ pub fn nth_port(address: SocketAddrV4, index: u8) -> anyhow::Result<SocketAddrV4
     Ok(SocketAddrV4::new(*address.ip(), port))
 }
 
-/// The serial number `steps` behind this one. Hexadecimal ones count as such; of others the digits
-/// at the end do, or some are appended.
+/// The serial number `steps` after this one. Hexadecimal ones count as such; in others the digits
+/// at the end count, or some are appended.
 pub fn successor(serial: &str, steps: u8) -> String {
     if let (1.., Some(value)) = (steps, hexadecimal(serial)) {
         return format!("{:0width$X}", value.saturating_add(steps.into()), width = serial.len());
@@ -45,7 +45,7 @@ pub fn number(path: &Path, index: u8) -> PathBuf {
     }
 }
 
-/// Whether UHD can look for it: it compares serial numbers as hexadecimal ones below 2^31.
+/// Whether UHD can find it: it compares serial numbers as hexadecimal ones below 2^31.
 pub fn is_hexadecimal(serial: &str) -> bool {
     hexadecimal(serial).is_some_and(|value| i32::try_from(value).is_ok())
 }

@@ -1,12 +1,12 @@
-//! What keeps a program that emulates a radio from being one, in words. A host cannot know it: it
-//! sees zeros, or overruns of the device.
+//! Troubles of the program that emulates a radio, in words. A host cannot see them: it sees zeros,
+//! or overruns of the device.
 
 use millstream_emulator::CounterSnapshot;
 
-/// A kind of trouble, and what there is to say about it now.
+/// A kind of trouble, and its present description.
 pub type Trouble = (&'static str, String);
 
-/// Every kind that has been counted.
+/// Every kind with a non-zero count.
 pub fn of(counters: &CounterSnapshot) -> Vec<Trouble> {
     let deaf = [
         ("the CHDR port", counters.chdr_receive_errors),
