@@ -1,9 +1,9 @@
-//! What can go wrong when a link is opened, and what to do about it.
+//! Errors of opening a link, and what to do about each.
 
 use std::io;
 use std::net::SocketAddrV4;
 
-/// Why a link could not be opened.
+/// The reason why a link could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
@@ -45,7 +45,7 @@ pub enum LinkError {
         link: &'static str,
         /// The interface.
         interface: String,
-        /// What is lacking, and why no broker helps.
+        /// The missing right, and why no broker helps.
         reason: String,
     },
     /// The system refused something else while the port was set up.
@@ -77,7 +77,7 @@ fn next(hint: &str) -> String {
 }
 
 impl LinkError {
-    /// Says where the options of `link` are described, unless a hint is there.
+    /// Adds where the options of `link` are described, unless there is a hint.
     #[must_use]
     pub fn see(mut self, link: &str) -> Self {
         if let Self::BadOption { hint, .. } = &mut self
@@ -95,14 +95,14 @@ mod tests {
     use crate::entry::Target;
     use crate::registry::LINKS;
 
-    /// What is wrong comes first, and a short list of what there is after it.
+    /// The reason comes first, a short list of the choices after it.
     #[test]
     fn an_unknown_option_gets_the_names_and_not_the_whole_help() {
         for entry in LINKS {
             let link = match entry.target {
                 Target::None => entry.name.to_owned(),
                 Target::Interface { .. } => format!("{}:eth1", entry.name),
-                // The driver may know what the link does not.
+                // The driver may know more than the link.
                 Target::Device => continue,
                 Target::File => format!("{}:FILE", entry.name),
             };

@@ -11,14 +11,14 @@ pub struct InterfaceAddress {
     pub name: String,
     /// Its address.
     pub address: Ipv4Addr,
-    /// The broadcast address of its network; none on loopback and point-to-point interfaces.
+    /// The broadcast address of its network. `None` on loopback and point-to-point interfaces.
     pub broadcast: Option<Ipv4Addr>,
 }
 
 /// Every IPv4 address of every interface that is up.
 ///
 /// # Errors
-/// What getifaddrs(3) reports.
+/// The error of getifaddrs(3).
 pub fn list() -> io::Result<Vec<InterfaceAddress>> {
     let mut head: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: getifaddrs writes the head of a list that it allocates; freed below.
@@ -51,8 +51,8 @@ fn interface(entry: &libc::ifaddrs) -> Option<InterfaceAddress> {
     Some(InterfaceAddress { name, address, broadcast })
 }
 
-/// The broadcast address that the interface was given; where it was given none (`ip addr add`
-/// without `brd`), the last one of its network.
+/// The interface's configured broadcast address; where there is none (`ip addr add` without `brd`),
+/// the last address of its network.
 fn broadcast(told: Ipv4Addr, address: Ipv4Addr, netmask: Option<Ipv4Addr>) -> Ipv4Addr {
     match netmask {
         Some(netmask) if told.is_unspecified() => address | !netmask,
