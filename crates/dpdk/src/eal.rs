@@ -116,7 +116,7 @@ fn prefix() -> String {
     format!("millstream-{}", std::process::id())
 }
 
-/// Removes the folder that EAL creates for files that it was told not to create.
+/// Removes the folder that EAL creates even for files that it was configured not to create.
 fn remove_folder(prefix: &str) {
     let user = std::env::var("XDG_RUNTIME_DIR").unwrap_or_default();
     let places = ["/var/run", user.as_str(), "/tmp"];

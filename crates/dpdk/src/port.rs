@@ -312,7 +312,7 @@ impl Port {
         debug_assert!(queue < self.raw.queues);
         let room = parts.len() as c_uint;
         let first = parts.as_mut_ptr().cast();
-        // SAFETY: `Part` is the shim's struct, there is room for as many as is said, and no other
+        // SAFETY: `Part` is the shim's struct, the given length is that of `parts`, and no other
         // thread polls the port.
         let count =
             unsafe { raw::ms_receive(&raw mut self.raw, queue, first, room, &raw mut *lost) };
@@ -347,7 +347,7 @@ impl Port {
     /// number.
     pub fn reserve(&mut self, parts: &mut [Part]) -> usize {
         let (first, count) = (parts.as_mut_ptr().cast(), parts.len() as c_uint);
-        // SAFETY: there is room for as many as is said.
+        // SAFETY: the given length is that of `parts`.
         let taken = unsafe { raw::ms_reserve(&raw const self.raw, first, count) as usize };
         self.lent += taken;
         taken

@@ -10,7 +10,7 @@ pub enum LinkError {
     /// No link of this name is registered.
     #[error("there is no link called \"{name}\"; this build has: {known}")]
     UnknownLink {
-        /// The name asked for.
+        /// The requested name.
         name: String,
         /// The registered names, comma separated.
         known: String,
@@ -28,7 +28,7 @@ pub enum LinkError {
     /// The port could not be bound to its address.
     #[error("cannot open UDP port {address}: {source}; {hint}")]
     Bind {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddrV4,
         /// The system's error (with its errno).
         source: io::Error,
@@ -61,7 +61,7 @@ pub enum LinkError {
     Interface {
         /// The link's name.
         link: &'static str,
-        /// The interface asked for.
+        /// The requested interface.
         interface: String,
         /// The step that failed.
         step: String,

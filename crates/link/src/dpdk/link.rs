@@ -148,7 +148,7 @@ impl DpdkLink {
         unsafe { self.port.transmit(0, &self.parts[..frames.len()]) }
     }
 
-    /// Removes frames that were handed over from the user's.
+    /// Counts frames that were handed over, which the user does not have any more.
     pub fn forget(&mut self, frames: impl Iterator<Item = Frame>) {
         for frame in frames {
             self.counters.tx_frames += u64::from(!frame.continues());

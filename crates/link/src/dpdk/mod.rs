@@ -34,7 +34,7 @@ use crate::{LinkError, Spec};
 /// Whether this build has DPDK.
 pub const AVAILABLE: bool = cfg!(feature = "dpdk");
 
-/// The entry of `dpdk`. Every build has it; without DPDK it says what to do.
+/// The entry of `dpdk`. Every build has it; without DPDK it describes what to do.
 pub static LINK: LinkEntry = LinkEntry {
     name: "dpdk",
     about: "DPDK: the device's driver in this process, or memory shared with another one",

@@ -25,7 +25,7 @@ pub enum FaultEffect {
         /// Datagrams that overtake it.
         datagrams: u32,
     },
-    /// It is delayed.
+    /// It is delayed by `ns`.
     Delay {
         /// The delay, nanoseconds.
         ns: u64,

@@ -155,7 +155,8 @@ impl FaultSwitch {
         verdict
     }
 
-    /// Whether a rule has taken so many datagrams, or is gone, so that what it holds is free.
+    /// Whether a rule has taken `matches` datagrams, or was removed, so that its delayed ones are
+    /// free.
     pub(super) fn has_taken(&self, id: RuleId, matched: u64) -> bool {
         self.lock().find(id).is_none_or(|rule| rule.tally.matched >= matched)
     }

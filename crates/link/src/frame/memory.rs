@@ -216,7 +216,7 @@ impl Frame {
     /// Changes its length.
     ///
     /// # Panics
-    /// Beyond its room.
+    /// Beyond its [room](Self::room).
     pub fn set_len(&mut self, bytes: usize) {
         assert!(bytes <= self.room as usize, "a frame of {bytes} bytes in room of {}", self.room);
         self.length = bytes as u32;
@@ -233,7 +233,7 @@ impl Frame {
         self.continues = continues;
     }
 
-    /// The 802.1Q tag control information that the kernel took out of a received frame.
+    /// Returns the 802.1Q tag control information that the kernel removed from a received frame.
     #[must_use]
     pub fn vlan(&self) -> Option<u16> {
         self.vlan

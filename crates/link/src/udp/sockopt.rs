@@ -44,7 +44,7 @@ pub(super) fn grow_recv_queue(socket: &Socket, bytes: usize) -> io::Result<usize
     Ok(socket.recv_buffer_size()? / 2)
 }
 
-/// The same for the send queue.
+/// Does the same for the send queue.
 pub(super) fn grow_send_queue(socket: &Socket, bytes: usize) -> io::Result<usize> {
     let wish = c_int::try_from(bytes).unwrap_or(c_int::MAX / 2);
     if set(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &wish).is_err() {

@@ -58,7 +58,7 @@ pub static LINK: LinkEntry = LinkEntry {
     foresee: foresee::foresee,
 };
 
-/// No user namespace gives these rights.
+/// The rights of the link, which a user namespace cannot give.
 pub static RIGHTS: Family = Family {
     link: "xdp",
     sockets: rustix::net::AddressFamily::XDP,

@@ -106,7 +106,7 @@ fn frames_on_a_queue_that_nobody_watches_are_explained() {
     let Some(scene) = Scene::new(FOUR_QUEUES) else { return };
     let (mut link, unwatched) = scene.inside(|| {
         let mut link = role::open("xdp:veth0,queues=0", scene.address());
-        // The kernel's hash decides; some of these flows go elsewhere.
+        // The kernel's hash decides; some of these flows use other queues.
         let sender = scene.sender_on_another_queue(&mut *link);
         (link, sender)
     });

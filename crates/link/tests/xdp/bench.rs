@@ -47,7 +47,7 @@ impl Bench {
         Some(Self { pair, link, peer, peer_mac, total })
     }
 
-    /// A datagram from the kernel to the link.
+    /// Sends a datagram from the kernel to the link.
     pub fn offer(&self, payload: &[u8]) {
         self.peer.send_to(payload, (self.pair.right.address, PORT)).unwrap();
     }

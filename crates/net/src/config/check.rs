@@ -134,7 +134,7 @@ fn device(interface: &InterfaceConfig) -> Option<(&'static str, String)> {
     }
 }
 
-/// Lists links as a file writes them.
+/// Returns links in the form of the file.
 fn names(links: impl IntoIterator<Item = LinkName>) -> String {
     let links = links.into_iter().map(|link| format!("link = \"{}\"", link.name()));
     links.collect::<Vec<_>>().join(" or ")

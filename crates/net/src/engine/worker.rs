@@ -62,8 +62,8 @@ impl IoThread {
 impl Drop for IoThread {
     fn drop(&mut self) {
         let _ = self.contact.tell(ThreadCommand::Stop);
-        // It may have panicked, which its users were told. A thread that hangs in its driver is
-        // left there.
+        // It may have panicked, which was reported to its users. A thread that hangs in its driver
+        // is left there.
         if !self.contact.shared.is_silent() {
             let _ = self.join.take().map(JoinHandle::join);
         }

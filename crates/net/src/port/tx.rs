@@ -62,7 +62,7 @@ impl EngineTx {
     fn check(&self, bytes: usize, to: SocketAddrV4, patience: Patience) -> io::Result<()> {
         if let Err(error) = self.end.state.check_send() {
             if error.raw_os_error() == Some(libc::ENETDOWN) {
-                // No other thread may check whether it is up again.
+                // There may be no other thread that checks whether it is up again.
                 self.drive.kick(patience);
             }
             return Err(error);

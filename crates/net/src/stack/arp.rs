@@ -68,7 +68,8 @@ impl Stack {
         ))
     }
 
-    /// Records the sender of a reply: as an answer if it was requested, otherwise as unsolicited.
+    /// Classifies the sender of a reply: as an answer if it was requested, otherwise as
+    /// unsolicited.
     fn heard_answer(&self, address: Ipv4Addr) -> ArpSource {
         if self.neighbours.is_asked(address) { ArpSource::Answer } else { ArpSource::Spoke }
     }

@@ -107,7 +107,8 @@ impl Routes {
         Ok(NextHop::Station { next: gateway, source })
     }
 
-    /// Handles broadcast addresses, and those to which nothing can be sent.
+    /// Returns the route of broadcast addresses, and an error for those to which nothing can be
+    /// sent.
     fn special(&self, to: Ipv4Addr) -> Result<Option<NextHop>, Unreachable> {
         if to.is_broadcast() {
             let first = self.own.first().ok_or(Unreachable::NoRoute)?;

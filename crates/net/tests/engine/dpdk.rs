@@ -8,7 +8,7 @@ use millstream_net::open;
 
 use crate::{PATIENCE, any, collect};
 
-/// The number of datagrams in flight.
+/// The number of datagrams in flight, the size of each, and the number of rounds.
 const WINDOW: usize = 64;
 const BYTES: usize = 8000;
 const TURNS: usize = 100;

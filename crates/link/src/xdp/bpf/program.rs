@@ -7,7 +7,7 @@
 //!                    │            IPv4, our address ─▶ UDP to a wanted port ─┤
 //!                    │                             └▶ own address: the rest ─┤
 //!                    ▼ none                                                  ▼
-//!                 to the kernel ◀── nobody watches the queue ── count, rate guard ─▶ socket
+//!                 to the kernel ◀── no socket for the queue ─── count, rate limit ─▶ socket
 //! ```
 //!
 //! IPv4 headers with options and fragments are not matched to ports: the kernel handles them.
