@@ -8,8 +8,8 @@ fn main() {
 
 #[cfg(feature = "libdpdk")]
 fn shim() {
-    // The libraries are named here, not by pkg-config's output: that lists all sixty, and what a
-    // binary names it loads.
+    // The libraries are named here, not by pkg-config's output: that lists all sixty, and a binary
+    // loads all that it names.
     let mut wanted = pkg_config::Config::new();
     wanted.atleast_version("22.11").cargo_metadata(false);
     let found = wanted.probe("libdpdk").unwrap_or_else(|error| {

@@ -1,4 +1,4 @@
-//! EAL: started once, by a thread of its own.
+//! EAL: started once, by a separate thread.
 
 use std::ffi::CString;
 use std::io;
@@ -9,38 +9,39 @@ use crate::error::{DpdkError, cause, log};
 use crate::quiet::{SignalsBlocked, be_ordinary};
 use crate::raw;
 
-/// How EAL is to be started; the first one in a process decides.
+/// The settings of EAL's start; the first ones in a process decide.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EalOptions {
-    /// Takes its memory from huge pages, which must be free.
+    /// Whether memory comes from huge pages, which must be free.
     pub huge: bool,
-    /// Memory without huge pages, MiB: a range of addresses, of which pages are taken when they are
-    /// used. With huge pages it grows as it has to.
+    /// Memory without huge pages, MiB: an address range whose pages are allocated at their first
+    /// use. With huge pages the memory grows as needed.
     pub memory_mib: usize,
-    /// Physical addresses in place of virtual ones, for drivers without an IOMMU (UIO).
+    /// Whether physical addresses are used in place of virtual ones, for drivers without an IOMMU
+    /// (UIO).
     pub physical: bool,
-    /// CPUs that DPDK's own threads may use; none: those of the caller.
+    /// CPUs that DPDK's own threads may use. Empty: those of the caller.
     pub cpus: Vec<usize>,
 }
 
-/// How EAL runs in this process.
+/// The properties of EAL in this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Eal {
-    /// With huge pages.
+    /// Whether it uses huge pages.
     pub huge: bool,
-    /// The application around us has started it, its way.
+    /// Whether the surrounding application has started it, with its own settings.
     pub shared: bool,
 }
 
 static STARTED: Mutex<Option<Result<Eal, (i32, String)>>> = Mutex::new(None);
 
-/// Starts EAL, or takes the one that runs.
+/// Starts EAL, or uses the running one.
 ///
-/// The caller's affinity, its signals and its standard error stay as they are, and nothing is left
-/// in the file system.
+/// The caller's affinity, its signals and its standard error stay unchanged, and nothing is left in
+/// the file system.
 ///
 /// # Errors
-/// [`DpdkError::Eal`]; then no other try in this process can succeed, and gets the same error.
+/// [`DpdkError::Eal`]; every later attempt in this process then returns the same error.
 pub fn start(options: &EalOptions) -> Result<Eal, DpdkError> {
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
     let outcome = started.get_or_insert_with(|| first(options)).clone();
@@ -53,7 +54,7 @@ pub fn start(options: &EalOptions) -> Result<Eal, DpdkError> {
 fn first(options: &EalOptions) -> Result<Eal, (i32, String)> {
     // SAFETY: it reads a counter.
     if unsafe { raw::ms_eal_runs() } {
-        // SAFETY: it reads how EAL was started, which it was.
+        // SAFETY: it reads the settings of EAL, which was started.
         return Ok(Eal { huge: unsafe { raw::ms_eal_has_huge_pages() }, shared: true });
     }
     let options = options.clone();
@@ -66,7 +67,7 @@ fn first(options: &EalOptions) -> Result<Eal, (i32, String)> {
         let stays = done.is_ok();
         let _ = tell.send(done);
         drop(tell);
-        // It is the main lcore: the thread that EAL believes to be the application's.
+        // This is the main lcore: the thread that EAL takes for the application's.
         if stays {
             loop {
                 std::thread::park();
@@ -79,16 +80,16 @@ fn first(options: &EalOptions) -> Result<Eal, (i32, String)> {
     outcome
 }
 
-/// On the thread that stays.
+/// Starts EAL on the thread that stays.
 fn init(options: &EalOptions) -> Result<Eal, (i32, String)> {
     let prefix = prefix();
     be_ordinary();
     confine(&options.cpus);
     let words = arguments(options, &prefix).map_err(|error| (libc::EINVAL, error.to_string()))?;
     let mut pointers: Vec<_> = words.iter().map(|word| word.as_ptr().cast_mut()).collect();
-    // SAFETY: a stream of our own, before EAL has one.
+    // SAFETY: it is a stream of our own, before EAL has one.
     unsafe { raw::ms_log_keep() };
-    // SAFETY: as many C strings as are counted, which EAL copies and may reorder.
+    // SAFETY: the count is the number of C strings, which EAL copies and may reorder.
     let done = unsafe { raw::ms_eal_start(pointers.len() as i32, pointers.as_mut_ptr()) };
     remove_folder(&prefix);
     match done {
@@ -100,28 +101,28 @@ fn init(options: &EalOptions) -> Result<Eal, (i32, String)> {
     }
 }
 
-/// EAL's threads run where the thread that starts it may.
+/// Sets the CPUs of EAL's threads, which inherit those of the thread that starts it.
 fn confine(cpus: &[usize]) {
     let mut set = rustix::thread::CpuSet::new();
     cpus.iter().filter(|cpu| **cpu < LCORES_MAX).for_each(|cpu| set.set(*cpu));
     if set.count() > 0 {
-        // CPUs that went meanwhile leave it where its caller is.
+        // If the CPUs were removed meanwhile, the thread stays on its caller's.
         let _ = rustix::thread::sched_setaffinity(None, &set);
     }
 }
 
-/// What EAL calls its files: one word a process.
+/// Returns EAL's prefix of its files: one word for each process.
 fn prefix() -> String {
     format!("millstream-{}", std::process::id())
 }
 
-/// EAL makes a folder for files that we told it not to make.
+/// Removes the folder that EAL creates even for files that it was configured not to create.
 fn remove_folder(prefix: &str) {
     let user = std::env::var("XDG_RUNTIME_DIR").unwrap_or_default();
     let places = ["/var/run", user.as_str(), "/tmp"];
     for place in places.iter().filter(|place| !place.is_empty()) {
         let dpdk = Path::new(place).join("dpdk");
-        // Both only if they are empty.
+        // Both are removed only if they are empty.
         let _ = std::fs::remove_dir(dpdk.join(prefix));
         let _ = std::fs::remove_dir(dpdk);
     }
@@ -136,17 +137,17 @@ fn arguments(options: &EalOptions, prefix: &str) -> io::Result<Vec<CString>> {
     };
     let iova = if options.physical { "--iova-mode=pa" } else { "--iova-mode=va" };
     let prefix = format!("--file-prefix={prefix}");
-    // No device is taken before it is named: an address that there cannot be is all that is
-    // allowed at the start.
+    // No device is taken before it is named: only an address that cannot exist is allowed at the
+    // start.
     let none = "-a0000:00:00.0";
-    // One descriptor for all memory is what a peer can map (memif without copies, virtio-user).
+    // A peer can only map memory that has one descriptor (memif without copies, virtio-user).
     let shared = "--single-file-segments";
     let common = ["millstream", &prefix, &lcores, "--no-telemetry", iova, none, shared];
     let words = common.into_iter().chain(pages.iter().copied());
     words.map(|word| CString::new(word).map_err(io::Error::from)).collect()
 }
 
-/// The CPUs that this thread may use, as EAL writes them: lcore 0 is all of them together.
+/// Returns the CPUs that this thread may use, in EAL's format: lcore 0 is all of them together.
 fn cpus() -> String {
     let allowed = rustix::thread::sched_getaffinity(None);
     let mut cpus: Vec<usize> = match allowed {
@@ -159,7 +160,7 @@ fn cpus() -> String {
     cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// CPUs that Debian's DPDK knows (`RTE_MAX_LCORE`).
+/// The CPUs that Debian's DPDK supports (`RTE_MAX_LCORE`).
 const LCORES_MAX: usize = 128;
 
 #[cfg(test)]
@@ -188,7 +189,8 @@ mod tests {
         assert!(lcores.to_str().unwrap().starts_with("--lcores=0@("), "{lcores:?}");
     }
 
-    /// The application around us: it has started EAL, on a thread of its own, its way.
+    /// The surrounding application: it has started EAL, on a thread of its own, with its own
+    /// settings.
     #[test]
     fn an_eal_that_runs_is_shared() {
         let prefix = prefix();
@@ -198,7 +200,7 @@ mod tests {
         let mut words: Vec<_> = words.iter().map(|word| word.as_ptr() as usize).collect();
         let done = std::thread::scope(|scope| {
             let started = scope.spawn(|| {
-                // SAFETY: as many C strings as are counted.
+                // SAFETY: the count is the number of C strings.
                 unsafe { raw::ms_eal_start(words.len() as i32, words.as_mut_ptr().cast()) }
             });
             started.join().unwrap()

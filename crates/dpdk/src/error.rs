@@ -1,20 +1,20 @@
-//! What DPDK refuses.
+//! Errors of DPDK.
 
 use std::ffi::CStr;
 use std::io;
 
 use crate::raw;
 
-/// Why EAL or a port could not be started.
+/// The reason why EAL or a port could not be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DpdkError {
-    /// EAL did not start, or did not before: it can be tried once in a process.
+    /// EAL did not start, now or earlier: it can be tried once in a process.
     #[error("DPDK does not start: {source}{}", said(.log))]
     Eal {
         /// The system's error.
         source: io::Error,
-        /// What DPDK logged last.
+        /// The last lines of DPDK's log.
         log: String,
     },
     /// A port could not be opened.
@@ -24,18 +24,18 @@ pub enum DpdkError {
         step: String,
         /// The system's error.
         source: io::Error,
-        /// What DPDK logged last.
+        /// The last lines of DPDK's log.
         log: String,
     },
 }
 
-/// The error of a number of the system's, or of DPDK's own, which are above it.
+/// Returns the error of an errno of the system, or of DPDK's own numbers, which lie above.
 pub(crate) fn cause(errno: i32) -> io::Error {
     const FIRST_OF_DPDK: i32 = 1001;
     if errno < FIRST_OF_DPDK {
         return io::Error::from_raw_os_error(errno);
     }
-    // SAFETY: a string that stays until this thread asks for the next one.
+    // SAFETY: it is a string that stays until this thread's next call.
     let text = unsafe { CStr::from_ptr(raw::ms_error_text(errno)) };
     io::Error::other(text.to_string_lossy().into_owned())
 }
@@ -44,10 +44,10 @@ fn said(log: &str) -> String {
     if log.is_empty() { String::new() } else { format!(" (DPDK says: {log})") }
 }
 
-/// The last lines of DPDK's log, as one.
+/// Returns the last lines of DPDK's log, as one.
 pub(crate) fn log() -> String {
     let mut bytes = [0u8; 2048];
-    // SAFETY: the shim writes at most as many bytes as there are.
+    // SAFETY: the shim writes at most the given number of bytes.
     let count = unsafe { raw::ms_log_take(bytes.as_mut_ptr().cast(), bytes.len()) };
     let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
     let lines: Vec<_> = text.lines().map(str::trim).filter(|line| is_news(line)).collect();
@@ -55,7 +55,7 @@ pub(crate) fn log() -> String {
     lines[last..].join("; ")
 }
 
-/// Whether a line says something of what went wrong.
+/// Whether a line contains information about the failure.
 fn is_news(line: &str) -> bool {
     !line.is_empty()
         && !["Detected", "Selected IOVA", "VFIO support", "TELEMETRY", "DPDK is running"]

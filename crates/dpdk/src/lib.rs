@@ -1,12 +1,12 @@
 //! DPDK's environment (EAL) and Ethernet ports, behind a C shim of burst-level calls.
 //!
-//! What makes DPDK awkward inside a library is kept in here: EAL is started by a thread of its own,
-//! so that the caller keeps its affinity; every call that may start threads is made with all
-//! signals blocked, so that these never take a signal that is the caller's; what DPDK logs is kept
-//! for error messages; nothing is left in the file system; and an EAL that the application around
-//! us has started is shared.
+//! This crate hides what makes DPDK awkward inside a library. A separate thread starts EAL, so that
+//! the caller keeps its affinity. Calls that may start threads are made with all signals blocked,
+//! so that those threads never take a signal meant for the caller. DPDK's log is kept for error
+//! messages. Nothing is left in the file system. An EAL that the surrounding application has
+//! started is shared.
 //!
-//! Without the feature `libdpdk` there is nothing in this crate, and it builds everywhere.
+//! Without the feature `libdpdk` this crate is empty, and builds everywhere.
 
 #[cfg(feature = "libdpdk")]
 mod eal;

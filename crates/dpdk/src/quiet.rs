@@ -3,10 +3,11 @@
 use std::mem::MaybeUninit;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// While this exists the calling thread takes no signals, and no other thread is in such a call.
+/// A guard: while it exists the calling thread takes no signals, and no other thread is in such a
+/// call.
 ///
-/// A thread that is started meanwhile inherits the mask for good: signals, SIGPIPE of a peer that
-/// left included, stay with the threads of the application.
+/// A thread that is started meanwhile inherits the mask permanently: signals, including SIGPIPE
+/// from a peer that left, stay with the threads of the application.
 pub(crate) struct SignalsBlocked {
     before: libc::sigset_t,
     _alone: MutexGuard<'static, ()>,
@@ -19,7 +20,7 @@ impl SignalsBlocked {
         Self::with(ALONE.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The same where nobody else is in such a call; it never waits.
+    /// Creates the guard if no other thread is in such a call; it never waits.
     pub fn try_new() -> Option<Self> {
         match ALONE.try_lock() {
             Ok(alone) => Some(Self::with(alone)),
@@ -30,8 +31,8 @@ impl SignalsBlocked {
 
     fn with(alone: MutexGuard<'static, ()>) -> Self {
         let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-        // SAFETY: the first call writes the set that the second reads; the second writes the mask
-        // as it was. Neither can fail with these arguments (pthread_sigmask(3)).
+        // SAFETY: the first call writes the set that the second reads; the second writes the
+        // previous mask. Neither can fail with these arguments (pthread_sigmask(3)).
         let before = unsafe {
             libc::sigfillset(all.as_mut_ptr());
             libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
@@ -41,18 +42,18 @@ impl SignalsBlocked {
     }
 }
 
-/// Has the calling thread, and the threads that it starts, run in the ordinary class: who opens a
-/// link may have a real-time one (sched(7)), which is not for DPDK's helpers.
+/// Puts the calling thread, and the threads that it starts, into the ordinary scheduling class: the
+/// thread that opens a link may have a real-time one (sched(7)), which is not for DPDK's helpers.
 pub(crate) fn be_ordinary() {
     let none = libc::sched_param { sched_priority: 0 };
-    // SAFETY: it reads one struct. Everybody may give a class up, so it cannot fail.
+    // SAFETY: it reads one struct. Every thread may give up a class, so it cannot fail.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const none) };
 }
 
 impl Drop for SignalsBlocked {
     fn drop(&mut self) {
         self.take_pipe();
-        // SAFETY: the mask that `new` found.
+        // SAFETY: it is the mask that `new` found.
         unsafe {
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut());
         }
@@ -60,11 +61,12 @@ impl Drop for SignalsBlocked {
 }
 
 impl SignalsBlocked {
-    /// Takes a SIGPIPE that a write to a peer that left has made pending for this thread.
+    /// Takes a SIGPIPE that is pending for this thread after a write to a peer that left.
     fn take_pipe(&self) {
         let mut pipe = MaybeUninit::uninit();
         let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the set is written before it is read; a wait of no time takes what is pending.
+        // SAFETY: the set is written before it is read; a wait without time takes the pending
+        // signal.
         unsafe {
             libc::sigemptyset(pipe.as_mut_ptr());
             libc::sigaddset(pipe.as_mut_ptr(), libc::SIGPIPE);

@@ -1,11 +1,11 @@
-//! Equal buffers in one part of a frame memory, for links that keep those to transmit from apart.
+//! Equal-size buffers in one part of a frame memory, for links with separate transmit buffers.
 
 use std::sync::Arc;
 
 use crate::frame::{Frame, FrameMemory};
 
-/// Buffers of equal size that lie back to back. The one given back last is taken first: it is the
-/// one that is still in the caches.
+/// Buffers of equal size that lie back to back. The one returned last is taken first, because it is
+/// still in the caches.
 #[derive(Debug)]
 pub(crate) struct Buffers {
     memory: Arc<FrameMemory>,
@@ -16,25 +16,25 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// `count` buffers of `stride` bytes from offset `first` of `memory` on.
+    /// Creates `count` buffers of `stride` bytes from offset `first` of `memory` on.
     ///
     /// # Safety
-    /// Nobody else uses that part of the memory while frames out of it exist.
+    /// Nothing else uses that part of the memory while frames of it exist.
     pub unsafe fn new(memory: Arc<FrameMemory>, first: u64, stride: u32, count: usize) -> Self {
         let end = first + u64::from(stride) * count as u64;
         assert!(end <= memory.len() as u64 && count <= u32::MAX as usize);
         Self { memory, first, stride, count, free: (0..count as u32).rev().collect() }
     }
 
-    /// A free buffer, as an empty frame with the whole of it as room.
+    /// Takes a free buffer, as an empty frame with the whole buffer as room.
     pub fn take(&mut self) -> Option<Frame> {
         let index = self.free.pop()?;
-        // SAFETY: the part of the memory is ours alone (`new`), and this buffer was on the list of
-        // free ones, so no frame covers it.
+        // SAFETY: only these buffers use this part of the memory (`new`), and this buffer was on
+        // the free list, so no frame covers it.
         Some(unsafe { buffer(&self.memory, self.first, self.stride, index) })
     }
 
-    /// Appends up to `count` free buffers; how many there were.
+    /// Appends up to `count` free buffers and returns their number.
     pub fn reserve(&mut self, frames: &mut Vec<Frame>, count: usize) -> usize {
         let count = count.min(self.free.len());
         let (memory, first, stride) = (&self.memory, self.first, self.stride);
@@ -59,18 +59,18 @@ impl Buffers {
         (self.first..end).contains(&frame.at())
     }
 
-    /// How many are free.
+    /// The number of free buffers.
     pub fn free(&self) -> usize {
         self.free.len()
     }
 
-    /// How many there are.
+    /// The number of all buffers.
     pub fn count(&self) -> usize {
         self.count
     }
 }
 
-/// An empty frame over a buffer, with its number as the tag.
+/// Returns an empty frame over a buffer, with the buffer's number as the tag.
 ///
 /// # Safety
 /// As [`Frame::new`].
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn buffers_do_not_overlap_and_come_back() {
         let memory = Arc::new(FrameMemory::anonymous(16384, MapFlags::empty()).unwrap());
-        // SAFETY: nobody else uses this memory.
+        // SAFETY: nothing else uses this memory.
         let mut buffers = unsafe { Buffers::new(Arc::clone(&memory), 4096, 2048, 3) };
         let mut frames = Vec::new();
         assert_eq!(buffers.reserve(&mut frames, 5), 3);

@@ -1,4 +1,4 @@
-//! What the kernel says of the interface that a frame link works on.
+//! The state of the interface that a frame link works on, read from the kernel.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use millstream_host::netlink::{Netlink, NetlinkError, XdpFeatures};
 
 use crate::LinkError;
 
-/// One interface, as it is now.
+/// The present state of one interface.
 #[derive(Debug, Clone)]
 pub(crate) struct InterfaceState {
     pub name: String,
@@ -18,16 +18,16 @@ pub(crate) struct InterfaceState {
     pub up: bool,
     /// The driver's name; empty where it has none (loopback).
     pub driver: String,
-    /// Receive queues in use, where the driver tells.
+    /// Receive queues in use, where the driver reports them.
     pub receive_queues: Option<u32>,
     /// The number of the XDP program that is attached.
     pub program: Option<u32>,
-    /// What the driver says that it can do for XDP.
+    /// The XDP features that the driver reports.
     pub features: Option<XdpFeatures>,
 }
 
 impl InterfaceState {
-    /// Looks at the interface called `name`; `link` is who asks, for errors.
+    /// Reads the state of the interface `name`; errors name `link` as the caller.
     ///
     /// # Errors
     /// [`LinkError::Interface`] when there is no such interface.

@@ -1,4 +1,5 @@
-//! What the rest of the project knows of a link: one entry, which stands in the link's own folder.
+//! The entry of a link: everything that the other crates know of it. Each stands in its link's own
+//! folder.
 
 use std::net::SocketAddrV4;
 
@@ -17,66 +18,66 @@ use crate::{LinkError, Spec};
 pub struct LinkEntry {
     /// The name in a link string.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// A description in one line.
     pub about: &'static str,
     /// Its options, for errors, help texts and schemas.
     pub options: fn() -> Vec<Opt>,
-    /// What stands behind the colon, before the options.
+    /// The part behind the colon, before the options.
     pub target: Target,
-    /// How it is opened.
+    /// The way to open it.
     pub factory: Factory,
-    /// Whether its options can be understood. Nothing is opened or looked at.
+    /// Checks that its options can be understood. Nothing is opened or examined.
     pub check: fn(&Spec) -> Result<(), LinkError>,
-    /// The rights that it needs and that a broker can have; none: every user may open it, or no
-    /// broker can help.
+    /// The rights that it needs and that a broker can have. `None` when every user may open it, or
+    /// when no broker can help.
     pub rights: Option<&'static Family>,
-    /// Why this build is without it, and what to do; none: it is there.
+    /// Why this build does not have it, and what to do. `None` when it is present.
     pub missing: Option<&'static str>,
-    /// What opening it in a place would meet. Nothing is opened.
+    /// Predicts what opening it on a target would meet. Nothing is opened.
     pub foresee: fn(&Spec, &OpenTarget<'_>) -> Vec<Remark>,
 }
 
-/// What a link works on.
+/// The kind of object that a link works on.
 #[derive(Debug, Clone, Copy)]
 pub enum Target {
-    /// Nothing: its string has options only.
+    /// No object: the link string has options only.
     None,
     /// An interface of the kernel.
     Interface {
-        /// What a link there would be like, in a few words.
+        /// Describes in a few words how a link on this target would work.
         outlook: fn(&OpenTarget<'_>) -> String,
     },
-    /// A device that the kernel has given up, or a port in software.
+    /// A device that the kernel has given up, or a software port.
     Device,
     /// A file.
     File,
 }
 
-/// How a link is opened.
+/// The way to open a link.
 #[derive(Debug, Clone, Copy)]
 pub enum Factory {
-    /// It opens ports by itself.
+    /// The link opens ports itself.
     Ports(PortFactory),
-    /// It carries Ethernet frames; `net` makes ports of them.
+    /// The link carries Ethernet frames; `net` makes ports of them.
     Frames(FrameFactory),
 }
 
-/// Opens a port of one link: options, address to bind, sizes.
+/// Opens a port of one link. Arguments: options, address to bind, sizes.
 pub type PortFactory = fn(&Spec, SocketAddrV4, &PortOptions) -> Result<Port, LinkError>;
 
-/// Opens a frame link: what it works on and its options, sizes.
+/// Opens a frame link. Arguments: target and options, sizes.
 pub type FrameFactory = fn(&Spec, &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError>;
 
-/// A place where a link may be opened, as the system describes it.
+/// A target on which a link may be opened, as the system describes it.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenTarget<'a> {
-    /// The interface's name, also where the kernel does not have it any more.
+    /// The interface's name, even when the kernel no longer has the interface.
     pub name: &'a str,
     /// The interface.
     pub interface: Option<&'a NetlinkInterface>,
     /// Its driver.
     pub driver: Option<&'a str>,
-    /// Queues that serve, and that could.
+    /// The queues in use, and the most that could be.
     pub channels: Option<(Channels, Channels)>,
     /// What the driver can do for XDP.
     pub features: XdpFeatures,
@@ -84,29 +85,29 @@ pub struct OpenTarget<'a> {
     pub cards: &'a [Card],
 }
 
-/// Something that opening a link would meet.
+/// A remark about what opening a link would meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remark {
-    /// It stands in the way: what it is, and what to do about it.
+    /// An obstacle: what it is, and what to do about it.
     Obstacle(String),
-    /// It is worth knowing.
+    /// Useful information that does not prevent opening.
     Note(String),
 }
 
 impl LinkEntry {
-    /// Whether it works on an interface of the kernel.
+    /// Whether the link works on an interface of the kernel.
     #[must_use]
     pub fn takes_interface(&self) -> bool {
         matches!(self.target, Target::Interface { .. })
     }
 
-    /// Whether it carries frames, so that `net` has to make ports of them.
+    /// Whether the link carries frames, so that `net` has to make ports of them.
     #[must_use]
     pub fn carries_frames(&self) -> bool {
         matches!(self.factory, Factory::Frames(_))
     }
 
-    /// Whether it has an option of this name.
+    /// Whether the link has an option of this name.
     #[must_use]
     pub fn has_option(&self, name: &str) -> bool {
         (self.options)().iter().any(|option| option.name == name)

@@ -1,16 +1,16 @@
-//! What can go wrong when a link is opened, and what to do about it.
+//! Errors of opening a link, and what to do about each.
 
 use std::io;
 use std::net::SocketAddrV4;
 
-/// Why a link could not be opened.
+/// The reason why a link could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
     /// No link of this name is registered.
     #[error("there is no link called \"{name}\"; this build has: {known}")]
     UnknownLink {
-        /// The name asked for.
+        /// The requested name.
         name: String,
         /// The registered names, comma separated.
         known: String,
@@ -28,7 +28,7 @@ pub enum LinkError {
     /// The port could not be bound to its address.
     #[error("cannot open UDP port {address}: {source}; {hint}")]
     Bind {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddrV4,
         /// The system's error (with its errno).
         source: io::Error,
@@ -45,7 +45,7 @@ pub enum LinkError {
         link: &'static str,
         /// The interface.
         interface: String,
-        /// What is lacking, and why no broker helps.
+        /// The missing right, and why no broker helps.
         reason: String,
     },
     /// The system refused something else while the port was set up.
@@ -61,7 +61,7 @@ pub enum LinkError {
     Interface {
         /// The link's name.
         link: &'static str,
-        /// The interface asked for.
+        /// The requested interface.
         interface: String,
         /// The step that failed.
         step: String,
@@ -77,7 +77,7 @@ fn next(hint: &str) -> String {
 }
 
 impl LinkError {
-    /// Says where the options of `link` are described, unless a hint is there.
+    /// Adds where the options of `link` are described, unless there is a hint.
     #[must_use]
     pub fn see(mut self, link: &str) -> Self {
         if let Self::BadOption { hint, .. } = &mut self
@@ -95,14 +95,14 @@ mod tests {
     use crate::entry::Target;
     use crate::registry::LINKS;
 
-    /// What is wrong comes first, and a short list of what there is after it.
+    /// The reason comes first, a short list of the choices after it.
     #[test]
     fn an_unknown_option_gets_the_names_and_not_the_whole_help() {
         for entry in LINKS {
             let link = match entry.target {
                 Target::None => entry.name.to_owned(),
                 Target::Interface { .. } => format!("{}:eth1", entry.name),
-                // The driver may know what the link does not.
+                // The driver may know more than the link.
                 Target::Device => continue,
                 Target::File => format!("{}:FILE", entry.name),
             };

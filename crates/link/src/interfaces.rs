@@ -11,14 +11,14 @@ pub struct InterfaceAddress {
     pub name: String,
     /// Its address.
     pub address: Ipv4Addr,
-    /// The broadcast address of its network; none on loopback and point-to-point interfaces.
+    /// The broadcast address of its network. `None` on loopback and point-to-point interfaces.
     pub broadcast: Option<Ipv4Addr>,
 }
 
-/// Every IPv4 address of every interface that is up.
+/// Returns every IPv4 address of every interface that is up.
 ///
 /// # Errors
-/// What getifaddrs(3) reports.
+/// The error of getifaddrs(3).
 pub fn list() -> io::Result<Vec<InterfaceAddress>> {
     let mut head: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: getifaddrs writes the head of a list that it allocates; freed below.
@@ -51,8 +51,8 @@ fn interface(entry: &libc::ifaddrs) -> Option<InterfaceAddress> {
     Some(InterfaceAddress { name, address, broadcast })
 }
 
-/// The broadcast address that the interface was given; where it was given none (`ip addr add`
-/// without `brd`), the last one of its network.
+/// Returns the interface's configured broadcast address; where there is none (`ip addr add` without
+/// `brd`), the last address of its network.
 fn broadcast(told: Ipv4Addr, address: Ipv4Addr, netmask: Option<Ipv4Addr>) -> Ipv4Addr {
     match netmask {
         Some(netmask) if told.is_unspecified() => address | !netmask,
@@ -66,7 +66,8 @@ fn ipv4(address: *const libc::sockaddr) -> Option<Ipv4Addr> {
     if libc::c_int::from(family) != libc::AF_INET {
         return None;
     }
-    // SAFETY: the family says that a sockaddr_in lies there; it may be unaligned for the cast type.
+    // SAFETY: the family shows that a sockaddr_in lies there; it may be unaligned for the cast
+    // type.
     let inet = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
     Some(Ipv4Addr::from(u32::from_be(inet.sin_addr.s_addr)))
 }

@@ -1,9 +1,9 @@
 //! Datagrams and frames in and out, in batches.
 //!
-//! A [`frame::FrameLink`] carries Ethernet frames; the room `net` makes ports of it. A
-//! [`port::Port`] is a UDP endpoint whose receive half lends whole batches of datagrams out of
-//! its own buffers. Links are registered by name in [`registry`] and chosen at run time by one
-//! string such as `udp` or `udp:gro=off`:
+//! A [`frame::FrameLink`] carries Ethernet frames; the crate `net` makes ports of it. A
+//! [`port::Port`] is a UDP endpoint whose receive half lends whole batches of datagrams out of its
+//! own buffers. Links are registered by name in [`registry`] and chosen at run time by one string
+//! such as `udp` or `udp:gro=off`:
 //!
 //! ```
 //! use millstream_link::{open, port::PortOptions};

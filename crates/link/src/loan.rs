@@ -1,17 +1,17 @@
-//! Room for datagrams that are written where they are sent from, of ports that send trains.
+//! The memory in which ports with GSO lend datagrams: they are written where they are sent from.
 
 use std::net::SocketAddrV4;
 
-/// Datagrams back to back, and the one that is being written behind them.
+/// Complete datagrams back to back, followed by the one that is being written.
 ///
-/// One that is not complete stays where it is while those before it leave.
+/// An incomplete datagram stays in place while those before it leave.
 #[derive(Debug, Default)]
 pub struct FrameLoan {
     buffer: Vec<u8>,
-    /// The first datagram that has not left, and the end of the complete ones.
+    /// The start of the first datagram that has not left, and the end of the complete ones.
     first: usize,
     end: usize,
-    /// Bytes of room behind the complete ones that are lent.
+    /// Bytes lent behind the complete datagrams.
     lent: usize,
     count: usize,
     segment_bytes: usize,
@@ -19,24 +19,24 @@ pub struct FrameLoan {
 }
 
 impl FrameLoan {
-    /// Most bytes of a train: one UDP payload over IPv4, which is what the kernel segments at a
-    /// time.
+    /// The largest GSO batch, bytes: one UDP payload over IPv4, which is what the kernel segments
+    /// at a time.
     pub const BYTES_MAX: usize = 65_507;
 
-    /// Most datagrams in it: what every kernel with `UDP_SEGMENT` takes.
+    /// The most datagrams in a GSO batch: what every kernel with `UDP_SEGMENT` takes.
     pub const DATAGRAMS_MAX: usize = 64;
 
-    /// Nothing is complete.
+    /// Whether there is no complete datagram.
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether a datagram of so many bytes can be begun behind what is complete.
+    /// Whether there is room for a datagram of `bytes` bytes behind the complete ones.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         self.is_empty() || self.end + bytes <= Self::BYTES_MAX && self.count < Self::DATAGRAMS_MAX
     }
 
-    /// Begins a datagram of up to so many bytes.
+    /// Begins a datagram of up to `bytes` bytes.
     pub(crate) fn begin(&mut self, bytes: usize) {
         if self.is_empty() {
             (self.first, self.end) = (0, 0);
@@ -48,17 +48,17 @@ impl FrameLoan {
         self.lent = bytes;
     }
 
-    /// What is lent, from byte `at` on.
+    /// The lent bytes from byte `at` on.
     pub(crate) fn lent(&mut self, at: usize) -> &mut [u8] {
         &mut self.buffer[self.end..self.end + self.lent][at..]
     }
 
-    /// Whether a datagram can go in one train with what is complete.
+    /// Whether a datagram can join the GSO batch of the complete ones.
     pub(crate) fn joins(&self, bytes: usize, to: SocketAddrV4) -> bool {
         self.is_empty() || self.to == Some(to) && bytes <= self.segment_bytes
     }
 
-    /// The lent datagram is complete. Whether nothing can follow it.
+    /// Completes the lent datagram. Returns whether no other can follow it in the batch.
     ///
     /// # Panics
     /// If it is longer than what was lent.
@@ -72,13 +72,13 @@ impl FrameLoan {
         bytes < self.segment_bytes
     }
 
-    /// The complete datagrams, their length and destination.
+    /// Returns the complete datagrams, their length and destination.
     pub(crate) fn train(&self) -> Option<(&[u8], usize, SocketAddrV4)> {
         let to = self.to.filter(|_| !self.is_empty())?;
         Some((&self.buffer[self.first..self.end], self.segment_bytes, to))
     }
 
-    /// The complete datagrams have left.
+    /// Removes the complete datagrams, which have left.
     pub(crate) fn clear(&mut self) {
         (self.first, self.count) = (self.end, 0);
     }

@@ -1,5 +1,5 @@
-//! `null`: transmits into nothing at full speed, and receives nothing, or generated frames as fast
-//! as they are asked for. What a user of the frame seam costs by itself.
+//! `null`: discards what it transmits at full speed; receives nothing, or generated frames as fast
+//! as they are asked for. It shows the costs of a user of the frame interface alone.
 
 use std::io;
 
@@ -20,7 +20,7 @@ options! {
     }
 }
 
-/// The link.
+/// The entry of `null`.
 pub static LINK: LinkEntry = LinkEntry {
     name: "null",
     about: "transmits into nothing, and receives nothing or generated frames",
@@ -38,7 +38,7 @@ const ETHERTYPE: u16 = 0x88b5;
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 3];
 
-/// Generated frames: to this link, numbered behind the header (64 bits, little-endian).
+/// A source of frames to this link, numbered behind the header (64 bits, little-endian).
 struct Generator {
     bytes: usize,
     number: u64,

@@ -1,7 +1,7 @@
-//! The port seam: a UDP endpoint that receives and sends datagrams in batches.
+//! The port interface: a UDP endpoint that receives and sends datagrams in batches.
 //!
 //! The kernel's sockets provide it ([`crate::udp`]), and so does a user-space stack on a frame link
-//! (the crate `net`): what sits above never learns which one carries it.
+//! (the crate `net`). The code above cannot see which one carries it.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -9,27 +9,28 @@ use std::time::Duration;
 
 pub use crate::loan::FrameLoan;
 
-/// What a port can do, stated once when it is opened.
+/// The capabilities of a port, constant after it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// Largest datagram payload in bytes that the port accepts in either direction; no longer one
-    /// arrives, whole or cut.
+    /// Largest datagram payload in bytes that the port accepts in either direction; a longer
+    /// datagram never arrives, neither whole nor cut.
     pub datagram_bytes_max: usize,
-    /// Datagrams that one [`PortRx::recv_batch`] can lend at most.
+    /// The most datagrams that one [`PortRx::recv_batch`] lends.
     pub batch_max: usize,
-    /// A train of equal datagrams leaves in one call (GSO or the like).
+    /// Equal datagrams leave in one call (GSO or the like).
     pub segmentation: bool,
-    /// Trains of datagrams arrive joined and are split by the port (GRO or the like).
+    /// Datagrams arrive joined and are split by the port (GRO or the like).
     pub coalescing: bool,
-    /// Bytes that the receive queue below the port really holds.
+    /// The actual size of the receive queue below the port, bytes.
     pub recv_queue_bytes: usize,
-    /// Datagrams of any size that the receive queue holds, where it counts them and not bytes.
+    /// The capacity of the receive queue in datagrams of any size, where it counts them and not
+    /// bytes.
     pub recv_queue_datagrams: Option<usize>,
 }
 
 impl Capabilities {
-    /// States the capabilities of a port.
+    /// Creates the capabilities of a port.
     pub fn new(datagram_bytes_max: usize, batch_max: usize) -> Self {
         Self {
             datagram_bytes_max,
@@ -47,55 +48,56 @@ impl Capabilities {
 pub struct Datagram<'a> {
     /// The UDP payload. Untrusted bytes: only `millstream-wire` may parse them.
     pub payload: &'a [u8],
-    /// Who sent it.
+    /// The sender's address.
     pub source: SocketAddrV4,
 }
 
 /// The receive half of a port.
 pub trait PortRx: Send {
-    /// What the port can do.
+    /// Returns the port's capabilities.
     fn capabilities(&self) -> Capabilities;
 
     /// Returns the previous batch's buffers, then waits up to `timeout` for the next datagrams.
     ///
-    /// The number of datagrams now lent; zero when the time ran out. `Duration::ZERO` polls.
+    /// Returns the number of datagrams now lent; zero after a timeout. `Duration::ZERO` polls.
     fn recv_batch(&mut self, timeout: Duration) -> io::Result<usize>;
 
-    /// Datagram `index` of the current batch.
+    /// Returns datagram `index` of the current batch.
     ///
     /// # Panics
     /// When `index` is not below the number that [`PortRx::recv_batch`] returned last.
     fn datagram(&self, index: usize) -> Datagram<'_>;
 
-    /// Datagrams dropped below the port since it was opened: its queue was full, or they were
-    /// longer than [`Capabilities::datagram_bytes_max`]. Known when the next datagram arrives, or a
-    /// wait ends without one.
+    /// Returns the datagrams dropped below the port since it was opened, because its queue was full
+    /// or they were longer than [`Capabilities::datagram_bytes_max`]. The number is updated when
+    /// the next datagram arrives, or a wait ends without one.
     ///
-    /// Exact without [`Capabilities::coalescing`]; with it the kernel counts a train that it drops
-    /// as one, so the number of datagrams lies between this and this times the longest train.
+    /// Exact without [`Capabilities::coalescing`]. With it the kernel counts a dropped GRO batch as
+    /// one, so the number of datagrams lies between this value and this value times the longest
+    /// batch.
     fn queue_drops(&self) -> u64;
 }
 
 /// The transmit half of a port.
 pub trait PortTx: Send {
-    /// What the port can do.
+    /// Returns the port's capabilities.
     fn capabilities(&self) -> Capabilities;
 
     /// Sends one datagram.
     fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()>;
 
-    /// Sends one datagram without waiting for room. A port whose sends never wait needs no other
-    /// one than this.
+    /// Sends one datagram without waiting for room. A port whose sends never wait need not provide
+    /// it: the default is [`PortTx::send`].
     ///
     /// # Errors
-    /// `WouldBlock` when there is no room now: nothing has left, and nothing is wrong. Any other
-    /// error is one of [`PortTx::send`].
+    /// `WouldBlock` when there is no room now: nothing was sent, and the call may be repeated. Any
+    /// other error is one of [`PortTx::send`].
     fn try_send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
         self.send(payload, to)
     }
 
     /// Sends datagrams of `segment_bytes` each that lie back to back in `train` (the last one may
-    /// be shorter): one system call where the port has segmentation, one batch otherwise.
+    /// be shorter): in one system call where the port has segmentation, in one batch otherwise.
     fn send_train(
         &mut self,
         train: &[u8],
@@ -103,9 +105,9 @@ pub trait PortTx: Send {
         to: SocketAddrV4,
     ) -> io::Result<()>;
 
-    /// Begins a datagram of up to `bytes` bytes in memory that the port sends from: no copy is
-    /// made of what is written there. One that was begun and not committed is forgotten. What
-    /// [`PortTx::send`] and [`PortTx::send_train`] send may overtake what has yet to depart.
+    /// Begins a datagram of up to `bytes` bytes in memory that the port sends from, so its content
+    /// is not copied. A datagram that was begun and not committed is discarded. Datagrams of
+    /// [`PortTx::send`] and [`PortTx::send_train`] may overtake those that have yet to depart.
     ///
     /// ```
     /// # use millstream_link::{open, port::PortOptions};
@@ -130,53 +132,54 @@ pub trait PortTx: Send {
     /// ```
     ///
     /// # Errors
-    /// The link's: that no datagram is so long, that it has no room in time, or that what was
-    /// complete cannot leave.
+    /// The link's error: no datagram may be so long, there was no room in time, or the complete
+    /// datagrams could not be sent.
     fn lend(&mut self, bytes: usize) -> io::Result<()> {
         by_loan::lend(self, bytes)
     }
 
-    /// The room of the lent datagram from byte `at` on, as far as it lies in one piece; empty at
-    /// its end. Pieces begin at multiples of 8 bytes, and the first has 512 bytes, or all.
+    /// Returns the room of the lent datagram from byte `at` on, as far as it lies in one piece;
+    /// empty at its end. Pieces begin at multiples of 8 bytes; the first has at least 512 bytes, or
+    /// all.
     ///
     /// # Panics
-    /// When `at` is beyond what was lent.
+    /// When `at` is beyond the lent bytes.
     fn lent(&mut self, at: usize) -> &mut [u8] {
         self.loan().lent(at)
     }
 
-    /// The lent datagram is complete, `bytes` long, and goes to `to` with [`PortTx::depart`], or
-    /// before that.
+    /// Completes the lent datagram with `bytes` bytes. It is sent to `to` by [`PortTx::depart`], or
+    /// earlier.
     ///
     /// # Errors
-    /// The link's, about this datagram or an earlier one; this one is gone then.
+    /// The link's error, about this datagram or an earlier one; this one is lost then.
     ///
     /// # Panics
-    /// When it is longer than what was lent.
+    /// When `bytes` is more than was lent.
     fn commit(&mut self, bytes: usize, to: SocketAddrV4) -> io::Result<()> {
         by_loan::commit(self, bytes, to)
     }
 
-    /// Sends what is complete.
+    /// Sends the complete datagrams.
     ///
     /// # Errors
-    /// The link's; what has not left is gone then.
+    /// The link's error; datagrams that were not sent are lost then.
     fn depart(&mut self) -> io::Result<()> {
         by_loan::depart(self)
     }
 
-    /// Where lent datagrams lie, of a port that lends none of its own memory: what the methods
-    /// above use where a port does not write them anew.
+    /// Returns the loan in which the port keeps lent datagrams. The provided methods above use it;
+    /// ports that lend their own memory override them.
     fn loan(&mut self) -> &mut FrameLoan;
 
-    /// Sends what middleware has kept back and is due; the time until more is due, if anything is
-    /// kept. A port that keeps nothing back does nothing here.
+    /// Sends the delayed datagrams of middleware that are due. Returns the time until the next ones
+    /// are due, if there are any. A port that delays nothing does nothing here.
     fn release(&mut self) -> Option<Duration> {
         None
     }
 }
 
-/// How a port lends that has no memory of its own to lend: out of its [`FrameLoan`].
+/// The lending of a port without memory of its own to lend: out of its [`FrameLoan`].
 pub(crate) mod by_loan {
     use super::{FrameLoan, PortTx, SocketAddrV4, io};
 
@@ -219,7 +222,7 @@ pub(crate) mod by_loan {
 
 /// Both halves of an open port. The halves may move to different threads.
 pub struct Port {
-    /// The address it is bound to; the port number is the real one even when 0 was asked for.
+    /// The bound address; the port number is the actual one even when 0 was requested.
     pub local: SocketAddrV4,
     /// The receive half.
     pub rx: Box<dyn PortRx>,
@@ -227,7 +230,7 @@ pub struct Port {
     pub tx: Box<dyn PortTx>,
 }
 
-/// How to open a port. Every field has a sensible default.
+/// The sizes of a port. Every field has a sensible default.
 #[derive(Debug, Clone)]
 pub struct PortOptions {
     /// Largest datagram expected, bytes.
@@ -236,7 +239,8 @@ pub struct PortOptions {
     pub recv_queue_bytes: usize,
     /// Wanted size of the send queue, bytes.
     pub send_queue_bytes: usize,
-    /// Its user has time: it sleeps even where the link string has users of ports spin.
+    /// The user of the port tolerates latency: it sleeps even where the link string makes users of
+    /// ports spin.
     pub patient: bool,
 }
 

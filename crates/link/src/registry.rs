@@ -1,7 +1,7 @@
 //! The links of this build, by name: those that open ports, and those that carry frames.
 //!
-//! Every link understands two options that are not its own: [`capture`]`=FILE.pcapng` and
-//! [`fault`]`=ACTION rx|tx …`. A capture shows what the faults have left.
+//! Every link accepts two common options: [`capture`]`=FILE.pcapng` and [`fault`]`=ACTION rx|tx …`.
+//! A capture shows the frames after the faults.
 
 use std::net::SocketAddrV4;
 
@@ -12,7 +12,7 @@ use crate::port::{Port, PortOptions};
 use crate::spec::{Spec, split_name};
 use crate::{capture, dpdk, fault, loopback, null, options, packet, replay, udp, xdp};
 
-/// Every link. Each has its entry in its own folder, and nothing else here knows their names.
+/// Every link. Each entry stands in its link's own folder; nothing else here has the links' names.
 pub static LINKS: [&LinkEntry; 7] = [
     &udp::LINK,
     &xdp::LINK,
@@ -23,10 +23,10 @@ pub static LINKS: [&LinkEntry; 7] = [
     &loopback::LINK,
 ];
 
-/// The link that a link string names.
+/// Returns the entry of the link that a link string names.
 ///
 /// # Errors
-/// [`LinkError::UnknownLink`] with the names that there are.
+/// [`LinkError::UnknownLink`] with the registered names.
 pub fn find(link: &str) -> Result<&'static LinkEntry, LinkError> {
     let (name, _) = split_name(link);
     let found = LINKS.iter().find(|entry| entry.name == name).copied();
@@ -63,7 +63,7 @@ pub fn takes_interface(link: &str) -> bool {
     find(link).is_ok_and(LinkEntry::takes_interface)
 }
 
-/// A link string with an interface, where its link works on one and it names none.
+/// Returns the link string with an interface added, where its link needs one and it names none.
 #[must_use]
 pub fn at_interface(link: &str, interface: &str) -> String {
     match Spec::parse(link) {
@@ -98,7 +98,7 @@ pub fn open_frames(link: &str, options: &FrameOptions) -> Result<Box<dyn FrameLi
     }
 }
 
-/// Whether a link string can be understood; nothing is opened or looked at.
+/// Checks that a link string can be understood; nothing is opened or examined.
 ///
 /// # Errors
 /// [`LinkError`], which says what to do.
@@ -108,14 +108,14 @@ pub fn check_options(link: &str) -> Result<(), LinkError> {
     (entry.check)(&spec).map_err(|error| with_names(error, entry))
 }
 
-/// The options that every link has.
+/// The options common to all links.
 struct Common {
     capture: Option<String>,
     faults: Vec<String>,
 }
 
 impl Common {
-    /// Takes them out of a link string.
+    /// Takes the common options out of a link string.
     fn take(link: &str, entry: &LinkEntry) -> Result<(Spec, Self), LinkError> {
         let mut spec = Spec::parse(link).map_err(|error| with_names(error, entry))?;
         let (capture, faults) = (spec.take(capture::OPTION), spec.take_all(fault::OPTION));
@@ -124,7 +124,7 @@ impl Common {
     }
 }
 
-/// Adds the names of the options that exist, or where the option of the error is described.
+/// Adds the names of the existing options, or where the option of the error is described.
 fn with_names(error: LinkError, entry: &LinkEntry) -> LinkError {
     let LinkError::BadOption { option, reason, .. } = error else { return error };
     let hint = match option.split_once('=') {

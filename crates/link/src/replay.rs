@@ -1,7 +1,7 @@
-//! `replay:FILE.pcapng`: received frames come out of a capture, at their times, at scaled times, or
-//! as fast as they are asked for; what is transmitted is counted and dropped.
+//! `replay:FILE.pcapng`: receives the frames of a capture, at their times, at scaled times, or as
+//! fast as they are asked for; counts and drops transmitted frames.
 //!
-//! The file is read ahead in large pieces. At its end nothing more is received.
+//! The file is read ahead in large pieces. After its end no more frames are received.
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek};
@@ -15,7 +15,7 @@ use crate::spec::bad;
 use crate::supply::{FrameSupply, Supplied, SupplyLink};
 use crate::{LinkError, Spec, options};
 
-/// How much faster than captured; none: at once.
+/// The factor by which playing is faster than the capture. `None`: as fast as asked for.
 type Speed = Option<f64>;
 
 const SPEED: Parsed<Speed> = Parsed {
@@ -41,7 +41,7 @@ options! {
     }
 }
 
-/// The link.
+/// The entry of `replay`.
 pub static LINK: LinkEntry = LinkEntry {
     name: "replay",
     about: "receives what a capture holds, at its times",
@@ -54,26 +54,26 @@ pub static LINK: LinkEntry = LinkEntry {
     foresee: nothing_ahead,
 };
 
-/// Read from the file at once, bytes.
+/// Bytes read from the file at once.
 const READ_AHEAD: usize = 1 << 20;
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 4];
 
-/// When frames are due: pure, all times are arguments.
+/// The times at which frames are due. A pure calculation: all times are arguments.
 #[derive(Debug)]
 struct Pace {
-    /// How much faster than captured; none: at once.
+    /// The factor by which playing is faster than the capture. `None`: as fast as asked for.
     speed: Option<f64>,
-    /// When the first frame was captured, and when it was played.
+    /// The first frame's capture time and its playing time.
     first: Option<(u64, u64)>,
 }
 
 impl Pace {
-    /// When a frame is due that was captured at `at_ns`, in the time that `now_ns` is of.
+    /// Returns when a frame captured at `at_ns` is due, on the clock of `now_ns`.
     fn due_ns(&mut self, at_ns: Option<u64>, now_ns: u64) -> u64 {
         let (Some(speed), Some(at_ns)) = (self.speed, at_ns) else { return 0 };
         let (captured_ns, played_ns) = *self.first.get_or_insert((at_ns, now_ns));
-        // The times in a file may be anything.
+        // The times in a file can have any value.
         played_ns.saturating_add((at_ns.saturating_sub(captured_ns) as f64 / speed) as u64)
     }
 }
@@ -81,22 +81,22 @@ impl Pace {
 struct Player {
     reader: Reader<BufReader<File>>,
     pace: Pace,
-    /// Times that the file is played after this one; none: for ever.
+    /// The number of further plays of the file. `None`: for ever.
     more: Option<u64>,
-    /// It had a frame that could be played: playing it again is of use.
+    /// The file had a playable frame, so playing it again is useful.
     fruitful: bool,
     over: bool,
     started: Instant,
     now_ns: u64,
-    /// The next frame and when it is due; the bytes are kept here until then.
+    /// The due time of the next frame, whose bytes stay here until then.
     waiting: Option<u64>,
     bytes: Vec<u8>,
     unfit: bool,
 }
 
 impl Player {
-    /// Reads the next packet, from the beginning again if the file is to be played again; false if
-    /// there is none.
+    /// Reads the next packet, from the beginning again if the file is to be played again. Returns
+    /// false when there is none.
     fn read(&mut self) -> io::Result<bool> {
         while !self.over {
             match self.reader.next() {
@@ -110,7 +110,7 @@ impl Player {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    // What follows damage is not to be taken for packets.
+                    // Bytes after damage must not be taken for packets.
                     self.over = true;
                     return Err(broken(error));
                 }
@@ -158,7 +158,7 @@ fn broken(error: ReadError) -> io::Error {
 }
 
 impl Reader<BufReader<File>> {
-    /// The same capture from its beginning.
+    /// Opens the same capture from its beginning.
     fn again(&mut self) -> Result<Self, ReadError> {
         let mut file = self.source().get_ref().try_clone()?;
         file.rewind()?;
@@ -166,7 +166,7 @@ impl Reader<BufReader<File>> {
     }
 }
 
-/// The capture that a spec names.
+/// Returns the path of the capture that a spec names.
 fn file(spec: &Spec) -> Result<&str, LinkError> {
     let reason = "wants a capture: replay:FILE.pcapng";
     spec.target.as_deref().ok_or_else(|| bad(LINK.name, reason))

@@ -5,19 +5,20 @@ use std::fmt;
 use crate::LinkError;
 use crate::options::{self, Options};
 
-/// A link string taken apart.
+/// The parts of a link string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     /// The link's registered name.
     pub name: String,
-    /// What the link works on, such as an interface or a file: the first word without `=`.
+    /// The object that the link works on, such as an interface or a file: the first word without
+    /// `=`.
     pub target: Option<String>,
     /// Options in the order written.
     pub options: Vec<(String, String)>,
 }
 
 impl Spec {
-    /// Takes `text` apart.
+    /// Splits `text` into its parts.
     ///
     /// # Errors
     /// [`LinkError::BadOption`] when an option is not of the form `name=value`.
@@ -42,7 +43,7 @@ impl Spec {
         options::read(&self.options)
     }
 
-    /// Reads those options that `O` has, and leaves the others.
+    /// Reads the options that `O` has, and leaves the others.
     ///
     /// # Errors
     /// [`LinkError::BadOption`] for a value that `O` does not have.
@@ -52,27 +53,27 @@ impl Spec {
         Ok((options::read(&own)?, Self { options: others, ..self.clone() }))
     }
 
-    /// Takes an option out that is not the link's own; the last one, if it is there twice.
+    /// Takes out a common option, which is not the link's own; the last one, if it occurs twice.
     pub(crate) fn take(&mut self, name: &str) -> Option<String> {
         let taken = self.options.extract_if(.., |(key, _)| key == name).last();
         taken.map(|(_, value)| value)
     }
 
-    /// Takes every option of that name out, in the order written.
+    /// Takes out every option of that name, in the order written.
     pub(crate) fn take_all(&mut self, name: &str) -> Vec<String> {
         let taken = self.options.extract_if(.., |(key, _)| key == name);
         taken.map(|(_, value)| value).collect()
     }
 
-    /// That the link was given nothing to work on.
+    /// Checks that the link string has no target.
     ///
     /// # Errors
-    /// [`LinkError::BadOption`] when it was.
+    /// [`LinkError::BadOption`] when it has one.
     pub fn no_target(&self) -> Result<(), LinkError> {
         self.target.as_deref().map_or(Ok(()), |target| Err(bad(target, NO_PAIR)))
     }
 
-    /// The interface that the link was given to work on.
+    /// Returns the interface that the link string names.
     ///
     /// # Errors
     /// [`LinkError::BadOption`] when there is none.
@@ -84,7 +85,7 @@ impl Spec {
 }
 
 impl fmt::Display for Spec {
-    /// As it is written in a link string.
+    /// Writes the spec as a link string.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let options = self.options.iter().map(|(name, value)| format!("{name}={value}"));
         let words: Vec<_> = self.target.iter().cloned().chain(options).collect();
@@ -93,16 +94,16 @@ impl fmt::Display for Spec {
     }
 }
 
-/// The name part of a link string and the rest behind the colon.
+/// Splits a link string into its name and the rest behind the colon.
 pub(crate) fn split_name(text: &str) -> (&str, &str) {
     let (name, rest) = text.split_once(':').unwrap_or((text, ""));
     (name.trim(), rest)
 }
 
-/// What is wrong with a word that is no option.
+/// The error text for a word that is not an option.
 const NO_PAIR: &str = "is not of the form name=value";
 
-/// An option error.
+/// Returns an option error.
 pub(crate) fn bad(option: &str, reason: &str) -> LinkError {
     let (option, reason) = (option.to_owned(), reason.to_owned());
     LinkError::BadOption { option, reason, hint: String::new() }

@@ -1,5 +1,5 @@
-//! A frame link without a network: what it receives comes from a [`FrameSupply`], and what it
-//! transmits goes nowhere.
+//! A frame link without a network: it receives frames from a [`FrameSupply`], and drops those that
+//! it transmits.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -13,23 +13,23 @@ use crate::frame::{
     Frame, FrameCounts, FrameLink, FrameMemory, FrameOptions, LinkCounters, LinkInfo, Steer,
 };
 
-/// What a supply had.
+/// The answer of a supply to a request for a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Supplied {
-    /// A frame of so many bytes was written into the buffer.
+    /// A frame of this many bytes, written into the buffer.
     Frame(usize),
     /// A frame that cannot be received.
     Unfit,
-    /// None now.
+    /// No frame now.
     Nothing,
 }
 
-/// Where received frames come from.
+/// A source of received frames.
 pub(crate) trait FrameSupply: Send {
     /// Called once at the beginning of each [`FrameLink::receive`].
     ///
     /// # Errors
-    /// What [`FrameLink::receive`] is to report.
+    /// The error for [`FrameLink::receive`] to report.
     fn look(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -37,11 +37,11 @@ pub(crate) trait FrameSupply: Send {
     /// Writes the next frame at the beginning of `buffer`.
     ///
     /// # Errors
-    /// What [`FrameLink::receive`] is to report.
+    /// The error for [`FrameLink::receive`] to report.
     fn next(&mut self, buffer: &mut [u8]) -> io::Result<Supplied>;
 }
 
-/// The link.
+/// A frame link that receives from a supply.
 pub(crate) struct SupplyLink<S> {
     info: LinkInfo,
     memory: Arc<FrameMemory>,
@@ -49,12 +49,12 @@ pub(crate) struct SupplyLink<S> {
     received: Buffers,
     buffers: Buffers,
     counters: LinkCounters,
-    /// What the supply said behind frames of the same look; the next one tells.
+    /// An error of the supply behind frames of the same poll; the next poll returns it.
     error: Option<io::Error>,
 }
 
 impl<S: FrameSupply> SupplyLink<S> {
-    /// A link of which `info` says everything but the number of its frames.
+    /// Creates a link. `info` has everything but the number of its frames.
     ///
     /// # Errors
     /// [`LinkError::Setup`] where there is no memory.
@@ -67,7 +67,7 @@ impl<S: FrameSupply> SupplyLink<S> {
         info.receive_frames = receive;
         info.forwards = true;
         let first = (receive * stride) as u64;
-        // SAFETY: two parts of the memory that do not overlap, and nothing else uses it.
+        // SAFETY: these are two parts of the memory that do not overlap, and nothing else uses it.
         let (received, buffers) = unsafe {
             let buffers = |at, count| Buffers::new(Arc::clone(&memory), at, stride as u32, count);
             (buffers(0, receive), buffers(first, transmit))
@@ -93,7 +93,7 @@ impl<S: FrameSupply> FrameLink for SupplyLink<S> {
     }
 
     fn steer(&mut self, _: &Steer) -> Result<(), LinkError> {
-        // There is no kernel that the other frames could stay with.
+        // There is no kernel with which the other frames could stay.
         Ok(())
     }
 
@@ -103,7 +103,7 @@ impl<S: FrameSupply> FrameLink for SupplyLink<S> {
         }
         self.supply.look()?;
         let before = frames.len();
-        // Those that do not fit count, too: a look never waits, whatever the supply has.
+        // Frames that do not fit count, too: a poll never waits, whatever the supply has.
         for _ in 0..self.info.batch_max {
             let Some(mut frame) = self.received.take() else { break };
             frame.set_len(self.info.part_bytes_max);

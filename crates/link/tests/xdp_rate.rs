@@ -1,4 +1,4 @@
-//! What AF_XDP carries over a veth pair, as a ratio to kernel UDP in the same run. A measurement:
+//! The rate of AF_XDP over a veth pair, as a ratio to kernel UDP in the same run. A measurement:
 //! `cargo test -p millstream-link --test xdp_rate -- --ignored --nocapture`.
 
 use std::net::SocketAddrV4;
@@ -20,7 +20,7 @@ fn pin(cpu: usize) {
     let _ = rustix::thread::sched_setaffinity(None, &set);
 }
 
-/// Received datagrams per second over kernel sockets.
+/// Returns received datagrams per second over kernel sockets.
 fn udp(pair: &VethPair, payload: usize) -> f64 {
     let sizes = PortOptions::default();
     let to = SocketAddrV4::new(pair.right.address, 7000);
@@ -44,7 +44,7 @@ fn udp(pair: &VethPair, payload: usize) -> f64 {
     })
 }
 
-/// Received frames per second, after a start.
+/// Returns received frames per second, after a start-up time.
 fn measure(mut receive: impl FnMut() -> usize) -> f64 {
     let (mut start, mut count) = (Instant::now(), 0);
     let mut warm = false;

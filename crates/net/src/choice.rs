@@ -1,5 +1,5 @@
-//! The link that was measured to be right for an interface of this machine, and `auto`, which
-//! follows it. `millstream bench packets --choose` measures and stores.
+//! The stored choice of a link: the one that measured best for an interface of this machine. The
+//! link `auto` follows it. `millstream bench packets --choose` measures and stores.
 //!
 //! Without a stored choice `auto` is `udp`: the safest link, which works everywhere.
 
@@ -13,40 +13,40 @@ use millstream_link::interfaces;
 use millstream_link::registry::{at_interface, takes_interface};
 use serde::{Deserialize, Serialize};
 
-/// The link string that follows the stored choice.
+/// The link string that stands for the stored choice.
 pub const AUTO: &str = "auto";
 
 /// A stored choice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredChoice {
-    /// The interface that it is for.
+    /// The interface of the choice.
     pub interface: String,
     /// The link string, without an interface where the link needs one.
     pub link: String,
-    /// Why, in one line.
+    /// The reason, in one line.
     pub reason: String,
-    /// When it was measured (RFC 3339).
+    /// The time of the measurement (RFC 3339).
     pub measured: String,
-    /// The machine that it was measured on.
+    /// The measured machine.
     pub machine: MachineKey,
     /// The whole environment record, for people.
     #[serde(default)]
     pub environment: serde_json::Value,
 }
 
-/// What makes a machine the same: another kernel or CPU needs another measurement.
+/// The properties that identify a machine: another kernel or CPU needs another measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineKey {
     /// Kernel release.
     pub kernel: Option<String>,
-    /// Processor, as it names itself.
+    /// The processor's own name.
     pub cpu: Option<String>,
     /// CPUs online.
     pub cpus: String,
 }
 
 impl MachineKey {
-    /// The machine of an environment record.
+    /// Returns the machine of an environment record.
     #[must_use]
     pub fn of(environment: &Environment) -> Self {
         Self {
@@ -57,12 +57,12 @@ impl MachineKey {
     }
 }
 
-/// What `auto` is here, and why.
+/// The link that `auto` stands for here, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
     /// A link string that can be opened.
     pub link: String,
-    /// Why, in one line.
+    /// The reason, in one line.
     pub reason: String,
 }
 
@@ -72,7 +72,7 @@ impl Chosen {
     }
 }
 
-/// What `auto` is for an address of this machine.
+/// Returns the link of `auto` for an address of this machine.
 #[must_use]
 pub fn for_local(local: Ipv4Addr) -> Chosen {
     if local.is_loopback() {
@@ -85,10 +85,11 @@ pub fn for_local(local: Ipv4Addr) -> Chosen {
     }
 }
 
-/// What `auto` is towards an address: by the interface that packets to it leave by.
+/// Returns the link of `auto` towards an address: that of the interface by which packets to it
+/// leave.
 #[must_use]
 pub fn for_peer(peer: Ipv4Addr) -> Chosen {
-    // Connecting a UDP socket looks up the route, and sends nothing.
+    // Connecting a UDP socket looks up the route, but sends nothing.
     let towards = || -> io::Result<Ipv4Addr> {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
         socket.connect((peer, 9))?;
@@ -106,12 +107,12 @@ pub fn for_peer(peer: Ipv4Addr) -> Chosen {
 
 fn for_interface(interface: &str) -> Chosen {
     let machine = MachineKey::of(&Environment::read(Path::new("/"), ""));
-    // The user's own comes first.
+    // The user's own choice comes first.
     let stored: Vec<_> = places().iter().flat_map(|path| load(path)).collect();
     decide(interface, &stored, &machine, may_open_frames())
 }
 
-/// The choice for an interface, given all that are stored.
+/// Returns the choice for an interface out of all stored ones.
 #[must_use]
 pub fn decide(
     interface: &str,
@@ -141,11 +142,12 @@ pub fn decide(
     Chosen { link: at_interface(link, interface), reason: reason.clone() }
 }
 
-/// Stores a choice in place of an earlier one for the same interface; where. What root stores is
-/// everybody's: measuring needs root, and what follows the choice often is another user.
+/// Stores a choice in place of an earlier one for the same interface; returns the file. A choice
+/// that root stores holds for every user: measuring needs root, and another user often follows the
+/// choice.
 ///
 /// # Errors
-/// The file, and what the system says about it.
+/// The file, and the system's error.
 pub fn store(choice: StoredChoice) -> Result<PathBuf, (PathBuf, io::Error)> {
     let mut places = places();
     let named = folders::variable("XDG_STATE_HOME").is_some_and(|path| path.is_absolute());
@@ -172,14 +174,15 @@ fn write(path: &Path, choice: StoredChoice) -> io::Result<()> {
     fs::rename(&part, path)
 }
 
-/// The user's own file below `$XDG_STATE_HOME`, usually `~/.local/state`, and that of the machine.
+/// Returns the user's own file below `$XDG_STATE_HOME`, usually `~/.local/state`, and that of the
+/// machine.
 fn places() -> Vec<PathBuf> {
     let own = folders::state(folders::variable);
     let both = own.into_iter().chain([PathBuf::from("/var/lib")]);
     both.map(|folder| folder.join("millstream/links.json")).collect()
 }
 
-/// A file that is not there or not ours holds no choices.
+/// Reads the choices of a file. A file that does not exist or is not ours has none.
 fn load(path: &Path) -> Vec<StoredChoice> {
     let text = fs::read_to_string(path).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()

@@ -1,5 +1,4 @@
-//! Ports by link name, whatever carries them: a user-space IPv4 host on a frame link, or the
-//! kernel's own UDP.
+//! Ports by link name: over a user-space IPv4 host on a frame link, or over the kernel's own UDP.
 
 pub mod choice;
 pub mod config;
@@ -18,10 +17,11 @@ pub use options::EngineOptions;
 
 /// Opens a port on the link that `link` names, bound to `bind` (port 0: any free one).
 ///
-/// A link that carries frames is driven by the [`engine`]; [`EngineOptions`] are what its link
-/// string may say beside the link's own options.
+/// The [`engine`] drives a link that carries frames; its link string may have [`EngineOptions`] in
+/// addition to the link's own options.
 ///
-/// The link [`choice::AUTO`] is the one that was measured for the interface of that address.
+/// The link [`choice::AUTO`] stands for the one that measured best for the interface of that
+/// address.
 ///
 /// # Errors
 /// [`LinkError`], which says what to do.
@@ -47,7 +47,7 @@ pub fn check(link: &str) -> Result<(), LinkError> {
     millstream_link::check_options(&asked.link_text()).map_err(engine::with_our_options)
 }
 
-/// Whether a port on this link has an address that the kernel does not answer for (`address=`).
+/// Whether a port on this link has an address that the kernel does not have (`address=`).
 #[must_use]
 pub fn has_own_address(link: &str) -> bool {
     let link = config::expand(link);

@@ -1,4 +1,4 @@
-//! The options of a link string that are the engine's, taken out before the link sees the rest.
+//! The engine's options in a link string, taken out before the link reads the rest.
 
 use std::net::Ipv4Addr;
 
@@ -8,29 +8,29 @@ use millstream_ring::Wait;
 
 use crate::stack::{ChecksumPolicy, Route, Subnet};
 
-/// Who drives a link.
+/// The driver of a link.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum IoMode {
-    /// A thread that owns it.
+    /// A thread that owns the link.
     #[default]
     Thread,
-    /// The users of its ports.
+    /// The users of the link's ports.
     Inline,
 }
 
-/// Who sums up what is sent.
+/// The place where checksums of sent datagrams are computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UdpChecksum {
     /// The stack.
     #[default]
     On,
-    /// Nobody, as IPv4 allows (RFC 768).
+    /// None, as IPv4 allows (RFC 768).
     Off,
     /// The link, where it can; else the stack.
     Offload,
 }
 
-/// The way to wait of threads and users, where nobody says it.
+/// The default wait mode of threads and users.
 const ADAPTIVE: &str = "adaptive";
 
 const WAITS: Words<Wait> =
@@ -66,8 +66,8 @@ const ADDRESS: Parsed<Ipv4Addr> = Parsed {
 };
 
 options! {
-    /// What the link string of a frame link may say beside the link's own options; `None` where it
-    /// says nothing.
+    /// The options of a frame link's string besides the link's own; `None` where an option is not
+    /// given.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct EngineOptions {
         /// the thread that drives the link: its own, or those of its ports' users
@@ -111,20 +111,20 @@ options! {
     }
 }
 
-/// Options of one port, and not of the link.
+/// Options of one port, not of the link.
 const OF_PORT: [&str; 2] = ["user_wait", "queue"];
 
-/// What a link string asks for.
+/// The requests of a link string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// The link's name, what it works on, and its own options.
+    /// The link's name, its target, and its own options.
     pub link: Spec,
-    /// The engine's.
+    /// The engine's options.
     pub engine: EngineOptions,
 }
 
 impl Asked {
-    /// Takes a link string apart.
+    /// Splits a link string.
     pub fn parse(text: &str) -> Result<Self, LinkError> {
         let spec = Spec::parse(text)?;
         let (engine, link) = spec.split().map_err(|error| error.see(&spec.name))?;
@@ -133,7 +133,7 @@ impl Asked {
         Ok(asked)
     }
 
-    /// That the options go together.
+    /// Checks that the options go together.
     fn check(&self) -> Result<(), LinkError> {
         let refuse = |option: String, reason: &str| Err(bad(option, reason));
         if self.engine.io == Some(IoMode::Inline) {
@@ -154,22 +154,22 @@ impl Asked {
         }
     }
 
-    /// The link string without our options.
+    /// Returns the link string without the engine's options.
     pub fn link_text(&self) -> String {
         self.link.to_string()
     }
 
-    /// An option that is not ours.
+    /// Returns an option that is not the engine's.
     pub fn left_over(&self) -> Option<&(String, String)> {
         self.link.options.first()
     }
 
-    /// The routes that were asked for.
+    /// Returns the requested routes.
     pub fn routes(&self) -> Vec<Route> {
         self.engine.gateway.map(Route::default_via).into_iter().collect()
     }
 
-    /// The first thing asked for here that an open link with the options `open` does otherwise.
+    /// Returns the first request that an open link with the options `open` does not meet.
     pub fn contradiction(&self, open: &Self) -> Option<Contradiction> {
         self.engine_contradiction(&open.engine).or_else(|| {
             let (here, there) = (&self.link, &open.link);
@@ -199,10 +199,10 @@ impl Asked {
     }
 }
 
-/// A default that has no text of its own.
+/// The text of a default that has none of its own.
 const DEFAULT: &str = "its default";
 
-/// An option that two opens of one link give different values.
+/// An option with different values in two opens of one link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Contradiction {
     pub option: String,
@@ -215,7 +215,7 @@ impl Contradiction {
         Self { option: option.into(), here: here.into(), there: there.into() }
     }
 
-    /// What was asked for, if it is not what there is.
+    /// Returns the requested value, if it differs from the present one.
     pub fn between<T: PartialEq + ToString>(
         option: &str,
         here: Option<T>,
@@ -226,7 +226,7 @@ impl Contradiction {
         differs.then(|| Self::new(option, text(here), text(there)))
     }
 
-    /// The error about a link that is open as `what`.
+    /// Returns the error about a link that is open as `what`.
     pub fn error(&self, what: &str) -> LinkError {
         let reason = format!(
             "contradicts the port that is open on {what} already, where it is {}: give the same \
@@ -237,7 +237,7 @@ impl Contradiction {
     }
 }
 
-/// An error about an option of the engine.
+/// Returns an error about an option of the engine.
 pub(crate) fn bad(option: String, reason: &str) -> LinkError {
     LinkError::BadOption { option, reason: reason.to_owned(), hint: String::new() }
 }

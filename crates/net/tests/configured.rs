@@ -1,4 +1,5 @@
-//! A configuration in force: link strings open what the file says, and everything is put back.
+//! A configuration in force: link strings open what the file specifies, and all settings are
+//! restored.
 
 use millstream_host::ethtool::{Ethtool, Offload};
 use millstream_link::port::PortOptions;
@@ -9,7 +10,7 @@ use std::net::SocketAddrV4;
 use std::path::Path;
 use std::time::Duration;
 
-/// One test, because the configuration is the process's.
+/// One test, because the configuration belongs to the process.
 #[test]
 fn a_bare_interface_opens_as_the_file_says_until_the_configuration_ends() {
     let Some(pair) = VethPair::new(PairOptions::default()) else { return };

@@ -1,4 +1,4 @@
-//! The thread that writes a capture: it takes what the taps have left, oldest first.
+//! The thread that writes a capture: it takes the packets that the taps have left, oldest first.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -13,7 +13,8 @@ use super::now_ns;
 use super::tap::CaptureCounts;
 use crate::pcapng::{self, Statistics};
 
-/// How often it looks. Taps never wake it: that would be a system call in their path.
+/// The thread's poll interval. Taps never wake it, because that would be a system call in their
+/// path.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A file that is being written, until the last tap has ended.
@@ -41,7 +42,7 @@ impl Writing {
         Ok(Self { thread, path: path.to_owned(), counts })
     }
 
-    /// What went wrong so far, for people.
+    /// Returns the problem so far, for people.
     pub fn explain(&self) -> Option<String> {
         self.counts.explain(&self.path)
     }
@@ -50,7 +51,7 @@ impl Writing {
 impl Drop for Writing {
     fn drop(&mut self) {
         let _ = self.thread.take().map(JoinHandle::join);
-        // Ports have no counter for it, and nobody is there any more who could be asked.
+        // Ports have no counter for it, and there is no port any more that could report it.
         if let Some(text) = self.explain() {
             eprintln!("{text}");
         }
@@ -61,7 +62,7 @@ struct Writer {
     file: BufWriter<File>,
     readers: Vec<Reader<u8>>,
     counts: Arc<CaptureCounts>,
-    /// Packets that the disk has perhaps not got yet.
+    /// Packets that may not have reached the disk yet.
     buffered: u64,
 }
 
@@ -75,7 +76,7 @@ impl Writer {
             if over {
                 break;
             }
-            // So that whoever looks into the file meanwhile sees what there is.
+            // For programs that read the file meanwhile.
             self.write(Write::flush);
             self.buffered = 0;
             thread::sleep(LOOK_EVERY);
@@ -89,23 +90,23 @@ impl Writer {
         self.write(|file| file.write_all(&pcapng::statistics(now_ns(), seen)));
         self.write(Write::flush);
         if self.counts.failure.get().is_some() {
-            // What is still in the buffer would be tried once more, to no avail.
+            // The rest of the buffer would be tried once more, in vain.
             drop(self.file.into_parts());
         }
     }
 
-    /// Does something with the file, unless the disk has refused something already: what follows
-    /// that would not be readable.
+    /// Performs a step on the file, unless a write has already failed: later data would not be
+    /// readable.
     fn write(&mut self, step: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) {
         if self.counts.failure.get().is_none() {
             let _ = step(&mut self.file).map_err(|error| self.fail(error));
         }
     }
 
-    /// The disk has refused something, and with it what was still in the buffer.
+    /// Records that a write has failed, and with it the rest of the buffer.
     fn fail(&self, error: io::Error) {
         self.counts.uncaptured.fetch_add(self.buffered, Ordering::Relaxed);
-        // There is no failure yet: nothing is written after the first.
+        // There was no failure before: nothing is written after the first.
         let _ = self.counts.failure.set(error);
     }
 
@@ -115,7 +116,7 @@ impl Writer {
         let before = self.file.buffer().len();
         match self.file.write_all(block) {
             Ok(()) if self.file.buffer().len() == before + bytes => self.buffered += 1,
-            // There was no room beside what was in the buffer, which has left.
+            // There was no room behind the buffered data, which has now been written.
             Ok(()) => self.buffered = u64::from(!self.file.buffer().is_empty()),
             Err(error) => {
                 self.buffered += 1;
@@ -124,7 +125,7 @@ impl Writer {
         }
     }
 
-    /// Writes the blocks that are there now, the older ones first; false if there were none.
+    /// Writes the available blocks, the older ones first; returns false if there were none.
     fn take(&mut self) -> bool {
         let mut ends: [(usize, usize); 2] = [(0, 0); 2];
         for (end, reader) in ends.iter_mut().zip(&self.readers) {

@@ -18,7 +18,7 @@ pub(super) struct CaptureLink {
     pub tap: Option<CaptureWriter>,
     pub counts: Arc<CaptureCounts>,
     pub writing: Option<Writing>,
-    /// How far the tap was after each frame that is to be transmitted, by its last part.
+    /// The position of the tap after each frame that is to be transmitted, by its last part.
     marks: Vec<(usize, CapturePosition)>,
 }
 
@@ -34,7 +34,7 @@ impl CaptureLink {
     }
 }
 
-/// Copies the frame at the front of `frames`; how many parts it has.
+/// Copies the frame at the front of `frames`; returns the number of its parts.
 fn stage(
     tap: &mut CaptureWriter,
     memory: &FrameMemory,
@@ -47,7 +47,8 @@ fn stage(
     let bytes: usize = parts.iter().map(Frame::len).sum();
     let first = memory.bytes(&parts[0]);
     let rest = parts[1..].iter().map(|part| memory.bytes(part));
-    // A tag that the kernel took out is put back, so that the capture has what was on the wire.
+    // A tag that the kernel removed is inserted again, so that the capture shows the frame on the
+    // wire.
     let mark = match parts[0].vlan().filter(|_| first.len() >= 12) {
         Some(tag) => {
             let [upper, lower] = tag.to_be_bytes();
@@ -101,7 +102,7 @@ impl FrameLink for CaptureLink {
     }
 
     fn transmit(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize> {
-        // The link takes frames away, and how many it says only then.
+        // The link removes the frames that it takes, and returns their number only then.
         self.marks.clear();
         if let Some(tap) = self.tap.as_mut().filter(|_| !frames.is_empty()) {
             let (now_ns, mut at) = (now_ns(), 0);

@@ -1,14 +1,15 @@
-//! Captures of any link: `…,capture=FILE.pcapng` in a link string writes what passes, both ways.
+//! Captures of any link: `…,capture=FILE.pcapng` in a link string records both directions.
 //!
-//! The link's thread copies packets into a bounded buffer, and a thread of the capture writes them:
-//! a slow disk costs packets in the file, which its statistics block counts (`isb_osdrop`, beside
-//! the link's own losses, `isb_ifdrop`) and so does the link (`uncaptured`), and never any on the
-//! link. A disk that fails ends the file: the link explains it ([`FrameLink::explain`]), and one
-//! line on standard error tells when it is closed. Time stamps are taken once for each batch, in
-//! nanoseconds. Ports get Ethernet, IPv4 and UDP headers made up in front.
+//! The link's thread copies packets into a bounded buffer, and a thread of the capture writes them.
+//! A slow disk loses packets in the file, never on the link; the file's statistics block counts
+//! them (`isb_osdrop`, next to the link's own losses, `isb_ifdrop`), and so does the link
+//! (`uncaptured`). A disk that fails ends the file: the link explains it ([`FrameLink::explain`]),
+//! and a line on standard error reports it when the link is closed. Time stamps are taken once for
+//! each batch, in nanoseconds. For ports, Ethernet, IPv4 and UDP headers are made up and put in
+//! front.
 //!
-//! The crate `pcap-file` is not used: it wants each packet in one piece with a vector of options,
-//! while these come in pieces and go straight into a ring, without an allocation.
+//! The crate `pcap-file` is not used: it requires each packet in one piece with a vector of
+//! options, while these come in pieces and go directly into a ring, without an allocation.
 //!
 //! ```
 //! use millstream_link::frame::{FrameLink, FrameOptions};
@@ -48,7 +49,7 @@ use tap::{CaptureCounts, CaptureWriter};
 /// The option of link strings.
 pub const OPTION: &str = "capture";
 
-/// Captures what passes a frame link.
+/// Adds a capture to a frame link.
 ///
 /// # Errors
 /// [`LinkError::BadOption`] when the file cannot be written.
@@ -61,7 +62,7 @@ pub fn frames(inner: Box<dyn FrameLink>, path: &str) -> Result<Box<dyn FrameLink
     Ok(Box::new(CaptureLink::new(inner, tap, counts, writing)))
 }
 
-/// Captures what passes a port of the link called `name`.
+/// Adds a capture to a port of the link called `name`.
 ///
 /// # Errors
 /// [`LinkError::BadOption`] when the file cannot be written.
@@ -96,7 +97,7 @@ fn cannot(path: &str, error: &io::Error) -> LinkError {
     bad(&format!("{OPTION}={path}"), &format!("cannot be written: {error}"))
 }
 
-/// The time of day, nanoseconds since 1970.
+/// Returns the time of day, nanoseconds since 1970.
 fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

@@ -17,7 +17,7 @@ use crate::port::{Capabilities, Datagram, FrameLoan, PortRx, PortTx};
 /// Ethernet, IPv4 and UDP.
 const HEADERS: usize = 14 + 20 + 8;
 
-/// Headers in front of a payload; Ethernet addresses and the UDP checksum are left out.
+/// Returns headers for a payload; Ethernet addresses and the UDP checksum are left out.
 fn headers(payload: usize, from: SocketAddrV4, to: SocketAddrV4) -> [u8; HEADERS] {
     let mut bytes = [0; HEADERS];
     let [ip, udp] = [28, 8].map(|extra| ((payload + extra) as u16).to_be_bytes());
@@ -32,7 +32,8 @@ fn headers(payload: usize, from: SocketAddrV4, to: SocketAddrV4) -> [u8; HEADERS
     bytes
 }
 
-/// The receive half. Fields in the order in which they must go: the file ends after its taps.
+/// The receive half. The order of the fields is the order of dropping: the file ends after its
+/// taps.
 pub(super) struct CaptureRx {
     pub tap: CaptureWriter,
     pub local: SocketAddrV4,

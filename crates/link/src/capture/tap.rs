@@ -1,4 +1,4 @@
-//! What a link's thread does for a capture: it copies packets into a ring, or counts them.
+//! The tap of a link's thread for a capture: it copies packets into a ring, or counts them.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,21 +8,21 @@ use millstream_ring::{Reader, RingOptions, Writer, ring};
 
 use crate::pcapng::{self, FrameDirection};
 
-/// Bytes of packets that may wait for the disk.
+/// The most bytes of packets that wait for the disk.
 const BUFFER_BYTES: usize = 16 << 20;
 
-/// Counts that end up in the file's statistics.
+/// Counts for the file's statistics.
 #[derive(Debug, Default)]
 pub(super) struct CaptureCounts {
     pub received: AtomicU64,
     pub lost: AtomicU64,
     pub uncaptured: AtomicU64,
-    /// Why the file ended before its link.
+    /// The reason why the file ended before its link.
     pub failure: OnceLock<io::Error>,
 }
 
 impl CaptureCounts {
-    /// What went wrong with the file, for people.
+    /// Returns the problem of the file, for people.
     pub fn explain(&self, path: &str) -> Option<String> {
         let (error, missing) = (self.failure.get()?, self.uncaptured.load(Ordering::Relaxed));
         Some(format!(
@@ -32,17 +32,17 @@ impl CaptureCounts {
     }
 }
 
-/// One thread's way into a capture.
+/// One thread's writer into a capture.
 pub(super) struct CaptureWriter {
     ring: Writer<u8>,
-    /// Bytes written that the file does not know of yet.
+    /// Bytes written that are not visible to the file yet.
     staged: usize,
-    /// The same for packets that found no room.
+    /// The same for packets for which there was no room.
     missed: u64,
     counts: Arc<CaptureCounts>,
 }
 
-/// How far a [`CaptureWriter`] was after a packet.
+/// The position of a [`CaptureWriter`] after a packet.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CapturePosition {
     staged: usize,
@@ -50,7 +50,7 @@ pub(super) struct CapturePosition {
 }
 
 impl CaptureWriter {
-    /// A tap, and the end that the file reads from.
+    /// Creates a tap, and the end from which the file reads.
     pub fn new(counts: Arc<CaptureCounts>) -> std::io::Result<(Self, Reader<u8>)> {
         let made = ring(&RingOptions::items(BUFFER_BYTES)).map_err(std::io::Error::other)?;
         let (ring, mut readers) = made;
@@ -77,7 +77,7 @@ impl CaptureWriter {
         CapturePosition { staged: self.staged, missed: self.missed }
     }
 
-    /// Lets the file have what was staged up to a mark, and forgets the rest.
+    /// Publishes the staged packets up to a mark to the file, and discards the rest.
     pub fn commit(&mut self, up_to: CapturePosition) {
         self.ring.produce(up_to.staged);
         if up_to.missed > 0 {

@@ -11,11 +11,11 @@ use crate::frame::{Frame, FrameCounts, FrameLink, FrameMemory, LinkCounters, Lin
 pub(super) struct CountLink {
     pub inner: Box<dyn FrameLink>,
     pub counts: PortCounts,
-    /// Lengths of the parts that are to be transmitted, and whether they are the last of a frame.
+    /// Lengths of the parts that are to be transmitted, and whether each is the last of a frame.
     pub lengths: Vec<(usize, bool)>,
 }
 
-/// Notes each frame of a run of parts.
+/// Counts each frame of a run of parts.
 fn note(way: &super::DirectionCounter, parts: impl Iterator<Item = (usize, bool)>) {
     let mut whole = 0;
     for (bytes, last) in parts {
@@ -60,7 +60,7 @@ impl FrameLink for CountLink {
     }
 
     fn transmit(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize> {
-        // The link takes frames away, and how many it says only then.
+        // The link removes the frames that it takes, and returns their number only then.
         self.lengths.clear();
         self.lengths.extend(frames.iter().map(|part| (part.len(), !part.continues())));
         let taken = self.inner.transmit(frames)?;

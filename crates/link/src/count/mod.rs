@@ -1,5 +1,5 @@
-//! Counting what passes any link: packets, bytes and how long packets are, both ways, to be read
-//! from any thread while traffic flows.
+//! Counters of any link: packets, bytes and packet lengths in both directions. Any thread can read
+//! them while traffic flows.
 //!
 //! ```
 //! use millstream_link::frame::{FrameLink, FrameOptions};
@@ -29,10 +29,10 @@ use std::time::Duration;
 use crate::frame::FrameLink;
 use crate::port::Port;
 
-/// Classes of sizes: each twice as long as the one before, up to 64 KiB.
+/// Size classes: each twice as long as the one before, up to 64 KiB.
 const CLASSES: usize = 18;
 
-/// What passed one way, as it was at one moment.
+/// The counts of one direction at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DirectionCounts {
     /// Frames of a frame link, datagrams of a port.
@@ -42,7 +42,7 @@ pub struct DirectionCounts {
     classes: [u64; CLASSES],
 }
 
-/// What passed in a second.
+/// The rate of packets and bits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PacketRate {
     /// Packets per second.
@@ -52,13 +52,13 @@ pub struct PacketRate {
 }
 
 impl DirectionCounts {
-    /// How many packets were how long, bytes, without sizes that did not come.
+    /// Returns the numbers of packets by length in bytes, without the empty classes.
     pub fn sizes(&self) -> impl Iterator<Item = (Range<usize>, u64)> {
         let classes = self.classes.into_iter().enumerate().filter(|(_, count)| *count > 0);
         classes.map(|(class, count)| (1 << class >> 1..1 << class, count))
     }
 
-    /// What passed between an earlier moment and this one.
+    /// Returns the rate between an earlier moment and this one.
     #[must_use]
     pub fn rate_since(&self, earlier: &Self, elapsed: Duration) -> PacketRate {
         let per_s = |count: u64| count as f64 / elapsed.as_secs_f64();
@@ -69,7 +69,7 @@ impl DirectionCounts {
     }
 }
 
-/// One way; written by one thread.
+/// The counter of one direction; written by one thread.
 #[derive(Debug, Default)]
 struct DirectionCounter {
     packets: AtomicU64,
@@ -107,13 +107,13 @@ pub struct PortCounts {
 }
 
 impl PortCounts {
-    /// What was received so far.
+    /// Returns the counts of received packets so far.
     #[must_use]
     pub fn received(&self) -> DirectionCounts {
         self.received.tally()
     }
 
-    /// What was sent so far.
+    /// Returns the counts of sent packets so far.
     #[must_use]
     pub fn sent(&self) -> DirectionCounts {
         self.sent.tally()

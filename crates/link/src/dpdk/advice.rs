@@ -1,4 +1,4 @@
-//! What to do where a port does not open.
+//! Advice for a port that does not open.
 
 use std::io;
 use std::path::Path;
@@ -10,13 +10,13 @@ use super::foresee;
 use super::options::DpdkOptions;
 use crate::LinkError;
 
-/// An error about the device.
+/// Returns an error about the device.
 pub(super) fn failed(device: &Device, step: &str, source: io::Error, hint: String) -> LinkError {
     let (step, interface) = (step.to_owned(), device.to_string());
     LinkError::Interface { link: super::LINK.name, interface, step, source, hint }
 }
 
-/// EAL did not start.
+/// Returns the error of an EAL that did not start.
 pub(super) fn eal(options: &DpdkOptions, error: DpdkError) -> LinkError {
     let hint = match options.own.huge {
         Some(true) => {
@@ -30,7 +30,7 @@ pub(super) fn eal(options: &DpdkOptions, error: DpdkError) -> LinkError {
     refused(&options.device, error, hint.to_owned())
 }
 
-/// The port did not open.
+/// Returns the error of a port that did not open.
 pub(super) fn port(options: &DpdkOptions, error: DpdkError) -> LinkError {
     let hint = match options.device.driver() {
         None => pci(&options.device.to_string()),
@@ -69,7 +69,7 @@ fn refused(device: &Device, error: DpdkError, hint: String) -> LinkError {
     failed(device, &step, source, format!("{hint}{said}"))
 }
 
-/// What a device on the PCI bus needs.
+/// Returns what a device on the PCI bus needs.
 fn pci(address: &str) -> String {
     format!(
         "bind it to vfio-pci (`dpdk-devbind.py --bind=vfio-pci {address}`), with an IOMMU that is \
@@ -77,7 +77,7 @@ fn pci(address: &str) -> String {
     )
 }
 
-/// Refuses a device that is not DPDK's to take, or that nothing would keep from writing anywhere.
+/// Refuses a device that DPDK cannot take, or whose memory accesses are not restricted.
 pub(super) fn check_pci(options: &DpdkOptions) -> Result<(), LinkError> {
     let Device::Pci(address) = &options.device else { return Ok(()) };
     let folder = Path::new("/sys/bus/pci/devices").join(address);
@@ -95,7 +95,7 @@ pub(super) fn check_pci(options: &DpdkOptions) -> Result<(), LinkError> {
         .map_err(|(kind, hint)| failed(&options.device, "look at the device", kind.into(), hint))
 }
 
-/// Whether a device with this driver can be taken; what to do if not.
+/// Checks whether a device with this driver can be taken; returns what to do if not.
 fn judge(
     address: &str,
     driver: Option<&str>,

@@ -1,8 +1,8 @@
-//! What a `dpdk` link works on: a device on the PCI bus, or one of DPDK's ports in software.
+//! The device of a `dpdk` link: on the PCI bus, or one of DPDK's software ports.
 
 use std::fmt;
 
-/// DPDK's name for a kind of port in software, and ours.
+/// The kinds of software ports: DPDK's name, and ours.
 const DRIVERS: [(&str, Driver); 9] = [
     ("memif", Driver::Memif),
     ("vhost", Driver::Vhost),
@@ -15,7 +15,7 @@ const DRIVERS: [(&str, Driver); 9] = [
     ("null", Driver::Null),
 ];
 
-/// A driver of a port in software.
+/// A driver of a software port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Driver {
     Memif,
@@ -29,17 +29,17 @@ pub(super) enum Driver {
     Null,
 }
 
-/// What the link string names.
+/// The device that the link string names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DeviceName {
-    /// Its address, with domain.
+    /// Its PCI address, with domain.
     Pci(String),
-    /// Its driver, and its name as in the link string, such as `memif0`.
+    /// Its driver, and its name in the link string, such as `memif0`.
     Software(Driver, String),
 }
 
 impl DeviceName {
-    /// Reads a device's name.
+    /// Parses a device's name.
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(address) = pci(text) {
             return Some(Self::Pci(address));
@@ -50,12 +50,12 @@ impl DeviceName {
         Some(Self::Software(*driver, name.to_owned()))
     }
 
-    /// The names that there are, for errors.
+    /// Returns the possible names, for errors.
     pub fn known() -> String {
         DRIVERS.map(|(name, _)| name).join(", ")
     }
 
-    /// The name by which EAL knows it.
+    /// Returns EAL's name of it.
     pub fn eal_name(&self) -> String {
         match self {
             Self::Pci(address) => address.clone(),
@@ -63,7 +63,7 @@ impl DeviceName {
         }
     }
 
-    /// Its driver, if it is a port in software.
+    /// Returns its driver, if it is a software port.
     pub fn driver(&self) -> Option<Driver> {
         match self {
             Self::Pci(_) => None,
@@ -82,24 +82,24 @@ impl fmt::Display for DeviceName {
 }
 
 impl Driver {
-    /// The other end is a process, which comes and goes.
+    /// Whether the other end is a process, which may connect and leave.
     pub fn has_peer(self) -> bool {
         matches!(self, Self::Memif | Self::Vhost | Self::VirtioUser)
     }
 
-    /// Frames lie in memory that both ends share: where a receiver is slow its ring is full at the
-    /// sender, and nobody else could lose them.
+    /// Whether frames lie in memory that both ends share: a slow receiver's ring is then full at
+    /// the sender, and only the sender can drop them.
     pub fn is_memory(self) -> bool {
         self.has_peer() || self == Self::Ring
     }
 
-    /// The driver's argument that names an interface of the kernel's.
+    /// Returns the driver's argument that names a kernel interface.
     pub fn interface_argument(self) -> Option<&'static str> {
         matches!(self, Self::AfXdp | Self::AfPacket).then_some("iface")
     }
 }
 
-/// A PCI address, with its domain: `0000:03:00.0`.
+/// Parses a PCI address and adds its domain: `0000:03:00.0`.
 fn pci(text: &str) -> Option<String> {
     let hex = |text: &str, digits: usize| {
         text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit())

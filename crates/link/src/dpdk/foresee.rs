@@ -1,4 +1,4 @@
-//! What opening a device would meet: whether the kernel has let it go.
+//! Predictions of what opening a device would meet: whether the kernel has given it up.
 
 use super::device::DeviceName;
 use crate::Spec;

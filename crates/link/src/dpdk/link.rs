@@ -1,4 +1,4 @@
-//! The link: a port, and which of its buffers are where.
+//! The link: a port, and the place of each of its buffers.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,48 +11,50 @@ use crate::coarse;
 use crate::frame::{ETHERNET_BYTES_MAX, Frame, FrameMemory, LinkCounters, LinkInfo};
 use crate::packet::check_interface;
 
-/// In a frame's tag: it came from `reserve`. The other bits are the buffer, in units of 64 bytes.
+/// The bit in a frame's tag that marks it as from `reserve`. The other bits are the buffer, in
+/// units of 64 bytes.
 const RESERVED: u32 = 1 << 31;
 
-/// How often a link that is up lets drivers' interrupts run, and asks how the port is.
+/// The interval at which a link that is up lets drivers' interrupts run, and reads the port's
+/// state.
 const ASK: Duration = Duration::from_millis(50);
-/// How often one that is down does: at each tick of the coarse clock.
+/// The same for a link that is down: each tick of the coarse clock.
 const ASK_DOWN: Duration = Duration::from_millis(1);
-/// How often it looks for a peer that is not there.
+/// The interval of checks for an absent peer.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
-/// How long a connection that was begun may take. One that is given up sooner, before the other
-/// side has seen it, ends that side's process: DPDK 22.11's memif server closes its descriptor and
-/// goes on waiting for it.
+/// The longest duration of a connection attempt. Giving up sooner, before the other side has seen
+/// it, ends that side's process: DPDK 22.11's memif server closes its descriptor and goes on
+/// waiting for it.
 pub(super) const CONNECT: Duration = Duration::from_secs(1);
-/// How long two ends of a cable may take to agree on a rate.
+/// The longest that two ends of a cable may take to agree on a rate.
 const AGREE: Duration = Duration::from_secs(5);
-/// How long a full ring in memory holds frames up: a receiver that has not looked for so long is
-/// not about to. Two ticks of the coarse clock.
+/// The longest that a full ring in memory delays frames: a receiver that has not polled for this
+/// long will not do so soon. Two ticks of the coarse clock.
 const PATIENCE: Duration = Duration::from_millis(8);
 
 /// An open link. See the [module](super).
 pub(super) struct DpdkLink {
     pub info: LinkInfo,
     pub memory: Arc<FrameMemory>,
-    /// Declared behind the memory: its buffers are in there.
+    /// Declared behind the memory, in which its buffers lie.
     pub port: Port,
-    /// Buffers in all: to receive into, to transmit from.
+    /// The number of all buffers: to receive into, to transmit from.
     pub buffers: (usize, usize),
-    /// Those lent to the user.
+    /// The number of those lent to the user.
     pub lent: (usize, usize),
-    /// A frame that finds the ring full for long is lost: in memory nobody else could lose it.
+    /// A frame that finds the ring full for long is dropped: in memory only the sender can drop it.
     pub drops: bool,
-    /// Since when it is full.
+    /// The time since when the ring is full.
     pub full_since: Option<Duration>,
-    /// Parts that one call of the driver's takes: AF_XDP has the kernel send no more.
+    /// The most parts in one call of the driver: AF_XDP has the kernel send no more.
     pub burst_max: usize,
-    /// The driver leaves frames behind that the kernel had no time for.
+    /// The driver keeps frames for which the kernel had no time, and must be called again.
     pub reminds: bool,
-    /// The driver connects once, when it is started, and somebody has to start it again.
+    /// The driver connects only when it is started, and has to be started again.
     pub reconnects: bool,
     /// The kernel's interface below, by a socket in its network namespace and its number.
     pub below: Option<(OwnedFd, u32)>,
-    /// The queue that is looked at first; all frames leave by queue 0.
+    /// The queue that is polled first; all frames leave by queue 0.
     pub turn: u16,
     pub parts: Vec<Part>,
     pub counters: LinkCounters,
@@ -64,7 +66,7 @@ pub(super) struct DpdkLink {
 }
 
 impl DpdkLink {
-    /// Takes what has come, from each queue in turn, a batch at most.
+    /// Takes the received frames, from the queues in rotation, a batch at most.
     pub fn poll(&mut self, frames: &mut Vec<Frame>) -> usize {
         let queues = self.info.queues as u16;
         let mut count = 0;
@@ -97,7 +99,7 @@ impl DpdkLink {
         self.lent.0 += count;
     }
 
-    /// Lends free buffers, as many as `parts` holds at most; how many.
+    /// Lends free buffers, at most the capacity of `parts`; returns their number.
     pub fn reserve_some(&mut self, frames: &mut Vec<Frame>, most: usize) -> usize {
         let most = most.min(self.parts.len());
         let count = self.port.reserve(&mut self.parts[..most]);
@@ -113,7 +115,7 @@ impl DpdkLink {
     /// Frees frames.
     pub fn free(&mut self, frames: impl Iterator<Item = Frame>) {
         let Self { memory, lent, port, .. } = self;
-        // SAFETY: the frames are ours, and end here.
+        // SAFETY: the frames belong to this link, and end here.
         unsafe { port.release(frames.map(|frame| returned(memory, lent, &frame))) };
     }
 
@@ -127,8 +129,8 @@ impl DpdkLink {
             && parts.len() <= self.info.batch_max
     }
 
-    /// Hands the first `count` frames, which are whole, to the port; how many parts it took, or
-    /// (`None`) that it could not be asked.
+    /// Hands the first `count` frames, which are whole, to the port. Returns how many parts it
+    /// took, or `None` when the port could not be called.
     pub fn push(&mut self, frames: &[Frame]) -> Option<usize> {
         let base = self.memory.base() as usize;
         let completes = self.info.completes_checksums;
@@ -146,7 +148,7 @@ impl DpdkLink {
         unsafe { self.port.transmit(0, &self.parts[..frames.len()]) }
     }
 
-    /// Frames that were handed over are not the user's any more.
+    /// Counts frames that were handed over, which the user does not have any more.
     pub fn forget(&mut self, frames: impl Iterator<Item = Frame>) {
         for frame in frames {
             self.counters.tx_frames += u64::from(!frame.continues());
@@ -155,7 +157,7 @@ impl DpdkLink {
         }
     }
 
-    /// What has to be done now and then.
+    /// Does the maintenance that is due from time to time.
     pub fn tend(&mut self) -> io::Result<()> {
         let now = coarse::now();
         if now >= self.next_ask {
@@ -180,7 +182,7 @@ impl DpdkLink {
             self.down = check_interface(socket.as_fd(), *index).err().map(|error| error.kind());
         }
         if self.down.is_some() && self.reconnects && now >= self.next_restart {
-            // Nobody there yet: the next try may find somebody.
+            // There is no peer yet; the next attempt may find one.
             let begun = self.port.restart();
             self.next_restart = now + if begun { CONNECT } else { LOOK };
         }
@@ -190,13 +192,13 @@ impl DpdkLink {
 }
 
 impl DpdkLink {
-    /// Whether a ring in memory has been full for so long that frames are lost.
+    /// Whether a ring in memory has been full for so long that frames are dropped.
     pub fn is_stuck(&mut self) -> bool {
         let now = coarse::now();
         self.drops && now >= *self.full_since.get_or_insert(now) + PATIENCE
     }
 
-    /// Waits until a connection that was begun is there, or cannot be any more.
+    /// Waits until a connection attempt has succeeded or failed.
     pub fn settle(&mut self) {
         let until = self.next_restart.min(coarse::now() + CONNECT / 2);
         while self.reconnects
@@ -212,7 +214,7 @@ impl DpdkLink {
 
 impl DpdkLink {
     /// Waits until a card and the other end of its cable have agreed on a rate, which they begin
-    /// when it is opened; not for ever, as the cable may not be in.
+    /// when it is opened. The wait is limited, because the cable may be unplugged.
     pub fn await_carrier(&mut self) {
         let until = coarse::now() + AGREE;
         while self.port.carrier() == Carrier::Down && coarse::now() < until {
@@ -228,7 +230,7 @@ impl Drop for DpdkLink {
     }
 }
 
-/// A frame is not the user's any more: the address of its buffer.
+/// Removes a frame from the user's; returns the address of its buffer.
 fn returned(memory: &FrameMemory, lent: &mut (usize, usize), frame: &Frame) -> usize {
     assert!(memory.owns(frame), "a frame of another link");
     let tag = frame.tag();
@@ -239,12 +241,12 @@ fn returned(memory: &FrameMemory, lent: &mut (usize, usize), frame: &Frame) -> u
     memory.base() as usize + (tag & !RESERVED) as usize * 64
 }
 
-/// A frame over a buffer.
+/// Returns a frame over a buffer.
 ///
 /// # Safety
-/// The buffer lies in the memory and is nobody's else.
+/// The buffer lies in the memory and has no other owner.
 unsafe fn lend(memory: &FrameMemory, base: usize, part: &Part, flag: u32) -> Frame {
     let (at, tag) = (part.data() - base, ((part.mbuf() - base) / 64) as u32);
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises it.
     unsafe { Frame::new(memory, at as u64, part.bytes(), part.room(), tag | flag) }
 }

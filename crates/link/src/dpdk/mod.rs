@@ -1,4 +1,4 @@
-//! DPDK: the driver in this process, and frames lent out of its buffers.
+//! DPDK: the driver runs in this process, and frames are lent out of its buffers.
 //!
 //! ```text
 //!   dpdk:0000:03:00.0                            a device on the PCI bus, bound to vfio-pci
@@ -6,11 +6,12 @@
 //!   dpdk:af_xdp0,iface=eth1   dpdk:ring0   dpdk:tap0     … and DPDK's other ports in software
 //! ```
 //!
-//! The memory pools of a port are the frame memory, so nothing is copied but what the driver itself
-//! copies. A link that is closed takes its device along; EAL stays until the process ends, is
-//! started by a thread of its own and leaves nothing in the file system (`millstream-dpdk`).
+//! The memory pools of a port are the frame memory, so nothing is copied except by the driver
+//! itself. Closing a link closes its device; EAL stays until the process ends, is started by a
+//! separate thread and leaves nothing in the file system (`millstream-dpdk`).
 //!
-//! It is there when the feature `dpdk` is on (libdpdk 22.11 or newer); otherwise `dpdk:` says so.
+//! It exists when the feature `dpdk` is on (libdpdk 22.11 or newer); otherwise `dpdk:` returns an
+//! error that says so.
 
 #[cfg(feature = "dpdk")]
 mod advice;
@@ -33,21 +34,21 @@ use crate::{LinkError, Spec};
 /// Whether this build has DPDK.
 pub const AVAILABLE: bool = cfg!(feature = "dpdk");
 
-/// The link. It has its name in every build, and says what to do where it was left out.
+/// The entry of `dpdk`. Every build has it; without DPDK it describes what to do.
 pub static LINK: LinkEntry = LinkEntry {
     name: "dpdk",
     about: "DPDK: the device's driver in this process, or memory shared with another one",
     options: options::describe,
     target: Target::Device,
     factory: Factory::Frames(open),
-    // As far as the options are ours and not the driver's.
+    // Checks our options, not the driver's.
     check: |spec| options::DpdkOptions::from_spec(spec).map(drop),
     rights: None,
     missing: if AVAILABLE { None } else { Some(MISSING) },
     foresee: foresee::foresee,
 };
 
-/// What to do about a build without DPDK.
+/// The advice for a build without DPDK.
 const MISSING: &str = "this build is without it: install libdpdk-dev and pkg-config, then build \
      with `--features dpdk`";
 
@@ -60,7 +61,7 @@ pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, Lin
     Ok(Box::new(open::open(spec, sizes)?))
 }
 
-/// Says that this build has no DPDK.
+/// Returns the error that this build has no DPDK.
 ///
 /// # Errors
 /// [`LinkError`], always.

@@ -1,4 +1,4 @@
-//! Opening: from options to a port, and what is known of it.
+//! Opening a link: from options to a port and its properties.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,19 +21,19 @@ use crate::{LinkError, Spec};
 
 const NAME: &str = super::LINK.name;
 
-/// Largest IP packet in memory, where nobody says otherwise.
+/// The default of the largest IP packet in memory.
 const MEMORY_MTU: u16 = 9000;
 
-/// Longest IP packets that there are buffers for, as with the option `mtu`.
+/// The largest IP packet for which there are buffers, as with the option `mtu`.
 const MTU_MAX: usize = 16_000;
 
-/// Room for data in a buffer, at least; some drivers refuse less (2048 and their headroom).
+/// The least room for data in a buffer; some drivers refuse less (2048 and their headroom).
 const FRAME_BYTES_MIN: usize = 2048;
 
-/// How long the kernel may take to free a queue.
+/// The longest that the kernel may take to free a queue.
 const FREED: Duration = Duration::from_secs(1);
 
-/// Free huge pages below which DPDK does without them, bytes.
+/// Free huge pages below which DPDK does not use them, bytes.
 const HUGE_MIN: u64 = 256 << 20;
 
 /// Opens the link that `spec` names.
@@ -51,13 +51,13 @@ pub(super) fn open(spec: &Spec, sizes: &FrameOptions) -> Result<DpdkLink, LinkEr
         what: "DPDK's buffers",
         source: io::ErrorKind::OutOfMemory.into(),
     })?;
-    // A frame knows its buffer by 31 bits, in units of 64 bytes.
+    // A frame has 31 bits for its buffer, in units of 64 bytes.
     if bytes >= (1 << 31) * 64 {
         let apart =
             io::Error::other("they lie more than 128 GiB apart: free huge pages of one node");
         return Err(LinkError::Setup { what: "DPDK's buffers", source: apart });
     }
-    // SAFETY: the pools lie there, and stay as long as one of their buffers is out (`Port`).
+    // SAFETY: the pools lie there, and stay as long as one of their buffers is in use (`Port`).
     let memory = Arc::new(unsafe { FrameMemory::borrowed(base, bytes) });
     let info = info(&options, &wanted, &port, &eal, below.as_ref());
     let socket = below.as_ref().map(|_| namespace_socket()).transpose();
@@ -94,7 +94,7 @@ pub(super) fn open(spec: &Spec, sizes: &FrameOptions) -> Result<DpdkLink, LinkEr
         next_ask: Duration::ZERO,
         next_restart: coarse::now() + if started { CONNECT } else { LOOK },
     };
-    // What is sent first should not find a link that is yet to come up.
+    // The first frame sent should not meet a link that is not up yet.
     link.settle();
     if matches!(options.device, Device::Pci(_)) {
         link.await_carrier();
@@ -102,7 +102,7 @@ pub(super) fn open(spec: &Spec, sizes: &FrameOptions) -> Result<DpdkLink, LinkEr
     Ok(link)
 }
 
-/// Opens the port. A queue that AF_XDP has just left is the kernel's to free, which takes a moment.
+/// Opens the port. The kernel frees a queue that AF_XDP has just left only after a moment.
 fn open_port(options: &DpdkOptions, wanted: &PortWanted) -> Result<Port, LinkError> {
     let until = coarse::now() + FREED;
     let is_af_xdp = options.device.driver() == Some(Driver::AfXdp);
@@ -120,7 +120,7 @@ fn open_port(options: &DpdkOptions, wanted: &PortWanted) -> Result<Port, LinkErr
 
 fn start(options: &DpdkOptions) -> Result<Eal, LinkError> {
     let huge = options.own.huge.unwrap_or_else(|| free_huge_bytes() >= HUGE_MIN);
-    // Whoever opens a link is often pinned; DPDK's own threads are not to be beside it.
+    // The thread that opens a link is often pinned; DPDK's own threads must not run on its CPU.
     let cpus = millstream_cpu::thread::process_cpus().unwrap_or_default().iter().collect();
     let physical = options.own.unsafe_uio;
     let wanted = EalOptions { huge, memory_mib: options.own.memory_mib, physical, cpus };
@@ -139,7 +139,7 @@ fn start(options: &DpdkOptions) -> Result<Eal, LinkError> {
     }
 }
 
-/// Bytes in free huge pages of the usual size.
+/// Returns the bytes in free huge pages of the usual size.
 fn free_huge_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let value = |name: &str| -> u64 {
@@ -150,7 +150,7 @@ fn free_huge_bytes() -> u64 {
     value("HugePages_Free") * (value("Hugepagesize") << 10)
 }
 
-/// The kernel's interface that a driver works on.
+/// Returns the kernel's interface that a driver works on.
 fn below(options: &DpdkOptions) -> Result<Option<Interface>, LinkError> {
     let argument = options.device.driver().and_then(Driver::interface_argument);
     let Some(name) = argument.and_then(|argument| options.argument(argument)) else {
@@ -159,8 +159,9 @@ fn below(options: &DpdkOptions) -> Result<Option<Interface>, LinkError> {
     Interface::look(NAME, name).map(Some)
 }
 
-/// A memif client that copies nothing gives its peer EAL's own descriptor of its memory, and closes
-/// that with the connection: DPDK 22.11 would close whatever has the number by then with the next.
+/// Allows a memif client without copies only once: it gives its peer EAL's own descriptor of its
+/// memory, and closes that with the connection. With the next connection DPDK 22.11 would close
+/// whatever has the number by then.
 fn once_without_copies(options: &DpdkOptions) -> Result<(), LinkError> {
     static USED: AtomicBool = AtomicBool::new(false);
     if !is_without_copies(options) || !USED.swap(true, Ordering::Relaxed) {
@@ -175,12 +176,12 @@ fn is_without_copies(options: &DpdkOptions) -> bool {
     options.device.driver() == Some(Driver::Memif) && options.argument("zero-copy") == Some("yes")
 }
 
-/// A socket that nobody has any more is in the way of the next one that is bound there.
+/// Removes a socket without an owner, which would prevent the next bind there.
 fn unlink_stale(options: &DpdkOptions) {
     let is = |name: &str, value: &str| options.argument(name) == Some(value);
     let argument = match options.device.driver() {
         Some(Driver::Vhost) if !is("client", "1") => "iface",
-        // Otherwise memif's have names that end with their process.
+        // Without it the names of memif's sockets end with their process.
         Some(Driver::Memif) if is("role", "server") && is("socket-abstract", "no") => "socket",
         _ => return,
     };
@@ -191,20 +192,20 @@ fn unlink_stale(options: &DpdkOptions) {
     }
 }
 
-/// Whether there is a socket's file at a path, and no socket of it. Nobody is connected to: for a
-/// memif server a client that hangs up at once is the end of its process.
+/// Whether there is a socket's file at a path, and no socket of it. It does not connect: a client
+/// that disconnects at once ends the process of a memif server.
 fn is_stale(path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::FileTypeExt;
     if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
         return Ok(false);
     }
-    // Refused where nobody has it; otherwise of the wrong type, which its owner never hears of.
+    // Refused when it has no owner; otherwise of the wrong type, which its owner does not notice.
     let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::DGRAM, None)?;
     let tried = socket.connect(&socket2::SockAddr::unix(path)?);
     Ok(tried.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused))
 }
 
-/// What the port has to be.
+/// Returns the required properties of the port.
 fn wanted(options: &DpdkOptions, below: Option<&Interface>, sizes: &FrameOptions) -> PortWanted {
     let driver = options.device.driver();
     let fixed = match driver {
@@ -214,7 +215,7 @@ fn wanted(options: &DpdkOptions, below: Option<&Interface>, sizes: &FrameOptions
     };
     let there = below.map(|interface| interface.mtu.min(MTU_MAX) as u16);
     let mtu = options.own.mtu.or(there).or(fixed).unwrap_or(0);
-    // A device that is not asked about its MTU has frames of the usual length.
+    // A device that does not report its MTU has frames of the usual length.
     let frame = usize::from(if mtu == 0 { 1500 } else { mtu }) + ETHERNET_BYTES_MAX;
     let frame_bytes = match driver {
         Some(Driver::AfPacket) => packet_slot(mtu),
@@ -235,18 +236,19 @@ fn wanted(options: &DpdkOptions, below: Option<&Interface>, sizes: &FrameOptions
     }
 }
 
-/// A slot of a packet socket's ring holds a frame behind the kernel's header, and whole slots fill
-/// whole pages. The driver wants buffers for as much.
+/// Returns the frame size of a slot. A slot of a packet socket's ring holds a frame behind the
+/// kernel's header, and whole slots fill whole pages. The driver requires buffers of that size.
 fn packet_slot(mtu: u16) -> usize {
     (usize::from(mtu) + 256).next_power_of_two().max(FRAME_BYTES_MIN)
 }
 
-/// How many there are each way.
+/// Returns the number of slots in each direction.
 fn packet_slots(mtu: u16) -> usize {
     if packet_slot(mtu) > 4096 { 2560 } else { 4096 }
 }
 
-/// The device as EAL takes it: what was written, and what follows from the other options.
+/// Returns the device in EAL's form: the given arguments, and those that follow from the other
+/// options.
 fn devargs(options: &DpdkOptions, mtu: u16, frame_bytes: u16) -> String {
     let mut words = vec![options.device.eal_name()];
     words.extend(options.driver.iter().map(|(name, value)| format!("{name}={value}")));
@@ -312,7 +314,7 @@ fn info(
     }
     let ring = port.rings().0 * usize::from(wanted.queues);
     let mut info = LinkInfo::new(NAME, port.mac(), mtu);
-    // What AF_XDP takes the kernel does not see; AF_PACKET shares the interface with it.
+    // The kernel does not see frames that AF_XDP takes; AF_PACKET shares the interface with it.
     let shares = driver == Some(Driver::AfPacket);
     info.interface = below.filter(|_| shares).map(|interface| interface.name.clone());
     info.mode = mode(options);
@@ -336,7 +338,7 @@ fn mode(options: &DpdkOptions) -> Mode {
     }
 }
 
-/// A socket of the network namespace that the interface is in, to ask about it later.
+/// Opens a socket in the network namespace of the interface, for later queries.
 fn namespace_socket() -> io::Result<OwnedFd> {
     let flags = rustix::net::SocketFlags::CLOEXEC;
     Ok(rustix::net::socket_with(

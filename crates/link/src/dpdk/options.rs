@@ -1,16 +1,16 @@
-//! The options of the `dpdk` link; what is not ours is the driver's.
+//! The options of the `dpdk` link; unknown ones are passed to the driver.
 
 use super::device::DeviceName;
 use crate::options::{OnOff, Opt, OptionValues, Options, Words, auto, maybe, number};
 use crate::spec::bad;
 use crate::{LinkError, Spec, options};
 
-/// Why a driver's argument is not taken as it is.
+/// The reason why a driver's argument is not passed on.
 const TRUST: &str = "lets the peer write into all of DPDK's memory in this process: write \
      zero-copy=trust-peer for a peer that may";
 
 options! {
-    /// The options that are ours.
+    /// Our own options.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub(super) struct Own {
         /// largest IP packet; without it: as the device has it, or 9000 in memory
@@ -41,8 +41,8 @@ pub(super) struct DpdkOptions {
     pub driver: Vec<(String, String)>,
 }
 
-/// The options that there are: ours, and those of drivers that we look at. All others go to DPDK's
-/// driver as they are.
+/// Describes the options: ours, and those of drivers that we read. All others go to DPDK's driver
+/// unchanged.
 pub(super) fn describe() -> Vec<Opt> {
     let of_driver = |name, values, about| Opt {
         name,
@@ -87,7 +87,7 @@ impl DpdkOptions {
         Ok(Self { device, own, driver })
     }
 
-    /// An argument of the driver's, if it was given.
+    /// Returns an argument of the driver, if it was given.
     pub fn argument(&self, name: &str) -> Option<&str> {
         let found = self.driver.iter().find(|(other, _)| other == name);
         found.map(|(_, value)| value.as_str())

@@ -17,8 +17,8 @@ impl FrameLink for DpdkLink {
         &self.memory
     }
 
-    /// The device is ours alone: everything comes. Where it has several queues, datagrams for each
-    /// port are to come on one of them.
+    /// Selects frames. The device belongs to this link alone, so all frames come. Where it has
+    /// several queues, the datagrams of each port are to come on one of them.
     fn steer(&mut self, steer: &Steer) -> Result<(), LinkError> {
         self.rules.drain(..).for_each(|rule| self.port.unsteer(rule));
         self.unsteered = 0;
@@ -110,8 +110,8 @@ impl FrameLink for DpdkLink {
         counters.rx_starved += counted.without_buffer;
         counters.rx_dropped += counted.receive_errors;
         if !self.drops && !self.reminds {
-            // In memory what was not taken was counted as lost, or waited. AF_XDP's driver counts
-            // what stays with us.
+            // In memory, frames not taken were counted as lost, or waited. AF_XDP's driver counts
+            // the frames that stay with us.
             counters.tx_dropped += counted.transmit_errors;
         }
         counters
@@ -130,8 +130,8 @@ impl FrameLink for DpdkLink {
         })
     }
 
-    /// What the device has to receive into, or has yet to give back after it was sent, nobody can
-    /// see: it is what is neither free nor lent.
+    /// Returns the counts. The buffers in the device, to receive into or not yet returned after
+    /// transmission, cannot be counted there: they are those that are neither free nor lent.
     fn census(&self) -> Census {
         let (receive_free, transmit_free) = self.port.free();
         let (receive_lent, transmit_lent) = self.lent;
@@ -145,8 +145,8 @@ impl FrameLink for DpdkLink {
 }
 
 impl DpdkLink {
-    /// Parts at the front of `frames` that are whole frames, a batch at most, and how many behind
-    /// them make a frame that cannot be sent.
+    /// Returns the parts at the front of `frames` that are whole frames, a batch at most, and the
+    /// number of parts behind them that make a frame that cannot be sent.
     fn run(&self, frames: &[Frame]) -> (usize, usize) {
         let mut run = 0;
         while run < frames.len() && run < self.burst_max {
@@ -163,7 +163,7 @@ impl DpdkLink {
         (run, 0)
     }
 
-    /// Loses frames that found the ring full; how many parts.
+    /// Drops frames that found the ring full; returns the number of parts.
     fn lose(&mut self, frames: &mut Vec<Frame>, parts: usize) -> usize {
         for frame in &frames[..parts] {
             self.counters.tx_frames += u64::from(!frame.continues());

@@ -1,16 +1,16 @@
-//! What is kept back: bounded queues, released by time or by what overtook them.
+//! Delayed datagrams and frames: bounded queues, released by time or by what overtook them.
 
 use std::collections::VecDeque;
 
 use super::switch::{FaultSwitch, RuleId};
 
-/// Datagrams or frames that one half keeps back at most; one more is lost, and counted.
+/// The most datagrams or frames that one half delays; one more is lost, and counted.
 pub const HELD_MAX: usize = 4096;
 
-/// What is reordered comes after this long even if nothing overtakes it, nanoseconds.
+/// The longest delay of a reordered datagram that nothing overtakes, nanoseconds.
 pub const REORDER_NS_MAX: u64 = 100_000_000;
 
-/// When a datagram may go: at a time, or when its rule has taken so many.
+/// The release condition of a datagram: a time, or a number of datagrams that its rule has taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReleaseTime {
     pub ns: u64,
@@ -18,21 +18,21 @@ pub(super) struct ReleaseTime {
 }
 
 impl ReleaseTime {
-    /// Directly behind the datagram that is looked at.
+    /// Release directly behind the current datagram.
     pub const NEXT: Self = Self { ns: 0, matched: u64::MAX };
 }
 
-/// What one half keeps back: datagrams of a port, or frames of a link.
+/// The delayed items of one half: datagrams of a port, or frames of a link.
 #[derive(Debug)]
 pub(super) struct DelayQueue<T> {
-    /// A queue for each rule: what one rule keeps comes out in the order it went in.
+    /// A queue for each rule: the items of one rule are released in order.
     queues: Vec<(RuleId, VecDeque<(ReleaseTime, T)>)>,
     count: usize,
     most: usize,
 }
 
 impl<T> DelayQueue<T> {
-    /// Room for so many, or [`HELD_MAX`] if that is less.
+    /// Creates queues with room for `most` items, or [`HELD_MAX`] if that is less.
     pub fn new(most: usize) -> Self {
         Self { queues: Vec::new(), count: 0, most: most.min(HELD_MAX) }
     }
@@ -41,10 +41,10 @@ impl<T> DelayQueue<T> {
         self.count == 0
     }
 
-    /// Keeps `item` back for `rule`.
+    /// Delays `item` for `rule`.
     ///
     /// # Errors
-    /// The item, where there is no room: it is lost, and the rule has counted it.
+    /// The item, where there is no room: it is lost, and counted by the rule.
     pub fn keep(
         &mut self,
         switch: &FaultSwitch,
@@ -66,7 +66,7 @@ impl<T> DelayQueue<T> {
         Ok(())
     }
 
-    /// What is due, and the rule that kept it.
+    /// Returns an item that is due, and the rule that delayed it.
     pub fn pop_due(&mut self, switch: &FaultSwitch, now_ns: u64) -> Option<(T, RuleId)> {
         if self.count == 0 {
             return None;
@@ -89,7 +89,7 @@ impl<T> DelayQueue<T> {
         None
     }
 
-    /// When the next one is due by time.
+    /// Returns when the next item is due by time.
     pub fn next_ns(&self) -> Option<u64> {
         let fronts = self.queues.iter().filter_map(|(_, queue)| queue.front());
         fronts.map(|(due, _)| due.ns).min()

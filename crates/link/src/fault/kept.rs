@@ -1,21 +1,21 @@
-//! Datagrams of ours: copies of what a port lends, or is given, in buffers that are used again.
+//! Copies of a port's received or sent datagrams, in buffers that are reused.
 
 use std::net::SocketAddrV4;
 
 use super::held::{DelayQueue, HELD_MAX, ReleaseTime};
 use super::switch::{FaultSwitch, RuleId};
 
-/// Buffers kept for reuse.
+/// The most buffers kept for reuse.
 const SPARE_MAX: usize = 64;
 
-/// A datagram of ours.
+/// A copy of a datagram.
 #[derive(Debug)]
 pub(super) struct DelayedDatagram {
     pub bytes: Vec<u8>,
     pub peer: SocketAddrV4,
 }
 
-/// The datagrams that one half of a port keeps back, and buffers for more.
+/// The delayed datagrams of one half of a port, and buffers for more.
 #[derive(Debug)]
 pub(super) struct Datagrams {
     pub held: DelayQueue<DelayedDatagram>,
@@ -29,7 +29,7 @@ impl Default for Datagrams {
 }
 
 impl Datagrams {
-    /// Keeps a copy of a datagram back for `rule`.
+    /// Delays a copy of a datagram for `rule`.
     pub fn keep(
         &mut self,
         switch: &FaultSwitch,
@@ -43,7 +43,7 @@ impl Datagrams {
         }
     }
 
-    /// A copy in a buffer of ours.
+    /// Copies a datagram to a buffer.
     pub fn copy(&mut self, bytes: &[u8], peer: SocketAddrV4) -> DelayedDatagram {
         let mut buffer = self.spare.pop().unwrap_or_default();
         buffer.clear();

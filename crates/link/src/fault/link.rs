@@ -1,4 +1,4 @@
-//! A frame link behind switches, one for each direction.
+//! A frame link behind fault switches, one for each direction.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -9,7 +9,7 @@ use super::switch::FaultSwitch;
 use crate::LinkError;
 use crate::frame::{Frame, FrameCounts, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
 
-/// The link. What it keeps back counts as being with the kernel.
+/// A frame link with faults. Its delayed frames count as being with the kernel.
 pub(super) struct FaultLink {
     inner: Box<dyn FrameLink>,
     info: LinkInfo,
@@ -21,16 +21,16 @@ pub(super) struct FaultLink {
 impl FaultLink {
     pub fn new(inner: Box<dyn FrameLink>, received: FaultSwitch, sent: FaultSwitch) -> Self {
         let batch = inner.info().batch_max;
-        // What is kept back is missing to the link, which needs some to go on.
+        // The link lacks the delayed frames, and needs some to go on.
         let held = inner.census().total() / 4;
         let side = |switch| FaultDirection::new(switch, batch, held);
         let (received, sent) = (side(received), side(sent));
-        // Damage is to show: checksums are made before it is done.
+        // Damage must be detectable: checksums are computed before it is done.
         let info = LinkInfo { completes_checksums: false, ..inner.info().clone() };
         Self { inner, info, received, sent, incoming: Vec::with_capacity(batch) }
     }
 
-    /// Sends what is due, as far as the link takes it.
+    /// Sends the frames that are due, as far as the link takes them.
     fn push(&mut self) -> io::Result<()> {
         if self.sent.is_empty() {
             return Ok(());
@@ -40,7 +40,7 @@ impl FaultLink {
         Ok(())
     }
 
-    /// Moves whole frames that are ready to `frames`, a batch at most; how many parts.
+    /// Moves whole frames that are ready to `frames`, a batch at most; returns the number of parts.
     fn lend(&mut self, frames: &mut Vec<Frame>) -> usize {
         let ready = &mut self.received.ready;
         let mut count = ready.len().min(self.inner.info().batch_max);
@@ -67,15 +67,15 @@ impl FrameLink for FaultLink {
 
     fn receive(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize> {
         if !self.sent.is_empty() {
-            // Nobody else may call before something comes. Trouble shows at the next transmit.
+            // There may be no other call before a frame arrives. Errors show at the next transmit.
             let _ = self.flush();
         }
         if self.received.is_idle() {
             return self.inner.receive(frames);
         }
         self.received.release(self.received.switch.now_ns());
-        // A link whose frames are all kept back is looked at all the same: it may be down. But a
-        // user who has a batch to come takes it first, or copies would pile up.
+        // A link whose frames are all delayed is polled all the same, because it may be down. But a
+        // user for whom a batch is ready takes that first, or copies would pile up.
         let mut looked = Ok(0);
         if self.received.ready.len() < self.inner.info().batch_max {
             looked = self.inner.receive(&mut self.incoming);
@@ -118,7 +118,7 @@ impl FrameLink for FaultLink {
         loop {
             self.push()?;
             self.inner.flush()?;
-            // What the link had no room for before; or it cannot take more now.
+            // Frames for which the link had no room before; or it cannot take more now.
             let left = self.sent.ready.len();
             if left == 0 {
                 return Ok(());
@@ -131,7 +131,7 @@ impl FrameLink for FaultLink {
     }
 
     fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
-        // What is kept back comes by the clock, which no descriptor tells.
+        // Delayed frames are released by the clock, which a descriptor cannot show.
         let quiet = self.received.is_empty() && self.sent.is_empty();
         self.inner.poll_fd().filter(|_| quiet)
     }

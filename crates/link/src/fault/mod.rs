@@ -1,10 +1,10 @@
-//! Faults on demand: middleware that wraps either half of any port, or any frame link, and loses,
-//! repeats, delays or damages the datagrams or frames that rules choose.
+//! Fault injection: middleware that wraps either half of any port, or any frame link, and loses,
+//! repeats, delays or damages the datagrams or frames that rules select.
 //!
-//! A [`FaultSwitch`] holds the rules of one direction. Rules come and go while traffic flows, from
-//! any thread. While none can act, a wrapped half costs two relaxed loads per call and copies
-//! nothing; otherwise only what a rule changes or keeps back is copied; of a frame link only
-//! duplicates are, for frames are kept back where they lie.
+//! A [`FaultSwitch`] holds the rules of one direction. Rules are added and removed while traffic
+//! flows, from any thread. While no rule can act, a wrapped half costs two relaxed loads per call
+//! and copies nothing; otherwise only datagrams that a rule changes or delays are copied. Of a
+//! frame link only duplicates are copied, because frames are delayed in place.
 //!
 //! ```
 //! use millstream_link::fault::{FaultEffect, FaultRule, FaultSwitch, Select};
@@ -27,11 +27,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | module | idea |
+//! | module | content |
 //! | --- | --- |
-//! | `rule` | which datagrams, and what happens to them: pure, time is an argument |
+//! | `rule` | which datagrams, and the effect on them: a pure calculation, time is an argument |
 //! | `switch` | the rules of one direction, shared with the halves |
-//! | `held` | what comes later, bounded |
+//! | `held` | the delayed items, bounded |
 //! | `kept`, `rx`, `tx` | the wrapped halves of a port |
 //! | `side`, `link` | a direction of a frame link, and the link |
 //! | `text`, `option` | faults as text, and `fault=` in link strings |

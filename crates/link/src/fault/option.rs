@@ -16,7 +16,7 @@ pub const OPTION: &str = "fault";
 /// A fault of a link string.
 #[derive(Debug, PartialEq)]
 struct Fault {
-    /// Of what is received, or sent.
+    /// Whether it concerns received datagrams, not sent ones.
     receives: bool,
     effect: FaultEffect,
     select: Select,
@@ -51,12 +51,12 @@ fn understand(text: &str) -> Result<Fault, String> {
     Ok(Fault { receives, effect, select })
 }
 
-/// Whether faults can be understood.
+/// Checks that the faults can be understood.
 pub(crate) fn check(texts: &[String]) -> Result<(), LinkError> {
     texts.iter().try_for_each(|text| parse(text).map(drop))
 }
 
-/// The switches of both directions, with the rules that `texts` say; times begin now.
+/// Returns the switches of both directions, with the rules of `texts`; their clocks start now.
 fn switches(texts: &[String]) -> Result<(FaultSwitch, FaultSwitch), LinkError> {
     let start = Instant::now();
     let make = || FaultSwitch::new(move || start.elapsed().as_nanos() as u64);
@@ -71,7 +71,7 @@ fn switches(texts: &[String]) -> Result<(FaultSwitch, FaultSwitch), LinkError> {
     Ok((received, sent))
 }
 
-/// A frame link with faults.
+/// Adds faults to a frame link.
 pub(crate) fn frames(
     inner: Box<dyn FrameLink>,
     texts: &[String],
@@ -80,7 +80,7 @@ pub(crate) fn frames(
     Ok(FaultSwitch::wrap_frames(inner, &received, &sent))
 }
 
-/// A port with faults.
+/// Adds faults to a port.
 pub(crate) fn port(port: Port, texts: &[String]) -> Result<Port, LinkError> {
     let (received, sent) = switches(texts)?;
     let Port { local, rx, tx } = port;

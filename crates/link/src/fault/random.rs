@@ -3,7 +3,7 @@
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Random numbers that their seed decides.
+/// Random numbers determined by their seed.
 #[derive(Debug, Clone)]
 pub(super) struct Random(SplitMix64);
 
@@ -16,12 +16,12 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// True with probability `p`.
+    /// Returns true with probability `p`.
     pub fn chance(&mut self, p: f64) -> bool {
         ((self.next() >> 11) as f64) < p * (1u64 << 53) as f64
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which is not 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }

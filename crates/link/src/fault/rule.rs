@@ -1,67 +1,67 @@
-//! A rule: which datagrams, and what happens to them. No clock and no randomness of its own.
+//! A rule: which datagrams, and the effect on them. It has no clock and no randomness of its own.
 
 use std::ops::Range;
 
 use super::random::Random;
 
-/// Looks at a datagram's bytes, which nobody has checked, and says whether the rule concerns it.
+/// Examines a datagram's untrusted bytes, and returns whether the rule concerns it.
 pub type Predicate = Box<dyn Fn(&[u8]) -> bool + Send>;
 
-/// What happens to a datagram.
+/// The effect on a datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaultEffect {
     /// It never arrives.
     Lose,
-    /// It arrives, and so many copies arrive directly behind it.
+    /// It arrives, and this many copies arrive directly behind it.
     Duplicate {
-        /// Copies beside the original.
+        /// Copies in addition to the original.
         copies: u32,
     },
-    /// It arrives behind so many later datagrams that match the rule, or
-    /// [`REORDER_NS_MAX`](super::REORDER_NS_MAX) later if they do not come. Those that the rule
-    /// keeps back too count, and do not overtake it: what one rule keeps stays in order.
+    /// It arrives behind this many later datagrams that match the rule, or
+    /// [`REORDER_NS_MAX`](super::REORDER_NS_MAX) later if they do not come. Matches that the rule
+    /// delays too are counted, but do not overtake it: the datagrams of one rule stay in order.
     Reorder {
         /// Datagrams that overtake it.
         datagrams: u32,
     },
-    /// It arrives this much later.
+    /// It is delayed by `ns`.
     Delay {
-        /// By how much, nanoseconds.
+        /// The delay, nanoseconds.
         ns: u64,
     },
-    /// Bits of it are flipped, at places that the rule's seed decides.
+    /// Bits of it are flipped, at places determined by the rule's seed.
     Corrupt {
-        /// How many; two flips of one bit undo each other.
+        /// The number of bits; two flips of one bit cancel each other.
         bits: u32,
-        /// Which bytes may be hit; what the datagram does not have is left out.
+        /// The bytes that may be hit; bytes beyond the datagram's end are ignored.
         bytes: Range<usize>,
     },
     /// Its tail is cut off.
     Truncate {
-        /// Bytes that are left at most.
+        /// The most bytes that remain.
         bytes: usize,
     },
 }
 
-/// Which of the datagrams that match are hit: behind `skip` of them every `every`th, at most
-/// `count`, each with `probability`, between two times.
+/// The selection of hits among the matching datagrams: behind the first `skip` every `every`th, at
+/// most `count`, each with `probability`, between two times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Select {
     /// Matches that pass first.
     pub skip: u64,
     /// 1 hits all, 3 the third, sixth, …; 0 counts as 1.
     pub every: u64,
-    /// Hits at most; `None` for no end.
+    /// The most hits; `None` for no limit.
     pub count: Option<u64>,
-    /// Chance of each hit, 0 to 1.
+    /// The probability of each hit, 0 to 1.
     pub probability: f64,
-    /// Decides chances and places of flipped bits.
+    /// The seed of hits and of the places of flipped bits.
     pub seed: u64,
-    /// Nothing is hit, and nothing counted, before this time and from `until_ns` on: nanoseconds of
-    /// the switch's clock.
+    /// The start of the rule's action, nanoseconds of the switch's clock. Before it, and from
+    /// `until_ns` on, nothing is hit and nothing is counted.
     pub from_ns: u64,
-    /// See `from_ns`.
+    /// The end of the rule's action; see `from_ns`.
     pub until_ns: u64,
 }
 
@@ -79,24 +79,25 @@ impl Default for Select {
     }
 }
 
-/// What a rule did so far.
+/// The counts of a rule.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RuleCounts {
     /// Datagrams that matched while the rule could act.
     pub matched: u64,
-    /// Datagrams that it acted on.
+    /// Datagrams that were hit.
     pub hit: u64,
-    /// Datagrams and copies that are kept back now.
+    /// Datagrams and copies that are delayed now.
     pub held: u64,
-    /// Datagrams and copies that should have come later and never will: too many were held, or the
-    /// port refused them.
+    /// Delayed datagrams and copies that were lost: too many were delayed, or the port refused
+    /// them.
     pub overflowed: u64,
-    /// It can act no more: its count is reached or its time is over, and nothing is held.
+    /// The rule cannot act any more: its count is reached or its time is over, and nothing is
+    /// delayed.
     pub done: bool,
 }
 
-/// Which datagrams, and what happens to them.
+/// A rule: which datagrams, and the effect on them.
 pub struct FaultRule {
     matches: Predicate,
     effect: FaultEffect,
@@ -106,20 +107,20 @@ pub struct FaultRule {
 }
 
 impl FaultRule {
-    /// A rule for every datagram that `matches`.
+    /// Creates a rule for every datagram that `matches`.
     pub fn new(matches: impl Fn(&[u8]) -> bool + Send + 'static, effect: FaultEffect) -> Self {
         let select = Select::default();
         let random = Random::new(select.seed);
         Self { matches: Box::new(matches), effect, select, random, tally: RuleCounts::default() }
     }
 
-    /// The same for some of them.
+    /// Restricts the rule to some of the matching datagrams.
     #[must_use]
     pub fn select(self, select: Select) -> Self {
         Self { random: Random::new(select.seed), select, ..self }
     }
 
-    /// Whether the rule concerns a datagram; counts it.
+    /// Whether the rule concerns a datagram; counts the match.
     pub(super) fn take(&mut self, bytes: &[u8], now_ns: u64) -> bool {
         let in_time = (self.select.from_ns..self.select.until_ns).contains(&now_ns);
         let takes = !self.tally.done && in_time && (self.matches)(bytes);
@@ -127,7 +128,7 @@ impl FaultRule {
         takes
     }
 
-    /// Whether the datagram just taken is hit; counts it.
+    /// Whether the datagram just taken is hit; counts the hit.
     pub(super) fn hit(&mut self) -> bool {
         let Select { skip, every, count, probability, .. } = self.select;
         let Some(behind) = self.tally.matched.checked_sub(skip).filter(|&behind| behind > 0) else {
@@ -139,7 +140,7 @@ impl FaultRule {
         hit
     }
 
-    /// Notes whether anything is left to do.
+    /// Updates whether the rule can still act.
     pub(super) fn apply_due(&mut self, now_ns: u64) {
         let spent = self.select.count.is_some_and(|count| self.tally.hit >= count);
         let over = now_ns >= self.select.until_ns;
@@ -173,7 +174,7 @@ impl ByteChange {
         }
     }
 
-    /// The bits that it flips in so many bytes: which byte, and which bit of it.
+    /// Returns the bits to flip in `length` bytes: which byte, and which bit of it.
     pub fn flips(&self, length: usize) -> impl Iterator<Item = (usize, u32)> + use<> {
         let (seed, bits, bytes) = match self {
             Self::Cut { .. } => (0, 0, 0..0),

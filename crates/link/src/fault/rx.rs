@@ -1,4 +1,4 @@
-//! The receive half behind a switch.
+//! The receive half behind a fault switch.
 
 use std::io;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::kept::{Datagrams, DelayedDatagram};
 use super::switch::{DatagramFate, FaultSwitch};
 use crate::port::{Capabilities, Datagram, PortRx};
 
-/// Where a lent datagram lies.
+/// The place of a lent datagram.
 #[derive(Debug, Clone, Copy)]
 enum Lent {
     Inner(usize),
@@ -19,11 +19,11 @@ pub(super) struct FaultRx {
     inner: Box<dyn PortRx>,
     switch: FaultSwitch,
     kept: Datagrams,
-    /// Nothing stands between the inner half and its user in the current batch.
+    /// The current batch is the inner half's, unchanged.
     direct: bool,
     lent: Vec<Lent>,
     own: Vec<DelayedDatagram>,
-    /// The inner batch: the next to judge, and how many there are.
+    /// The inner batch: the next datagram to judge, and their number.
     next: usize,
     count: usize,
 }
@@ -53,7 +53,7 @@ impl FaultRx {
         }
     }
 
-    /// Lends what is due and what the rules let through of the inner batch.
+    /// Lends the datagrams that are due and those of the inner batch that the rules pass.
     fn lend(&mut self) {
         let room = self.inner.capabilities().batch_max;
         while self.lent.len() < room {
@@ -69,7 +69,7 @@ impl FaultRx {
         }
     }
 
-    /// Does what the rules say with datagram `index` of the inner batch.
+    /// Applies the rules to datagram `index` of the inner batch.
     fn take(&mut self, index: usize, now_ns: u64) {
         let Datagram { payload, source } = self.inner.datagram(index);
         let datagram = (payload, source);
@@ -117,7 +117,7 @@ impl PortRx for FaultRx {
         if self.direct {
             return Ok(count);
         }
-        // A rule came while this half waited. What it takes away ends this one wait early.
+        // A rule was added during the wait. If it removes datagrams, this one wait ends early.
         (self.next, self.count) = (0, count);
         self.recv_judged(Duration::ZERO)
     }

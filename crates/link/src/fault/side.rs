@@ -1,44 +1,44 @@
-//! One direction of a frame link behind a switch: frames in, what the rules make of them out.
+//! One direction of a frame link behind a fault switch: frames in, the frames after the rules out.
 //!
-//! No frame leaves the memory of its link: what is lost goes back to the link, what is kept back
-//! stays where it lies, bits are flipped in place, and only a duplicate is copied, into a buffer
-//! that the link lends.
+//! No frame leaves the memory of its link: lost frames go back to the link, delayed ones stay in
+//! place, bits are flipped in place, and only a duplicate is copied, into a buffer that the link
+//! lends.
 
 use super::held::{DelayQueue, ReleaseTime};
 use super::rule::ByteChange;
 use super::switch::{DatagramFate, FaultSwitch, RuleId};
 use crate::frame::{Frame, FrameLink};
 
-/// What is left of a truncated frame at least: its addresses and its type (IEEE 802.3).
+/// The least length of a truncated frame: its addresses and its type (IEEE 802.3).
 const HEADER_BYTES: usize = 14;
 
-/// Lists of parts that are kept for reuse.
+/// The most lists of parts kept for reuse.
 const SPARE_MAX: usize = 64;
 
-/// What faults did to the number of frames.
+/// The changes of the number of frames by faults.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Done {
     pub lost: u64,
     pub added: u64,
 }
 
-/// One direction.
+/// One direction of a frame link.
 pub(super) struct FaultDirection {
     pub switch: FaultSwitch,
-    /// What has passed the rules and waits for its taker, in parts of whole frames.
+    /// The frames that have passed the rules and wait to be taken, in parts of whole frames.
     pub ready: Vec<Frame>,
     pub done: Done,
     held: DelayQueue<Vec<Frame>>,
     /// Parts in `held`.
     held_parts: usize,
-    /// Parts of the frame that is looked at.
+    /// Parts of the current frame.
     whole: Vec<Frame>,
     spare: Vec<Vec<Frame>>,
     back: Vec<Frame>,
 }
 
 impl FaultDirection {
-    /// For batches of so many parts; keeps at most `held` frames back.
+    /// Creates a direction for batches of `batch` parts; delays at most `held` frames.
     pub fn new(switch: FaultSwitch, batch: usize, held: usize) -> Self {
         Self {
             switch,
@@ -52,22 +52,22 @@ impl FaultDirection {
         }
     }
 
-    /// Nothing is here and no rule can act: frames may go past.
+    /// Whether there are no frames here and no rule can act: frames may bypass it.
     pub fn is_idle(&self) -> bool {
         self.is_empty() && !self.switch.is_live()
     }
 
-    /// Nothing is here.
+    /// Whether there are no frames here.
     pub fn is_empty(&self) -> bool {
         self.ready.is_empty() && self.held.is_empty()
     }
 
-    /// Parts of frames that are here.
+    /// Returns the number of parts of frames here.
     pub fn parts(&self) -> usize {
         self.ready.len() + self.held_parts
     }
 
-    /// Shows whole frames to the rules, one by one.
+    /// Applies the rules to whole frames, one by one.
     pub fn judge(&mut self, link: &mut dyn FrameLink, frames: impl Iterator<Item = Frame>) {
         for part in frames {
             let more = part.continues();
@@ -76,7 +76,7 @@ impl FaultDirection {
                 self.judge_whole(link);
             }
         }
-        // A frame whose end is missing is for its taker to refuse.
+        // A frame without its end is passed on, for its taker to refuse.
         self.ready.append(&mut self.whole);
     }
 
@@ -107,7 +107,7 @@ impl FaultDirection {
         link.give_back(&mut self.whole);
     }
 
-    /// Keeps a frame back; false if there was no room, so that it is gone.
+    /// Delays a frame; returns false if there was no room, so that it is lost.
     fn hold(
         &mut self,
         link: &mut dyn FrameLink,
@@ -125,7 +125,7 @@ impl FaultDirection {
         false
     }
 
-    /// Copies the frame into buffers of the link, to come behind it.
+    /// Copies the frame into buffers of the link, to follow it.
     fn duplicate(&mut self, link: &mut dyn FrameLink, rule: RuleId) {
         let mut copy = self.spare.pop().unwrap_or_default();
         let wanted = self.whole.len();
@@ -161,7 +161,7 @@ impl FaultDirection {
         link.give_back(&mut self.back);
     }
 
-    /// Flips bits where they lie.
+    /// Flips bits in place.
     fn flip(&mut self, link: &mut dyn FrameLink, change: &ByteChange) {
         let bytes = self.whole.iter().map(Frame::len).sum();
         for (mut at, bit) in change.flips(bytes) {
@@ -170,7 +170,7 @@ impl FaultDirection {
                     Some(behind) => at = behind,
                     None => {
                         link.memory().bytes_mut(part)[at] ^= 1 << bit;
-                        // Nobody vouches for what has been changed.
+                        // The checksums of changed bytes are no longer verified.
                         part.note(part.vlan(), false);
                         break;
                     }
@@ -179,7 +179,7 @@ impl FaultDirection {
         }
     }
 
-    /// Makes ready what is due by now.
+    /// Moves the frames that are due to the ready ones.
     pub fn release(&mut self, now_ns: u64) {
         while let Some((mut parts, _)) = self.held.pop_due(&self.switch, now_ns) {
             self.held_parts -= parts.len();

@@ -1,8 +1,8 @@
-//! The rules of one direction, shared between whoever switches them and the wrapped halves.
+//! The rules of one direction, shared between their controller and the wrapped halves.
 //!
-//! A lock guards the rules, and while any of them can act or keeps something back it is taken
-//! several times for each datagram. That is the price of a fault, and of nothing else: a link
-//! without rules is not wrapped, and one whose rules are done reads one flag.
+//! A lock protects the rules. While a rule can act or delays something, the lock is taken several
+//! times for each datagram. Only faults have that cost: a link without rules is not wrapped, and
+//! one whose rules are done reads one flag.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,28 +16,28 @@ use super::tx::FaultTx;
 use crate::frame::FrameLink;
 use crate::port::{PortRx, PortTx};
 
-/// Rules that one switch holds at most, those that are done included.
+/// The most rules of one switch, including those that are done.
 pub const RULES_MAX: usize = 64;
 
-/// Names a rule of one switch.
+/// The identifier of a rule of one switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RuleId(u64);
 
-/// A switch holds [`RULES_MAX`] rules already.
+/// The error of a switch with [`RULES_MAX`] rules already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("there are {RULES_MAX} rules already: remove some first")]
 pub struct TooManyRules;
 
 /// The rules of one direction. Clones share them; any number of halves may be wrapped.
 ///
-/// For each datagram all rules count, in the order they were added; the first that selects it acts.
+/// Every rule counts every datagram, in the order of adding; the first that selects it acts.
 #[derive(Clone)]
 pub struct FaultSwitch {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    /// Whether any rule can act or holds something.
+    /// Whether any rule can act or delays something.
     live: AtomicBool,
     rules: Mutex<Rules>,
     clock: Box<dyn Fn() -> u64 + Send + Sync>,
@@ -49,42 +49,42 @@ struct Rules {
     next_id: u64,
 }
 
-/// What a half has to do with a datagram.
+/// The action of a half for a datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum DatagramFate {
     Pass,
     Lose,
-    /// It passes, and so many copies come behind it.
+    /// It passes, and this many copies follow it.
     Copies(u32, RuleId),
     Later(ReleaseTime, RuleId),
     Change(ByteChange),
 }
 
 impl FaultSwitch {
-    /// A switch without rules. `clock` gives nanoseconds that never run backwards; it is asked only
-    /// while a rule can act.
+    /// Creates a switch without rules. `clock` returns nanoseconds that never decrease; it is
+    /// called only while a rule can act.
     pub fn new(clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         let live = AtomicBool::new(false);
         let shared = Shared { live, rules: Mutex::default(), clock: Box::new(clock) };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Puts this switch's rules between a receive half and its user.
+    /// Inserts this switch's rules between a receive half and its user.
     #[must_use]
     pub fn wrap_rx(&self, inner: Box<dyn PortRx>) -> Box<dyn PortRx> {
         Box::new(FaultRx::new(inner, self.clone()))
     }
 
-    /// Puts this switch's rules between a user and its transmit half. Who uses rules that keep
-    /// datagrams back must call [`PortTx::release`] regularly.
+    /// Inserts this switch's rules between a user and its transmit half. With rules that delay
+    /// datagrams the user must call [`PortTx::release`] regularly.
     #[must_use]
     pub fn wrap_tx(&self, inner: Box<dyn PortTx>) -> Box<dyn PortTx> {
         Box::new(FaultTx::new(inner, self.clone()))
     }
 
-    /// Puts rules between a frame link and its user: `received` for what comes, `sent` for what
-    /// leaves. Of a frame in parts predicates see the first one. Whoever keeps sent frames back
-    /// must call the link regularly, as everybody does who receives.
+    /// Inserts rules between a frame link and its user: `received` for received frames, `sent` for
+    /// sent ones. Of a frame in parts predicates get the first part. With rules that delay sent
+    /// frames the user must call the link regularly, as every receiving user does.
     #[must_use]
     pub fn wrap_frames(
         inner: Box<dyn FrameLink>,
@@ -110,7 +110,8 @@ impl FaultSwitch {
         Ok(id)
     }
 
-    /// Removes a rule; what it holds is let through at once. What it did, if there is such a rule.
+    /// Removes a rule and releases its delayed datagrams at once. Returns its counts, if the rule
+    /// exists.
     pub fn remove(&self, id: RuleId) -> Option<RuleCounts> {
         let mut rules = self.lock();
         let index = rules.list.iter().position(|(other, _)| *other == id)?;
@@ -126,7 +127,7 @@ impl FaultSwitch {
         self.apply_due(&mut rules, 0);
     }
 
-    /// What a rule did so far.
+    /// Returns the counts of a rule.
     pub fn tally(&self, id: RuleId) -> Option<RuleCounts> {
         let mut rules = self.lock();
         self.apply_due(&mut rules, self.now_ns());
@@ -141,7 +142,7 @@ impl FaultSwitch {
         (self.shared.clock)()
     }
 
-    /// Shows a datagram to the rules.
+    /// Applies the rules to a datagram.
     pub(super) fn judge(&self, datagram: &[u8], now_ns: u64) -> DatagramFate {
         let mut rules = self.lock();
         let mut verdict = DatagramFate::Pass;
@@ -154,12 +155,13 @@ impl FaultSwitch {
         verdict
     }
 
-    /// Whether a rule has taken so many datagrams, or is gone, so that what it holds is free.
+    /// Whether a rule has taken `matches` datagrams, or was removed, so that its delayed ones are
+    /// free.
     pub(super) fn has_taken(&self, id: RuleId, matched: u64) -> bool {
         self.lock().find(id).is_none_or(|rule| rule.tally.matched >= matched)
     }
 
-    /// A half keeps a datagram of this rule back.
+    /// Counts a datagram delayed for this rule.
     pub(super) fn note_held(&self, id: RuleId) {
         if let Some(rule) = self.lock().find(id) {
             rule.tally.held += 1;
@@ -168,7 +170,7 @@ impl FaultSwitch {
         self.shared.live.store(true, Ordering::Relaxed);
     }
 
-    /// A held datagram has left.
+    /// Counts a released datagram.
     pub(super) fn note_released(&self, id: RuleId) {
         let mut rules = self.lock();
         if let Some(rule) = rules.find(id) {
@@ -177,7 +179,7 @@ impl FaultSwitch {
         self.apply_due(&mut rules, self.now_ns());
     }
 
-    /// A datagram that should have come later never will.
+    /// Counts a delayed datagram that was lost.
     pub(super) fn note_overflow(&self, id: RuleId) {
         if let Some(rule) = self.lock().find(id) {
             rule.tally.overflowed += 1;
@@ -191,7 +193,7 @@ impl FaultSwitch {
     }
 
     fn lock(&self) -> MutexGuard<'_, Rules> {
-        // A predicate that panicked leaves counts that are at most one off.
+        // A predicate that panicked leaves counts that are at most one too high or low.
         self.shared.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,5 @@
-//! The wrapped halves against a port in memory and an oracle, on a clock that the test turns.
+//! Tests of the wrapped halves against a port in memory and an oracle, on a clock that the test
+//! advances.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,7 +16,7 @@ const BATCH_MAX: usize = 5;
 
 type Wire = Arc<Mutex<VecDeque<Vec<u8>>>>;
 
-/// Lends what lies on the wire; a wait moves the clock.
+/// A receive half that lends datagrams of the wire; a wait advances the clock.
 struct MemoryRx {
     wire: Wire,
     lent: Vec<Vec<u8>>,
@@ -46,7 +47,7 @@ impl PortRx for MemoryRx {
     }
 }
 
-/// Puts what is sent on the wire, and how it was sent: datagrams in each call.
+/// A transmit half that puts datagrams on the wire, and records the datagrams of each call.
 struct MemoryTx(Wire, Arc<Mutex<Vec<usize>>>, FrameLoan);
 
 impl PortTx for MemoryTx {
@@ -104,7 +105,7 @@ impl Bench {
         self.clock.fetch_add(ns, Ordering::Relaxed);
     }
 
-    /// Everything that can be received within `ns`.
+    /// Returns everything that can be received within `ns`.
     fn receive(&mut self, ns: u64) -> Vec<Vec<u8>> {
         let mut got = Vec::new();
         loop {
@@ -126,7 +127,7 @@ impl Bench {
     }
 }
 
-/// Datagrams of eight bytes that start with their number.
+/// Returns datagrams of eight bytes that start with their number.
 fn numbered(numbers: impl IntoIterator<Item = u32>) -> Vec<Vec<u8>> {
     numbers.into_iter().map(|n| [n.to_le_bytes(), [0xaa; 4]].concat()).collect()
 }
@@ -135,7 +136,7 @@ fn any(effect: FaultEffect, select: Select) -> FaultRule {
     FaultRule::new(|_| true, effect).select(select)
 }
 
-/// Both halves do the same to the same datagrams.
+/// Checks that both halves do the same to the same datagrams.
 fn both(rule: impl Fn() -> FaultRule, input: &[Vec<u8>], ns: u64) -> (Vec<Vec<u8>>, RuleCounts) {
     let mut bench = Bench::new();
     let id = bench.switch.add(rule()).unwrap();
@@ -160,7 +161,7 @@ fn both(rule: impl Fn() -> FaultRule, input: &[Vec<u8>], ns: u64) -> (Vec<Vec<u8
 
 #[test]
 fn a_rule_that_comes_while_a_half_waits_acts_on_what_ends_the_wait() {
-    /// The rule comes in the middle of the first wait, then the datagrams.
+    /// A receive half that adds the rule in the middle of the first wait, then the datagrams.
     struct Waiting(MemoryRx, FaultSwitch, bool);
     impl PortRx for Waiting {
         fn capabilities(&self) -> Capabilities {
@@ -318,7 +319,7 @@ fn what_the_port_refuses_later_is_counted() {
     bench.advance(5);
     tx.send(&numbered([2])[0], PEER).unwrap_err();
     assert_eq!(bench.switch.tally(id).unwrap().overflowed, 2);
-    // And where it comes right behind what passes.
+    // The same where it comes directly behind a datagram that passes.
     let id = bench.switch.add(any(FaultEffect::Delay { ns: 0 }, Select::default())).unwrap();
     tx.send(&numbered([3])[0], PEER).unwrap();
     assert_eq!(bench.switch.tally(id).unwrap().overflowed, 1);

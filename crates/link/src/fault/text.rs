@@ -1,4 +1,4 @@
-//! Faults as text: `ACTION … [KEY=VALUE …]`, for whoever lets people write them.
+//! Faults as text: `ACTION … [KEY=VALUE …]`, for programs in which people write them.
 
 use super::held::HELD_MAX;
 use super::rule::{FaultEffect, Select};
@@ -10,17 +10,17 @@ pub const ACTION_FORMS: &str = "lose, duplicate [copies=1], reorder [packets=1],
 /// Words that begin a fault.
 pub const ACTIONS: [&str; 6] = ["lose", "duplicate", "reorder", "delay", "corrupt", "truncate"];
 
-/// Bounds of what one packet may cost.
+/// The limit of copies of one packet.
 const COPIES_MAX: u32 = 100;
 const BITS_MAX: u32 = 10_000;
 
-/// Packets that may overtake another: as many as are kept back.
+/// The most packets that may overtake another: the most that are delayed.
 const PACKETS_MAX: u32 = HELD_MAX as u32;
 
-/// What one of [`ACTIONS`] does.
+/// Returns the effect of one of [`ACTIONS`].
 ///
 /// # Errors
-/// What is wrong with its keys.
+/// The problem of its keys.
 pub fn effect(action: &str, keys: &mut Keys<'_>) -> Result<FaultEffect, String> {
     let place = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     Ok(match action {
@@ -48,10 +48,11 @@ pub fn effect(action: &str, keys: &mut Keys<'_>) -> Result<FaultEffect, String> 
     })
 }
 
-/// Which packets are hit: `skip`, `every`, `count`, `p` and `seed`. Times are the caller's.
+/// Returns the selection of packets: `skip`, `every`, `count`, `p` and `seed`. The caller sets
+/// times.
 ///
 /// # Errors
-/// What is wrong with these keys.
+/// The problem of these keys.
 pub fn select(keys: &mut Keys<'_>) -> Result<Select, String> {
     let all = Select::default();
     Ok(Select {
@@ -64,18 +65,18 @@ pub fn select(keys: &mut Keys<'_>) -> Result<Select, String> {
     })
 }
 
-/// A value that has to be there.
+/// Returns a required value.
 ///
 /// # Errors
-/// That it is not.
+/// That the value is missing.
 pub fn needed<T>(key: &str, value: Option<T>) -> Result<T, String> {
     value.ok_or_else(|| format!("it needs `{key}=`"))
 }
 
-/// One of several words.
+/// Returns the value of one of several words.
 ///
 /// # Errors
-/// That it is missing, or none of them.
+/// That the word is missing, or not one of them.
 pub fn choose<T: Copy>(what: &str, word: Option<&str>, names: &[(&str, T)]) -> Result<T, String> {
     let known = || names.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let word = word.ok_or_else(|| format!("the {what} is missing; give one of {}", known()))?;
@@ -84,22 +85,22 @@ pub fn choose<T: Copy>(what: &str, word: Option<&str>, names: &[(&str, T)]) -> R
     value.ok_or_else(|| format!("`{word}` is no {what}; give one of {}", known()))
 }
 
-/// Longest time that can be given, milliseconds: an hour.
+/// The longest time, milliseconds: an hour.
 const MS_MAX: f64 = 3_600_000.0;
 
-/// Keys and their values; each may be asked for once, and none may be left over.
+/// Keys and their values; each may be taken once, and all must be.
 #[derive(Debug)]
 pub struct Keys<'a> {
-    /// Those that were not asked for yet.
+    /// The keys that were not taken yet.
     left: Vec<(&'a str, &'a str)>,
     asked: Vec<String>,
 }
 
 impl<'a> Keys<'a> {
-    /// The keys in `words`.
+    /// Reads the keys in `words`.
     ///
     /// # Errors
-    /// What is wrong with the first word that is no `key=value`, or comes twice.
+    /// The first word that is not a `key=value`, or comes twice.
     pub fn new(words: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         let mut keys: Vec<(&str, &str)> = Vec::new();
         for word in words {
@@ -114,10 +115,11 @@ impl<'a> Keys<'a> {
         Ok(Self { left: keys, asked: Vec::new() })
     }
 
-    /// A value that `accept` understands, if the key is there; `wants` says what that is.
+    /// Takes a value that `accept` understands, if the key is present; `wants` describes such
+    /// values.
     ///
     /// # Errors
-    /// That it does not.
+    /// That `accept` does not understand the value.
     pub fn take<T>(
         &mut self,
         key: &str,
@@ -132,7 +134,7 @@ impl<'a> Keys<'a> {
         accept(value).map(Some).ok_or_else(|| format!("`{key}={value}` wants {wants}"))
     }
 
-    /// A whole number from `least` on.
+    /// Takes a whole number from `least` on.
     ///
     /// # Errors
     /// As [`Keys::take`].
@@ -141,7 +143,7 @@ impl<'a> Keys<'a> {
         self.take(key, &wants, |value| value.parse().ok().filter(|&number| number >= least))
     }
 
-    /// A whole number from 1 to `most`.
+    /// Takes a whole number from 1 to `most`.
     ///
     /// # Errors
     /// As [`Keys::take`].
@@ -150,7 +152,7 @@ impl<'a> Keys<'a> {
         self.take(key, &wants, |value| value.parse().ok().filter(|n| (1..=most).contains(n)))
     }
 
-    /// A probability.
+    /// Takes a probability.
     ///
     /// # Errors
     /// As [`Keys::take`].
@@ -159,7 +161,7 @@ impl<'a> Keys<'a> {
         self.take(key, "a probability from 0 to 1", accept)
     }
 
-    /// A time in milliseconds, as nanoseconds.
+    /// Takes a time in milliseconds, as nanoseconds.
     ///
     /// # Errors
     /// As [`Keys::take`].
@@ -171,10 +173,10 @@ impl<'a> Keys<'a> {
         self.take(key, "milliseconds from 0 to 3600000", accept)
     }
 
-    /// That nothing is left.
+    /// Checks that all keys were taken.
     ///
     /// # Errors
-    /// The first key that nobody asked for, and those that somebody did.
+    /// The first key that was not taken, and those that were.
     pub fn finish(self) -> Result<(), String> {
         match self.left.first() {
             Some((key, _)) => {

@@ -1,4 +1,4 @@
-//! The transmit half behind a switch.
+//! The transmit half behind a fault switch.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -14,10 +14,10 @@ pub(super) struct FaultTx {
     switch: FaultSwitch,
     kept: Datagrams,
     loan: FrameLoan,
-    /// The datagram that is being written lies in the inner half's memory: nothing was to be
-    /// judged when it was begun.
+    /// The datagram that is being written lies in the inner half's memory: there were no active
+    /// rules when it was begun.
     direct: bool,
-    /// The call under way may not wait.
+    /// The present call must not wait.
     hasty: bool,
 }
 
@@ -27,7 +27,7 @@ impl FaultTx {
         Self { inner, switch, kept, loan, direct: false, hasty: false }
     }
 
-    /// Hands one datagram on, as the call under way was asked to.
+    /// Sends one datagram, waiting only if the present call may.
     fn hand_on(&mut self, datagram: &[u8], to: SocketAddrV4) -> io::Result<()> {
         if self.hasty { self.inner.try_send(datagram, to) } else { self.inner.send(datagram, to) }
     }
@@ -36,14 +36,15 @@ impl FaultTx {
         self.kept.held.is_empty() && !self.switch.is_live()
     }
 
-    /// Judges the datagrams of a train one by one; what passes leaves in trains again.
+    /// Applies the rules to the datagrams of a GSO batch one by one; those that pass leave in
+    /// batches again.
     fn send_judged(
         &mut self,
         train: &[u8],
         segment_bytes: usize,
         to: SocketAddrV4,
     ) -> io::Result<()> {
-        // Sent so far, and judged so far.
+        // The bytes sent so far, and judged so far.
         let (mut sent, mut end) = (0, 0);
         for datagram in train.chunks(segment_bytes) {
             let start = end;
@@ -100,7 +101,7 @@ impl PortTx for FaultTx {
     }
 
     fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
-        // An empty datagram is no train of one.
+        // An empty datagram is not a batch of one.
         if self.is_idle() || payload.is_empty() {
             return self.inner.send(payload, to);
         }
@@ -124,7 +125,7 @@ impl PortTx for FaultTx {
         segment_bytes: usize,
         to: SocketAddrV4,
     ) -> io::Result<()> {
-        // The inner half knows what it refuses.
+        // The inner half refuses what it cannot send.
         if self.is_idle() || segment_bytes == 0 {
             return self.inner.send_train(train, segment_bytes, to);
         }

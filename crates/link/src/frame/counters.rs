@@ -1,6 +1,6 @@
-//! What a link counts, and where its frames are.
+//! The counters of a link, and the number of its frames in each place.
 
-/// Declares a struct of counters (`u64`) that can say the name of each.
+/// Declares a struct of counters (`u64`) that can list their names.
 #[macro_export]
 macro_rules! counters {
     ($(#[$outer:meta])* $name:ident { $($(#[$doc:meta])* $counter:ident,)* }) => {
@@ -12,7 +12,7 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// Every counter with its name, in the order of declaration.
+            /// Lists every counter with its name, in the order of declaration.
             pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($counter), self.$counter),)*].into_iter()
             }
@@ -33,10 +33,10 @@ counters! {
         tx_bytes,
         /// Received frames lost because the receive ring was full: the consumer was slow.
         rx_ring_full,
-        /// Times that the kernel found no buffer to receive into: frames lost or
-        /// held in the device.
+        /// Times that the kernel found no buffer to receive into: frames were lost or delayed in
+        /// the device.
         rx_starved,
-        /// Received frames lost below for other reasons (too long, in too many parts).
+        /// Received frames lost below the link for other reasons (too long, in too many parts).
         rx_dropped,
         /// Descriptors that the kernel refused to transmit.
         tx_invalid,
@@ -44,39 +44,39 @@ counters! {
         tx_dropped,
         /// Calls to transmit that found the ring full.
         tx_ring_full,
-        /// Wanted frames that came on a queue that nobody watches; the kernel got them.
+        /// Wanted frames that came on a queue that the link does not watch; the kernel got them.
         unwatched,
-        /// Wanted frames beyond the rate guard.
+        /// Wanted frames beyond the rate limit.
         rate_limited,
         /// System calls made to receive, transmit or wake the kernel.
         syscalls,
         /// Stalls that the watchdog found and ended.
         recoveries,
-        /// Frames that passed and are missing in the link's capture: the disk was slow, or failed.
+        /// Frames that passed but are missing in the link's capture: the disk was slow, or failed.
         uncaptured,
-        /// Frames that faults on demand took away, received ones and sent ones.
+        /// Received and sent frames that injected faults removed.
         fault_lost,
-        /// Copies of frames that faults on demand added.
+        /// Copies of frames that injected faults added.
         fault_added,
     }
 }
 
-/// Where the frames of a link are. The sum never changes while the link is open.
+/// The number of a link's frames in each place. The sum is constant while the link is open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FrameCounts {
-    /// Free.
+    /// Free frames.
     pub pool: usize,
-    /// With the kernel, to receive into, or received and not yet looked at.
+    /// Frames with the kernel, to receive into, or received and not yet polled.
     pub receiving: usize,
-    /// With the kernel, to be transmitted, or transmitted and not yet taken back.
+    /// Frames with the kernel, to be transmitted, or transmitted and not yet reclaimed.
     pub transmitting: usize,
-    /// Lent to the user.
+    /// Frames lent to the user.
     pub lent: usize,
 }
 
 impl FrameCounts {
-    /// All frames of the link.
+    /// Returns the number of all frames of the link.
     #[must_use]
     pub fn total(&self) -> usize {
         self.pool + self.receiving + self.transmitting + self.lent

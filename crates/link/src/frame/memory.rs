@@ -1,4 +1,4 @@
-//! The memory that frames lie in, and the token that says who owns which part of it.
+//! The memory that frames lie in, and the token of the ownership of a part of it.
 
 use std::io;
 use std::ptr::NonNull;
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// One range of addresses, shared with the kernel or a device while the link is open.
+/// One address range, shared with the kernel or a device while the link is open.
 #[derive(Debug)]
 pub struct FrameMemory {
     base: NonNull<u8>,
     bytes: usize,
     id: u32,
-    /// Mapped here, and to be unmapped.
+    /// The range was mapped here, and is unmapped on drop.
     own: bool,
 }
 
@@ -23,8 +23,8 @@ unsafe impl Send for FrameMemory {}
 unsafe impl Sync for FrameMemory {}
 
 impl FrameMemory {
-    /// Fresh zeroed memory; `flags` may ask for huge pages. Other mappings may be laid over parts
-    /// of it (`MAP_FIXED`); all go when it is dropped.
+    /// Maps fresh zeroed memory; `flags` may ask for huge pages. Other mappings may be laid over
+    /// parts of it (`MAP_FIXED`); all are unmapped when it is dropped.
     pub(crate) fn anonymous(bytes: usize, flags: MapFlags) -> io::Result<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
@@ -35,20 +35,20 @@ impl FrameMemory {
         Ok(Self { base, bytes, id: next_id(), own: true })
     }
 
-    /// Memory of somebody else's, from `base` on.
+    /// Wraps memory of another owner, from `base` on.
     ///
     /// # Safety
-    /// As long as a frame of it exists, the bytes of that frame stay where they are.
+    /// As long as a frame of it exists, the bytes of that frame stay in place.
     #[cfg(feature = "dpdk")]
     pub(crate) unsafe fn borrowed(base: NonNull<u8>, bytes: usize) -> Self {
         Self { base, bytes, id: next_id(), own: false }
     }
 
-    /// Asks for large pages, which the machine may or may not have: whoever goes through thousands
-    /// of buffers otherwise waits for the translation of an address with each. Of use only before
+    /// Asks for large pages, which the machine may not have. Without them, code that goes through
+    /// thousands of buffers waits for an address translation with each. It is useful only before
     /// the memory is touched.
     pub(crate) fn prefer_large_pages(&self) {
-        // SAFETY: advice on a mapping of our own changes nothing of what is in it.
+        // SAFETY: advice on a mapping of our own does not change its content.
         let _ = unsafe { madvise(self.base.as_ptr().cast(), self.bytes, Advice::LinuxHugepage) };
     }
 
@@ -64,33 +64,33 @@ impl FrameMemory {
         self.bytes
     }
 
-    /// Whether it has no bytes at all.
+    /// Whether it has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Whether an address lies in it: the proof that nothing was copied.
+    /// Whether an address lies in it, which proves that nothing was copied.
     #[must_use]
     pub fn contains(&self, address: *const u8) -> bool {
         let base = self.base.as_ptr() as usize;
         (base..base + self.bytes).contains(&(address as usize))
     }
 
-    /// Whether a frame is one of this memory.
+    /// Whether a frame belongs to this memory.
     pub(crate) fn owns(&self, frame: &Frame) -> bool {
         frame.memory == self.id
     }
 
-    /// The bytes of a frame.
+    /// Returns the bytes of a frame.
     ///
     /// # Panics
-    /// If the frame is of another memory.
+    /// If the frame belongs to another memory.
     #[must_use]
     pub fn bytes<'a>(&'a self, frame: &'a Frame) -> &'a [u8] {
         assert_eq!(frame.memory, self.id, "a frame of another link");
-        // SAFETY: `Frame::new` promised that these bytes lie in this memory and that whoever
-        // holds the frame owns them; the shared borrow keeps the holder from writing meanwhile.
+        // SAFETY: `Frame::new` promised that these bytes lie in this memory and that the holder of
+        // the frame owns them; the shared borrow prevents the holder from writing meanwhile.
         unsafe {
             std::slice::from_raw_parts(
                 self.base.as_ptr().add(frame.at as usize),
@@ -99,21 +99,22 @@ impl FrameMemory {
         }
     }
 
-    /// The `bytes` bytes in front of a frame, to write.
+    /// Returns the `bytes` bytes in front of a frame, to write.
     ///
     /// # Safety
-    /// They are the frame's owner's, too.
+    /// The frame's owner owns those bytes, too.
     pub(crate) unsafe fn in_front<'a>(&'a self, frame: &'a mut Frame, bytes: u32) -> &'a mut [u8] {
         assert!(frame.memory == self.id && frame.at >= u64::from(bytes));
         let at = (frame.at - u64::from(bytes)) as usize;
-        // SAFETY: within the memory, before a frame that lies in it; the caller's promise.
+        // SAFETY: the bytes are within the memory, before a frame that lies in it; the rest is the
+        // caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr().add(at), bytes as usize) }
     }
 
-    /// The bytes of a frame, to write.
+    /// Returns the bytes of a frame, to write.
     ///
     /// # Panics
-    /// If the frame is of another memory.
+    /// If the frame belongs to another memory.
     #[must_use]
     pub fn bytes_mut<'a>(&'a self, frame: &'a mut Frame) -> &'a mut [u8] {
         assert_eq!(frame.memory, self.id, "a frame of another link");
@@ -127,7 +128,7 @@ impl FrameMemory {
     }
 }
 
-/// A number that no memory had before.
+/// Returns an identifier that no memory had before.
 fn next_id() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -143,9 +144,10 @@ impl Drop for FrameMemory {
     }
 }
 
-/// The right to one part of a link's frame memory: not copyable, to be handed back to its link.
+/// The ownership of one part of a link's frame memory: not copyable, to be returned to its link.
 ///
-/// Dropping one elsewhere loses its buffer until the link is closed; the link's census shows it.
+/// Dropping one elsewhere loses its buffer until the link is closed; the link's frame counts show
+/// it.
 #[derive(Debug)]
 #[must_use = "a frame that is not handed back is lost to its link"]
 pub struct Frame {
@@ -153,24 +155,25 @@ pub struct Frame {
     length: u32,
     room: u32,
     memory: u32,
-    /// For the link alone: which block, slot or queue it came from.
+    /// For the link alone: the block, slot or queue of the frame.
     tag: u32,
     vlan: Option<u16>,
     continues: bool,
     checksum_trusted: bool,
-    /// Where a checksum is to be completed: where its sum begins, and its place behind that.
+    /// The position of a checksum to be completed: where its sum begins, and its field behind that.
     checksum_at: (u8, u8),
 }
 
 impl Frame {
-    /// The part of `memory` that begins at `at`, `length` bytes long, with `room` bytes to grow to.
+    /// Creates the frame that begins at `at` in `memory`, `length` bytes long, with `room` bytes to
+    /// grow to.
     ///
     /// # Panics
-    /// If it does not lie in the memory.
+    /// If those bytes do not lie in the memory.
     ///
     /// # Safety
-    /// Until this frame is handed back nobody else, the kernel included, touches those `room`
-    /// bytes, and no other frame covers any of them.
+    /// Until this frame is returned nothing else, the kernel included, touches those `room` bytes,
+    /// and no other frame covers any of them.
     pub(crate) unsafe fn new(
         memory: &FrameMemory,
         at: u64,
@@ -186,7 +189,7 @@ impl Frame {
         Self { at, length, room, memory: id, tag, vlan, continues, checksum_trusted, checksum_at }
     }
 
-    /// Where it begins: its offset in the memory.
+    /// Its start: the offset in the memory.
     #[must_use]
     pub fn at(&self) -> u64 {
         self.at
@@ -204,7 +207,7 @@ impl Frame {
         self.length == 0
     }
 
-    /// The longest that it can be made, bytes.
+    /// Its largest possible length, bytes.
     #[must_use]
     pub fn room(&self) -> usize {
         self.room as usize
@@ -213,54 +216,55 @@ impl Frame {
     /// Changes its length.
     ///
     /// # Panics
-    /// Beyond its room.
+    /// Beyond its [room](Self::room).
     pub fn set_len(&mut self, bytes: usize) {
         assert!(bytes <= self.room as usize, "a frame of {bytes} bytes in room of {}", self.room);
         self.length = bytes as u32;
     }
 
-    /// The next frame in the batch is the next part of the same Ethernet frame.
+    /// Whether the next frame in the batch is the next part of the same Ethernet frame.
     #[must_use]
     pub fn continues(&self) -> bool {
         self.continues
     }
 
-    /// Says whether the next frame in the batch continues this one.
+    /// Sets whether the next frame in the batch continues this one.
     pub fn set_continues(&mut self, continues: bool) {
         self.continues = continues;
     }
 
-    /// The 802.1Q tag control information that the kernel took out of a received frame.
+    /// Returns the 802.1Q tag control information that the kernel removed from a received frame.
     #[must_use]
     pub fn vlan(&self) -> Option<u16> {
         self.vlan
     }
 
-    /// The kernel vouches for the checksums of a received frame, or it never left this machine.
+    /// Whether the kernel verified the checksums of a received frame, or it never left this
+    /// machine.
     #[must_use]
     pub fn checksum_trusted(&self) -> bool {
         self.checksum_trusted
     }
 
-    /// Has the link complete a checksum of the frame that this part begins, where
-    /// [`LinkInfo::completes_checksums`](super::LinkInfo::completes_checksums): it is summed from
-    /// byte `start` to the frame's end, and its place, `place` bytes behind that, holds the sum of
-    /// the pseudo-header so far. A place beyond this part is left alone.
+    /// Makes the link complete a checksum of the frame that this part begins, where
+    /// [`LinkInfo::completes_checksums`](super::LinkInfo::completes_checksums): the sum covers byte
+    /// `start` to the frame's end, and the checksum field, `place` bytes behind `start`, holds the
+    /// sum of the pseudo-header so far. A field beyond this part is not changed.
     pub fn complete_checksum(&mut self, start: u8, place: u8) {
         self.checksum_at = (start, place);
     }
 
-    /// What [`Frame::complete_checksum`] asked for.
+    /// The arguments of [`Frame::complete_checksum`], if it was called.
     pub(crate) fn checksum_at(&self) -> Option<(u8, u8)> {
         Some(self.checksum_at).filter(|(start, _)| *start > 0)
     }
 
-    /// What the link knows of it.
+    /// The link's tag of it.
     pub(crate) fn tag(&self) -> u32 {
         self.tag
     }
 
-    /// What a link learnt beside the bytes.
+    /// Stores the facts that a link received with the bytes.
     pub(crate) fn note(&mut self, vlan: Option<u16>, checksum_trusted: bool) {
         self.vlan = vlan;
         self.checksum_trusted = checksum_trusted;
@@ -274,7 +278,7 @@ mod tests {
     #[test]
     fn a_frame_reads_and_writes_its_own_bytes() {
         let memory = FrameMemory::anonymous(8192, MapFlags::empty()).unwrap();
-        // SAFETY: the only frames of this memory, and they do not overlap.
+        // SAFETY: these are the only frames of this memory, and they do not overlap.
         let (mut a, b) =
             unsafe { (Frame::new(&memory, 0, 4, 4096, 0), Frame::new(&memory, 4096, 4, 4096, 0)) };
         a.set_len(6);
@@ -289,7 +293,7 @@ mod tests {
     #[should_panic(expected = "a frame of another link")]
     fn a_frame_of_another_memory_is_refused() {
         let [one, two] = [0, 0].map(|_| FrameMemory::anonymous(4096, MapFlags::empty()).unwrap());
-        // SAFETY: the only frame of this memory.
+        // SAFETY: this is the only frame of this memory.
         let frame = unsafe { Frame::new(&one, 0, 4, 4, 0) };
         let _ = two.bytes(&frame);
     }

@@ -1,16 +1,17 @@
-//! The frame seam: Ethernet frames in and out of one interface, in batches, without copies.
+//! The frame interface: Ethernet frames in and out of one network interface, in batches, without
+//! copies.
 //!
-//! A [`FrameLink`] is owned by exactly one thread. It lends received frames and free buffers as
-//! [`Frame`]s, which are positions in its [`FrameMemory`]: whoever holds a `Frame` owns those bytes
-//! until it hands the `Frame` back. Frames may travel to other threads (they are 32 bytes, and
-//! `Send`); links do not.
+//! Exactly one thread owns a [`FrameLink`]. It lends received frames and free buffers as
+//! [`Frame`]s, which are positions in its [`FrameMemory`]: the holder of a `Frame` owns those bytes
+//! until it returns the `Frame`. Frames may travel to other threads (they are 32 bytes, and
+//! `Send`); links may not.
 //!
 //! ```text
 //!   pool ──reserve──▶ user ──transmit──▶ kernel (transmit, completion) ──▶ pool
 //!   pool ──────────▶ kernel (fill) ──receive──▶ user ──give_back──▶ pool
 //! ```
 //!
-//! A frame is in one of those places, and their [`FrameCounts`] always adds up to the same number.
+//! A frame is in one of those places, and the sum of their [`FrameCounts`] is constant.
 
 mod counters;
 mod memory;
@@ -27,7 +28,7 @@ pub use counters::{FrameCounts, LinkCounters};
 pub use memory::{Frame, FrameMemory};
 pub use steer::Steer;
 
-/// How frames pass between the driver and the frame memory.
+/// The way of frames between the driver and the frame memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mode {
@@ -37,12 +38,12 @@ pub enum Mode {
     NativeCopy,
     /// The kernel copies out of a socket buffer (AF_PACKET, AF_XDP generic mode).
     Generic,
-    /// No kernel is involved.
+    /// The kernel is not involved.
     Memory,
 }
 
 impl Mode {
-    /// The name that reports show.
+    /// The name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -54,13 +55,13 @@ impl Mode {
     }
 }
 
-/// What a frame link is, stated once when it is open.
+/// The properties of a frame link, constant after it is opened.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LinkInfo {
     /// The registered name of the link: `xdp`, `packet`.
     pub name: &'static str,
-    /// The interface that it works on; links without hardware have none.
+    /// The interface that it works on. `None` for links without hardware.
     pub interface: Option<String>,
     /// Its Ethernet address.
     pub mac: [u8; 6],
@@ -68,34 +69,34 @@ pub struct LinkInfo {
     pub mtu: usize,
     /// How frames reach the frame memory.
     pub mode: Mode,
-    /// What was probed and decided when it was opened, for people: one line.
+    /// The results of probing and the decisions when it was opened, in one line for people.
     pub detail: String,
     /// Queues of the interface that this link serves.
     pub queues: usize,
-    /// UDP ports that [`FrameLink::steer`] may name, where somebody else decides (`millstream
-    /// host grant`); an empty list stands for all of them.
+    /// UDP ports that [`FrameLink::steer`] may name, where a broker decides (`millstream host
+    /// grant`); an empty list stands for all of them.
     pub udp_ports: Vec<RangeInclusive<u16>>,
-    /// Frames that one call receives or transmits at most.
+    /// The most frames that one call receives or transmits.
     pub batch_max: usize,
-    /// Bytes of the longest frame that lies in one piece; a longer one comes in several.
+    /// The longest frame in one piece, bytes; a longer one comes in several parts.
     pub part_bytes_max: usize,
     /// Frames that wait below this link before a slow consumer loses some.
     pub receive_frames: usize,
-    /// Buffers that received parts lie in, those that wait and those that are lent together; 0
-    /// where there are no more than for [`LinkInfo::receive_frames`].
+    /// Buffers that received parts lie in, waiting and lent ones together; 0 where there are no
+    /// more than for [`LinkInfo::receive_frames`].
     pub receive_parts: usize,
-    /// A received frame may be handed to [`FrameLink::transmit`] as it is.
+    /// Whether a received frame may be passed to [`FrameLink::transmit`] unchanged.
     pub forwards: bool,
     /// Frames from the same machine may come with checksums that hardware was to complete
     /// (veth): the UDP checksum then holds only the sum of the pseudo-header.
     pub partial_checksums: bool,
-    /// A checksum can be left to the link, its device, or (veth) nobody:
+    /// A checksum can be left to the link or its device; over veth it is never computed:
     /// [`Frame::complete_checksum`].
     pub completes_checksums: bool,
 }
 
 impl LinkInfo {
-    /// The information of a link without hardware; real links fill in the rest.
+    /// Creates the information of a link without hardware; real links fill in the rest.
     #[must_use]
     pub fn new(name: &'static str, mac: [u8; 6], mtu: usize) -> Self {
         Self {
@@ -121,26 +122,26 @@ impl LinkInfo {
 /// Ethernet header with one VLAN tag, bytes (IEEE 802.3 and 802.1Q).
 pub const ETHERNET_BYTES_MAX: usize = 18;
 
-/// One interface's frames, in batches. Nothing here waits, except where it is said.
+/// One interface's frames, in batches. No method waits, except where its description says so.
 ///
-/// A frame longer than [`LinkInfo::part_bytes_max`] is a run of parts: every part but the last
-/// says [`Frame::continues`]. Parts of one frame are never split over two calls.
+/// A frame longer than [`LinkInfo::part_bytes_max`] is a run of parts: [`Frame::continues`] is true
+/// for every part but the last. Parts of one frame are never split over two calls.
 pub trait FrameLink: Send {
-    /// What the link is.
+    /// Returns the link's properties.
     fn info(&self) -> &LinkInfo;
 
-    /// Where its frames lie.
+    /// Returns the memory of its frames.
     fn memory(&self) -> &Arc<FrameMemory>;
 
-    /// Says which frames are wanted; all others stay with the kernel, undisturbed. Replaces what
-    /// was said before. A link may deliver more than is wanted, never less.
+    /// Selects the wanted frames; all others stay with the kernel, undisturbed. Replaces the
+    /// previous selection. A link may deliver more than is wanted, never less.
     ///
     /// # Errors
     /// [`LinkError`] when the system refuses.
     fn steer(&mut self, steer: &Steer) -> Result<(), LinkError>;
 
-    /// Appends the frames that are there, at most a batch; how many parts that was. Keeps the
-    /// kernel supplied with buffers: nobody else needs to.
+    /// Appends the waiting frames, at most a batch, and returns the number of parts. Refills the
+    /// kernel's receive buffers, so no other call has to.
     ///
     /// # Errors
     /// `NetworkDown` while the interface is down (try again later), `NotFound` when it is gone.
@@ -150,38 +151,40 @@ pub trait FrameLink: Send {
     /// order; `frames` is empty afterwards.
     fn give_back(&mut self, frames: &mut Vec<Frame>);
 
-    /// Appends up to `count` free buffers to write frames into, each of
-    /// [`LinkInfo::part_bytes_max`] bytes of room or more; how many there were.
+    /// Appends up to `count` free buffers to write frames into, each with room for
+    /// [`LinkInfo::part_bytes_max`] bytes or more. Returns their number.
     fn reserve(&mut self, frames: &mut Vec<Frame>, count: usize) -> usize;
 
-    /// Queues frames for transmission, whole frames off the front of `frames` as far as there is
-    /// room; how many parts it took. Their order is kept.
+    /// Queues frames for transmission: whole frames off the front of `frames`, in order, as far as
+    /// there is room. Returns the number of parts taken.
     ///
     /// # Errors
-    /// As [`FrameLink::receive`]; what was not taken stays in `frames`.
+    /// As [`FrameLink::receive`]; parts that were not taken stay in `frames`.
     fn transmit(&mut self, frames: &mut Vec<Frame>) -> io::Result<usize>;
 
-    /// Has queued frames sent, where the kernel must be told; takes back what has left.
+    /// Starts the transmission of queued frames, where the kernel needs a call; reclaims frames
+    /// that have left.
     ///
     /// # Errors
     /// As [`FrameLink::receive`].
     fn flush(&mut self) -> io::Result<()>;
 
-    /// Readable when there is something to receive; `None` where only a look can tell.
+    /// A descriptor that is readable when there is something to receive. `None` where only a poll
+    /// can show that.
     fn poll_fd(&self) -> Option<BorrowedFd<'_>>;
 
-    /// What happened since the link was opened.
+    /// Returns the counts of events since the link was opened.
     fn counters(&mut self) -> LinkCounters;
 
-    /// What keeps wanted frames from this link and what to do about it, in one sentence; `None`
-    /// while nothing is known to.
+    /// Explains in one sentence why wanted frames do not reach this link and what to do about it.
+    /// `None` when no reason is known.
     fn explain(&mut self) -> Option<String>;
 
-    /// Where its frames are now.
+    /// Returns the number of its frames in each place.
     fn census(&self) -> FrameCounts;
 }
 
-/// How to open a frame link. Every field has a sensible default.
+/// The sizes of a frame link. Every field has a sensible default.
 #[derive(Debug, Clone)]
 pub struct FrameOptions {
     /// Frames that should wait below the link before a slow consumer loses some.

@@ -1,4 +1,4 @@
-//! What joins the ends: its state.
+//! The state of the cable between the ends.
 
 use std::io;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use millstream_ring::Beacon;
 
-/// What tests do to an interface.
+/// The states that tests give an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum CableState {
@@ -18,7 +18,7 @@ pub enum CableState {
     Gone,
 }
 
-/// The cable between the ends of a [`pair`](super::pair), to be pulled by tests.
+/// The cable between the ends of a [`pair`](super::pair), which tests can unplug.
 #[derive(Debug, Clone)]
 pub struct Cable {
     state: Arc<AtomicU8>,
@@ -30,7 +30,7 @@ impl Cable {
         Self { state: Arc::new(AtomicU8::new(CableState::Up as u8)), bells }
     }
 
-    /// Changes its state; both ends notice with their next call, and sleepers wake.
+    /// Changes its state; both ends notice it in their next call, and sleepers wake.
     pub fn set(&self, state: CableState) {
         self.state.store(state as u8, Ordering::Relaxed);
         for bell in &self.bells {
@@ -38,7 +38,7 @@ impl Cable {
         }
     }
 
-    /// The error that frames meet now, if any.
+    /// Returns the error of the present state, if any.
     pub(super) fn check(&self) -> io::Result<()> {
         match self.state.load(Ordering::Relaxed) {
             0 => Ok(()),

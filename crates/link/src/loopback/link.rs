@@ -12,7 +12,7 @@ use crate::LinkError;
 use crate::buffers::Buffers;
 use crate::frame::{Frame, FrameCounts, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
 
-/// A slot of the receiver's memory that the sender has filled, and what lies in it.
+/// A slot of the receiver's memory that the sender has filled, and the size of its content.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Filled {
     pub slot: u32,
@@ -20,28 +20,28 @@ pub(super) struct Filled {
     pub continues: bool,
 }
 
-/// What an end needs to receive: its slots come filled and go back empty.
+/// The receiving half of an end: its slots come filled and go back empty.
 pub(super) struct Receive {
     pub filled: spsc::Receiver<Filled>,
-    /// Filled ones for which the last batch had no room.
+    /// Filled slots for which the last batch had no room.
     pub arrived: Vec<Filled>,
     pub empty: spsc::Sender<u32>,
-    /// Empty ones that the sender does not see yet.
+    /// Empty slots that the sender does not see yet.
     pub emptied: Vec<u32>,
     pub slots: usize,
     pub slot_bytes: u32,
-    /// Frames that found no empty slot, counted by the sender.
+    /// Frames for which there was no empty slot, counted by the sender.
     pub lost: Arc<AtomicU64>,
     pub bell: Arc<Beacon>,
 }
 
-/// What an end needs to send: the receiver's empty slots, and the memory they lie in.
+/// The sending half of an end: the receiver's empty slots, and the memory they lie in.
 pub(super) struct TransmitSlots {
     pub filled: spsc::Sender<Filled>,
-    /// Filled ones that the receiver does not see yet: whole frames.
+    /// Filled slots that the receiver does not see yet: whole frames.
     pub carried: Vec<Filled>,
     pub empty: spsc::Receiver<u32>,
-    /// Empty ones that were taken out of the channel.
+    /// Empty slots that were taken out of the channel.
     pub spare: Vec<u32>,
     pub slot_bytes: u32,
     pub memory: Arc<FrameMemory>,
@@ -57,7 +57,7 @@ pub struct LoopLink {
     pub(super) transmit: TransmitSlots,
     pub(super) buffers: Buffers,
     pub(super) cable: Cable,
-    /// A frame for which there is no slot waits instead of being lost.
+    /// A frame without a free slot waits instead of being lost.
     pub(super) keep: bool,
     pub(super) counters: LinkCounters,
     /// Slots lent to the user.
@@ -65,7 +65,7 @@ pub struct LoopLink {
 }
 
 impl LoopLink {
-    /// Lends what has come, whole frames as far as a batch has room.
+    /// Lends the arrived frames, whole frames as far as a batch has room.
     fn lend(&mut self, frames: &mut Vec<Frame>) -> usize {
         let Receive { filled, arrived, .. } = &mut self.receive;
         filled.pop_batch(arrived, self.info.batch_max - arrived.len());
@@ -87,13 +87,13 @@ impl LoopLink {
     fn frame(&self, entry: Filled) -> Frame {
         let Receive { slot_bytes, .. } = self.receive;
         let at = u64::from(entry.slot) * u64::from(slot_bytes);
-        // SAFETY: the sender has handed the slot over, and has forgotten it.
+        // SAFETY: the sender has handed the slot over, and does not use it any more.
         let mut frame = unsafe { Frame::new(&self.memory, at, entry.bytes, slot_bytes, 0) };
         frame.set_continues(entry.continues);
         frame
     }
 
-    /// Copies one frame into empty slots of the other end; false if there were too few.
+    /// Copies one frame into empty slots of the other end; returns false if there were too few.
     fn carry(&mut self, parts: &[Frame]) -> bool {
         let to = &mut self.transmit;
         if to.spare.len() < parts.len() {
@@ -114,7 +114,7 @@ impl LoopLink {
         true
     }
 
-    /// Puts a frame where it belongs: an own buffer, or a slot that goes back to the sender.
+    /// Returns a frame to its owner: an own buffer is freed, a slot goes back to the sender.
     fn put(&mut self, frame: Frame) {
         assert!(self.memory.owns(&frame), "a frame of another link");
         if self.buffers.owns(&frame) {
@@ -125,19 +125,20 @@ impl LoopLink {
         self.receive.emptied.push(slot);
     }
 
-    /// Shows the sender the slots that were put back.
+    /// Publishes the returned slots to the sender.
     fn publish_empty(&mut self) {
         if !self.receive.emptied.is_empty() {
             self.receive.empty.push_batch(&mut self.receive.emptied);
         }
     }
 
-    /// How many parts the frame at the front of `frames` has; `None` if its end is missing.
+    /// Returns the number of parts of the frame at the front of `frames`; `None` if its end is
+    /// missing.
     fn parts(frames: &[Frame]) -> Option<usize> {
         frames.iter().position(|frame| !frame.continues()).map(|last| last + 1)
     }
 
-    /// Whether the link can carry a frame of so many bytes.
+    /// Whether the link can carry a frame of this size.
     fn fits(&self, parts: &[Frame]) -> bool {
         let bytes: usize = parts.iter().map(Frame::len).sum();
         let longest = self.info.mtu + crate::frame::ETHERNET_BYTES_MAX;
@@ -157,7 +158,7 @@ impl FrameLink for LoopLink {
     }
 
     fn steer(&mut self, _: &Steer) -> Result<(), LinkError> {
-        // There is no kernel that the other frames could stay with.
+        // There is no kernel with which the other frames could stay.
         Ok(())
     }
 

@@ -1,8 +1,8 @@
-//! Frame links without hardware: `loop` receives what it transmits, and a [`pair`] is two ends
-//! joined in memory, for tests; the ends may live on two threads.
+//! Frame links without hardware: `loop` receives what it transmits, and a [`pair`] has two ends
+//! joined in memory, for tests; the ends may be on two threads.
 //!
-//! The sender copies each frame into an empty slot of the receiver's memory, as a kernel would;
-//! where there is none, the frame is lost and counted as `rx_ring_full`, or waits (`full=wait`).
+//! The sender copies each frame into an empty slot of the receiver's memory, as a kernel would.
+//! Without an empty slot the frame is lost and counted as `rx_ring_full`, or waits (`full=wait`).
 //!
 //! ```
 //! use millstream_link::frame::{FrameLink, FrameOptions};
@@ -54,7 +54,7 @@ options! {
     }
 }
 
-/// The link.
+/// The entry of `loop`.
 pub static LINK: LinkEntry = LinkEntry {
     name: "loop",
     about: "receives what it transmits, in memory",
@@ -67,16 +67,16 @@ pub static LINK: LinkEntry = LinkEntry {
     foresee: nothing_ahead,
 };
 
-/// How to make a loop or a pair.
+/// The settings of a loop or a pair.
 #[derive(Debug, Clone)]
 pub struct LoopOptions {
     /// Largest IP packet, bytes.
     pub mtu: usize,
-    /// Bytes of the longest frame in one piece; none: every frame is.
+    /// The longest frame in one piece, bytes. `None`: every frame is in one piece.
     pub part_bytes_max: Option<usize>,
     /// Slots to receive into, and buffers to transmit from.
     pub frames: FrameOptions,
-    /// A frame that finds no slot waits with its sender instead of being lost.
+    /// A frame without a free slot waits with its sender instead of being lost.
     pub keep: bool,
 }
 
@@ -105,7 +105,7 @@ pub fn open(spec: &Spec, frames: &FrameOptions) -> Result<Box<dyn FrameLink>, Li
     Ok(Box::new(single(&options)?.0))
 }
 
-/// One end that receives what it transmits, and its cable.
+/// Creates one end that receives what it transmits, and its cable.
 ///
 /// # Errors
 /// [`LinkError::Setup`] where there is no memory.
@@ -116,7 +116,7 @@ pub fn single(options: &LoopOptions) -> Result<(LoopLink, Cable), LinkError> {
     Ok((join(options, [2, 0, 0, 0, 0, 1], memory, receive, transmit, cable.clone()), cable))
 }
 
-/// Two ends, each of which receives what the other transmits, and the cable between them.
+/// Creates two ends, each of which receives what the other transmits, and the cable between them.
 ///
 /// # Errors
 /// [`LinkError::Setup`] where there is no memory.
@@ -129,7 +129,7 @@ pub fn pair(options: &LoopOptions) -> Result<(LoopLink, LoopLink, Cable), LinkEr
     Ok((one, two, cable))
 }
 
-/// What belongs to one end's receive slots: its own half, and the half of whoever sends to it.
+/// The receive slots of one end: its own half, and the half of its sender.
 struct LoopbackEnd {
     memory: Arc<FrameMemory>,
     receive: Receive,
@@ -146,7 +146,7 @@ impl LoopbackEnd {
         let memory = Arc::new(memory.map_err(setup("frame memory"))?);
         let bell = Arc::new(Beacon::new().map_err(|error| setup("eventfd")(error))?);
         let lost = Arc::new(AtomicU64::new(0));
-        // Slots go round in a circle of two channels. Each has room for all, so neither is full.
+        // Slots circulate through two channels. Each has room for all, so neither is ever full.
         let (filled_in, filled) = spsc::channel::<Filled>(slots);
         let (mut empty, empty_out) = spsc::channel(slots);
         let mut emptied: Vec<u32> = (0..slots as u32).collect();
@@ -208,7 +208,7 @@ fn join(
     }
 }
 
-/// Room of a slot: the longest piece, in whole cache lines.
+/// Returns the size of a slot: the longest piece, in whole cache lines.
 fn slot_bytes(options: &LoopOptions) -> u32 {
     let whole = options.mtu + ETHERNET_BYTES_MAX;
     (options.part_bytes_max.unwrap_or(whole)).next_multiple_of(64) as u32

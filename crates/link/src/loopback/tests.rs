@@ -10,7 +10,7 @@ fn small(keep: bool) -> LoopOptions {
     LoopOptions { mtu: 1500, frames, keep, ..LoopOptions::default() }
 }
 
-/// Writes a frame of `bytes` bytes, in as many parts as it takes, each byte telling its place.
+/// Writes a frame of `bytes` bytes, in as many parts as it takes; each byte encodes its position.
 fn write(link: &mut LoopLink, frames: &mut Vec<Frame>, bytes: usize) {
     let part = link.info().part_bytes_max;
     let mut at = 0;
@@ -240,7 +240,7 @@ fn options_are_checked() {
         ("loop:depth=2", "\"depth=2\": is not known"),
     ] {
         let error = open(text).err().unwrap().to_string();
-        // Whoever knows the option needs no list of all.
+        // A user who knows the option needs no list of all.
         assert!(error.contains(reason), "{error}");
         assert_ne!(
             error.contains("this link: mtu, part_bytes"),

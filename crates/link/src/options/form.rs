@@ -1,4 +1,4 @@
-//! The forms that values have: how they are read, written and described.
+//! The forms of option values: how they are read, written and described.
 
 use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
@@ -6,25 +6,25 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-/// A form of values.
+/// A form of option values.
 pub trait OptionForm {
     /// The type of the values.
     type Value;
 
-    /// The values, for people and schemas.
+    /// Returns the values, for people and schemas.
     fn values(&self) -> OptionValues;
 
     /// Reads a value.
     ///
     /// # Errors
-    /// The values that it takes: "wants …".
+    /// The accepted values: "wants …".
     fn read(&self, text: &str) -> Result<Self::Value, String>;
 
-    /// The text of a value, where it has one.
+    /// Returns the text of a value, where it has one.
     fn write(&self, value: &Self::Value) -> Option<String>;
 }
 
-/// The values that an option takes.
+/// The values that an option accepts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionValues {
@@ -40,10 +40,10 @@ pub enum OptionValues {
         min: u64,
         /// The most.
         max: u64,
-        /// A word that may stand for it.
+        /// A word that may stand for the number.
         or: Option<&'static str>,
     },
-    /// Text that looks like this.
+    /// Text of this form.
     Text(&'static str),
 }
 
@@ -115,7 +115,7 @@ pub struct WholeNumber<T> {
     range: RangeInclusive<T>,
 }
 
-/// A whole number in a range; `of`: the unit, or the things counted.
+/// Returns the form of a whole number in a range; `of`: the unit, or the things counted.
 pub const fn number<T>(of: &'static str, range: RangeInclusive<T>) -> WholeNumber<T> {
     WholeNumber { of, range }
 }
@@ -166,16 +166,16 @@ impl OptionForm for Text {
     }
 }
 
-/// Text that a function of its own reads.
+/// Text that a separate function reads.
 #[derive(Debug, Clone, Copy)]
 pub struct Parsed<T> {
     /// Its shape, such as `IP/PREFIX`.
     pub looks: &'static str,
     /// The text of the error: "wants …".
     pub wants: &'static str,
-    /// The value of a text.
+    /// Reads the value of a text.
     pub read: fn(&str) -> Option<T>,
-    /// The text of a value.
+    /// Writes the text of a value.
     pub write: fn(&T) -> String,
 }
 
@@ -205,17 +205,17 @@ pub struct Maybe<F> {
     default: Option<&'static str>,
 }
 
-/// A value that need not be given.
+/// Returns the form of an optional value.
 pub const fn maybe<F>(form: F) -> Maybe<F> {
     Maybe { form, none: None, default: None }
 }
 
-/// A value that need not be given, or `auto`.
+/// Returns the form of an optional value, or `auto`.
 pub const fn auto<F>(form: F) -> Maybe<F> {
     Maybe { form, none: Some("auto"), default: Some("auto") }
 }
 
-/// A value that need not be given, and then is `default`.
+/// Returns the form of an optional value; its absence means `default`.
 pub const fn otherwise<F>(form: F, default: &'static str) -> Maybe<F> {
     Maybe { form, none: None, default: Some(default) }
 }

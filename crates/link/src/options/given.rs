@@ -1,4 +1,4 @@
-//! A value as it was given: text in a link string; text, a number or a truth value in TOML.
+//! A value in its written form: text in a link string; text, a number or a truth value in TOML.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::OptionForm;
 
-/// A value as it stands in a link string: `true` of TOML is `on`, and 50 is `50`.
+/// A value in the form of link strings: `true` of TOML is `on`, and 50 is `50`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Given(pub String);
@@ -58,7 +58,7 @@ impl<'de> Deserialize<'de> for Given {
     }
 }
 
-/// Reads one value of a form with serde, so that an error is about that value.
+/// A reader of one value of a form with serde, so that an error names that value.
 #[derive(Debug)]
 pub struct Reading<'a, F>(pub &'a F);
 

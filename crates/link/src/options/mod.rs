@@ -1,8 +1,8 @@
 //! Typed options: each is written down once, with its values, its default and its meaning.
 //!
-//! `options!` makes of such a list a struct, what reads it with serde, and what describes it for
-//! help texts and schemas. It is read alike from a link string (`xdp:eth1,mode=native`) and from
-//! TOML (`mode = "native"`), and an option that it does not have is refused.
+//! `options!` turns such a list into a struct, a serde reader, and a description for help texts and
+//! schemas. Link strings (`xdp:eth1,mode=native`) and TOML (`mode = "native"`) are read alike, and
+//! an unknown option is refused.
 //!
 //! ```ignore
 //! options! {
@@ -33,15 +33,16 @@ pub use given::{Given, Reading};
 pub use read::UNKNOWN;
 pub(crate) use read::read;
 
-/// A struct that `options!` makes.
+/// A struct made by `options!`.
 pub trait Options: Default + DeserializeOwned {
     /// The names, in the order of the list.
     const NAMES: &'static [&'static str];
 
-    /// The options one by one.
+    /// Describes the options one by one.
     fn describe() -> Vec<Opt>;
 
-    /// Those that have another value than their default, as text that reads back as the same.
+    /// Returns the options that differ from their default, as text that reads back as the same
+    /// value.
     fn written(&self) -> Vec<(&'static str, String)>;
 }
 
@@ -50,7 +51,7 @@ pub trait Options: Default + DeserializeOwned {
 pub struct Opt {
     /// Its name.
     pub name: &'static str,
-    /// What it may be.
+    /// The possible values.
     pub values: OptionValues,
     /// Its default as text, where it has one.
     pub default: Option<String>,
@@ -59,7 +60,7 @@ pub struct Opt {
 }
 
 impl Opt {
-    /// One line for people: `mtu=68-65535 (largest IP packet; default 9000)`.
+    /// Returns one line for people: `mtu=68-65535 (largest IP packet; default 9000)`.
     #[must_use]
     pub fn help(&self) -> String {
         let Self { name, values, default, about } = self;
@@ -70,13 +71,14 @@ impl Opt {
     }
 }
 
-/// The names of options, separated by commas.
+/// Returns the names of options, separated by commas.
 #[must_use]
 pub fn names(options: &[Opt]) -> String {
     options.iter().map(|option| option.name).collect::<Vec<_>>().join(", ")
 }
 
-/// See the module. A name that is no identifier of Rust is given behind it: `times as "loop"`.
+/// Declares options; see the module. The name of an option that cannot be a Rust identifier is
+/// given behind one that can: `times as "loop"`.
 #[macro_export]
 macro_rules! options {
     (@name $field:ident) => { stringify!($field) };

@@ -20,7 +20,7 @@ pub(crate) fn read<O: Options>(options: &[(String, String)]) -> Result<O, LinkEr
         .map_err(|Refused { option, reason }| bad(&written(options, option), &reason))
 }
 
-/// An option as it was written: serde knows only the name of an option that does not exist.
+/// Returns an option as it was written: serde knows only the name of an unknown option.
 fn written(options: &[(String, String)], option: String) -> String {
     let found = options.iter().find(|(name, _)| *name == option);
     found.map_or(option, |(name, value)| format!("{name}={value}"))
@@ -69,7 +69,7 @@ impl<'de> Deserializer<'de> for Text<'de> {
     }
 }
 
-/// The option that is refused, and the reason.
+/// A refused option, and the reason.
 #[derive(Debug)]
 struct Refused {
     option: String,

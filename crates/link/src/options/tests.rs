@@ -1,4 +1,4 @@
-//! Both spellings mean the same, and what is described is what is read.
+//! Both spellings mean the same, and the description agrees with the reader.
 
 use super::*;
 use crate::registry::LINKS;
@@ -84,7 +84,7 @@ fn a_description_says_values_default_and_meaning() {
     assert_eq!(names(&Sample::describe()), Sample::NAMES.join(", "));
 }
 
-/// Whatever an option is said to be, its link understands it.
+/// Every described value of an option is accepted by its link.
 #[test]
 fn the_options_of_every_link_are_what_they_are_described_as() {
     for entry in LINKS {
@@ -102,7 +102,8 @@ fn the_options_of_every_link_are_what_they_are_described_as() {
                 }
                 OptionValues::Number { min, max, or, .. } => {
                     values.extend(or.map(str::to_owned));
-                    // Some sizes between are refused (a power of two is wanted), the ends are not.
+                    // Some sizes between are refused (a power of two is required), the limits are
+                    // not.
                     values.extend([min.to_string(), max.to_string()]);
                 }
                 OptionValues::Text(_) => {}

@@ -1,9 +1,9 @@
-//! Steering: a classic BPF program that lets the wanted frames into the ring
-//! (`Documentation/networking/filter.rst`). All others never cost more than the program.
+//! Steering: a classic BPF program that passes the wanted frames into the ring
+//! (`Documentation/networking/filter.rst`). All others cost only the program.
 //!
-//! A small assembler: every test either decides or falls through, so that no jump but the ones
-//! over a single instruction is conditional (those reach 255 instructions at most), and the others
-//! are patched when their target is known.
+//! A small assembler. Every test either decides or falls through, so that the only conditional
+//! jumps are those over a single instruction (they reach 255 instructions at most); the others are
+//! patched when their target is known.
 
 use libc::{
     BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_IND, BPF_JA, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K,
@@ -12,18 +12,18 @@ use libc::{
 
 use crate::frame::Steer;
 
-/// Ports that are told apart; a program holds 4096 instructions (`BPF_MAXINSNS`). With more of
-/// them every port passes.
+/// The most ports that a program tests; a program holds 4096 instructions (`BPF_MAXINSNS`). With
+/// more of them every port passes.
 const PORTS_MAX: usize = 1500;
 
 /// The same for addresses.
 const ADDRESSES_MAX: usize = 250;
 
-/// What a program returns to let a frame pass: more bytes than any frame has.
+/// The result of a program that passes a frame: more bytes than any frame has.
 const WHOLE: u32 = 0x0004_0000;
 
-/// Where things lie in an untagged frame (IEEE 802.3, RFC 791). The kernel takes the outer tag
-/// out of a frame before a packet socket sees it.
+/// The offsets in an untagged frame (IEEE 802.3, RFC 791). The kernel removes the outer tag of a
+/// frame before a packet socket sees it.
 const ETHERTYPE: u32 = 12;
 const FRAGMENT: u32 = 20;
 const PROTOCOL: u32 = 23;
@@ -52,12 +52,12 @@ impl Program {
         self.0.push(sock_filter { code: code as u16, jt, jf, k });
     }
 
-    /// A ← so many bytes at an offset.
+    /// A ← a value of `size` at an offset.
     fn load(&mut self, size: u32, at: u32) {
         self.put(BPF_LD | size | BPF_ABS, at);
     }
 
-    /// A ← what the kernel knows beside the bytes.
+    /// A ← a property that the kernel stores with the frame.
     fn load_known(&mut self, what: i32) {
         self.load(BPF_W, (libc::SKF_AD_OFF + what) as u32);
     }
@@ -88,20 +88,20 @@ impl Program {
         self.drop();
     }
 
-    /// Goes somewhere else if A is `k`.
+    /// Jumps if A is `k`.
     fn go_if(&mut self, k: u32) -> Jump {
         self.jump(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, k);
         self.put(BPF_JMP | BPF_JA, 0);
         Jump(self.0.len() - 1)
     }
 
-    /// That is here.
+    /// Places the target of a jump here.
     fn land(&mut self, jump: Jump) {
         self.0[jump.0].k = (self.0.len() - jump.0 - 1) as u32;
     }
 }
 
-/// The program that passes what `steer` wants.
+/// Returns the program that passes the frames selected by `steer`.
 pub(super) fn program(steer: &Steer) -> Vec<sock_filter> {
     let mut p = Program::default();
     if steer.everything {
@@ -124,11 +124,11 @@ pub(super) fn program(steer: &Steer) -> Vec<sock_filter> {
     }
     p.drop_unless(UDP);
     if steer.own_addresses {
-        // Nobody else answers for ports that are not served, or counts fragments.
+        // The stack alone answers for ports that are not served, and counts fragments.
         p.pass();
         return p.0;
     }
-    // Fragments have no ports: the kernel puts them together.
+    // Fragments have no ports: the kernel reassembles them.
     p.load(BPF_H, FRAGMENT);
     p.drop_if_set(FRAGMENT_OFFSET);
     p.put(BPF_LDX | BPF_B | BPF_MSH, IP_HEADER);
@@ -143,7 +143,7 @@ pub(super) fn program(steer: &Steer) -> Vec<sock_filter> {
     p.0
 }
 
-/// Drops frames of other VLANs than the one meant. A tag with identifier 0 only states a priority:
+/// Drops frames of VLANs other than the wanted one. A tag with identifier 0 only states a priority:
 /// such a frame is in no VLAN (IEEE 802.1Q, 9.6).
 fn vlan(p: &mut Program, vlan: Option<u16>) {
     p.load_known(libc::SKF_AD_VLAN_TAG_PRESENT);
@@ -185,7 +185,7 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixDatagram;
 
-    /// The kernel's own verdicts: it runs filters on Unix sockets too, for anybody.
+    /// Returns the kernel's own verdict: it runs filters on Unix sockets too, for any user.
     fn passes(steer: &Steer, frame: &[u8]) -> bool {
         let (one, two) = UnixDatagram::pair().unwrap();
         two.set_nonblocking(true).unwrap();
@@ -194,7 +194,7 @@ mod tests {
         two.recv(&mut [0; 2000]).is_ok_and(|count| count == frame.len())
     }
 
-    /// Ethernet, IPv4 with `options` words, and eight bytes of the next header.
+    /// Returns Ethernet, IPv4 with `options` words, and eight bytes of the next header.
     fn ip(protocol: u8, to: [u8; 4], port: u16, options: u8, fragment: u16) -> Vec<u8> {
         let mut frame = vec![0u8; 42 + usize::from(options) * 4];
         frame[12] = 8;

@@ -1,4 +1,4 @@
-//! The frame link: a receive ring, a way to transmit, and the memory both share.
+//! The frame link: a receive ring, a transmit direction, and the memory both share.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,13 +22,13 @@ pub(super) enum ReceiveRing {
     V3(Ring3),
 }
 
-/// The way to transmit.
+/// The transmit direction, of either kind.
 pub(super) enum TransmitRing {
     Batch(Batch),
     Ring(TxRing),
 }
 
-/// What transmission did.
+/// The result of a transmission.
 #[derive(Debug, Default)]
 pub(super) struct SendResult {
     pub frames: u64,
@@ -49,28 +49,28 @@ pub(super) struct PacketLink {
     pub ring: ReceiveRing,
     pub transmit: TransmitRing,
     pub sent: SendResult,
-    /// Buffers to transmit from, and those that trains are taken apart into.
+    /// Buffers to transmit from, and to split GSO batches into.
     pub buffers: Buffers,
     pub segments: Buffers,
     pub train: Option<SegmentedBatch>,
-    /// A frame that was too long for its slot lies here; ready while none does.
+    /// The buffer for a frame that was too long for its slot; `None` while one is in it.
     pub scratch: Option<Frame>,
     pub counters: LinkCounters,
-    /// Frames whose transmission is over. Its capacity is fixed.
+    /// Frames whose transmission has ended. Its capacity is fixed.
     pub done: Vec<Frame>,
     pub down: bool,
     pub idle: u32,
-    /// When an idle link may ask next whether its interface is there.
+    /// The time at which an idle link may next check that its interface exists.
     pub next_ask: Duration,
 }
 
 impl PacketLink {
-    /// The longest frame of the interface, bytes.
+    /// Returns the longest frame of the interface, bytes.
     pub fn longest(&self) -> usize {
         self.info.part_bytes_max
     }
 
-    /// Appends what is in the ring, up to a batch.
+    /// Appends the frames of the ring, up to a batch.
     pub fn take(&mut self, frames: &mut Vec<Frame>) -> usize {
         let before = frames.len();
         while frames.len() - before < self.info.batch_max {
@@ -100,7 +100,7 @@ impl PacketLink {
         count
     }
 
-    /// The next segment of the train; at its end the train goes back where it came from.
+    /// Returns the next segment of the GSO batch; at its end the batch's buffer is returned.
     fn take_segment(&mut self) -> Option<Frame> {
         let train = self.train.as_mut()?;
         if train.is_over() {
@@ -113,8 +113,8 @@ impl PacketLink {
         Some(frame)
     }
 
-    /// A frame longer than the interface's can be: a train, whole in the ring or cut off and
-    /// queued at the socket (`PACKET_COPY_THRESH`).
+    /// Processes a frame longer than the interface's can be: a GSO batch, whole in the ring or
+    /// truncated and queued at the socket (`PACKET_COPY_THRESH`).
     fn take_long(&mut self, frame: Frame, note: FrameNote) {
         let (frame, virtio) = if note.status & libc::TP_STATUS_COPY != 0 {
             self.put(frame);
@@ -161,8 +161,8 @@ impl PacketLink {
         let mut control = rustix::net::RecvAncillaryBuffer::default();
         let flags = rustix::net::RecvFlags::DONTWAIT;
         let mut got = Err(rustix::io::Errno::INTR);
-        // Once more after an error: it is the interface's (it went down), told in place of the
-        // frame, which must not be left behind to be taken for the next one.
+        // Read again after an error: it is the interface's (it went down), reported in place of the
+        // frame. The frame must not remain queued, or it would be taken for the next one.
         for _ in 0..2 {
             self.counters.syscalls += 1;
             got = rustix::net::recvmsg(&self.socket, &mut parts, &mut control, flags);
@@ -183,7 +183,7 @@ impl PacketLink {
         }
     }
 
-    /// Puts what a train came in where it belongs.
+    /// Returns the buffer of a GSO batch to its owner.
     fn put_train(&mut self, frame: Frame) {
         if self.scratch_is_train() {
             self.scratch = Some(frame);
@@ -192,10 +192,10 @@ impl PacketLink {
         }
     }
 
-    /// Puts a frame where it belongs.
+    /// Returns a frame to its owner.
     ///
     /// # Panics
-    /// If it is of another link.
+    /// If it belongs to another link.
     pub fn put(&mut self, frame: Frame) {
         assert!(self.memory.owns(&frame), "a frame of another link");
         if self.buffers.owns(&frame) {
@@ -210,7 +210,7 @@ impl PacketLink {
         }
     }
 
-    /// Asks whether the interface is still there; an error if it is not.
+    /// Checks that the interface still exists; returns an error if not.
     pub fn look_for_trouble(&mut self) -> io::Result<()> {
         self.counters.syscalls += 1;
         if socket::pending_error(self.socket.as_fd()).is_ok() {
@@ -220,7 +220,7 @@ impl PacketLink {
         self.check_up()
     }
 
-    /// An error while the interface is down or gone.
+    /// Returns an error while the interface is down or gone.
     pub fn check_up(&mut self) -> io::Result<()> {
         if self.down {
             self.counters.syscalls += 2;
@@ -232,7 +232,7 @@ impl PacketLink {
     }
 
     /// Queues whole frames off the front of `frames`, up to one that cannot be sent, which is
-    /// given up; the parts taken, and whether there may be more.
+    /// dropped. Returns the parts taken, and whether there may be more.
     pub fn queue_run(&mut self, frames: &mut Vec<Frame>) -> (usize, bool) {
         let (mut at, mut invalid) = (0, 0);
         while at < frames.len() {
@@ -264,7 +264,7 @@ impl PacketLink {
     }
 
     /// Whether the interface can carry a frame: it is whole, has a header and is not too long. A
-    /// transmit ring would pass over it without a word.
+    /// transmit ring would skip others without an error.
     fn is_valid(&self, parts: &[Frame]) -> bool {
         let bytes: usize = parts.iter().map(Frame::len).sum();
         let tagged = || self.memory.bytes(&parts[0]).get(12..14) == Some(&[0x81, 0]);
@@ -275,15 +275,15 @@ impl PacketLink {
             && parts.len() <= self.info.batch_max
     }
 
-    /// Puts the frames whose transmission is over where they belong.
+    /// Returns the frames whose transmission has ended to their owners.
     pub fn put_done(&mut self) {
         while let Some(frame) = self.done.pop() {
             self.put(frame);
         }
     }
 
-    /// Where the frames are. A ring of blocks has no fixed number of frames: as many as the
-    /// smallest ones would be are taken for those that it can receive.
+    /// Returns the number of frames in each place. A ring of blocks has no fixed number of frames;
+    /// its capacity is counted in the smallest ones.
     pub fn count(&self) -> FrameCounts {
         let (slots, ring_lent) = match &self.ring {
             ReceiveRing::V2(ring) => ring.census(),
@@ -300,7 +300,7 @@ impl PacketLink {
         FrameCounts { pool, receiving: slots - ring_lent + in_train, transmitting, lent }
     }
 
-    /// Whether the train lies in the scratch buffer, which is no frame of the census.
+    /// Whether the GSO batch lies in the scratch buffer, which is not a frame of the counts.
     fn scratch_is_train(&self) -> bool {
         self.scratch.is_none() && matches!(self.ring, ReceiveRing::V2(_))
     }

@@ -9,24 +9,23 @@
 //! (`tx=ring`).
 //!
 //! - `ring=v2` (`auto` is the same) shows each frame at once and has a slot for each: a round trip
-//!   takes microseconds. `ring=v3` packs frames into blocks, which a frame that comes alone leaves
-//!   only after `retire_ms`, and later where the kernel's timer (a soft interrupt) waits for a CPU:
-//!   beside spinning threads or on a busy machine hundreds of milliseconds were seen. It is for
-//!   full streams of small frames, which are received up to twice as fast. A block is not read
-//!   before the kernel hands it over: no other rule is documented.
-//! - The kernel walks round the whole ring. One that stays in the caches (`slots=64` for jumbo
-//!   frames) halves a round trip; a long one, the default, outlasts pauses of the reader. Rings of
-//!   blocks are limited to 8 MiB unless `blocks=` says otherwise.
-//! - A frame that is kept keeps its slot, or its whole block: once the kernel has come round to it,
-//!   frames are lost (`rx_ring_full`) until it is given back.
-//! - `tx=auto` is `batch`. A ring costs a copy more (two where the receiver is this machine).
-//! - [`steer`](crate::frame::FrameLink::steer) attaches a filter to the socket. The kernel sees
-//!   every frame all the same: this link only listens beside it, `everything` included. For
-//!   addresses that the kernel knows, its own UDP sockets must hold the ports, or it answers "port
-//!   unreachable".
+//! takes microseconds. `ring=v3` packs frames into blocks. A single frame leaves its block only
+//! after `retire_ms`, and later when the kernel's timer (a soft interrupt) waits for a CPU:
+//! hundreds of milliseconds were seen next to spinning threads or on a busy machine. It is for full
+//! streams of small frames, which it receives up to twice as fast. A block is not read before the
+//! kernel hands it over: no other rule is documented.
+//! - The kernel uses the whole ring in rotation. One that stays in the caches (`slots=64` for jumbo
+//! frames) halves a round trip; a long one, the default, outlasts pauses of the reader. Rings of
+//! blocks are limited to 8 MiB unless `blocks=` sets another limit.
+//! - A frame that the user holds keeps its slot, or its whole block, occupied: once the kernel
+//! reaches it in the rotation, frames are lost (`rx_ring_full`) until it is given back.
+//! - `tx=auto` is `batch`. A ring costs one more copy (two where the receiver is this machine).
+//! - [`steer`](crate::frame::FrameLink::steer) attaches a filter to the socket. The kernel still
+//! processes every frame: this link only receives copies, even with `everything`. For addresses
+//! that the kernel has, its own UDP sockets must hold the ports, or it answers "port unreachable".
 //! - Frames that this machine sends on the interface are not received.
-//! - Checksums that hardware was to complete, and those that it checked, are noted at the frame.
-//! - Trains of datagrams from a sender on the same machine (UDP GSO) are taken apart.
+//! - Checksums that hardware was to complete, and those that it checked, are marked in the frame.
+//! - GSO batches of datagrams from a sender on the same machine are split.
 //!
 //! Only opening the sockets needs a privilege (CAP_NET_RAW), and [`crate::rights`] does it.
 //! Sources: packet(7), `Documentation/networking/packet_mmap.rst`.
@@ -68,13 +67,13 @@ pub use segmented::exercise as exercise_train;
 #[cfg(feature = "dpdk")]
 pub(crate) use socket::check_interface;
 
-/// Buffers that trains are taken apart into.
+/// The number of buffers into which GSO batches are split.
 const SEGMENTS: usize = 512;
 
-/// A train of datagrams is one IPv4 packet, bytes, with its Ethernet header.
+/// The largest GSO batch of datagrams, bytes: one IPv4 packet with its Ethernet header.
 const TRAIN_BYTES_MAX: usize = 65_535 + ETHERNET_BYTES_MAX;
 
-/// The link.
+/// The entry of `packet`.
 pub static LINK: LinkEntry = LinkEntry {
     name: "packet",
     about: "AF_PACKET: frames out of the kernel's rings, beside its stack",
@@ -132,10 +131,10 @@ fn explain(device: &InterfaceState, step: &str, source: io::Error) -> LinkError 
     }
 }
 
-/// A step that failed, and how.
+/// A failed step, and its error.
 type Failed = (&'static str, io::Error);
 
-/// Everything that needs no privilege.
+/// Builds the link; this needs no privilege.
 fn assemble(
     options: &PacketOptions,
     device: &InterfaceState,
@@ -180,7 +179,7 @@ fn assemble(
     })
 }
 
-/// Sets the receiving socket up. It hears nothing before it is steered.
+/// Sets up the receiving socket. It receives nothing before it is steered.
 fn listen(
     fd: BorrowedFd<'_>,
     options: &PacketOptions,
@@ -212,7 +211,7 @@ fn listen(
     Ok(ring)
 }
 
-/// Sets the transmitting socket up.
+/// Sets up the transmitting socket.
 fn speak(
     fd: OwnedFd,
     options: &PacketOptions,
@@ -233,14 +232,14 @@ fn speak(
     Ok(TransmitRing::Batch(tx_batch::Batch::new(fd, Arc::clone(memory), plan.buffers)))
 }
 
-/// How much of what there is, and where it lies in the memory.
+/// The sizes of rings and buffers, and their offsets in the memory.
 struct RingSizes {
     longest: usize,
     v2: ring2::SlotLayout,
     v3: Option<ring3::BlockLayout>,
     receive_frames: usize,
     buffers: usize,
-    /// Bytes from one buffer to the next.
+    /// The distance of buffers, bytes.
     stride: u32,
 }
 

@@ -5,7 +5,7 @@ use crate::rights::RightsOptions;
 use crate::spec::bad;
 use crate::{LinkError, Spec, options};
 
-/// Which receive ring.
+/// The kind of receive ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RingKind {
     Auto,
@@ -13,7 +13,7 @@ pub(super) enum RingKind {
     V3,
 }
 
-/// How frames are transmitted.
+/// The kind of transmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TransmitKind {
     Auto,
@@ -21,7 +21,7 @@ pub(super) enum TransmitKind {
     Batch,
 }
 
-/// How the kernel shares an interface's frames among the sockets of one group.
+/// The kernel's way of sharing an interface's frames among the sockets of one group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fanout {
     pub id: u16,
@@ -80,7 +80,7 @@ options! {
 }
 
 impl PacketOptions {
-    /// The link's own options, of those that a spec has beside the rights.
+    /// Reads the link's own options out of a spec, which also has those of the rights.
     pub fn from_spec(spec: &Spec) -> Result<Self, LinkError> {
         spec.interface()?;
         let (_, rest) = spec.split::<RightsOptions>()?;
@@ -98,7 +98,7 @@ impl PacketOptions {
     }
 }
 
-/// The ways to share, by name.
+/// The ways of sharing, by name.
 const WAYS: [(&str, u16); 4] = [
     ("hash", libc::PACKET_FANOUT_HASH as u16),
     ("lb", libc::PACKET_FANOUT_LB as u16),
@@ -148,7 +148,7 @@ mod tests {
         ] {
             let error = crate::check_options(text).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
-            // Whoever knows the option needs no list of all.
+            // A user who knows the option needs no list of all.
             let one_is_wrong = reason.contains("wants ") && text != "packet";
             assert_ne!(error.contains("this link: ring, slots"), one_is_wrong, "{error}");
         }

@@ -1,4 +1,4 @@
-//! The receive ring of `TPACKET_V2`: a slot for each frame, shown the moment the frame is there.
+//! The receive ring of `TPACKET_V2`: a slot for each frame, which is readable at once.
 
 use std::io;
 use std::mem;
@@ -12,11 +12,11 @@ use super::mapped::{FrameNote, Mapped, PAGE_BLOCK_BYTES, VIRTIO_BYTES};
 use super::socket;
 use crate::frame::{Frame, FrameMemory};
 
-/// Our own mark on a slot whose frame is lent: neither `TP_STATUS_KERNEL`, so that the kernel
-/// leaves it, nor `TP_STATUS_USER`, so that we do not look at it again.
+/// Our own mark on a slot whose frame is lent: it is neither `TP_STATUS_KERNEL`, so the kernel does
+/// not use the slot, nor `TP_STATUS_USER`, so we do not read it again.
 const LENT: u32 = 1 << 16;
 
-/// How the slots lie: as many as fit into a block, side by side, block after block.
+/// The layout of the slots: as many as fit into a block, one after the other, block after block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SlotLayout {
     pub slot_bytes: usize,
@@ -24,12 +24,12 @@ pub(super) struct SlotLayout {
 }
 
 impl SlotLayout {
-    /// At least `frames` slots for frames of up to `longest` bytes.
+    /// Returns a layout with at least `frames` slots for frames of up to `longest` bytes.
     pub fn new(frames: usize, longest: usize) -> Self {
         Self::of_slots(frames, super::mapped::slot_bytes(libc::TPACKET2_HDRLEN, longest))
     }
 
-    /// At least `frames` slots of `slot_bytes` each.
+    /// Returns a layout with at least `frames` slots of `slot_bytes` each.
     pub fn of_slots(frames: usize, slot_bytes: usize) -> Self {
         let blocks = frames.max(2).div_ceil(PAGE_BLOCK_BYTES / slot_bytes);
         Self { slot_bytes, blocks }
@@ -54,7 +54,7 @@ pub(super) struct Ring2 {
     lent: usize,
 }
 
-/// Asks the kernel for the ring; the socket is of version 2 by then.
+/// Requests the ring from the kernel; the socket must be of version 2 already.
 pub(super) fn request(
     fd: BorrowedFd<'_>,
     shape: SlotLayout,
@@ -80,7 +80,7 @@ impl Ring2 {
         Ok(Self { mapped, shape, next: 0, block_end: PAGE_BLOCK_BYTES, lent: 0 })
     }
 
-    /// The next frame, if there is one.
+    /// Returns the next frame, if there is one.
     pub fn next(&mut self) -> Option<(Frame, FrameNote)> {
         let at = self.next;
         let status = self.mapped.word(at);
@@ -117,7 +117,7 @@ impl Ring2 {
             .store(libc::TP_STATUS_KERNEL, Ordering::Release);
     }
 
-    /// Slots in all, and those that are lent.
+    /// Returns the number of all slots, and of those that are lent.
     pub fn census(&self) -> (usize, usize) {
         (self.shape.slots(), self.lent)
     }

@@ -1,5 +1,5 @@
-//! The receive ring of `TPACKET_V3`: blocks that the kernel packs frames into, each shown when it
-//! is full or when its time is up.
+//! The receive ring of `TPACKET_V3`: blocks into which the kernel packs frames. A block is readable
+//! when it is full or when its time is up.
 
 use std::io;
 use std::mem;
@@ -13,17 +13,17 @@ use super::mapped::{FrameNote, Mapped, VIRTIO_BYTES};
 use super::socket;
 use crate::frame::{Frame, FrameMemory};
 
-/// Where the members of a block's header lie.
+/// The offsets of the members of a block's header.
 const STATUS: usize = mem::offset_of!(tpacket_block_desc, hdr);
 const COUNT: usize = STATUS + mem::offset_of!(tpacket_hdr_v1, num_pkts);
 const FIRST: usize = STATUS + mem::offset_of!(tpacket_hdr_v1, offset_to_first_pkt);
 
-/// Bytes of a ring whose number of blocks nobody asked for. The kernel walks round all of them, so
-/// a longer one moves every frame through memory that is in no cache any more: 37 MB instead cost
-/// a third of the throughput of jumbo frames.
+/// The default size of a ring, bytes. The kernel uses all blocks in rotation, so a longer ring
+/// moves every frame through memory that has left the caches: 37 MB instead cost a third of the
+/// throughput of jumbo frames.
 const BYTES_MAX: usize = 8 << 20;
 
-/// Blocks, their size, and how long the kernel may keep one that is not full.
+/// The blocks, their size, and how long the kernel may keep one that is not full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BlockLayout {
     pub block_bytes: usize,
@@ -32,7 +32,7 @@ pub(super) struct BlockLayout {
 }
 
 impl BlockLayout {
-    /// Blocks for `frames` frames of `longest` bytes, as far as [`BYTES_MAX`] goes.
+    /// Returns a layout for `frames` frames of `longest` bytes, as far as [`BYTES_MAX`] allows.
     pub fn new(frames: usize, longest: usize, block_bytes: Option<usize>, retire_ms: u32) -> Self {
         let block_bytes = block_bytes.unwrap_or(1 << 18);
         let frame_bytes = super::mapped::slot_bytes(libc::TPACKET3_HDRLEN, longest);
@@ -45,7 +45,7 @@ impl BlockLayout {
         self.blocks * self.block_bytes
     }
 
-    /// Frames of `longest` bytes that fit.
+    /// Returns how many frames of `longest` bytes fit.
     pub fn frames(self, longest: usize) -> usize {
         self.blocks * (self.block_bytes / super::mapped::slot_bytes(libc::TPACKET3_HDRLEN, longest))
     }
@@ -55,12 +55,12 @@ impl BlockLayout {
 pub(super) struct Ring3 {
     mapped: Mapped,
     shape: BlockLayout,
-    /// The block that is walked, or will be next.
+    /// The present block, or the next one.
     block: usize,
-    /// Frames of it that were not looked at yet, and where the next one lies.
+    /// Its unread frames, and the offset of the next one.
     left: u32,
     at: usize,
-    /// For each block: frames lent, and one more while it is walked. At zero it goes back.
+    /// For each block: lent frames, plus one while it is being read. At zero it is given back.
     held: Vec<u32>,
     lent: usize,
 }
@@ -87,7 +87,7 @@ impl Ring3 {
         Ok(Self { mapped, shape, block: 0, left: 0, at: 0, held, lent: 0 })
     }
 
-    /// The next frame, if there is one.
+    /// Returns the next frame, if there is one.
     pub fn next(&mut self) -> Option<(Frame, FrameNote)> {
         while self.left == 0 {
             self.open_block()?;
@@ -112,12 +112,12 @@ impl Ring3 {
             // SAFETY: the kernel has written it in front of the frame.
             virtio: unsafe { self.mapped.read(start - VIRTIO_BYTES) },
         };
-        // SAFETY: the kernel has handed the block over, its frames do not overlap, and each is
-        // walked over once.
+        // SAFETY: the kernel has handed the block over, its frames do not overlap, and each is read
+        // once.
         Some((unsafe { self.mapped.frame(start, header.tp_snaplen, block as u32) }, note))
     }
 
-    /// Begins to walk the next block, if the kernel is done with it and we are, too.
+    /// Opens the next block, if both the kernel and we have finished with it.
     fn open_block(&mut self) -> Option<()> {
         let base = self.block * self.shape.block_bytes;
         let status = self.mapped.word(base + STATUS).load(Ordering::Acquire);
@@ -149,7 +149,7 @@ impl Ring3 {
         self.let_go(frame.tag() as usize);
     }
 
-    /// Frames that it can hold, were they the smallest, and those that are lent.
+    /// Returns how many frames of the smallest size it can hold, and how many are lent.
     pub fn census(&self) -> (usize, usize) {
         (self.shape.bytes() / 64, self.lent)
     }

@@ -12,10 +12,10 @@ use crate::LinkError;
 use crate::coarse;
 use crate::frame::{Frame, FrameCounts, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
 
-/// Empty looks into the ring between two looks at the clock, for the question below.
+/// The number of empty polls of the ring between two reads of the clock, for the check below.
 const LOOKS_PER_CLOCK: u32 = 1024;
 
-/// How often an idle link asks whether its interface is still there, at most.
+/// The least interval of an idle link's checks that its interface exists.
 const ASK: Duration = Duration::from_millis(50);
 
 impl FrameLink for PacketLink {
@@ -111,7 +111,7 @@ impl FrameLink for PacketLink {
 }
 
 impl PacketLink {
-    /// Now and then, however fast it is looked at.
+    /// Whether a check is due; it is limited to an interval, however often the link is polled.
     fn is_time_to_ask(&mut self) -> bool {
         if !self.idle.is_multiple_of(LOOKS_PER_CLOCK) {
             return false;

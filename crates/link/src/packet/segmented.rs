@@ -1,6 +1,6 @@
-//! Trains: a sender on the same machine that leaves segmentation to "hardware" (UDP GSO over a
-//! veth pair) makes the kernel show many datagrams as one frame. They are taken apart here, into
-//! the frames that a wire would have carried.
+//! GSO batches: when a sender on the same machine leaves segmentation to "hardware" (UDP GSO over a
+//! veth pair), the kernel shows many datagrams as one frame. They are split here, into the frames
+//! that a wire would have carried.
 
 use millstream_wire::checksum::Sum;
 use millstream_wire::{ethernet, ipv4, udp};
@@ -13,21 +13,21 @@ use super::mapped::VIRTIO_BYTES;
 /// `VIRTIO_NET_HDR_GSO_UDP_L4` of `linux/virtio_net.h`.
 const UDP_SEGMENTS: u8 = 5;
 
-/// A train that is being taken apart.
+/// A GSO batch that is being split.
 #[derive(Debug)]
 pub(super) struct SegmentedBatch {
-    /// The frame it came as.
+    /// The frame of the whole batch.
     pub frame: Frame,
     headers: usize,
     segment: usize,
-    /// Where the next segment begins, and which one it is.
+    /// The start of the next segment, and its number.
     at: usize,
     index: u16,
 }
 
 impl SegmentedBatch {
-    /// Looks at a frame that is longer than the interface's can be, and at the `virtio_net_hdr`
-    /// in front of it (native byte order). The frame again if it is no train of datagrams.
+    /// Examines a frame longer than the interface's can be, and the `virtio_net_hdr` in front of it
+    /// (native byte order). Returns the frame if it is not a GSO batch of datagrams.
     pub fn new(
         frame: Frame,
         memory: &FrameMemory,
@@ -42,17 +42,17 @@ impl SegmentedBatch {
         Ok(Self { frame, headers, segment, at: headers, index: 0 })
     }
 
-    /// Bytes of its longest frame.
+    /// Returns the length of its longest frame, bytes.
     pub fn frame_bytes(&self) -> usize {
         self.headers + self.segment
     }
 
-    /// Whether there is another segment.
+    /// Whether all segments have been taken.
     pub fn is_over(&self) -> bool {
         self.at >= self.frame.len()
     }
 
-    /// The next segment as a frame of its own; none without a free buffer.
+    /// Returns the next segment as a separate frame; `None` without a free buffer.
     pub fn next(&mut self, memory: &FrameMemory, buffers: &mut Buffers) -> Option<Frame> {
         let mut frame = buffers.take()?;
         let whole = memory.bytes(&self.frame);
@@ -68,7 +68,7 @@ impl SegmentedBatch {
     }
 }
 
-/// Bytes before the payload of an untagged IPv4 UDP datagram.
+/// Returns the bytes before the payload of an untagged IPv4 UDP datagram.
 fn headers(bytes: &[u8]) -> Option<usize> {
     let frame = ethernet::Frame::parse(bytes).ok()?;
     let untagged = frame.tag().is_none() && frame.ether_type() == ethernet::ether_type::IPV4;
@@ -77,8 +77,8 @@ fn headers(bytes: &[u8]) -> Option<usize> {
     is_udp.then_some(ethernet::HEADER_LEN + ip.header_len() + udp::HEADER_LEN)
 }
 
-/// Makes the copied headers those of this segment: lengths, identification, header checksum
-/// (RFC 791). The UDP checksum is left out (RFC 768), as there was none yet.
+/// Adapts the copied headers to this segment: lengths, identification, header checksum (RFC 791).
+/// The UDP checksum is left out (RFC 768), as there was none yet.
 fn address(frame: &mut [u8], headers: usize, index: u16) {
     let (ip_at, udp_at) = (ethernet::HEADER_LEN, headers - udp::HEADER_LEN);
     let [ip_bytes, udp_bytes] = [ip_at, udp_at].map(|at| (frame.len() - at) as u16);
@@ -93,8 +93,8 @@ fn address(frame: &mut [u8], headers: usize, index: u16) {
     rest[6..8].fill(0);
 }
 
-/// Takes any bytes for a `virtio_net_hdr` and a frame behind it: what a fuzz target does, and a
-/// test. If they are a train, its frames have its bytes, each once.
+/// Takes any bytes as a `virtio_net_hdr` and a frame behind it, for a fuzz target and a test. If
+/// they are a GSO batch, its frames contain its bytes, each once.
 #[cfg(any(test, fuzzing))]
 pub fn exercise(bytes: &[u8]) {
     const FRAME_MAX: usize = 1 << 16;
@@ -103,7 +103,7 @@ pub fn exercise(bytes: &[u8]) {
     let bytes = &bytes[..bytes.len().min(FRAME_MAX)];
     let memory = FrameMemory::anonymous(FRAME_MAX + BUFFER as usize, rustix::mm::MapFlags::empty());
     let memory = std::sync::Arc::new(memory.expect("there is memory"));
-    // SAFETY: nobody else uses this memory; the buffer lies behind the frame.
+    // SAFETY: nothing else uses this memory; the buffer lies behind the frame.
     let (mut frame, mut buffers) = unsafe {
         let frame = Frame::new(&memory, 0, bytes.len() as u32, FRAME_MAX as u32, 0);
         (frame, Buffers::new(std::sync::Arc::clone(&memory), FRAME_MAX as u64, BUFFER, 1))
@@ -111,7 +111,7 @@ pub fn exercise(bytes: &[u8]) {
     memory.bytes_mut(&mut frame).copy_from_slice(bytes);
     let Ok(mut train) = SegmentedBatch::new(frame, &memory, *note) else { return };
     if train.frame_bytes() > BUFFER as usize {
-        // The link leaves such a one as it is.
+        // The link leaves such a frame unchanged.
         return;
     }
     let mut payload = Vec::new();
@@ -160,11 +160,12 @@ mod tests {
         note
     }
 
-    /// A memory with a super-frame of `payload` bytes at its beginning, and buffers behind it.
+    /// Returns a memory with a super-frame of `payload` bytes at its beginning, and buffers behind
+    /// it.
     fn setup(payload: usize) -> (Arc<FrameMemory>, Frame, Buffers) {
         let memory = Arc::new(FrameMemory::anonymous(1 << 17, MapFlags::empty()).unwrap());
         let length = (42 + payload) as u32;
-        // SAFETY: nobody else uses this memory; the buffers lie behind the frame.
+        // SAFETY: nothing else uses this memory; the buffers lie behind the frame.
         let (mut frame, buffers) = unsafe {
             let frame = Frame::new(&memory, 0, length, length, 0);
             (frame, Buffers::new(Arc::clone(&memory), 1 << 16, 2048, 4))

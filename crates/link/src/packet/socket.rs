@@ -1,6 +1,5 @@
-//! AF_PACKET sockets: what is set on them, and what they report (packet(7),
-//! `Documentation/networking/packet_mmap.rst`). None of this needs a privilege: only to open the
-//! socket does.
+//! AF_PACKET sockets: their options and reports (packet(7),
+//! `Documentation/networking/packet_mmap.rst`). Only opening the socket needs a privilege.
 
 use std::io;
 use std::mem;
@@ -25,8 +24,8 @@ pub(super) fn set_number(fd: BorrowedFd<'_>, name: c_int, value: c_int) -> io::R
     set(fd, name, &value)
 }
 
-/// Has the socket receive frames of every Ethernet type on an interface, or none (`receive` off),
-/// and transmit there.
+/// Binds the socket to an interface, to receive frames of every Ethernet type, or none (`receive`
+/// off), and to transmit there.
 pub(super) fn bind(fd: BorrowedFd<'_>, index: u32, receive: bool) -> io::Result<()> {
     let protocol = if receive { (libc::ETH_P_ALL as u16).to_be() } else { 0 };
     // SAFETY: a sockaddr_ll is plain data, and all zeros is one.
@@ -42,16 +41,16 @@ pub(super) fn bind(fd: BorrowedFd<'_>, index: u32, receive: bool) -> io::Result<
 
 /// Joins the group of sockets that share the interface's frames.
 pub(super) fn join(fd: BorrowedFd<'_>, fanout: Fanout) -> io::Result<()> {
-    // The flag makes the group, like its sockets, blind to what this machine sends.
+    // The flag excludes this machine's own frames from the group, as from its sockets.
     let way = u32::from(fanout.mode) | libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
     set_number(fd, libc::PACKET_FANOUT, (u32::from(fanout.id) | way << 16) as c_int)
 }
 
-/// Attaches a filter; it replaces the one before.
+/// Attaches a filter, in place of the previous one.
 pub(super) fn attach(fd: BorrowedFd<'_>, code: &[libc::sock_filter]) -> io::Result<()> {
     let filter = code.as_ptr().cast_mut();
     let program = libc::sock_fprog { len: code.len() as u16, filter };
-    // It points at `len` instructions, which the kernel copies.
+    // The struct points at `len` instructions, which the kernel copies.
     socket::set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
@@ -60,19 +59,19 @@ pub(super) fn grow_queue(fd: BorrowedFd<'_>) {
     grow(fd, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, 4 << 20);
 }
 
-/// Lets so many bytes of frames be on their way at once, as far as the system allows: by default
-/// it is about 20 jumbo frames, and a batch waits for a driver that reports completions late.
+/// Allows `bytes` bytes of frames to be in flight at once, as far as the system allows: the default
+/// is about 20 jumbo frames, and a batch waits for a driver that reports completions late.
 pub(super) fn grow_flight(fd: BorrowedFd<'_>, bytes: usize) {
     grow(fd, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, bytes.clamp(1 << 20, 64 << 20));
 }
 
-/// A smaller queue only means that more frames wait, or are lost and counted.
+/// Grows a queue. A smaller queue only means that more frames wait, or are lost and counted.
 fn grow(fd: BorrowedFd<'_>, forced: c_int, plain: c_int, bytes: usize) {
     let set = |name| socket::set(fd, libc::SOL_SOCKET, name, &(bytes as c_int));
     let _ = set(forced).or_else(|_| set(plain));
 }
 
-/// Frames that found no room in the ring since the last time this was asked.
+/// Returns the frames for which there was no room in the ring since the last call.
 pub(super) fn drops(fd: BorrowedFd<'_>) -> io::Result<u64> {
     let mut stats = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
     let mut bytes = mem::size_of_val(&stats) as socklen_t;
@@ -84,7 +83,7 @@ pub(super) fn drops(fd: BorrowedFd<'_>) -> io::Result<u64> {
     if rc == 0 { Ok(stats.tp_drops.into()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What went wrong with the socket since the last time this was asked: its interface went down.
+/// Returns the socket's error since the last call: its interface went down.
 pub(super) fn pending_error(fd: BorrowedFd<'_>) -> io::Result<()> {
     match rustix::net::sockopt::socket_error(fd)? {
         Ok(()) => Ok(()),
@@ -92,7 +91,7 @@ pub(super) fn pending_error(fd: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// What the frame seam calls the errors of a packet socket.
+/// Converts the errors of a packet socket to those of the frame interface.
 pub(super) fn plain(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(libc::ENETDOWN) => io::ErrorKind::NetworkDown.into(),

@@ -11,10 +11,10 @@ use rustix::net::SendFlags;
 
 use crate::frame::{Frame, FrameMemory};
 
-/// Frames given to one `sendmmsg`.
+/// The most frames of one `sendmmsg`.
 const MESSAGES: usize = 64;
 
-/// Parts that the frames of one `sendmmsg` have at most.
+/// The most parts of the frames of one `sendmmsg`.
 const PARTS: usize = 128;
 
 pub(super) struct Batch {
@@ -39,34 +39,34 @@ impl Batch {
         Self { socket, memory, queued, parts_max, vectors, heads }
     }
 
-    /// Takes frames for which there is room.
+    /// Queues frames for which there is room.
     pub fn push(&mut self, parts: impl ExactSizeIterator<Item = Frame>) {
         self.queued.extend(parts);
     }
 
-    /// Whether a frame of so many parts can be taken.
+    /// Whether there is room for a frame of `parts` parts.
     pub fn has_room(&self, parts: usize) -> bool {
         self.queued.len() + parts <= self.parts_max
     }
 
-    /// Parts that wait.
+    /// Returns the number of waiting parts.
     pub fn queued(&self) -> usize {
         self.queued.len()
     }
 
-    /// Sends what waits, as far as the socket takes it; frames that are done go to `done`.
+    /// Sends the waiting frames, as far as the socket takes them; finished frames go to `done`.
     pub fn flush(&mut self, sent: &mut SendResult, done: &mut Vec<Frame>) -> io::Result<()> {
         while !self.queued.is_empty() {
             sent.syscalls += 1;
             match self.send() {
                 Ok(taken) => self.account(taken, sent, done),
                 Err(Errno::INTR) => {}
-                // The kernel holds as much of this socket as it may: the next flush goes on.
+                // The kernel holds as much of this socket as it may: the next flush continues.
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::NOBUFS | Errno::NOMEM) => sent.dropped += self.forget_first(done),
                 Err(Errno::MSGSIZE | Errno::INVAL) => sent.invalid += self.forget_first(done),
                 Err(error) => {
-                    // Nobody wants to see these frames when the interface is back some day.
+                    // These frames are of no use when the interface comes back.
                     while !self.queued.is_empty() {
                         sent.dropped += self.forget_first(done);
                     }
@@ -77,7 +77,7 @@ impl Batch {
         Ok(())
     }
 
-    /// The first `taken` frames have left.
+    /// Counts the first `taken` frames, which have left.
     fn account(&mut self, taken: usize, sent: &mut SendResult, done: &mut Vec<Frame>) {
         let mut parts = 0;
         for head in &self.heads[..taken] {
@@ -88,13 +88,13 @@ impl Batch {
         done.extend(self.queued.drain(..parts));
     }
 
-    /// Has the kernel send the next frames; how many it took.
+    /// Has the kernel send the next frames; returns how many it took.
     fn send(&mut self) -> rustix::io::Result<usize> {
         if let [frame] = &self.queued[..]
             && !frame.continues()
         {
-            // Described by headers, one frame would cost a twentieth more of the shortest round
-            // trip, and as a call that may end the thread (pthreads(7)), a hundredth.
+            // Described by headers, one frame would make the shortest round trip a twentieth
+            // longer, and with a call that may end the thread (pthreads(7)), a hundredth.
             let bytes = self.memory.bytes(frame);
             self.heads[0].msg_len = bytes.len() as libc::c_uint;
             self.heads[0].msg_hdr.msg_iovlen = 1;
@@ -111,7 +111,7 @@ impl Batch {
         usize::try_from(sent).map_err(|_| error())
     }
 
-    /// Describes the next frames to the kernel; how many.
+    /// Describes the next frames to the kernel; returns their number.
     fn prepare(&mut self) -> usize {
         let (mut messages, mut first) = (0, 0);
         for (index, part) in self.queued.iter().take(PARTS).enumerate() {
@@ -132,7 +132,7 @@ impl Batch {
         messages
     }
 
-    /// Gives up the first frame that waits.
+    /// Drops the first waiting frame.
     fn forget_first(&mut self, done: &mut Vec<Frame>) -> u64 {
         let last = self.queued.iter().position(|part| !part.continues());
         let parts = last.map_or(self.queued.len(), |last| last + 1);

@@ -1,5 +1,5 @@
-//! Transmission by `PACKET_TX_RING`: frames are copied into the ring's slots, and one system call
-//! has the kernel send all of them.
+//! Transmission by `PACKET_TX_RING`: frames are copied into the ring's slots, and the kernel sends
+//! all of them in one system call.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -10,24 +10,25 @@ use super::mapped::{Mapped, PAGE_BLOCK_BYTES};
 use super::{ring2, socket};
 use crate::frame::{Frame, FrameMemory};
 
-/// Where a frame begins in its slot: behind the header, before the address that received frames
+/// The offset of a frame in its slot: behind the header, before the address that received frames
 /// have there (`packet_mmap.rst`, "TX_RING").
 const DATA: usize = libc::TPACKET2_HDRLEN - size_of::<libc::sockaddr_ll>();
 
-/// Bytes of a ring that stays in a core's second cache beside what is copied into it: the kernel
-/// sends out of the slots, so a longer ring only makes both sides wait for memory.
+/// The size of a ring that stays in a core's second-level cache together with the data copied into
+/// it: the kernel sends out of the slots, so a longer ring only makes both sides wait for memory.
 const RING_BYTES: usize = 1 << 19;
 
 const PAGE_BYTES: usize = 4096;
 
-/// Slots of a ring that are of use for frames of up to `longest` bytes, a batch at least.
+/// Returns how many slots of a ring are useful for frames of up to `longest` bytes, a batch at
+/// least.
 pub(super) fn slots_max(longest: usize) -> usize {
     (RING_BYTES / slot_bytes(longest)).max(64)
 }
 
-/// Bytes of a slot for frames of up to `longest` bytes. The kernel sends a frame as the pieces that
-/// page boundaries cut it into, so none lies on more pages than it must: pages divide into slots,
-/// or slots into pages.
+/// Returns the size of a slot for frames of up to `longest` bytes. The kernel sends a frame as the
+/// pieces between page boundaries, so none lies on more pages than it must: pages divide into
+/// slots, or slots into pages.
 fn slot_bytes(longest: usize) -> usize {
     match DATA + longest {
         short @ ..=PAGE_BYTES => short.next_power_of_two(),
@@ -42,13 +43,13 @@ pub(super) struct TxRing {
     /// Offset of the next slot, and of the end of its block.
     next: usize,
     block_end: usize,
-    /// The slot written last, if the kernel has perhaps not been told.
+    /// The slot written last, if the kernel may not have been called since.
     unsent: Option<usize>,
 }
 
 impl TxRing {
-    /// At least `frames` slots for frames of up to `longest` bytes. The kernel must not look at
-    /// the slots of frames that it cannot send again and again, but pass over them.
+    /// Creates a ring of at least `frames` slots for frames of up to `longest` bytes. The kernel
+    /// must skip frames that it cannot send, instead of trying them for ever.
     pub fn new(socket: OwnedFd, frames: usize, longest: usize) -> io::Result<Self> {
         let shape = ring2::SlotLayout::of_slots(frames, slot_bytes(longest));
         socket::set_number(socket.as_fd(), libc::PACKET_VERSION, socket::V2)?;
@@ -58,7 +59,7 @@ impl TxRing {
         Ok(Self { socket, mapped, shape, next: 0, block_end: PAGE_BLOCK_BYTES, unsent: None })
     }
 
-    /// Copies a frame into the next slot; false if the kernel still has that one.
+    /// Copies a frame into the next slot; returns false if the kernel still has that slot.
     pub fn push(&mut self, memory: &FrameMemory, parts: &[Frame], sent: &mut SendResult) -> bool {
         let at = self.next;
         if self.mapped.word(at).load(Ordering::Acquire) != libc::TP_STATUS_AVAILABLE {
@@ -86,19 +87,19 @@ impl TxRing {
         true
     }
 
-    /// Has the kernel send what was written.
+    /// Has the kernel send the written frames.
     pub fn flush(&mut self, sent: &mut SendResult) -> io::Result<()> {
         while let Some(last) = self.unsent {
             sent.syscalls += 1;
             let (fd, flags) = (self.socket.as_raw_fd(), libc::MSG_DONTWAIT);
-            // SAFETY: no bytes are given: what is sent lies in the ring.
+            // SAFETY: no bytes are passed: the data to send lies in the ring.
             let rc = unsafe { libc::send(fd, std::ptr::null(), 0, flags) };
             let status = self.mapped.word(last).load(Ordering::Acquire);
             if status != libc::TP_STATUS_SEND_REQUEST {
                 self.unsent = None;
             }
             if rc >= 0 {
-                // What is left waits for room in the socket; the next flush goes on.
+                // The rest waits for room in the socket; the next flush continues.
                 return Ok(());
             }
             let error = io::Error::last_os_error();

@@ -1,8 +1,8 @@
-//! A descriptor that is readable when something came.
+//! A descriptor that is readable when frames have arrived.
 //!
-//! A packet socket itself says "readable" for as long as its youngest frame is lent, also when
-//! there is nothing new: whoever sleeps on it would not sleep. An epoll instance that watches it
-//! edge-triggered (epoll(7)) only knows arrivals.
+//! A packet socket itself is "readable" as long as its youngest frame is lent, even when there is
+//! nothing new, so a thread could not sleep on it. An epoll instance that watches it edge-triggered
+//! (epoll(7)) reports arrivals only.
 
 use std::cell::Cell;
 use std::io;
@@ -14,14 +14,15 @@ use rustix::event::{Timespec, epoll};
 #[derive(Debug)]
 pub(super) struct Wake {
     epoll: OwnedFd,
-    /// Somebody may sleep on it, so that what it knows must be taken out once there is nothing.
+    /// The descriptor has been requested, so its events must be taken out once there is nothing to
+    /// receive.
     asked: Cell<bool>,
-    /// The socket is watched. It is not before somebody asks: each frame costs the sender a call
-    /// of the watcher.
+    /// The socket is watched. It is watched only from the first request on: each frame costs the
+    /// sender a call of the watcher.
     watching: Cell<bool>,
 }
 
-/// What had happened.
+/// The events that had happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WakeReason {
     Nothing,
@@ -35,7 +36,7 @@ impl Wake {
         Ok(Self { epoll, asked: Cell::new(false), watching: Cell::new(false) })
     }
 
-    /// The descriptor; none if the system has no room to watch one more.
+    /// Returns the descriptor; `None` if the system has no room to watch one more.
     pub fn poll_fd(&self, socket: BorrowedFd<'_>) -> Option<BorrowedFd<'_>> {
         if !self.watching.get() {
             let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
@@ -46,8 +47,8 @@ impl Wake {
         Some(self.epoll.as_fd())
     }
 
-    /// The ring is empty: makes the descriptor quiet, if somebody has asked for it since. The ring
-    /// must be looked at once more, and if something is there, [`Wake::again`] called.
+    /// Resets the descriptor, because the ring is empty, if it has been requested since. The ring
+    /// must then be polled once more, and [`Wake::again`] called if something is there.
     pub fn quiet(&self, syscalls: &mut u64) -> WakeReason {
         if !self.asked.replace(false) {
             return WakeReason::Nothing;
@@ -65,7 +66,7 @@ impl Wake {
         }
     }
 
-    /// There was something after all: has the descriptor look at the socket anew.
+    /// Makes the descriptor check the socket again, because there was something after all.
     pub fn again(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
         Ok(epoll::modify(&self.epoll, socket, epoll::EventData::new_u64(0), flags)?)

@@ -1,8 +1,8 @@
-//! The pcapng capture format, as far as links need it: Ethernet frames with nanosecond time
-//! stamps. Source: draft-ietf-opsawg-pcapng, block and option numbers as there.
+//! The pcapng capture format, as far as links need it: Ethernet frames with nanosecond time stamps.
+//! Source: draft-ietf-opsawg-pcapng, with its block and option numbers.
 //!
-//! Blocks are written into buffers that exist already, and read into one that is used again: a
-//! frame costs no allocation either way.
+//! Blocks are written into existing buffers, and read into one that is reused: a frame needs no
+//! allocation in either direction.
 
 mod read;
 mod write;
@@ -10,7 +10,7 @@ mod write;
 pub(crate) use read::{ReadError, Reader};
 pub(crate) use write::{Statistics, head, packet, packet_bytes, stamp_ns, statistics};
 
-/// Section header block, and the word that tells its byte order.
+/// Section header block, followed by the word that shows its byte order.
 const SECTION: u32 = 0x0a0d_0d0a;
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 /// Interface description block.
@@ -30,12 +30,12 @@ const IF_RESOLUTION: u16 = 9;
 /// Option `if_tsoffset`.
 const IF_OFFSET: u16 = 14;
 
-/// Which way a frame went.
+/// The direction of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FrameDirection {
-    /// It was received (`epb_flags` 01).
+    /// The frame was received (`epb_flags` 01).
     In = 1,
-    /// It was transmitted (`epb_flags` 10).
+    /// The frame was transmitted (`epb_flags` 10).
     Out = 2,
 }
 

@@ -1,5 +1,5 @@
-//! Blocks out of a file, one packet at a time. The bytes are not to be trusted: whatever is wrong
-//! with them is one error.
+//! A reader of blocks, one packet at a time. The bytes are untrusted: every fault in them is an
+//! error.
 
 use std::io::{self, Read};
 
@@ -8,10 +8,10 @@ use super::{BYTE_ORDER, ETHERNET, IF_OFFSET, IF_RESOLUTION, INTERFACE, PACKET, S
 /// Longest block that is read, bytes: far more than a frame needs.
 const BLOCK_BYTES_MAX: usize = 1 << 20;
 
-/// Interfaces that a section may describe.
+/// The most interfaces of a section.
 const INTERFACES_MAX: usize = 4096;
 
-/// Why a capture cannot be read (any further).
+/// The reason why a capture cannot be read (further).
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     #[error("this is no pcapng capture (`editcap -F pcapng OLD NEW` converts others)")]
@@ -22,7 +22,7 @@ pub(crate) enum ReadError {
     Io(#[from] io::Error),
 }
 
-/// What the section says of an interface.
+/// A section's description of an interface.
 #[derive(Debug, Clone, Copy)]
 struct Interface {
     ethernet: bool,
@@ -31,14 +31,14 @@ struct Interface {
     offset_s: i64,
 }
 
-/// A packet.
+/// A captured packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CapturedPacket<'a> {
-    /// When it was captured, nanoseconds since 1970; none where the file does not say.
+    /// The capture time, nanoseconds since 1970. `None` where the file has none.
     pub at_ns: Option<u64>,
     /// Its bytes, as far as they were captured.
     pub bytes: &'a [u8],
-    /// It is an Ethernet frame, and all of it was captured.
+    /// Whether it is an Ethernet frame that was captured completely.
     pub whole_frame: bool,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// A capture that begins here.
+    /// Opens a capture that begins here.
     pub fn new(source: R) -> Result<Self, ReadError> {
         let mut reader = Self { source, swapped: false, interfaces: Vec::new(), block: Vec::new() };
         match reader.read_block() {
@@ -64,12 +64,12 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// What it reads from.
+    /// Returns the source.
     pub fn source(&self) -> &R {
         &self.source
     }
 
-    /// The next packet; none at the end.
+    /// Returns the next packet; `None` at the end.
     pub fn next(&mut self) -> Result<Option<CapturedPacket<'_>>, ReadError> {
         loop {
             let Some(kind) = self.read_block()? else { return Ok(None) };
@@ -86,7 +86,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Reads a block; its body is in `block` then.
+    /// Reads a block; its body is then in `block`.
     fn read_block(&mut self) -> Result<Option<u32>, ReadError> {
         let mut head = [0; 8];
         if !self.fill_or_end(&mut head)? {
@@ -113,12 +113,12 @@ impl<R: Read> Reader<R> {
         }
         self.block.resize(total - 8 - early, 0);
         self.source.read_exact(&mut self.block).map_err(cut)?;
-        // The length is there again.
+        // The length is repeated at the end.
         self.block.truncate(total - 12 - early);
         Ok(Some(kind))
     }
 
-    /// Reads the whole of `to`; false if the file ends before it.
+    /// Fills `to`; returns false if the file ends before it.
     fn fill_or_end(&mut self, to: &mut [u8; 8]) -> Result<bool, ReadError> {
         let mut count = 0;
         while count < to.len() {
@@ -200,7 +200,8 @@ impl Interface {
     }
 }
 
-/// `if_tsresol`: a negative power of ten, or of two with the highest bit set.
+/// Returns the ticks per second of `if_tsresol`: a negative power of ten, or of two with the
+/// highest bit set.
 fn ticks_hz(power: u8) -> Result<u64, ReadError> {
     let exponent = u32::from(power & 0x7f);
     let ticks_hz = if power & 0x80 == 0 { 10u64 } else { 2 }.checked_pow(exponent);

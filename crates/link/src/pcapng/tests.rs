@@ -36,7 +36,7 @@ fn what_is_written_is_read() {
     assert_eq!(found.len(), 3);
 }
 
-/// By hand: a file of the other byte order than that of x86 and Arm, with microseconds, a time
+/// A handmade file in the byte order opposite to that of x86 and Arm, with microseconds, a time
 /// offset and a simple packet.
 #[test]
 fn the_other_byte_order_and_coarser_times_are_understood() {

@@ -1,4 +1,4 @@
-//! Blocks as bytes, in this machine's byte order.
+//! A writer of blocks, in this machine's byte order.
 
 use super::{
     BYTE_ORDER, ETHERNET, FrameDirection, IF_NAME, IF_RESOLUTION, INTERFACE, PACKET, SECTION,
@@ -8,31 +8,32 @@ use super::{
 /// Option `epb_flags`.
 const EPB_FLAGS: u16 = 2;
 
-/// Bytes of a packet block beside the frame: header, flags option, end of options, length again.
+/// Bytes of a packet block besides the frame: header, flags option, end of options, length again.
 const PACKET_EXTRA: usize = 28 + 8 + 4 + 4;
 
-/// What was lost, for the statistics block.
+/// The losses, for the statistics block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Statistics {
     /// Frames that the link received (`isb_ifrecv`).
     pub received: u64,
     /// Frames that the link lost (`isb_ifdrop`).
     pub lost: u64,
-    /// Frames that passed the link and are missing in the capture (`isb_osdrop`).
+    /// Frames that passed the link but are missing in the capture (`isb_osdrop`).
     pub uncaptured: u64,
 }
 
-/// The beginning of a file: its section, and one Ethernet interface with nanosecond time stamps.
+/// Returns the beginning of a file: its section, and one Ethernet interface with nanosecond time
+/// stamps.
 pub(crate) fn head(interface: &str) -> Vec<u8> {
     let mut bytes = block(SECTION, |body| {
         body.extend(BYTE_ORDER.to_ne_bytes());
         body.extend([1u16, 0].map(u16::to_ne_bytes).concat());
-        // Not said how long the section is.
+        // The length of the section is left open.
         body.extend(u64::MAX.to_ne_bytes());
     });
     bytes.extend(block(INTERFACE, |body| {
         body.extend([ETHERNET, 0].map(u16::to_ne_bytes).concat());
-        // No frame is cut.
+        // No frame is truncated.
         body.extend(0u32.to_ne_bytes());
         option(body, IF_NAME, interface.as_bytes());
         option(body, IF_RESOLUTION, &[9]);
@@ -41,7 +42,7 @@ pub(crate) fn head(interface: &str) -> Vec<u8> {
     bytes
 }
 
-/// The statistics at the end of a file.
+/// Returns the statistics block at the end of a file.
 pub(crate) fn statistics(at_ns: u64, seen: Statistics) -> Vec<u8> {
     block(STATISTICS, |body| {
         body.extend(0u32.to_ne_bytes());
@@ -53,12 +54,12 @@ pub(crate) fn statistics(at_ns: u64, seen: Statistics) -> Vec<u8> {
     })
 }
 
-/// Bytes of the block of a packet of so many bytes.
+/// Returns the size of the block of a packet of `bytes` bytes.
 pub(crate) fn packet_bytes(bytes: usize) -> usize {
     PACKET_EXTRA + bytes.next_multiple_of(4)
 }
 
-/// Writes the block of a packet that is given in pieces at the beginning of `to`, which has room.
+/// Writes the block of a packet, given in pieces, to the beginning of `to`, which has room.
 pub(crate) fn packet<'a>(
     to: &mut [u8],
     at_ns: u64,
@@ -89,7 +90,7 @@ pub(crate) fn packet<'a>(
     to[options + 12..].copy_from_slice(&(total as u32).to_ne_bytes());
 }
 
-/// The time of a packet block that was written by [`packet`], and its length in bytes.
+/// Returns the time of a packet block that [`packet`] wrote, and its length in bytes.
 pub(crate) fn stamp_ns(block: &[u8]) -> Option<(u64, usize)> {
     let word = |at: usize| {
         let bytes = block.get(at..at + 4)?;
@@ -99,7 +100,7 @@ pub(crate) fn stamp_ns(block: &[u8]) -> Option<(u64, usize)> {
     Some((at_ns, word(4)? as usize))
 }
 
-/// A time as the format has it: the upper half first, whatever the byte order.
+/// Returns a time in the format's encoding: the upper half first, in either byte order.
 fn stamp(at_ns: u64) -> [u8; 8] {
     let [upper, lower] = [(at_ns >> 32) as u32, at_ns as u32].map(u32::to_ne_bytes);
     let mut bytes = [0; 8];

@@ -1,9 +1,9 @@
-//! Frames on queues that nobody watches, in one sentence.
+//! A sentence about frames on unwatched queues.
 
 use std::fmt::Write as _;
 
-/// Why wanted frames did not come, if some came on queues that the link does not watch: queue and
-/// frames of each, most frames first.
+/// Explains why wanted frames did not come, if some came on queues that the link does not watch:
+/// queue and frames of each, most frames first.
 #[must_use]
 pub fn explain(interface: &str, unwatched: &[(u32, u64)], watched: &[u32]) -> Option<String> {
     let mut queues: Vec<_> = unwatched.iter().filter(|(_, frames)| *frames > 0).collect();

@@ -1,8 +1,8 @@
-//! The queue manager: how many queues an interface uses, which of them gets a UDP port, and why
-//! nothing comes when frames arrive on a queue that nobody watches.
+//! The queue manager: the number of queues of an interface, the assignment of UDP ports to queues,
+//! and an explanation when frames arrive on a queue that is not watched.
 //!
-//! What is changed on the interface is changed through the journal (`millstream_host::journal`): it
-//! is put back when the link is closed, and after `kill -9` by the next start.
+//! Interface settings are changed through the journal (`millstream_host::journal`): they are
+//! restored when the link is closed, and after `kill -9` by the next start.
 
 mod explain;
 
@@ -13,30 +13,30 @@ use millstream_host::journal::{Journal, JournalError, SettingValue, TemporaryCha
 
 pub use explain::explain;
 
-/// What was changed on one interface for one link. Dropping it puts everything back.
+/// The changes made to one interface for one link. Dropping it restores everything.
 #[derive(Debug)]
 pub struct Queues {
     interface: String,
-    /// In the order of changes; undone backwards.
+    /// In the order of changes; undone in reverse order.
     changes: Vec<TemporaryChange>,
-    /// Ports that hardware was told a queue for.
+    /// The ports for which hardware has a queue rule.
     steered: Vec<(u16, TemporaryChange)>,
 }
 
 impl Queues {
-    /// Nothing changed yet.
+    /// Creates an empty list of changes.
     #[must_use]
     pub fn new(interface: &str) -> Self {
         Self { interface: interface.to_owned(), changes: Vec::new(), steered: Vec::new() }
     }
 
-    /// Has the interface use `count` queues; how many received before. To be called while no XDP
-    /// program is attached: drivers refuse it, or drop frames, otherwise.
+    /// Makes the interface use `count` queues; returns how many received before. To be called while
+    /// no XDP program is attached: otherwise drivers refuse it, or drop frames.
     ///
     /// # Errors
-    /// `InvalidInput` for more than there are, in words; what the driver says.
+    /// `InvalidInput` for more than there are, in words; or the driver's error.
     pub fn set_count(&mut self, count: u32) -> io::Result<u32> {
-        // What a process that died has left is not what the interface was before.
+        // The leftovers of a process that died are not the interface's original state.
         recover()?;
         let (now, max) = Ethtool::open()?.channels(&self.interface)?;
         let wanted = channels_for(max, count).map_err(|most| {
@@ -51,15 +51,15 @@ impl Queues {
         Ok(now.receiving())
     }
 
-    /// Has hardware give every port to one of the queues that are watched, where some are not.
-    /// Where it cannot, its hash decides, and [`explain`] tells what that costs.
+    /// Makes the hardware send every port to one of the watched queues, where some queues are not
+    /// watched. Where it cannot, its hash decides, and [`explain`] reports the consequences.
     ///
     /// # Errors
-    /// What the driver says, other than that it has no such rules.
+    /// The driver's error, other than that it has no such rules.
     pub fn steer_ports(&mut self, ports: &[u16], watched: &[u32]) -> io::Result<()> {
         self.steered.retain(|(port, _)| ports.contains(port));
         let used = Ethtool::open()?.channels(&self.interface).map(|(now, _)| now.receiving());
-        // One queue, or all of them: nothing can come elsewhere.
+        // With one queue, or all watched, frames cannot come elsewhere.
         if watched.is_empty() || used.unwrap_or(1) as usize <= watched.len() {
             return Ok(());
         }
@@ -88,12 +88,12 @@ impl Drop for Queues {
     }
 }
 
-/// What a driver says that has no rules, or has them switched off.
+/// Whether the error is that of a driver without rules, or with rules switched off.
 fn cannot(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL | libc::EPERM))
 }
 
-/// The journal's error with the errno of its cause, where that is all that it says.
+/// Converts the journal's error; keeps the errno of its cause, where that is its whole content.
 fn into_io(error: JournalError) -> io::Error {
     match error {
         JournalError::Set { source, .. } => source,
@@ -101,8 +101,8 @@ fn into_io(error: JournalError) -> io::Error {
     }
 }
 
-/// Channels so that `count` queues receive: combined ones where the device has such, else single
-/// ones with as many to transmit; or the most that there could be.
+/// Returns the channels with which `count` queues receive: combined ones where the device has them,
+/// else single ones with as many to transmit; or the most that are possible.
 fn channels_for(max: Channels, count: u32) -> Result<Channels, u32> {
     let most = max.combined.max(max.receive);
     if !(1..=most).contains(&count) {
@@ -122,10 +122,10 @@ mod tests {
     #[test]
     fn combined_queues_are_taken_where_the_device_has_them() {
         let of = |receive, transmit, combined| Channels { receive, transmit, combined };
-        // As ice, igb and virtio tell them.
+        // As ice, igb and virtio report them.
         assert_eq!(channels_for(of(64, 64, 64), 8), Ok(of(0, 0, 8)));
         assert_eq!(channels_for(of(0, 0, 4), 4), Ok(of(0, 0, 4)));
-        // As veth does.
+        // As veth reports them.
         assert_eq!(channels_for(of(4, 4, 0), 2), Ok(of(2, 2, 0)));
         assert_eq!(channels_for(of(4, 1, 0), 2), Ok(of(2, 1, 0)));
     }

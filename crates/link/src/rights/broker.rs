@@ -1,4 +1,4 @@
-//! The asking side: a broker does the privileged steps and passes descriptors.
+//! The requesting side: a broker does the privileged steps and passes descriptors.
 
 use std::io;
 use std::ops::RangeInclusive;
@@ -12,7 +12,7 @@ use super::message::{BrokerReply, BrokerRequest, VERSION, fits, hook_of};
 use super::{Attach, AttachedProgram, BusyPoll, Hook, Rights, channel};
 use crate::frame::Steer;
 
-/// How long a broker may take to answer.
+/// The longest that a broker may take to answer.
 const ANSWER_TIMEOUT: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 
 /// A broker that has agreed to act for one link on one interface.
@@ -22,7 +22,7 @@ pub struct Broker {
     path: PathBuf,
 }
 
-/// What a broker has done.
+/// The result of a broker's step.
 #[derive(Default)]
 struct BrokerAnswer {
     value: u32,
@@ -35,7 +35,7 @@ impl Broker {
     /// Asks the broker at `path` to act for the link of that name.
     ///
     /// # Errors
-    /// `NotFound` or `ConnectionRefused` when none listens there; what it refuses, as
+    /// `NotFound` or `ConnectionRefused` when no broker listens there; a refusal, as
     /// `PermissionDenied`.
     pub fn connect(path: &Path, link: &str, interface: &str) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -47,13 +47,13 @@ impl Broker {
         Ok(broker)
     }
 
-    /// One request and its answer.
+    /// Sends one request and receives its answer.
     fn ask(
         &mut self,
         request: &BrokerRequest,
         along: &[BorrowedFd<'_>],
     ) -> io::Result<BrokerAnswer> {
-        // A broker that refused before it was asked has gone, but what it said is still there.
+        // A broker that refused before the request has closed, but its answer can still be read.
         match channel::send(self.socket.as_fd(), &request.encode(), along) {
             Err(error) if has_gone(&error) => {}
             sent => sent?,
@@ -62,7 +62,7 @@ impl Broker {
         if rustix::io::retry_on_intr(|| poll(&mut wait, Some(&ANSWER_TIMEOUT)))? == 0 {
             return Err(self.failed(io::ErrorKind::TimedOut, "did not answer within 5 s"));
         }
-        // The kernel tells once that a request was not read, then gives what was said before.
+        // The kernel reports once that a request was not read, then returns the earlier answer.
         let answer = match channel::receive(self.socket.as_fd()) {
             Err(error) if has_gone(&error) => channel::receive(self.socket.as_fd()),
             answer => answer,
@@ -98,7 +98,7 @@ impl Broker {
         io::Error::new(kind, format!("the broker at {} {what}", self.path.display()))
     }
 
-    /// The descriptors of an answer, as many as there must be.
+    /// Returns the descriptors of an answer, in the required number.
     fn these<const N: usize>(&self, descriptors: Vec<OwnedFd>) -> io::Result<[OwnedFd; N]> {
         descriptors.try_into().map_err(|_| {
             self.failed(io::ErrorKind::InvalidData, "sent another number of descriptors")
@@ -106,7 +106,7 @@ impl Broker {
     }
 }
 
-/// What a broker said, with the errno of the step that failed.
+/// A broker's error message, with the errno of the step that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{text}")]
 struct BrokerError {
@@ -114,7 +114,7 @@ struct BrokerError {
     text: String,
 }
 
-/// The errno of a privileged step that failed, whoever did it.
+/// Returns the errno of a failed privileged step, of this process or of a broker.
 #[must_use]
 pub fn errno(error: &io::Error) -> Option<i32> {
     let said = || error.get_ref()?.downcast_ref::<BrokerError>().map(|said| said.errno);

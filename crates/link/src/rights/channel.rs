@@ -1,4 +1,4 @@
-//! Messages and descriptors over a Unix socket that keeps their borders (SOCK_SEQPACKET).
+//! Messages and descriptors over a Unix socket that preserves message boundaries (SOCK_SEQPACKET).
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -11,15 +11,15 @@ use rustix::net::{
 
 use super::message::MESSAGE_BYTES_MAX;
 
-/// Most descriptors that one message carries.
+/// The most descriptors of one message.
 pub const DESCRIPTORS_MAX: usize = 2;
 
-/// What arrived.
+/// A received message with its descriptors.
 #[derive(Debug)]
 pub struct ReceivedMessage {
     /// The message: untrusted.
     pub bytes: Vec<u8>,
-    /// What came along.
+    /// The descriptors that came with it.
     pub descriptors: Vec<OwnedFd>,
 }
 
@@ -38,10 +38,11 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], along: &[BorrowedFd<'_>]) -> i
     Ok(())
 }
 
-/// The next message; `None` when the other side has gone. Waits only if the socket does.
+/// Receives the next message; `None` when the other side has gone. Waits only if the socket does.
 ///
 /// # Errors
-/// `InvalidData` when it, or what came along, was cut short; what recvmsg(2) reports.
+/// `InvalidData` when the message or its descriptors were truncated; otherwise the error of
+/// recvmsg(2).
 pub fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<ReceivedMessage>> {
     let mut bytes = vec![0; MESSAGE_BYTES_MAX];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
@@ -70,7 +71,7 @@ pub fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<ReceivedMessage>> {
     Ok(Some(ReceivedMessage { bytes, descriptors }))
 }
 
-/// A connected pair.
+/// Returns a connected pair.
 #[cfg(test)]
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -125,7 +126,8 @@ mod tests {
         sendmsg(&here, &[IoSlice::new(b"x")], &mut ancillary, SendFlags::empty()).unwrap();
         drop(write);
         assert_eq!(receive(there.as_fd()).unwrap_err().kind(), io::ErrorKind::InvalidData);
-        // The end of the pipe, and no wait for ever: all that came along is closed.
+        // The read sees the end of the pipe and does not wait for ever: all received descriptors
+        // are closed.
         assert_eq!(rustix::io::read(&read, &mut [0; 1]), Ok(0));
     }
 

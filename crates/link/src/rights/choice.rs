@@ -1,17 +1,17 @@
-//! Who acts for a link that needs privileges: the options `rights=` and `broker=`.
+//! The choice of the process that acts for a privileged link: the options `rights=` and `broker=`.
 
 use std::path::PathBuf;
 
 use crate::options;
 use crate::options::{Parsed, Words, maybe};
 
-/// Where a broker listens unless it is told otherwise.
+/// The default path of a broker's socket.
 pub const DEFAULT_BROKER: &str = "/run/millstream/grant.sock";
 
 /// The environment variable by which `millstream host grant … -- COMMAND` names its broker.
 pub const BROKER_VARIABLE: &str = "MILLSTREAM_GRANT";
 
-/// Who should act.
+/// The process that should act.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Choice {
     /// This process if it is privileged, else a broker.
@@ -47,7 +47,8 @@ options! {
 }
 
 impl RightsOptions {
-    /// Where the broker listens: as said, else as the environment says, else [`DEFAULT_BROKER`].
+    /// Returns the broker's path: from the options, else from the environment, else
+    /// [`DEFAULT_BROKER`].
     #[must_use]
     pub fn broker_path(&self) -> PathBuf {
         let said = self.broker.clone();

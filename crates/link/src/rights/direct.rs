@@ -1,4 +1,4 @@
-//! This process does the privileged steps by itself, or as a broker for another one.
+//! Privileged steps that this process does, for itself or as a broker for another process.
 
 use std::io;
 use std::ops::RangeInclusive;
@@ -12,15 +12,15 @@ use crate::frame::Steer;
 use crate::queues::Queues;
 use crate::xdp::privileged::{self, Program};
 
-/// The privileged steps of one link, done here.
+/// The privileged steps of one link, done by this process.
 #[derive(Debug)]
 pub struct DirectSteps {
     family: &'static Family,
     interface: u32,
-    /// The process to act for; none: this one.
+    /// The process to act for. `None`: this one.
     client: Option<Pid>,
-    /// What runs on the interface for an AF_XDP link. Gone before the queues are put back: drivers
-    /// refuse to change them under a program.
+    /// The program on the interface for an AF_XDP link. Dropped before the queues are restored:
+    /// drivers refuse to change them under a program.
     program: Option<Program>,
     queues: Queues,
     /// Queues with a socket.
@@ -28,7 +28,7 @@ pub struct DirectSteps {
 }
 
 impl DirectSteps {
-    /// Steps for a link on an interface, of this process or of the process `client`.
+    /// Creates the steps for a link on an interface, for this process or for the process `client`.
     ///
     /// # Errors
     /// `NotFound` (ENODEV) when there is no such interface in this network namespace.

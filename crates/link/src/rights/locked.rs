@@ -1,4 +1,4 @@
-//! How much memory a process may lock (getrlimit(2), RLIMIT_MEMLOCK).
+//! The memory that a process may lock (getrlimit(2), RLIMIT_MEMLOCK).
 //!
 //! The frame memory of AF_XDP counts as locked, by user; 8 MiB is the usual limit.
 
@@ -6,7 +6,8 @@ use std::io;
 
 use rustix::process::Pid;
 
-/// Lets a process (none: this one) lock `bytes` more. The limit stays until the process ends.
+/// Allows a process (`None`: this one) to lock `bytes` more. The limit stays until the process
+/// ends.
 pub fn raise(process: Option<Pid>, bytes: u64) -> io::Result<()> {
     let now = limit(process, None).map_err(failed)?;
     let raised = now.rlim_cur.saturating_add(bytes);
@@ -21,31 +22,32 @@ fn failed(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("RLIMIT_MEMLOCK cannot be raised: {error}"))
 }
 
-/// How much of `bytes` more a process may be allowed without exceeding `most` in all: whoever asks
-/// again and again gets no more.
+/// Returns how much of `bytes` more a process may be allowed without exceeding `most` in total:
+/// repeated requests get no more.
 ///
 /// # Errors
-/// What prlimit(2) reports.
+/// The error of prlimit(2).
 pub fn room(process: i32, bytes: u64, most: u64) -> io::Result<u64> {
     let now = limit(Pid::from_raw(process), None).map_err(failed)?.rlim_cur;
     Ok(most.saturating_sub(now).min(bytes))
 }
 
-/// The limit of a process, and [`put_back`] for an allowance that another one got by mistake.
+/// Returns the limit of a process, for [`put_back`] when another process got the allowance by
+/// mistake.
 ///
 /// # Errors
-/// What prlimit(2) reports.
+/// The error of prlimit(2).
 pub fn of(process: i32) -> io::Result<libc::rlimit> {
     limit(Pid::from_raw(process), None).map_err(failed)
 }
 
-/// Gives a process the limit that it had.
+/// Restores the previous limit of a process.
 pub fn put_back(process: i32, before: libc::rlimit) {
-    // It may have gone, too.
+    // The process may have ended, too.
     let _ = limit(Pid::from_raw(process), Some(before));
 }
 
-/// How much this process may lock, its other links and those of its user included.
+/// Returns how much this process may lock, including the memory of its user's other links.
 #[must_use]
 pub fn lockable_bytes() -> u64 {
     use rustix::thread::{CapabilitySet, capabilities};
@@ -56,7 +58,7 @@ pub fn lockable_bytes() -> u64 {
     }
 }
 
-/// The limit as it was; sets it to `new` if one is given.
+/// Returns the previous limit; sets it to `new` if one is given.
 fn limit(process: Option<Pid>, new: Option<libc::rlimit>) -> io::Result<libc::rlimit> {
     let process = process.map_or(0, Pid::as_raw_pid);
     let new = new.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);

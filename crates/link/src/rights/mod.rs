@@ -1,10 +1,10 @@
-//! Rights: every step of a link that needs a privilege, named once.
+//! Rights: every step of a link that needs a privilege, in one place.
 //!
-//! A link asks a [`Rights`] for its sockets, for the program on the interface and for changes to
-//! the interface, and does everything else (memory, rings, bind, poll) by itself. Whether this
-//! process is privileged or a broker (`millstream host grant`) acts for it and passes descriptors
-//! (unix(7), SCM_RIGHTS), the link never learns. Dropping the `Rights` of a link undoes what was
-//! done through it.
+//! A link uses a [`Rights`] for its sockets, for the program on the interface and for changes to
+//! the interface, and does everything else (memory, rings, bind, poll) by itself. The link cannot
+//! see whether this process is privileged or a broker (`millstream host grant`) acts for it and
+//! passes descriptors (unix(7), SCM_RIGHTS). Dropping the `Rights` of a link undoes what was done
+//! through it.
 
 mod broker;
 mod channel;
@@ -33,7 +33,7 @@ pub use locked::lockable_bytes;
 pub use open::open;
 pub(crate) use open::ways_out;
 
-/// What [`Rights::holder`] says when this process acts by itself.
+/// The result of [`Rights::holder`] when this process acts by itself.
 pub const DIRECT: &str = "direct";
 
 /// A capability, and its name (capabilities(7)).
@@ -45,39 +45,39 @@ pub const NET_RAW: Capability = (CapabilitySet::NET_RAW, "CAP_NET_RAW");
 pub const NET_ADMIN: Capability = (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN");
 /// Programs in the kernel.
 pub const BPF: Capability = (CapabilitySet::BPF, "CAP_BPF");
-/// What such programs may do beyond the simplest.
+/// The further abilities of such programs.
 pub const PERFMON: Capability = (CapabilitySet::PERFMON, "CAP_PERFMON");
 
-/// The privileges that a link needs. It stands in the link's own folder.
+/// The privileges that a link needs. It is declared in the link's own folder.
 #[derive(Debug)]
 pub struct Family {
     /// The name of the link, by which a broker grants it.
     pub link: &'static str,
     /// The address family of the link's sockets.
     pub sockets: AddressFamily,
-    /// What a process needs to open the link by itself.
+    /// The capabilities with which a process can open the link by itself.
     pub capabilities: &'static [Capability],
-    /// The link attaches an XDP program, which nobody may in a user namespace.
+    /// The link attaches an XDP program, which is impossible in a user namespace.
     pub programs: bool,
 }
 
 impl Family {
-    /// Every family, in the order of the links.
+    /// Lists every family, in the order of the links.
     pub fn all() -> impl Iterator<Item = &'static Self> {
         LINKS.iter().filter_map(|entry| entry.rights)
     }
 
-    /// The family of the link of this name.
+    /// Returns the family of the link of this name.
     #[must_use]
     pub fn of_link(name: &str) -> Option<&'static Self> {
         Self::all().find(|family| family.link == name)
     }
 }
 
-/// Where the XDP program is to run.
+/// The place where the XDP program is to run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Hook {
-    /// In the driver, and where that is refused, in front of the kernel's stack.
+    /// In the driver, or, where that is refused, in front of the kernel's stack.
     #[default]
     Auto,
     /// In the driver (native mode), or not at all.
@@ -86,34 +86,34 @@ pub enum Hook {
     Generic,
 }
 
-/// The XDP program wanted.
+/// The requested XDP program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Attach {
-    /// Where it is to run.
+    /// The place where it is to run.
     pub hook: Hook,
     /// Frames may come in several parts (BPF_F_XDP_HAS_FRAGS).
     pub parts: bool,
-    /// Wanted frames per second and queue that it lets pass at most; 0: no guard.
+    /// The most wanted frames per second and queue; 0: no limit.
     pub rate_max_hz: u32,
 }
 
-/// An attached XDP program, seen by whoever uses it.
+/// An attached XDP program, as seen by its user.
 #[derive(Debug)]
 pub struct AttachedProgram {
-    /// Where it runs: never [`Hook::Auto`].
+    /// The place where it runs: never [`Hook::Auto`].
     pub hook: Hook,
     /// Why it does not run in the driver, where that was tried.
     pub refused: Option<String>,
-    /// The bpf link: the program is detached when its last holder closes it, however that comes.
+    /// The bpf link: the program is detached when its last holder closes it, in any way.
     pub link: OwnedFd,
     /// The map of its counters: one value, to be mapped and read.
     pub counters: OwnedFd,
 }
 
-/// How a socket should poll its device by itself (socket(7); needs CAP_NET_ADMIN).
+/// The settings of a socket that polls its device itself (socket(7); needs CAP_NET_ADMIN).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BusyPoll {
-    /// How long one wait polls, microseconds (SO_BUSY_POLL).
+    /// The polling time of one wait, microseconds (SO_BUSY_POLL).
     pub busy_poll_us: u32,
     /// Frames per poll (SO_BUSY_POLL_BUDGET).
     pub budget: u32,
@@ -121,61 +121,62 @@ pub struct BusyPoll {
 
 /// The privileged steps of one link on one interface. None of them is on the data path.
 ///
-/// Every error has the errno of the step that failed ([`errno`]); those of a broker say what it
-/// said.
+/// Every error has the errno of the step that failed ([`errno`]); a broker's errors have its
+/// message.
 pub trait Rights: Send {
-    /// Who acts: [`DIRECT`], or `broker PATH`.
+    /// Returns the acting process: [`DIRECT`], or `broker PATH`.
     fn holder(&self) -> String;
 
-    /// A socket of the link's family, close-on-exec: AF_XDP not set up, AF_PACKET (SOCK_RAW)
+    /// Opens a socket of the link's family, close-on-exec: AF_XDP not set up, AF_PACKET (SOCK_RAW)
     /// with protocol 0, which receives nothing before it is bound.
     ///
     /// # Errors
-    /// What socket(2) reports, or the broker.
+    /// The error of socket(2), or of the broker.
     fn socket(&mut self) -> io::Result<OwnedFd>;
 
-    /// Has this process allowed to lock `bytes` more of memory (AF_XDP frame memory counts as
-    /// locked, getrlimit(2) RLIMIT_MEMLOCK).
+    /// Allows this process to lock `bytes` more of memory (AF_XDP frame memory counts as locked,
+    /// getrlimit(2) RLIMIT_MEMLOCK).
     ///
     /// # Errors
-    /// What prlimit(2) reports, or the broker.
+    /// The error of prlimit(2), or of the broker.
     fn allow_locked(&mut self, bytes: u64) -> io::Result<()>;
 
-    /// Has a socket poll its device while it waits.
+    /// Makes a socket poll its device while it waits.
     ///
     /// # Errors
-    /// What setsockopt(2) reports, or the broker.
+    /// The error of setsockopt(2), or of the broker.
     fn busy_poll(&mut self, socket: BorrowedFd<'_>, how: BusyPoll) -> io::Result<()>;
 
-    /// Loads the XDP program and attaches it to the interface; it passes everything to the kernel
+    /// Loads the XDP program and attaches it to the interface; it passes every frame to the kernel
     /// until [`Rights::steer`]. Once per link.
     ///
     /// # Errors
-    /// `AlreadyExists` or `ResourceBusy` when the interface has another program; what bpf(2)
-    /// reports; or the broker.
+    /// `AlreadyExists` or `ResourceBusy` when the interface has another program; otherwise the
+    /// error of bpf(2) or of the broker.
     fn attach(&mut self, wanted: &Attach) -> io::Result<AttachedProgram>;
 
-    /// Has the program give wanted frames of `queue` to a socket that is bound to it.
+    /// Makes the program send wanted frames of `queue` to a socket that is bound to it.
     ///
     /// # Errors
-    /// What bpf(2) reports, or the broker.
+    /// The error of bpf(2), or of the broker.
     fn watch(&mut self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()>;
 
-    /// The UDP ports that [`Rights::steer`] may name; an empty list stands for all of them.
+    /// Returns the UDP ports that [`Rights::steer`] may name; an empty list stands for all of them.
     ///
     /// # Errors
-    /// What the broker says.
+    /// The error of the broker.
     fn udp_ports(&mut self) -> io::Result<Vec<RangeInclusive<u16>>>;
 
-    /// Has the program want other frames.
+    /// Replaces the program's selection of wanted frames.
     ///
     /// # Errors
-    /// What bpf(2) reports, or the broker; too many ports or addresses.
+    /// The error of bpf(2), or of the broker; or too many ports or addresses.
     fn steer(&mut self, wanted: &Steer) -> io::Result<()>;
 
-    /// Has the interface use `count` queues until the link is closed; what it used before.
+    /// Makes the interface use `count` queues until the link is closed; returns the previous
+    /// number.
     ///
     /// # Errors
-    /// What the driver reports (ethtool channels), or the broker.
+    /// The error of the driver (ethtool channels), or of the broker.
     fn channels(&mut self, count: u32) -> io::Result<u32>;
 }

@@ -1,4 +1,4 @@
-//! Who acts for a link: this process, a broker, or nobody with advice.
+//! The choice of the process that acts for a link: this one, a broker, or an error with advice.
 
 use std::io;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::LinkError;
 /// The inode of the first user namespace (`PROC_USER_INIT_INO` of the kernel).
 const FIRST_USER_NAMESPACE: &str = "user:[4026531837]";
 
-/// Finds who acts for a link on an interface, as the options of its link string say.
+/// Opens the rights of a link on an interface, as the options of its link string require.
 ///
 /// # Errors
-/// [`LinkError::Rights`], which says both ways out.
+/// [`LinkError::Rights`], which describes both solutions.
 pub fn open(
     options: &RightsOptions,
     family: &'static Family,
@@ -44,7 +44,7 @@ fn direct(family: &'static Family, interface: &str) -> Result<DirectSteps, LinkE
     DirectSteps::new(family, interface, None).map_err(|source| LinkError::Setup { what, source })
 }
 
-/// What this thread lacks to act by itself, in words.
+/// Returns the rights that this thread lacks to act by itself, in words.
 fn lacking(family: &Family) -> Option<String> {
     let has = match rustix::thread::capabilities(None) {
         Ok(sets) => sets.effective,
@@ -72,13 +72,13 @@ fn unanswered(path: &Path, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!("no broker listens at {path}"),
         io::ErrorKind::ConnectionRefused => format!("the broker at {path} has gone"),
-        // What a broker said names it already.
+        // A broker's message already has the name.
         _ if error.raw_os_error().is_none() => error.to_string(),
         _ => format!("the broker at {path} cannot be reached: {error}"),
     }
 }
 
-/// Both ways to get rights, for an error.
+/// Describes both ways to get rights, for an error.
 pub(crate) fn ways_out(link: &str, interface: &str) -> String {
     let uid = rustix::process::getuid().as_raw();
     let needed = Family::of_link(link).map_or(&[][..], |family| family.capabilities);

@@ -1,4 +1,4 @@
-//! Who may have what from a broker.
+//! The policy of a broker: the users, and what they are granted.
 
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::Family;
 use crate::frame::Steer;
 
-/// Who asks, as the kernel vouches for it (unix(7), SO_PEERCRED and SO_PEERGROUPS).
+/// The identity of a client, verified by the kernel (unix(7), SO_PEERCRED and SO_PEERGROUPS).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerIdentity {
     /// The process that connected.
@@ -23,7 +23,7 @@ pub struct PeerIdentity {
 pub struct Ipv4Network {
     /// An address of it.
     pub address: Ipv4Addr,
-    /// How many bits are shared, 0 to 32.
+    /// The number of shared bits, 0 to 32.
     pub bits: u8,
 }
 
@@ -48,12 +48,12 @@ impl FromStr for Ipv4Network {
     }
 }
 
-/// What a broker grants, and to whom.
+/// The grants of a broker, and the users who get them.
 #[derive(Debug, Clone)]
 pub struct GrantPolicy {
-    /// Users (besides root).
+    /// Granted users (besides root).
     pub users: Vec<u32>,
-    /// Groups whose members may ask, too.
+    /// Granted groups.
     pub groups: Vec<u32>,
     /// Interfaces, by name.
     pub interfaces: Vec<String>,
@@ -61,21 +61,21 @@ pub struct GrantPolicy {
     pub families: Vec<&'static Family>,
     /// UDP ports that may be steered to a user.
     pub ports: Vec<RangeInclusive<u16>>,
-    /// Addresses that a link may serve beside those of this machine.
+    /// Addresses that a link may serve in addition to those of this machine.
     pub addresses: Vec<Ipv4Network>,
-    /// All frames of the interface may be taken from the kernel, and any Ethernet type.
+    /// Whether all frames of the interface, and any Ethernet type, may be taken from the kernel.
     pub everything: bool,
-    /// The number of queues may be changed.
+    /// Whether the number of queues may be changed.
     pub channels: bool,
-    /// Memory that one process may lock, bytes.
+    /// The most memory that one process may lock, bytes.
     pub locked_bytes_max: u64,
 }
 
-/// The ports that an ordinary user may bind.
+/// The ports that any user may bind.
 pub const ORDINARY_PORTS: RangeInclusive<u16> = 1024..=u16::MAX;
 
 impl GrantPolicy {
-    /// A policy that grants nothing to anybody but root, and to root `families` on `interface`.
+    /// Creates a policy that grants `families` on `interface` to root only.
     #[must_use]
     pub fn new(interface: &str, families: &[&'static Family]) -> Self {
         Self {
@@ -91,10 +91,10 @@ impl GrantPolicy {
         }
     }
 
-    /// Whether somebody may ask at all.
+    /// Checks whether a client may send requests at all.
     ///
     /// # Errors
-    /// The reason why not.
+    /// The reason for the refusal.
     pub fn admits(&self, peer: &PeerIdentity) -> Result<(), String> {
         let member = || peer.groups.iter().any(|group| self.groups.contains(group));
         if peer.uid == 0 || self.users.contains(&peer.uid) || member() {
@@ -103,10 +103,10 @@ impl GrantPolicy {
         Err(format!("user {} is not granted anything here; grant it with --user", peer.uid))
     }
 
-    /// What opening a link on an interface needs, if it is granted.
+    /// Returns the needs of a link on an interface, if it is granted.
     ///
     /// # Errors
-    /// The reason why it is not.
+    /// The reason for the refusal.
     pub fn link(&self, link: &str, interface: &str) -> Result<&'static Family, String> {
         if !self.interfaces.iter().any(|granted| granted == interface) {
             let granted = self.interfaces.join(", ");
@@ -116,17 +116,17 @@ impl GrantPolicy {
         found.ok_or_else(|| {
             let granted: Vec<_> = self.families.iter().map(|family| family.link).collect();
             let granted = granted.join(", ");
-            // A client may have written anything.
+            // The client's text is untrusted.
             let link = link.escape_debug();
             format!("the link {link} is not granted, only {granted} (--link)")
         })
     }
 
-    /// Whether frames may be taken from the kernel. `kernel` are the addresses of the machine, and
-    /// the broadcast addresses of its networks.
+    /// Checks whether frames may be taken from the kernel. `kernel` are the addresses of the
+    /// machine, and the broadcast addresses of its networks.
     ///
     /// # Errors
-    /// The reason why not.
+    /// The reason for the refusal.
     pub fn steer(&self, wanted: &Steer, kernel: &[Ipv4Addr]) -> Result<(), String> {
         if !self.everything && (wanted.everything || !wanted.ethertypes.is_empty()) {
             let what = "all frames of an interface, or other Ethernet types, are";
@@ -212,7 +212,7 @@ mod tests {
         assert!(steer(Steer { ethertypes: vec![0x0800], ..Steer::default() }).is_err());
     }
 
-    /// The gateway's address must not be anybody's to answer for, nor what a router forwards.
+    /// No user may answer for the gateway's address, nor for addresses that a router forwards.
     #[test]
     fn only_addresses_of_the_machine_and_granted_ones_are_served() {
         let kernel = [Ipv4Addr::new(192, 168, 0, 5), Ipv4Addr::new(192, 168, 0, 255)];

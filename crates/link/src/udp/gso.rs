@@ -4,7 +4,7 @@ use std::mem;
 
 use libc::{c_int, c_void};
 
-/// What the kernel wrote beside a received message.
+/// The kernel's control messages of a received message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Notes {
     /// Size of the datagrams a coalesced message consists of.
@@ -13,7 +13,7 @@ pub(super) struct Notes {
     pub drops: Option<u32>,
 }
 
-/// Room for the control messages of one message, aligned as cmsg(3) wants it.
+/// Room for the control messages of one message, aligned as cmsg(3) requires.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub(super) struct ControlBuffer([u8; ControlBuffer::BYTES]);
@@ -32,14 +32,15 @@ const fn align(length: usize) -> usize {
 }
 
 impl ControlBuffer {
-    /// Bytes of the buffer: two notes of four bytes each, and some to spare.
+    /// The size of the buffer, bytes: two values of four bytes each, with a reserve.
     pub const BYTES: usize = 64;
 
     pub fn as_mut_ptr(&mut self) -> *mut c_void {
         self.0.as_mut_ptr().cast()
     }
 
-    /// The notes in the first `used` bytes. Unknown or cut control messages are passed over.
+    /// Returns the values in the first `used` bytes. Unknown or truncated control messages are
+    /// skipped.
     pub fn notes(&self, used: usize) -> Notes {
         let mut rest = &self.0[..used.min(Self::BYTES)];
         let mut notes = Notes::default();
@@ -66,7 +67,8 @@ impl ControlBuffer {
         notes
     }
 
-    /// A buffer that asks the kernel to cut the message into segments of `bytes`, and its length.
+    /// Returns a control buffer that makes the kernel split the message into segments of `bytes`,
+    /// and its length.
     pub fn segment(bytes: u16) -> (Self, usize) {
         let mut control = Self::default();
         let length = HEADER_BYTES + mem::size_of::<u16>();
@@ -83,7 +85,7 @@ fn int(bytes: &[u8]) -> c_int {
     c_int::from_ne_bytes(bytes[..4].try_into().expect("four bytes"))
 }
 
-/// Takes any bytes for control messages: what a fuzz target does, and a test.
+/// Takes any bytes as control messages, for a fuzz target and a test.
 #[cfg(any(test, fuzzing))]
 pub fn exercise(bytes: &[u8]) {
     let Some((&used, bytes)) = bytes.split_first() else { return };
@@ -91,7 +93,7 @@ pub fn exercise(bytes: &[u8]) {
     control.0.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
     let notes = control.notes(usize::from(used));
     assert!(notes.segment_bytes != Some(0));
-    // What lies behind the end says nothing.
+    // Bytes behind the end have no effect.
     let used = usize::from(used).min(ControlBuffer::BYTES);
     control.0[used..].fill(0);
     assert_eq!(control.notes(used), notes);

@@ -1,10 +1,10 @@
-//! Who holds a UDP port, for the error that says so (proc(5)).
+//! The process that holds a UDP port, for an error message (proc(5)).
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// The process that holds the UDP port at `wanted`, as `NAME (process PID)`. None when it cannot be
-/// seen, as is the case for other users' processes.
+/// Returns the process that holds the UDP port at `wanted`, as `NAME (process PID)`. `None` when it
+/// cannot be seen, as is the case for other users' processes.
 pub(super) fn of_udp_port(wanted: SocketAddrV4) -> Option<String> {
     let table = fs::read_to_string("/proc/net/udp").ok()?;
     let inode = table.lines().skip(1).find_map(|line| inode_if_bound(line, wanted))?;
@@ -23,12 +23,12 @@ pub(super) fn of_udp_port(wanted: SocketAddrV4) -> Option<String> {
     None
 }
 
-/// The inode in a line of `/proc/net/udp` whose local address keeps others from binding `wanted`:
+/// Returns the inode in a line of `/proc/net/udp` whose local address prevents binding `wanted`:
 /// the same port, and the same address or either of them every address.
 fn inode_if_bound(line: &str, wanted: SocketAddrV4) -> Option<&str> {
     let mut fields = line.split_whitespace();
     let (address, port) = fields.nth(1)?.split_once(':')?;
-    // The kernel prints the four bytes as a number of this machine.
+    // The kernel prints the four bytes as a number in this machine's byte order.
     let address = Ipv4Addr::from(u32::from_str_radix(address, 16).ok()?.to_ne_bytes());
     let overlap =
         address == *wanted.ip() || address.is_unspecified() || wanted.ip().is_unspecified();

@@ -2,8 +2,8 @@
 //!
 //! Sources: recvmmsg(2), udp(7), socket(7), and the kernel's `Documentation/networking/` on
 //! segmentation offloads. Datagrams leave unfragmented (`IP_PMTUDISC_PROBE`): one that does not fit
-//! the interface gives `EMSGSIZE`. Whether it fits the path is found out by an echo, and not by
-//! ICMP messages, which anybody can forge (RFC 5927).
+//! the interface gives `EMSGSIZE`. Whether it fits the path is found by an echo, not by ICMP
+//! messages, which are easily forged (RFC 5927).
 
 mod gso;
 mod holder;
@@ -30,7 +30,7 @@ use options::UdpOptions;
 #[cfg(fuzzing)]
 pub use gso::exercise as exercise_notes;
 
-/// The link.
+/// The entry of `udp`.
 pub static LINK: LinkEntry = LinkEntry {
     name: "udp",
     about: "the kernel's UDP sockets, in batches",
@@ -46,14 +46,14 @@ pub static LINK: LinkEntry = LinkEntry {
 /// Largest UDP payload over IPv4, bytes (65 535 less the IPv4 and UDP headers, RFC 768 and 791).
 pub const PAYLOAD_BYTES_MAX: usize = 65_507;
 
-/// Longest that one send may wait for room in the socket's send queue.
+/// The longest that one send may wait for room in the socket's send queue.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Opens a kernel UDP port.
 ///
 /// # Errors
-/// [`LinkError::Bind`] with a hint when the address cannot be had, [`LinkError::BadOption`] for
-/// unusable options, [`LinkError::Setup`] for anything else the kernel refuses.
+/// [`LinkError::Bind`] with a hint when the address is not available, [`LinkError::BadOption`] for
+/// unusable options, [`LinkError::Setup`] for other refusals of the kernel.
 pub fn open(spec: &Spec, bind: SocketAddrV4, sizes: &PortOptions) -> Result<Port, LinkError> {
     let options = UdpOptions::from_spec(spec)?;
     let setup = |what| move |source| LinkError::Setup { what, source };
@@ -93,7 +93,7 @@ fn local_address(socket: &Socket) -> io::Result<SocketAddrV4> {
     address.ok_or_else(|| io::Error::other("the socket has no IPv4 address"))
 }
 
-/// Why `address` cannot be bound, with a hint that names who holds it.
+/// Returns the reason why `address` cannot be bound, with a hint that names its holder.
 pub fn bind_error(address: SocketAddrV4, source: io::Error) -> LinkError {
     let hint = match source.raw_os_error() {
         Some(libc::EADDRINUSE) => {

@@ -32,8 +32,8 @@ impl UdpOptions {
         spec.read()
     }
 
-    /// Asks the kernel to busy-poll, if the link string said so. A refusal is an error, because
-    /// somebody asked for it by name.
+    /// Requests busy polling from the kernel, if the link string does. A refusal is an error,
+    /// because the option was given explicitly.
     pub fn apply_busy_poll(&self, socket: &Socket) -> Result<(), LinkError> {
         let prefer = self.prefer_busy_poll.then_some(1);
         let wishes = [

@@ -10,10 +10,10 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use super::slots::{SlotLayout, Slots};
 use crate::port::{Capabilities, Datagram, PortRx};
 
-/// A spinning wait looks at the clock once in so many system calls.
+/// The number of system calls of a spinning wait between two reads of the clock.
 const SPINS_PER_CLOCK_READ: u32 = 4;
 
-/// Where one lent datagram lies.
+/// The place of one lent datagram.
 #[derive(Debug, Clone, Copy)]
 struct BufferSlot {
     slot: u32,
@@ -26,21 +26,21 @@ pub(super) struct UdpRx {
     socket: Arc<OwnedFd>,
     slots: Slots,
     capabilities: Capabilities,
-    /// The datagrams lent now. Its capacity is fixed: it never grows.
+    /// The datagrams lent now. The capacity is fixed: it never grows.
     lent: Vec<BufferSlot>,
     /// Messages received by the last system call.
     filled: usize,
-    /// The next message to split, and how far into it.
+    /// The next message to split, and the position in it.
     cursor: (usize, usize),
     drops: u64,
-    /// Datagrams longer than the port takes.
+    /// Datagrams longer than the port accepts.
     too_long: u64,
-    /// The kernel has been asked for its counter since the last datagram came. An empty queue does
-    /// not overflow, so there is nothing new to learn.
+    /// The kernel's counter has been read since the last datagram came. An empty queue does not
+    /// overflow, so the counter cannot have changed.
     drops_asked: bool,
-    /// The queue was empty lately: to wait first saves a call that would bring nothing.
+    /// The queue was recently empty: waiting first saves a call that would receive nothing.
     wait_first: bool,
-    /// Waits are spent asking, not asleep.
+    /// Waits poll instead of sleeping.
     spin: bool,
 }
 
@@ -66,7 +66,7 @@ impl UdpRx {
         }
     }
 
-    /// Lends what is left of the received messages, up to the size of a batch.
+    /// Lends the rest of the received messages, up to the size of a batch.
     fn split(&mut self) {
         let room = self.capabilities.batch_max;
         let datagram_bytes_max = self.capabilities.datagram_bytes_max;
@@ -94,7 +94,7 @@ impl UdpRx {
         self.cursor = (slot, offset);
     }
 
-    /// The kernel's counter has 32 bits and never runs backwards: add what it grew by.
+    /// Adds the growth of the kernel's counter, which has 32 bits and never decreases.
     fn note_drops(&mut self, counter: u32) {
         let grown = counter.wrapping_sub(self.drops as u32);
         if grown < 1 << 31 {
@@ -102,7 +102,7 @@ impl UdpRx {
         }
     }
 
-    /// Nothing is queued that could carry the kernel's counter: ask for it.
+    /// Reads the kernel's drop counter, because no queued datagram carries it.
     fn ask_for_drops(&mut self) {
         if !self.drops_asked
             && let Ok(drops) = millstream_host::socket::drops(&*self.socket)
@@ -112,7 +112,7 @@ impl UdpRx {
         }
     }
 
-    /// Receives what is waiting; zero when nothing is, or nothing that the port takes.
+    /// Receives waiting datagrams; returns zero when there are none, or none that the port accepts.
     fn poll_socket(&mut self) -> io::Result<usize> {
         loop {
             match self.slots.receive(self.socket.as_fd()) {
@@ -125,7 +125,7 @@ impl UdpRx {
                 }
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN) => return Ok(0),
-                    // An ICMP error answers some earlier send; it says nothing about receiving, and
+                    // An ICMP error answers some earlier send. It does not concern receiving, and
                     // reading it has cleared it.
                     Some(libc::EINTR | libc::ECONNREFUSED | libc::EHOSTUNREACH) => {}
                     _ => return Err(error),
@@ -134,7 +134,7 @@ impl UdpRx {
         }
     }
 
-    /// Asks again and again until something arrives or the time is up.
+    /// Polls until something arrives or the time is up.
     fn spin(&mut self, timeout: Duration) -> io::Result<usize> {
         let started = Instant::now();
         loop {
@@ -151,7 +151,7 @@ impl UdpRx {
         }
     }
 
-    /// Sleeps until something arrives or the time is up; false when it is.
+    /// Sleeps until something arrives or the time is up; returns false on a timeout.
     fn wait(&self, deadline: Option<Instant>) -> io::Result<bool> {
         loop {
             let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
@@ -192,18 +192,18 @@ impl PortRx for UdpRx {
                 return Ok(count);
             }
         }
-        // A time too long for the clock is no deadline at all.
+        // A time too long for the clock is treated as no deadline.
         let deadline = Instant::now().checked_add(timeout);
         self.wait_first = true;
         while self.wait(deadline)? {
             self.slots.ask_for_all();
             let count = self.poll_socket()?;
             if count > 0 {
-                // All slots full: more is waiting, and the next call need not ask whether it is.
+                // All slots are full: more is waiting, and the next call need not wait for it.
                 self.wait_first = self.filled < self.slots.count();
                 return Ok(count);
             }
-            // What came was too long, and more of it may go on coming.
+            // The received datagrams were too long, and more of them may follow.
             if deadline.is_some_and(|at| Instant::now() >= at) {
                 break;
             }

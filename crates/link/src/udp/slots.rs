@@ -7,14 +7,14 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use super::PAYLOAD_BYTES_MAX;
 use crate::udp::gso::{ControlBuffer, Notes};
 
-/// How many buffers of which size a port receives into.
+/// The number and size of the buffers that a port receives into.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SlotLayout {
-    /// Messages one `recvmmsg` may fill.
+    /// The most messages that one `recvmmsg` may fill.
     pub slots: usize,
     /// Bytes of one slot.
     pub slot_bytes: usize,
-    /// Datagrams that one batch lends at most.
+    /// The most datagrams that one batch lends.
     pub datagrams: usize,
 }
 
@@ -39,15 +39,15 @@ pub(super) struct Slots {
     controls: Box<[ControlBuffer]>,
     vectors: Box<[libc::iovec]>,
     heads: Box<[libc::mmsghdr]>,
-    /// The first so many are to be written anew.
+    /// The number of first headers to be written again.
     used: usize,
-    /// How many the next call may fill.
+    /// The number of slots that the next call may fill.
     asked: usize,
 }
 
 // SAFETY: the raw pointers in `vectors` and `heads` point into the other fields, whose memory stays
-// where it is; only system calls of `receive`, which has the whole struct, follow them, so they are
-// plain numbers to any thread.
+// in place; only system calls of `receive`, which borrows the whole struct, follow them, so they
+// are plain numbers to any thread.
 unsafe impl Send for Slots {}
 
 impl Slots {
@@ -67,25 +67,25 @@ impl Slots {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of slots.
     pub fn count(&self) -> usize {
         self.heads.len()
     }
 
-    /// Something is known to be waiting: the next call is to fill all slots.
+    /// Makes the next call fill all slots, because datagrams are known to be waiting.
     pub fn ask_for_all(&mut self) {
         self.asked = self.heads.len();
     }
 
     /// Receives as many messages as are waiting and fit, without waiting for any.
     ///
-    /// After a call that found nothing the next one asks for a single message: what comes alone,
-    /// as in a round trip, then costs no search for a second one.
+    /// After a call that received nothing the next one requests a single message: a datagram that
+    /// comes alone, as in a round trip, then costs no search for a second one.
     pub fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
         self.arm();
         // SAFETY: every header points to a slot, a name and a control buffer of this struct with
-        // their true lengths (`arm`, now or earlier), all of which outlive the call; no more are
-        // asked for than there are headers.
+        // their true lengths (`arm`, now or earlier), all of which outlive the call; no more
+        // messages are requested than there are headers.
         let count = unsafe {
             libc::recvmmsg(
                 fd.as_raw_fd(),
@@ -101,8 +101,8 @@ impl Slots {
         count.map_err(|_| io::Error::last_os_error())
     }
 
-    /// Points every header at its slot. The kernel overwrites lengths of those that it fills, so
-    /// these are written before each call: whoever spins fills none, time and again.
+    /// Points every header at its slot. The kernel overwrites lengths only in those that it fills,
+    /// so only these are written before each call: repeated polls that receive nothing write none.
     fn arm(&mut self) {
         let slots = self.bytes.chunks_exact_mut(self.slot_bytes).take(self.used);
         let parts = self.names.iter_mut().zip(self.controls.iter_mut());
@@ -121,7 +121,7 @@ impl Slots {
         }
     }
 
-    /// Bytes received into slot `index` by the last call.
+    /// Returns the bytes received into slot `index` by the last call.
     pub fn length(&self, index: usize) -> usize {
         (self.heads[index].msg_len as usize).min(self.slot_bytes)
     }
@@ -131,19 +131,19 @@ impl Slots {
         self.heads[index].msg_hdr.msg_flags & libc::MSG_TRUNC != 0
     }
 
-    /// What the kernel noted beside slot `index`.
+    /// Returns the kernel's control messages of slot `index`.
     pub fn notes(&self, index: usize) -> Notes {
         self.controls[index].notes(self.heads[index].msg_hdr.msg_controllen)
     }
 
-    /// The sender of slot `index`.
+    /// Returns the sender of slot `index`.
     pub fn source(&self, index: usize) -> std::net::SocketAddrV4 {
         let name = &self.names[index];
         let ip = u32::from_be(name.sin_addr.s_addr);
         std::net::SocketAddrV4::new(ip.into(), u16::from_be(name.sin_port))
     }
 
-    /// `length` bytes of slot `index` from `offset` on.
+    /// Returns `length` bytes of slot `index` from `offset` on.
     pub fn bytes(&self, index: usize, offset: usize, length: usize) -> &[u8] {
         &self.bytes[index * self.slot_bytes + offset..][..length]
     }

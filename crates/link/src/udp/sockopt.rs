@@ -6,23 +6,23 @@ use libc::c_int;
 use millstream_host::socket::set;
 use socket2::Socket;
 
-/// One datagram is one IP packet, and one that is longer than the interface's MTU is an error. What
-/// ICMP says of links behind it, which anybody can forge (RFC 5927), does not make it one.
+/// Makes one datagram one IP packet; one that is longer than the interface's MTU is an error. ICMP
+/// messages about links behind it, which are easily forged (RFC 5927), do not cause errors.
 pub(super) fn forbid_fragments(socket: &Socket) -> io::Result<()> {
     set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, &libc::IP_PMTUDISC_PROBE)
 }
 
-/// Every received message carries the socket's drop counter once it is not zero.
+/// Makes every received message carry the socket's drop counter once it is not zero.
 pub(super) fn report_drops(socket: &Socket) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, &1)
 }
 
-/// Trains of datagrams arrive joined, with their segment size beside them.
+/// Makes datagrams arrive joined (GRO), with their segment size.
 pub(super) fn enable_gro(socket: &Socket) -> io::Result<()> {
     set(socket, libc::SOL_UDP, libc::UDP_GRO, &1)
 }
 
-/// Whether the kernel knows `UDP_SEGMENT` (setting 0 changes nothing where it does).
+/// Whether the kernel supports `UDP_SEGMENT` (setting 0 changes nothing where it does).
 pub(super) fn has_gso(socket: &Socket) -> bool {
     set(socket, libc::SOL_UDP, libc::UDP_SEGMENT, &0).is_ok()
 }
@@ -32,10 +32,10 @@ pub(super) fn busy_poll(socket: &Socket, option: c_int, value: u32) -> io::Resul
     set(socket, libc::SOL_SOCKET, option, &(value as c_int))
 }
 
-/// Asks for a receive queue of `bytes` and returns what the kernel really gives.
+/// Requests a receive queue of `bytes` and returns the size that the kernel really gives.
 ///
-/// The kernel doubles the wish to pay for its own bookkeeping (socket(7)), so half of what it
-/// reports is what datagrams may use.
+/// The kernel doubles the requested size for its own bookkeeping (socket(7)), so half of the
+/// reported size is available to datagrams.
 pub(super) fn grow_recv_queue(socket: &Socket, bytes: usize) -> io::Result<usize> {
     let wish = c_int::try_from(bytes).unwrap_or(c_int::MAX / 2);
     if set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &wish).is_err() {
@@ -44,7 +44,7 @@ pub(super) fn grow_recv_queue(socket: &Socket, bytes: usize) -> io::Result<usize
     Ok(socket.recv_buffer_size()? / 2)
 }
 
-/// The same for the send queue.
+/// Does the same for the send queue.
 pub(super) fn grow_send_queue(socket: &Socket, bytes: usize) -> io::Result<usize> {
     let wish = c_int::try_from(bytes).unwrap_or(c_int::MAX / 2);
     if set(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &wish).is_err() {

@@ -1,4 +1,4 @@
-//! The transmit half: single datagrams, and trains by `UDP_SEGMENT` or `sendmmsg`.
+//! The transmit half: single datagrams, and GSO batches by `UDP_SEGMENT` or `sendmmsg`.
 
 use std::io;
 use std::mem;
@@ -10,10 +10,10 @@ use super::PAYLOAD_BYTES_MAX;
 use super::gso::ControlBuffer;
 use crate::port::{Capabilities, FrameLoan, PortTx};
 
-/// Messages given to one `sendmmsg`.
+/// The most messages of one `sendmmsg`.
 const MESSAGES: usize = 16;
 
-/// Segments in one message that every kernel with `UDP_SEGMENT` takes.
+/// The most segments in one message: what every kernel with `UDP_SEGMENT` takes.
 const SEGMENTS: usize = 64;
 
 /// The transmit half of a kernel UDP port.
@@ -28,8 +28,8 @@ impl UdpTx {
         Self { socket, capabilities, loan: FrameLoan::default() }
     }
 
-    /// Sends the head of `train` as up to [`MESSAGES`] messages of `message_bytes` each, cut into
-    /// segments if `segment` is given. Bytes that left.
+    /// Sends the head of `train` as up to [`MESSAGES`] messages of `message_bytes` each, split into
+    /// segments if `segment` is given. Returns the bytes that left.
     fn send_messages(
         &self,
         train: &[u8],
@@ -68,7 +68,7 @@ impl UdpTx {
         Ok((sent * message_bytes).min(train.len()))
     }
 
-    /// Sends a single datagram, which may be empty: without headers to describe it.
+    /// Sends a single datagram, which may be empty, without headers to describe it.
     fn send_one(&self, payload: &[u8], to: &libc::sockaddr_in, flags: i32) -> io::Result<()> {
         // SAFETY: the payload and the address are live, with their true lengths, and the kernel
         // only reads them.
@@ -86,7 +86,7 @@ impl UdpTx {
     }
 }
 
-/// Sends again where the system says that nothing is really wrong.
+/// Repeats a send after errors of the system that are not failures.
 fn patiently<T>(mut send: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let mut refused = false;
     loop {
@@ -103,7 +103,7 @@ fn patiently<T>(mut send: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     }
 }
 
-/// What a call that waits says when the time of the socket has run out.
+/// Converts the error of a waiting call whose socket timeout has expired.
 fn timed_out(error: io::Error) -> io::Error {
     let ran_out = error.kind() == io::ErrorKind::WouldBlock;
     if ran_out { io::ErrorKind::TimedOut.into() } else { error }
@@ -132,7 +132,7 @@ impl PortTx for UdpTx {
         segment_bytes: usize,
         to: SocketAddrV4,
     ) -> io::Result<()> {
-        // Port 0 the kernel refuses too, but as if it could not segment.
+        // The kernel refuses port 0 too, but with the error of missing segmentation.
         if segment_bytes == 0 || segment_bytes > PAYLOAD_BYTES_MAX || to.port() == 0 {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -149,7 +149,7 @@ impl PortTx for UdpTx {
             match patiently(|| self.send_messages(rest, message_bytes, segment, &to)) {
                 Ok(sent) => rest = &rest[sent..],
                 // The path cannot segment (no checksum offload, or segments longer than its MTU):
-                // from now on every datagram goes by itself.
+                // from now on every datagram is sent separately.
                 Err(error)
                     if join && matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EIO)) =>
                 {

@@ -1,4 +1,4 @@
-//! Errors that say what to do.
+//! Errors with advice on what to do.
 
 use std::io;
 
@@ -13,7 +13,7 @@ fn error(device: &InterfaceState, step: &str, source: io::Error, hint: String) -
     LinkError::Interface { link: NAME, interface, step, source, hint }
 }
 
-/// A step was refused for a reason that its errno tells.
+/// Returns the error of a refused step, with advice by its errno.
 pub fn refused(device: &InterfaceState, step: &str, source: io::Error) -> LinkError {
     let name = &device.name;
     let hint = match source.raw_os_error() {
@@ -54,13 +54,13 @@ fn driver(device: &InterfaceState) -> &str {
     if device.driver.is_empty() { "none" } else { &device.driver }
 }
 
-/// Another program is in the way.
+/// Returns the error of an interface that has another program.
 pub fn occupied(device: &InterfaceState, source: io::Error) -> LinkError {
     let hint = super::attached::explain(device);
     error(device, "attach the program", source, hint)
 }
 
-/// The frame memory was refused.
+/// Returns the error of refused frame memory.
 pub fn memory(device: &InterfaceState, bytes: usize, source: io::Error) -> LinkError {
     if source.raw_os_error() != Some(libc::ENOBUFS) {
         return refused(device, "register frame memory", source);
@@ -73,7 +73,7 @@ pub fn memory(device: &InterfaceState, bytes: usize, source: io::Error) -> LinkE
     error(device, "register frame memory", source, hint)
 }
 
-/// The socket could not be bound to its queue.
+/// Returns the error of a socket that could not be bound to its queue.
 pub fn bind(device: &InterfaceState, to: &Binding, source: io::Error) -> LinkError {
     let name = &device.name;
     let step = format!("bind to queue {}", to.queue);
@@ -99,8 +99,9 @@ pub fn bind(device: &InterfaceState, to: &Binding, source: io::Error) -> LinkErr
     error(device, &step, source, hint)
 }
 
-/// What to do about frames that fit no buffer in generic mode, which comes before the kernel cuts
-/// the trains of a sender on the same machine. Native mode of veth has the sender cut them.
+/// Returns advice on frames that do not fit a buffer in generic mode, which receives GSO batches of
+/// a sender on the same machine before the kernel splits them. In native mode of veth the sender
+/// splits them.
 pub fn trains(info: &LinkInfo, too_long: u64) -> Option<String> {
     let name = info.interface.as_deref().unwrap_or_default();
     (info.mode == Mode::Generic && too_long > 0).then(|| {

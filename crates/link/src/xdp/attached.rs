@@ -1,4 +1,4 @@
-//! What else is attached to an interface, named for people.
+//! The other users of an interface, described for people.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -7,10 +7,10 @@ use super::bpf;
 use super::privileged::PROGRAM_NAME;
 use crate::device::InterfaceState;
 
-/// What is in the way on an interface, and what to do about it.
+/// Returns what occupies an interface, and what to do about it.
 pub fn explain(device: &InterfaceState) -> String {
     let name = &device.name;
-    // The program may have come after the first look.
+    // The program may have been attached after the first check.
     let id = InterfaceState::look(super::open::NAME, name).ok().and_then(|device| device.program);
     let Some(id) = id else {
         return format!("`ip link show {name}` tells which program is attached");
@@ -36,8 +36,8 @@ pub fn explain(device: &InterfaceState) -> String {
     }
 }
 
-/// Which processes have the program or its attachment open, as far as we may look. A process that
-/// another is just starting has what that one has.
+/// Returns the processes that have the program or its attachment open, as far as our rights allow.
+/// A process that is just being started has the open files of its parent.
 fn held_by(id: u32) -> String {
     let line = format!("prog_id:\t{id}");
     let holders = processes(|process| {
@@ -48,9 +48,9 @@ fn held_by(id: u32) -> String {
     if holders.is_empty() { String::new() } else { format!(", held by {}", holders.join(", ")) }
 }
 
-/// The processes that have AF_XDP sockets, as far as we may look: only those map a socket at the
-/// offset of a fill ring (`XDP_UMEM_PGOFF_FILL_RING`). Which queue is theirs the kernel tells only
-/// where it was built with CONFIG_XDP_SOCKETS_DIAG.
+/// Returns the processes that have AF_XDP sockets, as far as our rights allow: only those map a
+/// socket at the offset of a fill ring (`XDP_UMEM_PGOFF_FILL_RING`). The kernel reports the queue
+/// of a socket only if it was built with CONFIG_XDP_SOCKETS_DIAG.
 pub fn socket_holders() -> Vec<String> {
     processes(|process| {
         let maps = std::fs::read_to_string(process.join("maps")).unwrap_or_default();
@@ -58,7 +58,7 @@ pub fn socket_holders() -> Vec<String> {
     })
 }
 
-/// The processes that have something, by name and number.
+/// Returns the matching processes, by name and number.
 fn processes(have: impl Fn(&Path) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -73,7 +73,7 @@ fn processes(have: impl Fn(&Path) -> bool) -> Vec<String> {
     found
 }
 
-/// Of a line of /proc/PID/maps: address, access, offset, device, inode, path.
+/// Whether a line of /proc/PID/maps is a fill ring: address, access, offset, device, inode, path.
 fn is_fill_ring(line: &str) -> bool {
     let mut words = line.split_ascii_whitespace().skip(2);
     words.next() == Some("100000000") && words.nth(2).is_some_and(|path| path.contains("socket:["))

@@ -1,12 +1,12 @@
-//! What opening a link on an interface would meet, by what its driver says of itself.
+//! Predictions of what opening a link on an interface would meet, from its driver's properties.
 
 use super::options::{XdpMode, XdpOptions};
 use crate::Spec;
 use crate::entry::{OpenTarget, Remark};
 use Remark::{Note, Obstacle};
 
-/// Largest MTU at which a driver takes an XDP program that knows no parts: a page less what the
-/// kernel needs beside the frame. Of veth, measured.
+/// The largest MTU at which a driver accepts an XDP program without support for parts: a page less
+/// the kernel's space besides the frame. Measured on veth.
 const WHOLE_FRAME_MTU_MAX: u32 = 3506;
 
 pub(super) fn outlook(place: &OpenTarget<'_>) -> String {
@@ -60,8 +60,8 @@ pub(super) fn foresee(spec: &Spec, place: &OpenTarget<'_>) -> Vec<Remark> {
         )));
     }
     remarks.extend(queues(&options, place));
-    // What the veth driver asks of the other end before it takes a program; it says ENOSPC
-    // otherwise.
+    // The veth driver's condition on the other end for accepting a program; otherwise it returns
+    // ENOSPC.
     if let (Some(count), Some("veth")) = (options.channels, place.driver) {
         let plural = if count == 1 { "" } else { "s" };
         remarks.push(Note(format!(

@@ -1,4 +1,4 @@
-//! The link: queues, pool and program behind the frame seam.
+//! The link: queues, pool and program behind the frame interface.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,9 +19,9 @@ use crate::frame::{
 };
 use crate::rights::Rights;
 
-/// How often the watchdog looks.
+/// The interval of the watchdog's checks.
 const LOOK: Duration = Duration::from_millis(5);
-/// How often an idle link asks whether its interface is still there.
+/// The interval at which an idle link checks that its interface still exists.
 const ASK: Duration = Duration::from_millis(50);
 
 /// An open AF_XDP link.
@@ -30,16 +30,16 @@ pub struct XdpLink {
     pub(super) memory: Arc<FrameMemory>,
     pub(super) pool: FramePool,
     pub(super) queues: Vec<Queue>,
-    /// The way to the queues that transmit: the first ones.
+    /// The transmit direction, over the first queues.
     pub(super) outgoing: Outgoing,
     pub(super) watchdogs: Vec<Watchdog>,
-    /// Readable when any of the sockets is.
+    /// A descriptor that is readable when any of the sockets is.
     pub(super) poll: OwnedFd,
-    /// The program's counters, mapped, and the processors that have rows in them.
+    /// The program's mapped counters, and the number of processors with rows in them.
     pub(super) counted: (Mapping, u32),
-    /// Ports, in the order of the rows of their counters, and what to subtract from these.
+    /// The ports, in the order of their rows of counters, and the counts to subtract from these.
     pub(super) ports: Vec<(u16, ProgramCounts)>,
-    /// Idle calls drive the device (preferred busy polling).
+    /// Whether idle calls drive the device (preferred busy polling).
     pub(super) busy_poll: bool,
     pub(super) state: State,
     pub(super) rights: Box<dyn Rights>,
@@ -51,30 +51,30 @@ pub(super) struct Attachment(pub OwnedFd);
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        // Where it is refused, the last descriptor of the link does it.
+        // Where detaching is refused, closing the link's last descriptor does it.
         let _ = bpf::detach(self.0.as_fd());
     }
 }
 
-/// What changes from call to call.
+/// The state that changes from call to call.
 #[derive(Debug, Default)]
 pub(super) struct State {
     counters: LinkCounters,
-    /// The queue that is looked at first.
+    /// The queue that is polled first.
     turn: usize,
-    /// Some queue has fewer buffers than it should.
+    /// Some queue has fewer buffers than it should have.
     hungry: bool,
     next_look: Duration,
     next_ask: Duration,
-    /// Ports that were served at once at most.
+    /// The most ports served at once.
     ports_max: usize,
-    /// Why nothing comes, as the interface last said.
+    /// The error of the interface when it was last checked.
     down: Option<io::ErrorKind>,
 }
 
 impl XdpLink {
-    /// What the program counted for a UDP port since it is steered here, or (`None`) for all else
-    /// that was wanted.
+    /// Returns the program's counts for a UDP port since it is steered here, or (`None`) for all
+    /// other wanted frames.
     #[must_use]
     pub fn counts(&self, port: Option<u16>) -> Option<ProgramCounts> {
         let Some(port) = port else { return Some(self.row(0)) };
@@ -82,9 +82,9 @@ impl XdpLink {
         Some(self.row(1 + at).less(self.ports[at].1))
     }
 
-    /// Ports are counted in other rows from now on; those that stay keep their counts.
+    /// Assigns new rows of counters to the ports; ports that stay keep their counts.
     fn move_counts(&mut self, ports: &[u16]) {
-        // After the change: a frame that came since is miscounted, and none is counted twice.
+        // After the change: a frame that came since is counted wrongly, but none is counted twice.
         let moved = (1..).zip(ports).map(|(row, port)| {
             let so_far = self.counts(Some(*port)).unwrap_or_default();
             (*port, self.row(row).less(so_far))
@@ -93,7 +93,7 @@ impl XdpLink {
         self.state.ports_max = self.state.ports_max.max(self.ports.len());
     }
 
-    /// Wanted frames on queues that were not watched when they came: queue and frames.
+    /// Returns wanted frames on queues that were not watched at the time: queue and frames.
     #[must_use]
     pub fn unwatched(&self) -> Vec<(u32, u64)> {
         let (mapping, cpus) = &self.counted;
@@ -107,18 +107,18 @@ impl XdpLink {
         unsafe { bpf::read_counts(mapping.base(), *cpus, row) }
     }
 
-    /// Frames that left on each queue that transmits: queue and frames.
+    /// Returns the frames that left on each transmit queue: queue and frames.
     pub fn sent(&self) -> impl Iterator<Item = (u32, u64)> {
         let transmit = &self.queues[..self.outgoing.queues()];
         transmit.iter().map(|queue| (queue.number, queue.sent))
     }
 
-    /// The stalls that the watchdog saw last, at most one a queue.
+    /// Returns the last stalls that the watchdog saw, at most one for each queue.
     pub fn stalls(&self) -> impl Iterator<Item = RingStall> {
         self.watchdogs.iter().filter_map(Watchdog::last)
     }
 
-    /// What has to be done now and then, whatever is going on.
+    /// Does the maintenance that is due from time to time, independent of traffic.
     fn maintain(&mut self, idle: bool) -> io::Result<()> {
         let now = coarse::now();
         if now >= self.state.next_look {
@@ -146,7 +146,7 @@ impl XdpLink {
             queue.wake_receiver(&mut state.counters);
             if dog.look(now, queue.seen()) {
                 queue.refill(pool, &mut state.counters);
-                // A link that is down says so where it is asked.
+                // A link that is down returns its error where its state is checked.
                 let _ = queue.flush(pool, &mut state.counters);
             }
             recoveries += dog.recoveries();
@@ -154,8 +154,9 @@ impl XdpLink {
         state.counters.recoveries = recoveries;
     }
 
-    /// Feeds the queues that lack buffers, if there are any again. Nobody may call `receive` before
-    /// a frame comes, and none comes without buffers, so whatever frees some ends with this.
+    /// Supplies the queues that lack buffers, if there are free ones again. There may be no
+    /// `receive` before a frame comes, and no frame comes without buffers, so every method that
+    /// frees buffers ends with this.
     fn refill(&mut self) {
         if !self.state.hungry {
             return;
@@ -167,8 +168,8 @@ impl XdpLink {
         }
     }
 
-    /// Gives back what is longer than any frame of the interface: trains that nobody has cut, which
-    /// generic mode gets whole. The kernel drops those that are too long for it.
+    /// Gives back parts longer than any frame of the interface: unsplit GSO batches, which generic
+    /// mode receives whole. The kernel drops those that are too long for it.
     fn drop_trains(&mut self, frames: &mut Vec<Frame>, first: usize) {
         let longest = self.info.mtu + ETHERNET_BYTES_MAX;
         let (mut begin, mut at, mut bytes) = (first, first, 0);
@@ -231,7 +232,7 @@ impl FrameLink for XdpLink {
                 state.hungry |= queue.refill(pool, &mut state.counters);
                 left -= taken;
             }
-            // What is left of a batch may be too short for the next frame's parts.
+            // The rest of a batch may be too short for the next frame's parts.
             if left < batch / 2 {
                 state.turn = (index + 1) % count;
                 break;
@@ -295,7 +296,7 @@ impl FrameLink for XdpLink {
     fn explain(&mut self) -> Option<String> {
         let watched: Vec<_> = self.queues.iter().map(|queue| queue.number).collect();
         let mut unwatched = self.unwatched();
-        // Those of a queue that is watched by now came before its socket.
+        // The unwatched frames of a queue that is now watched came before its socket.
         unwatched.retain(|(queue, _)| !watched.contains(queue));
         let interface = self.info.interface.as_deref().unwrap_or_default();
         let astray = crate::queues::explain(interface, &unwatched, &watched);
@@ -313,8 +314,8 @@ impl FrameLink for XdpLink {
             let starved = kernel.rx_fill_ring_empty_descs.unwrap_or(0);
             counters.rx_ring_full += kernel.rx_ring_full.unwrap_or(0);
             counters.rx_starved += starved;
-            // Where it copies, the kernel counts a frame without a buffer as dropped, too (and one
-            // in parts that finds too few of them only so).
+            // In copy modes the kernel counts a frame without a buffer as dropped, too (and a frame
+            // in parts for which there are too few buffers only so).
             let twice = if self.info.mode == Mode::ZeroCopy { 0 } else { starved };
             counters.rx_dropped += kernel.rx_dropped.saturating_sub(twice);
             counters.tx_invalid += kernel.tx_invalid_descs;

@@ -1,5 +1,5 @@
-//! AF_XDP: frames of chosen UDP ports come out of the kernel before its stack sees them, all
-//! others go on as if we were not there.
+//! AF_XDP: frames of chosen UDP ports leave the kernel before its stack sees them; all others are
+//! unaffected.
 //!
 //! ```text
 //!   interface ─▶ our XDP program ─▶ wanted? ─▶ receive ring of the queue's socket ─▶ user
@@ -8,12 +8,12 @@
 //!               kernel's stack              frame memory      transmit ring ─▶ kernel ─▶ interface
 //! ```
 //!
-//! Nothing but the kernel is needed: `bpf` assembles the program, the rings are mapped here, and
-//! whoever kills this process detaches the program with it. The steps that need privileges are in
+//! Only the kernel is needed: `bpf` assembles the program, the rings are mapped here, and the
+//! program is detached when this process is killed. The steps that need privileges are in
 //! [`privileged`], and come through [`crate::rights`].
 //!
-//! A program sees VLAN tags only where they lie in the frame. A device that takes them out
-//! (`ethtool -k` shows `rx-vlan-offload: on`) must leave them in: `ethtool -K IF rxvlan off`.
+//! A program sees VLAN tags only where they lie in the frame. A device that removes them (`ethtool
+//! -k` shows `rx-vlan-offload: on`) must leave them in: `ethtool -K IF rxvlan off`.
 //!
 //! Sources: the kernel's `Documentation/networking/af_xdp.rst` and `linux/if_xdp.h`.
 
@@ -45,7 +45,7 @@ pub use bpf::ProgramCounts;
 pub use link::XdpLink;
 pub use watchdog::{QueueRing, RingStall};
 
-/// The link.
+/// The entry of `xdp`.
 pub static LINK: LinkEntry = LinkEntry {
     name: "xdp",
     about: "AF_XDP: frames of chosen UDP ports, before the kernel's stack sees them",
@@ -58,7 +58,7 @@ pub static LINK: LinkEntry = LinkEntry {
     foresee: foresee::foresee,
 };
 
-/// No user namespace gives these rights.
+/// The rights of the link, which a user namespace cannot give.
 pub static RIGHTS: Family = Family {
     link: "xdp",
     sockets: rustix::net::AddressFamily::XDP,

@@ -1,4 +1,4 @@
-//! Opening: what was asked for, what the interface can do, and what comes of it.
+//! Opening a link: the options, the abilities of the interface, and the result.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,7 +25,8 @@ use crate::rights::{self, Attach, AttachedProgram, BusyPoll, Hook, Rights, Right
 use crate::spec::bad;
 use crate::{LinkError, Spec};
 
-/// How long the memory of a closed link may go on counting: milliseconds where nothing else runs.
+/// The longest that the memory of a closed link is still counted as locked: milliseconds on an idle
+/// machine.
 const RELEASE: Duration = Duration::from_secs(1);
 
 /// The link's name.
@@ -57,12 +58,12 @@ impl XdpLink {
     }
 }
 
-/// An opening on its way.
+/// A link that is being opened.
 struct Opening {
     options: XdpOptions,
     device: InterfaceState,
     rights: Box<dyn Rights>,
-    /// What was tried and decided, for people.
+    /// The attempts and decisions, for people.
     notes: Vec<String>,
 }
 
@@ -83,7 +84,7 @@ impl Opening {
         let counted = counted.map_err(|e| self.failed("map the program's counters", e))?;
         let mut info = self.info(&plan, mode, numbers.len());
         info.udp_ports = self.rights.udp_ports().map_err(|e| self.failed("ask for ports", e))?;
-        // Of drivers with zero-copy only some do it, and nobody does it for the others.
+        // Only some drivers with zero-copy support it; the others have no replacement.
         info.completes_checksums = pool.allows_metadata() && mode != Mode::ZeroCopy;
         Ok(XdpLink {
             memory,
@@ -106,7 +107,7 @@ impl Opening {
         advice::refused(&self.device, step, source)
     }
 
-    /// The queues to serve: those asked for, which must exist, or all.
+    /// Returns the queues to serve: those of the options, which must exist, or all.
     fn queue_numbers(&self) -> Result<Vec<u32>, LinkError> {
         let numbers = self.queues_asked_for()?;
         if self.options.tx_queues > numbers.len() {
@@ -137,7 +138,7 @@ impl Opening {
         }
     }
 
-    /// Attaches the program where it was asked for, or in the best place that there is.
+    /// Attaches the program in the mode of the options, or in the best possible one.
     fn attach(&mut self, plan: &mut UmemLayout) -> Result<AttachedProgram, LinkError> {
         let hooks: &[Hook] = match self.options.mode {
             XdpMode::Auto => &[Hook::Driver, Hook::Generic],
@@ -163,8 +164,9 @@ impl Opening {
         Err(self.failed(&step, refused))
     }
 
-    /// A frame that fits our chunks may still be too long for a driver without parts (veth counts
-    /// its peer's MTU): that is `ERANGE`, and then it shall be parts.
+    /// Attaches the program in one mode. A frame that fits our chunks may still be too long for a
+    /// driver without parts (veth counts its peer's MTU): that is `ERANGE`, and then parts are
+    /// used.
     fn attach_at(&mut self, hook: Hook, plan: &mut UmemLayout) -> io::Result<AttachedProgram> {
         let rate_max_hz = self.options.rate_max_hz;
         let wanted = Attach { hook, parts: plan.parts, rate_max_hz };
@@ -178,7 +180,7 @@ impl Opening {
         }
     }
 
-    /// Frame memory counts as locked: where no more may be locked, less of it has to do.
+    /// Reduces the frame memory where the limit requires it, because it counts as locked memory.
     fn fit(&mut self, plan: &mut UmemLayout) {
         let bytes = plan.bytes(self.options.huge);
         let Err(refused) = self.rights.allow_locked(bytes as u64) else { return };
@@ -214,7 +216,7 @@ impl Opening {
         Ok(Arc::new(memory))
     }
 
-    /// One socket for each queue, over one frame memory.
+    /// Opens one socket for each queue, over one frame memory.
     fn queues(
         &mut self,
         plan: &UmemLayout,
@@ -261,7 +263,7 @@ impl Opening {
     fn flags(&self, plan: &UmemLayout, hook: Hook) -> Flags {
         let mut flags = match (self.options.mode, hook) {
             (XdpMode::ZeroCopy, _) => Flags::XDP_ZEROCOPY,
-            // The kernel itself falls back to copying.
+            // The kernel falls back to copying by itself.
             (XdpMode::Auto, Hook::Driver) => Flags::empty(),
             _ => Flags::XDP_COPY,
         };
@@ -322,8 +324,8 @@ impl Opening {
 
 /// Registers the frame memory; returns whether metadata is possible.
 ///
-/// The kernel counts the memory of a closed link as locked a little longer. Whoever opens the next
-/// one at once, and may lock that much and no more, has to wait for it.
+/// The kernel counts the memory of a closed link as locked a little longer. An open directly after
+/// a close, with no higher limit than that, has to wait for it.
 fn register_soon(
     socket: BorrowedFd<'_>,
     memory: &FrameMemory,
@@ -351,8 +353,8 @@ fn hook_name(hook: Hook) -> &'static str {
     }
 }
 
-/// One descriptor that is readable when any queue's socket is: of a single one the socket itself,
-/// which wakes its sleeper without an epoll instance between them.
+/// Returns a descriptor that is readable when any queue's socket is: for a single queue the socket
+/// itself, which wakes its sleeper without an epoll instance between them.
 fn poll_all(queues: &[Queue]) -> io::Result<OwnedFd> {
     if let [queue] = queues {
         return queue.as_fd().try_clone_to_owned();

@@ -5,7 +5,7 @@ use crate::rights::RightsOptions;
 use crate::spec::bad;
 use crate::{LinkError, Spec, options};
 
-/// How frames should pass.
+/// The way in which frames pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum XdpMode {
     Auto,
@@ -21,7 +21,7 @@ const MODES: Words<XdpMode> = Words(&[
     ("generic", XdpMode::Generic),
 ]);
 
-/// First and last queue; none: all.
+/// First and last queue. `None`: all.
 type Queues = Option<(u32, u32)>;
 
 const QUEUES: Parsed<Queues> = Parsed {
@@ -68,7 +68,7 @@ options! {
 }
 
 impl XdpOptions {
-    /// The link's own options, of those that a spec has beside the rights.
+    /// Reads the link's own options out of a spec, which also has those of the rights.
     pub fn from_spec(spec: &Spec) -> Result<Self, LinkError> {
         spec.interface()?;
         let (_, rest) = spec.split::<RightsOptions>()?;

@@ -1,4 +1,4 @@
-//! Which queue a frame leaves on: those of one flow leave on one queue, in their order.
+//! The choice of the transmit queue of a frame: the frames of one flow use one queue, in order.
 
 use millstream_wire::ethernet::{self, ether_type};
 use millstream_wire::ipv4::{self, protocol};
@@ -8,28 +8,28 @@ use super::pool::FramePool;
 use super::queue::Queue;
 use crate::frame::{Frame, FrameMemory, LinkCounters};
 
-/// Frames on their way to the first queues of a link.
+/// Frames to transmit on the first queues of a link.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    /// The queue of each part that is looked at.
+    /// The queue of each examined part.
     chosen: Vec<u8>,
-    /// Descriptors that are left of each queue.
+    /// Free descriptors of each queue.
     rooms: Vec<usize>,
 }
 
 impl Outgoing {
-    /// To so many queues, in batches of so many parts.
+    /// Creates it for `queues` queues and batches of `batch` parts.
     pub fn new(queues: usize, batch: usize) -> Self {
         Self { chosen: Vec::with_capacity(batch), rooms: vec![0; queues] }
     }
 
-    /// How many queues frames leave on.
+    /// Returns the number of transmit queues.
     pub fn queues(&self) -> usize {
         self.rooms.len()
     }
 
-    /// Queues parts of whole frames off the front of `frames`, as far as each one's queue has
-    /// room; how many.
+    /// Queues parts of whole frames off the front of `frames`, as far as each one's queue has room;
+    /// returns their number.
     pub fn transmit(
         &mut self,
         queues: &mut [Queue],
@@ -41,7 +41,7 @@ impl Outgoing {
         let count = self.queues();
         if let [queue] = &mut queues[..count] {
             let mut fit = frames.len().min(queue.room(frames.len()));
-            // A frame that does not fit whole waits.
+            // A frame that does not fit as a whole waits.
             while fit > 0 && frames[fit - 1].continues() {
                 fit -= 1;
             }
@@ -61,7 +61,7 @@ impl Outgoing {
         self.chosen.len()
     }
 
-    /// Notes the queue of each part, up to the first frame for which there is no room.
+    /// Determines the queue of each part, up to the first frame for which there is no room.
     fn choose(&mut self, memory: &FrameMemory, frames: &[Frame]) {
         let count = self.rooms.len() as u64;
         self.chosen.clear();
@@ -77,8 +77,8 @@ impl Outgoing {
     }
 }
 
-/// A number that is the same for all frames of a flow: by addresses and, of whole UDP datagrams,
-/// ports; 0, which is the first queue's, for what is no IPv4.
+/// Returns a number that is the same for all frames of a flow: by addresses and, for whole UDP
+/// datagrams, ports. 0, which stands for the first queue, if the frame is not IPv4.
 fn flow(frame: &[u8]) -> u32 {
     let Ok(frame) = ethernet::Frame::parse(frame) else { return 0 };
     if frame.ether_type() != ether_type::IPV4 {
@@ -104,7 +104,7 @@ fn flow(frame: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// A UDP frame from one port to another, with so many bytes of payload.
+    /// Returns a UDP frame from one port to another, with `payload` bytes of payload.
     fn frame(from: u16, to: u16, payload: usize) -> Vec<u8> {
         let mut bytes = vec![0; 42 + payload];
         bytes[12..14].copy_from_slice(&[8, 0]);

@@ -1,24 +1,25 @@
-//! How much of what: chunk size by MTU, entries of the rings, memory.
+//! The layout of the frame memory: chunk size by MTU, entries of the rings, memory.
 
 use super::options::XdpOptions;
 use super::pool::{Geometry, HEADROOM};
 use super::queue::Sizes;
 use crate::frame::{ETHERNET_BYTES_MAX, FrameOptions};
 
-/// Largest MTU at which drivers take a program that cannot handle parts: a page less what they keep
-/// before and behind the frame. Most drivers say 3498 to 3506 (ERANGE or EINVAL above).
+/// The largest MTU at which drivers accept a program that cannot handle parts: a page less the
+/// space that they reserve before and behind the frame. Most drivers support up to 3498 to 3506
+/// (ERANGE or EINVAL above).
 pub const SINGLE_BUFFER_MTU_MAX: usize = 3498;
 
-/// Chunks to receive into, over all queues, at most.
+/// The most chunks to receive into, over all queues.
 const RECEIVE_CHUNKS_MAX: u32 = 1 << 16;
-/// Bytes of the chunks of a full receive ring whose length nobody asked for. The kernel takes
-/// chunks in the order in which it was given them, so that all of them take turns, whatever part
-/// is used: 16 MB instead cost a third of the throughput of frames of 1514 and 8042 bytes.
+/// The default size of the chunks of a full receive ring, bytes. The kernel takes chunks in the
+/// order in which it got them, so all of them are used in rotation: 16 MB instead cost a third of
+/// the throughput of frames of 1514 and 8042 bytes.
 const RECEIVE_BYTES_MAX: u32 = 8 << 20;
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 const PAGE_BYTES: usize = 4096;
 
-/// The plan of one link.
+/// The memory layout of one link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UmemLayout {
     pub geometry: Geometry,
@@ -26,16 +27,16 @@ pub struct UmemLayout {
     pub parts: bool,
     /// Chunks of the longest frame.
     pub parts_each: usize,
-    /// Entries of the receive ring of each queue: as many as frames are asked for, which then wait
-    /// in full only if they are not in parts, as far as [`RECEIVE_BYTES_MAX`] goes.
+    /// Entries of the receive ring of each queue: the requested number of frames, as far as
+    /// [`RECEIVE_BYTES_MAX`] allows. That many frames can wait only if they are not in parts.
     pub receive: u32,
-    /// Chunks beside those of the receive ring, for frames that the user keeps: together as many
-    /// as frames are asked for. Those given back last are used first, so they cost nothing.
+    /// Chunks besides those of the receive ring, for frames that the user holds: together the
+    /// requested number of frames. Those given back last are used first, so they cost nothing.
     kept: u32,
     /// Entries of the transmit and completion rings.
     pub transmit: u32,
     queues: u32,
-    /// The first of these, which transmit.
+    /// The number of these, the first ones, that transmit.
     transmit_queues: u32,
 }
 
@@ -66,34 +67,34 @@ impl UmemLayout {
         }
     }
 
-    /// Chunks of each queue beyond the receive ring.
+    /// Returns the chunks of each queue beyond the receive ring.
     fn spare(&self) -> u32 {
         (self.receive / 4).max(32)
     }
 
-    /// Chunks to receive into of each queue, those that the user keeps included.
+    /// Returns the receive chunks of each queue, including those that the user holds.
     pub fn receiving(&self) -> usize {
         (self.receive + self.kept) as usize
     }
 
-    /// Chunks to transmit from.
+    /// Returns the chunks to transmit from.
     pub fn transmitting(&self) -> usize {
         (self.transmit * self.transmit_queues) as usize
     }
 
-    /// All chunks.
+    /// Returns the number of all chunks.
     pub fn chunks(&self) -> usize {
         (self.receiving() + self.spare() as usize) * self.queues as usize + self.transmitting()
     }
 
-    /// Bytes of the frame memory, whole pages.
+    /// Returns the size of the frame memory, bytes in whole pages.
     pub fn bytes(&self, huge: bool) -> usize {
         let page = if huge { HUGE_PAGE_BYTES } else { PAGE_BYTES };
         (self.chunks() * self.geometry.chunk as usize).next_multiple_of(page)
     }
 
-    /// The same with rings halved until the frame memory fits into `bytes`; none if too little of
-    /// them would remain to be of use.
+    /// Halves the rings until the frame memory fits into `bytes`; `None` if the rest would be too
+    /// small to be useful.
     pub fn fit(mut self, bytes: usize) -> Option<Self> {
         const RECEIVE_MIN: u32 = 512;
         const TRANSMIT_MIN: u32 = 128;
@@ -112,7 +113,7 @@ impl UmemLayout {
         Some(self)
     }
 
-    /// Entries of the rings of the queue at `index`.
+    /// Returns the entries of the rings of the queue at `index`.
     pub fn sizes(&self, index: usize) -> Sizes {
         let transmits = index < self.transmit_queues as usize;
         let transmit = if transmits { self.transmit } else { 2 };

@@ -1,44 +1,44 @@
-//! The chunks of the frame memory, and who may have how many.
+//! The chunks of the frame memory, and their division between receiving and transmitting.
 //!
-//! Chunks to receive into and chunks to transmit from come out of one pool, because a received
-//! frame may be transmitted. So that neither side starves the other, the transmit side may have
-//! `transmit` of them out, and as many as it does not have are kept for it.
+//! Receive and transmit chunks come from one pool, because a received frame may be transmitted. So
+//! that neither side starves the other, the transmit side may have `transmit` chunks in use, and
+//! the unused ones of these are reserved for it.
 //!
-//! Each side has its own free chunks as long as it can: what one has received into was written by
-//! another processor, and its lines would have to be fetched from there to be transmitted from.
+//! Each side reuses its own free chunks as far as possible: another processor wrote the chunks
+//! received into, and their cache lines would have to be fetched from there for transmission.
 
 use crate::frame::{Frame, FrameMemory};
 
-/// How the memory is cut.
+/// The division of the memory into chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
-    /// Bytes of a chunk, a multiple of 64.
+    /// The size of a chunk, bytes, a multiple of 64.
     pub chunk: u32,
-    /// Chunks need not be powers of two; addresses then carry their offset apart.
+    /// Chunks need not be powers of two; addresses then have a separate offset.
     pub unaligned: bool,
 }
 
 /// Bytes that the kernel leaves free before a received frame (`XDP_PACKET_HEADROOM`).
 pub const HEADROOM: u32 = 256;
 
-/// Where a descriptor's address keeps its offset (`XSK_UNALIGNED_BUF_OFFSET_SHIFT`).
+/// The position of the offset in a descriptor's address (`XSK_UNALIGNED_BUF_OFFSET_SHIFT`).
 const OFFSET_SHIFT: u32 = 48;
 const ADDRESS_MASK: u64 = (1 << OFFSET_SHIFT) - 1;
 
 impl Geometry {
-    /// Bytes of a received frame that fit into one chunk.
+    /// Returns the bytes of a received frame that fit into one chunk.
     pub fn part_bytes(self) -> u32 {
         self.chunk - HEADROOM
     }
 
-    /// The chunk that a descriptor's address lies in.
+    /// Returns the chunk that contains a descriptor's address.
     #[inline]
     fn chunk_of(self, address: u64) -> Chunk {
         let mask = if self.unaligned { ADDRESS_MASK } else { !u64::from(self.chunk - 1) };
         Chunk(((address & mask) >> 6) as u32)
     }
 
-    /// A descriptor's address for the byte at offset `at` of the memory, in `chunk`.
+    /// Returns a descriptor's address for the byte at offset `at` of the memory, in `chunk`.
     #[inline]
     fn address(self, chunk: Chunk, at: u64) -> u64 {
         match self.unaligned {
@@ -48,56 +48,56 @@ impl Geometry {
     }
 }
 
-/// A chunk by its first byte, in units of 64 bytes.
+/// A chunk, identified by its first byte in units of 64 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk(u32);
 
 impl Chunk {
-    /// The offset of its first byte.
+    /// Returns the offset of its first byte.
     #[inline]
     pub fn base(self) -> u64 {
         u64::from(self.0) << 6
     }
 }
 
-/// In a frame's tag: it came from `reserve`. The other bits are the chunk.
+/// The bit in a frame's tag that marks it as from `reserve`. The other bits are the chunk.
 const RESERVED: u32 = 1 << 31;
 
-/// Bytes of a frame's metadata, in front of it (`struct xsk_tx_metadata`, Linux 6.8; the last
+/// The size of a frame's metadata, in front of it (`struct xsk_tx_metadata`, Linux 6.8; the last
 /// member came with 6.15).
 pub const METADATA_BYTES: u32 = 24;
 
-/// Kept free in front of frames to transmit where they may have metadata: a line of the cache.
+/// The free space in front of frames to transmit where they may have metadata: a cache line.
 const LEAD_BYTES: u32 = 64;
 
 /// `XDP_TXMD_FLAGS_CHECKSUM`.
 const METADATA_CHECKSUM: u64 = 1 << 1;
 
-/// The sides' places among the free chunks.
+/// The index of the receive side among the free chunks.
 const RECEIVE: usize = 0;
 const TRANSMIT: usize = 1;
 
-/// The free chunks, and the count of the others.
+/// The free chunks, and the counts of the others.
 #[derive(Debug)]
 pub struct FramePool {
     geometry: Geometry,
-    /// To be received into, and to be transmitted from. Those used last are taken first: they are
-    /// in the caches.
+    /// The free chunks of the receive and transmit sides. Those used last are taken first, because
+    /// they are in the caches.
     free: [Vec<Chunk>; 2],
-    /// Frames can have metadata.
+    /// Whether frames can have metadata.
     metadata: bool,
-    /// Chunks that the transmit side may have out.
+    /// The most chunks that the transmit side may have in use.
     transmit: usize,
-    /// Lent by `reserve`.
+    /// Chunks lent by `reserve`.
     reserved: usize,
-    /// Lent by `receive`.
+    /// Chunks lent by `receive`.
     received: usize,
-    /// With the kernel, to transmit.
+    /// Chunks with the kernel, to transmit.
     transmitting: usize,
 }
 
 impl FramePool {
-    /// A pool of `count` chunks, of which `transmit` are for the transmit side.
+    /// Creates a pool of `count` chunks, of which `transmit` are for the transmit side.
     pub fn new(geometry: Geometry, count: usize, transmit: usize) -> Self {
         let step = geometry.chunk >> 6;
         let mut free = [Vec::with_capacity(count), Vec::with_capacity(count)];
@@ -117,7 +117,7 @@ impl FramePool {
         }
     }
 
-    /// Keeps room for metadata in front of frames to transmit.
+    /// Reserves room for metadata in front of frames to transmit.
     pub fn allow_metadata(&mut self) {
         self.metadata = true;
     }
@@ -127,12 +127,12 @@ impl FramePool {
         self.metadata
     }
 
-    /// Chunks that are free.
+    /// Returns the number of free chunks.
     pub fn free(&self) -> usize {
         self.free.iter().map(Vec::len).sum()
     }
 
-    /// Takes a free chunk for one of the sides, the other's if it has none.
+    /// Takes a free chunk for one side, or the other side's if it has none.
     #[inline]
     fn pop(&mut self, side: usize) -> Option<Chunk> {
         self.free[side].pop().or_else(|| self.free[1 - side].pop())
@@ -146,12 +146,12 @@ impl FramePool {
         self.free[side].push(chunk);
     }
 
-    /// Chunks that are lent to the user.
+    /// Returns the number of chunks lent to the user.
     pub fn lent(&self) -> usize {
         self.reserved + self.received
     }
 
-    /// Chunks that are with the kernel to be transmitted.
+    /// Returns the number of chunks with the kernel to be transmitted.
     pub fn transmitting(&self) -> usize {
         self.transmitting
     }
@@ -160,7 +160,7 @@ impl FramePool {
         self.transmit.saturating_sub(self.reserved + self.transmitting)
     }
 
-    /// Chunks that may go to the kernel to receive into.
+    /// Returns how many chunks may go to the kernel to receive into.
     #[inline]
     pub fn to_receive(&self) -> usize {
         self.free().saturating_sub(self.kept_for_transmit())
@@ -172,7 +172,7 @@ impl FramePool {
         self.pop(RECEIVE)
     }
 
-    /// A received frame, lent to the user.
+    /// Lends a received frame to the user.
     ///
     /// # Safety
     /// The kernel has just handed this descriptor over: the chunk is ours, and no frame covers it.
@@ -182,7 +182,7 @@ impl FramePool {
         let at = (address & ADDRESS_MASK) + (address >> OFFSET_SHIFT);
         let room = self.geometry.chunk - (at - chunk.base()) as u32;
         self.received += 1;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises it.
         unsafe { Frame::new(memory, at, length, room, chunk.0) }
     }
 
@@ -193,7 +193,7 @@ impl FramePool {
         self.received -= count;
     }
 
-    /// Lends up to `count` free buffers; how many.
+    /// Lends up to `count` free buffers; returns their number.
     pub fn reserve(
         &mut self,
         memory: &FrameMemory,
@@ -213,7 +213,7 @@ impl FramePool {
         count
     }
 
-    /// Whether the transmit side has taken all that it may, so that waiting completions matter.
+    /// Whether the transmit side has used its whole share, so that waiting completions matter.
     pub fn transmit_short(&self, count: usize) -> bool {
         self.kept_for_transmit().min(self.free()) < count
     }
@@ -225,7 +225,7 @@ impl FramePool {
         self.push(chunk);
     }
 
-    /// A frame goes to the kernel: the address for its descriptor.
+    /// Passes a frame to the kernel; returns the address for its descriptor.
     #[inline]
     pub fn transmit(&mut self, memory: &FrameMemory, frame: Frame) -> u64 {
         let chunk = self.returned(memory, &frame);
@@ -233,10 +233,10 @@ impl FramePool {
         self.geometry.address(chunk, frame.at())
     }
 
-    /// Writes down what the kernel is to do with a frame; whether there is anything.
+    /// Writes the metadata with the kernel's tasks for a frame; returns whether there are any.
     #[inline]
     pub fn describe(&self, memory: &FrameMemory, frame: &mut Frame) -> bool {
-        // The kernel tries what it cannot do again and again: it must not get to see that.
+        // The kernel repeats an impossible request for ever, so it must not get one.
         let within = |&(start, place): &(u8, u8)| {
             usize::from(start) + usize::from(place) + 2 <= frame.len() && self.metadata
         };
@@ -259,7 +259,7 @@ impl FramePool {
         Chunk(tag & !RESERVED)
     }
 
-    /// The kernel has transmitted what lies at `address`.
+    /// Processes the kernel's completion of the transmission at `address`.
     #[inline]
     pub fn complete(&mut self, address: u64) {
         self.transmitting -= 1;
@@ -284,13 +284,13 @@ mod tests {
             let first = pool.take().unwrap();
             let second = pool.take().unwrap();
             assert_eq!((first.base(), second.base()), (0, u64::from(chunk)));
-            // What the kernel would say of a frame that it put behind the headroom.
+            // The kernel's descriptor of a frame that it put behind the headroom.
             let headroom = u64::from(HEADROOM);
             let address = match unaligned {
                 true => second.base() | headroom << 48,
                 false => second.base() + headroom,
             };
-            // SAFETY: nobody else uses this memory.
+            // SAFETY: nothing else uses this memory.
             let frame = unsafe { pool.lend(&memory, address, 60) };
             assert_eq!(frame.at(), u64::from(chunk) + headroom);
             assert_eq!(frame.room(), (chunk - HEADROOM) as usize);
@@ -320,7 +320,7 @@ mod tests {
     fn a_chunk_goes_back_to_the_side_that_used_it() {
         let (memory, mut pool) = pool(4096, false);
         let received = pool.take().unwrap();
-        // SAFETY: nobody else uses this memory.
+        // SAFETY: nothing else uses this memory.
         let frame = unsafe { pool.lend(&memory, received.base() + 256, 60) };
         let mut frames = Vec::new();
         assert_eq!(pool.reserve(&memory, &mut frames, 2), 2);
@@ -340,7 +340,7 @@ mod tests {
     fn forwarded_frames_count_for_the_transmit_side() {
         let (memory, mut pool) = pool(4096, false);
         let chunk = pool.take().unwrap();
-        // SAFETY: nobody else uses this memory.
+        // SAFETY: nothing else uses this memory.
         let frame = unsafe { pool.lend(&memory, chunk.base() + 256, 60) };
         assert_eq!(pool.lent(), 1);
         let sent = pool.transmit(&memory, frame);

@@ -1,8 +1,8 @@
 //! The steps that need privileges: plain data in, descriptors out.
 //!
-//! A socket needs CAP_NET_RAW, the program and its maps CAP_BPF (and CAP_PERFMON), attaching it
-//! and busy polling CAP_NET_ADMIN. Everything else (memory, rings, bind, poll) needs none, and is
-//! done by whoever streams; see `rights`.
+//! A socket needs CAP_NET_RAW, the program and its maps CAP_BPF (and CAP_PERFMON), attaching it and
+//! busy polling CAP_NET_ADMIN. Everything else (memory, rings, bind, poll) needs no privileges, and
+//! is done by the streaming process; see `rights`.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -11,26 +11,26 @@ use super::bpf::{self, Descriptors, LoadOptions, MapKind, QUEUES_MAX, RULES_BYTE
 use crate::frame::Steer;
 use crate::rights::{Attach, AttachedProgram, BusyPoll, Hook};
 
-/// The name by which `ip link` and `bpftool prog` show our program.
+/// The name of our program in `ip link` and `bpftool prog`.
 pub const PROGRAM_NAME: &str = "millstream";
 
 /// `XDP_FLAGS_SKB_MODE` and `XDP_FLAGS_DRV_MODE` of `linux/if_link.h`.
 const FLAG_GENERIC: u32 = 1 << 1;
 const FLAG_DRIVER: u32 = 1 << 2;
 
-/// An AF_XDP socket that is not set up yet.
+/// Opens an AF_XDP socket that is not set up yet.
 ///
 /// # Errors
-/// What socket(2) reports.
+/// The error of socket(2).
 pub fn socket() -> io::Result<OwnedFd> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
     Ok(socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Has a socket poll its device while it waits, instead of the device's interrupts.
+/// Makes a socket poll its device while it waits, instead of using the device's interrupts.
 ///
 /// # Errors
-/// What setsockopt(2) reports.
+/// The error of setsockopt(2).
 pub fn busy_poll(socket: BorrowedFd<'_>, how: BusyPoll) -> io::Result<()> {
     let options = [
         (libc::SO_PREFER_BUSY_POLL, 1),
@@ -43,7 +43,7 @@ pub fn busy_poll(socket: BorrowedFd<'_>, how: BusyPoll) -> io::Result<()> {
     Ok(())
 }
 
-/// Our program, loaded, with the maps that it looks at.
+/// Our loaded program, with the maps that it reads.
 #[derive(Debug)]
 pub(super) struct Loaded {
     pub program: OwnedFd,
@@ -54,13 +54,13 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    /// Loads the program; it passes everything to the kernel.
+    /// Loads the program, which at first passes every frame to the kernel.
     pub fn new(wanted: &Attach) -> io::Result<Self> {
         let cpus = bpf::cpus();
         let value = |name, bytes| bpf::create_map(name, MapKind::Value { bytes });
         let rules = value("ms_rules", RULES_BYTES as u32)?;
         let counters = value("ms_counters", bpf::counters_bytes(cpus) as u32)?;
-        // The rate guard keeps its state there: whoever reads must not write.
+        // The rate limit keeps its state there: readers must not write.
         bpf::freeze(counters.as_fd())?;
         let sockets =
             bpf::create_map("ms_sockets", MapKind::Sockets { queues: QUEUES_MAX as u32 })?;
@@ -90,7 +90,7 @@ impl Loaded {
     }
 }
 
-/// Our program on an interface. It is gone when its link's last descriptor is closed.
+/// Our program on an interface. It is detached when its link's last descriptor is closed.
 #[derive(Debug)]
 pub struct Program {
     loaded: Loaded,
@@ -100,19 +100,19 @@ pub struct Program {
 }
 
 impl Program {
-    /// Loads the program and attaches it to the interface of index `interface`; it passes
-    /// everything to the kernel until [`Program::steer`].
+    /// Loads the program and attaches it to the interface of index `interface`; it passes every
+    /// frame to the kernel until [`Program::steer`].
     ///
     /// # Errors
-    /// `ResourceBusy` or `AlreadyExists` when the interface has another program; what bpf(2)
-    /// reports.
+    /// `ResourceBusy` or `AlreadyExists` when the interface has another program; otherwise the
+    /// error of bpf(2).
     pub fn attach(interface: u32, wanted: &Attach) -> io::Result<Self> {
         let loaded = Loaded::new(wanted)?;
         let (hook, refused, link) = attach(loaded.program.as_fd(), interface, wanted.hook)?;
         Ok(Self { loaded, hook, refused, link })
     }
 
-    /// Further descriptors of the attachment and of the counters.
+    /// Duplicates the descriptors of the attachment and of the counters.
     ///
     /// # Errors
     /// When there are no descriptors left.
@@ -121,18 +121,19 @@ impl Program {
         Ok(AttachedProgram { hook: self.hook, refused: self.refused.clone(), link, counters })
     }
 
-    /// Has the program give wanted frames of `queue` to a socket that is, or will be, bound to it.
+    /// Makes the program send wanted frames of `queue` to a socket that is, or will be, bound to
+    /// it.
     ///
     /// # Errors
-    /// What bpf(2) reports.
+    /// The error of bpf(2).
     pub fn watch(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         self.loaded.watch(queue, socket)
     }
 
-    /// Has the program want other frames.
+    /// Replaces the program's selection of wanted frames.
     ///
     /// # Errors
-    /// `InvalidInput` for too many ports or addresses; what bpf(2) reports.
+    /// `InvalidInput` for too many ports or addresses; otherwise the error of bpf(2).
     pub fn steer(&self, wanted: &Steer) -> io::Result<()> {
         self.loaded.steer(wanted)
     }
@@ -140,13 +141,13 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Where it is refused, the last descriptor of the link does it.
+        // Where detaching is refused, closing the link's last descriptor does it.
         let _ = bpf::detach(self.link.as_fd());
     }
 }
 
-/// Attaches where it was asked for; `Auto` takes the second best where the driver refuses, but not
-/// where somebody else is in the way.
+/// Attaches in the requested mode; `Auto` takes the second best where the driver refuses, but not
+/// where another program is attached.
 fn attach(
     program: BorrowedFd<'_>,
     interface: u32,

@@ -14,16 +14,16 @@ use super::pool::{FramePool, Geometry, METADATA_BYTES};
 use super::ring::{CONTINUES, Descriptor, InRing, OutRing, RingMapping};
 use crate::frame::{Frame, FrameMemory, LinkCounters};
 
-/// `SOL_XDP` option by which one call may transmit more than 32 frames in copy mode
+/// The `SOL_XDP` option by which one call may transmit more than 32 frames in copy mode
 /// (`XDP_MAX_TX_SKB_BUDGET`, Linux 6.18).
 const MAX_TX_SKB_BUDGET: i32 = 9;
-/// Frames that one such call may transmit.
+/// The most frames that one such call may transmit.
 const TX_BUDGET: u32 = 256;
 
 /// `XDP_UMEM_TX_METADATA_LEN` (Linux 6.8): frames to transmit may have metadata in front.
 const TX_METADATA_LEN: u32 = 1 << 2;
 
-/// Longest that a bind waits for a queue whose last socket the kernel has not let go of yet.
+/// The longest that a bind waits for a queue whose last socket the kernel has not released yet.
 const BIND_PATIENCE: Duration = Duration::from_millis(500);
 const BIND_PAUSE: Duration = Duration::from_millis(2);
 
@@ -32,13 +32,13 @@ const BIND_PAUSE: Duration = Duration::from_millis(2);
 pub struct Sizes {
     pub receive: u32,
     /// Chunks that the kernel still has to receive into when the receive ring is full, so that it
-    /// is that which it counts.
+    /// counts losses as those of a full ring.
     pub spare: u32,
     pub transmit: u32,
 }
 
 impl Sizes {
-    /// Chunks that a queue can have out to receive.
+    /// Returns the most chunks that a queue can have in use for receiving.
     pub fn receiving_max(self) -> u32 {
         self.receive + self.spare
     }
@@ -48,7 +48,7 @@ impl Sizes {
     }
 }
 
-/// What a socket is bound to, and how.
+/// The queue that a socket is bound to, and the mode.
 #[derive(Debug, Clone, Copy)]
 pub struct Binding {
     pub interface: u32,
@@ -60,7 +60,7 @@ pub struct Binding {
 #[derive(Debug)]
 pub struct Queue {
     pub number: u32,
-    /// Frames that left here.
+    /// Frames that left on this queue.
     pub sent: u64,
     pub(super) socket: OwnedFd,
     fill: OutRing<u64>,
@@ -74,15 +74,16 @@ pub struct Queue {
     pub(super) wakeup: bool,
 }
 
-/// Descriptors to transmit that are written and not yet handed over.
+/// Written transmit descriptors that are not yet handed over.
 #[derive(Debug, Default)]
 pub(super) struct Staged {
     pub count: u32,
-    /// The last one, if its frame goes on.
+    /// The last descriptor, if its frame continues.
     pub open: Option<Descriptor>,
 }
 
-/// Makes `memory` the frame memory of a socket; whether frames to transmit may have metadata.
+/// Makes `memory` the frame memory of a socket; returns whether frames to transmit may have
+/// metadata.
 pub fn register(
     socket: BorrowedFd<'_>,
     memory: &FrameMemory,
@@ -109,14 +110,14 @@ pub fn register(
 }
 
 impl Queue {
-    /// Gives a socket its rings. It carries nothing before [`Queue::bind`].
+    /// Gives a socket its rings. It carries no frames before [`Queue::bind`].
     pub fn new(socket: OwnedFd, number: u32, sizes: Sizes) -> io::Result<Self> {
         let fd = socket.as_fd();
         sockopt::set_xdp_umem_fill_ring_size(fd, sizes.fill())?;
         sockopt::set_xdp_umem_completion_ring_size(fd, sizes.transmit)?;
         sockopt::set_xdp_rx_ring_size(fd, sizes.receive)?;
         sockopt::set_xdp_tx_ring_size(fd, sizes.transmit)?;
-        // Kernels without it go on with 32 frames a call.
+        // Kernels without the option continue with 32 frames a call.
         let budget = TX_BUDGET.min(sizes.transmit);
         let _ = millstream_host::socket::set(fd, libc::SOL_XDP, MAX_TX_SKB_BUDGET, &budget);
         let offsets = sockopt::xdp_mmap_offsets(fd)?;
@@ -152,7 +153,7 @@ impl Queue {
                     rustix::net::bind(&self.socket, &address)
                 }
                 Some(first) => {
-                    // Everything else is as it is of the memory's first socket.
+                    // All other settings are those of the memory's first socket.
                     let flags = SocketAddrXdpFlags::XDP_SHARED_UMEM;
                     let addr = SocketAddrXdp::new(flags, to.interface, to.queue);
                     let shared_umem_fd = first.socket.as_fd();
@@ -162,7 +163,7 @@ impl Queue {
                 }
             };
             match done {
-                // The kernel lets go of a queue a little after its socket is closed.
+                // The kernel releases a queue shortly after its socket is closed.
                 Err(rustix::io::Errno::BUSY) if waited < BIND_PATIENCE => {
                     std::thread::sleep(BIND_PAUSE);
                     waited += BIND_PAUSE;
@@ -172,7 +173,7 @@ impl Queue {
         }
     }
 
-    /// The kernel's own counts of this socket.
+    /// Returns the kernel's own counts of this socket.
     pub fn statistics(&self) -> io::Result<XdpStatistics> {
         Ok(sockopt::xdp_statistics(&self.socket)?)
     }
@@ -184,12 +185,13 @@ impl Queue {
         Ok(options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY))
     }
 
-    /// Chunks with the kernel to receive into, or received and not looked at.
+    /// Returns the chunks with the kernel to receive into, or received and not yet polled.
     pub fn receiving(&self) -> usize {
         self.receiving as usize
     }
 
-    /// Lends received frames, up to `most` parts but whole frames only; how many parts.
+    /// Lends received frames, up to `most` parts but whole frames only; returns the number of
+    /// parts.
     #[inline]
     pub fn receive(
         &mut self,
@@ -200,7 +202,7 @@ impl Queue {
         counters: &mut LinkCounters,
     ) -> u32 {
         let parts = self.rx.available(most).min(most);
-        // What is behind the last whole frame stays for the next call.
+        // Parts behind the last whole frame stay for the next call.
         let (mut whole, mut bytes) = (0, 0);
         for ahead in 0..parts {
             let descriptor = self.rx.get(ahead);
@@ -224,7 +226,8 @@ impl Queue {
         whole
     }
 
-    /// Feeds the fill ring from the pool, in batches; whether the kernel still has too few.
+    /// Supplies the fill ring from the pool, in batches; returns whether the kernel still has too
+    /// few.
     #[inline]
     pub fn refill(&mut self, pool: &mut FramePool, counters: &mut LinkCounters) -> bool {
         let missing = self.sizes.receiving_max() - self.receiving;
@@ -232,7 +235,7 @@ impl Queue {
             return false;
         }
         let wanted = missing.min(u32::try_from(pool.to_receive()).unwrap_or(u32::MAX));
-        // There is always room: the fill ring holds all that a queue can have out.
+        // There is always room: the fill ring can hold all receive chunks of a queue.
         let count = wanted.min(self.fill.room(wanted));
         for ahead in 0..count {
             let Some(chunk) = pool.take() else { break };
@@ -246,26 +249,26 @@ impl Queue {
         count < missing
     }
 
-    /// Calls the kernel if it has stopped looking at the fill ring. It may do so just after a
-    /// refill asked, so that one has to ask again.
+    /// Calls the kernel if it has stopped polling the fill ring. It may stop just after a refill
+    /// has checked, so the check must be repeated.
     pub fn wake_receiver(&self, counters: &mut LinkCounters) {
         if self.wakeup && self.fill.needs_wakeup() {
-            // A refusal shows at the next look at the interface.
+            // A refusal shows at the next check of the interface.
             let _ = self.kick_receiver(counters);
         }
     }
 
-    /// Calls the kernel to receive; an error when it cannot.
+    /// Calls the kernel to receive; returns an error when it cannot.
     pub fn kick_receiver(&self, counters: &mut LinkCounters) -> io::Result<()> {
         counters.syscalls += 1;
         let (fd, flags) = (self.socket.as_raw_fd(), libc::MSG_DONTWAIT);
         let null = std::ptr::null_mut();
-        // SAFETY: nothing is read or written: the length is 0 and no address is asked for.
+        // SAFETY: nothing is read or written: the length is 0 and there is no address.
         let done = unsafe { libc::recvfrom(fd, null, 0, flags, null.cast(), null.cast()) };
         check(done)
     }
 
-    /// Where the rings stand.
+    /// Returns the positions of the rings.
     pub fn seen(&self) -> super::watchdog::RingPositions {
         super::watchdog::RingPositions {
             fill: self.fill.pending(),
@@ -279,7 +282,7 @@ impl Queue {
     }
 }
 
-/// Chunks that a refill waits for.
+/// The least number of chunks for a refill.
 const REFILL: u32 = 32;
 
 impl AsFd for Queue {
@@ -288,7 +291,7 @@ impl AsFd for Queue {
     }
 }
 
-/// The outcome of a kick: to have nothing to do, or to be called again, is no error.
+/// Interprets the result of a kick: nothing to do, or a request to call again, is not an error.
 pub(super) fn check(done: isize) -> io::Result<()> {
     if done >= 0 {
         return Ok(());
@@ -311,7 +314,8 @@ mod tests {
     use millstream_testkit::netns::{PairOptions, VethPair};
     use std::time::Instant;
 
-    /// Where the kernel copies it never asks; a driver with zero-copy may, right after a refill.
+    /// In copy mode the kernel never asks to be called; a driver with zero-copy may, right after a
+    /// refill.
     #[test]
     fn a_driver_that_waits_to_be_called_is_called_on_whichever_queue() {
         let Some(pair) = VethPair::new(PairOptions { mtu: 1500, queues: 2 }) else { return };
@@ -322,7 +326,7 @@ mod tests {
         let (began, before) = (Instant::now(), link.counters().syscalls);
         loop {
             assert_eq!(link.receive(&mut Vec::new()).unwrap(), 0);
-            // An idle link asks for its interface, too, 20 times a second.
+            // An idle link also checks its interface, 20 times a second.
             let asked = 2 + began.elapsed().as_millis() as u64 / 50;
             if link.counters().syscalls - before > 2 * asked {
                 return;

@@ -9,7 +9,7 @@ use millstream_ring::shared::{SharedConsumer, SharedProducer, Word};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::net::xdp::XdpRingOffset;
 
-/// `XDP_RING_NEED_WAKEUP`: the kernel does not look at this ring before it is called.
+/// `XDP_RING_NEED_WAKEUP`: the kernel does not poll this ring before it is called.
 const NEED_WAKEUP: u32 = 1;
 
 /// One entry of a receive or transmit ring: `struct xdp_desc`.
@@ -18,31 +18,31 @@ const NEED_WAKEUP: u32 = 1;
 pub struct Descriptor {
     /// Offset in the frame memory; in unaligned mode the upper 16 bits are added to the rest.
     pub address: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub length: u32,
-    /// [`CONTINUES`], [`METADATA`], both or nothing.
+    /// [`CONTINUES`], [`METADATA`], both or neither.
     pub options: u32,
 }
 
-/// The frame goes on in the next descriptor (`XDP_PKT_CONTD`, Linux 6.6).
+/// The frame continues in the next descriptor (`XDP_PKT_CONTD`, Linux 6.6).
 pub const CONTINUES: u32 = 1;
 
-/// Metadata is in front of what is to be transmitted (`XDP_TX_METADATA`, Linux 6.8).
+/// Metadata precedes the data to transmit (`XDP_TX_METADATA`, Linux 6.8).
 pub const METADATA: u32 = 1 << 1;
 
-/// A part of a file in our address space, until it is dropped.
+/// A part of a file in our address space, unmapped on drop.
 #[derive(Debug)]
 pub struct Mapping {
     base: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: a range of addresses, which any thread may unmap. It is read and written through the
-// rings and the counters that own one, each of which one thread uses at a time.
+// SAFETY: it is a range of addresses, which any thread may unmap. It is read and written through
+// the rings and the counters that own it, and only one thread at a time uses each of them.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps `bytes` at `offset` of what `fd` names.
+    /// Maps `bytes` bytes at `offset` of the file of `fd`.
     pub fn new(
         fd: BorrowedFd<'_>,
         offset: u64,
@@ -56,35 +56,35 @@ impl Mapping {
         Ok(Self { base, bytes })
     }
 
-    /// Its first byte.
+    /// Returns the address of its first byte.
     pub fn base(&self) -> *const u8 {
         self.base.as_ptr()
     }
 
-    /// The address `offset` bytes behind the first one.
+    /// Returns the address `offset` bytes behind the first one.
     fn at<T>(&self, offset: u64, items: usize) -> NonNull<T> {
         let end = offset as usize + items * size_of::<T>();
         assert!(end <= self.bytes, "beyond a mapping of {} bytes", self.bytes);
-        // SAFETY: within the mapping, as was just checked.
+        // SAFETY: the address is within the mapping, as was just checked.
         unsafe { self.base.add(offset as usize) }.cast()
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new`; whoever holds addresses in it holds this value, too.
+        // SAFETY: mapped in `new`; every holder of addresses in it holds this value, too.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// Where a ring of the socket `fd` lies.
+/// The position of a ring of the socket `fd`.
 #[derive(Debug, Clone, Copy)]
 pub struct RingMapping {
     /// Its page offset (`XDP_*_PGOFF_*`).
     pub page_offset: u64,
-    /// Where its words and entries begin.
+    /// The offsets of its words and entries.
     pub offsets: XdpRingOffset,
-    /// Its entries.
+    /// The number of its entries.
     pub entries: u32,
 }
 
@@ -100,9 +100,9 @@ fn map<T>(fd: BorrowedFd<'_>, place: RingMapping) -> io::Result<Parts<T>> {
     let RingMapping { page_offset, offsets, entries } = place;
     let bytes = offsets.desc as usize + entries as usize * size_of::<T>();
     let mapping = Mapping::new(fd, page_offset, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
-    // SAFETY: the kernel places aligned words there; every ring keeps its mapping beside them.
+    // SAFETY: the kernel places aligned words there; every ring keeps its mapping next to them.
     let word = |offset| unsafe { Word::new(mapping.at(offset, 1)) };
-    // Linux before 5.4 has no flags: any word whose lowest bit nobody asks for will do.
+    // Linux before 5.4 has no flags: any word whose lowest bit is not used will do.
     let flags = word(offsets.flags.unwrap_or(offsets.consumer));
     let (produced, consumed) = (word(offsets.producer), word(offsets.consumer));
     let items = mapping.at(offsets.desc, entries as usize);
@@ -118,7 +118,7 @@ pub struct OutRing<T> {
     _mapping: Mapping,
 }
 
-// SAFETY: the entries between the cursors are ours alone, whatever thread we are on.
+// SAFETY: the entries between the cursors belong to this side alone, on any thread.
 unsafe impl<T: Send> Send for OutRing<T> {}
 
 impl<T: Copy> OutRing<T> {
@@ -128,13 +128,13 @@ impl<T: Copy> OutRing<T> {
         Ok(Self { cursor, flags, items, _mapping: mapping })
     }
 
-    /// Free entries; looks anew only if fewer than `want` are known.
+    /// Returns the free entries; reads the cursor again only if fewer than `want` are known.
     #[inline]
     pub fn room(&mut self, want: u32) -> u32 {
         self.cursor.room(want)
     }
 
-    /// Writes the entry `ahead` of the first free one.
+    /// Writes the entry `ahead` places behind the first free one.
     ///
     /// # Panics
     /// If it is not within the [room](Self::room) that was last reported.
@@ -152,28 +152,28 @@ impl<T: Copy> OutRing<T> {
         self.cursor.advance(count);
     }
 
-    /// Entries that the kernel has not taken yet.
+    /// Returns the entries that the kernel has not taken yet.
     #[inline]
     pub fn pending(&self) -> u32 {
         self.cursor.pending()
     }
 
-    /// Entries that the kernel has ever taken, modulo 2^32.
+    /// Returns the number of entries that the kernel has ever taken, modulo 2^32.
     pub fn taken(&self) -> u32 {
         self.cursor.taken()
     }
 
-    /// Whether the kernel wants to be called before it looks.
+    /// Whether the kernel must be called before it polls.
     #[inline]
     pub fn needs_wakeup(&self) -> bool {
-        // A driver says that it waits and then looks once more; we hand over and then look whether
-        // it waits. One of the two must see the other: what was handed over may not stay behind
-        // in this processor's store buffer meanwhile.
+        // A driver announces that it waits and then polls once more; we hand over and then check
+        // whether it waits. One of the two must see the other's write, so the entries handed over
+        // must not remain in this processor's store buffer meanwhile.
         fence(Ordering::SeqCst);
         self.flags.load(Ordering::Relaxed) & NEED_WAKEUP != 0
     }
 
-    /// What a driver does that stops looking.
+    /// Does what a driver does when it stops polling.
     #[cfg(test)]
     pub fn ask_for_wakeup(&self) {
         self.flags.store(NEED_WAKEUP, Ordering::Relaxed);
@@ -198,13 +198,13 @@ impl<T: Copy> InRing<T> {
         Ok(Self { cursor, items, _mapping: mapping })
     }
 
-    /// Entries to take; looks anew only if fewer than `want` are known.
+    /// Returns the entries to take; reads the cursor again only if fewer than `want` are known.
     #[inline]
     pub fn available(&mut self, want: u32) -> u32 {
         self.cursor.available(want)
     }
 
-    /// The entry `ahead` of the first one.
+    /// Returns the entry `ahead` places behind the first one.
     ///
     /// # Panics
     /// If it is not among those that were last reported [available](Self::available).
@@ -222,12 +222,12 @@ impl<T: Copy> InRing<T> {
         self.cursor.advance(count);
     }
 
-    /// Entries that wait, by a look.
+    /// Reads the number of waiting entries.
     pub fn pending(&self) -> u32 {
         self.cursor.pending()
     }
 
-    /// Entries of the ring.
+    /// Returns the number of entries of the ring.
     pub fn entries(&self) -> u32 {
         self.cursor.entries()
     }
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
     use std::os::fd::{AsFd, OwnedFd};
 
-    /// A file that looks like a ring of four entries, of which `filled` wait.
+    /// Returns a file with the layout of a ring of four entries, of which `filled` wait.
     fn ring(filled: u32) -> (OwnedFd, RingMapping) {
         let file = rustix::fs::memfd_create("ring", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         rustix::fs::ftruncate(&file, 4096).unwrap();

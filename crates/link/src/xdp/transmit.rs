@@ -1,4 +1,4 @@
-//! The way out of one queue: its transmit and completion rings.
+//! The transmit direction of one queue: its transmit and completion rings.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -9,13 +9,13 @@ use super::ring::{CONTINUES, Descriptor, METADATA};
 use crate::frame::{Frame, FrameMemory, LinkCounters};
 
 impl Queue {
-    /// Descriptors that can be [staged](Self::stage); looks anew only if fewer than `want` are
-    /// known.
+    /// Returns how many descriptors can be [staged](Self::stage); reads the cursor again only if
+    /// fewer than `want` are known.
     pub fn room(&mut self, want: usize) -> usize {
         self.tx.room(u32::try_from(want).unwrap_or(u32::MAX)) as usize
     }
 
-    /// Writes a part of a frame behind those that are staged; there must be room.
+    /// Writes a part of a frame behind the staged ones; there must be room.
     #[inline]
     pub fn stage(
         &mut self,
@@ -29,7 +29,7 @@ impl Queue {
         if length == 0 {
             pool.put(memory, frame);
             counters.tx_invalid += 1;
-            // Without its empty end a frame must not run on into the next one.
+            // A frame whose empty last part is skipped must not continue into the next one.
             if let Some(last) = self.staged.open.take_if(|_| !continues) {
                 let options = last.options & !CONTINUES;
                 self.tx.put(self.staged.count - 1, Descriptor { options, ..last });
@@ -52,7 +52,7 @@ impl Queue {
         self.sent += u64::from(!continues);
     }
 
-    /// Hands what is staged to the kernel.
+    /// Hands the staged descriptors to the kernel.
     pub fn commit(&mut self) {
         let Staged { count, .. } = std::mem::take(&mut self.staged);
         if count > 0 {
@@ -60,7 +60,7 @@ impl Queue {
         }
     }
 
-    /// Takes back what has been transmitted.
+    /// Takes back transmitted chunks.
     #[inline]
     pub fn harvest(&mut self, pool: &mut FramePool) {
         let count = self.completion.available(1);
@@ -70,7 +70,7 @@ impl Queue {
         }
     }
 
-    /// Has the kernel transmit what is queued, as far as it will now.
+    /// Makes the kernel transmit the queued frames, as far as it can now.
     pub fn flush(&mut self, pool: &mut FramePool, counters: &mut LinkCounters) -> io::Result<()> {
         loop {
             let pending = self.tx.pending();
@@ -94,7 +94,7 @@ impl Queue {
         // SAFETY: nothing is read: the length is 0 and there is no address.
         let done = unsafe { libc::sendto(fd, std::ptr::null(), 0, flags, std::ptr::null(), 0) };
         match check(done) {
-            // The kernel took a frame and could not pass it on.
+            // The kernel took a frame but could not pass it on.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
                 counters.tx_dropped += 1;
                 Ok(())

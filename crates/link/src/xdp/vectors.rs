@@ -1,4 +1,4 @@
-//! The program against frames of every kind, run by the kernel itself (BPF_PROG_TEST_RUN).
+//! Tests of the program with frames of every kind, run by the kernel itself (BPF_PROG_TEST_RUN).
 
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -28,7 +28,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// `None`, with a reason, where programs cannot be loaded.
+    /// Returns `None`, with a reason, where programs cannot be loaded.
     fn new(steer: &Steer, rate_max_hz: u32, watched: bool, parts: bool) -> Option<Self> {
         let loaded = Loaded::new(&Attach { hook: Hook::Generic, parts, rate_max_hz });
         let loaded = match loaded {
@@ -80,7 +80,7 @@ fn ethernet(destination: [u8; 6], tag: Option<u16>, kind: u16, rest: &[u8]) -> V
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// An IPv4 packet of 8 bytes behind a header of `words` words.
+/// Returns an IPv4 packet of 8 bytes behind a header of `words` words.
 fn ipv4(to: Ipv4Addr, protocol: u8, fragment: u16, words: u8, rest: &[u8]) -> Vec<u8> {
     let mut packet = vec![0; usize::from(words) * 4];
     packet[0] = 0x40 | words;
@@ -179,7 +179,7 @@ fn an_own_address_gets_all_that_is_for_it_and_its_arp() {
     }
     assert_eq!(bench.counts(0).frames, 6);
     assert_eq!(bench.run(&all(PORT)), REDIRECT, "broadcast to a wanted port");
-    // Where no address is served none is our own.
+    // Without served addresses there is no own one.
     bench.loaded.steer(&Steer { addresses: vec![], ..own() }).unwrap();
     let none = [all(68), all(PORT), arp(OTHER, Ipv4Addr::BROADCAST), to(OURS, 1), udp(OURS, PORT)];
     assert_eq!(none.map(|frame| bench.run(&frame)), [PASS, REDIRECT, PASS, PASS, PASS]);
@@ -216,7 +216,7 @@ fn a_queue_without_a_socket_is_counted_and_left_to_the_kernel() {
 
 #[test]
 fn beyond_the_rate_guard_frames_are_dropped_and_counted() {
-    // One frame in 134 ms: of a burst, as many pass as intervals it touches.
+    // One frame in 134 ms: a burst passes one frame for each interval that it touches.
     let Some(bench) = Bench::new(&ports(), 7, true, false) else { return };
     let frame = udp(OURS, PORT);
     let results: Vec<_> = (0..100).map(|_| bench.run(&frame)).collect();
@@ -227,7 +227,7 @@ fn beyond_the_rate_guard_frames_are_dropped_and_counted() {
     assert_eq!(bench.run(&udp(OURS, 9)), PASS, "what is not wanted is not limited");
 }
 
-/// Not a limit, for it depends on the machine: the cost is printed.
+/// The cost is printed and has no limit, because it depends on the machine.
 #[test]
 fn the_cost_of_the_program_is_shown() {
     let Some(bench) = Bench::new(&ports(), 0, false, false) else { return };

@@ -1,12 +1,12 @@
-//! Finds rings that have stopped, says which, and when they went on. Pure logic: what is seen and
-//! the time are arguments.
+//! Detects stopped rings, which ring stopped, and when it continued. A pure calculation: the
+//! observations and the time are arguments.
 //!
-//! | ring | stopped means | what helps |
+//! | ring | reason | remedy |
 //! | --- | --- | --- |
 //! | fill | the kernel has no buffer to receive into: the user holds all | giving frames back |
-//! | receive | it is full: nobody calls `receive`, frames are lost, counted | calling it |
-//! | transmit | nothing leaves: the kernel was not told, or the link is down | telling it |
-//! | completion | it is full: the kernel cannot transmit | harvesting: every call does |
+//! | receive | it is full: `receive` is not called, frames are lost, counted | calling it |
+//! | transmit | nothing leaves: the kernel was not called, or the link is down | calling it |
+//! | completion | it is full: the kernel cannot transmit | reclaiming: every call does |
 
 use std::time::Duration;
 
@@ -27,29 +27,30 @@ pub enum QueueRing {
 const RINGS: [QueueRing; 4] =
     [QueueRing::Fill, QueueRing::Receive, QueueRing::Transmit, QueueRing::Completion];
 
-/// Time after which frames that do not leave count as a stall: far longer than any transmission.
+/// The time after which frames that do not leave count as a stall: far longer than any
+/// transmission.
 const TRANSMIT_PATIENCE: Duration = Duration::from_millis(20);
 
-/// Where the rings of one queue stand: entries that wait to be taken.
+/// The positions of the rings of one queue: entries that wait to be taken.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RingPositions {
-    /// Buffers that the kernel can take.
+    /// Buffers waiting for the kernel.
     pub fill: u32,
-    /// Frames that we can take.
+    /// Frames waiting for us.
     pub receive: u32,
-    /// Entries of that ring.
+    /// The size of that ring.
     pub receive_entries: u32,
-    /// Frames that the kernel can take.
+    /// Frames waiting for the kernel.
     pub transmit: u32,
-    /// Frames that it has ever taken, modulo 2^32.
+    /// The number of frames that the kernel has ever taken, modulo 2^32.
     pub transmit_taken: u32,
-    /// Buffers that we can take back.
+    /// Buffers waiting for us.
     pub completion: u32,
-    /// Entries of that ring.
+    /// The size of that ring.
     pub completion_entries: u32,
 }
 
-/// A ring that stopped.
+/// A stopped ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RingStall {
@@ -57,32 +58,32 @@ pub struct RingStall {
     pub queue: u32,
     /// Its ring.
     pub ring: QueueRing,
-    /// How long it had stopped when it was last seen, or in the end.
+    /// The duration of the stop when it was last seen, or in total.
     pub lasted: Duration,
-    /// It goes on again.
+    /// Whether the ring has continued.
     pub over: bool,
 }
 
-/// Watches one queue.
+/// A watchdog of one queue.
 #[derive(Debug)]
 pub struct Watchdog {
     queue: u32,
-    /// Since when each ring has stopped.
+    /// The time since when each ring has stopped.
     stopped: [Option<Duration>; 4],
-    /// What had been taken to transmit when that ring last moved, and when it did.
+    /// The taken frames when the transmit ring last moved, and the time.
     moved: (u32, Duration),
     last: Option<RingStall>,
     recoveries: u64,
 }
 
 impl Watchdog {
-    /// Watches queue `queue`.
+    /// Creates the watchdog of a queue.
     pub fn new(queue: u32) -> Self {
         let (stopped, moved) = ([None; 4], (0, Duration::ZERO));
         Self { queue, stopped, moved, last: None, recoveries: 0 }
     }
 
-    /// Looks at the rings at time `now`. Whether any ring stands still.
+    /// Checks the rings at time `now`. Returns whether any ring stands still.
     pub fn look(&mut self, now: Duration, seen: RingPositions) -> bool {
         if seen.transmit == 0 || seen.transmit_taken != self.moved.0 {
             self.moved = (seen.transmit_taken, now);
@@ -108,12 +109,12 @@ impl Watchdog {
         self.last = Some(RingStall { queue: self.queue, ring, lasted, over: !stopped });
     }
 
-    /// The stall seen last, if there was one.
+    /// Returns the stall seen last, if there was one.
     pub fn last(&self) -> Option<RingStall> {
         self.last
     }
 
-    /// Stalls that have ended.
+    /// Returns the number of stalls that have ended.
     pub fn recoveries(&self) -> u64 {
         self.recoveries
     }
@@ -141,7 +142,7 @@ mod tests {
     fn rings_that_move_are_no_stall() {
         let mut dog = Watchdog::new(0);
         for ms in 0..100 {
-            // As many as before, but others.
+            // As many as before, but different ones.
             let transmit_taken = (u32::MAX - 50).wrapping_add(ms);
             let seen = RingPositions { transmit: 5, transmit_taken, ..WELL };
             assert!(!dog.look(at(ms.into()), seen));
@@ -173,7 +174,7 @@ mod tests {
         let mut dog = Watchdog::new(0);
         let stuck = RingPositions { transmit: 7, transmit_taken: 40, ..WELL };
         assert!(!dog.look(at(100), stuck));
-        // More of them are no movement.
+        // A larger number is not a movement.
         assert!(!dog.look(at(119), RingPositions { transmit: 8, ..stuck }));
         assert!(dog.look(at(120), stuck));
         assert_eq!(dog.last().unwrap().ring, QueueRing::Transmit);

@@ -9,7 +9,7 @@ use millstream_link::port::PortOptions;
 use millstream_link::{open, open_frames};
 use millstream_testkit::allocations;
 
-/// A file of this test, gone with it.
+/// A file of this test, deleted when this is dropped.
 struct Temporary(std::path::PathBuf);
 
 impl Temporary {
@@ -32,7 +32,7 @@ fn frames(text: &str) -> Box<dyn FrameLink> {
     open_frames(text, &FrameOptions::default()).unwrap()
 }
 
-/// Sends a frame that tells its number.
+/// Sends a frame with its number.
 fn send(link: &mut dyn FrameLink, number: u32, bytes: usize) {
     let mut frames = Vec::new();
     assert_eq!(link.reserve(&mut frames, 1), 1);
@@ -42,7 +42,8 @@ fn send(link: &mut dyn FrameLink, number: u32, bytes: usize) {
     assert_eq!(link.transmit(&mut frames).unwrap(), 1);
 }
 
-/// What tshark prints for fields of a capture, a line for each packet; none where it is absent.
+/// Returns tshark's output for fields of a capture: a line for each packet, empty where the field
+/// is absent.
 fn tshark(file: &Temporary, fields: &[&str]) -> Option<Vec<String>> {
     let mut command = Command::new("tshark");
     command.args(["-r", &file.text(), "-T", "fields", "-E", "separator=,"]);
@@ -101,7 +102,7 @@ fn a_capture_without_a_frame_that_fits_is_played_once_and_never_hangs() {
     drop(link);
     let mut replay = frames(&format!("replay:{},speed=max,loop=0,mtu=1500", file.text()));
     let mut got = Vec::new();
-    // For ever again, and a batch each time: a look comes back all the same.
+    // Repeated for ever, a batch each time: a poll returns all the same.
     for _ in 0..100 {
         assert_eq!(replay.receive(&mut got).unwrap(), 0);
     }
@@ -177,7 +178,7 @@ fn a_disk_that_is_too_slow_costs_counted_packets_and_nothing_else() {
     let text = format!("null:bytes=9014,capture={}", file.text());
     let mut link = frames(&text);
     let (mut got, mut seen) = (Vec::new(), 0u64);
-    // Far more at once than the buffer holds: the writer looks at it every few milliseconds.
+    // Far more at once than the buffer holds: the writer polls it every few milliseconds.
     while seen < 40_000 {
         seen += link.receive(&mut got).unwrap() as u64;
         link.give_back(&mut got);
@@ -204,7 +205,7 @@ fn a_full_disk_is_an_error_at_once_or_a_count_and_a_sentence() {
     let open = || open_frames("null:capture=/dev/full", &FrameOptions::default());
     let error = open().err().unwrap().to_string();
     assert!(error.contains("\"capture=/dev/full\": cannot be written: No space left"), "{error}");
-    // Later on: the file may have no more than a few bytes.
+    // A later failure: the file may have only a few bytes.
     let file = Temporary::new("full");
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--ignored", "--nocapture", "capture::child_whose_disk_is_full"])
@@ -226,7 +227,7 @@ fn child_whose_disk_is_full() {
     let mut link = frames(&format!("null:bytes=5000,capture={path}"));
     let limit = rustix::process::Rlimit { current: Some(4096), maximum: Some(4096) };
     rustix::process::setrlimit(rustix::process::Resource::Fsize, limit).unwrap();
-    // SAFETY: the signal that a too long file brings is ignored: writing fails with EFBIG.
+    // SAFETY: it ignores the signal of a file that is too long, so that writing fails with EFBIG.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let (mut got, mut seen) = (Vec::new(), 0);
     let until = Instant::now() + Duration::from_secs(10);

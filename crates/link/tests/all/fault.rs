@@ -1,5 +1,5 @@
-//! Real ports behind a switch: without a rule nothing is allocated, and mixtures of rules leave
-//! every datagram in one place.
+//! Real ports behind a fault switch: without a rule nothing is allocated, and with mixtures of
+//! rules every datagram is accounted for once.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ fn port() -> Port {
     open("udp", local, &PortOptions::default()).unwrap()
 }
 
-/// A train of datagrams that begin with their number.
+/// Returns a batch of datagrams that begin with their number.
 fn train(first: u32, count: u32) -> Vec<u8> {
     let mut bytes = vec![0x55; SEGMENT * count as usize];
     for (number, datagram) in (first..).zip(bytes.chunks_mut(SEGMENT)) {
@@ -94,7 +94,7 @@ fn a_mixture_of_faults_over_real_trains_leaves_every_datagram_in_one_place() {
             count = b.rx.recv_batch(Duration::ZERO).unwrap();
         }
     }
-    // What is still held comes by itself.
+    // Delayed datagrams come by themselves.
     let mut quiet = 0;
     while quiet < 3 {
         a.tx.release();

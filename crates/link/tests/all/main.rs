@@ -1,6 +1,6 @@
 //! Links, from outside.
 //!
-//! One program holds all of these tests: linking is what costs.
+//! One program has all of these tests, because linking is the main cost.
 
 mod capture;
 mod fault;

@@ -22,7 +22,7 @@ fn steered(side: &Namespace, text: &str) -> Box<dyn FrameLink> {
     link
 }
 
-/// Receives `wanted` frames and looks at each.
+/// Receives `wanted` frames and examines each.
 fn each(link: &mut dyn FrameLink, wanted: usize, mut look: impl FnMut(&Frame, &[u8])) {
     let (mut frames, mut count, until) = (Vec::new(), 0, Instant::now() + PATIENCE);
     while count < wanted {
@@ -34,7 +34,8 @@ fn each(link: &mut dyn FrameLink, wanted: usize, mut look: impl FnMut(&Frame, &[
     assert_eq!(count, wanted);
 }
 
-/// The one's complement sum over an IPv4 header, which is right when it is all ones (RFC 791).
+/// Returns the one's complement sum over an IPv4 header, which is correct when it is all ones (RFC
+/// 791).
 fn header_sum(header: &[u8]) -> u32 {
     let words = header.chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
     let sum: u32 = words.sum();
@@ -72,7 +73,7 @@ fn trains_of_a_segmenting_sender_come_as_the_datagrams_they_are() {
     }
 }
 
-/// Ethernet, IPv4 and UDP headers from one link to another address, checksum left out.
+/// Writes Ethernet, IPv4 and UDP headers from one link to another address, without a checksum.
 fn datagram(bytes: &mut [u8], macs: ([u8; 6], [u8; 6]), ips: (Ipv4Addr, Ipv4Addr)) {
     let [ip, udp] = [14, 34].map(|at| ((bytes.len() - at) as u16).to_be_bytes());
     bytes[..6].copy_from_slice(&macs.1);
@@ -86,8 +87,8 @@ fn datagram(bytes: &mut [u8], macs: ([u8; 6], [u8; 6]), ips: (Ipv4Addr, Ipv4Addr
     bytes[34..42].copy_from_slice(&[port[0], port[1], port[0], port[1], udp[0], udp[1], 0, 0]);
 }
 
-/// The kernel keeps what it was given to send until the receiver has read it: a way to transmit
-/// that reuses its memory earlier would damage datagrams here.
+/// The kernel keeps the data to send until the receiver has read it: a link that reuses its
+/// transmit memory earlier would damage datagrams here.
 #[test]
 fn a_kernel_socket_that_reads_late_gets_every_byte_as_it_was_sent() {
     let Some(pair) = VethPair::new(PairOptions::default()) else { return };
@@ -138,7 +139,7 @@ fn a_vlan_tag_that_the_kernel_took_out_is_noted() {
     };
     for text in ["packet:veth0,ring=v2", "packet:veth0,ring=v3"] {
         let mut link = link(&pair.right, text);
-        // A tag with identifier 0 is a priority, and of no VLAN.
+        // A tag with identifier 0 is a priority, and belongs to no VLAN.
         for (vlan, tag, comes) in [
             (Some(7), 7, true),
             (Some(7), 0x6007, true),
@@ -172,8 +173,8 @@ fn a_vlan_tag_that_the_kernel_took_out_is_noted() {
     }
 }
 
-/// As long as the MTU says, and four bytes more with a VLAN tag: the kernel would refuse the rest,
-/// a transmit ring without telling.
+/// Frames as long as the MTU allows, and four bytes more with a VLAN tag: the kernel would refuse
+/// longer ones, a transmit ring without an error.
 #[test]
 fn frames_that_the_kernel_would_refuse_are_counted_whatever_the_way() {
     let Some(pair) = VethPair::new(PairOptions::default()) else { return };

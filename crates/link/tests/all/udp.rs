@@ -1,5 +1,5 @@
-//! What only kernel UDP ports have: offloads, exact drop counters, holders of ports. What every
-//! port has to do is in the conformance suite of `net`.
+//! The special properties of kernel UDP ports: offloads, exact drop counters, holders of ports. The
+//! rules of every port are in the conformance suite of `net`.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn big() -> PortOptions {
     PortOptions { datagram_bytes_max: 65_507, ..PortOptions::default() }
 }
 
-/// Receives until `wanted` datagrams are there or nothing comes any more.
+/// Receives until `wanted` datagrams have come or no more arrive.
 fn collect(port: &mut Port, wanted: usize) -> Vec<(Vec<u8>, SocketAddrV4)> {
     let mut all = Vec::new();
     while all.len() < wanted {
@@ -44,7 +44,7 @@ fn collect(port: &mut Port, wanted: usize) -> Vec<(Vec<u8>, SocketAddrV4)> {
     all
 }
 
-/// A train whose every byte tells its place.
+/// Returns a batch in which every byte encodes its position.
 fn train(bytes: usize) -> Vec<u8> {
     (0..bytes as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
@@ -169,7 +169,7 @@ fn an_overflowing_queue_counts_every_datagram_it_drops() {
 #[test]
 fn a_send_that_may_not_wait_says_that_there_is_no_room() {
     let Some(pair) = VethPair::new(PairOptions::default()) else { return };
-    // The kernel keeps what it sends for an answer that nobody gives: that fills the queue.
+    // The kernel keeps the datagrams for an ARP answer that never comes, which fills the queue.
     let nobody = SocketAddrV4::new(Ipv4Addr::new(10, 99, 0, 77), 4000);
     for (link, behind) in
         LINKS.iter().flat_map(|link| [(link, ""), (link, "counted"), (link, "fault")])

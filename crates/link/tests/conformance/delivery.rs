@@ -1,4 +1,4 @@
-//! What is transmitted arrives: whole, once, in order.
+//! Transmitted frames arrive: whole, once, in order.
 
 use crate::wire::{ETHERNET_BYTES, FRAME_BYTES_MIN, Wire, number, numbered, numbers};
 

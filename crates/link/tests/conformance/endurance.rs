@@ -1,4 +1,4 @@
-//! Many frames, and every one of them accounted for.
+//! Many frames, every one of which is accounted for.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,14 @@ use crate::wire::{ETHERNET_BYTES, ETHERTYPE, PATIENCE, Wire};
 /// Frames over links in memory, which take a second.
 const FRAMES_IN_MEMORY: u64 = 10_000_000;
 
-/// How long the other links may go on, where nobody said how many frames.
+/// The time limit of the other links, unless the number of frames is given.
 const SHARE: Duration = Duration::from_secs(2);
 
-/// After 10⁷ frames the census is what it was, none is with a user, and sent = received + lost.
+/// After 10⁷ frames the frame counts are as before, the user holds none, and sent = received +
+/// lost.
 ///
-/// Links over an interface send as many as fit a short time; `MILLSTREAM_FRAMES=10000000` has
-/// them all go the whole way.
+/// Links over an interface send as many as fit into a short time; with `MILLSTREAM_FRAMES=10000000`
+/// all send that number.
 pub fn no_frame_is_lost_from_the_pool(wire: &mut Wire) {
     let asked = std::env::var("MILLSTREAM_FRAMES").ok().and_then(|text| text.parse().ok());
     let most = asked.unwrap_or(FRAMES_IN_MEMORY);
@@ -51,11 +52,11 @@ pub fn no_frame_is_lost_from_the_pool(wire: &mut Wire) {
     if wire.exact {
         assert_eq!(received + lost, sent);
     }
-    // What the kernel sends of its own may be among those lost.
+    // The kernel's own frames may be among those lost.
     assert!(received + lost >= sent || !wire.counts, "{} lost unheard", sent - received - lost);
 }
 
-/// A batch of the shortest frames, numbered from `first`; how many.
+/// Writes a batch of the shortest frames, numbered from `first`; returns their number.
 fn prepare(wire: &mut Wire, frames: &mut Vec<millstream_link::frame::Frame>, first: u64) -> u64 {
     let to = wire.rx().info().mac;
     let end = wire.tx();
@@ -71,7 +72,8 @@ fn prepare(wire: &mut Wire, frames: &mut Vec<millstream_link::frame::Frame>, fir
     count as u64
 }
 
-/// Takes what has come and gives it back; frames of ours, which must not be older than expected.
+/// Takes the received frames and gives them back; returns the number of ours, which must not be
+/// older than expected.
 fn take(
     wire: &mut Wire,
     frames: &mut Vec<millstream_link::frame::Frame>,

@@ -1,4 +1,4 @@
-//! Faults on demand around any link: what is missing is counted, and no frame leaves its memory.
+//! Faults on any link: missing frames are counted, and no frame leaves its memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,12 +8,12 @@ use millstream_link::fault::{FaultEffect, FaultRule, FaultSwitch, Select};
 
 use crate::wire::{ETHERNET_BYTES, ETHERTYPE, PATIENCE, Wire, number, numbered, numbers};
 
-/// Long enough for what is under way to arrive.
+/// Long enough for frames in flight to arrive.
 const SETTLED: Duration = Duration::from_millis(30);
 
 const SEED: u64 = 7;
 
-/// Both directions of one end, on a clock that the test turns.
+/// Both directions of one end, on a clock that the test advances.
 struct Faults {
     received: FaultSwitch,
     sent: FaultSwitch,
@@ -21,7 +21,7 @@ struct Faults {
 }
 
 impl Faults {
-    /// Around the sending end, or else the receiving one.
+    /// Wraps the sending end, or else the receiving one.
     fn around(wire: &mut Wire, sender: bool) -> Self {
         let clock = Arc::new(AtomicU64::new(0));
         let switch = || {
@@ -33,7 +33,7 @@ impl Faults {
         Self { received, sent, clock }
     }
 
-    /// A rule for our frames; the kernel sends some of its own.
+    /// Adds a rule for our frames; the kernel sends some of its own.
     fn add(
         switch: &FaultSwitch,
         effect: FaultEffect,
@@ -44,7 +44,7 @@ impl Faults {
     }
 }
 
-/// So many frames, and no more.
+/// Checks that exactly `count` frames arrive.
 #[track_caller]
 fn exactly(wire: &mut Wire, count: usize) -> Vec<Vec<u8>> {
     let mut got = wire.collect(count);
@@ -52,7 +52,7 @@ fn exactly(wire: &mut Wire, count: usize) -> Vec<Vec<u8>> {
     got
 }
 
-/// A rule that could act on every frame and never does: nothing changes but the way of frames.
+/// A rule that could act on every frame and never does changes only the path of the frames.
 pub fn rules_that_hit_nothing_change_nothing(wire: &mut Wire) {
     for sender in [true, false] {
         let faults = Faults::around(wire, sender);
@@ -119,7 +119,7 @@ pub fn copies_come_directly_behind(wire: &mut Wire) {
     wire.balanced();
 }
 
-/// A user who takes a batch at a time is not left behind by what faults add.
+/// A user who takes a batch at a time keeps up with the frames that faults add.
 pub fn copies_do_not_pile_up(wire: &mut Wire) {
     let rx = Faults::around(wire, false);
     let rule = Faults::add(&rx.received, FaultEffect::Duplicate { copies: 7 }, Select::default());

@@ -1,5 +1,5 @@
-//! The rules over DPDK's ports once more, with huge pages: EAL decides that once in a process, so
-//! it is another one.
+//! The rules over DPDK's ports again, with huge pages, in another process because EAL decides on
+//! them once in a process.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -7,19 +7,19 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Says in the environment that this is the run with huge pages.
+/// The environment variable that marks the run with huge pages.
 pub const HUGE: &str = "MILLSTREAM_HUGE";
 
-/// Both tests here change one number of the machine's.
+/// Locked by the tests here, which change the same setting of the machine.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Pages of 2 MiB that a rule needs, both ends together.
+/// Pages of 2 MiB for a rule, both ends together.
 const PAGES: u64 = 256;
 
 const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB";
 
-/// Pages beyond those that are taken, until this is dropped or its process ends, however it does:
-/// the keeper, a process of its own, then puts back what was there before.
+/// Pages reserved beyond those in use, until this is dropped or its process ends in any way: a
+/// separate process, the keeper, then restores the previous number.
 struct Reserved {
     keeper: Child,
 }
@@ -32,14 +32,14 @@ impl Reserved {
     fn new() -> Option<Self> {
         let before = number("nr_hugepages")?;
         let missing = PAGES.saturating_sub(number("free_hugepages")?);
-        // It reads until nobody can write any more.
+        // It reads until there is no writer any more.
         let put_back = format!("cat >/dev/null; echo {before} >{POOL}/nr_hugepages");
         let mut keeper = Command::new("sh");
         keeper.args(["-c", &put_back]).process_group(0);
         keeper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let reserved = Self { keeper: keeper.spawn().ok()? };
         if missing > 0 {
-            // Without the right to, what there is has to do.
+            // Without the right to reserve pages the present ones must suffice.
             let wanted = (before + missing).to_string();
             let _ = std::fs::write(format!("{POOL}/nr_hugepages"), wanted);
         }
@@ -77,7 +77,7 @@ fn dpdk_ports_keep_the_rules_with_huge_pages_too() {
     assert!(!text.contains(" 0 passed"), "some rules were tried: {text}");
 }
 
-/// Whoever is killed leaves as many pages as it found.
+/// A killed user leaves as many pages as it found.
 #[test]
 fn pages_are_put_back_when_their_user_is_killed() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,10 +108,10 @@ fn pages_are_put_back_when_their_user_is_killed() {
     }
 }
 
-/// The line that follows what the test harness says.
+/// Whether a line is the one behind the test harness's output.
 fn is_told(line: &str) -> bool {
     line.ends_with("reserved") || line.ends_with("none")
 }
 
-/// Says in the environment that this process is the one to be killed.
+/// The environment variable that marks the process to be killed.
 const KILLED: &str = "MILLSTREAM_HUGE_KILLED";

@@ -1,4 +1,4 @@
-//! The interface below a link: what else passes, sleeping, going down, going away.
+//! The interface below a link: other traffic, sleeping, going down, removal.
 
 use std::io;
 use std::thread;
@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::wire::{ETHERTYPE, ETHERTYPE_UNWANTED, PATIENCE, Wire, number, numbers};
 
-/// Wanted types come, others do not have to; what is wanted can be changed.
+/// Wanted types arrive, others need not; the selection can be changed.
 pub fn only_what_is_wanted_comes(wire: &mut Wire) {
     let everything = Steer { everything: true, ..Steer::default() };
     let ours = Steer { ethertypes: vec![ETHERTYPE], ..Steer::default() };
@@ -63,7 +63,7 @@ pub fn a_sleeper_wakes_when_frames_come(wire: &mut Wire) {
     }
 }
 
-/// `NetworkDown` while it is down, by one call or the other; then everything works again.
+/// Returns `NetworkDown` from one call or the other while it is down; then everything works again.
 pub fn an_interface_that_was_down_carries_again(wire: &mut Wire) {
     if !wire.has_cable() {
         return;
@@ -76,7 +76,7 @@ pub fn an_interface_that_was_down_carries_again(wire: &mut Wire) {
         assert!(told, "nobody said that the interface is down");
         wire.balanced();
         wire.set_up(true);
-        // The first calls may still tell of the past.
+        // The first calls may still report the old state.
         let (mut next, until) = (1000 * turn, Instant::now() + PATIENCE);
         let mut frames = Vec::new();
         while frames.is_empty() {
@@ -101,10 +101,10 @@ pub fn an_interface_that_is_gone_says_so(wire: &mut Wire) {
     wire.send(0..10, 60);
     wire.delete();
     assert!(meets(wire, io::ErrorKind::NotFound), "nobody said that the interface is gone");
-    // Closing what is gone is no trouble either.
+    // Closing a removed interface's link causes no error either.
 }
 
-/// One frame, if it is taken.
+/// Sends one frame; returns whether it was taken.
 fn try_send(wire: &mut Wire, number: u64) -> io::Result<()> {
     let mut frames = Vec::new();
     wire.write(&mut frames, number, 60);

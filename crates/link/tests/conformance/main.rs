@@ -1,10 +1,10 @@
 //! One conformance suite for frame links: the same rules for every link.
 //!
-//! A rule is a function of a [`wire::Wire`]: what is transmitted at one end is received at the
-//! other. A further link needs one line in the table at the end of this file. Where namespaces
-//! cannot be made, the rules that need them say so and pass.
+//! A rule is a function of a [`wire::Wire`]: frames transmitted at one end are received at the
+//! other. Adding a link takes one line in the table at the end of this file. Where namespaces
+//! cannot be made, the rules that need them report that and pass.
 //!
-//! `MILLSTREAM_FRAMES=N` sets how many frames the endurance rule sends over each link.
+//! `MILLSTREAM_FRAMES=N` sets the number of frames that the endurance rule sends over each link.
 
 mod delivery;
 mod endurance;

@@ -1,4 +1,4 @@
-//! A frame has one owner at a time, and none is lost.
+//! A frame has one owner at a time, and no frame is lost.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use millstream_testkit::allocations;
 
 use crate::wire::{ETHERTYPE, PATIENCE, Wire, number, numbers};
 
-/// Received frames lie in the frame memory: nothing has been copied out of it.
+/// Received frames lie in the frame memory: they have not been copied out of it.
 pub fn the_memory_is_where_frames_are(wire: &mut Wire) {
     wire.send(0..10, 200);
     let (mut frames, mut seen) = (Vec::new(), 0);
@@ -56,10 +56,10 @@ pub fn frames_go_back_in_any_order(wire: &mut Wire) {
             wire.rx().receive(&mut held).unwrap();
         }
         if held.len() == before {
-            // Where frames share blocks a few may hold up all: then everything goes back.
+            // Where frames share blocks a few may occupy all: then every frame is given back.
             wire.rx().give_back(&mut held);
         }
-        // Some that came and some that were never used, oldest and newest, mixed.
+        // Received and unused frames, oldest and newest, mixed.
         let mut back: Vec<_> = Vec::new();
         wire.rx().reserve(&mut back, 3);
         while held.len() > 20 {
@@ -95,7 +95,7 @@ pub fn what_does_not_fit_stays_with_the_caller(wire: &mut Wire) {
     assert!(numbers(&all).eq(0..written));
 }
 
-/// MAC swap: the frame that came is the frame that leaves.
+/// MAC swap: the received frame itself is transmitted.
 pub fn received_frames_forward_as_they_are(wire: &mut Wire) {
     if !wire.rx().info().forwards {
         return;
@@ -129,7 +129,7 @@ pub fn received_frames_forward_as_they_are(wire: &mut Wire) {
     }
 }
 
-/// A frame that went back to the wrong link would be two frames over the same bytes there.
+/// A frame returned to the wrong link would become a second frame over the same bytes there.
 pub fn frames_of_another_link_are_refused(wire: &mut Wire) {
     let mut stranger = millstream_link::open_frames("null", &Default::default()).unwrap();
     let mut frames = Vec::new();

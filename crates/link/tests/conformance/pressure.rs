@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use crate::wire::{PATIENCE, Wire, number, numbers};
 
-/// Long enough for what is under way to arrive.
+/// Long enough for frames in flight to arrive.
 const SETTLED: Duration = Duration::from_millis(30);
 
-/// What is known to be lost: to the receiver, or to the sender where both share a ring in memory.
+/// Returns the known losses: at the receiver, or at the sender where both share a ring in memory.
 fn lost(wire: &mut Wire) -> u64 {
     let sent = wire.tx().counters().tx_dropped;
     let counters = wire.rx().counters();
@@ -20,7 +20,7 @@ pub fn a_user_that_keeps_everything_loses_counted_frames(wire: &mut Wire) {
     // As many as its rings hold, or as there are buffers to refill them from.
     let most = (3 * info.receive_frames).max(info.receive_parts) as u64;
     let before = lost(wire);
-    // A ring of bytes, not slots, holds more frames than it promises if they are short.
+    // A ring of bytes, not slots, holds more frames than stated if they are short.
     let longest = wire.frame_bytes_max();
     let (sent, mut held) = (most + 1000, Vec::new());
     let mut next = 0;
@@ -45,7 +45,7 @@ pub fn a_user_that_keeps_everything_loses_counted_frames(wire: &mut Wire) {
     wire.rx().give_back(&mut held);
     wire.at_rest();
     let (mut frames, mut tries) = (Vec::new(), 0);
-    // Frames flow again at once, without anything that the user had to do.
+    // Frames flow again at once, without an action of the user.
     while frames.is_empty() && started.elapsed() < PATIENCE {
         wire.send(next..next + 1, 60);
         wire.rx().receive(&mut frames).unwrap();
@@ -59,7 +59,7 @@ pub fn a_user_that_keeps_everything_loses_counted_frames(wire: &mut Wire) {
     assert!(numbers(&wire.collect(100)).eq(next..next + 100));
 }
 
-/// The user does not even look.
+/// The user does not poll at all.
 pub fn a_user_that_does_not_look_loses_counted_frames(wire: &mut Wire) {
     let most = wire.rx().info().receive_frames as u64;
     let before = lost(wire);
@@ -79,7 +79,7 @@ pub fn a_user_that_does_not_look_loses_counted_frames(wire: &mut Wire) {
     assert!(numbers(&wire.collect(100)).eq(sent..sent + 100), "as if nothing had happened");
 }
 
-/// The transmit ring is filled to the brim before the kernel hears of it.
+/// The transmit ring is filled completely before the kernel is called.
 pub fn a_sender_that_does_not_flush_fills_the_ring(wire: &mut Wire) {
     let (mut frames, mut written, mut all) = (Vec::new(), 0u64, Vec::new());
     for _ in 0..3 {
@@ -87,7 +87,7 @@ pub fn a_sender_that_does_not_flush_fills_the_ring(wire: &mut Wire) {
             let room = wire.write(&mut frames, written, 100);
             written += u64::from(room);
             wire.tx().transmit(&mut frames).unwrap();
-            // A link that needs no telling never fills up.
+            // A link that needs no call never fills up.
             if !room || !frames.is_empty() || written % 500 == 0 {
                 break;
             }

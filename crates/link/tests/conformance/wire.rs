@@ -1,4 +1,4 @@
-//! Two ends of a frame link, and what passes between them.
+//! Two ends of a frame link, and the frames between them.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use millstream_link::loopback::{self, Cable, CableState, LoopOptions};
 use millstream_link::{LinkError, open_frames};
 use millstream_testkit::netns::{INTERFACE, PairOptions, VethPair};
 
-/// Far longer than anything takes, so that a failing test ends.
+/// Far longer than any step takes, so that a failing test ends.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Ethernet header without VLAN tag, bytes (IEEE 802.3).
@@ -22,7 +22,7 @@ pub const ETHERTYPE: u16 = 0x88b5;
 /// Another one (local experimental 2).
 pub const ETHERTYPE_UNWANTED: u16 = 0x88b6;
 
-/// What a wire over a veth pair looks like.
+/// The properties of a wire over a veth pair.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     link: &'static str,
@@ -31,56 +31,56 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// A link with what a test inserts for `IF`: the interface.
+    /// Creates the shape of a link; a test inserts the interface for `IF`.
     pub fn new(link: &'static str) -> Self {
         Self { link, mtu: 1500, queues: 1 }
     }
 
-    /// Largest IP packet, bytes.
+    /// Sets the largest IP packet, bytes.
     pub fn mtu(self, mtu: usize) -> Self {
         Self { mtu, ..self }
     }
 
-    /// Queues of each end.
+    /// Sets the queues of each end.
     pub fn queues(self, queues: usize) -> Self {
         Self { queues, ..self }
     }
 }
 
-/// What joins the ends.
+/// The connection of the ends.
 enum Joint {
     Memory(Cable),
     Veth(VethPair, &'static str),
-    /// Ports of DPDK's in memory, as they were opened.
+    /// DPDK's ports in memory, by the link strings that opened them.
     Dpdk(Vec<String>),
 }
 
-/// What is transmitted at the first end is received at the last; a loop has only one.
+/// A wire: frames transmitted at the first end are received at the last; a loop has only one end.
 pub struct Wire {
     ends: Vec<Box<dyn FrameLink>>,
     joint: Joint,
     totals: Vec<usize>,
-    /// Every frame that is lost is counted where it should have come.
+    /// Whether every lost frame is counted where it should have come.
     pub exact: bool,
-    /// What is lost is counted at all: DPDK's af_packet does not ask the kernel.
+    /// Whether losses are counted at all: DPDK's af_packet does not read the kernel's counter.
     pub counts: bool,
 }
 
 impl Wire {
-    /// A loop: one end that receives what it sends.
+    /// Creates a loop: one end that receives what it sends.
     pub fn single() -> Option<Self> {
         let (end, cable) = loopback::single(&LoopOptions::default()).expect("there is memory");
         Some(Self::new(vec![Box::new(end)], Joint::Memory(cable), true))
     }
 
-    /// Two ends in memory, with frames in pieces of at most so many bytes.
+    /// Creates two ends in memory, with frames in pieces of at most `part_bytes_max` bytes.
     pub fn memory(part_bytes_max: Option<usize>) -> Option<Self> {
         let options = LoopOptions { part_bytes_max, ..LoopOptions::default() };
         let (one, other, cable) = loopback::pair(&options).expect("there is memory");
         Some(Self::new(vec![Box::new(one), Box::new(other)], Joint::Memory(cable), true))
     }
 
-    /// Two namespaces joined by a veth pair; `None` where that cannot be done.
+    /// Creates two namespaces joined by a veth pair; `None` where that is not possible.
     pub fn veth(shape: Shape) -> Option<Self> {
         let Shape { link, mtu, queues } = shape;
         let pair = VethPair::new(PairOptions { mtu, queues })?;
@@ -90,8 +90,8 @@ impl Wire {
         Some(Self::new(ends.into(), Joint::Veth(pair, link), false))
     }
 
-    /// Ports of DPDK's in memory, each by a link string: with `NN` for the number of the wire, and
-    /// `PP` for a path of its own. `None` where this build has no DPDK.
+    /// Opens DPDK's ports in memory, each by a link string: with `NN` for the number of the wire,
+    /// and `PP` for a path of its own. `None` where this build has no DPDK.
     pub fn dpdk(links: &[&str]) -> Option<Self> {
         let number = unique();
         let path = std::env::temp_dir().join(format!("ms-{}-{number}", std::process::id()));
@@ -108,13 +108,13 @@ impl Wire {
         Some(wire)
     }
 
-    /// Two ports of DPDK's on a veth pair; `counts`: what is lost.
+    /// Opens two of DPDK's ports on a veth pair; `counts`: whether losses are counted.
     pub fn dpdk_veth(shape: Shape, counts: bool) -> Option<Self> {
         with_dpdk(shape.link)?;
         Some(Self { counts, ..Self::veth(shape)? })
     }
 
-    /// Until both ends have found each other.
+    /// Waits until both ends have found each other.
     fn wait_for_peers(&mut self) {
         let until = Instant::now() + PATIENCE;
         let mut frames = Vec::new();
@@ -127,14 +127,14 @@ impl Wire {
             assert!(Instant::now() < until, "the ends do not find each other");
             std::thread::sleep(Duration::from_millis(1));
         }
-        // A receiver in memory offers buffers when it looks. What has come is the kernel's.
+        // A receiver in memory offers buffers when it polls. Received frames are the kernel's.
         for end in &mut self.ends {
             end.receive(&mut frames).expect("it is up");
             end.give_back(&mut frames);
         }
     }
 
-    /// Whether something joins the ends that can be pulled or taken away.
+    /// Whether the ends have a connection that can be unplugged or removed.
     pub fn has_cable(&self) -> bool {
         !matches!(self.joint, Joint::Dpdk(_))
     }
@@ -147,12 +147,12 @@ impl Wire {
         wire
     }
 
-    /// The end that sends.
+    /// Returns the end that sends.
     pub fn tx(&mut self) -> &mut dyn FrameLink {
         &mut **self.ends.first_mut().expect("there is one")
     }
 
-    /// The end that receives.
+    /// Returns the end that receives.
     pub fn rx(&mut self) -> &mut dyn FrameLink {
         &mut **self.ends.last_mut().expect("there is one")
     }
@@ -168,17 +168,17 @@ impl Wire {
         self.ends.insert(index, wrap(end));
     }
 
-    /// Frames that faults took away at either end.
+    /// Returns the frames that faults removed at either end.
     pub fn fault_lost(&mut self) -> u64 {
         self.ends.iter_mut().map(|end| end.counters().fault_lost).sum()
     }
 
-    /// The longest frame that the network carries, bytes.
+    /// Returns the longest frame that the network carries, bytes.
     pub fn frame_bytes_max(&mut self) -> usize {
         self.tx().info().mtu + ETHERNET_BYTES
     }
 
-    /// The namespaces, where there are some.
+    /// Returns the namespaces, where there are some.
     pub fn pair(&self) -> Option<&VethPair> {
         match &self.joint {
             Joint::Memory(_) | Joint::Dpdk(_) => None,
@@ -186,7 +186,7 @@ impl Wire {
         }
     }
 
-    /// The interface at the receiving end goes down, or comes up again.
+    /// Sets the interface at the receiving end down or up.
     pub fn set_up(&self, up: bool) {
         match &self.joint {
             Joint::Memory(cable) => cable.set(if up { CableState::Up } else { CableState::Down }),
@@ -198,7 +198,7 @@ impl Wire {
         }
     }
 
-    /// The interface is deleted.
+    /// Deletes the interface.
     pub fn delete(&self) {
         match &self.joint {
             Joint::Memory(cable) => cable.set(CableState::Gone),
@@ -207,14 +207,14 @@ impl Wire {
         }
     }
 
-    /// Closes the receiving end and opens it again; false where that is not possible.
+    /// Closes the receiving end and opens it again; returns false where that is not possible.
     pub fn reopen(&mut self) -> bool {
         if matches!(self.joint, Joint::Memory(_)) {
             return false;
         }
         let end = self.ends.pop();
         match &self.joint {
-            // A driver looks for its interface by number, in the namespace that it is closed in.
+            // A driver finds its interface by number, in the namespace in which it is closed.
             Joint::Veth(pair, _) => pair.right.run(|| drop(end)),
             _ => drop(end),
         }
@@ -230,7 +230,7 @@ impl Wire {
         true
     }
 
-    /// That the frames of either end add up, and that none is with a user.
+    /// Checks that the frames of either end add up, and that the user holds none.
     #[track_caller]
     pub fn at_rest(&mut self) {
         self.balanced();
@@ -239,7 +239,7 @@ impl Wire {
         }
     }
 
-    /// That the frames of either end add up.
+    /// Checks that the frames of either end add up.
     #[track_caller]
     pub fn balanced(&mut self) {
         for (end, total) in self.ends.iter().zip(&self.totals) {
@@ -249,12 +249,12 @@ impl Wire {
     }
 
     /// Appends a frame to transmit that carries `number` and is `bytes` long, in as many parts as
-    /// it needs; false when there are not enough buffers.
+    /// it needs; returns false when there are not enough buffers.
     pub fn write(&mut self, frames: &mut Vec<Frame>, number: u64, bytes: usize) -> bool {
         self.write_as(frames, number, bytes, ETHERTYPE)
     }
 
-    /// The same with any Ethernet type.
+    /// Does the same with any Ethernet type.
     pub fn write_as(
         &mut self,
         frames: &mut Vec<Frame>,
@@ -283,7 +283,7 @@ impl Wire {
         true
     }
 
-    /// Sends the frames with these numbers, patiently.
+    /// Sends the frames with these numbers, and waits for room.
     #[track_caller]
     pub fn send(&mut self, numbers: std::ops::Range<u64>, bytes: usize) {
         let until = Instant::now() + PATIENCE;
@@ -298,14 +298,13 @@ impl Wire {
         }
     }
 
-    /// Receives until `wanted` frames of ours are there or nothing comes any more; gives them
-    /// back.
+    /// Receives until `wanted` frames of ours have come or no more arrive; gives them back.
     #[track_caller]
     pub fn collect(&mut self, wanted: usize) -> Vec<Vec<u8>> {
         self.collect_for(wanted, PATIENCE)
     }
 
-    /// The same, until nothing has come for so long.
+    /// Does the same, until no frame has come for `quiet`.
     #[track_caller]
     pub fn collect_for(&mut self, wanted: usize, quiet: Duration) -> Vec<Vec<u8>> {
         let (mut frames, mut all) = (Vec::new(), Vec::new());
@@ -323,7 +322,7 @@ impl Wire {
             if all.len() > before {
                 until = Instant::now() + quiet;
             } else {
-                // Middleware may hold what the link had no room for.
+                // Middleware may hold frames for which the link had no room.
                 let _ = self.tx().flush();
             }
         }
@@ -337,13 +336,13 @@ fn open(link: &str) -> Result<Box<dyn FrameLink>, LinkError> {
     open_frames(&with_dpdk(&link).unwrap_or(link), &FrameOptions::default())
 }
 
-/// A number that no port of this process had before.
+/// Returns a number that no port of this process had before.
 fn unique() -> u32 {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
 }
 
-/// A link of DPDK's with the pages that this run is about; `None` where this build has none.
+/// Completes a DPDK link string with the pages of this run; `None` where this build has no DPDK.
 fn with_dpdk(link: &str) -> Option<String> {
     if !link.starts_with("dpdk:") {
         return None;
@@ -356,7 +355,7 @@ fn with_dpdk(link: &str) -> Option<String> {
     Some(format!("{link},huge={}", if huge { "on" } else { "off" }))
 }
 
-/// Whole Ethernet frames out of their parts.
+/// Joins parts to whole Ethernet frames.
 pub fn join(end: &dyn FrameLink, frames: &[Frame]) -> Vec<Vec<u8>> {
     let mut whole = Vec::new();
     let mut begun = Vec::new();
@@ -371,20 +370,20 @@ pub fn join(end: &dyn FrameLink, frames: &[Frame]) -> Vec<Vec<u8>> {
     whole
 }
 
-/// A payload: the number, then bytes that each tell their place.
+/// Returns a payload: the number, then bytes that encode their positions.
 pub fn numbered(number: u64, bytes: usize) -> Vec<u8> {
     let mut payload = number.to_le_bytes().to_vec();
     payload.extend((8..bytes as u64).map(|at| (at.wrapping_mul(40_503) >> 8 ^ number) as u8));
     payload
 }
 
-/// The number in a frame.
+/// Returns the number in a frame.
 #[track_caller]
 pub fn number(frame: &[u8]) -> u64 {
     u64::from_le_bytes(frame[ETHERNET_BYTES..][..8].try_into().expect("eight bytes"))
 }
 
-/// The numbers in frames.
+/// Returns the numbers in frames.
 pub fn numbers(frames: &[Vec<u8>]) -> impl Iterator<Item = u64> {
     frames.iter().map(|frame| number(frame))
 }

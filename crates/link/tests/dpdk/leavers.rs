@@ -1,4 +1,4 @@
-//! Processes that are killed in the middle of it.
+//! Processes that are killed while they exchange frames.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -24,7 +24,7 @@ impl Chatter {
         Some(Self { child, lines })
     }
 
-    /// Waits until it says so.
+    /// Waits until the process prints the word.
     fn wait_for(&mut self, word: &str) {
         let mut line = String::new();
         while self.lines.read_line(&mut line).expect("it can be read") > 0 {
@@ -50,7 +50,7 @@ impl Drop for Chatter {
     }
 }
 
-/// Exchanges frames until both ends have heard the other one.
+/// Exchanges frames until both ends have received one of the other.
 fn meet(link: &mut dyn FrameLink) {
     let (before, until) = (link.counters().rx_frames, Instant::now() + PATIENCE);
     while link.counters().rx_frames < before + 1000 {
@@ -59,7 +59,7 @@ fn meet(link: &mut dyn FrameLink) {
     }
 }
 
-/// A peer is killed while frames pass, comes back, and is heard again.
+/// A peer is killed while frames pass, is started again, and its frames arrive again.
 fn survives(own: &str, peer: &str, times: usize) {
     let Some(mut first) = Chatter::start("dpdk:ring9") else { return };
     first.wait_for("open");
@@ -112,7 +112,7 @@ fn twenty_killed_processes_leave_nothing() {
     let link = format!("dpdk:vhost0,iface={name}");
     for turn in 0..20 {
         let Some(mut chatter) = Chatter::start(&link) else { return };
-        // The socket of the one before, at which nobody listens, is in nobody's way.
+        // The previous process's socket, without a listener, prevents nothing.
         chatter.wait_for("open");
         let pid = chatter.kill();
         assert_nothing_left(pid);

@@ -1,8 +1,8 @@
-//! DPDK inside a process that has other things to do, and beside processes that die.
+//! DPDK inside a process with other tasks, and next to processes that are killed.
 //!
-//! EAL can be started once in a process, so each test that is about its start runs this program
-//! again in a [`role`]. Where the build is without DPDK, or something else is missing, a test says
-//! so and passes.
+//! EAL can be started once in a process, so each test of its start runs this program again in a
+//! [`role`]. Where the build is without DPDK, or something else is missing, a test reports that and
+//! passes.
 
 mod leavers;
 mod manners;
@@ -12,7 +12,7 @@ mod start;
 
 use std::process::Command;
 
-/// This program again, in a role; `None` where this build has no DPDK.
+/// Returns the command of this program in a role; `None` where this build has no DPDK.
 fn role(name: &str, argument: &str) -> Option<Command> {
     if !millstream_link::dpdk::AVAILABLE {
         eprintln!("skipped: this build is without DPDK");
@@ -27,7 +27,7 @@ fn role(name: &str, argument: &str) -> Option<Command> {
 /// Runs a role to its end.
 ///
 /// # Panics
-/// If it fails: with what it wrote.
+/// If it fails: with its output.
 fn run(name: &str, argument: &str) {
     let Some(mut command) = role(name, argument) else { return };
     let done = command.output().expect("this program can be started");
@@ -35,7 +35,7 @@ fn run(name: &str, argument: &str) {
     assert!(done.status.success(), "{name}: {} {text}", done.status);
 }
 
-/// A name for what two processes share.
+/// Returns a name for an object that two processes share.
 fn shared_name() -> String {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);

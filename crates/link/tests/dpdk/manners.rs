@@ -1,4 +1,4 @@
-//! A caller keeps what is its own.
+//! The caller's settings stay as they are.
 
 use rustix::thread::{CpuSet, sched_getaffinity};
 
@@ -9,7 +9,7 @@ fn affinity_and_signals_of_the_caller_stay_as_they_were() {
     crate::run("manners", "");
 }
 
-/// What a process says of itself, as far as DPDK likes to change it.
+/// The properties of a process that DPDK tends to change.
 #[derive(Debug, PartialEq)]
 struct Own {
     affinity: Vec<usize>,
@@ -28,8 +28,8 @@ impl Own {
     }
 }
 
-/// Pinned to a CPU and of a real-time class, as whoever opens a link often is; two links at once,
-/// in one process.
+/// Runs pinned to a CPU and in a real-time class, like many threads that open links; opens two
+/// links at once, in one process.
 pub fn play() {
     let all = Own::now().affinity;
     let first = *all.last().expect("there is a CPU");
@@ -53,8 +53,8 @@ pub fn play() {
     threads_are_nobodys(&all);
 }
 
-/// Threads that DPDK started leave signals to the application's, run wherever the process may, and
-/// have no class of their opener's.
+/// Checks that threads started by DPDK leave signals to the application's threads, run wherever the
+/// process may, and do not have the scheduling class of the thread that opened the link.
 fn threads_are_nobodys(cpus: &[usize]) {
     let tasks = std::fs::read_dir("/proc/self/task").expect("proc is there");
     let mut seen = 0;

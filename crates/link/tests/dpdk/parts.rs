@@ -1,4 +1,4 @@
-//! Frames in several parts, of a peer that has longer buffers than we.
+//! Frames in several parts, from a peer with longer buffers.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ fn a_frame_in_many_parts_costs_the_batches_behind_it_nothing() {
     crate::run("parts", &crate::shared_name());
 }
 
-/// Sends frames of this length, as many as this.
+/// Sends `count` frames of this length.
 fn send(link: &mut dyn FrameLink, bytes: usize, count: usize) {
     let (mut frames, mut sent) = (Vec::new(), 0);
     let until = Instant::now() + PATIENCE;
@@ -26,7 +26,7 @@ fn send(link: &mut dyn FrameLink, bytes: usize, count: usize) {
     }
 }
 
-/// The parts of each batch, until so many frames have come.
+/// Returns the parts of each batch, until `count` frames have come.
 fn batches(link: &mut dyn FrameLink, count: u64) -> Vec<usize> {
     let (mut frames, mut all) = (Vec::new(), Vec::new());
     let (wanted, until) = (link.counters().rx_frames + count, Instant::now() + PATIENCE);
@@ -61,7 +61,7 @@ pub fn play(socket: &str) {
         send(&mut *theirs, 200, 64);
         assert_eq!(batches(&mut *ours, 64), [64], "as before");
     }
-    // Of a batch that does not fit nothing is lost, and its order is kept.
+    // A batch that does not fit loses no frame, and its order is preserved.
     send(&mut *theirs, 16_000, 20);
     assert_eq!(batches(&mut *ours, 20).iter().sum::<usize>(), 20 * parts / 3);
     assert_eq!((ours.counters().rx_dropped, ours.census().lent), (0, 0));

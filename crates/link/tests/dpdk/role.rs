@@ -1,4 +1,4 @@
-//! What this program does when a test starts it again.
+//! The roles of this program when a test starts it again.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use millstream_link::frame::{Frame, FrameLink, FrameOptions};
 use millstream_link::{LinkError, open_frames};
 
-/// Names the role in the environment.
+/// The environment variable with the role.
 pub const NAME: &str = "MILLSTREAM_TEST_ROLE";
-/// What the role is about.
+/// The environment variable with the role's argument.
 pub const ARGUMENT: &str = "MILLSTREAM_TEST_ARGUMENT";
 
-/// Far longer than anything takes, so that a failing test ends.
+/// Far longer than any step takes, so that a failing test ends.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
@@ -34,7 +34,7 @@ pub fn open(link: &str) -> Result<Box<dyn FrameLink>, LinkError> {
     open_frames(&link, &FrameOptions { receive_frames: 1024, transmit_frames: 512 })
 }
 
-/// Sends and receives until somebody ends the process; says when the first frame has come.
+/// Sends and receives until the process is killed; prints a line when the first frame has come.
 fn chatter(link: &str) {
     let mut link = open(link).unwrap_or_else(|error| panic!("{error}"));
     println!("open");
@@ -49,7 +49,7 @@ fn chatter(link: &str) {
     }
 }
 
-/// Sends some frames and takes what has come; errors are the peer's, who is not there.
+/// Sends some frames and takes the received ones; errors mean that the peer is absent.
 pub fn exchange(link: &mut dyn FrameLink) -> bool {
     let mut frames: Vec<Frame> = Vec::with_capacity(128);
     let is_up = link.receive(&mut frames).is_ok();

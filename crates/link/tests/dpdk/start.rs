@@ -1,4 +1,4 @@
-//! Starts that fail, starts without rights, and what is left of either.
+//! Starts that fail, starts without rights, and their leftovers.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -10,7 +10,7 @@ fn a_start_that_fails_says_what_to_do_and_says_it_again() {
     crate::run("refused", "");
 }
 
-/// Huge pages where there are none: EAL refuses, once and for all.
+/// Requests huge pages where there are none: EAL refuses, permanently for this process.
 pub fn play_refused() {
     let file = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
     let pages = std::fs::read_to_string(file).unwrap_or_default();
@@ -35,7 +35,7 @@ fn an_ordinary_user_can_have_ports_in_memory() {
     if !rustix::process::geteuid().is_root() {
         return crate::run("open", "dpdk:memif0,role=server,socket=ms-user");
     }
-    // Nobody.
+    // The user "nobody".
     command.uid(65_534).gid(65_534).current_dir("/");
     match command.output() {
         Ok(done) => {
@@ -56,7 +56,7 @@ fn an_unusable_device_names_itself() {
     assert!(error.starts_with(start) && error.contains("lspci"), "{error}");
 }
 
-/// A second link of that kind would have DPDK close a descriptor of somebody else's.
+/// A second link of that kind would make DPDK close a descriptor of another owner.
 #[test]
 fn memif_without_copies_is_had_once() {
     let link = "dpdk:memif7,role=client,zero-copy=trust-peer,socket=ms-none";
@@ -68,7 +68,7 @@ fn memif_without_copies_is_had_once() {
     assert!(error.contains("once in a process: leave zero-copy= out"), "{error}");
 }
 
-/// No file, folder or socket of a process.
+/// Checks that a process has left no file, folder or socket.
 #[track_caller]
 pub fn assert_nothing_left(pid: u32) {
     for folder in ["/var/run/dpdk", "/tmp/dpdk", "/dev/hugepages", "/dev/shm"] {

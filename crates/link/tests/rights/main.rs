@@ -1,5 +1,5 @@
-//! Streaming without rights, and what is left of processes that are killed: on veth pairs in
-//! namespaces of their own, with processes of their own.
+//! Streaming without rights, and the leftovers of killed processes: on veth pairs in separate
+//! namespaces, with separate processes.
 //!
 //! The processes are this test program again, in one of its roles (`role`).
 
@@ -70,7 +70,7 @@ fn a_killed_broker_does_not_stop_a_stream_and_leaves_nothing_behind_it() {
     assert!(scene.is_attached());
     client.kill();
     wait_until("the program is gone", || !scene.is_attached());
-    // The socket of the killed one is in the way of nobody.
+    // The killed process's socket does not prevent the next start.
     let _broker = scene.broker();
     scene.client("xdp:veth0", true).streams(1_000);
 }
@@ -88,7 +88,7 @@ fn a_killed_process_leaves_settings_that_the_next_start_puts_back() {
     assert_eq!(queues().receiving(), 2);
     client.kill();
     wait_until("the program is gone", || !scene.is_attached());
-    // Any start on this machine does it; this one, unless another came before it.
+    // Any start on this machine restores it; this one, unless another came before it.
     let recovered = scene.inside(|| journal::recover().unwrap());
     println!("{recovered:?}");
     wait_until("the queues are put back", || queues() == before);
@@ -106,7 +106,7 @@ fn frames_on_a_queue_that_nobody_watches_are_explained() {
     let Some(scene) = Scene::new(FOUR_QUEUES) else { return };
     let (mut link, unwatched) = scene.inside(|| {
         let mut link = role::open("xdp:veth0,queues=0", scene.address());
-        // The kernel's hash decides; some of these flows go elsewhere.
+        // The kernel's hash decides; some of these flows use other queues.
         let sender = scene.sender_on_another_queue(&mut *link);
         (link, sender)
     });

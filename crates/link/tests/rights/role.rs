@@ -1,4 +1,4 @@
-//! What this program does when a test starts it again.
+//! The roles of this program when a test starts it again.
 
 use std::io::{BufRead, Write};
 use std::net::Ipv4Addr;
@@ -14,10 +14,10 @@ use millstream_link::{packet, xdp};
 /// The environment variable that names a role.
 pub const ROLE: &str = "MILLSTREAM_TEST_ROLE";
 
-/// The port that the load goes to.
+/// The destination port of the load.
 pub const PORT: u16 = 49_200;
 
-/// Plays the role that the environment names; without one this is an empty test.
+/// Plays the role of the environment variable; without one this is an empty test.
 #[test]
 fn play() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -34,7 +34,7 @@ fn say(line: &str) {
     out.flush().unwrap();
 }
 
-/// A broker for nobody.
+/// Runs a broker for the user "nobody".
 fn serve(path: &Path) {
     let mut policy = GrantPolicy::new("veth0", &[&xdp::RIGHTS, &packet::RIGHTS]);
     policy.users = vec![65_534];
@@ -49,12 +49,12 @@ fn serve(path: &Path) {
     }
 }
 
-/// Receives and says how much, until somebody says a line. A link that is to transmit on several
-/// queues sends everything back, and only what it took counts.
+/// Receives and prints the count, until a line arrives on its input. A link with several transmit
+/// queues sends everything back, and counts only the frames that it took.
 fn stream(link: &str) {
     let returns = link.contains("tx_queues=");
     let (link, address) = link.split_once(' ').expect("a link and an address");
-    // Little: what all the tests' processes may lock together is the limit of one user.
+    // Little memory: the limit of one user holds for all the tests' processes together.
     let sizes = FrameOptions { receive_frames: 256, transmit_frames: 64 };
     let opened = millstream_link::open_frames(link, &sizes);
     let mut link = match opened {
@@ -78,7 +78,7 @@ fn stream(link: &str) {
     }
 }
 
-/// A link that wants the load.
+/// Opens a link that receives the load.
 pub fn open(link: &str, address: Ipv4Addr) -> Box<dyn FrameLink> {
     let sizes = FrameOptions { receive_frames: 2048, transmit_frames: 256 };
     let mut link = millstream_link::open_frames(link, &sizes).unwrap();
@@ -91,7 +91,7 @@ fn steer(link: &mut dyn FrameLink, address: Ipv4Addr) {
     link.steer(&Steer { addresses, udp_ports, ..Steer::default() }).unwrap();
 }
 
-/// Takes what has come, and gives it back.
+/// Takes the received frames, and gives them back.
 pub fn take(link: &mut dyn FrameLink) -> u64 {
     let mut frames = Vec::new();
     link.receive(&mut frames).unwrap();
@@ -104,7 +104,7 @@ pub fn take(link: &mut dyn FrameLink) -> u64 {
     count
 }
 
-/// Sends what has come back to where it came from; how many the link took.
+/// Sends the received frames back to their sender; returns how many the link took.
 fn send_back(link: &mut dyn FrameLink) -> u64 {
     let mut frames = Vec::new();
     link.receive(&mut frames).unwrap();

@@ -15,17 +15,17 @@ use millstream_testkit::netns::{PairOptions, VethPair};
 
 use crate::role::{PORT, ROLE};
 
-/// Longest that anything is waited for.
+/// The longest wait of any step.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Scene {
     pair: VethPair,
-    /// With a copy of this program that anybody may run.
+    /// The folder with a copy of this program that any user may run.
     folder: tempfile::TempDir,
 }
 
 impl Scene {
-    /// `None` where it cannot be made; it then says why.
+    /// Returns `None`, with a printed reason, where it cannot be made.
     pub fn new(options: PairOptions) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             eprintln!("skipped: only root can act as a broker");
@@ -40,8 +40,8 @@ impl Scene {
         let open = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(folder.path(), open.clone()).unwrap();
         let program = folder.path().join("program");
-        // By a process of its own: a file that this one has open to write, a neighbour's child may
-        // inherit for a moment, and then it cannot be executed.
+        // A separate process copies it: a file that this process has open for writing may be
+        // inherited by another test's child for a moment, and could not be executed then.
         let mut copy = Command::new("cp");
         copy.args([&std::env::current_exe().unwrap(), &program]);
         assert!(copy.status().unwrap().success());
@@ -66,14 +66,14 @@ impl Scene {
         self.pair.right.sh("ip link show veth0").contains("xdp")
     }
 
-    /// A broker that has begun to listen.
+    /// Starts a broker and waits until it listens.
     pub fn broker(&self) -> Process {
         let mut broker = self.start(&format!("broker {}", self.socket().display()), false);
         broker.hears("listening");
         broker
     }
 
-    /// A process that streams: as nobody with no rights at all, or as root.
+    /// Starts a process that streams: as the user "nobody" without rights, or as root.
     pub fn client(&self, link: &str, unprivileged: bool) -> Process {
         let broker = format!("broker={}", self.socket().display());
         self.start(&format!("client {link},{broker} {}", self.address()), unprivileged)
@@ -95,7 +95,8 @@ impl Scene {
         Process::new(child)
     }
 
-    /// Datagrams of several flows from the left, as many as the kernel takes, until it is dropped.
+    /// Sends datagrams of several flows from the left, as many as the kernel takes, until it is
+    /// dropped.
     pub fn load(&self) -> Load {
         let (from, to) = (self.pair.left.address, (self.address(), PORT));
         let stop = Arc::new(AtomicBool::new(false));
@@ -104,7 +105,7 @@ impl Scene {
             let sockets = [(); 16].map(|()| UdpSocket::bind((from, 0)).unwrap());
             while !stopped.load(Ordering::Relaxed) {
                 for socket in &sockets {
-                    // Refused while nobody listens: that is part of the tests.
+                    // Refused while there is no listener, which the tests include.
                     let _ = socket.send_to(&[7; 1000], to);
                 }
             }
@@ -121,7 +122,7 @@ impl Scene {
         });
     }
 
-    /// Sends until a frame comes on another queue than 0; that queue.
+    /// Sends until a frame comes on another queue than 0; returns the sender and that queue.
     pub fn sender_on_another_queue(&self, link: &mut dyn FrameLink) -> u32 {
         let mut found = None;
         wait_until("a flow on another queue", || {
@@ -136,7 +137,7 @@ impl Scene {
     }
 }
 
-/// A process in a role. It is killed when it is dropped.
+/// A process in a role. It is killed when this is dropped.
 pub struct Process {
     child: Child,
     lines: std::sync::mpsc::Receiver<String>,
@@ -158,7 +159,7 @@ impl Process {
         Self { child, lines, told: String::new() }
     }
 
-    /// What it said when it had opened its link.
+    /// Returns the line that it printed when it had opened its link.
     pub fn told(&self) -> &str {
         &self.told
     }
@@ -174,7 +175,7 @@ impl Process {
         rest.unwrap_or_else(|| panic!("{word} expected: {line}")).trim().to_owned()
     }
 
-    /// Waits until it has received so many frames.
+    /// Waits until it has received `count` frames.
     pub fn streams(&mut self, count: u64) {
         if self.told.is_empty() {
             self.told = self.hears("open");
@@ -182,7 +183,7 @@ impl Process {
         while self.hears("got").parse::<u64>().unwrap() < count {}
     }
 
-    /// The reason why it could not open its link.
+    /// Returns the reason why it could not open its link.
     pub fn fails(mut self) -> String {
         self.hears("error")
     }
@@ -191,7 +192,7 @@ impl Process {
         std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap()
     }
 
-    /// Has it end in order.
+    /// Makes it end in order.
     pub fn ends(mut self) {
         writeln!(self.child.stdin.take().unwrap(), "end").unwrap();
         assert!(self.child.wait().unwrap().success());
@@ -223,13 +224,13 @@ impl Drop for Load {
     }
 }
 
-/// A field of /proc/PID/status.
+/// Returns a field of /proc/PID/status.
 pub fn status_field(status: &str, name: &str) -> String {
     let line = status.lines().find(|line| line.starts_with(name)).expect("the field");
     line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
 }
 
-/// Waits for something; a panic names it.
+/// Waits for a condition; a panic names it.
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let until = Instant::now() + PATIENCE;
     while !done() {

@@ -8,7 +8,7 @@ use millstream_link::xdp::XdpLink;
 use millstream_link::{LinkError, Spec};
 use millstream_testkit::netns::{INTERFACE, Namespace, PairOptions, VethPair};
 
-/// Longest that anything is waited for.
+/// The longest wait of any step.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The UDP port that is steered to the link.
@@ -35,7 +35,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// `None` where namespaces cannot be made.
+    /// Returns `None` where namespaces cannot be made.
     pub fn new(options: &str, mtu: usize, queues: usize) -> Option<Self> {
         let pair = VethPair::new(PairOptions { mtu, queues })?;
         let link = try_open(&pair.right, options);
@@ -47,12 +47,12 @@ impl Bench {
         Some(Self { pair, link, peer, peer_mac, total })
     }
 
-    /// A datagram from the kernel to the link.
+    /// Sends a datagram from the kernel to the link.
     pub fn offer(&self, payload: &[u8]) {
         self.peer.send_to(payload, (self.pair.right.address, PORT)).unwrap();
     }
 
-    /// The payloads of the next `count` datagrams.
+    /// Returns the payloads of the next `count` datagrams.
     #[track_caller]
     pub fn collect(&mut self, count: usize) -> Vec<Vec<u8>> {
         let (mut all, until) = (Vec::new(), Instant::now() + PATIENCE);
@@ -63,7 +63,7 @@ impl Bench {
         all
     }
 
-    /// The payloads of what is there now.
+    /// Returns the payloads of the datagrams that have arrived.
     pub fn look(&mut self) -> Vec<Vec<u8>> {
         let (mut frames, mut all, mut whole) = (Vec::new(), Vec::new(), Vec::new());
         self.link.receive(&mut frames).unwrap();
@@ -85,7 +85,7 @@ impl Bench {
         assert_eq!(self.link.transmit(&mut frames).unwrap(), parts);
     }
 
-    /// Appends a datagram to the kernel's socket; how many parts it has.
+    /// Appends a datagram to the kernel's socket; returns the number of its parts.
     pub fn write(&mut self, frames: &mut Vec<Frame>, payload: &[u8]) -> usize {
         let frame = self.datagram_to_peer(payload);
         let room = self.link.info().part_bytes_max;
@@ -105,20 +105,20 @@ impl Bench {
         parts
     }
 
-    /// The frame of a datagram to the link, as the left would send it.
+    /// Returns the frame of a datagram to the link, as the left would send it.
     pub fn datagram_to_link(&self, payload: &[u8]) -> Vec<u8> {
         let (left, right) = (self.pair.left.address, self.pair.right.address);
         datagram([self.link.info().mac, self.peer_mac], [left, right], PORT, payload)
     }
 
-    /// The frame of a datagram to the kernel's socket.
+    /// Returns the frame of a datagram to the kernel's socket.
     pub fn datagram_to_peer(&self, payload: &[u8]) -> Vec<u8> {
         let port = self.peer.local_addr().unwrap().port();
         let (left, right) = (self.pair.left.address, self.pair.right.address);
         datagram([self.peer_mac, self.link.info().mac], [right, left], port, payload)
     }
 
-    /// That frames add up and none is lent.
+    /// Checks that frames add up and none is lent.
     #[track_caller]
     pub fn at_rest(&self) {
         let census = self.link.census();
@@ -126,12 +126,13 @@ impl Bench {
     }
 }
 
-/// UDP to [`PORT`] at an address.
+/// Selects UDP to [`PORT`] at an address.
 pub fn wanted(address: Ipv4Addr) -> Steer {
     Steer { addresses: vec![address], udp_ports: vec![PORT], ..Steer::default() }
 }
 
-/// A UDP datagram without checksum: Ethernet addresses (to, from), IPv4 addresses (from, to).
+/// Returns a UDP datagram without checksum: Ethernet addresses (to, from), IPv4 addresses (from,
+/// to).
 fn datagram(macs: [[u8; 6]; 2], ends: [Ipv4Addr; 2], port: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = macs.concat();
     frame.extend([8, 0]);

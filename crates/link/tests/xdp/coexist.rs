@@ -1,4 +1,4 @@
-//! The kernel goes on with everything that is not wanted, on the same port and interface.
+//! The kernel still receives every frame that is not wanted, on the same port and interface.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -11,7 +11,7 @@ use millstream_link::frame::{FrameLink, Steer};
 
 use crate::bench::{Bench, PATIENCE, PORT, try_open, wanted};
 
-/// Ping and TCP on the port's own number, while the link takes that port's UDP.
+/// Ping and TCP on the same port number work while the link takes that port's UDP.
 #[test]
 fn ping_and_tcp_go_on_while_udp_streams() {
     for (mode, queues) in [("generic", 1), ("native", 4)] {
@@ -100,7 +100,7 @@ fn beyond_the_rate_guard_frames_are_lost_and_counted() {
     assert!(received >= 135 && limited > 0, "an interval's frames pass at once");
 }
 
-/// What is wanted can be changed while frames come.
+/// The selection of frames can be changed while frames come.
 #[test]
 fn ports_can_be_given_and_taken() {
     let Some(mut bench) = Bench::new("mode=auto", 1500, 1) else { return };
@@ -124,7 +124,7 @@ fn ports_can_be_given_and_taken() {
     assert!(error.contains("300 UDP ports, and one link takes 255 at most"), "{error}");
 }
 
-/// Counts go with their port, whatever row of counters it has, and start anew with a new port.
+/// Counts stay with their port, in any row of counters, and start at zero with a new port.
 #[test]
 fn every_port_has_its_own_counts_while_ports_come_and_go() {
     let Some(mut bench) = Bench::new("mode=generic", 1500, 1) else { return };
@@ -150,7 +150,7 @@ fn every_port_has_its_own_counts_while_ports_come_and_go() {
     }
 }
 
-/// What the tool of the libxdp project says of our program.
+/// The libxdp project's tool lists our program.
 #[test]
 fn xdp_loader_sees_the_program_come_and_go() {
     if Command::new("xdp-loader").arg("help").output().is_err() {

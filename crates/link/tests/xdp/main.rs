@@ -1,6 +1,6 @@
-//! AF_XDP on veth pairs in namespaces of their own, with the kernel as the peer.
+//! AF_XDP on veth pairs in separate namespaces, with the kernel as the peer.
 //!
-//! What every frame link does is in the conformance suite; here is what only this one does.
+//! The rules of every frame link are in the conformance suite; these tests are for this link only.
 
 mod bench;
 mod coexist;

@@ -1,4 +1,5 @@
-//! Every mode, queue count, MTU and shape of memory carries the kernel's datagrams both ways.
+//! Every mode, queue count, MTU and memory layout carries the kernel's datagrams in both
+//! directions.
 
 use std::time::Instant;
 
@@ -6,7 +7,8 @@ use millstream_link::frame::{FrameLink, Mode};
 
 use crate::bench::{Bench, HEADERS};
 
-/// Datagrams of every length that matters, there and back; false where there are no namespaces.
+/// Exchanges datagrams of every relevant length in both directions; returns false where there are
+/// no namespaces.
 #[track_caller]
 fn carries(options: &str, mtu: usize, queues: usize) -> Option<Bench> {
     let mut bench = Bench::new(options, mtu, queues)?;
@@ -24,7 +26,7 @@ fn carries(options: &str, mtu: usize, queues: usize) -> Option<Bench> {
         assert_eq!(bench.peer.recv(&mut back).unwrap(), bytes, "{options}: {bytes} bytes sent");
         assert_eq!(back[..bytes], payload);
     }
-    // In bursts: order is kept.
+    // In bursts: the order is preserved.
     for turn in 0..20u32 {
         let numbers: Vec<u32> = (0..64).map(|index| turn * 64 + index).collect();
         numbers.iter().for_each(|number| bench.offer(&number.to_le_bytes()));
@@ -83,13 +85,13 @@ fn without_need_wakeup_every_flush_calls_the_kernel() {
         let Some(mut bench) = carries(options, 1500, 1) else { return };
         let before = bench.link.counters().syscalls;
         (0..1000).for_each(|_| assert!(bench.look().is_empty()));
-        // An idle link asks now and then whether its interface is there; busy polling, each time.
+        // An idle link sometimes checks that its interface exists; with busy polling, in each call.
         let calls = bench.link.counters().syscalls - before;
         assert!(calls >= least * 1000 && (least > 0 || calls < 100), "{options}: {calls} calls");
     }
 }
 
-/// Parts as nobody should hand them over: what can be sent is, and no buffer is lost.
+/// Malformed runs of parts: valid frames are sent, and no buffer is lost.
 #[test]
 fn empty_parts_are_left_out_and_end_their_frame() {
     for mode in ["generic", "native"] {
@@ -120,7 +122,8 @@ fn empty_parts_are_left_out_and_end_their_frame() {
     }
 }
 
-/// A socket buffer has 17 fragments and a head: what has more parts is refused, and only that.
+/// A socket buffer has 17 fragments and a head: a frame with more parts is refused, and only that
+/// frame.
 #[test]
 fn a_frame_of_too_many_parts_costs_itself_alone() {
     for (parts, arrives) in [(18, true), (19, false)] {
@@ -155,7 +158,7 @@ fn frames_are_received_without_calling_the_kernel() {
             bench.collect(64);
         }
         let calls = bench.link.counters().syscalls - before;
-        // But an idle link asks for its interface 20 times a second.
+        // But an idle link checks its interface 20 times a second.
         let asked = 2 + began.elapsed().as_millis() as u64 / 50;
         println!("{mode}: {calls} calls for 6400 frames");
         assert!(calls <= asked, "{mode}: {calls} calls, {asked} at most to ask");
@@ -163,7 +166,7 @@ fn frames_are_received_without_calling_the_kernel() {
     }
 }
 
-/// Copy mode must be called to transmit, whoever has set the flag; but once for a batch.
+/// Copy mode must be called to transmit, whichever side has set the flag; but once for a batch.
 #[test]
 fn a_batch_of_frames_takes_one_call() {
     let Some(mut bench) = Bench::new("mode=generic", 1500, 1) else { return };

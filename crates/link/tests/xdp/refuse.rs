@@ -1,4 +1,4 @@
-//! What cannot be done gives one error that says what to do.
+//! Impossible requests return one error that says what to do.
 
 use millstream_testkit::netns::{PairOptions, VethPair};
 

@@ -1,4 +1,4 @@
-//! Each ring starved in turn: what is lost is counted, and everything goes on by itself.
+//! Each ring is starved once: losses are counted, and the traffic resumes by itself.
 
 use std::io;
 use std::thread;
@@ -11,7 +11,7 @@ use crate::bench::{Bench, PATIENCE};
 
 const MODES: [&str; 2] = ["mode=generic", "mode=native"];
 
-/// Time until a datagram that is offered now comes out.
+/// Returns the time until a datagram that is sent now arrives.
 fn recovery(bench: &mut Bench) -> Duration {
     let began = Instant::now();
     while bench.look().is_empty() {
@@ -21,12 +21,12 @@ fn recovery(bench: &mut Bench) -> Duration {
     began.elapsed()
 }
 
-/// The stall of a ring that the watchdog has seen end.
+/// Returns the ended stall of a ring, as the watchdog saw it.
 #[track_caller]
 fn recovered(bench: &mut Bench, ring: QueueRing) -> RingStall {
     let until = Instant::now() + PATIENCE;
     loop {
-        // Right after the interface was down a call may still say so.
+        // Right after the interface was down a call may still return that error.
         let _ = bench.link.receive(&mut Vec::new());
         let found = bench.link.stalls().find(|stall| stall.ring == ring && stall.over);
         if let Some(stall) = found {
@@ -51,10 +51,10 @@ fn a_user_that_holds_every_buffer_starves_the_fill_ring() {
         }
         assert_eq!(bench.link.census().receiving, 0, "{:?}", bench.link.census());
         assert_eq!(bench.link.stalls().next().unwrap().ring, QueueRing::Fill);
-        // What is held is untouched.
+        // Held frames are unchanged.
         let whole = held.iter().all(|frame| bench.link.memory().bytes(frame).ends_with(b"more"));
         assert!(whole, "a frame was overwritten while it was held");
-        // Nothing but giving back is needed: `receive` is not called before a frame came.
+        // Giving back is enough: `receive` is not called before a frame came.
         bench.link.give_back(&mut held);
         let time = recovery(&mut bench);
         let stall = recovered(&mut bench, QueueRing::Fill);
@@ -84,7 +84,7 @@ fn buffers_that_were_transmitted_feed_the_fill_ring_at_once() {
             bench.link.transmit(&mut held).unwrap();
             bench.link.flush().unwrap();
         }
-        // Before anything was received, and so before the watchdog looked.
+        // Before anything was received, and so before the watchdog checked.
         assert!(bench.link.census().receiving > 0, "{:?}", bench.link.census());
         recovery(&mut bench);
         bench.at_rest();
@@ -139,7 +139,7 @@ fn frames_queued_while_the_interface_is_down_leave_when_it_is_up() {
         assert!(!stuck.over && bench.link.census().transmitting >= 10);
         bench.pair.right.sh("ip link set veth0 up");
         let began = Instant::now();
-        // Nobody but the watchdog tells the kernel.
+        // Only the watchdog calls the kernel.
         while bench.link.census().transmitting > 0 {
             let _ = bench.link.receive(&mut Vec::new());
             assert!(Instant::now() < until, "{:?}", bench.link.census());
@@ -150,7 +150,7 @@ fn frames_queued_while_the_interface_is_down_leave_when_it_is_up() {
     }
 }
 
-/// The completion ring cannot be starved from outside: every call that transmits also harvests.
+/// The completion ring cannot be starved from outside: every call that transmits also reclaims.
 #[test]
 fn a_user_that_only_sends_never_fills_the_completion_ring() {
     for mode in MODES {

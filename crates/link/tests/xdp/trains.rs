@@ -1,4 +1,4 @@
-//! Trains of datagrams (UDP GSO) from a sender on the same machine.
+//! GSO batches (UDP) from a sender on the same machine.
 
 use std::net::SocketAddrV4;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use millstream_link::port::PortOptions;
 
 use crate::bench::{Bench, PATIENCE, PORT};
 
-/// A train of twenty datagrams from the kernel, by one call.
+/// Sends a GSO batch of twenty datagrams from the kernel, by one call.
 fn train(bench: &Bench) {
     let [from, to] = [&bench.pair.left, &bench.pair.right].map(|side| side.address);
     let bind = SocketAddrV4::new(from, 0);
@@ -31,7 +31,7 @@ fn trains_that_come_uncut_are_counted_and_explained() {
         }
         let text = bench.link.explain().expect("it is explained");
         assert!(text.contains("mode=native") && text.contains("gso=off"), "{text}");
-        // What is not joined comes.
+        // Datagrams that are not joined arrive.
         bench.offer(b"alone");
         assert_eq!(bench.collect(1)[0][..5], *b"alone");
     }

@@ -6,13 +6,14 @@ use millstream_link::frame::{Frame, FrameLink};
 
 use crate::bench::{Bench, PATIENCE, try_open};
 
-/// So many flows to sockets of the kernel, by turns; how many of the queues carried some.
+/// Sends `flows` flows to sockets of the kernel, in rotation; returns how many queues carried
+/// frames.
 #[track_caller]
 fn carries_in_order(options: &str, mtu: usize, bytes: usize, queues: usize) -> Option<usize> {
     const FLOWS: usize = 16;
     const ROUNDS: u64 = 50;
     let mut bench = Bench::new(options, mtu, queues)?;
-    // With a program, which passes all to the kernel, the other end counts by queue.
+    // With a program that passes all frames to the kernel the other end counts by queue.
     let _passes = try_open(&bench.pair.left, "mode=native").unwrap();
     let before = received(&bench, queues);
     let address = bench.pair.left.address;
@@ -53,7 +54,7 @@ fn carries_in_order(options: &str, mtu: usize, bytes: usize, queues: usize) -> O
     let after = received(&bench, queues);
     for (queue, frames) in &sent {
         let queue = *queue as usize;
-        // The kernel may say something of its own meanwhile.
+        // The kernel may send frames of its own meanwhile.
         assert!(after[queue] - before[queue] >= *frames, "{sent:?}, {before:?} to {after:?}");
     }
     bench.link.receive(&mut Vec::new()).unwrap();
@@ -61,7 +62,7 @@ fn carries_in_order(options: &str, mtu: usize, bytes: usize, queues: usize) -> O
     Some(sent.iter().filter(|(_, frames)| *frames > 0).count())
 }
 
-/// Frames that came to the other end on each of its queues.
+/// Returns the frames that came to the other end on each of its queues.
 fn received(bench: &Bench, queues: usize) -> Vec<u64> {
     let text = bench.pair.left.sh("ethtool -S veth0");
     let count = |queue| {

@@ -1,4 +1,4 @@
-//! What a file says must make sense by itself, on any machine.
+//! Checks of a file that need no machine: its content must be consistent.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::stack::Subnet;
 use super::error::{KeyStep, ValueProblem};
 use super::{Config, InterfaceConfig, Io, LinkName, ThreadConfig, process};
 
-/// The kernel's limit for names of interfaces, and for what is left of a thread's name.
+/// The kernel's limit for interface names, and for the rest of a thread's name.
 const INTERFACE_BYTES_MAX: usize = 15;
 const THREAD_BYTES_MAX: usize = 9;
 /// Options that have keys of their own.
@@ -19,7 +19,7 @@ pub(super) const RESERVED: [&str; 12] = [
     "priority", "route",
 ];
 
-/// The first thing that makes no sense.
+/// Returns the first inconsistency.
 pub(super) fn first_problem(config: &Config) -> Option<ValueProblem> {
     let interfaces = config.interfaces.iter().enumerate();
     let threads = config.threads.iter().enumerate();
@@ -36,7 +36,7 @@ fn problem(path: &[KeyStep], text: impl Into<String>) -> Option<ValueProblem> {
     Some(ValueProblem { path: path.to_vec(), text: text.into() })
 }
 
-/// Names that are used more than once.
+/// Returns names that are used more than once.
 fn twice(config: &Config) -> Option<ValueProblem> {
     let mut seen = BTreeSet::new();
     for (index, interface) in config.interfaces.iter().enumerate() {
@@ -103,8 +103,8 @@ fn interface(index: usize, interface: &InterfaceConfig) -> Option<ValueProblem> 
     addresses(interface, at)
 }
 
-/// What is the matter with an interface whose link takes its device from the kernel, or with a
-/// device of one whose link does not.
+/// Returns the problem of an interface whose link takes its device from the kernel, or of a device
+/// whose link does not.
 fn device(interface: &InterfaceConfig) -> Option<(&'static str, String)> {
     let link = interface.link;
     let said = format!("link = \"{}\"", link.name());
@@ -134,13 +134,13 @@ fn device(interface: &InterfaceConfig) -> Option<(&'static str, String)> {
     }
 }
 
-/// Links as a file writes them.
+/// Returns links in the form of the file.
 fn names(links: impl IntoIterator<Item = LinkName>) -> String {
     let links = links.into_iter().map(|link| format!("link = \"{}\"", link.name()));
     links.collect::<Vec<_>>().join(" or ")
 }
 
-/// The problem that a link or the engine finds in its options.
+/// Returns the problem that a link or the engine finds in its options.
 fn understood(config: &Config, index: usize, interface: &InterfaceConfig) -> Option<ValueProblem> {
     let link = format!("{}:{}", interface.link.name(), interface.name);
     let error = crate::check(&process::expand_by(config, &link)).err()?;

@@ -1,4 +1,5 @@
-//! What opening the links of a file would do here, and what stands in the way; nothing is done.
+//! A dry run of a file: it lists what opening the links would do here, and the obstacles. It
+//! changes nothing.
 
 use millstream_link::check_options;
 use millstream_link::entry::Remark;
@@ -9,17 +10,17 @@ use crate::options::Asked;
 use super::survey::{FoundInterface, InterfaceSurvey};
 use super::{Config, InterfaceConfig, process};
 
-/// What a finding is.
+/// The kind of a finding.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingKind {
     /// A link that would be opened.
     Open,
-    /// A setting that would be changed, and put back.
+    /// A setting that would be changed, and restored.
     Change,
-    /// Worth knowing.
+    /// Useful information.
     Note,
-    /// Something that stands in the way.
+    /// An obstacle.
     Obstacle,
 }
 
@@ -36,18 +37,18 @@ impl FindingKind {
     }
 }
 
-/// One thing found out about an interface or a thread of a file.
+/// One finding about an interface or a thread of a file.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct DryRunFinding {
     /// The interface, or the thread.
     pub about: String,
-    /// What it is.
+    /// The kind of the finding.
     pub kind: FindingKind,
-    /// What was found, and what to do about it.
+    /// The finding, and what to do about it.
     pub text: String,
 }
 
-/// What would happen, in the order of the file.
+/// Returns the steps in the order of the file.
 #[must_use]
 pub fn dry_run(config: &Config, survey: &InterfaceSurvey, cpus: &[usize]) -> Vec<DryRunFinding> {
     let mut findings = Vec::new();
@@ -96,7 +97,7 @@ fn examine(
     tell: &mut impl FnMut(FindingKind, String),
 ) {
     let mut opened = opening(config, wanted, Some(found), survey).into_iter();
-    // The link first, then the interface, then what the link meets there.
+    // The link first, then the interface, then the link's remarks about it.
     opened.by_ref().take(1).for_each(|(kind, text)| tell(kind, text));
     if !found.interface.up {
         let name = &wanted.name;
@@ -124,7 +125,7 @@ fn examine(
     }
 }
 
-/// The link that would be opened, whether it can be understood, and what it would meet.
+/// Returns the link that would be opened, whether it can be understood, and what it would meet.
 fn opening(
     config: &Config,
     wanted: &InterfaceConfig,
@@ -173,7 +174,7 @@ fn rights(
     }
 }
 
-/// What the file says that the system should have.
+/// Checks what the file expects of the system.
 fn expectations(
     wanted: &InterfaceConfig,
     found: &FoundInterface,

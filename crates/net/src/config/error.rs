@@ -1,4 +1,4 @@
-//! Errors of a configuration file: where, which key, what is wrong and what to do.
+//! Errors of a configuration file: the place, the key, the problem and what to do.
 
 use std::io;
 use std::ops::Range;
@@ -8,11 +8,11 @@ use millstream_host::journal::JournalError;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Why a configuration cannot be used.
+/// The reason why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// There is no such file, or it cannot be read.
+    /// The file does not exist, or cannot be read.
     #[error(
         "cannot read the configuration {}: {source}; `millstream host net import` writes one",
         file.display()
@@ -20,7 +20,7 @@ pub enum ConfigError {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// Something in the file is wrong.
@@ -34,7 +34,7 @@ pub enum ConfigError {
         column: usize,
         /// The key, such as `interface[0].mtu`; empty where there is none.
         key: String,
-        /// What is wrong with it, and what to do.
+        /// The problem, and what to do.
         problem: String,
     },
     /// A setting of the system could not be changed.
@@ -42,13 +42,13 @@ pub enum ConfigError {
     Setting {
         /// The interface.
         interface: String,
-        /// Why it stays as it is.
+        /// The reason why it could not be changed.
         source: JournalError,
     },
-    /// The system is not as the configuration expects it.
+    /// The system does not have the state that the configuration expects.
     #[error("the configuration does not fit this system: {problem}")]
     Unfit {
-        /// What is different, and what to do.
+        /// The difference, and what to do.
         problem: String,
     },
 }
@@ -57,7 +57,7 @@ fn key_prefix(key: &str) -> String {
     if key.is_empty() { String::new() } else { format!("{key}: ") }
 }
 
-/// One step to a value.
+/// One step of the path to a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum KeyStep {
     Key(&'static str),
@@ -65,17 +65,17 @@ pub(super) enum KeyStep {
     Index(usize),
 }
 
-/// Something wrong with a value of a file that could be read.
+/// A problem of a value in a file that could be read.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ValueProblem {
-    /// Where it is.
+    /// The path to the value.
     pub path: Vec<KeyStep>,
-    /// What is wrong, and what to do.
+    /// The problem, and what to do.
     pub text: String,
 }
 
 impl ConfigError {
-    /// Of text that is not TOML, or not of our shape.
+    /// Creates the error of text that is not TOML, or does not have the file's structure.
     pub(super) fn of_toml(file: &Path, text: &str, error: &toml::de::Error) -> Self {
         let span = error.span().unwrap_or(0..0);
         let key = DeTable::parse(text)
@@ -87,7 +87,7 @@ impl ConfigError {
         Self::wrong(file, text, span, key, problem)
     }
 
-    /// Of a value that makes no sense.
+    /// Creates the error of a value that is not valid.
     pub(super) fn of_problem(file: &Path, text: &str, problem: ValueProblem) -> Self {
         let (mut span, mut key) = (0..0, String::new());
         for step in &problem.path {
@@ -112,7 +112,7 @@ impl ConfigError {
     }
 }
 
-/// What a parser says of types, as somebody says it who does not know them.
+/// Rewrites a parser's message about types for readers who do not know them.
 fn in_words(message: &str) -> String {
     const WORDS: [(&str, &str); 8] = [
         ("\n", " "),
@@ -132,7 +132,7 @@ fn in_words(message: &str) -> String {
     said.replace("expected a sequence", "expected a list, like [\"a\", \"b\"]")
 }
 
-/// Where the value at the end of a path is, or as much of the path as there is.
+/// Returns the position of the value at the end of a path, or of as much of the path as exists.
 fn span_of(table: &DeTable<'_>, path: &[KeyStep]) -> Option<Range<usize>> {
     let (KeyStep::Key(first), mut rest) = (path.first()?, path.get(1..)?) else { return None };
     let mut value: &Spanned<DeValue<'_>> = table.get(*first)?;
@@ -149,7 +149,7 @@ fn span_of(table: &DeTable<'_>, path: &[KeyStep]) -> Option<Range<usize>> {
     Some(value.span())
 }
 
-/// The key whose name or value a position is in.
+/// Returns the key whose name or value contains a position.
 fn key_at(table: &DeTable<'_>, position: usize) -> String {
     for (key, value) in table {
         let (name, span) = (key.get_ref(), value.span());
@@ -183,7 +183,7 @@ fn below(value: &DeValue<'_>, position: usize) -> String {
     }
 }
 
-/// Whether a position is anywhere inside; the span of `[[header]]` tables is that of the header.
+/// Whether a position lies inside a value; the span of `[[header]]` tables is that of the header.
 fn holds(value: &DeValue<'_>, position: usize) -> bool {
     match value {
         DeValue::Table(table) => table.iter().any(|(key, value)| {

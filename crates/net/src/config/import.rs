@@ -1,4 +1,4 @@
-//! A configuration that describes the system as it is.
+//! A configuration written from the present state of the system.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use super::survey::{FoundInterface, InterfaceSurvey};
 use super::{Cidr, Config, InterfaceConfig, LinkName, RouteConfig};
 use millstream_link::{dpdk, packet, xdp};
 
-/// What `survey` found as a configuration, which then fits: the interfaces called `names`, or
-/// every Ethernet interface that is up and has an IPv4 address.
+/// Converts the result of `survey` to a configuration, which then fits: the interfaces called
+/// `names`, or every Ethernet interface that is up and has an IPv4 address.
 ///
 /// # Errors
-/// The name that is not there.
+/// The name of the missing interface.
 pub fn import(survey: &InterfaceSurvey, names: &[String]) -> Result<Config, String> {
     for name in names {
         if survey.interface(name).is_none() {
@@ -27,11 +27,11 @@ pub fn import(survey: &InterfaceSurvey, names: &[String]) -> Result<Config, Stri
     Ok(Config { interfaces, threads: Vec::new() })
 }
 
-/// The interfaces called `names` as DPDK's, while the kernel still knows what they are: their
-/// device, first address, MTU and gateway.
+/// Describes the interfaces called `names` for DPDK while the kernel still has them: their device,
+/// first address, MTU and gateway.
 ///
 /// # Errors
-/// What is the matter with one of them.
+/// The problem of one of them.
 pub fn import_for_dpdk(survey: &InterfaceSurvey, names: &[String]) -> Result<Config, String> {
     let of = |name: &String| {
         let found =
@@ -48,7 +48,7 @@ pub fn import_for_dpdk(survey: &InterfaceSurvey, names: &[String]) -> Result<Con
             device: Some(device),
             own: true,
             addresses: vec![*address],
-            // On the network of the first address, or none of ours.
+            // A gateway on the network of the first address, or none.
             gateway: described.gateway.filter(|via| address.subnet().contains(*via)),
             routes: Vec::new(),
             channels: None,

@@ -19,13 +19,13 @@ impl LinkName {
         LINKS.into_iter().filter(fits).map(Self)
     }
 
-    /// The link of a name.
+    /// Returns the link of a name.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         Self::all().find(|link| link.name() == name)
     }
 
-    /// What is known of the link.
+    /// Returns the link's entry in the registry.
     #[must_use]
     pub fn entry(self) -> &'static LinkEntry {
         self.0
@@ -51,7 +51,7 @@ impl From<&'static LinkEntry> for LinkName {
 }
 
 impl Default for LinkName {
-    /// The first one that works on an interface.
+    /// The first link that works on an interface.
     fn default() -> Self {
         Self(LINKS.into_iter().find(|entry| entry.takes_interface()).unwrap_or(LINKS[0]))
     }

@@ -1,5 +1,5 @@
-//! The configuration file: which links the interfaces get, who drives them, and what is expected
-//! of the system.
+//! The configuration file: the links of the interfaces, the threads that drive them, and the
+//! expected state of the system.
 //!
 //! ```toml
 //! [[interface]]
@@ -18,8 +18,8 @@
 //! interfaces = ["eth1"]
 //! ```
 //!
-//! [`configure`] makes it the process's: from then on a link string such as `xdp:eth1`, or just
-//! `eth1`, takes from the file what it does not say itself.
+//! [`configure`] applies it to the process: from then on a link string such as `xdp:eth1`, or just
+//! `eth1`, takes from the file what it does not specify itself.
 
 mod check;
 mod dry_run;
@@ -57,7 +57,7 @@ pub struct Config {
     /// The interfaces that links may be opened on.
     #[serde(default, rename = "interface", skip_serializing_if = "Vec::is_empty")]
     pub interfaces: Vec<InterfaceConfig>,
-    /// The I/O threads. An interface that none of them names gets one of its own.
+    /// The I/O threads. An interface that none of them lists gets its own.
     #[serde(default, rename = "thread", skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<ThreadConfig>,
 }
@@ -68,46 +68,47 @@ pub struct Config {
 pub struct InterfaceConfig {
     /// Its name, such as `eth1`.
     pub name: String,
-    /// The link that it gets where a link string does not say.
+    /// The link to use where a link string does not name one.
     pub link: LinkName,
-    /// What DPDK takes (`dpdk` only): a PCI address, while the kernel may know nothing of `name`.
+    /// The device that DPDK takes (`dpdk` only): a PCI address, as the kernel may not know `name`
+    /// then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Who drives the link.
+    /// The driver of the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io: Option<Io>,
-    /// How frames should pass (`xdp` only).
+    /// The mode in which frames pass (`xdp` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// The queues to serve: `all`, `0`, `0-3` (`xdp` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<String>,
-    /// How many queues the interface should use while we run; put back afterwards.
+    /// The number of queues that the interface should use while we run; restored afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channels: Option<u32>,
-    /// The queue that the device should give a UDP port while we run, by port; put back
+    /// The queue that the device should assign to a UDP port while we run, by port; restored
     /// afterwards.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub steer: BTreeMap<String, u32>,
-    /// The MTU that the interface is expected to have, bytes.
+    /// The expected MTU of the interface, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
-    /// The addresses are ours and unknown to the kernel.
+    /// The addresses belong to the link and not to the kernel.
     #[serde(default, skip_serializing_if = "is_false")]
     pub own: bool,
-    /// Addresses with the bits of their network.
+    /// Addresses with their prefix lengths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<Cidr>,
-    /// The router to everywhere else.
+    /// The router of the default route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<Ipv4Addr>,
     /// Networks behind other routers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<RouteConfig>,
-    /// The VLAN that we are in.
+    /// The VLAN of the interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan: Option<u16>,
-    /// Offloads to be switched while we run; put back afterwards.
+    /// Offloads to be switched while we run; restored afterwards.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub offloads: BTreeMap<OffloadName, bool>,
     /// Further options of the link: `huge = true`, `busy_poll_us = 50`.
@@ -119,13 +120,13 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Who drives a link.
+/// The driver of a link.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Io {
-    /// A thread that owns it.
+    /// A thread that owns the link.
     Thread,
-    /// The user of its only port.
+    /// The user of the link's only port.
     Inline,
 }
 
@@ -139,7 +140,7 @@ pub struct RouteConfig {
     pub via: Ipv4Addr,
 }
 
-/// An offload by its name, in an order.
+/// An offload, ordered by its name.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct OffloadName(pub Offload);
@@ -160,12 +161,12 @@ impl PartialOrd for OffloadName {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThreadConfig {
-    /// Its name; `ms-io-` comes before it.
+    /// Its name behind the prefix `ms-io-`.
     pub name: String,
     /// The CPU that it runs on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<usize>,
-    /// How it waits.
+    /// Its wait mode.
     #[serde(default, with = "text::optional", skip_serializing_if = "Option::is_none")]
     pub wait: Option<Wait>,
     /// Real-time priority (SCHED_FIFO), 1 to 99.
@@ -187,7 +188,7 @@ impl Config {
         Self::parse(&text, path)
     }
 
-    /// Reads and checks the text of a file; `path` is what errors name.
+    /// Reads and checks the text of a file; errors name `path`.
     ///
     /// # Errors
     /// [`ConfigError`] with place, key and what to do.
@@ -200,13 +201,13 @@ impl Config {
         }
     }
 
-    /// What is said of an interface.
+    /// Returns the file's section of an interface.
     #[must_use]
     pub fn interface(&self, name: &str) -> Option<&InterfaceConfig> {
         self.interfaces.iter().find(|interface| interface.name == name)
     }
 
-    /// The thread that owns an interface.
+    /// Returns the thread that owns an interface.
     #[must_use]
     pub fn thread_of(&self, interface: &str) -> Option<&ThreadConfig> {
         self.threads.iter().find(|thread| thread.interfaces.iter().any(|name| name == interface))

@@ -1,4 +1,4 @@
-//! The configuration of this process, and what link strings take from it.
+//! The configuration of this process, and the parts of link strings that come from it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,8 +10,7 @@ use super::{Config, ConfigError, InterfaceConfig, Io};
 
 static CURRENT: Mutex<Option<Config>> = Mutex::new(None);
 
-/// A configuration in force. Dropping it takes it out of force and puts the settings back that it
-/// changed.
+/// A configuration in force. Dropping it ends that and restores the settings that it changed.
 #[derive(Debug)]
 #[must_use = "dropping it takes the configuration out of force"]
 pub struct Configured {
@@ -24,21 +23,21 @@ impl Drop for Configured {
     }
 }
 
-/// Makes a configuration the process's: settings that it wants are changed, and link strings that
-/// are opened from now on take from it what they do not say themselves. Replaces an earlier one.
+/// Applies a configuration to the process: changes the settings that it wants. Link strings opened
+/// from now on take from it what they do not specify themselves. Replaces an earlier one.
 ///
-/// Settings that a process which died has left are put back before.
+/// First restores settings that a dead process has left changed.
 ///
 /// # Errors
 /// [`ConfigError::Unfit`] when an interface is missing or has another MTU than expected,
 /// [`ConfigError::Setting`] when a setting cannot be changed. Nothing is changed then.
 pub fn configure(config: &Config) -> Result<Configured, ConfigError> {
     let unfit = |problem| ConfigError::Unfit { problem };
-    // What cannot be put back now is tried again by the next start.
+    // Settings that cannot be restored now are tried again by the next start.
     let _ = recover();
     let survey = InterfaceSurvey::take().map_err(|error| unfit(error.to_string()))?;
     let mut changes = Vec::new();
-    // The kernel knows nothing of a device that it has given up.
+    // The kernel does not know a device that it has given up.
     let of_kernel = config.interfaces.iter().filter(|wanted| !wanted.link.takes_device());
     for wanted in of_kernel {
         let name = &wanted.name;
@@ -64,12 +63,12 @@ pub fn configure(config: &Config) -> Result<Configured, ConfigError> {
     Ok(Configured { _changes: changes })
 }
 
-/// Whether the link changes that itself when it is opened, maybe through a broker.
+/// Whether the link makes that change itself when it is opened, perhaps through a broker.
 pub(super) fn is_the_links(wanted: &InterfaceConfig, value: &SettingValue) -> bool {
     matches!(value, SettingValue::Channels(_)) && wanted.link.entry().has_option("channels")
 }
 
-/// The settings that an interface wants and does not have.
+/// Returns the settings that an interface should have and does not have.
 pub(super) fn changes(
     wanted: &InterfaceConfig,
     found: &FoundInterface,
@@ -100,7 +99,7 @@ pub(super) fn changes(
     changes
 }
 
-/// `count` queues for each direction, of whichever kind the driver has.
+/// Returns channels with `count` queues for each direction, of the kind that the driver has.
 fn channels(count: u32, now: Channels, max: Channels) -> Option<Result<SettingValue, String>> {
     if now.receiving() == count && now.transmitting() == count {
         return None;
@@ -116,14 +115,14 @@ fn channels(count: u32, now: Channels, max: Channels) -> Option<Result<SettingVa
     Some(if possible { Ok(SettingValue::Channels(wanted)) } else { Err(refuse()) })
 }
 
-/// A link string with what the configuration of the process adds to it.
+/// Completes a link string from the configuration of the process.
 pub(crate) fn expand(link: &str) -> String {
     let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
     current.as_ref().map_or_else(|| link.to_owned(), |config| expand_by(config, link))
 }
 
-/// A link string with what a configuration adds to it: explicit options win. A string that names
-/// no link but an interface of the file gets the file's link.
+/// Completes a link string from a configuration: explicit options win. A string that names no link
+/// but an interface of the file gets the file's link.
 pub(super) fn expand_by(config: &Config, link: &str) -> String {
     let (name, rest) = link.split_once(':').unwrap_or((link, ""));
     let bare = config.interface(name.split(',').next().unwrap_or_default().trim());
@@ -152,7 +151,7 @@ pub(super) fn expand_by(config: &Config, link: &str) -> String {
     text
 }
 
-/// The interface whose device DPDK takes.
+/// Returns the interface whose device DPDK takes.
 fn of_device<'a>(config: &'a Config, device: &str) -> Option<&'a InterfaceConfig> {
     config.interfaces.iter().find(|one| one.device.as_deref() == Some(device))
 }
@@ -161,8 +160,8 @@ fn trimmed<'a>((key, value): (&'a str, &'a str)) -> (&'a str, &'a str) {
     (key.trim(), value.trim())
 }
 
-/// What a file says of an interface, as options, where the link string itself has `said` some.
-/// `same_link`: the link's own options are for it.
+/// Returns the file's settings of an interface as options, without those that the link string
+/// itself has `said`. `same_link`: the link's own options apply to it.
 fn options(
     config: &Config,
     interface: &InterfaceConfig,
@@ -194,7 +193,7 @@ fn options(
     add("io", io.map(str::to_owned));
     let inline = said("io").or(io) == Some("inline");
     let owner = config.thread_of(&interface.name).filter(|_| !inline);
-    // Another thread than the file's has its own CPU and priority.
+    // A thread other than the file's has its own CPU and priority.
     if let Some(thread) = owner.filter(|owner| said("thread").is_none_or(|it| it == owner.name)) {
         add("thread", Some(thread.name.clone()));
         add("cpu", thread.cpu.map(|cpu| cpu.to_string()));

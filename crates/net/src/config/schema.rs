@@ -1,4 +1,4 @@
-//! The shape of a configuration file, for editors and other programs.
+//! The JSON schema of a configuration file, for editors and other programs.
 
 use millstream_link::options::{Opt, OptionValues, Options};
 use serde_json::{Value, json};
@@ -7,11 +7,11 @@ use super::LinkName;
 use super::check::RESERVED;
 use crate::EngineOptions;
 
-/// The file's own keys. Keys that are options of links or of the engine are empty here: their
-/// schemas are generated.
+/// The file's own keys. Keys that are options of links or of the engine are empty here, because
+/// their schemas are generated.
 const FRAME: &str = include_str!("schema.json");
 
-/// A JSON schema (draft 2020-12) of the configuration file.
+/// Returns a JSON schema (draft 2020-12) of the configuration file.
 #[must_use]
 pub fn schema() -> Value {
     let mut schema: Value = serde_json::from_str(FRAME).expect("schema.json is JSON");
@@ -31,7 +31,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// A key that is an option of some links.
+/// Returns the schema of a key that is an option of some links.
 fn of_links(key: &str) -> Value {
     let have: Vec<_> = LinkName::all().filter(|link| link.entry().has_option(key)).collect();
     let names: Vec<_> = have.iter().map(|link| link.name()).collect();
@@ -41,7 +41,7 @@ fn of_links(key: &str) -> Value {
     key
 }
 
-/// A key that is one of these options, in the type that TOML has for it.
+/// Returns the schema of a key that is one of these options, in its TOML type.
 fn of_key(options: &[Opt], key: &str) -> Value {
     let Some(option) = options.iter().find(|option| option.name == key) else {
         return Value::Null;
@@ -58,7 +58,7 @@ fn of_key(options: &[Opt], key: &str) -> Value {
     schema
 }
 
-/// What may stand in `options` with a link: text as in a link string, or what it stands for.
+/// Returns the schema of `options` for a link: text as in a link string, or the value itself.
 fn of_link(link: LinkName, engine: &[Opt]) -> Value {
     let own = (link.entry().options)();
     let free = |option: &&Opt| !RESERVED.contains(&option.name);
@@ -83,7 +83,7 @@ fn of_link(link: LinkName, engine: &[Opt]) -> Value {
         "if": { "properties": { "link": { "const": link.name() } } },
         "then": { "properties": { "options": {
             "properties": properties,
-            // Where the device's driver has options of its own, they are not known here.
+            // Options of the device's own driver are not known here.
             "additionalProperties": link.takes_device(),
         } } },
     })

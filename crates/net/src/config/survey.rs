@@ -1,4 +1,4 @@
-//! What the system has: interfaces with all that matters for opening links on them.
+//! A survey of the system: the interfaces, with everything that matters for opening links on them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,56 +14,56 @@ use serde::Serialize;
 
 use super::text::Cidr;
 
-/// What this process may do.
+/// The rights of this process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ProcessRights {
-    /// It may open sockets of links and change settings (CAP_NET_ADMIN and CAP_NET_RAW).
+    /// The right to open sockets of links and change settings (CAP_NET_ADMIN and CAP_NET_RAW).
     pub network: bool,
-    /// It may load programs (CAP_BPF or CAP_SYS_ADMIN).
+    /// The right to load programs (CAP_BPF or CAP_SYS_ADMIN).
     pub programs: bool,
-    /// A broker's socket is there.
+    /// The socket of a broker, if there is one.
     pub broker: Option<PathBuf>,
 }
 
 /// One interface.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FoundInterface {
-    /// What netlink tells.
+    /// The report of netlink.
     pub interface: NetlinkInterface,
     /// Its driver.
     pub driver: Option<String>,
-    /// Queues that serve, and that could.
+    /// The queues in use, and the most that could be.
     pub channels: Option<(Channels, Channels)>,
-    /// Offloads that are known, and whether they are on.
+    /// The known offloads, and whether they are on.
     pub offloads: Vec<(Offload, bool)>,
-    /// The driver can give UDP ports queues.
+    /// Whether the driver can assign queues to UDP ports.
     pub steers: bool,
-    /// What the driver says of XDP.
+    /// The XDP features that the driver reports.
     pub features: Option<XdpFeatures>,
     /// IPv4 addresses, the kernel's first choice first.
     pub addresses: Vec<Cidr>,
-    /// Routes over routers: network, router.
+    /// Routes with a gateway: network, router.
     pub routes: Vec<NetlinkRoute>,
-    /// The device on the PCI bus that it is on.
+    /// Its device on the PCI bus.
     pub device: Option<String>,
 }
 
-/// Everything that was found, in the network namespace of the calling thread.
+/// All interfaces and devices in the network namespace of the calling thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct InterfaceSurvey {
     /// The interfaces, loopback too.
     pub interfaces: Vec<FoundInterface>,
-    /// Network devices on the PCI bus, also those that the kernel has handed out.
+    /// Network devices on the PCI bus, including those that the kernel has given up.
     pub cards: Vec<Card>,
-    /// What this process may do.
+    /// The rights of this process.
     pub means: ProcessRights,
 }
 
 impl InterfaceSurvey {
-    /// Looks at the system; changes nothing and needs no rights.
+    /// Reads the state of the system; changes nothing and needs no rights.
     ///
     /// # Errors
-    /// [`NetlinkError`] when the kernel does not tell.
+    /// [`NetlinkError`] when the kernel does not answer.
     pub fn take() -> Result<Self, NetlinkError> {
         let mut netlink = Netlink::open()?;
         let interfaces = netlink.interfaces()?;
@@ -74,7 +74,7 @@ impl InterfaceSurvey {
         Ok(Self { interfaces: found.collect(), cards: pci::cards(), means: ProcessRights::look() })
     }
 
-    /// A place as links look at it, whether the kernel still has an interface there or not.
+    /// Returns an interface as a target of links, whether the kernel still has it or not.
     #[must_use]
     pub fn place<'a>(&'a self, name: &'a str, found: Option<&'a FoundInterface>) -> OpenTarget<'a> {
         OpenTarget {
@@ -87,7 +87,7 @@ impl InterfaceSurvey {
         }
     }
 
-    /// The interface of a name.
+    /// Returns the interface of a name.
     #[must_use]
     pub fn interface(&self, name: &str) -> Option<&FoundInterface> {
         self.interfaces.iter().find(|found| found.interface.name == name)
@@ -122,13 +122,13 @@ fn look(
 }
 
 impl ProcessRights {
-    /// Whether it may open links that need these rights.
+    /// Whether the process may open links that need these rights.
     #[must_use]
     pub fn allow(&self, family: &Family) -> bool {
         self.network && (self.programs || !family.programs)
     }
 
-    /// What the calling thread may do.
+    /// Reads the rights of the calling thread.
     #[must_use]
     pub fn look() -> Self {
         let has = |bit: u32| effective().is_ok_and(|bits| bits >> bit & 1 == 1);

@@ -63,7 +63,7 @@ fn a_file_reads_and_writes_alike() {
     assert_eq!(parse("").unwrap(), Config::default());
 }
 
-/// Part of the schema is written by hand, so it must know exactly the keys that the structs know.
+/// Part of the schema is written by hand, so it must have exactly the keys of the structs.
 #[test]
 fn the_schema_has_the_keys_of_the_file() {
     let schema = schema();
@@ -272,7 +272,7 @@ fn each_obstacle_is_named_with_its_remedy() {
     let text = change(&|_, survey| {
         survey.means = ProcessRights { broker: Some("/run/x".into()), ..ProcessRights::default() };
     });
-    // The broker has the rights for links, and for nothing else.
+    // The broker has the rights for links only.
     assert!(text.starts_with("eth1: cannot set ") && text.lines().count() == 1, "{text}");
     assert!(text.ends_with("that needs CAP_NET_ADMIN"), "{text}");
     let text = change(&|_, survey| {
@@ -327,7 +327,7 @@ fn an_import_checks_clean() {
     assert_eq!(all, config, "the other one has no address");
 }
 
-/// Before it is taken the kernel knows it, afterwards only the bus does.
+/// Before DPDK takes the interface the kernel has it, afterwards only the bus does.
 #[test]
 fn an_import_for_dpdk_goes_on_as_the_kernel_ends() {
     const CARD: &str = "0000:03:00.0";

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::stack::Subnet;
 
-/// An IPv4 address, or network, and how many leading bits are the network's: `10.0.0.1/24`.
+/// An IPv4 address or network with its prefix length: `10.0.0.1/24`.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Cidr {
@@ -19,7 +19,7 @@ pub struct Cidr {
 }
 
 impl Cidr {
-    /// The same for the stack.
+    /// Converts it for the stack.
     #[must_use]
     pub fn subnet(self) -> Subnet {
         Subnet { address: self.address, prefix: self.prefix }
@@ -32,7 +32,7 @@ impl fmt::Display for Cidr {
     }
 }
 
-/// Text that is no address with a prefix.
+/// The error of text that is not an address with a prefix length.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("`{0}` is no address with the bits of its network; write it like 192.168.10.1/24")]
 pub struct ParseCidrError(String);
@@ -64,7 +64,7 @@ impl From<Cidr> for String {
     }
 }
 
-/// A way to wait that may be left out.
+/// A wait mode that may be left out.
 pub(super) mod optional {
     use millstream_ring::Wait;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};

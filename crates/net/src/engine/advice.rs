@@ -1,13 +1,13 @@
-//! What links had to say when they were closed: why wanted frames did not come, and the way out.
+//! The explanations of closed links: why wanted frames did not come, and what to do.
 
 use std::sync::{Mutex, PoisonError};
 
-/// More sentences than anybody reads.
+/// The most sentences kept; more would not be read.
 const SENTENCES_MAX: usize = 16;
 
 static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Keeps a sentence for whoever asks.
+/// Stores a sentence for [`take_advice`].
 pub(super) fn keep(text: String) {
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     if said.len() < SENTENCES_MAX && !said.contains(&text) {
@@ -15,8 +15,8 @@ pub(super) fn keep(text: String) {
     }
 }
 
-/// Takes what the links that this process has closed since had to say (`FrameLink::explain`), a
-/// sentence each.
+/// Takes the explanations of the links that this process has closed since the last call
+/// (`FrameLink::explain`), a sentence each.
 #[must_use]
 pub fn take_advice() -> Vec<String> {
     std::mem::take(&mut *SAID.lock().unwrap_or_else(PoisonError::into_inner))

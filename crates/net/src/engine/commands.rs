@@ -1,4 +1,4 @@
-//! What an I/O thread can be asked to do, and how it is asked: every answer has a time limit.
+//! The commands of an I/O thread and the way to send them: every answer has a time limit.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender, SyncSender};
@@ -12,46 +12,46 @@ use super::host::Host;
 use super::inventory::{LinkReport, WaitStats};
 use super::place::ThreadCpus;
 
-/// How long a thread may take to do what it was asked: a broker or a driver may have to act.
+/// The time limit of a command: a broker or a driver may have to act.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long it may take to report.
+/// The time limit of a report.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a thread is waited for that did not answer the last time.
+/// The time limit for a thread that did not answer the last time.
 const SILENT_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How an I/O thread is set up.
+/// The settings of an I/O thread.
 #[derive(Debug, Clone)]
 pub(super) struct WorkerOptions {
-    /// What follows `ms-io-`.
+    /// The name behind `ms-io-`.
     pub name: String,
     pub cpu: Option<usize>,
     pub priority: Option<u8>,
     pub wait: Wait,
 }
 
-/// A link that some thread owns.
+/// The identifier of a link that some thread owns.
 pub(super) type HostId = u64;
 
-/// Something to be done with a link; `None` if the thread does not have it.
+/// A function to call with a link; `None` if the thread does not have the link.
 type Job = Box<dyn FnOnce(Option<&mut Host>) + Send>;
 
-/// What a thread can be asked to do. Replies say that it is done.
+/// A command for a thread. Replies confirm its completion.
 pub(super) enum ThreadCommand {
     Adopt(HostId, Box<Host>, SyncSender<()>),
-    /// Lets a link go: closes it.
+    /// Closes a link.
     Release(HostId, SyncSender<()>),
-    /// Something to be done with a link, where the link is.
+    /// Calls a function with a link, on the link's thread.
     Do(HostId, Job),
     Report(SyncSender<(Vec<LinkReport>, u64)>),
     Stop,
 }
 
-/// Why a thread did not do what it was asked.
+/// The reason why a thread did not execute a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoAnswer {
-    /// It has ended: it panicked. Or it does not have the link.
+    /// It has ended by a panic, or it does not have the link.
     Gone,
     /// It does not answer: some call into its driver does not return.
     Silent,
@@ -70,20 +70,20 @@ impl From<NoAnswer> for LinkError {
     }
 }
 
-/// What the thread and those who talk to it share.
+/// The state that the thread shares with the senders of its commands.
 #[derive(Debug)]
 pub(super) struct ThreadShared {
     pub bell: Arc<Doorbell>,
-    /// There are orders.
+    /// The change flag: there are commands.
     pub news: ChangeFlag,
     /// It did not answer the last time.
     silent: AtomicBool,
     pub tid: AtomicI32,
-    /// SCHED_FIFO priority that it got; 0 for the ordinary class.
+    /// Its actual SCHED_FIFO priority; 0 for the ordinary class.
     pub priority: AtomicI32,
     pub waits: WaitStats,
     pub place: ThreadCpus,
-    /// What it could not have, for people.
+    /// The settings that could not be applied, for people.
     notes: Mutex<Vec<String>>,
 }
 
@@ -109,13 +109,13 @@ impl ThreadShared {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether it did not answer the last time.
+    /// Whether the thread did not answer the last time.
     pub fn is_silent(&self) -> bool {
         self.silent.load(Ordering::Relaxed)
     }
 }
 
-/// A way to talk to a thread; it does not keep the thread running.
+/// A sender of commands to a thread; it does not keep the thread running.
 #[derive(Clone)]
 pub(super) struct Contact {
     pub options: WorkerOptions,
@@ -138,7 +138,7 @@ impl Contact {
         answer.map_err(|_| if silent { NoAnswer::Silent } else { NoAnswer::Gone })
     }
 
-    /// Asks without waiting for an answer.
+    /// Sends a command without waiting for an answer.
     pub fn tell(&self, order: ThreadCommand) -> Result<(), NoAnswer> {
         self.orders.send(order).map_err(|_| NoAnswer::Gone)?;
         self.shared.news.tell();
@@ -146,24 +146,25 @@ impl Contact {
         Ok(())
     }
 
-    /// Hands a link over: from now on nobody else can touch it.
+    /// Hands a link over: from now on only that thread can touch it.
     pub fn adopt(&self, id: HostId, host: Host) -> Result<(), NoAnswer> {
         let adopted =
             self.order(ANSWER_TIMEOUT, |reply| ThreadCommand::Adopt(id, Box::new(host), reply));
         if adopted.is_err() {
-            // Should it take the link late, it lets it go again.
+            // If the thread takes the link late, it closes it again.
             let (reply, _) = mpsc::sync_channel(1);
             let _ = self.tell(ThreadCommand::Release(id, reply));
         }
         adopted
     }
 
-    /// Has a link closed.
+    /// Closes a link.
     pub fn release(&self, id: HostId) -> Result<(), NoAnswer> {
         self.order(ANSWER_TIMEOUT, |reply| ThreadCommand::Release(id, reply))
     }
 
-    /// Has `job` done with a link. One that was not done in time may be done later.
+    /// Calls `job` with a link, on the link's thread. After a timeout the call may still be made
+    /// later.
     pub fn with<T: Send + 'static>(
         &self,
         id: HostId,
@@ -178,7 +179,7 @@ impl Contact {
         done?.ok_or(NoAnswer::Gone)
     }
 
-    /// How its links are, and what the probe said on the thread.
+    /// Returns the reports of its links, and the probe's result on the thread.
     pub fn report(&self) -> Result<(Vec<LinkReport>, u64), NoAnswer> {
         self.order(REPORT_TIMEOUT, ThreadCommand::Report)
     }
@@ -197,7 +198,7 @@ mod tests {
         let contact = Contact { options, shared, orders };
         let short = Duration::from_millis(5);
         assert_eq!(contact.order(short, ThreadCommand::Report).unwrap_err(), NoAnswer::Silent);
-        // Nobody answers: this would take fifteen seconds.
+        // There is no thread to answer: without a limit this would take fifteen seconds.
         let began = std::time::Instant::now();
         assert_eq!(contact.release(1), Err(NoAnswer::Silent));
         assert!(began.elapsed() < ANSWER_TIMEOUT, "{:?}", began.elapsed());

@@ -1,4 +1,4 @@
-//! What a link's stack is told: by the link string, by the link, and by the kernel.
+//! The configuration of a link's stack, out of the link string, the link, and the kernel.
 
 use millstream_link::LinkError;
 use millstream_link::frame::LinkInfo;
@@ -9,7 +9,7 @@ use crate::stack::{AddressClaim, ChecksumPolicy, StackConfig, Subnet};
 use super::clock::now_ns;
 use super::kernel::KernelInterface;
 
-/// The stack's configuration, and the kernel's interface where its addresses are used.
+/// Returns the stack's configuration, and the kernel's interface where its addresses are used.
 pub(super) fn configure(
     asked: &Asked,
     info: &LinkInfo,
@@ -31,7 +31,7 @@ pub(super) fn configure(
         config.routes = asked.routes();
         config.own_addresses = true;
         if info.interface.is_none() {
-            // In memory nobody else can have it.
+            // In memory no other station can have the address.
             config.claim = AddressClaim::Announce;
         }
         return Ok((config, None));
@@ -47,9 +47,10 @@ pub(super) fn configure(
     Ok((config, Some(kernel)))
 }
 
-/// Two hosts that answer for one address disturb each other, and by ARP neither hears the other.
+/// Refuses an address of the kernel: two hosts that answer for one address disturb each other, and
+/// neither receives the other's ARP.
 fn refuse_the_kernels(own: Subnet, asked: &Asked, info: &LinkInfo) -> Result<(), LinkError> {
-    // Behind a VLAN tag is another network than the interface's own.
+    // A VLAN is another network than the interface's own.
     let (Some(interface), None) = (&info.interface, asked.engine.vlan) else { return Ok(()) };
     let kernel = KernelInterface::read(interface)?;
     if kernel.addresses.iter().all(|subnet| subnet.address != own.address) {

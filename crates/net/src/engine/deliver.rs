@@ -1,4 +1,4 @@
-//! Received frames: to the stack, to the ports, or back.
+//! The distribution of received frames: to the stack, to the ports, or back to the link.
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::send::Sending;
 pub(super) struct Served {
     pub stack: Stack,
     lanes: Vec<Lane>,
-    /// For every UDP port the number of its lane and one, or 0.
+    /// For every UDP port the number of its lane plus one, or 0.
     by_port: Box<[u16]>,
 }
 
@@ -56,7 +56,7 @@ impl Served {
         self.index_of(port).map(|index| &self.lanes[index])
     }
 
-    /// Leaves an error for the next send of a port, and counts the datagram that met it.
+    /// Stores an error for the next send of a port, and counts the datagram that caused it.
     pub fn fail_send(&self, port: u16, errno: i32) {
         if let Some(lane) = self.lane_of(port) {
             lane.state.fail_send(errno);
@@ -68,8 +68,8 @@ impl Served {
         &mut self.lanes
     }
 
-    /// Puts a datagram that lies in `frames` (which it empties) into its port's ring; without
-    /// room there, or without such a port, the frames go to `back`.
+    /// Puts a datagram that lies in `frames` (which it empties) into its port's ring. Without room
+    /// there, or without such a port, the frames go to `back`.
     pub fn deliver(
         &mut self,
         datagram: &ReceivedDatagram,
@@ -82,7 +82,7 @@ impl Served {
         let lane = &mut self.lanes[index];
         let to = datagram.destination.ip();
         if to != lane.local.ip() && self.stack.is_ours(*to) {
-            // For another address of ours than the port's.
+            // The datagram is for an address of ours other than the port's.
             return back.append(frames);
         }
         if !lane.has_room(frames.len()) {
@@ -102,15 +102,15 @@ impl Served {
         }
     }
 
-    /// Hands over what was delivered.
+    /// Hands the delivered datagrams to the users.
     pub fn hand_over(&mut self, back: &mut Vec<Frame>) {
         self.lanes.iter_mut().for_each(|lane| lane.hand_over(back));
     }
 }
 
-/// The way in.
+/// The receive direction of a link.
 pub(super) struct Receiving {
-    /// The link's, which is borrowed otherwise while a frame is looked at.
+    /// The link's memory, because the link is borrowed while a frame is examined.
     memory: Arc<FrameMemory>,
     received: Vec<Frame>,
     /// The parts of one frame.
@@ -120,19 +120,20 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    /// For batches of so many frames in `memory`.
+    /// Creates it for batches of `batch` frames in `memory`.
     pub fn new(memory: Arc<FrameMemory>, batch: usize) -> Self {
         Self {
             memory,
             received: Vec::with_capacity(batch),
             whole: Vec::with_capacity(batch),
-            // What one port gives back on top of almost a batch, or a batch that nobody wants.
+            // The frames of one port on top of almost a batch, or a batch that no port takes.
             back: Vec::with_capacity(3 * batch),
             batch,
         }
     }
 
-    /// Receives one batch, and gives back what users are done with; how many frames came.
+    /// Receives one batch, and gives back the frames that users have returned. Returns the number
+    /// of received frames.
     pub fn take(
         &mut self,
         link: &mut dyn FrameLink,
@@ -156,7 +157,7 @@ impl Receiving {
             }
         }
         self.received = received;
-        // A frame whose end is missing.
+        // The end of the frame is missing.
         self.back.append(&mut self.whole);
         served.hand_over(&mut self.back);
         if !self.back.is_empty() {
@@ -165,7 +166,7 @@ impl Receiving {
         result
     }
 
-    /// One frame, its parts in `whole`.
+    /// Processes one frame, whose parts are in `whole`.
     fn frame(
         &mut self,
         link: &mut dyn FrameLink,

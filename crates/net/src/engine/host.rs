@@ -1,7 +1,7 @@
-//! One link with the stack on it and the ports it serves: everything but waiting.
+//! One link with its stack and its ports: everything except waiting.
 //!
-//! Whoever owns a `Host` (an I/O thread, or a user that drives its own link) calls
-//! [`Host::step`] again and again. A turn never waits, allocates nothing and takes no lock.
+//! The owner of a `Host` (an I/O thread, or a user that drives its own link) calls [`Host::step`]
+//! repeatedly. A step never waits, allocates nothing and takes no lock.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -17,16 +17,16 @@ use super::deliver::{Receiving, Served};
 use super::neighbours::Neighbours;
 use super::send::Sending;
 
-/// How long an interface that is down is left alone before it is tried again.
+/// The time after which an interface that is down is tried again.
 const DOWN_RETRY_NS: u64 = 10_000_000;
 
-/// How long a port that is closed waits for the link to take what it had still to send.
+/// The longest that a closing port waits until the link takes its last datagrams.
 const CLOSING_LINK_NS: u64 = 200_000_000;
 
-/// How long it waits for a neighbour that was asked for.
+/// The longest that it waits for the answer of a neighbour.
 const CLOSING_NEIGHBOUR_NS: u64 = 1_000_000_000;
 
-/// How the link fares.
+/// The state of the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Health {
     Up,
@@ -34,7 +34,7 @@ pub(super) enum Health {
     Down {
         again_ns: u64,
     },
-    /// It is gone for good, with this error of the system.
+    /// It is permanently gone, with this error number of the system.
     Dead(i32),
 }
 
@@ -45,12 +45,12 @@ pub(crate) struct Host {
     receiving: Receiving,
     sending: Sending,
     health: Health,
-    /// Who asks the kernel, where its addresses are shared.
+    /// The helper that asks the kernel, where the kernel's addresses are shared.
     neighbours: Option<Neighbours>,
     leaked: u64,
 }
 
-/// What a turn found to do.
+/// The amount of work that a step did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Work {
     /// Frames received.
@@ -82,7 +82,7 @@ impl Host {
         }
     }
 
-    /// Does what there is to do now.
+    /// Does the work that is pending now.
     pub fn step(&mut self, now_ns: u64) -> Work {
         if !self.is_due(now_ns) {
             return Work::default();
@@ -131,7 +131,7 @@ impl Host {
         self.sending.step(&mut *self.link, &mut self.served, now_ns)
     }
 
-    /// Does what is due by the clock.
+    /// Does the stack's work that is due by the clock.
     fn poll_stack(&mut self, now_ns: u64) {
         while let Some(due) = self.served.stack.poll(now_ns) {
             match due {
@@ -166,10 +166,10 @@ impl Host {
         self.health = health;
     }
 
-    /// Serves a further port.
+    /// Adds a port.
     ///
     /// # Errors
-    /// When the link cannot be told which frames are wanted now.
+    /// When the link cannot change the selection of wanted frames.
     pub fn add(&mut self, lane: Lane) -> Result<(), LinkError> {
         let port = lane.local.port();
         lane.state.set_down(self.health != Health::Up);
@@ -186,15 +186,15 @@ impl Host {
         steered
     }
 
-    /// Has what a port that is to be closed still has to send leave. How long that may take, all
-    /// in all, nanoseconds: 0 if nothing is left, or can leave.
+    /// Sends the last datagrams of a port that is to be closed. Returns how long that may take in
+    /// total, nanoseconds: 0 if nothing is left, or nothing can leave.
     pub fn closing_ns(&mut self, port: u16, now_ns: u64) -> u64 {
         self.step(now_ns);
         let Some(lane) = self.served.lane_of(port) else { return 0 };
         if self.health != Health::Up || self.link.flush().is_err() {
             return 0;
         }
-        // With its last port the link goes, and takes along what it has not sent.
+        // The link closes with its last port, and discards what it has not sent.
         let is_last = self.served.lanes().len() == 1;
         let in_link = is_last && self.link.census().transmitting > 0;
         if self.sending.is_resolving_for(port) {
@@ -206,7 +206,7 @@ impl Host {
         }
     }
 
-    /// Ends a port: its frames come back. How many are missing.
+    /// Removes a port and takes its frames back. Returns the number of missing frames.
     pub fn remove(&mut self, port: u16) -> usize {
         let Some(index) = self.served.index_of(port) else { return 0 };
         let mut lane = self.served.remove(index);
@@ -219,13 +219,13 @@ impl Host {
         self.link.give_back(&mut back);
         let _ = self.link.flush();
         if !matches!(self.health, Health::Dead(_)) {
-            // The link may deliver more than is wanted; the stack leaves it aside.
+            // The link may deliver more than is wanted; the stack ignores the excess.
             let _ = self.steer();
         }
         missing
     }
 
-    /// Tells the link which frames are wanted now.
+    /// Sets the link's selection of wanted frames.
     pub fn steer(&mut self) -> Result<(), LinkError> {
         let config = self.served.stack.config();
         let steer = Steer {
@@ -238,22 +238,22 @@ impl Host {
         self.link.steer(&steer)
     }
 
-    /// Readable when there is something to receive; `None` where only a look can tell, or where
-    /// there is nothing to look at.
+    /// A descriptor that is readable when there is something to receive. `None` where only a poll
+    /// can show that, or where there is nothing to poll.
     pub fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
         if self.health == Health::Up { self.link.poll_fd() } else { None }
     }
 
-    /// How long nothing needs to be done as long as nothing comes, nanoseconds.
+    /// Returns how long there is no work as long as nothing arrives, nanoseconds.
     pub fn patience_ns(&self, now_ns: u64) -> u64 {
-        /// How often a link without descriptor is looked at.
+        /// The poll interval of a link without a descriptor.
         const LOOK_EVERY_NS: u64 = 200_000;
-        /// How often an idle link is looked at all the same, so that it can tell of an interface
-        /// that is gone and free a stalled ring.
+        /// The poll interval of an idle link, at which it can detect an interface that is gone and
+        /// free a stalled ring.
         const TEND_EVERY_NS: u64 = 100_000_000;
-        /// How often a link that is busy transmitting is looked at.
+        /// The poll interval of a link that is busy transmitting.
         const PUSH_EVERY_NS: u64 = 100_000;
-        /// How often ports that wait for a neighbour are looked at.
+        /// The poll interval of ports that wait for a neighbour.
         const RESOLVE_EVERY_NS: u64 = 10_000_000;
         match self.health {
             Health::Dead(_) => return u64::MAX,
@@ -274,7 +274,7 @@ impl Host {
         patience
     }
 
-    /// Whether some port has something to send that nobody has looked at.
+    /// Whether some port has unread datagrams to send.
     pub fn has_departures(&self) -> bool {
         self.served.lanes().any(Lane::has_departures)
     }
@@ -301,12 +301,12 @@ impl Host {
         self.served.lanes()
     }
 
-    /// Frames that closed ports did not hand back.
+    /// Returns the frames that closed ports did not give back.
     pub fn leaked(&self) -> u64 {
         self.leaked
     }
 
-    /// Whether the link is gone for good.
+    /// Whether the link is permanently gone.
     pub fn is_dead(&self) -> bool {
         matches!(self.health, Health::Dead(_))
     }
@@ -314,12 +314,12 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // What was given back but not yet passed on belongs to the link, which goes now.
+        // Frames given back but not yet passed on belong to the link, which closes now.
         let _ = self.link.flush();
     }
 }
 
-/// Whether the interface may come back.
+/// Whether the error means that the interface may come back.
 fn is_down(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NetworkDown | io::ErrorKind::NetworkUnreachable)
 }

@@ -1,12 +1,12 @@
 //! A link that the users of its ports drive themselves: no thread, no wake-ups between threads.
 //!
-//! A receiving half drives the link while it looks or waits; a sending half drives the way out
-//! with each send. They may be on several threads, so a lock stands between them; on one thread
-//! it is never contended, and nobody holds it while waiting.
+//! A receiving half drives the link while it polls or waits; a sending half drives the transmit
+//! direction with each send. They may be on several threads, so a lock protects the link; on one
+//! thread it is never contended, and it is never held while waiting.
 //!
-//! Whoever looks takes for all ports what has come. Of several users that wait one is enough to
-//! look; the others sleep until it has something for them, and see to it themselves that somebody
-//! still looks. Who sends wakes the receiving half of its own port: an answer is to be expected.
+//! A poll receives for all ports. Of several waiting users one polls; the others sleep until it has
+//! something for them, and make sure themselves that one user always polls. A sender wakes the
+//! receiving half of its own port, because an answer is to be expected.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -21,36 +21,36 @@ use crate::port::{Patience, Poller, PortState};
 use super::clock::now_ns;
 use super::host::Host;
 
-/// How long a user that waits for free frames, or for a neighbour, rests between two looks.
+/// The pause between two polls of a user that waits for free frames, or for a neighbour.
 const REST: Duration = Duration::from_micros(50);
 
-/// The longest that a send drives the link for an unknown neighbour; then it waits unattended.
+/// The longest that a send drives the link for an unknown neighbour; later it waits without driving
+/// it.
 const RESOLVE_NS: u64 = 1_000_000_000;
 
-/// How long a user whose link is driven by that of another port sleeps at most.
+/// The longest sleep of a user whose link is driven by that of another port.
 const NAP: Duration = Duration::from_millis(1);
-/// The same where the other one never sleeps: each look would be a turn on the CPU of somebody who
-/// spins there.
+/// The same where the other user never sleeps: each poll would take the CPU from the spinning user.
 const LONG_NAP: Duration = Duration::from_millis(16);
 
-/// Looks of others between two of one's own that show that they drive the link.
+/// Polls of others between two own ones that show that they drive the link.
 const OTHERS_DRIVE: u64 = 2;
-/// Looks that show that they never sleep.
+/// Polls of others that show that they never sleep.
 const OTHERS_SPIN: u64 = 200;
 
 /// A link without a thread.
 pub(super) struct Inline {
     host: Mutex<Option<Host>>,
-    /// To wait on; a duplicate, because the link may be busy meanwhile.
+    /// The descriptor to wait on; a duplicate, because the link may be busy meanwhile.
     poll: Mutex<Option<Arc<OwnedFd>>>,
-    /// Rung when somebody else than the user who sleeps on the link has received something.
+    /// Rung when a user other than the one that sleeps on the link has received something.
     pub bell: Arc<Doorbell>,
-    /// Of the user who sleeps on the link.
+    /// Locked by the user that sleeps on the link.
     bed: Mutex<()>,
-    /// Looks of all users.
+    /// Polls of all users.
     looks: AtomicU64,
     governor: Mutex<Governor>,
-    /// Nanoseconds until something is due, as of the last turn; in units of 1024.
+    /// Nanoseconds until something is due, as of the last step; in units of 1024.
     patience: AtomicU32,
 }
 
@@ -68,7 +68,7 @@ impl Inline {
         })
     }
 
-    /// The link, while it is open.
+    /// Locks the link; `None` after it was closed.
     pub fn host(&self) -> MutexGuard<'_, Option<Host>> {
         self.host.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -84,18 +84,18 @@ impl Inline {
         let Some(host) = host.as_mut() else { return 0 };
         let now = now_ns();
         let work = host.step(now);
-        // Under the lock, so that nobody else counts.
+        // Under the lock, so that no other thread counts meanwhile.
         self.looks.store(self.looks.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let patience = if work.is_none() { host.patience_ns(now) / 1024 } else { 0 };
         self.patience.store(u32::try_from(patience).unwrap_or(u32::MAX), Ordering::Relaxed);
         if work.received > 0 {
-            // Behind the tokens that the ports' waiters got: see `sleep`.
+            // After the ports' waiters have got their tokens: see `sleep`.
             self.bell.nudge();
         }
         work.received
     }
 
-    /// Sends all that can leave, however many batches it is.
+    /// Sends everything that can leave, in as many batches as needed.
     fn push(&self) {
         let mut host = self.host();
         let Some(host) = host.as_mut() else { return };
@@ -107,15 +107,15 @@ impl Inline {
     }
 }
 
-/// What a port's user needs to drive its link.
+/// The handle with which a port's user drives its link.
 pub(super) struct InlineDrive {
     inline: Arc<Inline>,
     wait: Wait,
-    /// Of its port.
+    /// The state of its port.
     state: Arc<PortState>,
-    /// The receiving half leaves it to others to look.
+    /// The receiving half leaves polling to others.
     naps: AtomicBool,
-    /// Own looks, and those of others when the user waited last.
+    /// Own polls, and those of others when the user waited last.
     mine: AtomicU64,
     others: AtomicU64,
 }
@@ -126,18 +126,18 @@ impl Poller for InlineDrive {
         if self.naps.load(Ordering::Relaxed) {
             self.state.rx_waiter.notify();
         }
-        // Who has no time looks for what comes in anyway, and sends again.
+        // A sender that cannot wait polls for received frames anyway, and sends again.
         if patience == Patience::None || !self.inline.resolving() {
             return;
         }
         let began = now_ns();
-        // The answer to what is asked of the neighbour comes in like everything else.
+        // The neighbour's answer is received like every other frame.
         while self.inline.resolving() && now_ns() - began < RESOLVE_NS {
             if self.turn() == 0 {
                 std::thread::sleep(REST);
             }
         }
-        // What stayed in the ring meanwhile.
+        // Datagrams that stayed in the ring meanwhile.
         self.inline.push();
     }
 
@@ -150,8 +150,8 @@ impl Poller for InlineDrive {
             return;
         }
         match self.looks_of_others() {
-            // Who was told to spin looks for itself: others that happened to look twice while it
-            // was away do not do that next time.
+            // A user in spin mode polls itself: others that happened to poll twice while it was
+            // away may not do so the next time.
             _ if self.wait == Wait::Spin => {}
             0..OTHERS_DRIVE => {}
             others => {
@@ -194,12 +194,12 @@ impl InlineDrive {
     }
 
     fn turn(&self) -> usize {
-        // The sending half may look too; one that is not counted here counts as somebody else's.
+        // The sending half may poll, too; an uncounted poll here counts as another user's.
         self.mine.store(self.mine.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.inline.step()
     }
 
-    /// How often users of other ports have looked since this was asked last.
+    /// Returns how often users of other ports have polled since the last call.
     fn looks_of_others(&self) -> u64 {
         let looks = self.inline.looks.load(Ordering::Relaxed);
         let others = looks.saturating_sub(self.mine.load(Ordering::Relaxed));
@@ -216,7 +216,7 @@ impl InlineDrive {
             Ok(bed) => bed,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
-                // Whoever lies there wakes when something comes, and takes it for all.
+                // The user that sleeps there wakes when something arrives, and receives it for all.
                 waiter.wait(Wait::Park, Some(timeout.min(NAP)));
                 return;
             }
@@ -224,7 +224,8 @@ impl InlineDrive {
         let patience_ns = u64::from(inline.patience.load(Ordering::Relaxed)) * 1024;
         let timeout = timeout.min(Duration::from_nanos(patience_ns));
         let poll = inline.poll.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // What another user has taken in since the last look left a token, or finds us asleep.
+        // If another user has received something since the last poll, it has left a token, or it
+        // wakes this one.
         let look = || waiter.take();
         let slept = match &poll {
             Some(fd) => inline.bell.wait_unless(look, &[fd.as_fd()], Some(timeout)),

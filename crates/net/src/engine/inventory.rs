@@ -1,4 +1,4 @@
-//! What there is: every I/O thread of this process, its links and their ports, and what they count.
+//! The inventory: every I/O thread of this process, its links and their ports, and their counters.
 
 use std::net::SocketAddrV4;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::stack::StackCounters;
 use super::host::Host;
 use super::registry;
 
-/// How a thread spent its time without work, since it was started. Written by that thread alone.
+/// How a thread spent its time without work, since it was started. Only that thread writes it.
 #[derive(Debug, Default)]
 pub(super) struct WaitStats {
     busy_ns: AtomicU64,
@@ -57,13 +57,13 @@ impl WaitStats {
 pub struct WaitReport {
     /// At work.
     pub busy_ns: u64,
-    /// Looking again and again.
+    /// Polling repeatedly.
     pub spinning_ns: u64,
-    /// Giving way to others of its core.
+    /// Yielding to other threads of its core.
     pub yielding_ns: u64,
     /// Asleep in the kernel.
     pub sleeping_ns: u64,
-    /// Times that it went to sleep, and woke up.
+    /// Times that it went to sleep and woke up.
     pub sleeps: u64,
 }
 
@@ -71,47 +71,47 @@ pub struct WaitReport {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ThreadReport {
-    /// Its name as the kernel shows it: `ms-io-veth0`.
+    /// Its name in the kernel: `ms-io-veth0`.
     pub name: String,
-    /// Its number, as `ps -L` and /proc/PID/task show it.
+    /// Its number, as in `ps -L` and /proc/PID/task.
     pub tid: i32,
-    /// The CPU that it was given.
+    /// Its assigned CPU.
     pub cpu: Option<usize>,
-    /// SCHED_FIFO priority; none in the ordinary class.
+    /// SCHED_FIFO priority. `None` in the ordinary class.
     pub priority: Option<u8>,
-    /// How it waits: `spin`, `adaptive`, `park`.
+    /// Its wait mode: `spin`, `adaptive`, `park`.
     pub wait: &'static str,
     /// How it spent its time.
     pub waits: WaitReport,
-    /// What it was to have and could not.
+    /// Settings that could not be applied.
     pub notes: Vec<String>,
-    /// It has panicked; its ports have ended with an error.
+    /// Whether it has panicked; its ports have ended with an error.
     pub dead: bool,
     /// The links that it owns.
     pub links: Vec<LinkReport>,
-    /// What the [probe](super::set_probe) said on that thread; 0 without one.
+    /// The result of the [probe](super::set_probe) on that thread; 0 without one.
     pub probe: u64,
 }
 
-/// One link, whoever drives it.
+/// One link, driven by a thread or by its users.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LinkReport {
-    /// What the link is.
+    /// The properties of the link.
     pub info: LinkInfo,
-    /// What it counted.
+    /// The counters of the link.
     pub link: LinkCounters,
-    /// What keeps wanted frames from it and what to do about it, if anything is known to.
+    /// Why wanted frames do not reach it and what to do about it, if a reason is known.
     pub advice: Option<String>,
-    /// Where its frames are.
+    /// The number of its frames in each place.
     pub census: FrameCounts,
-    /// What its stack counted.
+    /// The counters of its stack.
     pub stack: StackCounters,
     /// Its ports.
     pub ports: Vec<PortReport>,
     /// Frames that closed ports did not give back.
     pub leaked_frames: u64,
-    /// It is gone, or broken for good.
+    /// It is gone, or permanently broken.
     pub dead: bool,
 }
 
@@ -119,7 +119,7 @@ pub struct LinkReport {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PortReport {
-    /// The address that it is bound to.
+    /// Its bound address.
     pub local: SocketAddrV4,
     /// Datagrams put into its ring.
     pub delivered: u64,
@@ -129,11 +129,11 @@ pub struct PortReport {
     pub joined: u64,
     /// Datagrams sent.
     pub sent: u64,
-    /// Datagrams given up: no such neighbour, no route, too many waiting.
+    /// Datagrams not sent: no such neighbour, no route, too many waiting.
     pub unsent: u64,
-    /// Received frames that it holds: in its rings, or lent to its user.
+    /// Received frames in its rings, or lent to its user.
     pub held_receive: usize,
-    /// Frames to transmit that it holds.
+    /// Frames to transmit in its rings, or lent to its user.
     pub held_transmit: usize,
 }
 
@@ -170,17 +170,17 @@ impl LinkReport {
     }
 }
 
-/// Everything that this process has open.
+/// All threads and links of this process.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Inventory {
-    /// The I/O threads, in the order in which they were started.
+    /// The I/O threads, in their order of starting.
     pub threads: Vec<ThreadReport>,
     /// Links that their users drive.
     pub inline: Vec<LinkReport>,
 }
 
-/// Takes stock. Each thread answers between two turns of its work.
+/// Collects the inventory. Each thread answers between two steps.
 #[must_use]
 pub fn inventory() -> Inventory {
     registry::inventory()

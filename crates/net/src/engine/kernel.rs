@@ -1,4 +1,5 @@
-//! Shared addresses: what the kernel's interface has, and ports reserved with the kernel.
+//! Shared addresses: the configuration of the kernel's interface, and ports reserved with the
+//! kernel.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -11,11 +12,11 @@ use millstream_link::udp::bind_error;
 
 use crate::stack::{Route, Subnet};
 
-/// An interface as the kernel has it configured.
+/// The kernel's configuration of an interface.
 #[derive(Debug)]
 pub(super) struct KernelInterface {
     pub index: u32,
-    /// The kernel's order: the first one is the default source.
+    /// In the kernel's order: the first one is the default source.
     pub addresses: Vec<Subnet>,
     /// Networks behind gateways, reached over this interface.
     pub routes: Vec<Route>,
@@ -40,7 +41,7 @@ impl KernelInterface {
             .filter(|route| route.interface == Some(index) && route.kind == RouteKind::Unicast)
             .filter_map(|route| {
                 let gateway = route.gateway?;
-                // A gateway beyond our networks (onlink) is not for us.
+                // A gateway outside our networks (onlink) is not used.
                 let near = addresses.iter().any(|own: &Subnet| own.contains(gateway));
                 let (destination, prefix, metric) = (route.destination, route.prefix, route.metric);
                 near.then_some(Route { destination, prefix, gateway, metric })
@@ -54,8 +55,8 @@ fn setup(error: NetlinkError) -> LinkError {
     LinkError::Setup { what: "what the kernel knows", source: io::Error::other(error) }
 }
 
-/// A kernel socket that holds a port for us: nobody else gets it, and the kernel neither queues
-/// what comes for it nor answers "port unreachable".
+/// A kernel socket that reserves a port for us: no other process gets it, and the kernel neither
+/// queues datagrams for it nor answers "port unreachable".
 #[derive(Debug)]
 pub(super) struct Reservation {
     _socket: UdpSocket,
@@ -68,8 +69,8 @@ impl Reservation {
         Self::take(address)?.map_err(|source| bind_error(address, source))
     }
 
-    /// Reserves a free one of the ports in `granted`, an empty list of which stands for all of
-    /// them; `seed` says where the search begins.
+    /// Reserves a free port among `granted`, in which an empty list stands for all; the search
+    /// begins at the port given by `seed`.
     pub fn any_of(
         address: Ipv4Addr,
         granted: &[RangeInclusive<u16>],
@@ -81,7 +82,7 @@ impl Reservation {
         }
         for port in ports_from(granted, seed) {
             match Self::take(SocketAddrV4::new(address, port))? {
-                // It is in use, or root's.
+                // The port is in use, or needs root.
                 Err(error) if is_taken(&error) => {}
                 taken => return taken.map_err(|e| bind_error(SocketAddrV4::new(address, port), e)),
             }
@@ -124,19 +125,19 @@ fn is_taken(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
 }
 
-/// Whether a port is in one of the ranges, or there are none, so that all are granted.
+/// Whether a port is in one of the ranges; without ranges all ports are granted.
 pub(super) fn is_granted(ranges: &[RangeInclusive<u16>], port: u16) -> bool {
     ranges.is_empty() || ranges.iter().any(|range| range.contains(&port))
 }
 
-/// Every port of the ranges but 0, once round, from the one that `seed` says.
+/// Lists every port of the ranges but 0, once, starting with the one that `seed` selects.
 fn ports_from(ranges: &[RangeInclusive<u16>], seed: u64) -> impl Iterator<Item = u16> {
     let all = || ranges.iter().cloned().flatten().filter(|port| *port != 0);
     let first = (seed % all().count().max(1) as u64) as usize;
     all().skip(first).chain(all().take(first))
 }
 
-/// A classic BPF program of one instruction: keep 0 bytes (socket(7), SO_ATTACH_FILTER).
+/// Attaches a classic BPF program of one instruction: keep 0 bytes (socket(7), SO_ATTACH_FILTER).
 fn drop_everything(socket: &impl AsFd) -> io::Result<()> {
     let mut code = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0 };
     let program = libc::sock_fprog { len: 1, filter: &raw mut code };
@@ -149,7 +150,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// What a broker grants: the kernel's choice is almost never among it.
+    /// The kernel's own choice is almost never among the ports that a broker grants.
     #[test]
     fn a_free_port_is_one_of_those_that_are_granted() {
         let ours = Ipv4Addr::new(127, 77, 1, 1);
@@ -166,7 +167,7 @@ mod tests {
         assert!(error.contains("have more granted (--port)"), "{error}");
         held.remove(1);
         assert!(Reservation::any_of(ours, &granted, 5).is_ok());
-        // With no word about ports, and where all are granted, the kernel chooses.
+        // Without ranges, and where all ports are granted, the kernel chooses.
         for granted in [&[][..], &[0..=u16::MAX]] {
             assert_ne!(Reservation::any_of(ours, granted, 0).unwrap().address.port(), 0);
         }

@@ -1,4 +1,4 @@
-//! The engine: who drives frame links for the ports on them.
+//! The engine: it drives frame links for the ports on them.
 //!
 //! ```text
 //!   user ──RxEnd/TxEnd── lane ──┐
@@ -6,15 +6,15 @@
 //!                               ┘
 //! ```
 //!
-//! The first port opened on an interface opens the link, and starts its I/O thread or joins the
-//! one it names; the last one closed puts everything back. The link moves into its thread, so
-//! that nobody else can touch it; the registry sees to it that nobody opens it twice (a link has a
-//! gate, in which opening and closing take turns; other links do not wait for it).
+//! The first port opened on an interface opens the link, and starts its I/O thread or joins the one
+//! it names; closing the last port restores everything. The link moves into its thread, so no other
+//! thread can touch it. The registry makes sure that it is open only once: each link has a gate in
+//! which opening and closing exclude each other, while other links do not wait.
 //!
-//! A thread without `cpu=` may run wherever the process may, however its opener is pinned. A user
-//! that spins on the same single CPU as its I/O thread takes turns with it, which costs a change
-//! of threads each: give the thread another CPU, or have no thread (`io=inline`), which is also
-//! the shortest way.
+//! A thread without `cpu=` may run wherever the process may, even if the thread that opened it is
+//! pinned. A user that spins on the same single CPU as its I/O thread alternates with it, which
+//! costs a context switch each time: give the thread another CPU, or use no thread (`io=inline`),
+//! which is also the shortest way.
 
 mod advice;
 mod clock;

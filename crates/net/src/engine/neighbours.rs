@@ -1,8 +1,8 @@
-//! Neighbours of shared addresses: resolved by the kernel, asked by a thread of its own.
+//! Neighbours of shared addresses: a separate thread has the kernel resolve them.
 //!
-//! Talking to the kernel's tables may wait for its locks, which the thread that moves frames
-//! must not. The helper sleeps unless there is a question; a next hop is asked for when it is
-//! first used, and as long as it is in use every few seconds after that.
+//! Access to the kernel's tables may wait for its locks, which the thread that moves frames must
+//! not do. The helper thread sleeps unless there is a request. A next hop is requested at its first
+//! use, and every few seconds as long as it is in use.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use millstream_host::netlink::Netlink;
 use millstream_ring::spsc::{Receiver, Sender, channel};
 use millstream_ring::{Doorbell, Wait, Waiter};
 
-/// Questions under way at most.
+/// The most pending requests.
 const QUESTIONS: usize = 64;
 
-/// How long the kernel tries: three requests, a second apart, and some patience.
+/// The time limit of the kernel's attempts: three requests, a second apart, and a margin.
 const PATIENCE: Duration = Duration::from_millis(3500);
 
-/// How often the kernel is asked whether it knows by now.
+/// The interval at which the helper reads the kernel's answer.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// The port that everybody discards (RFC 863).
+/// The discard port (RFC 863).
 const DISCARD: u16 = 9;
 
-/// What the kernel says about a neighbour: its Ethernet address, or that it does not answer.
+/// The kernel's answer about a neighbour: its Ethernet address, or that it does not answer.
 pub(super) type Answer = (Ipv4Addr, Option<[u8; 6]>);
 
-/// The asking end. Dropping it ends the helper.
+/// The requesting end. Dropping it ends the helper thread.
 pub(super) struct Neighbours {
     questions: Option<Sender<Ipv4Addr>>,
     answers: Receiver<Answer>,
@@ -38,8 +38,8 @@ pub(super) struct Neighbours {
 }
 
 impl Neighbours {
-    /// Starts the helper, called `ms-arp-NAME`, for one interface of this thread's namespace;
-    /// `bell` is rung when there is an answer.
+    /// Starts the helper thread, called `ms-arp-NAME`, for one interface of this thread's
+    /// namespace; an answer rings `bell`.
     pub fn start(
         name: &str,
         interface: u32,
@@ -60,7 +60,7 @@ impl Neighbours {
         };
         let builder = std::thread::Builder::new().name(format!("ms-arp-{name}"));
         let helper = builder.spawn(move || {
-            // Its opener may spin where it is pinned.
+            // The calling thread may spin where it is pinned.
             let _ = unpin_current_thread();
             helper.run();
         })?;
@@ -68,7 +68,7 @@ impl Neighbours {
         Ok(Self { questions: Some(questions), answers, waiter, helper })
     }
 
-    /// Asks; a question too many is left out, because it will be asked again.
+    /// Sends a request; one that does not fit is dropped, because it will be repeated.
     pub fn ask(&mut self, neighbour: Ipv4Addr) {
         if let Some(questions) = &mut self.questions {
             let _ = questions.push(neighbour);
@@ -76,7 +76,7 @@ impl Neighbours {
         }
     }
 
-    /// The next answer.
+    /// Returns the next answer.
     pub fn answer(&mut self) -> Option<Answer> {
         self.answers.pop()
     }
@@ -97,7 +97,7 @@ struct Helper {
     outgoing: Sender<Answer>,
     bell: Arc<Doorbell>,
     waiter: Arc<Waiter>,
-    /// Questions without an answer yet, and when they are given up.
+    /// Requests without an answer yet, and when they time out.
     open: Vec<(Ipv4Addr, Instant)>,
 }
 
@@ -121,14 +121,15 @@ impl Helper {
             return;
         }
         if self.netlink.use_neighbour(self.interface, neighbour).is_err() {
-            // That needs CAP_NET_ADMIN. A datagram that nobody wants makes the kernel look, too.
+            // That needs CAP_NET_ADMIN. A datagram to the discard port makes the kernel resolve it,
+            // too.
             let any = (Ipv4Addr::UNSPECIFIED, 0);
             let _ = UdpSocket::bind(any).and_then(|s| s.send_to(&[], (neighbour, DISCARD)));
         }
         self.open.push((neighbour, Instant::now() + PATIENCE));
     }
 
-    /// Whether a question has its answer now.
+    /// Whether a request has its answer now.
     fn resolve(&mut self, neighbour: Ipv4Addr, late: bool) -> bool {
         let known = self.netlink.neighbour(self.interface, neighbour).ok().flatten();
         let answer = match known {

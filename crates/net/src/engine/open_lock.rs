@@ -1,20 +1,20 @@
-//! What makes opening and closing one link go one after the other, without stopping other links.
+//! The lock that serialises opening and closing one link, without stopping other links.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::inline::Inline;
 use super::served::{Driver, OpenLink};
 
-/// Where one link is opened and closed.
+/// The lock of one link and its open state.
 #[derive(Default)]
 pub(super) struct OpenLock {
-    /// Held while the link, or a port on it, is opened or closed: that may take seconds.
+    /// Locked while the link, or a port on it, is opened or closed, which may take seconds.
     turn: Mutex<()>,
-    /// What is open. Held for a moment only.
+    /// The open link. Locked for a moment only.
     open: Mutex<Open>,
 }
 
-/// What is open, for as long as others hold it.
+/// The open link and driver, as weak references.
 #[derive(Default)]
 struct Open {
     link: Weak<OpenLink>,
@@ -22,23 +22,23 @@ struct Open {
 }
 
 impl OpenLock {
-    /// Waits until nobody opens or closes anything here.
+    /// Waits until no other thread opens or closes anything here.
     pub fn lock(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The link, if it is open; call it in one's [turn](Self::turn), which sees to it that the link
-    /// does not close outside of one.
+    /// Returns the link, if it is open. To be called with the lock held ([turn](Self::turn)), so
+    /// that the link does not close meanwhile.
     pub fn link(&self) -> Option<Arc<OpenLink>> {
         self.open().link.upgrade()
     }
 
-    /// The link's driver, if its users drive it. Holding it does not keep the link open.
+    /// Returns the link's driver, if its users drive it. It does not keep the link open.
     pub fn inline(&self) -> Option<Arc<Inline>> {
         self.open().inline.upgrade()
     }
 
-    /// Remembers the link that was opened.
+    /// Stores the opened link.
     pub fn opened(&self, link: &Arc<OpenLink>) {
         let inline = match &link.driver {
             Driver::Inline(inline) => Arc::downgrade(inline),

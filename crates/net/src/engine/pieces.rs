@@ -2,14 +2,14 @@
 
 use millstream_link::frame::{Frame, FrameMemory};
 
-/// Parts that a frame may lie in: 64 KiB in parts of 1 KiB. A link that needs more is refused.
+/// The most parts of a frame: 64 KiB in parts of 1 KiB. A link that needs more is refused.
 pub(super) const PARTS_MAX: usize = 64;
 
-/// Parts of a frame of 9000 bytes in 2 KiB each, and some more.
+/// Parts of a frame of 9000 bytes in 2 KiB each, plus a margin.
 const FEW: usize = 8;
 
-/// The pieces of one frame. Most frames lie in one piece, and only as many places are written as
-/// that needs: this is made for every frame.
+/// The pieces of one frame. Most frames lie in one piece, and only as many entries are written as
+/// needed, because this is built for every frame.
 #[expect(clippy::large_enum_variant, reason = "a box would be an allocation for every frame")]
 pub(super) enum Pieces<'a> {
     None,
@@ -19,7 +19,7 @@ pub(super) enum Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// The bytes of each part in `parts`, of which there are at most [`PARTS_MAX`].
+    /// Returns the bytes of each part in `parts`, of which there are at most [`PARTS_MAX`].
     #[inline]
     pub fn of(memory: &'a FrameMemory, parts: &'a [Frame]) -> Self {
         debug_assert!(parts.len() <= PARTS_MAX, "{} parts", parts.len());
@@ -31,7 +31,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// In order.
+    /// Returns the pieces in order.
     #[inline]
     pub fn as_slice(&self) -> &[&'a [u8]] {
         match self {

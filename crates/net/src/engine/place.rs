@@ -1,8 +1,8 @@
-//! Where an I/O thread and a user that spins run: on one CPU each keeps the other from running.
+//! The CPUs of an I/O thread and of a spinning user: on one CPU each keeps the other from running.
 //!
-//! Both would spin until the scheduler takes the CPU away, milliseconds later, in which nothing
-//! moves. So the user looks whether the thread was last seen where it spins itself, and then both
-//! give way whenever they find nothing to do.
+//! Both would spin until the scheduler takes the CPU away milliseconds later, and no data would
+//! move until then. So the user checks whether the thread was last seen on the user's own CPU; if
+//! so, both yield whenever they find nothing to do.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -10,20 +10,20 @@ use std::time::{Duration, Instant};
 use millstream_ring::{Wait, Waiter};
 use rustix::thread::sched_getcpu;
 
-/// No CPU's number; not the same for both, so that nobody meets nobody.
+/// A CPU number that does not exist; the initial values differ, so that they never match.
 const NO_CPU: usize = usize::MAX;
 const NO_USER: usize = usize::MAX - 1;
 
-/// A spinning user looks around this often.
+/// The interval between two checks of a spinning user.
 const LOOK_EVERY: Duration = Duration::from_micros(20);
 
-/// An I/O thread's place among CPUs.
+/// The CPUs of an I/O thread and a spinning user.
 #[derive(Debug)]
 pub(super) struct ThreadCpus {
-    /// Where the thread was seen last; written by it alone.
+    /// The CPU on which the thread was seen last; only the thread writes it.
     thread: AtomicUsize,
-    /// Where a user was seen to spin beside it. One of several users may take back what another
-    /// said, who says it again soon.
+    /// The CPU on which a spinning user shares the thread's CPU. One of several users may clear the
+    /// mark of another, which sets it again soon.
     user: AtomicUsize,
 }
 
@@ -34,17 +34,17 @@ impl Default for ThreadCpus {
 }
 
 impl ThreadCpus {
-    /// The thread takes note of where it runs.
+    /// Stores the CPU of the calling thread, which is the I/O thread.
     pub fn note(&self) {
         put(&self.thread, sched_getcpu());
     }
 
-    /// Whether a user spins where the thread runs.
+    /// Whether a user spins on the thread's CPU.
     pub fn is_crowded(&self) -> bool {
         self.user.load(Ordering::Relaxed) == self.thread.load(Ordering::Relaxed)
     }
 
-    /// Whether the calling user, who spins, does so where the thread runs; tells the thread.
+    /// Whether the calling user spins on the thread's CPU; marks it for the thread.
     fn crowds(&self) -> bool {
         let here = sched_getcpu();
         let crowds = self.thread.load(Ordering::Relaxed) == here;
@@ -52,8 +52,8 @@ impl ThreadCpus {
         crowds
     }
 
-    /// The user spins until `waiter` is told, at most so long, and gives way to the thread where
-    /// that needs the same CPU.
+    /// Spins until `waiter` is notified, at most for `timeout`, and yields to the thread where that
+    /// needs the same CPU.
     pub fn spin(&self, waiter: &Waiter, timeout: Duration) {
         let start = Instant::now();
         while !waiter.take() {
@@ -70,7 +70,7 @@ impl ThreadCpus {
     }
 }
 
-/// Written only when it changes: the other side reads it often.
+/// Writes the value only when it changes, because the other side reads it often.
 fn put(place: &AtomicUsize, cpu: usize) {
     if place.load(Ordering::Relaxed) != cpu {
         place.store(cpu, Ordering::Relaxed);

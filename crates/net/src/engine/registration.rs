@@ -1,4 +1,5 @@
-//! A port's place on its link, and how it is left: nothing that was sent is lost without need.
+//! The registration of a port on its link, and the end of it: pending datagrams are sent first
+//! where possible.
 
 use std::net::SocketAddrV4;
 use std::sync::Arc;
@@ -10,10 +11,10 @@ use super::clock::now_ns;
 use super::kernel::Reservation;
 use super::served::OpenLink;
 
-/// How often a port that closes looks whether it has nothing left to send.
+/// The interval at which a closing port checks whether it has nothing left to send.
 const CLOSING_LOOK_EVERY: Duration = Duration::from_micros(100);
 
-/// A port's place on its link; dropped with the port's last half.
+/// The registration of a port on its link; dropped with the port's last half.
 pub(super) struct Registration {
     pub link: Option<Arc<OpenLink>>,
     pub local: SocketAddrV4,
@@ -32,7 +33,7 @@ impl Drop for Registration {
             }
             std::thread::sleep(CLOSING_LOOK_EVERY);
         }
-        // The link may close here: whoever opens it again waits for that.
+        // The link may close here; an open of the same link waits for that.
         let gate = Arc::clone(&link.gate);
         let _turn = gate.lock();
         let _ = link.with(move |host| host.remove(port));

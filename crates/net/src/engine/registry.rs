@@ -1,4 +1,4 @@
-//! Every open link of this process: one for each interface, whoever opens ports on it.
+//! Every open link of this process: one for each interface, shared by all its ports.
 
 use std::net::SocketAddrV4;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,17 +18,17 @@ use super::open_lock::OpenLock;
 use super::served::{AttachedLink, OpenLink, datagram_memory};
 use super::worker::{IoThread, LINKS_MAX};
 
-/// Buffers to transmit from, all ports of a link together.
+/// Transmit buffers of all ports of a link together.
 pub(super) const TRANSMIT_FRAMES: usize = 2048;
 
-/// What one link is known by: an interface in its network namespace, or a link without hardware.
+/// The key of a link: an interface in its network namespace, or a link without hardware.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct LinkKey {
     namespace: u64,
     what: String,
 }
 
-/// What this process has open.
+/// The open links and threads of this process.
 #[derive(Default)]
 struct State {
     links: Vec<(LinkKey, Arc<OpenLock>)>,
@@ -37,13 +37,13 @@ struct State {
 
 static STATE: Mutex<State> = Mutex::new(State { links: Vec::new(), workers: Vec::new() });
 
-/// The lists, for a moment: nobody opens, closes or asks anything while holding them. A thread may
-/// be started meanwhile, so that no two have one name.
+/// Locks the lists, for a moment: no thread opens, closes or requests anything while holding them.
+/// A thread may be started meanwhile, so that no two have the same name.
 fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A number that no link had before.
+/// Returns an identifier that no link had before.
 pub(super) fn next_id() -> HostId {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -72,11 +72,11 @@ pub fn open(link: &str, bind: SocketAddrV4, options: &PortOptions) -> Result<Por
             open
         }
     };
-    // If this fails and it was to be the first port, the link is closed again.
+    // If this fails for the first port, the link is closed again.
     open.port(bind, options, &asked)
 }
 
-/// Puts a stack on a link that was opened otherwise, and has it driven; `options` are those of
+/// Puts a stack on a link that was opened elsewhere, and starts driving it; `options` are those of
 /// the engine, such as `address=10.0.0.2/24,io=inline`.
 ///
 /// # Errors
@@ -92,7 +92,8 @@ pub fn attach(link: Box<dyn FrameLink>, options: &str) -> Result<AttachedLink, L
     Ok(AttachedLink { link: start(&Arc::default(), link, asked)? })
 }
 
-/// The link that is open here; one that is broken for good is left to those who still have it.
+/// Returns the link that is open here; a permanently broken link stays with its present holders
+/// only.
 fn usable(gate: &OpenLock) -> Result<Option<Arc<OpenLink>>, LinkError> {
     match gate.link() {
         Some(open) if open.is_usable()? => Ok(Some(open)),
@@ -115,9 +116,9 @@ fn start(
 }
 
 impl State {
-    /// Where a link is opened and closed.
+    /// Returns the lock of opening and closing a link.
     fn gate(&mut self, key: LinkKey) -> Arc<OpenLock> {
-        // Whoever takes a turn there holds it.
+        // Every thread that takes the lock holds a reference.
         self.links.retain(|(_, gate)| Arc::strong_count(gate) > 1 || !gate.is_empty());
         if let Some((_, gate)) = self.links.iter().find(|(other, _)| *other == key) {
             return Arc::clone(gate);
@@ -127,7 +128,7 @@ impl State {
         gate
     }
 
-    /// The I/O thread that was asked for, running.
+    /// Returns the requested I/O thread, running.
     fn worker(&mut self, asked: &Asked, default: String) -> Result<Arc<IoThread>, LinkError> {
         self.workers.retain(|worker| worker.strong_count() > 0);
         if let Some(name) = &asked.engine.thread {
@@ -148,7 +149,7 @@ impl State {
     }
 }
 
-/// A thread that runs already takes a further link, if it is what was asked for.
+/// Adds a link to a running thread, if that thread has the requested settings.
 fn join(worker: Arc<IoThread>, asked: &Asked) -> Result<Arc<IoThread>, LinkError> {
     let WorkerOptions { name, cpu, priority, wait } = &worker.contact.options;
     let contradiction = Contradiction::between("cpu", asked.engine.cpu, *cpu)
@@ -168,7 +169,7 @@ fn join(worker: Arc<IoThread>, asked: &Asked) -> Result<Arc<IoThread>, LinkError
     Ok(worker)
 }
 
-/// Takes stock of everything.
+/// Collects the inventory.
 pub(super) fn inventory() -> Inventory {
     let (contacts, gates) = {
         let state = state();
@@ -207,20 +208,20 @@ fn thread_report(thread: &Contact) -> ThreadReport {
     }
 }
 
-/// Datagrams that a port wants its receive queue to hold.
+/// Returns the datagrams that a port wants its receive queue to hold.
 pub(super) fn queue_wanted(options: &PortOptions, asked: &Asked, mtu: usize) -> usize {
     let by_bytes = options.recv_queue_bytes / datagram_memory(options, mtu);
     asked.engine.queue.unwrap_or(by_bytes.clamp(256, 4096))
 }
 
-/// Room for a few ports like the first one.
+/// Returns sizes with room for a few ports like the first one.
 fn frame_options(options: &PortOptions, asked: &Asked) -> FrameOptions {
     let wanted = queue_wanted(options, asked, options.datagram_bytes_max);
     let receive_frames = (4 * wanted.next_power_of_two()).clamp(4096, 1 << 16);
     FrameOptions { receive_frames, transmit_frames: TRANSMIT_FRAMES }
 }
 
-/// The link knows its own options only; there are ours, too.
+/// Adds the engine's options to an error, because the link knows only its own.
 pub(crate) fn with_our_options(error: LinkError) -> LinkError {
     match error {
         LinkError::BadOption { option, reason, hint } if reason == UNKNOWN => {
@@ -239,7 +240,7 @@ fn key(asked: &Asked) -> LinkKey {
     }
 }
 
-/// The number of the network namespace that the calling thread is in.
+/// Returns the number of the calling thread's network namespace.
 fn network_namespace() -> u64 {
     rustix::fs::stat("/proc/thread-self/ns/net").map_or(0, |stat| stat.st_ino)
 }

@@ -1,4 +1,4 @@
-//! What leaves: the users' datagrams and the stack's own frames.
+//! The transmit direction: the users' datagrams and the stack's own frames.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -12,24 +12,25 @@ use crate::stack::{DueFrame, EmitError, ReceivedDatagram, Stack, Unreachable};
 use super::deliver::Served;
 use super::pieces::{PARTS_MAX, Pieces};
 
-/// Datagrams that wait for the Ethernet address of their next hop, all ports together; the kernel
-/// holds about as many for each neighbour.
+/// The most datagrams that wait for the Ethernet address of their next hop, of all ports together;
+/// the kernel queues about as many for each neighbour.
 const WAITING_MAX: usize = 128;
 
-/// Of these, from one port to one address; further ones stay in the port's ring for a while.
+/// The most of these from one port to one address; further ones stay in the port's ring for a
+/// while.
 const WAITING_ALIKE_MAX: usize = 64;
 
-/// How long a port is kept waiting for that: a neighbour that is there answers much sooner, and
-/// one that is not must not keep others from being reached.
+/// The longest that a port is delayed for that: a neighbour that exists answers much sooner, and
+/// one that does not must not prevent others from being reached.
 const HOLD_NS: u64 = 100_000_000;
 
 /// The shortest Ethernet frame without its checksum, bytes (IEEE 802.3, 4.2.3.3).
 const FRAME_BYTES_MIN: usize = 60;
 
-/// Where the checksum is in the UDP header (RFC 768).
+/// The offset of the checksum in the UDP header (RFC 768).
 const UDP_CHECKSUM_AT: u8 = 6;
 
-/// A datagram whose next hop is being asked for.
+/// A datagram whose next hop is being resolved.
 struct UnresolvedDatagram {
     from: SocketAddrV4,
     to: SocketAddrV4,
@@ -37,20 +38,20 @@ struct UnresolvedDatagram {
     since_ns: u64,
 }
 
-/// The way out.
+/// The transmit direction of a link.
 pub(super) struct Sending {
-    /// Frames with headers, in the order in which they leave.
+    /// Frames with headers, in their order of leaving.
     ready: Vec<Frame>,
     /// The parts of one datagram.
     whole: Vec<Frame>,
     back: Vec<Frame>,
     free: Vec<Frame>,
     waiting: Vec<UnresolvedDatagram>,
-    /// The stack's generation when the waiting ones were last tried.
+    /// The stack's generation when the waiting datagrams were last tried.
     tried: u64,
-    /// Where an answer is written that may be longer than one part.
+    /// The buffer for an answer that may be longer than one part.
     scratch: Vec<u8>,
-    /// The port that comes first in the next turn.
+    /// The port that comes first in the next step.
     first: usize,
     batch: usize,
     /// There were fewer free frames than users may have.
@@ -58,7 +59,8 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    /// For batches of so many frames, and answers of so many bytes if one part may not hold them.
+    /// Creates it for batches of `batch` frames, and answers of `scratch_bytes` bytes if one part
+    /// may be too short for them.
     pub fn new(batch: usize, scratch_bytes: usize) -> Self {
         Self {
             ready: Vec::with_capacity(2 * batch),
@@ -74,8 +76,8 @@ impl Sending {
         }
     }
 
-    /// Takes what users want sent and hands it to the link, a batch at most; how many frames the
-    /// users gave or the link took.
+    /// Takes the users' datagrams and hands them to the link, a batch at most. Returns the number
+    /// of frames that the users gave or the link took.
     pub fn step(
         &mut self,
         link: &mut dyn FrameLink,
@@ -85,7 +87,7 @@ impl Sending {
         self.retry(link, served, now_ns);
         let mut taken = 0;
         let ports = served.lanes().len();
-        // What the link did not take before comes first; users wait meanwhile.
+        // Frames that the link did not take before come first; users wait meanwhile.
         for turn in 0..ports {
             let index = (self.first + turn) % ports;
             let share = (self.batch / ports).max(1);
@@ -117,7 +119,7 @@ impl Sending {
         Ok(taken + sent)
     }
 
-    /// Takes one datagram of a port; false if it has none.
+    /// Takes one datagram of a port; returns false if it has none.
     fn depart(
         &mut self,
         link: &mut dyn FrameLink,
@@ -156,8 +158,8 @@ impl Sending {
         true
     }
 
-    /// Writes the headers of the datagram in `whole`, which is ready then; unless its next hop
-    /// has yet to be found, it is gone from there.
+    /// Writes the headers of the datagram in `whole`, which is ready then; a datagram whose next
+    /// hop has yet to be resolved stays in `whole`.
     fn emit(
         &mut self,
         link: &dyn FrameLink,
@@ -197,7 +199,7 @@ impl Sending {
         written
     }
 
-    /// Keeps the datagram in `whole` until its next hop is known; the oldest one makes room.
+    /// Stores the datagram in `whole` until its next hop is known; the oldest one makes room.
     fn wait(&mut self, served: &Served, from: SocketAddrV4, to: SocketAddrV4, since_ns: u64) {
         if self.waiting.len() == WAITING_MAX {
             let mut oldest = self.waiting.remove(0);
@@ -210,7 +212,7 @@ impl Sending {
         self.waiting.push(UnresolvedDatagram { from, to, parts, since_ns });
     }
 
-    /// Whether a port's further datagrams stay where they are, because enough of its wait.
+    /// Whether a port's further datagrams stay in its ring, because enough of them wait.
     fn is_held(&self, port: u16, now_ns: u64) -> bool {
         let mut own = self.waiting.iter().filter(|waiting| waiting.from.port() == port);
         let Some(first) = own.next() else { return false };
@@ -218,7 +220,7 @@ impl Sending {
             && own.filter(|next| next.to.ip() == first.to.ip()).count() + 1 >= WAITING_ALIKE_MAX
     }
 
-    /// Tries the waiting datagrams again, if something has become known.
+    /// Tries the waiting datagrams again, if the stack's generation has changed.
     fn retry(&mut self, link: &mut dyn FrameLink, served: &mut Served, now_ns: u64) {
         if self.waiting.is_empty() || served.stack.generation() == self.tried {
             return;
@@ -248,8 +250,8 @@ impl Sending {
         link.give_back(&mut self.free);
     }
 
-    /// Queues a frame that the stack has to say; `request` is what it answers. Without a free
-    /// frame it is left unsaid, as if it had been lost on its way.
+    /// Queues a frame of the stack; `request` is the frame that it answers. Without a free frame it
+    /// is dropped, as if it had been lost on its way.
     pub fn answer(
         &mut self,
         link: &mut dyn FrameLink,
@@ -301,7 +303,7 @@ impl Sending {
         !self.waiting.is_empty()
     }
 
-    /// Whether a datagram of this port waits for that.
+    /// Whether a datagram of this port waits for the Ethernet address of its next hop.
     pub fn is_resolving_for(&self, port: u16) -> bool {
         self.waiting.iter().any(|waiting| waiting.from.port() == port)
     }
@@ -317,7 +319,7 @@ impl Sending {
     }
 }
 
-/// Makes a frame as long as what was written, and long enough for Ethernet.
+/// Sets a frame's length to the written bytes, or to Ethernet's minimum.
 fn finish(link: &dyn FrameLink, frame: &mut Frame, len: usize) {
     frame.set_len(len);
     if (1..FRAME_BYTES_MIN).contains(&len) {
@@ -326,7 +328,7 @@ fn finish(link: &dyn FrameLink, frame: &mut Frame, len: usize) {
     }
 }
 
-/// The error number that a socket would give.
+/// Returns the error number that a socket would return.
 fn errno(error: &EmitError) -> i32 {
     match error {
         EmitError::TooLong { .. } => libc::EMSGSIZE,

@@ -1,4 +1,4 @@
-//! An open link, and how ports are registered on it.
+//! An open link, and the registration of ports on it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -30,19 +30,19 @@ use super::registration::Registration;
 use super::registry;
 use super::worker::{IoThread, ThreadDrive};
 
-/// Datagrams that one receive lends at most.
+/// The most datagrams that one receive lends.
 const BATCH: usize = 64;
 
-/// Frames to transmit that one port holds at most, where datagrams are not in many parts.
+/// The most frames to transmit of one port, where datagrams are not in many parts.
 const TRANSMIT_SHARE: usize = 256;
 
-/// Who drives an open link.
+/// The driver of an open link.
 pub(super) enum Driver {
     Thread(Arc<IoThread>),
     Inline(Arc<Inline>),
 }
 
-/// What is left of the link's frames and UDP ports.
+/// The link's unassigned frames and UDP ports.
 #[derive(Debug)]
 pub(super) struct Budget {
     pub receive: usize,
@@ -50,9 +50,9 @@ pub(super) struct Budget {
     pub ports: BTreeSet<u16>,
 }
 
-/// A link that is open. Its last holder closes it.
+/// An open link. Its last holder closes it.
 pub(super) struct OpenLink {
-    /// Its turn is taken by whoever opens or closes ports on it.
+    /// Locked by threads that open or close ports on the link.
     pub gate: Arc<OpenLock>,
     pub asked: Asked,
     pub info: LinkInfo,
@@ -65,7 +65,7 @@ pub(super) struct OpenLink {
 }
 
 impl OpenLink {
-    /// Puts a stack on `link` and has it driven as `asked`.
+    /// Puts a stack on `link` and starts driving it in the requested way.
     pub fn start(
         gate: &Arc<OpenLock>,
         link: Box<dyn FrameLink>,
@@ -123,12 +123,12 @@ impl OpenLink {
         Ok(Arc::new(open))
     }
 
-    /// What it is called in messages.
+    /// Returns its name in messages.
     pub fn name(&self) -> &str {
         self.info.interface.as_deref().unwrap_or(self.info.name)
     }
 
-    /// Has `job` done where the link is.
+    /// Calls `job` with the link, on the link's thread.
     pub(super) fn with<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Host) -> T + Send + 'static,
@@ -151,7 +151,7 @@ impl OpenLink {
         }
     }
 
-    /// Waits until own addresses are claimed: nobody else may have them.
+    /// Waits until own addresses are claimed: no other station may have them.
     fn claim_address(&self) -> Result<(), LinkError> {
         let addresses: Vec<Ipv4Addr> = self.addresses.iter().map(|own| own.address).collect();
         let until = now_ns() + 10_000_000_000;
@@ -179,7 +179,7 @@ impl OpenLink {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers a further port.
+    /// Registers a port.
     pub fn port(
         self: &Arc<Self>,
         bind: SocketAddrV4,
@@ -192,7 +192,7 @@ impl OpenLink {
         match self.with(move |host| host.add(lane)) {
             Ok(added) => added?,
             Err(why) => {
-                // Should it be added late, it goes again.
+                // If it is added late, it is removed again.
                 let _ = self.with(move |host| host.remove(local.port()));
                 return Err(why.into());
             }
@@ -234,7 +234,7 @@ impl OpenLink {
         }
     }
 
-    /// The address of a port to be, and the kernel's socket that reserves it.
+    /// Returns the address of a new port, and the kernel's socket that reserves it.
     fn bind(&self, bind: SocketAddrV4) -> Result<(SocketAddrV4, Option<Reservation>), LinkError> {
         let address = match *bind.ip() {
             Ipv4Addr::UNSPECIFIED => self.addresses[0].address,
@@ -289,7 +289,7 @@ impl OpenLink {
         LinkError::Bind { address: bind, source, hint }
     }
 
-    /// The frames that a further port may hold: what it wants, at most half of what is left.
+    /// Returns the frames that a new port may hold: what it wants, at most half of the rest.
     fn shares(&self, options: &PortOptions, asked: &Asked) -> Result<Shares, LinkError> {
         let parts = self.shape.parts_max();
         let budget = self.budget();
@@ -315,7 +315,7 @@ impl Drop for OpenLink {
             advice::keep(text);
         }
         match &self.driver {
-            // A thread that is gone took the link with it.
+            // A thread that has ended has closed the link.
             Driver::Thread(worker) => {
                 let _ = worker.contact.release(self.id);
             }
@@ -335,13 +335,13 @@ impl AttachedLink {
     /// # Errors
     /// [`LinkError`], which says what to do.
     pub fn open(&self, bind: SocketAddrV4, options: &PortOptions) -> Result<Port, LinkError> {
-        // One after the other, as everything that opens.
+        // One after the other, like every opening.
         let _turn = self.link.gate.lock();
         self.link.port(bind, options, &self.link.asked)
     }
 }
 
-/// Bytes of memory that a datagram takes at most, on an interface with this MTU.
+/// Returns the most bytes of memory that a datagram takes on an interface with this MTU.
 pub(super) fn datagram_memory(options: &PortOptions, mtu: usize) -> usize {
     options.datagram_bytes_max.min(mtu).max(64) + ETHERNET_BYTES_MAX
 }

@@ -1,4 +1,4 @@
-//! An I/O thread: owns links exclusively, drives them, and waits when there is nothing to do.
+//! An I/O thread: it owns links exclusively, drives them, and waits when there is nothing to do.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
@@ -20,10 +20,10 @@ use super::commands::{Contact, HostId, ThreadCommand, ThreadShared, WorkerOption
 use super::host::Host;
 use super::inventory::LinkReport;
 
-/// Links that one thread owns at most: each has a descriptor to sleep on.
+/// The most links of one thread: each has a descriptor to sleep on.
 pub(super) const LINKS_MAX: usize = DESCRIPTORS_MAX;
 
-/// Turns after which a thread looks where it runs.
+/// The number of steps between two reads of the thread's CPU.
 const TURNS_PER_CPU_LOOK: u8 = 32;
 
 /// The handle of an I/O thread, which ends with its last holder.
@@ -62,7 +62,7 @@ impl IoThread {
 impl Drop for IoThread {
     fn drop(&mut self) {
         let _ = self.contact.tell(ThreadCommand::Stop);
-        // It may have panicked; whoever was concerned has been told. One that hangs in its driver
+        // It may have panicked, which was reported to its users. A thread that hangs in its driver
         // is left there.
         if !self.contact.shared.is_silent() {
             let _ = self.join.take().map(JoinHandle::join);
@@ -70,23 +70,23 @@ impl Drop for IoThread {
     }
 }
 
-/// A function that each I/O thread calls when it is asked for a report.
+/// A function that each I/O thread calls when a report is requested.
 static PROBE: OnceLock<fn() -> u64> = OnceLock::new();
 
-/// Has every I/O thread of this process call `probe` when the [inventory](super::inventory()) is
-/// taken, and report what it counted less what the reports took: for tests that count what a
-/// thread does, such as its allocations. The first probe stays.
+/// Makes every I/O thread of this process call `probe` when the [inventory](super::inventory()) is
+/// taken, and report its result less the share of the reports themselves: for tests that count what
+/// a thread does, such as its allocations. The first probe stays.
 pub fn set_probe(probe: fn() -> u64) {
     let _ = PROBE.set(probe);
 }
 
-/// What the new thread does first.
+/// Prepares the new thread.
 fn prepare(options: &WorkerOptions, shared: &ThreadShared) -> Result<(), LinkError> {
     shared.tid.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
     match options.cpu {
         Some(cpu) => pin_current_thread(cpu)
             .map_err(|error| crate::options::bad(format!("cpu={cpu}"), &error.to_string()))?,
-        // Whoever opens a link is often pinned, and spins where it is.
+        // The thread that opens a link is often pinned, and spins there.
         None => {
             if let Err(error) = unpin_current_thread() {
                 shared.note(format!("it runs only where its opener does: {error}"));
@@ -104,7 +104,7 @@ fn prepare(options: &WorkerOptions, shared: &ThreadShared) -> Result<(), LinkErr
     Ok(())
 }
 
-/// What the thread does until it is stopped.
+/// The loop of the thread until it is stopped.
 struct Loop {
     shared: Arc<ThreadShared>,
     orders: Receiver<ThreadCommand>,
@@ -112,7 +112,7 @@ struct Loop {
     wait: Wait,
     governor: Governor,
     turns: u8,
-    /// What the probe counted of the reports themselves.
+    /// The probe's count of the reports themselves.
     reports: u64,
 }
 
@@ -127,7 +127,7 @@ impl Loop {
         let mut now = now_ns();
         loop {
             if self.shared.news.is_there() {
-                // Before the orders are read: one that comes later says so again.
+                // Before the commands are read: a later one sets the flag again.
                 self.shared.news.take();
                 while let Ok(order) = self.orders.try_recv() {
                     if !self.execute(order) {
@@ -154,7 +154,7 @@ impl Loop {
         }
     }
 
-    /// Spends a moment without work; the time after it.
+    /// Spends a moment without work; returns the time after it.
     fn idle(&mut self, now: u64) -> u64 {
         let idle = match self.wait {
             Wait::Spin if self.shared.place.is_crowded() => Idle::Yield,
@@ -186,7 +186,7 @@ impl Loop {
         }
     }
 
-    /// Sleeps until there is something to receive, to send or to obey, or something is due.
+    /// Sleeps until there is something to receive, to send or to execute, or something is due.
     fn sleep(&self, now: u64) {
         let patience = self.hosts.iter().map(|(_, host)| host.patience_ns(now)).min();
         let patience = patience.filter(|ns| *ns < u64::MAX).map(Duration::from_nanos);
@@ -204,7 +204,7 @@ impl Loop {
             }
         };
         if slept.is_err() {
-            // It cannot be, and must not become a busy loop of failing calls.
+            // It cannot happen, and must not become a busy loop of failing calls.
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -213,9 +213,9 @@ impl Loop {
         self.hosts.iter_mut().find(|(other, _)| *other == id).map(|(_, host)| &mut **host)
     }
 
-    /// False when the thread is to end.
+    /// Executes a command. Returns false when the thread is to end.
     fn execute(&mut self, order: ThreadCommand) -> bool {
-        // Whoever asked may have gone; then nobody needs the answer.
+        // The sender may have gone; then the answer is not needed.
         match order {
             ThreadCommand::Adopt(id, host, reply) => {
                 self.hosts.push((id, host));
@@ -239,7 +239,7 @@ impl Loop {
     }
 }
 
-/// What a port's user needs of a thread.
+/// The handle with which a port's user wakes the thread.
 pub(super) struct ThreadDrive {
     pub shared: Arc<ThreadShared>,
     pub wait: Wait,
@@ -255,7 +255,7 @@ impl Poller for ThreadDrive {
     fn wait(&self, waiter: &Waiter, timeout: Duration) {
         match self.wait {
             Wait::Spin => self.shared.place.spin(waiter, timeout),
-            // Whoever waits for ever looks around once an hour.
+            // A wait without a limit checks once an hour.
             wait => {
                 waiter.wait(wait, Some(timeout.min(Duration::from_secs(3600))));
             }

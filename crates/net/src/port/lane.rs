@@ -1,4 +1,4 @@
-//! One UDP port's rings: its user at one end, whoever drives the link at the other.
+//! One UDP port's rings: its user at one end, the driver of the link at the other.
 //!
 //! ```text
 //!               arrivals ─────▶                    departures ──────▶
@@ -6,8 +6,9 @@
 //!                                                  ◀─────────────── free
 //! ```
 //!
-//! Frames go round. A port holds a fixed share of the link's frames at most, and each ring holds
-//! that share, so no ring is ever full: what does not fit the share is a drop of this port alone.
+//! Frames circulate. A port holds at most a fixed share of the link's frames, and each ring has
+//! room for that share, so a ring is never full: a datagram beyond the share is a drop of this port
+//! alone.
 
 use std::net::SocketAddrV4;
 use std::sync::Arc;
@@ -20,9 +21,9 @@ use super::state::PortState;
 /// A part of a received datagram, on its way to the user. Parts of one datagram follow each other.
 #[derive(Debug)]
 pub(crate) struct Arrival {
-    /// Says whether the next arrival continues this one.
+    /// Its `continues` flag is set when the next arrival belongs to the same datagram.
     pub frame: Frame,
-    /// Where the payload begins in the frame.
+    /// The start of the payload in the frame.
     pub offset: u32,
     /// Bytes of payload in this frame.
     pub bytes: u32,
@@ -32,15 +33,15 @@ pub(crate) struct Arrival {
 /// A part of a datagram to send; the first one has room for headers in front of the payload.
 #[derive(Debug)]
 pub(crate) struct Departure {
-    /// Says whether the next departure continues this one.
+    /// Its `continues` flag is set when the next departure belongs to the same datagram.
     pub frame: Frame,
-    /// Where the datagram goes; `None`: nowhere, the frame comes back unused.
+    /// The destination. `None`: the frame comes back unused.
     pub to: Option<SocketAddrV4>,
     /// Bytes of the whole payload.
     pub payload_bytes: u32,
 }
 
-/// How many frames a port may hold.
+/// The number of frames that a port may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shares {
     /// Received frames, on their way, lent, or on their way back.
@@ -49,7 +50,7 @@ pub(crate) struct Shares {
     pub transmit: usize,
 }
 
-/// What the user's halves need.
+/// The ends of the user's halves.
 pub(crate) struct Ends {
     pub rx: RxEnd,
     pub tx: TxEnd,
@@ -67,30 +68,30 @@ pub(crate) struct RxEnd {
 pub(crate) struct TxEnd {
     pub departures: Sender<Departure>,
     pub free: Receiver<Frame>,
-    /// Frames that the sender holds at most.
+    /// The most frames of the sender.
     pub frames: usize,
     pub memory: Arc<FrameMemory>,
     pub state: Arc<PortState>,
 }
 
-/// The driver's ends. Dropping them tells both users that nobody drives the port any more.
+/// The driver's ends. Dropping them notifies both users that the port has no driver any more.
 pub(crate) struct Lane {
-    /// The address that it is bound to.
+    /// Its bound address.
     pub local: SocketAddrV4,
     pub state: Arc<PortState>,
     arrivals: Sender<Arrival>,
     returns: Receiver<Frame>,
     departures: Receiver<Departure>,
     free: Sender<Frame>,
-    /// Arrivals of this turn.
+    /// Arrivals of this step.
     staged: Vec<Arrival>,
     shares: Shares,
-    /// How much of the shares is in use.
+    /// The used part of the shares.
     held: Shares,
 }
 
 impl Lane {
-    /// The rings of a port with such shares of the frames in `memory`.
+    /// Creates the rings of a port with such shares of the frames in `memory`.
     pub fn new(local: SocketAddrV4, shares: Shares, memory: &Arc<FrameMemory>) -> (Self, Ends) {
         let state = Arc::new(PortState::default());
         let (arrivals, arrivals_out) = channel(shares.receive);
@@ -121,14 +122,14 @@ impl Lane {
         self.held.receive + parts <= self.shares.receive
     }
 
-    /// Takes a part of a datagram for which there [is room](Self::has_room).
+    /// Stages a part of a datagram for which there [is room](Self::has_room).
     pub fn stage(&mut self, arrival: Arrival) {
         debug_assert!(self.staged.len() < self.staged.capacity(), "beyond its share");
         self.held.receive += 1;
         self.staged.push(arrival);
     }
 
-    /// Hands over what was staged and wakes the user; frames that nobody will look at go to
+    /// Hands over the staged arrivals and wakes the user; frames that no user will read go to
     /// `back`.
     pub fn hand_over(&mut self, back: &mut Vec<Frame>) {
         if self.staged.is_empty() {
@@ -141,7 +142,7 @@ impl Lane {
         self.state.rx_waiter.notify();
     }
 
-    /// Appends the frames that the user has given back, at most so many.
+    /// Appends at most `count` frames that the user has given back.
     pub fn take_returns(&mut self, back: &mut Vec<Frame>, max: usize) {
         self.held.receive -= self.returns.pop_batch(back, max);
     }
@@ -158,12 +159,12 @@ impl Lane {
         self.departures.available() > 0
     }
 
-    /// How many further frames the sender may hold.
+    /// Returns how many further frames the sender may hold.
     pub fn wants_free(&self) -> usize {
         self.shares.transmit - self.held.transmit
     }
 
-    /// Gives the sender frames off `frames` and wakes it.
+    /// Moves frames from `frames` to the sender and wakes it.
     pub fn give_free(&mut self, frames: &mut Vec<Frame>) {
         let given = self.free.push_batch(frames);
         if given > 0 {
@@ -173,7 +174,7 @@ impl Lane {
     }
 
     /// Takes back every frame that the closed port held, apart from departures, which come first
-    /// ([`Lane::next_departure`]). How many are missing: a loan that leaked.
+    /// ([`Lane::next_departure`]). Returns the number of missing frames: a loan that leaked.
     pub fn wind_up(&mut self, back: &mut Vec<Frame>) -> usize {
         self.take_returns(back, usize::MAX);
         let mut unseen = Vec::new();
@@ -183,7 +184,7 @@ impl Lane {
         self.held.receive + self.held.transmit
     }
 
-    /// Frames on loan to the port's user, received and free ones.
+    /// Returns the received and free frames on loan to the port's user.
     pub fn held(&self) -> Shares {
         self.held
     }

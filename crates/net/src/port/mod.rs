@@ -16,41 +16,41 @@ pub(crate) use lane::{Arrival, Departure, Ends, Lane, Shares};
 pub(crate) use poller::{Patience, Poller};
 pub(crate) use state::{PortState, bump};
 
-/// What a port is made of, beside its rings.
+/// The parts of a port besides its rings.
 pub(crate) struct PortParts {
     pub local: SocketAddrV4,
     pub ends: Ends,
     pub capabilities: Capabilities,
     pub drive: Arc<dyn Poller>,
-    /// Dropped with the last of the two halves: ends the registration.
+    /// Dropped with the last of the two halves, which ends the registration.
     pub registration: Arc<dyn Any + Send + Sync>,
     pub shape: FrameLayout,
 }
 
-/// How datagrams lie in frames.
+/// The layout of datagrams in frames.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameLayout {
     /// Bytes of the headers in front of a payload.
     pub headroom: usize,
-    /// Bytes of the longest piece of a frame.
+    /// The longest piece of a frame, bytes.
     pub part_bytes_max: usize,
     /// Largest payload, bytes.
     pub payload_bytes_max: usize,
 }
 
 impl FrameLayout {
-    /// Frames that a payload of so many bytes takes.
+    /// Returns the frames that a payload of `payload_bytes` bytes takes.
     pub fn parts(&self, payload_bytes: usize) -> usize {
         (self.headroom + payload_bytes).div_ceil(self.part_bytes_max)
     }
 
-    /// Frames that the largest payload takes.
+    /// Returns the frames that the largest payload takes.
     pub fn parts_max(&self) -> usize {
         self.parts(self.payload_bytes_max)
     }
 }
 
-/// Both halves of a port.
+/// Assembles both halves of a port.
 pub(crate) fn assemble(parts: PortParts) -> Port {
     let PortParts { local, ends, capabilities, drive, registration, shape } = parts;
     let held = (Arc::clone(&drive), Arc::clone(&registration));

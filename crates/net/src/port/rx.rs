@@ -12,19 +12,20 @@ use millstream_link::port::{Capabilities, Datagram, PortRx};
 use super::lane::{Arrival, RxEnd};
 use super::{FrameLayout, Poller, bump};
 
-/// Where a lent datagram lies.
+/// The place of a lent datagram.
 #[derive(Debug, Clone, Copy)]
 struct BufferSlot {
-    /// Its first part among those taken.
+    /// Its first part among the taken ones.
     first: u32,
-    /// Where it begins among the joined bytes, if it came in several parts.
+    /// Its start among the joined bytes, if it came in several parts.
     joined_at: u32,
     bytes: u32,
 }
 
 /// The receive half of a port on a frame link.
 pub(super) struct EngineRx {
-    // The rings go before the registration: the driver then finds all that we gave back.
+    // The rings are dropped before the registration, so that the driver finds all frames that were
+    // given back.
     end: RxEnd,
     /// The frames of the current batch.
     taken: Vec<Arrival>,
@@ -45,7 +46,7 @@ impl EngineRx {
         drive: Arc<dyn Poller>,
         registration: Arc<dyn Any + Send + Sync>,
     ) -> Self {
-        // The last datagram of a batch may go beyond it with all its parts but one.
+        // All parts but one of the last datagram may exceed the batch.
         let parts = capabilities.batch_max + shape.parts_max() - 1;
         let joined_bytes = if shape.parts_max() > 1 { parts * shape.part_bytes_max } else { 0 };
         Self {
@@ -60,19 +61,20 @@ impl EngineRx {
         }
     }
 
-    /// Hands the current batch's frames back.
+    /// Gives the current batch's frames back.
     fn give_back(&mut self) {
         self.lent.clear();
         self.joined.clear();
         if !self.taken.is_empty() {
             self.returning.extend(self.taken.drain(..).map(|arrival| arrival.frame));
             self.end.returns.push_batch(&mut self.returning);
-            // The ring holds this port's share, so only a driver that is gone leaves any.
+            // The ring has room for this port's share, so frames remain only after the driver has
+            // ended.
             self.returning.clear();
         }
     }
 
-    /// Takes what has arrived, at most a batch; how many datagrams.
+    /// Takes the arrived datagrams, at most a batch, and returns their number.
     fn take(&mut self) -> usize {
         if self.end.arrivals.pop_batch(&mut self.taken, self.capabilities.batch_max) == 0 {
             return 0;
@@ -89,7 +91,7 @@ impl EngineRx {
         self.lent.len()
     }
 
-    /// Lends the datagram whose first part is `first`; the index of the one behind it.
+    /// Lends the datagram whose first part is `first`; returns the index of the part behind it.
     fn lend(&mut self, first: usize) -> usize {
         let joined_at = self.joined.len();
         let mut place = BufferSlot {
@@ -113,7 +115,7 @@ impl EngineRx {
     }
 }
 
-/// The payload in one part.
+/// Returns the payload in one part.
 fn payload<'a>(end: &'a RxEnd, part: &'a Arrival) -> &'a [u8] {
     let from = part.offset as usize;
     &end.memory.bytes(&part.frame)[from..from + part.bytes as usize]
@@ -139,7 +141,7 @@ impl PortRx for EngineRx {
                 return Ok(count);
             }
             if let Err(error) = self.end.state.check_alive() {
-                // What came before the end still counts.
+                // Datagrams that came before the end still count.
                 return match self.take() {
                     0 => Err(error),
                     count => Ok(count),

@@ -1,19 +1,19 @@
-//! What both ends of a port know: its fate, its errors and its counters.
+//! The state that both ends of a port share: its end, its errors and its counters.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use millstream_ring::Waiter;
 
-/// Shared by a port's two halves and whoever drives its link.
+/// Shared by a port's two halves and the driver of its link.
 #[derive(Debug, Default)]
 pub(crate) struct PortState {
     pub rx_waiter: Waiter,
     pub tx_waiter: Waiter,
-    /// The system's error number that ended the port; 0 while it lives.
+    /// The system's error number that ended the port; 0 while it is open.
     fate: AtomicI32,
-    /// What an earlier datagram met with; 0 for nothing. The next send reports it, as a socket
-    /// reports what ICMP said.
+    /// The error of an earlier datagram; 0 for none. The next send reports it, as a socket reports
+    /// ICMP errors.
     send_error: AtomicI32,
     /// The interface is down.
     down: AtomicBool,
@@ -25,13 +25,13 @@ pub(crate) struct PortState {
 pub(crate) struct PortCounters {
     /// Datagrams handed to the user's ring.
     pub delivered: AtomicU64,
-    /// Datagrams lost because the port's share of frames was used up: its user was slow.
+    /// Datagrams lost because the port's share of frames was used up, as its user was slow.
     pub queue_drops: AtomicU64,
     /// Datagrams in several parts that were copied together.
     pub joined: AtomicU64,
     /// Datagrams handed to the link.
     pub sent: AtomicU64,
-    /// Datagrams to send that were given up: no such neighbour, no route, too many waiting.
+    /// Datagrams not sent: no such neighbour, no route, too many waiting.
     pub unsent: AtomicU64,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn bump(counter: &AtomicU64, by: u64) {
 }
 
 impl PortState {
-    /// That the port is still driven.
+    /// Checks that the port still has a driver.
     pub fn check_alive(&self) -> io::Result<()> {
         match self.fate.load(Ordering::Relaxed) {
             0 => Ok(()),
@@ -49,29 +49,29 @@ impl PortState {
         }
     }
 
-    /// Ends the port with a system's error; the first one counts. Wakes both users.
+    /// Ends the port with a system's error; later errors are ignored. Wakes both users.
     pub fn end(&self, errno: i32) {
         let _ = self.fate.compare_exchange(0, errno, Ordering::Relaxed, Ordering::Relaxed);
         self.rx_waiter.notify();
         self.tx_waiter.notify();
     }
 
-    /// The driver is gone, whatever the reason.
+    /// Ends the port because its driver has gone.
     pub fn abandon(&self) {
         self.end(libc::ENODEV);
     }
 
-    /// Says whether the interface is down.
+    /// Sets whether the interface is down.
     pub fn set_down(&self, down: bool) {
         self.down.store(down, Ordering::Relaxed);
     }
 
-    /// Leaves an error for the next send.
+    /// Stores an error for the next send.
     pub fn fail_send(&self, errno: i32) {
         self.send_error.store(errno, Ordering::Relaxed);
     }
 
-    /// That nothing stands in the way of a send; takes the error that an earlier one left.
+    /// Checks that a send is possible; takes the error that an earlier one left.
     pub fn check_send(&self) -> io::Result<()> {
         self.check_alive()?;
         if self.down.load(Ordering::Relaxed) {

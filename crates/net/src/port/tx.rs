@@ -12,20 +12,21 @@ use millstream_link::port::{Capabilities, FrameLoan, PortTx};
 use super::lane::{Departure, TxEnd};
 use super::{FrameLayout, Patience, Poller};
 
-/// Longest that one send waits for a frame, as long as a socket waits for room in its queue.
+/// The longest that one send waits for a frame, as long as a socket waits for room in its queue.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The transmit half of a port on a frame link.
 pub(super) struct EngineTx {
-    // The rings go before the registration: the driver then finds all that we gave back.
+    // The rings are dropped before the registration, so that the driver finds all frames that were
+    // given back.
     end: TxEnd,
-    /// Free frames that we hold.
+    /// Free frames of this half.
     stock: Vec<Frame>,
-    /// Written, and not yet handed over.
+    /// Written parts that are not yet handed over.
     staged: Vec<Departure>,
-    /// The datagram that is being written: each part, and where its payload begins in the whole.
+    /// The datagram that is being written: each part, and the payload offset at which it begins.
     lent: Vec<(Frame, usize)>,
-    /// Longest that it may become, bytes.
+    /// Its largest possible length, bytes.
     lent_bytes: usize,
     unused: FrameLoan,
     capabilities: Capabilities,
@@ -57,11 +58,11 @@ impl EngineTx {
         }
     }
 
-    /// That a payload of so many bytes can go to `to` at all.
+    /// Checks that a payload of `bytes` bytes can be sent to `to` at all.
     fn check(&self, bytes: usize, to: SocketAddrV4, patience: Patience) -> io::Result<()> {
         if let Err(error) = self.end.state.check_send() {
             if error.raw_os_error() == Some(libc::ENETDOWN) {
-                // Nobody else may look whether it is up again.
+                // There may be no other thread that checks whether it is up again.
                 self.drive.kick(patience);
             }
             return Err(error);
@@ -78,7 +79,8 @@ impl EngineTx {
         Ok(())
     }
 
-    /// Has at least so many free frames at hand; waits for them as far as `patience` goes.
+    /// Makes sure that at least `frames` free frames are in stock; waits for them as far as
+    /// `patience` allows.
     fn stock_up(&mut self, frames: usize, patience: Patience) -> io::Result<()> {
         let mut start = None;
         while self.stock.len() < frames {
@@ -92,7 +94,7 @@ impl EngineTx {
             }
             self.end.state.check_send()?;
             if patience == Patience::None {
-                // Whoever drives the link brings them back.
+                // The driver of the link returns them.
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             let elapsed = start.get_or_insert_with(Instant::now).elapsed();
@@ -124,22 +126,23 @@ impl EngineTx {
         Ok(())
     }
 
-    /// Where the payload begins in a part that begins at `start` of the whole.
+    /// Returns the payload's offset in a part that begins at `start` of the payload.
     fn offset(&self, start: usize) -> usize {
         if start == 0 { self.shape.headroom } else { 0 }
     }
 
-    /// Takes back the datagram that is being written.
+    /// Takes back the frames of the datagram that is being written.
     fn forget(&mut self) {
         self.stock.extend(self.lent.drain(..).map(|(frame, _)| frame));
         self.lent_bytes = 0;
     }
 
-    /// Hands over what is written.
+    /// Hands over the written parts.
     fn hand_over(&mut self, patience: Patience) {
         if !self.staged.is_empty() {
             self.end.departures.push_batch(&mut self.staged);
-            // The ring holds this port's share, so only a driver that is gone leaves any.
+            // The ring has room for this port's share, so frames remain only after the driver has
+            // ended.
             self.staged.clear();
             self.drive.kick(patience);
         }
@@ -199,7 +202,7 @@ impl PortTx for EngineTx {
             let Some(mut frame) = self.stock.pop() else { break };
             let offset = self.offset(start);
             let room = frame.room() - offset;
-            // Whole words in each part but the last: no sample lies in two.
+            // Each part but the last has whole words, so no sample is split.
             let here = if bytes - start > room { room & !7 } else { bytes - start };
             frame.set_len(offset + here);
             self.lent.push((frame, start));
@@ -225,7 +228,7 @@ impl PortTx for EngineTx {
             self.forget();
             return Err(error);
         }
-        // Parts that are not needed stay; the first one is, whatever the length.
+        // Parts that are not needed stay; the first one is used, whatever the length.
         while let Some((frame, _)) = self.lent.pop_if(|(_, start)| *start > 0 && *start >= bytes) {
             self.stock.push(frame);
         }
@@ -272,7 +275,7 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// Nobody drives the link: frames never come.
+    /// A poller without a driver: frames never come.
     #[derive(Default)]
     struct Nobody {
         rests: AtomicU32,

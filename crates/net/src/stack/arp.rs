@@ -23,7 +23,7 @@ impl Stack {
             Err(Error::Truncated) => return self.count(|c| &mut c.truncated),
             Err(_) => return self.count(|c| &mut c.bad_arp),
         };
-        // Our own words, which some switch sent back.
+        // Our own packet, which some switch sent back.
         if arp.sender_mac == self.config.mac {
             return self.count(|c| &mut c.not_ours);
         }
@@ -68,12 +68,13 @@ impl Stack {
         ))
     }
 
-    /// A reply is an answer if it was asked for; otherwise its sender spoke unasked.
+    /// Classifies the sender of a reply: as an answer if it was requested, otherwise as
+    /// unsolicited.
     fn heard_answer(&self, address: Ipv4Addr) -> ArpSource {
         if self.neighbours.is_asked(address) { ArpSource::Answer } else { ArpSource::Spoke }
     }
 
-    /// Whether an address can be that of a station on the wire other than us.
+    /// Whether an address can be that of another station on the wire.
     fn is_neighbour(&self, address: Ipv4Addr) -> bool {
         self.config
             .addresses
@@ -81,13 +82,13 @@ impl Stack {
             .any(|own| own.contains(address) && own.address != address && !own.is_reserved(address))
     }
 
-    /// A request: for a neighbour, or about an address of ours.
+    /// Creates a request for a neighbour, or about an address of ours.
     pub(super) fn ask(&self, to: Mac, sender: Ipv4Addr, target: Ipv4Addr) -> DueFrame {
         let (op, sender_mac, target_mac) = (Op::Request, self.config.mac, Mac::default());
         DueFrame::arp(to, ArpRepr { op, sender_mac, sender, target_mac, target })
     }
 
-    /// Our address on the network of a neighbour.
+    /// Returns our address on the network of a neighbour.
     pub(super) fn source_for(&self, neighbour: Ipv4Addr) -> Option<Ipv4Addr> {
         match self.routes.on_wire(neighbour) {
             Some(NextHop::Station { source, .. })

@@ -1,4 +1,4 @@
-//! Own addresses are probed, announced and defended (RFC 5227).
+//! The claim of own addresses: probes, announcements and defence (RFC 5227).
 
 use std::net::Ipv4Addr;
 
@@ -11,13 +11,13 @@ use super::config::AddressClaim;
 
 const MILLI_NS: u64 = 1_000_000;
 
-/// RFC 5227, 1.1: the constants, here as times in milliseconds.
+/// The constants of RFC 5227, 1.1, as times in milliseconds.
 #[derive(Debug, Clone, Copy)]
 struct Times {
-    /// First probe within this.
+    /// The latest time of the first probe.
     probe_wait_ms: u64,
     probes: u8,
-    /// Between two probes, at least and at most.
+    /// The least and the most time between two probes.
     probe_ms: (u64, u64),
     announce_wait_ms: u64,
     announce_ms: u64,
@@ -41,22 +41,22 @@ const QUICK: Times = Times {
 };
 
 const ANNOUNCEMENTS: u8 = 2;
-/// An address is defended once within this time.
+/// The interval in which an address is defended only once.
 const DEFEND_NS: u64 = 10_000 * MILLI_NS;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// So many probes sent; not in use.
+    /// The number of probes sent; not in use.
     Probing(u8),
-    /// In use; so many announcements sent.
+    /// In use; the number of announcements sent.
     Announcing(u8),
     /// In use.
     Held,
-    /// Another station has it.
+    /// Another station has the address.
     Taken,
 }
 
-/// One of our addresses on its way into use.
+/// An own address and the state of its claim.
 #[derive(Debug)]
 struct Claimed {
     address: Ipv4Addr,
@@ -65,23 +65,23 @@ struct Claimed {
     defended_ns: Option<u64>,
 }
 
-/// What an ARP packet means for our addresses.
+/// The effect of an ARP packet on our addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Conflict {
-    /// Nothing.
+    /// No conflict.
     None,
-    /// Another station has the address that we were about to use: we do not.
+    /// Another station has the address that we were about to use: we give it up.
     Lost,
     /// Another station uses our address.
     Met,
 }
 
-/// What is to be broadcast.
+/// A packet to be broadcast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Say {
-    /// "Does anybody have this address?"
+    /// A probe: is the address in use?
     Probe(Ipv4Addr),
-    /// "I have this address."
+    /// An announcement of our address.
     Announce(Ipv4Addr),
 }
 
@@ -97,7 +97,7 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// Claims begin when they are first polled.
+    /// Creates the claims, which begin with the first poll.
     pub(super) fn new(
         mac: Mac,
         how: AddressClaim,
@@ -125,7 +125,7 @@ impl Claims {
         self.generation
     }
 
-    /// Whether an address may be used; one that was never claimed may.
+    /// Returns the state of an address; one that was never claimed may be used.
     pub(super) fn state(&self, address: Ipv4Addr) -> AddressState {
         match self.claimed.iter().find(|own| own.address == address).map(|own| own.phase) {
             Some(Phase::Probing(_)) => AddressState::Tentative,
@@ -139,12 +139,12 @@ impl Claims {
         !self.claimed.iter().any(|own| matches!(own.phase, Phase::Probing(_)))
     }
 
-    /// A time in between, which the seed decides.
+    /// Returns a time between the two, which the seed determines.
     fn between(&mut self, (least, most): (u64, u64)) -> u64 {
         (least + self.random.next_u64() % (most - least + 1)) * MILLI_NS
     }
 
-    /// The next thing to say, if any is due.
+    /// Returns the next packet to send, if any is due.
     pub(super) fn poll(&mut self, now_ns: u64) -> Option<Say> {
         if now_ns < self.due_ns {
             return None;
@@ -165,7 +165,7 @@ impl Claims {
         let Claimed { address, phase, due_ns, .. } = self.claimed[index];
         let times = self.times;
         let (phase, wait_ns, say) = match phase {
-            // The first time that we are asked: wait a little, so that not all start at once.
+            // The first poll waits a little, so that not all stations start at once.
             Phase::Probing(0) if due_ns == 0 => {
                 (phase, self.between((1, times.probe_wait_ms)), None)
             }
@@ -194,8 +194,8 @@ impl Claims {
         say
     }
 
-    /// Takes note of an ARP packet. An address in use is kept, and defended by an announcement,
-    /// at most once in 10 s (RFC 5227, 2.4 (c)).
+    /// Processes an ARP packet. An address in use is kept, and defended by an announcement, at most
+    /// once in 10 s (RFC 5227, 2.4 (c)).
     pub(super) fn heard(&mut self, arp: &ArpRepr, now_ns: u64) -> Conflict {
         if arp.sender_mac == self.mac {
             return Conflict::None;
@@ -226,7 +226,7 @@ impl Claims {
     }
 }
 
-/// Where an address of ours stands.
+/// The state of an address of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AddressState {
     /// It may be used.

@@ -1,34 +1,35 @@
-//! What a stack is told when it is made, and what is refused.
+//! The configuration of a stack, and the reasons to refuse one.
 
 use std::net::Ipv4Addr;
 
 use millstream_wire::ethernet::Mac;
 
-/// What is done about the UDP checksum of a received datagram that nobody vouches for.
+/// The treatment of the UDP checksum of a received datagram that the link has not verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ChecksumPolicy {
-    /// It must be right, or absent.
+    /// It must be correct, or absent.
     Verify,
-    /// As `Verify`, but one that a sender on the same machine left to hardware is right, too.
+    /// As `Verify`, but a checksum that a sender on the same machine left to hardware is valid,
+    /// too.
     #[default]
     AcceptPartial,
-    /// It is not looked at.
+    /// It is not checked.
     Ignore,
 }
 
-/// How an own address is claimed before it is used (RFC 5227, 2.1).
+/// The way of claiming an own address before it is used (RFC 5227, 2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AddressClaim {
-    /// It is announced, and used at once.
+    /// The address is announced, and used at once.
     Announce,
-    /// Probed within a quarter of a second: for a cable between two machines.
+    /// It is probed within a quarter of a second: for a cable between two machines.
     #[default]
     Quick,
-    /// Probed and announced with the times of RFC 5227: up to 7 s until it is used.
+    /// It is probed and announced with the times of RFC 5227: up to 7 s until it is used.
     Standard,
 }
 
-/// An IPv4 address and how many leading bits its network has.
+/// An IPv4 address and the prefix length of its network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subnet {
     /// The address.
@@ -38,7 +39,7 @@ pub struct Subnet {
 }
 
 impl Subnet {
-    /// The mask of the network.
+    /// Returns the mask of the network.
     #[must_use]
     pub fn mask(&self) -> u32 {
         u32::MAX.checked_shl(32 - u32::from(self.prefix)).unwrap_or(0)
@@ -50,13 +51,13 @@ impl Subnet {
         (u32::from(self.address) ^ u32::from(other)) & self.mask() == 0
     }
 
-    /// The broadcast address; networks of one or two addresses have none (RFC 3021).
+    /// Returns the broadcast address; networks of one or two addresses have none (RFC 3021).
     #[must_use]
     pub fn broadcast(&self) -> Option<Ipv4Addr> {
         (self.prefix < 31).then(|| Ipv4Addr::from(u32::from(self.address) | !self.mask()))
     }
 
-    /// Whether an address is of the network, but of no station: its first and its last.
+    /// Whether an address is the first or the last of the network, which no station can have.
     #[must_use]
     pub fn is_reserved(&self, other: Ipv4Addr) -> bool {
         let host = u32::from(other) & !self.mask();
@@ -69,23 +70,23 @@ impl Subnet {
 pub struct Route {
     /// An address of the network.
     pub destination: Ipv4Addr,
-    /// Bits of the network; 0: everywhere.
+    /// Bits of the network; 0 for the default route.
     pub prefix: u8,
-    /// The station that forwards; on a network of ours.
+    /// The forwarding station; on a network of ours.
     pub gateway: Ipv4Addr,
-    /// Of routes with networks of the same size the one with the lowest metric is taken.
+    /// Of routes with networks of the same size the one with the lowest metric is used.
     pub metric: u32,
 }
 
 impl Route {
-    /// The route to everywhere.
+    /// Returns the default route over `gateway`.
     #[must_use]
     pub fn default_via(gateway: Ipv4Addr) -> Route {
         Route { destination: Ipv4Addr::UNSPECIFIED, prefix: 0, gateway, metric: 0 }
     }
 }
 
-/// What a stack is told when it is made.
+/// The configuration of a stack.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct StackConfig {
@@ -93,30 +94,30 @@ pub struct StackConfig {
     pub mac: Mac,
     /// Largest IP packet, bytes.
     pub mtu: usize,
-    /// Our addresses, and the networks that are on the wire.
+    /// Our addresses, and the directly connected networks.
     pub addresses: Vec<Subnet>,
     /// Networks behind gateways.
     pub routes: Vec<Route>,
-    /// The VLAN that we are in; none: frames have no tag.
+    /// Our VLAN. `None`: frames have no tag.
     pub vlan: Option<u16>,
     /// UDP checksums of received datagrams.
     pub checksum: ChecksumPolicy,
-    /// Whether transmitted datagrams have a UDP checksum; IPv4 allows none.
+    /// Whether transmitted datagrams have a UDP checksum; IPv4 allows omitting it.
     pub udp_checksum: bool,
-    /// UDP checksums are left to the link, with the sum of the pseudo-header in their place.
+    /// UDP checksums are left to the link, with the sum of the pseudo-header in the checksum field.
     pub checksum_offload: bool,
-    /// The kernel does not know the addresses: ARP and ICMP are ours to answer.
+    /// The kernel does not have the addresses, so the stack answers ARP and ICMP.
     pub own_addresses: bool,
-    /// How own addresses are claimed.
+    /// The way of claiming own addresses.
     pub claim: AddressClaim,
-    /// Neighbours remembered at most.
+    /// The most neighbours in the table.
     pub neighbours_max: usize,
-    /// Where the pauses between probes and the first identification come from.
+    /// The seed of the pauses between probes and of the first identification.
     pub seed: u64,
 }
 
 impl StackConfig {
-    /// A stack without addresses yet, that shares those of the kernel.
+    /// Creates the configuration of a stack without addresses, which shares those of the kernel.
     #[must_use]
     pub fn new(mac: [u8; 6], mtu: usize) -> StackConfig {
         StackConfig {
@@ -177,31 +178,31 @@ fn check_prefix(address: Ipv4Addr, prefix: u8) -> Result<(), StackError> {
     if prefix > 32 { Err(StackError::BadPrefix { address, prefix }) } else { Ok(()) }
 }
 
-/// Whether an address can be that of one station somewhere on a network.
+/// Whether an address can be that of a station on some network.
 pub(super) fn is_station(address: Ipv4Addr) -> bool {
     let reserved = address.octets()[0] == 0 || address.octets()[0] >= 240;
     !reserved && !address.is_loopback() && !address.is_multicast()
 }
 
-/// Why a stack cannot be made.
+/// The reason why a stack cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StackError {
-    /// The Ethernet address is not that of a station.
+    /// The Ethernet address cannot be that of a station.
     #[error("{0} is not the Ethernet address of one station: use an Ethernet interface")]
     BadMac(Mac),
-    /// Too small or too large for IPv4.
+    /// The MTU is too small or too large for IPv4.
     #[error("an MTU of {0} bytes is outside 68 to 65535: set the interface's MTU (ip link set)")]
     BadMtu(usize),
     /// VLAN identifiers go from 1 to 4094.
     #[error("VLAN {0} does not exist: identifiers go from 1 to 4094")]
     BadVlan(u16),
-    /// No address at all.
+    /// There is no address.
     #[error(
         "the interface has no IPv4 address: give it one (ip addr add), or use address=A.B.C.D/24"
     )]
     NoAddress,
-    /// Not the address of a station, or given twice.
+    /// The address cannot be that of a station, or was given twice.
     #[error(
         "{address}/{prefix} cannot be ours: give the address of one station, once, with the \
              bits of its network"
@@ -212,15 +213,15 @@ pub enum StackError {
         /// Bits of its network.
         prefix: u8,
     },
-    /// More bits than an address has.
+    /// The prefix is longer than an address.
     #[error("{address}/{prefix}: an IPv4 network has 0 to 32 bits")]
     BadPrefix {
         /// The address.
         address: Ipv4Addr,
-        /// What was given as bits of the network.
+        /// The given prefix length.
         prefix: u8,
     },
-    /// A gateway that is not on any of our networks.
+    /// The gateway is not on any of our networks.
     #[error("gateway {0} is on none of our networks: its address has to be in one of them")]
     BadGateway(Ipv4Addr),
 }

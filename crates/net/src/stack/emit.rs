@@ -1,4 +1,4 @@
-//! Headers before datagrams that are sent.
+//! The headers of sent datagrams.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -10,34 +10,34 @@ use super::routes::{NextHop, Unreachable};
 use super::template::HeaderTemplate;
 use super::{AddressState, Stack};
 
-/// Where a datagram goes next.
+/// The next hop of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmitHop<T> {
-    /// It can be sent.
+    /// The datagram can be sent.
     Known(T),
-    /// Not yet: the next station, or the right to our own address, is being asked for. Try again
-    /// when [`Stack::generation`] has changed.
+    /// Not yet: the next hop, or the claim of our own address, is not resolved. Try again when
+    /// [`Stack::generation`] has changed.
     Pending,
-    /// It cannot.
+    /// The datagram cannot be sent.
     Unreachable(Unreachable),
 }
 
-/// Why no headers were written.
+/// The reason why no headers were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
     /// See [`EmitHop::Pending`].
     #[error("the next station's Ethernet address is not known yet")]
     Pending,
-    /// There is no way.
+    /// There is no route.
     #[error("cannot send to {to}: {why}")]
     Unreachable {
-        /// Where it was to go.
+        /// The destination.
         to: Ipv4Addr,
-        /// Why it cannot.
+        /// The reason.
         why: Unreachable,
     },
-    /// It does not fit the MTU, and nothing is cut.
+    /// The datagram does not fit the MTU, and nothing is fragmented.
     #[error("a datagram of {len} bytes is too long: {max} fit the MTU of {mtu}")]
     TooLong {
         /// Bytes of the payload.
@@ -49,10 +49,10 @@ pub enum EmitError {
     },
 }
 
-/// Templates in use; power of two.
+/// The number of templates in use; a power of two.
 const PATHS: usize = 64;
 
-/// The templates of the streams that were sent last, each in the place that its addresses name.
+/// The templates of the streams that were sent last, each in the slot selected by its addresses.
 #[derive(Debug)]
 pub(super) struct Paths(Box<[Option<Path>]>);
 
@@ -62,7 +62,7 @@ pub(super) struct Path {
     to: SocketAddrV4,
     generation: u64,
     pub(super) template: HeaderTemplate,
-    /// Bytes of the longest IP packet that was sent.
+    /// The longest IP packet that was sent, bytes.
     pub(super) longest: usize,
 }
 
@@ -79,7 +79,7 @@ impl Paths {
         (mixed >> 26) as usize % PATHS
     }
 
-    /// What was sent lately from our address and port, or from the port alone.
+    /// Returns the path used lately from our address and port, or from the port alone.
     pub(super) fn used(&mut self, from: SocketAddrV4, to: SocketAddrV4) -> Option<&mut Path> {
         let of_port = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, from.port());
         let used = |from| {
@@ -96,7 +96,7 @@ impl Stack {
     /// Writes headers to the start of `frame`; the payload lies behind them
     /// ([`Stack::header_len`]) and goes on in `rest`.
     ///
-    /// `from` with address 0.0.0.0 leaves the choice of our address to the stack.
+    /// When `from` has the address 0.0.0.0, the stack chooses our address.
     ///
     /// # Errors
     /// [`EmitError`]; each is also counted.
@@ -165,8 +165,8 @@ impl Stack {
         }
     }
 
-    /// The headers of datagrams from one port to another, for those who write them elsewhere:
-    /// good as long as [`Stack::generation`] stays the same.
+    /// Returns the headers of datagrams from one port to another, for callers that write them
+    /// elsewhere. They stay valid as long as [`Stack::generation`] stays the same.
     pub fn template(
         &mut self,
         from: SocketAddrV4,
@@ -197,8 +197,8 @@ impl Stack {
         }
     }
 
-    /// The Ethernet address that packets to `to` go to: its own, or a gateway's. Asking is what
-    /// starts the search.
+    /// Returns the Ethernet address for packets to `to`: its own, or a gateway's. The first call
+    /// starts the resolution.
     pub fn resolve(&mut self, to: Ipv4Addr, now_ns: u64) -> EmitHop<[u8; 6]> {
         match self.routes.way(to).map(|way| self.station(way, now_ns)) {
             Ok(EmitHop::Known(mac)) => EmitHop::Known(mac.0),

@@ -19,7 +19,7 @@ impl Stack {
         if !sum.is_whole() {
             return self.count(|c| &mut c.bad_icmp_checksum);
         }
-        // Requests to everybody need no answer (RFC 1122, 3.2.2.6).
+        // Broadcast requests need no answer (RFC 1122, 3.2.2.6).
         match icmp.message() {
             Says::EchoRequest { .. } if !packet.broadcast => {
                 self.counters.echo_requests += 1;
@@ -30,12 +30,12 @@ impl Stack {
         }
     }
 
-    /// Counts an error that is about a port of ours. None of them fails a send: anybody can forge
-    /// one who guesses two ports (RFC 5927, 5).
+    /// Counts an error about a port of ours. None of them fails a send: a forger only needs to
+    /// guess two ports (RFC 5927, 5).
     ///
     /// "Fragmentation needed" has an effect if it can be true (RFC 5927, 7.2): it quotes a packet
-    /// no longer than what we sent that way, and longer than what it says would pass. Routers may
-    /// then cut what follows (RFC 1191, 3), so that a lie costs nothing.
+    /// no longer than what we sent that way, and longer than the size that it says would pass.
+    /// Routers may then fragment what follows (RFC 1191, 3), so that a lie costs nothing.
     fn receive_error(&mut self, icmp: &Icmp<'_>) -> Inbound {
         let Some(failed) = icmp.failed_datagram() else {
             return self.count(|c| &mut c.other_protocol);
@@ -45,7 +45,7 @@ impl Stack {
         }
         if let Says::Unreachable { code: unreachable::FRAGMENTATION_NEEDED, mtu } = icmp.message() {
             let path = self.paths.used(failed.from, failed.to);
-            // Routers from before RFC 1191 say 0.
+            // Routers older than RFC 1191 report 0.
             let passes = usize::from(mtu);
             match path.filter(|path| (passes + 1..=path.longest).contains(&failed.packet_len)) {
                 Some(path) => {

@@ -1,21 +1,21 @@
-//! A limit to how often something is done: a bucket of tokens.
+//! A rate limit: a token bucket.
 
 /// Nanoseconds of a second.
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Tokens that come at a steady rate and are kept up to a number.
+/// A bucket that gets tokens at a steady rate, up to a largest number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limiter {
     /// Time between two tokens.
     every_ns: u64,
-    /// Tokens that are kept.
+    /// The largest number of tokens.
     burst: u64,
-    /// When the bucket would be empty if nothing more came.
+    /// The time at which the bucket would be empty if no more tokens were taken.
     level_ns: u64,
 }
 
 impl Limiter {
-    /// A full bucket of `burst` tokens, that gets `per_second` more.
+    /// Creates a full bucket of `burst` tokens, which gets `per_second` more each second.
     pub(super) fn new(per_second: u64, burst: u64) -> Limiter {
         Limiter { every_ns: SECOND_NS / per_second, burst, level_ns: 0 }
     }

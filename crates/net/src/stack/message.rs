@@ -1,4 +1,4 @@
-//! Frames that the stack itself has to say, kept small until there is a buffer to write them to.
+//! The stack's own frames, stored in short form until there is a buffer to write them to.
 
 use std::net::Ipv4Addr;
 
@@ -13,7 +13,7 @@ use super::parts::FrameParts;
 use super::receive::ReceivedPacket;
 use super::template::HOP_LIMIT;
 
-/// A frame that is due. [`Stack::write`] writes it.
+/// A frame to send. [`Stack::write`] writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DueFrame {
     to: Mac,
@@ -23,9 +23,9 @@ pub struct DueFrame {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Arp(ArpRepr),
-    /// The ICMP message that lies from `at` to `end` of the request, sent back.
+    /// The ICMP message at `at` to `end` of the request, sent back.
     EchoReply(Reply),
-    /// A quotation of the packet that lies from `at` to `end` of the request.
+    /// A quotation of the packet at `at` to `end` of the request.
     PortUnreachable(Reply),
 }
 
@@ -65,10 +65,10 @@ impl Reply {
 }
 
 impl Stack {
-    /// Writes a frame that is due and returns its length, at most the MTU and 18 bytes.
+    /// Writes a frame and returns its length, at most the MTU and 18 bytes.
     ///
-    /// `request` are the parts of the frame that it answers, nothing for one from
-    /// [`Stack::poll`]. 0, and a counter, if it does not fit.
+    /// `request` has the parts of the frame that it answers, and is empty for a frame from
+    /// [`Stack::poll`]. Returns 0, and counts it, if the frame does not fit.
     pub fn write(&mut self, message: &DueFrame, request: &[&[u8]], into: &mut [u8]) -> usize {
         match self.try_write(message, FrameParts(request), into) {
             Ok(len) => {
@@ -144,7 +144,8 @@ impl Stack {
         Ok(header.emit(into)? + payload_len)
     }
 
-    /// RFC 6864: means nothing in a packet that is not cut; counted so that captures read well.
+    /// Returns the next identification. It has no meaning in a packet that is not fragmented (RFC
+    /// 6864); it is incremented so that captures are readable.
     pub(super) fn take_id(&mut self) -> u16 {
         let id = self.next_id;
         self.next_id = id.wrapping_add(1);

@@ -1,4 +1,4 @@
-//! An IPv4 host as pure logic: frames in, frames out, time an argument; no I/O and no clock.
+//! An IPv4 host as a state machine without I/O: frames in, frames out, the time as an argument.
 //!
 //! ```text
 //!   frame ─▶ receive ─▶ Udp (where the payload lies) | Answer ─▶ write ─▶ frame | Done (counted)
@@ -6,14 +6,14 @@
 //!   clock ─▶ poll ─▶ Write ─▶ write ─▶ frame | Ask (the kernel, for a neighbour)
 //! ```
 //!
-//! Two modes. With **own addresses** the kernel does not know them: ARP, echo and "port
-//! unreachable" are answered here, addresses are claimed as RFC 5227 says, neighbours resolved as
-//! RFC 826 says. With **shared addresses** the kernel keeps answering; neighbours are asked of it
-//! ([`DueAction::Ask`]) and told by [`Stack::learn`].
+//! Two modes. With **own addresses** the kernel does not have them: ARP, echo and "port
+//! unreachable" are answered here, addresses are claimed by RFC 5227, neighbours resolved by RFC
+//! 826. With **shared addresses** the kernel keeps answering; it resolves the neighbours on request
+//! ([`DueAction::Ask`]), and [`Stack::learn`] enters its answers.
 //!
-//! Hosts behave as RFC 1122 says, with one omission: nothing is cut or put together. Outgoing
-//! datagrams must fit the MTU, and have "don't fragment" set unless a router says that it would
-//! have to cut them; incoming parts are counted.
+//! The host follows RFC 1122, with one omission: it neither fragments nor reassembles. Outgoing
+//! datagrams must fit the MTU, and have "don't fragment" set unless a router has reported that it
+//! would have to fragment them; incoming fragments are counted.
 
 mod arp;
 mod claim;
@@ -51,12 +51,12 @@ use neighbours::{ArpSource, ArpUpdate, NeighbourTask, Neighbours};
 use ports::Ports;
 use routes::Routes;
 
-/// Something that is due.
+/// An action that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DueAction {
-    /// A frame to be written by [`Stack::write`] and transmitted.
+    /// Write this frame by [`Stack::write`] and transmit it.
     Write(DueFrame),
-    /// The kernel is to be asked for this neighbour, and [`Stack::learn`] told.
+    /// Ask the kernel for this neighbour, and pass the answer to [`Stack::learn`].
     Ask(Ipv4Addr),
 }
 
@@ -71,12 +71,12 @@ pub struct Stack {
     paths: emit::Paths,
     errors: Limiter,
     counters: StackCounters,
-    /// Identification of the next packet.
+    /// The identification of the next packet.
     next_id: u16,
 }
 
 impl Stack {
-    /// A host that follows `config`.
+    /// Creates a host with the configuration `config`.
     ///
     /// # Errors
     /// [`StackError`], which says what to do.
@@ -90,7 +90,7 @@ impl Stack {
             claims: Claims::new(config.mac, config.claim, claimed, config.seed),
             ports: Ports::new(),
             paths: emit::Paths::new(),
-            // RFC 1812, 4.3.2.8: errors are limited, in number and in bursts.
+            // RFC 1812, 4.3.2.8: errors are limited, in rate and in bursts.
             errors: Limiter::new(100, 20),
             counters: StackCounters::default(),
             next_id: config.seed as u16,
@@ -98,13 +98,14 @@ impl Stack {
         })
     }
 
-    /// What the stack was told.
+    /// Returns the stack's configuration.
     #[must_use]
     pub fn config(&self) -> &StackConfig {
         &self.config
     }
 
-    /// Bytes of Ethernet, IPv4 and UDP headers before the payload of a transmitted datagram.
+    /// Returns the bytes of Ethernet, IPv4 and UDP headers before the payload of a transmitted
+    /// datagram.
     #[must_use]
     pub fn header_len(&self) -> usize {
         self.link_header_len() + ipv4::HEADER_LEN + udp::HEADER_LEN
@@ -114,18 +115,19 @@ impl Stack {
         HEADER_LEN + if self.config.vlan.is_some() { TAG_LEN } else { 0 }
     }
 
-    /// Longest UDP payload that fits the MTU, bytes.
+    /// Returns the longest UDP payload that fits the MTU, bytes.
     #[must_use]
     pub fn payload_len_max(&self) -> usize {
         self.config.mtu - ipv4::HEADER_LEN - udp::HEADER_LEN
     }
 
-    /// Registers a UDP port: its datagrams are handed on. False if it was registered already.
+    /// Registers a UDP port, so that its datagrams are delivered. Returns false if it was
+    /// registered already.
     pub fn open_port(&mut self, port: u16) -> bool {
         self.ports.open(port)
     }
 
-    /// Takes a registration back.
+    /// Removes the registration of a port.
     pub fn close_port(&mut self, port: u16) {
         self.ports.close(port);
     }
@@ -142,40 +144,40 @@ impl Stack {
         self.claims.is_settled()
     }
 
-    /// Whether an address is ours, and claimed by now.
+    /// Whether an address is ours, and claimed.
     #[must_use]
     pub fn is_ours(&self, address: Ipv4Addr) -> bool {
         self.config.addresses.iter().any(|own| own.address == address)
             && self.claims.state(address) == AddressState::Ours
     }
 
-    /// Packets by what became of them.
+    /// Returns the counts of packets by outcome.
     #[must_use]
     pub fn counters(&self) -> StackCounters {
         self.counters
     }
 
-    /// Counts a frame that cannot be looked at.
+    /// Counts a frame with too many parts to read.
     pub fn note_too_many_parts(&mut self) {
         self.counters.too_many_parts += 1;
     }
 
-    /// Changes whenever a next hop may have changed: what was [`EmitHop::Pending`] may be known
-    /// now.
+    /// Returns a number that changes whenever a next hop may have changed: an [`EmitHop::Pending`]
+    /// may be known now.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.neighbours.generation() + self.claims.generation()
     }
 
-    /// When [`Stack::poll`] next has something to do, on the clock that it is given;
+    /// Returns when [`Stack::poll`] next has something to do, on the clock of its argument;
     /// `u64::MAX` for never.
     #[must_use]
     pub fn due_ns(&self) -> u64 {
         self.neighbours.due_ns().min(self.claims.due_ns())
     }
 
-    /// The next thing that is due at `now_ns`. Call it until there is nothing more, whenever
-    /// [`Stack::due_ns`] has passed; a frame that cannot be sent may be dropped, for requests
+    /// Returns the next action that is due at `now_ns`. Call it until there is no more, whenever
+    /// [`Stack::due_ns`] has passed. A frame that cannot be sent may be dropped, because requests
     /// are repeated.
     pub fn poll(&mut self, now_ns: u64) -> Option<DueAction> {
         if now_ns < self.due_ns() {
@@ -194,7 +196,8 @@ impl Stack {
                     return Some(DueAction::Ask(address));
                 }
                 NeighbourTask::Ask { address, at } => {
-                    // No way any more: our address was lost. The entry ends by itself.
+                    // There is no route any more: our address was lost. The entry expires by
+                    // itself.
                     let Some(source) = self.source_for(address) else { continue };
                     let to = at.unwrap_or(Mac::BROADCAST);
                     return Some(DueAction::Write(self.ask(to, source, address)));
@@ -205,7 +208,7 @@ impl Stack {
         None
     }
 
-    /// Shared addresses: who has an address, says the kernel.
+    /// Enters the kernel's answer about an address (shared addresses).
     pub fn learn(&mut self, address: Ipv4Addr, mac: [u8; 6], now_ns: u64) {
         let mac = Mac(mac);
         if mac.is_station() {
@@ -214,15 +217,15 @@ impl Stack {
         }
     }
 
-    /// Shared addresses: nobody answers for an address, says the kernel.
+    /// Enters that a neighbour did not answer the kernel (shared addresses).
     pub fn forget(&mut self, address: Ipv4Addr, now_ns: u64) {
         if self.neighbours.failed(address, now_ns) {
             self.counters.neighbours_lost += 1;
         }
     }
 
-    /// Shared addresses: the neighbours that the kernel is being asked for, so that what it says
-    /// about others can be left out.
+    /// Returns the neighbours that the kernel is being asked for (shared addresses), so that its
+    /// reports about others can be ignored.
     pub fn wants(&self) -> impl Iterator<Item = Ipv4Addr> {
         self.neighbours.asking()
     }

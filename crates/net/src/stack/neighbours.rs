@@ -1,37 +1,37 @@
-//! Which Ethernet address belongs to which IPv4 address (RFC 826; times: RFC 1122, 2.3.2).
+//! The neighbour table: Ethernet addresses of IPv4 addresses (RFC 826; times: RFC 1122, 2.3.2).
 //!
-//! An entry is asked for, then fresh, then stale. A stale one that is used is asked for again,
-//! that station alone, while its address goes on being used. Nobody enters the table by speaking
-//! unasked, except by asking for us; and those give way first when it is full.
+//! An entry is requested, then fresh, then stale. When a stale entry is used, the station is
+//! requested again by unicast, while its address stays in use. Unsolicited packets create no
+//! entries, except requests for us; those entries are replaced first when the table is full.
 
 use std::net::Ipv4Addr;
 
 use millstream_wire::ethernet::Mac;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Requests to one address: at most one a second (RFC 1122, 2.3.2.1).
+/// The interval of requests to one address: at most one a second (RFC 1122, 2.3.2.1).
 const ASK_EVERY_NS: u64 = SECOND_NS;
 const ASKS_MAX: u8 = 3;
-/// How long an answer counts: of the station, and of the kernel, of which asking costs no frame and
-/// which hears of a neighbour that has moved, or ends, by itself.
+/// The lifetime of an answer: of the station, and of the kernel. Asking the kernel costs no frame,
+/// and the kernel itself notices a neighbour that has moved or gone.
 const FRESH_NS: u64 = 60 * SECOND_NS;
 const FRESH_BY_KERNEL_NS: u64 = 5 * SECOND_NS;
 const STALE_NS: u64 = 600 * SECOND_NS;
-/// Pause before an address that did not answer is asked for again; doubled twice.
+/// The pause before an address that did not answer is requested again; doubled twice.
 const REST_NS: u64 = SECOND_NS;
 const REST_DOUBLINGS_MAX: u8 = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Everybody is asked; so often so far.
+    /// Requested by broadcast; the number of requests so far.
     Asking(u8),
-    /// Confirmed not long ago.
+    /// Confirmed recently.
     Fresh,
     /// Confirmed long ago, or never, and not in use.
     Stale,
-    /// Stale and in use: it is asked; so often so far.
+    /// Stale and in use, requested by unicast; the number of requests so far.
     Probing(u8),
-    /// Did not answer, and is not asked before the time.
+    /// Did not answer, and is not requested before this time.
     Failed { again_ns: u64 },
 }
 
@@ -40,46 +40,46 @@ struct Neighbour {
     address: Ipv4Addr,
     mac: Mac,
     state: State,
-    /// When something has to be done about it.
+    /// The time of the next action.
     due_ns: u64,
-    /// Times that it did not answer, in a row.
+    /// The number of consecutive failures.
     failures: u8,
 }
 
-/// What is known about an address.
+/// The knowledge about an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NeighbourState {
     /// Its Ethernet address.
     At(Mac),
-    /// It is being asked for.
+    /// It is being requested.
     Pending,
     /// It did not answer.
     NoAnswer,
-    /// There is no room to remember it.
+    /// The table has no room for it.
     Full,
 }
 
-/// How an Ethernet address was learnt.
+/// The way in which an Ethernet address was learnt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ArpSource {
-    /// It answered us; or the kernel says so.
+    /// The station answered us; or the kernel reports it.
     Answer,
-    /// It asked for us.
+    /// The station asked for us.
     Asked,
-    /// It spoke of itself to everybody or anybody.
+    /// The station announced itself, to all or to another station.
     Spoke,
 }
 
-/// What is to be done.
+/// An action that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NeighbourTask {
-    /// Ask for the address: everybody, or the station that had it.
+    /// Request the address: by broadcast, or from the station that had it.
     Ask { address: Ipv4Addr, at: Option<Mac> },
-    /// Say that it did not answer.
+    /// Report that it did not answer.
     Lost,
 }
 
-/// What became of something heard.
+/// The result of a received ARP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ArpUpdate {
     Nothing,
@@ -88,7 +88,7 @@ pub(super) enum ArpUpdate {
     Full,
 }
 
-/// The table. Its size never changes.
+/// The table. Its size is constant.
 #[derive(Debug)]
 pub(super) struct Neighbours {
     entries: Vec<Neighbour>,
@@ -99,36 +99,36 @@ pub(super) struct Neighbours {
 }
 
 impl Neighbours {
-    /// A table of so many; `by_kernel`: it is the kernel that asks, and tells.
+    /// Creates a table of `entries_max`; `by_kernel`: the kernel requests, and reports.
     pub(super) fn new(entries_max: usize, by_kernel: bool) -> Neighbours {
         let entries = Vec::with_capacity(entries_max);
         let fresh_ns = if by_kernel { FRESH_BY_KERNEL_NS } else { FRESH_NS };
         Neighbours { entries, entries_max, fresh_ns, due_ns: u64::MAX, generation: 0 }
     }
 
-    /// Entries that there is memory for.
+    /// Returns the number of entries that there is memory for.
     #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
         self.entries.capacity()
     }
 
-    /// Changes whenever a next hop may have changed.
+    /// Returns a number that changes whenever a next hop may have changed.
     pub(super) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// When [`Neighbours::poll`] has something to do.
+    /// Returns when [`Neighbours::poll`] has something to do.
     pub(super) fn due_ns(&self) -> u64 {
         self.due_ns
     }
 
-    /// Addresses being asked for.
+    /// Lists the addresses that are being requested.
     pub(super) fn asking(&self) -> impl Iterator<Item = Ipv4Addr> {
         let asking = |entry: &&Neighbour| matches!(entry.state, State::Asking(_));
         self.entries.iter().filter(asking).map(|entry| entry.address)
     }
 
-    /// Whether an address is being asked for, by us.
+    /// Whether the stack is requesting an address.
     pub(super) fn is_asked(&self, address: Ipv4Addr) -> bool {
         self.find(address).is_some_and(|index| {
             matches!(self.entries[index].state, State::Asking(_) | State::Probing(_))
@@ -146,7 +146,7 @@ impl Neighbours {
         self.generation += 1;
     }
 
-    /// What is known about an address that something is to be sent to.
+    /// Returns the state of an address to which something is to be sent.
     pub(super) fn use_of(&mut self, address: Ipv4Addr, now_ns: u64) -> NeighbourState {
         let Some(index) = self.find(address) else {
             return match self.insert(address, Mac::default(), State::Asking(0), now_ns) {
@@ -169,7 +169,7 @@ impl Neighbours {
         }
     }
 
-    /// A new entry, in place of the one least missed if the table is full of old ones.
+    /// Inserts an entry, in place of the least needed one if the table is full of old ones.
     fn insert(&mut self, address: Ipv4Addr, mac: Mac, state: State, due_ns: u64) -> bool {
         if self.entries.len() == self.entries_max {
             let idle = |(_, entry): &(usize, &Neighbour)| {
@@ -185,7 +185,7 @@ impl Neighbours {
         true
     }
 
-    /// Takes note of who has an address.
+    /// Processes a report of an address.
     pub(super) fn heard(
         &mut self,
         address: Ipv4Addr,
@@ -210,13 +210,13 @@ impl Neighbours {
             entry.failures = 0;
             self.set(index, State::Fresh, now_ns + self.fresh_ns);
         } else if moved {
-            // Believed, and asked about when it is used.
+            // The entry is accepted, and confirmed when it is used.
             self.set(index, State::Stale, now_ns + STALE_NS);
         }
         if moved { ArpUpdate::Moved } else { ArpUpdate::Confirmed }
     }
 
-    /// Somebody who knows says that the address does not answer.
+    /// Records that an address does not answer, on the report of a reliable source.
     pub(super) fn failed(&mut self, address: Ipv4Addr, now_ns: u64) -> bool {
         let Some(index) = self.find(address) else { return false };
         let failures = self.entries[index].failures;
@@ -226,7 +226,7 @@ impl Neighbours {
         true
     }
 
-    /// The next thing that is due, if any.
+    /// Returns the next due action, if any.
     pub(super) fn poll(&mut self, now_ns: u64) -> Option<NeighbourTask> {
         if now_ns < self.due_ns {
             return None;

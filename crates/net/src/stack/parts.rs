@@ -5,19 +5,19 @@
 pub(super) struct FrameParts<'a>(pub(super) &'a [&'a [u8]]);
 
 impl<'a> FrameParts<'a> {
-    /// The part with the headers.
+    /// Returns the part with the headers.
     #[inline]
     pub(super) fn first(&self) -> &'a [u8] {
         self.0.first().copied().unwrap_or_default()
     }
 
-    /// Bytes of the frame.
+    /// Returns the bytes of the frame.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.0.iter().map(|part| part.len()).sum()
     }
 
-    /// The bytes from `start` to `end`, as far as they are there.
+    /// Returns the bytes from `start` to `end`, as far as they exist.
     #[inline]
     pub(super) fn range(&self, start: usize, end: usize) -> impl Iterator<Item = &'a [u8]> {
         let mut before = 0;

@@ -1,4 +1,4 @@
-//! Which UDP ports are registered: one bit each.
+//! The set of registered UDP ports: one bit each.
 
 #[derive(Debug)]
 pub(super) struct Ports(Box<[u64]>);
@@ -12,7 +12,7 @@ impl Ports {
         (usize::from(port) / 64, 1 << (port % 64))
     }
 
-    /// False if it was open already.
+    /// Opens a port. Returns false if it was open already.
     pub(super) fn open(&mut self, port: u16) -> bool {
         let (word, bit) = Self::bit(port);
         let new = self.0[word] & bit == 0;

@@ -1,4 +1,4 @@
-//! What a received frame is.
+//! The classification of received frames.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::Range;
@@ -12,46 +12,47 @@ use super::message::DueFrame;
 use super::parts::FrameParts;
 use super::{AddressState, Stack};
 
-/// A frame as a link delivers it.
+/// A frame delivered by a link.
 #[derive(Debug, Clone, Copy)]
 pub struct ReceivedFrame<'a> {
     /// Its bytes, from the Ethernet header on; mostly one part. The headers are in the first.
     pub parts: &'a [&'a [u8]],
     /// 802.1Q tag control information that the kernel took out of it.
     pub vlan: Option<u16>,
-    /// Somebody vouches for its UDP checksum. The header's is ten words, and always looked at.
+    /// The link has verified its UDP checksum. The header's checksum is ten words, and always
+    /// checked.
     pub checksum_trusted: bool,
 }
 
-/// What is to be done with a received frame.
+/// The action for a received frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Inbound {
     /// It is a datagram for a registered port.
     Udp(ReceivedDatagram),
-    /// An answer is due: [`Stack::write`] writes it, from this frame and while it is there.
+    /// An answer is due: [`Stack::write`] writes it from this frame, which must still exist then.
     Answer(DueFrame),
-    /// Nothing: it is consumed, or dropped and counted.
+    /// No action: it is consumed, or dropped and counted.
     Done,
 }
 
 /// A received datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceivedDatagram {
-    /// Where its payload lies in the frame, its parts taken together.
+    /// The range of its payload in the frame, all parts taken together.
     pub payload: Range<usize>,
-    /// Who sent it.
+    /// The sender.
     pub source: SocketAddrV4,
-    /// Whom it is for: an address of ours or a broadcast address, and a registered port.
+    /// The destination: an address of ours or a broadcast address, and a registered port.
     pub destination: SocketAddrV4,
 }
 
-/// What is known of an IPv4 packet that is for us.
+/// The properties of an IPv4 packet that is for us.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReceivedPacket<'a> {
     pub(super) parts: FrameParts<'a>,
-    /// Where its header begins in the frame.
+    /// The start of its header in the frame.
     pub(super) ip_at: usize,
-    /// Where its payload begins, and where it ends.
+    /// The start and end of its payload.
     pub(super) at: usize,
     pub(super) end: usize,
     pub(super) source_mac: Mac,
@@ -63,7 +64,7 @@ pub(super) struct ReceivedPacket<'a> {
 }
 
 impl Stack {
-    /// Says what a frame is.
+    /// Classifies a received frame.
     pub fn receive(&mut self, frame: ReceivedFrame<'_>, now_ns: u64) -> Inbound {
         let parts = FrameParts(frame.parts);
         let ethernet = match Frame::parse(parts.first()) {
@@ -85,7 +86,8 @@ impl Stack {
         }
     }
 
-    /// A tag with identifier 0 only states a priority: such a frame is in no VLAN.
+    /// Whether a frame is in our VLAN. A tag with identifier 0 only states a priority: such a frame
+    /// is in no VLAN.
     fn is_our_vlan(&self, outside: Option<u16>, inside: Option<u16>) -> bool {
         let ids = (outside.map_or(0, vlan_id), inside.map_or(0, vlan_id));
         let ours = self.config.vlan.unwrap_or(0);
@@ -137,8 +139,8 @@ impl Stack {
         }
     }
 
-    /// A packet to everybody has to have come to everybody, and one to us to us alone
-    /// (RFC 1122, 3.3.6).
+    /// Whether a packet is for us. A broadcast packet must have come in a broadcast frame, and one
+    /// to us in a frame to us alone (RFC 1122, 3.3.6).
     fn is_for_us(&self, packet: &ReceivedPacket<'_>) -> bool {
         let to = packet.destination;
         if packet.broadcast {
@@ -149,7 +151,8 @@ impl Stack {
             && self.claims.state(to) == AddressState::Ours
     }
 
-    /// RFC 1122, 3.2.1.3: no station has such an address, or it is our own.
+    /// Whether a source address is possible: not one that no station has, nor our own (RFC 1122,
+    /// 3.2.1.3).
     fn is_possible_source(&self, source: Ipv4Addr) -> bool {
         let is_bad = |own: &super::Subnet| own.address == source || own.is_reserved(source);
         is_station(source) && !self.config.addresses.iter().any(is_bad)
@@ -163,7 +166,7 @@ impl Stack {
             Err(_) => return self.count(|c| &mut c.bad_header),
         };
         let end = packet.at + header.len();
-        // A packet too short to hold the header may have padding behind it, which looked like one.
+        // A packet too short for the header may be followed by padding, which would look like one.
         if end > packet.end {
             return self.count(|c| &mut c.truncated);
         }
@@ -202,7 +205,8 @@ impl Stack {
         header.is_whole(from, to, packet.parts.range(packet.at, end))
     }
 
-    /// Nobody has the port. With shared addresses the kernel knows who has.
+    /// Refuses a datagram for a port that is not registered here. With shared addresses only the
+    /// kernel knows the registered ports.
     fn refuse(&mut self, packet: &ReceivedPacket<'_>, now_ns: u64) -> Inbound {
         self.counters.no_port += 1;
         if !self.config.own_addresses || packet.broadcast {

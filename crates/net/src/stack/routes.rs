@@ -1,15 +1,15 @@
-//! Which way a packet goes: longest prefix, then lowest metric.
+//! The choice of a route: longest prefix, then lowest metric.
 
 use std::net::Ipv4Addr;
 
 use super::config::{Route, StackConfig, Subnet};
 
-/// The way to a destination.
+/// The next hop of a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NextHop {
     /// To this station on the wire, which may be a gateway.
     Station {
-        /// Whose Ethernet address is needed.
+        /// The station whose Ethernet address is needed.
         next: Ipv4Addr,
         /// Our address on that network.
         source: Ipv4Addr,
@@ -21,7 +21,7 @@ pub(super) enum NextHop {
     },
 }
 
-/// Why nothing can be sent to a destination.
+/// The reason why nothing can be sent to a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unreachable {
@@ -46,10 +46,10 @@ pub enum Unreachable {
     /// Another station uses our address.
     #[error("our address is in use by another station: choose another (address=A.B.C.D/24)")]
     AddressTaken,
-    /// Asked, and nobody has the address.
+    /// The address was requested, and no station answered.
     #[error("no answer to ARP: is the other station up, and on this wire and VLAN?")]
     NoAnswer,
-    /// Every neighbour that can be remembered is in use.
+    /// The neighbour table is full of entries in use.
     #[error("more neighbours in use than can be remembered")]
     TableFull,
 }
@@ -74,7 +74,7 @@ impl Routes {
         Routes { own, routes }
     }
 
-    /// The way to `to`.
+    /// Returns the next hop to `to`.
     pub(super) fn way(&self, to: Ipv4Addr) -> Result<NextHop, Unreachable> {
         if let Some(broadcast) = self.special(to)? {
             return Ok(broadcast);
@@ -82,7 +82,7 @@ impl Routes {
         let own = self.own.iter().find(|subnet| subnet.contains(to));
         let route = self.routes.iter().find(|(network, _)| network.contains(to));
         match (own, route) {
-            // A route to a part of our own network is meant.
+            // A route to a part of our own network has precedence.
             (Some(own), Some((network, route))) if network.prefix > own.prefix => {
                 self.through(route.gateway)
             }
@@ -92,7 +92,7 @@ impl Routes {
         }
     }
 
-    /// The way to a station on the wire, past all routes.
+    /// Returns the next hop to a station on the wire, without regard to routes.
     pub(super) fn on_wire(&self, to: Ipv4Addr) -> Option<NextHop> {
         let own = self.own.iter().find(|subnet| subnet.contains(to))?;
         Some(NextHop::Station { next: to, source: own.address })
@@ -107,7 +107,8 @@ impl Routes {
         Ok(NextHop::Station { next: gateway, source })
     }
 
-    /// Broadcast addresses, and those that nothing can be sent to.
+    /// Returns the route of broadcast addresses, and an error for those to which nothing can be
+    /// sent.
     fn special(&self, to: Ipv4Addr) -> Result<Option<NextHop>, Unreachable> {
         if to.is_broadcast() {
             let first = self.own.first().ok_or(Unreachable::NoRoute)?;

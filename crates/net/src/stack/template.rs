@@ -1,4 +1,4 @@
-//! The headers of a stream of datagrams, worked out once.
+//! The headers of a stream of datagrams, computed once.
 
 use std::net::SocketAddrV4;
 
@@ -9,21 +9,22 @@ use millstream_wire::udp;
 
 use super::config::StackConfig;
 
-/// Routers that a packet of ours may pass (RFC 1700).
+/// The most routers that a packet of ours may pass (RFC 1700).
 pub(super) const HOP_LIMIT: u8 = 64;
 
 const LEN_MAX: usize = HEADER_LEN + TAG_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN;
 
-/// Ethernet, IPv4 and UDP headers from one port to another; only lengths, identification and
-/// checksums are missing. It is good as long as [`super::Stack::generation`] stays the same.
+/// Ethernet, IPv4 and UDP headers from one port to another, without lengths, identification and
+/// checksums. They stay valid as long as [`super::Stack::generation`] stays the same.
 #[derive(Debug, Clone, Copy)]
 pub struct HeaderTemplate {
     bytes: [u8; LEN_MAX],
     len: usize,
     payload_len_max: usize,
-    /// Of the IPv4 header without total length and identification.
+    /// The sum of the IPv4 header without total length and identification.
     ip: Sum,
-    /// Of pseudo-header and, if it is not the link that sums up, UDP header; without lengths.
+    /// The sum of pseudo-header and, unless the link computes the checksum, UDP header; without
+    /// lengths.
     udp: Option<Sum>,
     offload: bool,
 }
@@ -74,27 +75,28 @@ impl HeaderTemplate {
         }
     }
 
-    /// Has routers cut packets that are too long for a link behind them, instead of dropping them.
+    /// Makes routers fragment packets that are too long for a link behind them, instead of dropping
+    /// them.
     pub(super) fn let_be_cut(&mut self) {
         let ip = &mut self.bytes[self.len - LEN_OF_BOTH..self.len - udp::HEADER_LEN];
         ip[6..8].fill(0);
         self.ip = Sum::new().bytes(ip);
     }
 
-    /// Bytes of the headers.
+    /// Returns the bytes of the headers.
     #[must_use]
     pub fn header_len(&self) -> usize {
         self.len
     }
 
-    /// Longest payload that fits the MTU, bytes.
+    /// Returns the longest payload that fits the MTU, bytes.
     #[must_use]
     pub fn payload_len_max(&self) -> usize {
         self.payload_len_max
     }
 
-    /// Writes the headers to the start of `frame`, whose payload lies behind them already and
-    /// goes on in `rest`.
+    /// Writes the headers to the start of `frame`, whose payload already lies behind them and
+    /// continues in `rest`.
     ///
     /// # Panics
     /// If `frame` is shorter than the headers, or the payload longer than

@@ -1,5 +1,5 @@
-//! The user-space IPv4 host, from outside. One program holds all of these tests: linking is what
-//! costs.
+//! Tests of the user-space IPv4 host from outside. One program has all of them, because linking is
+//! the main cost.
 
 mod exercise;
 mod refusals;

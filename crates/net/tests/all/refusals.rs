@@ -1,4 +1,5 @@
-//! A link that cannot be had says why and what to do: one clear error, in the user's words.
+//! A link that cannot be opened returns one clear error with the reason and what to do, in the
+//! user's words.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -19,7 +20,7 @@ fn open(link: &str, interface: &str, bind: SocketAddrV4) -> Result<Port, String>
     port.map_err(|error| error.to_string())
 }
 
-/// That it is refused, in words that say these things.
+/// Checks that a link is refused, and that the text has these words.
 #[track_caller]
 fn refused(link: &str, opened: Result<Port, String>, parts: &[&str]) {
     let Err(text) = opened else { panic!("{link}: opened") };
@@ -34,7 +35,7 @@ fn each_link(case: impl Fn(&str, &VethPair)) {
     for link in LINKS {
         let Some(pair) = VethPair::new(PairOptions::default()) else { return };
         case(link, &pair);
-        // Whatever was refused left nothing behind: it opens where nothing is in the way.
+        // A refusal leaves nothing behind: the link opens where nothing prevents it.
         pair.left.sh(&format!("ip link set {INTERFACE} up"));
         let address = format!("ip addr replace {}/24 dev {INTERFACE}", pair.left.address);
         pair.left.sh(&address);

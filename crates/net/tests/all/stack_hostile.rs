@@ -1,4 +1,4 @@
-//! Histories from anywhere: the stack neither panics nor leaves a frame uncounted.
+//! Arbitrary histories: the stack neither panics nor leaves a frame uncounted.
 
 use millstream_net::stack::{Inbound, ReceivedFrame};
 use proptest::collection::vec;

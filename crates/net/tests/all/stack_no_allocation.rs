@@ -15,7 +15,7 @@ fn stack(last: u8) -> Stack {
     Stack::new(config).unwrap()
 }
 
-/// Hands a frame on; an answer is written and handed back.
+/// Passes a frame to a stack; an answer is written and passed back.
 fn pass(to: &mut Stack, frame: &[u8], now_ns: u64, back: Option<&mut Stack>) -> bool {
     let parts = [frame];
     let received = ReceivedFrame { parts: &parts, vlan: None, checksum_trusted: false };

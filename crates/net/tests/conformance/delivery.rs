@@ -1,4 +1,4 @@
-//! What is sent arrives: whole, once, in order, from the right source.
+//! Sent datagrams arrive: whole, once, in order, from the right source.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use millstream_link::port::PortOptions;
 
 use crate::rig::{Rig, collect, content, number, numbered, silent};
 
-/// A burst to somebody whose address has to be asked for first.
+/// Sends a burst to a host whose address has to be resolved first.
 pub fn the_first_datagrams_wait_for_the_neighbour(rig: &Rig) {
     let (mut near, mut far) = (rig.near(), rig.far());
     for n in 0..50 {
@@ -29,13 +29,13 @@ pub fn every_size_arrives_whole(rig: &Rig) {
         assert_eq!(got.len(), 1, "{size} bytes");
         assert_eq!(got[0].0, content[..size], "{size} bytes");
         assert_eq!(got[0].1.port(), near.local.port());
-        // And back.
+        // And in the other direction.
         far.tx.send(&content[..size], near.local).unwrap();
         assert!(collect(&mut near, 1)[0].0 == content[..size], "{size} bytes back");
     }
 }
 
-/// Nothing is fragmented: what does not fit is an error, and costs nothing else.
+/// Nothing is fragmented: a datagram that does not fit is an error, and has no other effect.
 pub fn what_cannot_fit_is_refused(rig: &Rig) {
     let (mut near, mut far) = (rig.near(), rig.far());
     let long = content(rig.payload_bytes_max + 1);
@@ -46,14 +46,14 @@ pub fn what_cannot_fit_is_refused(rig: &Rig) {
     assert_eq!(collect(&mut far, 1)[0].0, b"short");
 }
 
-/// A port takes datagrams up to the length that it states. Longer ones may come all the same: they
-/// are lost, and counted.
+/// A port takes datagrams up to its stated length. Longer ones may still come: they are lost, and
+/// counted.
 pub fn what_is_too_long_for_the_port_is_not_cut(rig: &Rig) {
     let short = PortOptions { datagram_bytes_max: 100, ..PortOptions::default() };
     let (mut near, mut far) = (rig.near(), rig.far_with(0, &short).unwrap());
     let takes = far.rx.capabilities().datagram_bytes_max;
     let content = content(1472);
-    // The slots of a socket are a little longer than what the port takes.
+    // The slots of a socket are a little longer than the port's largest datagram.
     let sizes = [40, 100, 101, 127, 128, 129, 1000, 1472];
     for size in sizes {
         near.tx.send(&content[..size], far.local).unwrap();
@@ -71,7 +71,7 @@ pub fn what_is_too_long_for_the_port_is_not_cut(rig: &Rig) {
 pub fn order_is_kept(rig: &Rig) {
     let (mut near, mut far) = rig.acquainted();
     let mut next = 0u64;
-    // Singles and trains by turns, in portions that every queue holds.
+    // Single datagrams and batches alternate, in portions that every queue holds.
     for turn in 0..60 {
         let bytes = [8, 22, 64, 500, 1472][turn % 5];
         let portion: Vec<_> = (next..next + 100).map(|n| numbered(n, bytes)).collect();

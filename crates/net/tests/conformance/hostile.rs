@@ -6,10 +6,10 @@ use millstream_testkit::raw::{Injector, at, mac, seal_ip, seal_udp, too_long, ud
 
 use crate::rig::{Rig, collect, content, silent};
 
-/// Changes a right frame into a wrong one.
+/// A change that makes a correct frame wrong.
 type Spoil = fn(&mut Vec<u8>);
 
-/// What is wrong, and how it is made so. None of them is a datagram for the port.
+/// The faults, and the changes that cause them. None of the results is a datagram for the port.
 const WRONGS: &[(&str, Spoil)] = &[
     ("cut in the Ethernet header", |frame| frame.truncate(14)),
     ("cut in the IPv4 header", |frame| frame.truncate(at::IP + 12)),
@@ -69,7 +69,7 @@ pub fn hostile_frames_cost_counters(rig: &Rig) {
         let mut frame = right.clone();
         spoil(&mut frame);
         injector.send(&frame).unwrap_or_else(|error| panic!("{what}: {error}"));
-        // A right one behind it: when that is here, the wrong one has been looked at.
+        // A correct frame follows: when it has arrived, the wrong one has been processed.
         injector.send(&right).unwrap();
         let got = collect(&mut far, 1);
         assert_eq!(got[0].0, content(300), "{what}");
@@ -88,7 +88,8 @@ pub fn hostile_frames_cost_counters(rig: &Rig) {
     assert_eq!(collect(&mut far, 1)[0].0, b"after all that");
 }
 
-/// Who knows both ports can forge what a router says (RFC 5927): nothing may fail by it.
+/// A sender who knows both ports can forge a router's message (RFC 5927): it must not cause a
+/// failure.
 pub fn a_forged_error_fails_no_send(rig: &Rig) {
     let Some(pair) = rig.pair() else { return };
     let (mut near, mut far) = rig.acquainted();
@@ -100,7 +101,7 @@ pub fn a_forged_error_fails_no_send(rig: &Rig) {
     let injector = Injector::new(&pair.left);
     for mtu in [0, 68, 600, 1400] {
         injector.send(&too_long((here, there), pair.left.address, &sent, mtu)).unwrap();
-        // What comes behind it has been looked at after it.
+        // Frames behind it are processed after it.
         near.tx.send(b"behind", far.local).unwrap();
         assert_eq!(collect(&mut far, 1)[0].0, b"behind");
         for _ in 0..3 {
@@ -110,7 +111,7 @@ pub fn a_forged_error_fails_no_send(rig: &Rig) {
     }
 }
 
-/// Frames of which single bytes, or all behind the addresses, are random.
+/// Sends frames of which single bytes, or all behind the addresses, are random.
 fn noise(injector: &Injector, right: &[u8]) {
     let mut seed = 0x1234_5678u32;
     let mut random = || {
@@ -123,8 +124,8 @@ fn noise(injector: &Injector, right: &[u8]) {
     for turn in 0..500 {
         let mut frame = right.to_vec();
         if turn % 2 == 0 {
-            // Anywhere in the headers, never back to what it was; ports and addresses of the
-            // sender are nobody's business.
+            // Anywhere in the headers, never back to the old value; the sender's ports and
+            // addresses are not checked.
             let place = at::IP + random() as usize % 20;
             frame[place] ^= 1 + (random() % 255) as u8;
         } else {

@@ -55,7 +55,7 @@ pub fn lent_datagrams_leave_in_order_and_by_themselves_where_they_must(rig: &Rig
         let got = collect(&mut far, count);
         assert!(got.iter().map(|got| number(&got.0)).eq(first..next), "{count} of {sizes:?}");
         assert!(got.iter().zip(sizes.iter().cycle()).all(|(got, size)| got.0.len() == *size));
-        // Those of a socket, which leave at once.
+        // The datagrams of a socket, which leave at once.
         near.tx.send(&numbered(next, 50), far.local).unwrap();
         assert_eq!(number(&collect(&mut far, 1)[0].0), next);
         next += 1;
@@ -64,7 +64,7 @@ pub fn lent_datagrams_leave_in_order_and_by_themselves_where_they_must(rig: &Rig
     silent(&mut far);
 }
 
-/// What is begun stays while others leave, and what is begun anew is forgotten.
+/// A begun datagram stays while others leave, and beginning another one discards it.
 pub fn what_was_begun_stays_until_it_is_begun_anew(rig: &Rig) {
     let (mut near, mut far) = rig.acquainted();
     commit(&mut *near.tx, &numbered(0, 400), 400, far.local).unwrap();
@@ -85,7 +85,7 @@ pub fn what_was_begun_stays_until_it_is_begun_anew(rig: &Rig) {
     assert_eq!(number(&collect(&mut far, 1)[0].0), 2);
 }
 
-/// The trouble is told, by one call or the other, and costs nothing else.
+/// The error is returned by one call or the other, and has no other effect.
 pub fn what_cannot_go_is_refused_when_lent_or_sent(rig: &Rig) {
     let (mut near, mut far) = rig.acquainted();
     let long = content(rig.payload_bytes_max + 1);

@@ -1,4 +1,4 @@
-//! Ports come and go.
+//! Ports are opened and closed.
 
 use std::net::SocketAddrV4;
 use std::thread;
@@ -18,7 +18,7 @@ pub fn a_closed_port_opens_again_at_once(rig: &Rig) {
         near.tx.send(&[turn], address).unwrap();
         assert_eq!(collect(&mut again, 1)[0].0, [turn]);
     }
-    // The near side too, whose link has been in use all the while.
+    // The near side too, whose link has been in use all the time.
     drop(near);
     let (mut near, mut far) = (rig.near(), rig.far());
     near.tx.send(b"fresh", far.local).unwrap();
@@ -49,8 +49,8 @@ pub fn a_port_in_use_is_refused(rig: &Rig) {
     assert_eq!(collect(&mut holder, 1)[0].0, b"still mine");
 }
 
-/// That a datagram comes. What was under way to a port that was closed may meet the one that came
-/// after it, so others may come first.
+/// Checks that a datagram arrives. Datagrams in flight to a closed port may reach the port that was
+/// opened after it, so others may come first.
 #[track_caller]
 fn arrives(port: &mut Port, wanted: &[u8]) {
     loop {
@@ -62,7 +62,7 @@ fn arrives(port: &mut Port, wanted: &[u8]) {
     }
 }
 
-/// What a radio with four streams opens, each with the queue that it has by default.
+/// Opens the ports of a radio with four streams, each with its default queue.
 pub fn one_link_carries_the_ports_of_a_radio(rig: &Rig) {
     if rig.single {
         return;

@@ -1,8 +1,8 @@
 //! One conformance suite for ports: the same rules for every link.
 //!
-//! A rule is a function of a [`rig::Rig`]: two hosts joined by a network, each with its link. A
-//! further link needs one line in the table at the end of this file; every rule then runs on it.
-//! Where namespaces cannot be made, the rules that need them say so and pass.
+//! A rule is a function of a [`rig::Rig`]: two hosts joined by a network, each with its link.
+//! Adding a link takes one line in the table at the end of this file; every rule then runs on it.
+//! Where namespaces cannot be made, the rules that need them report that and pass.
 
 mod delivery;
 mod hostile;
@@ -16,8 +16,8 @@ mod zero_copy;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One rule at a time: the I/O threads of two hosts keep two processors busy, and further ones,
-/// which wait for theirs, make each rule take several times as long.
+/// Runs one rule at a time: the I/O threads of two hosts keep two processors busy. Further threads
+/// would wait for a processor, and make each rule take several times as long.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,4 +1,5 @@
-//! The network around a port: other ports, interfaces that go down, the kernel beside it.
+//! The network of a port: other ports, interfaces that go down, and the kernel on the same
+//! interface.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};
@@ -32,7 +33,7 @@ fn until_heard(near: &mut Port, far: &mut Port, from: u64) -> u64 {
     let until = Instant::now() + PATIENCE;
     for n in from.. {
         assert!(Instant::now() < until, "{} datagrams went unheard", n - from);
-        // Refusals end when the interface is back; a lost one is not missed.
+        // Refusals end when the interface is back; a lost datagram is not needed.
         let _ = near.tx.send(&numbered(n, 64), far.local);
         let count = far.rx.recv_batch(Duration::from_millis(20)).unwrap_or_else(|_| {
             thread::sleep(Duration::from_millis(5));
@@ -51,7 +52,7 @@ pub fn an_interface_that_was_down_carries_again(rig: &Rig) {
     let (mut near, mut far) = (rig.near(), rig.far());
     let mut next = until_heard(&mut near, &mut far, 0) + 1;
     for side in [&pair.right, &pair.left] {
-        // What is still under way from before must not be taken for news.
+        // Datagrams still in flight from before must not be taken for new ones.
         drain(&mut far);
         drain(&mut near);
         side.sh(&format!("ip link set {INTERFACE} down"));
@@ -73,7 +74,7 @@ pub fn an_interface_that_was_down_carries_again(rig: &Rig) {
     assert!(got.iter().map(|got| number(&got.0)).eq(0..100), "as good as new");
 }
 
-/// TCP, another program's UDP and ping on the same interfaces, while a port streams.
+/// TCP, another program's UDP and ping work on the same interfaces, while a port streams.
 pub fn the_kernel_goes_on_serving_the_interface(rig: &Rig) {
     let Some(pair) = rig.pair() else { return };
     let (mut near, mut far) = (rig.near(), rig.far());

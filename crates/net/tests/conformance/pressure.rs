@@ -9,7 +9,8 @@ use millstream_link::port::{Port, PortOptions};
 
 use crate::rig::{PATIENCE, Rig, SETTLED, collect, drain, number, numbered};
 
-/// What came is in order and without repetition, and all that is missing has been counted.
+/// Checks that the received datagrams are in order and without repetition, and all missing ones are
+/// counted.
 #[track_caller]
 fn accounted(rig: &Rig, sent: u64, got: &[u64], drops: u64) {
     assert!(got.windows(2).all(|pair| pair[0] < pair[1]), "in order, none twice");
@@ -22,26 +23,27 @@ fn accounted(rig: &Rig, sent: u64, got: &[u64], drops: u64) {
     }
 }
 
-/// Two ports of which the second has a small queue, and how many datagrams of 1000 bytes it holds.
+/// Returns two ports, the second with a small queue, and how many datagrams of 1000 bytes it holds.
 fn small_queue(rig: &Rig) -> (Port, Port, usize) {
     let small = PortOptions { recv_queue_bytes: 64 << 10, ..rig.options() };
     let (near, far) = rig.acquainted_with(&small);
     let capabilities = far.rx.capabilities();
-    // By datagrams or by bytes (which the kernel may double), whatever the port counts in.
+    // By datagrams or by bytes (which the kernel may double), in the port's own unit.
     let room = capabilities.recv_queue_datagrams.unwrap_or(capabilities.recv_queue_bytes / 1000);
     (near, far, room)
 }
 
 pub fn a_slow_receiver_loses_counted_datagrams(rig: &Rig) {
     if rig.single {
-        // Who drives its own link has the link's ring as its queue: the link's rules are about it.
+        // A user that drives its own link has the link's ring as its queue, which the link's rules
+        // test.
         return;
     }
     let (mut near, mut far, room) = small_queue(rig);
     let sent = 4 * room as u64 + 1000;
     for n in 0..sent {
         near.tx.send(&numbered(n, 1000), far.local).unwrap();
-        // Whoever carries it gets the time to: the queue to overflow is the last one.
+        // The threads in between get the time they need: only the last queue may overflow.
         if n % 32 == 31 {
             thread::sleep(Duration::from_micros(200));
         }
@@ -51,7 +53,7 @@ pub fn a_slow_receiver_loses_counted_datagrams(rig: &Rig) {
     accounted(rig, sent, &got, drops);
     assert!(drops > 0, "{room} datagrams fit, and {sent} were sent");
     assert!(!got.is_empty(), "what fits is kept");
-    // The stream goes on as if nothing had happened.
+    // The stream continues normally.
     for n in 0..10 {
         near.tx.send(&numbered(n, 1000), far.local).unwrap();
     }
@@ -71,7 +73,7 @@ pub fn a_flood_is_accounted_for(rig: &Rig) {
         for turn in 0..TRAINS {
             train.clear();
             (turn * TRAIN..(turn + 1) * TRAIN).for_each(|n| train.extend(numbered(n, 200)));
-            // A send may give up for want of room, in time; it must not hang.
+            // A send may end with an error for lack of room, in time; it must not hang.
             sent += u64::from(near.tx.send_train(&train, 200, to).is_ok());
         }
         sent
@@ -82,7 +84,7 @@ pub fn a_flood_is_accounted_for(rig: &Rig) {
     }
     assert_eq!(sender.join().unwrap(), TRAINS, "trains taken");
     got.extend(drain(&mut far));
-    // With coalescing the kernel counts a lost train as one.
+    // With coalescing the kernel counts a lost GRO batch as one.
     let exact = rig.exact && !far.rx.capabilities().coalescing;
     let drops = far.rx.queue_drops();
     assert!(got.windows(2).all(|pair| pair[0] < pair[1]), "in order, none twice");
@@ -92,7 +94,7 @@ pub fn a_flood_is_accounted_for(rig: &Rig) {
     assert!(kept > 0);
 }
 
-/// Each send leaves, or says that there is no room; what drives the link then makes some.
+/// Each send succeeds, or reports that there is no room; the driver of the link then makes some.
 pub fn a_flood_that_waits_for_nothing_arrives(rig: &Rig) {
     let (mut near, mut far) = rig.acquainted();
     let (mut got, mut sent) = (Vec::new(), 0);
@@ -134,7 +136,7 @@ pub fn two_ports_do_not_disturb_each_other(rig: &Rig) {
     assert_eq!(far.map(|port| port.rx.queue_drops()), [0, 0]);
 }
 
-/// One user does not look at its port at all, and is sent far more than any queue holds.
+/// One user does not poll its port at all, and is sent far more than any queue holds.
 pub fn a_slow_port_does_not_stall_another(rig: &Rig) {
     if rig.single {
         return;
@@ -161,8 +163,8 @@ pub fn a_slow_port_does_not_stall_another(rig: &Rig) {
 }
 
 /// A user stops receiving in the middle of a stream, until far more was sent than its queue holds:
-/// what is lost is counted, and after the backlog everything is as before, without anything that
-/// the user has to do.
+/// losses are counted, and after the backlog everything is as before, without an action of the
+/// user.
 pub fn a_user_that_pauses_resumes_at_once(rig: &Rig) {
     if rig.single {
         return;
@@ -192,7 +194,7 @@ pub fn a_user_that_pauses_resumes_at_once(rig: &Rig) {
         let count = far.rx.recv_batch(SETTLED).unwrap();
         got.extend((0..count).map(|index| number(far.rx.datagram(index).payload)));
         if recovered.is_none() && got.last().is_some_and(|last| *last >= resumed) {
-            // The backlog and the gap are past: this is the stream as it is now.
+            // The backlog and the gap are past: this is the present stream.
             recovered = Some(started.elapsed());
         }
         if over && count == 0 {

@@ -12,16 +12,16 @@ use millstream_link::registry::carries_frames;
 use millstream_net as net;
 use millstream_testkit::netns::{PairOptions, VethPair};
 
-/// Far longer than anything takes, so that a failing test ends.
+/// Far longer than any step takes, so that a failing test ends.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Long enough for what is under way to arrive.
+/// Long enough for datagrams in flight to arrive.
 pub const SETTLED: Duration = Duration::from_millis(50);
 
 /// IPv4 and UDP headers, bytes.
 pub const IP_UDP_BYTES: usize = 28;
 
-/// What a rig over a veth pair looks like.
+/// The properties of a set-up over a veth pair.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     near: &'static str,
@@ -31,41 +31,41 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The links of both hosts.
+    /// Creates a shape with the links of both hosts.
     pub fn new(near: &'static str, far: &'static str) -> Self {
         Self { near, far, mtu: 1500, queues: 1 }
     }
 
-    /// Queues of either interface.
+    /// Sets the queues of either interface.
     pub fn queues(self, queues: usize) -> Self {
         Self { queues, ..self }
     }
 
-    /// Largest IP packet, bytes.
+    /// Sets the largest IP packet, bytes.
     pub fn mtu(self, mtu: usize) -> Self {
         Self { mtu, ..self }
     }
 }
 
-/// How a host opens ports.
+/// The function with which a host opens ports.
 type Open = Box<dyn Fn(SocketAddrV4, &PortOptions) -> Result<Port, LinkError> + Send + Sync>;
 
-/// One host: where it is and what carries its ports.
+/// One host: its namespace and the link of its ports.
 struct Host {
     address: Ipv4Addr,
     open: Open,
-    /// A frame link carries them.
+    /// Whether a frame link carries the ports.
     frames: bool,
 }
 
 impl Host {
-    /// A host whose ports are opened by a link string, by the calling thread.
+    /// Creates a host whose ports are opened by a link string, by the calling thread.
     fn by_name(link: &'static str, address: Ipv4Addr) -> Self {
         let open = Box::new(move |bind, options: &PortOptions| net::open(link, bind, options));
         Self { address, open, frames: carries_frames(link) }
     }
 
-    /// A host on one end of a link in memory.
+    /// Creates a host on one end of a link in memory.
     fn in_memory(link: LoopLink, address: Ipv4Addr, io: &str) -> Self {
         let attached =
             net::engine::attach(Box::new(link), &format!("address={address}/24,io={io}"));
@@ -79,25 +79,25 @@ impl Host {
 pub struct Rig {
     near: Host,
     far: Host,
-    // Behind the hosts: it goes when their ports are closed.
+    // Dropped after the hosts, when their ports are closed.
     pair: Option<VethPair>,
     /// Largest UDP payload that the network carries, bytes.
     pub payload_bytes_max: usize,
-    /// Every datagram that is lost is counted where the receiver sees it.
+    /// Whether every lost datagram is counted where the receiver sees it.
     pub exact: bool,
-    /// A host has only one port at a time.
+    /// Whether a host has only one port at a time.
     pub single: bool,
 }
 
 impl Rig {
-    /// Both hosts are this machine.
+    /// Creates a set-up in which both hosts are this machine.
     pub fn loopback(link: &'static str) -> Self {
         let [near, far] = [0, 0].map(|_| Host::by_name(link, Ipv4Addr::LOCALHOST));
         Self { near, far, pair: None, payload_bytes_max: 65_507, exact: true, single: false }
     }
 
-    /// A frame link in memory joins both, in pieces of at most 2048 bytes that never get lost;
-    /// `io` is how the far end is driven.
+    /// Creates a set-up joined by a frame link in memory, in pieces of at most 2048 bytes that
+    /// never get lost; `io` is the driver of the far end.
     pub fn memory(mtu: usize, io: &'static str) -> Self {
         let frames = FrameOptions { receive_frames: 16_384, transmit_frames: 8192 };
         let options = LoopOptions { mtu, part_bytes_max: Some(2048), frames, keep: true };
@@ -109,7 +109,7 @@ impl Rig {
         Self { near, far, pair: None, payload_bytes_max, exact: true, single: io == "inline" }
     }
 
-    /// Two namespaces joined by a veth pair; `None` where that cannot be done.
+    /// Creates two namespaces joined by a veth pair; `None` where that is not possible.
     pub fn veth(shape: Shape) -> Option<Self> {
         let Shape { near, far, mtu, queues } = shape;
         let pair = VethPair::new(PairOptions { mtu, queues })?;
@@ -118,28 +118,29 @@ impl Rig {
             far: Host::by_name(far, pair.right.address),
             pair: Some(pair),
             payload_bytes_max: mtu - IP_UDP_BYTES,
-            // What the interface loses below the link nobody counts for a port.
+            // Losses of the interface below the link are not counted for a port.
             exact: !carries_frames(far) && !carries_frames(near),
             single: [near, far].iter().any(|link| link.contains("io=inline")),
         })
     }
 
-    /// A port of the near host, room for any datagram.
+    /// Opens a port of the near host, with room for any datagram.
     pub fn near(&self) -> Port {
         self.open(false, 0, &self.options()).expect("the near port opens")
     }
 
-    /// A port of the far host, room for any datagram.
+    /// Opens a port of the far host, with room for any datagram.
     pub fn far(&self) -> Port {
         self.open(true, 0, &self.options()).expect("the far port opens")
     }
 
-    /// A port of either host, which have heard each other: nothing waits for an address any more.
+    /// Opens a port on each host and exchanges datagrams, so that no address has to be resolved any
+    /// more.
     pub fn acquainted(&self) -> (Port, Port) {
         self.acquainted_with(&self.options())
     }
 
-    /// The same, where the far port is as it is wished.
+    /// Does the same, with options for the far port.
     pub fn acquainted_with(&self, far: &PortOptions) -> (Port, Port) {
         let (mut near, mut far) = (self.near(), self.far_with(0, far).expect("the far port opens"));
         near.tx.send(&numbered(u64::MAX, 8), far.local).expect("the way is free");
@@ -149,15 +150,15 @@ impl Rig {
         (near, far)
     }
 
-    /// A port of the far host as it is wished.
+    /// Opens a port of the far host with options.
     pub fn far_with(&self, port: u16, options: &PortOptions) -> Result<Port, LinkError> {
         self.open(true, port, options)
     }
 
-    /// A port of the far host that has just been closed, opened again.
+    /// Opens a port of the far host again that has just been closed.
     ///
     /// Another test of this process may be starting a program, which until then holds a copy of
-    /// every descriptor: that alone is waited for.
+    /// every descriptor: the call waits for that only.
     #[track_caller]
     pub fn far_again(&self, port: u16) -> Port {
         let until = Instant::now() + PATIENCE;
@@ -170,7 +171,7 @@ impl Rig {
         }
     }
 
-    /// Room for any datagram of this network.
+    /// Returns options with room for any datagram of this network.
     pub fn options(&self) -> PortOptions {
         PortOptions { datagram_bytes_max: self.payload_bytes_max, ..PortOptions::default() }
     }
@@ -180,7 +181,7 @@ impl Rig {
         self.far.frames
     }
 
-    /// The namespaces, where there are some.
+    /// Returns the namespaces, where there are some.
     pub fn pair(&self) -> Option<&VethPair> {
         self.pair.as_ref()
     }
@@ -197,25 +198,25 @@ impl Rig {
     }
 }
 
-/// Bytes of which each tells its place, so that what is cut wrong shows.
+/// Returns bytes that encode their positions, so that wrong splits show.
 pub fn content(bytes: usize) -> Vec<u8> {
     (0..bytes as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
-/// The payload of datagram `number`: the number, then bytes up to the wanted size.
+/// Returns the payload of datagram `number`: the number, then bytes up to the wanted size.
 pub fn numbered(number: u64, bytes: usize) -> Vec<u8> {
     let mut payload = number.to_le_bytes().to_vec();
     payload.resize(bytes.max(8), number as u8);
     payload
 }
 
-/// The number in a payload of [`numbered`].
+/// Returns the number in a payload of [`numbered`].
 #[track_caller]
 pub fn number(payload: &[u8]) -> u64 {
     u64::from_le_bytes(payload[..8].try_into().expect("eight bytes"))
 }
 
-/// Receives until `wanted` datagrams are there or nothing comes any more.
+/// Receives until `wanted` datagrams have come or no more arrive.
 #[track_caller]
 pub fn collect(port: &mut Port, wanted: usize) -> Vec<(Vec<u8>, SocketAddrV4)> {
     let mut all = Vec::new();
@@ -233,7 +234,7 @@ pub fn collect(port: &mut Port, wanted: usize) -> Vec<(Vec<u8>, SocketAddrV4)> {
     all
 }
 
-/// Receives until nothing has come for a while: how many, and every number in order of arrival.
+/// Receives until no datagram has come for a while; returns every number in order of arrival.
 pub fn drain(port: &mut Port) -> Vec<u64> {
     let mut all = Vec::new();
     while let count @ 1.. = port.rx.recv_batch(SETTLED).expect("receiving works") {
@@ -242,7 +243,7 @@ pub fn drain(port: &mut Port) -> Vec<u64> {
     all
 }
 
-/// That nothing arrives at a port for a while.
+/// Checks that nothing arrives at a port for a while.
 #[track_caller]
 pub fn silent(port: &mut Port) {
     assert_eq!(port.rx.recv_batch(SETTLED).expect("receiving works"), 0, "nothing was sent here");

@@ -1,4 +1,4 @@
-//! Time-outs are honoured, and waiting costs nothing that grows.
+//! Time-outs are kept, and waiting has no growing costs.
 
 use std::sync::mpsc;
 use std::thread;
@@ -30,7 +30,7 @@ pub fn a_datagram_wakes_a_waiting_receiver(rig: &Rig) {
         rx.recv_batch(Duration::MAX).unwrap()
     });
     waiting.recv().unwrap();
-    // Most likely it sleeps by now; if not, the test is still right.
+    // Most likely it sleeps by now; if not, the test is still valid.
     thread::sleep(Duration::from_millis(20));
     near.tx.send(b"wake", local).unwrap();
     assert_eq!(waiter.join().unwrap(), 1);
@@ -67,7 +67,7 @@ pub fn steady_state_allocates_nothing(rig: &Rig) {
         assert_eq!(far.rx.recv_batch(Duration::from_micros(10)).unwrap(), 0);
         assert_eq!(seen, train.len() + 100);
     };
-    // The first exchange may make room for good.
+    // The first exchange may allocate room that stays.
     exchange();
     let before = allocations();
     (0..100).for_each(|_| exchange());

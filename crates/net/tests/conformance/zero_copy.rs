@@ -6,7 +6,7 @@ use millstream_testkit::raw::at;
 
 use crate::rig::{PATIENCE, Rig, content};
 
-/// In front of a lent payload stand the headers that it came with: it lies in its frame.
+/// The received headers stand in front of a lent payload, which therefore lies in its frame.
 pub fn a_payload_lies_in_its_frame(rig: &Rig) {
     if !rig.far_carries_frames() {
         return;

@@ -1,4 +1,4 @@
-//! Datagrams arrive whole, in order, without a copy, and nobody suffers for others.
+//! Datagrams arrive whole, in order, without a copy, and ports do not disturb each other.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use millstream_net::engine::attach;
 
 use crate::{Net, any, collect};
 
-/// Both ways to drive a link, and all ways to wait.
+/// Both ways to drive a link, with all wait modes.
 const MODES: [&str; 6] = [
     "io=thread",
     "io=thread,wait=park,user_wait=park",
@@ -68,8 +68,8 @@ fn a_train_of_many_batches_leaves_at_once() {
     for mode in MODES {
         let net = Net::with(mode, "io=thread", &LoopOptions::default());
         let (mut near, mut far) = (net.near(), net.far());
-        // The first one finds the neighbour unknown, the second one knows it; neither is followed
-        // by anything that would drive an inline link.
+        // At the first datagram the neighbour is unknown, at the second it is known; after neither
+        // is there a call that would drive an inline link.
         for _ in 0..2 {
             near.tx.send_train(&content(200 * 64), 64, far.local).unwrap();
             assert_eq!(collect(&mut far, 200).len(), 200, "{mode}");
@@ -205,7 +205,7 @@ fn a_port_gets_the_queue_that_it_asks_for_as_far_as_there_are_frames() {
     assert!(error.contains("are left for another port"), "{error}");
 }
 
-/// Each of several users of a link without a thread gets what is for it, whoever looks.
+/// Each of several users of a link without a thread gets its datagrams, whichever user polls.
 #[test]
 fn the_users_of_an_inline_link_serve_each_other() {
     const TURNS: u64 = 200;
@@ -231,7 +231,7 @@ fn the_users_of_an_inline_link_serve_each_other() {
                 });
             }
         });
-        // Who does not look finds what another's look has brought.
+        // A user that does not poll finds the datagrams that another's poll received.
         let (mut near, mut far, mut idle) = (net.near(), net.far(), net.near());
         far.tx.send(b"first", idle.local).unwrap();
         far.tx.send(b"second", near.local).unwrap();

@@ -1,4 +1,4 @@
-//! Ports of DPDK's on I/O threads: two on one, and two on two.
+//! DPDK's ports on I/O threads: two on one, and two on two.
 
 use std::time::Instant;
 
@@ -8,12 +8,13 @@ use millstream_net::open;
 
 use crate::{PATIENCE, any, collect};
 
-/// Datagrams on their way at once, each of so many bytes, and how often.
+/// The number of datagrams in flight, the size of each, and the number of rounds.
 const WINDOW: usize = 64;
 const BYTES: usize = 8000;
 const TURNS: usize = 100;
 
-/// Both ends of shared memory, each on a thread; the numbers are those of ports of this process.
+/// Opens both ends of shared memory, each on a thread; the numbers are those of ports of this
+/// process.
 fn pair(number: u8, near: &str, far: &str) -> (Port, Port) {
     let socket = format!("ms-engine-{}-{number}", std::process::id());
     let end = |port: u8, role: &str, thread: &str| {
@@ -28,7 +29,7 @@ fn pair(number: u8, near: &str, far: &str) -> (Port, Port) {
     (end(2 * number + 1, "client", near), far)
 }
 
-/// Sends windows of datagrams, each when the one before has come.
+/// Sends windows of datagrams, each when the one before has arrived.
 fn stream(near: &mut Port, far: &mut Port) {
     let payload: Vec<u8> = (0..BYTES * WINDOW).map(|at| (at / 7) as u8).collect();
     let meets = Instant::now() + PATIENCE;

@@ -1,5 +1,5 @@
-//! The recipe of the guide without root: a broker that grants a few ports, and beside it a program
-//! without any rights that asks for a port of no number. Both are this program again, in a role.
+//! The guide's recipe without root: a broker that grants a few ports, and a program without rights
+//! that asks for any port. Both are this program again, in a role.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -15,14 +15,14 @@ use millstream_link::rights::server::Server;
 use millstream_link::xdp;
 use millstream_testkit::netns::{PairOptions, VethPair};
 
-/// The environment variable that names a role and its argument.
+/// The environment variable with a role and its argument.
 const ROLE: &str = "MILLSTREAM_TEST_ROLE";
 
 /// The first of the guide's ports; few are enough here.
 const FIRST: u16 = 49_153;
 const LAST: u16 = 49_155;
 
-/// Plays the role that the environment names; without one this is an empty test.
+/// Plays the role of the environment variable; without one this is an empty test.
 #[test]
 fn play() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -61,7 +61,7 @@ fn ask(broker: &str) {
     }
 }
 
-/// A process in a role, and what it says.
+/// A process in a role, and its output.
 struct Actor(Child, Lines<BufReader<ChildStdout>>);
 
 impl Actor {
@@ -95,7 +95,7 @@ fn a_program_without_rights_takes_the_ports_that_its_broker_grants() {
         return eprintln!("skipped: there is no `setpriv` here (Debian package util-linux)");
     }
     let Some(pair) = VethPair::new(PairOptions::default()) else { return };
-    // Where anybody may run it.
+    // In a place where any user may run it.
     let folder = tempfile::tempdir().unwrap();
     let open_to_all = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(folder.path(), open_to_all).unwrap();

@@ -1,4 +1,4 @@
-//! Opening and closing: threads come and go, links are exclusive, ends are noticed.
+//! Opening and closing: threads start and end, links are exclusive, ends are noticed.
 
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
@@ -9,7 +9,8 @@ use millstream_net::{engine, open};
 
 use crate::{Net, PATIENCE, any, collect, gone, threads};
 
-/// Links without hardware are known by their name: these tests use one each.
+/// Returns the error of opening. Links without hardware are identified by their name: these tests
+/// use one each.
 fn error(link: &str) -> String {
     open(link, any(), &PortOptions::default()).err().expect("it is refused").to_string()
 }
@@ -28,7 +29,7 @@ fn the_first_port_starts_the_thread_and_the_last_one_ends_it() {
         let thread = report.threads.iter().find(|t| t.name == "ms-io-first").unwrap();
         assert_eq!((thread.cpu, thread.wait, thread.links.len()), (Some(0), "adaptive", 1));
         assert_eq!(thread.links[0].ports.len(), 2);
-        // Opened once, and only as it was opened first.
+        // Opened once, and again only with the same options.
         for (other, reason) in [
             ("loop:cpu=1", "\"cpu=1\": contradicts the port that is open on loop already"),
             ("loop:io=inline", "where it is thread"),
@@ -183,7 +184,7 @@ fn a_user_who_only_sends_notices_that_the_interface_is_up_again() {
 
 #[test]
 fn a_port_closed_right_after_sending_loses_nothing() {
-    // A link whose receiver is slow: most of it is still on this side when the port closes.
+    // A link with a slow receiver: most of the data is still on this side when the port closes.
     let link = LoopOptions { keep: true, ..LoopOptions::default() };
     for mode in ["io=thread", "io=inline"] {
         let net = Net::with(mode, "io=thread", &link);

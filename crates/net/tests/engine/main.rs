@@ -1,5 +1,4 @@
-//! The engine over links in memory: ports, threads, shares of frames, and what happens when
-//! something ends.
+//! The engine over links in memory: ports, threads, shares of frames, and the end of each.
 
 mod carry;
 mod dpdk;
@@ -20,7 +19,7 @@ use millstream_link::loopback::{Cable, LoopOptions, pair};
 use millstream_link::port::{Port, PortOptions};
 use millstream_net::engine::{AttachedLink, attach};
 
-/// Far longer than anything takes, so that a failing test ends.
+/// Far longer than any step takes, so that a failing test ends.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Two hosts joined in memory: 10.0.0.1 and 10.0.0.2.
@@ -32,7 +31,7 @@ struct Net {
 }
 
 impl Net {
-    /// With these engine options on both sides.
+    /// Creates the network, with these engine options on both sides.
     fn new(options: &str, link: &LoopOptions) -> Self {
         Self::with(options, options, link)
     }
@@ -57,7 +56,7 @@ impl Net {
     }
 }
 
-/// Any address, any port.
+/// Returns the address of any interface with any port.
 fn any() -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)
 }
@@ -77,7 +76,7 @@ fn collect(port: &mut Port, count: usize) -> Vec<(Vec<u8>, SocketAddrV4)> {
     all
 }
 
-/// The threads of this process whose name begins so.
+/// Returns the threads of this process whose name begins with `prefix`.
 fn threads(prefix: &str) -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let name = |task: std::io::Result<std::fs::DirEntry>| {
@@ -87,7 +86,8 @@ fn threads(prefix: &str) -> Vec<String> {
     names.filter(|name| name.starts_with(prefix)).collect()
 }
 
-/// Waits until no thread has a name that begins so: one that was joined is listed a moment longer.
+/// Waits until no thread has a name that begins with `prefix`: the system lists a joined thread a
+/// moment longer.
 #[track_caller]
 fn gone(prefix: &str) {
     let until = std::time::Instant::now() + PATIENCE;

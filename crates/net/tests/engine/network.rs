@@ -1,4 +1,4 @@
-//! What a port meets on the network, and the errors that tell of it.
+//! The network's effects on a port, and the errors that report them.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ fn where_there_is_no_way_the_next_send_says_so() {
 fn a_gateway_is_used_for_what_is_not_on_the_wire() {
     let net = Net::with("gateway=10.0.0.2", "", &LoopOptions::default());
     let mut near = net.near();
-    // The far host is no router: it drops the packet and counts it.
+    // The far host is not a router: it drops the packet and counts it.
     near.tx.send(b"onward", SocketAddrV4::new(Ipv4Addr::new(192, 168, 0, 1), 9)).unwrap();
     let far = net.far();
     let until = Instant::now() + PATIENCE;
@@ -95,10 +95,10 @@ fn in_a_vlan_only_its_members_hear() {
     assert_eq!(far.rx.recv_batch(Duration::from_millis(20)).unwrap(), 0);
 }
 
-/// A station of the test's own at the other end: 10.0.0.2.
+/// A station of the test itself at the other end: 10.0.0.2.
 struct Station {
     wire: LoopLink,
-    /// Its Ethernet address, and that of the host that is tested.
+    /// Its Ethernet address, and that of the tested host.
     macs: ([u8; 6], [u8; 6]),
 }
 
@@ -112,7 +112,7 @@ impl Station {
         self.wire.flush().unwrap();
     }
 
-    /// The next packet that the host sends; requests for our Ethernet address are answered.
+    /// Returns the next packet that the host sends; answers requests for our Ethernet address.
     fn next(&mut self) -> Vec<u8> {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -143,7 +143,7 @@ impl Station {
     }
 }
 
-/// RFC 5927: who guesses two ports must not be able to end a stream.
+/// RFC 5927: a sender who guesses two ports must not be able to end a stream.
 #[test]
 fn a_router_that_finds_a_datagram_too_long_fails_no_send() {
     let (one, wire, _) = pair(&LoopOptions::default()).unwrap();
@@ -160,7 +160,7 @@ fn a_router_that_finds_a_datagram_too_long_fails_no_send() {
     for (about, believed) in [(&never_sent, false), (&sent, true)] {
         station.send(&too_long(macs, Ipv4Addr::new(10, 0, 0, 254), about, 1500));
         for _ in 0..2 {
-            // When the second one is here, the turn that brought the message is over.
+            // When the second one has arrived, the step that received the message has ended.
             station.send(&udp_frame(macs, peer, near.local, b"behind"));
             assert_eq!(collect(&mut near, 1)[0].0, b"behind");
         }

@@ -13,7 +13,7 @@ fn thread(name: &str) -> ThreadReport {
     all.into_iter().find(|thread| thread.name == name).expect("the thread runs")
 }
 
-/// Sends and receives trains; how many datagrams.
+/// Sends and receives batches; returns the number of datagrams.
 fn traffic(net: &mut (millstream_link::port::Port, millstream_link::port::Port), turns: usize) {
     let (near, far) = net;
     let train = [7; 64 * 40];
@@ -69,7 +69,7 @@ fn frames_are_in_one_place_each_and_none_is_lost() {
     assert!(after.waits.busy_ns > 0 && after.waits.sleeps > 0, "{:?}", after.waits);
 }
 
-/// What is complete leaves; what was begun, or could not leave, comes back.
+/// Complete datagrams leave; those that were begun, or could not leave, are given back.
 #[test]
 fn a_port_that_ends_while_it_writes_gives_every_frame_back() {
     let link = LoopOptions { part_bytes_max: Some(512), ..LoopOptions::default() };
@@ -95,7 +95,7 @@ fn a_port_that_ends_while_it_writes_gives_every_frame_back() {
         lent = near.tx.lend(1400);
     }
     net.cable.set(CableState::Up);
-    // What was kept back fills the other end's queue, so that more is lost there.
+    // The delayed datagrams fill the other end's queue, so that more are lost there.
     let mut seen = false;
     while !seen {
         assert!(Instant::now() < until, "it is up again");

@@ -1,5 +1,5 @@
-//! Links with a will of their own: a driver that does not return stops its own users and nobody
-//! else, and ports are chosen from those that the link may have.
+//! Links whose driver misbehaves: a driver that does not return stops its own users only, and ports
+//! are chosen from those that the link may have.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -18,12 +18,12 @@ use millstream_net::engine::{attach, inventory, open};
 
 use crate::{PATIENCE, any, gone};
 
-/// What does not return, while it is set.
+/// The calls that do not return while their flag is set.
 #[derive(Clone, Default)]
 struct Held {
     steer: Arc<AtomicBool>,
     receive: Arc<AtomicBool>,
-    /// Some call does not return.
+    /// Set while a call does not return.
     hangs: Arc<AtomicBool>,
 }
 
@@ -35,7 +35,7 @@ impl Held {
         }
     }
 
-    /// Has a call hang, and waits until one does.
+    /// Makes a call hang, and waits until one does.
     fn hold(&self, what: &AtomicBool) {
         what.store(true, Ordering::SeqCst);
         let until = Instant::now() + PATIENCE;
@@ -46,7 +46,7 @@ impl Held {
     }
 }
 
-/// A link in memory with a driver that can be held.
+/// A link in memory with a driver that can be made to hang.
 struct Stuck {
     inner: LoopLink,
     info: LinkInfo,
@@ -103,7 +103,7 @@ impl FrameLink for Stuck {
     }
 }
 
-/// What a user of another link does.
+/// Uses another link.
 fn use_another_link() {
     let link = "loop:address=10.3.0.1/24,thread=other";
     let port = open(link, any(), &PortOptions::default()).unwrap();
@@ -112,7 +112,7 @@ fn use_another_link() {
     drop(port);
 }
 
-/// Runs `job` on a thread of its own and fails where it does not come back.
+/// Runs `job` on a separate thread and fails if it does not return.
 #[track_caller]
 fn comes_back<T: Send + 'static>(what: &str, job: impl FnOnce() -> T + Send + 'static) -> T {
     let (tell, told) = mpsc::channel();
@@ -146,14 +146,14 @@ fn a_thread_that_hangs_in_its_driver_is_reported_and_stops_nobody_else() {
     assert!(thread.notes.iter().any(|note| note.contains("does not answer")), "{thread:?}");
     assert!(!thread.dead, "it may come back");
     comes_back("another link", use_another_link);
-    // A further port is refused in words.
+    // Opening another port is refused with a clear error.
     let (stuck, error) = comes_back("a further port", move || {
         let error = stuck.open(any(), &PortOptions::default()).err().unwrap().to_string();
         (stuck, error)
     });
     assert!(error.contains("I/O thread") && error.contains("does not answer"), "{error}");
     held.receive.store(false, Ordering::SeqCst);
-    // It answers again, and is none the worse for it.
+    // It answers again, without a lasting effect.
     let again = loop {
         if let Ok(port) = stuck.open(any(), &PortOptions::default()) {
             break port;
@@ -164,7 +164,7 @@ fn a_thread_that_hangs_in_its_driver_is_reported_and_stops_nobody_else() {
     gone("ms-io-hangs");
 }
 
-/// As where a broker says which ports may be taken from the kernel.
+/// As with a broker that limits the ports that may be taken from the kernel.
 #[test]
 fn a_port_of_no_number_is_one_that_the_link_may_have() {
     let (mut link, _held) = Stuck::new();

@@ -1,4 +1,4 @@
-//! I/O threads: how they wait, which class they have, and that their end is noticed.
+//! I/O threads: their wait modes, their scheduling class, and the notice of their end.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -23,7 +23,7 @@ fn thread(name: &str) -> ThreadReport {
     all.into_iter().find(|thread| thread.name == name).expect("the thread is there")
 }
 
-/// A link with a defect: it panics when it is told to.
+/// A link with a defect: it panics on request.
 struct Defective {
     link: LoopLink,
     panic: Arc<AtomicBool>,
@@ -173,8 +173,8 @@ fn a_real_time_class_is_had_or_its_refusal_is_told() {
     }
 }
 
-/// Of two users of one link the patient one sleeps, though the link string has users spin: what it
-/// waits costs it next to no time of its CPU.
+/// Of two users of one link the patient one sleeps, though the link string makes users spin: its
+/// waits take next to no CPU time.
 #[test]
 fn a_patient_user_sleeps_where_others_spin() {
     let (end, _other, _cable) = pair(&LoopOptions::default()).unwrap();

@@ -54,7 +54,7 @@ fn a_kernel_socket_is_a_peer_in_both_directions() {
     }
 }
 
-/// The other end's kernel verifies what did not come with the word of a device.
+/// The other end's kernel verifies checksums that a device has not verified.
 #[test]
 fn a_checksum_that_the_device_cannot_complete_is_completed_by_the_kernel() {
     for mode in ["generic", "native"] {
@@ -77,7 +77,7 @@ fn a_checksum_that_the_device_cannot_complete_is_completed_by_the_kernel() {
     }
 }
 
-/// There the headers are longer, and the kernel is told other places.
+/// With a VLAN the headers are longer, and the kernel gets other offsets.
 #[test]
 fn a_checksum_in_a_vlan_is_completed_by_the_kernel() {
     for mode in ["generic", "native"] {

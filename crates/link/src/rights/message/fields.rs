@@ -1,4 +1,4 @@
-//! Untrusted bytes taken apart, field by field: lengths first, and nothing beyond the end.
+//! A parser of untrusted bytes, field by field: lengths first, and no read beyond the end.
 
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
@@ -50,7 +50,8 @@ impl<'a> Fields<'a> {
         text.map(str::to_owned).map_err(|_| Malformed::Value(what))
     }
 
-    /// What the kernel takes as an interface's name: no space, no `/`, nothing unprintable.
+    /// Returns a name that the kernel accepts for an interface: no space, no `/`, nothing
+    /// unprintable.
     pub fn name(&mut self) -> Result<String, Malformed> {
         let name = self.text(NAME_BYTES_MAX, "interface")?;
         let good = |byte: u8| byte.is_ascii_graphic() && byte != b'/' && byte != b':';

@@ -1,8 +1,8 @@
-//! What a link and its broker say to each other: one message per packet of a Unix socket.
+//! The messages between a link and its broker: one message per packet of a Unix socket.
 //!
-//! A message is a kind (one byte) and its fields, integers little-endian; its length is known from
-//! its fields, and anything else is refused whole. Descriptors travel beside it. A link asks, the
-//! broker answers each request once, in order; the first request is [`BrokerRequest::Hello`].
+//! A message is a kind (one byte) and its fields, integers little-endian. Its length follows from
+//! its fields, and any other length is refused. Descriptors are sent with it. A link sends
+//! requests, the broker answers each once, in order; the first request is [`BrokerRequest::Hello`].
 
 mod fields;
 #[cfg(test)]
@@ -16,91 +16,91 @@ use fields::Fields;
 use super::{Attach, BusyPoll, Hook};
 use crate::frame::Steer;
 
-/// The version of what is said here. Others are refused: both ends are one program.
+/// The version of the protocol. Others are refused: both ends are one program.
 ///
 /// 2: [`BrokerRequest::Ports`]. 3: a link is named by its text.
 pub const VERSION: u16 = 3;
 
-/// Longest message, bytes. Longer ones are refused.
+/// The longest message, bytes. Longer ones are refused.
 pub const MESSAGE_BYTES_MAX: usize = 16 * 1024;
 
-/// Most ports in one request.
+/// The most ports in one request.
 pub const PORTS_MAX: usize = 4096;
 
-/// Most addresses, and most Ethernet types, in one request.
+/// The most addresses, and the most Ethernet types, in one request.
 pub const ADDRESSES_MAX: usize = 64;
 
-/// Most ranges of ports in one answer.
+/// The most ranges of ports in one answer.
 pub const RANGES_MAX: usize = 1024;
 
-/// Longest name of an interface, bytes (IFNAMSIZ less its end), and of a link.
+/// The longest name of an interface, bytes (IFNAMSIZ less its end), and of a link.
 pub const NAME_BYTES_MAX: usize = 15;
 
-/// Longest text for people, bytes.
+/// The longest text for people, bytes.
 const REASON_BYTES_MAX: usize = 1024;
 
-/// What a link asks for.
+/// A request of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BrokerRequest {
-    /// Who asks for what: which link on which interface.
+    /// The first request: the link and the interface.
     Hello {
-        /// [`VERSION`] of the asker.
+        /// [`VERSION`] of the client.
         version: u16,
         /// The link's name.
         link: String,
         /// The interface's name.
         interface: String,
     },
-    /// A socket.
+    /// Open a socket.
     Socket,
-    /// To lock more memory.
+    /// Allow more locked memory.
     AllowLocked {
-        /// How much more.
+        /// The number of further bytes.
         bytes: u64,
     },
-    /// That a socket (which comes along) polls its device.
+    /// Make a socket (which is sent along) poll its device.
     BusyPoll(BusyPoll),
-    /// The XDP program.
+    /// Attach the XDP program.
     Attach(Attach),
-    /// Frames of a queue for a socket (which comes along).
+    /// Send frames of a queue to a socket (which is sent along).
     Watch {
         /// The queue.
         queue: u32,
     },
-    /// Other frames.
+    /// Select other frames.
     Steer(Steer),
-    /// So many queues of the interface.
+    /// Set the number of queues of the interface.
     Channels {
         /// The number.
         count: u32,
     },
-    /// Which UDP ports may be steered.
+    /// List the UDP ports that may be steered.
     Ports,
 }
 
-/// What the broker answers.
+/// An answer of the broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BrokerReply {
-    /// Done; `value` is the answer where there is one, else 0.
+    /// Success; `value` is the result where there is one, else 0.
     Done {
-        /// The hook of [`BrokerRequest::Attach`], the queues that there were before
+        /// The hook of [`BrokerRequest::Attach`], or the previous number of queues of
         /// [`BrokerRequest::Channels`].
         value: u32,
-        /// What to tell people, such as why the driver refused; mostly empty.
+        /// A note for people, such as why the driver refused; mostly empty.
         note: String,
     },
     /// The answer to [`BrokerRequest::Ports`].
     Ports(Vec<RangeInclusive<u16>>),
-    /// Refused, or tried in vain.
+    /// Refused, or failed.
     Refused {
         /// The errno of the step that failed.
         errno: i32,
-        /// Why, and what to do.
+        /// The reason, and what to do.
         reason: String,
     },
 }
 
-/// Why bytes are no message.
+/// The reason why bytes are not a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// It ends too early.
@@ -118,7 +118,7 @@ pub enum Malformed {
 }
 
 impl BrokerRequest {
-    /// Its bytes; lists are cut at what a message may hold, which [`fits`] tells before.
+    /// Encodes the request; lists are cut to the limits of a message, which [`fits`] checks before.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -161,10 +161,10 @@ impl BrokerRequest {
         out
     }
 
-    /// Reads one from untrusted bytes.
+    /// Decodes untrusted bytes.
     ///
     /// # Errors
-    /// [`Malformed`]: nothing of it may be used.
+    /// [`Malformed`]: no part of the bytes may be used.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut fields = Fields(bytes);
         let request = match fields.u8()? {
@@ -193,7 +193,8 @@ impl BrokerRequest {
 }
 
 impl BrokerReply {
-    /// Its bytes; a reason that is too long is cut, and so are ranges beyond [`RANGES_MAX`].
+    /// Encodes the answer; a reason that is too long is cut, and so are ranges beyond
+    /// [`RANGES_MAX`].
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -219,10 +220,10 @@ impl BrokerReply {
         out
     }
 
-    /// Reads one from untrusted bytes.
+    /// Decodes untrusted bytes.
     ///
     /// # Errors
-    /// [`Malformed`]: nothing of it may be used.
+    /// [`Malformed`]: no part of the bytes may be used.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut fields = Fields(bytes);
         let reply = match fields.u8()? {
@@ -243,8 +244,8 @@ impl BrokerReply {
     }
 }
 
-/// The version that a client speaks, of its first request as bytes. It has the same place in every
-/// version.
+/// Returns the client's protocol version from the bytes of its first request. It has the same place
+/// in every version.
 #[must_use]
 pub fn version_of(bytes: &[u8]) -> Option<u16> {
     match bytes {
@@ -253,7 +254,7 @@ pub fn version_of(bytes: &[u8]) -> Option<u16> {
     }
 }
 
-/// The number of a hook in a message.
+/// Returns the number of a hook in a message.
 #[must_use]
 pub fn hook_number(hook: Hook) -> u32 {
     match hook {
@@ -263,13 +264,13 @@ pub fn hook_number(hook: Hook) -> u32 {
     }
 }
 
-/// The hook of a number.
+/// Returns the hook of a number.
 #[must_use]
 pub fn hook_of(number: u32) -> Option<Hook> {
     [Hook::Auto, Hook::Driver, Hook::Generic].into_iter().find(|hook| hook_number(*hook) == number)
 }
 
-/// Whether a message can hold it.
+/// Whether the selection fits into a message.
 #[must_use]
 pub fn fits(steer: &Steer) -> bool {
     steer.udp_ports.len() <= PORTS_MAX
@@ -285,7 +286,7 @@ fn text(out: &mut Vec<u8>, text: &str, bytes_max: usize) {
 
 fn encode_steer(out: &mut Vec<u8>, steer: &Steer) {
     out.extend([u8::from(steer.everything), u8::from(steer.own_addresses)]);
-    // 802.1Q numbers have 12 bits: the value above them all stands for none.
+    // 802.1Q numbers have 12 bits: the value above them all stands for `None`.
     out.extend(steer.vlan.unwrap_or(u16::MAX).to_le_bytes());
     let addresses = &steer.addresses[..steer.addresses.len().min(ADDRESSES_MAX)];
     out.extend((addresses.len() as u16).to_le_bytes());

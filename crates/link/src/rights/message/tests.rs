@@ -1,4 +1,4 @@
-//! Messages survive the way there and back, and no other bytes do any harm.
+//! Messages are decoded as they were encoded, and other bytes do no harm.
 
 use super::*;
 use proptest::collection::vec;

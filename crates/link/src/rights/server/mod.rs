@@ -1,9 +1,9 @@
-//! The granting side: one thread that lets clients in, and one for each client.
+//! The granting side: one thread that accepts clients, and one for each client.
 //!
-//! A driver may take seconds to change its queues or to take a program. Clients of other interfaces
-//! do not wait for that, and those of the same interface take turns. Nothing here waits for a
-//! client that does not read, connections are counted, by user and in all, and what a client leaves
-//! behind is undone when its connection ends.
+//! A driver may take seconds to change its queues or to accept a program. Clients of other
+//! interfaces do not wait for that; those of the same interface are served one after the other. The
+//! broker never waits for a client that does not read, limits connections per user and in total,
+//! and undoes a client's changes when its connection ends.
 
 mod peer;
 mod serving;
@@ -34,16 +34,17 @@ use peer::Client;
 use serving::{ServerState, Serving};
 use session::refuse_unread;
 
-/// Connections of one user at a time.
+/// The most connections of one user at a time.
 const SESSIONS_OF_USER_MAX: usize = 16;
 
-/// Connections at a time.
+/// The most connections at a time.
 const SESSIONS_MAX: usize = 128;
 
-/// How a link's privileged steps are begun: the link, the interface, the process to act for.
+/// Opens the privileged steps of a link: arguments are the link, the interface, the process to act
+/// for.
 pub type Open = fn(&'static Family, &str, &PeerIdentity) -> io::Result<Box<dyn Rights>>;
 
-/// What a broker has to tell.
+/// An event that a broker reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BrokerEvent {
@@ -51,21 +52,21 @@ pub enum BrokerEvent {
     Opened {
         /// The client.
         peer: PeerIdentity,
-        /// What it got: link and interface.
+        /// The link and interface.
         what: String,
     },
-    /// A client was refused something.
+    /// A client was refused a request.
     Refused {
         /// The client.
         peer: PeerIdentity,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A client that had a link has gone; what was done for it is undone.
+    /// A client with a link has gone; its changes are undone.
     Closed {
         /// The client.
         peer: PeerIdentity,
-        /// What it had.
+        /// The link and interface.
         what: String,
     },
 }
@@ -87,16 +88,16 @@ pub struct Server {
     path: PathBuf,
     shared: Arc<ServerState>,
     serving: Vec<Serving>,
-    /// What the clients' threads tell.
+    /// The channel of the clients' threads' events.
     told: (Sender<BrokerEvent>, Receiver<BrokerEvent>),
     refusals: u64,
 }
 
 impl Server {
-    /// Listens at `path`; anybody may connect, and the policy says who is heard.
+    /// Listens at `path`; every user may connect, and the policy decides whose requests are served.
     ///
     /// # Errors
-    /// `AddrInUse` when a broker listens there already; what the system reports.
+    /// `AddrInUse` when a broker listens there already; otherwise the system's error.
     pub fn listen(path: &Path, policy: GrantPolicy, open: Open) -> io::Result<Self> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
@@ -113,24 +114,24 @@ impl Server {
         Ok(Self { listener, path, shared, serving: Vec::new(), told, refusals: 0 })
     }
 
-    /// Clients that have a connection.
+    /// Returns the number of connected clients.
     #[must_use]
     pub fn clients(&self) -> usize {
         self.serving.len()
     }
 
-    /// Waits up to `timeout` for a client, takes it, and tells what has happened meanwhile. Clients
-    /// that were taken are served whether this is called or not.
+    /// Waits up to `timeout` for a client, accepts it, and reports the events since the last call.
+    /// Accepted clients are served even between calls.
     ///
     /// # Errors
-    /// What poll(2) reports.
+    /// The error of poll(2).
     pub fn step(&mut self, timeout: Duration, tell: &mut dyn FnMut(BrokerEvent)) -> io::Result<()> {
         let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut wait = [PollFd::new(&self.listener, PollFlags::IN)];
         match poll(&mut wait, Some(&timeout)) {
             Ok(0) => {}
             Ok(_) => self.accept(tell),
-            // A signal: whoever turns this looks whether to end.
+            // A signal: the caller of this loop checks whether to end.
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -139,7 +140,7 @@ impl Server {
         Ok(())
     }
 
-    /// Takes whoever knocks; the rest of the queue comes with the next turn.
+    /// Accepts waiting clients; the rest of the queue is left to the next step.
     fn accept(&mut self, tell: &mut dyn FnMut(BrokerEvent)) {
         let Ok(socket) = accept_with(&self.listener, SocketFlags::CLOEXEC) else { return };
         let Ok(client) = Client::of(&socket) else { return };
@@ -162,7 +163,7 @@ impl Server {
             }
         };
         refuse_unread(&socket, &refusal);
-        // Somebody who knocks for ever must not fill a log.
+        // A client that connects again and again must not fill a log.
         self.refusals += 1;
         if self.refusals.is_power_of_two() {
             tell(BrokerEvent::Refused { peer, reason: refusal });
@@ -176,8 +177,8 @@ impl Drop for Server {
     }
 }
 
-/// Lets anybody connect to our socket. In a folder of somebody else's, its name may be another
-/// file's by now: only a socket of ours is touched, and no link followed.
+/// Lets every user connect to our socket. In a folder of another owner its name may meanwhile be
+/// another file's: only a socket of ours is changed, and no link followed.
 fn open_to_all(path: &Path) -> io::Result<()> {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -191,7 +192,7 @@ fn open_to_all(path: &Path) -> io::Result<()> {
     fs::set_permissions(itself, fs::Permissions::from_mode(0o666))
 }
 
-/// Removes the socket that a broker left when it was killed; one that answers stays.
+/// Removes the socket that a killed broker left; one that answers stays.
 fn remove_stale(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_socket() => {}

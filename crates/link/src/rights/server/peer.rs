@@ -1,4 +1,4 @@
-//! Who is at the other end of a Unix socket.
+//! The process at the other end of a Unix socket.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -8,21 +8,21 @@ use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::PeerIdentity;
 
-/// Groups that are looked at; more are not needed to find one that is granted.
+/// The most groups that are read; more are not needed to find a granted one.
 const GROUPS_MAX: usize = 1024;
 
 /// `SO_PEERPIDFD` of `asm-generic/socket.h` (Linux 6.5).
 const SO_PEERPIDFD: libc::c_int = 77;
 
-/// A client: who it is, and a descriptor of its process. The number alone could be another
-/// process's once that has gone.
+/// A client: its identity, and a descriptor of its process. The process number alone could be
+/// reused after the process has ended.
 pub struct Client {
     pub peer: PeerIdentity,
     pub(super) process: OwnedFd,
 }
 
 impl Client {
-    /// The peer of a connected socket, as of its connect(2).
+    /// Returns the peer of a connected socket, as of its connect(2).
     pub fn of(socket: &OwnedFd) -> io::Result<Self> {
         let credentials = rustix::net::sockopt::socket_peercred(socket)?;
         let mut groups = peer_groups(socket)?;
@@ -30,7 +30,7 @@ impl Client {
         let (pid, uid) = (credentials.pid.as_raw_pid(), credentials.uid.as_raw());
         let process = match peer_process(socket) {
             Ok(process) => process,
-            // Before Linux 6.5: whoever has the number by now.
+            // Before Linux 6.5: the process that has the number now.
             Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => {
                 pidfd_open(credentials.pid, PidfdFlags::empty())?
             }
@@ -46,16 +46,16 @@ impl Client {
         matches!(rustix::io::retry_on_intr(|| poll(&mut wait, Some(&now))), Ok(0))
     }
 
-    /// Whether it lives in the network namespace of this thread.
+    /// Whether it is in the network namespace of this thread.
     pub fn is_in_this_network(&self) -> bool {
         let there = std::fs::read_link(format!("/proc/{}/ns/net", self.peer.pid));
         let here = std::fs::read_link("/proc/thread-self/ns/net");
-        // Looked at last: until then the number was not another's.
+        // Checked last: until then the number was not reused.
         matches!((there, here), (Ok(there), Ok(here)) if there == here) && self.is_alive()
     }
 }
 
-/// A descriptor of the process that connected a socket.
+/// Returns a descriptor of the process that connected a socket.
 fn peer_process(socket: &OwnedFd) -> io::Result<OwnedFd> {
     let mut process: libc::c_int = -1;
     let mut bytes = size_of::<libc::c_int>() as libc::socklen_t;
@@ -72,16 +72,16 @@ fn peer_process(socket: &OwnedFd) -> io::Result<OwnedFd> {
     if status != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just opened it for us (close-on-exec), and nobody else knows it.
+    // SAFETY: the kernel has just opened it for us (close-on-exec), and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(process) })
 }
 
-/// Its supplementary groups (SO_PEERGROUPS).
+/// Returns its supplementary groups (SO_PEERGROUPS).
 fn peer_groups(socket: &OwnedFd) -> io::Result<Vec<u32>> {
     let mut groups = vec![0u32; GROUPS_MAX];
     let mut bytes = (GROUPS_MAX * size_of::<u32>()) as libc::socklen_t;
     // SAFETY: the option writes at most `bytes` bytes of group numbers to `groups`, which has them,
-    // and then says in `bytes` how many it wrote.
+    // and then stores in `bytes` how many it wrote.
     let status = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -110,7 +110,8 @@ mod tests {
         let client = Client::of(&here).unwrap();
         assert_eq!(client.peer.pid, std::process::id() as i32);
         assert!(client.is_alive() && client.is_in_this_network());
-        // Its number stays taken while nobody has waited for it: only the descriptor tells.
+        // Its number stays in use until the process is waited for: only the descriptor shows the
+        // end.
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let pid = rustix::process::Pid::from_child(&child);
         let process = pidfd_open(pid, PidfdFlags::empty()).unwrap();

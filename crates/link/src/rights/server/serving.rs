@@ -13,11 +13,11 @@ use super::session::BrokerSession;
 use super::{BrokerEvent, Open};
 use crate::rights::policy::{GrantPolicy, PeerIdentity};
 
-/// What every connection's thread needs.
+/// The state that every connection's thread uses.
 pub struct ServerState {
     pub policy: GrantPolicy,
     pub open: Open,
-    /// The interfaces of the policy; who changes one keeps its lock, and no other.
+    /// The interfaces of the policy, each with the lock for its changes.
     interfaces: Vec<(String, Mutex<()>)>,
 }
 
@@ -28,7 +28,7 @@ impl ServerState {
         Self { policy, open, interfaces }
     }
 
-    /// Does `job` while nobody else changes the interface.
+    /// Calls `job` with the lock of the interface's changes.
     pub fn alone<T>(&self, interface: &str, job: impl FnOnce() -> T) -> T {
         let found = self.interfaces.iter().find(|(name, _)| name == interface);
         let _alone = found.map(|(_, lock)| lock.lock().unwrap_or_else(PoisonError::into_inner));
@@ -36,10 +36,10 @@ impl ServerState {
     }
 }
 
-/// A connection that is served.
+/// A connection that is being served.
 pub struct Serving {
     pub peer: PeerIdentity,
-    /// Shared with the thread: shut down here, it ends there.
+    /// The socket, shared with the thread: shutting it down here ends the thread.
     socket: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
@@ -56,7 +56,7 @@ impl Serving {
         let mut session = BrokerSession::new(Arc::clone(&socket), client, shared);
         let name = std::thread::Builder::new().name("ms-grant".to_owned());
         let thread = name.spawn(move || {
-            // Nobody listens any more when the broker ends.
+            // There is no receiver any more when the broker ends.
             let mut tell = |event| drop(tell.send(event));
             while session.step(&mut tell) {}
             session.end(&mut tell);
@@ -64,7 +64,7 @@ impl Serving {
         Ok(Self { peer, socket, thread: Some(thread) })
     }
 
-    /// Whether the client has gone, and what was done for it is undone.
+    /// Whether the client has gone, and its changes are undone.
     pub fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -73,7 +73,7 @@ impl Serving {
 impl Drop for Serving {
     fn drop(&mut self) {
         let _ = shutdown(&self.socket, Shutdown::Both);
-        // One that panicked has undone what it did all the same.
+        // A thread that panicked has undone its changes all the same.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -1,4 +1,4 @@
-//! One client of a broker: what it may still ask, and what was done for it.
+//! One client of a broker: its remaining rights, and the changes made for it.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -15,7 +15,7 @@ use crate::rights::message::{self, BrokerReply, BrokerRequest, VERSION, hook_num
 use crate::rights::policy::GrantPolicy;
 use crate::rights::{Family, Rights, channel, locked};
 
-/// Sockets of one link; it needs one a queue.
+/// The most sockets of one link; it needs one for each queue.
 const SOCKETS_MAX: usize = 256;
 
 /// A connection.
@@ -27,7 +27,7 @@ pub struct BrokerSession {
     refusals: u64,
 }
 
-/// What a client has.
+/// The link of a client.
 struct Link {
     /// Link and interface, for people.
     what: String,
@@ -39,7 +39,7 @@ struct Link {
     sockets: usize,
 }
 
-/// What the client is to be told and given, or the reason of a refusal.
+/// The answer and descriptors for the client, or the reason of a refusal.
 type Answer = Result<(BrokerReply, Vec<OwnedFd>), Refusal>;
 
 struct Refusal {
@@ -56,7 +56,7 @@ impl BrokerSession {
         self.client.peer.clone()
     }
 
-    /// Undoes everything, and tells what the client had.
+    /// Undoes all changes, and reports the end of the client's link.
     pub fn end(mut self, tell: &mut dyn FnMut(BrokerEvent)) {
         let Some(link) = self.link.take() else { return };
         let (what, interface) = (link.what.clone(), link.interface.clone());
@@ -64,8 +64,8 @@ impl BrokerSession {
         tell(BrokerEvent::Closed { peer: self.peer(), what });
     }
 
-    /// One request, for which it waits; whether the connection stays. It ends when the client has
-    /// gone, says what cannot be understood, or does not take its answers.
+    /// Waits for one request and serves it; returns whether the connection stays. It ends when the
+    /// client has gone, sends a request that cannot be understood, or does not take its answers.
     pub fn step(&mut self, tell: &mut dyn FnMut(BrokerEvent)) -> bool {
         let received = match channel::receive(self.socket.as_fd()) {
             Ok(Some(received)) => received,
@@ -90,7 +90,7 @@ impl BrokerSession {
         let (reply, along) = match self.answer(request, received.descriptors) {
             Ok(done) => done,
             Err(Refusal { errno, reason }) => {
-                // Who asks in vain for ever must not fill a log.
+                // A client that repeats a refused request must not fill a log.
                 self.refusals += 1;
                 if self.refusals.is_power_of_two() {
                     tell(BrokerEvent::Refused { peer: self.peer(), reason: reason.clone() });
@@ -132,7 +132,7 @@ fn other_version(version: u16) -> String {
 /// Answers a request that was not read.
 pub fn refuse_unread(socket: &OwnedFd, reason: &str) {
     let reply = BrokerReply::Refused { errno: libc::EPERM, reason: reason.to_owned() };
-    // Whoever does not listen is not told.
+    // A client that does not read gets no answer.
     let _ = channel::send(socket.as_fd(), &reply.encode(), &[]);
 }
 
@@ -178,10 +178,10 @@ impl Link {
                 }
                 let process = self.client.peer.pid;
                 let before = locked::of(process)?;
-                // However often it asks, and on however many connections.
+                // The limit holds for any number of requests and connections.
                 self.rights.allow_locked(locked::room(process, bytes, most)?)?;
                 if !self.client.is_alive() {
-                    // The number may have been another's by then.
+                    // The number may have been reused by then.
                     locked::put_back(process, before);
                     return refuse("the process that connected has gone");
                 }
@@ -224,7 +224,7 @@ impl Link {
         }
     }
 
-    /// The socket that came along: one, and of the link's family.
+    /// Returns the socket sent along: one, and of the link's family.
     fn own_socket<'a>(&self, along: &'a [OwnedFd]) -> Result<BorrowedFd<'a>, Refusal> {
         let family = i32::from(self.family.sockets.as_raw());
         match along {
@@ -234,7 +234,7 @@ impl Link {
     }
 }
 
-/// The addresses that the kernel has, of interfaces that are down, too, and the broadcast
+/// Returns the kernel's addresses, including those of interfaces that are down, and the broadcast
 /// addresses of their networks.
 fn of_this_machine() -> io::Result<(Vec<Ipv4Addr>, Vec<Ipv4Addr>)> {
     let known = Netlink::open().and_then(|mut netlink| netlink.addresses());
@@ -290,7 +290,7 @@ mod tests {
         ended.wait().unwrap();
         let (mut stranger, number) = sleeper();
         let number = number.as_raw_pid();
-        // Little enough for anybody to raise it.
+        // Little enough for any user to raise it.
         let before = libc::rlimit { rlim_cur: 4096, ..locked::of(number).unwrap() };
         locked::put_back(number, before);
         let peer = PeerIdentity { pid: number, uid: 0, groups: Vec::new() };

@@ -1,12 +1,12 @@
-//! UDP ports that other users have bound in the kernel: nobody may be given their datagrams.
+//! UDP ports that other users have bound in the kernel: their datagrams are not granted.
 
 use std::fs;
 use std::net::Ipv4Addr;
 
 use crate::frame::Steer;
 
-/// A wanted port that a socket of another user than `uid` has, in the network namespace of this
-/// thread: the port, and whose it is. `broadcast` are the addresses whose frames are taken, too.
+/// Returns a wanted port that a socket of another user than `uid` has, in the network namespace of
+/// this thread: the port, and its owner. `broadcast` are the addresses whose frames are taken, too.
 pub fn by_another(wanted: &Steer, uid: u32, broadcast: &[Ipv4Addr]) -> Option<(u16, u32)> {
     let tables = ["udp", "udp6"].map(|name| format!("/proc/thread-self/net/{name}"));
     // Without IPv6 there is no second table.
@@ -15,7 +15,7 @@ pub fn by_another(wanted: &Steer, uid: u32, broadcast: &[Ipv4Addr]) -> Option<(u
     tables.into_iter().find_map(|table| in_table(&table, &addresses, &wanted.udp_ports, uid))
 }
 
-/// The same in one table as the kernel writes it (proc(5), `/proc/net/udp`).
+/// Does the same for one table in the kernel's format (proc(5), `/proc/net/udp`).
 fn in_table(table: &str, addresses: &[Ipv4Addr], ports: &[u16], uid: u32) -> Option<(u16, u32)> {
     let sockets = table.lines().skip(1).filter_map(socket);
     sockets
@@ -27,8 +27,8 @@ fn in_table(table: &str, addresses: &[Ipv4Addr], ports: &[u16], uid: u32) -> Opt
         .next()
 }
 
-/// Address, port and owner of one line. An IPv6 address is mapped, or it is the unspecified one,
-/// or it receives nothing that we want.
+/// Returns address, port and owner of one line. An IPv6 address is relevant only if it is mapped or
+/// unspecified.
 fn socket(line: &str) -> Option<(Ipv4Addr, u16, u32)> {
     let mut words = line.split_whitespace();
     let (address, port) = words.nth(1)?.split_once(':')?;
@@ -44,7 +44,7 @@ fn socket(line: &str) -> Option<(Ipv4Addr, u16, u32)> {
     Some((address, u16::from_str_radix(port, 16).ok()?, owner))
 }
 
-/// The kernel prints the four bytes as one number of the machine.
+/// Parses an address, whose four bytes the kernel prints as one number of the machine.
 fn in_memory_order(hexadecimal: &str) -> Option<Ipv4Addr> {
     u32::from_str_radix(hexadecimal, 16).ok().map(|number| number.to_ne_bytes().into())
 }

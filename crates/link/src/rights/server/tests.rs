@@ -1,4 +1,4 @@
-//! A broker and its clients over a real socket, with steps that need no rights.
+//! Tests of a broker and its clients over a real socket, with steps that need no rights.
 
 use super::*;
 use crate::frame::Steer;
@@ -11,24 +11,24 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Links that are open, to see them undone.
+/// The number of open links, to see them undone.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// One test at a time counts them.
+/// Locked by a test that counts them.
 pub static COUNTING: Mutex<()> = Mutex::new(());
 
-/// A number of queues that the driver takes its time for.
+/// A number of queues for which the driver takes long.
 const SLOW: u32 = 7;
 
-/// Hands out `/dev/null` for everything.
+/// Steps that return `/dev/null` for every descriptor.
 #[derive(Default)]
 pub struct Fake {
-    /// The process that is really allowed more.
+    /// The process whose limit is really raised.
     raises: Option<i32>,
 }
 
 impl Fake {
-    /// One that lets the process lock what a client asks for.
+    /// Creates steps that let the process lock the memory that a client requests.
     pub fn raising(process: i32) -> Self {
         OPEN.fetch_add(1, Ordering::SeqCst);
         Self { raises: Some(process) }
@@ -92,7 +92,7 @@ fn open(_: &'static Family, _: &str, _: &PeerIdentity) -> io::Result<Box<dyn Rig
     Ok(Box::new(Fake::default()))
 }
 
-/// A broker on a thread; ends when dropped.
+/// A broker on a thread; it ends when this is dropped.
 struct Running {
     path: PathBuf,
     stop: Arc<AtomicBool>,
@@ -117,7 +117,7 @@ impl Running {
         Self { path, stop, thread: Some(thread), _folder: folder }
     }
 
-    /// What it told, once every client has gone.
+    /// Returns the reported events, once every client has gone.
     fn end(mut self) -> Vec<BrokerEvent> {
         self.stop.store(true, Ordering::SeqCst);
         self.thread.take().unwrap().join().unwrap()
@@ -135,7 +135,7 @@ fn policy() -> GrantPolicy {
     policy
 }
 
-/// A connection that says what it likes.
+/// Opens a connection that can send any bytes.
 fn raw(path: &Path) -> OwnedFd {
     let kind = SocketType::SEQPACKET;
     let socket = socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap();
@@ -195,7 +195,7 @@ fn a_client_learns_which_ports_it_may_take() {
     running.end();
 }
 
-/// The gateway's, for instance; or where a router forwards to.
+/// The gateway's, for instance; or one to which a router forwards.
 #[test]
 fn an_address_that_is_not_granted_is_refused() {
     let _counting = COUNTING.lock();
@@ -253,7 +253,7 @@ fn hostile_clients_are_refused_once_and_the_others_served() {
         let answer = channel::receive(hostile.as_fd()).unwrap().expect("one answer");
         assert_eq!(answer.bytes[0], 1, "a refusal");
     }
-    // One that asks and asks, and never reads.
+    // A client that sends requests and never reads.
     let deaf = raw(&running.path);
     let hello =
         BrokerRequest::Hello { version: VERSION, link: "xdp".into(), interface: "eth9".into() };
@@ -274,7 +274,7 @@ fn one_user_cannot_take_all_connections() {
     let error = running.connect("veth0").unwrap_err().to_string();
     assert!(error.ends_with("too many connections; close some"), "{error}");
     drop(held.pop());
-    // The broker sees the closed one with a later turn.
+    // The broker notices the closed connection in a later step.
     while running.connect("veth0").is_err() {}
     drop(held);
     running.end();
@@ -289,7 +289,7 @@ fn the_socket_of_a_killed_broker_is_replaced_and_that_of_a_living_one_not() {
     let path = running.path.clone();
     let stale = running._folder.path().join("stale.sock");
     drop(std::os::unix::net::UnixListener::bind(&stale).unwrap());
-    // Left by SOCK_STREAM or SOCK_SEQPACKET: nobody listens.
+    // A socket left by SOCK_STREAM or SOCK_SEQPACKET, without a listener.
     let listened = Server::listen(&stale, policy(), open);
     assert!(listened.is_ok() && stale.exists());
     drop(listened);

@@ -1,10 +1,11 @@
 //! A tiny eBPF assembler: the instructions that our program needs, with labels.
 //!
-//! Source: the kernel's `Documentation/bpf/standardization/instruction-set.rst`. An instruction
-//! is 8 bytes: opcode, destination and source register, 16-bit offset, 32-bit immediate; only
-//! the load of a 64-bit immediate takes two.
+//! Source: the kernel's `Documentation/bpf/standardization/instruction-set.rst`. An instruction is
+//! 8 bytes: opcode, destination and source register, 16-bit offset, 32-bit immediate; only the load
+//! of a 64-bit immediate takes two.
 
-/// A register. `R0` holds results, `R1`–`R5` arguments (lost in a call), `R6`–`R9` stay.
+/// A register. `R0` holds results, `R1`–`R5` arguments (lost in a call); a call preserves
+/// `R6`–`R9`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -35,7 +36,7 @@ pub enum Size {
     Double = 0x18,
 }
 
-/// When a jump is taken; comparisons are unsigned and of 64 bits.
+/// The condition of a jump; comparisons are unsigned and of 64 bits.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 pub enum If {
@@ -51,7 +52,7 @@ pub enum If {
     Below = 0xa0,
 }
 
-/// What an arithmetic instruction does to its destination.
+/// The operation of an arithmetic instruction on its destination.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 pub enum AluOp {
@@ -83,11 +84,11 @@ pub enum BpfHelper {
     BufferLength = 188,
 }
 
-/// A place in the program that jumps lead to.
+/// A target of jumps in the program.
 #[derive(Debug, Clone, Copy)]
 pub struct Label(usize);
 
-/// One instruction, as the kernel reads it.
+/// One instruction in the kernel's encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Insn {
@@ -118,7 +119,7 @@ const EXIT: u8 = 0x90;
 const TO_BIG_ENDIAN: u8 = 0xd0 | 0x08;
 /// The immediate of a 64-bit load is a map's descriptor (BPF_PSEUDO_MAP_FD).
 const IS_MAP: u8 = 1;
-/// It is the address of the one value of an array map (BPF_PSEUDO_MAP_VALUE).
+/// The immediate is the address of the one value of an array map (BPF_PSEUDO_MAP_VALUE).
 const IS_MAP_VALUE: u8 = 2;
 
 /// A program being written.
@@ -135,7 +136,7 @@ impl Asm {
         self.code.push(Insn { code, registers, offset, immediate });
     }
 
-    /// A label, to be placed once.
+    /// Creates a label, to be placed once.
     pub fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)
@@ -144,7 +145,7 @@ impl Asm {
     /// Places a label before the next instruction.
     ///
     /// # Panics
-    /// The second time.
+    /// When the label was placed before.
     pub fn place(&mut self, label: Label) {
         let before = self.labels[label.0].replace(self.code.len());
         assert!(before.is_none(), "a label is placed once");
@@ -201,19 +202,19 @@ impl Asm {
         self.push(0, Reg::R0, 0, 0, 0);
     }
 
-    /// Goes to `label`.
+    /// Jumps to `label`.
     pub fn jump(&mut self, label: Label) {
         self.jumps.push((self.code.len(), label));
         self.push(CLASS_JMP, Reg::R0, 0, 0, 0);
     }
 
-    /// Goes to `label` if `dst` and `src` compare so.
+    /// Jumps to `label` if the comparison of `dst` and `src` is true.
     pub fn jump_if(&mut self, test: If, dst: Reg, src: Reg, label: Label) {
         self.jumps.push((self.code.len(), label));
         self.push(CLASS_JMP | FROM_REG | test as u8, dst, src as u8, 0, 0);
     }
 
-    /// Goes to `label` if `dst` and the (sign-extended) immediate compare so.
+    /// Jumps to `label` if the comparison of `dst` and the (sign-extended) immediate is true.
     pub fn jump_if_imm(&mut self, test: If, dst: Reg, immediate: i32, label: Label) {
         self.jumps.push((self.code.len(), label));
         self.push(CLASS_JMP | test as u8, dst, 0, 0, immediate);
@@ -224,15 +225,15 @@ impl Asm {
         self.push(CLASS_JMP | CALL, Reg::R0, 0, 0, helper as i32);
     }
 
-    /// Ends with `r0`.
+    /// Ends the program with `r0`.
     pub fn exit(&mut self) {
         self.push(CLASS_JMP | EXIT, Reg::R0, 0, 0, 0);
     }
 
-    /// The program, its jumps resolved.
+    /// Returns the program, its jumps resolved.
     ///
     /// # Panics
-    /// If a label that is jumped to was not placed, or lies too far.
+    /// If a label that is a jump's target was not placed, or is too far away.
     #[must_use]
     pub fn finish(mut self) -> Vec<Insn> {
         for (from, label) in &self.jumps {
@@ -256,7 +257,7 @@ mod tests {
         all
     }
 
-    /// Against the encodings that the standard's tables give.
+    /// Compares with the encodings in the standard's tables.
     #[test]
     fn instructions_are_encoded_as_the_standard_says() {
         let mut asm = Asm::default();

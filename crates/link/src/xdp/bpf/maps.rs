@@ -1,47 +1,47 @@
-//! What our program and we share: the rules that we write, the counters that it writes.
+//! The memory shared with our program: the rules that we write, the counters that it writes.
 
 use std::net::Ipv4Addr;
 
 use crate::frame::Steer;
 
-/// Addresses that one link serves at most.
+/// The most addresses that one link serves.
 pub const ADDRESSES_MAX: usize = 8;
-/// Further Ethernet types that one link serves at most.
+/// The most further Ethernet types that one link serves.
 pub const ETHERTYPES_MAX: usize = 4;
-/// UDP ports that one link serves at most: the rows of counters but row 0.
+/// The most UDP ports that one link serves: the rows of counters except row 0.
 pub const PORTS_MAX: usize = 255;
-/// Queues that one program tells apart (a power of two): those that can have a socket.
+/// The most queues of one program (a power of two): those that can have a socket.
 pub const QUEUES_MAX: usize = 256;
 
 /// Every frame is wanted.
 pub const EVERYTHING: u32 = 1;
-/// The kernel does not know the addresses: all that is for them is wanted.
+/// The kernel does not have the addresses: every frame for them is wanted.
 pub const OWN_ADDRESSES: u32 = 2;
 /// No VLAN tag.
 pub const UNTAGGED: u32 = 0x1000;
-/// Where no address is served: the limited broadcast's, for that is wanted anyway if its port is.
+/// Stands for no address: the limited broadcast's, which is wanted anyway if its port is.
 const NO_ADDRESS: u32 = u32::MAX;
-/// Matches no frame where it is compared: IPv4 has its own branch before.
+/// Matches no frame where it is compared, because IPv4 takes an earlier branch.
 const NO_ETHERTYPE: u16 = 0x0800_u16.to_be();
 
-/// What the program shall do, as it reads it. Fields of frames are in network order.
+/// The rules in the program's encoding. Fields of frames are in network order.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub struct Rules {
     pub flags: u32,
-    /// VLAN wanted, or [`UNTAGGED`].
+    /// The wanted VLAN, or [`UNTAGGED`].
     pub vlan: u32,
-    /// Frames that a queue lets pass in one interval; 0: all.
+    /// The most frames that a queue passes in one interval; 0: all.
     pub interval_frames: u32,
-    /// An interval is 2 to this power nanoseconds.
+    /// The binary logarithm of the interval in nanoseconds.
     pub interval_shift: u32,
     pub addresses: [u32; ADDRESSES_MAX],
     pub ethertypes: [u16; ETHERTYPES_MAX],
-    /// Row of counters of a UDP port; 0: not wanted.
+    /// The row of counters of a UDP port; 0: not wanted.
     pub ports: [u8; 65536],
 }
 
-/// Offsets of its fields, for the program.
+/// The offsets of its fields, for the program.
 pub mod rules {
     use super::Rules;
     use std::mem::offset_of;
@@ -55,15 +55,15 @@ pub mod rules {
     pub const PORTS: i16 = offset_of!(Rules, ports) as i16;
 }
 
-/// Size of [`Rules`], bytes.
+/// The size of [`Rules`], bytes.
 pub const RULES_BYTES: usize = size_of::<Rules>();
 
 impl Rules {
-    /// Rules for what is wanted, with a guard of `rate_max_hz` frames per second and queue (0:
-    /// none).
+    /// Creates rules for the wanted frames, with a limit of `rate_max_hz` frames per second and
+    /// queue (0: none).
     ///
     /// # Errors
-    /// What there is too much of, in words.
+    /// The exceeded limit, in words.
     pub fn new(steer: &Steer, rate_max_hz: u32) -> Result<Box<Self>, String> {
         let most = |what: &str, count: usize, max: usize| match count > max {
             true => Err(format!("{count} {what}, and one link takes {max} at most")),
@@ -81,7 +81,7 @@ impl Rules {
             vlan: steer.vlan.filter(|id| *id > 0).map_or(UNTAGGED, u32::from),
             interval_frames,
             interval_shift,
-            // Every value is some frame's address, so the rest repeats the first.
+            // Every value is compared with addresses, so the rest repeats the first.
             addresses: [steer.addresses.first().map_or(NO_ADDRESS, address); ADDRESSES_MAX],
             ethertypes: [NO_ETHERTYPE; ETHERTYPES_MAX],
             ports: [0; 65536],
@@ -94,15 +94,15 @@ impl Rules {
         }
         for (row, port) in (1..).zip(&steer.udp_ports) {
             let of = &mut rules.ports[usize::from(*port)];
-            // A port that is named twice has the first row.
+            // A port that is listed twice has the first row.
             *of = if *of == 0 { row } else { *of };
         }
         Ok(rules)
     }
 }
 
-/// Frames per interval, and the interval: about 1 ms, for low rates 134 ms so that a whole number
-/// of frames still says the rate.
+/// Returns frames per interval, and the interval: about 1 ms; for low rates 134 ms, so that a whole
+/// number of frames still represents the rate.
 fn guard(rate_max_hz: u32) -> (u32, u32) {
     if rate_max_hz == 0 {
         return (0, 20);
@@ -112,7 +112,7 @@ fn guard(rate_max_hz: u32) -> (u32, u32) {
     (frames as u32, shift)
 }
 
-/// One row of counters as the program writes it, alone on its cache line.
+/// One row of counters, written by the program, on its own cache line.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(64))]
 struct CounterRow {
@@ -122,7 +122,7 @@ struct CounterRow {
     limited: u64,
 }
 
-/// Offsets in a row, for the program.
+/// The offsets in a row, for the program.
 pub mod row {
     use super::CounterRow;
     use std::mem::offset_of;
@@ -131,12 +131,12 @@ pub mod row {
     pub const BYTES: i16 = offset_of!(CounterRow, bytes) as i16;
     pub const UNWATCHED: i16 = offset_of!(CounterRow, unwatched) as i16;
     pub const LIMITED: i16 = offset_of!(CounterRow, limited) as i16;
-    /// Rows lie 2 to this power bytes apart.
+    /// The binary logarithm of the distance of rows in bytes.
     pub const SHIFT: i32 = size_of::<CounterRow>().trailing_zeros() as i32;
 }
 
-/// Processors that have rows of their own: a power of two that covers every possible one, but not
-/// more than 256 (beyond that some share rows, and may miss a count).
+/// Returns the number of processors with rows of their own: a power of two that covers every
+/// possible one, but at most 256 (beyond that some share rows, and may miss a count).
 #[must_use]
 pub fn cpus() -> u32 {
     // SAFETY: sysconf has no preconditions.
@@ -144,20 +144,20 @@ pub fn cpus() -> u32 {
     (configured.clamp(1, 256) as u32).next_power_of_two()
 }
 
-/// Size of the counters for `cpus` processors, bytes: rows by port and processor, then rows by
-/// queue, a cache line each.
+/// Returns the size of the counters for `cpus` processors, bytes: rows by port and processor, then
+/// rows by queue, a cache line each.
 #[must_use]
 pub fn counters_bytes(cpus: u32) -> usize {
     queues_at(cpus) + QUEUES_MAX * size_of::<CounterRow>()
 }
 
-/// Where the rows by queue begin.
+/// Returns the offset of the rows by queue.
 pub fn queues_at(cpus: u32) -> usize {
     (PORTS_MAX + 1) * cpus as usize * size_of::<CounterRow>()
 }
 
-/// What the program writes for one queue: the rate guard's interval and its frames, and wanted
-/// frames that came while no socket watched the queue.
+/// The program's data of one queue: the rate limit's interval and its frames, and wanted frames
+/// that came while no socket watched the queue.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(64))]
 struct QueueRow {
@@ -166,7 +166,7 @@ struct QueueRow {
     unwatched: u64,
 }
 
-/// Offsets in a queue's row, for the program.
+/// The offsets in a queue's row, for the program.
 pub mod queue_row {
     use super::QueueRow;
     use std::mem::offset_of;
@@ -176,13 +176,13 @@ pub mod queue_row {
     pub const UNWATCHED: i16 = offset_of!(QueueRow, unwatched) as i16;
 }
 
-/// Wanted frames that came on each queue while no socket watched it: queue and frames.
+/// Reads the wanted frames that came on each queue while no socket watched it: queue and frames.
 ///
 /// # Safety
 /// `counters` is the map's value for `cpus` processors, mapped.
 pub unsafe fn read_unwatched(counters: *const u8, cpus: u32) -> Vec<(u32, u64)> {
     const { assert!(size_of::<QueueRow>() == size_of::<CounterRow>()) };
-    // SAFETY: within the value (the caller's promise), and a row begins there.
+    // SAFETY: the row begins within the value (the caller's promise).
     let rows = unsafe { counters.add(queues_at(cpus)) }.cast::<QueueRow>();
     let row = |queue: usize| {
         // SAFETY: as above; the program may write at any time, so it is read as volatile.
@@ -192,7 +192,7 @@ pub unsafe fn read_unwatched(counters: *const u8, cpus: u32) -> Vec<(u32, u64)> 
     (0..QUEUES_MAX).map(row).filter(|(_, frames)| *frames > 0).collect()
 }
 
-/// What the program counted for one port (or for all else that was wanted).
+/// The program's counts for one port (or for all other wanted frames).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProgramCounts {
@@ -200,15 +200,15 @@ pub struct ProgramCounts {
     pub frames: u64,
     /// Their bytes, Ethernet header included.
     pub bytes: u64,
-    /// Of these, frames on a queue without a socket: the kernel got them.
+    /// Of these, frames on a queue without a socket, which the kernel got.
     pub unwatched: u64,
-    /// Of these, frames beyond the rate guard: lost.
+    /// Of these, frames lost beyond the rate limit.
     pub limited: u64,
 }
 
 impl ProgramCounts {
-    /// Each count less that of `other`; what it lacks wraps around, and comes back when that
-    /// difference is subtracted in turn.
+    /// Subtracts the counts of `other`. A negative result wraps around, and is corrected when the
+    /// result is subtracted in turn.
     pub(crate) fn less(self, other: Self) -> Self {
         Self {
             frames: self.frames.wrapping_sub(other.frames),

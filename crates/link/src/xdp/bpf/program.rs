@@ -7,10 +7,10 @@
 //!                    │            IPv4, our address ─▶ UDP to a wanted port ─┤
 //!                    │                             └▶ own address: the rest ─┤
 //!                    ▼ none                                                  ▼
-//!                 to the kernel ◀── nobody watches the queue ── count, rate guard ─▶ socket
+//!                 to the kernel ◀── no socket for the queue ─── count, rate limit ─▶ socket
 //! ```
 //!
-//! IPv4 headers with options and fragments are not matched to ports: the kernel deals with them.
+//! IPv4 headers with options and fragments are not matched to ports: the kernel handles them.
 //! Sources: `Documentation/bpf/` (program types, `map_xskmap`), `Documentation/networking/af_xdp`.
 
 use super::asm::{AluOp, Asm, BpfHelper, If, Insn, Label, Reg, Reg::*, Size};
@@ -29,30 +29,30 @@ const DATA: i16 = 0;
 const DATA_END: i16 = 4;
 const RX_QUEUE: i16 = 16;
 
-/// A number as it lies in two bytes of network order.
+/// Returns a number in the form in which two bytes of network order are loaded.
 const fn be(number: u16) -> i32 {
     number.to_be() as i32
 }
 
-/// The maps of the program, and what is known when it is written.
+/// The maps of the program, and the values that are constant in it.
 #[derive(Debug, Clone, Copy)]
 pub struct Descriptors {
     pub rules: i32,
     pub counters: i32,
     pub sockets: i32,
-    /// Processors that have counters of their own.
+    /// The number of processors with counters of their own.
     pub cpus: u32,
     /// Frames may come in several parts.
     pub parts: bool,
 }
 
-/// Writes the program.
+/// Assembles the program.
 #[must_use]
 pub fn assemble(maps: Descriptors) -> Vec<Insn> {
     let mut asm = Asm::default();
     let [pass, other, deliver] = [0; 3].map(|_| asm.label());
     let ends = Ends { pass, other, deliver };
-    // R6: context; R9: rules; R2, R3: the frame's first byte and the end of what can be read.
+    // R6: context; R9: rules; R2, R3: the frame's first byte and the end of the readable bytes.
     asm.alu(AluOp::Move, R6, R1);
     asm.map_value(R9, maps.rules);
     asm.load(Size::Word, R2, R6, DATA);
@@ -75,10 +75,10 @@ pub fn assemble(maps: Descriptors) -> Vec<Insn> {
     asm.finish()
 }
 
-/// Where a frame can go.
+/// The possible destinations of a frame.
 #[derive(Clone, Copy)]
 struct Ends {
-    /// To the kernel.
+    /// The kernel.
     pass: Label,
     /// Wanted, counted in row 0.
     other: Label,
@@ -86,14 +86,14 @@ struct Ends {
     deliver: Label,
 }
 
-/// Goes to `short` unless `bytes` can be read from `at` on. R0 is lost.
+/// Jumps to `short` unless `bytes` can be read from `at` on. R0 is lost.
 fn needs(asm: &mut Asm, at: Reg, bytes: i32, short: Label) {
     asm.alu(AluOp::Move, R0, at);
     asm.alu_imm(AluOp::Add, R0, bytes);
     asm.jump_if(If::Above, R0, R3, short);
 }
 
-/// Leaves the Ethernet type in R5, the rest's address in R8, the flags in R4.
+/// Puts the Ethernet type into R5, the address of the rest into R8, the flags into R4.
 fn ethernet(asm: &mut Asm, ends: Ends) {
     let untagged = asm.label();
     needs(asm, R2, 14, ends.pass);
@@ -118,7 +118,7 @@ fn ethernet(asm: &mut Asm, ends: Ends) {
     asm.jump_if(If::NotEqual, R7, R1, ends.pass);
 }
 
-/// Branches by Ethernet type; what falls through is ARP.
+/// Branches by Ethernet type; ARP falls through.
 fn kinds(asm: &mut Asm, ends: Ends, ipv4: Label) {
     asm.jump_if_imm(If::Equal, R5, be(0x0800), ipv4);
     for index in 0..ETHERTYPES_MAX {
@@ -128,7 +128,7 @@ fn kinds(asm: &mut Asm, ends: Ends, ipv4: Label) {
     asm.jump_if_imm(If::NotEqual, R5, be(0x0806), ends.pass);
 }
 
-/// ARP (RFC 826): wanted if an own address asks, answers or is asked for.
+/// ARP (RFC 826): wanted if the sender or the target is an own address.
 fn arp(asm: &mut Asm, ends: Ends) {
     let own = asm.label();
     asm.jump_if_imm(If::AnyBit, R4, OWN_ADDRESSES as i32, own);
@@ -154,8 +154,8 @@ fn ip(asm: &mut Asm, ends: Ends) {
         asm.load(Size::Word, R0, R9, rules::ADDRESSES + 4 * index as i16);
         asm.jump_if(If::Equal, R1, R0, ours);
     }
-    // Whatever a broadcast address looks like, its frames go to the broadcast Ethernet address;
-    // of those only wanted ports are wanted, so the flags are forgotten.
+    // Frames to a broadcast address have the broadcast Ethernet address; only wanted ports are
+    // wanted of them, so the flags are cleared.
     asm.load(Size::Word, R0, R2, 0);
     asm.alu_imm(AluOp::Add, R0, 1);
     asm.alu_imm(AluOp::ShiftLeft, R0, 32);
@@ -184,7 +184,7 @@ fn ip(asm: &mut Asm, ends: Ends) {
     asm.jump(ends.pass);
 }
 
-/// Counts the frame in row R7 of this processor; leaves the row's address in R7.
+/// Counts the frame in row R7 of this processor; puts the row's address into R7.
 fn count(asm: &mut Asm, maps: Descriptors) {
     if maps.parts {
         asm.alu(AluOp::Move, R1, R6);
@@ -195,7 +195,7 @@ fn count(asm: &mut Asm, maps: Descriptors) {
         asm.load(Size::Word, R1, R6, DATA);
         asm.alu(AluOp::Sub, R8, R1);
     }
-    // A program runs to its end on one processor, so no other one writes this row.
+    // A program runs to its end on one processor, so no other processor writes this row.
     asm.call(BpfHelper::ProcessorId);
     asm.alu_imm(AluOp::And, R0, maps.cpus as i32 - 1);
     asm.alu_imm(AluOp::ShiftLeft, R7, maps.cpus.trailing_zeros() as i32);
@@ -218,8 +218,8 @@ fn add(asm: &mut Asm, counter: i16, register: Option<Reg>) {
     asm.store(Size::Double, R7, counter, R1);
 }
 
-/// Drops what exceeds the frames of an interval, by queue. Two processors that begin the same
-/// interval at once may let a few more pass.
+/// Drops frames beyond the limit of an interval, by queue. Two processors that begin the same
+/// interval at once may pass a few more.
 fn rate_guard(asm: &mut Asm, maps: Descriptors) {
     let [passes, same] = [0; 2].map(|_| asm.label());
     asm.load(Size::Word, R8, R9, rules::INTERVAL_FRAMES);
@@ -243,7 +243,7 @@ fn rate_guard(asm: &mut Asm, maps: Descriptors) {
     asm.place(passes);
 }
 
-/// Leaves the address of the row of the frame's queue in R1. R2 is lost.
+/// Puts the address of the row of the frame's queue into R1. R2 is lost.
 fn at_queue(asm: &mut Asm, maps: Descriptors) {
     asm.load(Size::Word, R2, R6, RX_QUEUE);
     asm.alu_imm(AluOp::And, R2, QUEUES_MAX as i32 - 1);
@@ -253,7 +253,7 @@ fn at_queue(asm: &mut Asm, maps: Descriptors) {
     asm.alu(AluOp::Add, R1, R2);
 }
 
-/// To the socket of the frame's queue; where there is none, counted and to the kernel.
+/// Sends the frame to the socket of its queue; without one, counts it and passes it to the kernel.
 fn redirect(asm: &mut Asm, maps: Descriptors) {
     let unwatched = asm.label();
     asm.load(Size::Word, R2, R6, RX_QUEUE);

@@ -1,4 +1,4 @@
-//! bpf(2): the few commands that we need, over the prefixes of `union bpf_attr` that they read
+//! bpf(2): the few commands that we need, with the prefixes of `union bpf_attr` that they read
 //! (`linux/bpf.h`).
 
 use std::ffi::c_long;
@@ -30,7 +30,8 @@ const HAS_FRAGS: u32 = 1 << 5;
 const MAPPABLE: u32 = 1 << 10;
 
 /// # Safety
-/// `T` begins as `union bpf_attr` does for `command`, and its pointers are valid for the command.
+/// `T` has the layout of `union bpf_attr` for `command`, and its pointers are valid for the
+/// command.
 unsafe fn bpf<T>(command: u32, attribute: &mut T) -> io::Result<c_long> {
     let address: *mut T = attribute;
     // SAFETY: the kernel reads and writes at most `size_of::<T>()` bytes there; the pointers
@@ -39,7 +40,7 @@ unsafe fn bpf<T>(command: u32, attribute: &mut T) -> io::Result<c_long> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(done) }
 }
 
-/// A new descriptor that a command returned.
+/// Executes a command that returns a new descriptor.
 ///
 /// # Safety
 /// As `bpf`, and the command returns a descriptor.
@@ -52,17 +53,17 @@ fn name16(name: &str) -> [u8; 16] {
     std::array::from_fn(|i| name.as_bytes().get(i).copied().filter(|_| i < 15).unwrap_or(0))
 }
 
-/// What a map is.
+/// The kind of a map.
 #[derive(Debug, Clone, Copy)]
 pub enum MapKind {
-    /// One value, that programs address directly and processes may map.
+    /// One value, which programs address directly and processes may map.
     Value {
-        /// Its size.
+        /// The size of the value.
         bytes: u32,
     },
     /// Queue number to AF_XDP socket.
     Sockets {
-        /// Queues.
+        /// The number of queues.
         queues: u32,
     },
 }
@@ -79,10 +80,10 @@ struct MapCreate {
     name: [u8; 16],
 }
 
-/// Makes a map.
+/// Creates a map.
 ///
 /// # Errors
-/// What bpf(2) reports.
+/// The error of bpf(2).
 pub fn create_map(name: &str, kind: MapKind) -> io::Result<OwnedFd> {
     let (kind, value_bytes, entries, flags) = match kind {
         MapKind::Value { bytes } => (2, bytes, 1, MAPPABLE),
@@ -107,7 +108,7 @@ struct MapElement {
 /// Sets the value of `key`.
 ///
 /// # Errors
-/// What bpf(2) reports.
+/// The error of bpf(2).
 ///
 /// # Safety
 /// The values of the map have at most the size of `T`, and `T` has no padding.
@@ -140,19 +141,19 @@ struct ProgramLoad {
     attach_type: u32,
 }
 
-/// How a program is loaded.
+/// The settings of loading a program.
 #[derive(Debug, Clone, Copy)]
 pub struct LoadOptions<'a> {
-    /// The name that `bpftool` and `ip link` show; at most 15 bytes.
+    /// The name in `bpftool` and `ip link`; at most 15 bytes.
     pub name: &'a str,
-    /// It takes frames in several parts.
+    /// The program takes frames in several parts.
     pub parts: bool,
 }
 
 /// Loads an XDP program.
 ///
 /// # Errors
-/// What bpf(2) reports; when the verifier refused the program, with the end of what it wrote.
+/// The error of bpf(2); when the verifier refused the program, with the end of the verifier's log.
 pub fn load(code: &[Insn], options: LoadOptions<'_>) -> io::Result<OwnedFd> {
     let license = c"Dual MIT/GPL";
     let mut log = Vec::new();
@@ -174,7 +175,7 @@ pub fn load(code: &[Insn], options: LoadOptions<'_>) -> io::Result<OwnedFd> {
         };
         // SAFETY: the layout of BPF_PROG_LOAD; code, licence and log live through the call.
         match unsafe { bpf_fd(command::PROG_LOAD, &mut attribute) } {
-            // A second time with a log: only the verifier says these.
+            // Again with a log, for errors of the verifier only.
             Err(error) if log_bytes == 0 && verifier_spoke(&error) => {}
             Err(error) if log_bytes > 0 => return Err(with_log(&error, &log)),
             done => return done,
@@ -206,7 +207,7 @@ struct LinkCreate {
 /// detached when the last descriptor of the link is closed.
 ///
 /// # Errors
-/// What bpf(2) reports.
+/// The error of bpf(2).
 pub fn attach(program: BorrowedFd<'_>, interface: u32, flags: u32) -> io::Result<OwnedFd> {
     let program = program.as_raw_fd() as u32;
     let mut attribute = LinkCreate { program, interface, attach_type: ATTACH_XDP, flags };
@@ -214,11 +215,11 @@ pub fn attach(program: BorrowedFd<'_>, interface: u32, flags: u32) -> io::Result
     unsafe { bpf_fd(command::LINK_CREATE, &mut attribute) }
 }
 
-/// Detaches what a link attached, whoever else has the link open: a child that was just forked
-/// has, until it executes its program.
+/// Detaches the program of a link, even if another process has the link open: a child that was just
+/// forked has, until it executes its program.
 ///
 /// # Errors
-/// What bpf(2) reports: it needs CAP_BPF where unprivileged users may not use it (Linux 5.9).
+/// The error of bpf(2): it needs CAP_BPF where unprivileged users may not use it (Linux 5.9).
 pub fn detach(link: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the layout of BPF_LINK_DETACH: the link's descriptor.
     unsafe { bpf(command::LINK_DETACH, &mut (link.as_raw_fd() as u32)) }.map(drop)
@@ -231,10 +232,10 @@ struct ById {
     flags: u32,
 }
 
-/// A descriptor of a loaded program.
+/// Returns a descriptor of a loaded program.
 ///
 /// # Errors
-/// What bpf(2) reports: it needs CAP_SYS_ADMIN.
+/// The error of bpf(2): it needs CAP_SYS_ADMIN.
 pub fn program_by_id(id: u32) -> io::Result<OwnedFd> {
     // SAFETY: the layout of BPF_PROG_GET_FD_BY_ID, which returns a descriptor.
     unsafe { bpf_fd(command::PROG_GET_FD_BY_ID, &mut ById { id, next: 0, flags: 0 }) }
@@ -247,10 +248,11 @@ struct InfoByFd {
     info: u64,
 }
 
-/// Keeps processes from writing a map's values, whoever has its descriptor; programs still may.
+/// Prevents all processes from writing a map's values, even with its descriptor; programs still
+/// may.
 ///
 /// # Errors
-/// What bpf(2) reports.
+/// The error of bpf(2).
 pub fn freeze(map: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the layout of BPF_MAP_FREEZE: the map's descriptor.
     unsafe { bpf(command::MAP_FREEZE, &mut (map.as_raw_fd() as u32)) }.map(drop)
@@ -266,10 +268,10 @@ struct ProgramInfo {
     name: [u8; 16],
 }
 
-/// Number and name of a program.
+/// Returns the number and name of a program.
 ///
 /// # Errors
-/// What bpf(2) reports.
+/// The error of bpf(2).
 pub fn program_info(program: BorrowedFd<'_>) -> io::Result<(u32, String)> {
     let mut info = ProgramInfo::default();
     let mut attribute = InfoByFd {
@@ -297,7 +299,7 @@ struct TestRun {
     duration_ns: u32,
 }
 
-/// Runs a program over one frame; what it returned, and nanoseconds per run.
+/// Runs a program over one frame; returns its result, and nanoseconds per run.
 #[cfg(test)]
 pub fn test_run(program: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> io::Result<(u32, u32)> {
     let mut attribute = TestRun {

@@ -1,4 +1,4 @@
-//! Two stacks of ours talk to each other.
+//! Two of our stacks exchange packets.
 
 use super::*;
 

@@ -8,7 +8,7 @@ fn claiming(last: u8, claim: AddressClaim) -> Stack {
     Stack::new(StackConfig { claim, ..config(last) }).unwrap()
 }
 
-/// (time in ms, is it a probe) of everything that one station says.
+/// Returns (time in ms, is it a probe) of every packet that one station sends.
 fn said(claim: AddressClaim) -> Vec<(u64, bool)> {
     let mut stack = claiming(1, claim);
     let mut said = Vec::new();

@@ -1,4 +1,4 @@
-//! ICMP: echo, "port unreachable" both ways.
+//! ICMP: echo, and "port unreachable" in both directions.
 
 use millstream_wire::checksum::Sum;
 use millstream_wire::ethernet::{EthernetRepr, ether_type};
@@ -7,7 +7,7 @@ use millstream_wire::ipv4::{Header, Ipv4Repr, protocol};
 
 use super::*;
 
-/// An ICMP message from station 7 to an address.
+/// Returns an ICMP message from station 7 to an address.
 fn message(to_mac: Mac, to: &str, bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[2..4].fill(0);
@@ -121,7 +121,7 @@ fn a_quotation_is_cut_where_rfc_1812_says() {
     assert_eq!(answer(&mut stack, &frame, 0).unwrap().len(), 14 + 576);
 }
 
-/// An error of a router about a packet of `len` bytes from an address of ours to station 7.
+/// Returns an error of a router about a packet of `len` bytes from an address of ours to station 7.
 fn error(code: u8, mtu: u16, from: (&str, u16), to_port: u16, len: u16) -> Vec<u8> {
     let mut bytes = vec![3, code, 0, 0, 0, 0, (mtu >> 8) as u8, mtu as u8];
     let mut quote = datagram()[14..42].to_vec();
@@ -152,8 +152,8 @@ fn an_error_counts_if_it_is_about_a_port_of_ours() {
     assert_eq!(stack.counters().rx_icmp_errors, 3);
 }
 
-/// RFC 5927, 7.2, and RFC 1191, 3: what cannot be true has no effect, and what may be true has
-/// routers cut our packets. Neither refuses a datagram.
+/// RFC 5927, 7.2, and RFC 1191, 3: an error that cannot be true has no effect; one that may be true
+/// lets routers fragment our packets. Neither refuses a datagram.
 #[test]
 fn too_long_for_a_router_is_believed_only_about_what_was_sent() {
     let mut stack = settled();
@@ -185,7 +185,7 @@ fn too_long_for_a_router_is_believed_only_about_what_was_sent() {
     assert_eq!(stack.counters().paths_narrowed, 1);
     assert!(!send(&mut stack, 1000), "a router may cut it");
     assert!(!send(&mut stack, 1472), "whatever its length");
-    // Routers from before RFC 1191 do not say what would pass.
+    // Routers older than RFC 1191 do not report the size that would pass.
     receive(&mut stack, &error(4, 0, own, 6000, 1028), 0);
     assert_eq!(stack.counters().paths_narrowed, 2);
 }

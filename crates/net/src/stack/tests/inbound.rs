@@ -1,8 +1,8 @@
-//! What is received, and the one counter that each dropped packet costs.
+//! Received frames, and the one counter of each dropped packet.
 
 use super::*;
 
-/// The counters that changed, by name.
+/// Returns the counters that changed, by name.
 fn changed(before: &StackCounters, after: &StackCounters) -> Vec<&'static str> {
     let both = before.named().zip(after.named());
     both.filter(|(old, new)| old.1 != new.1).map(|(old, _)| old.0).collect()
@@ -15,7 +15,7 @@ fn listening() -> Stack {
     stack
 }
 
-/// The counters that a frame costs a listening stack.
+/// Returns the counters that a frame changes in a listening stack.
 fn cost(frame: &[u8]) -> Vec<&'static str> {
     let mut stack = listening();
     let before = stack.counters();

@@ -1,4 +1,4 @@
-//! Rules of the whole stack, on a wire that is a vector and a clock that is a number.
+//! Tests of the whole stack, on a wire that is a vector and a clock that is a number.
 
 mod between;
 mod claims;
@@ -24,7 +24,7 @@ pub(super) fn at(text: &str) -> SocketAddrV4 {
     text.parse().unwrap()
 }
 
-/// The configuration of station `last`: own address 10.0.0.`last`/24, in use at once.
+/// Returns the configuration of station `last`: own address 10.0.0.`last`/24, in use at once.
 pub(super) fn config(last: u8) -> StackConfig {
     let mut config = StackConfig::new([2, 0, 0, 0, 0, last], 1500);
     config.addresses.push(Subnet { address: Ipv4Addr::new(10, 0, 0, last), prefix: 24 });
@@ -38,7 +38,7 @@ pub(super) fn stack(last: u8) -> Stack {
     Stack::new(config(last)).unwrap()
 }
 
-/// A frame of station 7 for station 1, port 6000: what each test changes.
+/// Returns a frame of station 7 for station 1, port 6000, which each test changes.
 pub(super) fn datagram() -> Vec<u8> {
     let (mut sender, to) = (stack(7), at("10.0.0.1:6000"));
     sender.neighbours.heard(*to.ip(), Mac([2, 0, 0, 0, 0, 1]), ArpSource::Asked, 0);
@@ -48,7 +48,7 @@ pub(super) fn datagram() -> Vec<u8> {
     frame
 }
 
-/// Makes the checksum of the IP header right again.
+/// Corrects the checksum of the IP header.
 pub(super) fn reseal(frame: &mut [u8]) {
     frame[24..26].fill(0);
     let end = 14 + usize::from(frame[14] & 0xF) * 4;
@@ -56,7 +56,7 @@ pub(super) fn reseal(frame: &mut [u8]) {
     frame[24..26].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// An ARP packet from station `sender` in a frame.
+/// Returns a frame with an ARP packet from station `sender`.
 pub(super) fn arp(op: Op, sender: u8, says: &str, target: &str) -> Vec<u8> {
     let mac = Mac([2, 0, 0, 0, 0, sender]);
     let target_mac = Mac::default();
@@ -65,12 +65,12 @@ pub(super) fn arp(op: Op, sender: u8, says: &str, target: &str) -> Vec<u8> {
     written(&mut stack, &DueFrame::arp(Mac::BROADCAST, repr), &[])
 }
 
-/// What an ARP frame says.
+/// Parses an ARP frame.
 pub(super) fn arp_of(frame: &[u8]) -> (Mac, ArpRepr) {
     (Mac(frame[..6].try_into().unwrap()), ArpRepr::parse(&frame[14..]).unwrap())
 }
 
-/// Everything that is due, written.
+/// Returns every frame that is due, written.
 pub(super) fn due(stack: &mut Stack, now_ns: u64) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     while let Some(due) = stack.poll(now_ns) {
@@ -88,12 +88,12 @@ pub(super) fn written(stack: &mut Stack, message: &DueFrame, request: &[&[u8]]) 
     frame
 }
 
-/// Hands a frame to a stack that nobody vouches for.
+/// Passes a frame with unverified checksums to a stack.
 pub(super) fn receive(stack: &mut Stack, frame: &[u8], now_ns: u64) -> Inbound {
     stack.receive(ReceivedFrame { parts: &[frame], vlan: None, checksum_trusted: false }, now_ns)
 }
 
-/// The answer of a stack to a frame, if it has one.
+/// Returns the answer of a stack to a frame, if it has one.
 pub(super) fn answer(stack: &mut Stack, frame: &[u8], now_ns: u64) -> Option<Vec<u8>> {
     match receive(stack, frame, now_ns) {
         Inbound::Answer(message) => Some(written(stack, &message, &[frame])),
@@ -112,7 +112,7 @@ impl Wire {
         Wire { stacks, now_ns: 1_000_000 * MS }
     }
 
-    /// Lets frames pass for a time; all that crossed the wire.
+    /// Lets frames pass for a time; returns all frames that crossed the wire.
     pub(super) fn run(&mut self, for_ns: u64) -> Vec<Vec<u8>> {
         let end_ns = self.now_ns + for_ns;
         let mut seen = Vec::new();

@@ -1,4 +1,4 @@
-//! The neighbour table: asked for, confirmed, aged, bounded.
+//! The neighbour table: requests, confirmation, ageing, limits.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn alone() -> Wire {
     wire
 }
 
-/// The stack of station 1, which knows station 2 since now.
+/// Returns the stack of station 1, which has just learnt station 2.
 fn acquainted() -> Wire {
     let mut wire = alone();
     let _ = wire.stacks[0].resolve(ip(PEER), wire.now_ns);
@@ -54,7 +54,7 @@ fn one_that_does_not_answer_is_left_alone_longer_each_time() {
         assert_eq!(hop(&mut wire), EmitHop::Unreachable(Unreachable::NoAnswer));
         wire.run(1);
     }
-    // Whoever speaks up is there again.
+    // A station that sends is present again.
     assert_eq!(hop(&mut wire), EmitHop::Pending);
     let reply = arp(Op::Reply, 2, PEER, "10.0.0.1");
     receive(&mut wire.stacks[0], &reply, wire.now_ns);
@@ -127,7 +127,7 @@ fn a_flood_of_false_questions_costs_counters_and_never_a_neighbour_in_use() {
     }
     assert_eq!(hop(&mut wire), EmitHop::Known(PEER_MAC));
     assert_eq!(wire.stacks[0].neighbours.capacity(), capacity);
-    // A table that is full of what is in use refuses.
+    // A table full of entries in use refuses new ones.
     let mut small = Stack::new(StackConfig { neighbours_max: 2, ..config(1) }).unwrap();
     assert_eq!(small.resolve(ip("10.0.0.2"), 0), EmitHop::Pending);
     assert_eq!(small.resolve(ip("10.0.0.3"), 0), EmitHop::Pending);
@@ -150,7 +150,7 @@ fn shared_addresses_ask_the_kernel_and_believe_it() {
     stack.learn(ip(PEER), PEER_MAC, 0);
     assert_eq!(stack.resolve(ip(PEER), 0), EmitHop::Known(PEER_MAC));
     assert_eq!(stack.wants().count(), 0);
-    // It is asked again soon while it is in use, and used meanwhile.
+    // It is requested again soon while it is in use, and used meanwhile.
     assert_eq!(stack.poll(5 * S), None);
     assert_eq!(stack.resolve(ip(PEER), 5 * S), EmitHop::Known(PEER_MAC));
     assert_eq!(stack.poll(5 * S), Some(DueAction::Ask(ip(PEER))));

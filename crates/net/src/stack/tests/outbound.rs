@@ -1,4 +1,4 @@
-//! Headers that are written, and what is refused.
+//! Written headers, and refused datagrams.
 
 use millstream_wire::ethernet::Frame;
 use millstream_wire::ipv4::Header;
@@ -24,7 +24,7 @@ fn emitted(stack: &mut Stack, to: &str, payload: &[u8]) -> Result<Vec<u8>, EmitE
     stack.emit(at("0.0.0.0:5000"), at(to), &mut frame, &[], 0).map(|()| frame)
 }
 
-/// Whether headers and checksums of a frame are right; its destinations.
+/// Checks headers and checksums of a frame; returns its destinations.
 fn check(frame: &[u8], payload: &[u8]) -> (Mac, std::net::SocketAddrV4) {
     let ethernet = Frame::parse(frame).unwrap();
     let ip = Header::parse(ethernet.payload()).unwrap();
@@ -49,7 +49,7 @@ fn every_length_up_to_the_mtu_has_right_headers() {
         let frame = emitted(&mut stack, TO, &payload).unwrap();
         assert_eq!(check(&frame, &payload), (Mac(PEER), at(TO)));
         assert_ne!(frame[40..42], [0, 0]);
-        // The first half in the frame, the other elsewhere.
+        // The first half is in the frame, the other elsewhere.
         let (head, tail) = payload.split_at(len / 2);
         let mut first = vec![0; 42];
         first.extend(head);
@@ -80,7 +80,7 @@ fn a_checksum_that_is_left_to_the_link_holds_the_sum_of_the_pseudo_header() {
         let address =
             |at: usize| std::net::Ipv4Addr::from(<[u8; 4]>::try_from(&frame[at..at + 4]).unwrap());
         assert!(udp.is_partial(address(26), address(30)));
-        // What a device does then makes it right.
+        // The device then completes the checksum.
         let end = 42 + payload.len();
         let sum = millstream_wire::checksum::Sum::new().bytes(&frame[34..end]).udp_checksum();
         frame[40..42].copy_from_slice(&sum.to_be_bytes());

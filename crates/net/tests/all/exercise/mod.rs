@@ -1,4 +1,4 @@
-//! The harness for the stack, for any bytes whatever: property test and fuzz target share it.
+//! The harness for the stack, for arbitrary bytes; the property test and the fuzz target share it.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -10,9 +10,10 @@ use millstream_net::stack::{
 const MTU: usize = 1500;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Takes a whole history from `bytes`: what the stack is, and then frames, datagrams and time.
+/// Executes a whole history from `bytes`: the stack's configuration, then frames, datagrams and
+/// time.
 ///
-/// Every step is a byte that says what, one that says how much, and what it works on.
+/// Every step is a byte for the action, one for the amount, and the action's data.
 pub fn history(bytes: &[u8]) {
     let Some((&[first, second], mut rest)) = bytes.split_first_chunk() else { return };
     let (mut stack, mut now_ns) = (stack(first, second), 0);
@@ -36,7 +37,8 @@ fn address(bytes: &[u8]) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, bytes.first().copied().unwrap_or_default())
 }
 
-/// A stack with port 6000 open; with odd `first` below 8 its address is its own, in use at once.
+/// Returns a stack with port 6000 open; with odd `first` below 8 it has its own address, in use at
+/// once.
 pub fn stack(first: u8, second: u8) -> Stack {
     let mut config = StackConfig::new([2, 0, 0, 0, 0, 1], MTU);
     config.addresses.push(Subnet { address: Ipv4Addr::new(10, 0, 0, 1), prefix: 24 });
