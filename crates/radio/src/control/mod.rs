@@ -13,7 +13,7 @@ use std::net::Ipv4Addr;
 
 use crate::RadioError;
 
-/// The registers of a device's blocks: a [`Control`], or words from anywhere.
+/// The registers of a device's blocks: a [`Control`], or words from another source.
 pub trait Registers {
     /// The device's address.
     fn address(&self) -> Ipv4Addr;
@@ -24,7 +24,7 @@ pub trait Registers {
     /// Those of [`Control::read`].
     fn read(&self, port: u16, address: u32) -> Result<u32, RadioError>;
 
-    /// Writes a register whose writing may be repeated without harm.
+    /// Writes a register; the write may be repeated without harm.
     ///
     /// # Errors
     /// Those of [`Control::write`].

@@ -1,6 +1,6 @@
-//! How a conversion is carried out.
+//! The forms of a conversion.
 
-/// How a conversion is carried out.
+/// The form of a conversion: scalar or an instruction set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConvertForm {
@@ -25,7 +25,7 @@ impl ConvertForm {
         }
     }
 
-    /// Whether this processor has what the form needs.
+    /// Whether this processor has the instructions of the form.
     pub fn is_available(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         return match self {
