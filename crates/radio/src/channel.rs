@@ -31,7 +31,7 @@ pub struct RxChannel {
     port: u16,
     channel: u8,
     format: DeviceFormat,
-    /// A start has been written since the last stop.
+    /// True when a start has been written since the last stop.
     started: Arc<AtomicBool>,
     lease: Lease,
 }

@@ -19,8 +19,8 @@ pub struct RpcClient {
     stream: TcpStream,
     address: SocketAddrV4,
     next_id: u32,
-    /// What has arrived and is no complete response yet. A call that timed out leaves the start of
-    /// its late answer here.
+    /// Received bytes that are not yet a complete response. After a call that timed out, they are
+    /// the start of its late answer.
     unread: Vec<u8>,
 }
 

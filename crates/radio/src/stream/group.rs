@@ -7,9 +7,9 @@
 //! member 2 ─▶ front ─┘   (ledger: `alignment`)
 //! ```
 //!
-//! One thread serves all members. It waits at the port of a member that has nothing: the others
-//! have their samples already, and nothing can be handed out before that one does. What arrives
-//! meanwhile lies in the receive queues, within each member's credit.
+//! One thread serves all members. It waits at the port of a member without data: the others have
+//! their samples already, and nothing can be delivered before that member has some. Packets that
+//! arrive meanwhile wait in the receive queues, within each member's credit.
 
 mod align;
 mod restart;

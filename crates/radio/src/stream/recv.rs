@@ -111,7 +111,7 @@ impl RxStreamer {
         }
     }
 
-    /// Converts as much of the delayed packet as there is space for, and releases it at its end.
+    /// Converts as much of the current packet as there is space for, and releases it at its end.
     pub(super) fn hand_out<T>(
         &mut self,
         held: UnreadSamples,
@@ -130,7 +130,7 @@ impl RxStreamer {
         Ok(())
     }
 
-    /// Advances by `samples` in the delayed packet and releases it at its end. Returns true when
+    /// Advances by `samples` in the current packet and releases it at its end. Returns true when
     /// the burst ended with it without a further report.
     pub(super) fn pass(
         &mut self,

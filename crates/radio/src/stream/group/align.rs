@@ -140,14 +140,14 @@ impl RxStreamer {
         }
     }
 
-    /// Drops up to `samples` samples of the delayed packet, because another member lacks them.
+    /// Drops up to `samples` samples of the current packet, because another member lacks them.
     fn give_up(&mut self, held: UnreadSamples, samples: usize) -> Result<(), RxError> {
         let samples = samples.min((held.end - held.at) / SAMPLE_BYTES);
         self.ledger.discard(Cause::Alignment, samples as u64);
         self.pass(held, samples).map(drop)
     }
 
-    /// Converts samples of the delayed packet into all of `out`.
+    /// Converts samples of the current packet into all of `out`.
     pub(super) fn hand_over<T>(
         &mut self,
         out: &mut [T],
