@@ -8,10 +8,10 @@ use crate::{Error, Result};
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// Every station on the wire.
+    /// The address of all stations.
     pub const BROADCAST: Mac = Mac([0xFF; 6]);
 
-    /// Whether it names a group of stations; the broadcast address does.
+    /// Whether it is the address of a group of stations, such as the broadcast address.
     #[must_use]
     #[inline]
     pub const fn is_group(self) -> bool {
@@ -44,7 +44,7 @@ impl core::fmt::Display for Mac {
     }
 }
 
-/// What a frame carries: its Ethernet type.
+/// Ethernet types of payloads.
 pub mod ether_type {
     /// An IPv4 packet.
     pub const IPV4: u16 = 0x0800;
@@ -63,7 +63,7 @@ pub const TAG_LEN: usize = 4;
 /// Types below this are the length of an 802.3 frame.
 const TYPE_MIN: u16 = 0x600;
 
-/// The VLAN identifier in a tag's control information, 0 where the tag only states a priority.
+/// Returns the VLAN identifier in a tag's control information; 0 in a tag with only a priority.
 #[must_use]
 #[inline]
 pub const fn vlan_id(control: u16) -> u16 {
@@ -101,14 +101,14 @@ impl<'a> Frame<'a> {
         Ok(Frame { bytes, tag, kind })
     }
 
-    /// Whom it is for.
+    /// The destination address.
     #[must_use]
     #[inline]
     pub fn destination(&self) -> Mac {
         mac(self.bytes, 0)
     }
 
-    /// Who says that it sent it.
+    /// The claimed source address.
     #[must_use]
     #[inline]
     pub fn source(&self) -> Mac {
@@ -122,7 +122,7 @@ impl<'a> Frame<'a> {
         self.tag
     }
 
-    /// What it carries, behind a tag: one of [`ether_type`] or another.
+    /// The type of the payload, behind a tag: one of [`ether_type`] or another.
     #[must_use]
     #[inline]
     pub fn ether_type(&self) -> u16 {
@@ -136,14 +136,14 @@ impl<'a> Frame<'a> {
         HEADER_LEN + if self.tag.is_some() { TAG_LEN } else { 0 }
     }
 
-    /// What is behind the header; short packets are padded to 46 bytes.
+    /// The bytes behind the header; short packets are padded to 46 bytes.
     #[must_use]
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[self.header_len()..]
     }
 
-    /// Its header's fields.
+    /// The header's fields.
     #[must_use]
     pub fn repr(&self) -> EthernetRepr {
         EthernetRepr {
@@ -158,13 +158,13 @@ impl<'a> Frame<'a> {
 /// The header of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EthernetRepr {
-    /// Whom it is for.
+    /// The destination address.
     pub destination: Mac,
-    /// Who sends it.
+    /// The source address.
     pub source: Mac,
     /// Control information of a VLAN tag.
     pub tag: Option<u16>,
-    /// What it carries.
+    /// The type of the payload.
     pub ether_type: u16,
 }
 

@@ -286,7 +286,7 @@ impl World {
         }
     }
 
-    /// Compares the ledger with what the device has taken, to the sample.
+    /// Compares the ledger with the device's own counts, to the sample.
     pub fn compare_exactly(&mut self) {
         self.compare();
         let ledger = self.account.ledger();

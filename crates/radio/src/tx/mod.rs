@@ -30,8 +30,7 @@
 //! | `send`, `batch` | packets filled across calls, in the buffer that one system call sends |
 //! | `accounting` | credit, packets in flight and losses, without port or clock |
 //! | `window`, `audits` | the credit; queries of the device's count |
-//! | `order`, `progress`, `missing_report`, `record`, `missing` | which packets the device took,
-//! and how often |
+//! | `order`, `progress`, `missing_report`, `record`, `missing` | the packets that it took |
 //! | `pending_bursts`, `ledger` | late packets; the outcome of every sample |
 //! | `intake`, `recover` | the device's messages; recovery from its silence |
 //! | `handshake`, `channel` | the set-up: the stream's and the radio's |
