@@ -66,7 +66,7 @@ pub enum RadioError {
         /// The limit for all steps, seconds.
         allowed_s: f64,
     },
-    /// The device speaks another version of a protocol.
+    /// The device has another version of a protocol.
     #[error("{what} of the device is {found}, but this program speaks {supported}: {hint}")]
     Compat {
         /// The protocol.

@@ -7,7 +7,7 @@
 //!             └────────────────────────┘   ├ Endpoint 1 ┤   │ TxChannel 0, 1   │
 //!                                          └─────────────┘   └──────────────────┘
 //!  advance(now) ─▶ TxFifo ─▶ TxChannel ─▶ (credit, events) ─▶ Outbox
-//!               ─▶ CommandFifo ─▶ RxChannel ─▶ RxSender (antenna, trains) ─▶ Outbox
+//!               ─▶ CommandFifo ─▶ RxChannel ─▶ RxSender (antenna, batches) ─▶ Outbox
 //! ```
 //!
 //! Nothing here reads a clock or waits: time is an argument, so tests run on a simulated clock.

@@ -3,6 +3,7 @@
 use super::SampleClock;
 
 /// A sample clock plus the offset between its ticks and the host's timestamps.
+///
 /// Ticks of the sample clock never jump; timestamps do when the host sets the time. PPS edges are
 /// at whole seconds of (scaled) `CLOCK_MONOTONIC`, so all emulated radios of a machine share them.
 #[derive(Debug, Clone, Copy, PartialEq)]

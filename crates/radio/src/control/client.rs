@@ -32,7 +32,7 @@ const PACKET_BYTES: usize = 256;
 pub struct ControlCounters {
     /// Datagrams from senders other than the device.
     pub foreign: AtomicU64,
-    /// Datagrams from the device that could not be understood.
+    /// Datagrams from the device that could not be decoded.
     pub malformed: AtomicU64,
     /// Acknowledgements without a pending access (of one given up, or duplicates).
     pub stray_acks: AtomicU64,

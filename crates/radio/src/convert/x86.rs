@@ -158,7 +158,7 @@ unsafe fn to_user<E: Engine, P: WirePacking + WireLanes, U: HostSample>(
 }
 
 /// # Safety
-/// The processor has what `E` needs; `out` has room for `samples`.
+/// The processor has what `E` needs; `out` has space for `samples`.
 #[inline(always)]
 unsafe fn to_wire<E: Engine, P: WirePacking + WireLanes, U: HostSample>(
     samples: &[U],
@@ -190,7 +190,7 @@ macro_rules! entry_points {
         }
 
         /// # Safety
-        /// The processor has the features; `out` has room for `samples`.
+        /// The processor has the features; `out` has space for `samples`.
         #[target_feature(enable = $features)]
         pub(super) unsafe fn $to_wire<P: WirePacking + WireLanes, U: HostSample>(
             samples: &[U],

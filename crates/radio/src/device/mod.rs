@@ -49,7 +49,6 @@ impl Device {
     ///
     /// # Errors
     /// [`RadioError`], whose text has the remedy. A device that was claimed is released.
-    /// [`RadioError`], which says what to do. A device that was claimed is given back.
     pub fn open(args: DeviceArgs) -> Result<Self, RadioError> {
         open::open(args)
     }

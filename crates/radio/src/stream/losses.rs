@@ -56,7 +56,6 @@ impl Losses {
     /// Damaged packets are known individually. The next ones are those that the queue dropped; the
     /// remaining missing packets were lost in the network. Samples that the device never sent have
     /// the cause `unsent`.
-    /// its own, `unsent`.
     pub fn book(&mut self, gap: &PacketGap, unsent: Cause, queue_drops: u64, ledger: &mut Ledger) {
         self.drops += queue_drops.saturating_sub(self.drops_seen);
         self.drops_seen = self.drops_seen.max(queue_drops);

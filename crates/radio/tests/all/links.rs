@@ -19,7 +19,8 @@ const RATE_HZ: f64 = 2e6;
 const SAMPLES: usize = 1_000_000;
 const AMPLITUDE: f64 = 0.3;
 const SEED: u64 = 4;
-/// The device time at which reception begins; all runs receive the same noise.
+/// The device time at which reception begins, for the same noise in all runs; the clock is set
+/// [`AHEAD_TICKS`] before it.
 const START_TICKS: u64 = 1 << 40;
 const AHEAD_TICKS: u64 = 1_000_000;
 
