@@ -138,22 +138,22 @@ impl Radio {
 }
 
 impl RunningRadio {
-    /// The address of discovery and echo (UDP).
+    /// Returns the address of discovery and echo (UDP).
     pub fn discovery_addr(&self) -> SocketAddrV4 {
         self.discovery
     }
 
-    /// The address of remote procedure calls (TCP).
+    /// Returns the address of remote procedure calls (TCP).
     pub fn rpc_addr(&self) -> SocketAddrV4 {
         self.rpc
     }
 
-    /// The address of CHDR packets (UDP).
+    /// Returns the address of CHDR packets (UDP).
     pub fn chdr_addr(&self) -> SocketAddrV4 {
         self.chdr
     }
 
-    /// The address of the control channel (TCP), if there is one.
+    /// Returns the address of the control channel (TCP), if there is one.
     pub fn control_addr(&self) -> Option<SocketAddrV4> {
         self.control
     }
@@ -163,7 +163,7 @@ impl RunningRadio {
         &self.faults
     }
 
-    /// The counts so far.
+    /// Returns the counts so far.
     pub fn counters(&self) -> CounterSnapshot {
         self.counters.snapshot()
     }

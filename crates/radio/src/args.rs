@@ -149,7 +149,7 @@ impl DeviceArgs {
     }
 }
 
-/// Whether the option is about the device: no link has an option of such a name.
+/// Returns whether the option is about the device: no link has an option of such a name.
 fn is_ours(option: &str) -> bool {
     const OURS: [&str; 6] =
         ["addr", "discovery_port", "rpc_port", "claim_wait_s", "open_max_s", "recv_queue_bytes"];

@@ -113,7 +113,7 @@ impl RxChannel {
         })
     }
 
-    /// Whether this host can use its samples.
+    /// Checks that this host can use its samples.
     ///
     /// # Errors
     /// [`RadioError::Unusable`] with the reason.
@@ -129,17 +129,17 @@ impl RxChannel {
         Err(RadioError::Unusable { address: *self.control.device().ip(), reason })
     }
 
-    /// The radio's messages about this channel.
+    /// Returns the radio's messages about this channel.
     pub fn events(&self) -> &ChannelEvents {
         &self.events
     }
 
-    /// The control client.
+    /// Returns the control client.
     pub fn control(&self) -> &Control {
         &self.control
     }
 
-    /// Samples in one radio word; registers count lengths in words.
+    /// Returns the samples in one radio word; registers count lengths in words.
     pub fn samples_per_word(&self) -> NonZeroU32 {
         self.format.samples_per_word
     }

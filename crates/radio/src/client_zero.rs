@@ -86,7 +86,7 @@ impl ClientZero {
         Ok(Self { protocol, device_type, endpoints: counts.endpoints, blocks, edges })
     }
 
-    /// The instance of the stream endpoint that output `output` of a block is wired to.
+    /// Returns the instance of the stream endpoint that output `output` of a block is wired to.
     pub fn endpoint_of(&self, block: &DeviceBlock, output: u8) -> Option<u16> {
         let edge = self
             .edges
@@ -95,7 +95,7 @@ impl ClientZero {
         (1..=self.endpoints).contains(&edge.dst_index).then(|| edge.dst_index - 1)
     }
 
-    /// The instance of the stream endpoint that input `input` of a block is wired to.
+    /// Returns the instance of the stream endpoint that input `input` of a block is wired to.
     pub fn endpoint_into(&self, block: &DeviceBlock, input: u8) -> Option<u16> {
         let edge = self
             .edges

@@ -50,7 +50,7 @@ impl DeviceInfo {
         self.fields.get(key).map_or("", String::as_str)
     }
 
-    /// Whether another program holds the device.
+    /// Returns whether another program holds the device.
     pub fn is_claimed(&self) -> bool {
         self.field("claimed").eq_ignore_ascii_case("true")
     }
@@ -147,7 +147,7 @@ mod tests {
     use std::net::UdpSocket;
     use std::thread;
 
-    /// A device that answers one request with each of `replies`.
+    /// Returns a device that answers one request with each of `replies`.
     fn device(replies: Vec<Vec<u8>>) -> (u16, thread::JoinHandle<()>) {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = socket.local_addr().unwrap().port();

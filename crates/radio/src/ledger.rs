@@ -25,7 +25,7 @@ macro_rules! causes {
             /// Every cause, in the order of a ledger's table.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$cause),+];
 
-            /// A stable name for tables and JSON.
+            /// Returns a stable name for tables and JSON.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$cause => $name,)+
@@ -40,12 +40,12 @@ macro_rules! causes {
         }
 
         impl $ledger {
-            /// Samples lost by `cause`.
+            /// Returns the samples lost by `cause`.
             pub fn lost(&self, cause: $causes) -> u64 {
                 self.lost[cause as usize]
             }
 
-            /// Samples lost by any cause.
+            /// Returns the samples lost by any cause.
             pub fn lost_total(&self) -> u64 {
                 self.lost.iter().fold(0, |sum, lost| sum.wrapping_add(*lost))
             }
@@ -55,7 +55,7 @@ macro_rules! causes {
                 $causes::ALL.into_iter().map(|cause| (cause, self.lost(cause)))
             }
 
-            /// The causes with lost samples, by their names.
+            /// Returns the causes with lost samples, by their names.
             pub fn lost_by_name(&self) -> std::collections::BTreeMap<&'static str, u64> {
                 let losses = self.losses().filter(|loss| loss.1 > 0);
                 losses.map(|(cause, samples)| (cause.name(), samples)).collect()

@@ -79,14 +79,14 @@ impl ArpRepr {
         Ok(LEN)
     }
 
-    /// Whether it asks for the target address without claiming it (RFC 5227, 1.1).
+    /// Returns whether it asks for the target address without claiming it (RFC 5227, 1.1).
     #[must_use]
     pub fn is_probe(&self) -> bool {
         self.op == Op::Request && self.sender.is_unspecified()
     }
 
-    /// Whether it announces the sender's address without a question (RFC 5227, 3; both opcodes are
-    /// used).
+    /// Returns whether it announces the sender's address without a question (RFC 5227, 3; both
+    /// opcodes are used).
     #[must_use]
     pub fn is_announcement(&self) -> bool {
         self.sender == self.target && !self.sender.is_unspecified()

@@ -85,7 +85,7 @@ impl Sum {
         }
     }
 
-    /// Whether bytes that include their checksum are intact.
+    /// Returns whether bytes that include their checksum are intact.
     #[must_use]
     #[inline]
     pub fn is_whole(self) -> bool {

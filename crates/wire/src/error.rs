@@ -85,7 +85,7 @@ impl Error {
         Error::NoEtherType,
     ];
 
-    /// The name of the counter for this cause, in `snake_case`.
+    /// Returns the name of the counter for this cause, in `snake_case`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -11,14 +11,14 @@ impl Mac {
     /// The address of all stations.
     pub const BROADCAST: Mac = Mac([0xFF; 6]);
 
-    /// Whether it is the address of a group of stations, such as the broadcast address.
+    /// Returns whether it is the address of a group of stations, such as the broadcast address.
     #[must_use]
     #[inline]
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 != 0
     }
 
-    /// Whether it can be the address of one station: neither a group nor all zero.
+    /// Returns whether it can be the address of one station: neither a group nor all zero.
     #[must_use]
     #[inline]
     pub const fn is_station(self) -> bool {
@@ -101,14 +101,14 @@ impl<'a> Frame<'a> {
         Ok(Frame { bytes, tag, kind })
     }
 
-    /// The destination address.
+    /// Returns the destination address.
     #[must_use]
     #[inline]
     pub fn destination(&self) -> Mac {
         mac(self.bytes, 0)
     }
 
-    /// The claimed source address.
+    /// Returns the claimed source address.
     #[must_use]
     #[inline]
     pub fn source(&self) -> Mac {
@@ -122,28 +122,28 @@ impl<'a> Frame<'a> {
         self.tag
     }
 
-    /// The type of the payload, behind a tag: one of [`ether_type`] or another.
+    /// Returns the type of the payload, behind a tag: one of [`ether_type`] or another.
     #[must_use]
     #[inline]
     pub fn ether_type(&self) -> u16 {
         self.kind
     }
 
-    /// Bytes of its header, with the tag.
+    /// Returns the bytes of its header, with the tag.
     #[must_use]
     #[inline]
     pub fn header_len(&self) -> usize {
         HEADER_LEN + if self.tag.is_some() { TAG_LEN } else { 0 }
     }
 
-    /// The bytes behind the header; short packets are padded to 46 bytes.
+    /// Returns the bytes behind the header; short packets are padded to 46 bytes.
     #[must_use]
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[self.header_len()..]
     }
 
-    /// The header's fields.
+    /// Returns the header's fields.
     #[must_use]
     pub fn repr(&self) -> EthernetRepr {
         EthernetRepr {
@@ -169,7 +169,7 @@ pub struct EthernetRepr {
 }
 
 impl EthernetRepr {
-    /// Bytes that [`EthernetRepr::emit`] writes.
+    /// Returns the bytes that [`EthernetRepr::emit`] writes.
     #[must_use]
     pub const fn header_len(&self) -> usize {
         HEADER_LEN + if self.tag.is_some() { TAG_LEN } else { 0 }

@@ -65,7 +65,7 @@ impl<'a> Packet<'a> {
         if bytes.len() < HEADER_LEN { Err(Error::Truncated) } else { Ok(Packet { bytes }) }
     }
 
-    /// The content of the message.
+    /// Returns the content of the message.
     #[must_use]
     pub fn message(&self) -> Message {
         let (id, seq) = (be16(self.bytes, 4), be16(self.bytes, 6));
@@ -77,25 +77,25 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Whether its checksum is right; the whole message must have been parsed.
+    /// Returns whether its checksum is right; the whole message must have been parsed.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         Sum::new().bytes(self.bytes).is_whole()
     }
 
-    /// The checksum as sent.
+    /// Returns the checksum as sent.
     #[must_use]
     pub fn checksum(&self) -> u16 {
         be16(self.bytes, 2)
     }
 
-    /// Whether it reports an error, so that no answer is allowed (RFC 1122, 3.2.2).
+    /// Returns whether it reports an error, so that no answer is allowed (RFC 1122, 3.2.2).
     #[must_use]
     pub fn is_error(&self) -> bool {
         matches!(self.bytes[0], 3..=5 | 11 | 12)
     }
 
-    /// The bytes behind the header: echoed data, or the start of the packet in error.
+    /// Returns the bytes behind the header: echoed data, or the start of the packet in error.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[HEADER_LEN..]

@@ -54,69 +54,69 @@ impl<'a> Header<'a> {
         Ok(Header { bytes })
     }
 
-    /// Bytes of the header, options included.
+    /// Returns the bytes of the header, options included.
     #[must_use]
     #[inline]
     pub fn header_len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes of the packet, header included.
+    /// Returns the bytes of the packet, header included.
     #[must_use]
     #[inline]
     pub fn total_len(&self) -> usize {
         usize::from(be16(self.bytes, 2))
     }
 
-    /// Bytes behind the header.
+    /// Returns the bytes behind the header.
     #[must_use]
     #[inline]
     pub fn payload_len(&self) -> usize {
         self.total_len() - self.header_len()
     }
 
-    /// Whether it is a fragment of a packet.
+    /// Returns whether it is a fragment of a packet.
     #[must_use]
     #[inline]
     pub fn is_fragment(&self) -> bool {
         be16(self.bytes, 6) & (MORE_FRAGMENTS | OFFSET) != 0
     }
 
-    /// Whether it is the first or only fragment, which begins with the payload's header.
+    /// Returns whether it is the first or only fragment, which begins with the payload's header.
     #[must_use]
     #[inline]
     pub fn is_first(&self) -> bool {
         be16(self.bytes, 6) & OFFSET == 0
     }
 
-    /// The payload's protocol, one of [`protocol`] or another.
+    /// Returns the payload's protocol, one of [`protocol`] or another.
     #[must_use]
     #[inline]
     pub fn protocol(&self) -> u8 {
         self.bytes[9]
     }
 
-    /// The source address.
+    /// Returns the source address.
     #[must_use]
     #[inline]
     pub fn source(&self) -> Ipv4Addr {
         ipv4(self.bytes, 12)
     }
 
-    /// The destination address.
+    /// Returns the destination address.
     #[must_use]
     #[inline]
     pub fn destination(&self) -> Ipv4Addr {
         ipv4(self.bytes, 16)
     }
 
-    /// The options, uninterpreted.
+    /// Returns the options, uninterpreted.
     #[must_use]
     pub fn options(&self) -> &'a [u8] {
         &self.bytes[HEADER_LEN..]
     }
 
-    /// Whether its checksum is right.
+    /// Returns whether its checksum is right.
     #[must_use]
     #[inline]
     pub fn is_whole(&self) -> bool {

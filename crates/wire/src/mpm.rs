@@ -81,8 +81,8 @@ impl<'a> DiscoveryReply<'a> {
         Ok(DiscoveryReply { fields })
     }
 
-    /// The fields in order. Pieces without `=` or without a key are skipped; a value may itself
-    /// contain `=`.
+    /// Returns the fields in order. Pieces without `=` or without a key are skipped; a value may
+    /// itself contain `=`.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         self.fields
             .split(';')

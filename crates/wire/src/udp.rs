@@ -29,34 +29,34 @@ impl<'a> Header<'a> {
         Ok(Header { bytes })
     }
 
-    /// The source port; 0 if no answer is wanted.
+    /// Returns the source port; 0 if no answer is wanted.
     #[must_use]
     #[inline]
     pub fn source_port(&self) -> u16 {
         be16(self.bytes, 0)
     }
 
-    /// The destination port.
+    /// Returns the destination port.
     #[must_use]
     #[inline]
     pub fn destination_port(&self) -> u16 {
         be16(self.bytes, 2)
     }
 
-    /// Bytes of header and data.
+    /// Returns the bytes of header and data.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
         usize::from(be16(self.bytes, 4))
     }
 
-    /// Whether the data is empty.
+    /// Returns whether the data is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == HEADER_LEN
     }
 
-    /// The checksum as sent; 0 for a datagram without one.
+    /// Returns the checksum as sent; 0 for a datagram without one.
     #[must_use]
     #[inline]
     pub fn checksum(&self) -> u16 {
@@ -71,8 +71,8 @@ impl<'a> Header<'a> {
         datagram.get(HEADER_LEN..self.len()).ok_or(Error::Truncated)
     }
 
-    /// Whether checksum and bytes agree; `datagram` is header and data, in pieces. A datagram
-    /// without a checksum is accepted.
+    /// Returns whether checksum and bytes agree; `datagram` is header and data, in pieces. A
+    /// datagram without a checksum is accepted.
     #[must_use]
     pub fn is_whole<'b>(
         &self,
@@ -84,8 +84,8 @@ impl<'a> Header<'a> {
         self.checksum() == 0 || datagram.into_iter().fold(sum, Sum::bytes).is_whole()
     }
 
-    /// Whether the checksum covers only the pseudo-header: the sender left the rest to hardware
-    /// that the datagram never reached. Such a sender is on the same machine.
+    /// Returns whether the checksum covers only the pseudo-header: the sender left the rest to
+    /// hardware that the datagram never reached. Such a sender is on the same machine.
     #[must_use]
     pub fn is_partial(&self, from: Ipv4Addr, to: Ipv4Addr) -> bool {
         self.checksum() == Sum::new().udp_pseudo_header(from, to, self.len() as u16).folded()

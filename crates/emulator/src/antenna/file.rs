@@ -102,7 +102,7 @@ impl FileAntenna {
         })
     }
 
-    /// Samples in the file.
+    /// Returns the samples in the file.
     pub fn len_samples(&self) -> u64 {
         self.length
     }

@@ -164,7 +164,7 @@ fn chunks_ahead(rate_hz: f64) -> usize {
     (chunks as usize).min(AHEAD_CHUNKS_MAX)
 }
 
-/// The body of the source's thread; ends when the receiver is dropped.
+/// Runs the source's thread; ends when the receiver is dropped.
 fn generate(
     mut generator: SignalGenerator,
     full: &SyncSender<Vec<Sc16>>,

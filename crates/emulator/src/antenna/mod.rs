@@ -31,7 +31,7 @@ pub trait Antenna: Send {
     /// Never blocks for long and never fails: unavailable samples are zero and counted.
     fn fill(&mut self, tick: u64, out: &mut [Sc16]);
 
-    /// The samples so far that were zero because the source could not deliver them.
+    /// Returns the samples so far that were zero because the source could not deliver them.
     fn starved_samples(&self) -> u64 {
         0
     }

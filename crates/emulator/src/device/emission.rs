@@ -13,7 +13,7 @@ pub(crate) struct Emission {
 }
 
 impl Emission {
-    /// Whether there is no receiver, so that the samples' values are not needed.
+    /// Returns whether there is no receiver, so that the samples' values are not needed.
     pub fn is_unheard(&self) -> bool {
         self.air.is_none() && self.recorder.is_none()
     }
@@ -48,7 +48,7 @@ impl Emission {
         }
     }
 
-    /// Samples that are missing in the file.
+    /// Returns the samples that are missing in the file.
     pub fn lost_samples(&self) -> u64 {
         self.recorder.as_ref().map_or(0, Recorder::lost_samples)
     }

@@ -56,7 +56,7 @@ impl Endpoint {
         self.input.report_gap(self.epid, gap)
     }
 
-    /// Whether it takes control packets.
+    /// Returns whether it takes control packets.
     pub fn has_control(&self) -> bool {
         self.instance == 0
     }

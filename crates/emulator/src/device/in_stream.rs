@@ -53,7 +53,7 @@ impl InStream {
         *self = Self::new(self.window());
     }
 
-    /// Whether a stream has begun.
+    /// Returns whether a stream has begun.
     pub fn has_begun(&self) -> bool {
         self.begun
     }
@@ -122,7 +122,7 @@ impl InStream {
         )
     }
 
-    /// Whether a status is due.
+    /// Returns whether a status is due.
     pub fn report_due(&self) -> bool {
         let (bytes, packets) = self.until_report();
         bytes == 0 || packets == 0

@@ -100,12 +100,12 @@ impl OutStream {
         }
     }
 
-    /// The host's reported capacity: bytes and packets.
+    /// Returns the host's reported capacity: bytes and packets.
     pub fn capacity(&self) -> (u64, u32) {
         (self.capacity_bytes, self.capacity_packets)
     }
 
-    /// Whether the handshake is complete.
+    /// Returns whether the handshake is complete.
     pub fn is_on(&self) -> bool {
         self.phase == Phase::On
     }
@@ -163,7 +163,7 @@ impl OutStream {
         by_window.min(to_resync.div_ceil(each))
     }
 
-    /// Whether a RESYNC must be sent before the next packet of data.
+    /// Returns whether a RESYNC must be sent before the next packet of data.
     pub fn resync_due(&self) -> bool {
         self.is_on()
             && self.lossy

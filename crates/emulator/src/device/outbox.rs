@@ -22,7 +22,7 @@ impl Outbox {
         Self { tx, counters, buffer: [0; BUFFER_BYTES] }
     }
 
-    /// The counters of this radio.
+    /// Returns the counters of this radio.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }

@@ -99,17 +99,17 @@ impl RadioChannel {
         registers
     }
 
-    /// The last value written to the register at `offset`.
+    /// Returns the last value written to the register at `offset`.
     pub fn register(&self, offset: u32) -> u32 {
         self.registers[offset as usize / 4]
     }
 
-    /// Samples in a full packet, at least one and at most those that fit the MTU.
+    /// Returns the samples in a full packet, at least one and at most those that fit the MTU.
     pub fn packet_samples(&self) -> u64 {
         self.register(regs::RX_WORDS_PER_PKT).clamp(1, PACKET_SAMPLES_MAX).into()
     }
 
-    /// Whether data packets carry their time.
+    /// Returns whether data packets carry their time.
     pub fn has_time(&self) -> bool {
         self.register(regs::RX_HAS_TIME) & 1 != 0
     }

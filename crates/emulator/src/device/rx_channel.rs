@@ -170,7 +170,7 @@ impl RxChannel {
         self.segments.front().map_or(0, |segment| segment.end)
     }
 
-    /// The capacity of the packet buffer in samples.
+    /// Returns the capacity of the packet buffer in samples.
     pub fn buffer_samples(&self) -> u64 {
         self.buffer_samples
     }
@@ -215,12 +215,12 @@ impl RxChannel {
         Some(RxEvent::Overrun { tick: end })
     }
 
-    /// Whether commands have to wait until some of the short bursts before them are sent.
+    /// Returns whether commands have to wait until some of the short bursts before them are sent.
     fn is_full_of_bursts(&self) -> bool {
         self.segments.len() == SEGMENTS_MAX
     }
 
-    /// Samples that wait before the growing segment.
+    /// Returns the samples that wait before the growing segment.
     fn waiting_before_last(&self) -> u64 {
         let before = self.segments.len().saturating_sub(1);
         self.segments.iter().take(before).map(|segment| segment.end - segment.next).sum()

@@ -93,7 +93,7 @@ impl RxSender {
         }
     }
 
-    /// The zeros that the antenna had to deliver so far.
+    /// Returns the zeros that the antenna had to deliver so far.
     pub fn starved_samples(&self) -> u64 {
         self.source.starved_samples()
     }

@@ -41,7 +41,7 @@ impl RxSource {
         }
     }
 
-    /// The zeros so far in place of unavailable samples.
+    /// Returns the zeros so far in place of unavailable samples.
     pub fn starved_samples(&self) -> u64 {
         match self {
             Self::Signal(antenna) => antenna.starved_samples(),

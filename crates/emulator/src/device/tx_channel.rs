@@ -75,7 +75,7 @@ impl TxChannel {
         *self = Self { gap_samples: self.gap_samples, ..Self::new() };
     }
 
-    /// Ticks so far between an underflow and the next sample sent.
+    /// Returns the ticks so far between an underflow and the next sample sent.
     pub fn gap_samples(&self) -> u64 {
         self.gap_samples
     }

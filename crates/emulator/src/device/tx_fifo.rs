@@ -174,17 +174,17 @@ impl TxFifo {
         self.flushed_samples += samples;
     }
 
-    /// Samples that wait.
+    /// Returns the samples that wait.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Whether the buffer has only samples in the middle of a burst.
+    /// Returns whether the buffer has only samples in the middle of a burst.
     pub fn is_plain(&self) -> bool {
         self.marks == 0
     }
 
-    /// Samples dropped so far, by [`TxFifo::flush`] and by [`TxFifo::note_flushed`].
+    /// Returns the samples dropped so far, by [`TxFifo::flush`] and by [`TxFifo::note_flushed`].
     pub fn flushed_samples(&self) -> u64 {
         self.flushed_samples
     }

@@ -57,7 +57,8 @@ impl Class {
         ("discovery", Self::Discovery),
     ];
 
-    /// Whether a datagram belongs to the class, and to this destination endpoint if one is given.
+    /// Returns whether a datagram belongs to the class, and to this destination endpoint if one is
+    /// given.
     pub fn has(self, datagram: &[u8], epid: Option<u16>) -> bool {
         if epid.is_none() && matches!(self, Self::Any | Self::Discovery) {
             return true;

@@ -48,7 +48,7 @@ impl DeviceSide {
         }
     }
 
-    /// Whether the device has no power.
+    /// Returns whether the device has no power.
     pub fn is_silent(&self) -> bool {
         self.machine.is_silent((self.now)())
     }

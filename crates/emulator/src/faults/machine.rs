@@ -117,12 +117,12 @@ impl DeviceFaults {
         lock(&self.management).push(Management::Jump(ticks));
     }
 
-    /// Whether the radio has no power.
+    /// Returns whether the radio has no power.
     pub fn is_silent(&self, now_ns: u64) -> bool {
         now_ns < self.silent_until_ns.load(Ordering::Acquire)
     }
 
-    /// Whether the management port is closed.
+    /// Returns whether the management port is closed.
     pub fn is_rpc_down(&self, now_ns: u64) -> bool {
         self.is_silent(now_ns) || now_ns < self.rpc_down_until_ns.load(Ordering::Acquire)
     }

@@ -33,7 +33,7 @@ impl CurrentClaim {
         Ok(token)
     }
 
-    /// Whether `token` is the holder's; if it is, the claim is renewed.
+    /// Returns whether `token` is the holder's; if it is, the claim is renewed.
     pub fn renew(&mut self, token: &[u8], now_ns: u64) -> bool {
         match &mut self.holder {
             Some(holder) if holder.token.as_bytes() == token => {
@@ -59,7 +59,7 @@ impl CurrentClaim {
         expired
     }
 
-    /// Whether a session holds the radio.
+    /// Returns whether a session holds the radio.
     pub fn is_held(&self) -> bool {
         self.holder.is_some()
     }

@@ -83,7 +83,7 @@ impl Mpm {
         expired
     }
 
-    /// The rates so far that replaced requested ones out of range.
+    /// Returns the rates so far that replaced requested ones out of range.
     pub fn rate_coercions(&self) -> u64 {
         self.coercions
     }
@@ -323,7 +323,7 @@ impl Mpm {
         ])]))
     }
 
-    /// The device thread may have ended already; the command is then not needed.
+    /// Sends a command to the device thread, which may have ended and then needs none.
     fn order(&self, order: DeviceCommand) {
         let _ = self.orders.send(order);
     }

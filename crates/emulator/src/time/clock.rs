@@ -27,7 +27,7 @@ impl SampleClock {
         Self { origin_ns: now_ns, origin_tick: tick, rate_hz, time_scale }
     }
 
-    /// Ticks per second of device time.
+    /// Returns the ticks per second of device time.
     pub fn rate_hz(&self) -> f64 {
         self.rate_hz
     }

@@ -21,7 +21,7 @@ impl DeviceClock {
         Self { clock, offset_before: 0, offset: 0, edge: 0 }
     }
 
-    /// The underlying clock.
+    /// Returns the underlying clock.
     pub fn clock(&self) -> &SampleClock {
         &self.clock
     }

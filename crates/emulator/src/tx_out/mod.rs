@@ -174,12 +174,12 @@ impl Recorder {
         self.tell();
     }
 
-    /// The samples so far that are missing in the file.
+    /// Returns the samples so far that are missing in the file.
     pub fn lost_samples(&self) -> u64 {
         self.lost + self.fate.lost_samples()
     }
 
-    /// The outcome of the file.
+    /// Returns the outcome of the file.
     pub fn fate(&self) -> Arc<FileOutcome> {
         self.fate.clone()
     }

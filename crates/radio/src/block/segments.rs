@@ -41,7 +41,7 @@ pub struct RecordingSegment {
 }
 
 impl GapCause {
-    /// The usual cause of such a gap in the ledger, and the missing samples.
+    /// Returns the usual cause of such a gap in the ledger, and the missing samples.
     fn loss(self) -> (Cause, u64) {
         match self {
             Self::Full { samples } => (Cause::ConsumerFull, samples),
@@ -128,7 +128,7 @@ impl SampleCount {
         self.left.map_or(room, |left| room.min(usize::try_from(left).unwrap_or(usize::MAX)))
     }
 
-    /// Whether all wanted samples have been delivered or are lost.
+    /// Returns whether all wanted samples have been delivered or are lost.
     pub fn is_over(&self) -> bool {
         self.left == Some(0)
     }
@@ -198,7 +198,7 @@ impl SampleCount {
         self.gap = Some(gap);
     }
 
-    /// The receiver may have been dropped, and a full list loses only this entry.
+    /// Sends the gap; the receiver may have been dropped, and a full list loses only this entry.
     fn tell(&mut self, time_ticks: Option<u64>) {
         let lost = std::mem::take(&mut self.lost);
         let (first_sample, gap) = (self.delivered, self.gap.take());

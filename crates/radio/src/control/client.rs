@@ -167,12 +167,12 @@ impl Control {
         (Self { shared, turn: Mutex::default(), pump: None }, receiver)
     }
 
-    /// This host's control endpoint.
+    /// Returns this host's control endpoint.
     pub fn epid(&self) -> Epid {
         self.shared.epid
     }
 
-    /// The device's CHDR address.
+    /// Returns the device's CHDR address.
     pub fn device(&self) -> SocketAddrV4 {
         self.shared.device
     }
@@ -188,7 +188,7 @@ impl Control {
         self.shared.claim_loss.get()?.reason()
     }
 
-    /// The counts of the control port.
+    /// Returns the counts of the control port.
     pub fn counters(&self) -> &ControlCounters {
         &self.shared.counters
     }

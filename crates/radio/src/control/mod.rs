@@ -15,7 +15,7 @@ use crate::RadioError;
 
 /// The registers of a device's blocks: a [`Control`], or words from another source.
 pub trait Registers {
-    /// The device's address.
+    /// Returns the device's address.
     fn address(&self) -> Ipv4Addr;
 
     /// Reads a register of the block at `port`.

@@ -46,7 +46,7 @@ pub struct Converter {
 }
 
 impl Converter {
-    /// The fastest form that this processor has.
+    /// Returns the fastest form that this processor has.
     pub fn new(wire: Wire) -> Self {
         Self { wire, form: ConvertForm::best() }
     }
@@ -56,12 +56,12 @@ impl Converter {
         form.is_available().then_some(Self { wire, form })
     }
 
-    /// The wire format.
+    /// Returns the wire format.
     pub fn wire(self) -> Wire {
         self.wire
     }
 
-    /// The form in use.
+    /// Returns the form in use.
     pub fn form(self) -> ConvertForm {
         self.form
     }
@@ -143,7 +143,7 @@ impl Converter {
     }
 }
 
-/// Whether the conversion leaves every bit as it is.
+/// Returns whether the conversion leaves every bit as it is.
 fn is_copy<P: WirePacking, U: HostSample>(scale: U::Real) -> bool {
     cfg!(target_endian = "little") && U::TWIN == Some(P::WIRE) && scale == U::ONE
 }

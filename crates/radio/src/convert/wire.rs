@@ -18,7 +18,7 @@ impl Wire {
     /// Every format, the widest first.
     pub const ALL: [Self; 3] = [Self::Sc16, Self::Sc12, Self::Sc8];
 
-    /// The usual name.
+    /// Returns the usual name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sc16 => "sc16",
@@ -27,7 +27,7 @@ impl Wire {
         }
     }
 
-    /// The largest integer, which stands for 1.0 by convention: 32767, 2047 or 127.
+    /// Returns the largest integer, which stands for 1.0 by convention: 32767, 2047 or 127.
     pub fn full_scale(self) -> f64 {
         match self {
             Self::Sc16 => 32767.0,
@@ -36,7 +36,7 @@ impl Wire {
         }
     }
 
-    /// The number of samples that must be packed together.
+    /// Returns the number of samples that must be packed together.
     pub fn group_samples(self) -> usize {
         match self {
             Self::Sc16 => Sc16::GROUP_SAMPLES,
@@ -45,7 +45,7 @@ impl Wire {
         }
     }
 
-    /// Bytes that `samples` samples occupy, whole groups.
+    /// Returns the bytes that `samples` samples occupy, whole groups.
     pub fn bytes_of(self, samples: usize) -> usize {
         match self {
             Self::Sc16 => Sc16::bytes_of(samples),
@@ -72,7 +72,7 @@ pub(super) trait WirePacking {
         bytes / Self::GROUP_BYTES * Self::GROUP_SAMPLES
     }
 
-    /// Bytes that `samples` samples occupy, whole groups.
+    /// Returns the bytes that `samples` samples occupy, whole groups.
     fn bytes_of(samples: usize) -> usize {
         samples.div_ceil(Self::GROUP_SAMPLES) * Self::GROUP_BYTES
     }

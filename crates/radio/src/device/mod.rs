@@ -58,12 +58,12 @@ impl Device {
         self.args.addr
     }
 
-    /// The device's description of itself.
+    /// Returns the device's description of itself.
     pub fn info(&self) -> &SessionInfo {
         self.session.info()
     }
 
-    /// The RPC session, for methods without a function here.
+    /// Returns the RPC session, for methods without a function here.
     pub fn session(&self) -> &DeviceSession {
         &self.session
     }
@@ -78,7 +78,7 @@ impl Device {
         &self.blocks
     }
 
-    /// The control client.
+    /// Returns the control client.
     pub fn control(&self) -> &Arc<Control> {
         &self.control
     }
@@ -88,17 +88,17 @@ impl Device {
         self.frame_bytes
     }
 
-    /// Number of receive channels.
+    /// Returns the number of receive channels.
     pub fn rx_channels(&self) -> usize {
         self.channels.len()
     }
 
-    /// Number of transmit channels.
+    /// Returns the number of transmit channels.
     pub fn tx_channels(&self) -> usize {
         self.tx_channels.len()
     }
 
-    /// The sample rate and the tick rate, per second.
+    /// Returns the sample rate and the tick rate, per second.
     pub fn rate_hz(&self) -> f64 {
         self.rate_hz
     }

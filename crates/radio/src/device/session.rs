@@ -35,12 +35,12 @@ pub struct SessionInfo {
 }
 
 impl SessionInfo {
-    /// The product, such as `e320`; empty when not reported.
+    /// Returns the product, such as `e320`; empty when not reported.
     pub fn product(&self) -> &str {
         self.device.get("product").map_or("", String::as_str)
     }
 
-    /// The serial number; empty when not reported.
+    /// Returns the serial number; empty when not reported.
     pub fn serial(&self) -> &str {
         self.device.get("serial").map_or("", String::as_str)
     }
@@ -66,8 +66,8 @@ impl SessionInfo {
     }
 }
 
-/// Whether a number is plausible as a rate, Hz. Quantities that follow from a larger or smaller
-/// one, such as the time of a packet, do not fit any clock.
+/// Returns whether a number is plausible as a rate, Hz. Quantities that follow from a larger or
+/// smaller one, such as the time of a packet, do not fit any clock.
 pub(super) fn is_rate(rate_hz: &f64) -> bool {
     (1.0..=1e11).contains(rate_hz)
 }
@@ -186,7 +186,7 @@ impl DeviceSession {
         Ok(self.claim.call("set_timekeeper_time", &arguments).map(drop)?)
     }
 
-    /// The device's description of itself.
+    /// Returns the device's description of itself.
     pub fn info(&self) -> &SessionInfo {
         &self.info
     }

@@ -40,7 +40,7 @@ impl DeviceSet {
         Ok(Self { devices: devices? })
     }
 
-    /// The devices, in the order of their arguments.
+    /// Returns the devices, in the order of their arguments.
     pub fn devices(&self) -> &[Device] {
         &self.devices
     }

@@ -49,7 +49,7 @@ impl RpcClient {
         Ok(())
     }
 
-    /// The server's address.
+    /// Returns the server's address.
     pub fn address(&self) -> SocketAddrV4 {
         self.address
     }

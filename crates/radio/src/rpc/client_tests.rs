@@ -4,7 +4,7 @@ use super::*;
 use std::net::{Ipv4Addr, TcpListener};
 use std::thread;
 
-/// A server that reads one request and answers with `bytes`, a piece at a time.
+/// Returns a server that reads one request and answers with `bytes`, a piece at a time.
 fn serve(pieces: Vec<Vec<u8>>, pause: Duration) -> (SocketAddrV4, thread::JoinHandle<()>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let SocketAddr::V4(address) = listener.local_addr().unwrap() else { unreachable!() };

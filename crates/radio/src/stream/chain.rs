@@ -47,8 +47,8 @@ impl RxStreamer {
         Ok(())
     }
 
-    /// Whether a capture was queued although the write was not acknowledged. In doubt it was: the
-    /// ledger shows whether its samples come, and none can come twice.
+    /// Returns whether a capture was queued although the write was not acknowledged. In doubt it
+    /// was: the ledger shows whether its samples come, and none can come twice.
     fn was_queued(&self, free_before: u32, at: Option<u64>) -> Result<bool, RxError> {
         let before = self.waiting_from(self.channel.time_ticks()?);
         let free = self.channel.free_slots()?;
@@ -119,7 +119,7 @@ impl RxStreamer {
         }
     }
 
-    /// Whether a packet lies behind the end of the current capture.
+    /// Returns whether a packet lies behind the end of the current capture.
     pub(super) fn is_of_a_later_capture(&self, arrival: &Arrival) -> bool {
         let StreamState::Finite(left) = self.run else { return false };
         // The newest packet of a capture is followed by the capture's own end, not by another

@@ -7,7 +7,7 @@ use millstream_wire::stream::{MAX_CAPACITY_BYTES, PACKETS_UNLIMITED, StatusRepr}
 /// Reports per capacity, as UHD does.
 const REPORTS: u64 = 32;
 
-/// The queue memory of a datagram, bytes. It is little more than twice the length of a long
+/// Returns the queue memory of a datagram, bytes. It is little more than twice the length of a long
 /// datagram, and dozens of times that of a short one.
 ///
 /// Measured on Linux 6.18, from 20 to 8016 bytes: the buffer (datagram, headers of any link and
@@ -75,17 +75,17 @@ impl Credit {
         }
     }
 
-    /// The bytes that may be in flight.
+    /// Returns the bytes that may be in flight.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity_bytes
     }
 
-    /// The full packets that may be in flight.
+    /// Returns the full packets that may be in flight.
     pub fn window_packets(&self) -> u64 {
         self.capacity_bytes / self.packet_bytes
     }
 
-    /// Bytes between two reports.
+    /// Returns the bytes between two reports.
     pub fn period_bytes(&self) -> u64 {
         self.capacity_bytes.div_ceil(REPORTS)
     }
@@ -135,8 +135,8 @@ impl Credit {
         (self.consumed_packets, self.consumed_bytes) = (packets, bytes);
     }
 
-    /// Whether a period has passed since the last report. A resynchronisation after duplicates may
-    /// decrease the counts; that is reported too.
+    /// Returns whether a period has passed since the last report. A resynchronisation after
+    /// duplicates may decrease the counts; that is reported too.
     pub fn is_due(&self) -> bool {
         self.consumed_bytes.abs_diff(self.reported_bytes) >= self.period_bytes()
     }
@@ -168,7 +168,7 @@ impl Credit {
         self.owed = true;
     }
 
-    /// Whether a report could not be sent, and none has been sent since.
+    /// Returns whether a report could not be sent, and none has been sent since.
     pub fn is_owed(&self) -> bool {
         self.owed
     }

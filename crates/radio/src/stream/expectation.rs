@@ -22,7 +22,7 @@ impl Expectation {
         (self.before, self.span, self.start) = (self.total(), 0, ticks);
     }
 
-    /// Samples of the current burst so far.
+    /// Returns the samples of the current burst so far.
     pub fn total(&self) -> u64 {
         self.before.wrapping_add(self.span)
     }

@@ -99,17 +99,17 @@ impl RxGroup {
         Ok(Self { members, running: false, due: None, left: None, trouble: None, failure: None })
     }
 
-    /// The members, in the order of the slices.
+    /// Returns the members, in the order of the slices.
     pub fn members(&self) -> &[RxStreamer] {
         &self.members
     }
 
-    /// The counters of the members' ports.
+    /// Returns the counters of the members' ports.
     pub fn counters(&self) -> impl Iterator<Item = &RxCounters> {
         self.members.iter().map(RxStreamer::counters)
     }
 
-    /// The members' ledgers; each balances.
+    /// Returns the members' ledgers; each balances.
     pub fn ledgers(&self) -> impl Iterator<Item = &Ledger> {
         self.members.iter().map(RxStreamer::ledger)
     }
@@ -123,12 +123,12 @@ impl RxGroup {
         self.members.iter_mut().for_each(|member| member.refuse(samples));
     }
 
-    /// The sample rate and the tick rate, per second.
+    /// Returns the sample rate and the tick rate, per second.
     pub fn rate_hz(&self) -> f64 {
         self.members[0].rate_hz()
     }
 
-    /// Whether samples or reports may still come.
+    /// Returns whether samples or reports may still come.
     pub fn is_running(&self) -> bool {
         self.running
     }

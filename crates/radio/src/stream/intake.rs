@@ -80,8 +80,9 @@ impl RxStreamer {
         (header.kind.is_data() && header.dst_epid == self.path.epid).then_some(header.seq)
     }
 
-    /// Whether a packet was put into the reorder buffer, or has to wait for those in it: one before
-    /// it may still come. The end of an overrun burst does not wait: the restart is more urgent.
+    /// Returns whether a packet was put into the reorder buffer, or has to wait for those in it:
+    /// one before it may still come. The end of an overrun burst does not wait: the restart is more
+    /// urgent.
     ///
     /// The wait is measured by the device's clock, or by silence at the port, so delays of this
     /// machine lose nothing.
@@ -129,7 +130,7 @@ impl RxStreamer {
         Ok(others)
     }
 
-    /// Whether this packet fits and the buffered packet of the same number does not.
+    /// Returns whether this packet fits and the buffered packet of the same number does not.
     fn is_misnumbered(&self, arrival: &Arrival) -> bool {
         let waiting = self.aside.place_of(arrival.seq).map(|place| self.aside.packet(place));
         let other = waiting.and_then(|packet| arrival_in(packet, self.path.width));

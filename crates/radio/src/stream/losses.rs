@@ -46,7 +46,7 @@ impl Losses {
         self.passed_over += samples;
     }
 
-    /// Samples that came while the stream was set up again, and are not in the ledger.
+    /// Returns the samples that came while the stream was set up again, and are not in the ledger.
     pub fn passed_over(&self) -> u64 {
         self.passed_over
     }

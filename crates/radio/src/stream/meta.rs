@@ -93,7 +93,7 @@ pub enum RxEvent {
 }
 
 impl RxEvent {
-    /// Samples missing by this event.
+    /// Returns the samples missing by this event.
     pub fn missing(&self) -> u64 {
         match *self {
             Self::Overrun { samples }

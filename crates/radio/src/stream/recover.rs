@@ -44,7 +44,7 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    /// Whether a packet of this time belongs to the new run and not to the one before.
+    /// Returns whether a packet of this time belongs to the new run and not to the one before.
     pub fn is_over(&self, ticks: Option<u64>) -> bool {
         let Some(ticks) = ticks else { return true };
         let is_before = |time: u64, other: u64| (1..1 << 63).contains(&other.wrapping_sub(time));
@@ -101,18 +101,18 @@ impl RxStreamer {
         (events.overruns() != self.overruns_seen).then(|| events.overrun_ticks())
     }
 
-    /// Whether a restarted run has begun by `now`: by the clock, or because it has overrun already,
-    /// even if the clock was set since.
+    /// Returns whether a restarted run has begun by `now`: by the clock, or because it has overrun
+    /// already, even if the clock was set since.
     pub(super) fn has_begun(&self, run: &Recovery, now: u64) -> bool {
         self.new_overrun().is_some() || now.wrapping_sub(run.start) < 1 << 63
     }
 
-    /// Whether it may have begun: a clock that was set back since leaves that open.
+    /// Returns whether it may have begun: a clock that was set back since leaves that open.
     pub(super) fn may_have_begun(&self, run: &Recovery, now: u64) -> bool {
         self.has_begun(run, now) || now.wrapping_sub(run.told) >= 1 << 63
     }
 
-    /// Whether an overrun was reported, but the packet that ended its burst has not come.
+    /// Returns whether an overrun was reported, but the packet that ended its burst has not come.
     fn lost_the_end_of_an_overrun(&self) -> bool {
         let events = self.channel.events();
         self.run == StreamState::Continuous
@@ -180,7 +180,7 @@ impl RxStreamer {
         }
     }
 
-    /// Whether a packet of the device came meanwhile.
+    /// Returns whether a packet of the device came meanwhile.
     fn has_come(&mut self) -> Result<bool, RxError> {
         let received = self.port.rx.recv_batch(Duration::ZERO);
         let count = received.map_err(|error| self.receive_error(error))?;
@@ -189,8 +189,8 @@ impl RxStreamer {
         Ok(self.inspect_batch()? || self.heard)
     }
 
-    /// Whether no packet was due yet: the start lies ahead, or the radio is slow and the next
-    /// packet is not complete.
+    /// Returns whether no packet was due yet: the start lies ahead, or the radio is slow and the
+    /// next packet is not complete.
     fn is_early(&mut self) -> Result<bool, RxError> {
         let now = self.channel.time_ticks()?;
         if let Some(start) = self.awaited.filter(|start| now < *start) {

@@ -49,7 +49,7 @@ impl ReorderBuffer {
         self.count == 0
     }
 
-    /// Whether there is space for a packet of this length.
+    /// Returns whether there is space for a packet of this length.
     pub fn takes(&self, packet: &[u8]) -> bool {
         packet.len() <= self.frame_bytes && !self.given_up
     }

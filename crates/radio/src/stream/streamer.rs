@@ -140,7 +140,7 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// A report without a following one.
+    /// Returns a report without a following one.
     pub fn new(event: RxEvent, ticks: Option<u64>, ends_burst: bool) -> Self {
         Self { event, ticks, ends_burst, then: RxEvent::None }
     }
@@ -226,7 +226,7 @@ impl RxStreamer {
         })
     }
 
-    /// The outcome of every sample so far.
+    /// Returns the outcome of every sample so far.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
@@ -239,28 +239,28 @@ impl RxStreamer {
         self.ledger.refuse(samples);
     }
 
-    /// The counters of the port.
+    /// Returns the counters of the port.
     pub fn counters(&self) -> &RxCounters {
         &self.counters
     }
 
-    /// The bytes that the device may send ahead: the actual size of the receive queue, less a
-    /// reserve.
+    /// Returns the bytes that the device may send ahead: the actual size of the receive queue, less
+    /// a reserve.
     pub fn credit_window_bytes(&self) -> u64 {
         self.credit.capacity_bytes()
     }
 
-    /// The local address of the stream's port.
+    /// Returns the local address of the stream's port.
     pub fn local(&self) -> SocketAddrV4 {
         self.port.local
     }
 
-    /// Samples of a full packet.
+    /// Returns the samples of a full packet.
     pub fn samples_per_packet(&self) -> u32 {
         self.samples_per_packet
     }
 
-    /// The sample rate and the tick rate, per second, when the stream was opened.
+    /// Returns the sample rate and the tick rate, per second, when the stream was opened.
     pub fn rate_hz(&self) -> f64 {
         self.path.rate_hz
     }
@@ -270,8 +270,8 @@ impl RxStreamer {
         self.port.rx.queue_drops()
     }
 
-    /// Whether anything may still come: samples of a burst that has not ended, or the report of its
-    /// end or of an error.
+    /// Returns whether anything may still come: samples of a burst that has not ended, or the
+    /// report of its end or of an error.
     pub fn is_running(&self) -> bool {
         self.run != StreamState::Idle || self.pending.is_some() || self.failure.is_some()
     }

@@ -139,12 +139,12 @@ impl Tracker {
         self.fates.clear();
     }
 
-    /// Whether the sequence numbers were restarted, and no packet has come since.
+    /// Returns whether the sequence numbers were restarted, and no packet has come since.
     pub fn has_restarted(&self) -> bool {
         self.restarted
     }
 
-    /// Whether a packet of the current burst has come.
+    /// Returns whether a packet of the current burst has come.
     pub fn has_begun(&self) -> bool {
         self.anchored
     }
@@ -163,14 +163,14 @@ impl Tracker {
         if missing < 0x8000 && !self.restarted { self.unbooked(missing).into() } else { 0 }
     }
 
-    /// Whether it follows by its time, in the middle of a burst. Nothing can be missing then,
-    /// whatever its number is.
+    /// Returns whether it follows by its time, in the middle of a burst. Nothing can be missing
+    /// then, whatever its number is.
     fn is_due(&self, arrival: &Arrival) -> bool {
         let follows = self.anchored && !self.restarted && self.booked == 0;
         follows && arrival.samples > 0 && arrival.ticks.is_some_and(|t| Some(t) == self.next_ticks)
     }
 
-    /// Whether its time and its number are equally far ahead.
+    /// Returns whether its time and its number are equally far ahead.
     pub fn fits(&self, arrival: &Arrival) -> bool {
         let Some((ticks, due)) = arrival.ticks.zip(self.next_ticks) else { return false };
         let packets = u64::from(arrival.seq.wrapping_sub(self.next_seq));
@@ -251,7 +251,7 @@ impl Tracker {
         self.suspect = Some(*arrival);
     }
 
-    /// Whether the times of `arrival` and of the suspect are as far apart as their numbers.
+    /// Returns whether the times of `arrival` and of the suspect are as far apart as their numbers.
     pub fn confirms(&self, arrival: &Arrival) -> bool {
         let Some(suspect) = &self.suspect else { return false };
         let ahead = arrival.seq.wrapping_sub(suspect.seq) as i16;

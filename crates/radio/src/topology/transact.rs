@@ -93,7 +93,7 @@ impl<'a> Management<'a> {
         Self { deadline: Some(deadline), ..self }
     }
 
-    /// This host's endpoint.
+    /// Returns this host's endpoint.
     pub fn epid(&self) -> Epid {
         self.epid
     }

@@ -86,7 +86,7 @@ impl TxAccounting {
         }
     }
 
-    /// The outcome of every sample so far.
+    /// Returns the outcome of every sample so far.
     pub fn ledger(&self) -> &TxLedger {
         &self.course.ledger
     }
@@ -101,28 +101,28 @@ impl TxAccounting {
         self.course.record.samples()
     }
 
-    /// The time of the first packet in flight that has one, ticks.
+    /// Returns the time of the first packet in flight that has one, ticks.
     pub fn first_ticks(&self) -> Option<u64> {
         self.course.record.first_ticks()
     }
 
-    /// Whether the outcome of every sent packet is known.
+    /// Returns whether the outcome of every sent packet is known.
     pub fn is_known(&self) -> bool {
         self.course.is_settled()
     }
 
-    /// Whether no report of the device is awaited.
+    /// Returns whether no report of the device is awaited.
     pub fn is_settled(&self) -> bool {
         self.window.in_flight().packets == 0 && self.is_known()
     }
 
-    /// Whether a count query is due while samples are sent.
+    /// Returns whether a count query is due while samples are sent.
     pub fn is_audit_due(&self) -> bool {
         let unsettled = self.course.record.is_half_full() || self.course.is_blind();
         self.window.is_audit_due() || unsettled && !self.audits.is_open()
     }
 
-    /// Whether a count query would resolve samples in flight.
+    /// Returns whether a count query would resolve samples in flight.
     pub fn is_audit_worth(&self) -> bool {
         !self.is_known() && !self.audits.is_open() && self.audits.is_due(self.course.record.sent())
     }
@@ -152,7 +152,7 @@ impl TxAccounting {
         totals
     }
 
-    /// Whether the next count query should end with a RESYNC.
+    /// Returns whether the next count query should end with a RESYNC.
     pub fn wants_resync(&self) -> bool {
         self.order.is_numbered() && self.audits.wants_resync(self.course.record.sent())
     }

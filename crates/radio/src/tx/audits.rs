@@ -101,12 +101,13 @@ impl Audits {
         }
     }
 
-    /// Whether a query waits for its answer.
+    /// Returns whether a query waits for its answer.
     pub fn is_open(&self) -> bool {
         self.open.iter().any(|audit| !audit.answered)
     }
 
-    /// Whether the next query should correct the device's count, after `sent` packets of samples.
+    /// Returns whether the next query should correct the device's count, after `sent` packets of
+    /// samples.
     pub fn wants_resync(&self, sent: u64) -> bool {
         self.broken || self.doubtful == Some(sent) || self.is_open()
     }
@@ -116,12 +117,12 @@ impl Audits {
         self.tag
     }
 
-    /// The tag of the next RESYNC.
+    /// Returns the tag of the next RESYNC.
     pub fn next_tag(&self) -> u64 {
         self.last_tag % TAG + 1
     }
 
-    /// Whether packets of samples were sent since the last query; `sent` is their total.
+    /// Returns whether packets of samples were sent since the last query; `sent` is their total.
     pub fn is_due(&self, sent: u64) -> bool {
         sent > self.sent
     }

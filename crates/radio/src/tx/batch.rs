@@ -54,22 +54,22 @@ impl GsoBatch {
             (FrameLoan::BYTES_MAX / self.segment_bytes).clamp(1, FrameLoan::DATAGRAMS_MAX);
     }
 
-    /// Bytes of a full packet.
+    /// Returns the bytes of a full packet.
     pub fn segment_bytes(&self) -> usize {
         self.segment_bytes
     }
 
-    /// Samples in the packet under construction.
+    /// Returns the samples in the packet under construction.
     pub fn filled(&self) -> usize {
         self.filled
     }
 
-    /// Whether no packet is complete.
+    /// Returns whether no packet is complete.
     pub fn is_empty(&self) -> bool {
         self.packets == 0
     }
 
-    /// Whether no other packet can begin before the complete ones are sent.
+    /// Returns whether no other packet can begin before the complete ones are sent.
     pub fn is_full(&self) -> bool {
         self.packets == self.packets_max || self.short
     }

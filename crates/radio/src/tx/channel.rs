@@ -52,7 +52,7 @@ impl TxChannel {
         })
     }
 
-    /// The radio's messages about this channel.
+    /// Returns the radio's messages about this channel.
     pub fn events(&self) -> &ChannelEvents {
         &self.events
     }
@@ -62,7 +62,7 @@ impl TxChannel {
         self.events.tx_dropped() + self.events.missed()
     }
 
-    /// The control client.
+    /// Returns the control client.
     pub fn control(&self) -> &Control {
         &self.control
     }

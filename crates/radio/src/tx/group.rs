@@ -45,27 +45,27 @@ impl TxGroup {
         Ok(Self { members })
     }
 
-    /// The members, in the order of the slices.
+    /// Returns the members, in the order of the slices.
     pub fn members(&self) -> &[TxStreamer] {
         &self.members
     }
 
-    /// The counters of the members' ports.
+    /// Returns the counters of the members' ports.
     pub fn counters(&self) -> impl Iterator<Item = &TxCounters> {
         self.members.iter().map(TxStreamer::counters)
     }
 
-    /// The members' ledgers; each balances.
+    /// Returns the members' ledgers; each balances.
     pub fn ledgers(&self) -> impl Iterator<Item = &TxLedger> {
         self.members.iter().map(TxStreamer::ledger)
     }
 
-    /// The sample rate and the tick rate, per second.
+    /// Returns the sample rate and the tick rate, per second.
     pub fn rate_hz(&self) -> f64 {
         self.members[0].rate_hz()
     }
 
-    /// Whether a burst has been started and not ended.
+    /// Returns whether a burst has been started and not ended.
     pub fn is_in_burst(&self) -> bool {
         self.members.iter().any(TxStreamer::is_in_burst)
     }

@@ -87,7 +87,7 @@ pub struct TxImbalance {
 }
 
 impl TxLedger {
-    /// Whether every sample was or will be transmitted for certain.
+    /// Returns whether every sample was or will be transmitted for certain.
     pub fn is_lossless(&self) -> bool {
         self.lost_total() == 0 && self.unknown.samples == 0
     }

@@ -45,7 +45,7 @@ impl ReportOrder {
         Self { next: last.wrapping_add(1), held: [None; HELD], numbered: None }
     }
 
-    /// Whether a missing report can be detected.
+    /// Returns whether a missing report can be detected.
     pub fn is_numbered(&self) -> bool {
         self.numbered != Some(false)
     }

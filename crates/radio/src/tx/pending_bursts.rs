@@ -28,7 +28,7 @@ struct SentBurst {
 }
 
 impl SentBurst {
-    /// Whether all of its packets are known.
+    /// Returns whether all of its packets are known.
     fn is_whole(&self, full: u64) -> bool {
         self.ended || self.last_samples < full
     }
@@ -56,13 +56,13 @@ impl PendingBursts {
         Self { full, bursts: VecDeque::with_capacity(BURSTS), fresh: true, ambiguous: 0 }
     }
 
-    /// Whether a report is missing: each burst's end has one, transmitted or late.
+    /// Returns whether a report is missing: each burst's end has one, transmitted or late.
     pub fn is_waiting(&self) -> bool {
         let ended = self.bursts.iter().filter(|burst| burst.ended).count() as u64;
         ended > self.bursts.iter().map(|burst| burst.lates).sum()
     }
 
-    /// Whether the end of a burst has not been acknowledged.
+    /// Returns whether the end of a burst has not been acknowledged.
     pub fn is_unacknowledged(&self) -> bool {
         self.bursts.iter().any(|burst| burst.ended)
     }
@@ -72,7 +72,7 @@ impl PendingBursts {
         self.ambiguous
     }
 
-    /// Samples of bursts whose end has not been acknowledged.
+    /// Returns the samples of bursts whose end has not been acknowledged.
     pub fn waiting_samples(&self) -> u64 {
         let samples = |burst: &SentBurst| {
             let full = (burst.packets - 1).saturating_sub(burst.lates);

@@ -116,14 +116,14 @@ impl DeviceProgress {
         *self = Self { ledger, troubled: true, ..fresh };
     }
 
-    /// Whether every sent sample is resolved.
+    /// Returns whether every sent sample is resolved.
     pub fn is_settled(&self) -> bool {
         let sent = self.record.sent();
         let unsuspected = self.suspect.as_ref().is_none_or(|suspect| suspect.end == sent);
         self.record.samples() == 0 && !self.astray && self.blind.is_none() && unsuspected
     }
 
-    /// Whether a report is missing since the last count query.
+    /// Returns whether a report is missing since the last count query.
     pub fn is_blind(&self) -> bool {
         self.blind.is_some()
     }

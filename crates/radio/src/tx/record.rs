@@ -74,12 +74,12 @@ impl PacketLog {
         Self { runs: VecDeque::with_capacity(RUNS), old: 0, sent: 0, passed: 0, samples: 0 }
     }
 
-    /// Whether nothing more can be recorded except one GSO batch.
+    /// Returns whether nothing more can be recorded except one GSO batch.
     pub fn is_full(&self) -> bool {
         self.runs.len() - self.old + OLD_RUNS + 16 >= RUNS
     }
 
-    /// Whether a query of the device's count is due.
+    /// Returns whether a query of the device's count is due.
     pub fn is_half_full(&self) -> bool {
         2 * (self.runs.len() - self.old) >= RUNS - OLD_RUNS
     }

@@ -257,12 +257,13 @@ impl TxStreamer {
         packets.saturating_mul(full) - filled
     }
 
-    /// Whether the window allows the next sample. The record has space for one or two GSO batches.
+    /// Returns whether the window allows the next sample. The record has space for one or two GSO
+    /// batches.
     fn has_credit(&self) -> bool {
         self.train.filled() > 0 || self.account.window.room_packets(self.flow_bytes()) > 0
     }
 
-    /// Whether the next sample can be taken.
+    /// Returns whether the next sample can be taken.
     fn has_room(&self) -> bool {
         self.train.filled() > 0 || self.room_packets() > 0
     }

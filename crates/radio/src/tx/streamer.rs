@@ -127,37 +127,37 @@ impl TxStreamer {
         Ok(stream)
     }
 
-    /// The outcome of every sample so far.
+    /// Returns the outcome of every sample so far.
     pub fn ledger(&self) -> &TxLedger {
         self.account.ledger()
     }
 
-    /// The counters of the port.
+    /// Returns the counters of the port.
     pub fn counters(&self) -> &TxCounters {
         &self.counters
     }
 
-    /// Bytes that may be in flight.
+    /// Returns the bytes that may be in flight.
     pub fn credit_window_bytes(&self) -> u64 {
         self.account.window.capacity_bytes()
     }
 
-    /// The bytes that may be in flight, by the reports so far.
+    /// Returns the bytes that may be in flight, by the reports so far.
     pub fn in_flight_bytes(&self) -> u64 {
         self.account.window.in_flight().bytes
     }
 
-    /// The local address of the stream's port.
+    /// Returns the local address of the stream's port.
     pub fn local(&self) -> SocketAddrV4 {
         self.port.local
     }
 
-    /// Samples of a full packet.
+    /// Returns the samples of a full packet.
     pub fn samples_per_packet(&self) -> usize {
         self.samples_per_packet
     }
 
-    /// The sample rate and the tick rate, per second, when the stream was opened.
+    /// Returns the sample rate and the tick rate, per second, when the stream was opened.
     pub fn rate_hz(&self) -> f64 {
         self.path.rate_hz
     }
@@ -170,7 +170,7 @@ impl TxStreamer {
         self.channel.time_ticks()
     }
 
-    /// Whether a burst has been started and not ended.
+    /// Returns whether a burst has been started and not ended.
     pub fn is_in_burst(&self) -> bool {
         self.burst != Burst::Idle
     }

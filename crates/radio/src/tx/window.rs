@@ -82,12 +82,12 @@ impl CreditWindow {
         }
     }
 
-    /// Bytes that may be in flight.
+    /// Returns the bytes that may be in flight.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity.bytes
     }
 
-    /// Packets that may be in flight.
+    /// Returns the packets that may be in flight.
     pub fn capacity_packets(&self) -> u64 {
         self.capacity.packets
     }
@@ -132,8 +132,8 @@ impl CreditWindow {
         self.since_audit_bytes += packets * flow_bytes;
     }
 
-    /// Whether `commands` more stream commands may be sent now, and a packet of `flow_bytes` behind
-    /// them; 0 for no packet.
+    /// Returns whether `commands` more stream commands may be sent now, and a packet of
+    /// `flow_bytes` behind them; 0 for no packet.
     pub fn has_room_for_commands(&self, commands: u64, flow_bytes: u64) -> bool {
         let packet = u64::from(flow_bytes > 0);
         let with = self.in_flight().plus(commands, self.command_bytes).plus(packet, flow_bytes);
@@ -150,7 +150,7 @@ impl CreditWindow {
         self.command_bytes
     }
 
-    /// Whether a window of bytes has been sent since the last count query.
+    /// Returns whether a window of bytes has been sent since the last count query.
     pub fn is_audit_due(&self) -> bool {
         self.since_audit_bytes >= self.capacity.bytes
     }

@@ -94,7 +94,7 @@ fn transmit(device: &Device) -> u64 {
     hash(samples.as_flattened())
 }
 
-/// Both directions over one case.
+/// Checks both directions over one case.
 fn bit_identical(case: &Case) {
     let Some(pair) = VethPair::new(case.shape) else { return };
     let folder = tempfile::tempdir().unwrap();

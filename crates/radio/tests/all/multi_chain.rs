@@ -100,7 +100,7 @@ fn lost_packets_around_a_join_are_booked_to_their_own_burst() {
     assert_eq!(ledger.balance(), Ok(()));
 }
 
-/// Whether a packet is a receive command to channel 0, or its acknowledgement.
+/// Returns whether a packet is a receive command to channel 0, or its acknowledgement.
 fn is_command(packet: &[u8]) -> bool {
     const RX_CMD: u32 = 0x1014;
     let control = packet.get(6).is_some_and(|byte| byte >> 5 == 4);

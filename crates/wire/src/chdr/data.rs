@@ -50,14 +50,14 @@ impl DataRepr {
         if self.timestamp.is_some() { PacketType::TimedData } else { PacketType::Data }
     }
 
-    /// Bytes of header and timestamp: the offset of the samples.
+    /// Returns the bytes of header and timestamp: the offset of the samples.
     #[must_use]
     #[inline]
     pub fn header_len(&self, width: Width) -> usize {
         header_len(self.kind(), width)
     }
 
-    /// Bytes of the whole packet, to be sent.
+    /// Returns the bytes of the whole packet, to be sent.
     #[must_use]
     #[inline]
     pub fn packet_len(&self, width: Width) -> usize {

@@ -54,7 +54,7 @@ impl PacketType {
         })
     }
 
-    /// Whether packets of this type carry samples.
+    /// Returns whether packets of this type carry samples.
     #[must_use]
     #[inline]
     pub const fn is_data(self) -> bool {
@@ -145,14 +145,14 @@ impl Header {
             | u64::from(self.dst_epid.0))
     }
 
-    /// Bytes of header and timestamp at this width: the offset of metadata or payload.
+    /// Returns the bytes of header and timestamp at this width: the offset of metadata or payload.
     #[must_use]
     #[inline]
     pub const fn len(&self, width: Width) -> usize {
         header_len(self.kind, width)
     }
 
-    /// Bytes before the payload: header, timestamp and metadata.
+    /// Returns the bytes before the payload: header, timestamp and metadata.
     #[must_use]
     #[inline]
     pub const fn payload_offset(&self, width: Width) -> usize {
@@ -172,7 +172,7 @@ impl Header {
     }
 }
 
-/// Bytes of header and timestamp of a packet of this type.
+/// Returns the bytes of header and timestamp of a packet of this type.
 #[inline]
 pub(crate) const fn header_len(kind: PacketType, width: Width) -> usize {
     match (width, kind) {

@@ -36,49 +36,49 @@ impl<'a> Packet<'a> {
         Ok(Packet { bytes, header, width, timestamp })
     }
 
-    /// The header's fields.
+    /// Returns the header's fields.
     #[must_use]
     #[inline]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The packet type.
+    /// Returns the packet type.
     #[must_use]
     #[inline]
     pub fn kind(&self) -> PacketType {
         self.header.kind
     }
 
-    /// The width at which the packet was parsed.
+    /// Returns the width at which the packet was parsed.
     #[must_use]
     #[inline]
     pub fn width(&self) -> Width {
         self.width
     }
 
-    /// The time of the first sample in ticks; only for [`PacketType::TimedData`].
+    /// Returns the time of the first sample in ticks; only for [`PacketType::TimedData`].
     #[must_use]
     #[inline]
     pub fn timestamp(&self) -> Option<u64> {
         self.timestamp
     }
 
-    /// The metadata, `num_mdata` words of W bits; mostly empty.
+    /// Returns the metadata, `num_mdata` words of W bits; mostly empty.
     #[must_use]
     #[inline]
     pub fn metadata(&self) -> &'a [u8] {
         &self.bytes[self.header.len(self.width)..self.header.payload_offset(self.width)]
     }
 
-    /// The payload, up to the last byte that `Length` counts.
+    /// Returns the payload, up to the last byte that `Length` counts.
     #[must_use]
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[self.header.payload_offset(self.width)..]
     }
 
-    /// The packet's length in flow control: `Length` rounded up to whole CHDR words.
+    /// Returns the packet's length in flow control: `Length` rounded up to whole CHDR words.
     #[must_use]
     #[inline]
     pub fn flow_len(&self) -> usize {

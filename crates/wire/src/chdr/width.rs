@@ -20,13 +20,13 @@ impl Width {
     /// All widths, ascending.
     pub const ALL: [Width; 4] = [Width::W64, Width::W128, Width::W256, Width::W512];
 
-    /// The width in bits.
+    /// Returns the width in bits.
     #[must_use]
     pub const fn bits(self) -> usize {
         64 << self.code()
     }
 
-    /// The width in bytes.
+    /// Returns the width in bytes.
     #[must_use]
     #[inline]
     pub const fn bytes(self) -> usize {

@@ -40,7 +40,7 @@ impl DataWords {
         self.words[0]
     }
 
-    /// The words.
+    /// Returns the words.
     #[must_use]
     pub fn as_slice(&self) -> &[u32] {
         &self.words[..usize::from(self.len)]

@@ -112,7 +112,7 @@ impl CtrlRepr {
         })
     }
 
-    /// Bytes of this packet at this width. Data fills whole 64-bit words.
+    /// Returns the bytes of this packet at this width. Data fills whole 64-bit words.
     #[must_use]
     pub fn packet_len(&self, width: Width) -> usize {
         let words = 2 + usize::from(self.timestamp.is_some()) + self.data.len() / 2;

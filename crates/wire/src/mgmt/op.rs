@@ -58,7 +58,7 @@ impl Op {
         }
     }
 
-    /// Whether the operation is an answer, which nodes on the path do not execute.
+    /// Returns whether the operation is an answer, which nodes on the path do not execute.
     #[must_use]
     pub const fn is_response(&self) -> bool {
         matches!(self, Op::InfoResp(_) | Op::CfgReadResp { .. })

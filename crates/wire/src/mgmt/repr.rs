@@ -166,7 +166,8 @@ impl MgmtRepr {
         Ok(repr)
     }
 
-    /// Bytes of this packet at this width: headers and items, the last one without padding.
+    /// Returns the bytes of this packet at this width: headers and items, the last one without
+    /// padding.
     #[must_use]
     pub fn packet_len(&self, width: Width) -> usize {
         width.bytes() * (1 + self.len) + 8

@@ -56,7 +56,7 @@ impl<'a> Packet<'a> {
         self.seq
     }
 
-    /// The endpoint of the requesting host.
+    /// Returns the endpoint of the requesting host.
     #[must_use]
     pub fn src_epid(&self) -> Epid {
         Epid(field(self.head, 0, 16) as u16)
@@ -68,13 +68,13 @@ impl<'a> Packet<'a> {
         field(self.head, 48, 16) as u16
     }
 
-    /// Number of hops, 10 bits.
+    /// Returns the number of hops, 10 bits.
     #[must_use]
     pub fn num_hops(&self) -> usize {
         field(self.head, 16, 10) as usize
     }
 
-    /// The hops, first to last.
+    /// Returns the hops, first to last.
     #[must_use]
     pub fn hops(&self) -> Hops<'a> {
         Hops { items: self.items, item_len: self.item_len, left: self.num_hops() }

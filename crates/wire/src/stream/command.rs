@@ -78,7 +78,7 @@ impl CommandRepr {
         })
     }
 
-    /// Bytes of a stream command packet at this width.
+    /// Returns the bytes of a stream command packet at this width.
     #[must_use]
     pub const fn packet_len(width: Width) -> usize {
         header_len(PacketType::StreamCommand, width) + PAYLOAD_LEN

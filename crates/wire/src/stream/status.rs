@@ -126,7 +126,7 @@ impl StatusRepr {
         })
     }
 
-    /// Bytes of a stream status packet at this width.
+    /// Returns the bytes of a stream status packet at this width.
     #[must_use]
     pub const fn packet_len(width: Width) -> usize {
         header_len(PacketType::StreamStatus, width) + PAYLOAD_LEN

@@ -18,7 +18,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
-/// The frame of an ARP packet.
+/// Returns the frame of an ARP packet.
 fn arp_frame(destination: Mac, repr: ArpRepr) -> Vec<u8> {
     let (source, tag, ether_type) = (repr.sender_mac, None, ether_type::ARP);
     let mut frame = vec![0xAA; 42];

@@ -52,7 +52,7 @@ unsafe fn halves(value: __m256i) -> [__m128i; 2] {
     [_mm256_castsi256_si128(value), _mm256_extracti128_si256::<1>(value)]
 }
 
-/// The dwords of a register that 8 samples of 3 bytes fill.
+/// Returns the dwords of a register that 8 samples of 3 bytes fill.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn sc12_dwords() -> __m256i {

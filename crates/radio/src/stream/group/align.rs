@@ -157,7 +157,7 @@ impl RxStreamer {
         self.hand_out(held, out, &mut super::super::meta::RxMetadata::default(), convert)
     }
 
-    /// Whether the burst is over, and reported completely.
+    /// Returns whether the burst is over, and reported completely.
     pub(super) fn is_over(&self) -> bool {
         !self.is_running() && self.held.is_none()
     }

@@ -29,12 +29,12 @@ pub struct Played {
 }
 
 impl Played {
-    /// Samples that were played at least once.
+    /// Returns the samples that were played at least once.
     pub fn once(&self) -> u64 {
         self.times.iter().filter(|&&times| times > 0).count() as u64
     }
 
-    /// The samples that were played again.
+    /// Returns the samples that were played again.
     pub fn again(&self) -> u64 {
         self.times.iter().map(|&times| u64::from(times.saturating_sub(1))).sum()
     }

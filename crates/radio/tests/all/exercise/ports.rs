@@ -38,7 +38,7 @@ impl Air {
 pub trait Device: Send {
     fn hear(&mut self, datagram: &[u8]);
 
-    /// The host polls, and no packet is in flight to it.
+    /// Notifies that the host polls while no packet is in flight to it.
     fn is_listened_to(&mut self) {}
 }
 
