@@ -19,7 +19,7 @@ use crate::rpc::INIT_TIMEOUT;
 pub type OpenPort =
     Arc<dyn Fn(SocketAddrV4, &PortOptions) -> Result<Port, LinkError> + Send + Sync>;
 
-/// How to reach a device, and the time limits for it.
+/// The address of a device, its link, and the time limits.
 #[derive(Clone)]
 pub struct DeviceArgs {
     /// The device's address.
@@ -28,7 +28,7 @@ pub struct DeviceArgs {
     pub discovery_port: u16,
     /// TCP port of its RPC server.
     pub rpc_port: u16,
-    /// How long to wait for the end of another program's claim.
+    /// The time limit for the end of another program's claim.
     pub claim_wait: Duration,
     /// The longest time for all steps of opening together, after the claim.
     pub open_max: Duration,

@@ -13,7 +13,7 @@ use crate::deadline::deadline;
 use crate::error::io_error;
 use crate::rpc::Map;
 
-/// How long to wait for replies, as UHD does.
+/// The time limit for replies, that of UHD.
 pub const DISCOVERY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The most replies in one search, as a bound against a flood.

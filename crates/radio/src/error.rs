@@ -52,7 +52,7 @@ pub enum RadioError {
         what: &'static str,
         /// The number of attempts.
         attempts: u32,
-        /// How long each attempt waited, milliseconds.
+        /// The wait of each attempt, milliseconds.
         wait_ms: u64,
     },
     /// The steps of opening a device took too long, though each of them was answered.
@@ -137,7 +137,7 @@ pub enum RadioError {
     NoPps {
         /// The device.
         address: Ipv4Addr,
-        /// How long the host waited, milliseconds.
+        /// The host's wait, milliseconds.
         waited_ms: u64,
         /// Its time at the latest edge, ticks.
         ticks: u64,

@@ -18,7 +18,7 @@ pub const DATAGRAM_BYTES_MAX: usize = 8016;
 /// The largest one for a device that reports a link of 1 Gb/s.
 pub const DATAGRAM_BYTES_MAX_1G: usize = 1500;
 
-/// How long an echo may take.
+/// The time limit for an echo.
 const ECHO_WAIT: Duration = Duration::from_millis(20);
 
 /// Attempts per size, so that one lost datagram does not shrink the result.

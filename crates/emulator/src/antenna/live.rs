@@ -9,13 +9,13 @@ use std::time::Duration;
 
 /// The samples that are handed over at once.
 const CHUNK_SAMPLES: usize = 1 << 14;
-/// How far the source runs ahead, seconds.
+/// The lead of the source, seconds.
 const AHEAD_S: f64 = 0.25;
 /// The largest lead, chunks (32 MiB): at the highest rates no generator is fast enough anyway.
 const AHEAD_CHUNKS_MAX: usize = 512;
 /// Jumps in time up to this length are received as a gap; after a longer one the source continues.
 const GAP_MAX_S: f64 = 1.0;
-/// How long to wait for the first samples after a change of rate, as the source has just begun.
+/// The time limit for the first samples after a change of rate, as the source has just begun.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 
 /// Writes the next samples of a signal; runs in the source's thread.

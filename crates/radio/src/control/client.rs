@@ -18,7 +18,7 @@ use crate::deadline::OpenDeadline;
 use crate::error::io_error;
 use crate::rpc::ClaimLoss;
 
-/// How long one attempt waits for its acknowledgement.
+/// The time limit for the acknowledgement of one attempt.
 const ACK_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The attempts of an access that may be repeated.

@@ -10,7 +10,7 @@ use rmpv::Value;
 
 use super::{CALL_TIMEOUT, RpcClient, RpcError};
 
-/// How often the claim is renewed. A device drops it after about 5 s of silence.
+/// The interval of renewals. A device drops it after about 5 s of silence.
 pub const RECLAIM_PERIOD: Duration = Duration::from_secs(1);
 
 /// A claimed device. Dropping it releases the device.

@@ -12,10 +12,10 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-/// How long an ordinary call may take.
+/// The time limit for an ordinary call.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long `init` may take: real devices program clocks and converters in it.
+/// The time limit for `init`: real devices program clocks and converters in it.
 pub const INIT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The largest response that is read, bytes.

@@ -10,7 +10,7 @@ use super::tracker::{Arrival, PacketGap};
 pub(super) struct Expectation {
     /// Samples before the current span.
     before: u64,
-    /// Where the current span of continuous time began, ticks.
+    /// The beginning of the current span of continuous time, ticks.
     start: Option<u64>,
     /// Samples of the current span.
     span: u64,

@@ -18,7 +18,7 @@ use crate::RadioError;
 use crate::error::io_error;
 use crate::topology::{Endpoint, Management, advertise, route_to};
 
-/// How long the device may take to open the stream.
+/// The time limit for the device to open the stream.
 const INIT_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The number of polls, 1 ms apart, of the endpoint's readiness.

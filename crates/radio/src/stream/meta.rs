@@ -6,7 +6,7 @@ use crate::RadioError;
 use crate::convert::SC16_SCALE;
 use crate::rpc::advice;
 
-/// How to open a receive stream.
+/// The arguments of a receive stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct RxArgs {
@@ -153,7 +153,7 @@ pub enum RxError {
     DeviceSilent {
         /// The device's CHDR address.
         address: SocketAddrV4,
-        /// How long no packet came, milliseconds.
+        /// The time without a packet, milliseconds.
         silent_ms: u64,
         /// Why the claim on it was lost, if it was.
         claim_lost: Option<String>,

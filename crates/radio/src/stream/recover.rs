@@ -20,7 +20,7 @@ const RESTART_LEAD_STOPS: u64 = 16;
 /// The start commands after one overrun.
 const RESTART_TRIES: u32 = 9;
 
-/// How long to wait for the end of a stopped burst.
+/// The time limit for the end of a stopped burst.
 const STOP_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The interval of credit reports while no packet comes: the last report may be lost.

@@ -12,7 +12,7 @@ const AHEAD_S: f64 = 10e-3;
 /// The same in packets, for long ones.
 const AHEAD_PACKETS: u64 = 4;
 
-/// How long they wait for it when no other packet comes.
+/// The time limit of their wait when no other packet comes.
 const QUIET: Duration = Duration::from_millis(100);
 
 /// Returns how far ahead of a missing packet, ticks, later packets wait for it.

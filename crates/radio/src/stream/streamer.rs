@@ -27,7 +27,7 @@ use crate::{Ledger, RadioError};
 const TRAIN_BYTES_MAX: u64 = 65_507;
 const TRAIN_PACKETS_MAX: u64 = 128;
 
-/// How long the end of a stream waits for packets in flight.
+/// The time limit for packets in flight at the end of a stream.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A receive stream of one channel, on its own port.

@@ -12,7 +12,7 @@ use crate::RadioError;
 use crate::deadline::OpenDeadline;
 use crate::error::io_error;
 
-/// How long one attempt waits for its reply.
+/// The time limit for the reply to one attempt.
 pub const TRANSACTION_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The attempts of a transaction that must succeed. A software radio on a busy machine was silent

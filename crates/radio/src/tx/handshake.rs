@@ -16,7 +16,7 @@ use crate::error::io_error;
 use crate::stream::StreamPath;
 use crate::topology::{Management, advertise, route_to};
 
-/// How long the device may take to answer an INIT.
+/// The time limit for the device's answer to an INIT.
 const INIT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The INITs of each kind before giving up.

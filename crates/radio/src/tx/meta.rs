@@ -8,7 +8,7 @@ use crate::rpc::advice;
 /// The factor that maps 1.0 to `sc16` full scale 32767 (facts page on CHDR, section 5).
 pub const SC16_FULL_SCALE: f32 = 32767.0;
 
-/// How to open a transmit stream.
+/// The arguments of a transmit stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct TxArgs {
@@ -189,7 +189,7 @@ pub enum TxError {
     DeviceSilent {
         /// The device's CHDR address.
         address: SocketAddrV4,
-        /// How long no packet came, milliseconds.
+        /// The time without a packet, milliseconds.
         silent_ms: u64,
         /// Why the claim on it was lost, if it was.
         claim_lost: Option<String>,

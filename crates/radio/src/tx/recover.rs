@@ -30,7 +30,7 @@ use crate::RadioError;
 use crate::deadline::YEAR;
 use crate::error::io_error;
 
-/// How long a window stays closed without a report before credit is requested.
+/// The time of a closed window without a report after which credit is requested.
 pub const ASK_AFTER: Duration = Duration::from_millis(20);
 
 /// The count queries before a control read: after 20, 40, 80 and 160 ms.

@@ -39,7 +39,7 @@ fn send(of: u8, effect: &FaultEffect, every: u64) -> (TxLedger, CounterSnapshot)
     let samples = vec![[1i16, 2]; SAMPLES];
     let sent = stream.send_sc16(&samples, TxMetadata::now().ending(), PATIENCE).unwrap();
     assert_eq!((sent.samples, sent.end_of_burst), (SAMPLES, true), "{effect:?}");
-    // The packets for the end of the stream get through.
+    // The packets for the end of the stream are not lost.
     let hit = switch.remove(id).unwrap().hit;
     assert!(hit > 0, "{effect:?}");
     assert!(stream.drain(PATIENCE).unwrap());

@@ -70,7 +70,7 @@ struct Mix {
     faults: Vec<String>,
     samples_per_packet: u32,
     samples: usize,
-    /// The samples of each call; all bursts except the last end with one.
+    /// The samples of each call, which is a burst; the last one may be shorter.
     call: usize,
     timed: bool,
     /// Samples are only lost, duplicated or reordered.
@@ -140,7 +140,7 @@ impl Mix {
             let sent = stream.send_sc16(call, meta, PATIENCE).expect("the device lives");
             assert_eq!((sent.samples, sent.end_of_burst), (call.len(), true));
         }
-        // The packets for the end of the stream get through.
+        // The packets for the end of the stream are not lost.
         stage.radio.faults().clear();
         std::thread::sleep(Duration::from_millis(2));
         let ledger = stream.finish();

@@ -48,7 +48,7 @@ const COMMANDS_LOST_MAX: u64 = 7;
 
 /// The faults of a mix.
 pub struct Mix {
-    /// Rules for packets from the radio; below, for packets to it.
+    /// Rules for packets from the radio; the next field has those for packets to it.
     pub received: Vec<FaultRule>,
     pub given: Vec<FaultRule>,
     /// Faults of the device, and the number of samples before each.
