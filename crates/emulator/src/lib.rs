@@ -1,7 +1,7 @@
 //! A networked radio in software: an E320 by its network behaviour.
 //!
-//! It implements the protocols of stock UHD 4.3: MPM discovery (UDP 49600), MessagePack-RPC (TCP
-//! 49601) and RFNoC over CHDR (UDP 49153, or the port from RPC). Its channels receive an
+//! It implements the protocols of stock UHD 4.3: MPM discovery (UDP 49600), MessagePack-RPC
+//! (TCP 49601) and RFNoC over CHDR (UDP 49153, or the port from RPC). Its channels receive an
 //! [`antenna`], paced by a [`SampleClock`] that can run slower or faster than the wall clock.
 //! "Facts section n" in this crate names sections of the project's fact page
 //! `rfnoc-chdr-protocol.md`.
