@@ -1,14 +1,14 @@
-//! Hearing hosts that ask everybody.
+//! Receives broadcast requests of hosts.
 //!
-//! A port bound to one address is not given datagrams sent to a broadcast address, so those are
-//! listened to beside it. Several radios on one machine share these ports and all hear them.
+//! A port bound to one address does not receive datagrams to a broadcast address, so additional
+//! sockets receive those. Several radios on one machine share these ports and all receive them.
 
 use millstream_link::interfaces;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 
-/// Questions taken in one look: a flood of them waits in the socket, and is dropped there.
+/// The most requests taken in one poll: further ones wait in the socket, and are dropped there.
 const QUESTIONS_MAX: usize = 16;
 
 /// Sockets for the broadcast addresses that reach one address of this machine.
@@ -17,8 +17,8 @@ pub(crate) struct Broadcasts {
 }
 
 impl Broadcasts {
-    /// Listens beside `local`. A radio that cannot be heard by broadcast can still be asked
-    /// directly, so what cannot be opened is left out.
+    /// Opens the sockets for `local`. A radio without broadcasts can still be reached directly, so
+    /// sockets that cannot be opened are left out.
     pub fn beside(local: SocketAddrV4) -> Self {
         let sockets = addresses(*local.ip())
             .into_iter()
@@ -27,12 +27,12 @@ impl Broadcasts {
         Self { sockets }
     }
 
-    /// Listens to nothing: on a link of its own nobody broadcasts.
+    /// Opens no socket: on a separate link there are no broadcasts.
     pub fn none() -> Self {
         Self { sockets: Vec::new() }
     }
 
-    /// Shows every datagram that has arrived, and who sent it.
+    /// Passes every datagram that has arrived to `show`, with its sender.
     pub fn each(&self, buffer: &mut [u8], mut show: impl FnMut(&[u8], SocketAddrV4)) {
         for socket in &self.sockets {
             for _ in 0..QUESTIONS_MAX {
@@ -43,7 +43,7 @@ impl Broadcasts {
     }
 }
 
-/// The broadcast addresses of the network of `local`.
+/// Returns the broadcast addresses of the network of `local`.
 fn addresses(local: Ipv4Addr) -> Vec<Ipv4Addr> {
     if local.is_loopback() {
         // Linux broadcasts on the loopback network too (ip-route(8), table local).

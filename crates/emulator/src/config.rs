@@ -1,4 +1,4 @@
-//! What an emulated radio is told before it starts.
+//! The configuration of an emulated radio.
 
 use crate::Error;
 use crate::faults;
@@ -6,10 +6,10 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-/// Channels of the E320 personality: the E3xx host driver insists on two.
+/// The channels of the E320 personality: the E3xx host driver requires two.
 pub const CHANNELS: usize = 2;
 
-/// Slowest and fastest sample rate that this radio can be made to take, Hz.
+/// The slowest and fastest sample rate that this radio can be configured to take, Hz.
 pub const RATE_RANGE_HZ: RangeInclusive<f64> = 1e3..=500e6;
 
 /// Slowest and fastest sample rate of the hardware, whose converter is an AD9361, Hz.
@@ -26,39 +26,39 @@ pub struct RadioConfig {
     pub rpc_port: u16,
     /// UDP port of CHDR packets; 0 takes any free one, which RPC announces.
     pub chdr_port: u16,
-    /// Serial number shown to hosts; empty for one of the address's, see [`RadioConfig::serial`].
+    /// Serial number shown to hosts; empty for one from the address, see [`RadioConfig::serial`].
     pub serial: String,
     /// Name shown to hosts.
     pub name: String,
-    /// Antenna of each receive channel, see [`crate::antenna::source`]. The last one serves the
-    /// channels behind it too; none at all is silence.
+    /// Antenna of each receive channel, see [`crate::antenna::source`]. The last one is also used
+    /// for further channels; an empty list means silence.
     pub rx_antennas: Vec<String>,
-    /// File for everything that each transmit channel sends (sc16, SigMF metadata beside it);
-    /// channels beyond the list have none. It is called FILE.part until the radio has ended, and
-    /// stays so where something could not be written ([`crate::RunningRadio::tx_out_errors`]).
+    /// File for everything that each transmit channel sends (sc16, with SigMF metadata); channels
+    /// beyond the list have none. Its name is FILE.part until the radio has ended, and remains so
+    /// if a part could not be written ([`crate::RunningRadio::tx_out_errors`]).
     pub tx_out: Vec<PathBuf>,
     /// Seconds of device time per second of wall time; below 1 the radio runs slower.
     pub time_scale: f64,
     /// Sample rate after a claim, Hz.
     pub master_clock_rate_hz: f64,
-    /// Sample rates that a host may set, Hz: instead of one outside it gets the nearest inside, as
-    /// from the hardware. Within [`RATE_RANGE_HZ`]; the hardware's are [`E320_RATE_RANGE_HZ`].
+    /// Sample rates that a host may set, Hz: a rate outside becomes the nearest inside, as on the
+    /// hardware. Within [`RATE_RANGE_HZ`]; the hardware's are [`E320_RATE_RANGE_HZ`].
     pub rate_range_hz: RangeInclusive<f64>,
-    /// Samples per channel that wait while the host grants no credit, before an overrun.
+    /// Samples per channel that wait without credit of the host, before an overrun.
     pub rx_buffer_samples: u64,
     /// Size of each channel's transmit packet buffer in samples of four bytes; packet headers take
-    /// room too. The system must allow a receive queue of about 14 times that many bytes, or the
+    /// space too. The system must allow a receive queue of about 14 times that many bytes, or the
     /// host is granted less.
     pub tx_buffer_samples: u64,
-    /// Largest IP packet of the network that the radio is on, bytes: echoes of longer ones do not
-    /// come back, so hosts find out.
+    /// Largest IP packet of the radio's network, bytes: echoes of longer ones are not returned, so
+    /// hosts detect the limit.
     pub mtu: usize,
-    /// The link that carries CHDR, see `millstream_net::open`. Discovery and remote procedure
-    /// calls stay with the kernel's sockets.
+    /// The link that carries CHDR, see `millstream_net::open`. Discovery and remote procedure calls
+    /// always use the kernel's sockets.
     pub link: String,
     /// Faults from the start, see [`crate::faults`].
     pub faults: Vec<String>,
-    /// Where the control channel listens (TCP), if there is to be one; port 0 takes any free one.
+    /// The address of the control channel (TCP), if there is to be one; port 0 takes any free one.
     pub control: Option<SocketAddrV4>,
 }
 
@@ -87,14 +87,14 @@ impl Default for RadioConfig {
 }
 
 impl RadioConfig {
-    /// Checks every field that does not need the system to check it.
+    /// Checks every field that can be checked without the system.
     ///
     /// # Errors
     /// [`Error::Config`] for the first one out of range.
     pub fn check(&self) -> Result<(), Error> {
         let fail = |field, value: String, expected| Err(Error::Config { field, value, expected });
         if self.addr.is_unspecified() || self.addr.is_multicast() {
-            // Hosts are told this address, and send there.
+            // Hosts receive this address, and send to it.
             let expected = "one address of this machine, such as `ip -4 addr` lists, or 127.0.0.2";
             return fail("addr", self.addr.to_string(), expected);
         }
@@ -143,7 +143,7 @@ impl RadioConfig {
             return fail("rx_buffer_samples", self.rx_buffer_samples.to_string(), expected);
         }
         for (field, value) in [("serial", &self.serial()), ("name", &self.name)] {
-            // They travel in `key=value;` lists and in device address strings.
+            // They appear in `key=value;` lists and in device address strings.
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             if value.is_empty() || value.len() > 32 || !value.chars().all(plain) {
                 return fail(field, value.clone(), "1 to 32 of A-Z a-z 0-9 - _ .");
@@ -153,8 +153,9 @@ impl RadioConfig {
         Ok(())
     }
 
-    /// The serial number shown to hosts. UHD compares serial numbers as hexadecimal numbers below
-    /// 2^31; the address is such a number without its first bit, and radios of one network differ.
+    /// Returns the serial number shown to hosts. UHD compares serial numbers as hexadecimal numbers
+    /// below 2^31; the address without its first bit is such a number, and radios of one network
+    /// differ.
     pub fn serial(&self) -> String {
         if self.serial.is_empty() {
             format!("{:08X}", u32::from(self.addr) & 0x7fff_ffff)
@@ -163,7 +164,7 @@ impl RadioConfig {
         }
     }
 
-    /// The antenna specification of `channel`; `None` is silence.
+    /// Returns the antenna specification of `channel`; `None` is silence.
     pub fn rx_antenna(&self, channel: usize) -> Option<&str> {
         self.rx_antennas.get(channel).or(self.rx_antennas.last()).map(String::as_str)
     }
@@ -206,7 +207,8 @@ mod tests {
         }
     }
 
-    /// UHD 4.3 finds no device by a serial number that is not hexadecimal or takes over 31 bits.
+    /// UHD 4.3 cannot find a device by a serial number that is not hexadecimal or takes over 31
+    /// bits.
     #[test]
     fn the_default_serial_is_the_addresss_and_a_number_for_uhd() {
         let serial = |addr| RadioConfig { addr, ..RadioConfig::default() }.serial();

@@ -1,7 +1,7 @@
 //! The control channel: faults and counters from outside while the radio runs.
 //!
-//! Over TCP, one JSON object a line each way. A request has an `op`; a reply has `ok`, and `error`
-//! where that is false.
+//! Over TCP, with one JSON object per line in each direction. A request has an `op`; a reply has
+//! `ok`, and `error` if that is false.
 
 use crate::counters::Counters;
 use crate::faults::{FaultState, Faults};
@@ -186,7 +186,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| server.run(&stop));
-            // One read of the server leads to more than may stay unsent.
+            // One read of the server gives more replies than may stay unsent.
             stream.write_all("{\"op\":\"counters\"}\n".repeat(200).as_bytes()).unwrap();
             let lines = BufReader::new(stream).lines().take(200);
             let answered = lines.map_while(Result::ok).filter(|line| line.contains("\"ok\":true"));

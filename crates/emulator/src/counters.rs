@@ -1,4 +1,4 @@
-//! Named counters: what the radio did, and what others did to it.
+//! Named counters: the radio's actions, and events from outside.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -37,15 +37,15 @@ counters! {
     discovery_requests,
     /// Echo datagrams returned.
     discovery_echoes,
-    /// Echo datagrams longer than the network's MTU allows; passed over.
+    /// Echo datagrams longer than the network's MTU; ignored.
     discovery_oversized,
     /// Datagrams on the discovery port that are neither.
     discovery_malformed,
     /// Answers on the discovery port that could not be sent.
     discovery_send_errors,
-    /// Looks at the discovery port that failed: its interface may be gone.
+    /// Failed polls of the discovery port: its interface may be gone.
     discovery_receive_errors,
-    /// The same at the port that answers echoes on a link with an address of its own.
+    /// Failed polls of the port that answers echoes on a link with a separate address.
     echo_receive_errors,
     /// TCP connections accepted.
     rpc_connections,
@@ -53,30 +53,30 @@ counters! {
     rpc_calls,
     /// Calls answered with an error.
     rpc_call_errors,
-    /// Connections closed because their bytes are no MessagePack-RPC.
+    /// Connections closed because their bytes are not MessagePack-RPC.
     rpc_malformed,
-    /// Connections closed or refused because there are too many, or the peer does not read.
+    /// Connections closed or refused because there are too many, or because the peer does not read.
     rpc_refused,
-    /// Claims that ended because their holder fell silent.
+    /// Claims that ended because their holder was silent.
     rpc_claims_expired,
     /// Rates outside [`RadioConfig::rate_range_hz`](crate::RadioConfig::rate_range_hz) that a host
-    /// asked for; it was given the nearest inside.
+    /// requested; it got the nearest inside.
     rate_coercions,
-    /// Looks at the CHDR port that failed: its interface may be gone. A radio that hears nothing.
+    /// Failed polls of the CHDR port: its interface may be gone, and the radio receives nothing.
     chdr_receive_errors,
     /// Datagrams received on the CHDR port.
     chdr_datagrams,
     /// Datagrams that came to the CHDR port while the radio rebooted.
     chdr_unheard,
-    /// Datagrams that are no CHDR packet.
+    /// Datagrams that are not CHDR packets.
     chdr_malformed,
     /// Well-formed packets to an endpoint, port or block that does not exist.
     chdr_unroutable,
-    /// Stream status packets from an endpoint that the stream does not go to.
+    /// Stream status packets from an endpoint that is not the stream's destination.
     chdr_unexpected,
     /// Requests on the control channel.
     control_channel_requests,
-    /// Requests on the control channel that could not be understood.
+    /// Requests on the control channel that could not be decoded.
     control_channel_errors,
     /// Connections of the control channel refused or closed.
     control_channel_refused,
@@ -84,13 +84,13 @@ counters! {
     reboots,
     /// Management packets answered.
     management_packets,
-    /// Management packets not answered: no node there, or a route that leads nowhere.
+    /// Management packets without an answer: no node at the port, or a route to no port.
     management_unanswered,
     /// Management packets whose hops cannot be executed.
     management_malformed,
-    /// Control packets whose payload is none.
+    /// Control packets with an invalid payload.
     control_malformed,
-    /// Stream status and command packets whose payload is none.
+    /// Stream status and command packets with an invalid payload.
     stream_malformed,
     /// Control requests executed.
     control_requests,
@@ -112,26 +112,26 @@ counters! {
     rx_command_overflows,
     /// Overruns: the packet buffer overflowed while the host granted no credit.
     rx_overruns,
-    /// Overruns of these that are the radio's own fault: packets were due, and its thread was not
-    /// run for half of the packet buffer's time. The machine is too busy to be the radio.
+    /// Those overruns that are the radio's own fault: packets were due, and its thread did not run
+    /// for half of the packet buffer's time. The machine is too busy for the radio.
     rx_overruns_own,
-    /// Times that a due packet found the host's credit window closed.
+    /// The number of times that a due packet found the host's credit window closed.
     rx_credit_stalls,
     /// Stream status packets accepted.
     rx_status_packets,
-    /// Stream status packets that claim a little more than was sent: a packet counted twice.
+    /// Stream status packets that claim slightly more than was sent: a packet counted twice.
     rx_status_excess,
     /// Stream status packets that claim far more than was sent.
     rx_status_invalid,
     /// Samples that were zero because the antenna could not deliver.
     rx_starved_samples,
-    /// Ticks that loopback channels passed over at once because the process had been stopped: what
-    /// was on the air then was not heard.
+    /// Ticks that loopback channels skipped at once because the process had been stopped: signals
+    /// of that time were not received.
     loopback_skipped_samples,
     /// Transmit sample packets received.
     tx_packets,
     /// Payload bytes of them. Every sample is transmitted, waiting, late, skipped, flushed or lost
-    /// to an overflow, and counted so below.
+    /// to an overflow, and counted as such below.
     tx_bytes,
     /// Gaps in the sequence numbers of transmit packets and stream commands.
     tx_sequence_errors,
@@ -139,11 +139,11 @@ counters! {
     tx_samples,
     /// Samples that wait in the packet buffers now.
     tx_waiting_samples,
-    /// Bursts begun; after an underflow the rest of a burst begins anew.
+    /// Bursts begun; after an underflow the rest of a burst counts as a new one.
     tx_bursts,
-    /// Bursts that ended with EOB, which the host was told.
+    /// Bursts that ended with EOB, which was reported to the host.
     tx_burst_acks,
-    /// Bursts that ended because the next sample was not there in time.
+    /// Bursts that ended because the next sample did not arrive in time.
     tx_underflows,
     /// Ticks between an underflow and the next sample transmitted.
     tx_gap_samples,
@@ -155,13 +155,13 @@ counters! {
     tx_skipped_samples,
     /// Samples dropped because a host flushed the packet buffer.
     tx_flushed_samples,
-    /// Packets dropped because a host sent more than its window: no room in the packet buffer.
+    /// Packets dropped because a host exceeded its window: no space in the packet buffer.
     tx_overflow_packets,
     /// Samples in them.
     tx_overflow_samples,
-    /// Samples transmitted that the file for them lacks: the disk is too slow, or full.
+    /// Transmitted samples that are missing in the file: the disk is too slow, or full.
     tx_out_lost_samples,
-    /// Sends on the CHDR port that failed; to the host it is packet loss.
+    /// Failed sends on the CHDR port; packet loss for the host.
     send_errors,
     /// Datagrams dropped by the system because the CHDR port's receive queue was full.
     queue_drops,
@@ -183,7 +183,7 @@ impl EventCounter {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
     }
 
-    /// Replaces the value by a total kept elsewhere.
+    /// Sets the value to a total that is counted elsewhere.
     pub fn set(&self, total: u64) {
         self.0.store(total, Ordering::Relaxed);
     }

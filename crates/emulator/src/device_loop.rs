@@ -1,4 +1,4 @@
-//! The device thread: it sleeps until a datagram or a deadline, and lets the device catch up.
+//! The device thread: it sleeps until a datagram or a deadline, and then advances the device.
 
 use crate::device::EmulatedDevice;
 use crate::faults::DeviceSide;
@@ -10,13 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-/// Longest sleep: orders and the stop flag wait no longer than this.
+/// The longest sleep: commands and the stop flag wait no longer than this.
 const NAP_MAX_NS: u64 = 20_000_000;
 
-/// Batches of datagrams that are taken at once when the thread is behind.
+/// The batches of datagrams that are taken at once when the thread is late.
 const BATCHES_BEHIND: usize = 64;
 
-/// The body of the device thread: sleep until a datagram or the next deadline, then catch up.
+/// The body of the device thread: sleeps until a datagram or the next deadline, then advances the
+/// device.
 pub(crate) fn device_loop(
     mut device: EmulatedDevice,
     mut rx: Box<dyn PortRx>,
@@ -32,12 +33,12 @@ pub(crate) fn device_loop(
         let left_ns = deadline_ns.min(fault_ns).saturating_sub(monotonic_ns());
         let nap_ns = left_ns.min(kept_ns).min(NAP_MAX_NS);
         let count = rx.recv_batch(Duration::from_nanos(nap_ns)).unwrap_or_else(|_| {
-            // The interface may be gone; it may come back.
+            // The interface may be gone, and may come back.
             device.note_deaf();
             std::thread::sleep(Duration::from_millis(1));
             0
         });
-        // Orders first: see the mailbox for why.
+        // Commands come first: the mailbox has the reason.
         let mut obeyed = false;
         while let Ok(order) = orders.try_recv() {
             device.execute(order);
@@ -48,8 +49,8 @@ pub(crate) fn device_loop(
             continue;
         }
         let now_ns = monotonic_ns();
-        // Where this thread got its core later than it wanted, what has queued up meanwhile counts
-        // as come in time: a machine too busy to run the radio must not look like a late host.
+        // When this thread got its core later than requested, datagrams that queued up meanwhile
+        // count as on time: a machine too busy for the radio must not look like a late host.
         let came_ns = if obeyed { now_ns } else { now_ns.min(deadline_ns) };
         let batches = if came_ns == now_ns { 1 } else { BATCHES_BEHIND };
         let heard = each_of(&mut *rx, count, batches, |datagram| {
@@ -63,8 +64,8 @@ pub(crate) fn device_loop(
     device.close(rx.queue_drops());
 }
 
-/// Every datagram of the batch of `count` that is lent, and of those behind it: `batches` in all,
-/// as long as there are any.
+/// Passes every datagram of the lent batch of `count`, and of up to `batches` batches in all, while
+/// there are more.
 fn each_of(
     rx: &mut dyn PortRx,
     mut count: usize,
@@ -134,20 +135,21 @@ pub(crate) mod tests {
         }
     }
 
-    /// A port whose interface is gone after one batch; it asks the radio to end a little later.
+    /// A port whose interface disappears after one batch; it sets the stop flag of the radio
+    /// slightly later.
     pub(crate) struct FailedPort {
         looks: u32,
         stop: Arc<AtomicBool>,
     }
 
     impl FailedPort {
-        /// The port's receiving side, and the flag that it sets.
+        /// Returns the port's receiving side, and the flag that it sets.
         pub(crate) fn new() -> (Box<Self>, Arc<AtomicBool>) {
             let stop = Arc::new(AtomicBool::new(false));
             (Box::new(Self { looks: 0, stop: stop.clone() }), stop)
         }
 
-        /// Its looks that fail.
+        /// The number of its failed polls.
         pub(crate) const FAILURES: u64 = 4;
     }
 
@@ -176,7 +178,7 @@ pub(crate) mod tests {
         let (_orders, inbox) = channel();
         let side = DeviceSide::new(Arc::new(DeviceFaults::new(1e6, 1.0)), monotonic_ns);
         device_loop(bench.device, deaf, &inbox, &side, &stop);
-        // Whether the second look was one between batches depends on when this thread was run.
+        // Whether the second poll was one between batches depends on the scheduling of this thread.
         assert_eq!(counters.snapshot().chdr_receive_errors, FailedPort::FAILURES);
     }
 }

@@ -10,21 +10,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often a waiting responder looks at its stop flag.
+/// The interval at which a waiting responder checks its stop flag.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Answers whoever looks for radios, on one port; [`Discovery::run`] is the body of its thread.
+/// Answers searches for radios, on one port; [`Discovery::run`] is the body of its thread.
 pub(crate) struct Discovery {
     pub port: Port,
     pub broadcasts: Broadcasts,
     pub serial: String,
     pub name: String,
-    /// Longest datagram that the network carries, bytes of UDP payload.
+    /// The longest datagram of the network, bytes of UDP payload.
     pub datagram_bytes_max: usize,
-    /// Whether a session holds the radio; the RPC thread keeps it up to date.
+    /// Whether a session holds the radio; updated by the RPC thread.
     pub claimed: Arc<AtomicBool>,
     pub counters: Arc<Counters>,
-    /// Where failed looks at the port are counted.
+    /// The counter of failed polls of the port.
     pub receive_errors: fn(&Counters) -> &EventCounter,
     pub machine: Arc<DeviceFaults>,
 }
@@ -37,13 +37,13 @@ impl Discovery {
         while !stop.load(Ordering::Relaxed) {
             self.port.tx.release();
             let Ok(count) = self.port.rx.recv_batch(TICK) else {
-                // The interface may be gone; it may come back.
+                // The interface may be gone, and may come back.
                 (self.receive_errors)(&self.counters).inc();
                 std::thread::sleep(TICK);
                 continue;
             };
             if self.machine.is_silent(monotonic_ns()) {
-                // What is asked now is not answered later either.
+                // Requests of this time are dropped, not answered later.
                 self.broadcasts.each(&mut question, |_, _| {});
                 continue;
             }
@@ -75,7 +75,7 @@ impl Discovery {
         }
     }
 
-    /// Tells those who ask everybody. Echo is for those who know the address.
+    /// Answers broadcast searches. Echo requires the address.
     fn answer_broadcasts(&mut self, question: &mut [u8], reply: &mut [u8]) {
         let mut askers = Vec::new();
         self.broadcasts.each(question, |datagram, source| {

@@ -1,4 +1,4 @@
-//! What can go wrong when a radio is configured or started.
+//! The errors of the configuration or start of a radio.
 
 use crate::faults::FaultError;
 use millstream_link::LinkError;
@@ -13,21 +13,21 @@ pub enum Error {
     /// A UDP port could not be opened.
     #[error("{purpose}: {source}")]
     Udp {
-        /// What the port is for.
+        /// The purpose of the port.
         purpose: &'static str,
-        /// What the link says: address, port, reason and what to do.
+        /// The link's error: address, port, reason and remedy.
         source: LinkError,
     },
     /// The TCP port could not be opened.
     #[error("{purpose}: cannot open TCP port {address}: {source}; {hint}")]
     Tcp {
-        /// What the port is for.
+        /// The purpose of the port.
         purpose: &'static str,
-        /// The address and port wanted.
+        /// The requested address and port.
         address: SocketAddrV4,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
-        /// What to do.
+        /// The remedy.
         hint: &'static str,
     },
     /// A configuration value is out of range.
@@ -35,38 +35,38 @@ pub enum Error {
     Config {
         /// The field of the configuration.
         field: &'static str,
-        /// The value given.
+        /// The given value.
         value: String,
-        /// What is accepted.
+        /// The accepted values.
         expected: &'static str,
     },
-    /// An antenna specification could not be understood.
+    /// An antenna specification could not be parsed.
     #[error("antenna `{spec}`: {reason}; `millstream sim radio --help` lists all")]
     AntennaSpec {
-        /// The specification given.
+        /// The given specification.
         spec: String,
-        /// What is wrong with it, and what is expected.
+        /// The fault, and the expected form.
         reason: String,
     },
     /// An antenna's file is unusable.
     #[error("antenna `{spec}`: {}: {reason}", path.display())]
     AntennaFile {
-        /// The specification given.
+        /// The given specification.
         spec: String,
         /// The file.
         path: PathBuf,
-        /// What is wrong with it and what to do.
+        /// The fault and its remedy.
         reason: String,
     },
-    /// A fault cannot be had.
+    /// A fault specification was rejected.
     #[error(transparent)]
     Fault(#[from] FaultError),
-    /// The file for what is transmitted cannot be written.
+    /// The file for transmitted samples cannot be written.
     #[error("transmit file {}: {reason}", path.display())]
     TxOut {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it and what to do.
+        /// The fault and its remedy.
         reason: String,
     },
     /// A thread could not be started.
@@ -74,7 +74,7 @@ pub enum Error {
     Thread {
         /// The thread's name.
         name: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

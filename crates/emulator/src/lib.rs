@@ -1,9 +1,10 @@
-//! A networked radio in software: an E320 as far as the network can tell.
+//! A networked radio in software: an E320 by its network behaviour.
 //!
-//! It speaks what stock UHD 4.3 speaks: MPM discovery (UDP 49600), MessagePack-RPC (TCP 49601) and
-//! RFNoC over CHDR (UDP 49153, or what RPC announces). Its channels hear an [`antenna`], paced by a
-//! [`SampleClock`] that can run slower or faster than the wall clock. "Facts section n" in this
-//! crate names sections of the project's fact page `rfnoc-chdr-protocol.md`.
+//! It implements the protocols of stock UHD 4.3: MPM discovery (UDP 49600), MessagePack-RPC
+//! (TCP 49601) and RFNoC over CHDR (UDP 49153, or the port from RPC). Its channels receive an
+//! [`antenna`], paced by a [`SampleClock`] that can run slower or faster than the wall clock.
+//! "Facts section n" in this crate names sections of the project's fact page
+//! `rfnoc-chdr-protocol.md`.
 //!
 //! ```
 //! use millstream_emulator::{Radio, RadioConfig};
@@ -21,18 +22,18 @@
 //! # Ok::<(), millstream_emulator::Error>(())
 //! ```
 //!
-//! | module | idea |
+//! | module | purpose |
 //! | --- | --- |
 //! | `radio` | ports and threads |
-//! | `attend` | the body of the thread that runs the device |
+//! | `device_loop` | the body of the thread that runs the device |
 //! | `discovery`, `rpc` | the management side |
 //! | `device` | the CHDR side: pure state machines, time is an argument |
 //! | `time` | sample clock and timekeeper |
-//! | [`faults`] | what goes wrong on demand; `control_channel` switches it from outside |
+//! | [`faults`] | failures on demand; `control_channel` switches them from outside |
 //! | `tcp` | a bounded server of small requests, for RPC and the control channel |
-//! | [`antenna`] | what a channel hears |
-//! | `tx_out` | what a channel sends, on disk |
-//! | `mailbox`, `counters` | what crosses threads |
+//! | [`antenna`] | the received signals of a channel |
+//! | `tx_out` | the transmitted samples of a channel, on disk |
+//! | `mailbox`, `counters` | commands and counts shared by threads |
 
 pub mod antenna;
 mod broadcast;

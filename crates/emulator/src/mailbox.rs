@@ -1,19 +1,19 @@
-//! What the RPC thread tells the device thread.
+//! The commands of the RPC thread to the device thread.
 
 use crate::time::DeviceClock;
 
-/// An order to the device.
+/// A command to the device.
 ///
-/// It is in the mailbox before the host sees the answer to its call, and the device empties the
-/// mailbox before it looks at datagrams: so a host's next packet always finds the order obeyed.
+/// It is in the mailbox before the host gets the answer to its call, and the device empties the
+/// mailbox before it takes datagrams: so the command is executed before the host's next packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum DeviceCommand {
-    /// A session begins or ends: forget everything that hosts configured.
+    /// A session begins or ends: drop everything that hosts configured.
     Reset(DeviceClock),
-    /// The power was off: as a session's end, and ticks begin anew.
+    /// The power was off: like the end of a session, and ticks restart.
     PowerCycle(DeviceClock),
     /// Rate or time changed.
     Time(DeviceClock),
-    /// The id that the nodes state in their information responses.
+    /// The id of the nodes in their information responses.
     DeviceId(u16),
 }

@@ -30,10 +30,10 @@ pub struct Radio;
 
 /// A radio whose threads run. Dropping it stops them.
 ///
-/// | thread | does | waits in |
+/// | thread | task | waits in |
 /// | --- | --- | --- |
 /// | `ms-discovery` | discovery and echo | its UDP port |
-/// | `ms-echo` | the same on a link with an address of its own | its UDP port |
+/// | `ms-echo` | the same on a link with a separate address | its UDP port |
 /// | `ms-rpc` | remote procedure calls, the claim | `poll` on its TCP sockets |
 /// | `ms-device` | CHDR in, samples out on the sample clock | its UDP port, up to a deadline |
 /// | `ms-control` | the control channel, if there is one | `poll` on its TCP sockets |
@@ -53,11 +53,11 @@ pub struct RunningRadio {
 }
 
 impl Radio {
-    /// Opens the ports and antennas that `config` names and starts serving.
+    /// Opens the ports and antennas of `config` and starts serving.
     ///
     /// # Errors
-    /// [`Error`], which names the field, address or antenna at fault and what to do; nothing is
-    /// left running then.
+    /// [`Error`], with the field, address or antenna at fault and the remedy; no thread is left
+    /// running then.
     pub fn start(config: RadioConfig) -> Result<RunningRadio, Error> {
         config.check()?;
         let sources = open_sources(&config)?;
@@ -138,42 +138,42 @@ impl Radio {
 }
 
 impl RunningRadio {
-    /// Where discovery and echo are answered (UDP).
+    /// Returns the address of discovery and echo (UDP).
     pub fn discovery_addr(&self) -> SocketAddrV4 {
         self.discovery
     }
 
-    /// Where remote procedure calls are answered (TCP).
+    /// Returns the address of remote procedure calls (TCP).
     pub fn rpc_addr(&self) -> SocketAddrV4 {
         self.rpc
     }
 
-    /// Where CHDR packets are received (UDP).
+    /// Returns the address of CHDR packets (UDP).
     pub fn chdr_addr(&self) -> SocketAddrV4 {
         self.chdr
     }
 
-    /// Where the control channel listens (TCP), if there is one.
+    /// Returns the address of the control channel (TCP), if there is one.
     pub fn control_addr(&self) -> Option<SocketAddrV4> {
         self.control
     }
 
-    /// What goes wrong with it on demand.
+    /// Its faults on demand.
     pub fn faults(&self) -> &Faults {
         &self.faults
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     pub fn counters(&self) -> CounterSnapshot {
         self.counters.snapshot()
     }
 
-    /// Why files for what is transmitted lack some of it so far, one reason a file.
+    /// Why files of transmitted samples are incomplete so far, one reason per file.
     pub fn tx_out_errors(&self) -> impl Iterator<Item = &Error> {
         self.fates.iter().filter_map(|fate| fate.error())
     }
 
-    /// Stops the radio and waits until its threads have ended: what it counts and writes is final.
+    /// Stops the radio and waits until its threads have ended: its counts and files are final.
     pub fn end(&mut self) {
         self.join();
     }
@@ -199,7 +199,7 @@ impl RunningRadio {
     fn join(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // A panicked thread has printed its message; there is nothing to add.
+            // A panicked thread has already printed its message.
             let _ = thread.join();
         }
     }
@@ -221,7 +221,7 @@ fn open_recorders(config: &RadioConfig) -> Result<[Option<Recorder>; CHANNELS], 
     Ok([open(0).transpose()?, open(1).transpose()?])
 }
 
-/// Where a radio listens to datagrams.
+/// The ports of a radio's datagrams.
 struct Ports {
     chdr: Port,
     discovery: Port,
@@ -229,9 +229,9 @@ struct Ports {
     echo: Option<Port>,
 }
 
-/// The ports, with the packet faults in front of them. Discovery stays with the kernel whatever
-/// carries CHDR: it is where broadcasts are heard. But hosts measure by echoes what the way of
-/// CHDR carries, so on a link with an address of its own they are answered there as well.
+/// Opens the ports, with the packet faults in front of them. Discovery always stays with the
+/// kernel, which receives broadcasts. But hosts measure the path of CHDR by echoes, so on a link
+/// with a separate address echoes are answered there as well.
 fn open_ports(config: &RadioConfig, faults: &Faults) -> Result<Ports, Error> {
     let recv_queue_bytes = device::queue_bytes_wanted(config.tx_buffer_samples);
     let large = PortOptions { recv_queue_bytes, ..PortOptions::default() };
@@ -239,7 +239,7 @@ fn open_ports(config: &RadioConfig, faults: &Faults) -> Result<Ports, Error> {
     let small = PortOptions::default();
     let discovery = open_udp("udp", config, config.discovery_port, "discovery", &small)?;
     let own = millstream_net::has_own_address(&config.link);
-    // Nobody is in a hurry there, and the CPU may be that of the device thread.
+    // Latency is not critical there, and the CPU may be that of the device thread.
     let patient = PortOptions { patient: true, ..small };
     let echo = || open_udp(&config.link, config, discovery.local.port(), "echo", &patient);
     let echo = own.then(echo).transpose()?;

@@ -6,22 +6,22 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// UHD opens two connections; the rest is for other tools and for peers that never speak.
+/// UHD opens two connections; the rest is for other tools and for silent peers.
 pub(crate) const CONNECTIONS_MAX: usize = 16;
-/// Unsent answers beyond this many bytes: the peer does not read, and is dropped.
+/// The most bytes of unsent answers: with more, the peer does not read, and is dropped.
 const UNSENT_BYTES_MAX: usize = 64 * 1024;
-/// A connection without a valid request for this long makes room for a newcomer, nanoseconds.
+/// A connection without a valid request for this long may be closed for a new one, nanoseconds.
 const IDLE_NS: u64 = 10_000_000_000;
-/// How often a waiting server looks at its stop flag and its service.
+/// The interval at which a waiting server checks its stop flag and its service.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// What is served.
+/// The handler of requests.
 pub(crate) trait Service {
-    /// Takes the request at the head of `unread` out and appends its answer to `unsent`; false when
-    /// there is no complete one.
+    /// Removes the request at the head of `unread` and appends its answer to `unsent`; returns
+    /// false when there is no complete one.
     ///
     /// # Errors
-    /// [`Malformed`]: the connection is closed behind what is in `unsent`.
+    /// [`Malformed`]: the connection is closed after the bytes in `unsent` are sent.
     fn answer(
         &mut self,
         unread: &mut Vec<u8>,
@@ -29,25 +29,27 @@ pub(crate) trait Service {
         now_ns: u64,
     ) -> Result<bool, Malformed>;
 
-    /// Does what is due; false while every connection is to be closed and none taken.
+    /// Does the periodic work; returns false while every connection is to be closed and none
+    /// accepted.
     fn step(&mut self, now_ns: u64) -> bool;
 
-    /// Counts.
+    /// Counts an event.
     fn note(&self, event: TcpEvent);
 }
 
-/// Bytes that are no request and never will be.
+/// Bytes that are not a request, and cannot become one.
 #[derive(Debug)]
 pub(crate) struct Malformed;
 
-/// What a server counts.
+/// The events that a server counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TcpEvent {
     /// A connection was accepted.
     Accepted,
-    /// A connection was closed because its bytes are no request.
+    /// A connection was closed because its bytes are not a request.
     Malformed,
-    /// A connection was closed or refused because there are too many, or the peer does not read.
+    /// A connection was closed or refused because there are too many, or because the peer does not
+    /// read.
     Refused,
 }
 
@@ -67,7 +69,7 @@ struct Connection {
 
 /// Why a connection ends.
 enum CloseReason {
-    /// The peer closed it, or the network did.
+    /// The peer or the network closed it.
     Closed,
     Malformed,
     /// The peer does not read its answers.
@@ -75,7 +77,7 @@ enum CloseReason {
 }
 
 impl<S: Service> Server<S> {
-    /// A server on `listener`, which it makes non-blocking.
+    /// Returns a server on `listener`, which it makes non-blocking.
     pub fn new(listener: TcpListener, service: S) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         Ok(Self { listener, connections: Vec::new(), service })
@@ -87,11 +89,11 @@ impl<S: Service> Server<S> {
             let ready = self.wait();
             if !self.service.step(monotonic_ns()) {
                 self.connections.clear();
-                // Whoever connects is let in by the system, and finds the door shut.
+                // The system accepts new connections, so they are closed at once.
                 drop(self.listener.accept());
                 continue;
             }
-            // Connections first: their indices are those of the poll.
+            // Connections come first: their indices are those of the poll.
             for index in (0..self.connections.len()).rev() {
                 if ready[index + 1] {
                     self.serve(index);
@@ -103,7 +105,7 @@ impl<S: Service> Server<S> {
         }
     }
 
-    /// Waits for the listener and the connections, in this order; which of them are ready.
+    /// Waits for the listener and the connections, in this order; returns which of them are ready.
     fn wait(&self) -> Vec<bool> {
         let mut polled = vec![PollFd::new(&self.listener, PollFlags::IN)];
         polled.extend(self.connections.iter().map(|connection| {
@@ -111,7 +113,7 @@ impl<S: Service> Server<S> {
                 if connection.unsent.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
             PollFd::new(&connection.stream, PollFlags::IN | out)
         }));
-        // An interrupted poll is a poll in which nothing was ready.
+        // An interrupted poll counts as one without a ready socket.
         let _ = poll(&mut polled, Some(&TICK));
         polled.iter().map(|fd| !fd.revents().is_empty()).collect()
     }
@@ -147,7 +149,8 @@ impl<S: Service> Server<S> {
 }
 
 impl Connection {
-    /// Reads what is there, answers the complete requests in it, sends what the peer takes.
+    /// Reads available bytes, answers the complete requests in them, sends as much as the peer
+    /// takes.
     fn serve(&mut self, service: &mut impl Service) -> Result<(), CloseReason> {
         let mut chunk = [0; 4096];
         let closed = match self.stream.read(&mut chunk) {
@@ -158,7 +161,7 @@ impl Connection {
             Err(error) => !is_transient(&error),
         };
         let answered = self.answer(service);
-        // A reason to hang up is given first, as far as the peer takes it.
+        // The reason for closing is sent first, as far as the peer takes it.
         self.send()?;
         answered?;
         if closed { Err(CloseReason::Closed) } else { Ok(()) }
@@ -173,7 +176,7 @@ impl Connection {
                 Err(Malformed) => return Err(CloseReason::Malformed),
             }
             if self.unsent.len() > UNSENT_BYTES_MAX {
-                // Many requests at once are no fault of a peer that reads.
+                // Many requests at once are allowed for a peer that reads.
                 self.send()?;
             }
             if self.unsent.len() > UNSENT_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! How to reach a device.
+//! The arguments that say how to reach a device.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -15,11 +15,11 @@ use millstream_wire::mpm;
 use crate::RadioError;
 use crate::rpc::INIT_TIMEOUT;
 
-/// Opens a port; what [`DeviceArgs::link`] does unless it is replaced.
+/// Opens a port; the default is [`DeviceArgs::link`].
 pub type OpenPort =
     Arc<dyn Fn(SocketAddrV4, &PortOptions) -> Result<Port, LinkError> + Send + Sync>;
 
-/// How to reach a device and how patient to be with it.
+/// The address of a device, its link, and the time limits.
 #[derive(Clone)]
 pub struct DeviceArgs {
     /// The device's address.
@@ -28,20 +28,20 @@ pub struct DeviceArgs {
     pub discovery_port: u16,
     /// TCP port of its RPC server.
     pub rpc_port: u16,
-    /// How long to wait for a device that somebody else holds, until its claim ends.
+    /// The time limit for the end of another program's claim.
     pub claim_wait: Duration,
-    /// How long all steps of opening may take together, once the device is claimed.
+    /// The longest time for all steps of opening together, after the claim.
     pub open_max: Duration,
     /// The link that carries CHDR, see [`millstream_net::open`].
     pub link: String,
     /// The name under which the device is claimed.
     pub session: String,
-    /// Wanted size of a stream's receive queue, bytes, where the stream's own arguments leave it
-    /// open. The credit window follows from it.
+    /// The receive queue of a stream, bytes, unless the stream's arguments set it. The credit
+    /// window follows from it.
     pub recv_queue_bytes: usize,
-    /// Silence after which a stream asks whether the device still lives.
+    /// The silence after which a stream asks whether the device is alive.
     pub silence_max: Duration,
-    /// Opens ports in place of `link`: for middleware and tests.
+    /// Opens ports in place of `link`; for middleware and tests.
     pub open_port: Option<OpenPort>,
 }
 
@@ -50,8 +50,8 @@ const KNOWN: &str = "addr=IPV4, discovery_port=N, rpc_port=N, recv_queue_bytes=N
      claim_wait_s=N, open_max_s=N, link=LINK (must come last)";
 
 impl DeviceArgs {
-    /// The device at `addr` with the usual ports, over the link that was measured to be right for
-    /// the way there, which is kernel UDP where none was.
+    /// Returns the device at `addr` with the usual ports, over the link that was measured as the
+    /// best for the path to it; kernel UDP where none was measured.
     pub fn new(addr: Ipv4Addr) -> Self {
         Self {
             addr,
@@ -68,7 +68,7 @@ impl DeviceArgs {
         }
     }
 
-    /// What the link `auto` is on the way to the device, and why.
+    /// Returns the link that `auto` selects for the path to the device, and the reason.
     #[must_use]
     pub fn chosen(&self) -> Chosen {
         for_peer(self.addr)
@@ -76,7 +76,7 @@ impl DeviceArgs {
 
     /// Opens a port on any free local address.
     ///
-    /// It is bound to all of them, and what does not come from the device is passed over.
+    /// It is bound to all local addresses; datagrams from other senders are ignored.
     pub(crate) fn port(&self, options: &PortOptions) -> Result<Port, LinkError> {
         let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
         match &self.open_port {
@@ -97,7 +97,7 @@ impl fmt::Debug for DeviceArgs {
 impl FromStr for DeviceArgs {
     type Err = RadioError;
 
-    /// Reads `addr=192.168.10.2,rpc_port=49601,link=udp:gro=off`. Only `addr` must be there; `link`
+    /// Reads `addr=192.168.10.2,rpc_port=49601,link=udp:gro=off`. Only `addr` is required; `link`
     /// comes last because its own options have commas.
     fn from_str(text: &str) -> Result<Self, RadioError> {
         let mut args = Self::new(Ipv4Addr::UNSPECIFIED);
@@ -149,7 +149,7 @@ impl DeviceArgs {
     }
 }
 
-/// Whether it is about the device: no link has an option of such a name.
+/// Returns whether the option is about the device: no link has an option of such a name.
 fn is_ours(option: &str) -> bool {
     const OURS: [&str; 6] =
         ["addr", "discovery_port", "rpc_port", "claim_wait_s", "open_max_s", "recv_queue_bytes"];

@@ -16,46 +16,46 @@ use crate::RadioError;
 use crate::control::{ChannelEvents, Control};
 use crate::lease::Lease;
 
-/// Samples that one finite command can ask for: 48 bits of radio words.
+/// The most samples of one finite command: 48 bits of radio words.
 pub const FINITE_SAMPLES_MAX: u64 = (1 << 48) - 1;
 
-/// How often the two halves of the time are read before giving up.
+/// The most attempts to read the two halves of the time consistently.
 const TIME_TRIES: u32 = 4;
 
-/// A receive channel: the registers of a radio block that concern it, and what it reports.
+/// A receive channel: its registers in a radio block, and the radio's messages about it.
 ///
-/// One lease of it at a time may be out: two streams would take each other's samples.
+/// It has one lease at a time, because two streams would take each other's samples.
 pub struct RxChannel {
     control: Arc<Control>,
     events: Arc<ChannelEvents>,
     port: u16,
     channel: u8,
     format: DeviceFormat,
-    /// A start has been written since the last stop.
+    /// True when a start has been written since the last stop.
     started: Arc<AtomicBool>,
     lease: Lease,
 }
 
-/// How a channel's samples lie in its words, by the register `SAMPLE_WIDTH`.
+/// The layout of a channel's samples in radio words, from the register `SAMPLE_WIDTH`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceFormat {
-    /// Samples of one radio word.
+    /// Samples in one radio word.
     pub samples_per_word: NonZeroU32,
-    /// The length of a packet in words, for each word of samples: more than 1 where the radio
-    /// counts that length in parts of a sample. `None` where this host cannot use the samples.
+    /// The unit of packet lengths per word of samples: more than 1 where the radio counts lengths
+    /// in parts of a sample. `None` when this host cannot use the samples.
     pub length_factor: Option<NonZeroU32>,
     /// Bits of each sample.
     pub bits: u16,
 }
 
 impl DeviceFormat {
-    /// Takes the register's word apart; any word will do.
+    /// Decodes the register's word; every word is accepted.
     pub fn from_word(word: u32) -> Self {
         let (bits, samples) = ((word >> 16) as u16, word & 0xFFFF);
         let length_factor = match (bits, samples) {
             (32, 1..) => Some(NonZeroU32::MIN),
-            // UHD's simulator: it counts the length of a packet in bytes, all else in samples
-            // (facts page, section 13).
+            // UHD's simulator counts the length of a packet in bytes, and everything else in
+            // samples (facts page, section 13).
             (8, 1) => NonZeroU32::new(SC16_LEN as u32),
             _ => None,
         };
@@ -65,8 +65,8 @@ impl DeviceFormat {
 }
 
 impl RxChannel {
-    /// Takes over channel `channel` of the radio block at control port `port`,
-    /// which has been reset: has it report errors to this host and put time on its packets.
+    /// Takes channel `channel` of the radio block at control port `port`, which has been reset, and
+    /// configures it to report errors to this host and to put times on its packets.
     ///
     /// # Errors
     /// [`RadioError::Compat`] for registers of another kind; those of [`Control::read`].
@@ -99,7 +99,8 @@ impl RxChannel {
         Ok(this)
     }
 
-    /// The channel for one stream, if no other has it. Dropping it gives it back.
+    /// Returns the channel for one stream, or `None` while another one has it. Dropping it returns
+    /// it.
     pub fn lease(&self) -> Option<Self> {
         self.lease.take().map(|lease| Self {
             control: Arc::clone(&self.control),
@@ -112,7 +113,7 @@ impl RxChannel {
         })
     }
 
-    /// Whether this host can use its samples.
+    /// Checks that this host can use its samples.
     ///
     /// # Errors
     /// [`RadioError::Unusable`] with the reason.
@@ -128,17 +129,17 @@ impl RxChannel {
         Err(RadioError::Unusable { address: *self.control.device().ip(), reason })
     }
 
-    /// What the radio reports about this channel.
+    /// Returns the radio's messages about this channel.
     pub fn events(&self) -> &ChannelEvents {
         &self.events
     }
 
-    /// The control client.
+    /// Returns the control client.
     pub fn control(&self) -> &Control {
         &self.control
     }
 
-    /// Samples in one radio word; lengths are counted in words.
+    /// Returns the samples in one radio word; registers count lengths in words.
     pub fn samples_per_word(&self) -> NonZeroU32 {
         self.format.samples_per_word
     }
@@ -153,15 +154,15 @@ impl RxChannel {
         self.write(RX_WORDS_PER_PKT, words.saturating_mul(factor))
     }
 
-    /// The radio's time, ticks.
+    /// Reads the radio's time, ticks.
     ///
     /// # Errors
-    /// Those of [`Control::read`]; [`RadioError::Unusable`] for a time that is none.
+    /// Those of [`Control::read`]; [`RadioError::Unusable`] when no consistent time can be read.
     pub fn time_ticks(&self) -> Result<u64, RadioError> {
         radio_time_ticks(&self.control, self.port)
     }
 
-    /// Commands that the radio can still queue (of [`RX_CMD_SLOTS`]).
+    /// Reads the number of further commands that the radio can queue (of [`RX_CMD_SLOTS`]).
     ///
     /// # Errors
     /// Those of [`Control::read`].
@@ -170,7 +171,7 @@ impl RxChannel {
         Ok(slots.min(RX_CMD_SLOTS))
     }
 
-    /// Ends whatever runs; the current packet ends with EOB.
+    /// Stops reception; the current packet ends with EOB.
     ///
     /// # Errors
     /// Those of [`Control::write`].
@@ -180,7 +181,7 @@ impl RxChannel {
         Ok(())
     }
 
-    /// The same where something may run: UHD's simulator ends on a stop without a start.
+    /// Stops reception if it may be running; UHD's simulator exits on a stop without a start.
     ///
     /// # Errors
     /// Those of [`Control::write`].
@@ -188,9 +189,9 @@ impl RxChannel {
         if self.started.load(Ordering::Relaxed) { self.stop() } else { Ok(()) }
     }
 
-    /// Starts to receive at `at`, or at once: `samples` of them, or until stopped.
+    /// Starts reception of `samples` samples, or until stopped, at `at` or at once.
     ///
-    /// The start itself is written once only, because a repeated one would queue a second
+    /// The start itself is written only once, because a repeated one would queue a second
     /// acquisition.
     ///
     /// # Errors
@@ -216,10 +217,10 @@ impl RxChannel {
     }
 }
 
-/// The time of the radio block at a control port, ticks.
+/// Reads the time of the radio block at a control port, ticks.
 pub(crate) fn radio_time_ticks(control: &Control, port: u16) -> Result<u64, RadioError> {
-    // The halves are two reads: take them again if the upper one moved in between, which it does
-    // once in 2³² ticks.
+    // The halves are two reads. They are repeated when the upper half changed in between, which
+    // happens once in 2³² ticks.
     for _ in 0..TIME_TRIES {
         let high = control.read(port, TIME_HI)?;
         let low = control.read(port, TIME_LO)?;

@@ -1,4 +1,4 @@
-//! Client zero: the device's list of blocks, and which endpoint each radio channel is wired to
+//! Client zero: the device's list of blocks, and the endpoint that each radio channel is wired to
 //! (facts page, section 9).
 
 use std::time::Duration;
@@ -13,17 +13,17 @@ use millstream_wire::regs::client_zero::{
 use crate::RadioError;
 use crate::control::Registers;
 
-/// Edges that a device may have at most: more is no adjacency list.
+/// The most edges of a device; a longer list is not an adjacency list.
 const EDGES_MAX: u32 = 1024;
 
-/// What the host needs to know about the blocks of a device.
+/// The blocks of a device and their connections, as the host needs them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientZero {
     /// RFNoC protocol version, major in the upper byte.
     pub protocol: u16,
-    /// Which kind of device it is, see [`millstream_wire::regs::client_zero::device_type`].
+    /// The kind of device, see [`millstream_wire::regs::client_zero::device_type`].
     pub device_type: u16,
-    /// Stream endpoints; their indices are 1 to this.
+    /// The number of stream endpoints; their indices are 1 to this.
     pub endpoints: u16,
     /// The blocks in the order of their indices.
     pub blocks: Vec<DeviceBlock>,
@@ -38,23 +38,23 @@ pub struct DeviceBlock {
     pub index: u16,
     /// Its control port.
     pub port: u16,
-    /// What it is, see [`millstream_wire::regs::client_zero::noc_id`].
+    /// Its kind, see [`millstream_wire::regs::client_zero::noc_id`].
     pub noc_id: u32,
-    /// Inputs and outputs.
+    /// Its numbers of inputs and outputs.
     pub info: BlockInfo,
-    /// Largest packet it makes, log2 of CHDR words.
+    /// The largest packet that it produces, log2 of CHDR words.
     pub mtu_log2: u8,
 }
 
 impl ClientZero {
-    /// Reads everything.
+    /// Reads the blocks and edges of a device.
     ///
     /// # Errors
     /// [`RadioError::Compat`] for another RFNoC protocol; those of [`Registers::read`].
     pub fn read(control: &impl Registers) -> Result<Self, RadioError> {
         let read = |address| control.read(CLIENT_ZERO_PORT, address);
         let protocol = read(PROTO_VER)? as u16;
-        // UHD's simulator says 0.0 and speaks 1.0.
+        // UHD's simulator reports 0.0 and implements 1.0.
         if protocol >> 8 > 1 {
             return Err(RadioError::Compat {
                 what: "the RFNoC protocol",
@@ -86,7 +86,7 @@ impl ClientZero {
         Ok(Self { protocol, device_type, endpoints: counts.endpoints, blocks, edges })
     }
 
-    /// The instance of the stream endpoint that output `output` of a block is wired to.
+    /// Returns the instance of the stream endpoint that output `output` of a block is wired to.
     pub fn endpoint_of(&self, block: &DeviceBlock, output: u8) -> Option<u16> {
         let edge = self
             .edges
@@ -95,7 +95,7 @@ impl ClientZero {
         (1..=self.endpoints).contains(&edge.dst_index).then(|| edge.dst_index - 1)
     }
 
-    /// The instance of the stream endpoint that input `input` of a block is wired to.
+    /// Returns the instance of the stream endpoint that input `input` of a block is wired to.
     pub fn endpoint_into(&self, block: &DeviceBlock, input: u8) -> Option<u16> {
         let edge = self
             .edges

@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use crate::RadioError;
 
-/// Longer than any time-out that is one.
+/// Longer than any real time-out.
 pub(crate) const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// When `timeout` is over. One too long for the clock is a year.
+/// Returns the end of `timeout`, with a year in place of one too long for the clock.
 pub(crate) fn deadline(timeout: Duration) -> Instant {
     deadline_after(Instant::now(), timeout)
 }
 
-/// When `timeout` is over that began at `now`.
+/// Returns the end of a `timeout` that began at `now`.
 pub(crate) fn deadline_after(now: Instant, timeout: Duration) -> Instant {
     now + timeout.min(YEAR)
 }
@@ -26,17 +26,17 @@ pub struct OpenDeadline {
 }
 
 impl OpenDeadline {
-    /// So long from now on.
+    /// Sets the limit to `allowed` from now.
     pub fn new(allowed: Duration) -> Self {
         Self { until: deadline(allowed), allowed }
     }
 
-    /// What is left of it.
+    /// Returns the time left.
     pub fn left(&self) -> Duration {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// Whether another step of opening the device at `address` may begin.
+    /// Checks that another step of opening the device at `address` may begin.
     ///
     /// # Errors
     /// [`RadioError::OpenTooSlow`].

@@ -13,57 +13,58 @@ use crate::deadline::deadline;
 use crate::error::io_error;
 use crate::rpc::Map;
 
-/// How long to wait for replies, as UHD does.
+/// The time limit for replies, that of UHD.
 pub const DISCOVERY_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Replies taken in one search: a flood of them ends here.
+/// The most replies in one search, as a bound against a flood.
 const REPLIES_MAX: usize = 1024;
 
-/// Where on this machine a search looks: a device that holds every address, and, by broadcast,
-/// those at any of 127/8 (Linux broadcasts on loopback although the interface names no address).
+/// The destinations of a search on this machine: a device bound to every address, and, by
+/// broadcast, those at any of 127/8 (Linux broadcasts on loopback although the interface has no
+/// such address).
 const LOOPBACK: [Ipv4Addr; 2] = [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 255, 255, 255)];
 
-/// Where to look.
+/// The destination of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiscoveryTarget {
     /// One address. The search ends with the first reply.
     Address(Ipv4Addr),
-    /// This machine only: nothing leaves it.
+    /// This machine only: no packet leaves it.
     Local,
-    /// This machine, and every network that it is part of.
+    /// This machine, and every network that it is connected to.
     Broadcast,
 }
 
 /// A device that answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// Where the answer came from.
+    /// The source address of the answer.
     pub address: Ipv4Addr,
-    /// What it said: `type`, `product`, `serial`, `name`, `claimed` and more.
+    /// The fields of the answer: `type`, `product`, `serial`, `name`, `claimed` and more.
     pub fields: Map,
 }
 
 impl DeviceInfo {
-    /// A field of the answer; empty if it is not there.
+    /// Returns a field of the answer; empty when missing.
     pub fn field(&self, key: &str) -> &str {
         self.fields.get(key).map_or("", String::as_str)
     }
 
-    /// Whether another program holds the device.
+    /// Returns whether another program holds the device.
     pub fn is_claimed(&self) -> bool {
         self.field("claimed").eq_ignore_ascii_case("true")
     }
 }
 
-/// Asks who is there, over kernel UDP, and collects the answers until `timeout`: one for each
-/// address. The same serial number at several is one device on several networks, or several
-/// emulated radios that were given one number.
+/// Asks for devices over kernel UDP, and collects the answers until `timeout`: one for each
+/// address. The same serial number at several addresses is one device on several networks, or
+/// several emulated radios with one number.
 ///
-/// An empty list is not an error. Replies that cannot be understood are passed over.
+/// An empty list is not an error. Replies that cannot be decoded are ignored.
 ///
 /// # Errors
-/// [`RadioError::Interfaces`] and [`RadioError::Link`]; [`RadioError::Io`] when the one address
-/// asked for cannot be sent to.
+/// [`RadioError::Interfaces`] and [`RadioError::Link`]; [`RadioError::Io`] when sending to a single
+/// given address fails.
 pub fn discover(
     target: DiscoveryTarget,
     discovery_port: u16,
@@ -75,7 +76,7 @@ pub fn discover(
         let to = SocketAddrV4::new(to, discovery_port);
         match port.tx.send(mpm::DISCOVERY_REQUEST, to) {
             Ok(()) => asked.push(port),
-            // One network that cannot be reached must not hide the others.
+            // A network that cannot be reached must not hide the others.
             Err(source) if matches!(target, DiscoveryTarget::Address(_)) => {
                 return Err(io_error("send to", to)(source));
             }
@@ -97,7 +98,7 @@ pub fn discover(
     Ok(found)
 }
 
-/// Pairs of local address and destination.
+/// Returns pairs of local address and destination.
 fn addresses(target: DiscoveryTarget) -> Result<Vec<(Ipv4Addr, Ipv4Addr)>, RadioError> {
     if let DiscoveryTarget::Address(address) = target {
         return Ok(vec![(Ipv4Addr::UNSPECIFIED, address)]);
@@ -131,7 +132,7 @@ fn collect(port: &mut Port, wait: Duration, found: &mut Vec<DeviceInfo>) -> Resu
             address: *datagram.source.ip(),
             fields: reply.fields().map(own).collect(),
         };
-        // A device on several networks answers from several addresses, and all can be opened.
+        // A device on several networks answers from several addresses, and each can be opened.
         let known = |one: &DeviceInfo| one.address == info.address;
         if !found.iter().any(known) && found.len() < REPLIES_MAX {
             found.push(info);
@@ -146,7 +147,7 @@ mod tests {
     use std::net::UdpSocket;
     use std::thread;
 
-    /// A device that answers one request with each of `replies`.
+    /// Returns a device that answers one request with each of `replies`.
     fn device(replies: Vec<Vec<u8>>) -> (u16, thread::JoinHandle<()>) {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = socket.local_addr().unwrap().port();
@@ -187,7 +188,7 @@ mod tests {
         assert!(found.iter().any(|one| one.field("serial") == "LOCAL"));
     }
 
-    /// Two radios that were given one serial number can both be opened, so both are shown.
+    /// Two radios with one serial number can both be opened, so both are listed.
     #[test]
     fn a_serial_number_hides_no_address() {
         let reply = b"USRP-MPM;type=e3xx;serial=TWICE".to_vec();

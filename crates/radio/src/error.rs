@@ -1,4 +1,4 @@
-//! What can go wrong with a radio, and what to do about it.
+//! The errors of a radio, with their remedies.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -7,7 +7,7 @@ use millstream_link::LinkError;
 
 use crate::rpc::RpcError;
 
-/// Why something could not be done with a radio.
+/// Why an operation on a radio failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RadioError {
@@ -22,7 +22,7 @@ pub enum RadioError {
     BadArgument {
         /// The argument as written.
         argument: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: &'static str,
         /// The arguments that exist.
         known: &'static str,
@@ -30,7 +30,7 @@ pub enum RadioError {
     /// The system refused to send or receive.
     #[error("cannot {what} {address}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
         /// The peer.
         address: SocketAddrV4,
@@ -48,11 +48,11 @@ pub enum RadioError {
     Silent {
         /// The device's address.
         address: SocketAddrV4,
-        /// What was asked.
+        /// The request.
         what: &'static str,
-        /// How often.
+        /// The number of attempts.
         attempts: u32,
-        /// How long each time, milliseconds.
+        /// The wait of each attempt, milliseconds.
         wait_ms: u64,
     },
     /// The steps of opening a device took too long, though each of them was answered.
@@ -63,19 +63,19 @@ pub enum RadioError {
     OpenTooSlow {
         /// The device's address.
         address: Ipv4Addr,
-        /// How long all steps might take, seconds.
+        /// The limit for all steps, seconds.
         allowed_s: f64,
     },
-    /// The device speaks another version of a protocol.
+    /// The device has another version of a protocol.
     #[error("{what} of the device is {found}, but this program speaks {supported}: {hint}")]
     Compat {
-        /// Which version.
+        /// The protocol.
         what: &'static str,
         /// The device's.
         found: String,
         /// Ours.
         supported: &'static str,
-        /// What to do.
+        /// The remedy.
         hint: &'static str,
     },
     /// The device refused a register access.
@@ -87,15 +87,15 @@ pub enum RadioError {
         port: u16,
         /// The register.
         address: u32,
-        /// The status it answered with.
+        /// The status of the answer.
         status: &'static str,
     },
-    /// The device is not built as the host needs it.
+    /// The device lacks what the host needs.
     #[error("the device at {address} is not usable: {reason}")]
     Unusable {
         /// Its address.
         address: Ipv4Addr,
-        /// What is missing.
+        /// The missing part.
         reason: String,
     },
     /// The channel does not exist.
@@ -103,9 +103,9 @@ pub enum RadioError {
     NoSuchChannel {
         /// Receive or transmit.
         what: &'static str,
-        /// The channel asked for.
+        /// The requested channel.
         channel: usize,
-        /// How many there are.
+        /// The number of channels.
         available: usize,
     },
     /// Another stream has the channel.
@@ -113,10 +113,10 @@ pub enum RadioError {
     ChannelBusy {
         /// Receive or transmit.
         what: &'static str,
-        /// The channel asked for.
+        /// The requested channel.
         channel: usize,
     },
-    /// The devices of a set do not have one rate.
+    /// The devices of a set have different rates.
     #[error(
         "the device at {address} runs at {rate_hz} samples per second and the first of the set at \
          {others_hz}: choose a rate that all of them have"
@@ -137,7 +137,7 @@ pub enum RadioError {
     NoPps {
         /// The device.
         address: Ipv4Addr,
-        /// How long was waited, milliseconds.
+        /// The host's wait, milliseconds.
         waited_ms: u64,
         /// Its time at the latest edge, ticks.
         ticks: u64,
@@ -152,10 +152,10 @@ pub enum RadioError {
         address: Ipv4Addr,
         /// Its time at the latest edge, ticks.
         ticks: u64,
-        /// What it should be.
+        /// The expected time, ticks.
         wanted_ticks: u64,
     },
-    /// A device took the time at another PPS edge than the first, or its clock runs apart.
+    /// A device took the time at another PPS edge than the first device, or its clock drifts.
     #[error(
         "the device at {address} has the time {ticks} while the first device goes from \
          {from_ticks} to {to_ticks}: check that the same PPS and reference clock reach all devices"
@@ -170,10 +170,10 @@ pub enum RadioError {
         /// The first device's time just after, ticks.
         to_ticks: u64,
     },
-    /// A rate outside of what can be asked for.
+    /// A rate outside the range of the device.
     #[error("{rate_hz} samples per second is not a usable rate: it must be a positive number")]
     BadRate {
-        /// The rate asked for.
+        /// The requested rate.
         rate_hz: f64,
     },
 }

@@ -1,9 +1,9 @@
-//! Who has a channel: one stream at a time.
+//! The right of one stream at a time to a channel.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A thing that one holder at a time may have; this is the thing itself, or its one lease.
+/// A thing with one holder at a time; this is the thing itself, or its one lease.
 #[derive(Debug, Default)]
 pub(crate) struct Lease {
     taken: Arc<AtomicBool>,
@@ -11,7 +11,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// The lease, if no other is out. Dropping it gives it back.
+    /// Returns the lease, or `None` while another one exists. Dropping it returns it.
     pub fn take(&self) -> Option<Self> {
         let free = !self.taken.swap(true, Ordering::AcqRel);
         free.then(|| Self { taken: Arc::clone(&self.taken), is_lease: true })

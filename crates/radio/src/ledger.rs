@@ -1,15 +1,15 @@
-//! The ledger: where every sample of a stream went.
+//! The ledger: the outcome of every sample of a stream.
 //!
-//! For each stream, samples expected = delivered + held + the sum of losses by cause. What is
-//! expected follows from time stamps (or from the number a finite capture asked for), what was
-//! delivered from counting copies into the caller's buffers, so the two sides are independent and
-//! must agree. What came after the caller had ended the stream is counted apart: nobody expected
-//! it, and it is not lost.
+//! For each stream, samples expected = delivered + held + the sum of losses by cause. The expected
+//! number follows from time stamps (or from the length of a finite capture), the delivered one from
+//! counting copies into the caller's buffers, so the two sides are independent and must agree.
+//! Samples that came after the caller had ended the stream are counted separately: they are neither
+//! expected nor lost.
 
 use std::fmt;
 
-/// Declares the causes of a ledger, each with its stable name for tables and JSON, and what the
-/// ledger says of them. It has a field `lost`, an array.
+/// Declares the causes of a ledger, each with its stable name for tables and JSON, and the ledger's
+/// queries by cause. The ledger has a field `lost`, an array.
 macro_rules! causes {
     ($(#[$about:meta])* $causes:ident of $ledger:ident {
         $($(#[$doc:meta])* $cause:ident = $name:literal,)+
@@ -25,7 +25,7 @@ macro_rules! causes {
             /// Every cause, in the order of a ledger's table.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$cause),+];
 
-            /// A stable name for tables and JSON.
+            /// Returns a stable name for tables and JSON.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$cause => $name,)+
@@ -40,22 +40,22 @@ macro_rules! causes {
         }
 
         impl $ledger {
-            /// Samples lost by `cause`.
+            /// Returns the samples lost by `cause`.
             pub fn lost(&self, cause: $causes) -> u64 {
                 self.lost[cause as usize]
             }
 
-            /// Samples lost by any cause.
+            /// Returns the samples lost by any cause.
             pub fn lost_total(&self) -> u64 {
                 self.lost.iter().fold(0, |sum, lost| sum.wrapping_add(*lost))
             }
 
-            /// Every cause with the samples it took, also those that took none.
+            /// Every cause with its lost samples, also those with zero.
             pub fn losses(&self) -> impl Iterator<Item = ($causes, u64)> + '_ {
                 $causes::ALL.into_iter().map(|cause| (cause, self.lost(cause)))
             }
 
-            /// The causes that took samples, by their names.
+            /// Returns the causes with lost samples, by their names.
             pub fn lost_by_name(&self) -> std::collections::BTreeMap<&'static str, u64> {
                 let losses = self.losses().filter(|loss| loss.1 > 0);
                 losses.map(|(cause, samples)| (cause.name(), samples)).collect()
@@ -67,7 +67,7 @@ macro_rules! causes {
                 *lost = lost.wrapping_add(samples);
             }
 
-            /// The rows of a table for the causes that took samples.
+            /// Writes the rows of a table for the causes with lost samples.
             fn write_losses(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 let mut losses = self.losses().filter(|loss| loss.1 > 0);
                 losses.try_for_each(|(cause, samples)| write!(f, "\n{cause:<16} {samples:>16}"))
@@ -80,43 +80,43 @@ pub(crate) use causes;
 causes! {
     /// Why samples were lost.
     Cause of Ledger {
-        /// The device could not send them in time and stopped: its buffer was full. What its clock
-        /// says of the time until it went on is in here.
+        /// The device could not send them in time and stopped: its buffer was full. This includes
+        /// the time until it restarted, by its clock.
         DeviceOverrun = "device_overrun",
-        /// The device's time stamps jump forward while its packets are all there: its clock was
-        /// set, or it dropped samples without a word. A clock set back, or by more than 2⁴⁸ ticks,
-        /// takes no samples: it is an event alone.
+        /// The device's time stamps jump forward although all its packets arrived: its clock was
+        /// set, or it dropped samples without a message. A clock that was set back, or by more than
+        /// 2⁴⁸ ticks, loses no samples: it is only an event.
         ClockJump = "clock_jump",
         /// Packets that the device sent never reached this machine's socket.
         NetworkLoss = "network_loss",
-        /// They arrived too late to be put in order: they had been given up.
+        /// They arrived too late for the reorder buffer: they had been given up.
         Late = "late",
-        /// The network lost them or the device never sent them: what would tell which was lost
-        /// too.
+        /// The network lost them or the device never sent them; the packet that would show which
+        /// was lost too.
         Unknown = "unknown",
         /// The receive queue on this machine was full.
         HostQueueDrop = "host_queue_drop",
-        /// Packets came, but could not be understood.
+        /// Packets arrived that could not be decoded.
         Malformed = "malformed",
         /// The device discarded the command, because it came after its own start time.
         LateCommand = "late_command",
-        /// Another channel of the group lost these moments, so this one gave them up too.
+        /// Another channel of the group lost these moments, so this one dropped them too.
         Alignment = "alignment",
-        /// They arrived, but the consumer had no room: for a recording, the disk was too slow.
+        /// They arrived, but the consumer had no space; of a recording, the disk was too slow.
         ConsumerFull = "consumer_full",
     }
 }
 
-/// Samples of one stream, by what became of them, modulo 2⁶⁴.
+/// The samples of one stream, by outcome, modulo 2⁶⁴.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// Samples that the stream should have brought so far.
+    /// Samples that the stream should have had so far.
     pub expected: u64,
     /// Samples copied to the consumer.
     pub delivered: u64,
     /// Samples that have arrived and wait in the current packet; 0 once a stream is closed.
     pub held: u64,
-    /// Samples of the time after the caller's end: not expected, and not lost.
+    /// Samples of the time after the caller's end: neither expected nor lost.
     pub after_end: u64,
     lost: [u64; Cause::ALL.len()],
 }
@@ -153,7 +153,7 @@ impl Ledger {
         Err(Imbalance { expected, delivered, held, lost })
     }
 
-    /// The sums of several streams.
+    /// Adds the counts of another stream.
     pub fn merge(&mut self, other: &Self) {
         self.expected = self.expected.wrapping_add(other.expected);
         self.delivered = self.delivered.wrapping_add(other.delivered);
@@ -164,37 +164,37 @@ impl Ledger {
         }
     }
 
-    /// Samples arrived in order.
+    /// Counts samples that arrived in order.
     pub(crate) fn hold(&mut self, samples: u64) {
         self.held += samples;
     }
 
-    /// Held samples went to the consumer.
+    /// Counts held samples that went to the consumer.
     pub(crate) fn deliver(&mut self, samples: u64) {
         self.held -= samples;
         self.delivered += samples;
     }
 
-    /// The consumer could not keep samples that it was given.
+    /// Counts samples that the consumer received and could not keep.
     pub(crate) fn refuse(&mut self, samples: u64) {
         let kept = self.delivered.checked_sub(samples);
         self.delivered = kept.expect("no more than was delivered");
         self.lose(Cause::ConsumerFull, samples);
     }
 
-    /// Held samples will not be wanted, for `cause`.
+    /// Counts held samples as lost, for `cause`.
     pub(crate) fn discard(&mut self, cause: Cause, samples: u64) {
         self.held -= samples;
         self.lose(cause, samples);
     }
 
-    /// What waits in the current packet is not wanted any more: it lies behind the end.
+    /// Counts the rest of the current packet as behind the end.
     pub(crate) fn close(&mut self) {
         self.expected = self.expected.wrapping_sub(self.held);
         self.held = 0;
     }
 
-    /// Lost samples have another cause than they seemed to have.
+    /// Moves lost samples to another cause.
     pub(crate) fn relabel(&mut self, from: Cause, to: Cause, samples: u64) {
         self.lose(from, samples.wrapping_neg());
         self.lose(to, samples);

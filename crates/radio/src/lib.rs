@@ -20,18 +20,18 @@
 //! The protocol is that of RFNoC devices with MPM (the project's facts page on CHDR; "section n" in
 //! these comments is a section of that page). The layers, from the outside in:
 //!
-//! | module | what it does |
+//! | module | function |
 //! | --- | --- |
 //! | [`mod@discover`] | finds devices by broadcast |
 //! | [`rpc`] | MessagePack-RPC and the claim |
 //! | [`mtu`] | measures the path |
 //! | [`topology`] | management packets: endpoints and routes |
 //! | [`control`] | register access and asynchronous messages |
-//! | [`client_zero`], [`channel`] | what the device consists of; one receive channel |
+//! | [`client_zero`], [`channel`] | the parts of the device; one receive channel |
 //! | [`stream`] | receive streams with credit, time and events |
 //! | [`tx`] | transmit streams: credit, bursts, events, recovery |
 //! | [`block`] | a stream as a flowgraph source |
-//! | [`convert`], [`ledger`] | sample formats; where every sample went |
+//! | [`convert`], [`ledger`] | sample formats; the outcome of every sample |
 
 mod args;
 pub mod block;

@@ -9,32 +9,32 @@ use millstream_wire::mpm;
 use crate::RadioError;
 use crate::error::io_error;
 
-/// Smallest datagram every IPv4 path carries, bytes of UDP payload.
+/// The smallest datagram that every IPv4 path carries, bytes of UDP payload.
 pub const DATAGRAM_BYTES_MIN: usize = 548;
 
-/// What is tried at most, bytes: 8000 bytes of samples behind a CHDR header with time.
+/// The largest datagram that is tried, bytes: 8000 bytes of samples behind a CHDR header with time.
 pub const DATAGRAM_BYTES_MAX: usize = 8016;
 
-/// The same where the device announces a link of 1 Gb/s.
+/// The largest one for a device that reports a link of 1 Gb/s.
 pub const DATAGRAM_BYTES_MAX_1G: usize = 1500;
 
-/// How long an echo may take.
+/// The time limit for an echo.
 const ECHO_WAIT: Duration = Duration::from_millis(20);
 
-/// Tries per size, so that one lost datagram does not shrink the result.
+/// Attempts per size, so that one lost datagram does not shrink the result.
 const TRIES: u32 = 2;
 
-/// Tries of the first, which tells whether anybody is there: a busy device takes its time.
+/// Attempts of the first size, which shows whether a device answers: a busy device needs time.
 const TRIES_FIRST: u32 = 25;
 
 /// Finds the largest echoed datagram up to `bytes_max`, in bytes of UDP payload.
 ///
 /// # Errors
-/// [`RadioError::Silent`] when not even the smallest comes back.
+/// [`RadioError::Silent`] when not even the smallest one comes back.
 pub fn probe(port: &mut Port, device: SocketAddrV4, bytes_max: usize) -> Result<usize, RadioError> {
     let most = bytes_max.max(DATAGRAM_BYTES_MIN) / 4 * 4;
     let (mut fits, mut too_long) = (DATAGRAM_BYTES_MIN, most + 4);
-    // That it answers at all is worth more patience than any size.
+    // The first answer is worth more attempts than any size.
     if !echoes(port, device, DATAGRAM_BYTES_MIN, TRIES_FIRST)? {
         let (attempts, wait_ms) = (TRIES_FIRST, ECHO_WAIT.as_millis() as u64);
         return Err(RadioError::Silent { address: device, what: "an echo", attempts, wait_ms });
@@ -50,7 +50,7 @@ pub fn probe(port: &mut Port, device: SocketAddrV4, bytes_max: usize) -> Result<
             too_long = middle;
         }
     }
-    // Between the two lies a path of MTU 1500 on which something added a few bytes.
+    // Between the two lies a path of MTU 1500 with a few bytes of encapsulation.
     Ok(if (1473..1500).contains(&fits) { 1472 } else { fits })
 }
 
@@ -63,7 +63,7 @@ fn echoes(
     let mut datagram = vec![0; bytes];
     datagram[..mpm::ECHO_PREFIX.len()].copy_from_slice(mpm::ECHO_PREFIX);
     for _ in 0..tries {
-        // A datagram too long for the first link is refused here, as good as an answer.
+        // A datagram too long for the first link is refused here, which counts as an answer.
         if port.tx.send(&datagram, device).is_err() {
             return Ok(false);
         }

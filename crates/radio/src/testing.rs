@@ -6,13 +6,13 @@ use std::time::Duration;
 use millstream_link::open;
 use millstream_link::port::{Port, PortOptions};
 
-/// Far longer than anything takes, so that a failing test ends.
+/// Far longer than any step takes, so that a failing test ends.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A plain socket that plays the device.
+/// A plain socket in the role of the device.
 pub struct FakeSocket(UdpSocket);
 
-/// A port of the host and a socket of a device.
+/// Returns a port of the host and a socket of a device.
 pub fn fake_pair() -> (Port, FakeSocket) {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();

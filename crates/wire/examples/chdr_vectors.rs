@@ -5,9 +5,9 @@
 //! chdr_vectors check               reads packets from standard input, prints how many agreed
 //! ```
 //!
-//! A line holds the packet's bytes (`hex`), its `width`, and what the bytes are said to mean.
-//! `emit` takes the meaning from the `Repr` that it emits, `check` compares it with what the
-//! parser reads, and both are also held against each other here.
+//! A line has the packet's bytes (`hex`), its `width`, and the claimed meaning of the bytes. `emit`
+//! takes the meaning from the `Repr` that it emits, `check` compares it with the parser's result,
+//! and both are also compared with each other here.
 
 #[path = "chdr_vectors/json.rs"]
 mod json;
@@ -62,7 +62,7 @@ fn check() -> Result<(), String> {
     Ok(())
 }
 
-/// Whether our parser reads from `hex` exactly what the line claims.
+/// Checks that our parser reads from `hex` exactly the claims of the line.
 fn agrees(claimed: &Value) -> Result<(), String> {
     let read = json::describe(claimed).map_err(|why| format!("{why}: {claimed}"))?;
     if read == *claimed {

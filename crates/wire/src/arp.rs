@@ -6,13 +6,13 @@ use crate::bits::{be16, ipv4, mac};
 use crate::ethernet::Mac;
 use crate::{Error, Result};
 
-/// What an ARP packet wants.
+/// The operation of an ARP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Op {
-    /// 1: who has the target address?
+    /// 1: asks for the station with the target address.
     #[default]
     Request,
-    /// 2: the sender has it.
+    /// 2: the sender has the address.
     Reply,
 }
 
@@ -25,7 +25,7 @@ const FIXED: [u8; 6] = [0, 1, 0x08, 0x00, 6, 4];
 /// An ARP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArpRepr {
-    /// What it wants.
+    /// The operation.
     pub op: Op,
     /// Ethernet address of the sender.
     pub sender_mac: Mac,
@@ -38,7 +38,7 @@ pub struct ArpRepr {
 }
 
 impl ArpRepr {
-    /// Reads an ARP packet; what is behind it is padding.
+    /// Reads an ARP packet; bytes behind it are padding.
     ///
     /// # Errors
     /// [`Error::Truncated`], [`Error::NotIpv4OverEthernet`], [`Error::UnknownOp`].
@@ -79,13 +79,14 @@ impl ArpRepr {
         Ok(LEN)
     }
 
-    /// Asks whether anybody has the target address, without claiming it (RFC 5227, 1.1).
+    /// Returns whether it asks for the target address without claiming it (RFC 5227, 1.1).
     #[must_use]
     pub fn is_probe(&self) -> bool {
         self.op == Op::Request && self.sender.is_unspecified()
     }
 
-    /// Says that the sender has its address and asks nothing (RFC 5227, 3: both opcodes are seen).
+    /// Returns whether it announces the sender's address without a question (RFC 5227, 3; both
+    /// opcodes are used).
     #[must_use]
     pub fn is_announcement(&self) -> bool {
         self.sender == self.target && !self.sender.is_unspecified()

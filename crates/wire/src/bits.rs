@@ -5,7 +5,7 @@ use core::net::Ipv4Addr;
 use crate::ethernet::Mac;
 use crate::{Error, Result};
 
-/// The 64-bit word at byte `at`; `short` if the bytes end before it does.
+/// Reads the 64-bit word at byte `at`; returns the error `short` if the bytes end before it does.
 #[inline]
 pub(crate) fn get_u64(bytes: &[u8], at: usize, short: Error) -> Result<u64> {
     match bytes.get(at..).and_then(<[u8]>::first_chunk) {
@@ -14,43 +14,43 @@ pub(crate) fn get_u64(bytes: &[u8], at: usize, short: Error) -> Result<u64> {
     }
 }
 
-/// The big-endian 16-bit word at byte `at` of a header whose length was checked.
+/// Reads the big-endian 16-bit word at byte `at` of a header whose length was checked.
 #[inline]
 pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// The address at byte `at` of a header whose length was checked.
+/// Reads the address at byte `at` of a header whose length was checked.
 #[inline]
 pub(crate) fn ipv4(bytes: &[u8], at: usize) -> Ipv4Addr {
     Ipv4Addr::new(bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3])
 }
 
-/// The Ethernet address at byte `at` of a header whose length was checked.
+/// Reads the Ethernet address at byte `at` of a header whose length was checked.
 #[inline]
 pub(crate) fn mac(bytes: &[u8], at: usize) -> Mac {
     Mac([0, 1, 2, 3, 4, 5].map(|index| bytes[at + index]))
 }
 
-/// Bits `[lo + count - 1 : lo]` of `word`.
+/// Returns bits `[lo + count - 1 : lo]` of `word`.
 #[inline]
 pub(crate) const fn field(word: u64, lo: u32, count: u32) -> u64 {
     (word >> lo) & mask(count)
 }
 
-/// The lowest `count` bits set, `count` in 1..=63.
+/// Returns a mask of the lowest `count` bits, `count` in 1..=63.
 #[inline]
 pub(crate) const fn mask(count: u32) -> u64 {
     (1 << count) - 1
 }
 
-/// `value` moved to bit `lo`, or `FieldOverflow` if it needs more than `count` bits.
+/// Returns `value` moved to bit `lo`, or `FieldOverflow` if it needs more than `count` bits.
 #[inline]
 pub(crate) const fn fit(value: u64, lo: u32, count: u32) -> Result<u64> {
     if value > mask(count) { Err(Error::FieldOverflow) } else { Ok(value << lo) }
 }
 
-/// Writes 64-bit words one after the other into a caller's buffer, padding them where asked.
+/// Writes consecutive 64-bit words into a caller's buffer, padded on request.
 pub(crate) struct WordWriter<'a> {
     buf: &'a mut [u8],
     at: usize,

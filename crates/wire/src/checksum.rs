@@ -1,11 +1,12 @@
-//! The Internet's checksum: the ones' complement of the ones' complement sum (RFC 1071).
+//! The checksum of the Internet protocols: the ones' complement of the ones' complement sum (RFC
+//! 1071).
 
 use core::net::Ipv4Addr;
 
-/// A ones' complement sum over bytes that come in pieces.
+/// A ones' complement sum over bytes in several pieces.
 ///
-/// Sums in the machine's own byte order (RFC 1071, section 2(B)) and in 64 bits, so that a compiler
-/// can use vectors and no carry is lost: 2³² words fit.
+/// Sums in the machine's byte order (RFC 1071, section 2(B)) and in 64 bits, so that a compiler can
+/// use vectors and no carry is lost: 2³² words fit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sum {
     words: u64,
@@ -13,11 +14,11 @@ pub struct Sum {
     odd: bool,
 }
 
-/// Words of 32 bits that are added side by side.
+/// The number of 32-bit words that are added in parallel.
 const LANES: usize = 16;
 
 impl Sum {
-    /// Nothing added yet.
+    /// Returns an empty sum.
     #[must_use]
     pub const fn new() -> Sum {
         Sum { words: 0, odd: false }
@@ -60,21 +61,21 @@ impl Sum {
         self.address(from).address(to).word(u16::from(crate::ipv4::protocol::UDP)).word(length)
     }
 
-    /// The sum itself, folded to 16 bits: what a partial checksum holds.
+    /// Returns the sum folded to 16 bits, as in a partial checksum.
     #[must_use]
     #[inline]
     pub fn folded(self) -> u16 {
         u16::from_be(fold(self.words))
     }
 
-    /// The checksum: the complement of the sum.
+    /// Returns the checksum: the complement of the sum.
     #[must_use]
     #[inline]
     pub fn checksum(self) -> u16 {
         !self.folded()
     }
 
-    /// The checksum as UDP sends it: 0 means "none", so 0xFFFF stands for 0 (RFC 768).
+    /// Returns the checksum for UDP, with 0xFFFF in place of 0, which means "none" (RFC 768).
     #[must_use]
     #[inline]
     pub fn udp_checksum(self) -> u16 {
@@ -84,7 +85,7 @@ impl Sum {
         }
     }
 
-    /// Whether bytes that include their checksum are whole.
+    /// Returns whether bytes that include their checksum are intact.
     #[must_use]
     #[inline]
     pub fn is_whole(self) -> bool {
@@ -112,7 +113,7 @@ fn sum_of(bytes: &[u8]) -> u64 {
     sum
 }
 
-/// The sum in 16 bits; carries are added at the bottom.
+/// Returns the sum in 16 bits; carries are added at the bottom.
 #[inline]
 const fn fold(sum: u64) -> u16 {
     let sum = (sum >> 32) + (sum & 0xFFFF_FFFF);
@@ -121,7 +122,7 @@ const fn fold(sum: u64) -> u16 {
     ((sum >> 16) + (sum & 0xFFFF)) as u16
 }
 
-/// A checksum after one 16-bit word under it has changed (RFC 1624, equation 3).
+/// Returns a checksum after a change of one 16-bit word under it (RFC 1624, equation 3).
 #[must_use]
 pub const fn updated(checksum: u16, old: u16, new: u16) -> u16 {
     let sum = !checksum as u32 + !old as u32 + new as u32;
@@ -134,7 +135,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// RFC 1071 in its plainest form.
+    /// RFC 1071, word by word.
     fn plain(bytes: &[u8]) -> u16 {
         let mut sum = 0u32;
         for pair in bytes.chunks(2) {

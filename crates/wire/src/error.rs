@@ -1,21 +1,21 @@
-//! The one error type of this crate: a cause, no data.
+//! The error type of this crate: a cause without data.
 
 /// Shorthand for results of this crate.
 pub type Result<T> = core::result::Result<T, Error>;
 
-/// Why bytes were refused, or why a packet cannot be written.
+/// Why bytes were rejected, or why a packet cannot be written.
 ///
-/// A refused packet costs its receiver one counter; [`Error::name`] names that counter.
+/// The receiver counts rejected packets; [`Error::name`] is the name of the counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Error {
     /// Fewer bytes than one header word, or than the packet's own `Length`.
     Truncated,
-    /// `Length` does not even cover the packet's own header, timestamp and metadata.
+    /// `Length` does not cover the packet's own header, timestamp and metadata.
     LengthTooSmall,
     /// A packet type that CHDR does not define (3 or 5).
     UnknownPacketType,
-    /// A well-formed packet of another type than the one asked for.
+    /// A well-formed packet of another type than the requested one.
     WrongPacketType,
     /// The payload ends before the last field that the packet announces.
     PayloadTooShort,
@@ -39,7 +39,7 @@ pub enum Error {
     FieldOverflow,
     /// The caller's buffer cannot hold the packet.
     BufferTooSmall,
-    /// The packet would exceed the 65535 bytes that `Length` can state.
+    /// The packet would exceed the 65535 bytes that `Length` can express.
     PacketTooLong,
     /// Not an MPM discovery message.
     NotMpm,
@@ -51,7 +51,7 @@ pub enum Error {
     BadVersion,
     /// A header length that is shorter than the fixed header, or longer than the packet.
     BadHeaderLength,
-    /// ARP for something else than IPv4 on Ethernet.
+    /// ARP for protocols other than IPv4 on Ethernet.
     NotIpv4OverEthernet,
     /// An 802.3 length where an Ethernet type is expected.
     NoEtherType,
@@ -85,7 +85,7 @@ impl Error {
         Error::NoEtherType,
     ];
 
-    /// The name of the counter for this cause, in `snake_case`.
+    /// Returns the name of the counter for this cause, in `snake_case`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -8,17 +8,17 @@ use crate::{Error, Result};
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// Every station on the wire.
+    /// The address of all stations.
     pub const BROADCAST: Mac = Mac([0xFF; 6]);
 
-    /// Whether it names a group of stations; the broadcast address does.
+    /// Returns whether it is the address of a group of stations, such as the broadcast address.
     #[must_use]
     #[inline]
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 != 0
     }
 
-    /// Whether it can be the address of one station: neither a group nor all zero.
+    /// Returns whether it can be the address of one station: neither a group nor all zero.
     #[must_use]
     #[inline]
     pub const fn is_station(self) -> bool {
@@ -44,7 +44,7 @@ impl core::fmt::Display for Mac {
     }
 }
 
-/// What a frame carries: its Ethernet type.
+/// Ethernet types of payloads.
 pub mod ether_type {
     /// An IPv4 packet.
     pub const IPV4: u16 = 0x0800;
@@ -63,7 +63,7 @@ pub const TAG_LEN: usize = 4;
 /// Types below this are the length of an 802.3 frame.
 const TYPE_MIN: u16 = 0x600;
 
-/// The VLAN identifier in a tag's control information, 0 where the tag only states a priority.
+/// Returns the VLAN identifier in a tag's control information; 0 in a tag with only a priority.
 #[must_use]
 #[inline]
 pub const fn vlan_id(control: u16) -> u16 {
@@ -101,14 +101,14 @@ impl<'a> Frame<'a> {
         Ok(Frame { bytes, tag, kind })
     }
 
-    /// Whom it is for.
+    /// Returns the destination address.
     #[must_use]
     #[inline]
     pub fn destination(&self) -> Mac {
         mac(self.bytes, 0)
     }
 
-    /// Who says that it sent it.
+    /// Returns the claimed source address.
     #[must_use]
     #[inline]
     pub fn source(&self) -> Mac {
@@ -122,28 +122,28 @@ impl<'a> Frame<'a> {
         self.tag
     }
 
-    /// What it carries, behind a tag: one of [`ether_type`] or another.
+    /// Returns the type of the payload, behind a tag: one of [`ether_type`] or another.
     #[must_use]
     #[inline]
     pub fn ether_type(&self) -> u16 {
         self.kind
     }
 
-    /// Bytes of its header, with the tag.
+    /// Returns the bytes of its header, with the tag.
     #[must_use]
     #[inline]
     pub fn header_len(&self) -> usize {
         HEADER_LEN + if self.tag.is_some() { TAG_LEN } else { 0 }
     }
 
-    /// What is behind the header; short packets are padded to 46 bytes.
+    /// Returns the bytes behind the header; short packets are padded to 46 bytes.
     #[must_use]
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[self.header_len()..]
     }
 
-    /// Its header's fields.
+    /// Returns the header's fields.
     #[must_use]
     pub fn repr(&self) -> EthernetRepr {
         EthernetRepr {
@@ -158,18 +158,18 @@ impl<'a> Frame<'a> {
 /// The header of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EthernetRepr {
-    /// Whom it is for.
+    /// The destination address.
     pub destination: Mac,
-    /// Who sends it.
+    /// The source address.
     pub source: Mac,
     /// Control information of a VLAN tag.
     pub tag: Option<u16>,
-    /// What it carries.
+    /// The type of the payload.
     pub ether_type: u16,
 }
 
 impl EthernetRepr {
-    /// Bytes that [`EthernetRepr::emit`] writes.
+    /// Returns the bytes that [`EthernetRepr::emit`] writes.
     #[must_use]
     pub const fn header_len(&self) -> usize {
         HEADER_LEN + if self.tag.is_some() { TAG_LEN } else { 0 }

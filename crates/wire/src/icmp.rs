@@ -11,37 +11,37 @@ pub const HEADER_LEN: usize = 8;
 
 /// Codes of [`Message::Unreachable`].
 pub mod unreachable {
-    /// No program has the port.
+    /// No program has the port open.
     pub const PORT: u8 = 3;
-    /// Longer than the next link carries, and must not be cut.
+    /// The packet is longer than the next link carries, and must not be fragmented.
     pub const FRAGMENTATION_NEEDED: u8 = 4;
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message {
-    /// 8: send this back.
+    /// 8: requests an echo.
     EchoRequest {
-        /// Whose request it is.
+        /// The id of the requesting program.
         id: u16,
-        /// Which of them.
+        /// The number of the request.
         seq: u16,
     },
-    /// 0: sent back.
+    /// 0: answers a request.
     EchoReply {
-        /// Whose request it was.
+        /// The id of the requesting program.
         id: u16,
-        /// Which of them.
+        /// The number of the request.
         seq: u16,
     },
     /// 3: a packet did not arrive.
     Unreachable {
-        /// Why, one of [`mod@unreachable`] or another.
+        /// The reason, one of [`mod@unreachable`] or another.
         code: u8,
         /// The longest packet that would have passed, for "fragmentation needed".
         mtu: u16,
     },
-    /// Anything else.
+    /// Another message.
     Other {
         /// Its type.
         kind: u8,
@@ -65,7 +65,7 @@ impl<'a> Packet<'a> {
         if bytes.len() < HEADER_LEN { Err(Error::Truncated) } else { Ok(Packet { bytes }) }
     }
 
-    /// What it says.
+    /// Returns the content of the message.
     #[must_use]
     pub fn message(&self) -> Message {
         let (id, seq) = (be16(self.bytes, 4), be16(self.bytes, 6));
@@ -77,31 +77,31 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Whether its checksum is right; it must have been parsed from the whole message.
+    /// Returns whether its checksum is right; the whole message must have been parsed.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         Sum::new().bytes(self.bytes).is_whole()
     }
 
-    /// The checksum as sent.
+    /// Returns the checksum as sent.
     #[must_use]
     pub fn checksum(&self) -> u16 {
         be16(self.bytes, 2)
     }
 
-    /// Whether it reports an error, so that nothing may be answered (RFC 1122, 3.2.2).
+    /// Returns whether it reports an error, so that no answer is allowed (RFC 1122, 3.2.2).
     #[must_use]
     pub fn is_error(&self) -> bool {
         matches!(self.bytes[0], 3..=5 | 11 | 12)
     }
 
-    /// What is behind the header: echoed data, or the start of the packet that met the error.
+    /// Returns the bytes behind the header: echoed data, or the start of the packet in error.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[HEADER_LEN..]
     }
 
-    /// The datagram that met the error, if the message reports one and it was UDP.
+    /// Returns the datagram in error, if the message reports one and it was UDP.
     #[must_use]
     pub fn failed_datagram(&self) -> Option<FailedDatagram> {
         if !self.is_error() {
@@ -120,18 +120,18 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// A UDP datagram as the start of it in an error message shows it.
+/// A UDP datagram, read from its start in an error message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailedDatagram {
-    /// Who sent it.
+    /// The source address.
     pub from: SocketAddrV4,
-    /// Whom it was for.
+    /// The destination address.
     pub to: SocketAddrV4,
-    /// Bytes of the whole packet, its IP header included, as that header states them.
+    /// Bytes of the whole packet, including its IP header, from that header.
     pub packet_len: usize,
 }
 
-/// Writes the message that answers a whole echo request, given in pieces; how many bytes it has.
+/// Writes the answer to a whole echo request, given in pieces, and returns its length in bytes.
 ///
 /// # Errors
 /// [`Error::BufferTooSmall`], [`Error::Truncated`].
@@ -153,7 +153,7 @@ pub fn emit_echo_reply<'b>(
     Ok(len)
 }
 
-/// Writes "unreachable" about a packet, of which as much is quoted as `quote` holds.
+/// Writes "unreachable" about a packet, with `quote` as the start of that packet.
 ///
 /// # Errors
 /// [`Error::BufferTooSmall`].

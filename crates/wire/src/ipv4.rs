@@ -1,4 +1,4 @@
-//! IPv4 headers (RFC 791; RFC 6864 for the identification of datagrams that are never cut).
+//! IPv4 headers (RFC 791; RFC 6864 for the identification of datagrams that are never fragmented).
 
 use core::net::Ipv4Addr;
 
@@ -6,7 +6,7 @@ use crate::bits::{be16, ipv4};
 use crate::checksum::Sum;
 use crate::{Error, Result};
 
-/// What a packet carries.
+/// Protocol numbers of payloads.
 pub mod protocol {
     /// Internet control messages, see [`crate::icmp`].
     pub const ICMP: u8 = 1;
@@ -21,9 +21,9 @@ const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
 const OFFSET: u16 = 0x1FFF;
 
-/// A header, options included, that is complete and consistent in itself.
+/// A header, including options, that is complete and consistent.
 ///
-/// The packet behind it may be incomplete: [`Header::payload`] looks.
+/// The packet behind it may be incomplete: [`Header::payload`] checks that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header<'a> {
     bytes: &'a [u8],
@@ -54,76 +54,76 @@ impl<'a> Header<'a> {
         Ok(Header { bytes })
     }
 
-    /// Bytes of the header, options included.
+    /// Returns the bytes of the header, options included.
     #[must_use]
     #[inline]
     pub fn header_len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes of the packet, header included.
+    /// Returns the bytes of the packet, header included.
     #[must_use]
     #[inline]
     pub fn total_len(&self) -> usize {
         usize::from(be16(self.bytes, 2))
     }
 
-    /// Bytes behind the header.
+    /// Returns the bytes behind the header.
     #[must_use]
     #[inline]
     pub fn payload_len(&self) -> usize {
         self.total_len() - self.header_len()
     }
 
-    /// Whether it is a part of a packet that was cut.
+    /// Returns whether it is a fragment of a packet.
     #[must_use]
     #[inline]
     pub fn is_fragment(&self) -> bool {
         be16(self.bytes, 6) & (MORE_FRAGMENTS | OFFSET) != 0
     }
 
-    /// Whether it is the first or only part, which begins with the header of what it carries.
+    /// Returns whether it is the first or only fragment, which begins with the payload's header.
     #[must_use]
     #[inline]
     pub fn is_first(&self) -> bool {
         be16(self.bytes, 6) & OFFSET == 0
     }
 
-    /// What it carries, one of [`protocol`] or another.
+    /// Returns the payload's protocol, one of [`protocol`] or another.
     #[must_use]
     #[inline]
     pub fn protocol(&self) -> u8 {
         self.bytes[9]
     }
 
-    /// Where it comes from.
+    /// Returns the source address.
     #[must_use]
     #[inline]
     pub fn source(&self) -> Ipv4Addr {
         ipv4(self.bytes, 12)
     }
 
-    /// Where it goes.
+    /// Returns the destination address.
     #[must_use]
     #[inline]
     pub fn destination(&self) -> Ipv4Addr {
         ipv4(self.bytes, 16)
     }
 
-    /// The options, uninterpreted.
+    /// Returns the options, uninterpreted.
     #[must_use]
     pub fn options(&self) -> &'a [u8] {
         &self.bytes[HEADER_LEN..]
     }
 
-    /// Whether its checksum is right.
+    /// Returns whether its checksum is right.
     #[must_use]
     #[inline]
     pub fn is_whole(&self) -> bool {
         Sum::new().bytes(self.bytes).is_whole()
     }
 
-    /// What it carries, out of the bytes that it was parsed from.
+    /// Returns the payload from the bytes that the header was parsed from.
     ///
     /// # Errors
     /// [`Error::Truncated`] if they end before the packet does.
@@ -132,7 +132,7 @@ impl<'a> Header<'a> {
         packet.get(self.header_len()..self.total_len()).ok_or(Error::Truncated)
     }
 
-    /// The fields that matter to a host; options are not among them.
+    /// Returns the fields that a host uses, without options.
     #[must_use]
     pub fn repr(&self) -> Ipv4Repr {
         Ipv4Repr {
@@ -147,20 +147,20 @@ impl<'a> Header<'a> {
     }
 }
 
-/// A header without options, of a packet that must not be cut.
+/// A header without options, of a packet that must not be fragmented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ipv4Repr {
-    /// Where it comes from.
+    /// The source address.
     pub source: Ipv4Addr,
-    /// Where it goes.
+    /// The destination address.
     pub destination: Ipv4Addr,
-    /// What it carries.
+    /// The payload's protocol.
     pub protocol: u8,
-    /// "Time to live": routers that it may pass.
+    /// "Time to live": the most routers on the path.
     pub hop_limit: u8,
     /// "Type of service": DSCP and ECN.
     pub traffic_class: u8,
-    /// Identification; means nothing in a packet that is never cut (RFC 6864, 4.1).
+    /// Identification; without meaning in a packet that is never fragmented (RFC 6864, 4.1).
     pub id: u16,
     /// Bytes behind the header.
     pub payload_len: usize,

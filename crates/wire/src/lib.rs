@@ -1,10 +1,10 @@
-//! Packet formats of networked radios: CHDR, RFNoC management and control, MPM discovery, where a
-//! MessagePack message of MPM's remote procedure calls ends, and what carries them all: Ethernet,
-//! ARP, IPv4, UDP and ICMP.
+//! Packet formats of networked radios: CHDR, RFNoC management and control, MPM discovery, the end
+//! of a MessagePack message of MPM's remote procedure calls, and the protocols below them:
+//! Ethernet, ARP, IPv4, UDP and ICMP.
 //!
-//! Everything a radio or a host says over the network is taken apart and put together here, and
-//! nowhere else: this crate is the only place where bytes from the network are given a meaning. It
-//! does no I/O, keeps no state, never allocates, and contains no `unsafe`.
+//! All network packets of a radio or a host are parsed and emitted here: no other crate interprets
+//! bytes from the network. This crate does no I/O, has no state, never allocates, and contains no
+//! `unsafe`.
 //!
 //! # Pattern
 //!
@@ -15,27 +15,27 @@
 //! * a `Repr` is a small plain struct with `parse` (from a view) and `emit` (into a caller's
 //!   buffer).
 //!
-//! A datagram goes through [`chdr::Packet::parse`] once; the packet type then says which of
-//! [`chdr::DataRepr`], [`stream::StatusRepr`], [`stream::CommandRepr`], [`ctrl::CtrlRepr`] and
-//! [`mgmt::Packet`] takes its payload apart.
+//! A datagram goes through [`chdr::Packet::parse`] once; the packet type then selects the parser of
+//! its payload: [`chdr::DataRepr`], [`stream::StatusRepr`], [`stream::CommandRepr`],
+//! [`ctrl::CtrlRepr`] or [`mgmt::Packet`].
 //!
 //! # Contract
 //!
-//! * Any bytes whatever may be given to a parser. Bytes that do not fit the format give an
-//!   [`Error`] whose variant names the cause; nothing panics.
+//! * A parser accepts any bytes as input. Bytes that do not fit the format give an
+//!   [`Error`] whose variant names the cause; a parser never panics.
 //! * After a successful check no accessor of a view panics, and every iterator ends.
-//! * Parsers accept what is harmless: datagrams longer than `Length`, payload bytes behind the last
-//!   field, reserved bits that are set. They refuse what cannot be understood: codes the format
-//!   does not define (except where the receiver has to answer them) and sizes that contradict.
+//! * Parsers accept harmless deviations: datagrams longer than `Length`, payload bytes behind the
+//!   last field, reserved bits that are set. They reject codes that the format does not define
+//!   (except those that the receiver has to answer) and contradictory sizes.
 //! * `emit` writes all of the bytes it counts, reserved ones as zero, so the buffer need not be
-//!   cleared first. It gives an [`Error`] for a buffer that is too small or a value that does not
-//!   fit its field, and then the buffer's content is unspecified.
-//! * What `emit` wrote, `parse` reads back as an equal `Repr`.
+//!   cleared first. It returns an [`Error`] for a buffer that is too small or a value that does
+//!   not fit its field, and then the buffer's content is unspecified.
+//! * From the output of `emit`, `parse` reads an equal `Repr`.
 //!
-//! All words are little-endian, as the CHDR link of every current networked device is, but for
-//! those of the Internet's headers. Bit positions are given as `[hi:lo]` inside a 64-bit word. The
-//! radio's formats follow the project's fact page `rfnoc-chdr-protocol.md` ("facts section n" in
-//! this crate names its sections), the others the RFCs that their modules name.
+//! All words are little-endian, as on the CHDR link of every current networked device, except those
+//! of the Internet headers. Bit positions are given as `[hi:lo]` inside a 64-bit word. The radio's
+//! formats follow the project's fact page `rfnoc-chdr-protocol.md` ("facts section n" in this crate
+//! names its sections), the others the RFCs that their modules name.
 //!
 //! # Example
 //!

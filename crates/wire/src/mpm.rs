@@ -1,6 +1,6 @@
 //! MPM discovery and echo, text datagrams on UDP port 49600 (facts section 2).
 //!
-//! A host asks `MPM-DISC`; each device answers
+//! A host sends `MPM-DISC`; each device answers
 //! `USRP-MPM;type=e3xx;product=e320;serial=EMU0001;name=emu;fpga=n/a;claimed=False`.
 //! A datagram that starts with `MPM-ECHO` is returned unchanged, which serves to ping and to
 //! measure the largest datagram.
@@ -16,30 +16,29 @@ pub const RPC_PORT: u16 = 49601;
 /// The discovery request.
 pub const DISCOVERY_REQUEST: &[u8; 8] = b"MPM-DISC";
 
-/// What echo datagrams begin with.
+/// The prefix of echo datagrams.
 pub const ECHO_PREFIX: &[u8; 8] = b"MPM-ECHO";
 
 /// The echo datagram that UHD sends as a ping.
 pub const ECHO_PING: &[u8; 13] = b"MPM-ECHO ping";
 
-/// What discovery replies begin with.
+/// The prefix of discovery replies.
 pub const REPLY_PREFIX: &str = "USRP-MPM";
 
-/// The longest discovery reply that is taken, in bytes without trailing NULs.
+/// The longest discovery reply that is accepted, in bytes without trailing NULs.
 pub const MAX_REPLY_LEN: usize = 2048;
 
 /// A datagram to the discovery port of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiscoveryRequest<'a> {
-    /// Who is there? Answer with [`emit_reply`].
+    /// A search for devices. Answer with [`emit_reply`].
     Discover,
-    /// Send these bytes back unchanged.
+    /// A request to send these bytes back unchanged.
     Echo(&'a [u8]),
 }
 
 impl<'a> DiscoveryRequest<'a> {
-    /// Tells requests apart. Trailing NULs behind `MPM-DISC` are allowed, anything behind
-    /// `MPM-ECHO` is.
+    /// Classifies a request. `MPM-DISC` may have trailing NULs, and `MPM-ECHO` any trailing bytes.
     ///
     /// # Errors
     /// [`Error::NotMpm`].
@@ -82,8 +81,8 @@ impl<'a> DiscoveryReply<'a> {
         Ok(DiscoveryReply { fields })
     }
 
-    /// The fields in order. Pieces without `=` or without a key are skipped; a value may itself
-    /// contain `=`.
+    /// Returns the fields in order. Pieces without `=` or without a key are skipped; a value may
+    /// itself contain `=`.
     pub fn fields(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         self.fields
             .split(';')
@@ -91,7 +90,7 @@ impl<'a> DiscoveryReply<'a> {
             .filter(|(key, _)| !key.is_empty())
     }
 
-    /// The value of the first field with this key.
+    /// Returns the value of the first field with this key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&'a str> {
         self.fields().find(|(k, _)| *k == key).map(|(_, value)| value)

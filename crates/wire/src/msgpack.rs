@@ -1,8 +1,8 @@
-//! Where a MessagePack object ends: MPM's remote procedure calls put no length before a message
-//! (facts section 3).
+//! Finds the end of a MessagePack object: MPM's remote procedure calls put no length before a
+//! message (facts section 3).
 //!
-//! The scan looks at sizes, not at content, and allocates nothing. What it calls complete is known
-//! to be whole, short and shallow, so that a decoder may be given it without a second thought.
+//! The scan uses sizes, not content, and allocates nothing. A message that it reports as complete
+//! is whole, short and shallow, so a decoder can process it safely.
 //!
 //! ```
 //! use millstream_wire::msgpack::{MessageLimits, Scan, scan};
@@ -14,30 +14,30 @@
 //! assert_eq!(scan(&stream[..4], &LIMITS), Ok(Scan::NeedMore));
 //! ```
 
-/// Deepest nesting that [`MessageLimits::depth`] can allow.
+/// The deepest nesting that [`MessageLimits::depth`] can allow.
 pub const DEPTH_MAX: usize = 16;
 
-/// How large a message may be. A message beyond any of these is refused as soon as that shows.
+/// The size limits of a message. A message beyond any of them is rejected as soon as that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageLimits {
     /// Longest message, bytes.
     pub bytes: usize,
-    /// Deepest nesting of arrays and maps; [`DEPTH_MAX`] at most, whatever stands here.
+    /// Deepest nesting of arrays and maps; never more than [`DEPTH_MAX`].
     pub depth: usize,
     /// Most elements of all arrays and maps together; a map's entry is two.
     pub items: u64,
 }
 
-/// What a scan found.
+/// The result of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scan {
-    /// The first object ends behind this many bytes, all of which are there.
+    /// The first object ends after this many bytes, all of which have arrived.
     Complete(usize),
     /// The first object has not arrived completely.
     NeedMore,
 }
 
-/// Why bytes are no message: the stream cannot be followed any further and must be closed.
+/// Why bytes are not a message: the stream cannot be decoded further and must be closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ScanError {
@@ -64,7 +64,7 @@ impl core::fmt::Display for ScanError {
 
 impl core::error::Error for ScanError {}
 
-/// Looks for the end of the first object in `bytes`.
+/// Searches for the end of the first object in `bytes`.
 ///
 /// # Errors
 /// [`ScanError`] for bytes that cannot become a message within `limits`, however many follow.
@@ -106,14 +106,14 @@ pub fn scan(bytes: &[u8], limits: &MessageLimits) -> Result<Scan, ScanError> {
     }
 }
 
-/// Bytes of an item without its children, and how many those are.
+/// The bytes of an item without its children, and the number of those.
 struct Item {
     bytes: usize,
     children: u64,
 }
 
-/// The item at the start of `bytes` (MessagePack specification, "Formats"); none where its own
-/// size has not arrived.
+/// Reads the item at the start of `bytes` (MessagePack specification, "Formats"); `None` when its
+/// own size has not arrived.
 fn item(bytes: &[u8]) -> Result<Option<Item>, ScanError> {
     let Some((&first, rest)) = bytes.split_first() else { return Ok(None) };
     let length = |width: usize| {
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(scan(&[0xA4], &limits), Err(ScanError::TooLong));
         assert_eq!(scan(&[0x92, 0x91, 0], &limits), Ok(Scan::NeedMore));
         assert_eq!(scan(&[0x92, 0x91, 0, 0], &limits), Ok(Scan::Complete(4)));
-        // Four bytes are all there may be, and the object needs a fifth.
+        // Four bytes are the limit, and the object needs a fifth.
         assert_eq!(scan(&[0x93, 0, 0, 0xA0], &limits), Ok(Scan::Complete(4)));
         assert_eq!(scan(&[0x92, 0x91, 0, 0x91], &limits), Err(ScanError::TooManyItems));
         assert_eq!(scan(&[0x93, 0xA1, 0, 0], &limits), Err(ScanError::TooLong));

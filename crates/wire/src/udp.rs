@@ -9,7 +9,7 @@ use crate::{Error, Result};
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 8;
 
-/// A header that is complete and covers itself. The data behind it may be incomplete.
+/// A header that is complete and whose length covers it. The data behind it may be incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header<'a> {
     bytes: &'a [u8],
@@ -29,41 +29,41 @@ impl<'a> Header<'a> {
         Ok(Header { bytes })
     }
 
-    /// The port that it comes from; 0 if no answer is wanted.
+    /// Returns the source port; 0 if no answer is wanted.
     #[must_use]
     #[inline]
     pub fn source_port(&self) -> u16 {
         be16(self.bytes, 0)
     }
 
-    /// The port that it goes to.
+    /// Returns the destination port.
     #[must_use]
     #[inline]
     pub fn destination_port(&self) -> u16 {
         be16(self.bytes, 2)
     }
 
-    /// Bytes of header and data.
+    /// Returns the bytes of header and data.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
         usize::from(be16(self.bytes, 4))
     }
 
-    /// Whether there is no data.
+    /// Returns whether the data is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == HEADER_LEN
     }
 
-    /// The checksum as sent; 0 if there is none.
+    /// Returns the checksum as sent; 0 for a datagram without one.
     #[must_use]
     #[inline]
     pub fn checksum(&self) -> u16 {
         be16(self.bytes, 6)
     }
 
-    /// Its data, out of the bytes that it was parsed from.
+    /// Returns the data from the bytes that the header was parsed from.
     ///
     /// # Errors
     /// [`Error::Truncated`] if they end before the datagram does.
@@ -71,8 +71,8 @@ impl<'a> Header<'a> {
         datagram.get(HEADER_LEN..self.len()).ok_or(Error::Truncated)
     }
 
-    /// Whether checksum and bytes agree; `datagram` is header and data, in pieces. A datagram
-    /// without a checksum is whole.
+    /// Returns whether checksum and bytes agree; `datagram` is header and data, in pieces. A
+    /// datagram without a checksum is accepted.
     #[must_use]
     pub fn is_whole<'b>(
         &self,
@@ -84,7 +84,7 @@ impl<'a> Header<'a> {
         self.checksum() == 0 || datagram.into_iter().fold(sum, Sum::bytes).is_whole()
     }
 
-    /// Whether the checksum holds only the sum of the pseudo-header: the sender left the rest to
+    /// Returns whether the checksum covers only the pseudo-header: the sender left the rest to
     /// hardware that the datagram never reached. Such a sender is on the same machine.
     #[must_use]
     pub fn is_partial(&self, from: Ipv4Addr, to: Ipv4Addr) -> bool {
@@ -95,9 +95,9 @@ impl<'a> Header<'a> {
 /// The header of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UdpRepr {
-    /// The port that it comes from.
+    /// The source port.
     pub source_port: u16,
-    /// The port that it goes to.
+    /// The destination port.
     pub destination_port: u16,
 }
 

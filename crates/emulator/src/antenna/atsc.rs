@@ -6,10 +6,10 @@ use crate::Error;
 use millstream_atsc::Sample;
 use millstream_atsc::tx::{Transmitter, TsSource, TxConfig};
 
-/// Samples generated at once: small enough to stay in the cache.
+/// The samples generated at once: few enough to fit the cache.
 const BLOCK_SAMPLES: usize = 2048;
 
-/// Transmits the transport stream file of `spec` at the radio's rate, over and over.
+/// Transmits the transport stream file of `spec` at the radio's rate, repeatedly.
 pub(super) fn open(spec: &str, path: &str) -> Result<Box<dyn Antenna>, Error> {
     // Rates that cannot carry the signal give silence, which is counted as starved.
     let stream = TsSource::open(path, true).map_err(|error| Error::AntennaFile {

@@ -1,4 +1,4 @@
-//! Raw I/Q files, repeated for ever.
+//! Raw I/Q files, repeated without end.
 
 use super::{Antenna, Sc16, quantise, sc16, sigmf};
 use crate::Error;
@@ -7,10 +7,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Samples read from the file at once: one system call per that many.
+/// The samples read from the file in one system call.
 const CHUNK_SAMPLES: usize = 1 << 16;
 
-/// How a sample lies in a file.
+/// The format of a sample in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ItemFormat {
     /// Little-endian signed 16-bit I and Q.
@@ -36,13 +36,13 @@ impl ItemFormat {
     }
 }
 
-/// What [`FileAntenna::open`] needs to know.
+/// The arguments of [`FileAntenna::open`].
 pub(super) struct OpenFile<'a> {
     /// The specification, for error texts.
     pub spec: &'a str,
-    /// The file named in it.
+    /// The file in the specification.
     pub path: PathBuf,
-    /// The format named in it, if any.
+    /// The format in the specification, if any.
     pub format: Option<ItemFormat>,
 }
 
@@ -56,10 +56,10 @@ impl OpenFile<'_> {
     }
 }
 
-/// Samples of a file: timestamp t is sample `t % length`.
+/// The samples of a file: timestamp t is sample `t % length`.
 ///
-/// Read in chunks ahead of use, so a file that shrinks or fails under way costs zeros and a
-/// count, never a crash.
+/// The file is read in chunks ahead of use, so a file that shrinks or fails while in use gives
+/// zeros and a count, never a crash.
 #[derive(Debug)]
 pub struct FileAntenna {
     file: File,
@@ -102,7 +102,7 @@ impl FileAntenna {
         })
     }
 
-    /// Samples in the file.
+    /// Returns the samples in the file.
     pub fn len_samples(&self) -> u64 {
         self.length
     }
@@ -156,7 +156,7 @@ fn from_cf32(item: &[u8; 8]) -> Sc16 {
     sc16(quantise(f64::from(i)), quantise(f64::from(q)))
 }
 
-/// Reads until `buffer` is full, the file ends or fails; the bytes read.
+/// Reads until `buffer` is full, the file ends or fails; returns the bytes read.
 fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> usize {
     let mut got = 0;
     while got < buffer.len() {
@@ -170,7 +170,7 @@ fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> usize {
     got
 }
 
-/// The data file and its format: stated, by extension, or by SigMF metadata.
+/// Returns the data file and its format: stated, by extension, or by SigMF metadata.
 fn resolve(request: &OpenFile<'_>) -> Result<(PathBuf, ItemFormat), Error> {
     let path = &request.path;
     if let Some(format) = request.format {
@@ -188,7 +188,7 @@ fn resolve(request: &OpenFile<'_>) -> Result<(PathBuf, ItemFormat), Error> {
     }
 }
 
-/// Refuses what is plainly no I/Q file of this format.
+/// Rejects content that is clearly not an I/Q file of this format.
 fn check_content(file: &File, format: ItemFormat, bytes: u64) -> Result<(), String> {
     let mut head = [0u8; 4096];
     let head_bytes = read_up_to(file, &mut head, 0);

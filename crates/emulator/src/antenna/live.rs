@@ -1,4 +1,4 @@
-//! A source that runs in a thread of its own, ahead of the clock.
+//! A source that runs in its own thread, ahead of the clock.
 
 use super::{Antenna, Sc16};
 use std::sync::mpsc::{
@@ -7,34 +7,35 @@ use std::sync::mpsc::{
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Samples that change hands at once.
+/// The samples that are handed over at once.
 const CHUNK_SAMPLES: usize = 1 << 14;
-/// How far the source runs ahead, seconds.
+/// The lead of the source, seconds.
 const AHEAD_S: f64 = 0.25;
-/// How far at most, chunks (32 MiB): at the highest rates no generator is fast enough anyway.
+/// The largest lead, chunks (32 MiB): at the highest rates no generator is fast enough anyway.
 const AHEAD_CHUNKS_MAX: usize = 512;
-/// Jumps in time up to this long are heard as a gap; after a longer one the source just goes on.
+/// Jumps in time up to this length are received as a gap; after a longer one the source continues.
 const GAP_MAX_S: f64 = 1.0;
-/// The first samples after a change of rate may be waited for, as the source has just begun.
+/// The time limit for the first samples after a change of rate, as the source has just begun.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 
 /// Writes the next samples of a signal; runs in the source's thread.
 pub(super) type SignalGenerator = Box<dyn FnMut(&mut [Sc16]) + Send>;
 
-/// Makes the generator for a rate in Hz; `None` where the signal cannot be made at that rate.
+/// Makes the generator for a rate in Hz; returns `None` for a rate at which the signal is not
+/// possible.
 pub(super) type MakeGenerator = Box<dyn FnMut(f64) -> Option<SignalGenerator> + Send>;
 
 /// An antenna fed by a generator through a bounded queue.
 ///
 /// The content follows the stream, not the timestamp: the generator cannot go back. A gap of up to
-/// a second is skipped exactly, so an overrun loses what was on the air meanwhile.
+/// a second is skipped exactly, so an overrun loses the signal of that time.
 pub(super) struct LiveAntenna {
     make: MakeGenerator,
     source: Option<Source>,
     rate_hz: f64,
-    /// The timestamp that the next sample of the source belongs to, once there was one.
+    /// The timestamp of the source's next sample, once there was one.
     next_tick: Option<u64>,
-    /// Samples of the source still to be thrown away.
+    /// Samples of the source still to be discarded.
     skip: u64,
     starved: u64,
 }
@@ -53,7 +54,7 @@ impl LiveAntenna {
         Self { make, source: None, rate_hz: 0.0, next_tick: None, skip: 0, starved: 0 }
     }
 
-    /// Accounts for the time between the last sample and `tick`.
+    /// Discards the samples between the last one and `tick`.
     fn follow(&mut self, tick: u64) {
         let gap = self.next_tick.map_or(0, |next| tick.wrapping_sub(next));
         if gap as f64 <= GAP_MAX_S * self.rate_hz {
@@ -95,7 +96,7 @@ impl Antenna for LiveAntenna {
 }
 
 impl Source {
-    /// Starts the thread; `None` when the system has none to give.
+    /// Starts the thread; returns `None` when the system cannot start one.
     fn start(generator: SignalGenerator, rate_hz: f64) -> Option<Self> {
         let (full_tx, full) = sync_channel(chunks_ahead(rate_hz));
         let (empty, empty_rx) = channel();
@@ -107,7 +108,7 @@ impl Source {
         Some(Self { full: Some(full), empty, thread: Some(thread), chunk, used })
     }
 
-    /// Copies samples into `out`; how many there were.
+    /// Copies samples into `out`; returns their number.
     fn read(&mut self, out: &mut [Sc16], wait: bool) -> usize {
         let mut got = 0;
         while got < out.len() && self.ensure_chunk(wait) {
@@ -119,7 +120,7 @@ impl Source {
         got
     }
 
-    /// Throws samples away, as many as there are of the wanted `count`.
+    /// Discards up to `count` available samples.
     fn discard(&mut self, count: &mut u64) {
         while *count > 0 && self.ensure_chunk(false) {
             let now =
@@ -129,7 +130,7 @@ impl Source {
         }
     }
 
-    /// Has a chunk with unread samples, if one is to be had.
+    /// Makes a chunk with unread samples current, if one is available.
     fn ensure_chunk(&mut self, wait: bool) -> bool {
         if self.used < self.chunk.len() {
             return true;
@@ -142,7 +143,7 @@ impl Source {
         let Ok(next) = next else { return false };
         let old = std::mem::replace(&mut self.chunk, next);
         self.used = 0;
-        // The generator may have ended; then nobody needs the buffer.
+        // The generator may have ended; the buffer is then not needed.
         let _ = self.empty.send(old);
         true
     }
@@ -163,7 +164,7 @@ fn chunks_ahead(rate_hz: f64) -> usize {
     (chunks as usize).min(AHEAD_CHUNKS_MAX)
 }
 
-/// The body of the source's thread: ends when nobody listens any more.
+/// Runs the source's thread; ends when the receiver is dropped.
 fn generate(
     mut generator: SignalGenerator,
     full: &SyncSender<Vec<Sc16>>,
@@ -183,7 +184,7 @@ fn generate(
 mod tests {
     use super::*;
 
-    /// A counter that begins at 0 with each change of rate; refuses rates below 1 kHz.
+    /// Returns a counter that begins at 0 with each change of rate; it rejects rates below 1 kHz.
     fn counting() -> LiveAntenna {
         LiveAntenna::new(Box::new(|rate_hz| {
             let mut count = 0u32;

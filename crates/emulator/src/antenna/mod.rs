@@ -1,4 +1,4 @@
-//! What a channel hears: sample sources named by a specification string.
+//! The received signals of a channel: sample sources with a specification string.
 
 mod atsc;
 mod file;
@@ -15,23 +15,23 @@ pub use ramp::RampAntenna;
 pub use spec::{AntennaSource, DELAY_SAMPLES_MAX, Loopback, forms, parse, source};
 pub use tone::ToneAntenna;
 
-/// One complex sample as it travels: I then Q, little-endian signed 16 bit, 32767 = full scale.
+/// One complex sample in wire format: I then Q, little-endian signed 16 bit, 32767 = full scale.
 pub type Sc16 = [u8; 4];
 
 /// A source of samples.
 ///
-/// Unless an implementation says otherwise the content is a pure function of the timestamp, so that
-/// what a receiver stored can be checked exactly.
+/// Unless documented otherwise the content is a pure function of the timestamp, so that received
+/// samples can be checked exactly.
 pub trait Antenna: Send {
-    /// The radio now runs at `rate_hz`; called before the first [`Antenna::fill`] at that rate.
+    /// Sets the radio's new rate; called before the first [`Antenna::fill`] at that rate.
     fn prepare(&mut self, rate_hz: f64);
 
     /// Writes the samples with the timestamps `tick..tick + out.len()`.
     ///
-    /// Never blocks for long and never fails: samples that cannot be had are zero and counted.
+    /// Never blocks for long and never fails: unavailable samples are zero and counted.
     fn fill(&mut self, tick: u64, out: &mut [Sc16]);
 
-    /// Samples so far that were zero because the source could not deliver them.
+    /// Returns the samples so far that were zero because the source could not deliver them.
     fn starved_samples(&self) -> u64 {
         0
     }
@@ -43,7 +43,7 @@ fn sc16(i: i16, q: i16) -> Sc16 {
     [a, b, c, d]
 }
 
-/// A real value to 16 bit, 1.0 = 32767, rounded to nearest, saturating.
+/// Converts a real value to 16 bits, 1.0 = 32767, rounded to nearest, saturating.
 fn quantise(value: f64) -> i16 {
     (value * 32767.0).round().clamp(-32768.0, 32767.0) as i16
 }

@@ -14,7 +14,7 @@ pub struct NoiseAntenna {
 }
 
 impl NoiseAntenna {
-    /// Noise whose complex RMS is `amplitude` of full scale.
+    /// Returns noise whose complex RMS is `amplitude` of full scale.
     pub fn new(amplitude: f64, seed: u64) -> Self {
         let levels = 1usize << TABLE_BITS;
         let sigma = amplitude * std::f64::consts::FRAC_1_SQRT_2;
@@ -49,7 +49,8 @@ fn mix(value: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The x with P(X < x) = `p` for a standard normal X, by bisection (only used to build the table).
+/// Returns the x with P(X < x) = `p` for a standard normal X, by bisection (only used to build the
+/// table).
 fn normal_quantile(p: f64) -> f64 {
     let (mut low, mut high) = (-6.0, 6.0);
     for _ in 0..40 {

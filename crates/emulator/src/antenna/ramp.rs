@@ -1,4 +1,4 @@
-//! A counter: made for exactness checks.
+//! A counter, for exact checks.
 
 use super::{Antenna, Sc16};
 
@@ -10,7 +10,7 @@ impl Antenna for RampAntenna {
     fn prepare(&mut self, _rate_hz: f64) {}
 
     fn fill(&mut self, tick: u64, out: &mut [Sc16]) {
-        // Each value from its own index: compilers make SIMD of that.
+        // Each value is computed from its own index, which compilers vectorise.
         for (index, sample) in out.iter_mut().enumerate() {
             *sample = (tick as u32).wrapping_add(index as u32).to_le_bytes();
         }

@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
-/// Metadata above this size is refused, bytes.
+/// Metadata above this size is rejected, bytes.
 const META_BYTES_MAX: u64 = 16 << 20;
 
-/// The data file and format of the recording that `request` names by either of its files.
+/// Returns the data file and format of the recording that has `request` as either of its files.
 pub(super) fn resolve(request: &OpenFile<'_>) -> Result<(PathBuf, ItemFormat), Error> {
     let meta = request.path.with_extension("sigmf-meta");
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! From a specification string to an antenna.
+//! Builds an antenna from a specification string.
 
 use super::{
     Antenna, FileAntenna, NoiseAntenna, RampAntenna, ToneAntenna, file::ItemFormat, file::OpenFile,
@@ -7,11 +7,11 @@ use crate::Error;
 use crate::config::CHANNELS;
 use std::path::PathBuf;
 
-/// What a receive channel hears.
+/// The source of a receive channel.
 pub enum AntennaSource {
-    /// A signal of its own.
+    /// A separate signal.
     Signal(Box<dyn Antenna>),
-    /// What a transmit channel of the same radio sends.
+    /// The signal of a transmit channel of the same radio.
     Loopback(Loopback),
 }
 
@@ -20,14 +20,14 @@ pub enum AntennaSource {
 pub struct Loopback {
     /// The transmit channel.
     pub channel: usize,
-    /// How many samples later it is heard, up to [`DELAY_SAMPLES_MAX`].
+    /// The delay of reception in samples, up to [`DELAY_SAMPLES_MAX`].
     pub delay_samples: u64,
 }
 
 /// The longest cable: 64 MiB of samples.
 pub const DELAY_SAMPLES_MAX: u64 = 1 << 24;
 
-/// Kinds of antennas, and how each is written.
+/// The kinds of antennas, with their forms.
 const KINDS: [(&str, &str); 6] = [
     ("tone", "tone:FREQ_HZ[,AMPLITUDE]"),
     ("noise", "noise[:AMPLITUDE[,SEED]]"),
@@ -37,16 +37,16 @@ const KINDS: [(&str, &str); 6] = [
     ("loopback", "loopback:CHANNEL[,delay=SAMPLES]"),
 ];
 
-/// The antenna forms accepted, for help.
+/// Returns the accepted antenna forms, for help.
 pub fn forms() -> String {
     KINDS.map(|(_, form)| form).join(", ")
 }
 
-/// Builds the source that `spec` names; opens and checks its file.
+/// Builds the source of `spec`; opens and checks its file.
 ///
 /// # Errors
-/// [`Error::AntennaSpec`] when the text is not one of the accepted forms, [`Error::AntennaFile`]
-/// when the file cannot be used. Both name the specification.
+/// [`Error::AntennaSpec`] when the text does not have one of the accepted forms,
+/// [`Error::AntennaFile`] when the file cannot be used. Both contain the specification.
 pub fn source(spec: &str) -> Result<AntennaSource, Error> {
     match spec.split_once(':') {
         Some(("loopback", rest)) => loopback(spec, rest).map(AntennaSource::Loopback),
@@ -68,7 +68,7 @@ fn loopback(spec: &str, rest: &str) -> Result<Loopback, Error> {
     Ok(Loopback { channel, delay_samples })
 }
 
-/// Builds the antenna that `spec` names, as [`source`] does; a loopback is none.
+/// Builds the antenna of `spec`, as [`source`] does; a loopback is an error.
 ///
 /// # Errors
 /// As [`source`].
@@ -132,7 +132,7 @@ fn number(spec: &str, what: &str, text: &str) -> Result<f64, Error> {
     }
 }
 
-/// With what is expected: the form of the kind, or the kinds.
+/// Returns an error with the expected form: that of the kind, or the list of kinds.
 fn bad(spec: &str, reason: String) -> Error {
     let kind = spec.split(':').next().unwrap_or_default();
     let expected = match KINDS.iter().find(|(name, _)| *name == kind) {

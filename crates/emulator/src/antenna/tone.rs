@@ -5,29 +5,29 @@ use super::{Antenna, Sc16, quantise, sc16};
 /// Entries of the wave table: the phase is cut to 16 bits, spurs stay 96 dB below the tone.
 const TABLE_BITS: u32 = 16;
 
-/// Longest period, in samples, that is worth a table of its own.
+/// The longest period, in samples, for which a table of whole periods is made.
 const PERIOD_MAX: u64 = 1 << 16;
 
-/// Samples in a table at least, so that copying it is done in large pieces.
+/// The least samples in a table, so that it is copied in large pieces.
 const PIECE_SAMPLES: u64 = 1 << 13;
 
 /// `amplitude * exp(2πi · freq · t)`, a pure function of the timestamp.
 ///
-/// A tone that repeats after few samples is copied from a table of whole periods; any other one is
-/// looked up by its phase.
+/// A tone that repeats after few samples is copied from a table of whole periods; other tones are
+/// computed from their phase.
 #[derive(Debug)]
 pub struct ToneAntenna {
     freq_hz: f64,
     amplitude: f64,
-    /// Phase advance per sample in 2^-64 turns.
+    /// Phase advance per sample in 2^-64 rotations.
     step: u64,
     wave: Box<[Sc16]>,
-    /// Whole periods; empty where the tone has none that is short.
+    /// Whole periods; empty for a tone without a short period.
     periods: Box<[Sc16]>,
 }
 
 impl ToneAntenna {
-    /// A tone of `freq_hz` (may be negative) with `amplitude` in 0..=1 of full scale.
+    /// Returns a tone of `freq_hz` (may be negative) with `amplitude` in 0..=1 of full scale.
     pub fn new(freq_hz: f64, amplitude: f64) -> Self {
         let wave = turns(amplitude, 1, 1 << TABLE_BITS, 1 << TABLE_BITS);
         Self { freq_hz, amplitude, step: 0, wave, periods: Box::default() }
@@ -66,7 +66,7 @@ impl Antenna for ToneAntenna {
     }
 }
 
-/// `count` samples of a wave that turns `cycles` times in `samples` samples.
+/// Returns `count` samples of a wave with `cycles` rotations in `samples` samples.
 fn turns(amplitude: f64, cycles: u64, samples: u64, count: u64) -> Box<[Sc16]> {
     let sample = |index: u64| {
         let part = (u128::from(index) * u128::from(cycles) % u128::from(samples)) as f64;
@@ -76,7 +76,8 @@ fn turns(amplitude: f64, cycles: u64, samples: u64, count: u64) -> Box<[Sc16]> {
     (0..count).map(sample).collect()
 }
 
-/// Cycles and samples after which the tone repeats exactly, if that is soon: both in whole hertz.
+/// Returns the cycles and samples after which the tone repeats exactly, if that is soon: both in
+/// whole hertz.
 fn period(freq_hz: f64, rate_hz: f64) -> Option<(u64, u64)> {
     let whole = |value: f64| (value.fract() == 0.0 && value.abs() < 2f64.powi(53)).then_some(value);
     let (freq, rate) = (whole(freq_hz)? as i64, whole(rate_hz)? as i64);

@@ -18,7 +18,7 @@ const MTU_LOG2: u8 = 10;
 const ASYNC_MESSAGES: u8 = 4;
 const EDGES: usize = 2 * CHANNELS;
 
-/// Reads a register; `None` where there is none.
+/// Reads a register; returns `None` for an address without one.
 pub(crate) fn read(address: u32) -> Option<u32> {
     match address {
         regs::PROTO_VER => Some(PROTOCOL_VERSION.into()),
@@ -34,12 +34,12 @@ pub(crate) fn read(address: u32) -> Option<u32> {
     }
 }
 
-/// What a write asks for; `None` where there is no register.
+/// Decodes a write; returns `None` for an address without a register.
 pub(crate) fn write(address: u32, value: u32) -> Option<RegisterRequest> {
     let (index, offset) = (address / regs::INDEX_STRIDE, address % regs::INDEX_STRIDE);
     let exists = index >= 1 && index <= u32::from(RADIO_INDEX);
     match offset {
-        // Flush timeout: nothing here takes time to flush.
+        // Flush timeout: flushing takes no time here.
         0x00 if exists => Some(RegisterRequest::None),
         0x04 if exists => {
             let radio = index == u32::from(RADIO_INDEX);
@@ -50,15 +50,16 @@ pub(crate) fn write(address: u32, value: u32) -> Option<RegisterRequest> {
     }
 }
 
-/// See [`write`].
+/// The request in a write to a register, see [`write`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RegisterRequest {
     None,
-    /// Drop the samples that the radio holds, and stop it.
+    /// Drop the samples in the radio's buffer, and stop it.
     ResetRadioData,
 }
 
-/// Edges: endpoint i to radio port i, and back. `offset` counts bytes from the length of the list.
+/// Returns an edge: endpoint i to radio port i, and back. `offset` counts bytes from the length of
+/// the list.
 fn edge(offset: u32) -> Option<u32> {
     if !offset.is_multiple_of(4) || offset as usize > 4 * EDGES {
         return None;

@@ -1,4 +1,4 @@
-//! The command FIFO of a block: requests in order, timed ones when their time has come.
+//! The command FIFO of a block: requests in order, timed ones at their time.
 
 use super::client_zero::FIFO_WORDS;
 use millstream_wire::ctrl::CtrlRepr;
@@ -12,7 +12,7 @@ pub(crate) struct CommandFifo {
 }
 
 impl CommandFifo {
-    /// Queues a request; false when the FIFO has no room for it.
+    /// Queues a request; returns false when the FIFO has no space for it.
     pub fn push(&mut self, request: CtrlRepr) -> bool {
         let words = self.words + request.credit_words();
         let fits = words <= FIFO_WORDS;
@@ -23,7 +23,7 @@ impl CommandFifo {
         fits
     }
 
-    /// The next request, if it is not timed or its time is not after `timestamp`.
+    /// Returns the next request, if it is not timed or its time is not after `timestamp`.
     pub fn pop_due(&mut self, timestamp: u64) -> Option<CtrlRepr> {
         let request = self.requests.front()?;
         if request.timestamp.is_some_and(|due| due > timestamp) {
@@ -33,12 +33,12 @@ impl CommandFifo {
         self.requests.pop_front()
     }
 
-    /// The time that the first request waits for.
+    /// Returns the time of the first request, if it waits for one.
     pub fn waits_for(&self) -> Option<u64> {
         self.requests.front()?.timestamp
     }
 
-    /// Forgets all requests.
+    /// Drops all requests.
     pub fn clear(&mut self) {
         self.requests.clear();
         self.words = 0;

@@ -1,11 +1,11 @@
-//! Where the transmitted samples of a channel go.
+//! The destinations of a channel's transmitted samples.
 
 use super::transmitted::TransmittedSamples;
 use crate::antenna::Sc16;
 use crate::time::DeviceClock;
 use crate::tx_out::{Begin, BurstEnd, Recorder};
 
-/// The listeners of a transmit channel: a loopback, a file, or nobody.
+/// The receivers of a transmit channel: a loopback, a file, or none.
 #[derive(Default)]
 pub(crate) struct Emission {
     pub air: Option<TransmittedSamples>,
@@ -13,12 +13,12 @@ pub(crate) struct Emission {
 }
 
 impl Emission {
-    /// Whether nobody listens, so that the samples' values do not matter.
+    /// Returns whether there is no receiver, so that the samples' values are not needed.
     pub fn is_unheard(&self) -> bool {
         self.air.is_none() && self.recorder.is_none()
     }
 
-    /// Transmits `samples` from tick `tick` on; `follows` when no tick lies between them and the
+    /// Transmits `samples` from tick `tick` on; with `follows` no tick lies between them and the
     /// last ones of this burst.
     pub fn send(&mut self, keeper: &DeviceClock, tick: u64, follows: bool, samples: &[Sc16]) {
         if let Some(air) = &mut self.air {
@@ -31,14 +31,14 @@ impl Emission {
         }
     }
 
-    /// A burst ends.
+    /// Ends a burst.
     pub fn end(&mut self, how: BurstEnd) {
         if let Some(recorder) = &mut self.recorder {
             recorder.end(how);
         }
     }
 
-    /// What was on the air is gone, and ticks may begin anew.
+    /// Drops the signal transmitted so far; ticks may restart at 0.
     pub fn restart(&mut self) {
         if let Some(air) = &mut self.air {
             air.restart();
@@ -48,7 +48,7 @@ impl Emission {
         }
     }
 
-    /// Samples that should be in the file and are not.
+    /// Returns the samples that are missing in the file.
     pub fn lost_samples(&self) -> u64 {
         self.recorder.as_ref().map_or(0, Recorder::lost_samples)
     }

@@ -11,56 +11,57 @@ use millstream_wire::stream::{CommandRepr, SequenceGap, StatusRepr, StreamCondit
 /// A packet source and sink behind a crossbar port. Each channel of the radio has one.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
-    /// Which one it is; instance 0 also takes control packets.
+    /// Its index; instance 0 also takes control packets.
     pub instance: u16,
-    /// The id that the host gave it; [`Epid::NONE`] before that.
+    /// The id assigned by the host; [`Epid::NONE`] before that.
     pub epid: Epid,
     pub out: OutStream,
     pub input: InStream,
-    /// What came in and has not been taken.
+    /// Received packets that the radio has not taken.
     pub fifo: TxFifo,
 }
 
-/// What an endpoint lets a host have in flight towards it.
+/// The amount of data in flight towards it that an endpoint allows a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CreditWindow {
-    /// Besides packets.
+    /// The limit for a host that also counts packets.
     pub bytes: u64,
-    /// Of a host that does not count packets.
+    /// The limit for a host that does not count packets.
     pub cautious_bytes: u64,
     pub packets: u32,
 }
 
 impl Endpoint {
-    /// An endpoint without id, whose receive side keeps packets in `fifo` and states `window`.
+    /// Returns an endpoint without id, with the receive buffer `fifo` and the advertised `window`.
     pub fn new(instance: u16, window: CreditWindow, fifo: TxFifo) -> Self {
         let input = InStream::new(window);
         Self { instance, epid: Epid::NONE, out: OutStream::default(), input, fifo }
     }
 
-    /// Forgets the host. What it has sent is still transmitted, until the next host flushes it.
+    /// Forgets the host. Samples that it has sent are still transmitted, until the next host
+    /// flushes them.
     pub fn reset(&mut self) {
         self.epid = Epid::NONE;
         self.out = OutStream::default();
         self.input.reset();
     }
 
-    /// The status of the stream towards it, to send now.
+    /// Returns the status of the stream towards it, to be sent now.
     pub fn report(&mut self, status: StreamCondition) -> StatusRepr {
         self.input.report(self.epid, status)
     }
 
-    /// The status about a gap in that stream, to send now.
+    /// Returns the status for a gap in that stream, to be sent now.
     pub fn report_gap(&mut self, gap: SequenceGap) -> StatusRepr {
         self.input.report_gap(self.epid, gap)
     }
 
-    /// Whether control packets end here.
+    /// Returns whether it takes control packets.
     pub fn has_control(&self) -> bool {
         self.instance == 0
     }
 
-    /// What it answers to an information request.
+    /// Returns its answer to an information request.
     pub fn info(&self, device_id: u16) -> NodeInfo {
         NodeInfo {
             device_id,
@@ -75,7 +76,7 @@ impl Endpoint {
         }
     }
 
-    /// Writes a register. A stream command is to be sent to the host in return.
+    /// Writes a register. Returns a stream command to be sent to the host, if there is one.
     pub fn write(&mut self, address: u16, value: u32) -> Option<CommandRepr> {
         let out = &mut self.out;
         let (low, high) = (0xffff_ffff, 0xff_0000_0000);
@@ -97,7 +98,7 @@ impl Endpoint {
                 out.headroom_bytes = value as u16;
                 out.headroom_packets = (value >> 16) as u8;
             }
-            // The item format matters to byte swapping hardware only.
+            // The item format is only needed by byte swapping hardware.
             sep::ISTRM_CTRL_STATUS => self.restart_input(),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Transport, crossbar and endpoints as management packets see them (facts section 6).
+//! Transport, crossbar and endpoints for management packets (facts section 6).
 
 use super::endpoint::Endpoint;
 use crate::config::CHANNELS;
@@ -13,56 +13,56 @@ const TRANSPORT_PORT: u8 = 0;
 const PORTS: u8 = 1 + CHANNELS as u8;
 const NO_ROUTE: u8 = 0xff;
 
-/// The nodes in front of the endpoints, and what they have been told.
+/// The nodes in front of the endpoints, and their configuration.
 pub(crate) struct Fabric {
-    /// The id stated in information responses; RPC sets it.
+    /// The id in information responses; RPC sets it.
     pub device_id: u16,
     /// Crossbar output port by endpoint id.
     routes: Box<[u8]>,
-    /// UDP address by host endpoint id, from ADVERTISE. Bounded by the ids that there are.
+    /// UDP address by host endpoint id, from ADVERTISE. Bounded by the number of ids.
     hosts: HashMap<Epid, SocketAddrV4>,
 }
 
-/// What a management packet leads to.
+/// The effect of a management packet.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ManagementEffect {
-    /// The answer, to go back to the sender.
+    /// The answer to the sender.
     pub reply: Option<MgmtRepr>,
     /// An endpoint started a stream: the command for its host, and the endpoint's index.
     pub command: Option<(usize, CommandRepr)>,
 }
 
 impl Fabric {
-    /// Nodes that have been told nothing.
+    /// Returns nodes without configuration.
     pub fn new() -> Self {
         let routes = vec![NO_ROUTE; 1 << 16].into_boxed_slice();
         Self { device_id: 0, routes, hosts: HashMap::new() }
     }
 
-    /// Back to the state after power-on.
+    /// Restores the state after power-on.
     pub fn reset(&mut self) {
         self.device_id = 0;
         self.routes.fill(NO_ROUTE);
         self.hosts.clear();
     }
 
-    /// The index of the endpoint that the crossbar routes `epid` to.
+    /// Returns the index of the endpoint to which the crossbar routes `epid`.
     pub fn endpoint_of(&self, epid: Epid) -> Option<usize> {
         endpoint_at(self.routes[usize::from(epid.0)].into())
     }
 
-    /// Where packets to a host endpoint go: it must have advertised itself and set a route.
+    /// Returns the address of a host endpoint, which must have advertised itself and set a route.
     pub fn host(&self, epid: Epid) -> Option<SocketAddrV4> {
         let routed = self.routes[usize::from(epid.0)] == TRANSPORT_PORT;
         if routed { self.hosts.get(&epid).copied() } else { None }
     }
 
-    /// Leads a packet from `source` through the nodes that its hops name.
+    /// Forwards a packet from `source` through the nodes of its hops.
     ///
-    /// No reply when it ends at a port without a node.
+    /// There is no reply when it ends at a port without a node.
     ///
     /// # Errors
-    /// When the hops cannot be executed; the packet is then dropped.
+    /// When the hops cannot be executed; the packet must then be dropped.
     pub fn execute(
         &mut self,
         mut packet: MgmtRepr,
@@ -127,7 +127,7 @@ impl Fabric {
         }
     }
 
-    /// Transport and crossbar both have instance 0: one of a kind, entered by port 0.
+    /// Transport and crossbar both have instance 0: there is one of each, entered by port 0.
     fn info(&self, node: Node) -> Op {
         Op::InfoResp(NodeInfo { device_id: self.device_id, instance: TRANSPORT_PORT.into(), node })
     }

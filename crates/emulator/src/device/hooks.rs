@@ -1,4 +1,4 @@
-//! Where faults take hold of the device.
+//! The places in the device where faults are applied.
 
 use super::{EmulatedDevice, Fabric};
 use crate::mailbox::DeviceCommand;
@@ -6,17 +6,17 @@ use crate::time::DeviceClock;
 use std::time::Duration;
 
 impl EmulatedDevice {
-    /// Counts datagrams that came while there was no power.
+    /// Counts datagrams that came during a power failure.
     pub fn note_unheard(&self, datagrams: usize) {
         self.counters().chdr_unheard.add(datagrams as u64);
     }
 
-    /// Counts a look at the port that failed.
+    /// Counts a failed poll of the port.
     pub fn note_deaf(&self) {
         self.counters().chdr_receive_errors.inc();
     }
 
-    /// Forgets everything, as if the power had gone; `keeper` has the time after it came back.
+    /// Clears all state, as after a power failure; `keeper` has the time after it.
     pub fn power_cycle(&mut self, keeper: DeviceClock) {
         self.counters().reboots.inc();
         self.execute(DeviceCommand::PowerCycle(keeper));
@@ -25,14 +25,14 @@ impl EmulatedDevice {
         self.message_seq = 0;
     }
 
-    /// When the device's time is, or was, `timestamp`; now for what has passed.
+    /// Returns the instant at which the device's time is `timestamp`; now if that has passed.
     pub fn instant_of(&self, timestamp: u64, now_ns: u64) -> u64 {
         let clock = self.keeper.clock();
         let tick = self.keeper.tick_of(timestamp, clock.tick_at(now_ns));
         tick.map_or(now_ns, |tick| clock.deadline_ns(tick))
     }
 
-    /// Sends what faults kept back and is due; the time until more is.
+    /// Sends packets that faults delayed and that are due; returns the time until the next.
     pub fn release(&mut self) -> Option<Duration> {
         self.outbox.release()
     }

@@ -1,22 +1,23 @@
-//! Host to device: counting what the host sends and granting credit (facts section 8.2).
+//! Host to device: counts the host's packets and grants credit (facts section 8.2).
 
 use super::endpoint::CreditWindow;
 use millstream_wire::Epid;
 use millstream_wire::chdr::PacketType;
 use millstream_wire::stream::{CommandOp, CommandRepr, SequenceGap, StatusRepr, StreamCondition};
 
-/// The receiving half of a stream endpoint: sequence numbers as packets come, credit as they leave.
+/// The receiving half of a stream endpoint: sequence numbers as packets arrive, credit as they
+/// leave.
 ///
-/// A packet is consumed when it leaves the endpoint's buffer. So the host may have in flight what
-/// the buffer holds, and the receive queue of the socket before it.
+/// A packet is consumed when it leaves the endpoint's buffer. So the host may have in flight the
+/// capacity of the buffer, and of the socket's receive queue before it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct InStream {
-    /// Whether a host has begun a stream; data of nobody's stream are not taken.
+    /// Whether a host has begun a stream; data without a stream are not taken.
     begun: bool,
     src_epid: Epid,
     capacity_bytes: u64,
     capacity_packets: u32,
-    /// Bytes for a host that has not said that it counts packets.
+    /// The limit in bytes for a host that has not indicated that it counts packets.
     cautious_bytes: u64,
     period_bytes: u64,
     period_packets: u64,
@@ -25,16 +26,17 @@ pub(crate) struct InStream {
     reported_bytes: u64,
     reported_packets: u64,
     next_seq: u16,
-    /// Any number will do for the first command behind INIT.
+    /// The expected number of the next command; any number is accepted for the first one behind
+    /// INIT.
     next_command_seq: Option<u16>,
     status_seq: u16,
 }
 
-/// Packet counts travel in 40 bits.
+/// Packet counts have 40 bits in packets.
 const PACKETS_MASK: u64 = (1 << 40) - 1;
 
 impl InStream {
-    /// A stream that has not been initialised, with this much room.
+    /// Returns a stream that has not been initialised, with this window.
     pub fn new(window: CreditWindow) -> Self {
         let CreditWindow { bytes, cautious_bytes, packets } = window;
         let (capacity_bytes, capacity_packets) = (bytes, packets);
@@ -46,51 +48,51 @@ impl InStream {
         CreditWindow { bytes: capacity_bytes, packets: capacity_packets, cautious_bytes }
     }
 
-    /// Forgets the stream.
+    /// Clears the stream.
     pub fn reset(&mut self) {
         *self = Self::new(self.window());
     }
 
-    /// Whether there is a stream.
+    /// Returns whether a stream has begun.
     pub fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// A stream begins with INIT, which has come.
+    /// Begins a stream with INIT, which has come.
     pub fn begin(&mut self) {
         self.begun = true;
         (self.next_seq, self.next_command_seq) = (0, None);
     }
 
-    /// Whether a data packet of this number does not follow the last one.
+    /// Returns the gap if a data packet of this number does not follow the last one.
     pub fn gap(&self, kind: PacketType, seq: u16) -> Option<SequenceGap> {
         let expected = self.next_seq;
         (seq != expected).then_some(SequenceGap { kind, expected, actual: seq })
     }
 
-    /// Whether a stream command of this number does not follow the last one.
+    /// Returns the gap if a stream command of this number does not follow the last one.
     pub fn command_gap(&self, seq: u16) -> Option<SequenceGap> {
         let expected = self.next_command_seq.filter(|&expected| seq != expected)?;
         Some(SequenceGap { kind: PacketType::StreamCommand, expected, actual: seq })
     }
 
-    /// A data packet has gone into the buffer.
+    /// Counts a data packet that entered the buffer.
     pub fn arrive(&mut self, seq: u16) {
         self.next_seq = seq.wrapping_add(1);
     }
 
-    /// A stream command but INIT has gone into the buffer.
+    /// Counts a stream command other than INIT that entered the buffer.
     pub fn arrive_command(&mut self, seq: u16) {
         self.next_command_seq = Some(seq.wrapping_add(1));
     }
 
-    /// A data packet of `flow_bytes` leaves the buffer.
+    /// Counts a data packet of `flow_bytes` that leaves the buffer.
     pub fn consume(&mut self, flow_bytes: u64) {
         self.consumed_bytes = self.consumed_bytes.wrapping_add(flow_bytes);
         self.consumed_packets = self.consumed_packets.wrapping_add(1) & PACKETS_MASK;
     }
 
-    /// A stream command leaves the buffer; every one is to be answered.
+    /// Executes a stream command that leaves the buffer; each one is answered.
     pub fn execute(&mut self, command: &CommandRepr, flow_bytes: u64) {
         match command.op {
             CommandOp::Init => {
@@ -108,7 +110,7 @@ impl InStream {
         }
     }
 
-    /// Bytes and packets that may still be consumed before a status is due; 0 when it is.
+    /// Returns the bytes and packets that may be consumed before a status is due; 0 when it is.
     pub fn until_report(&self) -> (u64, u64) {
         let left = |period: u64, consumed: u64, reported: u64| match period {
             0 => u64::MAX,
@@ -120,18 +122,17 @@ impl InStream {
         )
     }
 
-    /// Whether a status is due.
+    /// Returns whether a status is due.
     pub fn report_due(&self) -> bool {
         let (bytes, packets) = self.until_report();
         bytes == 0 || packets == 0
     }
 
-    /// The status to send now.
+    /// Returns the status to be sent now.
     ///
-    /// A host that counts packets says so by asking for a report every so many of them. Before
-    /// that, and without it, it is told what one may have in flight that counts bytes alone: UHD
-    /// takes its window from the answer to its first INIT, which asks for no reports, and never
-    /// again.
+    /// A host that counts packets indicates that by a report period in packets. Before that, and
+    /// without it, it gets the limit for hosts that count only bytes: UHD takes its window from the
+    /// answer to its first INIT, which requests no reports, and never updates it.
     pub fn report(&mut self, own: Epid, status: StreamCondition) -> StatusRepr {
         self.reported_bytes = self.consumed_bytes;
         self.reported_packets = self.consumed_packets;
@@ -152,7 +153,7 @@ impl InStream {
         }
     }
 
-    /// The status to send about a gap.
+    /// Returns the status for a gap.
     pub fn report_gap(&mut self, own: Epid, gap: SequenceGap) -> StatusRepr {
         StatusRepr { error_info: gap.to_info(), ..self.report(own, StreamCondition::SequenceError) }
     }

@@ -1,4 +1,5 @@
-//! From a transmit packet over the air to a receive packet, to the sample, on simulated time.
+//! Tests from a transmit packet over the loopback to a receive packet, to the sample, on simulated
+//! time.
 
 use super::test_bench::*;
 use super::*;
@@ -38,7 +39,7 @@ fn collect(sent: &[Vec<u8>], heard: &mut Vec<u32>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// However the clock is looked at, a receiver hears at tick t what was sent at t - delay.
+    /// However often the clock is read, a receiver gets at tick t the sample sent at t - delay.
     #[test]
     fn every_sample_is_heard_after_exactly_the_delay(
         delay in prop_oneof![Just(0u64), 0u64..300, 5_000u64..20_000],
@@ -103,7 +104,7 @@ fn after_a_reboot_the_air_is_heard_whatever_a_call_under_way_told_the_device() {
     let before = bench.device.keeper;
     let after = DeviceClock::new(crate::time::SampleClock::new(bench.now_ns, 0, RATE_HZ, 1.0));
     bench.device.power_cycle(after);
-    // A call of the old session, and what the management side does when it hears of the reboot.
+    // A call of the old session, followed by the management side's reaction to the reboot.
     bench.device.execute(DeviceCommand::Time(before));
     bench.device.advance(bench.now_ns);
     bench.device.execute(DeviceCommand::PowerCycle(after));
@@ -117,8 +118,8 @@ fn after_a_reboot_the_air_is_heard_whatever_a_call_under_way_told_the_device() {
     assert_eq!(heard[99..102], [0, 1, 2]);
 }
 
-/// After a stop (SIGSTOP, a virtual machine's pause) the device is back at once: its thread does
-/// not go through a day in strides.
+/// After a stop (SIGSTOP, a virtual machine's pause) the device continues at once: its thread does
+/// not process a day in strides.
 #[test]
 fn time_in_which_the_process_was_stopped_is_passed_over_and_counted() {
     const RATE_HZ: f64 = 500e6;
@@ -135,7 +136,7 @@ fn time_in_which_the_process_was_stopped_is_passed_over_and_counted() {
     bench.device.advance(bench.now_ns);
     let day = 86_400 * RATE_HZ as u64;
     assert_eq!(bench.counters.snapshot().loopback_skipped_samples, day - CATCH_UP_TICKS);
-    // And it works as before.
+    // It also works as before.
     let now = bench.now_ns / 2;
     transmit(&mut bench, 0, now + 1_000, 1, 1_000);
     bench.write(0x1014, 2, None);

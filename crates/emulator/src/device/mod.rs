@@ -7,10 +7,10 @@
 //!             └────────────────────────┘   ├ Endpoint 1 ┤   │ TxChannel 0, 1   │
 //!                                          └─────────────┘   └──────────────────┘
 //!  advance(now) ─▶ TxFifo ─▶ TxChannel ─▶ (credit, events) ─▶ Outbox
-//!               ─▶ CommandFifo ─▶ RxChannel ─▶ RxSender (antenna, trains) ─▶ Outbox
+//!               ─▶ CommandFifo ─▶ RxChannel ─▶ RxSender (antenna, batches) ─▶ Outbox
 //! ```
 //!
-//! Nothing here reads a clock or waits: time is an argument, so tests run on a simulated one.
+//! Nothing here reads a clock or waits: time is an argument, so tests run on a simulated clock.
 
 mod client_zero;
 mod control;
@@ -59,12 +59,12 @@ use tx_fifo::TxFifo;
 
 pub(crate) use transmit::queue_bytes_wanted;
 
-/// Ticks that loopback channels go through at once: what is transmitted in them is received before
-/// the next ones are looked at.
+/// The ticks that loopback channels process at once: samples transmitted in them are received
+/// before the next ticks are processed.
 const STRIDE_TICKS: u64 = 1 << 13;
 
-/// Ticks that loopback channels go through in strides at most; of more, which have passed while
-/// this process was stopped, those in the middle are passed over at once and counted.
+/// The most ticks that loopback channels process in strides; of more, which have passed while this
+/// process was stopped, those in the middle are skipped at once and counted.
 const CATCH_UP_TICKS: u64 = 1 << 24;
 
 /// The state of the radio.
@@ -76,9 +76,9 @@ pub(crate) struct EmulatedDevice {
     radio_commands: CommandFifo,
     senders: [RxSender; CHANNELS],
     emissions: [Emission; CHANNELS],
-    /// The channels have been brought to this tick.
+    /// The channels have been advanced to this tick.
     ran_to: u64,
-    /// The tick at which it wanted to be called again.
+    /// The tick of the next requested call.
     wanted_tick: u64,
     outbox: Outbox,
     /// Sequence numbers of control packets to the host: of the packets, and of the messages.
@@ -86,22 +86,22 @@ pub(crate) struct EmulatedDevice {
     message_seq: u8,
 }
 
-/// What a device is made of.
+/// The parts of a device.
 pub(crate) struct DeviceParts {
     pub keeper: DeviceClock,
     pub sources: [AntennaSource; CHANNELS],
-    /// Where what is transmitted is stored.
+    /// The recorders of transmitted samples.
     pub recorders: [Option<Recorder>; CHANNELS],
     pub rx_buffer_samples: u64,
     pub tx_buffer_samples: u64,
-    /// What the port's receive queue really holds.
+    /// The actual capacity of the port's receive queue.
     pub queue: Capabilities,
     pub tx: Box<dyn PortTx>,
     pub counters: Arc<Counters>,
 }
 
 impl EmulatedDevice {
-    /// A radio as after power-on.
+    /// Returns a radio in the state after power-on.
     pub fn new(parts: DeviceParts) -> Self {
         let (size, window) = transmit::sizes(parts.tx_buffer_samples, &parts.queue);
         let emissions = emissions(&parts.sources, parts.recorders);
@@ -126,7 +126,7 @@ impl EmulatedDevice {
         }
     }
 
-    /// Carries out an order of the management side.
+    /// Executes a command of the management side.
     pub fn execute(&mut self, order: DeviceCommand) {
         match order {
             DeviceCommand::Time(keeper) => {
@@ -153,14 +153,14 @@ impl EmulatedDevice {
         }
     }
 
-    /// Brings the radio to `now_ns`: executes what is due, sends what is complete. The instant at
-    /// which it wants to be called again.
+    /// Advances the radio to `now_ns`: executes due commands, sends complete packets. Returns the
+    /// instant of the next requested call.
     pub fn advance(&mut self, now_ns: u64) -> u64 {
         let now = self.keeper.clock().tick_at(now_ns);
         self.run_channels(now);
         self.run_radio_commands(now);
         let due = self.radio_commands.waits_for();
-        // What is due never, or only after the host sets the time, has no deadline.
+        // A tick that is never reached, or only after the host sets the time, has no deadline.
         let due = due.and_then(|due| self.keeper.tick_of(due, now));
         let mut deadline_ns = due.map_or(u64::MAX, |tick| self.deadline_ns(tick));
         for channel in 0..CHANNELS {
@@ -179,7 +179,7 @@ impl EmulatedDevice {
         deadline_ns
     }
 
-    /// Counts what the port below lost, and what the antennas could not deliver.
+    /// Counts the losses of the port, and the samples that the antennas could not deliver.
     pub fn note_losses(&mut self, queue_drops: u64) {
         let starved = self.senders.iter().map(RxSender::starved_samples).sum();
         let flushed = self.endpoints.iter().map(|endpoint| endpoint.fifo.flushed_samples()).sum();
@@ -195,7 +195,7 @@ impl EmulatedDevice {
         counters.tx_gap_samples.set(gaps);
     }
 
-    /// Ends for good: what was transmitted is in its files.
+    /// Ends the device; all transmitted samples are in its files afterwards.
     pub fn close(&mut self, queue_drops: u64) {
         for recorder in self.emissions.iter_mut().filter_map(|one| one.recorder.as_mut()) {
             recorder.close();
@@ -211,7 +211,7 @@ impl EmulatedDevice {
         self.keeper.clock().deadline_ns(tick)
     }
 
-    /// Brings all channels to tick `now`.
+    /// Advances all channels to tick `now`.
     fn run_channels(&mut self, now: u64) {
         if self.emissions.iter().any(|emission| emission.air.is_some()) {
             if now.saturating_sub(self.ran_to) > CATCH_UP_TICKS {
@@ -226,7 +226,7 @@ impl EmulatedDevice {
         }
     }
 
-    /// Brings loopback channels to tick `to`, a stride at a time.
+    /// Advances loopback channels to tick `to`, a stride at a time.
     fn stride_to(&mut self, to: u64) {
         while self.ran_to + STRIDE_TICKS < to {
             self.run_to(self.ran_to + STRIDE_TICKS);
@@ -234,7 +234,7 @@ impl EmulatedDevice {
         self.run_to(to);
     }
 
-    /// What is transmitted before tick `now` is on the air before a receiver listens.
+    /// Transmits the samples before tick `now`, then lets the receivers read them.
     fn run_to(&mut self, now: u64) {
         for channel in 0..CHANNELS {
             self.run_transmitter(channel, now);
@@ -265,8 +265,8 @@ impl EmulatedDevice {
                 }
                 RxEvent::Overrun { tick } => {
                     self.counters().rx_overruns.inc();
-                    // A buffer that filled while this thread was not run: packets were due, and
-                    // the host's credit may have been there.
+                    // A buffer that filled while this thread did not run: packets were due, and the
+                    // host may have granted credit.
                     let own = tick.saturating_sub(self.wanted_tick) > patience;
                     self.counters().rx_overruns_own.add(u64::from(own));
                     self.report(channel, Event::RxOverrun, tick);
@@ -289,7 +289,7 @@ impl EmulatedDevice {
         })
     }
 
-    /// Sends an asynchronous message to where the host asked for it (facts section 10).
+    /// Sends an asynchronous message to the destination set by the host (facts section 10).
     fn report(&mut self, channel: usize, event: Event, tick: u64) {
         let registers = &self.radio.channels[channel];
         let (epid, port, address) = match event {
@@ -302,7 +302,7 @@ impl EmulatedDevice {
         };
         let dst_epid = Epid(registers.register(epid) as u16);
         if dst_epid == Epid::NONE {
-            // Nobody asked to be told, or the session that did is over.
+            // No host requested messages, or its session is over.
             return;
         }
         let port = registers.register(port) as u16 & 0x3ff;
@@ -324,7 +324,8 @@ impl EmulatedDevice {
         }
     }
 
-    /// Sends a control packet with the next sequence number; false when its host is unknown.
+    /// Sends a control packet with the next sequence number; returns false when its host is
+    /// unknown.
     fn send_control(&mut self, packet: CtrlRepr) -> bool {
         let Some(to) = self.host(packet.dst_epid) else { return false };
         let packet = CtrlRepr { seq: self.control_seq, ..packet };
@@ -333,7 +334,7 @@ impl EmulatedDevice {
         true
     }
 
-    /// Where a host endpoint lives; counts when nobody knows.
+    /// Returns the address of a host endpoint; counts an unknown one.
     fn host(&self, epid: Epid) -> Option<SocketAddrV4> {
         let host = self.fabric.host(epid);
         if host.is_none() {
@@ -343,7 +344,7 @@ impl EmulatedDevice {
     }
 }
 
-/// Who listens to the transmit channels, with memory enough for the longest cable.
+/// Returns the receivers of the transmit channels, with memory for the longest cable.
 fn emissions(
     sources: &[AntennaSource; CHANNELS],
     recorders: [Option<Recorder>; CHANNELS],

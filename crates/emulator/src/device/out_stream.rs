@@ -7,13 +7,13 @@ use millstream_wire::regs::sep::{
 use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr, StreamCondition};
 use millstream_wire::{Epid, chdr::round_to_word};
 
-/// What a stream command counts, bytes.
+/// The length of a stream command in flow control, bytes.
 const COMMAND_BYTES: u64 = CommandRepr::packet_len(Width::W64) as u64;
 
-/// Packet counts travel in 40 bits.
+/// Packet counts have 40 bits in packets.
 const PACKETS_MASK: u64 = (1 << 40) - 1;
 
-/// Where the handshake stands.
+/// The state of the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Phase {
     #[default]
@@ -22,18 +22,18 @@ enum Phase {
     Pending,
     /// Data may flow.
     On,
-    /// The host refused, or stated no room at all.
+    /// The host refused, or reported a capacity of 0.
     Failed,
 }
 
-/// The sending half of a stream endpoint: how much the host lets it send.
+/// The sending half of a stream endpoint, with the credit of the host.
 ///
-/// Counters are cumulative since the handshake. What is unacknowledged never exceeds the capacity
-/// that the host stated, less the headroom it asked for.
+/// Counters are cumulative since the handshake. The unacknowledged data never exceed the capacity
+/// that the host reported, less the requested headroom.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OutStream {
     pub dst_epid: Epid,
-    /// Report period that the host asked for; 0 and 0 switch flow control off.
+    /// Report period requested by the host; 0 and 0 switch flow control off.
     pub period_bytes: u64,
     pub period_packets: u32,
     pub headroom_bytes: u16,
@@ -55,18 +55,18 @@ pub(crate) struct OutStream {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct InvalidStatus;
 
-/// What a status said.
+/// The result of a status.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StatusTaken {
-    /// What may be.
+    /// A plausible count.
     Plain,
-    /// A little more than was sent, and taken as all of it: the host has counted a packet twice
-    /// that came behind the RESYNC which had counted it.
+    /// A count slightly beyond the sent packets, taken as all of them: the host has counted a
+    /// packet twice that came behind the RESYNC which had counted it.
     Excess,
 }
 
 impl OutStream {
-    /// Forgets the stream, keeps the register values.
+    /// Clears the stream and preserves the register values.
     pub fn reset(&mut self) {
         *self = Self {
             dst_epid: self.dst_epid,
@@ -78,7 +78,7 @@ impl OutStream {
         };
     }
 
-    /// A write to the control register. With the start bit: the INIT to send to the host.
+    /// Writes the control register. Returns the INIT for the host if the start bit is set.
     pub fn configure(&mut self, control: StreamCtrl, src_epid: Epid) -> Option<CommandRepr> {
         self.reset();
         self.lossy = control.lossy;
@@ -89,7 +89,7 @@ impl OutStream {
         Some(self.command(CommandOp::Init, src_epid))
     }
 
-    /// The status register.
+    /// Returns the status register.
     pub fn status_word(&self) -> u32 {
         match self.phase {
             Phase::Off => 0,
@@ -100,12 +100,12 @@ impl OutStream {
         }
     }
 
-    /// What the host stated as its capacity: bytes and packets.
+    /// Returns the host's reported capacity: bytes and packets.
     pub fn capacity(&self) -> (u64, u32) {
         (self.capacity_bytes, self.capacity_packets)
     }
 
-    /// Whether the handshake is complete.
+    /// Returns whether the handshake is complete.
     pub fn is_on(&self) -> bool {
         self.phase == Phase::On
     }
@@ -129,7 +129,7 @@ impl OutStream {
                 {
                     return Err(InvalidStatus);
                 }
-                // An old status overtaken on the way must not shrink what is known.
+                // An old status that was overtaken in the network must not decrease the counts.
                 let bytes = status.count_bytes.min(self.sent_bytes);
                 self.consumed_bytes = self.consumed_bytes.max(bytes);
                 let open = self.sent_packets.wrapping_sub(status.count_packets) & PACKETS_MASK;
@@ -144,7 +144,7 @@ impl OutStream {
         }
     }
 
-    /// How many more packets of `packet_bytes` each (before rounding) the window lets through,
+    /// Returns how many more packets of `packet_bytes` each (before rounding) the window allows,
     /// none of them beyond the point where a RESYNC is due.
     pub fn packets_allowed(&self, packet_bytes: usize) -> u64 {
         if self.phase != Phase::On {
@@ -163,7 +163,7 @@ impl OutStream {
         by_window.min(to_resync.div_ceil(each))
     }
 
-    /// Whether a RESYNC has to go before the next packet of data.
+    /// Returns whether a RESYNC must be sent before the next packet of data.
     pub fn resync_due(&self) -> bool {
         self.is_on()
             && self.lossy
@@ -171,7 +171,7 @@ impl OutStream {
             && self.since_resync() > self.capacity_bytes
     }
 
-    /// The RESYNC to send now, if the window has room for it; counts it.
+    /// Returns the RESYNC to be sent now, if it fits the window; counts it.
     pub fn resync(&mut self, src_epid: Epid) -> Option<CommandRepr> {
         let (bytes, packets) = self.room();
         if bytes < COMMAND_BYTES || packets < 1 {
@@ -183,7 +183,7 @@ impl OutStream {
         Some(command)
     }
 
-    /// Counts one data packet of `packet_bytes` (before rounding); its sequence number.
+    /// Counts one data packet of `packet_bytes` (before rounding); returns its sequence number.
     pub fn send_data(&mut self, packet_bytes: usize) -> u16 {
         self.count(round_to_word(packet_bytes, Width::W64) as u64, 1);
         let seq = self.data_seq;
@@ -197,7 +197,7 @@ impl OutStream {
         self.sent_bytes - self.consumed_bytes
     }
 
-    /// Packets that a count, modulo 2^40, is beyond what was sent.
+    /// Returns the packets by which a count, modulo 2^40, exceeds the sent ones.
     fn excess_packets(&self, count: u64) -> u64 {
         let open = self.sent_packets.wrapping_sub(count) & PACKETS_MASK;
         if open <= self.sent_packets { 0 } else { open.wrapping_neg() & PACKETS_MASK }
@@ -211,7 +211,7 @@ impl OutStream {
         self.sent_bytes - self.bytes_at_resync
     }
 
-    /// Bytes and packets that may be sent now.
+    /// Returns the bytes and packets that may be sent now.
     fn room(&self) -> (u64, u64) {
         let bytes_open = self.sent_bytes - self.consumed_bytes + u64::from(self.headroom_bytes);
         let packets_open =

@@ -78,7 +78,7 @@ fn far_more_than_was_sent_is_invalid_and_a_little_more_is_all_of_it() {
         stream.send_data(100);
         let taken = stream.take_status(&status(1000, bytes, packets));
         assert_eq!((taken, stream.bytes_in_flight()), (Ok(StatusTaken::Excess), 0));
-        // What is sent then counts in full.
+        // Packets sent after that count in full.
         stream.send_data(100);
         assert_eq!(stream.bytes_in_flight(), 104);
     }
@@ -113,8 +113,8 @@ fn a_resync_repairs_the_counters_after_loss() {
 }
 
 proptest! {
-    /// A host that consumes at random, and a device that sends all it may: what is in flight
-    /// never exceeds the capacity, and the stream never stops for good.
+    /// A host that consumes at random, and a device that sends as much as allowed: the data in
+    /// flight never exceed the capacity, and the stream never stops permanently.
     #[test]
     fn the_window_is_never_exceeded(
         capacity in 9000u64..100_000,

@@ -1,4 +1,4 @@
-//! What leaves by the CHDR port.
+//! The packets sent by the CHDR port.
 
 use crate::counters::Counters;
 use millstream_link::port::PortTx;
@@ -6,11 +6,11 @@ use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Larger than any packet but data packets, bytes.
+/// Larger than any packet except data packets, bytes.
 const BUFFER_BYTES: usize = 1024;
 
-/// The transmit half of the port. Failures are counted: to a host they look like packet loss,
-/// which its protocol knows how to handle.
+/// The transmit half of the port. Failures are counted: for a host they are packet loss, which its
+/// protocol handles.
 pub(crate) struct Outbox {
     tx: Box<dyn PortTx>,
     counters: Arc<Counters>,
@@ -22,7 +22,7 @@ impl Outbox {
         Self { tx, counters, buffer: [0; BUFFER_BYTES] }
     }
 
-    /// Where this radio counts.
+    /// Returns the counters of this radio.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -40,30 +40,30 @@ impl Outbox {
         self.counters.send_errors.add(u64::from(!sent));
     }
 
-    /// Sends what the port kept back and is due; the time until more is.
+    /// Sends delayed packets that are due; returns the time until the next.
     pub fn release(&mut self) -> Option<Duration> {
         self.tx.release()
     }
 
-    /// Begins a packet of so many bytes where it leaves from; false where that cannot be had, and
-    /// it is lost.
+    /// Begins a packet of `bytes` bytes in the send buffer; returns false when the buffer is not
+    /// available, and the packet is lost.
     pub fn lend(&mut self, bytes: usize) -> bool {
         let lent = self.tx.lend(bytes).is_ok();
         self.counters.send_errors.add(u64::from(!lent));
         lent
     }
 
-    /// Its room from byte `at` on, as far as it lies in one piece.
+    /// Returns its contiguous space from byte `at` on.
     pub fn lent(&mut self, at: usize) -> &mut [u8] {
         self.tx.lent(at)
     }
 
-    /// The packet is complete, and leaves with [`Outbox::depart`] at the latest.
+    /// Completes the packet, which is sent by [`Outbox::depart`] at the latest.
     pub fn commit(&mut self, bytes: usize, to: SocketAddrV4) {
         self.counters.send_errors.add(u64::from(self.tx.commit(bytes, to).is_err()));
     }
 
-    /// What is complete leaves.
+    /// Sends the complete packets.
     pub fn depart(&mut self) {
         self.counters.send_errors.add(u64::from(self.tx.depart().is_err()));
     }

@@ -1,4 +1,4 @@
-//! What arrives by the CHDR port, by packet type.
+//! The packets received by the CHDR port, by packet type.
 
 use super::EmulatedDevice;
 use super::client_zero::{self, CONTROL_ENDPOINTS, RegisterRequest};
@@ -14,7 +14,7 @@ use std::net::SocketAddrV4;
 const RADIO_PORT: u16 = block_port(CONTROL_ENDPOINTS, 0);
 
 impl EmulatedDevice {
-    /// Takes a datagram that arrived at `now_ns`. Whatever is in it, it costs at most one count.
+    /// Takes a datagram that arrived at `now_ns`. Any content costs at most one count.
     pub fn receive(&mut self, datagram: &[u8], source: SocketAddrV4, now_ns: u64) {
         self.counters().chdr_datagrams.inc();
         let Ok(packet) = Packet::parse(datagram, Width::W64) else {
@@ -45,7 +45,7 @@ impl EmulatedDevice {
             None => self.counters().management_unanswered.inc(),
         }
         if let Some((index, command)) = outcome.command {
-            // The stream begins soon: time for the antenna to get ready.
+            // The stream begins soon, so the antenna can prepare.
             self.senders[index].prepare(self.keeper.clock().rate_hz());
             if let Some(to) = self.host(command.dst_epid) {
                 self.outbox.send(to, |buffer| command.emit(Width::W64, buffer));
@@ -80,7 +80,7 @@ impl EmulatedDevice {
     pub(super) fn run_radio_commands(&mut self, now: u64) {
         let timestamp = self.keeper.timestamp_of(now);
         while let Some(request) = self.radio_commands.pop_due(timestamp) {
-            // Commands must find the channels as of now, not of the last turn.
+            // Commands must find the channels at the present tick, not at that of the last call.
             self.run_channels(now);
             let answer = match request.op {
                 Op::Sleep => Ok(0),
@@ -127,7 +127,7 @@ impl EmulatedDevice {
                 (ControlStatus::CommandError, 0)
             }
         };
-        // As many words as were asked for; only the first one means something.
+        // The number of requested words; only the first one has a meaning.
         let mut words = [0; millstream_wire::ctrl::MAX_DATA_WORDS];
         words[0] = value;
         let words = words.get(..request.data.len()).unwrap_or(&words);

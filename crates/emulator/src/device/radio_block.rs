@@ -14,7 +14,7 @@ const SAMPLES_PER_CYCLE: u32 = 1;
 const WORDS_PER_CHANNEL: usize = regs::CHANNEL_STRIDE as usize / 4;
 /// Samples per packet before a host sets it.
 const PACKET_SAMPLES: u32 = 256;
-/// Bytes of header and time in front of the samples of a packet.
+/// Bytes of header and time before the samples of a packet.
 pub(crate) const HEADER_BYTES_MAX: usize = 16;
 const PACKET_SAMPLES_MAX: u32 = ((MTU_BYTES - HEADER_BYTES_MAX) / SC16_LEN) as u32;
 
@@ -29,15 +29,15 @@ pub(crate) struct RadioBlock {
 pub(crate) struct RadioChannel {
     pub rx: RxChannel,
     pub tx: TxChannel,
-    /// What was written, by offset / 4.
+    /// The written values, by offset / 4.
     registers: [u32; WORDS_PER_CHANNEL],
 }
 
-/// A control request named a register that the block does not have.
+/// The error of a control request to a register that the block does not have.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NoRegister;
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Written {
     Done,
@@ -46,7 +46,7 @@ pub(crate) enum Written {
 }
 
 impl RadioBlock {
-    /// A block as after power-on.
+    /// Returns a block in the state after power-on.
     pub fn new(buffer_samples: u64) -> Self {
         let channel = || RadioChannel {
             rx: RxChannel::new(buffer_samples),
@@ -56,8 +56,8 @@ impl RadioBlock {
         Self { channels: std::array::from_fn(|_| channel()) }
     }
 
-    /// Back to the state after power-on, but for bursts under way: their samples are on the air
-    /// whoever holds the radio.
+    /// Restores the state after power-on, except for bursts under way: their samples are
+    /// transmitted regardless of the session.
     pub fn reset(&mut self) {
         for channel in &mut self.channels {
             channel.rx.reset();
@@ -72,7 +72,7 @@ impl RadioBlock {
             regs::TIME_LO => return Ok(timestamp as u32),
             regs::TIME_HI => return Ok((timestamp >> 32) as u32),
             regs::SAMPLE_WIDTH => return Ok(SAMPLE_BITS << 16 | SAMPLES_PER_CYCLE),
-            // No front end: acknowledged and ignored.
+            // There is no front end: acknowledged and ignored.
             regs::FRONT_END_BASE.. => return Ok(0),
             _ => {}
         }
@@ -99,17 +99,17 @@ impl RadioChannel {
         registers
     }
 
-    /// The last value written to the register at `offset`.
+    /// Returns the last value written to the register at `offset`.
     pub fn register(&self, offset: u32) -> u32 {
         self.registers[offset as usize / 4]
     }
 
-    /// Samples in a full packet, at least one and at most what the MTU holds.
+    /// Returns the samples in a full packet, at least one and at most those that fit the MTU.
     pub fn packet_samples(&self) -> u64 {
         self.register(regs::RX_WORDS_PER_PKT).clamp(1, PACKET_SAMPLES_MAX).into()
     }
 
-    /// Whether data packets carry their time.
+    /// Returns whether data packets carry their time.
     pub fn has_time(&self) -> bool {
         self.register(regs::RX_HAS_TIME) & 1 != 0
     }
@@ -117,7 +117,7 @@ impl RadioChannel {
     fn read(&self, offset: u32) -> Result<u32, NoRegister> {
         match offset {
             regs::RX_STATUS => Ok(self.rx.free_slots()),
-            // What is transmitted while idle comes back: the host's self-test wants it so.
+            // The idle value of transmission is read back, as the host's self-test expects.
             regs::RX_DATA => Ok(self.register(regs::TX_IDLE_VALUE)),
             _ if is_writable(offset) => Ok(self.register(offset)),
             _ => Err(NoRegister),
@@ -149,13 +149,13 @@ impl RadioChannel {
         Ok(if queued { Written::Done } else { Written::CommandLost })
     }
 
-    /// A pair of registers, the low half at `offset`.
+    /// Returns a pair of registers, the low half at `offset`.
     fn wide(&self, offset: u32) -> u64 {
         u64::from(self.register(offset)) | u64::from(self.register(offset + 4)) << 32
     }
 }
 
-/// Channel and offset of an address; registers are whole words.
+/// Returns channel and offset of an address; registers are whole words.
 fn locate(address: u32) -> Result<(usize, u32), NoRegister> {
     match regs::channel_of(address, CHANNELS as u8) {
         Some((channel, offset)) if offset.is_multiple_of(4) => Ok((channel.into(), offset)),

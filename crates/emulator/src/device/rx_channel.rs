@@ -5,7 +5,7 @@ use millstream_wire::regs::radio::RX_CMD_SLOTS;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Bursts that the packet buffer holds.
+/// The bursts that fit the packet buffer.
 pub(crate) const SEGMENTS_MAX: usize = 64;
 
 /// A queued receive command.
@@ -17,7 +17,7 @@ pub(crate) struct Acquire {
     pub samples: Option<u64>,
 }
 
-/// What the radio has to tell the host, with the tick at which it happened.
+/// The radio's reports to the host, with the ticks of their events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RxEvent {
     /// A command began to stream.
@@ -28,18 +28,18 @@ pub(crate) enum RxEvent {
     Overrun { tick: u64 },
 }
 
-/// Samples that are, or will be, in the packet buffer. The last packet of each carries EOB.
+/// Samples that are, or will be, in the packet buffer. The last packet of each segment has EOB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
     /// First sample that has not been sent.
     next: u64,
-    /// One past the last sample; `u64::MAX` while nobody knows.
+    /// One past the last sample; `u64::MAX` while unknown.
     end: u64,
-    /// First sample that [`RxChannel::read_antenna`] has not asked for.
+    /// First sample that [`RxChannel::read_antenna`] has not yet requested.
     heard: u64,
 }
 
-/// A packet that is ready to go, or the next that will be.
+/// A packet that is complete, or the next one to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NextPacket {
     /// Its first sample.
@@ -51,8 +51,8 @@ pub(crate) struct NextPacket {
 
 /// The radio core of one channel and the packet buffer behind it.
 ///
-/// The antenna is a function of time, so the buffer needs no memory: it is the stretch between
-/// what the clock has passed and what was sent.
+/// The antenna is a function of time, so the buffer needs no memory: it is the range between the
+/// clock's tick and the last sent sample.
 #[derive(Debug)]
 pub(crate) struct RxChannel {
     buffer_samples: u64,
@@ -60,12 +60,12 @@ pub(crate) struct RxChannel {
     segments: VecDeque<Segment>,
     /// Whether the last segment still grows.
     running: bool,
-    /// Since when the radio has been idle.
+    /// The tick since which the radio has been idle.
     idle_from: u64,
 }
 
 impl RxChannel {
-    /// An idle channel whose packet buffer holds `buffer_samples`.
+    /// Returns an idle channel whose packet buffer has `buffer_samples`.
     pub fn new(buffer_samples: u64) -> Self {
         Self {
             buffer_samples,
@@ -76,17 +76,17 @@ impl RxChannel {
         }
     }
 
-    /// Forgets everything.
+    /// Clears all state.
     pub fn reset(&mut self) {
         *self = Self::new(self.buffer_samples);
     }
 
-    /// Command slots that are free.
+    /// Free command slots.
     pub fn free_slots(&self) -> u32 {
         RX_CMD_SLOTS - self.commands.len() as u32
     }
 
-    /// Queues a command that arrived at `now`; false when all slots are taken.
+    /// Queues a command that arrived at `now`; returns false when all slots are taken.
     pub fn push(&mut self, command: Acquire, now: u64) -> bool {
         let free = self.free_slots() > 0;
         if free {
@@ -95,7 +95,7 @@ impl RxChannel {
         free
     }
 
-    /// Stops: queued commands are dropped, the packet under way ends at `now` with EOB.
+    /// Stops: queued commands are dropped, the current packet ends at `now` with EOB.
     pub fn stop(&mut self, now: u64) {
         self.commands.clear();
         if self.running {
@@ -105,7 +105,7 @@ impl RxChannel {
         }
     }
 
-    /// Brings the radio to `now`. Call until it returns `None`.
+    /// Advances the radio to `now`. Call until it returns `None`.
     pub fn advance(&mut self, keeper: &DeviceClock, now: u64) -> Option<RxEvent> {
         if self.running {
             if let Some(event) = self.check_overrun(now) {
@@ -120,7 +120,8 @@ impl RxChannel {
         if self.is_full_of_bursts() {
             return None;
         }
-        // Decided by when the radio could first look at the command, not by when this code ran.
+        // Decided by the earliest time at which the radio could read the command, not by the time
+        // of this call.
         let seen = arrived.max(self.idle_from);
         let start = match command.start {
             None => Some(seen),
@@ -142,8 +143,8 @@ impl RxChannel {
         }
     }
 
-    /// Shows the stretches of ticks before `now` that went into the buffer since the last call, in
-    /// order: for a source that has to be listened to when it speaks.
+    /// Passes the ranges of ticks before `now` that entered the buffer since the last call, in
+    /// order: for a source whose samples must be read at their time.
     pub fn read_antenna(&mut self, now: u64, mut listen: impl FnMut(Range<u64>)) {
         for segment in &mut self.segments {
             let until = segment.end.min(now);
@@ -154,7 +155,8 @@ impl RxChannel {
         }
     }
 
-    /// The packet at the head of the buffer, complete or not, in packets of `packet_samples`.
+    /// Returns the packet at the head of the buffer, complete or not, in packets of
+    /// `packet_samples`.
     pub fn next_packet(&self, packet_samples: u64) -> Option<NextPacket> {
         let segment = self.segments.front()?;
         let left = segment.end - segment.next;
@@ -162,17 +164,18 @@ impl RxChannel {
         Some(NextPacket { tick: segment.next, samples, eob: samples == left })
     }
 
-    /// One past the last sample of the burst at the head of the buffer, as far as it is known.
+    /// Returns the tick after the last sample of the burst at the head of the buffer, as far as
+    /// known.
     pub fn head_end(&self) -> u64 {
         self.segments.front().map_or(0, |segment| segment.end)
     }
 
-    /// Samples that the packet buffer holds.
+    /// Returns the capacity of the packet buffer in samples.
     pub fn buffer_samples(&self) -> u64 {
         self.buffer_samples
     }
 
-    /// Takes the packet at the head of the buffer out.
+    /// Removes the packet at the head of the buffer.
     pub fn take(&mut self, packet: NextPacket) {
         let Some(segment) = self.segments.front_mut() else { return };
         segment.next = packet.tick + packet.samples;
@@ -184,7 +187,7 @@ impl RxChannel {
         }
     }
 
-    /// The next tick at which [`RxChannel::advance`] has something to do by itself.
+    /// Returns the next tick at which [`RxChannel::advance`] has an event.
     pub fn next_event(&self, keeper: &DeviceClock) -> Option<u64> {
         if self.running {
             let room = self.buffer_samples.saturating_sub(self.waiting_before_last());
@@ -212,12 +215,12 @@ impl RxChannel {
         Some(RxEvent::Overrun { tick: end })
     }
 
-    /// Whether commands have to wait until some of the short bursts before them are sent.
+    /// Returns whether commands have to wait until some of the short bursts before them are sent.
     fn is_full_of_bursts(&self) -> bool {
         self.segments.len() == SEGMENTS_MAX
     }
 
-    /// Samples that wait in front of the growing segment.
+    /// Returns the samples that wait before the growing segment.
     fn waiting_before_last(&self) -> u64 {
         let before = self.segments.len().saturating_sub(1);
         self.segments.iter().take(before).map(|segment| segment.end - segment.next).sum()

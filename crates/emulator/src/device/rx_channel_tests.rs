@@ -13,7 +13,7 @@ fn events(channel: &mut RxChannel, now: u64) -> Vec<RxEvent> {
     std::iter::from_fn(|| channel.advance(&keeper(), now)).collect()
 }
 
-/// Takes all complete packets; first sample, number of samples, EOB.
+/// Takes all complete packets; returns first sample, number of samples, EOB.
 fn drain(channel: &mut RxChannel, now: u64) -> Vec<(u64, u64, bool)> {
     let mut out = Vec::new();
     while let Some(packet) = channel.next_packet(PACKET) {
@@ -92,7 +92,7 @@ fn a_timed_start_begins_at_its_timestamp() {
     assert_eq!(channel.next_event(&keeper()), Some(5_000));
     assert_eq!(events(&mut channel, 4_999), []);
     assert_eq!(channel.next_packet(PACKET), None);
-    // Waking up late is the machine's fault, not the host's: no late command, no lost sample.
+    // A late wake-up is the machine's fault, not the host's: no late command, no lost sample.
     assert_eq!(events(&mut channel, 6_000), [RxEvent::Started { tick: 5_000 }]);
     assert_eq!(drain(&mut channel, 6_000), [(5_000, 10, true)]);
 }

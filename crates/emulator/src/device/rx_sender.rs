@@ -1,4 +1,4 @@
-//! From a channel's packet buffer to the port: trains of data packets inside the credit window.
+//! From a channel's packet buffer to the port: batches of data packets within the credit window.
 
 use super::out_stream::OutStream;
 use super::outbox::Outbox;
@@ -12,65 +12,65 @@ use millstream_wire::stream::CommandRepr;
 use millstream_wire::{Epid, chdr};
 use std::net::SocketAddrV4;
 
-/// Bytes of one train: what one segmented send can carry.
+/// The bytes of one GSO batch: the limit of one segmented send.
 const TRAIN_BYTES: usize = 65_507;
-/// Samples that are lost at a time.
+/// The samples that are discarded at a time.
 const WASTE_SAMPLES: usize = 512;
-/// Packets of one train, the limit that every kernel with segmentation takes.
+/// The packets of one GSO batch, the limit of every kernel with segmentation.
 const TRAIN_PACKETS: usize = 64;
-/// Packets that come faster than this wait for one another, as long as they fit a train: a call
-/// for each would take most of a core at 100 MS/s. A network card's interrupts do the same.
+/// Packets with a shorter interval wait for each other, as long as they fit a GSO batch: a call for
+/// each would take most of a core at 100 MS/s. A network card's interrupts are moderated likewise.
 const GATHER_S: f64 = 50e-6;
-/// Share of the packet buffer that may wait for that.
+/// The share of the packet buffer that may wait for that.
 const GATHER_SHARE: u64 = 4;
-/// Trains sent before the port is looked at again.
+/// The GSO batches sent before the port is polled again.
 const TRAINS_PER_TURN: usize = 8;
 
 /// Builds and sends the packets of one channel.
 pub(crate) struct RxSender {
     source: RxSource,
-    /// Where samples go that the port has no room for. Allocated once.
+    /// The buffer for samples that the port has no space for. Allocated once.
     waste: Box<[Sc16]>,
     prepared_rate_hz: f64,
     stalled: bool,
 }
 
-/// What a turn of sending works on.
+/// The arguments of one call of the sender.
 pub(crate) struct SendStep<'a> {
     pub channel: &'a mut RadioChannel,
     pub out: &'a mut OutStream,
     pub keeper: &'a DeviceClock,
-    /// Samples that have passed.
+    /// The number of samples that have passed.
     pub now: u64,
     /// The endpoint that sends.
     pub src_epid: Epid,
-    /// Where the stream's destination lives; `None` sends nothing.
+    /// The address of the stream's destination; `None` sends nothing.
     pub to: Option<SocketAddrV4>,
     pub outbox: &'a mut Outbox,
 }
 
-/// How a turn ended.
+/// The result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SendResult {
     /// More packets are due now.
     Again,
     /// The next packet is complete when this many samples have passed.
     AtTick(u64),
-    /// Credit, a command or the buffer's overflow comes next.
+    /// Credit, a command or the buffer's overflow is the next event.
     Idle,
 }
 
-/// A train under construction.
+/// A GSO batch under construction.
 #[derive(Debug, Default)]
 struct GsoBatch {
     bytes: usize,
     packets: u64,
-    /// Size of every packet but perhaps the last.
+    /// Size of every packet except perhaps the last.
     packet_bytes: usize,
 }
 
 impl RxSender {
-    /// A sender of what `source` gives.
+    /// Returns a sender for the samples of `source`.
     pub fn new(source: RxSource) -> Self {
         Self {
             source,
@@ -80,12 +80,12 @@ impl RxSender {
         }
     }
 
-    /// What it sends.
+    /// Its source.
     pub fn source(&mut self) -> &mut RxSource {
         &mut self.source
     }
 
-    /// Tells the antenna the rate, if it is new.
+    /// Passes a new rate to the antenna.
     pub fn prepare(&mut self, rate_hz: f64) {
         if rate_hz != self.prepared_rate_hz {
             self.prepared_rate_hz = rate_hz;
@@ -93,12 +93,12 @@ impl RxSender {
         }
     }
 
-    /// Zeros that the antenna had to deliver so far.
+    /// Returns the zeros that the antenna had to deliver so far.
     pub fn starved_samples(&self) -> u64 {
         self.source.starved_samples()
     }
 
-    /// Sends the packets that are complete, as far as the window lets them.
+    /// Sends the complete packets, as far as the window allows.
     pub fn send_due(&mut self, mut turn: SendStep<'_>) -> SendResult {
         for _ in 0..TRAINS_PER_TURN {
             let Some(packet) = turn.next_packet() else { return SendResult::Idle };
@@ -123,7 +123,7 @@ impl RxSender {
         SendResult::Again
     }
 
-    /// Sends a train that begins with `first`, of at most `allowed` packets.
+    /// Sends a GSO batch that begins with `first`, of at most `allowed` packets.
     fn send(&mut self, turn: &mut SendStep<'_>, first: NextPacket, allowed: u64, to: SocketAddrV4) {
         let mut train = GsoBatch { packet_bytes: turn.packet_bytes(first), ..GsoBatch::default() };
         let allowed = allowed.min(TRAIN_PACKETS as u64);
@@ -140,7 +140,7 @@ impl RxSender {
             self.write(turn, packet, bytes, to);
             train.bytes += bytes;
             train.packets += 1;
-            // Only the last packet of a train may be shorter than the others.
+            // Only the last packet of a GSO batch may be shorter than the others.
             next = if bytes == train.packet_bytes { turn.next_packet() } else { None };
         }
         let counters = turn.outbox.counters();
@@ -149,7 +149,7 @@ impl RxSender {
         turn.outbox.depart();
     }
 
-    /// Writes one packet where it leaves from.
+    /// Writes one packet into the send buffer.
     fn write(
         &mut self,
         turn: &mut SendStep<'_>,
@@ -183,7 +183,7 @@ impl RxSender {
         turn.outbox.commit(bytes, to);
     }
 
-    /// The samples of a packet that cannot leave have been heard all the same.
+    /// Takes the samples of a packet that cannot be sent, as if it had been.
     fn lose(&mut self, timestamp: u64, samples: usize) {
         for at in (0..samples).step_by(WASTE_SAMPLES) {
             let count = WASTE_SAMPLES.min(samples - at);
@@ -205,7 +205,8 @@ impl SendStep<'_> {
         self.channel.rx.next_packet(self.channel.packet_samples())
     }
 
-    /// When the packet at the head is to go: with those behind it, if they come soon.
+    /// Returns the tick at which the packet at the head is sent: with those behind it, if they come
+    /// soon.
     fn due(&self, packet: NextPacket) -> u64 {
         let clock = self.keeper.clock();
         let soon = (clock.rate_hz() * clock.time_scale() * GATHER_S) as u64;
@@ -213,7 +214,7 @@ impl SendStep<'_> {
         let train = packets as u64 * packet.samples;
         let most = soon.min(train).min(self.channel.rx.buffer_samples() / GATHER_SHARE);
         let gathered = packet.tick + packet.samples.max(most);
-        // What is the last of its burst waits for nothing.
+        // The last packet of a burst does not wait.
         gathered.min(self.channel.rx.head_end().max(packet.tick + packet.samples))
     }
 

@@ -1,4 +1,4 @@
-//! Where the samples of a receive channel come from.
+//! The sources of a receive channel's samples.
 
 use super::rx_channel::SEGMENTS_MAX;
 use super::transmitted::LoopbackBuffer;
@@ -6,14 +6,14 @@ use crate::antenna::{Antenna, AntennaSource, Sc16};
 
 /// The source of a channel, with the memory that it needs.
 pub(crate) enum RxSource {
-    /// A function of the timestamp, or as good as one.
+    /// A function of the timestamp, or a source that behaves like one.
     Signal(Box<dyn Antenna>),
-    /// What the transmit channel of this index sends.
+    /// The signal of the transmit channel of this index.
     Loopback(usize, LoopbackBuffer),
 }
 
 impl RxSource {
-    /// The source of a channel with a packet buffer of this size.
+    /// Returns the source of a channel with a packet buffer of this size.
     pub fn new(source: AntennaSource, rx_buffer_samples: u64) -> Self {
         match source {
             AntennaSource::Signal(antenna) => Self::Signal(antenna),
@@ -26,14 +26,14 @@ impl RxSource {
         }
     }
 
-    /// Gets ready for a sample rate.
+    /// Prepares for a sample rate.
     pub fn prepare(&mut self, rate_hz: f64) {
         if let Self::Signal(antenna) = self {
             antenna.prepare(rate_hz);
         }
     }
 
-    /// Writes the next samples to send, which carry the timestamps from `timestamp` on.
+    /// Writes the next samples to send, with the timestamps from `timestamp` on.
     pub fn fill(&mut self, timestamp: u64, out: &mut [Sc16]) {
         match self {
             Self::Signal(antenna) => antenna.fill(timestamp, out),
@@ -41,7 +41,7 @@ impl RxSource {
         }
     }
 
-    /// Zeros so far in place of samples that could not be had.
+    /// Returns the zeros so far in place of unavailable samples.
     pub fn starved_samples(&self) -> u64 {
         match self {
             Self::Signal(antenna) => antenna.starved_samples(),
@@ -49,7 +49,7 @@ impl RxSource {
         }
     }
 
-    /// Forgets what was received and not sent.
+    /// Drops received samples that were not sent.
     pub fn clear(&mut self) {
         if let Self::Loopback(_, buffer) = self {
             buffer.clear();

@@ -1,4 +1,4 @@
-//! A device on simulated time, and what a host does with it.
+//! A device on simulated time, and the actions of a host.
 
 use crate::antenna::{AntennaSource, RampAntenna, Sc16};
 use crate::device::*;
@@ -27,7 +27,7 @@ pub const TX_BUFFER_SAMPLES: u64 = 8_192;
 
 pub type Sent = Arc<Mutex<Vec<Vec<u8>>>>;
 
-/// A port that keeps what is sent.
+/// A port that stores sent packets.
 struct Recorder(Sent, millstream_link::port::FrameLoan);
 
 impl PortTx for Recorder {
@@ -51,7 +51,7 @@ impl PortTx for Recorder {
     }
 }
 
-/// The device, and what a host does with it.
+/// The device, and the actions of a host.
 pub struct Bench {
     pub device: EmulatedDevice,
     sent: Sent,
@@ -65,13 +65,13 @@ impl Bench {
         Self::with(RATE_HZ, TX_BUFFER_SAMPLES)
     }
 
-    /// A radio at this rate, with a transmit buffer of this size.
+    /// Returns a radio at this rate, with a transmit buffer of this size.
     pub fn with(rate_hz: f64, tx_buffer_samples: u64) -> Self {
         let ramp = || AntennaSource::Signal(Box::new(RampAntenna));
         Self::hearing([ramp(), ramp()], rate_hz, tx_buffer_samples)
     }
 
-    /// A radio whose channels hear `sources`.
+    /// Returns a radio whose channels receive `sources`.
     pub fn hearing(
         sources: [AntennaSource; CHANNELS],
         rate_hz: f64,
@@ -118,7 +118,7 @@ impl Bench {
         self.manage(CONTROL, &[hops, &[write]].concat());
     }
 
-    /// Routes for host control and stream, and an id for endpoint 0.
+    /// Sets routes for host control and stream, and an id for endpoint 0.
     pub fn connect(&mut self) {
         for epid in [CONTROL, STREAM] {
             self.manage(epid, &[&[Hop::Advertise, Hop::Return]]);
@@ -139,7 +139,7 @@ impl Bench {
         }
     }
 
-    /// The receive handshake with this much room at the host.
+    /// Does the receive handshake with this capacity at the host.
     pub fn open_stream(&mut self, capacity_bytes: u64) {
         let to_sep: &[&[Hop]] = &[&[Hop::Nop], &[Hop::SelDest(1)]];
         self.set(to_sep, sep::OSTRM_DST_EPID, STREAM.into());
@@ -201,14 +201,14 @@ impl Bench {
         self.receive(&buffer[..length]).iter().map(|packet| control_of(packet)).collect()
     }
 
-    /// Writes a radio register; its acknowledgement if it came at once.
+    /// Writes a radio register; returns its acknowledgement if it came at once.
     pub fn write(&mut self, address: u32, value: u32, at: Option<u64>) -> Option<CtrlRepr> {
         let request = self.request(2, Op::Write, address, value, at);
         let acks = self.control(request);
         acks.into_iter().find(|ack| ack.is_ack && ack.ctrl_seq == request.ctrl_seq)
     }
 
-    /// Runs to `until_us`, waking exactly when the device asks for it; what it sent.
+    /// Runs to `until_us`, waking exactly at the requested instants; returns the sent packets.
     pub fn run(&mut self, until_us: u64) -> Vec<Vec<u8>> {
         loop {
             let deadline_ns = self.device.advance(self.now_ns);
@@ -226,7 +226,7 @@ pub fn control_of(packet: &[u8]) -> CtrlRepr {
     CtrlRepr::parse(&Packet::parse(packet, Width::W64).unwrap()).unwrap()
 }
 
-/// A data packet to the radio, whose samples count up from `first`.
+/// Returns a data packet to the radio, whose samples count up from `first`.
 pub fn samples_from(first: u32, repr: DataRepr) -> Vec<u8> {
     let repr = DataRepr { dst_epid: Epid(SEP), ..repr };
     let mut packet = vec![0; repr.packet_len(Width::W64)];
@@ -236,7 +236,7 @@ pub fn samples_from(first: u32, repr: DataRepr) -> Vec<u8> {
     packet
 }
 
-/// A stream command to the radio.
+/// Returns a stream command to the radio.
 pub fn stream_command(op: CommandOp, bytes: u64, packets: u64) -> Vec<u8> {
     let (dst_epid, src_epid) = (Epid(SEP), Epid(STREAM));
     let repr = CommandRepr { dst_epid, src_epid, op, bytes, packets, ..CommandRepr::default() };
@@ -246,7 +246,7 @@ pub fn stream_command(op: CommandOp, bytes: u64, packets: u64) -> Vec<u8> {
     buffer
 }
 
-/// The data packets among `sent`, their ramp checked against their timestamps.
+/// Returns the data packets among `sent`, after a check of their ramp against their timestamps.
 pub fn data(sent: &[Vec<u8>]) -> Vec<DataRepr> {
     let parse = |packet: &Vec<u8>| {
         let packet = Packet::parse(packet, Width::W64).unwrap();

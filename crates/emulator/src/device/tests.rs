@@ -1,4 +1,4 @@
-//! The whole device on simulated time, with a host in the test.
+//! Tests of the whole device on simulated time, with a host in the test.
 
 use super::test_bench::*;
 use super::*;
@@ -135,7 +135,7 @@ fn streaming_allocates_nothing() {
             bench.now_ns = bench.now_ns.max(deadline_ns);
         }
     };
-    // The port takes its memory with the first packets.
+    // The port allocates its memory with the first packets.
     advance(100);
     let (before, packets) = (allocations(), counters.snapshot().rx_packets);
     advance(10_000);
@@ -190,7 +190,7 @@ fn an_overrun_is_reported_closed_with_eob_and_the_stream_can_restart() {
     assert_eq!((told[0].address, told[0].data.first()), (0x1000, 2));
     // 500 samples were sent, 5000 are in the buffer.
     assert_eq!(told[0].timestamp, Some(5_500));
-    // UHD's recovery: stop, read what is buffered, restart a little later.
+    // UHD's recovery: stop, read the buffered samples, restart slightly later.
     bench.write(0x1014, 0, None);
     bench.write(0x1020, 30_000, None);
     bench.write(0x1014, 0x8000_0002, None);
@@ -289,7 +289,7 @@ proptest! {
         bench.receive(&packet);
         bench.run(1_000);
         prop_assert!(bench.counters.snapshot().chdr_datagrams >= 2);
-        // The radio still answers, unless the packet was a valid order to do otherwise.
+        // The radio still answers, unless the packet was a valid command to stop that.
         if kind != 0 {
             let request = bench.request(0, Op::Read, 0x0C, 0, None);
             prop_assert_eq!(bench.control(request)[0].data.first(), 0xE320_0000);
@@ -316,7 +316,7 @@ fn a_channel_that_lags_does_not_starve_the_other() {
     let mut bench = Bench::new();
     bench.connect();
     bench.open_stream(1 << 30);
-    // Single samples: far more packets than one turn sends.
+    // Single samples: far more packets than one call sends.
     bench.write(0x1028, 1, None);
     bench.write(0x1014, 2, None);
     bench.now_ns = 4_000 * US;

@@ -1,4 +1,4 @@
-//! From the endpoints' buffers to the air: samples, credit, and what the host is told.
+//! From the endpoints' buffers to transmission: samples, credit, and reports to the host.
 
 use super::EmulatedDevice;
 use super::emission::Emission;
@@ -14,33 +14,33 @@ use millstream_wire::regs::radio as regs;
 use millstream_wire::regs::radio::async_msg::Event;
 use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr, StreamCondition};
 
-/// Share of the socket's queue that the bytes of packets may take, in tenths: the kernel charges a
-/// large datagram with up to 2.2 times its length.
+/// The share of the socket's queue that the bytes of packets may take, in tenths: the kernel
+/// charges a large datagram with up to 2.2 times its length.
 const QUEUE_TENTHS: usize = 3;
-/// What the kernel charges for a datagram of any length besides, bytes, rounded up.
+/// The kernel's additional charge for a datagram of any length, bytes, rounded up.
 const DATAGRAM_BYTES: usize = 1280;
 
-/// What a packet of samples has at least where the host does not ask for short ones, bytes: a
-/// datagram that fills an MTU of 1500 has 1472.
+/// The least length of a packet of samples unless the host requests short ones, bytes: a datagram
+/// that fills an MTU of 1500 has 1472.
 const PACKET_BYTES_USUAL: usize = 1024;
 
-/// What every endpoint may hold and promise, given the port's receive queue.
+/// Returns the buffer size and the window of every endpoint, for the port's receive queue.
 ///
 /// A host fills its window whether the device thread runs or not, and all endpoints share one
-/// queue, which must never overflow: a UDP host does not recover from a lost packet when its
-/// window is closed (facts section 8). So the window is what both the buffer and the queue hold.
-/// As in hardware it is one CHDR word smaller than the buffer. A queue that counts datagrams
-/// limits their number; a host that counts only bytes is limited in those, as if its packets were
-/// of usual length. An eighth of the queue is for everything else.
+/// queue, which must never overflow: a UDP host does not recover from a lost packet when its window
+/// is closed (facts section 8). So the window is the smaller capacity of the buffer and the queue.
+/// As in hardware it is one CHDR word smaller than the buffer. A queue that counts datagrams limits
+/// their number; a host that counts only bytes is limited in those, as if its packets had the usual
+/// length. An eighth of the queue is for everything else.
 pub(super) fn sizes(buffer_samples: u64, queue: &Capabilities) -> (FifoSize, CreditWindow) {
     let word = Width::W64.bytes();
     let bytes = (buffer_samples as usize * SC16_LEN).next_multiple_of(word);
     let (most, packets, bytes_in_queue, cautious_bytes) = match queue.recv_queue_datagrams {
         Some(datagrams) => {
             let share = datagrams * 7 / 8 / CHANNELS;
-            // Every packet may turn out late, which is reported, and the host acknowledges each
-            // report by a packet to the same queue: half of it is for those. Hosts that count
-            // only bytes, as UHD does, send packets as long as the path carries.
+            // Every packet may be late, which is reported, and the host acknowledges each report by
+            // a packet to the same queue: half of it is for those. Hosts that count only bytes, as
+            // UHD does, send packets as long as the path carries.
             (share, share / 2, usize::MAX, share * PACKET_BYTES_USUAL)
         }
         None => {
@@ -53,13 +53,14 @@ pub(super) fn sizes(buffer_samples: u64, queue: &Capabilities) -> (FifoSize, Cre
     let window = (bytes - word).min(bytes_in_queue);
     let cautious_bytes = window.min(cautious_bytes) as u64;
     (
-        // Commands get through even if a host does not count them.
+        // Commands are accepted even if a host does not count them.
         FifoSize { bytes, packets: most + 4 },
         CreditWindow { bytes: window as u64, cautious_bytes, packets: packets as u32 },
     )
 }
 
-/// Bytes of receive queue to ask the system for, so that it does not limit the window.
+/// Returns the bytes of receive queue to request from the system, so that it does not limit the
+/// window.
 pub(crate) fn queue_bytes_wanted(buffer_samples: u64) -> usize {
     const LEAST: usize = 8 << 20;
     let bytes = buffer_samples as usize * SC16_LEN;
@@ -77,7 +78,7 @@ impl EmulatedDevice {
         if !endpoint.input.has_begun() {
             return self.counters().chdr_unexpected.inc();
         }
-        // Bytes behind the last whole sample are none.
+        // Bytes behind the last whole sample are dropped.
         let samples = packet.payload().as_chunks().0;
         let queued = TxPacket {
             arrived: now,
@@ -100,7 +101,7 @@ impl EmulatedDevice {
         }
     }
 
-    /// Takes a stream command, which keeps its place among the packets.
+    /// Takes a stream command, which stays in its place among the packets.
     pub(super) fn take_command(&mut self, packet: &Packet<'_>, now: u64) {
         let Ok(command) = CommandRepr::parse(packet) else {
             return self.counters().stream_malformed.inc();
@@ -127,7 +128,7 @@ impl EmulatedDevice {
         self.run_transmitter(index, now);
     }
 
-    /// Brings the transmit side of a channel to tick `now`.
+    /// Advances the transmit side of a channel to tick `now`.
     pub(super) fn run_transmitter(&mut self, channel: usize, now: u64) {
         loop {
             self.tell_gap(channel);
@@ -150,8 +151,8 @@ impl EmulatedDevice {
         }
     }
 
-    /// Drops the samples that wait. The stream goes on: their room is the host's again, and its
-    /// commands are obeyed.
+    /// Drops the waiting samples. The stream continues: their space is granted to the host again,
+    /// and its commands are executed.
     pub(super) fn drop_waiting(&mut self, channel: usize) {
         while let Some(head) = self.endpoints[channel].fifo.head() {
             self.tell_gap(channel);
@@ -165,7 +166,7 @@ impl EmulatedDevice {
         }
     }
 
-    /// Ends every burst and empties the buffers; ticks may begin anew after that.
+    /// Ends every burst and empties the buffers; ticks may restart after that.
     pub(super) fn silence(&mut self) {
         self.endpoints.iter_mut().for_each(|endpoint| endpoint.fifo.flush());
         self.radio.channels.iter_mut().for_each(|channel| channel.tx.restart());
@@ -173,14 +174,14 @@ impl EmulatedDevice {
         self.ran_to = 0;
     }
 
-    /// The next tick at which the transmit side of a channel wants to be run.
+    /// Returns the next tick at which the transmit side of a channel must run.
     pub(super) fn next_transmit_event(&self, channel: usize) -> Option<u64> {
         let endpoint = &self.endpoints[channel];
         let head = match endpoint.fifo.head() {
             Some(Queued::Samples(packet)) => Some(packet),
             _ => None,
         };
-        // In the middle of a burst nothing happens but credit, which goes out once per period.
+        // In the middle of a burst the only work is credit, which is sent once per period.
         let patience = match head {
             Some(head) if endpoint.fifo.is_plain() => {
                 let (bytes, packets) = endpoint.input.until_report();
@@ -230,7 +231,8 @@ impl EmulatedDevice {
         }
     }
 
-    /// The packet at the head leaves its buffer; how many of its samples were left.
+    /// Removes the packet at the head from its buffer; returns the number of its samples that were
+    /// left.
     fn let_go(&mut self, channel: usize) -> u64 {
         let endpoint = &mut self.endpoints[channel];
         let Some((flow_bytes, samples)) = endpoint.fifo.pop() else { return 0 };
@@ -238,8 +240,9 @@ impl EmulatedDevice {
         samples
     }
 
-    /// Tells the host of the gap before the head. As in hardware numbers are compared where packets
-    /// come out of the buffer, and what came twice or out of order is taken all the same.
+    /// Reports the gap before the head to the host. As in hardware numbers are compared where
+    /// packets leave the buffer, and packets that came twice or out of order are taken all the
+    /// same.
     fn tell_gap(&mut self, channel: usize) {
         let endpoint = &mut self.endpoints[channel];
         if let Some(gap) = endpoint.fifo.take_gap() {
@@ -265,7 +268,7 @@ impl EmulatedDevice {
         }
     }
 
-    /// Sends a status; nobody is told when the session it belongs to is over.
+    /// Sends a status, unless its session is over.
     fn send_status(&mut self, status: &StatusRepr) {
         if status.dst_epid == Epid::NONE {
             return;
@@ -293,7 +296,7 @@ mod tests {
             assert!(window.bytes < fifo.bytes as u64);
             let packets = window.packets as usize;
             let charged = window.bytes as usize * 22 / 10 + packets * DATAGRAM_BYTES;
-            // The queue really is twice what is asked for (socket(7)).
+            // The queue actually is twice the requested size (socket(7)).
             assert!(CHANNELS * charged <= 2 * queue, "{samples} {queue}: {charged}");
         }
     }
@@ -325,8 +328,8 @@ mod tests {
         queue
     }
 
-    /// What [`sizes`] promises, asked of the kernel: full windows of packets of any length wait in
-    /// a socket that nobody reads, and none is lost.
+    /// The limits of [`sizes`], checked with the kernel: full windows of packets of any length wait
+    /// in a socket that is not read, and none is lost.
     #[test]
     fn the_kernel_holds_full_windows() {
         use millstream_link::port::PortOptions;

@@ -1,19 +1,19 @@
-//! Radio frequency without radio: what one channel transmits another one receives, later.
+//! The loopback: the samples that one channel transmits and another one receives, later.
 
 use crate::antenna::Sc16;
 use std::ops::Range;
 
-/// Samples by position in an endless stream, the latest of which are there.
+/// Samples by position in an endless stream, of which the latest are stored.
 #[derive(Debug)]
 struct Ring(Box<[Sc16]>);
 
 impl Ring {
-    /// A ring of zeros that remembers `samples` positions or more.
+    /// Returns a ring of zeros with memory for at least `samples` positions.
     fn new(samples: usize) -> Self {
         Self(vec![[0; 4]; samples.next_power_of_two()].into())
     }
 
-    /// The memory of positions from `at` on: `count` of them, or as far as it lies in one piece.
+    /// Returns the memory of `count` positions from `at` on, or its first contiguous part.
     fn piece(&mut self, at: u64, count: usize) -> &mut [Sc16] {
         let start = at as usize & (self.0.len() - 1);
         let count = count.min(self.0.len() - start);
@@ -21,23 +21,23 @@ impl Ring {
     }
 }
 
-/// What a channel has transmitted lately, by tick, with zeros where it transmitted nothing.
+/// The latest transmitted samples of a channel, by tick, with zeros for ticks without transmission.
 #[derive(Debug)]
 pub(crate) struct TransmittedSamples {
     ring: Ring,
     /// Ticks before this one are known.
     until: u64,
-    /// All is silent from this tick on.
+    /// All ticks from this one on are silent.
     silent_from: u64,
 }
 
 impl TransmittedSamples {
-    /// The silence before the first sample, with a memory of `samples` ticks or more.
+    /// Returns the silence before the first sample, with a memory of at least `samples` ticks.
     pub fn new(samples: usize) -> Self {
         Self { ring: Ring::new(samples), until: 0, silent_from: 0 }
     }
 
-    /// Transmits `samples` from tick `tick` on, and nothing in between.
+    /// Transmits `samples` from tick `tick` on, with silence before them.
     pub fn send(&mut self, tick: u64, samples: &[Sc16]) {
         self.pass(tick);
         let (mut at, mut rest) = (tick, samples);
@@ -51,9 +51,9 @@ impl TransmittedSamples {
         self.silent_from = self.silent_from.max(at);
     }
 
-    /// Lets time pass up to tick `now` in silence.
+    /// Advances to tick `now` in silence.
     pub fn pass(&mut self, now: u64) {
-        // Once around in silence, the ring remembers nothing else.
+        // After a whole ring of silence, all its samples are zero.
         let end = now.min(self.silent_from + self.ring.0.len() as u64);
         let mut at = self.until;
         while at < end {
@@ -64,13 +64,13 @@ impl TransmittedSamples {
         self.until = self.until.max(now);
     }
 
-    /// Back to the silence before tick 0.
+    /// Restores the silence before tick 0.
     pub fn restart(&mut self) {
         self.ring.0.fill([0; 4]);
         (self.until, self.silent_from) = (0, 0);
     }
 
-    /// Writes what was transmitted from tick `from - delay` on; zeros where that is not known.
+    /// Writes the samples transmitted from tick `from - delay` on; zeros for unknown ones.
     pub fn read(&mut self, from: u64, delay: u64, out: &mut [Sc16]) {
         let oldest = self.until.saturating_sub(self.ring.0.len() as u64);
         let unknown = (oldest + delay).saturating_sub(from).min(out.len() as u64);
@@ -86,10 +86,10 @@ impl TransmittedSamples {
     }
 }
 
-/// The receive buffer of a channel that hears another one's transmissions.
+/// The receive buffer of a channel that receives another one's transmissions.
 ///
-/// Samples go in as the clock passes them and come out in the same order when their packets are
-/// sent, so what waits for credit is remembered however long that takes.
+/// Samples enter as the clock passes them and leave in the same order when their packets are sent,
+/// so samples that wait for credit are stored for as long as necessary.
 #[derive(Debug)]
 pub(crate) struct LoopbackBuffer {
     ring: Ring,
@@ -99,7 +99,7 @@ pub(crate) struct LoopbackBuffer {
 }
 
 impl LoopbackBuffer {
-    /// An empty buffer for `samples`, that hears what was sent `delay` ticks before.
+    /// Returns an empty buffer for `samples`, that receives samples sent `delay` ticks before.
     pub fn new(samples: u64, delay: u64) -> Self {
         Self { ring: Ring::new(samples as usize), delay, write: 0, read: 0 }
     }
@@ -115,7 +115,7 @@ impl LoopbackBuffer {
         }
     }
 
-    /// Takes samples out.
+    /// Removes samples.
     pub fn take(&mut self, out: &mut [Sc16]) {
         let mut rest = out;
         while !rest.is_empty() {
@@ -127,7 +127,7 @@ impl LoopbackBuffer {
         }
     }
 
-    /// Forgets what waits.
+    /// Drops waiting samples.
     pub fn clear(&mut self) {
         self.read = self.write;
     }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     proptest! {
-        /// Bursts and gaps of any length, heard with any delay: tick by tick what was sent.
+        /// Bursts and gaps of any length, received with any delay: tick by tick the sent samples.
         #[test]
         fn every_tick_is_heard_delay_later(
             bursts in prop::collection::vec((0u64..40, 0usize..40), 1..40),

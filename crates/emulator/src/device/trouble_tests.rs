@@ -1,9 +1,9 @@
-//! What the machine below does to the radio, on simulated time.
+//! Tests of effects of the machine on the radio, on simulated time.
 
 use super::test_bench::*;
 use super::*;
 
-/// A port that has no room for packets of samples.
+/// A port that has no space for packets of samples.
 #[derive(Default)]
 struct NoRoom(millstream_link::port::FrameLoan);
 
@@ -35,7 +35,7 @@ fn samples_at_the_end_of_time_are_lost_like_others() {
     let mut bench = Bench::new();
     bench.connect();
     bench.open_stream(1 << 30);
-    // Longer packets than what is lost at a time.
+    // Longer packets than the discarded pieces.
     bench.write(0x1028, 2_000, None);
     let mut keeper = bench.device.keeper;
     keeper.set_now(0, u64::MAX - 1_000);
@@ -49,8 +49,8 @@ fn samples_at_the_end_of_time_are_lost_like_others() {
     assert_eq!((counters.rx_packets, counters.send_errors), (2, 2), "both were lost");
 }
 
-/// What the ledger of a host calls an overrun of the device is here the fault of the machine that
-/// emulates it.
+/// An overrun that a host's ledger assigns to the device is here the fault of the emulating
+/// machine.
 #[test]
 fn an_overrun_of_a_radio_that_was_not_run_is_its_own() {
     let stream = |capacity_bytes| {
@@ -65,11 +65,11 @@ fn an_overrun_of_a_radio_that_was_not_run_is_its_own() {
         let counters = bench.counters.snapshot();
         (counters.rx_overruns, counters.rx_overruns_own)
     };
-    // A host that grants no credit: the radio looks on until the buffer of 5 000 samples is full.
+    // A host that grants no credit: the radio is polled until the buffer of 5 000 samples is full.
     let mut bench = stream(4 * PACKET_BYTES as u64);
     bench.run(20_000);
     assert_eq!(overruns(&bench), (1, 0));
-    // A host that does, and a radio whose thread is not run for the time of two buffers.
+    // A host that does, and a radio whose thread does not run for the time of two buffers.
     let mut bench = stream(1 << 30);
     bench.now_ns = 11_000 * US;
     bench.device.advance(bench.now_ns);

@@ -3,42 +3,42 @@
 //! ```text
 //!             first sample's tick            EOB: ack
 //!   ┌ Idle ─────────────────────▶ Burst ───────────────▶ Idle
-//!   │  │ time has passed: late      │ no data: underflow (a time is no matter)
+//!   │  │ time has passed: late      │ no data: underflow (ignores times)
 //!   │  ▼                            ▼
-//!   └─ policy 1: the next packet is looked at anew; policy 2: Skipping until EOB
+//!   └─ policy 1: the next packet is checked as usual; policy 2: Skipping until EOB
 //! ```
 
 use super::tx_fifo::TxPacket;
 use crate::time::DeviceClock;
 
-/// Where to go on after a late packet or an underflow (facts section 10, register 0x44).
+/// The place to continue after a late packet or an underflow (facts section 10, register 0x44).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LatePolicy {
     NextPacket,
     NextBurst,
 }
 
-/// What the radio does next with the packet at the end of its buffer.
+/// The next step of the radio with the packet at the head of its buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TxStep {
-    /// The first `count` samples of the packet left at the ticks from `tick` on.
+    /// The first `count` samples of the packet were sent at the ticks from `tick` on.
     Send {
         tick: u64,
         count: u64,
         /// The first sample of them begins a burst.
         begins: bool,
-        /// It comes right behind another sample of its burst.
+        /// It directly follows another sample of its burst.
         follows: bool,
-        /// The whole packet has left.
+        /// The whole packet was sent.
         done: bool,
-        /// And with it the burst ends, as the host wanted.
+        /// The burst ends with it, as the host requested.
         ack: bool,
     },
-    /// The sample of this tick was not there. The burst is over.
+    /// The sample of this tick was missing. The burst is over.
     Underflow { tick: u64 },
-    /// The packet came after its time, as was seen at this tick; it is dropped.
+    /// The packet came after its time, as found at this tick; it is dropped.
     Late { tick: u64 },
-    /// The packet is dropped: the burst is spoilt, and the policy is to wait for the next one.
+    /// The packet is dropped: its burst had an error, and the policy is to wait for the next one.
     Skip,
 }
 
@@ -49,38 +49,39 @@ enum Phase {
     Skipping,
 }
 
-/// The radio core of one channel; its buffer lies in front of it.
+/// The radio core of one channel, behind its buffer.
 ///
-/// Everything is decided by ticks: when a packet came and when its samples are due, never by when
-/// this code ran.
+/// Everything is decided by ticks: the arrival of a packet and the time of its samples, never by
+/// the time at which this code ran.
 #[derive(Debug)]
 pub(crate) struct TxChannel {
     phase: Phase,
-    /// In a burst the tick of the next sample, otherwise since when the radio has been idle.
+    /// In a burst the tick of the next sample, otherwise the tick since which the radio has been
+    /// idle.
     next: u64,
-    /// Since when zeros have replaced the samples of a burst that ran dry.
+    /// The tick since which zeros have replaced the samples of a burst with an underflow.
     dry_from: Option<u64>,
     gap_samples: u64,
 }
 
 impl TxChannel {
-    /// An idle channel.
+    /// Returns an idle channel.
     pub fn new() -> Self {
         Self { phase: Phase::Idle, next: 0, dry_from: None, gap_samples: 0 }
     }
 
-    /// Idle, at the beginning of time.
+    /// Resets to idle, at tick 0.
     pub fn restart(&mut self) {
         *self = Self { gap_samples: self.gap_samples, ..Self::new() };
     }
 
-    /// Ticks so far between an underflow and the next sample sent.
+    /// Returns the ticks so far between an underflow and the next sample sent.
     pub fn gap_samples(&self) -> u64 {
         self.gap_samples
     }
 
-    /// Brings the radio closer to `now`, with `head` at the end of its buffer. Call until it
-    /// returns `None`; take what it says out of the buffer in between.
+    /// Advances the radio towards `now`, with `head` at the head of its buffer. Call until it
+    /// returns `None`; between calls, remove the samples of the returned step from the buffer.
     pub fn step(
         &mut self,
         keeper: &DeviceClock,
@@ -98,7 +99,7 @@ impl TxChannel {
         if in_burst && head.arrived > self.next {
             return Some(self.underflow(policy));
         }
-        // When the radio could first look at the packet.
+        // The earliest tick at which the radio could read the packet.
         let seen = head.arrived.max(self.next);
         if seen > now {
             return None;
@@ -107,11 +108,11 @@ impl TxChannel {
             return Some(self.late(policy, &head, seen));
         };
         let count = now.checked_sub(start)?.min(head.samples);
-        // A packet without samples, which no host should send, passes at its time.
+        // A packet without samples, which is not a normal one, passes at its time.
         (count > 0 || head.samples == 0).then(|| self.send(&head, start, count))
     }
 
-    /// The next tick at which [`TxChannel::step`] has something to do that cannot wait: the end of
+    /// Returns the next tick at which [`TxChannel::step`] has an event that cannot wait: the end of
     /// the packet `head`, or of those behind it up to `patience` samples, or the underflow then.
     pub fn next_event(
         &self,
@@ -127,10 +128,10 @@ impl TxChannel {
         Some(start.saturating_add(head.samples.max(patience)))
     }
 
-    /// The tick of the first sample of `head`; `None` when its time has passed.
+    /// Returns the tick of the first sample of `head`; `None` when its time has passed.
     ///
-    /// In a burst a time matters only behind missing packets, where it says how long the gap is.
-    /// UHD 4.3 counts the times of all packets of a call but the first by the rate at which it
+    /// In a burst a time is used only behind missing packets, where it gives the length of the gap.
+    /// UHD 4.3 counts the times of all packets of a call except the first by the rate at which it
     /// opened a radio without DUC: below that rate they look late, above it they would leave gaps.
     fn start_of(&self, keeper: &DeviceClock, head: &TxPacket, seen: u64) -> Option<u64> {
         let Some(time) = head.timestamp else { return Some(seen) };

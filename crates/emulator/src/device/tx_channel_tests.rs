@@ -11,10 +11,10 @@ fn keeper() -> DeviceClock {
     DeviceClock::new(SampleClock::new(0, 0, 1e6, 1.0))
 }
 
-/// What happened, sample by sample.
+/// The events, sample by sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Told {
-    /// Sample `.1` of all that were queued left at tick `.0`.
+    /// Sample `.1` of all queued ones was sent at tick `.0`.
     Sent(u64, u64),
     Ack(u64),
     Underflow(u64),
@@ -69,7 +69,7 @@ impl Rig {
     }
 }
 
-/// The same by the plainest means: what the radio does at each single tick (facts section 10).
+/// Returns the reference: the radio's behaviour at each single tick (facts section 10).
 fn reference(policy: LatePolicy, packets: &[TxPacket], ticks: u64) -> Vec<Told> {
     let mut queue: VecDeque<(TxPacket, u64)> = VecDeque::new();
     let (mut told, mut state, mut number) = (Vec::new(), Phase::Idle, 0);
@@ -122,7 +122,7 @@ fn packet(arrived: u64, timestamp: Option<u64>, samples: u64, eob: bool) -> TxPa
 }
 
 proptest! {
-    /// Any packets, looked at in any steps: tick by tick what the reference says.
+    /// Any packets, processed in any steps: tick by tick the same as the reference.
     #[test]
     fn it_does_what_the_reference_does(
         packets in prop::collection::vec(
@@ -150,8 +150,8 @@ proptest! {
         prop_assert_eq!(rig.told, reference(policy, &packets, now));
     }
 
-    /// A stall longer than what the buffer holds is one underflow of exactly the difference, a
-    /// shorter one is none (D06).
+    /// A stall longer than the buffer is one underflow of exactly the difference, and a shorter one
+    /// causes none (D06).
     #[test]
     fn a_stall_is_an_underflow_only_beyond_the_buffer(
         buffered in 1u64..2_000,

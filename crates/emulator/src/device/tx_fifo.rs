@@ -1,14 +1,14 @@
-//! The packet buffer of an endpoint: what the host has sent and the radio has not taken yet.
+//! The packet buffer of an endpoint: packets from the host that the radio has not taken yet.
 
 use crate::antenna::Sc16;
 use millstream_wire::chdr::{MAX_LEN, SC16_LEN};
 use millstream_wire::stream::{CommandRepr, SequenceGap};
 use std::collections::VecDeque;
 
-/// Samples of the largest packet there is.
+/// The samples of the largest possible packet.
 const PACKET_SAMPLES_MAX: usize = MAX_LEN / SC16_LEN;
 
-/// How much a buffer holds.
+/// The capacity of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FifoSize {
     /// Bytes of packets, header included, each rounded up to whole CHDR words.
@@ -16,59 +16,59 @@ pub(crate) struct FifoSize {
     pub packets: usize,
 }
 
-/// A packet of samples, or what is left of it.
+/// A packet of samples, or its rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TxPacket {
-    /// Tick at which it came.
+    /// The tick of its arrival.
     pub arrived: u64,
-    /// When its first sample is to leave.
+    /// The time of its first sample.
     pub timestamp: Option<u64>,
-    /// It does not follow the packet before it by its number.
+    /// The gap before it, if its number does not follow the packet before it.
     pub gap: Option<SequenceGap>,
     pub samples: u64,
     /// Its last sample ends a burst.
     pub eob: bool,
 }
 
-/// What lies at the end of the buffer.
+/// The entry at the head of the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Queued {
     Samples(TxPacket),
-    /// Stream commands keep their place among the packets.
+    /// A stream command, which stays in its place among the packets.
     Command(CommandRepr),
 }
 
-/// A queued packet, its size in flow control, and where its samples lie.
+/// A queued packet, its size in flow control, and the place of its samples.
 #[derive(Debug, Clone, Copy)]
 struct QueuedPacket {
     what: Queued,
     flow_bytes: usize,
     place: usize,
-    /// What the host is to be told when it comes out.
+    /// The report to the host when it is removed.
     gap: Option<SequenceGap>,
 }
 
-/// A buffer of bytes, as in hardware: headers and commands take room too.
+/// A buffer of bytes, as in hardware: headers and commands take space too.
 ///
-/// Everything is allocated at once. The samples of a packet lie in one piece: where the ring has
-/// no room for them before its end they go to its beginning, and the ring is longer than the
-/// buffer by the largest packet to make up for that.
+/// Everything is allocated at once. The samples of a packet are contiguous: if the ring has no
+/// space for them before its end they are stored at its beginning, and the ring is longer than the
+/// buffer by the largest packet to compensate for that.
 #[derive(Debug)]
 pub(crate) struct TxFifo {
     size: FifoSize,
     entries: VecDeque<QueuedPacket>,
-    /// Empty when nobody wants to know the samples: then only their number is kept.
+    /// Empty when the samples' values are not needed: then only their number is stored.
     ring: Box<[Sc16]>,
     write: usize,
     used_bytes: usize,
     samples: u64,
-    /// Entries at which something happens besides samples leaving.
+    /// Entries with an event other than sent samples.
     marks: usize,
     flushed_samples: u64,
 }
 
 impl TxFifo {
-    /// An empty buffer, which keeps the samples' values if `keep` is set.
+    /// Returns an empty buffer, which stores the samples' values if `keep` is set.
     pub fn new(size: FifoSize, keep: bool) -> Self {
         let ring = if keep { size.bytes / SC16_LEN + PACKET_SAMPLES_MAX } else { 0 };
         Self {
@@ -83,7 +83,7 @@ impl TxFifo {
         }
     }
 
-    /// Queues `packet` with the samples in `payload`; false when there is no room.
+    /// Queues `packet` with the samples in `payload`; returns false when there is no space.
     pub fn push_samples(&mut self, packet: TxPacket, flow_bytes: usize, payload: &[Sc16]) -> bool {
         debug_assert_eq!(packet.samples, payload.len() as u64);
         if !self.has_room(flow_bytes) {
@@ -100,7 +100,7 @@ impl TxFifo {
         true
     }
 
-    /// Queues a stream command; false when there is no room.
+    /// Queues a stream command; returns false when there is no space.
     pub fn push_command(
         &mut self,
         command: CommandRepr,
@@ -114,7 +114,7 @@ impl TxFifo {
         fits
     }
 
-    /// The gap before the head, once.
+    /// Returns the gap before the head, once.
     pub fn take_gap(&mut self) -> Option<SequenceGap> {
         let entry = self.entries.front_mut()?;
         let gap = entry.gap.take()?;
@@ -122,12 +122,12 @@ impl TxFifo {
         Some(gap)
     }
 
-    /// What has lain here longest.
+    /// Returns the oldest entry.
     pub fn head(&self) -> Option<Queued> {
         self.entries.front().map(|entry| entry.what)
     }
 
-    /// The first `count` samples of the head; none where they are not kept.
+    /// Returns the first `count` samples of the head; an empty slice when values are not stored.
     pub fn head_samples(&self, count: u64) -> &[Sc16] {
         let Some(entry) = self.entries.front().filter(|_| !self.ring.is_empty()) else {
             return &[];
@@ -135,8 +135,8 @@ impl TxFifo {
         &self.ring[entry.place..][..count as usize]
     }
 
-    /// Lets the first `count` samples of the head go. What is left of it follows without a gap, so
-    /// its time no longer matters.
+    /// Removes the first `count` samples of the head. The rest follows without a gap, so its time
+    /// is no longer used.
     pub fn advance(&mut self, count: u64) {
         let Some(QueuedPacket { what: Queued::Samples(packet), place, .. }) =
             self.entries.front_mut()
@@ -149,7 +149,7 @@ impl TxFifo {
         self.samples -= count;
     }
 
-    /// Takes the head out; the bytes it counts in flow control, and the samples that were left.
+    /// Removes the head; returns its bytes in flow control, and the samples that were left.
     pub fn pop(&mut self) -> Option<(usize, u64)> {
         let entry = self.entries.pop_front()?;
         let samples = match entry.what {
@@ -174,17 +174,17 @@ impl TxFifo {
         self.flushed_samples += samples;
     }
 
-    /// Samples that wait.
+    /// Returns the samples that wait.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Whether there is nothing but samples in the middle of a burst.
+    /// Returns whether the buffer has only samples in the middle of a burst.
     pub fn is_plain(&self) -> bool {
         self.marks == 0
     }
 
-    /// Samples dropped so far, by [`TxFifo::flush`] and by [`TxFifo::note_flushed`].
+    /// Returns the samples dropped so far, by [`TxFifo::flush`] and by [`TxFifo::note_flushed`].
     pub fn flushed_samples(&self) -> u64 {
         self.flushed_samples
     }
@@ -199,12 +199,12 @@ impl TxFifo {
         self.entries.push_back(entry);
     }
 
-    /// Puts samples where none are in use; see the type for why there always is such a place.
+    /// Stores samples at a free place, which always exists: see the type.
     fn store(&mut self, samples: &[Sc16]) -> usize {
         if self.ring.is_empty() {
             return 0;
         }
-        // From the start whenever possible: a short queue then stays in the cache.
+        // From the start if possible: a short queue then stays in the cache.
         if self.entries.is_empty() || self.write + samples.len() > self.ring.len() {
             self.write = 0;
         }
@@ -283,7 +283,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is pushed and taken in whatever pieces: the same samples in the same order.
+        /// Samples that are pushed and taken in any pieces have the same order.
         #[test]
         fn samples_come_out_as_they_went_in(
             steps in prop::collection::vec((0usize..400, 0u64..500), 1..300),

@@ -1,4 +1,4 @@
-//! The transmit side of the whole device on simulated time, with a host in the test.
+//! Tests of the transmit side of the whole device on simulated time, with a host in the test.
 
 use super::test_bench::*;
 use super::*;
@@ -11,7 +11,7 @@ const UNDERRUN: u32 = 1;
 const LATE: u32 = 2;
 const BURST_ACK: u32 = 3;
 
-/// Header and time of a packet.
+/// Bytes of header and time of a packet.
 const HEADER_BYTES: u64 = 16;
 
 fn emit(op: CommandOp, counts: (u64, u64)) -> Vec<u8> {
@@ -33,13 +33,13 @@ fn statuses(sent: &[Vec<u8>]) -> Vec<StatusRepr> {
     sent.iter().filter_map(parse).collect()
 }
 
-/// Event code and time of the asynchronous messages among `sent`.
+/// Returns event code and time of the asynchronous messages among `sent`.
 fn told(sent: &[Vec<u8>]) -> Vec<(u32, u64)> {
     let pair = |message: CtrlRepr| (message.data.first(), message.timestamp.unwrap());
     messages(sent).into_iter().map(pair).collect()
 }
 
-/// A radio with a transmit stream that reports every `period` bytes.
+/// Returns a radio with a transmit stream that reports every `period` bytes.
 fn bench(period: u64) -> Bench {
     let mut bench = Bench::new();
     bench.connect();
@@ -114,7 +114,7 @@ fn commands_are_answered_when_they_come_out_of_the_buffer() {
     assert_eq!(counts, [(2, 416 + 24), (10, 5_024)]);
 }
 
-/// Packets counted, kind, number due and number that came, of the sequence errors among `sent`.
+/// Returns count, kind, expected number and received number of the sequence errors in `sent`.
 fn gaps(sent: &[Vec<u8>]) -> Vec<(u64, u8, u16, u16)> {
     let errors = statuses(sent).into_iter().filter(|s| s.status == StreamCondition::SequenceError);
     let detail = |status: StatusRepr| {
@@ -144,7 +144,7 @@ fn what_comes_twice_is_transmitted_twice_and_reported() {
     }
     assert_eq!(gaps(&bench.run(1_000)), [(2, 6, 2, 1)]);
     assert_eq!(bench.counters.snapshot().tx_samples, 400);
-    // A late copy of the first is a gap before it and one behind it.
+    // A late copy of the first makes a gap before it and one behind it.
     for seq in [3, 0, 4] {
         bench.receive(&samples(seq, None, 100, seq == 4));
     }
@@ -265,7 +265,7 @@ fn the_end_of_a_session_lets_its_last_burst_go_out_and_tells_nobody() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Whatever a host sends, and whenever: every sample it sent is in exactly one count.
+    /// For any packets of a host at any time, every sample is in exactly one count.
     #[test]
     fn the_counts_of_samples_balance(
         steps in prop::collection::vec(
@@ -299,16 +299,16 @@ proptest! {
     }
 }
 
-/// A host that sends whenever its window lets it, `one_way_ns` away from the radio.
+/// A host that sends whenever its window allows, `one_way_ns` away from the radio.
 struct DistantHost {
     bench: Bench,
     one_way_ns: u64,
-    /// What is under way, and when it arrives.
+    /// The packets in flight, with their arrival times.
     to_radio: VecDeque<(u64, Vec<u8>)>,
     to_host: VecDeque<(u64, Vec<u8>)>,
     sent: (u64, u16),
     acknowledged_bytes: u64,
-    /// It sends nothing in this stretch of time.
+    /// It sends nothing in this period.
     stall_ns: std::ops::Range<u64>,
 }
 
@@ -316,7 +316,7 @@ impl DistantHost {
     const SAMPLES: usize = 1_990;
     const START_TICK: u64 = 1_000_000;
 
-    /// With the 64k samples per channel of the talk, at the rate of its fastest radio.
+    /// Returns a host with the talk's 64k samples per channel, at the rate of its fastest radio.
     fn new(round_trip_us: u64, stall_ns: std::ops::Range<u64>) -> Self {
         let mut bench = Bench::with(250e6, 64 * 1024);
         bench.connect();
@@ -346,7 +346,7 @@ impl DistantHost {
         }
     }
 
-    /// Runs both ends up to `until_ns`; what the radio reported by messages.
+    /// Runs both ends up to `until_ns`; returns the radio's messages.
     fn run(&mut self, until_ns: u64) -> Vec<(u32, u64)> {
         let mut events = Vec::new();
         let mut now_ns = self.bench.now_ns;
@@ -376,7 +376,7 @@ impl DistantHost {
     }
 }
 
-/// Runs 8 ms of transmission with this round trip; underflows seen.
+/// Runs 8 ms of transmission with this round trip; returns the underflows.
 fn underflows(round_trip_us: u64, stall_us: u64) -> usize {
     let begin = 6_000 * US;
     let mut host = DistantHost::new(round_trip_us, begin..begin + stall_us * US);

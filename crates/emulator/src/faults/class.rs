@@ -1,10 +1,10 @@
-//! Which packets a fault concerns.
+//! The classes of packets for faults.
 
 use millstream_wire::chdr::{Packet, PacketType, Width};
 use millstream_wire::ctrl::CtrlRepr;
 use millstream_wire::stream::{CommandOp, CommandRepr};
 
-/// Which way packets go.
+/// The direction of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PacketDirection {
     ToHost,
@@ -18,7 +18,7 @@ impl PacketDirection {
 /// A class of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// Everything on the CHDR port, what is no CHDR packet included.
+    /// Everything on the CHDR port, including datagrams that are not CHDR packets.
     Any,
     /// Samples.
     Data,
@@ -34,7 +34,7 @@ pub(super) enum Class {
     Control,
     /// Register accesses, and asynchronous messages of the device.
     Request,
-    /// Their answers.
+    /// Answers to register accesses.
     Ack,
     /// Topology and stream endpoint registers.
     Management,
@@ -57,7 +57,8 @@ impl Class {
         ("discovery", Self::Discovery),
     ];
 
-    /// Whether a datagram belongs to the class; and to this destination endpoint, if one is named.
+    /// Returns whether a datagram belongs to the class, and to this destination endpoint if one is
+    /// given.
     pub fn has(self, datagram: &[u8], epid: Option<u16>) -> bool {
         if epid.is_none() && matches!(self, Self::Any | Self::Discovery) {
             return true;
@@ -94,7 +95,7 @@ mod tests {
     use millstream_wire::mgmt::{MgmtRepr, Op};
     use millstream_wire::stream::StatusRepr;
 
-    /// A packet of each kind, to endpoint 7 where it has a destination.
+    /// Returns a packet of each kind, to endpoint 7 if it has a destination.
     fn packets() -> Vec<(&'static str, Vec<u8>)> {
         let (dst_epid, w) = (Epid(7), Width::W64);
         let mut request = MgmtRepr::request(Epid(1), 0);

@@ -1,4 +1,4 @@
-//! Device faults as the device thread meets them.
+//! Device faults as executed by the device thread.
 
 use super::machine::{DeviceFaults, FaultKind};
 use crate::device::EmulatedDevice;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Longest that the stop flag waits for a stalled device.
+/// The longest time that the stop flag waits for a stalled device.
 const NAP_NS_MAX: u64 = 20_000_000;
 
 /// The device thread's view of the faults.
@@ -17,13 +17,13 @@ pub(crate) struct DeviceSide {
 }
 
 impl DeviceSide {
-    /// `now` reads the clock behind the instants that the other methods are given.
+    /// Returns the device thread's side; `now` reads the clock of the other methods' instants.
     pub fn new(machine: Arc<DeviceFaults>, now: fn() -> u64) -> Self {
         Self { machine, now }
     }
 
-    /// Lets the faults strike whose time has come; the instant of the next. A stall takes its time
-    /// here.
+    /// Applies the faults whose time has come; returns the instant of the next. A stall takes its
+    /// time here.
     pub fn apply(&self, device: &mut EmulatedDevice, stop: &AtomicBool) -> u64 {
         loop {
             let now_ns = (self.now)();
@@ -31,7 +31,8 @@ impl DeviceSide {
                 Ok(event) => event,
                 Err(next_ns) => return next_ns.unwrap_or(u64::MAX),
             };
-            // Who sees that it has struck sees what it did, but for the length of a stall.
+            // The effect comes before the mark of a fault as applied, except for the length of a
+            // stall.
             match event.kind {
                 FaultKind::Stall { .. } => {}
                 FaultKind::Reboot { silent_ns } => {
@@ -47,7 +48,7 @@ impl DeviceSide {
         }
     }
 
-    /// Whether the device has no power.
+    /// Returns whether the device has no power.
     pub fn is_silent(&self) -> bool {
         self.machine.is_silent((self.now)())
     }

@@ -1,17 +1,17 @@
-//! Faults of the device itself, on their way to the threads that they strike.
+//! Faults of the device itself, and their handover to the threads that apply them.
 
 use crate::time::{DeviceClock, SampleClock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What happens to the device.
+/// The effect on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultKind {
-    /// The device thread does nothing: nothing is received, nothing sent; time goes on.
+    /// The device thread stops: nothing is received or sent, and time goes on.
     Stall { ns: u64 },
     /// Power off and on: silence on all ports, then the state as after power-on.
     Reboot { silent_ns: u64 },
-    /// The management port closes its connections and takes none.
+    /// The management port closes its connections and accepts none.
     RpcDown { ns: u64 },
     /// The device's time jumps.
     Jump { ticks: i64 },
@@ -21,26 +21,26 @@ pub(crate) enum FaultKind {
 #[derive(Debug)]
 pub(super) struct PendingFault {
     pub kind: FaultKind,
-    /// The device's time at which it strikes; `None` is at once.
+    /// The device's time at which it is applied; `None` is at once.
     pub at_tick: Option<u64>,
     pub struck: Arc<AtomicBool>,
 }
 
-/// What the management side has to do about a fault.
+/// The reaction of the management side to a fault.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Management {
-    /// Forget the session; this is the time from now on.
+    /// Drop the session; the time from now on.
     Reboot(DeviceClock),
     /// Move the time.
     Jump(i64),
 }
 
-/// What the threads of a radio know of its faults.
+/// The shared state of a radio's device faults.
 #[derive(Debug)]
 pub(crate) struct DeviceFaults {
     rate_hz: f64,
     time_scale: f64,
-    /// Whether there are any events: all that the device thread looks at in good times.
+    /// Whether there are any events: the only check of the device thread without faults.
     waiting: AtomicBool,
     events: Mutex<Vec<PendingFault>>,
     silent_until_ns: AtomicU64,
@@ -49,7 +49,7 @@ pub(crate) struct DeviceFaults {
 }
 
 impl DeviceFaults {
-    /// A machine without faults whose clock has this rate after power-on.
+    /// Returns the state without faults for a clock with this rate after power-on.
     pub fn new(rate_hz: f64, time_scale: f64) -> Self {
         Self {
             rate_hz,
@@ -62,7 +62,7 @@ impl DeviceFaults {
         }
     }
 
-    /// The time after a power-on at `now_ns`.
+    /// Returns the time after a power-on at `now_ns`.
     pub fn power_on(&self, now_ns: u64) -> DeviceClock {
         DeviceClock::new(SampleClock::new(now_ns, 0, self.rate_hz, self.time_scale))
     }
@@ -72,7 +72,7 @@ impl DeviceFaults {
         self.waiting.store(true, Ordering::Release);
     }
 
-    /// Takes an event back that has not struck; ends what it does if it has, where that can be.
+    /// Withdraws an event that was not applied; ends the effect of an applied one, if possible.
     pub(super) fn withdraw(&self, kind: FaultKind, struck: &Arc<AtomicBool>) {
         lock(&self.events).retain(|event| !Arc::ptr_eq(&event.struck, struck));
         if matches!(kind, FaultKind::RpcDown { .. }) && struck.load(Ordering::Acquire) {
@@ -80,7 +80,7 @@ impl DeviceFaults {
         }
     }
 
-    /// The next event whose instant has come, or the instant of the next that will come.
+    /// Returns the next event whose instant has come, or the instant of the next one.
     pub(super) fn next(
         &self,
         now_ns: u64,
@@ -100,7 +100,7 @@ impl DeviceFaults {
         }
     }
 
-    /// Power goes off at `now_ns`; the time after it comes back.
+    /// Switches the power off at `now_ns`; returns the time after it comes back.
     pub(super) fn reboot(&self, now_ns: u64, silent_ns: u64) -> DeviceClock {
         let boot_ns = now_ns.saturating_add(silent_ns);
         let keeper = self.power_on(boot_ns);
@@ -117,17 +117,17 @@ impl DeviceFaults {
         lock(&self.management).push(Management::Jump(ticks));
     }
 
-    /// Whether the radio has no power.
+    /// Returns whether the radio has no power.
     pub fn is_silent(&self, now_ns: u64) -> bool {
         now_ns < self.silent_until_ns.load(Ordering::Acquire)
     }
 
-    /// Whether the management port is dead.
+    /// Returns whether the management port is closed.
     pub fn is_rpc_down(&self, now_ns: u64) -> bool {
         self.is_silent(now_ns) || now_ns < self.rpc_down_until_ns.load(Ordering::Acquire)
     }
 
-    /// What the management side has to do now.
+    /// Returns the actions of the management side that are due.
     pub fn take_management(&self) -> Vec<Management> {
         std::mem::take(&mut *lock(&self.management))
     }

@@ -1,7 +1,7 @@
-//! Faults on demand: what can go wrong with a radio and its network, switched on while it runs.
+//! Faults on demand: failures of a radio and its network, switched on while it runs.
 //!
 //! A fault is a line of text. Packet faults are rules of `millstream_link::fault` around the
-//! radio's ports, for one direction and one class of packets; device faults strike the radio
+//! radio's ports, for one direction and one class of packets; device faults act on the radio
 //! itself.
 //!
 //! ```text
@@ -43,22 +43,22 @@ use spec::{Fault, Packets};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Faults that a radio holds at most, those that are done included.
+/// The most faults of a radio, including those that are done.
 pub const FAULTS_MAX: usize = 64;
 
-/// Why a fault cannot be had.
+/// Why a fault was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultError {
-    /// The text is none of the accepted forms.
+    /// The text does not have an accepted form.
     #[error("fault `{text}`: {reason}; `millstream sim fault add --help` lists all")]
     Spec {
-        /// The text given.
+        /// The given text.
         text: String,
-        /// What is wrong with it, and what is expected there.
+        /// The fault in the text, and the expected form.
         reason: String,
     },
-    /// Too many are there.
+    /// The radio has the most faults already.
     #[error("there are {FAULTS_MAX} faults already: remove some first")]
     TooMany,
 }
@@ -69,7 +69,7 @@ impl From<TooManyRules> for FaultError {
     }
 }
 
-/// One fault of a radio, and what it did so far.
+/// One fault of a radio, with its counts so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FaultState {
@@ -77,20 +77,20 @@ pub struct FaultState {
     pub id: u64,
     /// Its text.
     pub fault: String,
-    /// Packets of its direction and class that came by while it could act.
+    /// Packets of its direction and class that passed while it could act.
     pub matched: u64,
-    /// How often it struck.
+    /// The number of times it acted.
     pub hit: u64,
-    /// Packets and copies that it keeps back now.
+    /// Packets and copies that it delays now.
     pub held: u64,
-    /// Packets and copies that should have come later and never will.
+    /// Packets and copies that should have come later and are dropped.
     pub overflowed: u64,
-    /// It can strike no more.
+    /// It can act no more.
     pub done: bool,
 }
 
 impl FaultState {
-    /// The same as a JSON object.
+    /// Returns the same as a JSON object.
     pub fn to_json(&self) -> Value {
         json!({
             "id": self.id, "fault": self.fault, "matched": self.matched, "hit": self.hit,
@@ -126,11 +126,11 @@ struct Entry {
     place: FaultPoint,
 }
 
-/// Where a fault is at work.
+/// The place where a fault acts.
 #[derive(Debug)]
 enum FaultPoint {
     Rule(usize, RuleId),
-    /// Set once it has struck.
+    /// Set once it was applied.
     Machine(FaultKind, Arc<AtomicBool>),
 }
 
@@ -151,10 +151,10 @@ impl Faults {
         }
     }
 
-    /// Adds the fault that `text` describes; its number.
+    /// Adds the fault of `text`; returns its number.
     ///
     /// # Errors
-    /// [`FaultError`], which names what is expected.
+    /// [`FaultError`], with the expected form.
     pub fn add(&self, text: &str) -> Result<u64, FaultError> {
         let fault = spec::parse(text)?;
         let mut entries = self.lock();
@@ -179,15 +179,15 @@ impl Faults {
         Ok(id)
     }
 
-    /// Removes a fault; what it did, if there is one of this number. Packets that it keeps back are
-    /// let go, and a management port that is down comes back.
+    /// Removes a fault; returns its counts, if the number exists. Packets that it delays are
+    /// released, and a closed management port reopens.
     pub fn remove(&self, id: u64) -> Option<FaultState> {
         let mut entries = self.lock();
         let index = entries.list.iter().position(|entry| entry.id == id)?;
         Some(self.take_away(entries.list.remove(index)))
     }
 
-    /// Removes all faults; how many there were.
+    /// Removes all faults; returns their number.
     pub fn clear(&self) -> usize {
         let entries = std::mem::take(&mut self.lock().list);
         let count = entries.len();
@@ -195,7 +195,7 @@ impl Faults {
         count
     }
 
-    /// Every fault that was added and not removed, those that are done included.
+    /// Returns every fault that was added and not removed, including those that are done.
     pub fn list(&self) -> Vec<FaultState> {
         self.lock().list.iter().map(|entry| self.state(entry)).collect()
     }
@@ -256,7 +256,7 @@ impl FaultState {
     }
 }
 
-/// CHDR and discovery have a switch for each direction.
+/// Returns the switch of a direction; CHDR and discovery each have one per direction.
 fn switch_index(direction: PacketDirection, discovery: bool) -> usize {
     usize::from(direction == PacketDirection::ToDevice) + 2 * usize::from(discovery)
 }

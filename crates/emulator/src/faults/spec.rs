@@ -15,13 +15,13 @@ pub const FAULT_FORMS: &str = "ACTION DIRECTION CLASS [KEY=VALUE ...], where ACT
     stall ms=N, reboot [silent_ms=1000], rpc_down ms=N or clock_jump ticks=N, each \
     with [at_tick=TIME]";
 
-/// Words that begin a fault of the device.
+/// The first words of device faults.
 const DEVICE_ACTIONS: [&str; 4] = ["stall", "reboot", "rpc_down", "clock_jump"];
 
-/// Silence of a reboot that does not say how long it takes, nanoseconds.
+/// The silence of a reboot without a given length, nanoseconds.
 const REBOOT_NS: u64 = 1_000_000_000;
 
-/// A fault, understood.
+/// A parsed fault.
 #[derive(Debug, PartialEq)]
 pub(super) enum Fault {
     Packets(Packets),
@@ -35,21 +35,21 @@ pub(super) struct Packets {
     pub class: Class,
     pub epid: Option<u16>,
     pub effect: FaultEffect,
-    /// Without its times, which begin when the fault is added.
+    /// The selection of packets, without its times, which begin when the fault is added.
     pub select: Select,
     pub after_ns: u64,
     pub for_ns: Option<u64>,
 }
 
 impl Packets {
-    /// The rule, for all packets of the class.
+    /// Returns the rule, for all packets of the class.
     pub fn into_rule(self) -> FaultRule {
         let Self { class, epid, effect, .. } = self;
         FaultRule::new(move |datagram| class.has(datagram, epid), effect)
     }
 }
 
-/// Whether a fault can be understood.
+/// Checks the text of a fault.
 ///
 /// # Errors
 /// [`FaultError::Spec`].
@@ -57,7 +57,7 @@ pub(crate) fn check(text: &str) -> Result<(), FaultError> {
     parse(text).map(drop)
 }
 
-/// Understands a fault.
+/// Parses a fault.
 pub(super) fn parse(text: &str) -> Result<Fault, FaultError> {
     understand(text).map_err(|reason| FaultError::Spec { text: text.to_owned(), reason })
 }
@@ -91,7 +91,7 @@ fn understand(text: &str) -> Result<Fault, String> {
     Ok(Fault::Packets(packets))
 }
 
-/// Reads what an action of the device needs.
+/// Reads the arguments of a device action.
 type ReadKind = fn(&mut Keys<'_>) -> Result<FaultKind, String>;
 
 fn device_action(action: &str) -> Option<ReadKind> {

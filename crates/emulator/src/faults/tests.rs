@@ -1,4 +1,4 @@
-//! What the faults of a radio say about themselves, and when they strike.
+//! Tests of the counts of a radio's faults, and of their times.
 
 use super::machine::FaultKind;
 use super::*;

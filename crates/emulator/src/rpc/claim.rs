@@ -1,6 +1,6 @@
-//! Who may command the radio: one session at a time, alive as long as it speaks.
+//! The right to command the radio: one session at a time, which must renew it.
 
-/// A claim that has been silent for this long is void.
+/// A claim without a call for this long is void.
 pub const SILENCE_NS_MAX: u64 = 5_000_000_000;
 
 /// The current claim, if any.
@@ -18,20 +18,22 @@ struct Holder {
 }
 
 impl CurrentClaim {
-    /// Gives the radio to `session` and returns the token; the name of the holder if there is one.
+    /// Grants the radio to `session` and returns the token; the error is the name of the present
+    /// holder.
     pub fn claim(&mut self, session: &str, now_ns: u64) -> Result<String, String> {
         if let Some(holder) = &self.holder {
             return Err(holder.session.clone());
         }
         self.granted += 1;
-        // 16 characters by convention. No secret: it tells sessions apart, it keeps nobody out.
+        // 16 characters by convention. It is not a secret: it distinguishes sessions, and protects
+        // nothing.
         let token = format!("{:016x}", self.granted.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ now_ns);
         let session = session.chars().take(64).collect();
         self.holder = Some(Holder { token: token.clone(), session, heard_ns: now_ns });
         Ok(token)
     }
 
-    /// Whether `token` is the holder's; hearing it keeps the claim alive.
+    /// Returns whether `token` is the holder's; if it is, the claim is renewed.
     pub fn renew(&mut self, token: &[u8], now_ns: u64) -> bool {
         match &mut self.holder {
             Some(holder) if holder.token.as_bytes() == token => {
@@ -47,7 +49,7 @@ impl CurrentClaim {
         self.holder = None;
     }
 
-    /// Ends the claim if its holder has been silent for too long; whether it did.
+    /// Ends the claim if its holder has been silent for too long; returns whether it did.
     pub fn expire(&mut self, now_ns: u64) -> bool {
         let silent = |holder: &Holder| now_ns.saturating_sub(holder.heard_ns) > SILENCE_NS_MAX;
         let expired = self.holder.as_ref().is_some_and(silent);
@@ -57,7 +59,7 @@ impl CurrentClaim {
         expired
     }
 
-    /// Whether somebody holds the radio.
+    /// Returns whether a session holds the radio.
     pub fn is_held(&self) -> bool {
         self.holder.is_some()
     }

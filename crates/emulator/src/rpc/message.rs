@@ -3,13 +3,13 @@
 use millstream_wire::msgpack::MessageLimits;
 use rmpv::Value;
 
-/// How large a request may be. The longest real one is `init` with its argument map.
+/// The size limits of a request. The longest real one is `init` with its argument map.
 pub const LIMITS: MessageLimits = MessageLimits { bytes: 16 * 1024, depth: 8, items: 1024 };
 
 /// A call: `[0, msgid, "method", [args…]]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RpcRequest {
-    /// What the answer must repeat.
+    /// The id that the answer must repeat.
     pub msgid: u64,
     /// The method's name.
     pub method: String,
@@ -17,7 +17,8 @@ pub struct RpcRequest {
     pub args: Vec<Value>,
 }
 
-/// Reads one object that a scan within [`LIMITS`] found complete; `None` when it is no request.
+/// Decodes one object that a scan within [`LIMITS`] found complete; returns `None` when it is not a
+/// request.
 pub fn decode(mut bytes: &[u8]) -> Option<RpcRequest> {
     let Value::Array(parts) = rmpv::decode::read_value(&mut bytes).ok()? else { return None };
     let [kind, msgid, method, args] = <[Value; 4]>::try_from(parts).ok()?;
@@ -61,7 +62,7 @@ mod tests {
         })
     }
 
-    // The scan and the decoder are written independently: they must agree where an object ends.
+    // The scan and the decoder are written independently: they must agree on the end of an object.
     proptest! {
         #[test]
         fn an_object_ends_where_the_encoder_stopped(value in value(), tail in any::<[u8; 3]>()) {

@@ -12,25 +12,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
-/// Version of the MPM interface that UHD 4.3 wants.
+/// The version of the MPM interface that UHD 4.3 requires.
 const MPM_COMPAT: [u32; 2] = [4, 2];
-/// Link rate announced, bytes/s: 10 GbE, so hosts try for large frames and buffers.
+/// The announced link rate, bytes/s: 10 GbE, so hosts try large frames and buffers.
 const LINK_RATE: &str = "1250000000";
 /// Largest CHDR packet, bytes.
 const LINK_MTU: &str = "8192";
-/// Product id 0xE320 and revision, as an E320's EEPROM states them.
+/// Product id 0xE320 and revision, as in an E320's EEPROM.
 const DEVICE_PID: &str = "58144";
 const DEVICE_REV: &str = "4";
 const BUS_CLOCK_HZ: &str = "200000000.0";
 
-/// Who the radio says it is.
+/// The identity of the radio.
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
     pub serial: String,
     pub name: String,
-    /// Where CHDR packets are received.
+    /// The address of CHDR packets.
     pub chdr: SocketAddrV4,
-    /// Sample rates that it takes, Hz.
+    /// The sample rates that it takes, Hz.
     pub rate_range_hz: RangeInclusive<f64>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Mpm {
 type Answer = Result<Value, String>;
 
 impl Mpm {
-    /// The state of an unclaimed radio. `claimed` is kept up to date for discovery.
+    /// Returns the state of an unclaimed radio. `claimed` is kept up to date for discovery.
     pub fn new(
         identity: Identity,
         timekeeper: DeviceClock,
@@ -74,7 +74,7 @@ impl Mpm {
         }
     }
 
-    /// Drops a claim whose holder has been silent for too long; whether it did.
+    /// Ends a claim whose holder has been silent for too long; returns whether it did.
     pub fn expire_claim(&mut self, now_ns: u64) -> bool {
         let expired = self.claim.expire(now_ns);
         if expired {
@@ -83,13 +83,13 @@ impl Mpm {
         expired
     }
 
-    /// Rates so far that were given instead of others, which this radio does not take.
+    /// Returns the rates so far that replaced requested ones out of range.
     pub fn rate_coercions(&self) -> u64 {
         self.coercions
     }
 
-    /// Forgets the session, as if the power had gone; `keeper` has the time after it came back. The
-    /// device has forgotten by itself.
+    /// Drops the session, as after a power failure; `keeper` has the time after it. The device has
+    /// cleared its own state.
     pub fn power_cycle(&mut self, keeper: DeviceClock) {
         self.claim.release();
         self.claimed.store(false, Ordering::Relaxed);
@@ -97,7 +97,7 @@ impl Mpm {
         self.clock_source = "internal".to_owned();
         self.time_source = "internal".to_owned();
         self.last_error.clear();
-        // Repairs what a call that was under way may have told the device.
+        // Corrects commands that a call in progress may have sent to the device.
         self.order(DeviceCommand::PowerCycle(keeper));
     }
 
@@ -123,7 +123,7 @@ impl Mpm {
         answer
     }
 
-    /// Methods that need no token.
+    /// Handles methods that need no token.
     fn open_call(&mut self, method: &str, args: &[Value], now_ns: u64) -> Option<Answer> {
         Some(Ok(match method {
             "claim" => return Some(self.start_session(args, now_ns)),
@@ -142,7 +142,7 @@ impl Mpm {
         }))
     }
 
-    /// Methods of the claim's holder; `args` without the token.
+    /// Handles methods of the claim's holder; `args` without the token.
     fn claimed_call(&mut self, method: &str, args: &[Value], now_ns: u64) -> Answer {
         if let Some(name) = method.strip_prefix("db_0_") {
             return self.daughterboard_call(name, args, now_ns);
@@ -192,7 +192,7 @@ impl Mpm {
             "set_time_source" => set_source(&mut self.time_source, args)?,
             "get_sync_sources" => sync_sources(),
             "set_sync_source" => self.set_sync_source(args)?,
-            // As the hardware answers: it has no connector for it.
+            // As the hardware does: it has no connector for it.
             "set_clock_source_out" => {
                 return Err("set_clock_source_out: an E320 has no output for its clock".to_owned());
             }
@@ -200,7 +200,7 @@ impl Mpm {
         })
     }
 
-    /// Methods of the radio front end: accepted, and without effect but for the rate.
+    /// Handles methods of the radio front end: accepted, and without effect except for the rate.
     fn daughterboard_call(&mut self, name: &str, args: &[Value], now_ns: u64) -> Answer {
         Ok(match name {
             "get_master_clock_rate" => Value::from(self.timekeeper.clock().rate_hz()),
@@ -229,7 +229,7 @@ impl Mpm {
         Ok(Value::from(token))
     }
 
-    /// Back to the state after power-on, for the next session.
+    /// Restores the state after power-on, for the next session.
     fn reset(&mut self, now_ns: u64) {
         self.timekeeper.set_rate(now_ns, self.default_rate_hz);
         self.claimed.store(self.claim.is_held(), Ordering::Relaxed);
@@ -238,7 +238,7 @@ impl Mpm {
         self.order(DeviceCommand::Reset(self.timekeeper));
     }
 
-    /// Takes the device arguments. A rate given here holds before the host asks for any, so its
+    /// Takes the device arguments. A rate given here applies before the host requests any, so its
     /// graph never sees another one.
     fn init(&mut self, args: &[Value], now_ns: u64) -> Answer {
         if let Some(rate) = entry(args, 0, "master_clock_rate") {
@@ -250,7 +250,7 @@ impl Mpm {
         Ok(Value::from(true))
     }
 
-    /// Takes a rate, or the nearest that it can have: what the hardware does.
+    /// Sets a rate, or the nearest possible one, as the hardware does.
     fn set_rate(&mut self, wanted_hz: f64, now_ns: u64) -> Answer {
         let range = &self.identity.rate_range_hz;
         if !(wanted_hz.is_finite() && wanted_hz > 0.0) {
@@ -263,7 +263,7 @@ impl Mpm {
         Ok(Value::from(rate_hz))
     }
 
-    /// Takes clock and time source at once; what the map does not name stays.
+    /// Sets clock and time source together; sources missing in the map are unchanged.
     fn set_sync_source(&mut self, args: &[Value]) -> Answer {
         for (key, source) in
             [("clock_source", &mut self.clock_source), ("time_source", &mut self.time_source)]
@@ -323,13 +323,13 @@ impl Mpm {
         ])]))
     }
 
-    /// The device thread may have ended already; then nobody needs the order.
+    /// Sends a command to the device thread, which may have ended and then needs none.
     fn order(&self, order: DeviceCommand) {
         let _ = self.orders.send(order);
     }
 }
 
-/// What says that the oscillators of the front end are locked; they always are.
+/// The sensors of the front end's oscillator locks; they are always locked.
 const LOCKS: [&str; 2] = ["lo_lock", "lo_locked"];
 
 fn lock_sensor(args: &[Value]) -> Answer {
@@ -340,7 +340,7 @@ fn lock_sensor(args: &[Value]) -> Answer {
     Ok(string_map([("name", name), ("type", "BOOLEAN"), ("unit", "locked"), ("value", "true")]))
 }
 
-/// Pairs of sources that go together, as the hardware has them.
+/// Returns pairs of sources that go together, as on the hardware.
 fn sync_sources() -> Value {
     let pairs = [("internal", "internal"), ("external", "external"), ("external", "internal")];
     let pair = |(clock, time)| string_map([("clock_source", clock), ("time_source", time)]);

@@ -144,7 +144,8 @@ fn a_master_clock_rate_among_the_device_arguments_holds_from_the_start() {
     assert!(matches!(taken, DeviceCommand::Time(keeper) if keeper.clock().rate_hz() == 61.44e6));
 }
 
-/// An E320 takes 0.22 to 61.44 MS/s, and of other rates the nearest (facts of its AD9361).
+/// An E320 takes 0.22 to 61.44 MS/s, and the nearest of these for other rates (facts of its
+/// AD9361).
 #[test]
 fn a_rate_that_the_hardware_does_not_have_becomes_the_nearest_and_is_counted() {
     let (mut mpm, _inbox, token) = claimed();
@@ -159,7 +160,7 @@ fn a_rate_that_the_hardware_does_not_have_becomes_the_nearest_and_is_counted() {
     assert_eq!(set(1e6), (1e6, 2));
 }
 
-/// UHD's example `gpio` takes the first bank, and crashes where there is none.
+/// UHD's example `gpio` takes the first bank, and crashes without one.
 #[test]
 fn the_front_panel_is_a_bank_of_pins_whose_sources_are_remembered() {
     let (mut mpm, _inbox, token) = claimed();

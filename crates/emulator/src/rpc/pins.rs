@@ -1,4 +1,4 @@
-//! Who drives the pins of the front panel's connector: remembered, and without effect.
+//! The sources of the front panel connector's pins: stored, and without effect.
 
 use super::values::{strings, text};
 use rmpv::Value;
@@ -6,7 +6,7 @@ use rmpv::Value;
 /// The one bank of pins that an E320 has, and the pins in it.
 const BANK: &str = "FP0";
 const PINS: usize = 8;
-/// Who may drive a pin: the radio of either channel, or the processor.
+/// The possible sources of a pin: the radio of either channel, or the processor.
 const SOURCES: [&str; 3] = ["RFA", "RFB", "PS"];
 
 /// The source of each pin, as an index into [`SOURCES`].
@@ -14,22 +14,22 @@ const SOURCES: [&str; 3] = ["RFA", "RFB", "PS"];
 pub(super) struct Pins([usize; PINS]);
 
 impl Pins {
-    /// The banks of pins.
+    /// Returns the banks of pins.
     pub fn banks() -> Value {
         strings(&[BANK])
     }
 
-    /// Who may drive a pin of the bank that is the first argument.
+    /// Returns the possible sources of a pin of the bank in the first argument.
     pub fn sources(args: &[Value]) -> Result<Value, String> {
         bank(args).map(|()| strings(&SOURCES))
     }
 
-    /// Who drives each pin of the bank.
+    /// Returns the source of each pin of the bank.
     pub fn get(&self, args: &[Value]) -> Result<Value, String> {
         bank(args).map(|()| strings(&self.0.map(|source| SOURCES[source])))
     }
 
-    /// Takes a source for each pin.
+    /// Sets a source for each pin.
     pub fn set(&mut self, args: &[Value]) -> Result<Value, String> {
         bank(args)?;
         let wanted = args.get(1).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);

@@ -49,7 +49,7 @@ impl Service for Rpc {
         if self.mpm.expire_claim(now_ns) {
             self.counters.rpc_claims_expired.inc();
         }
-        // However short the silence was, no connection outlives it.
+        // No connection survives the silence, however short it was.
         !rebooted && !self.machine.is_rpc_down(now_ns)
     }
 

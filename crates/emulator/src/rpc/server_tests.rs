@@ -112,7 +112,7 @@ fn garbage_costs_its_connection_and_one_count() {
 fn an_endless_message_is_cut_off() {
     let server = Running::start();
     let mut bad = server.connect();
-    // A map that announces fewer items than its limit and then trickles long strings.
+    // A map that announces fewer items than its limit, followed by slow long strings.
     let mut bytes = vec![0xdc, 0x03, 0xff];
     bytes.extend([[0xda, 0x10, 0x00].as_slice(), &[b'x'; 0x1000]].concat().repeat(5));
     let _ = bad.write_all(&bytes);
@@ -130,7 +130,7 @@ fn connections_are_bounded() {
     assert_closed(&mut server.connect());
     assert_eq!(server.counters.snapshot().rpc_refused, 1);
     drop(held.pop());
-    // The freed place is taken as soon as the server has seen the end of the other one.
+    // The free place is taken as soon as the server has detected the end of the other one.
     let again = (0..100).any(|_| {
         std::thread::sleep(Duration::from_millis(20));
         let mut stream = server.connect();

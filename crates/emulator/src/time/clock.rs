@@ -1,12 +1,12 @@
-//! The sample clock: which sample is due at which instant.
+//! The sample clock: the time of each sample.
 
-/// Beyond this many nanoseconds (104 days) an f64 is coarser than one; nobody waits that long.
+/// Beyond this many nanoseconds (104 days) an f64 is coarser than one; no real wait is that long.
 const EXACT_NS_MAX: f64 = (1u64 << 53) as f64;
 
 /// Maps the machine's monotonic clock to sample ticks and back.
 ///
-/// The schedule is absolute: every answer is computed from the origin, so pacing errors never add
-/// up. Time is always an argument, in nanoseconds of `CLOCK_MONOTONIC`.
+/// The schedule is absolute: every answer is computed from the origin, so pacing errors never
+/// accumulate. Time is always an argument, in nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SampleClock {
     origin_ns: u64,
@@ -16,7 +16,8 @@ pub struct SampleClock {
 }
 
 impl SampleClock {
-    /// A clock that shows `tick` at `now_ns` and runs at `rate_hz * time_scale` ticks per second.
+    /// Returns a clock with tick `tick` at `now_ns` that runs at `rate_hz * time_scale` ticks per
+    /// second.
     ///
     /// # Panics
     /// When the rate or the scale is not positive and finite: callers check their input.
@@ -26,7 +27,7 @@ impl SampleClock {
         Self { origin_ns: now_ns, origin_tick: tick, rate_hz, time_scale }
     }
 
-    /// Ticks per second of device time.
+    /// Returns the ticks per second of device time.
     pub fn rate_hz(&self) -> f64 {
         self.rate_hz
     }
@@ -36,7 +37,7 @@ impl SampleClock {
         self.time_scale
     }
 
-    /// Ticks that have passed completely at `now_ns`.
+    /// Returns the ticks that have passed completely at `now_ns`.
     pub fn tick_at(&self, now_ns: u64) -> u64 {
         if now_ns >= self.origin_ns {
             self.origin_tick.saturating_add(self.ticks_in(now_ns - self.origin_ns).floor() as u64)
@@ -45,14 +46,14 @@ impl SampleClock {
         }
     }
 
-    /// The first nanosecond at which `tick` ticks have passed.
+    /// Returns the first nanosecond at which `tick` ticks have passed.
     pub fn deadline_ns(&self, tick: u64) -> u64 {
         let Some(ahead) = tick.checked_sub(self.origin_tick) else { return self.origin_ns };
         let wait_ns = ahead as f64 * 1e9 / (self.rate_hz * self.time_scale);
         if wait_ns > EXACT_NS_MAX {
             return self.origin_ns.saturating_add(wait_ns as u64);
         }
-        // Rounding may land one off on either side; the definition above settles it.
+        // Rounding may be off by one in either direction; the definition above decides.
         let mut deadline = self.origin_ns.saturating_add(wait_ns.ceil() as u64);
         while deadline > self.origin_ns && self.tick_at(deadline - 1) >= tick {
             deadline -= 1;
@@ -63,7 +64,7 @@ impl SampleClock {
         deadline
     }
 
-    /// The same tick count from `now_ns` on at another rate.
+    /// Returns a clock with the same tick count from `now_ns` on at another rate.
     pub fn retuned(&self, now_ns: u64, rate_hz: f64) -> Self {
         Self::new(now_ns, self.tick_at(now_ns), rate_hz, self.time_scale)
     }

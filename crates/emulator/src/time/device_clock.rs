@@ -1,11 +1,11 @@
-//! The timekeeper: the timestamp a host sees, which it may set now or at the next PPS edge.
+//! The timekeeper: the timestamp of the host, which it may set now or at the next PPS edge.
 
 use super::SampleClock;
 
 /// A sample clock plus the offset between its ticks and the host's timestamps.
 ///
-/// Ticks of the sample clock never jump; timestamps do when the host sets the time. PPS edges fall
-/// on whole seconds of (scaled) `CLOCK_MONOTONIC`, so all emulated radios of a machine share them.
+/// Ticks of the sample clock never jump; timestamps do when the host sets the time. PPS edges are
+/// at whole seconds of (scaled) `CLOCK_MONOTONIC`, so all emulated radios of a machine share them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DeviceClock {
     clock: SampleClock,
@@ -16,22 +16,22 @@ pub struct DeviceClock {
 }
 
 impl DeviceClock {
-    /// A timekeeper whose timestamps equal the clock's ticks.
+    /// Returns a timekeeper whose timestamps equal the clock's ticks.
     pub fn new(clock: SampleClock) -> Self {
         Self { clock, offset_before: 0, offset: 0, edge: 0 }
     }
 
-    /// The clock below.
+    /// Returns the underlying clock.
     pub fn clock(&self) -> &SampleClock {
         &self.clock
     }
 
-    /// The timestamp that sample `tick` carries.
+    /// Returns the timestamp of sample `tick`.
     pub fn timestamp_of(&self, tick: u64) -> u64 {
         tick.wrapping_add(if tick >= self.edge { self.offset } else { self.offset_before })
     }
 
-    /// The first tick from `from` on that carries `timestamp`; `None` when that has passed.
+    /// Returns the first tick from `from` on with `timestamp`; `None` when that has passed.
     pub fn tick_of(&self, timestamp: u64, from: u64) -> Option<u64> {
         // Differences modulo 2^64 are times ahead only below half of that.
         let ahead = |start: u64, offset: u64| {
@@ -42,24 +42,24 @@ impl DeviceClock {
         before.filter(|&tick| tick < self.edge).or_else(|| ahead(from.max(self.edge), self.offset))
     }
 
-    /// The timestamp at `now_ns`.
+    /// Returns the timestamp at `now_ns`.
     pub fn now(&self, now_ns: u64) -> u64 {
         self.timestamp_of(self.clock.tick_at(now_ns))
     }
 
-    /// The timestamp at the latest PPS edge.
+    /// Returns the timestamp at the latest PPS edge.
     pub fn last_pps(&self, now_ns: u64) -> u64 {
         let second_ns = self.second_ns();
         let edge_ns = (now_ns as f64 / second_ns).floor() * second_ns;
         self.timestamp_of(self.clock.tick_at(edge_ns as u64))
     }
 
-    /// Makes the timestamp `timestamp` at `now_ns`.
+    /// Sets the timestamp at `now_ns`.
     pub fn set_now(&mut self, now_ns: u64, timestamp: u64) {
         self.set_at_tick(self.clock.tick_at(now_ns), self.clock.tick_at(now_ns), timestamp);
     }
 
-    /// Makes the timestamp `timestamp` at the first PPS edge after `now_ns`.
+    /// Sets the timestamp at the first PPS edge after `now_ns`.
     pub fn set_at_next_pps(&mut self, now_ns: u64, timestamp: u64) {
         let second_ns = self.second_ns();
         let edge_ns = ((now_ns as f64 / second_ns).floor() + 1.0) * second_ns;
@@ -67,8 +67,8 @@ impl DeviceClock {
         self.set_at_tick(self.clock.tick_at(now_ns), edge, timestamp);
     }
 
-    /// Runs the clock at another rate from `now_ns` on; the timestamp stays continuous.
-    /// A time that waits for a PPS edge still begins at that edge.
+    /// Changes the clock's rate from `now_ns` on; the timestamp stays continuous. A time that waits
+    /// for a PPS edge still begins at that edge.
     pub fn set_rate(&mut self, now_ns: u64, rate_hz: f64) {
         let (before, timestamp) = (self.clock, self.edge.wrapping_add(self.offset));
         self.clock = before.retuned(now_ns, rate_hz);

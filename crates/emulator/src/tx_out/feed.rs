@@ -5,7 +5,7 @@ use super::{Begin, BurstEnd};
 use crate::antenna::Sc16;
 use millstream_ring::{Reader, spsc};
 
-/// Something begins or ends between two samples.
+/// A beginning or end between two samples.
 pub(super) struct BurstMark {
     /// Samples before it, since the start.
     pub position: u64,
@@ -23,7 +23,7 @@ pub(super) enum What {
 pub(super) struct Feed {
     samples: Reader<Sc16>,
     marks: spsc::Receiver<BurstMark>,
-    /// The first that has not been reached.
+    /// The first mark that has not been reached.
     next: Option<BurstMark>,
     writer: RecordingWriter,
 }
@@ -37,13 +37,13 @@ impl Feed {
         Self { samples, marks, next: None, writer }
     }
 
-    /// Writes all that there is. False if that was the end.
+    /// Writes all available samples. Returns false at the end.
     pub fn pass(&mut self) -> bool {
         loop {
             let mut position = self.samples.position();
             let mut rest = self.samples.slice();
             let (count, ended) = (rest.len(), self.samples.is_ended());
-            // A beginning is there before its samples, and was looked for behind them.
+            // A beginning is in the ring before its samples, and the search comes after them.
             loop {
                 self.next = self.next.take().or_else(|| self.marks.pop());
                 let end = position + rest.len() as u64;
@@ -64,7 +64,7 @@ impl Feed {
         }
     }
 
-    /// All was written: gives the file its name.
+    /// Gives the file its final name after the last sample.
     pub fn finish(&mut self) {
         self.writer.finish();
     }

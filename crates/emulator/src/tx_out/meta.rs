@@ -1,5 +1,5 @@
 //! SigMF metadata of a transmit file (SigMF 1.0.0): a capture per stretch without a gap, with its
-//! time, and an annotation that says how its burst ended.
+//! time, and an annotation with the kind of end of its burst.
 
 use super::writer::with_part;
 use super::{Begin, BurstEnd};
@@ -12,17 +12,17 @@ use std::path::Path;
 pub(super) struct CaptureSegment {
     first: u64,
     begin: Begin,
-    /// One past its last sample, and how it ended; `None` where samples behind it are missing.
+    /// One past its last sample, and the kind of end; `None` if samples behind it are missing.
     end: Option<(u64, BurstEnd)>,
 }
 
 impl CaptureSegment {
-    /// Begins with sample `first` of the file.
+    /// Returns a segment that begins with sample `first` of the file.
     pub fn new(first: u64, begin: Begin) -> Self {
         Self { first, begin, end: None }
     }
 
-    /// Ends before sample `end` of the file.
+    /// Ends the segment before sample `end` of the file.
     pub fn finish(&mut self, end: u64, how: BurstEnd) {
         self.end = Some((end, how));
     }
@@ -45,7 +45,7 @@ impl CaptureSegment {
     }
 }
 
-/// Writes the metadata file beside the data file `path`: all of it, or none.
+/// Writes the metadata file of the data file `path`, completely or not at all.
 pub(super) fn write_meta(path: &Path, stretches: &[CaptureSegment]) -> io::Result<()> {
     let mut global = json!({
         "core:version": "1.0.0",
@@ -56,7 +56,7 @@ pub(super) fn write_meta(path: &Path, stretches: &[CaptureSegment]) -> io::Resul
     if let Some(first) = stretches.first() {
         global["core:sample_rate"] = json!(first.begin.rate_hz);
     }
-    // Only a data file called .sigmf-data belongs to its metadata by name.
+    // Only a data file with the extension .sigmf-data is linked to its metadata by name.
     if path.extension().is_none_or(|extension| extension != "sigmf-data") {
         global["core:dataset"] = json!(path.file_name().map(|name| name.to_string_lossy()));
     }
@@ -70,7 +70,7 @@ pub(super) fn write_meta(path: &Path, stretches: &[CaptureSegment]) -> io::Resul
     let written = std::fs::write(&part, serde_json::to_string_pretty(&document)?)
         .and_then(|()| std::fs::rename(&part, &meta));
     if written.is_err() {
-        // Half a document is of no use to anybody.
+        // An incomplete document is useless.
         let _ = std::fs::remove_file(&part);
     }
     written

@@ -1,8 +1,9 @@
-//! Everything a channel transmits, on disk: one file of samples, gaps only in its metadata.
+//! All samples that a channel transmits, on disk: one file of samples, with gaps only in its
+//! metadata.
 //!
-//! The device thread leaves the samples in a ring and never waits; a thread of its own writes them.
-//! What the disk cannot take is lost and counted, and the next samples begin a new stretch with
-//! their time.
+//! The device thread puts the samples into a ring and never waits; a separate thread writes them.
+//! Samples that the disk cannot take are lost and counted, and the next samples begin a new stretch
+//! with their time.
 
 mod feed;
 mod meta;
@@ -18,39 +19,39 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use writer::RecordingWriter;
 
-/// Samples between the radio and the disk (16 MiB): a longer hiccup of the disk loses some.
+/// The samples between the radio and the disk (16 MiB): a longer delay of the disk loses some.
 const ROOM_SAMPLES: usize = 1 << 22;
-/// Beginnings and ends of bursts between them.
+/// The beginnings and ends of bursts between them.
 const ROOM_MARKS: usize = 1 << 16;
-/// The writer is told of so many samples at once, and of the end of each burst.
+/// The samples after which the writer is notified; it is also notified of the end of each burst.
 const TOLD_SAMPLES: u64 = 1 << 14;
 
-/// When a piece of samples begins.
+/// The beginning of a piece of samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Begin {
-    /// Time of its first sample, as the host sees it.
+    /// Time of its first sample, on the host's scale.
     pub timestamp: u64,
     pub rate_hz: f64,
 }
 
-/// How a burst ended, in the words of the metadata's annotation.
+/// The kind of a burst's end, in the words of the metadata's annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BurstEnd {
     EndOfBurst,
     Underflow,
 }
 
-/// What became of a file: told by the thread that writes it, asked by others.
+/// The outcome of a file: set by its writer thread, read by others.
 #[derive(Debug, Default)]
 pub(crate) struct FileOutcome {
     /// Samples that the system refused to write.
     lost: AtomicU64,
-    /// The first reason why.
+    /// The first error.
     error: OnceLock<Error>,
 }
 
 impl FileOutcome {
-    /// Why the file is not whole, if it is not.
+    /// Returns the error if the file is incomplete.
     pub fn error(&self) -> Option<&Error> {
         self.error.get()
     }
@@ -63,7 +64,7 @@ impl FileOutcome {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Samples could not be written; the first reason is kept.
+    /// Counts samples that could not be written; the first reason is stored.
     fn lose(&self, samples: u64, reason: Option<Error>) {
         self.lost.fetch_add(samples, Ordering::Relaxed);
         if let Some(reason) = reason {
@@ -76,9 +77,9 @@ impl FileOutcome {
 pub(crate) struct Recorder {
     samples: millstream_ring::Writer<Sc16>,
     marks: spsc::Sender<BurstMark>,
-    /// The writer's thread waits here.
+    /// The wait point of the writer's thread.
     waiter: Arc<Waiter>,
-    /// Samples that it has been told of.
+    /// The samples of which it has been notified.
     told: u64,
     /// The next samples begin a stretch.
     fresh: bool,
@@ -88,11 +89,11 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Creates the file `path` and begins to write.
+    /// Creates the file `path` and starts its writer.
     ///
     /// # Errors
-    /// [`Error::TxOut`] when the file cannot be created, or there is no memory for the samples on
-    /// their way to it; [`Error::Thread`].
+    /// [`Error::TxOut`] when the file cannot be created, or there is no memory for the ring;
+    /// [`Error::Thread`].
     pub fn create(path: &Path) -> Result<Self, Error> {
         let fate = Arc::new(FileOutcome::default());
         let writer = RecordingWriter::create(path, Arc::clone(&fate))?;
@@ -111,7 +112,7 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Both ends, without a thread yet.
+    /// Returns both ends, without a thread yet.
     fn join(
         writer: RecordingWriter,
         fate: Arc<FileOutcome>,
@@ -139,7 +140,7 @@ impl Recorder {
         let room = self.samples.slice_mut();
         let mut count = samples.len().min(room.len());
         if count > 0 && self.fresh {
-            // There must be room to say where it ends, too.
+            // There must also be space for the mark of its end.
             let mark = BurstMark { position, what: What::Begin(begin) };
             let begins = self.marks.room() >= 2 && self.marks.push(mark).is_ok();
             self.fresh = !begins;
@@ -156,29 +157,29 @@ impl Recorder {
         }
     }
 
-    /// The burst is over: what there is of it goes to the disk.
+    /// Ends the burst: its samples are written to the disk.
     pub fn end(&mut self, how: BurstEnd) {
-        // Where samples are missing its end is not known.
+        // If samples are missing its end is unknown.
         if !std::mem::replace(&mut self.fresh, true) {
             let end = BurstMark { position: self.samples.position(), what: What::End(how) };
-            // Its room was kept when the stretch began.
+            // Its space was reserved when the stretch began.
             let _ = self.marks.push(end);
         }
         self.tell();
     }
 
-    /// What there is goes to the disk; nothing will follow it.
+    /// Writes all samples to the disk, because none will follow.
     pub fn flush(&mut self) {
         self.fresh = true;
         self.tell();
     }
 
-    /// Samples so far that are missing in the file.
+    /// Returns the samples so far that are missing in the file.
     pub fn lost_samples(&self) -> u64 {
         self.lost + self.fate.lost_samples()
     }
 
-    /// What becomes of the file.
+    /// Returns the outcome of the file.
     pub fn fate(&self) -> Arc<FileOutcome> {
         self.fate.clone()
     }
@@ -192,7 +193,7 @@ impl Recorder {
         }
     }
 
-    /// Tells the writer that there is something to write.
+    /// Notifies the writer of new samples.
     fn tell(&mut self) {
         self.told = self.samples.position();
         self.waiter.notify();
@@ -225,8 +226,8 @@ mod tests {
         serde_json::from_slice(&meta).unwrap()
     }
 
-    /// Stretches: where each begins in the file and in time; and of those with an end, how long
-    /// they are.
+    /// Returns the stretches: the beginning of each in the file and in time; and for those with an
+    /// end, their length.
     fn meta(path: &Path) -> (Pairs, Pairs) {
         let meta = metadata(path);
         let of = |list: &str, keys: [&str; 2]| -> Pairs {
@@ -264,7 +265,7 @@ mod tests {
         assert_eq!(meta["annotations"][1]["core:label"], "underflow");
     }
 
-    /// A recorder whose writer stands still.
+    /// Returns a recorder whose writer is stopped.
     fn halted(path: &Path) -> (Recorder, Feed) {
         let fate = Arc::new(FileOutcome::default());
         let writer = RecordingWriter::create(path, Arc::clone(&fate)).unwrap();
@@ -339,7 +340,7 @@ mod tests {
         let mut recorder = Recorder::create(&path).unwrap();
         recorder.record(begin(0), false, &samples(0, 3));
         recorder.end(BurstEnd::EndOfBurst);
-        // What its writer finds when it is to put the metadata there: a folder of that name.
+        // The writer finds a folder in place of its metadata file.
         std::fs::create_dir(folder.path().join("out.sigmf-meta")).unwrap();
         recorder.close();
         let reason = recorder.fate().error().unwrap().to_string();

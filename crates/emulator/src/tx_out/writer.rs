@@ -11,23 +11,23 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Writes the samples as they come and remembers their stretches for the metadata.
+/// Writes the samples as they come and stores their stretches for the metadata.
 pub(super) struct RecordingWriter {
     path: PathBuf,
-    /// What the file is called until it is whole; `None` for a device or a pipe.
+    /// The name of the file until it is complete; `None` for a device or a pipe.
     part: Option<PathBuf>,
     file: File,
     written: u64,
-    /// When the next sample was transmitted.
+    /// The time of the next sample.
     next: Begin,
-    /// It begins a stretch.
+    /// The next sample begins a stretch.
     fresh: bool,
     stretches: Vec<CaptureSegment>,
     fate: Arc<FileOutcome>,
 }
 
 impl RecordingWriter {
-    /// Creates or empties the file. What becomes of it is told to `fate`.
+    /// Creates or empties the file. Its outcome is set in `fate`.
     pub fn create(path: &Path, fate: Arc<FileOutcome>) -> Result<Self, Error> {
         let fail = |reason: String| Error::TxOut { path: path.to_owned(), reason };
         if path.extension().is_some_and(|extension| extension == "sigmf-meta") {
@@ -47,7 +47,7 @@ impl RecordingWriter {
         Ok(Self { path, part, file, written: 0, next, fresh: true, stretches, fate })
     }
 
-    /// The next samples begin a stretch.
+    /// Begins a stretch with the next samples.
     pub fn begin(&mut self, begin: Begin) {
         (self.next, self.fresh) = (begin, true);
     }
@@ -58,7 +58,7 @@ impl RecordingWriter {
         let next = self.next;
         self.next.timestamp = next.timestamp.wrapping_add(count);
         let place = self.written * SC16_LEN as u64;
-        // A piece may be there even if it fails; what follows is written over it.
+        // A failed write may leave a part, which the next write overwrites.
         if let Err(error) = self.file.write_all_at(samples.as_flattened(), place) {
             self.fate.lose(count, self.refusal("", &error));
             self.fresh = true;
@@ -70,15 +70,15 @@ impl RecordingWriter {
         self.written += count;
     }
 
-    /// The burst ends here; where the samples before are missing, nobody knows where it did.
+    /// Ends the burst; if the samples before are missing, the place of its end is unknown.
     pub fn end(&mut self, how: BurstEnd) {
         if let (false, Some(stretch)) = (self.fresh, self.stretches.last_mut()) {
             stretch.finish(self.written, how);
         }
     }
 
-    /// Gives the file its name, and the metadata beside it, when all was written. Beside a device
-    /// nothing is put.
+    /// Gives the file its final name, and writes its metadata, if all was written. A device has no
+    /// metadata file.
     pub fn finish(&mut self) {
         let Some(part) = &self.part else { return };
         let named = self
@@ -98,7 +98,7 @@ impl RecordingWriter {
         }
     }
 
-    /// Why the system refused to write, and what there is then.
+    /// Returns the system's error for a failed operation, with the present state of the file.
     fn refusal(&self, what: &str, error: &io::Error) -> Option<Error> {
         let left = self.part.as_ref().map_or_else(String::new, |part| {
             format!("; what could be written is in {}", part.display())
@@ -112,7 +112,7 @@ impl RecordingWriter {
     }
 }
 
-/// What the file at `path` is called until it is whole.
+/// Returns the name of the file at `path` until it is complete.
 pub(super) fn with_part(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".part");
@@ -135,7 +135,7 @@ mod tests {
         writer.begin(Begin { timestamp: 0, rate_hz });
         let pieces = [(None, false), (None, true), (None, false), (Some(90), true), (None, false)];
         for (timestamp, fails) in pieces {
-            // A file that is open for reading takes nothing.
+            // A file that is open for reading accepts no writes.
             writer.file = if fails {
                 File::open(with_part(&path)).unwrap()
             } else {

@@ -1,4 +1,4 @@
-//! Faults of a running radio, seen from a host's sockets.
+//! Tests of faults of a running radio, from a host's sockets.
 
 use millstream_emulator::{Radio, RadioConfig, RunningRadio};
 use std::io::{Read, Write};
@@ -32,7 +32,7 @@ fn asker() -> UdpSocket {
     socket
 }
 
-/// The answer to an echo request, if any comes.
+/// Returns the answer to an echo request, if one comes.
 fn echo(socket: &UdpSocket, radio: &RunningRadio, word: &str) -> Option<Vec<u8>> {
     socket.send_to(format!("MPM-ECHO {word}").as_bytes(), radio.discovery_addr()).unwrap();
     let mut bytes = [0; 100];

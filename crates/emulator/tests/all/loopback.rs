@@ -1,4 +1,4 @@
-//! The radio over real sockets: from discovery to samples, and what strangers may send it.
+//! Tests of the radio over real sockets: from discovery to samples, and with packets of strangers.
 
 use crate::host::{HostEndpoint, Rpc, discover};
 use millstream_emulator::{Error, Radio, RadioConfig, RunningRadio};
@@ -31,7 +31,8 @@ fn start() -> RunningRadio {
     Radio::start(config()).unwrap()
 }
 
-/// Opens the stream of channel 0 with `capacity` bytes of room; control and stream endpoint.
+/// Opens the stream of channel 0 with a capacity of `capacity` bytes; returns control and stream
+/// endpoint.
 fn open_stream(radio: &RunningRadio, capacity: u64) -> (HostEndpoint, HostEndpoint) {
     let mut control = HostEndpoint::connect(radio, CONTROL);
     let stream = HostEndpoint::connect(radio, STREAM);
@@ -43,7 +44,7 @@ fn open_stream(radio: &RunningRadio, capacity: u64) -> (HostEndpoint, HostEndpoi
     let init = stream.expect_command();
     assert_eq!((init.op, init.bytes), (CommandOp::Init, capacity / 32));
     stream.send_status(&status(capacity, 0, 0));
-    // The status is a datagram of another socket: poll, as a host has to.
+    // The status is a datagram of another socket, so a host has to poll.
     while control.get(1, sep::OSTRM_CTRL_STATUS) & sep::STATUS_FC_ENABLED == 0 {}
     (control, stream)
 }
@@ -60,8 +61,8 @@ fn status(capacity_bytes: u64, count_bytes: u64, count_packets: u64) -> StatusRe
     }
 }
 
-/// Receives until EOB and grants credit for everything but the end; checks every sample. How many
-/// samples there were, and how many statuses were sent.
+/// Receives until EOB and grants credit for everything but the end; checks every sample. Returns
+/// the number of samples, and of statuses sent.
 fn receive(stream: &HostEndpoint, capacity: u64) -> (u64, u64) {
     let (mut bytes, mut packets, mut samples, mut next) = (0, 0, 0u64, None);
     let mut buffer = [0; 9000];
@@ -118,8 +119,8 @@ fn from_discovery_to_a_hundred_thousand_exact_samples() {
     }
     let (samples, statuses) = receive(&stream, capacity);
     assert_eq!(samples, 100_000);
-    // The session's end forgets its routes: statuses still on their way would lead nowhere. One
-    // more was the handshake's.
+    // The end of the session drops its routes, so statuses still in flight would be unroutable. The
+    // handshake sent one more.
     while radio.counters().rx_status_packets < statuses + 1 {
         std::thread::yield_now();
     }
@@ -190,7 +191,7 @@ fn a_port_in_use_is_named_with_protocol_and_remedy() {
 #[test]
 fn stopping_leaves_no_thread_and_no_port_behind() {
     const NAME: &str = "loopback::stopping_leaves_no_thread_and_no_port_behind";
-    // In a process of its own: here the other tests' radios have threads, too.
+    // In a separate process, because radios of other tests have threads in this one.
     if std::env::var_os(NAME).is_none() {
         let mut alone = Command::new(std::env::current_exe().unwrap());
         let outcome = alone.args(["--exact", NAME]).env(NAME, "1").output().unwrap();
@@ -207,7 +208,7 @@ fn stopping_leaves_no_thread_and_no_port_behind() {
     };
     assert_eq!(threads(), [""; 0]);
     let radio = start();
-    // A thread names itself: all have by the time they answer.
+    // Threads set their own names: all have done so when they answer.
     discover(&radio);
     Rpc::claim(&radio);
     HostEndpoint::connect(&radio, CONTROL);

@@ -1,6 +1,6 @@
-//! The emulated radio, from outside.
+//! Tests of the emulated radio, from outside.
 //!
-//! One program holds all of these tests: linking is what costs.
+//! One program has all of these tests, because linking takes the most time.
 
 mod faults;
 mod host;

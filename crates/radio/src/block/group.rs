@@ -1,4 +1,4 @@
-//! The source of several channels at the same moments.
+//! The source of several channels, aligned in time.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
@@ -13,12 +13,12 @@ use crate::{DeviceSet, GroupMetadata, Ledger, RxError, RxGroup};
 /// The most channels of one source.
 pub const CHANNELS_MAX: usize = 16;
 
-/// Samples of several receive channels, of the same moments on all of them. What one channel loses
-/// the others give up, so their segments are the same.
+/// The samples of several receive channels, aligned in time. A loss on one channel removes the same
+/// moments from all others, so all have the same segments.
 ///
 /// # Stream outputs
-/// - `out0`, `out1`, …: the samples of each member of the group. Where one has no room, none has.
-///   Tags as of [`super::RadioSource`].
+/// - `out0`, `out1`, …: the samples of each member of the group. When one output is full, none gets
+///   samples. Tags as of [`super::RadioSource`].
 ///
 /// # Metrics
 /// Those of [`super::RadioSource`], each the sum over all channels.
@@ -27,27 +27,27 @@ pub struct GroupSource<T: WireSample> {
     #[port("out")]
     outs: Vec<Out<T>>,
     group: Option<RxGroup>,
-    /// Keeps the claims; after the group in order, so that they go last.
+    /// Holds the claims; declared after the group, so that they are dropped last.
     _devices: DeviceSet,
     at: Option<u64>,
     progress: SampleCount,
     ledgers: SyncSender<Vec<Ledger>>,
-    /// Where samples go that there is no room for, one after another for each channel.
+    /// The buffer for samples that find no space, one stretch after another for each channel.
     spill: Vec<T>,
     metrics: Metrics,
 }
 
-/// What becomes known of a group while it runs, and at its end.
+/// The results of a group while it runs, and at its end.
 pub struct GroupReport {
     /// The segments that all channels share.
     pub segments: Receiver<RecordingSegment>,
-    /// At the end: the ledger of every channel.
+    /// The ledger of every channel, sent at the end.
     pub ledgers: Receiver<Vec<Ledger>>,
 }
 
 impl<T: WireSample + Default> GroupSource<T> {
-    /// A source of `samples` samples of time (without end when `None`) from streams of `devices`.
-    /// Samples without room behind this source are lost, see
+    /// Returns a source of `samples` samples of time (without end when `None`) from streams of
+    /// `devices`. Samples without space behind this source are lost, see
     /// [`super::RadioSource::without_waiting`].
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl<T: WireSample + Default> GroupSource<T> {
         Ok((source, GroupReport { segments, ledgers: told }))
     }
 
-    /// Starts at the devices' time `at`, ticks, or at once.
+    /// Sets the start to the devices' time `at`, ticks; `None` starts at once.
     pub fn starting_at(mut self, at: Option<u64>) -> Self {
         self.at = at;
         self
@@ -84,7 +84,8 @@ impl<T: WireSample + Default> GroupSource<T> {
 }
 
 impl<T: WireSample> GroupSource<T> {
-    /// Receives where there is room on all channels, or else for nobody. True for the latter.
+    /// Receives into the outputs when all have space, or else into the spill buffer; returns true
+    /// for the latter.
     fn receive(&mut self, timeout: Duration) -> Result<(GroupMetadata, bool), BlockError> {
         let Some(group) = &mut self.group else { return Ok(Default::default()) };
         let channels = self.outs.len();
@@ -108,7 +109,7 @@ impl<T: WireSample> GroupSource<T> {
         Ok((T::recv_group(group, places, timeout)?, spills))
     }
 
-    /// Notes what was received.
+    /// Records the result of one `recv`.
     fn account(&mut self, meta: GroupMetadata, spilled: bool) -> Result<(), BlockError> {
         let samples = meta.samples as u64;
         let mut gap = self.progress.note(meta.event, None)?;
@@ -161,7 +162,7 @@ impl<T: WireSample> Block for GroupSource<T> {
         let ledgers = group.finish();
         let balance = ledgers.iter().try_for_each(Ledger::balance);
         self.follow(ledgers.iter().cloned());
-        // Nobody has to listen.
+        // The receiver of the ledgers may have been dropped.
         let _ = self.ledgers.try_send(ledgers);
         Ok(balance?)
     }

@@ -1,10 +1,10 @@
-//! What a source publishes about its streams.
+//! The metrics that a source publishes about its streams.
 
 use millstream_flow::{Counter, Metric};
 
 use crate::{Cause, Ledger, RxCounters};
 
-/// The published counters; the ledger's causes in their own order.
+/// The published counters; the ledger's causes in their order there.
 #[derive(Default)]
 pub(super) struct Metrics {
     expected: Counter,
@@ -18,9 +18,9 @@ pub(super) struct Metrics {
     hostile: Counter,
 }
 
-/// Lets `counter` follow a total that another place keeps.
+/// Sets `counter` to a total that is counted elsewhere.
 fn follow(counter: &Counter, total: u64) {
-    // A loss may turn out to have another cause: then its counter goes back.
+    // A loss can be moved to another cause; its first counter then decreases.
     counter.add(total.wrapping_sub(counter.get()));
 }
 
@@ -34,7 +34,7 @@ impl Metrics {
         }
     }
 
-    /// The sums over `streams`.
+    /// Sets the counters to the sums over `streams`.
     pub fn follow_counters<'a>(&self, streams: impl Iterator<Item = &'a RxCounters>) {
         let (mut packets, mut overruns, mut duplicates, mut hostile) = (0, 0, 0, 0);
         for counters in streams {

@@ -1,8 +1,8 @@
 //! Receive streams as flowgraph sources: `radio_rx` in graph files, and recordings.
 //!
-//! A source of so many samples means so many samples of *time*: what is lost on the way counts, and
-//! the device is started again after an overrun as if there were no end. So the device runs without
-//! end, and the source stops it where the number is reached.
+//! A source of N samples covers N samples of *time*: lost samples count too, and after an overrun
+//! the device is started again without an end. So the device runs without an end, and the source
+//! stops it when the number is reached.
 
 mod group;
 mod metrics;
@@ -21,7 +21,7 @@ pub use group::{CHANNELS_MAX, GroupReport, GroupSource};
 pub use one::RadioSource;
 pub use segments::{GapCause, LateStart, RecordingSegment};
 
-/// How many samples are received at once where there is no room for them.
+/// The samples that are received at once when there is no space for them.
 const SPILL_SAMPLES: usize = 4096;
 
 /// An item that a receive stream can produce.
@@ -83,7 +83,7 @@ impl WireSample for [i16; 2] {
     }
 }
 
-/// Adds `radio_rx` to the types that graph files may use.
+/// Adds `radio_rx` to the block types of graph files.
 pub fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("radio_rx", "Samples of one receive channel of a networked radio.")

@@ -13,31 +13,31 @@ use crate::{Device, RxMetadata, RxStreamer};
 /// Samples of one receive channel.
 ///
 /// # Stream outputs
-/// - `out`: the samples, contiguous but for what the metrics count as lost. On the first, and on
-///   the first after a gap, there are tags: `rx_time`, by the radio's clock; after a gap also
+/// - `out`: the samples, contiguous except for those that the metrics count as lost. The first one,
+///   and the first after a gap, has tags: `rx_time`, by the radio's clock; after a gap also
 ///   `loss_cause` (the name of a [`crate::Cause`]) and `loss_items`, once for each cause.
 ///
 /// # Metrics
 /// `expected`, `delivered` and one counter for each [`crate::Cause`], which balance at the end;
-/// `after_end`, samples that came after it and are in none of these;
-/// `packets`, `gaps`, `overruns`, `duplicates`, `hostile`.
+/// `after_end`, samples that came after the end and are in none of these; `packets`, `gaps`,
+/// `overruns`, `duplicates`, `hostile`.
 #[derive(Ports)]
 pub struct RadioSource<T: WireSample> {
     /// The samples.
     pub out: Out<T>,
     stream: Option<RxStreamer>,
-    /// Keeps the claim; after the stream in order, so that it goes last.
+    /// Holds the claim; declared after the stream, so that it is dropped last.
     _device: Device,
     at: Option<u64>,
     progress: SampleCount,
-    /// Where samples go that there is no room for; empty when those wait.
+    /// The buffer for samples that find no space; empty in the mode that waits for space.
     spill: Vec<T>,
     metrics: Metrics,
 }
 
 impl<T: WireSample> RadioSource<T> {
-    /// A source of `samples` samples of time (without end when `None`) from a stream of `device`,
-    /// and the list of its segments. A loss at the end may reach beyond the last sample.
+    /// Returns a source of `samples` samples of time (without end when `None`) from a stream of
+    /// `device`, and the list of its segments. A loss at the end may extend past the last sample.
     pub fn new(
         device: Device,
         stream: RxStreamer,
@@ -56,15 +56,15 @@ impl<T: WireSample> RadioSource<T> {
         (source, segments)
     }
 
-    /// Starts at the device's time `at`, ticks, or at once.
+    /// Sets the start to the device's time `at`, ticks; `None` starts at once.
     pub fn starting_at(mut self, at: Option<u64>) -> Self {
         self.at = at;
         self
     }
 
-    /// When there is no room behind this source, samples are lost here and counted as
-    /// [`crate::Cause::ConsumerFull`], at once and exactly. Otherwise they wait, at last in the
-    /// device, which has to stop when its buffer is full.
+    /// Drops samples that find no space behind this source and counts them exactly as
+    /// [`crate::Cause::ConsumerFull`]. Without this they wait, in the end in the device, which has
+    /// to stop when its buffer is full.
     pub fn without_waiting(mut self) -> Self
     where
         T: Default,
@@ -74,7 +74,7 @@ impl<T: WireSample> RadioSource<T> {
         self
     }
 
-    /// Notes what one `recv` brought.
+    /// Records the result of one `recv`.
     fn account(&mut self, meta: RxMetadata, spilled: bool) -> Result<(), BlockError> {
         let samples = meta.samples as u64;
         let ledger = self.stream.as_ref().map(RxStreamer::ledger);
@@ -122,7 +122,7 @@ impl<T: WireSample> Block for RadioSource<T> {
         self.progress.end();
         if let Some(stream) = self.stream.take() {
             self.metrics.follow_counters([stream.counters()].into_iter());
-            // What comes behind the last sample wanted is no loss of this source.
+            // Samples behind the last wanted one are not a loss of this source.
             let ledger = stream.finish();
             self.metrics.follow_ledger(&ledger);
             ledger.balance()?;

@@ -1,4 +1,4 @@
-//! How far a source has come, and where its gaps are.
+//! The progress of a source, and the places of its gaps.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -9,39 +9,39 @@ use crate::{Cause, Ledger, RxEvent};
 /// Samples by cause, in the order of [`Cause::ALL`].
 type Losses = [u64; Cause::ALL.len()];
 
-/// Gaps that wait for whoever listens; more are counted in the ledger all the same.
+/// The most gaps that wait for the reader; the ledger counts further ones too.
 const GAPS_WAITING_MAX: usize = 4096;
 
-/// Gaps at one place for which there is memory from the start.
+/// The gaps at one place for which memory is allocated at the start.
 const SEGMENTS_UNTAGGED: usize = 64;
 
-/// Why samples are missing somewhere.
+/// Why samples are missing at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GapCause {
-    /// What happened to the stream.
+    /// An event of the stream.
     Stream(RxEvent),
-    /// There was no room for so many samples behind the source.
+    /// There was no space behind the source.
     Full {
-        /// Samples missing, exactly.
+        /// The number of missing samples, exact.
         samples: u64,
     },
 }
 
-/// Where a recording goes on after missing samples, or begins. Several that begin at one sample
-/// say that several things happened before it; the last one has its time.
+/// The place at which a recording begins, or continues after missing samples. Several at one sample
+/// record several events before it; the last one has its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordingSegment {
     /// Samples delivered before it.
     pub first_sample: u64,
-    /// Time of its first sample, ticks, where the device tells.
+    /// Time of its first sample, ticks, if the device reports it.
     pub time_ticks: Option<u64>,
-    /// Why samples are missing before it; nothing at the beginning.
+    /// Why samples are missing before it; `None` at the beginning.
     pub gap: Option<GapCause>,
     lost: Losses,
 }
 
 impl GapCause {
-    /// The cause in the ledger that such a gap has as a rule, and samples missing.
+    /// Returns the usual cause of such a gap in the ledger, and the missing samples.
     fn loss(self) -> (Cause, u64) {
         match self {
             Self::Full { samples } => (Cause::ConsumerFull, samples),
@@ -59,13 +59,13 @@ impl GapCause {
 }
 
 impl RecordingSegment {
-    /// A segment as the events of a stream tell it.
+    /// Returns a segment from a stream's events.
     pub fn new(first_sample: u64, time_ticks: Option<u64>, gap: Option<GapCause>) -> Self {
         Self { first_sample, time_ticks, gap, lost: [0; Cause::ALL.len()] }
     }
 
-    /// Samples missing before it, by cause, as the ledger knew them when it was told. A packet that
-    /// comes too late after that moves there from `network_loss` to `late`.
+    /// Returns the samples missing before it, by cause, as counted when it was reported. A packet
+    /// that comes too late after that moves its samples from `network_loss` to `late`.
     pub fn losses(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
         let known = Cause::ALL.into_iter().zip(self.lost).filter(|loss| loss.1 > 0);
         let is_known = self.lost != [0; Cause::ALL.len()];
@@ -73,8 +73,8 @@ impl RecordingSegment {
         known.chain(as_a_rule)
     }
 
-    /// Says on the next item of `out` what is known of it: `rx_time` where the device tells, and
-    /// for a gap in front of it `loss_cause` and `loss_items`. Ticks are of `rate_hz`.
+    /// Tags the next item of `out`: `rx_time` if the device reports it, and `loss_cause` and
+    /// `loss_items` for a gap before the item. `rate_hz` is the rate of the ticks.
     pub(super) fn tag<T: Item>(&self, out: &mut Out<T>, rate_hz: f64) {
         for (cause, samples) in self.losses() {
             out.tag(0, keys::LOSS_CAUSE, TagValue::text(cause.name()));
@@ -92,17 +92,17 @@ impl RecordingSegment {
 #[non_exhaustive]
 pub struct LateStart;
 
-/// Counts the samples of time on the way to the end, and tells where gaps are.
+/// Counts the samples of time up to the end, and reports gaps.
 pub(super) struct SampleCount {
     segments: SyncSender<RecordingSegment>,
     gap: Option<GapCause>,
-    /// What that gap took, and what the ledger had booked by then, by cause.
+    /// The samples lost in the latest gap, and those in the ledger up to then, by cause.
     lost: Losses,
     booked: Losses,
     delivered: u64,
-    /// Told and not yet taken by the source, for its tags.
+    /// Reported segments that the source has not yet taken for its tags.
     untagged: Vec<RecordingSegment>,
-    /// Samples of time still wanted; no end when none.
+    /// Samples of time still wanted; `None` without an end.
     left: Option<u64>,
 }
 
@@ -123,22 +123,22 @@ impl SampleCount {
         (this, told)
     }
 
-    /// How many samples may be received at once into so much room.
+    /// Returns how many samples may be received at once into `room` places.
     pub fn room(&self, room: usize) -> usize {
         self.left.map_or(room, |left| room.min(usize::try_from(left).unwrap_or(usize::MAX)))
     }
 
-    /// Whether all samples wanted have come or are lost.
+    /// Returns whether all wanted samples have been delivered or are lost.
     pub fn is_over(&self) -> bool {
         self.left == Some(0)
     }
 
-    /// What is to be said on the next sample, before it is produced.
+    /// Takes the segments to be tagged on the next sample, before it is produced.
     pub fn untagged(&mut self) -> impl Iterator<Item = RecordingSegment> + '_ {
         self.untagged.drain(..)
     }
 
-    /// Samples came; the first of them has this time.
+    /// Counts delivered samples; `time_ticks` is the time of the first.
     pub fn deliver(&mut self, samples: u64, time_ticks: Option<u64>) {
         if samples == 0 {
             return;
@@ -150,7 +150,7 @@ impl SampleCount {
         self.pass(samples);
     }
 
-    /// Samples came for which there was no room. True when that begins a gap.
+    /// Counts samples that found no space. Returns true when that begins a gap.
     pub fn refuse(&mut self, samples: u64) -> bool {
         self.pass(samples);
         if let Some(GapCause::Full { samples: missing }) = &mut self.gap {
@@ -161,8 +161,8 @@ impl SampleCount {
         true
     }
 
-    /// Something happened to the stream, whose ledger says what is missing, if one stream is all
-    /// there is. True when it is a gap.
+    /// Records an event of the stream; `ledger`, if there is only one stream, has the missing
+    /// samples. Returns true when the event is a gap.
     pub fn note(&mut self, event: RxEvent, ledger: Option<&Ledger>) -> Result<bool, LateStart> {
         match event {
             RxEvent::None | RxEvent::Timeout => return Ok(false),
@@ -174,14 +174,14 @@ impl SampleCount {
             let booked = Cause::ALL.map(|cause| ledger.lost(cause));
             let new = booked.iter().zip(self.booked).map(|(now, then)| now.saturating_sub(then));
             self.lost.iter_mut().zip(new).for_each(|(lost, new)| *lost = new);
-            // The consumer's own losses are told on their own.
+            // Losses at the consumer are reported separately.
             self.lost[Cause::ConsumerFull as usize] = 0;
             self.booked = booked;
         }
         Ok(true)
     }
 
-    /// Nothing comes any more: tells the last gap.
+    /// Reports the last gap, after the end of the samples.
     pub fn end(&mut self) {
         if self.gap.is_some() {
             self.tell(None);
@@ -192,13 +192,13 @@ impl SampleCount {
         self.left = self.left.map(|left| left.saturating_sub(samples));
     }
 
-    /// Notes a gap; one before it at the same place is told on its own.
+    /// Records a gap; an earlier one at the same place is reported separately.
     fn missing(&mut self, gap: GapCause) {
         self.end();
         self.gap = Some(gap);
     }
 
-    /// Nobody has to listen, and a full list costs no more than its entry.
+    /// Sends the gap; the receiver may have been dropped, and a full list loses only this entry.
     fn tell(&mut self, time_ticks: Option<u64>) {
         let lost = std::mem::take(&mut self.lost);
         let (first_sample, gap) = (self.delivered, self.gap.take());
@@ -208,7 +208,8 @@ impl SampleCount {
     }
 }
 
-/// The ledger up to the last sample that was handed out or lost: what is held lies behind the end.
+/// Returns the ledger up to the last sample that was handed out or lost; held samples lie behind
+/// the end.
 pub(super) fn so_far(ledger: &Ledger) -> Ledger {
     let mut ledger = ledger.clone();
     ledger.expected = ledger.expected.wrapping_sub(ledger.held);

@@ -18,29 +18,29 @@ use crate::deadline::OpenDeadline;
 use crate::error::io_error;
 use crate::rpc::ClaimLoss;
 
-/// How long one try waits for its acknowledgement.
+/// The time limit for the acknowledgement of one attempt.
 const ACK_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Tries of an access that may be repeated.
+/// The attempts of an access that may be repeated.
 const TRIES: u32 = 5;
 
-/// Longest control packet, bytes, at the largest width.
+/// The longest control packet, bytes, at the largest width.
 const PACKET_BYTES: usize = 256;
 
-/// Things that should not happen on the control port, counted.
+/// Counts of unexpected events on the control port.
 #[derive(Debug, Default)]
 pub struct ControlCounters {
-    /// Datagrams from elsewhere than the device.
+    /// Datagrams from senders other than the device.
     pub foreign: AtomicU64,
-    /// Datagrams from the device that could not be understood.
+    /// Datagrams from the device that could not be decoded.
     pub malformed: AtomicU64,
-    /// Acknowledgements that nothing waits for (of an access given up, or duplicates).
+    /// Acknowledgements without a pending access (of one given up, or duplicates).
     pub stray_acks: AtomicU64,
-    /// Asynchronous messages nobody knows the meaning of.
+    /// Asynchronous messages of unknown meaning.
     pub unknown_messages: AtomicU64,
-    /// Asynchronous messages that came again; noted once.
+    /// Asynchronous messages that came again; each is handled once.
     pub repeated_messages: AtomicU64,
-    /// Asynchronous messages that never came, by the device's own numbers.
+    /// Asynchronous messages that never came, by the device's sequence numbers.
     pub missed_messages: AtomicU64,
     /// Accesses that were repeated.
     pub retries: AtomicU64,
@@ -48,21 +48,21 @@ pub struct ControlCounters {
 
 /// The control endpoint of this host. One access is outstanding at a time.
 ///
-/// A [`ControlReceiver`] takes acknowledgements and asynchronous messages: on a thread that ends
-/// when the last owner drops the client, or wherever its caller has it.
+/// A [`ControlReceiver`] takes acknowledgements and asynchronous messages, either on a thread that
+/// ends when the last owner drops the client, or where the caller runs it.
 pub struct Control {
     shared: Arc<ControlState>,
-    /// Held for the length of an access.
+    /// Locked for the length of an access.
     turn: Mutex<OutstandingAccess>,
     pump: Option<JoinHandle<()>>,
 }
 
-/// What belongs to the accesses, of which one is outstanding at a time.
+/// The state of the accesses, of which one is outstanding at a time.
 #[derive(Default)]
 struct OutstandingAccess {
-    /// The sequence number of the next one.
+    /// The sequence number of the next access.
     ctrl_seq: u8,
-    /// None is begun after this.
+    /// No access begins after this.
     deadline: Option<OpenDeadline>,
 }
 
@@ -90,16 +90,17 @@ pub(super) struct ControlSender {
 /// The access that is outstanding.
 #[derive(Default)]
 pub(super) struct PendingAccess {
-    /// Bit s: a try of it went out with control sequence number s.
+    /// Bit s: an attempt was sent with control sequence number s.
     pub tries: u64,
-    /// The register it is about.
+    /// The control port of its register.
     pub port: u16,
     pub address: u32,
     pub answer: Option<CtrlRepr>,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing here leaves a half-made state behind, so a panic elsewhere is no reason to stop.
+    // The state is consistent at every unlock, so a panic of another thread is not a reason to
+    // stop.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -120,7 +121,7 @@ impl ControlState {
 
 impl Control {
     /// Takes over the port whose endpoint is `epid`, routed to the device's control endpoint
-    /// `peer`. A thread receives.
+    /// `peer`. A new thread receives.
     ///
     /// # Errors
     /// [`RadioError::Io`] when no thread can be started.
@@ -141,7 +142,7 @@ impl Control {
         Ok(control)
     }
 
-    /// The same, whose caller lets the receiver hear what comes.
+    /// Does the same without a thread: the caller passes datagrams to the receiver.
     pub fn without_thread(
         tx: Box<dyn PortTx>,
         device: SocketAddrV4,
@@ -166,38 +167,38 @@ impl Control {
         (Self { shared, turn: Mutex::default(), pump: None }, receiver)
     }
 
-    /// This host's control endpoint.
+    /// Returns this host's control endpoint.
     pub fn epid(&self) -> Epid {
         self.shared.epid
     }
 
-    /// The device's CHDR address.
+    /// Returns the device's CHDR address.
     pub fn device(&self) -> SocketAddrV4 {
         self.shared.device
     }
 
-    /// Says under which claim this host commands the device.
+    /// Sets the claim under which this host commands the device.
     pub fn set_claim(&self, loss: ClaimLoss) {
-        // There is one claim for the life of a device; a second call says nothing new.
+        // A device has one claim for its life; a second call changes nothing.
         let _ = self.shared.claim_loss.set(loss);
     }
 
-    /// Why that claim was lost, if it was: the device has then forgotten this host.
+    /// Returns the reason if that claim was lost: the device has then forgotten this host.
     pub fn claim_lost(&self) -> Option<String> {
         self.shared.claim_loss.get()?.reason()
     }
 
-    /// What was counted on the control port.
+    /// Returns the counts of the control port.
     pub fn counters(&self) -> &ControlCounters {
         &self.shared.counters
     }
 
-    /// Lets accesses that begin after `deadline` fail, or none.
+    /// Sets the time after which new accesses fail; `None` removes it.
     pub fn set_deadline(&self, deadline: Option<OpenDeadline>) {
         lock(&self.turn).deadline = deadline;
     }
 
-    /// The messages about a channel of the block at `port`, from now on.
+    /// Returns the messages about a channel of the block at `port`, from now on.
     pub fn watch(&self, port: u16, channel: u8) -> Arc<ChannelEvents> {
         let events = Arc::new(ChannelEvents::default());
         lock(&self.shared.channels).push((port, channel, Arc::clone(&events)));
@@ -212,7 +213,7 @@ impl Control {
         self.access(port, Op::Read, address, 0, TRIES, ACK_TIMEOUT)
     }
 
-    /// Writes a register whose writing may be repeated without harm.
+    /// Writes a register; the write may be repeated without harm.
     ///
     /// # Errors
     /// [`RadioError::Silent`], [`RadioError::Refused`].
@@ -220,8 +221,8 @@ impl Control {
         self.access(port, Op::Write, address, value, TRIES, ACK_TIMEOUT).map(drop)
     }
 
-    /// Writes a register once, because writing twice would do something twice. After
-    /// [`RadioError::Silent`] the write may or may not have happened.
+    /// Writes a register once, because a second write would have a second effect. After
+    /// [`RadioError::Silent`] it is unknown whether the write happened.
     ///
     /// # Errors
     /// [`RadioError::Silent`], [`RadioError::Refused`].
@@ -309,7 +310,7 @@ impl Drop for Control {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(pump) = self.pump.take() {
-            // A panic of the thread has been reported already.
+            // The thread's panic has been reported already.
             let _ = pump.join();
         }
     }

@@ -1,4 +1,4 @@
-//! The client against a device that loses, repeats and refuses.
+//! Tests of the client against a device that loses, repeats and refuses.
 
 use super::*;
 use crate::testing::{FakeSocket, fake_pair};
@@ -25,7 +25,7 @@ fn control() -> (Control, FakeSocket, SocketAddrV4) {
     (control, device, host)
 }
 
-/// Serves requests in a thread: `reply` gets each request and its turn.
+/// Serves requests in a thread: `reply` gets each request and its position in the sequence.
 fn serve(
     mut device: FakeSocket,
     requests: usize,
@@ -48,7 +48,7 @@ fn a_read_returns_what_the_register_holds() {
         assert_eq!((request.dst_port, request.src_port, request.op), (3, 3, Op::Read));
         let wrong = CtrlRepr { ctrl_seq: request.ctrl_seq ^ 5, ..request };
         let data = DataWords::one(request.address + 1);
-        // Twice, and a stranger before: only the right one counts, once.
+        // The answer comes twice, after a stranger's: only the right one counts, once.
         let ack = request.ack(0, ControlStatus::Ok, data);
         vec![wrong.ack(0, ControlStatus::Ok, DataWords::one(9)), ack, ack]
     });
@@ -69,7 +69,7 @@ fn lost_packets_are_repeated_and_late_answers_count() {
                 *lock(&first) = Some(request);
                 vec![]
             }
-            // The answer to the first try comes after the second was sent.
+            // The answer to the first attempt comes after the second was sent.
             1 => vec![lock(&first).unwrap().ack(0, ControlStatus::Ok, request.data)],
             _ => vec![request.ack(0, ControlStatus::Ok, request.data)],
         }

@@ -1,4 +1,4 @@
-//! What a radio says by itself about one of its channels.
+//! A radio's asynchronous messages about one of its channels.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -8,13 +8,13 @@ use millstream_wire::regs::radio::async_msg::Event;
 
 use super::client::lock;
 
-/// Messages about transmission that wait for their stream, more than packets of usual size in a
-/// window; the oldest go when there are more, and are counted.
+/// The most messages about transmission that wait for their stream, more than the packets of usual
+/// size in a window. When there are more, the oldest are dropped and counted.
 const TX_WAITING_MAX: usize = 1 << 14;
 
 /// The asynchronous messages about one channel.
 ///
-/// A stream looks at them from its own thread; one relaxed load tells whether anything is new.
+/// A stream polls them from its own thread; one relaxed load shows whether there are new ones.
 #[derive(Debug, Default)]
 pub struct ChannelEvents {
     tx_reported: AtomicU64,
@@ -32,7 +32,7 @@ impl ChannelEvents {
         self.overruns.load(Ordering::Acquire)
     }
 
-    /// The device's time of the last overrun, ticks.
+    /// Returns the device's time of the last overrun, ticks.
     pub fn overrun_ticks(&self) -> u64 {
         self.overrun_ticks.load(Ordering::Relaxed)
     }
@@ -47,28 +47,28 @@ impl ChannelEvents {
         self.tx_reported.load(Ordering::Acquire)
     }
 
-    /// The oldest message about transmission that nobody has taken, and its time, ticks.
+    /// Takes the oldest message about transmission and its time, ticks.
     pub fn take_tx(&self) -> Option<(Event, u64)> {
         lock(&self.tx_waiting).pop_front()
     }
 
-    /// Messages about transmission that were dropped because nobody took them.
+    /// Messages about transmission that were dropped because the stream did not take them.
     pub fn tx_dropped(&self) -> u64 {
         self.tx_dropped.load(Ordering::Relaxed)
     }
 
-    /// Messages of the channel's block that never came, by the device's own numbers. Each may
+    /// Messages of the channel's block that never came, by the device's sequence numbers. Each may
     /// have been about this channel or another one of the block.
     pub fn missed(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
     }
 
-    /// So many messages of the block did not come.
+    /// Counts messages of the block that did not come.
     pub(super) fn miss(&self, messages: u64) {
         self.missed.fetch_add(messages, Ordering::Relaxed);
     }
 
-    /// One of them came after all.
+    /// Subtracts a missed message that came after all.
     pub(super) fn found(&self) {
         let less = |missed: u64| missed.checked_sub(1);
         let _ = self.missed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);

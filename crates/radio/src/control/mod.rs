@@ -13,9 +13,9 @@ use std::net::Ipv4Addr;
 
 use crate::RadioError;
 
-/// The registers of a device's blocks: a [`Control`], or words from anywhere.
+/// The registers of a device's blocks: a [`Control`], or words from another source.
 pub trait Registers {
-    /// The device's address.
+    /// Returns the device's address.
     fn address(&self) -> Ipv4Addr;
 
     /// Reads a register of the block at `port`.
@@ -24,7 +24,7 @@ pub trait Registers {
     /// Those of [`Control::read`].
     fn read(&self, port: u16, address: u32) -> Result<u32, RadioError>;
 
-    /// Writes a register whose writing may be repeated without harm.
+    /// Writes a register; the write may be repeated without harm.
     ///
     /// # Errors
     /// Those of [`Control::write`].

@@ -1,4 +1,4 @@
-//! What comes on the control port: acknowledgements and asynchronous messages.
+//! The packets on the control port: acknowledgements and asynchronous messages.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,13 +12,13 @@ use millstream_wire::regs::radio::async_msg::Event;
 use super::client::{ControlState, lock};
 use super::sequence::{Sequence, SequencePosition};
 
-/// How soon the thread notices that it should end.
+/// The longest time until the thread notices that it should end.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// The messages of each block whose channels are watched, by its port.
 type Sequences = Vec<(u16, Sequence)>;
 
-/// The receiving half of a [`Control`](super::Control): takes datagrams, waits for nothing.
+/// The receiving half of a [`Control`](super::Control): takes datagrams and never waits.
 pub struct ControlReceiver {
     shared: Arc<ControlState>,
     sequences: Sequences,
@@ -29,7 +29,7 @@ impl ControlReceiver {
         Self { shared, sequences: Sequences::new() }
     }
 
-    /// Takes what came on the control port.
+    /// Handles a datagram from the control port.
     pub fn hear(&mut self, datagram: &Datagram<'_>) {
         let shared = &self.shared;
         if datagram.source != shared.device {
@@ -48,7 +48,7 @@ impl ControlReceiver {
     /// Receives until the client is dropped.
     pub(super) fn run(mut self, mut rx: Box<dyn PortRx>) {
         while !self.shared.stop.load(Ordering::Relaxed) {
-            // A port that fails leaves accesses without answers, and they report it.
+            // When the port fails, accesses get no answers, and report that.
             let Ok(count) = rx.recv_batch(SLICE) else { return };
             (0..count).for_each(|index| self.hear(&rx.datagram(index)));
         }
@@ -72,7 +72,7 @@ fn acknowledge(shared: &ControlState, repr: CtrlRepr) {
     }
 }
 
-/// Notes an asynchronous message and acknowledges it.
+/// Records an asynchronous message and acknowledges it.
 fn message(shared: &ControlState, sequences: &mut Sequences, repr: &CtrlRepr) {
     let known = (repr.op == Op::Write)
         .then(|| Event::from_message(repr.address, repr.data.first()))
@@ -82,11 +82,11 @@ fn message(shared: &ControlState, sequences: &mut Sequences, repr: &CtrlRepr) {
     if !heard {
         shared.counters.unknown_messages.fetch_add(1, Ordering::Relaxed);
     }
-    // The device repeats or forgets what is not acknowledged; either is harmless.
+    // The device repeats or drops a message without an acknowledgement; both are harmless.
     let _ = shared.send(repr.ack(0, status, repr.data));
 }
 
-/// Tells those who watch a channel of its event, once. False when nobody watches it.
+/// Reports an event to the watchers of its channel, once. Returns false without a watcher.
 fn note(
     shared: &ControlState,
     sequences: &mut Sequences,
@@ -108,11 +108,11 @@ fn note(
         SequencePosition::New { missed: 0 } => {}
         SequencePosition::New { missed } => {
             counters.missed_messages.fetch_add(missed.into(), Ordering::Relaxed);
-            // It is not known which channel they were about.
+            // The channels of missed messages are unknown.
             block.clone().for_each(|(_, _, events)| events.miss(missed.into()));
         }
         SequencePosition::Overtaken => {
-            // A device may begin anew with any number: not below nothing.
+            // A device may restart with any number, so the count stops at 0.
             let less = |missed: u64| missed.checked_sub(1);
             let missed = &counters.missed_messages;
             let _ = missed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
@@ -125,7 +125,7 @@ fn note(
     true
 }
 
-/// There are no more blocks than somebody watches.
+/// Returns the sequence of a block; there are no more than watched blocks.
 fn sequence_of(sequences: &mut Sequences, port: u16) -> &mut Sequence {
     let index = sequences.iter().position(|(of, _)| *of == port).unwrap_or_else(|| {
         sequences.push((port, Sequence::default()));

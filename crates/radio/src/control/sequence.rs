@@ -1,24 +1,24 @@
-//! Which messages of a block are new, and how many never came.
+//! Finds which messages of a block are new, and counts those that never came.
 //!
-//! A block counts its messages in six bits. The network may repeat one, and a device may too whose
-//! message was not acknowledged; noted twice, a late packet would be booked twice.
+//! A block counts its messages in six bits. The network may repeat one, and so may a device whose
+//! message was not acknowledged; counted twice, a late packet would be two losses.
 
 use millstream_wire::ctrl::{CtrlRepr, SEQ_MODULUS};
 
-/// Messages among which a repeated one is looked for: fewer than there are sequence numbers.
+/// The latest messages that are searched for a repetition: fewer than there are sequence numbers.
 const REMEMBERED: usize = 16;
 
-/// What makes a message the same as another.
+/// The fields by which two messages are the same.
 type Identity = (u16, u8, Option<u64>, u32, u32);
 
-/// What a message is in its sequence.
+/// The position of a message in its sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SequencePosition {
-    /// It is new, and so many before it have not come.
+    /// The message is new, and `missed` before it have not come.
     New { missed: u8 },
-    /// It is new, and counted among the missed already.
+    /// The message is new, and already counted as missed.
     Overtaken,
-    /// It has come before.
+    /// The message has come before.
     Repeated,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
-    /// A message came.
+    /// Takes a message.
     pub fn take(&mut self, repr: &CtrlRepr) -> SequencePosition {
         let identity = (repr.seq, repr.ctrl_seq, repr.timestamp, repr.address, repr.data.first());
         if self.recent.contains(&Some(identity)) {

@@ -1,6 +1,6 @@
-//! How a conversion is carried out.
+//! The forms of a conversion.
 
-/// How a conversion is carried out.
+/// The form of a conversion: scalar or an instruction set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConvertForm {
@@ -16,7 +16,7 @@ impl ConvertForm {
     /// Every form, the fastest last.
     pub const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
 
-    /// A stable name for tables and JSON.
+    /// Returns a stable name for tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
@@ -25,7 +25,7 @@ impl ConvertForm {
         }
     }
 
-    /// Whether this processor has what the form needs.
+    /// Returns whether this processor has the instructions of the form.
     pub fn is_available(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         return match self {
@@ -40,7 +40,7 @@ impl ConvertForm {
         return self == Self::Scalar;
     }
 
-    /// The fastest form that this processor has.
+    /// Returns the fastest form that this processor has.
     pub fn best() -> Self {
         Self::ALL.into_iter().rev().find(|form| form.is_available()).unwrap_or(Self::Scalar)
     }

@@ -1,4 +1,4 @@
-//! What the SIMD forms have in common: blocks of samples that go through vector registers as
+//! The common part of the SIMD forms: blocks of samples that pass through vector registers as
 //! 32-bit integers. All wire values are exact in them, and so are all 16-bit values as floats.
 
 #![expect(unsafe_op_in_unsafe_fn, reason = "all is unsafe for the one reason stated at `Engine`")]
@@ -7,38 +7,38 @@ use num_complex::Complex;
 
 use super::wire::{Sc8, Sc12, Sc16};
 
-/// One instruction set: how a block of samples is loaded, scaled and stored.
+/// One instruction set: loads, scales and stores a block of samples.
 ///
-/// Loads and stores of a block touch exactly its own bytes, at any alignment. `STREAM` stores
-/// bypass the caches where that makes sense; their address must be a multiple of the block's bytes
-/// or of 64, whichever is smaller.
+/// Loads and stores of a block access exactly its own bytes, at any alignment. `STREAM` stores
+/// bypass the caches where that is useful; their address must be a multiple of the block's bytes or
+/// of 64, whichever is smaller.
 ///
 /// # Safety
 /// Every function needs the processor features of its engine, and memory for a whole block.
 pub trait Engine {
     /// Samples in a block; a multiple of every wire format's group.
     const SAMPLES: usize;
-    /// A block's I and Q in turn, as 32-bit integers.
+    /// A block's I and Q alternating, as 32-bit integers.
     type Block: Copy;
 
     unsafe fn load_sc16(at: *const u8) -> Self::Block;
     unsafe fn load_sc12(at: *const u8) -> Self::Block;
     unsafe fn load_sc8(at: *const u8) -> Self::Block;
-    /// Floats times `scale`, rounded; what lies beyond 16 bits may be anything beyond, but keeps
-    /// its sign. Not-a-number gives 0.
+    /// Loads floats times `scale`, rounded. Results beyond 16 bits may be any value beyond, with
+    /// the same sign. Not-a-number gives 0.
     unsafe fn load_fc32(at: *const u8, scale: f32) -> Self::Block;
-    /// The same for doubles.
+    /// Does the same for doubles.
     unsafe fn load_fc64(at: *const u8, scale: f64) -> Self::Block;
 
-    /// Saturates to 16 bit, as the other integer stores do to their width.
+    /// Saturates to 16 bits; the other integer stores saturate to their width.
     unsafe fn store_sc16<const STREAM: bool>(at: *mut u8, block: Self::Block);
     unsafe fn store_sc12(at: *mut u8, block: Self::Block);
     unsafe fn store_sc8(at: *mut u8, block: Self::Block);
     unsafe fn store_fc32<const STREAM: bool>(at: *mut u8, block: Self::Block, scale: f32);
     unsafe fn store_fc64<const STREAM: bool>(at: *mut u8, block: Self::Block, scale: f64);
 
-    /// What [`Engine::load_fc32`] and [`Engine::store_sc16`] do together: the pair that transmits
-    /// most, for engines that know a shorter way.
+    /// Does [`Engine::load_fc32`] and [`Engine::store_sc16`] together: the most frequent pair in
+    /// transmission, for engines with a faster sequence.
     #[inline(always)]
     unsafe fn fc32_to_sc16<const STREAM: bool>(from: *const u8, to: *mut u8, scale: f32) {
         Self::store_sc16::<STREAM>(to, Self::load_fc32(from, scale));

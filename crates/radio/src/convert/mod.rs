@@ -4,10 +4,10 @@
 //! | --- | --- | --- | --- | --- |
 //! | sc16, sc12, sc8 | both directions | both directions | both directions | both directions |
 //!
-//! One rule holds for all of them: the value times a scale that the caller gives, in `f64` for
-//! fc64 and in `f32` otherwise; where the result is an integer it is rounded to nearest, ties to
-//! even, and saturated, and not-a-number gives 0. [`HostSample::scale_from`] and
-//! [`HostSample::scale_to`] give the scale that takes full scale to full scale.
+//! All conversions follow one rule: the value times a scale from the caller, in `f64` for fc64 and
+//! in `f32` otherwise. An integer result is rounded to nearest, ties to even, and saturated, and
+//! not-a-number gives 0. [`HostSample::scale_from`] and [`HostSample::scale_to`] return the scale
+//! that maps full scale to full scale.
 //!
 //! | file | what it does |
 //! | --- | --- |
@@ -16,7 +16,7 @@
 //! | `lanes` | the formats as blocks in vector registers, for any instruction set |
 //! | `x86` | the loop over blocks; AVX2 and AVX-512 |
 //!
-//! All forms give the same bits. The form is chosen at run time by what the processor has.
+//! All forms give the same bits. The form is chosen at run time by the processor's instructions.
 
 mod form;
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "no SIMD form here"))]
@@ -37,7 +37,7 @@ use wire::{Sc8, Sc12, Sc16, WirePacking};
 /// The factor that maps `sc16` full scale 32767 to 1.0 (facts page on CHDR, section 5).
 pub const SC16_SCALE: f32 = 1.0 / 32767.0;
 
-/// Conversion to and from one wire format, in one form that this processor has.
+/// A conversion to and from one wire format, in one form that this processor has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Converter {
     wire: Wire,
@@ -46,28 +46,28 @@ pub struct Converter {
 }
 
 impl Converter {
-    /// The fastest form that this processor has.
+    /// Returns the fastest form that this processor has.
     pub fn new(wire: Wire) -> Self {
         Self { wire, form: ConvertForm::best() }
     }
 
-    /// A given form, if the processor has it.
+    /// Returns a converter of a given form, or `None` when the processor lacks it.
     pub fn with_form(wire: Wire, form: ConvertForm) -> Option<Self> {
         form.is_available().then_some(Self { wire, form })
     }
 
-    /// The wire format.
+    /// Returns the wire format.
     pub fn wire(self) -> Wire {
         self.wire
     }
 
-    /// The form in use.
+    /// Returns the form in use.
     pub fn form(self) -> ConvertForm {
         self.form
     }
 
     /// Converts packed samples to the user's, times `scale`. Converts as many as `wire` holds in
-    /// whole groups and `out` has room for, and returns how many.
+    /// whole groups and `out` has space for, and returns the number.
     #[inline]
     pub fn to_user<U: HostSample>(self, wire: &[u8], out: &mut [U], scale: U::Real) -> usize {
         match self.wire {
@@ -78,8 +78,8 @@ impl Converter {
     }
 
     /// Converts the user's samples, times `scale`, to packed ones. Converts as many as there are
-    /// and as `out` has room for in whole groups, and returns how many; a last group that is not
-    /// full is filled up with zeros.
+    /// and as `out` has space for in whole groups, and returns the number; an incomplete last group
+    /// is filled up with zeros.
     #[inline]
     pub fn to_wire<U: HostSample>(self, samples: &[U], out: &mut [u8], scale: U::Real) -> usize {
         match self.wire {
@@ -143,7 +143,7 @@ impl Converter {
     }
 }
 
-/// Whether the conversion leaves every bit as it is.
+/// Returns whether the conversion leaves every bit as it is.
 fn is_copy<P: WirePacking, U: HostSample>(scale: U::Real) -> bool {
     cfg!(target_endian = "little") && U::TWIN == Some(P::WIRE) && scale == U::ONE
 }

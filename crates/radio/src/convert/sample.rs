@@ -1,4 +1,4 @@
-//! Samples as the user holds them.
+//! The sample types of the user.
 
 use num_complex::Complex;
 
@@ -6,10 +6,10 @@ use super::Wire;
 
 /// A sample type that wire samples convert to and from.
 ///
-/// Every conversion is one rule: the value times `scale`. Where the result is an integer it is
-/// rounded to nearest, ties to even, and saturated; not-a-number gives 0.
+/// Every conversion is the value times `scale`. An integer result is rounded to nearest, ties to
+/// even, and saturated; not-a-number gives 0.
 pub trait HostSample: sealed::Sealed + bytemuck::Pod {
-    /// What a scale is given in, and what the multiplication is done in.
+    /// The type of a scale and of the multiplication.
     type Real: Copy + PartialEq + Into<f64>;
     /// The usual name.
     const NAME: &'static str;
@@ -17,24 +17,25 @@ pub trait HostSample: sealed::Sealed + bytemuck::Pod {
     const FULL_SCALE: f64;
     /// The wire format of the same bits (on a little-endian machine), if any.
     const TWIN: Option<Wire>;
-    /// The scale that changes nothing.
+    /// The scale 1, which changes nothing.
     const ONE: Self::Real;
 
-    /// A scale in the precision of this type.
+    /// Converts a scale to the precision of this type.
     fn real(scale: f64) -> Self::Real;
 
-    /// A wire value times `scale`.
+    /// Returns a wire value times `scale`.
     fn from_wire(value: [i16; 2], scale: Self::Real) -> Self;
 
-    /// This sample times `scale`, as a wire value of 16 bit; narrower formats saturate further.
+    /// Returns this sample times `scale`, as a wire value of 16 bits; narrower formats saturate
+    /// further.
     fn to_wire(self, scale: Self::Real) -> [i16; 2];
 
-    /// The scale that takes a wire format's full scale to this type's.
+    /// Returns the scale that maps a wire format's full scale to this type's.
     fn scale_from(wire: Wire) -> Self::Real {
         Self::real(Self::FULL_SCALE / wire.full_scale())
     }
 
-    /// The scale that takes this type's full scale to a wire format's.
+    /// Returns the scale that maps this type's full scale to a wire format's.
     fn scale_to(wire: Wire) -> Self::Real {
         Self::real(wire.full_scale() / Self::FULL_SCALE)
     }
@@ -43,24 +44,23 @@ pub trait HostSample: sealed::Sealed + bytemuck::Pod {
 mod sealed {
     use super::super::lanes;
 
-    /// Nobody else can say how a type lies in vector registers.
+    /// Only this crate defines the layout of a type in vector registers.
     pub trait Sealed: lanes::UserLanes {}
     impl<T: lanes::UserLanes> Sealed for T {}
 }
 
-/// Rounds to nearest, ties to even, whatever is in the range of the integers here; what lies
-/// beyond stays beyond, and not-a-number stays that. Integer casts take care of both: they
-/// saturate, and give 0.
+/// Rounds values in the range of the integers here to nearest, ties to even. Values beyond stay
+/// beyond, and not-a-number stays; the integer casts saturate them and give 0.
 ///
-/// The standard library's rounding is a call where the processor of the build has no instruction
-/// for it; adding and taking away a number whose last bit counts 1 rounds as every addition does.
+/// The standard library's rounding is a call where the build's processor has no instruction for it.
+/// Adding and subtracting a number whose last bit counts 1 rounds as every addition does.
 #[inline]
 pub(super) fn round_f32(value: f32) -> f32 {
     const UNIT: f32 = (3 << 22) as f32;
     value.clamp(-65536.0, 65536.0) + UNIT - UNIT
 }
 
-/// The same for doubles.
+/// Does the same for doubles.
 #[inline]
 pub(super) fn round_f64(value: f64) -> f64 {
     const UNIT: f64 = (3_i64 << 51) as f64;

@@ -1,4 +1,4 @@
-//! The reference forms. The SIMD forms use them for what fills no vector.
+//! The reference forms. The SIMD forms use them for samples that do not fill a vector.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Every form gives the bits of the reference, for every pair of formats.
+//! Tests that every form gives the bits of the reference, for every pair of formats.
 
 use num_complex::{Complex, Complex32, Complex64};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use super::*;
 
 mod examples;
 
-/// Values that are likely to go wrong, and any others.
+/// Values at which errors are likely, and any others.
 fn odd_float() -> impl Strategy<Value = f64> {
     let limits = [127.0, 128.0, 2047.0, 2048.0, 32767.0, 32768.0, 65536.0, 2147483648.0];
     prop_oneof![
@@ -30,7 +30,7 @@ fn odd_scale() -> impl Strategy<Value = f64> {
     prop_oneof![3 => prop::sample::select(usual.to_vec()), 1 => odd_float()]
 }
 
-/// A user's sample as the tests make it.
+/// A user's sample that the tests can make.
 trait Made: HostSample {
     fn made(i: f64, q: f64) -> Self;
 }
@@ -59,8 +59,8 @@ impl Made for [i8; 2] {
     }
 }
 
-/// A stretch of memory of `len` items that begins `offset` bytes behind a multiple of 64, or at
-/// the next place where such items may begin.
+/// Returns `len` items of memory that begin `offset` bytes behind a multiple of 64, or at the next
+/// aligned place.
 fn placed<T: bytemuck::Pod>(memory: &mut [Complex64], offset: usize, len: usize) -> &mut [T] {
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(memory);
     let start = bytes.as_ptr().align_offset(64) + offset.next_multiple_of(align_of::<T>());
@@ -71,7 +71,7 @@ fn memory(len: usize) -> Vec<Complex64> {
     vec![Complex64::new(1.5, -2.5); len + 64]
 }
 
-/// Not-a-number has many bits, and which ones a product has is not part of the rule.
+/// Not-a-number has many bit patterns, and the rule leaves that of a product open.
 fn to_user_agrees<U: Made>(wire: Wire, bytes: &[u8], count: usize, at: usize, scale: f64) {
     let scale = U::real(scale);
     let reference = Converter::with_form(wire, ConvertForm::Scalar).unwrap();

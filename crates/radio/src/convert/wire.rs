@@ -1,4 +1,4 @@
-//! How samples lie in packets: integers of one width, I before Q, little-endian.
+//! The layout of samples in packets: integers of one width, I before Q, little-endian.
 
 /// A sample format of the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -7,7 +7,7 @@ pub enum Wire {
     /// 16-bit I, then 16-bit Q (facts page on CHDR, section 5): 4 bytes a sample.
     Sc16,
     /// 12-bit I, then 12-bit Q, most significant bit first, four samples in three little-endian
-    /// 32-bit words: 3 bytes a sample, whole groups of four only. What UHD calls
+    /// 32-bit words: 3 bytes a sample, only in whole groups of four. UHD's name is
     /// `sc12_item32_le`; found by experiment, see `peers/uhd_converters.py`.
     Sc12,
     /// 8-bit I, then 8-bit Q: 2 bytes a sample.
@@ -18,7 +18,7 @@ impl Wire {
     /// Every format, the widest first.
     pub const ALL: [Self; 3] = [Self::Sc16, Self::Sc12, Self::Sc8];
 
-    /// The usual name.
+    /// Returns the usual name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sc16 => "sc16",
@@ -27,7 +27,7 @@ impl Wire {
         }
     }
 
-    /// The largest integer, which stands for 1.0 by convention: 32767, 2047 or 127.
+    /// Returns the largest integer, which stands for 1.0 by convention: 32767, 2047 or 127.
     pub fn full_scale(self) -> f64 {
         match self {
             Self::Sc16 => 32767.0,
@@ -36,7 +36,7 @@ impl Wire {
         }
     }
 
-    /// Samples that can only be packed together.
+    /// Returns the number of samples that must be packed together.
     pub fn group_samples(self) -> usize {
         match self {
             Self::Sc16 => Sc16::GROUP_SAMPLES,
@@ -45,7 +45,7 @@ impl Wire {
         }
     }
 
-    /// Bytes that `samples` samples occupy, whole groups.
+    /// Returns the bytes that `samples` samples occupy, whole groups.
     pub fn bytes_of(self, samples: usize) -> usize {
         match self {
             Self::Sc16 => Sc16::bytes_of(samples),
@@ -61,18 +61,18 @@ pub(super) trait WirePacking {
     const GROUP_SAMPLES: usize;
     const GROUP_BYTES: usize;
 
-    /// The sample at `index`.
+    /// Reads the sample at `index`.
     fn load(wire: &[u8], index: usize) -> [i16; 2];
 
-    /// Puts a sample at `index`, saturated to the width of the format.
+    /// Writes a sample at `index`, saturated to the width of the format.
     fn store(wire: &mut [u8], index: usize, sample: [i16; 2]);
 
-    /// Samples in so many bytes.
+    /// Returns the number of samples in `bytes` bytes.
     fn samples_in(bytes: usize) -> usize {
         bytes / Self::GROUP_BYTES * Self::GROUP_SAMPLES
     }
 
-    /// Bytes that `samples` samples occupy, whole groups.
+    /// Returns the bytes that `samples` samples occupy, whole groups.
     fn bytes_of(samples: usize) -> usize {
         samples.div_ceil(Self::GROUP_SAMPLES) * Self::GROUP_BYTES
     }
@@ -122,8 +122,8 @@ impl Sc12 {
     /// Largest and smallest value.
     pub const LIMITS: (i16, i16) = (-2048, 2047);
 
-    /// Where a sample's three bytes, the most significant first, lie in the whole buffer: byte `k`
-    /// of a big-endian stream is byte `k ^ 3` of little-endian 32-bit words.
+    /// Returns the places of a sample's three bytes, most significant first, in the whole buffer:
+    /// byte `k` of a big-endian stream is byte `k ^ 3` of little-endian 32-bit words.
     #[inline]
     fn places(index: usize) -> [usize; 3] {
         [3 * index, 3 * index + 1, 3 * index + 2].map(|byte| byte ^ 3)

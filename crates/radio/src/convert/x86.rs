@@ -13,7 +13,7 @@ use super::sample::HostSample;
 use super::scalar;
 use super::wire::{Wire, WirePacking};
 
-/// From this size on the result bypasses the caches: it would not stay in them, and a plain store
+/// From this size on the result bypasses the caches: it would not fit in them, and a plain store
 /// first reads the line that it replaces. Measured on a Sapphire Rapids with 2 MiB of L2: no
 /// difference at 32 MB, 1.8 times the rate at 512 MB.
 const STREAM_BYTES: usize = 8 << 20;
@@ -21,19 +21,19 @@ const STREAM_BYTES: usize = 8 << 20;
 /// Above the largest 16-bit value, so that it saturates, and below where conversion overflows.
 const TOP: f32 = 65536.0;
 
-/// Which blocks of a conversion are done in which order, so that stores are aligned.
+/// The order in which the blocks of a conversion are processed, so that stores are aligned.
 ///
-/// The first block begins at sample 0, the next at the first aligned address inside of it, and the
-/// last ends with the last sample: some samples are converted twice, and none one by one.
+/// The first block begins at sample 0, the next at the first aligned address inside it, and the
+/// last one ends with the last sample. Some samples are converted twice, and none one by one.
 struct ConversionOrder {
-    /// Where the second block begins.
+    /// The first sample of the second block.
     second: usize,
     /// Whether the aligned blocks bypass the caches.
     stream: bool,
 }
 
 impl ConversionOrder {
-    /// For a result that begins at `address` and has items of `item` bytes.
+    /// Plans a result that begins at `address` and has items of `item` bytes.
     fn plan<E: Engine>(address: usize, item: usize, count: usize, group: usize) -> Self {
         let align = (E::SAMPLES * item).min(64);
         let before = address.wrapping_neg() % align;
@@ -96,11 +96,11 @@ impl<P: WirePacking + WireLanes, U: HostSample> Mover for Transmit<P, U> {
     }
 }
 
-/// Moves `count` samples that come in groups of `group`, but for the last few where no block fits.
-/// Returns from which sample on.
+/// Moves `count` samples in groups of `group`, except the last few where no block fits. Returns the
+/// first sample that it did not move.
 ///
 /// # Safety
-/// The processor has what `E` needs; both sides of `mover` have `count` samples; `course` was
+/// The processor has the features of `E`; both sides of `mover` have `count` samples; `course` was
 /// planned for it.
 #[inline(always)]
 unsafe fn run<E: Engine>(
@@ -117,11 +117,12 @@ unsafe fn run<E: Engine>(
     let mut at = course.second;
     if course.stream {
         while at + E::SAMPLES <= count {
-            // SAFETY: `at + E::SAMPLES <= count`, and the course has these aligned.
+            // SAFETY: `at + E::SAMPLES <= count`, and `course` aligns these blocks.
             unsafe { mover.block::<E, true>(at) };
             at += E::SAMPLES;
         }
-        // Streaming stores are weakly ordered: whoever is told of the result must see it.
+        // Streaming stores are weakly ordered; the fence orders them before a later signal to a
+        // reader.
         // SAFETY: every x86-64 processor has SSE.
         unsafe { std::arch::x86_64::_mm_sfence() };
     }
@@ -157,7 +158,7 @@ unsafe fn to_user<E: Engine, P: WirePacking + WireLanes, U: HostSample>(
 }
 
 /// # Safety
-/// The processor has what `E` needs; `out` has room for `samples`.
+/// The processor has what `E` needs; `out` has space for `samples`.
 #[inline(always)]
 unsafe fn to_wire<E: Engine, P: WirePacking + WireLanes, U: HostSample>(
     samples: &[U],
@@ -173,7 +174,7 @@ unsafe fn to_wire<E: Engine, P: WirePacking + WireLanes, U: HostSample>(
     scalar::to_wire::<P, U>(samples, out, rest..count, scale);
 }
 
-/// The two directions with an instruction set switched on.
+/// The two directions, compiled for an instruction set.
 macro_rules! entry_points {
     ($engine:ty, $features:literal, $to_user:ident, $to_wire:ident) => {
         /// # Safety
@@ -189,7 +190,7 @@ macro_rules! entry_points {
         }
 
         /// # Safety
-        /// The processor has the features; `out` has room for `samples`.
+        /// The processor has the features; `out` has space for `samples`.
         #[target_feature(enable = $features)]
         pub(super) unsafe fn $to_wire<P: WirePacking + WireLanes, U: HostSample>(
             samples: &[U],

@@ -24,9 +24,9 @@ use crate::topology::{Endpoint, RadioTopology};
 use crate::tx::{TxArgs, TxChannel, TxError, TxGroup, TxStreamer};
 use crate::{DeviceArgs, RadioError};
 
-/// A claimed and initialised device. Dropping it gives the device back.
+/// A claimed and initialised device. Dropping it releases the device.
 ///
-/// Streamers hold on to what they need, so they may outlive it, but the claim ends here.
+/// Streamers hold what they need, so they may outlive it, but the claim ends here.
 pub struct Device {
     args: DeviceArgs,
     // Dropped in this order: the claim ends after the control thread.
@@ -44,11 +44,11 @@ pub struct Device {
 }
 
 impl Device {
-    /// Discovers nothing: claims the device at the address given, initialises it, measures the path
-    /// and walks its topology.
+    /// Opens a device without discovery: claims the one at the given address, initialises it,
+    /// measures the path and walks its topology.
     ///
     /// # Errors
-    /// [`RadioError`], which says what to do. A device that was claimed is given back.
+    /// [`RadioError`], whose text has the remedy. A device that was claimed is released.
     pub fn open(args: DeviceArgs) -> Result<Self, RadioError> {
         open::open(args)
     }
@@ -58,12 +58,12 @@ impl Device {
         self.args.addr
     }
 
-    /// What it says about itself.
+    /// Returns the device's description of itself.
     pub fn info(&self) -> &SessionInfo {
         self.session.info()
     }
 
-    /// The RPC session, for methods that have no function here.
+    /// Returns the RPC session, for methods without a function here.
     pub fn session(&self) -> &DeviceSession {
         &self.session
     }
@@ -78,7 +78,7 @@ impl Device {
         &self.blocks
     }
 
-    /// The control client.
+    /// Returns the control client.
     pub fn control(&self) -> &Arc<Control> {
         &self.control
     }
@@ -88,23 +88,23 @@ impl Device {
         self.frame_bytes
     }
 
-    /// Number of receive channels.
+    /// Returns the number of receive channels.
     pub fn rx_channels(&self) -> usize {
         self.channels.len()
     }
 
-    /// Number of transmit channels.
+    /// Returns the number of transmit channels.
     pub fn tx_channels(&self) -> usize {
         self.tx_channels.len()
     }
 
-    /// Samples, and ticks, per second.
+    /// Returns the sample rate and the tick rate, per second.
     pub fn rate_hz(&self) -> f64 {
         self.rate_hz
     }
 
-    /// Asks for a sample rate and returns the one the device took (facts page, section 3: the E3xx
-    /// sets its clock to it, so a tick is a sample).
+    /// Requests a sample rate and returns the one that the device took (facts page, section 3: the
+    /// E3xx sets its clock to it, so a tick is a sample).
     ///
     /// # Errors
     /// [`RadioError::BadRate`], [`RadioError::Rpc`].
@@ -122,7 +122,7 @@ impl Device {
         Ok(taken)
     }
 
-    /// The device's time, ticks.
+    /// Reads the device's time, ticks.
     ///
     /// # Errors
     /// [`RadioError::Rpc`].
@@ -130,7 +130,7 @@ impl Device {
         self.session.time_ticks()
     }
 
-    /// The device's time at its latest PPS edge, ticks.
+    /// Reads the device's time at its latest PPS edge, ticks.
     ///
     /// # Errors
     /// [`RadioError::Rpc`].
@@ -138,7 +138,7 @@ impl Device {
         self.session.last_pps_ticks()
     }
 
-    /// Sets the device's time at once, ticks. Streams that run see a jump of time.
+    /// Sets the device's time at once, ticks. Running streams see a jump of time.
     ///
     /// # Errors
     /// [`RadioError::Rpc`].
@@ -146,8 +146,8 @@ impl Device {
         self.session.set_time(ticks, false)
     }
 
-    /// Sets the time that the device takes at its next PPS edge, ticks. To set several devices
-    /// alike, see [`DeviceSet::sync_at_pps`].
+    /// Sets the time that the device takes at its next PPS edge, ticks. [`DeviceSet::sync_at_pps`]
+    /// sets several devices to one time.
     ///
     /// # Errors
     /// [`RadioError::Rpc`].
@@ -168,7 +168,7 @@ impl Device {
         let lease = shared.lease().ok_or(RadioError::ChannelBusy { what, channel })?;
         let path = self.path(endpoint)?;
         let port = self.args.port(&PortOptions {
-            // A packet longer than the path was measured to carry is no packet of this stream.
+            // A packet longer than the measured size of the path does not belong to this stream.
             datagram_bytes_max: self.frame_bytes,
             recv_queue_bytes: args.recv_queue_bytes.unwrap_or(self.args.recv_queue_bytes),
             ..PortOptions::default()
@@ -176,7 +176,7 @@ impl Device {
         RxStreamer::open(port, path, lease, &args, self.args.silence_max)
     }
 
-    /// Opens several channels that are received together: the same moments on all of them.
+    /// Opens several channels for aligned reception.
     ///
     /// # Errors
     /// Those of [`Device::rx_stream`]; [`RxError::BadGroup`] without channels.
@@ -206,7 +206,7 @@ impl Device {
         TxStreamer::open(port, path, lease, &args)
     }
 
-    /// Opens several channels that are sent to together.
+    /// Opens several channels for aligned transmission.
     ///
     /// # Errors
     /// Those of [`Device::tx_stream`]; [`TxError::BadGroup`] without channels.
@@ -216,7 +216,7 @@ impl Device {
         TxGroup::new(streams?)
     }
 
-    /// The way between a new endpoint of this host and one of the device.
+    /// Returns the path between a new endpoint of this host and one of the device.
     fn path(&self, endpoint: &Endpoint) -> Result<StreamPath, RadioError> {
         Ok(StreamPath {
             device: self.chdr,
@@ -230,7 +230,8 @@ impl Device {
         })
     }
 
-    /// An endpoint id that no port of this session has had: the device keeps a route for each.
+    /// Returns an endpoint id that no port of this session has had: the device stores a route for
+    /// each.
     fn new_epid(&self) -> Result<Epid, RadioError> {
         let next = |epid: u16| epid.checked_add(1);
         let epid = self.next_epid.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);

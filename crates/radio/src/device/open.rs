@@ -23,7 +23,8 @@ pub(super) fn open(args: DeviceArgs) -> Result<Device, RadioError> {
     let (session, deadline) = DeviceSession::open(&args)?;
     let link = session.chdr_link(args.addr)?;
     let width = session.chdr_width()?;
-    // The link stays open from here on: one that connects to a peer would do that again.
+    // The link stays open from here on, because a link that connects to a peer would otherwise
+    // connect again.
     let mut port = args.port(&PortOptions::default())?;
     let frame_bytes = measure(&args, &link)?;
 
@@ -73,7 +74,7 @@ pub(super) fn open(args: DeviceArgs) -> Result<Device, RadioError> {
     })
 }
 
-/// The largest CHDR packet, bytes.
+/// Measures the largest CHDR packet, bytes.
 fn measure(args: &DeviceArgs, link: &ChdrLink) -> Result<usize, RadioError> {
     let bytes_max = if link.is_1g { mtu::DATAGRAM_BYTES_MAX_1G } else { mtu::DATAGRAM_BYTES_MAX };
     let mut port = args.port(&PortOptions::default())?;
@@ -82,7 +83,7 @@ fn measure(args: &DeviceArgs, link: &ChdrLink) -> Result<usize, RadioError> {
     mtu::probe(&mut port, echo, bytes_max)
 }
 
-/// Every output of every radio that a stream endpoint takes.
+/// Returns every radio output that is wired to a stream endpoint.
 fn channels(
     control: &Arc<Control>,
     blocks: &ClientZero,
@@ -101,7 +102,7 @@ fn channels(
     Ok(found)
 }
 
-/// Every input of every radio that a stream endpoint feeds.
+/// Returns every radio input that a stream endpoint feeds.
 fn tx_channels(
     control: &Arc<Control>,
     blocks: &ClientZero,

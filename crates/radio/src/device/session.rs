@@ -13,19 +13,19 @@ use crate::rpc::{
 };
 use crate::{DeviceArgs, RadioError};
 
-/// The id this host gives a device: one host drives one device per crossbar.
+/// The id that this host gives to a device: one host drives one device per crossbar.
 pub const DEVICE_ID: u16 = 1;
 
-/// The major MPM version spoken here: UHD 4.3's.
+/// The major MPM version of this client: UHD 4.3's.
 const MPM_MAJOR: u64 = 4;
 
-/// How often a device that somebody else holds is tried again.
+/// The interval of claim attempts while another program holds the device.
 const CLAIM_AGAIN: Duration = Duration::from_millis(200);
 
 /// Link rate of 1 Gb/s Ethernet, bytes per second.
 const RATE_1G: u64 = 125_000_000;
 
-/// What a device says about itself.
+/// A device's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionInfo {
     /// `get_device_info`: `type`, `product`, `serial`, `name` and more.
@@ -35,12 +35,12 @@ pub struct SessionInfo {
 }
 
 impl SessionInfo {
-    /// The product, such as `e320`; empty if it does not say.
+    /// Returns the product, such as `e320`; empty when not reported.
     pub fn product(&self) -> &str {
         self.device.get("product").map_or("", String::as_str)
     }
 
-    /// The serial number; empty if it does not say.
+    /// Returns the serial number; empty when not reported.
     pub fn serial(&self) -> &str {
         self.device.get("serial").map_or("", String::as_str)
     }
@@ -52,10 +52,10 @@ impl SessionInfo {
         clock.get("freq")?.parse().ok().filter(is_rate)
     }
 
-    /// Takes what a device said about itself apart; the method whose answer is not of its kind.
+    /// Decodes a device's description of itself.
     ///
     /// # Errors
-    /// The method, and what was wrong.
+    /// The method whose answer has the wrong kind, and the fault.
     pub fn from_answers(
         device_info: &Value,
         clocks: &Value,
@@ -66,26 +66,26 @@ impl SessionInfo {
     }
 }
 
-/// Whether a device can mean this as a rate, Hz. What follows from one further away, such as how
-/// long a packet takes, is beyond any clock.
+/// Returns whether a number is plausible as a rate, Hz. Quantities that follow from a larger or
+/// smaller one, such as the time of a packet, do not fit any clock.
 pub(super) fn is_rate(rate_hz: &f64) -> bool {
     (1.0..=1e11).contains(rate_hz)
 }
 
-/// How CHDR reaches the device.
+/// The address and rate of the device's CHDR link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChdrLink {
-    /// Where its packets go.
+    /// The destination of its packets.
     pub address: SocketAddrV4,
-    /// Whether the device says that the link carries 1 Gb/s.
+    /// Whether the device reports a link of 1 Gb/s.
     pub is_1g: bool,
 }
 
 impl ChdrLink {
-    /// Of the links that a device names, the one to the address the user named, or else the first.
+    /// Returns the device's link to the address that the user named, or else its first link.
     ///
     /// # Errors
-    /// What the answer is in place of a list of links.
+    /// The kind of the answer when it is not a list of links.
     pub fn from_answer(answer: &Value, addr: Ipv4Addr) -> Result<Self, &'static str> {
         let links = as_maps(answer).ok_or("no list of maps")?;
         let ip = |link: &Map| link.get("ipv4").and_then(|ip| ip.parse::<Ipv4Addr>().ok());
@@ -102,7 +102,7 @@ impl ChdrLink {
     }
 }
 
-/// A claimed device, seen over RPC.
+/// A claimed device, with its RPC connection.
 #[derive(Debug)]
 pub struct DeviceSession {
     claim: DeviceClaim,
@@ -110,7 +110,7 @@ pub struct DeviceSession {
 }
 
 impl DeviceSession {
-    /// Claims and initialises the device. All that opening takes has to end by the deadline.
+    /// Claims and initialises the device. All steps of opening must end by the deadline.
     pub(super) fn open(args: &DeviceArgs) -> Result<(Self, OpenDeadline), RadioError> {
         let claim = claim(args)?;
         let deadline = OpenDeadline::new(args.open_max);
@@ -144,7 +144,7 @@ impl DeviceSession {
         })
     }
 
-    /// The CHDR link to the address the user named, or else the first one.
+    /// Returns the CHDR link to the address that the user named, or else the first one.
     pub(super) fn chdr_link(&self, addr: Ipv4Addr) -> Result<ChdrLink, RadioError> {
         let method = "get_chdr_link_options";
         let answer = self.claim.call(method, &["udp".into()])?;
@@ -158,18 +158,18 @@ impl DeviceSession {
         Ok(width.ok_or_else(|| self.protocol(method, "no CHDR width"))?)
     }
 
-    /// Tells the device how long a tick lasts, in nanoseconds times 2³².
+    /// Sets the device's tick period, in nanoseconds times 2³².
     pub(super) fn set_tick_period(&self, rate_hz: f64) -> Result<(), RpcError> {
         let period = (1e9 / rate_hz * (1u64 << 32) as f64).round() as u64;
         self.claim.call("set_tick_period", &[0.into(), period.into()]).map(drop)
     }
 
-    /// The time of the only timekeeper, ticks.
+    /// Reads the time of the only timekeeper, ticks.
     pub(super) fn time_ticks(&self) -> Result<u64, RadioError> {
         self.timekeeper_ticks(false)
     }
 
-    /// Its time at the latest PPS edge, ticks.
+    /// Reads its time at the latest PPS edge, ticks.
     pub(super) fn last_pps_ticks(&self) -> Result<u64, RadioError> {
         self.timekeeper_ticks(true)
     }
@@ -180,13 +180,13 @@ impl DeviceSession {
         Ok(as_u64(&answer).ok_or_else(|| self.protocol(method, "no number"))?)
     }
 
-    /// Sets it, at once or at the next PPS edge.
+    /// Sets its time, at once or at the next PPS edge.
     pub(super) fn set_time(&self, ticks: u64, at_next_pps: bool) -> Result<(), RadioError> {
         let arguments = [0.into(), ticks.into(), at_next_pps.into()];
         Ok(self.claim.call("set_timekeeper_time", &arguments).map(drop)?)
     }
 
-    /// What the device says about itself.
+    /// Returns the device's description of itself.
     pub fn info(&self) -> &SessionInfo {
         &self.info
     }
@@ -199,12 +199,12 @@ impl DeviceSession {
         self.claim.call(method, arguments)
     }
 
-    /// Why the claim is lost, if it is: the device then may go to somebody else.
+    /// Returns the reason if the claim is lost: another program may then claim the device.
     pub fn lost(&self) -> Option<String> {
         self.claim.lost()
     }
 
-    /// The same for those who outlive the session.
+    /// Returns the same for owners that outlive the session.
     pub(super) fn claim_loss(&self) -> ClaimLoss {
         self.claim.loss()
     }
@@ -214,7 +214,7 @@ impl DeviceSession {
     }
 }
 
-/// Claims the device, waiting for one that somebody else holds as long as the arguments say.
+/// Claims the device; while another program holds it, waits as long as the arguments allow.
 fn claim(args: &DeviceArgs) -> Result<DeviceClaim, RpcError> {
     let until = deadline(args.claim_wait);
     loop {

@@ -9,22 +9,22 @@ use crate::stream::{RxArgs, RxError, RxGroup};
 use crate::tx::{TxArgs, TxError, TxGroup};
 use crate::{DeviceArgs, RadioError};
 
-/// How often a device is asked for its latest PPS.
+/// The interval of requests for a device's latest PPS.
 const POLL: Duration = Duration::from_millis(2);
 
-/// Rounds before giving up on catching all devices between the same two edges.
+/// The attempts to ask all devices between the same two edges.
 const TRIES: u32 = 5;
 
-/// How far apart edges may reach two devices, seconds.
+/// The largest difference of an edge's arrival at two devices, seconds.
 const SLACK_S: f64 = 10e-6;
 
-/// Edges that may pass until the devices are compared.
+/// The most edges until the devices are compared.
 const EDGES_MAX: f64 = 10.0;
 
 /// Several open devices.
 ///
-/// They share a PPS: an edge that reaches all of them within far less than its period. That is
-/// enough to give them one time, see [`DeviceSet::sync_at_pps`].
+/// They share a PPS: an edge reaches all of them within far less than its period. That is
+/// sufficient to set them to one time, see [`DeviceSet::sync_at_pps`].
 #[derive(Debug)]
 pub struct DeviceSet {
     devices: Vec<Device>,
@@ -34,27 +34,27 @@ impl DeviceSet {
     /// Opens every device.
     ///
     /// # Errors
-    /// Those of [`Device::open`]; the devices opened until then are given back.
+    /// Those of [`Device::open`]; the devices opened until then are released.
     pub fn open(args: impl IntoIterator<Item = DeviceArgs>) -> Result<Self, RadioError> {
         let devices: Result<_, _> = args.into_iter().map(Device::open).collect();
         Ok(Self { devices: devices? })
     }
 
-    /// The devices, in the order of their arguments.
+    /// Returns the devices, in the order of their arguments.
     pub fn devices(&self) -> &[Device] {
         &self.devices
     }
 
-    /// The devices by themselves.
+    /// Returns the devices.
     pub fn into_devices(self) -> Vec<Device> {
         self.devices
     }
 
-    /// Asks every device for a sample rate and returns the one they took.
+    /// Requests a sample rate from every device and returns the one that they took.
     ///
     /// # Errors
-    /// Those of [`Device::set_rate`]; [`RadioError::RatesDiffer`] names a device that took another
-    /// than the first.
+    /// Those of [`Device::set_rate`]; [`RadioError::RatesDiffer`] names a device whose rate differs
+    /// from the first one's.
     pub fn set_rate(&mut self, rate_hz: f64) -> Result<f64, RadioError> {
         let mut common_hz = None;
         for device in &mut self.devices {
@@ -71,8 +71,8 @@ impl DeviceSet {
         Ok(common_hz.unwrap_or(rate_hz))
     }
 
-    /// Opens channels of these devices, each named by the device's place in the set, that are
-    /// received together. The devices must have one time already.
+    /// Opens channels of these devices for aligned reception; each channel has its device's
+    /// position in the set. The devices must already have one time.
     ///
     /// # Errors
     /// Those of [`Device::rx_group`]; [`RxError::BadGroup`] for a device that does not exist.
@@ -86,7 +86,7 @@ impl DeviceSet {
         RxGroup::new(streams?)
     }
 
-    /// Opens channels of these devices that are sent to together, as [`DeviceSet::rx_group`] does.
+    /// Opens channels of these devices for aligned transmission, as [`DeviceSet::rx_group`] does.
     ///
     /// # Errors
     /// Those of [`Device::tx_group`]; [`TxError::BadGroup`] for a device that does not exist.
@@ -100,10 +100,10 @@ impl DeviceSet {
         TxGroup::new(streams?)
     }
 
-    /// Gives all devices the time `ticks` at the same PPS edge, and checks that they took it.
+    /// Sets all devices to the time `ticks` at the same PPS edge, and checks that they took it.
     ///
-    /// Waits for an edge, tells every device before the next one, and compares what they say
-    /// behind that. `timeout` bounds each wait for an edge; a real PPS comes once a second.
+    /// Waits for an edge, commands every device before the next one, and compares their times after
+    /// that. `timeout` bounds each wait for an edge; a real PPS comes once a second.
     ///
     /// # Errors
     /// [`RadioError::NoPps`] when the first device sees no edge, [`RadioError::PpsDiffers`] or
@@ -115,7 +115,8 @@ impl DeviceSet {
         loop {
             let edge = next_edge(first, timeout)?;
             self.devices.iter().try_for_each(|device| device.set_time_next_pps(ticks))?;
-            // Unless the first has seen an edge meanwhile, all were told between the same two.
+            // Unless the first device has seen an edge meanwhile, all were commanded between the
+            // same two edges.
             tries += 1;
             if first.time_last_pps()? == edge || tries == TRIES {
                 break;
@@ -126,7 +127,7 @@ impl DeviceSet {
         self.check_times()
     }
 
-    /// Compares the devices' times now: one that took the time at another edge shows here.
+    /// Compares the devices' times now; a device that took the time at another edge differs here.
     fn check_times(&self) -> Result<(), RadioError> {
         let Some((first, others)) = self.devices.split_first() else { return Ok(()) };
         let slack_ticks = (first.rate_hz() * SLACK_S).ceil() as i64 + 1;
@@ -143,7 +144,7 @@ impl DeviceSet {
         Ok(())
     }
 
-    /// Compares the devices' times at the latest edge, all asked between the same two.
+    /// Compares the devices' times at the latest edge, all read between the same two edges.
     fn check_pps(&self, wanted_ticks: u64) -> Result<(), RadioError> {
         let mut outcome = Ok(());
         for _ in 0..TRIES {
@@ -168,14 +169,14 @@ impl DeviceSet {
     }
 }
 
-/// Waits for an edge; the device's time at it, ticks.
+/// Waits for an edge and returns the device's time at it, ticks.
 fn next_edge(device: &Device, timeout: Duration) -> Result<u64, RadioError> {
     let (before, mut now) = (device.time_last_pps()?, device.time_ticks()?);
     let until = deadline(timeout);
     loop {
         let (edge, last) = (device.time_last_pps()?, now);
         now = device.time_ticks()?;
-        // An edge that sets the time to what it was at the one before shows by the time alone.
+        // An edge that sets the time to that of the previous edge shows only in the current time.
         if edge != before || now < last {
             return device.time_last_pps();
         }

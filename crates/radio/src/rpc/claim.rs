@@ -1,4 +1,4 @@
-//! The claim on a device, kept alive from a thread of its own.
+//! The claim on a device, renewed from its own thread.
 
 use std::net::SocketAddrV4;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -10,10 +10,10 @@ use rmpv::Value;
 
 use super::{CALL_TIMEOUT, RpcClient, RpcError};
 
-/// How often the claim is renewed. A device drops it after about 5 s of silence.
+/// The interval of renewals. A device drops it after about 5 s of silence.
 pub const RECLAIM_PERIOD: Duration = Duration::from_secs(1);
 
-/// A claimed device. Dropping it gives the device back.
+/// A claimed device. Dropping it releases the device.
 #[derive(Debug)]
 pub struct DeviceClaim {
     calls: Mutex<RpcClient>,
@@ -22,12 +22,12 @@ pub struct DeviceClaim {
     lost: ClaimLoss,
 }
 
-/// Why a claim was lost, if it was; for those who outlive it.
+/// Why a claim was lost, if it was; for owners that outlive it.
 #[derive(Debug, Clone, Default)]
 pub struct ClaimLoss(Arc<Mutex<Option<String>>>);
 
 impl ClaimLoss {
-    /// Why the claim could not be renewed any more, if so.
+    /// Returns the reason if the claim could not be renewed.
     pub fn reason(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -61,10 +61,10 @@ impl DeviceClaim {
         Ok(Self { calls: Mutex::new(calls), token, keeper: Some((stop, thread)), lost })
     }
 
-    /// Calls a method that wants the claim's token, which is put before `arguments`.
+    /// Calls a method that takes the claim's token, which is put before `arguments`.
     ///
-    /// It may be repeated without harm: after a time-out or on a connection that broke it is called
-    /// again, once, on a new connection.
+    /// The method may be repeated without harm: after a time-out or on a broken connection it is
+    /// called again, once, on a new connection.
     ///
     /// # Errors
     /// [`RpcError`].
@@ -78,7 +78,7 @@ impl DeviceClaim {
         }
     }
 
-    /// The same with a bound of its own, and once only.
+    /// Does the same with a given time limit, and only once.
     ///
     /// # Errors
     /// [`RpcError`].
@@ -93,7 +93,7 @@ impl DeviceClaim {
         self.lock().call(method, all, timeout)
     }
 
-    /// Calls a method that anybody may call.
+    /// Calls a method that needs no claim.
     ///
     /// # Errors
     /// [`RpcError`].
@@ -101,17 +101,17 @@ impl DeviceClaim {
         self.lock().call(method, Vec::new(), CALL_TIMEOUT)
     }
 
-    /// An error that says that the result of `method` is of the wrong kind.
+    /// Returns the error for a result of `method` with the wrong kind.
     pub fn protocol(&self, method: &str, what: &str) -> RpcError {
         self.lock().protocol(method, what)
     }
 
-    /// Why the claim could not be renewed any more, if so.
+    /// Returns the reason if the claim could not be renewed.
     pub fn lost(&self) -> Option<String> {
         self.lost.reason()
     }
 
-    /// The same for those who outlive the claim.
+    /// Returns the same for owners that outlive the claim.
     pub fn loss(&self) -> ClaimLoss {
         self.lost.clone()
     }
@@ -125,26 +125,26 @@ impl Drop for DeviceClaim {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.keeper.take() {
             drop(stop);
-            // The thread has no way to panic; if it did, there is nothing left to undo here.
+            // The thread cannot panic; if it did, there would be nothing to undo here.
             let _ = thread.join();
         }
     }
 }
 
-/// Renews the claim until told to stop, then gives it back.
+/// Renews the claim until stopped, then releases it.
 ///
-/// One answer may stay out: a busy machine is no lost device, and with two the device has dropped
-/// the claim by itself.
+/// One missing answer is tolerated, because the device may be busy; after two the device has
+/// dropped the claim by itself.
 fn keep(mut client: RpcClient, token: &Value, stopped: &mpsc::Receiver<()>, lost: &ClaimLoss) {
     let mut missed = false;
     while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(RECLAIM_PERIOD) {
         match client.call("reclaim", vec![token.clone()], CALL_TIMEOUT) {
             Ok(_) => missed = false,
             Err(RpcError::Timeout { .. }) if !missed => missed = true,
-            // The claim is the token's, not the connection's.
+            // The claim belongs to the token, not to the connection.
             Err(RpcError::Broken { .. }) if !missed && client.reconnect().is_ok() => {
                 missed = true;
-                // A device that restarted has forgotten the token, and says so at once.
+                // A device that restarted has forgotten the token, and reports that at once.
                 let again = client.call("reclaim", vec![token.clone()], CALL_TIMEOUT);
                 if let Err(error @ RpcError::Remote { .. }) = again {
                     return lost.note(&error);
@@ -153,7 +153,7 @@ fn keep(mut client: RpcClient, token: &Value, stopped: &mpsc::Receiver<()>, lost
             Err(error) => return lost.note(&error),
         }
     }
-    // A device that does not hear this drops the claim by itself.
+    // A device that does not receive this drops the claim by itself.
     let _ = client.call("unclaim", vec![token.clone()], CALL_TIMEOUT);
 }
 
@@ -176,8 +176,8 @@ mod tests {
         calls
     }
 
-    /// A claim on a device that does not answer some calls of the claim's connection: 0 is the
-    /// claim itself, the others renew it.
+    /// Returns a claim on a device that does not answer some calls of the claim's connection: call
+    /// 0 is the claim itself, the others renew it.
     fn claim_on(skip: &'static [usize]) -> (DeviceClaim, JoinHandle<usize>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = match listener.local_addr().unwrap() {
@@ -224,7 +224,7 @@ mod tests {
         let device = thread::spawn(move || {
             let keeper = listener.accept().unwrap().0;
             let keeper = thread::spawn(move || answer(keeper, &[]));
-            // Hangs up in the first call, then serves.
+            // The server closes the connection in the first call, then serves.
             let mut calls = listener.accept().unwrap().0;
             rmpv::decode::read_value(&mut calls).unwrap();
             drop(calls);

@@ -10,7 +10,7 @@ use rmpv::Value;
 use super::{CALL_TIMEOUT, RESPONSE_BYTES_MAX, RpcError};
 use crate::deadline::deadline;
 
-/// How large a response may be. The deepest real one has three levels; the longest are logs.
+/// The limits of a response. The deepest real one has three levels; the longest are logs.
 const LIMITS: MessageLimits = MessageLimits { bytes: RESPONSE_BYTES_MAX, depth: 8, items: 1 << 16 };
 
 /// A connection to a device's RPC server.
@@ -19,13 +19,13 @@ pub struct RpcClient {
     stream: TcpStream,
     address: SocketAddrV4,
     next_id: u32,
-    /// What has arrived and is no complete response yet. A call that timed out leaves the start of
-    /// its late answer here.
+    /// Received bytes that are not yet a complete response. After a call that timed out, they are
+    /// the start of its late answer.
     unread: Vec<u8>,
 }
 
 impl RpcClient {
-    /// Connects.
+    /// Connects to a server.
     ///
     /// # Errors
     /// [`RpcError::Connect`].
@@ -49,7 +49,7 @@ impl RpcClient {
         Ok(())
     }
 
-    /// The server's address.
+    /// Returns the server's address.
     pub fn address(&self) -> SocketAddrV4 {
         self.address
     }
@@ -57,8 +57,8 @@ impl RpcClient {
     /// Calls `method` and waits for its result up to `timeout`.
     ///
     /// # Errors
-    /// Any [`RpcError`]. After [`RpcError::Broken`] and [`RpcError::Protocol`] the connection is of
-    /// no use.
+    /// Any [`RpcError`]. After [`RpcError::Broken`] and [`RpcError::Protocol`] the connection is
+    /// unusable.
     pub fn call(
         &mut self,
         method: &str,
@@ -75,7 +75,7 @@ impl RpcClient {
                 .receive(method, until, timeout)?
                 .and_then(take_apart)
                 .ok_or_else(|| self.protocol(method, "something that is no response"))?;
-            // An older id answers a call that was given up.
+            // An older id belongs to a call that was given up.
             if answered == u64::from(id) {
                 return outcome.map_err(|message| RpcError::Remote {
                     method: method.to_owned(),
@@ -86,7 +86,7 @@ impl RpcClient {
         }
     }
 
-    /// The next object of the stream; nothing where it cannot be decoded.
+    /// Receives the next object of the stream; `None` when it cannot be decoded.
     fn receive(
         &mut self,
         method: &str,
@@ -103,7 +103,7 @@ impl RpcClient {
         }
     }
 
-    /// Reads what is there, or waits for it until a point in time, however slowly it drips.
+    /// Reads available bytes, or waits for them until a point in time, however slowly they come.
     fn read(&mut self, until: Instant) -> io::Result<()> {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -122,7 +122,7 @@ impl RpcClient {
         }
     }
 
-    /// An error that says that the result of `method` is of the wrong kind.
+    /// Returns the error for a result of `method` with the wrong kind.
     pub fn protocol(&self, method: &str, what: impl Into<String>) -> RpcError {
         RpcError::Protocol { method: method.to_owned(), address: self.address, what: what.into() }
     }
@@ -146,11 +146,10 @@ impl RpcClient {
     }
 }
 
-/// Takes the first object off what has arrived, once it is complete: `Some(None)` where it cannot
-/// be decoded.
+/// Takes the first complete object off the received bytes: `Some(None)` when it cannot be decoded.
 ///
 /// # Errors
-/// When more or deeper objects are announced than any answer has.
+/// When more or deeper objects are announced than the limits allow.
 pub fn take_object(unread: &mut Vec<u8>) -> Result<Option<Option<Value>>, ScanError> {
     let Scan::Complete(length) = scan(unread, &LIMITS)? else { return Ok(None) };
     let value = rmpv::decode::read_value(&mut &unread[..length]).ok();
@@ -158,7 +157,7 @@ pub fn take_object(unread: &mut Vec<u8>) -> Result<Option<Option<Value>>, ScanEr
     Ok(Some(value))
 }
 
-/// `[1, id, error, result]` as id and outcome; `None` for what is no response.
+/// Splits `[1, id, error, result]` into id and outcome; `None` when it is not a response.
 pub fn take_apart(response: Value) -> Option<(u64, Result<Value, String>)> {
     let Value::Array(parts) = response else { return None };
     let [kind, id, error, result]: [Value; 4] = parts.try_into().ok()?;

@@ -1,10 +1,10 @@
-//! The client against servers that misbehave.
+//! Tests of the client against servers that misbehave.
 
 use super::*;
 use std::net::{Ipv4Addr, TcpListener};
 use std::thread;
 
-/// A server that reads one request and answers with `bytes`, a piece at a time.
+/// Returns a server that reads one request and answers with `bytes`, a piece at a time.
 fn serve(pieces: Vec<Vec<u8>>, pause: Duration) -> (SocketAddrV4, thread::JoinHandle<()>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let SocketAddr::V4(address) = listener.local_addr().unwrap() else { unreachable!() };
@@ -76,7 +76,7 @@ fn a_late_answer_in_pieces_is_passed_over_by_the_next_call() {
 fn silence_and_dripping_end_at_the_same_bound() {
     let text = call(vec![], 0).unwrap_err().to_string();
     assert!(text.contains("did not answer \"spam\" within 200 ms"), "{text}");
-    // An array that announces more than ever comes, one byte each 20 ms.
+    // An array that announces more objects than come, one byte each 20 ms.
     let drip = std::iter::once(vec![0x9F]).chain((0..30).map(|_| vec![0x01])).collect();
     assert!(matches!(call(drip, 20), Err(RpcError::Timeout { .. })));
 }
@@ -85,7 +85,7 @@ fn silence_and_dripping_end_at_the_same_bound() {
 fn hostile_responses_are_errors() {
     for (bytes, part) in [
         (vec![0x91; 200], "too deep"),
-        // Refused by what they announce, before it comes.
+        // Refused because of the announced size, before the objects come.
         (vec![0xDB, 0xFF, 0xFF, 0xFF, 0xFF], "too long"),
         (vec![0xDD, 0xFF, 0xFF, 0xFF, 0xFF], "too many elements"),
         (vec![0xC0], "no response"),

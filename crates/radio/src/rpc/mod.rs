@@ -12,20 +12,20 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-/// How long an ordinary call may take.
+/// The time limit for an ordinary call.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long `init` may take: real devices program clocks and converters then.
+/// The time limit for `init`: real devices program clocks and converters in it.
 pub const INIT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Largest response that is read, bytes.
+/// The largest response that is read, bytes.
 pub const RESPONSE_BYTES_MAX: usize = 1 << 20;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RpcError {
-    /// Nothing accepts the connection.
+    /// No server accepts the connection.
     #[error(
         "cannot connect to the device's RPC server at {address}: {source}; check the address, and \
          that the device (or the emulated one) is running"
@@ -69,20 +69,20 @@ pub enum RpcError {
         /// The device's text.
         message: String,
     },
-    /// The response is not one that this method can have.
+    /// The response is not valid for this method.
     #[error("the device at {address} answered \"{method}\" with {what}: is it an MPM device?")]
     Protocol {
         /// The method called.
         method: String,
         /// The server.
         address: SocketAddrV4,
-        /// What was wrong.
+        /// The fault.
         what: String,
     },
 }
 
 impl RpcError {
-    /// What happened, without what to do about it.
+    /// Describes the failure, without a remedy.
     pub(crate) fn what(&self) -> String {
         match self {
             Self::Broken { method, address, source } => {
@@ -98,7 +98,7 @@ impl RpcError {
     }
 }
 
-/// What to do about a device that fell silent, whose claim was lost for this reason.
+/// Returns the remedy for a device that does not answer, whose claim was lost for this reason.
 pub(crate) fn advice(claim_lost: Option<&str>) -> String {
     let before = claim_lost.map(|reason| format!("; its claim had been lost before: {reason}"));
     format!("check its power and the cable, then open it again{}", before.unwrap_or_default())

@@ -18,18 +18,19 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// A map whose keys and values are texts; other entries are left out (UHD's simulator has nil).
+/// Returns a map whose keys and values are texts; other entries are left out (UHD's simulator has
+/// nil).
 pub fn as_map(value: &Value) -> Option<Map> {
     let entries = value.as_map()?;
     Some(entries.iter().filter_map(|(key, value)| Some((text(key)?, text(value)?))).collect())
 }
 
-/// A list of such maps.
+/// Returns a list of such maps.
 pub fn as_maps(value: &Value) -> Option<Vec<Map>> {
     value.as_array()?.iter().map(as_map).collect()
 }
 
-/// A number that is not negative.
+/// Returns a number that is not negative.
 pub fn as_u64(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
         let float = value.as_f64()?;
@@ -37,12 +38,12 @@ pub fn as_u64(value: &Value) -> Option<u64> {
     })
 }
 
-/// A finite number.
+/// Returns a finite number.
 pub fn as_f64(value: &Value) -> Option<f64> {
     value.as_f64().filter(|number| number.is_finite())
 }
 
-/// A `[major, minor]` pair.
+/// Returns a `[major, minor]` pair.
 pub fn as_version(value: &Value) -> Option<(u64, u64)> {
     match value.as_array()?.as_slice() {
         [major, minor] => Some((major.as_u64()?, minor.as_u64()?)),

@@ -1,5 +1,4 @@
-//! Captures queued behind each other in the radio: bursts of their own, without a gap where they
-//! join.
+//! Captures queued one after another in the radio: separate bursts, without a gap where they join.
 
 use millstream_wire::regs::radio::RX_CMD_SLOTS;
 
@@ -12,15 +11,15 @@ use crate::{Cause, RadioError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PendingCommand {
     pub samples: u64,
-    /// None: as soon as the one before it has ended.
+    /// The start time; `None` starts it when the capture before it has ended.
     pub at: Option<u64>,
 }
 
 impl RxStreamer {
-    /// Has the radio receive `samples` samples more, at the device's time `at` or, without, when
-    /// the capture before it ends; that join has no gap. An idle stream starts with it.
+    /// Queues a capture of `samples` samples, at the device's time `at` or, for `None`, at the end
+    /// of the capture before it, without a gap. The first capture starts an idle stream.
     ///
-    /// Each capture is a burst of its own. The radio holds up to 32 that have not begun.
+    /// Each capture is a separate burst. The radio holds up to 32 that have not begun.
     ///
     /// # Errors
     /// [`RxError::QueueFull`], [`RxError::Endless`], [`RxError::BadLength`]; [`RxError::Radio`]
@@ -48,8 +47,8 @@ impl RxStreamer {
         Ok(())
     }
 
-    /// Whether a queueing that was not acknowledged has happened all the same. In doubt it has: the
-    /// ledger will tell if its samples do not come, and none can come twice.
+    /// Returns whether a capture was queued although the write was not acknowledged. In doubt it
+    /// was: the ledger shows whether its samples come, and none can come twice.
     fn was_queued(&self, free_before: u32, at: Option<u64>) -> Result<bool, RxError> {
         let before = self.waiting_from(self.channel.time_ticks()?);
         let free = self.channel.free_slots()?;
@@ -57,7 +56,7 @@ impl RxStreamer {
         if free < free_before || before != self.waiting_from(now) {
             return Ok(true);
         }
-        // No capture began meanwhile, so what is queued can be counted.
+        // No capture began meanwhile, so the queued ones can be counted.
         let ahead = |at: u64| at.wrapping_sub(now).wrapping_sub(1) < 1 << 63;
         match (before, at) {
             (Some(waiting), Some(at)) if ahead(at) => Ok(RX_CMD_SLOTS - free > waiting),
@@ -65,7 +64,8 @@ impl RxStreamer {
         }
     }
 
-    /// Captures that have not begun at the time `now`, where all their times are known.
+    /// Returns the number of captures that have not begun at the time `now`, if all their times are
+    /// known.
     fn waiting_from(&self, now: u64) -> Option<u32> {
         let ahead = |at: u64| at.wrapping_sub(now).wrapping_sub(1) < 1 << 63;
         let mut waiting = u32::from(self.awaited.is_some_and(ahead));
@@ -75,8 +75,8 @@ impl RxStreamer {
         Some(waiting)
     }
 
-    /// The radio was stopped, and has dropped what had not begun. All else is still to come, each
-    /// burst with an end of its own.
+    /// Removes the captures that had not begun when the radio was stopped. The others are still to
+    /// come, each burst with its own end.
     pub(super) fn forget_what_has_not_begun(&mut self) -> Result<(), RxError> {
         if self.chain.is_empty() && self.recovery.is_none() {
             return Ok(());
@@ -90,7 +90,7 @@ impl RxStreamer {
         let mut begun = 0;
         for PendingCommand { samples, at } in &self.chain {
             let at = at.or(joint);
-            // In doubt it has: then its end is waited for in vain, but not for long.
+            // In doubt it has: then the wait for its end is in vain, but short.
             if !at.is_none_or(has_begun) {
                 break;
             }
@@ -101,7 +101,7 @@ impl RxStreamer {
         Ok(())
     }
 
-    /// The burst is over: the next one in the chain begins, if there is one.
+    /// Ends the burst: the next one in the chain begins, if there is one.
     pub(super) fn burst_over(&mut self) {
         (self.awaited, self.ended) = (None, false);
         let Some(PendingCommand { samples, at }) = self.chain.pop_front() else {
@@ -112,17 +112,18 @@ impl RxStreamer {
             self.run = StreamState::Finite(samples);
         }
         self.awaited = at;
-        // One that follows at once goes on where the one before it ends.
+        // A capture without a time continues where the one before it ends.
         if at.is_some() {
             self.tracker.begin(at);
             self.expectation.begin(at);
         }
     }
 
-    /// Whether a packet lies behind the end of the current capture.
+    /// Returns whether a packet lies behind the end of the current capture.
     pub(super) fn is_of_a_later_capture(&self, arrival: &Arrival) -> bool {
         let StreamState::Finite(left) = self.run else { return false };
-        // Behind the newest packet of a capture follows no other capture but its own end.
+        // The newest packet of a capture is followed by the capture's own end, not by another
+        // capture.
         let follows = self.awaited.is_none() && self.tracker.missing_before(arrival) == 0;
         if self.chain.is_empty() || (follows && self.tracker.has_begun() && left > 0) {
             return false;
@@ -133,7 +134,7 @@ impl RxStreamer {
         }
     }
 
-    /// What is left of the current capture will not come: a packet of a later one is there.
+    /// Gives up the rest of the current capture, because a packet of a later one arrived.
     pub(super) fn give_up_capture(&mut self, arrival: &Arrival) {
         let StreamState::Finite(left) = self.run else { return };
         let late = self.channel.events().late_commands();
@@ -142,11 +143,11 @@ impl RxStreamer {
             self.lose_rest(left, Cause::LateCommand);
             return self.end_burst(RxEvent::LateCommand);
         }
-        // Of the missing packets, as many as the rest of this capture had.
+        // Of the missing packets, those that fit into the rest of this capture.
         let spp = u64::from(self.samples_per_packet);
         let packets = self.tracker.missing_before(arrival).min(left.div_ceil(spp));
         let in_packets = left.min(packets * spp);
-        // Of one that never began, its start may have been too late.
+        // The start of a capture that never began may have been too late.
         let unsent = if self.awaited.is_some() { Cause::Unknown } else { Cause::DeviceOverrun };
         let damaged = self.tracker.damaged_in_end(in_packets);
         self.tracker.pass_over(packets, left);

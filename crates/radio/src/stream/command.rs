@@ -7,16 +7,16 @@ use super::streamer::{RxStreamer, StreamState};
 use crate::RadioError;
 use crate::channel::FINITE_SAMPLES_MAX;
 
-/// Tries of a start command. It is not simply repeated, because it might have been heard.
+/// Attempts of a start command. It is not simply repeated, because it may have taken effect.
 const START_TRIES: u32 = 5;
 
-/// How long the port must be quiet before a start command is tried again, and how long that is
-/// waited for: others may send to it without end.
+/// How long the port must be quiet before a start command is tried again, and the limit of that
+/// wait: other programs may send to the port without end.
 const QUIET: Duration = Duration::from_millis(50);
 const QUIET_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl RxStreamer {
-    /// Starts to receive until [`RxStreamer::stop`], at the device's time `at` or at once.
+    /// Starts reception until [`RxStreamer::stop`], at the device's time `at` or at once.
     ///
     /// # Errors
     /// [`RxError::Running`]; [`RxError::Radio`] when the device does not answer.
@@ -24,7 +24,7 @@ impl RxStreamer {
         self.start(None, at)
     }
 
-    /// Starts to receive `samples` samples, at the device's time `at` or at once.
+    /// Starts reception of `samples` samples, at the device's time `at` or at once.
     ///
     /// # Errors
     /// [`RxError::Running`], [`RxError::BadLength`]; [`RxError::Radio`] when the device does not
@@ -34,7 +34,7 @@ impl RxStreamer {
         self.start(Some(samples), at)
     }
 
-    /// Whether a capture of so many samples is possible.
+    /// Checks that a capture of `samples` samples is possible.
     pub(super) fn check_length(&self, samples: u64) -> Result<(), RxError> {
         let multiple = self.channel.samples_per_word();
         let most = FINITE_SAMPLES_MAX;
@@ -44,8 +44,8 @@ impl RxStreamer {
         Ok(())
     }
 
-    /// Stops. What is on its way still comes; receive until the end of the burst, or with queued
-    /// captures until nothing [is running](RxStreamer::is_running).
+    /// Stops reception. Packets in flight still come; receive until the end of the burst, or with
+    /// queued captures until the stream [is not running](RxStreamer::is_running).
     ///
     /// # Errors
     /// [`RxError::Radio`] when the device does not answer.
@@ -64,7 +64,7 @@ impl RxStreamer {
         if self.is_running() || self.held.is_some() {
             return Err(RxError::Running);
         }
-        // UHD's simulator wants a stop between two captures; other radios do not mind one.
+        // UHD's simulator needs a stop between two captures; other radios tolerate it.
         self.channel.stop_if_started()?;
         self.pass_over_strays(Duration::ZERO)?;
         self.command(samples, at)?;
@@ -82,7 +82,7 @@ impl RxStreamer {
         Ok(())
     }
 
-    /// Gives the radio a start command, exactly one of which takes effect.
+    /// Sends the radio start commands, exactly one of which takes effect.
     pub(super) fn command(&mut self, samples: Option<u64>, at: Option<u64>) -> Result<(), RxError> {
         for attempt in 1.. {
             self.late_commands_seen = self.channel.events().late_commands();
@@ -90,7 +90,7 @@ impl RxStreamer {
             match self.channel.start(samples, at) {
                 Ok(()) => break,
                 Err(RadioError::Silent { .. }) if attempt < START_TRIES => {
-                    // It may run or not: make sure that it does not, then try again.
+                    // It is unknown whether the radio runs: stop it, then try again.
                     self.channel.stop()?;
                     if self.run == StreamState::Idle {
                         self.pass_over_strays(QUIET)?;
@@ -103,7 +103,7 @@ impl RxStreamer {
         Ok(())
     }
 
-    /// Takes leftovers of an earlier burst off the port, until it has been quiet for `quiet`.
+    /// Takes packets of an earlier burst off the port, until it has been quiet for `quiet`.
     fn pass_over_strays(&mut self, quiet: Duration) -> Result<(), RxError> {
         let until = self.now() + QUIET_TIMEOUT;
         loop {

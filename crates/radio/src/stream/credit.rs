@@ -1,4 +1,4 @@
-//! Credit: what the host tells the device it may still send (facts page, section 8).
+//! Credit: how much the device may still send (facts page, section 8).
 
 use millstream_link::port::Capabilities;
 use millstream_wire::Epid;
@@ -7,27 +7,27 @@ use millstream_wire::stream::{MAX_CAPACITY_BYTES, PACKETS_UNLIMITED, StatusRepr}
 /// Reports per capacity, as UHD does.
 const REPORTS: u64 = 32;
 
-/// What a datagram costs the queue, bytes: the memory that it lies in. Little more than twice the
-/// length of a long one, dozens of times that of a short one.
+/// Returns the queue memory of a datagram, bytes. It is little more than twice the length of a long
+/// datagram, and dozens of times that of a short one.
 ///
 /// Measured on Linux 6.18, from 20 to 8016 bytes: the buffer (datagram, headers of any link and
-/// `skb_shared_info`) rounded up to a power of two and its `sk_buff`, or the smallest buffer with
-/// the datagram beside it.
+/// `skb_shared_info`) rounded up to a power of two and its `sk_buff`, or the smallest buffer that
+/// also has the datagram in it.
 fn queue_cost_bytes(packet_bytes: usize) -> usize {
     let in_one = (packet_bytes + 450).next_power_of_two() + 256;
     in_one.max(832 + packet_bytes)
 }
 
-/// Packets that fit a queue which counts bytes.
+/// Returns the packets that fit a queue that counts bytes.
 ///
-/// The queue is counted at twice what it holds (socket(7)), and a quarter of it may be charged for
-/// what has been read already: the kernel gives that back in lots.
+/// The queue's size is counted at twice its capacity (socket(7)), and a quarter of it may still be
+/// charged for datagrams already read: the kernel returns that memory in batches.
 fn packets_in_bytes(queue_bytes: usize, packet_bytes: usize) -> u64 {
     queue_bytes as u64 / 4 * 6 / queue_cost_bytes(packet_bytes) as u64
 }
 
-/// Packets that may wait in a queue which counts them. The eighth that is left over is for what
-/// the sender does not count, and for buffers that are on their way back.
+/// Returns the packets that may wait in a queue that counts them. The remaining eighth is for
+/// datagrams that the sender does not count, and for buffers on their way back.
 fn packets_of_queue(datagrams: usize) -> u64 {
     datagrams as u64 * 7 / 8
 }
@@ -37,20 +37,20 @@ fn packets_of_queue(datagrams: usize) -> u64 {
 #[derive(Debug, Clone)]
 pub(super) struct Credit {
     capacity_bytes: u64,
-    /// What a full packet counts.
+    /// The counted bytes of a full packet.
     packet_bytes: u64,
     consumed_bytes: u64,
     consumed_packets: u64,
     reported_bytes: u64,
     seq: u16,
-    /// The last report could not leave.
+    /// The last report could not be sent.
     owed: bool,
-    /// The counts may include packets before the data packet that comes next.
+    /// The counts may include packets before the next data packet.
     may_be_ahead: bool,
 }
 
 impl Credit {
-    /// What the receive queue of a port grants, for full packets of `packet_bytes`.
+    /// Returns the credit of a port's receive queue, for full packets of `packet_bytes`.
     pub fn new(queue: &Capabilities, packet_bytes: usize) -> Self {
         let packets = match queue.recv_queue_datagrams {
             Some(datagrams) => packets_of_queue(datagrams),
@@ -59,7 +59,7 @@ impl Credit {
         Self::for_packets(packets, packet_bytes)
     }
 
-    /// One packet has room in any case.
+    /// At least one packet is always granted.
     fn for_packets(packets: u64, packet_bytes: usize) -> Self {
         let length = (packet_bytes as u64).next_multiple_of(8);
         let capacity_bytes = packets.saturating_mul(length).clamp(length, MAX_CAPACITY_BYTES);
@@ -75,22 +75,22 @@ impl Credit {
         }
     }
 
-    /// Bytes that may be on their way.
+    /// Returns the bytes that may be in flight.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity_bytes
     }
 
-    /// Full packets that may be on their way.
+    /// Returns the full packets that may be in flight.
     pub fn window_packets(&self) -> u64 {
         self.capacity_bytes / self.packet_bytes
     }
 
-    /// Bytes between two reports.
+    /// Returns the bytes between two reports.
     pub fn period_bytes(&self) -> u64 {
         self.capacity_bytes.div_ceil(REPORTS)
     }
 
-    /// Starts to count at zero, as the handshake does.
+    /// Resets the counts to zero, as the handshake does.
     pub fn reset(&mut self) {
         *self = Self {
             consumed_bytes: 0,
@@ -109,18 +109,18 @@ impl Credit {
         self.release_many(1, flow_bytes as u64);
     }
 
-    /// Counts so many packets whose buffers are free again.
+    /// Counts packets whose buffers are free again.
     pub fn release_many(&mut self, packets: u64, flow_bytes: u64) {
-        // Totals come from the sender, who may have put nonsense into them.
+        // Totals come from the sender and may be arbitrary.
         self.consumed_bytes = self.consumed_bytes.wrapping_add(flow_bytes);
         self.consumed_packets = self.consumed_packets.wrapping_add(packets);
     }
 
-    /// A data packet of `flow_bytes` came behind a gap of `packets`: they left the network too.
+    /// Counts `packets` missing before a data packet of `flow_bytes`: they left the network too.
     ///
-    /// Without this a burst of losses would leave a window that is nearly closed until the sender
-    /// states its totals, which it does once per capacity. Packets that come late after all have
-    /// been counted here, or in those totals.
+    /// Without this a burst of losses would leave the window nearly closed until the sender sends
+    /// its totals, which happens once per capacity. Packets that come late have been counted here,
+    /// or in those totals.
     pub fn pass_gap(&mut self, packets: u64, flow_bytes: usize) {
         if !std::mem::take(&mut self.may_be_ahead) {
             let bytes = packets.saturating_mul(flow_bytes as u64);
@@ -128,20 +128,20 @@ impl Credit {
         }
     }
 
-    /// Takes over the sender's totals, which include packets that got lost. The command itself is
-    /// released afterwards like any packet.
+    /// Takes over the sender's totals, which include lost packets. The command itself is released
+    /// afterwards like any packet.
     pub fn resync(&mut self, packets: u64, bytes: u64) {
         self.may_be_ahead = true;
         (self.consumed_packets, self.consumed_bytes) = (packets, bytes);
     }
 
-    /// Whether a period has passed since the last report. A resynchronisation may go backwards,
-    /// after duplicates; that is worth a report too.
+    /// Returns whether a period has passed since the last report. A resynchronisation after
+    /// duplicates may decrease the counts; that is reported too.
     pub fn is_due(&self) -> bool {
         self.consumed_bytes.abs_diff(self.reported_bytes) >= self.period_bytes()
     }
 
-    /// The report, which then counts as sent.
+    /// Returns the report, which then counts as sent.
     pub fn report(&mut self, device: Epid, host: Epid) -> StatusRepr {
         let seq = self.seq;
         self.seq = self.seq.wrapping_add(1);
@@ -159,16 +159,16 @@ impl Credit {
         }
     }
 
-    /// The last report could not leave: one is owed.
+    /// Records that the last report could not be sent.
     ///
-    /// It is not due with each packet because of that: reports are totals, so that one for each
-    /// look at the port does, and so does the next one that is due.
+    /// It is not due again with each packet: reports are totals, so one attempt per poll of the
+    /// port is sufficient, or the next report that is due.
     pub fn owe(&mut self) {
         self.seq = self.seq.wrapping_sub(1);
         self.owed = true;
     }
 
-    /// Whether a report could not leave, and none has left since.
+    /// Returns whether a report could not be sent, and none has been sent since.
     pub fn is_owed(&self) -> bool {
         self.owed
     }

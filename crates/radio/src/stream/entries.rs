@@ -1,23 +1,23 @@
-//! What a gap is booked under, and how it is reported.
+//! The causes of gaps in the ledger, and the reports of gaps.
 
 use super::meta::RxEvent;
 use super::streamer::{Pending, RxStreamer, TICKS_PER_SAMPLE};
 use super::tracker::{Arrival, PacketGap};
 use crate::Cause;
 
-/// What was known before a packet came.
+/// The state before a packet came.
 pub(super) struct PriorState {
     /// The time that was due.
     due: Option<u64>,
-    /// The sequence numbers began anew, so they say nothing about what is missing.
+    /// The sequence numbers were restarted, so they do not show how many packets are missing.
     restarted: bool,
-    /// The packet before it was the last of a run, and none but the newest run follows.
+    /// The packet before it was the last of a run, and only the newest run follows.
     ended: bool,
     run_ended: bool,
 }
 
 impl RxStreamer {
-    /// What is known now.
+    /// Returns the current state.
     pub(super) fn before(&self) -> PriorState {
         PriorState {
             due: self.tracker.next_ticks(),
@@ -35,7 +35,7 @@ impl RxStreamer {
         before: &PriorState,
     ) {
         if let Some(gap) = gap.as_mut().filter(|gap| gap.jump != 0 && before.restarted) {
-            // How many more packets were lost there, only the old numbers would say.
+            // Only the old sequence numbers would show how many more packets were lost there.
             self.counters.unmeasured_gaps += 1;
             let more = self.losses.passed_over().saturating_sub(gap.in_packets);
             gap.in_packets += more;
@@ -49,8 +49,8 @@ impl RxStreamer {
         self.ledger.expected = self.expectation.total();
         self.ledger.hold(arrival.samples);
         let jumped = gap.is_some_and(|gap| gap.jump != 0);
-        // The new run comes behind the end of the one before it, whatever the clock did meanwhile;
-        // that end may be among what is missing.
+        // The new run comes behind the end of the one before it, even if the clock was set
+        // meanwhile; that end may be among the missing packets.
         let (ended, is_there) = (before.run_ended, gap.is_some());
         let may = before.restarted || gap.is_some_and(|gap| gap.packets > 0);
         let recovered = self.recovery.take_if(|recovery| {
@@ -71,13 +71,13 @@ impl RxStreamer {
         let Some(gap) = gap else {
             self.losses.clear_malformed();
             if recovered.is_some() {
-                // Without time nobody knows how much is missing.
+                // Without time the number of missing samples is unknown.
                 self.counters.unmeasured_gaps += u64::from(arrival.ticks.is_none());
                 self.report_gap(RxEvent::Overrun { samples: 0 }, RxEvent::None, arrival.ticks, 0);
             }
             return;
         };
-        // A device goes on elsewhere behind an end, which may be among what is missing.
+        // A device continues at another time behind an end, which may be among the missing packets.
         let restart = recovered.or(self.recovery);
         let stopped = before.ended || (restart.is_some() && (gap.packets > 0 || before.restarted));
         let since = recovered.zip(arrival.ticks).map_or(0, |(new, at)| at.wrapping_sub(new.start));
@@ -123,7 +123,7 @@ impl RxStreamer {
         }
     }
 
-    /// Reports a gap, and then perhaps a jump of time of this length, behind which it is `ticks`.
+    /// Reports a gap, and then a jump of time if `then` is one; the time behind it is `ticks`.
     fn report_gap(&mut self, event: RxEvent, then: RxEvent, ticks: Option<u64>, length: i64) {
         let ticks = ticks.map(|ticks| ticks.wrapping_sub(length as u64));
         self.pending = Some(Pending { then, ..Pending::new(event, ticks, false) });
@@ -144,8 +144,8 @@ impl RxStreamer {
         Some(pending)
     }
 
-    /// Where the clock was set back between two runs, packets are counted by their numbers. The
-    /// time at which the first run overran tells how long its last packet was.
+    /// Shortens a gap where the clock was set back between two runs; packets are counted by their
+    /// numbers. The time at which the first run overran gives the length of its last packet.
     fn shorten(&self, gap: &mut PacketGap, arrival: &Arrival, before: &PriorState) {
         let run = self.recovery.filter(|run| !self.lost_run && run.is_over(arrival.ticks));
         let Some((run, at)) = run.zip(arrival.ticks) else { return };
@@ -159,9 +159,9 @@ impl RxStreamer {
         }
     }
 
-    /// Divides the gap in front of a run that was started anew, so many samples `since` its start,
-    /// into what the device had sent and what it never did. Returns besides how many samples may be
-    /// either. Of a `lost_run` in between, nobody knows how much was sent.
+    /// Divides the gap before a restarted run, `since` samples after its start, into samples that
+    /// the device had sent and those that it never sent. Also returns the samples that may be
+    /// either. Of a `lost_run` in between, the sent part is unknown.
     fn split(
         &self,
         gap: PacketGap,
@@ -183,8 +183,8 @@ impl RxStreamer {
             let packets = in_packets.div_ceil(self.samples_per_packet.into());
             return (PacketGap { packets, in_packets, unsent: samples - in_packets, ..gap }, 0);
         }
-        // What comes from the device's store goes on where the lost packets ended, unless these
-        // were no whole packets: then the clock jumped, or the device did not send all.
+        // Samples from the device's buffer continue where the lost packets ended, unless these were
+        // not whole packets: then the clock jumped, or the device did not send all.
         let whole = samples.is_multiple_of(self.samples_per_packet.into());
         let is_old = self.recovery.is_some() && !lost_run;
         let stored = is_old && whole && samples <= self.window_samples();
@@ -192,28 +192,29 @@ impl RxStreamer {
             return (gap, 0);
         }
         let in_packets = self.losses.passed_over().max(since).min(samples);
-        // While one run after the other is lost, the device's own totals may open the window anew.
+        // While several runs are lost in sequence, the device's own totals may reopen the window.
         let most = if lost_run { u64::MAX } else { self.window_samples() };
         let unknown = (samples - in_packets).min(most);
         let packets = in_packets.div_ceil(self.samples_per_packet.into());
         (PacketGap { packets, in_packets, unsent: samples - in_packets - unknown, ..gap }, unknown)
     }
 
-    /// Samples that the device can have sent at most since the newest packet that came: a window of
-    /// credit for each time that the stream was set up.
+    /// Returns the most samples that the device can have sent since the newest packet that came: a
+    /// window of credit for each set-up of the stream.
     fn window_samples(&self) -> u64 {
         let packets = self.credit.window_packets().saturating_mul(1 + self.setups);
         packets.saturating_mul(self.samples_per_packet.into())
     }
 
-    /// Samples of a finite capture that will not come.
+    /// Counts samples of a finite capture that will not come.
     pub(super) fn lose_rest(&mut self, samples: u64, cause: Cause) {
         self.expectation.add(samples);
         self.ledger.expected = self.expectation.total();
         self.ledger.lose(cause, samples);
     }
 
-    /// The last packets of a finite capture are lost, or the device stopped before it sent them.
+    /// Counts the end of a finite capture as lost: its packets are lost, or the device stopped
+    /// before it sent them.
     pub(super) fn lose_tail(&mut self, samples: u64) {
         let spp = u64::from(self.samples_per_packet);
         let packets = samples.div_ceil(spp);
@@ -228,7 +229,7 @@ impl RxStreamer {
                 ..gap
             };
         } else if !self.tracker.has_begun() && self.awaited.is_some() {
-            // The start may have been too late, and that not have been heard.
+            // The start may have been too late, and the report of that lost.
             (gap.in_packets, unknown) = (0, samples);
         } else if samples > self.window_samples() {
             unknown = self.window_samples();
@@ -249,8 +250,8 @@ impl RxStreamer {
     }
 }
 
-/// Of so many samples that are missing from `due` on, those before the device overran, if it told
-/// when that was.
+/// Returns the samples before the device's overrun, of `missing` samples from `due` on, if the
+/// device reported its time.
 fn sent_before(overrun: Option<u64>, due: Option<u64>, missing: u64) -> Option<u64> {
     let sent = overrun?.wrapping_sub(due?) / TICKS_PER_SAMPLE;
     (sent <= missing).then_some(sent)

@@ -1,52 +1,52 @@
-//! How many samples a stream should have brought, from time stamps alone.
+//! The samples that a stream should have had, from time stamps alone.
 
 use super::tracker::{Arrival, PacketGap};
 
 /// The expected side of the ledger. It measures from the start of a burst to the end of its newest
 /// packet, and so does not depend on the counting of packets and gaps.
 ///
-/// It counts modulo 2⁶⁴, as the ledger does: a device whose time runs wild can go round.
+/// It counts modulo 2⁶⁴, as the ledger does: a faulty device time can overflow.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Expectation {
-    /// Samples of everything before the current span.
+    /// Samples before the current span.
     before: u64,
-    /// Where the current span of continuous time began, ticks.
+    /// The beginning of the current span of continuous time, ticks.
     start: Option<u64>,
     /// Samples of the current span.
     span: u64,
 }
 
 impl Expectation {
-    /// A burst begins, at a known time or with its first packet.
+    /// Begins a burst, at a known time or with its first packet.
     pub fn begin(&mut self, ticks: Option<u64>) {
         (self.before, self.span, self.start) = (self.total(), 0, ticks);
     }
 
-    /// Samples of the current burst so far.
+    /// Returns the samples of the current burst so far.
     pub fn total(&self) -> u64 {
         self.before.wrapping_add(self.span)
     }
 
-    /// A packet came, behind `gap`.
+    /// Counts a packet that came behind `gap`.
     pub fn arrive(&mut self, arrival: &Arrival, gap: Option<&PacketGap>, ticks_per_sample: u64) {
         let missing = gap.map_or(0, PacketGap::samples);
         let Some(ticks) = arrival.ticks else {
             self.span = self.span.wrapping_add(missing).wrapping_add(arrival.samples);
             return;
         };
-        // Behind a clock that was set, time is measured anew.
+        // Behind a clock that was set, time is measured from a new start.
         if gap.is_some_and(|gap| gap.jump != 0) {
             self.add(missing);
             self.start = Some(ticks);
         }
-        // What came without time before it is part of the span, too.
+        // Samples without time before it are part of the span, too.
         let before = self.span.wrapping_add(missing).wrapping_mul(ticks_per_sample);
         let start = *self.start.get_or_insert(ticks.wrapping_sub(before));
         self.span = (ticks.wrapping_sub(start) / ticks_per_sample).wrapping_add(arrival.samples);
     }
 
-    /// Samples that will not come any more although they were asked for; or, modulo 2⁶⁴, such as
-    /// came and nobody expects any more.
+    /// Adds requested samples that will not come; or, modulo 2⁶⁴, removes samples that came and are
+    /// not expected.
     pub fn add(&mut self, samples: u64) {
         (self.before, self.span, self.start) = (self.total().wrapping_add(samples), 0, None);
     }
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(expectation.total(), 30);
         expectation.arrive(&at(Some(160)), None, 2);
         assert_eq!(expectation.total(), 40);
-        // Another burst, whose start is not known.
+        // Another burst, whose start is unknown.
         expectation.begin(None);
         expectation.arrive(&at(Some(1000)), Some(&gap(1)), 2);
         assert_eq!(expectation.total(), 60);

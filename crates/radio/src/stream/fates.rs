@@ -1,25 +1,25 @@
-//! What became of recent packets, by their numbers.
+//! The states of recent packets, by their numbers.
 
-/// Packets behind, and before, the next one that are remembered.
+/// The number of packets behind, and before, the next one whose state is stored.
 pub(super) const HISTORY: u16 = 4096;
 
 const SIZE: usize = 2 * HISTORY as usize;
 
-/// What became of a packet.
+/// The state of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PacketFate {
-    /// Nothing is known of it, or nothing any more.
+    /// Nothing is known of it, or no longer.
     Unknown,
     /// It arrived.
     Arrived,
-    /// It has been booked as missing.
+    /// It is in the ledger as missing.
     Missing,
-    /// It came, but damaged.
+    /// It came damaged.
     Damaged,
 }
 
-/// A memory of packets around the one that is due. Numbers go round every 65 536 packets, so what
-/// lies further away is forgotten.
+/// The states of packets around the next one. Numbers wrap every 65 536 packets, so states further
+/// away are dropped.
 #[derive(Debug, Clone)]
 pub(super) struct Fates(Box<[PacketFate; SIZE]>);
 
@@ -30,14 +30,14 @@ impl Default for Fates {
 }
 
 impl Fates {
-    /// What is known of packet `seq` where `next_seq` is due.
+    /// Returns the state of packet `seq` when `next_seq` is the next one.
     pub fn get(&self, seq: u16, next_seq: u16) -> PacketFate {
         let age = next_seq.wrapping_sub(seq);
         let near = age <= HISTORY || age.wrapping_neg() < HISTORY;
         if near { self.0[slot(seq)] } else { PacketFate::Unknown }
     }
 
-    /// Notes what became of a packet that is near, see [`Fates::get`].
+    /// Stores the state of a near packet, see [`Fates::get`].
     pub fn set(&mut self, seq: u16, next_seq: u16, fate: PacketFate) {
         let age = next_seq.wrapping_sub(seq);
         if age <= HISTORY || age.wrapping_neg() < HISTORY {
@@ -45,7 +45,7 @@ impl Fates {
         }
     }
 
-    /// Packet `next_seq` is due no more: so many are missing from it on. Of these, so many came
+    /// Stores `packets` packets from `next_seq` on as missing. Returns how many of them came
     /// damaged.
     pub fn miss(&mut self, next_seq: u16, packets: u16) -> u64 {
         let mut damaged = 0;
@@ -60,13 +60,13 @@ impl Fates {
         damaged
     }
 
-    /// Packet `next_seq` is due no more: it arrived.
+    /// Stores packet `next_seq` as arrived.
     pub fn arrive(&mut self, next_seq: u16) {
         self.0[slot(next_seq.wrapping_add(HISTORY))] = PacketFate::Unknown;
         self.0[slot(next_seq)] = PacketFate::Arrived;
     }
 
-    /// Forgets everything.
+    /// Clears all states.
     pub fn clear(&mut self) {
         self.0.fill(PacketFate::Unknown);
     }

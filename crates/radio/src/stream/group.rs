@@ -1,4 +1,5 @@
-//! Several receive streams as one: the same moments on all of them, or on none.
+//! Several receive streams as one, aligned in time: each moment is delivered on all of them or on
+//! none.
 //!
 //! ```text
 //! member 0 ─▶ front ─┐   align: a member behind the others gives up      convert n samples of
@@ -6,9 +7,9 @@
 //! member 2 ─▶ front ─┘   (ledger: `alignment`)
 //! ```
 //!
-//! One thread serves all members. It waits at the port of a member that has nothing: the others
-//! have their samples already, and nothing can be handed out before that one does. What arrives
-//! meanwhile lies in the receive queues, within each member's credit.
+//! One thread serves all members. It waits at the port of a member without data: the others have
+//! their samples already, and nothing can be delivered before that member has some. Packets that
+//! arrive meanwhile wait in the receive queues, within each member's credit.
 
 mod align;
 mod restart;
@@ -24,34 +25,33 @@ use crate::convert::Converter;
 use crate::deadline::deadline_after;
 use align::Front;
 
-/// Time between the command and the start of a group that is not told when, milliseconds.
+/// The time between the command and the start of a group without a start time, milliseconds.
 const START_LEAD_MS: f64 = 50.0;
 
-/// What one `recv` of a group brought.
+/// The result of one `recv` of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct GroupMetadata {
-    /// Samples written to each of the caller's slices: the same moments on all channels, without a
-    /// gap.
+    /// Samples written to each of the caller's slices: aligned on all channels, without a gap.
     pub samples: usize,
     /// Time of the first sample, ticks; after a gap, without samples, the time at which all
-    /// channels go on.
+    /// channels continue.
     pub time_ticks: Option<u64>,
     /// The burst is over on all channels.
     pub end_of_burst: bool,
-    /// What happened; comes without samples. A gap counts the samples missing on *every* channel,
+    /// The event; it comes without samples. A gap counts the samples missing on *every* channel,
     /// exactly, and the packets that were lost on any.
     pub event: RxEvent,
-    /// The member to which it happened first.
+    /// The member with the first event.
     pub channel: usize,
 }
 
 /// Receive streams of one or several devices that run together.
 ///
-/// They start at one device time, so several devices must agree on it first (see
-/// [`crate::DeviceSet::sync_at_pps`]). When a member loses samples, the others give up the same
-/// moments: each ledger books them under its own cause, `alignment` where the samples had come.
-/// After an overrun all members start again at one time.
+/// They start at one device time, so several devices must first be set to one time (see
+/// [`crate::DeviceSet::sync_at_pps`]). When a member loses samples, the others drop the same
+/// moments. Each ledger counts them under its own cause, `alignment` if the samples had come. After
+/// an overrun all members restart at one time.
 ///
 /// In the steady state nothing is allocated.
 #[derive(Debug)]
@@ -59,13 +59,13 @@ pub struct RxGroup {
     members: Vec<RxStreamer>,
     /// A burst has begun, and its end has not been reported.
     running: bool,
-    /// The time at which the next sample is due, once it is known.
+    /// The time of the next sample, once it is known.
     due: Option<u64>,
     /// Samples of a finite capture that are still to come.
     left: Option<u64>,
-    /// What happened to members since the last samples.
+    /// The events of members since the last samples.
     trouble: Option<NextGapCause>,
-    /// What to fail with, once the samples that came before have been handed out.
+    /// An error to return after the samples that came before it.
     failure: Option<RxError>,
 }
 
@@ -78,7 +78,8 @@ struct NextGapCause {
 }
 
 impl RxGroup {
-    /// A group of idle streams. [`crate::Device::rx_group`] does this for channels of one device.
+    /// Returns a group of idle streams. [`crate::Device::rx_group`] does this for channels of one
+    /// device.
     ///
     /// # Errors
     /// [`RxError::BadGroup`] without members, or when one runs or has another rate than the first.
@@ -98,41 +99,41 @@ impl RxGroup {
         Ok(Self { members, running: false, due: None, left: None, trouble: None, failure: None })
     }
 
-    /// The members, in the order of the slices.
+    /// Returns the members, in the order of the slices.
     pub fn members(&self) -> &[RxStreamer] {
         &self.members
     }
 
-    /// What was counted at the members' ports.
+    /// Returns the counters of the members' ports.
     pub fn counters(&self) -> impl Iterator<Item = &RxCounters> {
         self.members.iter().map(RxStreamer::counters)
     }
 
-    /// The members' ledgers; each balances.
+    /// Returns the members' ledgers; each balances.
     pub fn ledgers(&self) -> impl Iterator<Item = &Ledger> {
         self.members.iter().map(RxStreamer::ledger)
     }
 
-    /// Books the last `samples` that were received as lost on every channel, see
+    /// Counts the last `samples` that were received as lost on every channel, see
     /// [`RxStreamer::refuse`].
     ///
     /// # Panics
-    /// When that many were never delivered.
+    /// When fewer were delivered.
     pub fn refuse(&mut self, samples: u64) {
         self.members.iter_mut().for_each(|member| member.refuse(samples));
     }
 
-    /// Samples, and ticks, per second.
+    /// Returns the sample rate and the tick rate, per second.
     pub fn rate_hz(&self) -> f64 {
         self.members[0].rate_hz()
     }
 
-    /// Whether something may still come.
+    /// Returns whether samples or reports may still come.
     pub fn is_running(&self) -> bool {
         self.running
     }
 
-    /// Starts all members at the device time `at`, or a little ahead of now, until
+    /// Starts all members at the device time `at`, or slightly later than now, until
     /// [`RxGroup::stop`].
     ///
     /// # Errors
@@ -141,8 +142,8 @@ impl RxGroup {
         self.start(None, at)
     }
 
-    /// Starts all members at the device time `at`, or a little ahead of now, for `samples` samples
-    /// each.
+    /// Starts all members at the device time `at`, or slightly later than now, for `samples`
+    /// samples each.
     ///
     /// # Errors
     /// Those of [`RxStreamer::start_finite`]; no member runs then.
@@ -170,7 +171,7 @@ impl RxGroup {
         Ok(())
     }
 
-    /// Stops all members. What is on its way still comes; receive until the end of the burst.
+    /// Stops all members. Packets in flight still come; receive until the end of the burst.
     ///
     /// # Errors
     /// [`RxError::Radio`] when a device does not answer; the other members are stopped.
@@ -185,7 +186,7 @@ impl RxGroup {
     }
 
     /// Receives complex floats: samples of the same moments into each slice, in the order of the
-    /// members, as many as the shortest holds.
+    /// members, as many as the shortest slice holds.
     ///
     /// Returns early for a gap, the end of the burst, or at the end of `timeout`.
     ///
@@ -193,7 +194,7 @@ impl RxGroup {
     /// Those of [`RxStreamer::recv`]; [`RxError::NoTime`] when a device sends no time stamps.
     ///
     /// # Panics
-    /// When there are not as many slices as members.
+    /// When the numbers of slices and members differ.
     pub fn recv(
         &mut self,
         outs: &mut [&mut [Complex32]],
@@ -210,7 +211,7 @@ impl RxGroup {
     /// Those of [`RxGroup::recv`].
     ///
     /// # Panics
-    /// When there are not as many slices as members.
+    /// When the numbers of slices and members differ.
     pub fn recv_sc16(
         &mut self,
         outs: &mut [&mut [[i16; 2]]],
@@ -232,7 +233,7 @@ impl RxGroup {
         }
         let mut meta = GroupMetadata::default();
         match self.fill(outs, room, timeout, &mut meta, &convert) {
-            // The samples are out of the streams: they come first.
+            // The samples have left the streams, so they are returned first.
             Err(failure) if meta.samples > 0 => self.failure = Some(failure),
             outcome => outcome?,
         }
@@ -259,7 +260,7 @@ impl RxGroup {
                 Front::Samples { samples, .. } if meta.samples < room || samples == 0 => {
                     let samples = samples.min(room - meta.samples);
                     self.hand_out(outs, samples, meta, convert)?;
-                    // Not looked further: the ledgers end with what the caller has.
+                    // Later samples are not examined: the ledgers end with what the caller has.
                     if meta.end_of_burst || (meta.samples == room && room > 0) {
                         return Ok(());
                     }
@@ -306,26 +307,26 @@ impl RxGroup {
         meta.samples += samples;
         self.due = self.due.map(|due| due.wrapping_add(samples as u64));
         self.left = self.left.map(|left| left.saturating_sub(samples as u64));
-        // What else there is to say about the end comes alone.
+        // A further report about the end comes separately.
         if self.members.iter().all(RxStreamer::is_over) && self.left.is_none_or(|left| left == 0) {
             (meta.end_of_burst, self.running) = (true, false);
         }
         Ok(())
     }
 
-    /// All members go on at `ticks`.
+    /// Continues all members at `ticks`, after a gap.
     fn gap(&mut self, ticks: u64) -> GroupMetadata {
         let ahead = self.due.map_or(0, |due| ticks.wrapping_sub(due)) as i64;
         self.due = Some(ticks);
         let (channel, event) = self.explain(ahead);
-        // A clock that jumps takes nothing of what was asked for.
+        // A jump of the clock removes nothing from the requested samples.
         if !matches!(event, RxEvent::ClockJump { .. }) {
             self.left = self.left.map(|left| left.saturating_sub(event.missing()));
         }
         GroupMetadata { time_ticks: Some(ticks), event, channel, ..GroupMetadata::default() }
     }
 
-    /// The burst is over on all members, perhaps before its time.
+    /// Ends the burst on all members, perhaps early.
     fn end_burst(&mut self) -> GroupMetadata {
         self.running = false;
         let missing = self.left.take().unwrap_or(0);
@@ -335,8 +336,8 @@ impl RxGroup {
         GroupMetadata { end_of_burst: true, event, channel, ..GroupMetadata::default() }
     }
 
-    /// The member at fault, and the event with what all members miss: so many samples, or the
-    /// clock was set back by as many.
+    /// Returns the member at fault, and the event with the samples missing on all members, or with
+    /// the ticks by which the clock was set back.
     fn explain(&mut self, ticks: i64) -> (usize, RxEvent) {
         let samples = u64::try_from(ticks).unwrap_or(0);
         let Some(NextGapCause { channel, event, packets }) = self.trouble.take() else {
@@ -352,14 +353,14 @@ impl RxGroup {
         (channel, event)
     }
 
-    /// Stops, discards what is still on its way, and returns the final ledgers.
+    /// Stops, discards packets in flight, and returns the final ledgers.
     pub fn finish(mut self) -> Vec<Ledger> {
-        // All are stopped before the first is waited for.
+        // All are stopped before the wait for the first.
         let _ = self.stop();
         self.members.drain(..).map(RxStreamer::finish).collect()
     }
 
-    /// How far ahead of the device's time a group starts, ticks.
+    /// Returns how far ahead of the device's time a group starts, ticks.
     fn lead_ticks(&self) -> u64 {
         (self.rate_hz() * START_LEAD_MS / 1e3).ceil() as u64
     }

@@ -18,41 +18,41 @@ use crate::RadioError;
 use crate::error::io_error;
 use crate::topology::{Endpoint, Management, advertise, route_to};
 
-/// How long the device may take to open the stream.
+/// The time limit for the device to open the stream.
 const INIT_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How often, 1 ms apart, the endpoint is asked whether it is ready.
+/// The number of polls, 1 ms apart, of the endpoint's readiness.
 const STATUS_POLLS: u32 = 200;
 
-/// After how many of them the host's answer may be lost, and is sent again.
+/// The number of polls after which the host's answer is sent again, because it may be lost.
 const ANSWER_AGAIN: u32 = 10;
 
-/// Handshakes before giving up: one is over when the device's packet of it is lost.
+/// The attempts of the handshake: one fails when the device's packet of it is lost.
 const TRIES: u32 = 8;
 
-/// Where a stream comes from and goes to.
+/// The source and destination of a stream.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamPath {
     /// The device's CHDR address.
     pub device: SocketAddrV4,
     /// Its CHDR width.
     pub width: Width,
-    /// Largest packet on the path, bytes.
+    /// The largest packet on the path, bytes.
     pub frame_bytes: usize,
     /// The crossbar port towards this host.
     pub entry_port: u16,
-    /// The endpoint the samples leave the device by.
+    /// The device's endpoint that sends the samples.
     pub endpoint: Endpoint,
     /// The endpoint of this stream's port.
     pub epid: Epid,
-    /// Samples, and ticks, per second.
+    /// The sample rate and the tick rate, per second.
     pub rate_hz: f64,
-    /// What tells the time to the stream: `Instant::now`, but in a simulation.
+    /// The clock of the stream: `Instant::now`, except in a simulation.
     pub now: fn() -> Instant,
 }
 
-/// Routes the stream to `port` and opens it. Afterwards both sides count from zero. How many
-/// samples came meanwhile, and were passed over.
+/// Routes the stream to `port` and opens it. Afterwards both sides count from zero. Returns the
+/// number of samples that came meanwhile and were skipped.
 pub(super) fn open(
     port: &mut Port,
     path: &StreamPath,
@@ -72,7 +72,7 @@ pub(super) fn open(
     Err(RadioError::Silent { address: path.device, what, attempts: TRIES, wait_ms })
 }
 
-/// One handshake; false when a packet of it must have been lost.
+/// Runs one handshake; returns false when a packet of it must have been lost.
 fn attempt(
     management: &mut Management<'_>,
     path: &StreamPath,
@@ -96,8 +96,8 @@ fn attempt(
             return Err(management.unusable("its endpoint reports an error in the stream set-up"));
         }
         if status & STATUS_FC_ENABLED != 0 {
-            // What the device had in store may have come meanwhile. Lost as it is, it must not
-            // take the window along: it may be all of it.
+            // Packets in the device's buffer may have come meanwhile. They are lost, but must not
+            // take the window with them: they may fill it.
             let passed_over = management.take_passed_over();
             credit.release_many(passed_over.packets, passed_over.flow_bytes);
             *samples += passed_over.samples;
@@ -108,7 +108,7 @@ fn attempt(
     Ok(false)
 }
 
-/// States the credit window; nothing has been consumed.
+/// Sends the credit window; nothing has been consumed.
 fn answer(
     management: &mut Management<'_>,
     path: &StreamPath,

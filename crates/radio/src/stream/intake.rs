@@ -1,4 +1,4 @@
-//! What to make of each datagram.
+//! Classifies each datagram.
 
 use std::io;
 
@@ -21,7 +21,8 @@ enum Content {
 }
 
 impl RxStreamer {
-    /// Goes through the lent datagrams until there is something for the caller; false at their end.
+    /// Processes the lent datagrams until there is a result for the caller; returns false at their
+    /// end.
     pub(super) fn inspect_batch(&mut self) -> Result<bool, RxError> {
         loop {
             if let Some(place) = self.aside.due_index(self.tracker.next_seq()) {
@@ -38,7 +39,7 @@ impl RxStreamer {
         }
     }
 
-    /// The bytes of a packet.
+    /// Returns the bytes of a packet.
     pub(super) fn packet(&self, place: PacketSource) -> &[u8] {
         match place {
             PacketSource::Lent(index) => self.port.rx.datagram(index).payload,
@@ -73,17 +74,18 @@ impl RxStreamer {
         }
     }
 
-    /// The number of a data packet to this stream whose rest cannot be understood.
+    /// Returns the number of a data packet of this stream whose rest cannot be decoded.
     fn number_of(&self, place: PacketSource) -> Option<u16> {
         let header = Header::peek(self.packet(place)).ok()?;
         (header.kind.is_data() && header.dst_epid == self.path.epid).then_some(header.seq)
     }
 
-    /// Whether a packet has been put aside, or has to wait for those that were: one before it may
-    /// still come. The end of an overrun burst waits for nothing: the restart is more urgent.
+    /// Returns whether a packet was put into the reorder buffer, or has to wait for those in it:
+    /// one before it may still come. The end of an overrun burst does not wait: the restart is more
+    /// urgent.
     ///
-    /// How long they wait is told by the device's clock, or by the silence at the port: a machine
-    /// that is late itself loses nothing by it.
+    /// The wait is measured by the device's clock, or by silence at the port, so delays of this
+    /// machine lose nothing.
     fn waits(
         &mut self,
         place: PacketSource,
@@ -109,18 +111,18 @@ impl RxStreamer {
                     self.aside.give_up();
                 }
             } else if self.is_misnumbered(arrival) {
-                // The packet itself, and not a copy of it: the other one's number is damaged.
+                // Replace the buffered packet, whose number is damaged, by this one.
                 self.aside.replace(arrival.seq, packet);
                 self.malformed(None)?;
             } else {
                 self.counters.duplicates += 1;
                 return Ok(true);
             }
-            // The copy takes no room in the queue.
+            // The copy takes no space in the queue.
             self.release(flow_bytes)?;
             return Ok(true);
         }
-        // Whoever has waited goes first, and this one is looked at again.
+        // Waiting packets are processed first, and this one again after them.
         let others = self.aside.give_up();
         if others {
             self.batch.0 = index;
@@ -128,14 +130,14 @@ impl RxStreamer {
         Ok(others)
     }
 
-    /// Whether this packet fits where another one of its number waits that does not.
+    /// Returns whether this packet fits and the buffered packet of the same number does not.
     fn is_misnumbered(&self, arrival: &Arrival) -> bool {
         let waiting = self.aside.place_of(arrival.seq).map(|place| self.aside.packet(place));
         let other = waiting.and_then(|packet| arrival_in(packet, self.path.width));
         self.tracker.fits(arrival) && other.is_some_and(|other| !self.tracker.fits(&other))
     }
 
-    /// A packet could not be understood, but perhaps its number.
+    /// Counts a packet that cannot be decoded, except perhaps its number.
     fn malformed(&mut self, seq: Option<u16>) -> Result<(), RxError> {
         self.counters.malformed += 1;
         match seq.map(|seq| self.tracker.damage(seq)) {
@@ -163,7 +165,7 @@ impl RxStreamer {
         }
         if self.is_of_a_later_capture(&arrival) {
             self.give_up_capture(&arrival);
-            // Looked at again when that has been said.
+            // Process it again after that report.
             if let PacketSource::Lent(index) = place {
                 self.batch.0 = index;
             }
@@ -187,15 +189,15 @@ impl RxStreamer {
         self.ends_due -= u32::from(repr.eob && !is_last);
         let (ends_burst, then) = self.burst_after(&arrival, gap.as_ref(), is_last);
         self.held = Some(UnreadSamples { place, at, end, ticks, flow_bytes, ends_burst, then });
-        // While a new start is awaited, this is the end of what ran before it.
+        // While a restart is awaited, this is the end of the previous run.
         if repr.eob && self.run == StreamState::Continuous && self.recovery.is_none() {
             return self.overran();
         }
         Ok(())
     }
 
-    /// A packet while nothing runs. It is followed all the same, so that the next burst begins with
-    /// the right number, and may be one that the burst before it gave up.
+    /// Counts a packet while nothing runs. It is tracked all the same, so that the next burst
+    /// begins with the right number; it may be one that the burst before it gave up.
     fn stray(&mut self, arrival: &Arrival) {
         self.tracker.begin(None);
         self.aside.clear();
@@ -205,14 +207,14 @@ impl RxStreamer {
                 self.losses.found(arrival.samples, damaged, &mut self.ledger);
                 return;
             }
-            // What is missing before it has not been booked.
+            // The packets missing before it are not in the ledger.
             PacketClass::Next | PacketClass::After(_) => self.tracker.forget(),
             PacketClass::Duplicate | PacketClass::Nonsense => {}
         }
         self.counters.stray += 1;
     }
 
-    /// Goes through what came along with the end of the last burst.
+    /// Processes the packets that came together with the end of the last burst.
     pub(super) fn inspect_rest(&mut self) -> Result<(), RxError> {
         while self.run == StreamState::Idle && self.batch.0 < self.batch.1 {
             self.batch.0 += 1;
@@ -221,7 +223,7 @@ impl RxStreamer {
         Ok(())
     }
 
-    /// Judges a packet, and those that wait along with it.
+    /// Classifies a packet, together with those in the reorder buffer.
     fn judge(&mut self, arrival: &Arrival) -> PacketClass {
         let verdict = self.tracker.judge(arrival);
         if verdict != PacketClass::Nonsense {
@@ -234,7 +236,7 @@ impl RxStreamer {
         self.tracker.judge(arrival)
     }
 
-    /// A packet of no use.
+    /// Counts a packet of no use.
     fn pass_by(
         &mut self,
         place: PacketSource,
@@ -255,7 +257,7 @@ impl RxStreamer {
         Ok(())
     }
 
-    /// Whether the burst is over with this packet, and what to report behind it.
+    /// Returns whether the burst is over with this packet, and the event to report behind it.
     fn burst_after(
         &mut self,
         arrival: &Arrival,
@@ -264,7 +266,7 @@ impl RxStreamer {
     ) -> (bool, RxEvent) {
         match self.run {
             StreamState::Finite(left) => {
-                // A clock that jumps takes nothing of what was asked for.
+                // A jump of the clock removes nothing from the requested samples.
                 let missing = gap.map_or(0, |gap| gap.in_packets);
                 let left = left.saturating_sub(missing + arrival.samples);
                 self.run = StreamState::Finite(left);
@@ -274,7 +276,7 @@ impl RxStreamer {
                 }
                 (left == 0, RxEvent::None)
             }
-            // What was started again before the stop has an end of its own.
+            // A run that was started before the stop has a separate end.
             StreamState::Stopping(_) => (eob && self.recovery.is_none(), RxEvent::None),
             StreamState::Continuous | StreamState::Idle => (false, RxEvent::None),
         }
@@ -286,8 +288,8 @@ impl RxStreamer {
                 self.credit.resync(repr.packets, repr.bytes);
                 self.release(flow_bytes)
             }
-            // The device did not hear the answer to the handshake, or this is a second copy. In
-            // either case the count since the handshake is right as it is.
+            // The device did not receive the answer to the handshake, or this is a second copy. In
+            // either case the count since the handshake is correct.
             CommandOp::Init => self.report(),
             CommandOp::Ping => {
                 self.credit.release(flow_bytes);
@@ -296,7 +298,7 @@ impl RxStreamer {
         }
     }
 
-    /// The packet at `place` is used up.
+    /// Releases the packet at `place`.
     pub(super) fn consumed(
         &mut self,
         place: PacketSource,
@@ -304,7 +306,7 @@ impl RxStreamer {
     ) -> Result<(), RxError> {
         match place {
             PacketSource::Lent(_) => self.release(flow_bytes),
-            // Counted when it was put aside.
+            // It was counted when it entered the reorder buffer.
             PacketSource::Aside(place) => {
                 self.aside.free(place);
                 Ok(())
@@ -318,15 +320,15 @@ impl RxStreamer {
         if self.credit.is_due() { self.report_unless_over() } else { Ok(()) }
     }
 
-    /// Reports, but not to a device without time that was stopped: it will not say where the burst
-    /// ends, and UHD's simulator ends on a report that comes then.
+    /// Sends a report, except to a stopped device without time: it does not send the end of the
+    /// burst, and UHD's simulator exits on a report after the stop.
     pub(super) fn report_unless_over(&mut self) -> Result<(), RxError> {
         let stopped = matches!(self.run, StreamState::Stopping(_));
         if stopped && self.tracker.next_ticks().is_none() { Ok(()) } else { self.report() }
     }
 
-    /// Tells the device what has been consumed. What the link cannot take now is owed: no samples
-    /// wait for it.
+    /// Reports the consumed packets to the device. A report that the link cannot take now is sent
+    /// later: no samples wait for it.
     pub(super) fn report(&mut self) -> Result<(), RxError> {
         let report = self.credit.report(self.path.endpoint.epid, self.path.epid);
         let mut bytes = [0; StatusRepr::packet_len(Width::W512)];
@@ -359,7 +361,7 @@ fn arrival_in(packet: &[u8], width: Width) -> Option<Arrival> {
     Some(arrival_of(&repr))
 }
 
-/// Takes a packet to this stream apart.
+/// Decodes a packet of this stream.
 fn content(packet: &Packet<'_>) -> Result<Content, Error> {
     let flow_bytes = packet.flow_len();
     match packet.kind() {

@@ -1,19 +1,19 @@
-//! Which cause a gap is booked under.
+//! The cause of a gap.
 
 use super::tracker::PacketGap;
 use crate::{Cause, Ledger};
 
-/// What has been seen that may explain the next gap.
+/// The events that may explain the next gap.
 #[derive(Debug, Clone)]
 pub(super) struct Losses {
     samples_per_packet: u64,
-    /// Most packets that one drop of the queue can take: a joined train counts once.
+    /// The most packets that one drop of the queue can take: a GRO batch counts once.
     packets_per_drop: u64,
-    /// Packets of unknown number that could not be understood since the last good one.
+    /// Packets of unknown number that could not be decoded since the last good one.
     malformed: u64,
-    /// Samples that came while the stream was set up anew.
+    /// Samples that came while the stream was set up again.
     passed_over: u64,
-    /// Drops of the queue that no gap has been booked under yet.
+    /// Drops of the queue that are not yet assigned to a gap.
     drops: u64,
     drops_seen: u64,
 }
@@ -30,31 +30,32 @@ impl Losses {
         }
     }
 
-    /// A packet of the stream could not be understood, not even its number.
+    /// Counts a packet of the stream that could not be decoded, including its number.
     pub fn note_malformed(&mut self) {
         self.malformed += 1;
     }
 
-    /// A good packet came without a gap before it, so what was malformed was none of the stream's.
+    /// Clears the malformed packets: a good packet came without a gap before it, so they did not
+    /// belong to the stream.
     pub fn clear_malformed(&mut self) {
         self.malformed = 0;
     }
 
-    /// So many samples came while the stream was set up anew, and were passed over.
+    /// Counts samples that came while the stream was set up again, and were skipped.
     pub fn pass_over(&mut self, samples: u64) {
         self.passed_over += samples;
     }
 
-    /// Samples that came while the stream was set up anew, and have not been booked.
+    /// Returns the samples that came while the stream was set up again, and are not in the ledger.
     pub fn passed_over(&self) -> u64 {
         self.passed_over
     }
 
-    /// Books `gap`. `queue_drops` is the port's counter now.
+    /// Enters `gap` into the ledger. `queue_drops` is the port's current counter.
     ///
-    /// Packets that came damaged are known one by one, then those that the queue dropped; what is
-    /// left of the missing packets was lost on the way. What the device never sent has a cause of
-    /// its own, `unsent`.
+    /// Damaged packets are known individually. The next ones are those that the queue dropped; the
+    /// remaining missing packets were lost in the network. Samples that the device never sent have
+    /// the cause `unsent`.
     pub fn book(&mut self, gap: &PacketGap, unsent: Cause, queue_drops: u64, ledger: &mut Ledger) {
         self.drops += queue_drops.saturating_sub(self.drops_seen);
         self.drops_seen = self.drops_seen.max(queue_drops);
@@ -80,8 +81,8 @@ impl Losses {
         ledger.lose(unsent, gap.unsent);
     }
 
-    /// A packet of so many samples that was booked as missing came after all; whether it is known
-    /// that it had come before, but damaged.
+    /// Corrects the ledger for a packet that came after it was counted as missing; `damaged`: an
+    /// earlier copy of it came damaged.
     pub fn found(&mut self, samples: u64, damaged: bool, ledger: &mut Ledger) {
         let order = if damaged {
             [Cause::Malformed, Cause::NetworkLoss, Cause::HostQueueDrop]
@@ -92,11 +93,11 @@ impl Losses {
             return;
         };
         ledger.relabel(from, Cause::Late, samples);
-        // The queue dropped another one then.
+        // The queue then dropped another packet.
         self.drops += u64::from(from == Cause::HostQueueDrop && self.packets_per_drop == 1);
     }
 
-    /// A packet that was booked as lost on the way came, but damaged.
+    /// Corrects the ledger for a damaged packet that was counted as lost in the network.
     pub fn found_damaged(&mut self, ledger: &mut Ledger) {
         let samples = self.samples_per_packet.min(ledger.lost(Cause::NetworkLoss));
         ledger.relabel(Cause::NetworkLoss, Cause::Malformed, samples);
@@ -127,7 +128,7 @@ mod tests {
         let (mut ledger, mut ticks) = (Ledger::default(), 0u64);
         expectation.begin(None);
         for step in 0..200_000u64 {
-            // Almost as far ahead as is believed, now and then back by as much.
+            // Almost the longest jump that is accepted, sometimes back by as much.
             let jump = (1 << 48) - step;
             ticks = if step % 7 == 6 { ticks.wrapping_sub(jump) } else { ticks.wrapping_add(jump) };
             let seq = if step % 7 == 6 { tracker.next_seq() } else { (step * 3) as u16 };
@@ -159,9 +160,9 @@ mod tests {
     fn drops_of_the_queue_explain_as_many_packets_as_they_count() {
         let mut losses = Losses::new(10, 1);
         assert_eq!(book(&mut losses, gap(5, 50, 0), 3), [0, 20, 30, 0]);
-        // The counter does not grow: these drops are spent.
+        // The counter does not grow: these drops are used up.
         assert_eq!(book(&mut losses, gap(1, 10, 0), 3), [0, 10, 0, 0]);
-        // Drops seen early explain the gaps behind them.
+        // Earlier drops explain the gaps behind them.
         assert_eq!(book(&mut losses, gap(1, 10, 0), 5), [0, 0, 10, 0]);
         assert_eq!(book(&mut losses, gap(1, 10, 0), 5), [0, 0, 10, 0]);
         assert_eq!(book(&mut losses, gap(1, 10, 0), 5), [0, 10, 0, 0]);
@@ -196,7 +197,7 @@ mod tests {
         losses.found(10, false, &mut ledger);
         losses.found(10, true, &mut ledger);
         losses.found_damaged(&mut ledger);
-        // None is left to have been lost on the way: the queue's drop was another packet.
+        // None is left as lost in the network: the queue dropped another packet.
         losses.found(10, false, &mut ledger);
         let lost: Vec<_> = ledger.losses().filter(|loss| loss.1 > 0).collect();
         assert_eq!(lost, [(Cause::Late, 30), (Cause::Malformed, 10)]);
@@ -204,7 +205,7 @@ mod tests {
             book(&mut losses, PacketGap { damaged: 0, packets: 1, in_packets: 10, ..gap }, 1),
             [0, 0, 10, 0]
         );
-        // Nor can more come than were booked.
+        // No more can come than were counted.
         (0..9).for_each(|_| losses.found(10, false, &mut ledger));
         assert_eq!(ledger.lost_total(), 40);
     }

@@ -1,4 +1,4 @@
-//! What goes into a receive stream and what comes out beside the samples.
+//! The arguments, metadata and errors of a receive stream.
 
 use std::net::SocketAddrV4;
 
@@ -6,23 +6,23 @@ use crate::RadioError;
 use crate::convert::SC16_SCALE;
 use crate::rpc::advice;
 
-/// How to open a receive stream.
+/// The arguments of a receive stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct RxArgs {
     /// The device's receive channel, from 0.
     pub channel: usize,
-    /// Samples of a full packet; none for as many as the path carries.
+    /// Samples of a full packet; `None` for as many as the path carries.
     pub samples_per_packet: Option<u32>,
-    /// What a wire sample is multiplied by on its way to `Complex32`.
+    /// The factor from a wire sample to `Complex32`.
     pub scale: f32,
-    /// Wanted size of the receive queue, bytes; none for the device's default. The credit window
-    /// follows what is really got.
+    /// Wanted size of the receive queue, bytes; `None` for the device's default. The credit window
+    /// follows from the actual size.
     pub recv_queue_bytes: Option<usize>,
 }
 
 impl RxArgs {
-    /// The usual settings for a channel.
+    /// Returns the usual settings for a channel.
     pub fn new(channel: usize) -> Self {
         Self { channel, samples_per_packet: None, scale: SC16_SCALE, recv_queue_bytes: None }
     }
@@ -46,54 +46,54 @@ impl RxArgs {
     }
 }
 
-/// What one `recv` brought.
+/// The result of one `recv`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RxMetadata {
     /// Samples written to the caller's slice. They are contiguous in time.
     pub samples: usize,
     /// Time of the first sample, ticks; after a gap, without samples, the time at which the stream
-    /// goes on. None where the device sends no time.
+    /// continues. `None` when the device sends no time.
     pub time_ticks: Option<u64>,
     /// The last sample of a burst is among these, or the burst ended before.
     pub end_of_burst: bool,
-    /// What happened. Anything but [`RxEvent::None`] comes without samples.
+    /// The event. Anything but [`RxEvent::None`] comes without samples.
     pub event: RxEvent,
 }
 
-/// Something other than samples.
+/// An event of a stream other than samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum RxEvent {
-    /// Nothing.
+    /// No event.
     #[default]
     None,
-    /// The device could not send in time. A continuous stream has been started again.
+    /// The device could not send in time. A continuous stream has been restarted.
     Overrun {
-        /// Samples missing, exactly.
+        /// Samples missing, exact.
         samples: u64,
     },
-    /// The device's time stamps jumped, while its packets followed each other.
+    /// The device's time stamps jumped, while its packets were consecutive.
     ClockJump {
-        /// How far: below 0, the clock was set back.
+        /// The size of the jump: below 0, the clock was set back.
         ticks: i64,
-        /// Samples missing by that time. 0 where the clock was set back, or too far ahead to count.
+        /// Samples missing by that time. 0 when the clock was set back, or too far ahead to count.
         samples: u64,
     },
     /// Packets are missing.
     SequenceGap {
-        /// How many.
+        /// The number of packets.
         packets: u64,
-        /// Samples missing, exactly.
+        /// Samples missing, exact.
         samples: u64,
     },
     /// The command came after its own start time; the device discarded it.
     LateCommand,
-    /// Nothing came in the time given.
+    /// No data came within the time-out.
     Timeout,
 }
 
 impl RxEvent {
-    /// Samples missing by this event.
+    /// Returns the samples missing by this event.
     pub fn missing(&self) -> u64 {
         match *self {
             Self::Overrun { samples }
@@ -104,49 +104,48 @@ impl RxEvent {
     }
 }
 
-/// What was counted at a receive stream's port.
+/// The counters of a receive stream's port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct RxCounters {
     /// Data packets taken.
     pub packets: u64,
-    /// Datagrams from elsewhere than the device; passed over.
+    /// Datagrams from senders other than the device; ignored.
     pub foreign: u64,
-    /// Datagrams from the device that could not be understood; passed over.
+    /// Datagrams from the device that could not be decoded; ignored.
     pub malformed: u64,
-    /// Packets to another endpoint; passed over.
+    /// Packets to another endpoint; ignored.
     pub misaddressed: u64,
-    /// Second copies of packets, and packets too old to tell; passed over.
+    /// Second copies of packets, and packets too old to classify; ignored.
     pub duplicates: u64,
-    /// Packets that came before their turn and waited for it.
+    /// Packets that came early and waited in the reorder buffer.
     pub reordered: u64,
-    /// Packets that came after they had been given up; the ledger has them as
-    /// [`crate::Cause::Late`].
+    /// Packets that came after they had been given up; in the ledger as [`crate::Cause::Late`].
     pub late: u64,
-    /// Gaps of unknown length, which the ledger lacks: the device sends no time, or its clock was
-    /// set back while the stream was set up anew.
+    /// Gaps of unknown length, which are not in the ledger: the device sends no time, or its clock
+    /// was set back while the stream was set up again.
     pub unmeasured_gaps: u64,
     /// Jumps of the device's clock, forward or back.
     pub clock_jumps: u64,
-    /// Data packets while nothing was started; passed over.
+    /// Data packets while nothing was started; ignored.
     pub stray: u64,
-    /// Other well-formed packets that have no business here; passed over.
+    /// Other well-formed packets of unexpected kinds; ignored.
     pub unexpected: u64,
     /// Credit reports sent.
     pub reports: u64,
-    /// Credit reports for which the link had no room: a later one said the same.
+    /// Credit reports for which the link had no space; a later report included them.
     pub reports_put_off: u64,
-    /// Overruns from which the stream was started again.
+    /// Overruns after which the stream was restarted.
     pub overruns: u64,
-    /// Stalls (all credit lost on the way) from which the stream was started again.
+    /// Stalls (all credit lost in the network) after which the stream was restarted.
     pub stalls: u64,
 }
 
-/// Why a stream cannot go on.
+/// Why a stream cannot continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RxError {
-    /// Neither samples nor control packets come from the device any more.
+    /// Neither samples nor control packets come from the device.
     #[error(
         "the device at {address} stopped answering: no sample for {silent_ms} ms and no reply to a \
          register read; {}", advice(claim_lost.as_deref())
@@ -154,12 +153,12 @@ pub enum RxError {
     DeviceSilent {
         /// The device's CHDR address.
         address: SocketAddrV4,
-        /// How long nothing came, milliseconds.
+        /// The time without a packet, milliseconds.
         silent_ms: u64,
-        /// Why the claim on it had been lost, if it had.
+        /// Why the claim on it was lost, if it was.
         claim_lost: Option<String>,
     },
-    /// A started stream was started again.
+    /// A running stream was started.
     #[error("the stream is running: stop it and receive to the end of the burst first")]
     Running,
     /// A finite capture of an impossible length.
@@ -168,32 +167,32 @@ pub enum RxError {
          between {multiple} and {most}"
     )]
     BadLength {
-        /// The length asked for.
+        /// The requested length.
         samples: u64,
-        /// What it must be a multiple of.
+        /// The unit of lengths.
         multiple: u32,
         /// The longest.
         most: u64,
     },
-    /// As many captures are queued as the radio takes.
+    /// The radio's queue of captures is full.
     #[error("the radio has no free command slot: receive until one of the queued captures begins")]
     QueueFull,
-    /// A capture was queued behind one without end.
+    /// A capture was queued behind one without an end.
     #[error("a continuous stream has no end behind which a capture could be queued: stop it first")]
     Endless,
-    /// After an overrun, every new start came too late.
+    /// After an overrun, every restart came too late.
     #[error(
         "the stream could not be started again after an overrun: {attempts} start commands came \
          too late; lower the sample rate, or the load on this machine"
     )]
     NotRestarted {
-        /// How many were tried.
+        /// The number of attempts.
         attempts: u32,
     },
     /// Streams that cannot be received together.
     #[error("these streams cannot form a group: {reason}")]
     BadGroup {
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
     /// Channels are aligned by time, and this device sends none.
@@ -205,7 +204,7 @@ pub enum RxError {
         /// The device's CHDR address.
         address: SocketAddrV4,
     },
-    /// Anything else.
+    /// An error of the radio.
     #[error(transparent)]
     Radio(#[from] RadioError),
 }

@@ -1,4 +1,4 @@
-//! Receive streams: samples with time, every loss named.
+//! Receive streams: samples with time, and a cause for every loss.
 //!
 //! ```text
 //! datagrams ─▶ intake ─▶ tracker (order, time) ─▶ held packet ─▶ conversion to the caller's slice

@@ -1,4 +1,4 @@
-//! Nothing comes: find out why, and go on where that is possible.
+//! Recovery from silence: finds the reason, and continues where that is possible.
 
 use std::time::Duration;
 
@@ -10,47 +10,47 @@ use super::meta::{RxError, RxEvent};
 use super::streamer::{Pending, RxStreamer, StreamState, TICKS_PER_SAMPLE};
 use crate::{Cause, RadioError};
 
-/// How far ahead of the device's time a stream is started again, at least and at most, before the
+/// How far ahead of the device's time a stream is restarted, at least and at most, before the
 /// doubling for each start that was too late: milliseconds of the device's time.
 const RESTART_LEAD_MS: (f64, f64) = (5.0, 50.0);
 
-/// The lead in units of what the stop command took: several writes, on a machine under load.
+/// The lead in units of the stop command's duration: several writes, on a machine under load.
 const RESTART_LEAD_STOPS: u64 = 16;
 
-/// Start commands after one overrun.
+/// The start commands after one overrun.
 const RESTART_TRIES: u32 = 9;
 
-/// How long the end of a stopped burst is waited for.
+/// The time limit for the end of a stopped burst.
 const STOP_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// How often credit is reported again while nothing comes: the last report may be lost.
+/// The interval of credit reports while no packet comes: the last report may be lost.
 const REPORT_AGAIN: Duration = Duration::from_millis(50);
 
-/// A continuous stream that has been started again and has not brought samples yet.
+/// The restart of a continuous stream that has not received samples yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Recovery {
     /// Start commands so far.
     pub attempts: u32,
-    /// The device's time when it was told so, and the time it was to start at, ticks.
+    /// The device's time at the start command, and the commanded start time, ticks.
     pub told: u64,
     pub start: u64,
-    /// What is missing until then is booked under this.
+    /// The cause of the samples missing until then.
     pub cause: Cause,
-    /// When the run before it overran, ticks, if the device told.
+    /// The time at which the run before it overran, ticks, if the device reported it.
     pub overrun: Option<u64>,
-    /// What was due of the run before it, and its end, ticks, if the device told.
+    /// The next time of the run before it, and its end, ticks, if the device reported it.
     pub due: Option<u64>,
     pub until: Option<u64>,
 }
 
 impl Recovery {
-    /// Whether a packet of this time is of the new run and not of the one before.
+    /// Returns whether a packet of this time belongs to the new run and not to the one before.
     pub fn is_over(&self, ticks: Option<u64>) -> bool {
         let Some(ticks) = ticks else { return true };
         let is_before = |time: u64, other: u64| (1..1 << 63).contains(&other.wrapping_sub(time));
         let is_in_store = self.due.is_some_and(|due| {
-            // Where the clock was set back, the new start lies before the end of what the device
-            // has in store.
+            // Where the clock was set back, the new start lies before the end of the device's
+            // buffered samples.
             let until = self.until.filter(|until| is_before(due, *until));
             let is_stored = until.is_some_and(|until| is_before(ticks, until));
             let set_back = is_before(self.start, due);
@@ -62,13 +62,13 @@ impl Recovery {
 }
 
 impl RxStreamer {
-    /// Looks around after a wait in which nothing came.
+    /// Checks the stream after a wait without packets.
     pub(super) fn idle(&mut self) -> Result<(), RxError> {
         if self.run == StreamState::Idle {
             return Ok(());
         }
         let now = self.now();
-        // Of one further down the chain nothing is said before its turn.
+        // A capture further down the chain is not yet awaited.
         let concerned = self.awaited.is_some() || self.chain.is_empty();
         if concerned && self.channel.events().late_commands() != self.late_commands_seen {
             return self.late_command();
@@ -95,24 +95,24 @@ impl RxStreamer {
         if silent > self.silence_limit() { self.silence(silent) } else { Ok(()) }
     }
 
-    /// When the current run overran, ticks, if the device told.
+    /// Returns the time at which the current run overran, ticks, if the device reported it.
     pub(super) fn new_overrun(&self) -> Option<u64> {
         let events = self.channel.events();
         (events.overruns() != self.overruns_seen).then(|| events.overrun_ticks())
     }
 
-    /// Whether a run that was started again has begun by `now`: by the clock, or because it overran
-    /// already, whatever the clock did since.
+    /// Returns whether a restarted run has begun by `now`: by the clock, or because it has overrun
+    /// already, even if the clock was set since.
     pub(super) fn has_begun(&self, run: &Recovery, now: u64) -> bool {
         self.new_overrun().is_some() || now.wrapping_sub(run.start) < 1 << 63
     }
 
-    /// The same in doubt: where the clock was set back since, it says nothing.
+    /// Returns whether it may have begun: a clock that was set back since leaves that open.
     pub(super) fn may_have_begun(&self, run: &Recovery, now: u64) -> bool {
         self.has_begun(run, now) || now.wrapping_sub(run.told) >= 1 << 63
     }
 
-    /// An overrun was reported, but the packet that ended its burst has not come.
+    /// Returns whether an overrun was reported, but the packet that ended its burst has not come.
     fn lost_the_end_of_an_overrun(&self) -> bool {
         let events = self.channel.events();
         self.run == StreamState::Continuous
@@ -121,7 +121,7 @@ impl RxStreamer {
             && events.overrun_ticks() >= self.run_ticks
     }
 
-    /// The device discarded a timed start.
+    /// Handles a timed start that the device discarded.
     fn late_command(&mut self) -> Result<(), RxError> {
         self.late_commands_seen += 1;
         match (self.run, self.recovery) {
@@ -144,14 +144,14 @@ impl RxStreamer {
         self.pending = Some(Pending::new(event, None, true));
     }
 
-    /// The longest silence that needs no explanation: slow streams have long packets.
+    /// Returns the longest normal silence: slow streams have long packets.
     fn silence_limit(&self) -> Duration {
         let packet_s = f64::from(self.samples_per_packet) / self.path.rate_hz;
         let packets = Duration::try_from_secs_f64(4.0 * packet_s).unwrap_or(Duration::MAX);
         self.silence_max.max(packets)
     }
 
-    /// Nothing has come for too long: ask the device whether it lives.
+    /// Asks the device for a sign of life after a too long silence.
     fn silence(&mut self, silent: Duration) -> Result<(), RxError> {
         let asked = self.now();
         match self.channel.control().read(CLIENT_ZERO_PORT, PROTO_VER) {
@@ -166,7 +166,7 @@ impl RxStreamer {
             Err(error) => return Err(error.into()),
         }
         self.last_heard = self.now();
-        // What it sent before it answered is there by now.
+        // Packets that it sent before its answer have arrived by now.
         if self.has_come()? || self.is_early()? {
             return Ok(());
         }
@@ -180,7 +180,7 @@ impl RxStreamer {
         }
     }
 
-    /// Whether something of the device came meanwhile.
+    /// Returns whether a packet of the device came meanwhile.
     fn has_come(&mut self) -> Result<bool, RxError> {
         let received = self.port.rx.recv_batch(Duration::ZERO);
         let count = received.map_err(|error| self.receive_error(error))?;
@@ -189,46 +189,46 @@ impl RxStreamer {
         Ok(self.inspect_batch()? || self.heard)
     }
 
-    /// Whether nothing was to come yet: the start lies ahead, or the radio is slow and the packet
-    /// that follows is not complete.
+    /// Returns whether no packet was due yet: the start lies ahead, or the radio is slow and the
+    /// next packet is not complete.
     fn is_early(&mut self) -> Result<bool, RxError> {
         let now = self.channel.time_ticks()?;
         if let Some(start) = self.awaited.filter(|start| now < *start) {
-            // Further ahead than any start of our own lies only one whose clock was set back.
+            // Only a start whose clock was set back lies further ahead than any start of this host.
             let lead = self.recovery.map(|recovery| self.restart_lead(u64::MAX, recovery.attempts));
             return Ok(lead.is_none_or(|lead| start - now <= lead));
         }
         if self.silence_ticks.replace(now) == Some(now) {
-            // A radio whose time stands still says nothing about when a packet is due.
+            // A radio whose time does not advance gives no estimate of the next packet.
             return Ok(false);
         }
-        // The silence before a start is none of the device's: it began with the start.
+        // The silence before a start is not the device's: it began with the start.
         let limit_ticks = self.silence_limit().as_secs_f64() * self.path.rate_hz;
         if self.awaited.is_some_and(|start| ((now - start) as f64) < limit_ticks) {
             return Ok(true);
         }
-        // Started at once, the first packet is due a packet's time after the first look.
+        // After an immediate start, the first packet is due a packet's time after the first check.
         let due = self.tracker.next_ticks().unwrap_or(*self.first_silence.get_or_insert(now));
         let packet_ticks = u64::from(self.samples_per_packet) * TICKS_PER_SAMPLE;
         let left = due.wrapping_add(packet_ticks).wrapping_sub(now);
-        // Further ahead lies no packet, but a clock that was set back.
+        // A packet further ahead means a clock that was set back.
         Ok((1..=2 * packet_ticks).contains(&left))
     }
 
-    /// The device ended the burst because it could not send: start it again. The gap shows,
-    /// exactly, in the time of the first packet that comes.
+    /// Restarts after the device ended the burst because it could not send. The gap shows, exactly,
+    /// in the time of the first packet that comes.
     pub(super) fn overran(&mut self) -> Result<(), RxError> {
         self.counters.overruns += 1;
         self.restart(0)
     }
 
-    /// The device lives, but all of its credit is lost on the way, and no rule of the protocol
-    /// brings it back: set the stream up anew.
+    /// Sets the stream up again: the device is alive, but all of its credit is lost in the network,
+    /// and no rule of the protocol restores it.
     fn restart_after_stall(&mut self) -> Result<(), RxError> {
         self.counters.stalls += 1;
         if let Some(recovery) = self.recovery {
             let has_begun = self.has_begun(&recovery, self.channel.time_ticks()?);
-            // What follows next is that run, and then its end.
+            // The next packets are of that run, followed by its end.
             self.ends_due += u32::from(has_begun && !self.run_ended);
             self.run_ended &= !has_begun;
             self.lost_run |= has_begun;
@@ -243,7 +243,7 @@ impl RxStreamer {
         self.restart(0)
     }
 
-    /// Starts again after so many attempts; a member of a group waits for the others.
+    /// Restarts after `attempts` attempts; a member of a group waits for the others.
     fn restart(&mut self, attempts: u32) -> Result<(), RxError> {
         if self.in_group {
             self.restart_wanted = Some(attempts);
@@ -257,7 +257,7 @@ impl RxStreamer {
         self.start_again(now, start, attempts + 1, Cause::DeviceOverrun)
     }
 
-    /// How far ahead of the device's time the next start lies, ticks, where stopping took
+    /// Returns how far ahead of the device's time the next start lies, ticks, when stopping took
     /// `stop_ticks`.
     pub(super) fn restart_lead(&self, stop_ticks: u64, attempts: u32) -> u64 {
         let ticks = |ms: f64| (self.path.rate_hz * ms / 1e3).ceil() as u64;
@@ -266,7 +266,8 @@ impl RxStreamer {
         lead << attempts
     }
 
-    /// Goes on at `start`, told so at `told`; what is missing until then is booked under `cause`.
+    /// Continues at `start`, commanded at `told`; samples missing until then have the cause
+    /// `cause`.
     pub(super) fn start_again(
         &mut self,
         told: u64,
@@ -276,7 +277,7 @@ impl RxStreamer {
     ) -> Result<(), RxError> {
         let (end, before) = (self.new_overrun(), self.recovery);
         let overrun = end.or(before.and_then(|before| before.overrun));
-        // Of several starts, the first one came behind what the device has in store.
+        // Of several starts, the first one came behind the device's buffered samples.
         let until = before.map_or(end, |before| before.until);
         self.command(None, Some(start))?;
         let due = self.tracker.next_ticks();
@@ -288,7 +289,7 @@ impl RxStreamer {
     }
 }
 
-/// Whether another attempt to start again is left.
+/// Checks that another attempt to restart is left.
 pub(super) fn check_attempts(attempts: u32) -> Result<(), RxError> {
     if attempts < RESTART_TRIES { Ok(()) } else { Err(RxError::NotRestarted { attempts }) }
 }
@@ -314,14 +315,14 @@ mod tests {
 
     #[test]
     fn what_is_in_store_is_not_of_the_new_run_though_the_clock_was_set_back() {
-        // Before what is due, or into what is in store.
+        // Before the next sample, or within the buffered ones.
         for until in [None, Some(1500)] {
             assert!(over(700, until, 700) && over(700, until, 999));
             assert!(!over(700, until, 1000) && !over(700, until, 1400) && !over(700, until, 600));
         }
         assert!(!over(1200, Some(1500), 1200) && !over(1200, Some(1500), 1499));
         assert!(over(1200, Some(1500), 1500) && !over(1200, Some(1500), 1100));
-        // An end of before the clock was set says nothing.
+        // An end from before the clock was set has no meaning.
         assert!(over(1200, Some(900), 1200));
     }
 }

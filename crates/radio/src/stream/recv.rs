@@ -9,22 +9,22 @@ use super::meta::{RxError, RxEvent, RxMetadata};
 use super::streamer::{Pending, RxStreamer, TICKS_PER_SAMPLE, UnreadSamples};
 use crate::deadline::deadline_after;
 
-/// Longest sleep between looks at the state of the stream.
+/// The longest sleep between checks of the stream's state.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// The same while the link has no room for what the device waits for.
+/// The longest sleep while the link has no space for a report that the device waits for.
 const OWED: Duration = Duration::from_millis(1);
 
-/// What a pause between two looks at the port counts at most as silence of the device: a caller
-/// who was away cannot say that nothing came.
+/// The longest part of a pause between two polls of the port that counts as silence of the device:
+/// packets during a longer absence of the caller are unknown.
 const AWAY_MAX: Duration = SLICE;
 
 impl RxStreamer {
     /// Receives complex floats: the wire's samples times the stream's scale.
     ///
-    /// Fills `out`, unless before that a gap, the end of a burst or the end of `timeout` comes.
-    /// Samples of one call are contiguous in time. An event comes alone, before the samples behind
-    /// it, and an error after what came before it.
+    /// Fills `out`, unless a gap, the end of a burst or the end of `timeout` comes before. Samples
+    /// of one call are contiguous in time. An event is returned separately, before the samples
+    /// behind it, and an error after what came before it.
     ///
     /// # Errors
     /// [`RxError::DeviceSilent`] when the device stopped answering, [`RxError::NotRestarted`],
@@ -62,7 +62,7 @@ impl RxStreamer {
         }
         let mut meta = RxMetadata::default();
         match self.fill(out, timeout, &mut meta, &convert) {
-            // The samples are out of the stream: they come first.
+            // The samples have left the stream, so they are returned first.
             Err(failure) if meta.samples > 0 => self.failure = Some(failure),
             outcome => outcome?,
         }
@@ -76,7 +76,7 @@ impl RxStreamer {
         meta: &mut RxMetadata,
         convert: &impl Fn(&[u8], &mut [T]) -> usize,
     ) -> Result<(), RxError> {
-        // Asked for only when nothing is there: reading the clock is not free.
+        // Computed only when there is no data: reading the clock takes time.
         let mut until = None;
         loop {
             if self.pending.is_some() {
@@ -111,7 +111,7 @@ impl RxStreamer {
         }
     }
 
-    /// Converts as much of the held packet as there is room for, and lets it go when it is used up.
+    /// Converts as much of the current packet as there is space for, and releases it at its end.
     pub(super) fn hand_out<T>(
         &mut self,
         held: UnreadSamples,
@@ -130,8 +130,8 @@ impl RxStreamer {
         Ok(())
     }
 
-    /// Goes on by `samples` in the held packet and lets it go when it is used up. True when the
-    /// burst ended with it and nothing else is to be said about that.
+    /// Advances by `samples` in the current packet and releases it at its end. Returns true when
+    /// the burst ended with it without a further report.
     pub(super) fn pass(
         &mut self,
         mut held: UnreadSamples,
@@ -158,8 +158,8 @@ impl RxStreamer {
         Ok(ends_burst && event == RxEvent::None)
     }
 
-    /// Waits for datagrams, no longer than a slice and not beyond `until`, and goes through them.
-    /// True when there is something for the caller.
+    /// Waits for datagrams, no longer than a slice and not beyond `until`, and processes them.
+    /// Returns true when there is a result for the caller.
     pub(super) fn advance(&mut self, until: Instant) -> Result<bool, RxError> {
         if self.inspect_batch()? {
             return Ok(true);
@@ -180,14 +180,14 @@ impl RxStreamer {
         self.heard = false;
         let mut found = self.inspect_batch()?;
         if !found && self.aside.left(self.last_look) == Some(Duration::ZERO) {
-            // What has waited long enough for an earlier packet goes on without it.
+            // Packets that have waited long enough for an earlier one continue without it.
             self.aside.give_up();
             found = self.inspect_batch()?;
         }
         if self.heard {
             self.last_heard = self.last_look;
         } else if !found {
-            // Whatever else there is at the port, the device is silent.
+            // Other packets may come to the port, but none of the device.
             self.idle()?;
         }
         Ok(found || self.pending.is_some() || self.held.is_some())

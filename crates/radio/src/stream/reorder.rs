@@ -1,32 +1,33 @@
-//! Packets that came before their turn: a network may change the order of a few.
+//! The reorder buffer: packets that came early, because a network may reorder a few.
 
 use std::time::{Duration, Instant};
 
-/// Packets that wait for an earlier one at most. More, and that one is given up.
+/// The most packets that wait for an earlier one. With more, that one is given up.
 pub(super) const WINDOW: usize = 32;
 
-/// How far they may be ahead of it: time of the device, which goes on whatever this machine does.
+/// How far ahead of it they may be, in the device's time, which does not depend on this machine's
+/// delays.
 const AHEAD_S: f64 = 10e-3;
 
-/// The same in packets, where these are long.
+/// The same in packets, for long ones.
 const AHEAD_PACKETS: u64 = 4;
 
-/// How long they wait for it where nothing else comes.
+/// The time limit of their wait when no other packet comes.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// How far ahead of a missing packet, ticks, those behind it wait for it.
+/// Returns how far ahead of a missing packet, ticks, later packets wait for it.
 pub(super) fn ahead_max(rate_hz: f64, packet_ticks: u64) -> u64 {
     ((AHEAD_S * rate_hz) as u64).max(AHEAD_PACKETS * packet_ticks)
 }
 
-/// Copies of packets whose turn has not come.
+/// Copies of packets that came early.
 #[derive(Debug)]
 pub(super) struct ReorderBuffer {
     bytes: Box<[u8]>,
     frame_bytes: usize,
     waiting: [Option<Waiting>; WINDOW],
     count: usize,
-    /// What they wait for does not come: they go on without it.
+    /// The awaited packet does not come: the waiting ones continue without it.
     given_up: bool,
 }
 
@@ -38,7 +39,7 @@ struct Waiting {
 }
 
 impl ReorderBuffer {
-    /// Room for packets of up to `frame_bytes`.
+    /// Allocates space for packets of up to `frame_bytes`.
     pub fn new(frame_bytes: usize) -> Self {
         let bytes = vec![0; WINDOW * frame_bytes].into_boxed_slice();
         Self { bytes, frame_bytes, waiting: [None; WINDOW], count: 0, given_up: false }
@@ -48,13 +49,13 @@ impl ReorderBuffer {
         self.count == 0
     }
 
-    /// Whether there is room for a packet that long.
+    /// Returns whether there is space for a packet of this length.
     pub fn takes(&self, packet: &[u8]) -> bool {
         packet.len() <= self.frame_bytes && !self.given_up
     }
 
-    /// Keeps a copy of a packet that there is room for and that came at `now`; false for one that
-    /// waits already. The last free place makes them all go.
+    /// Stores a copy of a packet that came at `now` and for which there is space; returns false for
+    /// one that is stored already. Taking the last free place releases all of them.
     pub fn put(&mut self, seq: u16, packet: &[u8], now: Instant) -> bool {
         if self.place_of(seq).is_some() {
             return false;
@@ -69,7 +70,7 @@ impl ReorderBuffer {
         true
     }
 
-    /// Keeps this packet instead of the one of its number.
+    /// Replaces the stored packet of this number.
     pub fn replace(&mut self, seq: u16, packet: &[u8]) {
         let place = self.place_of(seq);
         let Some((place, waiting)) = place.zip(place.and_then(|at| self.waiting[at].as_mut()))
@@ -80,19 +81,19 @@ impl ReorderBuffer {
         self.bytes[place * self.frame_bytes..][..packet.len()].copy_from_slice(packet);
     }
 
-    /// How long they may still wait where nothing else comes, if any do.
+    /// Returns how long the packets may still wait when no other comes; `None` without packets.
     pub fn left(&self, now: Instant) -> Option<Duration> {
         let since = self.waiting.iter().flatten().map(|waiting| waiting.since).min()?;
         Some(QUIET.saturating_sub(now.saturating_duration_since(since)))
     }
 
-    /// What they wait for does not come. True when there are any.
+    /// Gives up the awaited packet. Returns true when packets wait.
     pub fn give_up(&mut self) -> bool {
         self.given_up = !self.is_empty();
         self.given_up
     }
 
-    /// The place of the packet whose turn it is when `next_seq` is due.
+    /// Returns the place of the packet to be processed next when `next_seq` is due.
     pub fn due_index(&self, next_seq: u16) -> Option<usize> {
         if self.is_empty() {
             return None;
@@ -102,29 +103,29 @@ impl ReorderBuffer {
         (self.given_up || ahead(&first) == Some(0)).then_some(first)
     }
 
-    /// Where the packet of this number waits.
+    /// Returns the place of the packet with this number.
     pub fn place_of(&self, seq: u16) -> Option<usize> {
         self.waiting.iter().position(|waiting| waiting.is_some_and(|waiting| waiting.seq == seq))
     }
 
-    /// The packet at a place.
+    /// Returns the packet at a place.
     pub fn packet(&self, place: usize) -> &[u8] {
         let length = self.waiting[place].map_or(0, |waiting| waiting.length);
         &self.bytes[place * self.frame_bytes..][..length]
     }
 
-    /// All that wait, in no order.
+    /// Returns all waiting packets, unordered.
     pub fn packets(&self) -> impl Iterator<Item = &[u8]> {
         (0..WINDOW).filter(|place| self.waiting[*place].is_some()).map(|place| self.packet(place))
     }
 
-    /// Lets the packet at a place go.
+    /// Frees the place of a packet.
     pub fn free(&mut self, place: usize) {
         self.count -= usize::from(self.waiting[place].take().is_some());
         self.given_up &= !self.is_empty();
     }
 
-    /// Forgets all of them.
+    /// Drops all packets.
     pub fn clear(&mut self) {
         (self.waiting, self.count, self.given_up) = ([None; WINDOW], 0, false);
     }

@@ -22,18 +22,19 @@ use crate::channel::RxChannel;
 use crate::convert::{Converter, Wire};
 use crate::{Ledger, RadioError};
 
-/// Longest train that one drop of a coalescing queue can take: bytes, and packets of the kernel's
-/// segmentation (`UDP_MAX_SEGMENTS`).
+/// The longest GRO batch that one drop of a coalescing queue can take: bytes, and packets of the
+/// kernel's segmentation (`UDP_MAX_SEGMENTS`).
 const TRAIN_BYTES_MAX: u64 = 65_507;
 const TRAIN_PACKETS_MAX: u64 = 128;
 
-/// How long the end of a stream waits for what is still on its way.
+/// The time limit for packets in flight at the end of a stream.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A receive stream of one channel, on a port of its own.
+/// A receive stream of one channel, on its own port.
 ///
-/// It does not know its link. In the steady state it allocates nothing, takes no lock, and makes
-/// one system call per batch of packets, one per wait for them, and one per credit report.
+/// It does not depend on the kind of link. In the steady state it allocates nothing, takes no lock,
+/// and makes one system call per batch of packets, one per wait for them, and one per credit
+/// report.
 pub struct RxStreamer {
     pub(super) port: Port,
     pub(super) path: StreamPath,
@@ -49,83 +50,82 @@ pub struct RxStreamer {
     pub(super) ledger: Ledger,
     pub(super) counters: RxCounters,
 
-    /// The datagrams lent by the port: the next to look at, and how many there are.
+    /// The datagrams lent by the port: the index of the next, and their number.
     pub(super) batch: (usize, usize),
-    /// Packets that came before their turn, and how far ahead of it they may be, ticks.
+    /// Packets that came early, and how far ahead they may be, ticks.
     pub(super) aside: ReorderBuffer,
     pub(super) ahead_max: u64,
-    /// The packet whose samples are being handed out.
+    /// The packet whose samples are being delivered.
     pub(super) held: Option<UnreadSamples>,
-    /// What to report before any further samples.
+    /// The report to return before any further samples.
     pub(super) pending: Option<Pending>,
-    /// What to fail with, once the samples that came before have been handed out.
+    /// An error to return after the samples that came before it.
     pub(super) failure: Option<RxError>,
 
     pub(super) run: StreamState,
-    /// Captures that the device has been told to make after the current one.
+    /// Captures that the radio has queued after the current one.
     pub(super) chain: VecDeque<PendingCommand>,
-    /// The newest packet was the last of a run, and none but the newest run follows.
+    /// The newest packet was the last of a run, and only the newest run follows.
     pub(super) ended: bool,
     pub(super) run_ended: bool,
-    /// Runs that began, and were stopped before anything of them came: each has an end of its own,
-    /// behind the one of the run before them.
+    /// Runs that began, and were stopped before any of their packets came: each has a separate end,
+    /// behind that of the run before them.
     pub(super) ends_due: u32,
-    /// A run began and was stopped before anything of it came: the time of an overrun does not say
-    /// how much the device had sent before the newest start.
+    /// A run began and was stopped before any of its packets came: the time of an overrun does not
+    /// show how much the device had sent before the newest start.
     pub(super) lost_run: bool,
-    /// How often the stream was set up anew since that came.
+    /// The number of set-ups of the stream since that packet.
     pub(super) setups: u64,
-    /// The time of a start that has not brought its first packet.
+    /// The time of a start whose first packet has not come.
     pub(super) awaited: Option<u64>,
     pub(super) recovery: Option<Recovery>,
-    /// A member of a group starts again only together with the others.
+    /// A member of a group restarts only together with the others.
     pub(super) in_group: bool,
-    /// A member has to start again, after so many attempts.
+    /// A member has to restart, after this number of attempts.
     pub(super) restart_wanted: Option<u32>,
-    /// How often the device's clock was set back.
+    /// The number of times that the device's clock was set back.
     pub(super) epoch: u64,
     pub(super) late_commands_seen: u64,
     pub(super) overruns_seen: u64,
-    /// The device's time since which overruns concern the current run, ticks.
+    /// The device's time since which overruns belong to the current run, ticks.
     pub(super) run_ticks: u64,
 
     pub(super) silence_max: Duration,
-    /// When something came, put forward by the time in which nobody looked.
+    /// The time of the last packet, moved forward by the time in which the port was not polled.
     pub(super) last_heard: Instant,
     pub(super) last_look: Instant,
-    /// The current batch had something from the device.
+    /// The current batch contained a packet from the device.
     pub(super) heard: bool,
     pub(super) last_idle: Instant,
-    /// The device's time when the silence was last looked into, and when it was for the first time
-    /// in this run, ticks.
+    /// The device's time at the last check of the silence, and at the first in this run, ticks.
     pub(super) silence_ticks: Option<u64>,
     pub(super) first_silence: Option<u64>,
 }
 
-/// Samples of a lent datagram that the caller has not had yet.
+/// Samples of a lent datagram that the caller has not yet received.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UnreadSamples {
-    /// Where the packet lies.
+    /// The place of the packet.
     pub place: PacketSource,
-    /// Where in it the next sample lies, and where the samples end.
+    /// The offset of the next sample in it, and the end of the samples.
     pub at: usize,
     pub end: usize,
     /// Time of the next sample.
     pub ticks: Option<u64>,
-    /// What it counts in flow control.
+    /// Its length in flow control, bytes.
     pub flow_bytes: usize,
     /// The burst is over with this packet.
     pub ends_burst: bool,
-    /// What to report behind it.
+    /// The event to report behind it.
     pub then: RxEvent,
 }
 
-/// Where a packet lies.
+/// The place of a packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum PacketSource {
-    /// In the batch that the port lends, by its number there.
+    /// In the batch that the port lends, by its index.
     Lent(usize),
-    /// Among those that waited for their turn.
+    /// In the reorder buffer, by its place.
     Aside(usize),
 }
 
@@ -135,25 +135,25 @@ pub(super) struct Pending {
     pub event: RxEvent,
     pub ticks: Option<u64>,
     pub ends_burst: bool,
-    /// What to report next, if anything.
+    /// The next event to report.
     pub then: RxEvent,
 }
 
 impl Pending {
-    /// A report with nothing behind it.
+    /// Returns a report without a following one.
     pub fn new(event: RxEvent, ticks: Option<u64>, ends_burst: bool) -> Self {
         Self { event, ticks, ends_burst, then: RxEvent::None }
     }
 }
 
-/// What the device has been asked to do.
+/// The command that the device executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamState {
     Idle,
     Continuous,
-    /// So many samples are still to come.
+    /// The number of samples still to come.
     Finite(u64),
-    /// Stopped, since when; the end of the burst, and of those in the chain, has not come yet.
+    /// Stopped, with the time; the end of the burst, and of those in the chain, has not come yet.
     Stopping(Instant),
 }
 
@@ -226,70 +226,71 @@ impl RxStreamer {
         })
     }
 
-    /// Where every sample went so far.
+    /// Returns the outcome of every sample so far.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// Books the last `samples` that were received as lost, because the caller cannot keep them.
+    /// Counts the last `samples` that were received as lost, because the caller cannot store them.
     ///
     /// # Panics
-    /// When that many were never delivered.
+    /// When fewer were delivered.
     pub fn refuse(&mut self, samples: u64) {
         self.ledger.refuse(samples);
     }
 
-    /// What was counted at the port.
+    /// Returns the counters of the port.
     pub fn counters(&self) -> &RxCounters {
         &self.counters
     }
 
-    /// Bytes the device may send ahead: what the receive queue really got, less a reserve.
+    /// Returns the bytes that the device may send ahead: the actual size of the receive queue, less
+    /// a reserve.
     pub fn credit_window_bytes(&self) -> u64 {
         self.credit.capacity_bytes()
     }
 
-    /// The local address of the stream's port.
+    /// Returns the local address of the stream's port.
     pub fn local(&self) -> SocketAddrV4 {
         self.port.local
     }
 
-    /// Samples of a full packet.
+    /// Returns the samples of a full packet.
     pub fn samples_per_packet(&self) -> u32 {
         self.samples_per_packet
     }
 
-    /// Samples, and ticks, per second, as they were when the stream was opened.
+    /// Returns the sample rate and the tick rate, per second, when the stream was opened.
     pub fn rate_hz(&self) -> f64 {
         self.path.rate_hz
     }
 
-    /// Datagrams (or, with coalescing, trains) that the receive queue of this machine dropped.
+    /// Datagrams (or, with coalescing, GRO batches) that the receive queue of this machine dropped.
     pub fn queue_drops(&self) -> u64 {
         self.port.rx.queue_drops()
     }
 
-    /// Whether something may still come: samples of a burst that has not ended, or the report of
-    /// how it ended or why it cannot go on.
+    /// Returns whether anything may still come: samples of a burst that has not ended, or the
+    /// report of its end or of an error.
     pub fn is_running(&self) -> bool {
         self.run != StreamState::Idle || self.pending.is_some() || self.failure.is_some()
     }
 
-    /// Stops, takes what is still on its way off the port, and returns the final ledger. It ends
-    /// where the caller did: what came after that is [`Ledger::after_end`], and not lost.
+    /// Stops, takes packets in flight off the port, and returns the final ledger. The ledger ends
+    /// where the caller did: later samples are [`Ledger::after_end`], and not lost.
     pub fn finish(mut self) -> Ledger {
         self.end();
         self.ledger.clone()
     }
 
-    /// The time of time-outs.
+    /// Returns the current time for time-outs.
     pub(super) fn now(&self) -> Instant {
         (self.path.now)()
     }
 
     pub(super) fn end(&mut self) {
         let until = self.now() + FINISH_TIMEOUT;
-        // What the books say now stays: the rest is taken off the port, and nobody expected it.
+        // The present counts stay: the rest is taken off the port, and was not expected.
         let mut kept = self.ledger.clone();
         kept.close();
         let mut alive = self.run == StreamState::Idle || self.stop().is_ok();
@@ -305,7 +306,7 @@ impl RxStreamer {
             alive = self.advance(until).is_ok();
         }
         if alive {
-            // Whoever comes next finds the radio stopped. One that does not answer has gone.
+            // The next user finds the radio stopped. A device without an answer has gone.
             let _ = self.channel.stop_if_started();
         }
         self.run = StreamState::Idle;
@@ -338,19 +339,19 @@ pub(super) const SAMPLE_BYTES: usize = SC16_LEN;
 /// Ticks per sample of the E3xx family.
 pub(super) const TICKS_PER_SAMPLE: u64 = 1;
 
-/// Most full packets that arrive joined.
+/// Returns the most full packets that arrive in one GRO batch.
 fn packets_per_train(samples_per_packet: u32) -> u64 {
     let packet_bytes = u64::from(samples_per_packet) * SC16_LEN as u64;
     (TRAIN_BYTES_MAX / packet_bytes).clamp(1, TRAIN_PACKETS_MAX)
 }
 
-/// Bytes of a packet with time and so many samples.
+/// Returns the bytes of a packet with time and `samples` samples.
 fn packet_bytes(path: &StreamPath, samples: u32) -> usize {
     let timed = DataRepr { timestamp: Some(0), ..DataRepr::default() };
     timed.header_len(path.width) + samples as usize * SC16_LEN
 }
 
-/// As many samples as fit the path, or fewer if asked for; whole radio words.
+/// Returns the samples that fit the path, or fewer if requested; whole radio words.
 pub(super) fn samples_per_packet(
     path: &StreamPath,
     word: NonZeroU32,

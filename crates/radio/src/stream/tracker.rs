@@ -1,15 +1,15 @@
-//! Order and time: which packet follows, and what is missing when another one comes.
+//! Order and time: classifies packets as next, late or duplicate, and counts the missing ones.
 
 use super::fates::{Fates, HISTORY, PacketFate};
 
-/// Largest jump of time that is counted in samples, ticks (16 days at 200 MHz). Beyond it a clock
-/// was set.
+/// The largest jump of time that is counted in samples, ticks (16 days at 200 MHz). A larger one
+/// means that a clock was set.
 const JUMP_TICKS_MAX: u64 = 1 << 48;
 
-/// Packets that may be lost where a clock is set back; more, and it is an old packet.
+/// The most packets that may be lost where a clock is set back; with more, it is an old packet.
 const LOST_AT_JUMP_MAX: u16 = 4096;
 
-/// What the tracker needs to know of a data packet.
+/// The fields of a data packet that the tracker needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Arrival {
     pub seq: u16,
@@ -24,73 +24,73 @@ pub(super) struct PacketGap {
     pub packets: u64,
     /// Samples that the missing packets held.
     pub in_packets: u64,
-    /// Of these, samples of packets that are known to have come damaged.
+    /// Of these, samples of packets that came damaged.
     pub damaged: u64,
-    /// Samples missing beyond them: the device never sent these.
+    /// Further missing samples: the device never sent these.
     pub unsent: u64,
-    /// How far the device's clock jumped where that cannot be counted in samples: backward, or
-    /// very far forward, ticks. 0: it did not.
+    /// The jump of the device's clock, ticks, if it cannot be counted in samples: backward, or very
+    /// far forward. 0 without a jump.
     pub jump: i64,
 }
 
 impl PacketGap {
-    /// Samples missing in all.
+    /// Returns the missing samples in all.
     pub fn samples(&self) -> u64 {
         self.in_packets.saturating_add(self.unsent)
     }
 }
 
-/// What a packet is.
+/// The class of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PacketClass {
-    /// The next one.
+    /// The next packet.
     Next,
-    /// A later one.
+    /// A later packet.
     After(PacketGap),
-    /// One that has been here before, or is too old to tell.
+    /// A packet that came before, or is too old to classify.
     Duplicate,
-    /// One that was given up; whether it had come before, but damaged.
+    /// A packet that was given up; `damaged`: an earlier copy came damaged.
     Late { damaged: bool },
-    /// One whose time makes no sense, or none before the packet behind it confirms it.
+    /// A packet with an implausible time, unless the packet behind it confirms it.
     Nonsense,
 }
 
-/// Whose the damage is.
+/// The packet to which the damage belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Damage {
-    /// Noted for the gap that the packet will leave.
+    /// Recorded for the gap that the packet will leave.
     Noted,
-    /// The packet was booked as missing.
+    /// The packet was counted as missing.
     OfMissing,
-    /// The packet is there: this was a copy of it.
+    /// The packet has arrived: this was a copy of it.
     OfCopy,
-    /// Its number is nowhere near.
+    /// Its number is far from the next one.
     Unknown,
 }
 
-/// Follows sequence numbers and time stamps of one stream.
+/// Tracks sequence numbers and time stamps of one stream.
 #[derive(Debug, Clone)]
 pub(super) struct Tracker {
     samples_per_packet: u64,
     ticks_per_sample: u64,
     next_seq: u16,
-    /// The time at which the next sample is due, once it is known.
+    /// The time of the next sample, once it is known.
     next_ticks: Option<u64>,
     /// That time follows from a packet of the current burst.
     anchored: bool,
-    /// The run has an end that is not known, and another one begins behind it.
+    /// The run has an unknown end, and another one begins behind it.
     interrupted: bool,
     fates: Fates,
-    /// Packets that may be missing before the next one by its number, but have been booked: the
+    /// Packets that may be missing before the next one by its number, but have been counted: the
     /// end of a burst.
     booked: u16,
-    /// The sequence numbers began anew, so they say nothing about what is missing.
+    /// The sequence numbers were restarted, so they do not show how many packets are missing.
     restarted: bool,
     /// Packets that came damaged before that, and belong to the gap around it.
     damaged_before: u64,
-    /// A packet whose time made no sense.
+    /// A packet with an implausible time.
     suspect: Option<Arrival>,
-    /// The newest packet, where its time was due and its number was not.
+    /// The newest packet, if its time was right and its number was not.
     misnumbered: Option<Arrival>,
 }
 
@@ -112,23 +112,23 @@ impl Tracker {
         }
     }
 
-    /// A burst begins: at a known time, or whenever its first packet comes.
+    /// Begins a burst: at a known time, or with its first packet.
     pub fn begin(&mut self, ticks: Option<u64>) {
         (self.next_ticks, self.anchored, self.interrupted) = (ticks, false, false);
         self.damaged_before = 0;
     }
 
-    /// What was missing before is no concern of the bursts that come.
+    /// Drops the missing packets, which do not concern later bursts.
     pub fn forget(&mut self) {
         self.fates.clear();
     }
 
-    /// The device stops somewhere and goes on at a later time; or it has gone on.
+    /// Sets whether the device stops at an unknown place and continues at a later time.
     pub fn set_interrupted(&mut self, interrupted: bool) {
         self.interrupted = interrupted;
     }
 
-    /// The device counts packets from 0 again.
+    /// Restarts the packet numbers at 0.
     pub fn restart(&mut self) {
         self.damaged_before += (0..HISTORY)
             .map(|ahead| self.fates.get(self.next_seq.wrapping_add(ahead), self.next_seq))
@@ -139,22 +139,22 @@ impl Tracker {
         self.fates.clear();
     }
 
-    /// Whether the sequence numbers began anew, and none has come since.
+    /// Returns whether the sequence numbers were restarted, and no packet has come since.
     pub fn has_restarted(&self) -> bool {
         self.restarted
     }
 
-    /// Whether a packet of the current burst has come.
+    /// Returns whether a packet of the current burst has come.
     pub fn has_begun(&self) -> bool {
         self.anchored
     }
 
-    /// The time at which the next sample is due, if it is known.
+    /// Returns the time of the next sample, if it is known.
     pub fn next_ticks(&self) -> Option<u64> {
         self.next_ticks
     }
 
-    /// Packets that `arrival` shows to be missing before it; none for an older one.
+    /// Returns the packets that `arrival` shows to be missing before it; 0 for an older one.
     pub fn missing_before(&self, arrival: &Arrival) -> u64 {
         if self.is_due(arrival) {
             return 0;
@@ -163,14 +163,14 @@ impl Tracker {
         if missing < 0x8000 && !self.restarted { self.unbooked(missing).into() } else { 0 }
     }
 
-    /// Whether it follows by its time, in the middle of a burst. Nothing can be missing then,
-    /// whatever its number says.
+    /// Returns whether it follows by its time, in the middle of a burst. Nothing can be missing
+    /// then, whatever its number is.
     fn is_due(&self, arrival: &Arrival) -> bool {
         let follows = self.anchored && !self.restarted && self.booked == 0;
         follows && arrival.samples > 0 && arrival.ticks.is_some_and(|t| Some(t) == self.next_ticks)
     }
 
-    /// Whether its time and its number are as far ahead of what is due.
+    /// Returns whether its time and its number are equally far ahead.
     pub fn fits(&self, arrival: &Arrival) -> bool {
         let Some((ticks, due)) = arrival.ticks.zip(self.next_ticks) else { return false };
         let packets = u64::from(arrival.seq.wrapping_sub(self.next_seq));
@@ -178,8 +178,8 @@ impl Tracker {
         ticks.wrapping_sub(due) == packets.wrapping_mul(full)
     }
 
-    /// Gives a packet that is due the number that is due: its own is damaged. Where the next one's
-    /// number goes on from there, the device counts so.
+    /// Returns a packet whose time is right with the next number: its own is damaged. When the next
+    /// packet's number continues from the damaged one, the device counts so.
     fn numbered(&mut self, arrival: &Arrival) -> Arrival {
         let before = self.misnumbered.take();
         if !self.is_due(arrival) || arrival.seq == self.next_seq {
@@ -193,19 +193,19 @@ impl Tracker {
         Arrival { seq: self.next_seq, ..*arrival }
     }
 
-    /// Of packets missing by number, those that have not been booked.
+    /// Returns how many of the packets missing by number have not been counted.
     fn unbooked(&self, missing: u16) -> u16 {
         if missing < 0x8000 { missing.saturating_sub(self.booked) } else { missing }
     }
 
-    /// The end of a burst is lost: so many samples, and at most so many packets, for the device may
-    /// not have sent them.
+    /// Counts the lost end of a burst: `samples` samples, and at most `packets` packets, because
+    /// the device may not have sent them.
     pub fn lose_end(&mut self, packets: u64, samples: u64) {
         self.pass_over(0, samples);
         self.booked = self.booked.saturating_add(packets.min(0x7FFF) as u16);
     }
 
-    /// Of the so many samples of a lost end, those in packets that came damaged.
+    /// Returns how many of the `samples` samples of a lost end were in damaged packets.
     pub fn damaged_in_end(&self, samples: u64) -> u64 {
         let packets = samples.div_ceil(self.samples_per_packet).min(0x7FFF);
         let of = |packet: u64| {
@@ -216,7 +216,7 @@ impl Tracker {
         (0..packets).map(of).sum()
     }
 
-    /// Passes over so many packets with so many samples, which will not come.
+    /// Skips packets with their samples, which will not come.
     pub fn pass_over(&mut self, packets: u64, samples: u64) {
         self.fates.miss(self.next_seq, packets.min(0x7FFF) as u16);
         self.next_seq = self.next_seq.wrapping_add(packets as u16);
@@ -224,12 +224,12 @@ impl Tracker {
         self.next_ticks = self.next_ticks.map(|ticks| ticks.wrapping_add(length));
     }
 
-    /// The sequence number that follows.
+    /// Returns the next sequence number.
     pub fn next_seq(&self) -> u16 {
         self.next_seq
     }
 
-    /// Packet `seq` came damaged.
+    /// Records that packet `seq` came damaged.
     pub fn damage(&mut self, seq: u16) -> Damage {
         let ahead = seq.wrapping_sub(self.next_seq);
         match self.fates.get(seq, self.next_seq) {
@@ -246,12 +246,12 @@ impl Tracker {
         }
     }
 
-    /// Keeps in mind a packet whose time makes no sense: another one may confirm it.
+    /// Stores a packet with an implausible time: another one may confirm it.
     pub fn suspect(&mut self, arrival: &Arrival) {
         self.suspect = Some(*arrival);
     }
 
-    /// Whether the times of `arrival` and of the suspect are as far apart as their numbers.
+    /// Returns whether the times of `arrival` and of the suspect are as far apart as their numbers.
     pub fn confirms(&self, arrival: &Arrival) -> bool {
         let Some(suspect) = &self.suspect else { return false };
         let ahead = arrival.seq.wrapping_sub(suspect.seq) as i16;
@@ -263,7 +263,7 @@ impl Tracker {
         (1..HISTORY).contains(&packets) && end.wrapping_sub(begin) == apart
     }
 
-    /// Judges a packet. One that is [`PacketClass::Next`] or [`PacketClass::After`] counts as
+    /// Classifies a packet. One that is [`PacketClass::Next`] or [`PacketClass::After`] counts as
     /// arrived.
     pub fn judge(&mut self, arrival: &Arrival) -> PacketClass {
         let arrival = &self.numbered(arrival);
@@ -279,7 +279,7 @@ impl Tracker {
                 let damaged = damaged + std::mem::take(&mut self.damaged_before);
                 gap.damaged = (damaged * self.samples_per_packet).min(gap.in_packets);
             }
-            // Remembered, so that a second copy is told from a first late arrival.
+            // Stored, so that a second copy is distinguished from a first late arrival.
             PacketClass::Late { .. } => {
                 self.fates.set(arrival.seq, self.next_seq, PacketFate::Arrived)
             }
@@ -297,7 +297,8 @@ impl Tracker {
         let is_short = full && ahead < lost_ticks;
         let is_behind = ahead > JUMP_TICKS_MAX;
         if is_short || is_behind {
-            // Anybody can write a time: such a jump is believed when a second packet confirms it.
+            // Any sender can write a time: such a jump is accepted when a second packet confirms
+            // it.
             if missing < 0x8000 && self.confirms(arrival) {
                 return self.set_clock(ahead, lost);
             }
@@ -324,12 +325,12 @@ impl Tracker {
         }
         let packets = samples / self.samples_per_packet;
         if packets as u16 == lost && samples.is_multiple_of(self.samples_per_packet) {
-            // All of it by sequence number too, which goes round every 65 536 packets.
+            // The whole gap is one by sequence number too, which wraps every 65 536 packets.
             let gap = PacketGap { packets, in_packets: samples, ..PacketGap::default() };
             return PacketClass::After(gap);
         }
         if missing.wrapping_neg() <= HISTORY && missing != 0 {
-            // An old packet, of before the clock was set back.
+            // An old packet, from before the clock was set back.
             return self.older(arrival.seq);
         }
         let packets = u64::from(lost);
@@ -342,7 +343,7 @@ impl Tracker {
         })
     }
 
-    /// A packet whose time says nothing about what is missing: the clock was set.
+    /// Classifies a packet whose time does not show what is missing: the clock was set.
     fn set_clock(&self, ahead: u64, lost: u16) -> PacketClass {
         let in_packets = u64::from(lost) * self.samples_per_packet;
         let jump = ahead.wrapping_sub(in_packets * self.ticks_per_sample) as i64;
@@ -375,8 +376,8 @@ impl Tracker {
         }
     }
 
-    /// A packet arrived behind so many missing ones with so many samples. How many of these packets
-    /// came damaged.
+    /// Advances past a packet behind `missing` missing ones with `samples` samples. Returns how
+    /// many samples of these came damaged.
     fn advance(&mut self, arrival: &Arrival, missing: u16, samples: u64) -> u64 {
         let damaged = if missing < 0x8000 { self.fates.miss(self.next_seq, missing) } else { 0 };
         self.fates.arrive(arrival.seq);

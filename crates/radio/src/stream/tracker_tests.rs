@@ -1,4 +1,4 @@
-//! Verdicts on hand-made sequences.
+//! Tests of the classification on hand-made sequences.
 
 use super::*;
 
@@ -51,7 +51,7 @@ fn more_packets_than_sequence_numbers_are_lost_packets_still() {
     let packets = 3 * 65_536 + 7;
     let verdict = tracker.judge(&at(8, 1010 + packets * SPP));
     assert_eq!(verdict, gap(packets, packets * SPP, 0));
-    // One packet's worth less, and the device must have paused.
+    // With one packet's worth less, the device must have paused.
     let verdict = tracker.judge(&at(19, 1010 + (2 * packets + 2) * SPP));
     assert_eq!(verdict, gap(10, 10 * SPP, (packets - 9) * SPP));
 }
@@ -62,7 +62,7 @@ fn a_jump_of_time_alone_was_never_sent() {
     assert_eq!(tracker.judge(&at(1, 1013)), gap(0, 0, 3));
     // Two packets lost and an overrun between: at most two packets' worth were sent.
     assert_eq!(tracker.judge(&at(4, 1100)), gap(2, 20, 57));
-    // The end of a run was lost, which is a short packet.
+    // The end of a run was lost, in a short packet.
     tracker.set_interrupted(true);
     assert_eq!(tracker.judge(&at(6, 1114)), gap(1, 4, 0));
 }
@@ -132,7 +132,7 @@ fn a_clock_set_back_where_packets_are_lost_is_believed_at_the_second_packet() {
     assert_eq!(tracker.judge(&at(4, 777)), PacketClass::Nonsense, "and this does not confirm it");
     assert_eq!(tracker.judge(&at(5, 787)), jump(4, 787 - 1050));
     assert_eq!(tracker.judge(&at(6, 797)), PacketClass::Next);
-    // Of before the jump.
+    // From before the jump.
     assert_eq!(tracker.judge(&at(2, 1020)), LATE);
     assert_eq!(tracker.judge(&at(0, 1000)), PacketClass::Duplicate);
     // Less time than the lost packets have.
@@ -169,7 +169,7 @@ fn a_packet_whose_time_is_due_is_next_whatever_its_number_says() {
             due += 1;
         }
     }
-    // Behind a loss as before.
+    // Behind a loss the result is the same.
     assert_eq!(tracker.judge(&at(due + 2, 1020 + u64::from(due) * SPP)), gap(2, 20, 0));
 }
 
@@ -180,7 +180,7 @@ fn a_number_that_goes_on_from_one_that_was_not_due_is_the_devices_own() {
     // Three packets were lost, and the clock was set back by as much meanwhile.
     assert_eq!(tracker.judge(&at(5, 1020)), jump(3, -30));
     assert_eq!(tracker.judge(&at(6, 1030)), PacketClass::Next);
-    // It counts anew.
+    // The numbers were restarted.
     assert_eq!(tracker.judge(&at(0, 1040)), PacketClass::Next);
     assert_eq!(tracker.judge(&at(1, 1050)), PacketClass::Next);
     assert_eq!(tracker.judge(&at(3, 1070)), gap(1, 10, 0));

@@ -1,4 +1,4 @@
-//! What a device is made of, and the routes through it (facts page, section 6).
+//! The parts of a device, and the routes through it (facts page, section 6).
 
 mod route;
 mod transact;
@@ -13,11 +13,11 @@ use millstream_wire::Epid;
 /// A stream endpoint of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The crossbar port that it hangs on.
+    /// The crossbar port that it is connected to.
     pub port: u16,
-    /// Which of the device's endpoints it is; 0 is the one for control.
+    /// Its index among the device's endpoints; 0 is the one for control.
     pub instance: u16,
-    /// The id that this host gave it.
+    /// The id that this host assigned to it.
     pub epid: Epid,
     /// Whether it takes control packets.
     pub control: bool,
@@ -25,22 +25,22 @@ pub struct Endpoint {
     pub data: bool,
 }
 
-/// The transport this host came in by, and the endpoints behind it.
+/// The transport of this host's connection, and the endpoints behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RadioTopology {
-    /// The crossbar port of the transport: where packets to this host go.
+    /// The crossbar port of the transport: the destination of packets to this host.
     pub entry_port: u16,
     /// The endpoints, in the order of their instances.
     pub endpoints: Vec<Endpoint>,
 }
 
 impl RadioTopology {
-    /// The endpoint for control packets.
+    /// Returns the endpoint for control packets.
     pub fn control(&self) -> Option<&Endpoint> {
         self.endpoints.iter().find(|endpoint| endpoint.control && endpoint.instance == 0)
     }
 
-    /// The endpoint with this instance.
+    /// Returns the endpoint with this instance.
     pub fn instance(&self, instance: u16) -> Option<&Endpoint> {
         self.endpoints.iter().find(|endpoint| endpoint.instance == instance)
     }

@@ -1,11 +1,11 @@
-//! Routes: the way back to a port of this host, and the way to an endpoint of the device.
+//! Routes: the path back to a port of this host, and the path to an endpoint of the device.
 
 use millstream_wire::mgmt::{Node, Op};
 
 use super::{Endpoint, Management};
 use crate::RadioError;
 
-/// Makes the device remember where the port's endpoint lives, and its crossbar how to get there.
+/// Registers the port's endpoint with the device, and the route to it in the crossbar.
 ///
 /// # Errors
 /// [`RadioError::Silent`].
@@ -17,10 +17,10 @@ pub fn advertise(management: &mut Management<'_>, entry_port: u16) -> Result<(),
     Ok(())
 }
 
-/// Opens the way from the port to `endpoint`.
+/// Opens the path from the port to `endpoint`.
 ///
 /// # Errors
-/// [`RadioError::Silent`]; [`RadioError::Unusable`] when the way leads elsewhere.
+/// [`RadioError::Silent`]; [`RadioError::Unusable`] when the path leads to another endpoint.
 pub fn route_to(management: &mut Management<'_>, endpoint: &Endpoint) -> Result<(), RadioError> {
     let there = [
         Op::CfgWrite { address: endpoint.epid.0, value: endpoint.port.into() },

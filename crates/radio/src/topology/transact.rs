@@ -12,17 +12,17 @@ use crate::RadioError;
 use crate::deadline::OpenDeadline;
 use crate::error::io_error;
 
-/// How long one try waits for its reply.
+/// The time limit for the reply to one attempt.
 pub const TRANSACTION_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Tries of a transaction that must succeed. A radio in software on a busy machine was silent for
-/// half a second.
+/// The attempts of a transaction that must succeed. A software radio on a busy machine was silent
+/// for half a second.
 const TRIES: u32 = 10;
 
-/// Tries of a question to which silence is an answer.
+/// The attempts of a question for which silence is a valid answer.
 const TRIES_PROBE: u32 = 3;
 
-/// Longest request, bytes: a dozen items at the largest width.
+/// The longest request, bytes: a dozen items at the largest width.
 const REQUEST_BYTES: usize = 4096;
 
 /// Management transactions from one port of this host.
@@ -34,26 +34,26 @@ pub struct Management<'a> {
     width: Width,
     epid: Epid,
     seq: u16,
-    /// A stream command that came while something else was waited for.
+    /// A stream command that came during another wait.
     command: Option<CommandRepr>,
     passed_over: SkippedPackets,
-    /// No question is asked after this.
+    /// No request is sent after this.
     deadline: Option<OpenDeadline>,
 }
 
-/// Data packets among which a second copy is looked for.
+/// The latest data packets that are searched for a second copy.
 const REMEMBERED: usize = 64;
 
-/// Packets of a stream that came while something else was waited for.
+/// Packets of a stream that came during another wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SkippedPackets {
-    /// How many.
+    /// The number of packets.
     pub packets: u64,
-    /// What they count in flow control, bytes.
+    /// Their length in flow control, bytes.
     pub flow_bytes: u64,
-    /// Samples in them, those of second copies left out.
+    /// Samples in them, without second copies.
     pub samples: u64,
-    /// Number and time of the newest packets, and how many there were.
+    /// Number and time of the newest packets, and their count.
     recent: [Option<(u16, Option<u64>)>; REMEMBERED],
     data: usize,
 }
@@ -81,24 +81,24 @@ impl SkippedPackets {
 }
 
 impl<'a> Management<'a> {
-    /// Transactions from `port`, whose endpoint is `epid`, with the device's CHDR port.
+    /// Returns transactions from `port`, whose endpoint is `epid`, with the device's CHDR port.
     pub fn new(port: &'a mut Port, device: SocketAddrV4, width: Width, epid: Epid) -> Self {
         let passed_over = SkippedPackets::default();
         Self { port, device, width, epid, seq: 0, command: None, passed_over, deadline: None }
     }
 
-    /// Asks nothing any more after `deadline`.
+    /// Sets a deadline after which no request is sent.
     #[must_use]
     pub fn until(self, deadline: OpenDeadline) -> Self {
         Self { deadline: Some(deadline), ..self }
     }
 
-    /// This host's endpoint.
+    /// Returns this host's endpoint.
     pub fn epid(&self) -> Epid {
         self.epid
     }
 
-    /// The newest stream command for this port, waiting for one until the time is up.
+    /// Returns the newest stream command for this port, waiting for one until the deadline.
     ///
     /// # Errors
     /// [`RadioError::Io`].
@@ -109,7 +109,7 @@ impl<'a> Management<'a> {
         Ok(self.command.take())
     }
 
-    /// The packets of a stream to this port that were passed over since the last call.
+    /// Returns the skipped packets of a stream to this port since the last call.
     pub fn take_passed_over(&mut self) -> SkippedPackets {
         std::mem::take(&mut self.passed_over)
     }
@@ -119,7 +119,7 @@ impl<'a> Management<'a> {
         self.port.tx.send(packet, self.device)
     }
 
-    /// An error that says why the device cannot be used.
+    /// Returns the error for a device that cannot be used, with the reason.
     pub(crate) fn unusable(&self, reason: impl Into<String>) -> RadioError {
         RadioError::Unusable { address: *self.device.ip(), reason: reason.into() }
     }
@@ -127,7 +127,7 @@ impl<'a> Management<'a> {
     /// Sends `hops` and a closing hop for the answers, and returns the answers.
     ///
     /// # Errors
-    /// [`RadioError::Silent`] after the last try.
+    /// [`RadioError::Silent`] after the last attempt.
     pub fn transact(&mut self, what: &'static str, hops: &[&[Op]]) -> Result<Vec<Op>, RadioError> {
         self.tries(hops, TRIES)?.ok_or(RadioError::Silent {
             address: self.device,
@@ -137,7 +137,7 @@ impl<'a> Management<'a> {
         })
     }
 
-    /// The same where silence means that nothing is there.
+    /// Does the same where silence means that no device is there.
     ///
     /// # Errors
     /// [`RadioError::Io`].
@@ -173,7 +173,7 @@ impl<'a> Management<'a> {
         sent.map_err(io_error("send to", self.device))
     }
 
-    /// The answers to any request sent since `first_seq`, or nothing until the time is up.
+    /// Returns the answers to any request sent since `first_seq`, or `None` at the deadline.
     fn reply(&mut self, first_seq: u16, until: Instant) -> Result<Option<Vec<Op>>, RadioError> {
         let sent = self.seq.wrapping_sub(first_seq);
         let answers = |reply: &MgmtRepr| {
@@ -184,8 +184,8 @@ impl<'a> Management<'a> {
         self.receive(until, answers, false)
     }
 
-    /// Receives until `wanted` is content with a reply, or a stream command comes where one is
-    /// waited for, or the time is up. Other packets are passed over.
+    /// Receives until `wanted` accepts a reply, or an awaited stream command comes, or the deadline
+    /// passes. Other packets are skipped.
     fn receive<T>(
         &mut self,
         until: Instant,
@@ -216,14 +216,15 @@ impl<'a> Management<'a> {
                     continue;
                 }
                 let command = CommandRepr::parse(&packet).ok();
-                // An INIT is before all counting.
+                // An INIT precedes all counting.
                 if command.is_none_or(|command| command.op != CommandOp::Init) {
                     self.passed_over.note(&packet);
                 }
                 self.command = command.or(self.command);
             }
             let command = stop_at_command && self.command.is_some();
-            // The time is looked at here too: a flood of other packets must not keep us.
+            // The deadline is checked here too, because a flood of other packets must not delay the
+            // return.
             if found.is_some() || command || Instant::now() >= until {
                 return Ok(found);
             }

@@ -1,4 +1,4 @@
-//! Finds the crossbar and the stream endpoints, and gives the endpoints their ids.
+//! Finds the crossbar and the stream endpoints, and assigns the endpoints' ids.
 
 use std::net::Ipv4Addr;
 
@@ -9,8 +9,7 @@ use millstream_wire::regs::sep;
 use super::{Endpoint, Management, RadioTopology, route};
 use crate::RadioError;
 
-/// Walks the device from the transport that `management` speaks to. Endpoints get the ids from
-/// `first_epid` on.
+/// Walks the device from the transport of `management`. Endpoints get the ids from `first_epid` on.
 ///
 /// # Errors
 /// [`RadioError::Silent`], and [`RadioError::Unusable`] for a device without crossbar or endpoints.
@@ -58,7 +57,7 @@ pub fn discover(
     }
 }
 
-/// Resets an endpoint and tells it its id.
+/// Resets an endpoint and sets its id.
 fn name(management: &mut Management<'_>, endpoint: &Endpoint) -> Result<(), RadioError> {
     let select = [Op::SelDest(endpoint.port)];
     let writes = [

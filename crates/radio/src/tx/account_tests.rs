@@ -1,4 +1,5 @@
-//! The books against a simulated device behind a network that loses, repeats and reorders.
+//! Tests of the accounting against a simulated device behind a network that loses, repeats and
+//! reorders.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -15,12 +16,12 @@ fn fates(faults: &[Fate], good: u32) -> impl Strategy<Value = Fate> + use<> {
     prop_oneof![good => Just(Fate::Pass), 1 => prop::sample::select(faults)]
 }
 
-/// Steps with these faults of data, and of reports.
+/// Returns steps with these faults of data, and of reports.
 fn steps(data: &[Fate], reports: &[Fate]) -> impl Strategy<Value = Vec<Step>> + use<> {
     steps_of(data, reports, 10)
 }
 
-/// The same, with so many that pass for each that does not.
+/// Returns steps in which `passes` packets pass for each faulty one.
 fn steps_of(
     data: &[Fate],
     reports: &[Fate],
@@ -48,7 +49,7 @@ fn run_in(mut world: World, steps: Vec<Step>) -> World {
     world
 }
 
-/// The same, but commands come through, and one audit is answered before the next is sent.
+/// Runs the steps without faults of commands; one count query is answered before the next is sent.
 fn run_with_commands(steps: Vec<Step>) -> World {
     let mut world = World { patient: true, ..World::new() };
     for step in steps {
@@ -60,9 +61,9 @@ fn run_with_commands(steps: Vec<Step>) -> World {
     world
 }
 
-/// The same cases each time, or others where `PROPTEST_RNG_SEED` is set.
+/// Returns the same cases each time, or others when `PROPTEST_RNG_SEED` is set.
 ///
-/// Of about 30 000 drawn cases, one leaves something unknown that could be known to the sample.
+/// Of about 30 000 drawn cases, one leaves samples unknown whose number could be derived exactly.
 fn cases() -> ProptestConfig {
     let config = ProptestConfig { cases: 1000, ..ProptestConfig::default() };
     match config.rng_seed {
@@ -92,7 +93,8 @@ proptest! {
     fn lost_packets_are_known_to_the_sample(steps in steps(&[Fate::Lose], &[])) {
         let mut world = run_with_commands(steps);
         world.compare_exactly();
-        // Where half a window is lost between two audits, it may come late, and fill the buffer.
+        // When half a window is lost between two count queries, it may come late, and fill the
+        // buffer.
         let overflow = world.account.ledger().lost(TxCause::LossOrOverflow);
         prop_assert!(overflow == 0 || world.lost * flow(FULL) > CAPACITY / 2);
     }
@@ -101,7 +103,7 @@ proptest! {
     fn lost_packets_and_reports_never_make_the_host_send_too_much(
         steps in steps(&[Fate::Lose], &[Fate::Lose]),
     ) {
-        // Audits are sent while others have no answer, as behind a device that stalls.
+        // Count queries are sent while others have no answer, as with a device that stalls.
         let mut world = run_in(World::new(), steps);
         world.compare();
         prop_assert_eq!(world.overflows, 0);
@@ -123,7 +125,7 @@ proptest! {
     fn a_packet_that_comes_late_upon_a_full_buffer_is_not_lost_by_the_network(
         steps in steps_of(&[Fate::Twice, Fate::Behind(15)], &[], 4),
     ) {
-        // `compare` refuses a network loss where the network lost nothing.
+        // `compare` rejects a network loss when the network lost no packet.
         run_with_commands(steps).compare();
     }
 
@@ -159,7 +161,7 @@ proptest! {
         for (step, (seq, packets, bytes, kind)) in steps.into_iter().zip(said) {
             world.step(step);
             let sent = world.account.window.sent();
-            // Nonsense, and what is nearly right.
+            // Arbitrary and nearly right counts.
             let near = |count: u64, by: u64, span: u64| count.wrapping_add(by % span) - span / 2;
             let (count_packets, count_bytes) = match kind {
                 0 => (packets, bytes),

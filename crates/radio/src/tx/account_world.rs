@@ -18,19 +18,19 @@ pub enum Packet {
     Command { seq: u16, resync: Option<Totals> },
 }
 
-/// What the network does to the packet at its head.
+/// The network's fault at the packet at its head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Pass,
     Lose,
     Twice,
-    /// Behind so many that follow.
+    /// It comes behind this number of later packets.
     Behind(u8),
 }
 
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
-    /// So many packets of samples, the last one shorter by so much.
+    /// Sends packets of samples, the last one shorter than the others.
     Send {
         packets: u64,
         short: u64,
@@ -44,7 +44,7 @@ pub enum Step {
 /// A device that counts and reports as section 8 of the facts page says, and its network.
 pub struct World {
     pub account: TxAccounting,
-    /// An audit is not sent while one is open.
+    /// No count query is sent while another is open.
     pub patient: bool,
     pub on_way: VecDeque<Packet>,
     pub buffer: VecDeque<Packet>,
@@ -56,11 +56,11 @@ pub struct World {
     pub numbered: bool,
     pub due: u16,
     pub command_due: Option<u16>,
-    /// Samples of each packet, and how often the device has taken it.
+    /// The samples of each packet, and how often the device has taken it.
     pub sizes: Vec<u64>,
     pub taken: Vec<u64>,
     pub accepted: u64,
-    /// Packets of samples that the network lost, and that the device had no room for.
+    /// Packets of samples that the network lost, and those that did not fit the device's buffer.
     pub lost: u64,
     pub overflows: u64,
 }
@@ -70,7 +70,7 @@ impl World {
         Self::of(true)
     }
 
-    /// With a device that numbers its reports, or gives all of them one number.
+    /// Returns a world whose device numbers its reports, or gives all of them one number.
     pub fn of(numbered: bool) -> Self {
         let window = CreditWindow::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
         let status_seq = if numbered { u16::MAX } else { 0 };
@@ -246,7 +246,7 @@ impl World {
         assert!(ledger.repeated.min <= ledger.repeated.max, "{ledger:?}");
     }
 
-    /// From here on nothing is lost: everything must be settled, after so many audits.
+    /// Stops all faults; after a few count queries every sample must be resolved.
     pub fn settle(&mut self) {
         for _ in 0..10 {
             while !self.on_way.is_empty() {
@@ -267,7 +267,7 @@ impl World {
         assert!(self.account.is_settled(), "{:?}", self.account);
     }
 
-    /// Compares the ledger with what the device has taken.
+    /// Compares the ledger with the device's own counts.
     pub fn compare(&mut self) {
         self.account.close(0);
         let ledger = self.account.ledger();
@@ -286,7 +286,7 @@ impl World {
         }
     }
 
-    /// Compares the ledger with what the device has taken, to the sample.
+    /// Compares the ledger with the device's own counts, to the sample.
     pub fn compare_exactly(&mut self) {
         self.compare();
         let ledger = self.account.ledger();

@@ -1,6 +1,6 @@
-//! The books of a stream: credit, what is in flight, and where every sample went.
+//! The accounting of a stream: credit, packets in flight, and the outcome of every sample.
 //!
-//! Everything that a transmit stream concludes from what it sent and heard is concluded here,
+//! All conclusions of a transmit stream from sent packets and received reports are drawn here,
 //! without a port or a clock.
 
 use millstream_wire::chdr::PacketType;
@@ -13,25 +13,25 @@ use super::pending_bursts::PendingBursts;
 use super::progress::DeviceProgress;
 use super::window::{CreditWindow, Totals};
 
-/// Packet counts travel in 40 bits.
+/// Packet counts have 40 bits in packets.
 const PACKETS_MASK: u64 = (1 << 40) - 1;
 
-/// Packets in flight at most, so that numbers of 16 bits tell them apart.
+/// The most packets in flight, so that 16-bit numbers distinguish them.
 const PACKETS_MAX: u64 = 20_000;
 
-/// What a status brought.
+/// The effect of a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StatusEffect {
-    /// It has come already, or others have come in its place.
+    /// It has come already, or later ones have replaced it.
     Stale,
-    /// Credit, if there is any.
+    /// Credit; `news` is true when it grew.
     Credit { news: bool },
-    /// The answer to an audit. It may bring credit too. What was lost since the one before, and
-    /// whether all of it is known.
+    /// The answer to a count query, perhaps with credit: the losses since the answer before it, and
+    /// whether they are fully known.
     Audit { news: bool, packets: u64, samples: u64, certain: bool },
 }
 
-/// What a handshake brought.
+/// The results of a handshake.
 #[derive(Debug, Clone)]
 pub(super) struct Opened {
     pub window: CreditWindow,
@@ -39,7 +39,7 @@ pub(super) struct Opened {
     pub status_seq: u16,
 }
 
-/// The books of one stream since its handshake, and its ledger.
+/// The accounting of one stream since its handshake, and its ledger.
 #[derive(Debug)]
 pub(super) struct TxAccounting {
     pub window: CreditWindow,
@@ -50,22 +50,22 @@ pub(super) struct TxAccounting {
     /// Samples of a full packet, and of the smallest one sent.
     pub(super) full: u64,
     pub(super) smallest: u64,
-    /// Samples that all packets together lack to be full ones.
+    /// The samples by which all packets together are shorter than full ones.
     pub(super) shortage: u64,
-    /// Packets with time were sent: only they can be late.
+    /// Packets with time were sent: only those can be late.
     pub(super) timed: bool,
     pub(super) late_packets: u64,
-    /// Samples lost that were told already, and packets.
+    /// The lost samples that were already reported; below, the packets.
     pub(super) told_samples: u64,
     pub(super) told_packets: u64,
     pub(super) last_counted: u64,
-    /// The count may lack packets: because a RESYNC may have come late, or the first command may
-    /// be missing, of which a device does not check the number.
+    /// The count may lack packets: a RESYNC may have come late, or the first command may be
+    /// missing, whose number a device does not check.
     pub(super) unsure: bool,
 }
 
 impl TxAccounting {
-    /// The books of a stream whose full packets hold so many samples.
+    /// Returns the accounting of a stream whose full packets have `full_samples` samples.
     pub fn new(opened: Opened, full_samples: u64) -> Self {
         let Opened { window, status_seq } = opened;
         Self {
@@ -86,55 +86,55 @@ impl TxAccounting {
         }
     }
 
-    /// Where every sample went so far.
+    /// Returns the outcome of every sample so far.
     pub fn ledger(&self) -> &TxLedger {
         &self.course.ledger
     }
 
-    /// Samples came from the caller.
+    /// Counts samples from the caller.
     pub fn accept(&mut self, samples: u64) {
         self.course.ledger.accept(samples);
     }
 
-    /// Samples in packets that the device is not known to have passed.
+    /// Returns the samples in packets that the device may not have passed.
     pub fn samples_in_flight(&self) -> u64 {
         self.course.record.samples()
     }
 
-    /// The time of the first packet in flight that has one, ticks.
+    /// Returns the time of the first packet in flight that has one, ticks.
     pub fn first_ticks(&self) -> Option<u64> {
         self.course.record.first_ticks()
     }
 
-    /// Whether it is known of every packet sent what became of it.
+    /// Returns whether the outcome of every sent packet is known.
     pub fn is_known(&self) -> bool {
         self.course.is_settled()
     }
 
-    /// Whether nothing is expected from the device.
+    /// Returns whether no report of the device is awaited.
     pub fn is_settled(&self) -> bool {
         self.window.in_flight().packets == 0 && self.is_known()
     }
 
-    /// Whether it is time for an audit while samples are sent.
+    /// Returns whether a count query is due while samples are sent.
     pub fn is_audit_due(&self) -> bool {
         let unsettled = self.course.record.is_half_full() || self.course.is_blind();
         self.window.is_audit_due() || unsettled && !self.audits.is_open()
     }
 
-    /// Whether an audit would tell something about the samples in flight.
+    /// Returns whether a count query would resolve samples in flight.
     pub fn is_audit_worth(&self) -> bool {
         !self.is_known() && !self.audits.is_open() && self.audits.is_due(self.course.record.sent())
     }
 
-    /// Packets of `flow_bytes` each that may be sent now.
+    /// Returns how many packets of `flow_bytes` each may be sent now.
     pub fn room_packets(&self, flow_bytes: u64) -> u64 {
         let record = &self.course.record;
         let numbers = PACKETS_MAX.saturating_sub(record.sent() - record.passed());
         if record.is_full() { 0 } else { self.window.room_packets(flow_bytes).min(numbers) }
     }
 
-    /// A packet with samples of the caller leaves.
+    /// Counts a sent packet with samples of the caller.
     pub fn send(&mut self, flow_bytes: u64, samples: u64, ticks: Option<u64>, eob: bool) {
         self.window.send(1, flow_bytes);
         self.course.record.push(flow_bytes, samples, ticks);
@@ -144,7 +144,7 @@ impl TxAccounting {
         self.timed |= ticks.is_some();
     }
 
-    /// A stream command leaves. The counts that a RESYNC carries.
+    /// Counts a sent stream command. Returns the totals for a RESYNC.
     pub fn send_command(&mut self) -> Totals {
         let mut totals = self.window.sent();
         self.window.send_command();
@@ -152,18 +152,18 @@ impl TxAccounting {
         totals
     }
 
-    /// Whether the next audit should end with a RESYNC.
+    /// Returns whether the next count query should end with a RESYNC.
     pub fn wants_resync(&self) -> bool {
         self.order.is_numbered() && self.audits.wants_resync(self.course.record.sent())
     }
 
-    /// The commands of an audit have left, the last of them a RESYNC if `resync` is set.
+    /// Records a sent count query; with `resync` its last command is a RESYNC.
     pub fn send_audit(&mut self, resync: bool) {
         self.audits.push(self.window.sent(), resync, self.course.record.sent());
         self.window.note_audit();
     }
 
-    /// A status came.
+    /// Takes a status.
     pub fn take(&mut self, status: &StatusRepr) -> StatusEffect {
         let (counted, tag) = untagged(self.counted(status));
         let says = match status.status {
@@ -171,7 +171,7 @@ impl TxAccounting {
             _ => SequenceGap::from_info(status.error_info)
                 .map_or(ReportKind::Trouble, ReportKind::Gap),
         };
-        // Counts only grow, so a number that does not is no reason to refuse credit.
+        // Counts only grow, so a report with an old number may still give credit.
         let mut news = tag == self.audits.tag() && self.window.consume(counted);
         if !self.order.put(Report { seq: status.seq, counted, tag, says }) {
             return if news { StatusEffect::Credit { news } } else { StatusEffect::Stale };
@@ -198,8 +198,8 @@ impl TxAccounting {
         }
     }
 
-    /// Takes a report in its order, with so many missing before it. Whether an audit was answered,
-    /// and all is known.
+    /// Takes a report in its order, behind `missed` missing ones. Returns whether it answered a
+    /// count query, and then whether everything is known.
     fn examine(&mut self, report: &Report, missed: u16) -> Option<bool> {
         let counted = report.counted;
         let commands = self.window.sent().packets - self.course.record.sent();
@@ -225,7 +225,7 @@ impl TxAccounting {
             ReportKind::Ok => {}
             ReportKind::Gap(gap) => {
                 self.audits.interrupt();
-                // A RESYNC that comes twice or late takes something from the count.
+                // A RESYNC that comes twice or late removes packets from the count.
                 self.unsure |= gap.kind == PacketType::StreamCommand && self.audits.tag() != 0;
                 self.course.gap(gap, counted.bytes);
                 return turned;
@@ -245,8 +245,8 @@ impl TxAccounting {
         }
     }
 
-    /// Takes a report of a device that does not number them. Nobody knows whether one is missing:
-    /// there is only its count to believe, and where it says that something is wrong, nothing.
+    /// Takes a report of a device that does not number them. Missing reports stay unnoticed: only
+    /// the count can be used, and no count after a reported fault.
     fn believe(&mut self, report: &Report) -> Option<bool> {
         let (counted, sent) = (report.counted, self.course.record.sent());
         let commands = self.window.sent().packets - sent;
@@ -262,8 +262,8 @@ impl TxAccounting {
         Some(self.all_counted(sent, missing.packets, commands, counted.bytes))
     }
 
-    /// The device has counted everything before an audit, with `sent` packets sent before it, but
-    /// for what had been known to be missing. Whether all of it is known.
+    /// Handles a count of everything before a count query, with `sent` packets sent before it,
+    /// except those known as missing. Returns whether everything is known.
     fn all_counted(&mut self, sent: u64, missing: u64, commands: u64, counted_bytes: u64) -> bool {
         self.audits.accept();
         self.unsure = false;
@@ -271,13 +271,13 @@ impl TxAccounting {
         if !known {
             self.course.resolve(Some(missing), sent, commands, counted_bytes);
         }
-        // The window knows it by the count.
+        // The window has it from the count.
         self.course.take_surplus();
         known
     }
 
-    /// The device has taken over our totals, as they were behind this audit. So much less had been
-    /// counted than sent before it, if that is known.
+    /// Handles a device that has taken over our totals as of this count query. `missing`: how much
+    /// less it had counted than was sent before, if known.
     fn resynchronised(
         &mut self,
         audit: &Audit,
@@ -293,7 +293,7 @@ impl TxAccounting {
             Some(missing) => u64::try_from(self.course.lag(missing.packets)).ok(),
             None => audit.accepted.then_some(0),
         };
-        // Where packets are missing they are known only if no report is.
+        // Missing packets are known only if no report is missing.
         let whole = |lag: u64| lag == 0 || !self.course.is_blind() && !self.unsure;
         let place = lag.filter(|&lag| whole(lag)).and_then(|lag| audit.sent.checked_sub(lag));
         let known = place.is_some_and(|place| {
@@ -302,7 +302,7 @@ impl TxAccounting {
         if !known {
             self.course.resolve(None, audit.sent, commands, counted.bytes);
         }
-        // What the count said is over.
+        // The earlier count no longer applies.
         self.course.take_surplus();
         let loose = !known || lag != Some(0);
         self.course.set_right(audit.sent, loose, counted.bytes);
@@ -311,8 +311,8 @@ impl TxAccounting {
         known
     }
 
-    /// What may be the answers to the PINGs of an audit have come: so much less was counted than
-    /// sent before it.
+    /// Handles reports that may answer the PINGs of a count query: so much less was counted than
+    /// was sent before it.
     fn pings(
         &mut self,
         audit: &Audit,
@@ -326,22 +326,22 @@ impl TxAccounting {
         let lag = self.course.lag(missing.packets);
         let behind = u64::try_from(lag).ok().filter(|&behind| behind <= audit.sent);
         match behind {
-            // A report right before the answers looks like one of them. While everything else is
-            // known its count cannot agree; otherwise only a RESYNC is certain.
+            // A report right before the answers looks like one of them. Its count cannot agree
+            // while everything else is known; otherwise only a RESYNC is certain.
             _ if self.course.is_blind() => self.audits.distrust(),
             Some(0) => {
                 let missing = missing.packets;
                 return Some(self.all_counted(audit.sent, missing, commands, counted.bytes));
             }
-            // They are late or lost, or this is the report before. Nothing depends on it before
-            // nothing else is on its way.
+            // They are late or lost, or this is the report before. Nothing depends on it while
+            // other packets are in flight.
             Some(_) => self.audits.answered(Some(audit.sent)),
             None => self.audits.distrust(),
         }
         None
     }
 
-    /// What was lost since the last answer to an audit.
+    /// Reports the losses since the last answer to a count query.
     fn tell(&mut self, news: bool, certain: bool) -> StatusEffect {
         let ledger = &self.course.ledger;
         let lost = ledger.lost(TxCause::NetworkLoss) + ledger.lost(TxCause::LossOrOverflow);
@@ -356,7 +356,7 @@ impl TxAccounting {
         taken
     }
 
-    /// The stream begins anew. The samples of which nobody knows what became.
+    /// Restarts the accounting with a new handshake. Returns the samples whose outcome is unknown.
     pub fn reopen(&mut self, opened: Opened) -> u64 {
         let samples = self.course.close(true);
         self.book_lates();
@@ -368,7 +368,7 @@ impl TxAccounting {
         samples
     }
 
-    /// The device's totals. Of the packets those nearest to what was sent.
+    /// Returns the device's totals; of the possible packet counts, those nearest to the sent ones.
     fn counted(&self, status: &StatusRepr) -> Totals {
         let sent = self.window.sent().packets;
         let behind = sent.wrapping_sub(status.count_packets) & PACKETS_MASK;

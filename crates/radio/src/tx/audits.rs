@@ -1,82 +1,83 @@
-//! Audits: questions to the device how much it has counted.
+//! Audits: queries of the device's count.
 //!
-//! Two PINGs leave in one train. Their answers are two reports in a row whose counts differ by one
-//! command at most; no other reports do, but for one right before them. An audit that leaves while
-//! another one has no answer, or behind one that brought an impossible count, ends with a RESYNC,
-//! and the device's count is right from there on. Until the RESYNC is answered, nobody knows which
-//! audit the answers to PINGs belong to, and they are not used: the late answer to the older one
-//! would say of the newer that too much is missing, and the host would send more than the device
-//! has room for. The bytes of a RESYNC are our total and a *tag* in the lowest bits, which no count
-//! has otherwise: so every report says which RESYNC came before it.
+//! A query is two PINGs in one GSO batch. Their answers are two consecutive reports whose counts
+//! differ by at most one command; no other reports do, except one right before them. A query that
+//! is sent while another one has no answer, or after one with an impossible count, ends with a
+//! RESYNC, and the device's count is right from there on. Until the RESYNC is answered, answers to
+//! PINGs cannot be assigned to a query, and are not used: with the late answer to the older query,
+//! the newer one would seem to miss too much, and the host would send more than fits the device's
+//! buffer. The bytes of a RESYNC are our total with a *tag* in the lowest bits, which are 0 in all
+//! other counts: so every report shows which RESYNC came before it.
 
 use std::collections::VecDeque;
 
 use super::window::Totals;
 
-/// Commands of the longest audit.
+/// The commands of the longest query.
 pub(super) const AUDIT_COMMANDS: u64 = 3;
 
-/// The bits of a tag. Packets are whole words of samples, so no length has these bits.
+/// The bits of a tag. Packets are whole words of samples, so these bits of a length are 0.
 const TAG: u64 = 3;
 
-/// Audits without answer that are remembered, more than are ever on their way.
+/// The most stored queries without answer, more than are ever in flight.
 const OPEN_MAX: usize = 64;
 
-/// An audit that was sent.
+/// A sent query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Audit {
     number: u64,
     /// Our totals behind its PINGs.
     pings: Totals,
-    /// And behind its RESYNC, if it has one, and its tag.
+    /// Our totals behind its RESYNC, if it has one, and the tag.
     resync: Option<(Totals, u64)>,
     /// Packets of samples sent before it.
     pub sent: u64,
     answered: bool,
     /// Two reports came that may have been the answers to its PINGs.
     seen: bool,
-    /// Everything before it had been counted.
+    /// Everything before it has been counted.
     pub accepted: bool,
 }
 
-/// What a report answered.
+/// The query that a report answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     Nothing,
-    /// Perhaps the PINGs of the only open audit; so much less was counted than sent before them.
+    /// Perhaps the PINGs of the only open query, with the difference between the packets sent
+    /// before them and the count.
     Pings(Audit, Totals),
-    /// A RESYNC, or something behind it; with its PINGs, if they were answered.
+    /// A RESYNC, or a later command; with the result of its PINGs, if they were answered.
     Resync(Audit, Option<Totals>),
 }
 
-/// The audits of one stream.
+/// The queries of one stream.
 #[derive(Debug)]
 pub(super) struct Audits {
     command_bytes: u64,
     open: VecDeque<Audit>,
     number: u64,
     sent: u64,
-    /// The count of the last report, if it was a plain one.
+    /// The count of the last report, if that was a plain one.
     last: Option<Totals>,
     /// The last two reports may have been the answers to PINGs.
     pair: bool,
-    /// An audit was sent since the last report.
+    /// A query was sent since the last report.
     fresh: bool,
-    /// The next report may be the second answer to the PINGs of an audit that was given up.
+    /// The next report may be the second answer to the PINGs of a query that was given up.
     tail: bool,
-    /// When this audit was sent, an older one had no answer: before a RESYNC no older than this
-    /// nobody knows whose answers come.
+    /// The number of a query that was sent while an older one had no answer. Before a RESYNC at
+    /// least as new, answers cannot be assigned.
     ambiguous: Option<u64>,
-    /// The last answer was no certain one, when so many packets of samples had been sent.
+    /// The packets of samples sent before the last answer, if it was not a certain one.
     doubtful: Option<u64>,
-    /// The next audit is to set the device's count right.
+    /// The next query must correct the device's count.
     broken: bool,
-    /// The tag of the device's count, and that of the last RESYNC sent.
+    /// The tag of the device's count; below, that of the last RESYNC sent.
     tag: u64,
     last_tag: u64,
 }
 
-/// A count without its tag, and the tag.
+/// Splits a count into the count without its tag, and the tag.
 pub(super) fn untagged(counted: Totals) -> (Totals, u64) {
     (Totals { bytes: counted.bytes & !TAG, ..counted }, counted.bytes & TAG)
 }
@@ -100,35 +101,35 @@ impl Audits {
         }
     }
 
-    /// Whether an audit waits for its answer.
+    /// Returns whether a query waits for its answer.
     pub fn is_open(&self) -> bool {
         self.open.iter().any(|audit| !audit.answered)
     }
 
-    /// Whether the next audit should set the device's count right. `sent`: packets of samples so
-    /// far.
+    /// Returns whether the next query should correct the device's count, after `sent` packets of
+    /// samples.
     pub fn wants_resync(&self, sent: u64) -> bool {
         self.broken || self.doubtful == Some(sent) || self.is_open()
     }
 
-    /// The tag that the device's count has, by the reports taken.
+    /// Returns the tag of the device's count, by the reports taken.
     pub fn tag(&self) -> u64 {
         self.tag
     }
 
-    /// The tag of the next RESYNC.
+    /// Returns the tag of the next RESYNC.
     pub fn next_tag(&self) -> u64 {
         self.last_tag % TAG + 1
     }
 
-    /// Whether packets of samples were sent since the last audit; `sent` so far.
+    /// Returns whether packets of samples were sent since the last query; `sent` is their total.
     pub fn is_due(&self, sent: u64) -> bool {
         sent > self.sent
     }
 
-    /// An audit has left. Our totals behind it, and the packets of samples sent before it.
+    /// Records a sent query: our totals behind it, and the packets of samples sent before it.
     pub fn push(&mut self, after: Totals, resync: bool, sent: u64) {
-        // One without answer by now is given up, but a RESYNC has its effect whenever it comes.
+        // A query without answer by now is given up, but a RESYNC has its effect whenever it comes.
         let plain = |seen| move |audit: &Audit| audit.resync.is_none() && audit.seen == seen;
         let ambiguous = self.open.iter().any(plain(false));
         self.tail = self.pair && self.open.iter().any(plain(true));
@@ -148,7 +149,7 @@ impl Audits {
         }
         let resync = resync.then_some((after, self.last_tag));
         let number = self.number;
-        // The answers to the one before are no part of its own.
+        // The answers to the query before do not belong to this one.
         self.fresh = true;
         self.open.push_back(Audit {
             number,
@@ -161,24 +162,24 @@ impl Audits {
         });
     }
 
-    /// The next report has this tag: the audit that ended with it, if it is another one.
+    /// Takes a report with a tag. Returns the query that ended with it, if the tag is a new one.
     pub fn step(&mut self, counted: Totals, tag: u64) -> Option<Answer> {
         if tag == self.tag {
             return None;
         }
         self.tag = tag;
-        // Nothing was counted between the second PING and this: the last count, if it is known, is
-        // that of the PING or a later one.
+        // Nothing was counted between the second PING and this: the last count, if known, is that
+        // of the PING or a later one.
         let last = self.last.take();
         self.pair = false;
-        // Tags come again; what was sent behind it cannot have been counted yet.
+        // Tags repeat; a RESYNC sent later cannot have been counted yet.
         let is_it = |audit: &Audit| {
             audit.resync.is_some_and(|(after, its)| {
                 its == tag && after.packets.wrapping_sub(counted.packets) as i64 <= 0
             })
         };
         let Some(index) = self.open.iter().rposition(is_it) else {
-            // It is no tag of ours, or we have forgotten it.
+            // The tag is unknown, or no longer stored.
             self.broken = true;
             return None;
         };
@@ -191,7 +192,7 @@ impl Audits {
         Some(Answer::Resync(audit, last.map(|counted| audit.pings.since(counted))))
     }
 
-    /// The next report is a plain one.
+    /// Takes a plain report.
     pub fn take(&mut self, counted: Totals) -> Answer {
         let last = self.last.replace(counted);
         self.pair = false;
@@ -209,20 +210,20 @@ impl Audits {
         }
     }
 
-    /// The next report is missing, or no plain one.
+    /// Records that the next report is missing, or not a plain one.
     pub fn interrupt(&mut self) {
         (self.last, self.pair) = (None, false);
         self.open.iter_mut().for_each(|audit| audit.accepted = false);
     }
 
-    /// The open audit may have been answered; the next one is to make it certain, if there is
-    /// nothing else to learn from it.
+    /// Records a possible answer to the open query; the next query makes it certain, unless it has
+    /// another purpose.
     pub fn answered(&mut self, doubtful: Option<u64>) {
         self.doubtful = doubtful;
         self.open.iter_mut().for_each(|audit| audit.answered = true);
     }
 
-    /// The open audit has been answered for certain.
+    /// Records a certain answer to the open query.
     pub fn accept(&mut self) {
         self.doubtful = None;
         let open = self.open.iter_mut();
@@ -230,7 +231,7 @@ impl Audits {
         self.open.retain(|audit| audit.resync.is_some());
     }
 
-    /// The answer to the open audit is no possible one.
+    /// Rejects the answer to the open query as impossible.
     pub fn distrust(&mut self) {
         self.answered(None);
         self.broken = true;

@@ -1,4 +1,4 @@
-//! The train: packets that leave together, written where the port sends them from.
+//! The GSO batch: packets that are sent together, written in the port's send buffer.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -7,20 +7,20 @@ use millstream_link::port::{FrameLoan, PortTx};
 use millstream_wire::chdr::{DataRepr, SC16_LEN};
 use millstream_wire::{Epid, Width};
 
-/// Packets under construction. Samples are converted straight to where they leave from: a port's
-/// frame, or the train of a socket.
+/// Packets under construction. Samples are converted directly into the buffer from which they are
+/// sent: a port's frame, or the GSO batch of a socket.
 ///
-/// A packet that is not full stays where it is when those before it leave.
+/// An incomplete packet stays in its place when those before it are sent.
 #[derive(Debug)]
 pub(super) struct GsoBatch {
     width: Width,
     samples_per_packet: usize,
-    /// Bytes before the samples of each packet, and whether time is among them.
+    /// The bytes before the samples of each packet; below, whether they include time.
     header_bytes: usize,
     segment_bytes: usize,
-    /// Packets that leave together at most.
+    /// The most packets that are sent together.
     packets_max: usize,
-    /// Complete packets that have not left.
+    /// Complete packets that have not been sent.
     packets: usize,
     /// Samples in the current packet.
     filled: usize,
@@ -44,7 +44,7 @@ impl GsoBatch {
         train
     }
 
-    /// Whether the packets to come carry time. Only while nothing is in the train.
+    /// Sets whether the next packets have time. Only for an empty batch.
     pub fn shape(&mut self, timed: bool) {
         debug_assert!(self.is_empty() && self.filled == 0);
         let repr = DataRepr { timestamp: timed.then_some(0), ..DataRepr::default() };
@@ -54,27 +54,27 @@ impl GsoBatch {
             (FrameLoan::BYTES_MAX / self.segment_bytes).clamp(1, FrameLoan::DATAGRAMS_MAX);
     }
 
-    /// Bytes of a full packet.
+    /// Returns the bytes of a full packet.
     pub fn segment_bytes(&self) -> usize {
         self.segment_bytes
     }
 
-    /// Samples in the packet under construction.
+    /// Returns the samples in the packet under construction.
     pub fn filled(&self) -> usize {
         self.filled
     }
 
-    /// Nothing is complete.
+    /// Returns whether no packet is complete.
     pub fn is_empty(&self) -> bool {
         self.packets == 0
     }
 
-    /// No other packet can be begun before those that are complete have left.
+    /// Returns whether no other packet can begin before the complete ones are sent.
     pub fn is_full(&self) -> bool {
         self.packets == self.packets_max || self.short
     }
 
-    /// Room for samples that the current packet still wants, as far as it lies in one piece.
+    /// Returns the contiguous space for further samples of the current packet.
     ///
     /// # Errors
     /// Those of [`PortTx::lend`].
@@ -85,14 +85,14 @@ impl GsoBatch {
         Ok(tx.lent(self.header_bytes + self.filled * SC16_LEN))
     }
 
-    /// Samples were written to [`GsoBatch::space`]. True when the packet is full.
+    /// Counts samples written to [`GsoBatch::space`]. Returns true when the packet is full.
     pub fn fill(&mut self, samples: usize) -> bool {
         self.filled += samples;
         debug_assert!(self.filled <= self.samples_per_packet);
         self.filled == self.samples_per_packet
     }
 
-    /// Length of the current packet as it is, bytes.
+    /// Returns the length of the current packet in its present state, bytes.
     pub fn length(&self) -> usize {
         self.header_bytes + self.filled * SC16_LEN
     }
@@ -100,7 +100,7 @@ impl GsoBatch {
     /// Completes the current packet with its header.
     ///
     /// # Errors
-    /// Those of [`PortTx::commit`]; the packet is gone then.
+    /// Those of [`PortTx::commit`]; the packet is lost then.
     pub fn complete(
         &mut self,
         tx: &mut dyn PortTx,
@@ -121,10 +121,10 @@ impl GsoBatch {
         tx.commit(length, to)
     }
 
-    /// The complete packets leave.
+    /// Sends the complete packets.
     ///
     /// # Errors
-    /// Those of [`PortTx::depart`]; what has not left is gone then.
+    /// Those of [`PortTx::depart`]; unsent packets are lost then.
     pub fn depart(&mut self, tx: &mut dyn PortTx) -> io::Result<()> {
         (self.packets, self.short) = (0, false);
         tx.depart()
@@ -139,7 +139,7 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::time::Duration;
 
-    /// A port that sends to itself.
+    /// Returns a port that sends to itself.
     fn port() -> Port {
         let local = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
         open("udp", local, &PortOptions { datagram_bytes_max: 65_507, ..Default::default() })
@@ -156,7 +156,7 @@ mod tests {
         train.complete(&mut *port.tx, port.local, Epid(2), seq, ticks, false).unwrap();
     }
 
-    /// What has come by now, one by one.
+    /// Returns the packets received by now, one by one.
     fn received(port: &mut Port, count: usize) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         while all.len() < count {

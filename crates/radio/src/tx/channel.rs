@@ -12,9 +12,9 @@ use crate::channel::radio_time_ticks;
 use crate::control::{ChannelEvents, Control};
 use crate::lease::Lease;
 
-/// A transmit channel: the registers of a radio block that concern it, and what it reports.
+/// A transmit channel: its registers in a radio block, and the radio's messages about it.
 ///
-/// One lease of it at a time may be out: two streams would mix their samples.
+/// It has one lease at a time, because two streams would mix their samples.
 pub struct TxChannel {
     control: Arc<Control>,
     events: Arc<ChannelEvents>,
@@ -24,8 +24,8 @@ pub struct TxChannel {
 }
 
 impl TxChannel {
-    /// Takes over channel `channel` of the radio block at control port `port`: has it report to
-    /// this host, and go on with the next packet after an error.
+    /// Takes channel `channel` of the radio block at control port `port`, and configures it to
+    /// report to this host, and to continue with the next packet after an error.
     ///
     /// # Errors
     /// Those of [`Control::write`].
@@ -40,7 +40,8 @@ impl TxChannel {
         Ok(this)
     }
 
-    /// The channel for one stream, if no other has it. Dropping it gives it back.
+    /// Returns the channel for one stream, or `None` while another one has it. Dropping it returns
+    /// it.
     pub fn lease(&self) -> Option<Self> {
         self.lease.take().map(|lease| Self {
             control: Arc::clone(&self.control),
@@ -51,7 +52,7 @@ impl TxChannel {
         })
     }
 
-    /// What the radio reports about this channel.
+    /// Returns the radio's messages about this channel.
     pub fn events(&self) -> &ChannelEvents {
         &self.events
     }
@@ -61,15 +62,15 @@ impl TxChannel {
         self.events.tx_dropped() + self.events.missed()
     }
 
-    /// The control client.
+    /// Returns the control client.
     pub fn control(&self) -> &Control {
         &self.control
     }
 
-    /// The radio's time, ticks.
+    /// Reads the radio's time, ticks.
     ///
     /// # Errors
-    /// Those of [`Control::read`]; [`RadioError::Unusable`] for a time that is none.
+    /// Those of [`Control::read`]; [`RadioError::Unusable`] when no consistent time can be read.
     pub fn time_ticks(&self) -> Result<u64, RadioError> {
         radio_time_ticks(&self.control, self.port)
     }

@@ -1,24 +1,25 @@
-//! The books of late packets, and the end of the books.
+//! The accounting of late packets, and its end.
 
 use super::accounting::TxAccounting;
 use super::ledger::TxCause;
 use super::progress::DeviceProgress;
 
 impl TxAccounting {
-    /// The device reported a late packet.
+    /// Counts a late packet that the device reported.
     pub fn late(&mut self) {
         self.late_packets += 1;
         self.course.late_samples += self.lates.late();
         self.book_lates();
     }
 
-    /// The device acknowledged a burst.
+    /// Takes the device's acknowledgement of a burst.
     pub fn acknowledge(&mut self, ticks: u64) {
         let too_many = self.lates.acknowledge(ticks);
         self.restore_lates(too_many);
     }
 
-    /// No more is heard of the stream. So many reports about its packets may not have come.
+    /// Closes the accounting of the stream. `reports_missed` reports about its packets may not have
+    /// come.
     pub fn close(&mut self, reports_missed: u64) {
         let acknowledged = !self.lates.is_waiting();
         self.course.close(acknowledged);
@@ -31,8 +32,8 @@ impl TxAccounting {
         ledger.lose(TxCause::Discarded, ledger.in_flight);
     }
 
-    /// What is not certain about packets reported late: which of several copies was, how many
-    /// samples it held, and whether a report is missing.
+    /// Counts as unknown what is uncertain about packets reported late: which of several copies was
+    /// late, how many samples it had, and whether a report is missing.
     fn doubt_lates(&mut self, reports_missed: u64, waiting: u64) {
         if !self.timed {
             return;
@@ -48,11 +49,11 @@ impl TxAccounting {
             ledger.repeated.min = ledger.repeated.min.saturating_sub(late);
         }
         ledger.doubt_transmitted(reports_missed.saturating_mul(self.full));
-        // The last report of a burst is missing, be it that it was transmitted or that it was late.
+        // The last report of a burst is missing: transmitted or late.
         ledger.doubt_transmitted(waiting);
     }
 
-    /// Books late samples, as soon as the device has also let go of their packets.
+    /// Counts late samples as lost, as soon as the device has also released their packets.
     pub(super) fn book_lates(&mut self) {
         let DeviceProgress { ledger, late_samples, .. } = &mut self.course;
         let samples = (*late_samples).min(ledger.transmitted);
@@ -60,7 +61,7 @@ impl TxAccounting {
         ledger.revoke(TxCause::Late, samples);
     }
 
-    /// Late samples had been booked too many.
+    /// Restores samples that were wrongly counted as late.
     fn restore_lates(&mut self, samples: u64) {
         let DeviceProgress { ledger, late_samples, .. } = &mut self.course;
         let owed = samples.min(*late_samples);

@@ -1,4 +1,4 @@
-//! Several transmit streams as one: the same moments on all of them.
+//! Several transmit streams as one, aligned in time.
 
 use std::time::{Duration, Instant};
 
@@ -10,16 +10,16 @@ use super::streamer::{FINISH_TIMEOUT, TxStreamer};
 use crate::convert::HostSample;
 use crate::deadline::deadline;
 
-/// Time from the first samples to the start of a burst that is not told when, milliseconds.
+/// The time from the first samples to the start of a burst without a start time, milliseconds.
 const START_LEAD_MS: f64 = 50.0;
 
-/// Samples given to one member before it is the turn of the next: about one train.
+/// The samples for one member before the next one is served: about one GSO batch.
 const TURN_SAMPLES: usize = 16 * 1024;
 
 /// Transmit streams of one or several devices that send together.
 ///
-/// Every burst has time, and so has every packet: what one member loses on the way or sends too
-/// late does not shift it against the others. Several devices must agree on the time first (see
+/// Every burst has time, and so has every packet: lost or late samples of one member do not shift
+/// it against the others. Several devices must first be set to one time (see
 /// [`crate::DeviceSet::sync_at_pps`]).
 #[derive(Debug)]
 pub struct TxGroup {
@@ -27,8 +27,8 @@ pub struct TxGroup {
 }
 
 impl TxGroup {
-    /// A group of streams that are not in a burst. [`crate::Device::tx_group`] does this for
-    /// channels of one device.
+    /// Returns a group of streams that are not in a burst. [`crate::Device::tx_group`] does this
+    /// for channels of one device.
     ///
     /// # Errors
     /// [`TxError::BadGroup`] without members, or when one is in a burst or has another rate than
@@ -45,38 +45,38 @@ impl TxGroup {
         Ok(Self { members })
     }
 
-    /// The members, in the order of the slices.
+    /// Returns the members, in the order of the slices.
     pub fn members(&self) -> &[TxStreamer] {
         &self.members
     }
 
-    /// What was counted at the members' ports.
+    /// Returns the counters of the members' ports.
     pub fn counters(&self) -> impl Iterator<Item = &TxCounters> {
         self.members.iter().map(TxStreamer::counters)
     }
 
-    /// The members' ledgers; each balances.
+    /// Returns the members' ledgers; each balances.
     pub fn ledgers(&self) -> impl Iterator<Item = &TxLedger> {
         self.members.iter().map(TxStreamer::ledger)
     }
 
-    /// Samples, and ticks, per second.
+    /// Returns the sample rate and the tick rate, per second.
     pub fn rate_hz(&self) -> f64 {
         self.members[0].rate_hz()
     }
 
-    /// Whether a burst has been started and not ended.
+    /// Returns whether a burst has been started and not ended.
     pub fn is_in_burst(&self) -> bool {
         self.members.iter().any(TxStreamer::is_in_burst)
     }
 
     /// Sends complex floats, one slice for each member; otherwise like [`TxStreamer::send`]. All
-    /// members take the same number of samples. A burst without time starts 50 ms ahead of the
-    /// first member's.
+    /// members take the same number of samples. A burst without time starts 50 ms after the first
+    /// member's time.
     ///
     /// # Errors
-    /// Those of [`TxStreamer::send`]; [`TxError::BadGroup`] for slices of different lengths or of
-    /// another number than there are members.
+    /// Those of [`TxStreamer::send`]; [`TxError::BadGroup`] for slices of different lengths or in a
+    /// wrong number.
     pub fn send(
         &mut self,
         samples: &[&[Complex32]],
@@ -123,7 +123,7 @@ impl TxGroup {
             if !begun {
                 self.begin(&meta)?;
                 begun = true;
-                // What waited for its packet to fill may have left: that took room.
+                // An incomplete packet may have been sent, which took credit.
                 continue;
             }
             let left = length - sent.samples;
@@ -142,7 +142,7 @@ impl TxGroup {
         }
     }
 
-    /// Waits until every member has some room. False when the time is up.
+    /// Waits until every member has credit for samples. Returns false at the time-out.
     fn wait(&mut self, timeout: Duration, until: &mut Option<Instant>) -> Result<bool, TxError> {
         let until = *until.get_or_insert_with(|| deadline(timeout));
         loop {
@@ -152,7 +152,7 @@ impl TxGroup {
             let now = Instant::now();
             let mut sleep = Duration::MAX;
             let mut closed = None;
-            // All at once: windows that loss has closed open at the same time, not in turn.
+            // All at once, so that windows closed by loss open at the same time.
             for member in self.members.iter_mut().filter(|member| member.ready_samples() == 0) {
                 member.recover(now)?;
                 sleep = sleep.min(member.sleep(now, until));
@@ -178,7 +178,7 @@ impl TxGroup {
         Ok(length)
     }
 
-    /// Starts a burst, which needs a time, or goes on with one.
+    /// Starts a burst, which needs a time, or continues one.
     fn begin(&mut self, meta: &TxMetadata) -> Result<(), TxError> {
         let mut time_ticks = meta.time_ticks;
         if time_ticks.is_none() && !self.is_in_burst() {
@@ -188,7 +188,7 @@ impl TxGroup {
         self.members.iter_mut().try_for_each(|member| member.begin(time_ticks))
     }
 
-    /// The next event and the member that it happened to, if there is one.
+    /// Returns the next event and its member, if there is one.
     ///
     /// # Errors
     /// [`TxError::Radio`] when the system refuses.
@@ -208,19 +208,19 @@ impl TxGroup {
         std::mem::take(&mut self.members).into_iter().map(TxStreamer::finish).collect()
     }
 
-    /// As [`Self::finish`], but what a device has not taken within `timeout` is unknown, see
-    /// [`TxStreamer::finish_within`].
+    /// Does the same as [`Self::finish`], but samples that a device has not taken within `timeout`
+    /// are unknown, see [`TxStreamer::finish_within`].
     pub fn finish_within(mut self, timeout: Duration) -> Vec<TxLedger> {
         self.end_bursts();
         let members = std::mem::take(&mut self.members);
         members.into_iter().map(|member| member.finish_within(timeout)).collect()
     }
 
-    /// Ends an open burst on every member, before one is waited for and another runs dry.
+    /// Ends an open burst on every member, before a wait for one could let another underflow.
     fn end_bursts(&mut self) {
         if self.is_in_burst() {
             let none = vec![&[][..]; self.members.len()];
-            // The end of each member tries again, and a device that is silent leaves its mark.
+            // The end of each member tries again, and a silent device shows in the ledger.
             let _ = self.send_sc16(&none, TxMetadata::now().ending(), FINISH_TIMEOUT);
         }
     }

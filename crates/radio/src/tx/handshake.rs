@@ -16,17 +16,17 @@ use crate::error::io_error;
 use crate::stream::StreamPath;
 use crate::topology::{Management, advertise, route_to};
 
-/// How long the device may take to answer an INIT.
+/// The time limit for the device's answer to an INIT.
 const INIT_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// INITs of each kind before giving up.
+/// The INITs of each kind before giving up.
 const TRIES: u32 = 3;
 
-/// Batches taken off the port before an INIT: others may send to it without end.
+/// The most batches taken off the port before an INIT: other programs may send to it without end.
 const STRAY_BATCHES_MAX: u32 = 16;
 
-/// Routes the stream to `port` and opens it with the window that the device advertises. Afterwards
-/// both sides count from zero.
+/// Routes the stream to `port` and opens it with the device's advertised window. Afterwards both
+/// sides count from zero.
 pub(super) fn open(port: &mut Port, path: &StreamPath) -> Result<Opened, RadioError> {
     let mut management = Management::new(port, path.device, path.width, path.epid);
     advertise(&mut management, path.entry_port)?;
@@ -40,11 +40,11 @@ pub(super) fn open(port: &mut Port, path: &StreamPath) -> Result<Opened, RadioEr
     let status = init(port, path, 0, 0, 0)?;
     let period = window(&status, path.width).period();
     let status = init(port, path, 1, period.packets, period.bytes)?;
-    // A device may grant more bytes to a host that has said how many packets it counts to.
+    // A device may grant more bytes to a host whose limit of packets it has received.
     Ok(Opened { window: window(&status, path.width), status_seq: status.seq })
 }
 
-/// What a stream command counts in flow control, bytes.
+/// Returns the length of a stream command in flow control, bytes.
 fn command_bytes(width: Width) -> u64 {
     round_to_word(CommandRepr::packet_len(width), width) as u64
 }
@@ -53,7 +53,7 @@ fn window(status: &StatusRepr, width: Width) -> CreditWindow {
     CreditWindow::new(status.capacity_bytes, status.capacity_packets, command_bytes(width))
 }
 
-/// Asks the device to count from zero and to report with this period. Its answer.
+/// Requests a count from zero and reports with this period. Returns the answer.
 fn init(
     port: &mut Port,
     path: &StreamPath,
@@ -72,7 +72,8 @@ fn init(
     Err(RadioError::Silent { address: path.device, what, attempts: TRIES, wait_ms })
 }
 
-/// An answer to an earlier INIT must not be taken for the answer to the next one.
+/// Drops earlier answers, because the answer to an earlier INIT must not be taken for that to the
+/// next one.
 fn pass_over_strays(port: &mut Port, path: &StreamPath) -> Result<(), RadioError> {
     for _ in 0..STRAY_BATCHES_MAX {
         let received = port.rx.recv_batch(Duration::ZERO);

@@ -1,4 +1,4 @@
-//! What comes from the device: credit at the stream's port, events through control.
+//! The packets from the device: credit at the stream's port, events through control.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,11 @@ use super::streamer::TxStreamer;
 use crate::deadline::deadline;
 use crate::error::io_error;
 
-/// Longest sleep between looks at the state of the stream.
+/// The longest sleep between checks of the stream's state.
 const SLICE: Duration = Duration::from_millis(5);
 
 impl TxStreamer {
-    /// The next event, if there is one.
+    /// Returns the next event, if there is one.
     ///
     /// # Errors
     /// [`TxError::Radio`] when the system refuses.
@@ -27,7 +27,7 @@ impl TxStreamer {
         Ok(self.events.pop_front())
     }
 
-    /// The next event, waiting for one up to `timeout`.
+    /// Returns the next event, waiting for one up to `timeout`.
     ///
     /// # Errors
     /// [`TxError::DeviceSilent`], [`TxError::Radio`].
@@ -36,13 +36,13 @@ impl TxStreamer {
         Ok(self.events.pop_front())
     }
 
-    /// Takes what has come, without waiting.
+    /// Takes received packets, without waiting.
     pub(super) fn poll(&mut self) -> Result<(), TxError> {
         self.receive(Duration::ZERO)
     }
 
-    /// Waits until `done`, no longer than `timeout`; brings a closed window to open again, also
-    /// where there is no time to wait: who never waits must not stall either.
+    /// Waits until `done`, no longer than `timeout`. It also reopens a closed window, even with a
+    /// zero `timeout`, so that a caller that never waits does not stall.
     pub(super) fn wait(
         &mut self,
         timeout: Duration,
@@ -63,7 +63,7 @@ impl TxStreamer {
         }
     }
 
-    /// How long to sleep at `now` in a wait that ends at `until`.
+    /// Returns how long to sleep at `now` in a wait that ends at `until`.
     pub(super) fn sleep(&self, now: Instant, until: Instant) -> Duration {
         let next = self.stall.map_or(until, |stall| stall.next().min(until));
         SLICE.min(next.saturating_duration_since(now))
@@ -81,7 +81,7 @@ impl TxStreamer {
         Ok(())
     }
 
-    /// The stream status in datagram `index`; anything else is counted.
+    /// Returns the stream status in datagram `index`; other packets are counted.
     fn parse(&mut self, index: usize) -> Option<StatusRepr> {
         let datagram = self.port.rx.datagram(index);
         if datagram.source != self.path.device {
@@ -133,7 +133,7 @@ impl TxStreamer {
         }
     }
 
-    /// Takes over what the control thread noted.
+    /// Takes over the messages that the control thread stored.
     fn take_async(&mut self) {
         self.counters.reports_missed = self.channel.missed().saturating_sub(self.missed_before);
         let reported = self.channel.events().tx_reported();

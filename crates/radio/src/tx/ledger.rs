@@ -1,13 +1,12 @@
-//! The ledger of a transmit stream: where every sample given to it went.
+//! The ledger of a transmit stream: the outcome of every sample given to it.
 //!
-//! Samples accepted = transmitted + in flight + the sum of losses by cause + those of which it is
-//! not known whether they were transmitted. What was accepted is counted at the caller's slices;
-//! the rest follows from the record of packets sent, from what the device says it has consumed,
-//! and from the sequence errors that it reports.
+//! Samples accepted = transmitted + in flight + the sum of losses by cause + the unknown ones,
+//! which may have been transmitted. Accepted samples are counted at the caller's slices; the rest
+//! follows from the record of sent packets, from the device's counts of consumed ones, and from the
+//! sequence errors that it reports.
 //!
-//! What the device says is complete as long as none of its reports is lost: their numbers show
-//! that. Where some are, the samples concerned are [`TxUnknown`], with bounds for how many of them
-//! were lost.
+//! The device's reports are complete as long as none is lost, which their numbers show. When some
+//! are, the samples concerned are [`TxUnknown`], with bounds for the number of lost ones.
 
 use crate::ledger::causes;
 use std::fmt;
@@ -15,8 +14,8 @@ use std::fmt;
 causes! {
     /// Why samples were not transmitted.
     TxCause of TxLedger {
-        /// Packets that were sent never reached the device, and no more was sent than it has room
-        /// for.
+        /// Packets that were sent never reached the device, and no more were sent than fit its
+        /// buffer.
         NetworkLoss = "network_loss",
         /// Packets that were sent are not among those that the device took out of its buffer, and
         /// the network had sent some twice or so late that the buffer may have been full.
@@ -28,40 +27,40 @@ causes! {
     }
 }
 
-/// Samples of which it is not known whether they were transmitted.
+/// Samples that may have been transmitted or lost.
 ///
-/// Between `lost_min` and `lost_max` of them were not.
+/// Between `lost_min` and `lost_max` of them were lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TxUnknown {
-    /// How many they are.
+    /// Their number.
     pub samples: u64,
-    /// So many of them at least were lost.
+    /// The least number of lost ones.
     pub lost_min: u64,
-    /// So many of them at most were lost.
+    /// The largest number of lost ones.
     pub lost_max: u64,
 }
 
-/// Samples that were transmitted again, because the network sent their packet twice.
+/// Samples that were transmitted again, because the network duplicated their packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TxRepeated {
-    /// At least so many.
+    /// The least number.
     pub min: u64,
-    /// At most so many; [`u64::MAX`] where there is no bound.
+    /// The largest number; [`u64::MAX`] without a bound.
     pub max: u64,
 }
 
-/// Samples of one transmit stream, by what became of them.
+/// The samples of one transmit stream, by outcome.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TxLedger {
     /// Samples taken from the caller.
     pub accepted: u64,
     /// Samples that the device has taken for transmission, each counted once.
     pub transmitted: u64,
-    /// Samples on their way, or waiting for their packet to fill; 0 once a stream is closed.
+    /// Samples in flight, or waiting for their packet to fill; 0 once a stream is closed.
     pub in_flight: u64,
     /// Samples that may have been transmitted or lost.
     pub unknown: TxUnknown,
-    /// Samples transmitted more than once. They are in no sum.
+    /// Samples transmitted more than once. They are not part of any sum.
     pub repeated: TxRepeated,
     lost: [u64; TxCause::ALL.len()],
 }
@@ -83,12 +82,12 @@ pub struct TxImbalance {
     pub in_flight: u64,
     /// Samples lost by any cause.
     pub lost: u64,
-    /// Samples of which it is not known whether they were transmitted.
+    /// Samples that may have been transmitted or lost.
     pub unknown: u64,
 }
 
 impl TxLedger {
-    /// Whether every sample was or will be transmitted, and this is known.
+    /// Returns whether every sample was or will be transmitted for certain.
     pub fn is_lossless(&self) -> bool {
         self.lost_total() == 0 && self.unknown.samples == 0
     }
@@ -106,7 +105,7 @@ impl TxLedger {
         Err(TxImbalance { accepted, transmitted, in_flight, lost, unknown })
     }
 
-    /// The sums of several streams.
+    /// Adds the counts of another stream.
     pub fn merge(&mut self, other: &Self) {
         self.accepted += other.accepted;
         self.transmitted += other.transmitted;
@@ -120,19 +119,19 @@ impl TxLedger {
         }
     }
 
-    /// Samples came from the caller.
+    /// Counts samples from the caller.
     pub(super) fn accept(&mut self, samples: u64) {
         self.accepted += samples;
         self.in_flight += samples;
     }
 
-    /// The device has passed a point before which `samples` lie.
+    /// Counts `samples` that lie before a point passed by the device.
     pub(super) fn pass(&mut self, samples: u64) {
         self.in_flight -= samples;
         self.transmitted += samples;
     }
 
-    /// The device has not passed that point after all. Samples that are not there to take back:
+    /// Takes back samples counted as passed. Returns the samples that cannot be taken back because
     /// they were revoked.
     pub(super) fn unpass(&mut self, samples: u64) -> u64 {
         let short = samples.saturating_sub(self.transmitted);
@@ -143,46 +142,46 @@ impl TxLedger {
         short
     }
 
-    /// Samples counted as transmitted were not.
+    /// Counts transmitted samples as lost.
     pub(super) fn revoke(&mut self, cause: TxCause, samples: u64) {
         self.transmitted -= samples;
         self.book(cause, samples);
     }
 
-    /// Samples counted as lost, as many as there are, were transmitted after all.
+    /// Counts lost samples, as many as there are, as transmitted.
     pub(super) fn restore(&mut self, cause: TxCause, samples: u64) {
         let samples = samples.min(self.lost[cause as usize]);
         self.lost[cause as usize] -= samples;
         self.transmitted += samples;
     }
 
-    /// Samples in flight will not be heard of.
+    /// Counts samples in flight as lost.
     pub(super) fn lose(&mut self, cause: TxCause, samples: u64) {
         self.in_flight -= samples;
         self.book(cause, samples);
     }
 
-    /// Samples, as many as there are, were lost by another cause.
+    /// Moves lost samples, as many as there are, to another cause.
     pub(super) fn rename(&mut self, from: TxCause, to: TxCause, samples: u64) {
         let samples = samples.min(self.lost(from));
         self.lost[from as usize] -= samples;
         self.book(to, samples);
     }
 
-    /// Samples in flight will not be heard of; so many of them at least were lost.
+    /// Counts samples in flight as unknown; at least `lost_min` of them were lost.
     pub(super) fn doubt(&mut self, samples: u64, lost_min: u64) {
         self.in_flight -= samples;
         self.add_unknown(samples, lost_min);
     }
 
-    /// Samples counted as transmitted, as many as there are, may have been lost.
+    /// Counts transmitted samples, as many as there are, as unknown.
     pub(super) fn doubt_transmitted(&mut self, samples: u64) {
         let samples = samples.min(self.transmitted);
         self.transmitted -= samples;
         self.add_unknown(samples, 0);
     }
 
-    /// Samples counted as lost, as many as there are, may have been transmitted.
+    /// Counts lost samples, as many as there are, as unknown.
     pub(super) fn doubt_lost(&mut self, cause: TxCause, samples: u64) {
         let lost = &mut self.lost[cause as usize];
         let samples = samples.min(*lost);
@@ -190,7 +189,7 @@ impl TxLedger {
         self.add_unknown(samples, 0);
     }
 
-    /// Samples were transmitted again; [`u64::MAX`] for without bound.
+    /// Counts samples that were transmitted again; [`u64::MAX`] without a bound.
     pub(super) fn repeat(&mut self, min: u64, max: u64) {
         self.repeated.min += min;
         self.repeated.max = self.repeated.max.saturating_add(max);
@@ -252,7 +251,7 @@ mod tests {
         twice.merge(&ledger);
         assert_eq!((twice.accepted, twice.lost(TxCause::NetworkLoss)), (200, 14));
         assert_eq!(twice.balance(), Ok(()));
-        // All of it was transmitted or late, and is not passed after all.
+        // All of it was transmitted or late, and is then taken back.
         assert_eq!((ledger.unpass(50), ledger.lost(TxCause::Late), ledger.in_flight), (5, 0, 75));
         assert_eq!(ledger.balance(), Ok(()));
     }

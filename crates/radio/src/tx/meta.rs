@@ -1,4 +1,4 @@
-//! What goes into a transmit stream beside the samples, and what comes out.
+//! The arguments, metadata and errors of a transmit stream.
 
 use std::net::SocketAddrV4;
 
@@ -8,22 +8,22 @@ use crate::rpc::advice;
 /// The factor that maps 1.0 to `sc16` full scale 32767 (facts page on CHDR, section 5).
 pub const SC16_FULL_SCALE: f32 = 32767.0;
 
-/// How to open a transmit stream.
+/// The arguments of a transmit stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct TxArgs {
     /// The device's transmit channel, from 0.
     pub channel: usize,
-    /// Samples of a full packet; none for as many as the path carries.
+    /// Samples of a full packet; `None` for as many as the path carries.
     pub samples_per_packet: Option<u32>,
-    /// What a `Complex32` is multiplied by on its way to the wire.
+    /// The factor from a `Complex32` to the wire.
     pub scale: f32,
     /// Wanted size of the send queue, bytes.
     pub send_queue_bytes: usize,
 }
 
 impl TxArgs {
-    /// The usual settings for a channel.
+    /// Returns the usual settings for a channel.
     pub fn new(channel: usize) -> Self {
         Self {
             channel,
@@ -33,7 +33,7 @@ impl TxArgs {
         }
     }
 
-    /// Sets the samples of a full packet. Fewer make the wait for a packet to fill shorter.
+    /// Sets the samples of a full packet. With fewer samples a packet fills sooner.
     pub fn with_samples_per_packet(mut self, samples: u32) -> Self {
         self.samples_per_packet = Some(samples);
         self
@@ -52,53 +52,53 @@ impl TxArgs {
     }
 }
 
-/// What to know about the samples of one `send`.
+/// The metadata of the samples of one `send`.
 ///
 /// A burst starts with the first samples after the stream was opened or the last burst ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TxMetadata {
-    /// Time of the first sample, ticks. None at the start of a burst: at once; in a burst: directly
-    /// behind the sample before. Any other time in a burst is sent, but a device may look at
-    /// times where bursts begin only: end the burst before a gap.
+    /// Time of the first sample, ticks. `None` at the start of a burst: at once; in a burst:
+    /// directly behind the sample before. Any other time in a burst is sent, but a device may use
+    /// only the times at the start of a burst: end the burst before a gap.
     pub time_ticks: Option<u64>,
-    /// The burst ends with the last of these samples. Without samples it ends with what was sent
-    /// before, and where that has left already, with one zero sample.
+    /// The burst ends with the last of these samples. Without samples it ends with those sent
+    /// before, or, when these have left already, with one zero sample.
     pub end_of_burst: bool,
 }
 
 impl TxMetadata {
-    /// In a burst, or at the start of one that is transmitted at once.
+    /// Metadata in a burst, or at the start of one that is transmitted at once.
     pub fn now() -> Self {
         Self::default()
     }
 
-    /// The first sample leaves the antenna at the device's time `ticks`.
+    /// Metadata of a burst whose first sample leaves the antenna at the device's time `ticks`.
     pub fn at(ticks: u64) -> Self {
         Self { time_ticks: Some(ticks), end_of_burst: false }
     }
 
-    /// The burst ends with the last of these samples.
+    /// Ends the burst with the last of these samples.
     pub fn ending(mut self) -> Self {
         self.end_of_burst = true;
         self
     }
 }
 
-/// What one `send` did.
+/// The result of one `send`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TxSent {
-    /// Samples taken from the caller's slice, from its beginning. Fewer than it holds when the
-    /// time ran out; send the rest again with the same metadata, but for its time.
+    /// Samples taken from the caller's slice, from its beginning. Fewer than the slice has at the
+    /// time-out; send the rest again with the same metadata, except for its time.
     pub samples: usize,
-    /// The burst has ended. False when the time ran out before.
+    /// The burst has ended; false at the time-out.
     pub end_of_burst: bool,
 }
 
-/// Something the device reported.
+/// An event that the device reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TxEvent {
-    /// No samples were there when they were needed inside a burst.
+    /// No samples were present when they were needed inside a burst.
     Underflow {
         /// The device's time, ticks.
         time_ticks: u64,
@@ -113,54 +113,55 @@ pub enum TxEvent {
         /// The device's time, ticks.
         time_ticks: u64,
     },
-    /// A packet came to the device whose number was not due: others are missing, or it came twice
-    /// or late.
+    /// A packet with a wrong number came to the device: others are missing, or it came twice or
+    /// late.
     SequenceError,
-    /// So many samples are not among those that the device took. Some may come late.
+    /// Samples that are not among those that the device took. Some may come late.
     Lost {
-        /// Packets.
+        /// The number of packets.
         packets: u64,
         /// Samples in them.
         samples: u64,
     },
-    /// The device had stopped to answer for the stream, and it was set up anew.
+    /// The device had stopped answering for the stream, and the stream was set up again.
     Reestablished {
-        /// Samples of which nobody knows whether they were transmitted.
+        /// Samples that may have been transmitted or lost.
         samples: u64,
     },
 }
 
-/// What was counted at a transmit stream's port.
+/// The counters of a transmit stream's port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct TxCounters {
     /// Data packets sent.
     pub packets: u64,
-    /// Calls of the port that sent them.
+    /// GSO batches sent.
     pub trains: u64,
-    /// Zero samples sent to end a burst; in no ledger.
+    /// Zero samples sent to end a burst; not in a ledger.
     pub padding: u64,
     /// Bursts ended.
     pub bursts: u64,
     /// Credit reports taken.
     pub reports: u64,
-    /// Credit reports older than one before; passed over.
+    /// Credit reports older than an earlier one; ignored.
     pub stale_reports: u64,
-    /// Datagrams from elsewhere than the device; passed over.
+    /// Datagrams from senders other than the device; ignored.
     pub foreign: u64,
-    /// Datagrams from the device that could not be understood; passed over.
+    /// Datagrams from the device that could not be decoded; ignored.
     pub malformed: u64,
-    /// Well-formed packets that have no business here; passed over.
+    /// Well-formed packets of unexpected kinds; ignored.
     pub unexpected: u64,
     /// Gaps in the sequence that the device reported.
     pub sequence_errors: u64,
-    /// Audits sent: how much the device has counted.
+    /// Queries of the device's count.
     pub audits: u64,
-    /// Audits that told what was lost only within bounds: reports were missing before them.
+    /// Queries whose answer bounds the losses without an exact number: reports were missing before
+    /// them.
     pub audits_uncertain: u64,
-    /// Times that the window stayed closed for so long that credit was asked for.
+    /// The number of times that the window stayed closed until credit was requested.
     pub stalls: u64,
-    /// Times that the stream was set up anew.
+    /// The number of times that the stream was set up again.
     pub reestablished: u64,
     /// Underflows reported.
     pub underflows: u64,
@@ -168,19 +169,19 @@ pub struct TxCounters {
     pub lates: u64,
     /// Bursts acknowledged.
     pub burst_acks: u64,
-    /// Events that nobody fetched in time.
+    /// Events that were dropped because the caller did not fetch them in time.
     pub events_dropped: u64,
-    /// Reports of the device that nobody fetched in time, or that never came by the device's own
-    /// numbers. Such a one may have been about another channel of the same block, or about a late
-    /// packet of this stream: in the ledger of a stream with time that many packets are unknown.
+    /// Reports of the device that were not fetched in time, or that never came by the device's own
+    /// numbers. Each may have been about another channel of the same block, or about a late packet
+    /// of this stream: in the ledger of a stream with time that many packets are unknown.
     pub reports_missed: u64,
 }
 
-/// Why a stream cannot go on.
+/// Why a stream cannot continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TxError {
-    /// Neither credit nor control packets come from the device any more.
+    /// Neither credit nor control packets come from the device.
     #[error(
         "the device at {address} stopped answering: no credit for {silent_ms} ms and no reply to a \
          register read; {}", advice(claim_lost.as_deref())
@@ -188,18 +189,18 @@ pub enum TxError {
     DeviceSilent {
         /// The device's CHDR address.
         address: SocketAddrV4,
-        /// How long nothing came, milliseconds.
+        /// The time without a packet, milliseconds.
         silent_ms: u64,
-        /// Why the claim on it had been lost, if it had.
+        /// Why the claim on it was lost, if it was.
         claim_lost: Option<String>,
     },
     /// Streams or slices that cannot be sent together.
     #[error("these cannot be sent together: {reason}")]
     BadGroup {
-        /// What is wrong.
+        /// The fault.
         reason: &'static str,
     },
-    /// Anything else.
+    /// An error of the radio.
     #[error(transparent)]
     Radio(#[from] RadioError),
 }

@@ -1,4 +1,4 @@
-//! Packets that the device has skipped: lost, unless they come late.
+//! The packets that the device has skipped: lost, unless they come late.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -6,18 +6,18 @@ use std::ops::Range;
 use super::ledger::TxCause;
 use super::record::Piece;
 
-/// Pieces that are remembered.
+/// The most pieces that are stored.
 const PIECES: usize = 1024;
 
-/// Packets behind which a piece is too old to come late: a part of what sequence numbers tell
-/// apart, and far more than any network keeps back.
+/// The number of packets behind which a piece is too old to come late: a part of the range of
+/// sequence numbers, and far more than any network delays.
 const HORIZON: u64 = 1 << 13;
 
-/// Skipped packets with the cause they are booked under, in the order of their numbers.
+/// Skipped packets with their cause in the ledger, in the order of their numbers.
 #[derive(Debug)]
 pub(super) struct Missing {
     pieces: VecDeque<(Piece, TxCause)>,
-    /// Of the packets before this one it is not known which were skipped.
+    /// For packets before this one it is unknown which were skipped.
     floor: u64,
 }
 
@@ -26,12 +26,12 @@ impl Missing {
         Self { pieces: VecDeque::with_capacity(PIECES + 1), floor: 0 }
     }
 
-    /// The number of the first packet of which it is known whether it was skipped.
+    /// Returns the number of the first packet for which it is known whether it was skipped.
     pub fn floor(&self) -> u64 {
         self.floor
     }
 
-    /// Packets behind all others were skipped.
+    /// Adds skipped packets behind all others.
     pub fn push(&mut self, piece: Piece, cause: TxCause) {
         self.forget(piece.first.saturating_sub(HORIZON));
         if let Some((last, last_cause)) = self.pieces.back_mut()
@@ -44,7 +44,7 @@ impl Missing {
         self.pieces.push_back((piece, cause));
     }
 
-    /// Packets of `range` have come after all: takes those of them out that were skipped.
+    /// Removes the skipped packets of `range`, which have come after all.
     pub fn take(&mut self, range: Range<u64>, mut found: impl FnMut(Piece, TxCause)) {
         let mut index = self.pieces.partition_point(|(piece, _)| piece.end() <= range.start);
         while let Some((piece, cause)) = self.pieces.get(index).copied() {
@@ -78,18 +78,18 @@ impl Missing {
         }
     }
 
-    /// The samples of all pieces that are booked under `cause`.
+    /// Returns the samples of all pieces with the cause `cause`.
     pub fn samples(&self, cause: TxCause) -> u64 {
         let booked = self.pieces.iter().filter(|(_, other)| *other == cause);
         booked.map(|(piece, _)| piece.total()).sum()
     }
 
-    /// Books all pieces under `cause`.
+    /// Sets the cause of all pieces.
     pub fn rename(&mut self, cause: TxCause) {
         self.pieces.iter_mut().for_each(|piece| piece.1 = cause);
     }
 
-    /// Forgets everything; what comes before number `floor` is not known any more.
+    /// Drops all pieces; packets before number `floor` are unknown from now on.
     pub fn clear(&mut self, floor: u64) {
         self.pieces.clear();
         self.floor = floor;

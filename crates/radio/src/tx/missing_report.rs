@@ -1,32 +1,33 @@
-//! The course where reports are missing: what is taken back, and within which bounds it is unknown.
+//! The device progress where reports are missing: the corrections, and the bounds of the unknown
+//! samples.
 
 use super::ledger::{TxCause, TxLedger};
 use super::progress::{DeviceProgress, REACH};
 
-/// The state of things before the first missing report.
+/// The counts before the first missing report.
 #[derive(Debug)]
 pub(super) struct MissingReport {
     pub ledger: TxLedger,
     pub passed: u64,
     pub shift: i64,
-    /// Skipped packets that may come late, samples by cause.
+    /// Samples of skipped packets that may come late, by cause.
     pub skipped: [u64; 2],
     pub gaps: u64,
 }
 
-/// Packets that are taken for transmitted though a report is missing.
+/// Packets that count as transmitted although a report is missing.
 #[derive(Debug)]
 pub(super) struct AssumedSent {
     pub before: MissingReport,
     pub end: u64,
-    /// No other report spoke of gaps meanwhile.
+    /// No other report contained gaps meanwhile.
     pub quiet: bool,
 }
 
 impl DeviceProgress {
-    /// What became of the samples since the first missing report, up to packet `to`, will never be
-    /// known. `missing`: so many packets and commands less were counted than sent in all, if known.
-    /// `commands` were sent in all.
+    /// Counts as unknown the samples from the first missing report up to packet `to`. `missing`:
+    /// how many packets and commands fewer were counted than sent in all, if known. `commands` were
+    /// sent in all.
     pub fn resolve(&mut self, missing: Option<u64>, to: u64, commands: u64, counted_bytes: u64) {
         let suspect = self.suspect.take().map(|suspect| suspect.before);
         let blind = suspect.or(self.blind.take()).unwrap_or_else(|| self.save());
@@ -36,7 +37,7 @@ impl DeviceProgress {
         let accepted = self.ledger.accepted;
         self.ledger = blind.ledger;
         self.ledger.accepted = accepted;
-        // What was reported late meanwhile is booked again from what is left.
+        // Samples reported late meanwhile are counted again from the rest.
         let late = late.saturating_sub(self.ledger.lost(TxCause::Late));
         self.late_samples += late;
         self.record.pass(blind.passed);
@@ -51,12 +52,12 @@ impl DeviceProgress {
             samples += piece.total();
             least = least.min(piece.samples);
         }
-        // Any of the commands since the last audit may be among those that are not counted.
+        // Any of the commands since the last count query may be among the uncounted ones.
         let commands_since = commands.saturating_sub(self.commands) as i64;
         let net = missing.map(|missing| (missing as i64).wrapping_sub(blind.shift));
         let net = net.map(|net| net.saturating_sub(commands_since));
         let lost = net.map_or(0, |net| net.clamp(0, packets as i64)) as u64;
-        // What an earlier audit missed may have come since.
+        // Packets that an earlier count query missed may have come since.
         self.ledger.unknown.lost_min = 0;
         self.ledger.doubt(samples, if lost > 0 { lost * least } else { 0 });
         self.record.pass(range.end);
@@ -65,7 +66,7 @@ impl DeviceProgress {
         {
             self.ledger.doubt_lost(*cause, skipped);
         }
-        // As many were taken again as more were counted than sent, and one for each that was lost.
+        // The packets taken again are the surplus of the count, and one for each that was lost.
         let again = net.map(|net| (packets as i64).saturating_sub(net.min(packets as i64)) as u64);
         let again = again.filter(|&again| again < REACH as u64);
         self.ledger.repeat(0, again.map_or(u64::MAX, |again| again * self.full));
@@ -76,8 +77,9 @@ impl DeviceProgress {
         self.crowd(counted_bytes);
     }
 
-    /// No report comes any more: what is in flight is unknown, and what was taken for granted.
-    /// `acknowledged`: the end of the last burst has been transmitted. The samples concerned.
+    /// Ends the reports: samples in flight, and assumed as transmitted, are unknown.
+    /// `acknowledged`: the end of the last burst has been transmitted. Returns the samples
+    /// concerned.
     pub fn close(&mut self, acknowledged: bool) -> u64 {
         let before = self.ledger.unknown.samples;
         let suspect = self.suspect.as_ref();

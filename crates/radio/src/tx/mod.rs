@@ -1,4 +1,4 @@
-//! Transmit streams: any buffer in, whole trains of packets out, every sample accounted for.
+//! Transmit streams: any buffer in, whole GSO batches out, and the outcome of every sample.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -20,19 +20,19 @@
 //! ```
 //!
 //! ```text
-//! caller's slice ─▶ conversion into the train ─▶ window (credit) ─▶ one call per train ─▶ device
+//! caller's slice ─▶ conversion into the batch ─▶ window (credit) ─▶ one call per batch ─▶ device
 //!                                                   ▲                    └─▶ record
-//!       stream status ─▶ intake ────────────────────┴─▶ course ─▶ ledger
+//!       stream status ─▶ intake ────────────────────┴─▶ progress ─▶ ledger
 //! ```
 //!
-//! | module | what it does |
+//! | module | function |
 //! | --- | --- |
-//! | `send`, `train` | packets filled across calls, in the buffer that one system call sends |
-//! | `account` | the books, without port or clock: credit, what is on its way, what was lost |
-//! | `window`, `audits` | the credit; how much the device has counted |
-//! | `order`, `course`, `blind`, `record`, `missing` | which packets it took, and how often |
-//! | `lates`, `ledger` | what was late; what became of every sample |
-//! | `intake`, `recover` | what the device says; what to do when it says nothing |
+//! | `send`, `batch` | packets filled across calls, in the buffer that one system call sends |
+//! | `accounting` | credit, packets in flight and losses, without port or clock |
+//! | `window`, `audits` | the credit; queries of the device's count |
+//! | `order`, `progress`, `missing_report`, `record`, `missing` | the packets that it took |
+//! | `pending_bursts`, `ledger` | late packets; the outcome of every sample |
+//! | `intake`, `recover` | the device's messages; recovery from its silence |
 //! | `handshake`, `channel` | the set-up: the stream's and the radio's |
 //! | `group` | several streams as one |
 

@@ -1,26 +1,26 @@
-//! Reports in the order of their numbers, and how many are missing between them.
+//! Sorts reports by their numbers, and counts missing ones between them.
 //!
-//! Some devices give all reports one number, as UHD's simulator does. They are taken as they come.
+//! Some devices give all reports one number, as UHD's simulator does. Those are taken as they come.
 
 use millstream_wire::stream::SequenceGap;
 
 use super::window::Totals;
 
-/// Reports that wait for one before them: more than a network usually mixes up.
+/// The most reports that wait for an earlier one: more than a network usually reorders.
 const HELD: usize = 4;
 
-/// What a report says besides its counts.
+/// The content of a report besides its counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReportKind {
-    /// Nothing, as credit reports and answers to commands do.
+    /// No fault: credit reports and answers to commands.
     Ok,
-    /// A packet came whose number was not due.
+    /// A packet with a wrong number came.
     Gap(SequenceGap),
-    /// Something is wrong, without the numbers.
+    /// A fault without packet numbers.
     Trouble,
 }
 
-/// A status, as far as it is evidence.
+/// The parts of a status that the accounting needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Report {
     pub seq: u16,
@@ -30,29 +30,29 @@ pub(super) struct Report {
     pub says: ReportKind,
 }
 
-/// Reports on their way into order.
+/// Reports that are being sorted.
 #[derive(Debug)]
 pub(super) struct ReportOrder {
     next: u16,
     held: [Option<Report>; HELD],
-    /// Whether the device numbers them, once one was taken.
+    /// Whether the device numbers them, once a report was taken.
     numbered: Option<bool>,
 }
 
 impl ReportOrder {
-    /// The next report is the one behind number `last`.
+    /// Returns an order in which the report behind number `last` is next.
     pub fn new(last: u16) -> Self {
         Self { next: last.wrapping_add(1), held: [None; HELD], numbered: None }
     }
 
-    /// Whether a missing report shows.
+    /// Returns whether a missing report can be detected.
     pub fn is_numbered(&self) -> bool {
         self.numbered != Some(false)
     }
 
-    /// Takes a report. False for one that has come already, or that was given up.
+    /// Takes a report. Returns false for one that came before, or was given up.
     pub fn put(&mut self, report: Report) -> bool {
-        // Only the answer to the opening has the last number, and it counts nothing.
+        // Only the answer to the opening has the last number, and its counts are zero.
         let again = report.seq == self.next.wrapping_sub(1) && report.counted.packets > 0;
         let numbered = self.numbered.unwrap_or(!again);
         let behind = numbered && (report.seq.wrapping_sub(self.next) as i16) < 0;
@@ -64,7 +64,7 @@ impl ReportOrder {
         true
     }
 
-    /// The next report, and how many before it are missing. Call until it returns `None`.
+    /// Returns the next report, and how many before it are missing. Call until it returns `None`.
     pub fn pop(&mut self) -> Option<(u16, Report)> {
         if !self.is_numbered() {
             return Some((0, self.held.iter_mut().find_map(Option::take)?));

@@ -1,18 +1,18 @@
-//! How many samples a report of lateness stands for.
+//! Finds how many samples a report of lateness stands for.
 //!
-//! The device drops each late packet and says so, but not which it was. Reports and burst
-//! acknowledgements come in the order of the packets, so each belongs to the oldest burst that has
-//! not been acknowledged. All packets of a burst but the last are full, unless the caller flushed
-//! or left a gap; there it is cut into stretches, of which the same is true. The last packet was
-//! late where every one was, or where the acknowledgement that it brings does not come.
+//! The device drops each late packet and reports that, without the packet's number. Reports and
+//! burst acknowledgements come in the order of the packets, so each belongs to the oldest burst
+//! that has not been acknowledged. All packets of a burst but the last are full, unless the caller
+//! flushed or left a gap; there the burst is cut into stretches with the same property. The last
+//! packet was late if all were, or if its acknowledgement does not come.
 //!
-//! So numbers are exact but where a burst has been reported late, and not acknowledged, while
+//! So the numbers are exact unless a burst has been reported late, and not acknowledged, while
 //! others are behind it: a further report may be about one of those, or about a stretch of another
 //! length.
 
 use std::collections::VecDeque;
 
-/// Stretches that are remembered; the oldest are forgotten when there are more.
+/// The most stretches that are stored; with more, the oldest are dropped.
 const BURSTS: usize = 4096;
 
 /// A burst that has not been acknowledged, or a stretch of one that ends with a short packet.
@@ -28,52 +28,51 @@ struct SentBurst {
 }
 
 impl SentBurst {
-    /// All of its packets are known.
+    /// Returns whether all of its packets are known.
     fn is_whole(&self, full: u64) -> bool {
         self.ended || self.last_samples < full
     }
 
-    /// Samples booked too much, when the last packet was late.
+    /// Returns the samples counted too much, when the last packet was late.
     fn excess(&self, full: u64) -> u64 {
         if self.ended && self.lates > 0 { full - self.last_samples } else { 0 }
     }
 }
 
-/// The bursts on their way.
+/// The bursts in flight.
 #[derive(Debug)]
 pub(super) struct PendingBursts {
     full: u64,
     bursts: VecDeque<SentBurst>,
-    /// Nothing was sent yet.
+    /// No packet was sent yet.
     fresh: bool,
     /// Reports that may have been about another burst than the oldest.
     ambiguous: u64,
 }
 
 impl PendingBursts {
-    /// `full` is the samples of a full packet.
+    /// Returns an empty list; `full` is the samples of a full packet.
     pub fn new(full: u64) -> Self {
         Self { full, bursts: VecDeque::with_capacity(BURSTS), fresh: true, ambiguous: 0 }
     }
 
-    /// Whether a report is missing: of the end of each burst there is one, be it that it was
-    /// transmitted or that it was late.
+    /// Returns whether a report is missing: each burst's end has one, transmitted or late.
     pub fn is_waiting(&self) -> bool {
         let ended = self.bursts.iter().filter(|burst| burst.ended).count() as u64;
         ended > self.bursts.iter().map(|burst| burst.lates).sum()
     }
 
-    /// Whether the end of a burst has not been acknowledged.
+    /// Returns whether the end of a burst has not been acknowledged.
     pub fn is_unacknowledged(&self) -> bool {
         self.bursts.iter().any(|burst| burst.ended)
     }
 
-    /// Reports that may have been about another burst than the one they were booked for.
+    /// Reports that may have been about another burst than the one they were counted for.
     pub fn ambiguous(&self) -> u64 {
         self.ambiguous
     }
 
-    /// Samples of bursts whose end has not been acknowledged.
+    /// Returns the samples of bursts whose end has not been acknowledged.
     pub fn waiting_samples(&self) -> u64 {
         let samples = |burst: &SentBurst| {
             let full = (burst.packets - 1).saturating_sub(burst.lates);
@@ -82,7 +81,7 @@ impl PendingBursts {
         self.bursts.iter().map(samples).sum()
     }
 
-    /// A packet leaves; with `eob` it ends its burst. `ticks` is the time of its first sample.
+    /// Counts a sent packet; with `eob` it ends its burst. `ticks` is the time of its first sample.
     pub fn packet(&mut self, samples: u64, ticks: Option<u64>, eob: bool) {
         self.fresh = false;
         if self.bursts.back().is_none_or(|burst| burst.is_whole(self.full)) {
@@ -96,18 +95,18 @@ impl PendingBursts {
         let Some(burst) = self.bursts.back_mut() else { return };
         burst.packets += 1;
         burst.last_samples = samples;
-        // A packet without samples of the caller's ends with one zero sample.
+        // A packet without samples of the caller ends with one zero sample.
         burst.last_ticks = ticks.map(|ticks| ticks.wrapping_add(samples.max(1) - 1));
         burst.ended = eob;
     }
 
-    /// A packet was late: the samples in it.
+    /// Counts a late packet and returns its samples.
     pub fn late(&mut self) -> u64 {
         let behind = self.bursts.len() > 1;
         let Some(burst) = self.bursts.front_mut() else {
             return if self.fresh { 0 } else { self.full };
         };
-        // The end of it may have been late already.
+        // Its end may have been late already.
         self.ambiguous += u64::from(behind && burst.lates > 0);
         burst.lates += 1;
         if burst.is_whole(self.full) && burst.lates >= burst.packets {
@@ -118,8 +117,8 @@ impl PendingBursts {
         self.full
     }
 
-    /// The burst whose last sample was at `ticks` is acknowledged. Samples that had been booked too
-    /// much for those before it.
+    /// Acknowledges the burst whose last sample was at `ticks`. Returns the samples that had been
+    /// counted too much for those before it.
     pub fn acknowledge(&mut self, ticks: u64) -> u64 {
         let is_it = |burst: &SentBurst| {
             burst.ended && burst.last_ticks.is_none_or(|last_ticks| last_ticks == ticks)
@@ -130,7 +129,7 @@ impl PendingBursts {
         before.map(|burst| burst.excess(full)).sum()
     }
 
-    /// No more reports come. Samples that had been booked too much.
+    /// Ends the reports. Returns the samples that had been counted too much.
     pub fn close(&mut self) -> u64 {
         let full = self.full;
         self.bursts.drain(..).map(|burst| burst.excess(full)).sum()
@@ -141,7 +140,7 @@ impl PendingBursts {
 mod tests {
     use super::*;
 
-    /// A burst of packets of so many samples from `ticks` on.
+    /// Sends a burst of packets from `ticks` on.
     fn send(lates: &mut PendingBursts, ticks: u64, packets: &[u64]) -> u64 {
         let mut next = ticks;
         for (index, samples) in packets.iter().enumerate() {

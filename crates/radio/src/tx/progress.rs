@@ -1,20 +1,19 @@
-//! The device's course through the packets: which it took, which it skipped, which it took twice.
+//! The device's progress through the packets: those that it took, skipped, or took twice.
 //!
 //! The device reports each data packet whose number is not one more than the last one's, with the
-//! number that was due and the number that came. So between two such reports it took packets one by
-//! one, a *run*, and all runs together are everything that it took. How far the last run has come
+//! expected number and the number that came. So between two such reports it took packets one by
+//! one, a *run*, and all runs together are all packets that it took. The end of the last run
 //! follows from its count of packets:
-//!
 //! ```text
 //! due 5, came 7     due 9, came 5     due 6, came 9        counted
 //!   ──── run 7, 8 ─────▶ run 5 ───────────▶ run 9, 10, …, counted + shift
 //!   5, 6 are skipped     5 came late        nothing is new
 //! ```
 //!
-//! This is complete while no report is missing. Behind a missing one the course is *blind*: what is
-//! booked from there on is provisional until an audit. If one report is missing and the sums agree,
-//! it held nothing: one jump alone cannot leave them as they are. Otherwise the samples since the
-//! first missing report are unknown.
+//! This is complete while no report is missing. Behind a missing one the progress is *blind*:
+//! everything counted from there on is provisional until a count query. If one report is missing
+//! and the sums agree, it contained no gap, because a single jump changes the sums. Otherwise the
+//! samples since the first missing report are unknown.
 
 use std::ops::Range;
 
@@ -26,13 +25,13 @@ use super::missing::Missing;
 use super::missing_report::{AssumedSent, MissingReport};
 use super::record::{PacketLog, Piece};
 
-/// Packets that numbers of 16 bits tell apart, with a margin.
+/// The range of packets that 16-bit numbers distinguish, with a margin.
 pub(super) const REACH: i64 = 30_000;
 
-/// More reports than one are missing, or they contradict each other.
+/// More than one report is missing, or they contradict each other.
 const LOST: u32 = 2;
 
-/// The course of the device since the handshake, and the ledger.
+/// The progress of the device since the handshake, and the ledger.
 #[derive(Debug)]
 pub(super) struct DeviceProgress {
     pub record: PacketLog,
@@ -44,27 +43,28 @@ pub(super) struct DeviceProgress {
     pub(super) missing: Missing,
     /// The first packet of the current run.
     pub(super) start: u64,
-    /// Nobody knows yet where it has come to, and it began with packets that had been dealt with.
+    /// The end of the run is unknown so far, and it began with packets that had been resolved.
     pub(super) astray: bool,
-    /// What had been passed when it began. Before this it repeats packets, or takes late ones.
+    /// The packets passed when it began. Before this the run repeats packets, or takes late ones.
     pub(super) repeats_to: u64,
-    /// What the device's place in our order is ahead of its count, packets and commands.
+    /// The lead of the device's position in our order over its count, packets and commands.
     pub(super) shift: i64,
     pub(super) blind: Option<MissingReport>,
     /// Reports missing since then.
     pub(super) reports_missing: u32,
-    /// Packets that are taken for transmitted because the sums agree, though a report is missing:
-    /// a copy may have taken the place of a packet at the end.
+    /// Packets that count as transmitted because the sums agree, although a report is missing: a
+    /// copy may have replaced a packet at the end.
     pub(super) suspect: Option<AssumedSent>,
-    /// The device's count has been set right at this place; it may wait for a packet before it.
+    /// The position at which the device's count was corrected; it may wait for a packet before
+    /// that.
     pub(super) loose: Option<u64>,
-    /// Packets sent before the last audit: of those the window has been given back.
+    /// Packets sent before the last count query: the window has their credit back.
     pub(super) audited: u64,
     /// Commands sent before it.
     pub(super) commands: u64,
-    /// Bytes in the device's buffer that the window does not know of, since it was last told.
+    /// Bytes in the device's buffer that the window has not yet included.
     pub(super) surplus: OverWindow,
-    /// Until the device has counted so much, copies or late packets may have filled its buffer.
+    /// Until the device has counted this much, copies or late packets may have filled its buffer.
     pub(super) crowded: Option<u64>,
     pub(super) window_bytes: u64,
     pub(super) skipped: u64,
@@ -73,7 +73,7 @@ pub(super) struct DeviceProgress {
     pub troubled: bool,
 }
 
-/// Packets beyond those that the window has room for.
+/// Packets beyond the capacity of the window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct OverWindow {
     pub packets: u64,
@@ -81,8 +81,8 @@ pub(super) struct OverWindow {
 }
 
 impl DeviceProgress {
-    /// The course of a stream with full packets of so many samples, to a device whose buffer holds
-    /// `window_bytes`.
+    /// Returns the progress of a stream with full packets of `full` samples, to a device whose
+    /// buffer has `window_bytes`.
     pub fn new(full: u64, window_bytes: u64) -> Self {
         Self {
             record: PacketLog::new(),
@@ -109,43 +109,42 @@ impl DeviceProgress {
         }
     }
 
-    /// The stream begins anew, with the same ledger.
+    /// Restarts the stream with the same ledger.
     pub fn restart(&mut self, window_bytes: u64) {
         let fresh = Self::new(self.full, window_bytes);
         let ledger = std::mem::take(&mut self.ledger);
         *self = Self { ledger, troubled: true, ..fresh };
     }
 
-    /// Whether everything that was sent is accounted for.
+    /// Returns whether every sent sample is resolved.
     pub fn is_settled(&self) -> bool {
         let sent = self.record.sent();
         let unsuspected = self.suspect.as_ref().is_none_or(|suspect| suspect.end == sent);
         self.record.samples() == 0 && !self.astray && self.blind.is_none() && unsuspected
     }
 
-    /// Whether a report is missing since the last audit.
+    /// Returns whether a report is missing since the last count query.
     pub fn is_blind(&self) -> bool {
         self.blind.is_some()
     }
 
-    /// How many packets and commands less the device has counted than its place says; `missing`
-    /// less than all that were sent.
+    /// Returns how many packets and commands fewer the device has counted than its position;
+    /// `missing` fewer than all sent ones.
     pub fn lag(&self, missing: u64) -> i64 {
         (missing as i64).wrapping_sub(self.shift)
     }
 
-    /// Packets that were skipped, those that came late not taken off.
+    /// Returns the packets that were skipped, including those that came late.
     pub fn skipped_packets(&self) -> u64 {
         self.skipped
     }
 
-    /// What the window does not know of yet.
+    /// Takes the surplus that the window has not yet included.
     pub fn take_surplus(&mut self) -> OverWindow {
         std::mem::take(&mut self.surplus)
     }
 
-    /// So many reports are missing before the next one, or one said nothing but that something is
-    /// wrong.
+    /// Counts reports missing before the next one, or one with a fault and no packet numbers.
     pub fn miss_reports(&mut self, count: u32) {
         self.troubled = true;
         self.reports_missing = self.reports_missing.saturating_add(count);
@@ -154,8 +153,7 @@ impl DeviceProgress {
         }
     }
 
-    /// The device has counted so many packets and commands. Of these `commands` at most were
-    /// commands.
+    /// Takes the device's count of packets and commands, of which at most `commands` were commands.
     pub fn progress(&mut self, counted: u64, commands: u64) {
         let place = (counted as i64).wrapping_add(self.shift).wrapping_sub(commands as i64);
         let (passed, sent) = (self.record.passed() as i64, self.record.sent() as i64);
@@ -164,7 +162,8 @@ impl DeviceProgress {
         }
     }
 
-    /// The device took a packet that was not due. It had counted so many bytes before.
+    /// Handles a packet with a wrong number that the device took. It had counted `counted_bytes`
+    /// before.
     pub fn gap(&mut self, gap: SequenceGap, counted_bytes: u64) {
         self.troubled = true;
         let step = i64::from(gap.actual.wrapping_sub(gap.expected) as i16);
@@ -177,7 +176,7 @@ impl DeviceProgress {
         let due = near(gap.expected, self.record.passed());
         let came = due + step;
         if self.loose.is_some() && self.blind.is_some() {
-            // The missing report may have said what the device waited for.
+            // The missing report may have had the device's expected number.
             self.miss_reports(LOST);
         }
         let base = self.loose.take().filter(|&base| due < base as i64);
@@ -199,8 +198,9 @@ impl DeviceProgress {
         self.begin_run(came);
     }
 
-    /// An audit has found the device at packet `place`, with `sent` sent before the audit. Those
-    /// between are lost. False when reports are missing, and the sums may hide what they said.
+    /// Handles a count query that found the device at packet `place`, with `sent` sent before the
+    /// query. Those between are lost. Returns false when reports are missing whose gaps the sums
+    /// may hide.
     pub fn apply_counts(
         &mut self,
         place: u64,
@@ -208,9 +208,9 @@ impl DeviceProgress {
         commands: u64,
         counted_bytes: u64,
     ) -> bool {
-        // Where the count was set right and nothing has come since, the run is where it was.
+        // Where the count was corrected and nothing has come since, the run has not advanced.
         let place = if self.loose.is_some_and(|base| place <= base) { self.start } else { place };
-        // What two missing reports said may agree where each alone would not.
+        // Two missing reports may agree with the sums where each alone would not.
         let doubtful = self.loose.is_some() || self.suspect.is_some();
         let uncertain = self.reports_missing >= LOST || self.blind.is_some() && doubtful;
         if uncertain || self.start > place {
@@ -232,16 +232,16 @@ impl DeviceProgress {
         true
     }
 
-    /// There may have been more packets than the device's buffer holds. What was skipped, and has
-    /// come late since, may have found it full.
+    /// Records that the packets may have exceeded the device's buffer. Packets that were skipped,
+    /// and came late since, may have found it full.
     pub fn overcommitted(&mut self) {
         let skipped = self.missing.samples(TxCause::NetworkLoss);
         self.ledger.rename(TxCause::NetworkLoss, TxCause::LossOrOverflow, skipped);
         self.missing.rename(TxCause::LossOrOverflow);
     }
 
-    /// The device's count has been set right at packet `sent`, which may not be the one that it
-    /// waits for if `loose` is set.
+    /// Records that the device's count was corrected at packet `sent`; with `loose` the device may
+    /// wait for another packet.
     pub fn set_right(&mut self, sent: u64, loose: bool, counted_bytes: u64) {
         (self.shift, self.loose) = (0, (loose || self.loose.is_some()).then_some(sent));
         if self.crowded.is_some() {
@@ -249,7 +249,7 @@ impl DeviceProgress {
         }
     }
 
-    /// The device has passed the packets before `to`, or has not after all.
+    /// Records that the device has passed the packets before `to`, or takes that back.
     fn pass(&mut self, to: u64) {
         let before = self.record.samples();
         self.record.pass(to);
@@ -265,7 +265,7 @@ impl DeviceProgress {
         self.astray = first < self.repeats_to;
     }
 
-    /// The current run ended before packet `end`.
+    /// Ends the current run before packet `end`.
     fn end_run(&mut self, end: u64, counted_bytes: u64) {
         let repeated = self.start..end.min(self.repeats_to);
         if !repeated.is_empty() {
@@ -277,7 +277,7 @@ impl DeviceProgress {
         }
     }
 
-    /// Packets that had been dealt with were taken: late, or once more.
+    /// Handles resolved packets that were taken: late, or again.
     fn repeat(&mut self, range: Range<u64>, counted_bytes: u64) {
         let floor = self.record.oldest().max(self.missing.floor()).clamp(range.start, range.end);
         self.stray(floor - range.start);
@@ -303,7 +303,7 @@ impl DeviceProgress {
         self.crowd(counted_bytes);
     }
 
-    /// Packets were taken of which it is forgotten whether they had been skipped.
+    /// Handles taken packets for which it is no longer known whether they had been skipped.
     fn stray(&mut self, packets: u64) {
         let mut samples = packets * self.full;
         self.ledger.repeat(0, samples);
@@ -316,7 +316,7 @@ impl DeviceProgress {
         }
     }
 
-    /// The packets in flight before `to` have been skipped.
+    /// Counts the packets in flight before `to` as skipped.
     fn skip(&mut self, to: u64, counted_bytes: u64) {
         let from = self.record.passed();
         if to <= from {
@@ -337,13 +337,13 @@ impl DeviceProgress {
     }
 
     pub(super) fn crowd(&mut self, counted_bytes: u64) {
-        // What lay behind it in the buffer, and a packet that just did not fit.
+        // The packets behind it in the buffer, and one that just did not fit.
         self.crowded = Some(counted_bytes.wrapping_add(2 * self.window_bytes));
         self.overcommitted();
     }
 }
 
-/// The number nearest to `place` whose low bits these are.
+/// Returns the number nearest to `place` with these low bits.
 fn near(low: u16, place: u64) -> i64 {
     place as i64 + i64::from(low.wrapping_sub(place as u16) as i16)
 }

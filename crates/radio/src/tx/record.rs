@@ -1,15 +1,15 @@
-//! The record of what was sent: how many samples lie in any stretch of packets.
+//! The record of sent packets: the samples in any stretch of packets.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Runs of equal packets that the record holds.
+/// The runs of equal packets that fit the record.
 const RUNS: usize = 4096;
 
-/// Of these, runs of packets that the device has dealt with. A report may still name one of them.
+/// The part of these for packets that the device has passed. A report may still name one of them.
 const OLD_RUNS: usize = RUNS / 4;
 
-/// Equal packets in a row, each at the time where the one before ends, or all without time.
+/// Consecutive equal packets, each at the time where the one before ends, or all without time.
 #[derive(Debug, Clone, Copy)]
 struct EqualPackets {
     /// The number of the first packet.
@@ -27,13 +27,13 @@ impl EqualPackets {
         self.first + self.packets
     }
 
-    /// Time behind the last one, ticks.
+    /// Returns the time behind the last one, ticks.
     fn end_ticks(&self) -> Option<u64> {
         self.start.map(|start| start.wrapping_add(self.packets * self.samples))
     }
 }
 
-/// Equal packets in a row that are a part of a stretch.
+/// Consecutive equal packets that are a part of a stretch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece {
     pub first: u64,
@@ -43,21 +43,21 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// One behind the number of its last packet.
+    /// Returns the number after that of its last packet.
     pub fn end(&self) -> u64 {
         self.first + self.packets
     }
 
-    /// The samples of all its packets.
+    /// Returns the samples of all its packets.
     pub fn total(&self) -> u64 {
         self.packets * self.samples
     }
 }
 
-/// Data packets by their number, counted from 0 at the handshake and without end.
+/// Data packets by their number, counted from 0 at the handshake without wrapping.
 ///
 /// The device has passed the packets before one of them; those behind it are in flight. The record
-/// never grows: where it is full, sending has to wait.
+/// never grows: while it is full, sending has to wait.
 #[derive(Debug)]
 pub(super) struct PacketLog {
     runs: VecDeque<EqualPackets>,
@@ -74,37 +74,37 @@ impl PacketLog {
         Self { runs: VecDeque::with_capacity(RUNS), old: 0, sent: 0, passed: 0, samples: 0 }
     }
 
-    /// Whether nothing more can be noted but a train.
+    /// Returns whether nothing more can be recorded except one GSO batch.
     pub fn is_full(&self) -> bool {
         self.runs.len() - self.old + OLD_RUNS + 16 >= RUNS
     }
 
-    /// Whether it is time to ask what the device has passed.
+    /// Returns whether a query of the device's count is due.
     pub fn is_half_full(&self) -> bool {
         2 * (self.runs.len() - self.old) >= RUNS - OLD_RUNS
     }
 
-    /// The number of the next packet.
+    /// Returns the number of the next packet.
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// The number of the first packet in flight.
+    /// Returns the number of the first packet in flight.
     pub fn passed(&self) -> u64 {
         self.passed
     }
 
-    /// Samples in flight.
+    /// Returns the samples in flight.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// The number of the oldest packet that is remembered.
+    /// Returns the number of the oldest stored packet.
     pub fn oldest(&self) -> u64 {
         self.runs.front().map_or(self.sent, |run| run.first)
     }
 
-    /// The time of the first packet in flight that has one, ticks.
+    /// Returns the time of the first packet in flight that has one, ticks.
     pub fn first_ticks(&self) -> Option<u64> {
         self.runs.range(self.old..).find_map(|run| {
             let passed = self.passed.saturating_sub(run.first);
@@ -112,7 +112,7 @@ impl PacketLog {
         })
     }
 
-    /// A packet leaves.
+    /// Records a sent packet.
     pub fn push(&mut self, flow_bytes: u64, samples: u64, start: Option<u64>) {
         let first = self.sent;
         self.sent += 1;
@@ -132,8 +132,8 @@ impl PacketLog {
         self.runs.push_back(EqualPackets { first, packets: 1, flow_bytes, samples, start });
     }
 
-    /// The device has passed the packets before number `to`; it may also take back what it said.
-    /// The samples in flight before and after it.
+    /// Records that the device has passed the packets before number `to`, which may be less than
+    /// before. Updates the samples in flight.
     pub fn pass(&mut self, to: u64) {
         let (from, back) = (self.passed.min(to), to < self.passed);
         let between: u64 = self.pieces(from..self.passed.max(to)).map(|piece| piece.total()).sum();
@@ -147,7 +147,7 @@ impl PacketLog {
         }
     }
 
-    /// The packets of a stretch, as far as they are remembered, in their order.
+    /// Returns the packets of a stretch that are still stored, in their order.
     pub fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = Piece> + '_ {
         let begin = self.runs.partition_point(|run| run.end() <= range.start);
         let runs = self.runs.range(begin..).take_while(move |run| run.first < range.end);

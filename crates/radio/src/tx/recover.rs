@@ -1,19 +1,19 @@
-//! The window is closed and nothing comes: ask for credit, and go on.
+//! Recovery from a closed window without reports: requests credit, and continues.
 //!
-//! A lost credit report, lost packets or a lost command leave a window that looks full. A device
-//! that plays reports once per period, an eighth of the window. When nothing has come for the
-//! length of a period and [`ASK_AFTER`] an audit asks for the truth, and again after twice the
-//! latter each time. A device that answers opens the window. One that has not answered [`ASKS`]
-//! audits is asked by a control read whether it lives. If it does, and its buffer is not just
-//! waiting for the time of a burst, the stream is set up anew.
+//! A lost credit report, lost packets or a lost command leave a window that looks full. A playing
+//! device reports once per period, an eighth of the window. After a period and [`ASK_AFTER`]
+//! without a report, an audit queries the device's count, and again after twice the latter each
+//! time. A device that answers opens the window. After [`ASKS`] audits without an answer, a control
+//! read checks whether the device is alive. If it is, and its buffer is not just waiting for the
+//! time of a burst, the stream is set up again.
 //!
 //! So from the first send that finds it closed, a window closed by loss opens within a period and
 //! [`ASK_AFTER`] and a round trip if the first audit comes through; within 60, 140 or 300 ms in
-//! place of the 20 if the second, third or fourth is the first that does. Where none does, the
-//! stream is examined after a period and [`RECOVERY_MAX`], and set up anew within a few more round
-//! trips. To this comes the time that the device takes to play what it holds where it answers
-//! commands in their order behind samples. All of it runs while the caller sends or waits; time
-//! that passes between its calls counts, and no call need wait.
+//! place of the 20 if the second, third or fourth is the first that does. If none does, the stream
+//! is examined after a period and [`RECOVERY_MAX`], and set up again within a few more round trips.
+//! A device that answers commands in their order behind samples also needs the time to play its
+//! buffered samples. All of it runs while the caller sends or waits; time that passes between its
+//! calls counts, and no call needs to wait.
 
 use std::time::{Duration, Instant};
 
@@ -30,48 +30,48 @@ use crate::RadioError;
 use crate::deadline::YEAR;
 use crate::error::io_error;
 
-/// How long a window stays closed without a word before credit is asked for.
+/// The time of a closed window without a report after which credit is requested.
 pub const ASK_AFTER: Duration = Duration::from_millis(20);
 
-/// Audits before the device is asked by other means: after 20, 40, 80 and 160 ms.
+/// The count queries before a control read: after 20, 40, 80 and 160 ms.
 pub const ASKS: u32 = 4;
 
-/// When the last of them has had its time.
+/// The end of the last query's wait.
 pub const RECOVERY_MAX: Duration = Duration::from_millis(20 + 40 + 80 + 160 + 320);
 
-/// How long a device may take to say that it takes samples again, besides two periods.
+/// How long a device may take to report that it takes samples again, besides two periods.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// What is due while nothing comes.
+/// The steps of the recovery from silence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecoveryStep {
     Nothing,
     Audit,
-    /// All audits have had their time.
+    /// All count queries have had their time.
     Examination,
 }
 
-/// A time without a word from the device: the schedule of what is done about it.
+/// The schedule of the recovery from a device's silence.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SilentDevice {
     since: Instant,
-    /// When to do something about it.
+    /// The time of the next step.
     next: Instant,
     asked: u32,
 }
 
 impl SilentDevice {
-    /// Nothing comes from `now` on, from a device that reports once per `period`.
+    /// Begins a silence at `now`, of a device that reports once per `period`.
     pub fn new(now: Instant, period: Duration) -> Self {
         Self { since: now, next: now + ASK_AFTER + period, asked: 0 }
     }
 
-    /// When something is due again.
+    /// Returns the time of the next step.
     pub fn next(&self) -> Instant {
         self.next
     }
 
-    /// What is due at `now`, once.
+    /// Returns the step that is due at `now`, once.
     pub fn due(&mut self, now: Instant) -> RecoveryStep {
         if now < self.next {
             return RecoveryStep::Nothing;
@@ -85,13 +85,13 @@ impl SilentDevice {
     }
 }
 
-/// How long the device plays so many samples.
+/// Returns how long the device plays `samples` samples.
 pub(super) fn play_time(samples: u64, rate_hz: f64) -> Duration {
     Duration::try_from_secs_f64(samples as f64 / rate_hz).unwrap_or(YEAR).min(YEAR)
 }
 
 impl TxStreamer {
-    /// Does what is due while nothing comes.
+    /// Executes the steps that are due during a silence.
     pub(super) fn recover(&mut self, now: Instant) -> Result<(), TxError> {
         if self.account.is_settled() {
             self.stall = None;
@@ -109,7 +109,7 @@ impl TxStreamer {
         }
     }
 
-    /// All audits went unanswered: find out why.
+    /// Finds the reason when all count queries stayed without an answer.
     fn examine(&mut self, silent: Duration) -> Result<(), TxError> {
         let asked = Instant::now();
         match self.channel.control().read(CLIENT_ZERO_PORT, PROTO_VER) {
@@ -133,7 +133,7 @@ impl TxStreamer {
         self.reestablish()
     }
 
-    /// How long the device has good reason not to take anything.
+    /// Returns how long the device has a valid reason to take no samples.
     pub(super) fn still_holds(&self, silent: Duration) -> Result<Duration, TxError> {
         let seconds = |ticks: u64| play_time(ticks, self.path.rate_hz);
         if let Some(first) = self.account.first_ticks() {
@@ -146,7 +146,7 @@ impl TxStreamer {
         Ok(held.saturating_sub(silent))
     }
 
-    /// The device lives, but does not answer for the stream: set it up anew.
+    /// Sets the stream up again: the device is alive, but does not answer for the stream.
     fn reestablish(&mut self) -> Result<(), TxError> {
         let opened = handshake::open(&mut self.port, &self.path)?;
         let samples = self.account.reopen(opened);
@@ -157,10 +157,10 @@ impl TxStreamer {
         self.audit()
     }
 
-    /// Asks the device for its count by PING, PING; and sets it right by a RESYNC behind them where
-    /// it was asked without success so far.
+    /// Queries the device's count by PING, PING; with a RESYNC behind them, which corrects the
+    /// count, if earlier queries failed.
     pub(super) fn audit(&mut self) -> Result<(), TxError> {
-        // A packet that was begun has been promised its room.
+        // A packet under construction has reserved its credit.
         let begun_bytes = if self.train.filled() > 0 { self.flow_bytes() } else { 0 };
         if !self.account.window.has_room_for_commands(AUDIT_COMMANDS, begun_bytes) {
             return Ok(());

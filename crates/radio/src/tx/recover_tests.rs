@@ -1,4 +1,5 @@
-//! The schedule on a clock of its own, and the books of a stream whose window loss has closed.
+//! Tests of the schedule on a simulated clock, and of the accounting of a stream whose window loss
+//! has closed.
 
 use millstream_wire::stream::{PACKETS_UNLIMITED, StatusRepr};
 
@@ -12,7 +13,7 @@ const COMMAND: u64 = 24;
 const FLOW: u64 = 416;
 const CAPACITY: u64 = 8192;
 
-/// Every moment at which something is due, from the beginning of the silence.
+/// Returns every moment with a step due, from the beginning of the silence.
 fn schedule(step: Duration) -> Vec<(Duration, RecoveryStep)> {
     let start = Instant::now();
     let mut stall = SilentDevice::new(start, PERIOD);
@@ -48,8 +49,8 @@ fn a_caller_that_comes_by_seldom_is_no_later_than_its_own_pauses() {
     assert!(found.last().unwrap().0 <= PERIOD + RECOVERY_MAX + pause * (ASKS + 1));
 }
 
-/// A device whose packets of samples all got lost, or all of its reports: it plays at once what
-/// comes, and answers what it gets.
+/// A device that lost all packets of samples, or all of whose reports were lost: it plays samples
+/// at once, and answers all queries.
 struct Device {
     counted: Totals,
     status_seq: u16,
@@ -64,8 +65,9 @@ impl Device {
     }
 }
 
-/// The time from a window being found closed to it being open, when everything before was lost and
-/// the first `lost` audits are lost too; none when all that is left is to examine the device.
+/// Returns the time from finding the window closed to its opening, when everything before was lost
+/// and the first `lost` count queries are lost too; `None` when only the examination of the device
+/// is left.
 fn recovery(lost: u32, samples_arrive: bool) -> Option<Duration> {
     let window = CreditWindow::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
     let mut account = TxAccounting::new(Opened { window, status_seq: u16::MAX }, 100);

@@ -1,4 +1,4 @@
-//! Sending: from the caller's slice into trains of packets.
+//! Sending: from the caller's slice into batches of packets.
 
 use std::time::{Duration, Instant};
 
@@ -14,21 +14,21 @@ use crate::error::io_error;
 impl TxStreamer {
     /// Sends complex floats: times the stream's scale, rounded to the wire's 16 bits.
     ///
-    /// Any number of samples will do. Packets are filled across calls, so the cut of a burst into
-    /// calls changes neither the packets nor their times; what does not fill a packet waits for
-    /// the next call, the end of the burst or [`TxStreamer::flush`].
+    /// Any number of samples is allowed. Packets are filled across calls, so the division of a
+    /// burst into calls changes neither the packets nor their times; samples that do not fill a
+    /// packet wait for the next call, the end of the burst or [`TxStreamer::flush`].
     ///
-    /// In a burst that has time every packet carries its own, so a lost packet leaves a gap and
-    /// what follows is on time.
+    /// In a burst with time every packet has a time, so a lost packet leaves a gap, and later ones
+    /// are on time.
     ///
-    /// Waits up to `timeout` for room in the device; with `Duration::ZERO` takes what there is room
-    /// for. The end of the burst counts only when all samples were taken. A call that finds a
-    /// device silent for longer than [`super::RECOVERY_MAX`] asks it by control reads whether it
-    /// lives, which may take some seconds more than `timeout` until the error.
+    /// Waits up to `timeout` for space in the device; with `Duration::ZERO` takes the samples for
+    /// which there is space. The end of the burst counts only when all samples were taken. A call
+    /// that finds a device silent for longer than [`super::RECOVERY_MAX`] checks by control reads
+    /// whether it is alive, which may take some seconds more than `timeout` until the error.
     ///
     /// # Errors
     /// [`TxError::DeviceSilent`] when the device stopped answering; [`TxError::Radio`] when the
-    /// system refuses. What had been taken by then is in the ledger.
+    /// system refuses. Samples taken until then are in the ledger.
     pub fn send(
         &mut self,
         samples: &[Complex32],
@@ -51,7 +51,7 @@ impl TxStreamer {
         self.send_with(samples, meta, timeout, 1.0)
     }
 
-    /// Sends samples that wait for their packet to fill, in a short one.
+    /// Sends samples that wait for their packet to fill, in a short packet.
     ///
     /// # Errors
     /// [`TxError::Radio`] when the system refuses.
@@ -73,7 +73,7 @@ impl TxStreamer {
         if !samples.is_empty() {
             self.begin(meta.time_ticks)?;
         }
-        // Asked for only when there is no room: reading the clock is not free.
+        // Computed only when there is no space: reading the clock takes time.
         let mut until = None;
         loop {
             if self.has_room() {
@@ -96,8 +96,9 @@ impl TxStreamer {
         }
     }
 
-    /// Sends samples for which there is room, no more than [`TxStreamer::ready_samples`], in a
-    /// burst that has begun. How many: nothing takes room away meanwhile, so all.
+    /// Sends samples for which there is credit, no more than [`TxStreamer::ready_samples`], in a
+    /// burst that has begun. Returns their number: nothing else takes credit meanwhile, so all are
+    /// sent.
     pub(super) fn send_ready<T: HostSample>(
         &mut self,
         samples: &[T],
@@ -117,7 +118,7 @@ impl TxStreamer {
         }
     }
 
-    /// Starts a burst, or goes on with one at a given time.
+    /// Starts a burst, or continues one at a given time.
     pub(super) fn begin(&mut self, time_ticks: Option<u64>) -> Result<(), TxError> {
         match self.burst {
             Burst::Idle => self.depart()?,
@@ -135,8 +136,8 @@ impl TxStreamer {
         Ok(())
     }
 
-    /// Converts as many samples into the train as it has room and credit for. With `ending` the
-    /// last sample is kept out of a packet that it would complete without the end of the burst.
+    /// Converts as many samples into the batch as it has space and credit for. With `ending` the
+    /// last sample is not put into a packet that it would complete without the end of the burst.
     fn load<T: HostSample>(
         &mut self,
         samples: &[T],
@@ -158,8 +159,8 @@ impl TxStreamer {
         Ok(taken)
     }
 
-    /// Ends the burst with what is under construction, or else with a zero sample. False when
-    /// there is no room for that.
+    /// Ends the burst with the packet under construction, or else with a zero sample. Returns false
+    /// when there is no credit for that.
     fn end_burst(&mut self) -> Result<bool, TxError> {
         if self.burst == Burst::Idle {
             return Ok(true);
@@ -185,7 +186,7 @@ impl TxStreamer {
         self.complete_with(self.train.filled(), eob)
     }
 
-    /// Completes the packet under construction, which holds so many samples of the caller.
+    /// Completes the packet under construction, which has `samples` samples of the caller.
     fn complete_with(&mut self, samples: usize, eob: bool) -> Result<(), TxError> {
         let Burst::Open { next_ticks } = &mut self.burst else { return Ok(()) };
         let ticks = *next_ticks;
@@ -196,13 +197,13 @@ impl TxStreamer {
         let done = self.train.complete(tx, device, epid, self.seq, ticks, eob);
         self.seq = self.seq.wrapping_add(1);
         self.counters.packets += 1;
-        // Booked when the packet is complete; it leaves before anything else does.
+        // Counted when the packet is complete; it is sent before any other.
         let flow_bytes = round_to_word(length, self.path.width) as u64;
         self.account.send(flow_bytes, samples as u64, ticks, eob);
         done.map_err(io_error("send to", device)).map_err(TxError::from)
     }
 
-    /// Sends the complete packets, and does what is then due.
+    /// Sends the complete packets, and does the periodic work.
     fn depart(&mut self) -> Result<(), TxError> {
         if self.train.is_empty() {
             return Ok(());
@@ -222,7 +223,8 @@ impl TxStreamer {
         sent.map_err(io_error("send to", device)).map_err(TxError::from)
     }
 
-    /// What is due now and then: an audit once per window, a look for credit once per period.
+    /// Does the periodic work: a count query once per window, and a poll for credit once per
+    /// period.
     fn keep_up(&mut self) -> Result<(), TxError> {
         if self.account.is_audit_due() {
             self.audit()?;
@@ -236,31 +238,32 @@ impl TxStreamer {
         Ok(())
     }
 
-    /// What a full packet counts in flow control.
+    /// Returns the length of a full packet in flow control.
     pub(super) fn flow_bytes(&self) -> u64 {
         round_to_word(self.train.segment_bytes(), self.path.width) as u64
     }
 
-    /// Packets that may be completed.
+    /// Returns the packets that may be completed.
     pub(super) fn room_packets(&self) -> u64 {
         self.account.room_packets(self.flow_bytes())
     }
 
-    /// Samples that can be taken now, while no complete packet waits.
+    /// Returns the samples that can be taken now, while no complete packet waits.
     pub(super) fn ready_samples(&self) -> usize {
         let packets = usize::try_from(self.room_packets()).unwrap_or(usize::MAX);
         let (full, filled) = (self.samples_per_packet, self.train.filled());
-        // The room for a packet under construction was there when it was begun.
+        // The credit for a packet under construction was there when it was begun.
         let packets = if filled > 0 { packets.max(1) } else { packets };
         packets.saturating_mul(full) - filled
     }
 
-    /// Whether the window lets the next sample be taken. The record has room for a train or two.
+    /// Returns whether the window allows the next sample. The record has space for one or two GSO
+    /// batches.
     fn has_credit(&self) -> bool {
         self.train.filled() > 0 || self.account.window.room_packets(self.flow_bytes()) > 0
     }
 
-    /// Whether the next sample can be taken.
+    /// Returns whether the next sample can be taken.
     fn has_room(&self) -> bool {
         self.train.filled() > 0 || self.room_packets() > 0
     }

@@ -20,25 +20,25 @@ use crate::convert::{Converter, Wire};
 use crate::deadline::deadline;
 use crate::stream::StreamPath;
 
-/// Events that wait for the caller; the oldest go when there are more.
+/// The most events that wait for the caller; with more, the oldest are dropped.
 const EVENTS_MAX: usize = 1024;
 
-/// How long the end of a stream waits for the device to take what is in flight, besides the time
-/// that it needs to play it.
+/// How long the end of a stream waits for the device to take the samples in flight, besides the
+/// time to play them.
 pub(super) const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long it waits for reports about packets that the device has taken; and where packets were
-/// late, so that there may be no acknowledgement.
+/// How long the end waits for reports about packets that the device has taken, also where packets
+/// were late, so that the acknowledgement may be missing.
 const REPORTS_TIMEOUT: Duration = Duration::from_millis(500);
 const LATE_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Ticks per sample of the E3xx family.
 pub(super) const TICKS_PER_SAMPLE: u64 = 1;
 
-/// A transmit stream of one channel, on a port of its own.
+/// A transmit stream of one channel, on its own port.
 ///
-/// It does not know its link. In the steady state it allocates nothing, takes no lock, and makes
-/// one system call per train of packets and one per report period to read the credit.
+/// It does not depend on the kind of link. In the steady state it allocates nothing, takes no lock,
+/// and makes one system call per GSO batch and one per report period to read the credit.
 pub struct TxStreamer {
     pub(super) port: Port,
     pub(super) path: StreamPath,
@@ -51,10 +51,10 @@ pub struct TxStreamer {
     pub(super) counters: TxCounters,
     pub(super) train: GsoBatch,
     pub(super) burst: Burst,
-    /// The next data packet's sequence number, and the next command's.
+    /// The next data packet's sequence number; below, the next command's.
     pub(super) seq: u16,
     pub(super) command_seq: u16,
-    /// Bytes sent when the port was last asked for credit.
+    /// Bytes sent when the port was last polled for credit.
     pub(super) polled_bytes: u64,
 
     pub(super) events: VecDeque<TxEvent>,
@@ -62,7 +62,7 @@ pub struct TxStreamer {
     /// Reports that were missed before the stream was opened.
     pub(super) missed_before: u64,
 
-    /// How long the device plays what it reports at a time.
+    /// The time that the device plays between two reports.
     pub(super) period: Duration,
     pub(super) stall: Option<SilentDevice>,
 }
@@ -70,9 +70,9 @@ pub struct TxStreamer {
 /// The burst that is being sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Burst {
-    /// None: the next sample starts one.
+    /// No burst: the next sample starts one.
     Idle,
-    /// Time of the first sample of the next packet, ticks, in a burst that has time.
+    /// The time of the first sample of the next packet, ticks, in a burst with time.
     Open { next_ticks: Option<u64> },
 }
 
@@ -94,7 +94,7 @@ impl TxStreamer {
         let window = &opened.window;
         let samples_per_packet = samples_per_packet(&path, window, args)?;
         let (period_samples, rate_hz) = (window.period().bytes / SC16_LEN as u64, path.rate_hz);
-        // What a stream before this one left.
+        // Reports of an earlier stream.
         let async_seen = channel.events().tx_reported();
         while channel.events().take_tx().is_some() {}
         let missed_before = channel.missed();
@@ -118,7 +118,8 @@ impl TxStreamer {
             stall: None,
             channel,
         };
-        // The first command is not checked for its number: before it matters.
+        // The device does not check the number of the first command, so it is sent before it
+        // matters.
         stream.audit().map_err(|error| match error {
             TxError::Radio(error) => error,
             other => RadioError::Unusable { address: *device.ip(), reason: other.to_string() },
@@ -126,42 +127,42 @@ impl TxStreamer {
         Ok(stream)
     }
 
-    /// Where every sample went so far.
+    /// Returns the outcome of every sample so far.
     pub fn ledger(&self) -> &TxLedger {
         self.account.ledger()
     }
 
-    /// What was counted at the port.
+    /// Returns the counters of the port.
     pub fn counters(&self) -> &TxCounters {
         &self.counters
     }
 
-    /// Bytes that may be in flight.
+    /// Returns the bytes that may be in flight.
     pub fn credit_window_bytes(&self) -> u64 {
         self.account.window.capacity_bytes()
     }
 
-    /// Bytes in flight, by what is known.
+    /// Returns the bytes that may be in flight, by the reports so far.
     pub fn in_flight_bytes(&self) -> u64 {
         self.account.window.in_flight().bytes
     }
 
-    /// The local address of the stream's port.
+    /// Returns the local address of the stream's port.
     pub fn local(&self) -> SocketAddrV4 {
         self.port.local
     }
 
-    /// Samples of a full packet.
+    /// Returns the samples of a full packet.
     pub fn samples_per_packet(&self) -> usize {
         self.samples_per_packet
     }
 
-    /// Samples, and ticks, per second, as they were when the stream was opened.
+    /// Returns the sample rate and the tick rate, per second, when the stream was opened.
     pub fn rate_hz(&self) -> f64 {
         self.path.rate_hz
     }
 
-    /// The device's time, ticks.
+    /// Reads the device's time, ticks.
     ///
     /// # Errors
     /// Those of [`crate::control::Control::read`].
@@ -169,7 +170,7 @@ impl TxStreamer {
         self.channel.time_ticks()
     }
 
-    /// Whether a burst has been started and not ended.
+    /// Returns whether a burst has been started and not ended.
     pub fn is_in_burst(&self) -> bool {
         self.burst != Burst::Idle
     }
@@ -177,15 +178,15 @@ impl TxStreamer {
     /// Ends an open burst, waits until the device has taken everything, and returns the final
     /// ledger.
     ///
-    /// A burst whose time is still to come is waited for. What a device that has gone may not have
-    /// taken is unknown.
+    /// A burst whose time is still to come is waited for. Samples that a lost device may not have
+    /// taken are unknown.
     pub fn finish(self) -> TxLedger {
         let held = self.still_holds(Duration::ZERO).unwrap_or_default();
         self.finish_within(FINISH_TIMEOUT + held)
     }
 
-    /// As [`Self::finish`], but for somebody who cannot wait for a burst whose time is far away:
-    /// what the device has not taken within `timeout` is unknown.
+    /// Does the same as [`Self::finish`] with a time limit, for bursts whose time is far away:
+    /// samples that the device has not taken within `timeout` are unknown.
     pub fn finish_within(mut self, timeout: Duration) -> TxLedger {
         self.end(timeout);
         self.account.ledger().clone()
@@ -202,7 +203,7 @@ impl TxStreamer {
             }
         };
         if alive.is_ok() {
-            // A device that is silent leaves its mark in the ledger.
+            // A silent device shows in the ledger.
             let _ = self.drain(left());
             let _ = self.hear_all(left());
         }
@@ -210,8 +211,8 @@ impl TxStreamer {
         self.burst = Burst::Idle;
     }
 
-    /// Waits for what the device has to say about the ends of bursts. Whatever it has said when it
-    /// answers the read of a register is here with the answer.
+    /// Waits for the device's reports about the ends of bursts. All reports sent before its answer
+    /// to a register read have arrived with that answer.
     fn hear_all(&mut self, timeout: Duration) -> Result<(), TxError> {
         let late = !self.account.lates.is_waiting();
         let most = if late { LATE_TIMEOUT } else { REPORTS_TIMEOUT };
@@ -222,8 +223,8 @@ impl TxStreamer {
         self.poll()
     }
 
-    /// Waits until the device has taken everything that was sent, and the ledger knows what of it
-    /// did not arrive. False when the time ran out before.
+    /// Waits until the device has taken everything that was sent, and the ledger has the packets
+    /// that did not arrive. Returns false at the time-out.
     ///
     /// # Errors
     /// [`TxError::DeviceSilent`], [`TxError::Radio`].
@@ -236,7 +237,7 @@ impl TxStreamer {
             }
             let left = until.saturating_duration_since(Instant::now());
             let done = |stream: &Self| {
-                // One that is on its way must be answered before another one can be understood.
+                // A query in flight must be answered before another one's answer can be assigned.
                 stream.account.is_known() || !asks && stream.account.is_audit_worth()
             };
             if !self.wait(left, done)? || self.account.is_known() {
@@ -273,7 +274,7 @@ impl std::fmt::Debug for TxStreamer {
     }
 }
 
-/// As many samples as fit the path and half the window, or fewer if asked for.
+/// Returns the samples that fit the path and half the window, or fewer if requested.
 fn samples_per_packet(
     path: &StreamPath,
     window: &CreditWindow,

@@ -1,4 +1,4 @@
-//! Credit: what the device lets this host have in flight (facts page, section 8.2).
+//! Credit: how much this host may have in flight to the device (facts page, section 8.2).
 
 use millstream_wire::stream::PACKETS_UNLIMITED;
 
@@ -10,7 +10,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// With `packets` more of `flow_bytes` each.
+    /// Returns the totals with `packets` more of `flow_bytes` each.
     pub fn plus(self, packets: u64, flow_bytes: u64) -> Self {
         Self {
             packets: self.packets.wrapping_add(packets),
@@ -18,7 +18,7 @@ impl Totals {
         }
     }
 
-    /// With so much more.
+    /// Returns the sum.
     pub fn and(self, more: Self) -> Self {
         Self {
             packets: self.packets.wrapping_add(more.packets),
@@ -26,7 +26,7 @@ impl Totals {
         }
     }
 
-    /// What lies between `earlier` and here.
+    /// Returns the difference to `earlier`.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             packets: self.packets.wrapping_sub(earlier.packets),
@@ -35,8 +35,8 @@ impl Totals {
     }
 }
 
-/// Stream commands that there is always room for, whatever the samples take: four audits of three
-/// commands each, one per try to get a closed window open again.
+/// The stream commands that always have credit, reserved from the samples: four count queries of
+/// three commands each, one per attempt to reopen a closed window.
 pub(super) const COMMANDS_RESERVED: u64 = 12;
 
 /// Report periods per window, as UHD does.
@@ -46,23 +46,23 @@ const REPORTS: u64 = 8;
 #[derive(Debug, Clone)]
 pub(super) struct CreditWindow {
     capacity: Totals,
-    /// Kept free of samples for commands.
+    /// Reserved for commands.
     reserve: Totals,
     command_bytes: u64,
     sent: Totals,
     consumed: Totals,
-    /// What the device has counted less than it has passed, modulo 2⁶⁴: packets that were lost,
-    /// less those that came twice.
+    /// The difference between the packets that the device has passed and its count, modulo 2⁶⁴:
+    /// lost packets, less duplicated ones.
     missing: Totals,
-    /// Kept free of samples for packets that may come late or twice.
+    /// Reserved for packets that may come late or twice.
     spare_bytes: u64,
-    /// Bytes that came so since the last audit.
+    /// Bytes of late or duplicated packets since the last count query.
     surplus_bytes: u64,
     since_audit_bytes: u64,
 }
 
 impl CreditWindow {
-    /// The window that a device advertises. `command_bytes` is what a stream command counts.
+    /// Returns the window that a device advertises. `command_bytes` is a stream command's length.
     pub fn new(capacity_bytes: u64, capacity_packets: u32, command_bytes: u64) -> Self {
         let unlimited = capacity_packets == PACKETS_UNLIMITED;
         let packets = if unlimited { u64::MAX } else { capacity_packets.into() };
@@ -82,43 +82,43 @@ impl CreditWindow {
         }
     }
 
-    /// Bytes that may be in flight.
+    /// Returns the bytes that may be in flight.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity.bytes
     }
 
-    /// Packets that may be in flight.
+    /// Returns the packets that may be in flight.
     pub fn capacity_packets(&self) -> u64 {
         self.capacity.packets
     }
 
-    /// What the device is asked to report: each eighth of the window.
+    /// Returns the requested report period: an eighth of the window.
     pub fn period(&self) -> Totals {
         let packets = self.capacity.packets.min(PACKETS_UNLIMITED.into());
         Totals { packets: packets.div_ceil(REPORTS), bytes: self.capacity.bytes.div_ceil(REPORTS) }
     }
 
-    /// The largest packet that the window can ever take, bytes; at least two fit.
+    /// Returns the largest packet that fits an empty window, bytes; at least two fit.
     pub fn packet_bytes_max(&self) -> u64 {
         self.capacity.bytes.saturating_sub(self.reserve.bytes) / 2
     }
 
-    /// Packets of samples that may be in flight.
+    /// Returns the packets of samples that may be in flight.
     pub fn packets_max(&self) -> u64 {
         self.capacity.packets.saturating_sub(self.reserve.packets)
     }
 
-    /// Everything sent so far.
+    /// Returns everything sent so far.
     pub fn sent(&self) -> Totals {
         self.sent
     }
 
-    /// What is sent and not known to be consumed.
+    /// Returns the packets sent and not known to be consumed.
     pub fn in_flight(&self) -> Totals {
         self.sent.since(self.consumed)
     }
 
-    /// How many packets of `flow_bytes` each may be sent now.
+    /// Returns how many packets of `flow_bytes` each may be sent now.
     pub fn room_packets(&self, flow_bytes: u64) -> u64 {
         let in_flight = self.in_flight();
         let kept = self.reserve.bytes + self.spare_bytes;
@@ -126,42 +126,42 @@ impl CreditWindow {
         (bytes / flow_bytes).min(self.packets_max().saturating_sub(in_flight.packets))
     }
 
-    /// Packets of samples leave.
+    /// Counts sent packets of samples.
     pub fn send(&mut self, packets: u64, flow_bytes: u64) {
         self.sent = self.sent.plus(packets, flow_bytes);
         self.since_audit_bytes += packets * flow_bytes;
     }
 
-    /// Whether `commands` more stream commands may be sent now, and a packet of `flow_bytes`
-    /// behind them; 0 for none.
+    /// Returns whether `commands` more stream commands may be sent now, and a packet of
+    /// `flow_bytes` behind them; 0 for no packet.
     pub fn has_room_for_commands(&self, commands: u64, flow_bytes: u64) -> bool {
         let packet = u64::from(flow_bytes > 0);
         let with = self.in_flight().plus(commands, self.command_bytes).plus(packet, flow_bytes);
         with.bytes <= self.capacity.bytes && with.packets <= self.capacity.packets
     }
 
-    /// A stream command leaves.
+    /// Counts a sent stream command.
     pub fn send_command(&mut self) {
         self.sent = self.sent.plus(1, self.command_bytes);
     }
 
-    /// What a stream command counts.
+    /// Returns a stream command's length in flow control.
     pub fn command_bytes(&self) -> u64 {
         self.command_bytes
     }
 
-    /// Whether a window's worth of bytes has been sent since the last audit.
+    /// Returns whether a window of bytes has been sent since the last count query.
     pub fn is_audit_due(&self) -> bool {
         self.since_audit_bytes >= self.capacity.bytes
     }
 
-    /// An audit leaves.
+    /// Records a sent count query.
     pub fn note_audit(&mut self) {
         self.since_audit_bytes = 0;
     }
 
-    /// The device has consumed this much: true when that is more than was known. Counts that run
-    /// backwards change nothing; counts beyond what was sent are packets that came twice.
+    /// Takes the device's count of consumed packets. Returns true when it grew. Decreasing counts
+    /// change nothing; counts beyond the sent packets mean duplicated ones.
     pub fn consume(&mut self, counted: Totals) -> bool {
         let mut passed = counted.and(self.missing);
         let beyond = passed.since(self.sent);
@@ -183,16 +183,18 @@ impl CreditWindow {
         true
     }
 
-    /// Packets came twice, or late when they had been given up: they take room, and are counted.
+    /// Counts packets that came twice, or late after they had been given up: they take space, and
+    /// are in the device's count.
     pub fn note_surplus(&mut self, packets: u64, bytes: u64) {
         self.missing.packets = self.missing.packets.wrapping_sub(packets);
         self.missing.bytes = self.missing.bytes.wrapping_sub(bytes);
         self.surplus_bytes += bytes;
     }
 
-    /// An audit says how much less the device has counted than was sent before it. The window is
-    /// given back, but room is kept for what may still come: as much as was found missing or came
-    /// too much, up to half the window, and less and less of it. True when more was missing.
+    /// Applies a count query: `missing` is the difference between the packets sent before it and
+    /// the count. The window is restored, but space is reserved for packets that may still come: as
+    /// much as was missing or in surplus, up to half the window, decreasing with each query.
+    /// Returns true when packets were missing.
     pub fn audited(&mut self, missing: Totals) -> bool {
         let grown = missing.bytes.wrapping_sub(self.missing.bytes);
         let grown = if grown > self.capacity.bytes { 0 } else { grown };
@@ -203,7 +205,7 @@ impl CreditWindow {
         grown > half
     }
 
-    /// The device has taken over our totals.
+    /// Applies a RESYNC: the device has taken over our totals.
     pub fn resynchronised(&mut self) {
         self.missing = Totals::default();
     }

@@ -1,4 +1,4 @@
-//! The receive stream as a flowgraph source: its samples, segments, metrics and its end.
+//! Tests of the receive stream as a flowgraph source: its samples, segments, metrics and its end.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use millstream_flow::{
 use millstream_radio::block::{GapCause, GroupSource, RadioSource, RecordingSegment, register};
 use millstream_radio::{Cause, Complex32, DeviceSet, RxArgs, RxEvent};
 
-/// Everything on one thread.
+/// Returns a plan with everything on one thread.
 fn plan(graph: &Graph) -> Plan {
     Plan::single(graph, WaitMode::Park)
 }
 
-/// A graph of the source and a sink that keeps nothing.
+/// Returns a graph of the source and a sink that drops the samples.
 fn into_nothing(source: RadioSource<Complex32>) -> (Graph, Plan) {
     let mut graph = Graph::new();
     graph.add("tuner", source).unwrap();
@@ -29,7 +29,7 @@ fn metric(stats: &BlockStats, name: &str) -> u64 {
     stats.metric(name).unwrap_or_else(|| panic!("no metric {name}")) as u64
 }
 
-/// Samples expected = delivered + the losses by cause; what is lost.
+/// Checks that samples expected = delivered + the losses by cause; returns the losses.
 fn balance(stats: &BlockStats) -> u64 {
     let lost = Cause::ALL.iter().map(|cause| metric(stats, cause.name())).sum::<u64>();
     assert_eq!(metric(stats, "expected"), metric(stats, "delivered") + lost, "{stats:?}");
@@ -93,7 +93,7 @@ fn each_gap_begins_a_segment_and_is_booked() {
     let causes: Vec<_> = segments.iter().flat_map(RecordingSegment::losses).collect();
     assert_eq!(causes, [(Cause::NetworkLoss, 5 * SPP), (Cause::NetworkLoss, SPP)]);
 
-    // The segments say where in time each sample of the recording lies.
+    // The segments have the time of each sample of the recording.
     let samples = collected.take();
     assert_eq!(samples.len() as u64, 94 * SPP);
     for (index, sample) in (0..).zip(&samples) {
@@ -105,7 +105,7 @@ fn each_gap_begins_a_segment_and_is_booked() {
 
 #[test]
 fn a_source_goes_on_behind_an_overrun_and_ends_at_its_number_of_samples_of_time() {
-    // The device says that it could not go on, and does not.
+    // The device reports that it could not continue, and stops.
     let meddler = Meddler::data(|n, packet| {
         let mut last = packet.to_vec();
         last[7] |= 0x02;
@@ -126,7 +126,7 @@ fn a_source_goes_on_behind_an_overrun_and_ends_at_its_number_of_samples_of_time(
     assert_eq!(segments[1].gap, Some(GapCause::Stream(RxEvent::Overrun { samples: lost })));
     let first_ticks = segments[0].time_ticks.unwrap();
     assert_eq!(segments[1].time_ticks.unwrap(), first_ticks + segments[1].first_sample + lost);
-    // A gap that reaches beyond the end would be counted whole; this one does not.
+    // A gap that extends past the end would be counted whole; this one does not.
     assert_eq!(metric(stats, "expected"), wanted.max(segments[1].first_sample + lost));
 }
 
@@ -143,7 +143,7 @@ fn a_start_that_has_passed_is_told() {
 
 #[test]
 fn channels_are_recorded_at_the_same_moments_and_end_together() {
-    // Packets of one channel or of both are lost; the other one gives up the same moments.
+    // Packets of one channel or of both are lost; the other one drops the same moments.
     let lost = |n| matches!(n, 10..15 | 60);
     let meddler = Meddler::data(move |n, _| if lost(n) { Action::Drop } else { Action::Pass });
     let (_radio, mut device) = radio(patient());

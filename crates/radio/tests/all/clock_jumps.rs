@@ -1,10 +1,10 @@
-//! Jumps of the device's clock while it sends: a cause of their own, and no other one.
+//! Tests of jumps of the device's clock while it sends: a separate cause, and no other one.
 
 use crate::common::{Brought, PATIENCE, SPP, args, device, receive};
 use millstream_emulator::RunningRadio;
 use millstream_radio::{Cause, Complex32, Device, RxEvent, RxStreamer};
 
-/// A continuous stream whose device's clock jumps by `ticks`.
+/// Returns a continuous stream whose device's clock jumps by `ticks`.
 fn jump(ticks: i64) -> (RunningRadio, Device, RxStreamer, Brought) {
     let (radio, device) = device(2e6);
     let mut stream = device.rx_stream(args()).unwrap();
@@ -42,7 +42,7 @@ fn a_clock_set_to_the_time_of_day_does_not_end_the_stream() {
     // The nanoseconds of 2026, as ticks of 50 MHz.
     let ticks = 88_000_000_000_000_000;
     let (_radio, _device, stream, brought) = jump(ticks);
-    // One packet went by until the next confirmed its time.
+    // One packet was skipped until the next confirmed its time.
     let gap = RxEvent::SequenceGap { packets: 1, samples: SPP };
     assert_eq!(brought.events, [gap, RxEvent::ClockJump { ticks, samples: 0 }]);
     let ledger = stream.finish();
@@ -60,7 +60,7 @@ fn a_finite_capture_brings_all_its_samples_across_a_jump() {
     radio.faults().add(&jump).unwrap();
     let brought = receive(&mut stream, u64::MAX);
     assert_eq!((brought.samples, brought.missing), (2000 * SPP, 77_777), "{brought:?}");
-    // What is queued behind it is still told from it.
+    // A capture queued behind it is still distinguished from it.
     stream.queue_finite(300 * SPP, None).unwrap();
     stream.queue_finite(300 * SPP, None).unwrap();
     radio.faults().add("clock_jump ticks=1234567").unwrap();

@@ -1,4 +1,5 @@
-//! Ends of bursts: whatever the device still had to send is in the ledger, and nothing twice.
+//! Tests of the ends of bursts: all packets that the device still had to send are in the ledger,
+//! once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,7 @@ use crate::common::{
 };
 use millstream_radio::{Cause, Complex32, Device, DeviceSet, RxArgs, RxEvent, RxStreamer};
 
-/// Waits until the device's time is past `ticks`; the time then.
+/// Waits until the device's time is past `ticks`; returns that time.
 fn pass(device: &Device, ticks: u64) -> u64 {
     loop {
         let now = device.time_ticks().unwrap();
@@ -20,7 +21,7 @@ fn pass(device: &Device, ticks: u64) -> u64 {
     }
 }
 
-/// Receives until nothing is to come any more.
+/// Receives until the stream has ended.
 fn drain(stream: &mut RxStreamer) {
     while stream.is_running() {
         receive(stream, u64::MAX);
@@ -31,7 +32,7 @@ fn drain(stream: &mut RxStreamer) {
 fn a_stop_behind_a_stall_waits_for_the_end_of_the_new_run() {
     let cut = Arc::new(AtomicBool::new(false));
     let is_cut = Arc::clone(&cut);
-    // Every report of what came before gets through, so what is lost keeps the window shut.
+    // Every report of received packets arrives, so the lost packets keep the window closed.
     let meddler = Meddler::new(move |packet| {
         let stream = is_data(packet) || packet.get(6).is_some_and(|byte| byte >> 5 == 2);
         if stream && is_cut.load(Ordering::Relaxed) { Action::Drop } else { Action::Pass }
@@ -51,7 +52,7 @@ fn a_stop_behind_a_stall_waits_for_the_end_of_the_new_run() {
     while stream.counters().stalls == 0 {
         stream.recv(&mut buffer, Duration::from_millis(1)).unwrap();
     }
-    // What the device held back comes first, with an end of its own.
+    // The delayed packets of the device come first, with a separate end.
     let now = device.time_ticks().unwrap();
     let now = pass(&device, now + 400_000);
     stream.stop().unwrap();
@@ -78,9 +79,9 @@ fn a_stop_in_a_chain_waits_for_the_end_of_the_capture_it_ends() {
     stream.stop().unwrap();
     drain(&mut stream);
     let ledger = stream.ledger().clone();
-    // Far beyond the first capture; a busy radio may stop a little before the time it last told.
+    // Far beyond the first capture; a busy radio may stop slightly before its last reported time.
     assert!((50_000..5_000_000).contains(&ledger.expected), "{ledger}");
-    // One that had not begun is not waited for.
+    // A capture that had not begun is not waited for.
     let at = device.time_ticks().unwrap() + 200_000;
     stream.start_finite(20 * SPP, Some(at)).unwrap();
     stream.queue_finite(SPP, Some(at + 20_000_000)).unwrap();
@@ -117,7 +118,7 @@ fn a_lost_end_is_booked_once() {
     stream.start_finite(100 * SPP, None).unwrap();
     let gap = |packets| RxEvent::SequenceGap { packets, samples: packets * SPP };
     assert_eq!(receive(&mut stream, u64::MAX).events, [gap(3)]);
-    // Of this one the first is lost.
+    // The first packet of this one is lost.
     stream.start_finite(100 * SPP, None).unwrap();
     assert_eq!(receive(&mut stream, u64::MAX).events, [gap(1)]);
     let ledger = stream.finish();
@@ -206,7 +207,7 @@ fn a_packet_that_is_too_long_to_wait_is_not_waited_for() {
 fn time_in_which_nobody_looked_is_no_silence() {
     let (_radio, device) = device(2e6);
     let mut stream = device.rx_stream(args()).unwrap();
-    // Stopped before it began, it has no end: that must be found out by looking.
+    // Stopped before it began, it has no end: that must be detected by a check of the device.
     stream.start_continuous(Some(device.time_ticks().unwrap() + 20_000_000)).unwrap();
     stream.stop().unwrap();
     std::thread::sleep(Duration::from_secs(1));

@@ -1,5 +1,5 @@
-//! Receive streams through drawn mixes of faults: what the caller got, what the ledger says and
-//! what really happened are compared packet by packet.
+//! Receive streams through random mixes of faults: the received samples, the ledger and the actual
+//! faults are compared packet by packet.
 
 use std::time::{Duration, Instant};
 
@@ -12,15 +12,15 @@ use millstream_emulator::{CounterSnapshot, RadioConfig, RunningRadio};
 use millstream_link::fault::{FaultRule, FaultSwitch, RuleId};
 use millstream_radio::{Cause, Device, Ledger, RxCounters, RxEvent, RxStreamer};
 
-/// How many mixes are tried; `MILLSTREAM_FAULT_MIXES` asks for another number.
+/// The number of mixes; `MILLSTREAM_FAULT_MIXES` sets another number.
 const MIXES: u64 = 100;
 
-/// The first of their seeds; `MILLSTREAM_FAULT_SEED` asks for another number, or for `random`.
+/// The first of their seeds; `MILLSTREAM_FAULT_SEED` sets another number, or `random`.
 const SEED: u64 = 178_838_275_162_586;
 
 const RATE_HZ: f64 = 2e6;
 
-/// A radio, and what can go wrong with its packets.
+/// A radio, with the faults of its packets.
 struct Rig {
     radio: RunningRadio,
     device: Device,
@@ -43,19 +43,19 @@ impl Rig {
         args_of.open_port = Some(watched(&sent, &arrived, &received, &given));
         let mut device = Device::open(args_of).unwrap();
         device.set_rate(RATE_HZ).unwrap();
-        // Far from 0, whatever its clock will do.
+        // Far from 0, whatever the clock faults do.
         device.set_time_now(1 << 40).unwrap();
         Self { radio, device, sent, arrived, received, given }
     }
 
-    /// Waits until the faults of the device have struck, and its clock is what they made of it.
+    /// Waits until the faults of the device have been applied, and its clock shows them.
     fn settle(&self) {
         let until = Instant::now() + PATIENCE;
         while self.radio.faults().list().iter().any(|fault| !fault.done) {
             assert!(Instant::now() < until, "{:?}", self.radio.faults().list());
             std::thread::sleep(Duration::from_millis(1));
         }
-        // The management side does its part before it answers the second of two questions.
+        // The management side executes its part before it answers the second of two calls.
         for _ in 0..2 {
             self.device.time_ticks().unwrap();
         }
@@ -108,7 +108,7 @@ impl Rig {
         let drops = stream.queue_drops();
         let ledger = stream.finish();
         let (sent, arrived) = (self.sent.take(), self.arrived.take());
-        // The radio counts a packet just behind its sending.
+        // The radio counts a packet just after it is sent.
         let until = Instant::now() + PATIENCE;
         let counted = || self.radio.counters().rx_packets - before.rx_packets;
         while counted() < sent.len() as u64 && Instant::now() < until {
@@ -119,7 +119,7 @@ impl Rig {
     }
 }
 
-/// What the caller got: stretches of contiguous time, and what is missing by the events.
+/// The received data: stretches of contiguous time, and the samples missing by the events.
 #[derive(Debug, Default)]
 struct Taken {
     runs: Vec<(u64, u64)>,
@@ -128,7 +128,8 @@ struct Taken {
 }
 
 impl Taken {
-    /// Receives while `more`; every sample holds the time that the stream says it has.
+    /// Receives while `more`; every sample is checked against the time that the stream reports for
+    /// it.
     fn receive(&mut self, stream: &mut RxStreamer, more: impl Fn(&RxStreamer) -> bool) {
         let mut block = vec![[0i16; 2]; 4099];
         let until = Instant::now() + 3 * PATIENCE;
@@ -178,7 +179,7 @@ struct Outcome {
     after: CounterSnapshot,
 }
 
-/// What really became of the samples.
+/// The actual outcome of the samples.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Truth {
     delivered: u64,
@@ -187,18 +188,18 @@ struct Truth {
     late: u64,
     overrun: u64,
     jumped: u64,
-    /// How far its clock was set back.
+    /// The ticks by which its clock was set back.
     set_back: u64,
 }
 
 impl Outcome {
-    /// Follows every packet that the radio sent.
+    /// Tracks every packet that the radio sent.
     fn truth(&self) -> Truth {
         let mut truth = Truth::default();
         let mut runs = self.taken.runs.iter().copied();
         let mut run = runs.next();
         let mut before: Option<Whole> = None;
-        // How the clock went on since the newest packet that was handed out, and past an end.
+        // The changes of the clock since the newest delivered packet, and past an end.
         let (mut hops, mut stopped) = (0i64, false);
         for seen in &self.sent {
             let packet = seen.whole.expect("nothing damages packets before the faults do");
@@ -253,16 +254,16 @@ impl Outcome {
         assert_eq!((ledger.held, ledger.delivered), (0, truth.delivered));
         assert_eq!(ledger.lost_total(), self.taken.missing, "the events say what is missing");
 
-        // A packet whose time a clock had made senseless until another confirmed it.
+        // A packet whose time a clock jump had made implausible until another confirmed it.
         let suspects = lost(Cause::Malformed).wrapping_sub(truth.damaged);
         let (late, jumped) = (lost(Cause::Late), lost(Cause::ClockJump));
         let (network, overrun) = (lost(Cause::NetworkLoss), lost(Cause::DeviceOverrun));
         let unknown = lost(Cause::Unknown);
         if counters.stalls == 0 {
-            // With losses around a jump, more than one.
+            // More than one, with losses around a jump.
             assert!(suspects <= counters.clock_jumps * 8 * SPP, "malformed");
-            // The end of an overrun run, if it was lost, is of a length that only the time of the
-            // overrun tells: told in the time of before a jump, it tells nothing.
+            // The length of a lost end of an overrun run follows only from the time of the overrun,
+            // which a later jump makes useless.
             let ends = if counters.clock_jumps > 0 { counters.overruns * (SPP - 1) } else { 0 };
             let short = network.saturating_sub(truth.lost).min(ends);
             let (network, more) = (network - short, truth.overrun.saturating_sub(overrun));
@@ -272,14 +273,14 @@ impl Outcome {
             assert_eq!(booked, really, "late, clock_jump, network_loss, device_overrun, unknown");
             assert_eq!((counters.unmeasured_gaps, counters.late * SPP >= late), (0, true));
         } else {
-            // The numbers began anew: what cannot be told apart by time is unknown, and the last
-            // packet before that is of unknown length if it was lost. What came of it after that is
-            // not known again. While nothing came, a clock that was set back hides as much.
+            // The numbers were restarted: packets that cannot be distinguished by time are unknown,
+            // and the last packet before that has an unknown length if it was lost. A clock that
+            // was set back during silence hides as much.
             let slack = counters.stalls * SPP;
             assert!(late <= truth.late, "late");
             let missing = truth.lost + truth.late + truth.damaged;
             assert!(network + late <= missing + slack, "network_loss");
-            // Until a stopped device goes on, nobody sees its clock jump.
+            // Jumps of a stopped device's clock stay unseen until it continues.
             assert!(overrun <= truth.overrun + truth.jumped + slack, "device_overrun");
             assert!(jumped <= truth.jumped + slack, "clock_jump");
             let really = truth.late + truth.damaged + truth.lost + truth.overrun + truth.jumped;
@@ -291,7 +292,7 @@ impl Outcome {
         assert_eq!(lost(Cause::HostQueueDrop) + lost(Cause::LateCommand), 0);
         assert_eq!(lost(Cause::Alignment) + lost(Cause::ConsumerFull), 0);
 
-        // No cause says what the radio's own counters do not.
+        // No cause contradicts the radio's own counters.
         let overruns = after.rx_overruns - before.rx_overruns;
         assert!(overrun == 0 || overruns + counters.stalls > 0, "{overruns} overruns");
         assert!(counters.overruns <= overruns + counters.stalls, "{overruns} overruns");
@@ -313,7 +314,7 @@ fn mixes_of_faults_leave_every_packet_under_its_cause() {
     let rig = Rig::new();
     for seed in first..first + mixes {
         let mix = Mix::draw(&mut Draw::new(seed));
-        // Shown when it fails.
+        // Printed for a failing test.
         println!(
             "MILLSTREAM_FAULT_MIXES=1 MILLSTREAM_FAULT_SEED={seed}: {:?}, {:?}",
             mix.finite, mix.told

@@ -1,5 +1,5 @@
-//! Receive streams while packets are lost, repeated, reordered and made up: every sample is
-//! accounted for, and the stream goes on.
+//! Tests of receive streams with lost, repeated, reordered and invented packets: the ledger has
+//! every sample, and the stream continues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,7 +54,7 @@ fn copies_are_passed_over_and_a_packet_that_is_too_late_stays_lost() {
     stream.start_finite(100 * SPP, None).unwrap();
     let brought = receive(&mut stream, u64::MAX);
     let gap = RxEvent::SequenceGap { packets: 1, samples: SPP };
-    // One that comes behind another is waited for, one behind forty is not.
+    // A packet one place late is waited for, one forty places late is not.
     assert_eq!(brought.events, [gap]);
     let counters = *stream.counters();
     assert_eq!((counters.duplicates, counters.late, counters.packets), (2, 1, 99));
@@ -116,7 +116,7 @@ fn random_faults_leave_every_sample_in_one_place() {
 
 #[test]
 fn lost_management_and_control_packets_are_repeated() {
-    // Not at even distances, which could fall in step with the repetitions.
+    // At uneven distances, because even ones could align with the repetitions.
     fn every_fifth() -> impl FnMut(&[u8]) -> Action + Send + 'static {
         let mut turn = 0u64;
         move |packet| {
@@ -167,7 +167,7 @@ fn a_device_that_dies_is_named_and_nothing_hangs() {
 
 #[test]
 fn a_radio_slower_than_it_says_is_waited_for() {
-    // A packet takes half a second, five times what is silence otherwise.
+    // A packet takes half a second, five times the normal silence limit.
     let (_radio, mut args_of) = radio(RadioConfig { time_scale: 1e-3, ..patient() });
     args_of.silence_max = Duration::from_millis(100);
     let mut device = Device::open(args_of).unwrap();
@@ -189,7 +189,7 @@ fn silence_before_a_start_does_not_count() {
     const SILENCE_MS: u64 = 1000;
     let (_radio, mut args_of) = radio(patient());
     args_of.silence_max = Duration::from_millis(SILENCE_MS);
-    // What the device sends comes when the silence since the command has been looked into.
+    // The device's packets come after the first check of the silence since the command.
     args_of.open_port = Some(Arc::new(|bind, options| {
         let mut port = open("udp", bind, options)?;
         let began = Instant::now();
@@ -215,7 +215,7 @@ fn the_last_event_of_a_burst_is_waited_for() {
         if n != 50 {
             return Action::Pass;
         }
-        // The device gives up half way: EOB.
+        // The device stops half way: EOB.
         let mut last = packet.to_vec();
         last[7] |= 0x02;
         Action::Replace(last)
@@ -243,7 +243,7 @@ fn a_slow_consumer_loses_samples_and_not_the_stream() {
     let mut stream = device.rx_stream(args().with_recv_queue_bytes(256 << 10)).unwrap();
     stream.start_continuous(None).unwrap();
     let first = receive(&mut stream, 50_000);
-    // Far longer than the queue and the device's buffer last.
+    // Far longer than the capacity of the queue and of the device's buffer.
     std::thread::sleep(Duration::from_secs(1));
     let after = receive(&mut stream, 800_000);
     let counters = *stream.counters();
@@ -292,7 +292,7 @@ fn a_restart_that_comes_too_late_is_tried_further_ahead() {
 fn a_stream_that_lost_all_its_credit_is_set_up_anew() {
     let cut = Arc::new(AtomicBool::new(false));
     let is_cut = Arc::clone(&cut);
-    // Every report of what came before gets through, so what is lost keeps the window shut.
+    // Every report of received packets arrives, so the lost packets keep the window closed.
     let meddler = Meddler::new(move |packet| {
         let stream =
             crate::common::is_data(packet) || packet.get(6).is_some_and(|byte| byte >> 5 == 2);

@@ -1,4 +1,4 @@
-//! Searching for emulated radios without knowing their addresses.
+//! Tests of searches for emulated radios with unknown addresses.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use millstream_radio::{DiscoveryTarget, discover};
 fn every_radio_on_this_machine_hears_a_broadcast() {
     let [_, _, high, low] = std::process::id().to_be_bytes();
     let addresses = [1, 2].map(|n| Ipv4Addr::new(127, 90 + n, high, low.max(1)));
-    // A discovery port of their own keeps radios of other tests out.
+    // A separate discovery port excludes radios of other tests.
     let discovery_port = 40_000 + u16::from(low);
     let radios = addresses.map(|addr| {
         let ports = RadioConfig { discovery_port, rpc_port: 0, chdr_port: 0, ..Default::default() };

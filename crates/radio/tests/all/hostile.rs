@@ -1,5 +1,5 @@
-//! Receive streams while strangers send to them and the device's packets make no sense: it costs a
-//! count.
+//! Tests of receive streams with packets of strangers and implausible packets of the device: their
+//! only effect is a count.
 
 use std::net::{SocketAddrV4, UdpSocket};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ fn hostile_datagrams_are_counted_and_change_nothing() {
                 other[6] = 4 << 5;
                 Action::Before(other)
             }
-            // A time of the far future under the right number.
+            // A time in the far future with the right number.
             16 => {
                 other[15] = 0x7F;
                 Action::Before(other)
@@ -59,7 +59,7 @@ fn hostile_datagrams_are_counted_and_change_nothing() {
     assert_eq!(stream.finish().lost_total(), 0);
 }
 
-/// Sends nonsense to `to`, far more often than a stream has patience for, until it is dropped.
+/// Sends invalid packets to `to`, far more often than the limits of a stream, until it is dropped.
 struct Flood(Arc<AtomicBool>, Option<std::thread::JoinHandle<()>>);
 
 impl Flood {
@@ -129,7 +129,7 @@ fn a_second_copy_of_init_takes_no_credit_back() {
     let meddler = Meddler::new(move |packet| {
         let resync = packet.len() >= 24 && packet[6] >> 5 == 2 && packet[10] & 0xF == 2;
         resyncs += u32::from(resync);
-        // Right behind a RESYNC, when the next one is farthest away.
+        // Right behind a RESYNC, as far as possible from the next one.
         if !is_data(packet) || resyncs != 5 {
             return Action::Pass;
         }
@@ -175,7 +175,7 @@ fn totals_that_make_no_sense_do_no_harm() {
     assert_eq!((brought.samples, brought.events.len()), (1000 * SPP, 0), "{brought:?}");
 }
 
-/// A data packet with another number.
+/// Returns a data packet with another number.
 fn numbered(packet: &[u8], flip: u16) -> Action {
     let mut packet = packet.to_vec();
     let seq = u16::from_le_bytes([packet[4], packet[5]]) ^ flip;
@@ -201,7 +201,7 @@ fn a_packet_whose_number_is_damaged_is_told_by_its_time() {
 
 #[test]
 fn a_packet_that_waits_under_the_number_of_another_one_makes_room_for_it() {
-    // All of those wait for the one that is lost.
+    // All of those wait for the lost one.
     let meddler = Meddler::data(|n, packet| match n {
         20 => Action::Drop,
         25 => numbered(packet, 25 ^ 29),

@@ -1,10 +1,10 @@
-//! The harness of the fuzz targets on drawn bytes.
+//! The harness of the fuzz targets on random bytes.
 
 use crate::exercise;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// So many lists of bytes, every one from a seed of its own that is named when it fails.
+/// Exercises `count` lists of bytes, each from its own seed, which is printed on failure.
 fn drawn(count: u64, length: usize, exercise: impl Fn(&[u8])) {
     let first =
         std::env::var("SEED").map_or(u64::from(std::process::id()) << 20, |s| s.parse().unwrap());
@@ -12,7 +12,7 @@ fn drawn(count: u64, length: usize, exercise: impl Fn(&[u8])) {
         let mut random = SplitMix64::seed_from_u64(seed);
         let mut byte = || random.next_u64() as u8;
         let bytes: Vec<u8> = (0..1 + usize::from(byte()) * length / 256).map(|_| byte()).collect();
-        // Shown when it fails.
+        // Printed for a failing test.
         println!("seed {seed}: {bytes:02x?}");
         exercise(&bytes);
     }

@@ -1,4 +1,4 @@
-//! A device that takes a rate which no device has.
+//! Tests of a device that accepts a rate which is not plausible.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use millstream_radio::Device;
 /// The call whose answer is replaced.
 const METHOD: &[u8] = b"db_0_set_catalina_clock_rate";
 
-/// Passes on what comes; `change` sees each piece before.
+/// Forwards the bytes; `change` edits each piece before.
 fn pump(mut from: TcpStream, mut to: TcpStream, mut change: impl FnMut(&mut [u8])) {
     let mut bytes = vec![0; 1 << 16];
     while let Ok(count @ 1..) = from.read(&mut bytes) {
@@ -20,12 +20,12 @@ fn pump(mut from: TcpStream, mut to: TcpStream, mut change: impl FnMut(&mut [u8]
             break;
         }
     }
-    // Nobody may be there any more.
+    // The peer may have closed the connection.
     let _ = to.shutdown(std::net::Shutdown::Both);
 }
 
-/// Stands between a host and `device`, and tells the host another rate than the device took, if
-/// there is one. An answer ends with its value, a float of eight bytes.
+/// Forwards between a host and `device`, and replaces the rate in the device's answer by another,
+/// if there is one. An answer ends with its value, a float of eight bytes.
 fn stand_between(device: SocketAddr, told: Arc<Mutex<Option<f64>>>) -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();

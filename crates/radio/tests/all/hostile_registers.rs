@@ -1,4 +1,4 @@
-//! Devices whose registers hold anything: what the host makes of it is an error with a reason.
+//! Tests of devices with arbitrary registers: the host returns an error with a reason.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use millstream_wire::chdr::Packet;
 use millstream_wire::ctrl::{CtrlRepr, DataWords, Op};
 use millstream_wire::regs::radio::SAMPLE_WIDTH;
 
-/// Answers register reads with other words, where `other` has one for the port and address.
+/// Answers register reads with other words, if `other` has one for the port and address.
 fn answering(mut other: impl FnMut(u16, u32) -> Option<u32> + Send + 'static) -> Meddler {
     Meddler::new(move |bytes| {
         let packet = Packet::parse(bytes, Width::W64).and_then(|packet| CtrlRepr::parse(&packet));
@@ -95,7 +95,7 @@ fn a_device_that_answers_everything_slowly_is_given_up_in_all() {
     args_of.open_max = Duration::from_millis(400);
     let began = Instant::now();
     let error = Device::open(args_of).unwrap_err();
-    // Two dozen reads at least would take longer; what it takes beyond is the machine's.
+    // At least two dozen reads would take longer; any time beyond that is the machine's.
     assert!(matches!(error, RadioError::OpenTooSlow { .. }), "{error}, {:?}", began.elapsed());
     let text = error.to_string();
     assert!(

@@ -1,4 +1,4 @@
-//! Packets that come late: in order if that is soon, and not called lost if it is not.
+//! Tests of late packets: reordered if they come soon, and not counted as lost if they do not.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use millstream_link::fault::{FaultEffect, FaultRule, FaultSwitch, Select};
 use millstream_link::open;
 use millstream_radio::{Cause, Device, RxEvent};
 
-/// A stream over a path with this fault on its data packets.
+/// Returns a stream over a path with this fault on its data packets.
 fn through(
     effect: FaultEffect,
     every: u64,
@@ -51,7 +51,8 @@ fn packets_that_come_three_milliseconds_late_are_not_lost_on_the_way() {
     let mut stream = device.rx_stream(args()).unwrap();
     stream.start_continuous(None).unwrap();
     let mut missing = receive(&mut stream, 1000 * SPP).missing;
-    // Put in order, unless this machine let the radio wait and then got a hundred at once.
+    // The packets are reordered, unless this machine delayed the radio and then got a hundred at
+    // once.
     while stream.ledger().lost(Cause::NetworkLoss) > 0 {
         missing += receive(&mut stream, SPP).missing;
     }
@@ -67,7 +68,7 @@ fn packets_that_come_too_late_were_not_lost_on_the_way() {
     let mut stream = device.rx_stream(args()).unwrap();
     stream.start_continuous(None).unwrap();
     let mut brought = receive(&mut stream, 1000 * SPP);
-    // The last of them comes, too.
+    // The last of them also comes.
     while stream.ledger().lost(Cause::NetworkLoss) > 0 {
         brought.missing += receive(&mut stream, SPP).missing;
     }
@@ -96,7 +97,7 @@ fn a_capture_of_one_packet_that_is_lost_was_lost_on_the_way() {
     let meddler = Meddler::data(|n, _| if n == 0 { Action::Drop } else { Action::Pass });
     let (_radio, device) = meddled(meddler, 2e6);
     let mut stream = device.rx_stream(args()).unwrap();
-    // The device acknowledged that start, which could not be too late.
+    // The device acknowledged that start, so it cannot have been too late.
     stream.start_finite(SPP / 2, None).unwrap();
     let brought = receive(&mut stream, u64::MAX);
     assert_eq!(brought.events, [RxEvent::SequenceGap { packets: 1, samples: SPP / 2 }]);

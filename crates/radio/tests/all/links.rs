@@ -1,8 +1,8 @@
-//! The same samples over every link, in both directions: bit-identical, without loss.
+//! Tests of the same samples over every link, in both directions: bit-identical, without loss.
 //!
-//! The device and the host each sit in a namespace of their own, joined by a veth pair; each may
-//! use another link. What the antenna says and what the file of transmitted samples must hold is
-//! worked out apart from any link.
+//! The device and the host are in separate network namespaces, joined by a veth pair; each may use
+//! another link. The expected antenna samples and the expected file of transmitted samples are
+//! computed independently of any link.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
@@ -13,17 +13,18 @@ use millstream_emulator::{Radio, RadioConfig, RunningRadio};
 use millstream_radio::{Device, DeviceArgs, RxArgs, RxEvent, TxArgs, TxMetadata};
 use millstream_testkit::netns::{PairOptions, VethPair};
 
-/// Far longer than anything takes, so that a failing test ends.
+/// Far longer than any step takes, so that a failing test ends.
 const PATIENCE: Duration = Duration::from_secs(20);
 const RATE_HZ: f64 = 2e6;
 const SAMPLES: usize = 1_000_000;
 const AMPLITUDE: f64 = 0.3;
 const SEED: u64 = 4;
-/// Device time at which reception begins, and a little before: all runs hear the same noise.
+/// The device time at which reception begins, for the same noise in all runs; the clock is set
+/// [`AHEAD_TICKS`] before it.
 const START_TICKS: u64 = 1 << 40;
 const AHEAD_TICKS: u64 = 1_000_000;
 
-/// What carries CHDR at the host and at the device, and over what.
+/// The links of CHDR at the host and at the device, and the network between them.
 struct Case {
     host: &'static str,
     device: &'static str,
@@ -37,7 +38,7 @@ fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The hash of what the antenna says from [`START_TICKS`] on.
+/// Returns the hash of the antenna's samples from [`START_TICKS`] on.
 fn expected() -> u64 {
     let mut samples = vec![[0; 4]; SAMPLES];
     NoiseAntenna::new(AMPLITUDE, SEED).fill(START_TICKS, &mut samples);
@@ -50,7 +51,7 @@ fn radio(link: &str, pair: &VethPair, tx_out: &Path) -> RunningRadio {
         link: link.to_owned(),
         rx_antennas: vec![format!("noise:{AMPLITUDE},{SEED}")],
         tx_out: vec![tx_out.to_owned()],
-        // It waits for a busy machine.
+        // It tolerates a busy machine.
         rx_buffer_samples: 1 << 26,
         tx_buffer_samples: 1 << 20,
         ..RadioConfig::default()
@@ -58,7 +59,7 @@ fn radio(link: &str, pair: &VethPair, tx_out: &Path) -> RunningRadio {
     pair.right.run(|| Radio::start(config)).unwrap_or_else(|error| panic!("{link}: {error}"))
 }
 
-/// Receives [`SAMPLES`] samples at a fixed device time; their hash.
+/// Receives [`SAMPLES`] samples at a fixed device time; returns their hash.
 fn receive(device: &Device) -> u64 {
     let mut stream = device.rx_stream(RxArgs::new(0)).expect("the stream opens");
     device.set_time_now(START_TICKS - AHEAD_TICKS).expect("the device takes the time");
@@ -79,7 +80,7 @@ fn receive(device: &Device) -> u64 {
     hash(&bytes)
 }
 
-/// Transmits noise; the hash of what was sent.
+/// Transmits noise; returns the hash of the sent samples.
 fn transmit(device: &Device) -> u64 {
     let mut samples = vec![[0; 4]; SAMPLES / 4];
     NoiseAntenna::new(AMPLITUDE, SEED + 1).fill(0, &mut samples);
@@ -93,7 +94,7 @@ fn transmit(device: &Device) -> u64 {
     hash(samples.as_flattened())
 }
 
-/// Both directions over one case.
+/// Checks both directions over one case.
 fn bit_identical(case: &Case) {
     let Some(pair) = VethPair::new(case.shape) else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -143,6 +144,7 @@ cases! {
     xdp_queues: "xdp:veth0,mode=native", "xdp:veth0,mode=native", 1500, 4;
     xdp_host: "xdp:veth0,mode=native", "udp", 1500, 1;
     xdp_device: "udp", "xdp:veth0,mode=native", 1500, 1;
-    // Generic mode gets the trains of a kernel sender on the same machine uncut, and drops them.
+    // Generic mode receives a kernel sender's GSO batches on the same machine unsegmented, and
+    // drops them.
     xdp_generic_device: "udp:gso=off", "xdp:veth0,mode=generic", 1500, 1;
 }

@@ -1,5 +1,5 @@
-//! The host side of a radio, against the emulated one. One program holds all of these tests:
-//! linking is what costs.
+//! Tests of the host side of a radio, against the emulated one. One program has all of these tests,
+//! because linking takes the most time.
 
 mod block;
 mod clock_jumps;

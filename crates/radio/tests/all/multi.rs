@@ -1,5 +1,5 @@
-//! Several channels of one device, received together: every sample of every channel is of the same
-//! moment, whatever gets lost, and every ledger balances.
+//! Tests of several channels of one device, received together: samples are aligned in time whatever
+//! is lost, and every ledger balances.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ fn both(device: &Device) -> RxGroup {
     device.rx_group(&[of(0), of(1)]).unwrap()
 }
 
-/// Asks `script` about data packets by the channel (the second stream of a device has the higher
+/// Calls `script` for data packets with the channel (the second stream of a device has the higher
 /// endpoint id) and their number on it.
 fn by_channel(mut script: impl FnMut(usize, u64) -> Action + Send + 'static) -> Meddler {
     let mut first = None;
@@ -47,7 +47,7 @@ fn two_channels_bring_the_same_moments() {
     assert!(brought.ended && brought.events.is_empty(), "{brought:?}");
     assert_eq!((brought.samples, brought.first_ticks), (300_000, Some(at)));
     assert!(!group.is_running());
-    // Without a time they start together all the same, and again.
+    // Without a time they also start together, also the second time.
     group.start_finite(10_007, None).unwrap();
     assert_eq!(receive_group(&mut group, u64::MAX).samples, 10_007);
     for ledger in group.finish() {
@@ -131,7 +131,7 @@ fn after_an_overrun_all_channels_go_on_at_one_time() {
         assert_eq!(ledger.balance(), Ok(()));
         assert_eq!(ledger.delivered, first.samples + after.samples + rest.samples);
         let gaps = ledger.lost(Cause::DeviceOverrun) + ledger.lost(Cause::Alignment);
-        // What one channel sent beyond the end of the other is no gap.
+        // Samples of one channel beyond the end of the other are not a gap.
         let tail = gaps - missing;
         assert!(tail < 400_000, "{tail}");
         assert_eq!(ledger.lost_total(), gaps);

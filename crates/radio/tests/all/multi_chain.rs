@@ -1,4 +1,4 @@
-//! Captures queued ahead in the radio.
+//! Tests of captures queued ahead in the radio.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::common::{Action, Meddler, SPP, args, device, is_data, meddled, receive};
 use millstream_radio::{Cause, Complex32, RxArgs, RxError, RxEvent, RxStreamer};
 
-/// Time and length of each burst until the stream ends.
+/// Returns time and length of each burst until the stream ends.
 fn bursts(stream: &mut RxStreamer) -> Vec<(Option<u64>, u64)> {
     let mut all = Vec::new();
     while stream.is_running() {
@@ -23,7 +23,7 @@ fn joined_captures_are_bursts_without_a_gap() {
     let mut stream = device.rx_stream(RxArgs::new(0)).unwrap();
     let at = device.time_ticks().unwrap() + 2_000_000;
     stream.queue_finite(10_000, Some(at)).unwrap();
-    // At the time where the one before ends, and as soon as that has ended: the same.
+    // At the end time of the one before, and as soon as that has ended: the same.
     stream.queue_finite(5_003, Some(at + 10_000)).unwrap();
     stream.queue_finite(1, None).unwrap();
     stream.queue_finite(20_000, None).unwrap();
@@ -60,7 +60,7 @@ fn one_that_is_late_does_not_take_the_others_along() {
     let mut stream = device.rx_stream(args()).unwrap();
     let at = device.time_ticks().unwrap() + 2_000_000;
     stream.queue_finite(10_000, Some(at)).unwrap();
-    // Begins within the one before: too late when the radio looks at them.
+    // It begins within the one before: too late when the radio reads the command.
     stream.queue_finite(3_000, Some(at + 5_000)).unwrap();
     stream.queue_finite(2_000, Some(at + 6_000)).unwrap();
     stream.queue_finite(4_000, Some(at + 50_000)).unwrap();
@@ -100,7 +100,7 @@ fn lost_packets_around_a_join_are_booked_to_their_own_burst() {
     assert_eq!(ledger.balance(), Ok(()));
 }
 
-/// Whether a packet is a receive command to channel 0, or its acknowledgement.
+/// Returns whether a packet is a receive command to channel 0, or its acknowledgement.
 fn is_command(packet: &[u8]) -> bool {
     const RX_CMD: u32 = 0x1014;
     let control = packet.get(6).is_some_and(|byte| byte >> 5 == 4);

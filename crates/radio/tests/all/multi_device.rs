@@ -1,4 +1,4 @@
-//! Several devices with one time, and their channels received together.
+//! Tests of several devices with one time, whose channels are received together.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::common::{PATIENCE, patient, radio};
 use millstream_emulator::{RadioConfig, RunningRadio};
 use millstream_radio::{Cause, Complex32, DeviceSet, RadioError, RxArgs, RxError, RxEvent};
 
-/// Two radios whose seconds are a quarter as long, at 400 kHz, and the set of them.
+/// Returns two radios whose seconds are a quarter as long, at 400 kHz, and the set of them.
 fn two(other: RadioConfig) -> (Vec<RunningRadio>, DeviceSet) {
     let one = RadioConfig { time_scale: 4.0, serial: "ONE".into(), ..patient() };
     let (radios, args): (_, Vec<_>) = [one, other].into_iter().map(radio).unzip();
@@ -104,7 +104,7 @@ fn after_an_overrun_of_one_device_both_go_on_at_one_time() {
         assert_eq!(ledger.delivered, sums.0 + rest.samples);
         let gaps = ledger.lost(Cause::DeviceOverrun) + ledger.lost(Cause::Alignment);
         assert_eq!(ledger.lost_total(), gaps);
-        // Beside the gaps, what one sent beyond the end of the other.
+        // Besides the gaps, the samples that one sent beyond the end of the other.
         assert!(gaps >= sums.1 + rest.missing);
         assert_eq!(ledger.lost(Cause::DeviceOverrun) > 0, index == 0, "{ledger}");
     }
@@ -141,6 +141,6 @@ fn a_device_that_is_not_in_the_set_is_refused() {
     let (_radios, set) = two(alike());
     let error = set.rx_group(&[(0, RxArgs::new(0)), (2, RxArgs::new(0))]).unwrap_err();
     assert!(matches!(error, RxError::BadGroup { .. }), "{error}");
-    // What was opened for it is free again.
+    // The channels opened for it are free again.
     set.rx_group(&[(0, RxArgs::new(0)), (1, RxArgs::new(0))]).unwrap();
 }

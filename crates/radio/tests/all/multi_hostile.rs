@@ -1,4 +1,4 @@
-//! Groups of channels on devices that misbehave.
+//! Tests of groups of channels on devices that misbehave.
 
 use crate::common::group::receive_group;
 use crate::common::{Action, Meddler, PATIENCE, SPP, device, is_data, meddled, ramp};
@@ -14,7 +14,7 @@ fn both(device: &Device) -> RxGroup {
     device.rx_group(&[of(0), of(1)]).unwrap()
 }
 
-/// Makes the radio leave the time out of its packets.
+/// Sets the radio to omit the time in its packets.
 fn without_time(device: &Device) {
     let radio = device.blocks().blocks.iter().find(|block| block.noc_id == noc_id::RADIO).unwrap();
     for channel in 0..2 {
@@ -29,7 +29,7 @@ fn a_device_without_time_cannot_be_aligned_but_received_from() {
         Meddler::data(|n, _| if (5..8).contains(&n) { Action::Drop } else { Action::Pass });
     let (_radio, device) = meddled(meddler, 2e6);
     without_time(&device);
-    // Each channel by itself: losses are counted by sequence numbers.
+    // Each channel separately: losses are counted by sequence numbers.
     let mut stream = device.rx_stream(of(0)).unwrap();
     stream.start_finite(50 * SPP, None).unwrap();
     let mut buffer = vec![Complex32::default(); 100_000];
@@ -63,7 +63,7 @@ fn a_clock_that_is_set_back_or_ahead_takes_all_channels_along() {
         device.set_time_now(ticks).unwrap();
         let (mut one, mut two) = (vec![Complex32::default(); 999], vec![Complex32::default(); 999]);
         let mut samples = 0;
-        // What was on its way comes first.
+        // Packets in flight come first.
         while samples < 100_000 {
             let meta = group.recv(&mut [&mut one, &mut two], PATIENCE).unwrap();
             let time = meta.time_ticks.expect("packets carry time");
@@ -97,7 +97,7 @@ fn damaged_and_empty_packets_cost_what_they_hold() {
             count += 1;
             match count % 31 {
                 7 => Action::Replace(packet[..packet.len() / 2].to_vec()),
-                // A packet of its time and number that holds no sample, before the true one.
+                // A packet with the same time and number and no samples, before the true one.
                 19 => {
                     let mut empty = packet[..16].to_vec();
                     empty[4..6].copy_from_slice(&16u16.to_le_bytes());

@@ -1,4 +1,4 @@
-//! In the steady state a group allocates nothing.
+//! Tests that a group allocates nothing in the steady state.
 
 use crate::common::{PATIENCE, device};
 use millstream_radio::{Complex32, RxArgs};

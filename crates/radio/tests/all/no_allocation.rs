@@ -1,4 +1,4 @@
-//! In the steady state a receive stream allocates nothing.
+//! Tests that a receive stream allocates nothing in the steady state.
 
 use crate::common::{PATIENCE, device};
 use millstream_radio::{Complex32, RxArgs};
@@ -17,7 +17,7 @@ fn receiving_allocates_nothing_and_reports_once_per_period() {
     }
     assert_eq!(allocations(), before);
     assert_eq!(stream.ledger().delivered, 2_000_000);
-    // 32 reports per window of credit, at most one per packet, and a few after quiet moments.
+    // 32 reports per window of credit, at most one per packet, and a few after silences.
     let counters = stream.counters();
     println!("{counters:?}");
     let (packet_bytes, period_bytes) = (8016, stream.credit_window_bytes().div_ceil(32));

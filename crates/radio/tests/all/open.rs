@@ -1,4 +1,4 @@
-//! Finding and opening devices, and what is said when that fails.
+//! Tests of finding and opening devices, and of the errors when that fails.
 
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
@@ -49,13 +49,13 @@ fn a_second_open_may_wait_for_the_first_to_end() {
     second.join().unwrap().expect("the claim was given back");
 }
 
-/// Where the process that is killed finds the device.
+/// The variable with the device's address for the process that is killed.
 const HOLD: &str = "MILLSTREAM_TEST_HOLD";
 
 #[test]
 fn a_killed_holder_is_named_and_its_claim_ends() {
     if let Ok(args) = std::env::var(HOLD) {
-        // This is the process that will be killed, with a stream that runs.
+        // This is the process that will be killed, with a running stream.
         let device = Device::open(args.parse::<DeviceArgs>().unwrap()).unwrap();
         let mut stream = device.rx_stream(RxArgs::new(0)).unwrap();
         stream.start_continuous(None).unwrap();

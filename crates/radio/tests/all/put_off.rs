@@ -1,4 +1,5 @@
-//! Credit reports that the link cannot take: they are totals, so that no sample waits for one.
+//! Tests of credit reports that the link cannot take: reports are totals, so no sample waits for
+//! one.
 
 use std::io::ErrorKind;
 
@@ -6,10 +7,10 @@ use millstream_radio::{Complex32, RxError};
 
 use crate::common::{Action, Meddler, PATIENCE, args, meddled, receive};
 
-/// Reports before the link fails: that of the handshake, and some of the stream.
+/// The reports before the link fails: that of the handshake, and some of the stream.
 const GOOD: u64 = 4;
 
-/// A port that does this to credit reports, by their number from 0.
+/// Returns a port that applies `action` to credit reports, by their number from 0.
 fn reports(mut action: impl FnMut(u64) -> Action + Send + 'static) -> Meddler {
     let mut count = 0;
     Meddler::new(|_| Action::Pass).sent(move |packet| {
@@ -30,7 +31,7 @@ fn a_report_that_the_link_has_no_room_for_is_made_later_and_costs_no_sample() {
         if refused.contains(&count) { error } else { Action::Pass }
     });
     let (_radio, device) = meddled(meddler, 1e6);
-    // About 80 packets: all of them come, and then the device waits, before the link has room.
+    // About 80 packets: all of them come, and then the device waits, before the link has space.
     let mut stream = device.rx_stream(args().with_recv_queue_bytes(64 << 10)).unwrap();
     stream.start_finite(200_000, None).unwrap();
     let brought = receive(&mut stream, u64::MAX);

@@ -1,4 +1,4 @@
-//! Receive streams from an emulated radio over loopback, without trouble on the way.
+//! Tests of receive streams from an emulated radio over loopback, without faults.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn a_capture_of_any_length_ends_exactly() {
     assert_eq!((ledger.expected, ledger.lost_total()), (expected, 0));
 }
 
-/// All samples of a burst, in one buffer that is never too small.
+/// Receives all samples of a burst, in one buffer that is always large enough.
 fn receive_rest(stream: &mut millstream_radio::RxStreamer) -> Vec<u32> {
     let mut buffer = vec![Complex32::default(); 20_000];
     let meta = stream.recv(&mut buffer, PATIENCE).unwrap();
@@ -68,7 +68,7 @@ fn a_late_command_is_an_event_and_its_samples_are_booked() {
     assert!(brought.ended);
     assert_eq!(brought.events, [RxEvent::LateCommand]);
     assert_eq!(stream.ledger().lost(Cause::LateCommand), 5000);
-    // The stream is as good as new.
+    // The stream works as at the beginning.
     stream.start_finite(3000, None).unwrap();
     assert!(receive_rest(&mut stream).len() == 3000);
     let ledger = stream.finish();

@@ -1,4 +1,4 @@
-//! Transmit streams to an emulated radio over loopback.
+//! Tests of transmit streams to an emulated radio over loopback.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use millstream_radio::{
 };
 use millstream_wire::stream::PACKETS_UNLIMITED;
 
-/// Samples that say which they are.
+/// Returns samples that contain their own number.
 fn samples(count: usize) -> Vec<[i16; 2]> {
     (0..count as u32).map(|n| [n as u16 as i16, (n >> 16) as u16 as i16]).collect()
 }
@@ -42,8 +42,8 @@ fn a_million_samples_arrive() {
     assert_eq!((counters.tx_bytes, counters.tx_sequence_errors), (4_000_000, 0));
 }
 
-/// The data packets of a burst that is cut into calls of these sizes, their times counted from its
-/// start.
+/// Returns the data packets of a burst that is divided into calls of these sizes, with times from
+/// its start.
 fn packets_of(sizes: &[usize], timed: bool) -> Vec<Vec<u8>> {
     let packets = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&packets);
@@ -128,7 +128,7 @@ fn a_device_that_has_gone_is_one_error() {
         TxError::DeviceSilent { .. } => {
             assert!(error.to_string().contains("stopped answering"), "{error}");
         }
-        // The kernel may say that nobody listens before we conclude it.
+        // The kernel may report the closed port before the host detects the silence.
         TxError::Radio(RadioError::Io { .. }) => {}
         other => panic!("{other}"),
     }
@@ -163,11 +163,11 @@ fn partial_sends_say_how_far_they_came() {
 fn a_burst_can_end_without_samples() {
     let (radio, device) = device(4e6);
     let mut stream = device.tx_stream(TxArgs::new(0).with_samples_per_packet(100)).unwrap();
-    // With samples that wait for their packet, and where all have left.
+    // With samples that wait for their packet, and after all were sent.
     for count in [150, 200] {
         send_all(&mut stream, &samples(count), TxMetadata::now());
         send_all(&mut stream, &[], TxMetadata::now().ending());
-        // Nothing is open: nothing to end.
+        // No burst is open, so there is none to end.
         send_all(&mut stream, &[], TxMetadata::now().ending());
     }
     assert_eq!((stream.counters().padding, stream.counters().bursts), (1, 2));
@@ -175,7 +175,7 @@ fn a_burst_can_end_without_samples() {
     assert_eq!(radio.counters().tx_bytes, 351 * 4);
 }
 
-/// What opening a stream says when the device advertises this window.
+/// Returns the error of opening a stream when the device advertises this window.
 fn refusal(bytes: u64, packets: u32) -> String {
     let meddler = Meddler::new(move |packet| {
         if !is_status(packet) {

@@ -1,4 +1,4 @@
-//! Bursts with time: on time, late, run dry, far ahead.
+//! Tests of bursts with time: on time, late, with an underflow, far ahead.
 
 use std::thread;
 use std::time::Duration;
@@ -81,7 +81,7 @@ fn late_packets_that_were_flushed_count_what_they_hold() {
     assert_eq!((ledger.lost(TxCause::Late), ledger.transmitted), (late, 2000));
 }
 
-/// The number of an asynchronous message.
+/// Returns the number of an asynchronous message.
 fn message_seq(packet: &[u8]) -> Option<u8> {
     let packet = Packet::parse(packet, Width::W64).ok()?;
     CtrlRepr::parse(&packet).ok().filter(|repr| !repr.is_ack).map(|repr| repr.ctrl_seq)
@@ -114,7 +114,7 @@ fn reports_that_come_twice_count_once_and_lost_ones_are_counted() {
 fn a_burst_whose_head_is_late_goes_on_in_time() {
     let (radio, device) = device(RATE_HZ);
     let mut stream = device.tx_stream(TxArgs::new(0).with_samples_per_packet(1000)).unwrap();
-    // It reaches half a second into the past, and as far ahead.
+    // It extends half a second into the past, and as far ahead.
     device.set_time_now(1_000_000).unwrap();
     let from = device.time_ticks().unwrap() - 50_000;
     let mut sent = 0;
@@ -161,7 +161,7 @@ fn a_burst_that_runs_dry_reports_an_underflow_and_goes_on() {
 fn a_device_that_waits_for_the_time_of_a_burst_is_not_a_stall() {
     let (radio, device) = device(RATE_HZ);
     let mut stream = device.tx_stream(TxArgs::new(0)).unwrap();
-    // Far more than the window, and longer ahead than all audits take.
+    // Far more than the window, and further ahead than the time of all count queries.
     let window_samples = stream.credit_window_bytes() as usize / 4;
     let at = device.time_ticks().unwrap() + 1_500_000;
     let samples = zeros(window_samples + 100_000);
@@ -198,7 +198,7 @@ fn a_stream_that_is_dropped_ends_its_burst() {
     drop(stream);
     thread::sleep(Duration::from_millis(50));
     assert_eq!((radio.counters().tx_samples, radio.counters().tx_burst_acks), (3000, 1));
-    // The next one begins with a clean slate.
+    // The next stream begins without the earlier reports.
     let mut stream = device.tx_stream(TxArgs::new(0)).unwrap();
     assert_eq!(stream.poll_event().unwrap(), None);
 }

@@ -1,4 +1,4 @@
-//! Transmit streams over a path that does everything wrong, in either direction.
+//! Tests of transmit streams over a path with every fault, in either direction.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -39,7 +39,7 @@ fn send(of: u8, effect: &FaultEffect, every: u64) -> (TxLedger, CounterSnapshot)
     let samples = vec![[1i16, 2]; SAMPLES];
     let sent = stream.send_sc16(&samples, TxMetadata::now().ending(), PATIENCE).unwrap();
     assert_eq!((sent.samples, sent.end_of_burst), (SAMPLES, true), "{effect:?}");
-    // What the end of the stream needs comes through.
+    // The packets for the end of the stream are not lost.
     let hit = switch.remove(id).unwrap().hit;
     assert!(hit > 0, "{effect:?}");
     assert!(stream.drain(PATIENCE).unwrap());

@@ -1,4 +1,4 @@
-//! Several transmit channels, of one device and of several, as one.
+//! Tests of several transmit channels, of one device and of several, as one.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ fn a_partial_send_takes_as_much_on_every_channel() {
 
 #[test]
 fn members_stay_in_step_whatever_their_windows_do() {
-    // Windows of less than a turn's samples: each audit comes in the middle of one.
+    // Windows of less than one call's samples: each count query comes in the middle of one.
     let (radio, args) = radio(RadioConfig { tx_buffer_samples: 1 << 14, ..patient() });
     let mut device = Device::open(args).unwrap();
     device.set_rate(2e6).unwrap();
@@ -78,7 +78,7 @@ fn members_stay_in_step_whatever_their_windows_do() {
         done += sent.samples;
         assert!(group.ledgers().all(|ledger| ledger.accepted == done as u64));
     }
-    // On a busy machine such buffers run dry, and what comes then is late.
+    // On a busy machine such buffers underflow, and later samples are late.
     for ledger in group.finish() {
         assert_eq!((ledger.accepted, ledger.balance()), (200_000, Ok(())));
         assert_eq!(ledger.transmitted + ledger.lost(TxCause::Late), 200_000);

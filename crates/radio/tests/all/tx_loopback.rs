@@ -1,4 +1,4 @@
-//! What is sent comes back by the loopback antenna: the same bits at the same times.
+//! Tests that sent samples come back by the loopback antenna: the same bits at the same times.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use millstream_radio::{Device, RxArgs, RxEvent, TxArgs, TxMetadata, TxStreamer};
 const RATE_HZ: f64 = 1e6;
 const DELAY: u64 = 77;
 
-/// No two samples are alike, and none is zero.
+/// Returns a sample; no two are equal, and none is zero.
 fn sample(n: u64) -> [i16; 2] {
     [(n % 32_749) as i16 + 1, (n / 32_749) as i16 - 9999]
 }
@@ -21,7 +21,7 @@ fn send(stream: &mut TxStreamer, at: u64, samples: &[[i16; 2]], sizes: &[usize])
         let end = (done + sizes[turn % sizes.len()]).min(samples.len());
         let mut meta = if done == 0 { TxMetadata::at(at) } else { TxMetadata::now() };
         meta.end_of_burst = end == samples.len();
-        // Partial sends go on where they stopped.
+        // Partial sends continue where they stopped.
         let sent = stream.send_sc16(&samples[done..end], meta, Duration::from_millis(1)).unwrap();
         done += sent.samples;
         turn += 1;

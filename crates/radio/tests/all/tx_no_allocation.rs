@@ -1,4 +1,4 @@
-//! In the steady state a transmit stream allocates nothing, and makes few system calls.
+//! Tests that a transmit stream in the steady state allocates nothing, and makes few system calls.
 
 use crate::common::{PATIENCE, device};
 use millstream_radio::{Complex32, TxArgs, TxMetadata};

@@ -1,4 +1,4 @@
-//! The ledger of a transmit stream against what the radio has played, packet by packet.
+//! Tests of the ledger of a transmit stream against the radio's played samples, packet by packet.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 /// Samples per second.
 const RATE_HZ: f64 = 4e6;
 
-/// Samples that the radio's buffer holds: a few dozen packets.
+/// The capacity of the radio's buffer in samples: a few dozen packets.
 const BUFFER_SAMPLES: u64 = 1 << 13;
 
 #[test]
@@ -47,7 +47,7 @@ fn packets_out_of_order_overflow_no_buffer() {
     assert_eq!((ledger.transmitted, ledger.lost_total()), (1_500_000, 0));
 }
 
-/// A sequence of numbers that its seed decides.
+/// A sequence of numbers from a seed.
 struct Draw(SplitMix64);
 
 impl Draw {
@@ -64,16 +64,16 @@ impl Draw {
     }
 }
 
-/// What is done to one transmission.
+/// The faults of one transmission.
 #[derive(Debug)]
 struct Mix {
     faults: Vec<String>,
     samples_per_packet: u32,
     samples: usize,
-    /// Samples of each call, all bursts but the last end with one.
+    /// The samples of each call, which is a burst; the last one may be shorter.
     call: usize,
     timed: bool,
-    /// Only samples are lost, come twice or out of order.
+    /// Samples are only lost, duplicated or reordered.
     simple: bool,
 }
 
@@ -140,7 +140,7 @@ impl Mix {
             let sent = stream.send_sc16(call, meta, PATIENCE).expect("the device lives");
             assert_eq!((sent.samples, sent.end_of_burst), (call.len(), true));
         }
-        // What the end of the stream needs comes through.
+        // The packets for the end of the stream are not lost.
         stage.radio.faults().clear();
         std::thread::sleep(Duration::from_millis(2));
         let ledger = stream.finish();
@@ -149,7 +149,7 @@ impl Mix {
         (ledger, stage.played(self.samples), counters)
     }
 
-    /// What is wrong with the ledger.
+    /// Returns the errors of the ledger.
     fn judge(&self, ledger: &TxLedger, played: &Played, counters: &CounterSnapshot) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut check = |good: bool, what: String| wrong.extend((!good).then_some(what));
@@ -178,7 +178,8 @@ impl Mix {
     }
 }
 
-/// Mixes of faults; `MILLSTREAM_FAULT_MIXES` says how many, `MILLSTREAM_FAULT_SEED` the first seed.
+/// Mixes of faults; `MILLSTREAM_FAULT_MIXES` sets their number, `MILLSTREAM_FAULT_SEED` the first
+/// seed.
 #[test]
 fn the_ledger_tells_what_was_played_whatever_the_network_does() {
     let number = |name: &str, default| {

@@ -1,4 +1,4 @@
-//! Windows that loss has closed open again.
+//! Tests that windows closed by loss open again.
 
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -22,7 +22,7 @@ fn is_init(packet: &[u8]) -> bool {
     packet.len() == 24 && (packet[6] >> 5) & 7 == 2 && packet[10] & 15 == 0
 }
 
-/// From the 200th data packet on nothing arrives in either direction, for a while.
+/// Drops all packets in either direction from the 200th data packet on, for a while.
 fn blackout() -> Meddler {
     let begin = Arc::new(Mutex::new(None::<Instant>));
     let dark = {
@@ -74,8 +74,8 @@ fn send_through_blackout(timeout: Duration, pause: Duration) -> TxStreamer {
 
 #[test]
 fn a_window_closed_by_loss_opens_within_the_bound() {
-    // The schedule is held to the bound without a machine in the way beside its code; this is the
-    // whole of it at work, where four million samples take a second and anything else is slack.
+    // Another test checks the bound of the schedule without delays of a machine; this one runs all
+    // of it, where four million samples take a second and the rest is slack.
     let started = Instant::now();
     let stream = send_through_blackout(PATIENCE, Duration::ZERO);
     assert!(stream.counters().stalls >= 1);

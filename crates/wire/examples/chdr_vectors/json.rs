@@ -1,4 +1,4 @@
-//! What a packet means, as JSON: the schema both programs speak.
+//! The meaning of a packet as JSON: the schema of both programs.
 
 use millstream_wire::chdr::{Header, Packet, PacketType};
 use millstream_wire::ctrl::CtrlRepr;
@@ -7,7 +7,8 @@ use millstream_wire::stream::{CommandRepr, StatusRepr};
 use millstream_wire::{Epid, Width};
 use serde_json::{Map, Value, json};
 
-/// The line of a packet: its bytes, its header as they state it, and the meaning of its body.
+/// Returns the line of a packet: its bytes, its header as in the bytes, and the meaning of its
+/// body.
 pub fn line(bytes: &[u8], width: Width, header: &Header, body: Value) -> Value {
     let mut line = json!({
         "hex": hex(bytes),
@@ -26,7 +27,7 @@ pub fn line(bytes: &[u8], width: Width, header: &Header, body: Value) -> Value {
     line
 }
 
-/// Parses the bytes of a line and says what they mean. Non-data packets are emitted once more.
+/// Parses the bytes of a line and returns their meaning. Non-data packets are emitted once more.
 pub fn describe(claimed: &Value) -> Result<Value, String> {
     let width = claimed["width"].as_u64().and_then(Width::from_bits).ok_or("no width")?;
     let bytes = unhex(claimed["hex"].as_str().ok_or("no hex")?)?;

@@ -1,4 +1,4 @@
-//! Pseudo-random packets of every type at every width, with fields at their limits now and then.
+//! Pseudo-random packets of every type at every width, some with fields at their limits.
 
 use millstream_wire::chdr::{Header, Packet, PacketType};
 use millstream_wire::ctrl::{self, CtrlRepr, DataWords};
@@ -23,7 +23,7 @@ impl Draw {
         self.0.next_u64()
     }
 
-    /// A value of `count` bits; one in eight times all zeros or all ones.
+    /// Returns a value of `count` bits; one in eight times all zeros or all ones.
     fn bits(&mut self, count: u32) -> u64 {
         let all = u64::MAX >> (64 - count);
         match self.below(16) {
@@ -54,7 +54,7 @@ impl Draw {
     }
 }
 
-/// One packet, as the line that states its meaning.
+/// Returns one packet, as the line with its meaning.
 pub fn packet(rng: &mut Draw) -> Result<Value> {
     let width = Width::ALL[rng.below(4) as usize];
     let mut buf = vec![0xAA; 16384];

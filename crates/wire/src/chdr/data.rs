@@ -5,10 +5,10 @@ use super::{header_len, put_header};
 use crate::bits::WordWriter;
 use crate::{Epid, Error, Result};
 
-/// Everything of a data packet but the samples (facts section 5).
+/// All fields of a data packet except the samples (facts section 5).
 ///
 /// `emit` writes header and timestamp; the sender puts the samples directly behind them, or sends
-/// them from where they lie. Packets with metadata are written with [`Header::emit`].
+/// them from another buffer. Packets with metadata are written with [`Header::emit`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct DataRepr {
     /// The receiving endpoint.
@@ -26,7 +26,7 @@ pub struct DataRepr {
 }
 
 impl DataRepr {
-    /// Reads the fields of a data packet. `payload_len` leaves metadata out.
+    /// Reads the fields of a data packet. `payload_len` excludes metadata.
     ///
     /// # Errors
     /// [`Error::WrongPacketType`].
@@ -50,14 +50,14 @@ impl DataRepr {
         if self.timestamp.is_some() { PacketType::TimedData } else { PacketType::Data }
     }
 
-    /// Bytes of header and timestamp: where the samples begin.
+    /// Returns the bytes of header and timestamp: the offset of the samples.
     #[must_use]
     #[inline]
     pub fn header_len(&self, width: Width) -> usize {
         header_len(self.kind(), width)
     }
 
-    /// Bytes of the whole packet: what to send.
+    /// Returns the bytes of the whole packet, to be sent.
     #[must_use]
     #[inline]
     pub fn packet_len(&self, width: Width) -> usize {
@@ -65,7 +65,7 @@ impl DataRepr {
     }
 
     /// Writes header and timestamp to the start of `buf` and returns [`DataRepr::header_len`].
-    /// `buf` needs no room for the samples.
+    /// `buf` needs no space for the samples.
     ///
     /// # Errors
     /// [`Error::BufferTooSmall`], [`Error::PacketTooLong`].

@@ -4,7 +4,7 @@ use super::Width;
 use crate::bits::{WordWriter, field, fit};
 use crate::{Epid, Error, Result};
 
-/// What a packet is, `[55:53]` of the header.
+/// The type of a packet, `[55:53]` of the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PacketType {
     /// 0: topology and stream endpoint registers, see [`crate::mgmt`].
@@ -23,7 +23,7 @@ pub enum PacketType {
 }
 
 impl PacketType {
-    /// The 3-bit code on the wire.
+    /// Returns the 3-bit code on the wire.
     #[must_use]
     #[inline]
     pub const fn code(self) -> u8 {
@@ -37,7 +37,7 @@ impl PacketType {
         }
     }
 
-    /// The type with this code.
+    /// Returns the type with this code.
     ///
     /// # Errors
     /// [`Error::UnknownPacketType`] for the codes that are not assigned.
@@ -54,7 +54,7 @@ impl PacketType {
         })
     }
 
-    /// Whether packets of this type carry samples.
+    /// Returns whether packets of this type carry samples.
     #[must_use]
     #[inline]
     pub const fn is_data(self) -> bool {
@@ -82,7 +82,7 @@ pub struct Header {
     pub vc: u8,
     /// `[57]` end of burst.
     pub eob: bool,
-    /// `[56]` end of vector; its meaning is the user's.
+    /// `[56]` end of vector; the user defines its meaning.
     pub eov: bool,
     /// `[55:53]` packet type.
     pub kind: PacketType,
@@ -97,7 +97,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Takes a header word apart.
+    /// Decodes a header word.
     ///
     /// # Errors
     /// [`Error::UnknownPacketType`].
@@ -119,8 +119,7 @@ impl Header {
         })
     }
 
-    /// The header of what may be cut off behind it, or wrong: nothing but its first word is looked
-    /// at.
+    /// Reads the header from the first word of a packet; the rest may be cut off or wrong.
     ///
     /// # Errors
     /// [`Error::Truncated`], [`Error::UnknownPacketType`].
@@ -130,7 +129,7 @@ impl Header {
         Header::from_word(u64::from_le_bytes(*word))
     }
 
-    /// Puts a header word together.
+    /// Encodes a header word.
     ///
     /// # Errors
     /// [`Error::FieldOverflow`] if `vc` needs more than 6 or `num_mdata` more than 5 bits.
@@ -146,22 +145,22 @@ impl Header {
             | u64::from(self.dst_epid.0))
     }
 
-    /// Bytes of header and timestamp at this width: where metadata or payload begins.
+    /// Returns the bytes of header and timestamp at this width: the offset of metadata or payload.
     #[must_use]
     #[inline]
     pub const fn len(&self, width: Width) -> usize {
         header_len(self.kind, width)
     }
 
-    /// Bytes in front of the payload: header, timestamp and metadata.
+    /// Returns the bytes before the payload: header, timestamp and metadata.
     #[must_use]
     #[inline]
     pub const fn payload_offset(&self, width: Width) -> usize {
         self.len(width) + self.num_mdata as usize * width.bytes()
     }
 
-    /// Writes header and, for [`PacketType::TimedData`] only, `timestamp`; returns
-    /// [`Header::len`], where the caller puts metadata (if announced) and payload.
+    /// Writes header and, for [`PacketType::TimedData`] only, `timestamp`; returns [`Header::len`],
+    /// the offset of metadata (if announced) and payload.
     ///
     /// # Errors
     /// [`Error::BufferTooSmall`], [`Error::FieldOverflow`] as for [`Header::to_word`].
@@ -173,7 +172,7 @@ impl Header {
     }
 }
 
-/// Bytes of header and timestamp of a packet of this type.
+/// Returns the bytes of header and timestamp of a packet of this type.
 #[inline]
 pub(crate) const fn header_len(kind: PacketType, width: Width) -> usize {
     match (width, kind) {

@@ -36,56 +36,56 @@ impl<'a> Packet<'a> {
         Ok(Packet { bytes, header, width, timestamp })
     }
 
-    /// The header's fields.
+    /// Returns the header's fields.
     #[must_use]
     #[inline]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The packet type.
+    /// Returns the packet type.
     #[must_use]
     #[inline]
     pub fn kind(&self) -> PacketType {
         self.header.kind
     }
 
-    /// The width the packet was parsed at.
+    /// Returns the width at which the packet was parsed.
     #[must_use]
     #[inline]
     pub fn width(&self) -> Width {
         self.width
     }
 
-    /// The time of the first sample in ticks, of [`PacketType::TimedData`] only.
+    /// Returns the time of the first sample in ticks; only for [`PacketType::TimedData`].
     #[must_use]
     #[inline]
     pub fn timestamp(&self) -> Option<u64> {
         self.timestamp
     }
 
-    /// The metadata, `num_mdata` words of W bits; mostly empty.
+    /// Returns the metadata, `num_mdata` words of W bits; mostly empty.
     #[must_use]
     #[inline]
     pub fn metadata(&self) -> &'a [u8] {
         &self.bytes[self.header.len(self.width)..self.header.payload_offset(self.width)]
     }
 
-    /// The payload, through the last byte that `Length` counts.
+    /// Returns the payload, up to the last byte that `Length` counts.
     #[must_use]
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[self.header.payload_offset(self.width)..]
     }
 
-    /// What this packet counts in flow control: `Length` rounded up to whole CHDR words.
+    /// Returns the packet's length in flow control: `Length` rounded up to whole CHDR words.
     #[must_use]
     #[inline]
     pub fn flow_len(&self) -> usize {
         super::round_to_word(self.bytes.len(), self.width)
     }
 
-    /// The payload, if the packet is of this type.
+    /// Returns the payload, if the packet is of this type.
     pub(crate) fn payload_of(&self, kind: PacketType) -> Result<&'a [u8]> {
         if self.header.kind == kind { Ok(self.payload()) } else { Err(Error::WrongPacketType) }
     }
@@ -156,7 +156,7 @@ mod tests {
         }
         bytes[2] = 16;
         assert_eq!(Packet::parse(&bytes, Width::W64).unwrap().payload(), []);
-        // One metadata word more than there is room for.
+        // One metadata word more than fits.
         bytes[6] |= 1;
         assert_eq!(Packet::parse(&bytes, Width::W64), Err(Error::LengthTooSmall));
         bytes[6] |= 0x1F;

@@ -1,8 +1,8 @@
 //! The CHDR width.
 
-/// The CHDR width W: how many bits of a packet a device moves at once.
+/// The CHDR width W: the bits of a packet that a device moves at once.
 ///
-/// It is a property of the device image, learned by RPC, and not stated in data packets.
+/// It is a property of the device image, known from RPC; data packets do not contain it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Width {
     /// 64 bits: E3xx, N3xx, X3x0, and X4xx up to 200 MHz.
@@ -20,27 +20,27 @@ impl Width {
     /// All widths, ascending.
     pub const ALL: [Width; 4] = [Width::W64, Width::W128, Width::W256, Width::W512];
 
-    /// The width in bits.
+    /// Returns the width in bits.
     #[must_use]
     pub const fn bits(self) -> usize {
         64 << self.code()
     }
 
-    /// The width in bytes.
+    /// Returns the width in bytes.
     #[must_use]
     #[inline]
     pub const fn bytes(self) -> usize {
         8 << self.code()
     }
 
-    /// The 3-bit code of management packets: 0, 1, 2, 3 for 64, 128, 256, 512 bits.
+    /// Returns the 3-bit code of management packets: 0, 1, 2, 3 for 64, 128, 256, 512 bits.
     #[must_use]
     #[inline]
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// The width with this number of bits, as the device's RPC states it.
+    /// Returns the width with this number of bits, as in the device's RPC.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Option<Width> {
         match bits {
@@ -59,7 +59,7 @@ impl core::fmt::Display for Width {
     }
 }
 
-/// `len` bytes rounded up to whole CHDR words: what one packet counts in flow control.
+/// Returns `len` rounded up to whole CHDR words: a packet's length in flow control.
 #[must_use]
 #[inline]
 pub const fn round_to_word(len: usize, width: Width) -> usize {

@@ -3,7 +3,7 @@
 use crate::bits::fit;
 use crate::{Error, Result};
 
-/// What a control packet does to its register.
+/// The operation of a control packet on its register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Op {
     /// 0: waits for data word 0 clock cycles.
@@ -20,13 +20,13 @@ pub enum Op {
     BlockRead,
     /// 6: reads until a condition holds.
     Poll,
-    /// 7 to 15: reserved or left to the user. Kept, since a device has to answer it with
-    /// [`ControlStatus::CommandError`].
+    /// 7 to 15: reserved or for the user. The code is preserved, because a device has to answer it
+    /// with [`ControlStatus::CommandError`].
     Other(u8),
 }
 
 impl Op {
-    /// The 4-bit code on the wire.
+    /// Returns the 4-bit code on the wire.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -41,7 +41,7 @@ impl Op {
         }
     }
 
-    /// The operation with the lowest four bits of `code`.
+    /// Returns the operation with the lowest four bits of `code`.
     #[must_use]
     pub const fn from_code(code: u8) -> Op {
         match code & 0xF {
@@ -56,7 +56,8 @@ impl Op {
         }
     }
 
-    /// The code in its place in the operation word; [`Op::Other`] must not name another variant.
+    /// Returns the code at its place in the operation word; [`Op::Other`] must not have the code of
+    /// another variant.
     pub(super) const fn to_bits(self) -> Result<u64> {
         if let Op::Other(0..=6) = self {
             return Err(Error::FieldOverflow);
@@ -65,7 +66,7 @@ impl Op {
     }
 }
 
-/// How a request went; 0 in requests.
+/// The result of a request; 0 in requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ControlStatus {
     /// 0: done.
@@ -75,18 +76,18 @@ pub enum ControlStatus {
     CommandError,
     /// 2: the time of a timed request was missed.
     TimeError,
-    /// 3: done, with a remark.
+    /// 3: done, with a warning.
     Warning,
 }
 
 impl ControlStatus {
-    /// The 2-bit code on the wire.
+    /// Returns the 2-bit code on the wire.
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// The status with the lowest two bits of `code`.
+    /// Returns the status with the lowest two bits of `code`.
     #[must_use]
     pub const fn from_code(code: u8) -> ControlStatus {
         match code & 3 {

@@ -5,7 +5,7 @@ use crate::{Error, Result};
 /// Most data words in one control packet.
 pub const MAX_DATA_WORDS: usize = 15;
 
-/// One to fifteen 32-bit data words, held in place. Derefs to a slice.
+/// One to fifteen 32-bit data words, stored in place. Derefs to a slice.
 #[derive(Clone, Copy)]
 pub struct DataWords {
     words: [u32; MAX_DATA_WORDS],
@@ -13,7 +13,7 @@ pub struct DataWords {
 }
 
 impl DataWords {
-    /// One word.
+    /// Returns one word.
     #[must_use]
     pub const fn one(word: u32) -> DataWords {
         let mut words = [0; MAX_DATA_WORDS];
@@ -24,7 +24,7 @@ impl DataWords {
     /// Copies 1 to 15 words.
     ///
     /// # Errors
-    /// [`Error::NoData`] for none, [`Error::FieldOverflow`] for more than 15.
+    /// [`Error::NoData`] for an empty slice, [`Error::FieldOverflow`] for more than 15.
     pub fn new(data: &[u32]) -> Result<DataWords> {
         if data.is_empty() {
             return Err(Error::NoData);
@@ -34,13 +34,13 @@ impl DataWords {
         Ok(DataWords { words, len: data.len() as u8 })
     }
 
-    /// The first word: the only one of single reads and writes.
+    /// Returns the first word: the only one of single reads and writes.
     #[must_use]
     pub const fn first(&self) -> u32 {
         self.words[0]
     }
 
-    /// The words.
+    /// Returns the words.
     #[must_use]
     pub fn as_slice(&self) -> &[u32] {
         &self.words[..usize::from(self.len)]

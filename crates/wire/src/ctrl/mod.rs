@@ -24,7 +24,8 @@ pub const CLIENT_ZERO_PORT: u16 = 0;
 /// Control sequence numbers are counted modulo this.
 pub const SEQ_MODULUS: u8 = 64;
 
-/// The port of the block with index `block_index`, given the device's number of control endpoints.
+/// Returns the port of the block with index `block_index`, given the device's number of control
+/// endpoints.
 #[must_use]
 pub const fn block_port(control_endpoints: u16, block_index: u16) -> u16 {
     1 + control_endpoints + block_index

@@ -8,11 +8,11 @@ use crate::{Epid, Error, Result};
 /// A control packet (type 4): a request, its acknowledgement, or an asynchronous message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CtrlRepr {
-    /// The endpoint the packet goes to.
+    /// The destination endpoint.
     pub dst_epid: Epid,
     /// CHDR sequence number.
     pub seq: u16,
-    /// The endpoint the packet comes from.
+    /// The source endpoint.
     pub src_epid: Epid,
     /// The block's port, 10 bits.
     pub dst_port: u16,
@@ -22,22 +22,22 @@ pub struct CtrlRepr {
     pub ctrl_seq: u8,
     /// The packet answers a request.
     pub is_ack: bool,
-    /// When to execute, or when it happened, in ticks.
+    /// The time of execution, or of the event, in ticks.
     pub timestamp: Option<u64>,
     /// Byte address, 20 bits.
     pub address: u32,
     /// One bit per byte of the data word, 4 bits.
     pub byte_enables: u8,
-    /// What to do.
+    /// The operation.
     pub op: Op,
-    /// How it went.
+    /// The result.
     pub status: ControlStatus,
     /// Words written or read.
     pub data: DataWords,
 }
 
 impl Default for CtrlRepr {
-    /// A read of address 0 at client zero.
+    /// Returns a read of address 0 at client zero.
     fn default() -> Self {
         CtrlRepr {
             dst_epid: Epid::NONE,
@@ -58,9 +58,9 @@ impl Default for CtrlRepr {
 }
 
 impl CtrlRepr {
-    /// The acknowledgement of this request: same ports, sequence, operation and address, sent to
-    /// the requester. `seq` is the answering side's own CHDR sequence number; `src_epid` becomes
-    /// the endpoint that was asked.
+    /// Returns the acknowledgement of this request: same ports, sequence, operation and address,
+    /// sent to the requester. `seq` is the answering side's own CHDR sequence number; `src_epid`
+    /// becomes the endpoint of the request.
     #[must_use]
     pub fn ack(&self, seq: u16, status: ControlStatus, data: DataWords) -> CtrlRepr {
         CtrlRepr {
@@ -75,7 +75,7 @@ impl CtrlRepr {
         }
     }
 
-    /// 32-bit words this request occupies in its block's command FIFO.
+    /// Returns the 32-bit words that this request occupies in its block's command FIFO.
     #[must_use]
     pub fn credit_words(&self) -> usize {
         2 + 2 * usize::from(self.timestamp.is_some()) + self.data.len()
@@ -112,7 +112,7 @@ impl CtrlRepr {
         })
     }
 
-    /// Bytes of this packet at this width. Data fills whole 64-bit words.
+    /// Returns the bytes of this packet at this width. Data fills whole 64-bit words.
     #[must_use]
     pub fn packet_len(&self, width: Width) -> usize {
         let words = 2 + usize::from(self.timestamp.is_some()) + self.data.len() / 2;

@@ -1,4 +1,4 @@
-//! Data words, acknowledgements, and what a control packet must refuse.
+//! Tests of data words, acknowledgements, and the errors of control packets.
 
 use super::*;
 use crate::{Epid, Error, Width, chdr};
@@ -31,7 +31,7 @@ fn further_data_words_lie_in_pairs_lower_half_first() {
     let words: Vec<u8> = buf[28..len].chunks(4).map(|word| word[0]).collect();
     assert_eq!(words, [1, 2, 3, 4, 0], "an even number is padded to 64 bits with zero");
     assert_eq!(parse(&buf), Ok(request()));
-    // A sender that leaves that padding out is understood.
+    // A packet without that padding is accepted.
     buf[2] -= 4;
     assert_eq!(parse(&buf), Ok(request()));
     buf[2] -= 1;
@@ -89,7 +89,7 @@ fn values_that_do_not_fit_are_not_cut_off() {
         CtrlRepr { address: 1 << 20, ..request() },
         CtrlRepr { byte_enables: 16, ..request() },
         CtrlRepr { op: Op::Other(16), ..request() },
-        // Would be read back as `Op::Write`.
+        // It would be read back as `Op::Write`.
         CtrlRepr { op: Op::Other(1), ..request() },
     ] {
         assert_eq!(too_much.emit(Width::W64, &mut buf), Err(Error::FieldOverflow));

@@ -1,16 +1,16 @@
-//! What a node answers when it is asked who it is.
+//! The description of a node, its answer to an information request.
 
 use crate::Result;
 use crate::bits::{field, fit};
 
-/// Node type and extended information of an [`NodeInfo`].
+/// Node type and extended information of a [`NodeInfo`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Node {
     /// Type 1. The instance of a crossbar is the port by which the request entered.
     Crossbar {
         /// Number of ports.
         ports: u8,
-        /// How many of them, from port 0, are transports.
+        /// The number of them, from port 0, that are transports.
         transports: u8,
     },
     /// Type 2. Instance 0 is the control endpoint.
@@ -31,7 +31,7 @@ pub enum Node {
         /// 0 = generic.
         subtype: u8,
     },
-    /// A type without a name here.
+    /// A type without a variant here.
     Other {
         /// Type code, 4 bits; not 1, 2 or 3.
         code: u8,
@@ -41,7 +41,7 @@ pub enum Node {
 }
 
 impl Node {
-    /// The 4-bit type code on the wire.
+    /// Returns the 4-bit type code on the wire.
     #[must_use]
     pub const fn code(&self) -> u8 {
         match self {
@@ -63,7 +63,7 @@ impl Node {
                     | u64::from(reports_errors) << 14
             }
             Node::Transport { subtype } => subtype.into(),
-            // A code that has a variant of its own would not be read back as `Other`.
+            // A code with its own variant would not be read back as `Other`.
             Node::Other { code: 1..=3, .. } => return Err(crate::Error::FieldOverflow),
             Node::Other { extended, .. } => fit(extended.into(), 0, 18)?,
         })
@@ -91,16 +91,16 @@ impl Node {
 /// The operand of [`super::Op::InfoResp`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NodeInfo {
-    /// `[15:0]` the id that RPC gave the device.
+    /// `[15:0]` the id that the device has from RPC.
     pub device_id: u16,
-    /// `[29:20]` which of its kind, 10 bits.
+    /// `[29:20]` the index among nodes of its kind, 10 bits.
     pub instance: u16,
     /// `[19:16]` type and `[47:30]` extended information.
     pub node: Node,
 }
 
 impl NodeInfo {
-    /// Takes a 48-bit operand apart. Reserved bits are not kept.
+    /// Decodes a 48-bit operand. Reserved bits are dropped.
     #[must_use]
     pub fn from_operand(operand: u64) -> NodeInfo {
         NodeInfo {
@@ -110,7 +110,7 @@ impl NodeInfo {
         }
     }
 
-    /// Puts the 48-bit operand together.
+    /// Encodes the 48-bit operand.
     ///
     /// # Errors
     /// [`crate::Error::FieldOverflow`].

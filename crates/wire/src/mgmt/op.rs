@@ -7,18 +7,18 @@ use crate::{Error, Result};
 /// A management operation with its operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Op {
-    /// 0: nothing; the hop of a node that is only passed, or of the host itself.
+    /// 0: no operation; for the hop of a node that only forwards, or of the host itself.
     #[default]
     Nop,
-    /// 1: remember that the packet's source endpoint lives at its UDP source address.
+    /// 1: store the packet's UDP source address for its source endpoint.
     Advertise,
     /// 2: leave the crossbar by this output port.
     SelDest(u16),
-    /// 3: send the packet back to where it came from.
+    /// 3: send the packet back to its source.
     Return,
-    /// 4: say who you are.
+    /// 4: request the node's description.
     InfoReq,
-    /// 5: who the node is.
+    /// 5: the node's description.
     InfoResp(NodeInfo),
     /// 6: write a register.
     CfgWrite {
@@ -32,7 +32,7 @@ pub enum Op {
         /// Register address.
         address: u16,
     },
-    /// 8: what the register held.
+    /// 8: the content of a register.
     CfgReadResp {
         /// Register address.
         address: u16,
@@ -42,7 +42,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// The 8-bit operation code.
+    /// Returns the 8-bit operation code.
     #[must_use]
     pub const fn code(&self) -> u8 {
         match self {
@@ -58,7 +58,7 @@ impl Op {
         }
     }
 
-    /// Whether the operation is an answer, to be left alone by the nodes it passes.
+    /// Returns whether the operation is an answer, which nodes on the path do not execute.
     #[must_use]
     pub const fn is_response(&self) -> bool {
         matches!(self, Op::InfoResp(_) | Op::CfgReadResp { .. })
@@ -76,12 +76,12 @@ impl Op {
         })
     }
 
-    /// The item of this operation with `to_come` more in its hop.
+    /// Returns the item of this operation, with `to_come` more in its hop.
     pub(super) fn to_item(self, to_come: u8) -> Result<u64> {
         Ok(u64::from(to_come) | u64::from(self.code()) << 8 | self.operand()? << 16)
     }
 
-    /// The operation of an item, and how many more its hop has.
+    /// Decodes the operation of an item, and the number of further ones in its hop.
     pub(super) fn from_item(item: u64) -> Result<(Op, u8)> {
         let operand = item >> 16;
         let address = operand as u16;

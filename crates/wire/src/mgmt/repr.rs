@@ -1,11 +1,11 @@
-//! A whole management packet, held in place, and what a node does with it.
+//! A whole management packet, stored in place, and its execution by a node.
 
 use super::{Op, PROTOCOL_VERSION, Packet, Writer};
 use crate::chdr::{self, Width};
 use crate::{Epid, Error, Result};
 
-/// Most operations, over all hops, that a [`MgmtRepr`] holds. UHD's requests have at most a
-/// dozen; a packet with more is refused with [`Error::TooManyOps`].
+/// The most operations, over all hops, of a [`MgmtRepr`]. UHD's requests have at most a dozen; a
+/// packet with more than this is rejected with [`Error::TooManyOps`].
 pub const MAX_OPS: usize = 64;
 
 /// A management packet of at most [`MAX_OPS`] operations (about 1 KiB, no heap).
@@ -15,7 +15,7 @@ pub struct MgmtRepr {
     pub dst_epid: Epid,
     /// CHDR sequence number; a reply repeats its request's.
     pub seq: u16,
-    /// The endpoint of the host that asks.
+    /// The endpoint of the requesting host.
     pub src_epid: Epid,
     /// Protocol version.
     pub version: u16,
@@ -25,19 +25,19 @@ pub struct MgmtRepr {
     len: usize,
 }
 
-/// Where a node sends a packet whose first hop it has executed.
+/// The direction in which a node sends a packet whose first hop it has executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForwardHops {
-    /// Onwards: a crossbar by its routing table, a transport by its only output.
+    /// Forward: a crossbar by its routing table, a transport by its only output.
     Default,
-    /// Onwards by this port of the crossbar.
+    /// Forward by this port of the crossbar.
     Port(u16),
-    /// Back to where it came from; the destination is set to the asking endpoint.
+    /// Back to its source; the destination is set to the requesting endpoint.
     Return,
 }
 
 impl MgmtRepr {
-    /// A request from `src_epid` without hops.
+    /// Returns a request from `src_epid` without hops.
     #[must_use]
     pub fn request(src_epid: Epid, seq: u16) -> MgmtRepr {
         MgmtRepr {
@@ -65,7 +65,7 @@ impl MgmtRepr {
         Ok(())
     }
 
-    /// Appends a hop and gives the packet back, to write requests in one expression.
+    /// Appends a hop and returns the packet, to write requests in one expression.
     ///
     /// # Errors
     /// As [`MgmtRepr::push_hop`].
@@ -74,7 +74,7 @@ impl MgmtRepr {
         Ok(self)
     }
 
-    /// The hops, first to last, each a slice of operations.
+    /// Returns the hops, first to last, each a slice of operations.
     pub fn hops(&self) -> impl Iterator<Item = &[Op]> {
         let mut start = 0;
         core::iter::from_fn(move || {
@@ -85,22 +85,23 @@ impl MgmtRepr {
         })
     }
 
-    /// Operations of the hop that begins at operation `start`, if there is one.
+    /// Returns the number of operations of the hop that begins at operation `start`, if there is
+    /// one.
     fn first_hop_len(&self, start: usize) -> Option<usize> {
         self.ends[start..self.len].iter().position(|&end| end).map(|last| last + 1)
     }
 
-    /// What a node does: takes the first hop off, hands its operations to `answer` in order,
-    /// appends the answers to the next hop, and says where the packet goes.
+    /// Executes the packet at a node: removes the first hop, passes its operations to `answer` in
+    /// order, appends the answers to the next hop, and returns the direction of the packet.
     ///
-    /// `answer` is called for every operation, so that the node can note an ADVERTISE or write a
-    /// register; what it returns (for INFO_REQ and CFG_RD_REQ) is appended. NOP, SEL_DEST and
-    /// RETURN need nothing from it. On RETURN the rest of the hop is still executed and
-    /// `dst_epid` becomes `src_epid`.
+    /// `answer` is called for every operation, so that the node can record an ADVERTISE or write a
+    /// register; its results (for INFO_REQ and CFG_RD_REQ) are appended. NOP, SEL_DEST and RETURN
+    /// need no action of it. On RETURN the rest of the hop is still executed and `dst_epid` becomes
+    /// `src_epid`.
     ///
     /// # Errors
-    /// [`Error::NoHop`] if there is no hop, [`Error::NoReplyHop`] if there are answers but no
-    /// further hop. The packet is then to be dropped.
+    /// [`Error::NoHop`] without a hop, [`Error::NoReplyHop`] for answers without a further hop. The
+    /// packet must then be dropped.
     pub fn execute(&mut self, mut answer: impl FnMut(Op) -> Option<Op>) -> Result<ForwardHops> {
         let hop_len = self.first_hop_len(0).ok_or(Error::NoHop)?;
         let mut forward = ForwardHops::Default;
@@ -134,7 +135,7 @@ impl MgmtRepr {
             return Ok(());
         }
         let at = self.first_hop_len(0).ok_or(Error::NoReplyHop)?;
-        // There is room: a hop gives at most one answer per operation that was taken off.
+        // There is space: a hop has at most one answer per removed operation.
         let end = at + answers.len();
         self.ops.copy_within(at..self.len, end);
         self.ends.copy_within(at..self.len, end);
@@ -165,7 +166,8 @@ impl MgmtRepr {
         Ok(repr)
     }
 
-    /// Bytes of this packet at this width: headers and items, the last one without padding.
+    /// Returns the bytes of this packet at this width: headers and items, the last one without
+    /// padding.
     #[must_use]
     pub fn packet_len(&self, width: Width) -> usize {
         width.bytes() * (1 + self.len) + 8

@@ -1,4 +1,4 @@
-//! Hops, their limits, and what nodes do with them.
+//! Tests of hops, their limits, and their execution by nodes.
 
 use super::*;
 use crate::{Epid, Error, Result, Width, chdr};
@@ -130,7 +130,7 @@ fn items_are_padded_to_the_width_but_for_the_last() {
         assert_eq!(bytes[len], 0xAA);
         assert_eq!(bytes[2 * word..][..2], [1, 4]);
         assert!(bytes[2 * word + 8..3 * word].iter().all(|&b| b == 0));
-        // A sender that pads the last item as well is understood.
+        // A packet whose last item is padded as well is accepted.
         let padded = (5 * word) as u16;
         bytes[2..4].copy_from_slice(&padded.to_le_bytes());
         assert_eq!(parse(&bytes, width), Ok(2));
@@ -147,7 +147,7 @@ fn hops_that_end_early_or_late_are_refused() {
     let mut more_hops = info_request();
     more_hops[10] = 3;
     assert_eq!(parse(&more_hops, Width::W64), Err(Error::PayloadTooShort));
-    // Bytes behind the last hop do no harm.
+    // Bytes behind the last hop are harmless.
     let mut fewer_hops = info_request();
     fewer_hops[10] = 1;
     assert_eq!(parse(&fewer_hops, Width::W64), Ok(1));

@@ -5,7 +5,7 @@ use crate::bits::{field, get_u64};
 use crate::chdr::{self, PacketType};
 use crate::{Epid, Error, Result};
 
-/// A management packet whose every operation is known and whose hops are consistent.
+/// A management packet with known operations and consistent hops.
 ///
 /// Bytes behind the last hop are ignored.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +56,7 @@ impl<'a> Packet<'a> {
         self.seq
     }
 
-    /// The endpoint of the host that asks.
+    /// Returns the endpoint of the requesting host.
     #[must_use]
     pub fn src_epid(&self) -> Epid {
         Epid(field(self.head, 0, 16) as u16)
@@ -68,27 +68,27 @@ impl<'a> Packet<'a> {
         field(self.head, 48, 16) as u16
     }
 
-    /// Number of hops, 10 bits.
+    /// Returns the number of hops, 10 bits.
     #[must_use]
     pub fn num_hops(&self) -> usize {
         field(self.head, 16, 10) as usize
     }
 
-    /// The hops, first to last.
+    /// Returns the hops, first to last.
     #[must_use]
     pub fn hops(&self) -> Hops<'a> {
         Hops { items: self.items, item_len: self.item_len, left: self.num_hops() }
     }
 }
 
-/// Takes the first item off `items`: its operation, and how many more its hop has.
+/// Removes the first item of `items`: its operation, and the number of further ones in its hop.
 fn next_item(items: &mut &[u8], item_len: usize) -> Result<(Op, u8)> {
     let item = get_u64(items, 0, Error::PayloadTooShort)?;
     *items = items.get(item_len..).unwrap_or(&[]);
     Op::from_item(item)
 }
 
-/// Checks the first hop of `items` and takes it off.
+/// Checks the first hop of `items` and removes it.
 fn check_hop(items: &mut &[u8], item_len: usize) -> Result<()> {
     let (_, mut to_come) = next_item(items, item_len)?;
     while to_come > 0 {

@@ -22,13 +22,13 @@ use crate::{Epid, Error, Result};
 pub struct Writer<'a> {
     buf: &'a mut [u8],
     width: Width,
-    /// Where the next item goes, in whole W-bit words from the start.
+    /// The place of the next item, in whole W-bit words from the start.
     at: usize,
     hops: usize,
 }
 
 impl<'a> Writer<'a> {
-    /// A writer of a packet without hops.
+    /// Returns a writer of a packet without hops.
     #[must_use]
     pub fn new(width: Width, buf: &'a mut [u8]) -> Writer<'a> {
         Writer { buf, width, at: 2 * width.bytes(), hops: 0 }

@@ -1,4 +1,4 @@
-//! Client zero: what the device consists of (control port 0, facts section 9).
+//! Client zero: the parts of the device (control port 0, facts section 9).
 //!
 //! Addresses are bytes, registers 32 bits. Index k counts client zero itself (0), then the stream
 //! endpoints, then the blocks.
@@ -35,7 +35,7 @@ pub const RESET_CTRL: u32 = 1 << 1;
 /// [`BLOCK_NOC_ID`] write: reset the data side.
 pub const RESET_DATA: u32 = 1 << 2;
 
-/// Address of a register of index `k`.
+/// Returns the address of a register of index `k`.
 #[must_use]
 pub const fn index_register(k: u16, offset: u32) -> u32 {
     INDEX_STRIDE * k as u32 + offset
@@ -81,7 +81,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Takes the register apart.
+    /// Decodes the register.
     #[must_use]
     pub const fn from_word(word: u32) -> Counts {
         let word = word as u64;
@@ -93,7 +93,7 @@ impl Counts {
         }
     }
 
-    /// Puts the register together.
+    /// Encodes the register.
     ///
     /// # Errors
     /// [`Error::FieldOverflow`].
@@ -109,18 +109,18 @@ impl Counts {
 /// One word of the adjacency list: a static connection between two indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Edge {
-    /// `[31:22]` index where the data comes from.
+    /// `[31:22]` index of the data's source.
     pub src_index: u16,
     /// `[21:16]` its output port.
     pub src_port: u8,
-    /// `[15:6]` index where the data goes.
+    /// `[15:6]` index of the data's destination.
     pub dst_index: u16,
     /// `[5:0]` its input port.
     pub dst_port: u8,
 }
 
 impl Edge {
-    /// Takes a word of the list apart.
+    /// Decodes a word of the list.
     #[must_use]
     pub const fn from_word(word: u32) -> Edge {
         let word = word as u64;
@@ -132,7 +132,7 @@ impl Edge {
         }
     }
 
-    /// Puts a word of the list together.
+    /// Encodes a word of the list.
     ///
     /// # Errors
     /// [`Error::FieldOverflow`].
@@ -156,12 +156,12 @@ pub struct BlockInfo {
     pub outputs: u8,
     /// `[23:18]` log2 of the command FIFO's size in 32-bit words.
     pub fifo_log2: u8,
-    /// `[31:24]` most asynchronous messages on their way at a time.
+    /// `[31:24]` most asynchronous messages in flight at a time.
     pub max_async_msgs: u8,
 }
 
 impl BlockInfo {
-    /// Takes the register apart.
+    /// Decodes the register.
     #[must_use]
     pub const fn from_word(word: u32) -> BlockInfo {
         let word = word as u64;
@@ -174,7 +174,7 @@ impl BlockInfo {
         }
     }
 
-    /// Puts the register together.
+    /// Encodes the register.
     ///
     /// # Errors
     /// [`Error::FieldOverflow`].
@@ -200,7 +200,7 @@ pub struct FlushStatus {
 }
 
 impl FlushStatus {
-    /// Takes the register apart.
+    /// Decodes the register.
     #[must_use]
     pub const fn from_word(word: u32) -> FlushStatus {
         FlushStatus {
@@ -210,7 +210,7 @@ impl FlushStatus {
         }
     }
 
-    /// Puts the register together.
+    /// Encodes the register.
     ///
     /// # Errors
     /// [`Error::FieldOverflow`].

@@ -9,7 +9,7 @@ pub const TIME_HI: u32 = 0x0008;
 /// Shared, read: `[31:16]` bits per sample (32), `[15:0]` samples per cycle.
 pub const SAMPLE_WIDTH: u32 = 0x1004;
 
-/// Where the registers of channel 0 begin.
+/// The address of the registers of channel 0.
 pub const CHANNEL_BASE: u32 = 0x1000;
 /// Distance of the registers of two channels.
 pub const CHANNEL_STRIDE: u32 = 0x80;
@@ -38,9 +38,9 @@ pub const RX_ERR_REM_PORT: u32 = 0x30;
 pub const RX_ERR_REM_EPID: u32 = 0x34;
 /// Offset: address to write receive errors to.
 pub const RX_ERR_ADDR: u32 = 0x38;
-/// Offset, read: what the receiver sees now.
+/// Offset, read: the receiver's current sample.
 pub const RX_DATA: u32 = 0x3C;
-/// Offset: what is transmitted when idle.
+/// Offset: the sample transmitted when idle.
 pub const TX_IDLE_VALUE: u32 = 0x40;
 /// Offset: `TX_POLICY_*`.
 pub const TX_ERR_POLICY: u32 = 0x44;
@@ -55,7 +55,7 @@ pub const TX_ERR_ADDR: u32 = 0x54;
 /// Offset: 1 = received packets carry time.
 pub const RX_HAS_TIME: u32 = 0x70;
 
-/// Where front-end control begins: 8 bytes per register, meaning left to the daughterboard.
+/// The address of front-end control: 8 bytes per register, with meanings of the daughterboard.
 pub const FRONT_END_BASE: u32 = 0x80000;
 
 /// [`TX_ERR_POLICY`]: resume at the next packet; the default.
@@ -66,13 +66,13 @@ pub const TX_POLICY_NEXT_BURST: u32 = 2;
 /// Most receive commands that queue up.
 pub const RX_CMD_SLOTS: u32 = 32;
 
-/// Address of a register of a channel.
+/// Returns the address of a register of a channel.
 #[must_use]
 pub const fn channel_register(channel: u8, offset: u32) -> u32 {
     CHANNEL_BASE + CHANNEL_STRIDE * channel as u32 + offset
 }
 
-/// The channel and offset of an address in the per-channel range of `channels` channels.
+/// Returns the channel and offset of an address in the per-channel range of `channels` channels.
 /// The shared [`SAMPLE_WIDTH`] lies in the range of channel 0, at an offset that no channel uses.
 #[must_use]
 pub const fn channel_of(address: u32, channels: u8) -> Option<(u8, u32)> {
@@ -86,28 +86,28 @@ pub const fn channel_of(address: u32, channels: u8) -> Option<(u8, u32)> {
     Some((channel as u8, (address - CHANNEL_BASE) % CHANNEL_STRIDE))
 }
 
-/// What [`RX_CMD`] asks for.
+/// The operation of [`RX_CMD`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RxMode {
     /// 0: stop; the current packet ends with EOB.
     Stop,
-    /// 1: as many radio words as `RX_NUM_WORDS_*` says.
+    /// 1: receive the number of radio words in `RX_NUM_WORDS_*`.
     Finite,
-    /// 2: until stopped.
+    /// 2: receive until stopped.
     Continuous,
 }
 
 /// The word written to [`RX_CMD`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RxCommand {
-    /// `[1:0]` what to do.
+    /// `[1:0]` the operation.
     pub mode: RxMode,
-    /// Bit 31: at the time in `RX_TIME_*` and not at once.
+    /// Bit 31: execute at the time in `RX_TIME_*` instead of at once.
     pub timed: bool,
 }
 
 impl RxCommand {
-    /// Takes the word apart; `None` for mode 3, which is not assigned.
+    /// Decodes the word; `None` for mode 3, which is not assigned.
     #[must_use]
     pub const fn from_word(word: u32) -> Option<RxCommand> {
         let mode = match word & 3 {
@@ -119,7 +119,7 @@ impl RxCommand {
         Some(RxCommand { mode, timed: word >> 31 != 0 })
     }
 
-    /// Puts the word together.
+    /// Encodes the word.
     #[must_use]
     pub const fn to_word(self) -> u32 {
         self.mode as u32 | (self.timed as u32) << 31
@@ -135,7 +135,7 @@ pub mod async_msg {
     /// Distance of the addresses of two channels.
     pub const CHANNEL_STRIDE: u32 = 0x40;
 
-    /// What a radio has to say about one of its channels.
+    /// A radio's message about one of its channels.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum Event {
         /// Transmit 1: no data when needed inside a burst; the burst is over.
@@ -146,12 +146,12 @@ pub mod async_msg {
         TxBurstAck,
         /// Receive 1: a timed command came after its time.
         RxLateCommand,
-        /// Receive 2: samples could not leave; reception has stopped.
+        /// Receive 2: samples could not be sent; reception has stopped.
         RxOverrun,
     }
 
     impl Event {
-        /// The data word.
+        /// Returns the data word.
         #[must_use]
         pub const fn code(self) -> u32 {
             match self {
@@ -161,7 +161,8 @@ pub mod async_msg {
             }
         }
 
-        /// The address a host programs into the error reporting registers of this channel.
+        /// Returns the address that a host programs into the error reporting registers of this
+        /// channel.
         #[must_use]
         pub const fn address(self, channel: u8) -> u32 {
             let base = match self {
@@ -171,7 +172,7 @@ pub mod async_msg {
             base + CHANNEL_STRIDE * channel as u32
         }
 
-        /// The event and channel of a message; `None` if it is none of these.
+        /// Returns the event and channel of a message; `None` for other messages.
         #[must_use]
         pub const fn from_message(address: u32, code: u32) -> Option<(Event, u8)> {
             let (base, event) = match (address >= RX_BASE, code) {

@@ -2,7 +2,7 @@
 
 /// Own endpoint id; read and write.
 pub const EPID_SELF: u16 = 0x00;
-/// Write: resets and flushes what the `RESET_*` bits name.
+/// Write: resets and flushes the parts in the `RESET_*` bits.
 pub const RESET_AND_FLUSH: u16 = 0x04;
 /// Write: [`StreamCtrl`] of the output (device to host) stream. Read: `STATUS_*` bits.
 pub const OSTRM_CTRL_STATUS: u16 = 0x08;
@@ -14,7 +14,7 @@ pub const OSTRM_FC_FREQ_BYTES_LO: u16 = 0x10;
 pub const OSTRM_FC_FREQ_BYTES_HI: u16 = 0x14;
 /// Credit report period in packets, 24 bits.
 pub const OSTRM_FC_FREQ_PKTS: u16 = 0x18;
-/// Room to leave unused: `[15:0]` bytes, `[23:16]` packets.
+/// Space to leave unused: `[15:0]` bytes, `[23:16]` packets.
 pub const OSTRM_FC_HEADROOM: u16 = 0x1C;
 /// Read: byte capacity learned from the peer, bits 31 to 0.
 pub const OSTRM_BUFF_CAP_BYTES_LO: u16 = 0x20;
@@ -37,7 +37,7 @@ pub const RESET_OSTRM: u32 = 1 << 0;
 pub const RESET_ISTRM: u32 = 1 << 1;
 /// [`RESET_AND_FLUSH`]: control.
 pub const RESET_CTRL: u32 = 1 << 2;
-/// [`RESET_AND_FLUSH`]: all three, what a host writes before first use.
+/// [`RESET_AND_FLUSH`]: all three, which a host writes before first use.
 pub const RESET_ALL: u32 = RESET_OSTRM | RESET_ISTRM | RESET_CTRL;
 
 /// [`OSTRM_CTRL_STATUS`] read: flow control is on.
@@ -47,7 +47,7 @@ pub const STATUS_SETUP_ERROR: u32 = 1 << 30;
 /// [`OSTRM_CTRL_STATUS`] read: the set-up is under way.
 pub const STATUS_SETUP_PENDING: u32 = 1 << 29;
 
-/// Size of a stream's items, which decides how a device may swap bytes.
+/// Size of a stream's items, which determines how a device may swap bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ItemSize {
     /// 64 bits.
@@ -77,7 +77,7 @@ impl ItemSize {
 pub struct StreamCtrl {
     /// Bit 0: begin the flow control handshake (output streams only).
     pub start: bool,
-    /// Bit 1: packets may get lost on the way, so totals need to be sent now and then.
+    /// Bit 1: packets may get lost in the network, so the totals must be sent periodically.
     pub lossy: bool,
     /// `[3:2]` item size of the payload.
     pub payload: ItemSize,
@@ -88,7 +88,7 @@ pub struct StreamCtrl {
 }
 
 impl StreamCtrl {
-    /// Takes a control word apart; reserved bits are not kept.
+    /// Decodes a control word; reserved bits are dropped.
     #[must_use]
     pub const fn from_word(word: u32) -> StreamCtrl {
         StreamCtrl {
@@ -100,7 +100,7 @@ impl StreamCtrl {
         }
     }
 
-    /// Puts the control word together.
+    /// Encodes the control word.
     #[must_use]
     pub const fn to_word(self) -> u32 {
         self.start as u32

@@ -1,13 +1,13 @@
-//! Stream command: what the sender of a stream asks of, or tells, its receiver.
+//! Stream command: a request or message from the sender of a stream to its receiver.
 
 use crate::bits::{WordWriter, field, fit, get_u64, mask};
 use crate::chdr::{Packet, PacketType, Width, header_len, put_plain_header};
 use crate::{Epid, Error, Result};
 
-/// What a stream command asks for.
+/// The operation of a stream command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum CommandOp {
-    /// 0: start counting at 0; the counts are the wanted report period.
+    /// 0: start counting at 0; the counts are the requested report period.
     #[default]
     Init,
     /// 1: send a status now.
@@ -17,13 +17,13 @@ pub enum CommandOp {
 }
 
 impl CommandOp {
-    /// The 4-bit code on the wire.
+    /// Returns the 4-bit code on the wire.
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// The operation with this code.
+    /// Returns the operation with this code.
     ///
     /// # Errors
     /// [`Error::UnknownOp`].
@@ -46,7 +46,7 @@ pub struct CommandRepr {
     pub seq: u16,
     /// The endpoint that sends the stream.
     pub src_epid: Epid,
-    /// What is asked for.
+    /// The operation.
     pub op: CommandOp,
     /// Operand of the operation, 4 bits; 0 in all defined operations.
     pub op_data: u8,
@@ -78,13 +78,13 @@ impl CommandRepr {
         })
     }
 
-    /// Bytes of a stream command packet at this width.
+    /// Returns the bytes of a stream command packet at this width.
     #[must_use]
     pub const fn packet_len(width: Width) -> usize {
         header_len(PacketType::StreamCommand, width) + PAYLOAD_LEN
     }
 
-    /// Writes the packet and returns [`CommandRepr::packet_len`]. `packets` is taken modulo 2⁴⁰,
+    /// Writes the packet and returns [`CommandRepr::packet_len`]. `packets` is reduced modulo 2⁴⁰,
     /// so a sender may count in 64 bits.
     ///
     /// # Errors

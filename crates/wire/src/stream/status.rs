@@ -1,4 +1,4 @@
-//! Stream status: what the receiver of a stream has consumed and can hold.
+//! Stream status: how much the receiver of a stream has consumed, and its capacity.
 
 use crate::bits::{WordWriter, field, fit, get_u64, mask};
 use crate::chdr::{Packet, PacketType, Width, header_len, put_plain_header};
@@ -7,27 +7,27 @@ use crate::{Epid, Error, Result};
 /// The condition of a stream at its receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum StreamCondition {
-    /// 0: all is well.
+    /// 0: no error.
     #[default]
     Ok,
-    /// 1: a stream command was not understood.
+    /// 1: a stream command was invalid.
     CommandError,
     /// 2: a sequence number was skipped.
     SequenceError,
     /// 3: a packet arrived damaged.
     DataError,
-    /// 4: a packet arrived that was meant for another endpoint.
+    /// 4: a packet for another endpoint arrived.
     RoutingError,
 }
 
 impl StreamCondition {
-    /// The 4-bit code on the wire.
+    /// Returns the 4-bit code on the wire.
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// The status with this code.
+    /// Returns the status with this code.
     ///
     /// # Errors
     /// [`Error::UnknownStatus`].
@@ -54,42 +54,43 @@ pub struct StatusRepr {
     pub src_epid: Epid,
     /// Condition of the stream.
     pub status: StreamCondition,
-    /// Bytes the receiver can hold, 40 bits.
+    /// The receiver's capacity in bytes, 40 bits.
     pub capacity_bytes: u64,
-    /// Packets the receiver can hold, 24 bits; see [`super::PACKETS_UNLIMITED`].
+    /// The receiver's capacity in packets, 24 bits; see [`super::PACKETS_UNLIMITED`].
     pub capacity_packets: u32,
     /// Packets consumed since initialisation, modulo 2⁴⁰.
     pub count_packets: u64,
     /// Bytes consumed since initialisation, whole CHDR words per packet.
     pub count_bytes: u64,
-    /// Buffer information, meaning left to the device.
+    /// Buffer information, with a meaning of the device.
     pub buffer_info: u16,
-    /// Detail of an error, 48 bits; of a sequence error see [`SequenceGap`].
+    /// Detail of an error, 48 bits; for a sequence error see [`SequenceGap`].
     pub error_info: u64,
 }
 
-/// The detail of [`StreamCondition::SequenceError`]: which packet came, and which one was due.
+/// The detail of [`StreamCondition::SequenceError`]: the number of the packet, and the expected
+/// one.
 ///
-/// Stream input endpoints of UHD's images check data packets and stream commands apart, at the
+/// Stream input endpoints of UHD's images check data packets and stream commands separately, at the
 /// end of their buffer, and report each packet whose number is not one more than the last one's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SequenceGap {
-    /// What came: data, with or without time, or a stream command.
+    /// The type of the packet: data, with or without time, or a stream command.
     pub kind: PacketType,
-    /// The number that was due.
+    /// The expected number.
     pub expected: u16,
-    /// The number that came.
+    /// The packet's number.
     pub actual: u16,
 }
 
 impl SequenceGap {
-    /// The detail as it travels in [`StatusRepr::error_info`].
+    /// Encodes the detail for [`StatusRepr::error_info`].
     #[must_use]
     pub const fn to_info(self) -> u64 {
         (self.kind.code() as u64) << 32 | (self.expected as u64) << 16 | self.actual as u64
     }
 
-    /// Reads a detail; `None` for one that names no numbered packet or no gap.
+    /// Decodes a detail; `None` without a numbered packet or a gap.
     #[must_use]
     pub fn from_info(info: u64) -> Option<Self> {
         let kind = PacketType::from_code(field(info, 32, 3) as u8).ok()?;
@@ -125,13 +126,13 @@ impl StatusRepr {
         })
     }
 
-    /// Bytes of a stream status packet at this width.
+    /// Returns the bytes of a stream status packet at this width.
     #[must_use]
     pub const fn packet_len(width: Width) -> usize {
         header_len(PacketType::StreamStatus, width) + PAYLOAD_LEN
     }
 
-    /// Writes the packet and returns [`StatusRepr::packet_len`]. `count_packets` is taken modulo
+    /// Writes the packet and returns [`StatusRepr::packet_len`]. `count_packets` is reduced modulo
     /// 2⁴⁰, so a sender may count in 64 bits.
     ///
     /// # Errors

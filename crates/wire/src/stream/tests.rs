@@ -1,4 +1,4 @@
-//! What status and command packets must refuse, and where their counters wrap.
+//! Tests of rejected status and command packets, and of counters that wrap.
 
 use super::*;
 use crate::{Epid, Error, Width, chdr};
@@ -115,7 +115,7 @@ fn the_detail_of_a_sequence_error_says_what_came_and_what_was_due() {
     let gap = SequenceGap { kind, expected: 0xFFFF, actual: 3 };
     assert_eq!(gap.to_info(), 0x7_FFFF_0003);
     assert_eq!(SequenceGap::from_info(gap.to_info()), Some(gap));
-    // Newer images say more in the bits above.
+    // Newer images use the bits above.
     assert_eq!(SequenceGap::from_info(0x3000_0000_0000 | gap.to_info()), Some(gap));
     for nothing in [0, 0x7_0003_0003, 0x1_0001_0003, 0x5_0001_0003] {
         assert_eq!(SequenceGap::from_info(nothing), None, "{nothing:#x}");

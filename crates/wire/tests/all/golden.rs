@@ -1,4 +1,4 @@
-//! The packets of facts section 4, made by UHD 4.3's codec: taken apart and put together.
+//! Parses and emits the packets of facts section 4, which UHD 4.3's codec made.
 
 use millstream_wire::ctrl::{CtrlRepr, DataWords, Op as CtrlOp};
 use millstream_wire::mgmt::{self, MgmtRepr};
@@ -11,7 +11,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     hex.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
 }
 
-/// Asserts that `golden` parses to `repr` and that `repr` emits `golden`, nothing before or after.
+/// Asserts that `golden` parses to `repr` and that `repr` emits exactly `golden`.
 macro_rules! both_directions {
     ($repr:expr, $parse:path, $width:expr, $golden:expr) => {{
         let (repr, golden) = ($repr, $golden);

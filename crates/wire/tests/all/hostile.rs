@@ -1,4 +1,4 @@
-//! Bytes from anywhere: no parser panics, and what one accepts it can also give back.
+//! Tests with arbitrary bytes: no parser panics, and accepted packets can be emitted again.
 
 use millstream_wire::Width;
 use millstream_wire::chdr::{Header, PacketType};
@@ -31,7 +31,7 @@ prop_compose! {
         let length = bytes.len().saturating_sub(cut) as u16;
         let header = Header { kind, num_mdata, length, ..Header::default() };
         bytes[..8].copy_from_slice(&header.to_word().unwrap().to_le_bytes());
-        // Make the width code of a management packet match, and its hops few.
+        // Set the width code of a management packet to a matching one, and reduce its hops.
         let head = width.bytes();
         if let Some(word) = bytes.get_mut(head..head + 8) {
             word[2] %= 8;

@@ -1,5 +1,5 @@
-//! Packets that Linux 6.18 sent and `tcpdump -xx` showed: ping, arping and nc between 10.0.0.1
-//! (02:…:01) and 10.0.0.2 (02:…:02). Taken apart and, where we send such packets, put together.
+//! Packets sent by Linux 6.18, as printed by `tcpdump -xx`: ping, arping and nc between 10.0.0.1
+//! (02:…:01) and 10.0.0.2 (02:…:02). Parsed and, for packets that we send, emitted.
 
 use core::net::Ipv4Addr;
 
@@ -18,7 +18,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
-/// The frame of an ARP packet.
+/// Returns the frame of an ARP packet.
 fn arp_frame(destination: Mac, repr: ArpRepr) -> Vec<u8> {
     let (source, tag, ether_type) = (repr.sender_mac, None, ether_type::ARP);
     let mut frame = vec![0xAA; 42];
@@ -91,7 +91,7 @@ const REQUEST: &str = "0200 0000 0002 0200 0000 0001 0800 4500 0028 387a 4000 40
 const REPLY: &str = "0200 0000 0001 0200 0000 0002 0800 4500 0028 fd89 0000 4001 6949 0a00 0002
      0a00 0001 0000 9fea 5942 0001 abcd abcd abcd abcd abcd abcd";
 
-/// The IPv4 header of a frame, and what is behind it.
+/// Returns the IPv4 header of a frame, and the bytes behind it.
 fn packet(frame: &[u8]) -> (Header<'_>, &[u8]) {
     let payload = Frame::parse(frame).unwrap().payload();
     let header = Header::parse(payload).unwrap();
@@ -111,7 +111,7 @@ fn the_echo_reply_that_linux_writes_is_the_one_that_we_write() {
     let mut ours = [0xAA; 20];
     assert_eq!(icmp::emit_echo_reply([asked], &mut ours), Ok(20));
     assert_eq!(ours, packet(&reply).1);
-    // The header differs by "don't fragment" alone, which Linux leaves out of replies.
+    // The header differs only in "don't fragment", which Linux omits in replies.
     let mut repr = packet(&reply).0.repr();
     assert_eq!((repr.id, repr.hop_limit), (0xFD89, 64));
     repr.id = 0x387A;

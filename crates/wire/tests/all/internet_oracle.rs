@@ -1,5 +1,5 @@
-//! The crate `etherparse` as oracle: what it builds we read, what we write it reads, and both
-//! refuse the same damaged frames.
+//! Tests with the crate `etherparse` as oracle: each reads the frames of the other, and both reject
+//! the same damaged frames.
 
 use core::net::Ipv4Addr;
 
@@ -40,7 +40,7 @@ impl Case {
         (self.ips[0].into(), self.ips[1].into())
     }
 
-    /// The frame as etherparse builds it.
+    /// Returns the frame as etherparse builds it.
     fn theirs(&self, echo: bool) -> Vec<u8> {
         let mut bytes = Vec::new();
         let link = PacketBuilder::ethernet2(self.macs[0], self.macs[1]);
@@ -63,7 +63,7 @@ impl Case {
         bytes
     }
 
-    /// The frame as we write it.
+    /// Returns the frame as we write it.
     fn ours(&self) -> Vec<u8> {
         let (from, to) = self.addresses();
         let mut frame = vec![0xAA; 46];

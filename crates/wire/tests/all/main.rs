@@ -1,6 +1,6 @@
-//! Packet formats, from outside.
+//! Tests of packet formats, from outside.
 //!
-//! One program holds all of these tests: linking is what costs.
+//! One program has all of these tests, because linking takes the most time.
 
 mod exercise;
 mod golden;

@@ -1,4 +1,4 @@
-//! What is emitted is read back, for every format at every width.
+//! Tests that emitted packets are read back, for every format at every width.
 
 use crate::exercise;
 use millstream_wire::chdr::{DataRepr, Header, Packet, PacketType, round_to_word};
@@ -17,7 +17,7 @@ fn epid() -> impl Strategy<Value = Epid> {
     any::<u16>().prop_map(Epid)
 }
 
-/// Bytes of a packet to damage, and how.
+/// Returns the places of bytes to damage, with the changes.
 fn damage() -> impl Strategy<Value = Vec<(usize, u8)>> {
     vec(any::<(usize, u8)>(), 1..16)
 }
@@ -122,7 +122,7 @@ macro_rules! check {
         let packet = Packet::parse(&buf, $width).unwrap();
         prop_assert_eq!(<$ty>::parse(&packet), Ok($repr));
         $harness(&buf);
-        // Every byte short is noticed, whether Length tells or not.
+        // Every missing byte is detected, with or without a `Length`.
         for short in 0..buf.len() {
             prop_assert_eq!(Packet::parse(&buf[..short], $width), Err(Error::Truncated));
         }

@@ -11,10 +11,10 @@ use std::io::Write;
 use std::net::{TcpStream, UdpSocket};
 use std::time::Duration;
 
-/// Long, as the machine may be busy: nothing here tests speed.
+/// Long, as the machine may be busy: these tests do not measure speed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A host endpoint: an id and the socket it lives at.
+/// A host endpoint: an id and its socket.
 pub struct HostEndpoint {
     pub socket: UdpSocket,
     pub epid: Epid,
@@ -27,7 +27,7 @@ pub struct Rpc {
     token: Value,
 }
 
-/// A discovery reply's fields as text.
+/// Returns a discovery reply's fields as text.
 pub fn discover(radio: &RunningRadio) -> String {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -52,7 +52,7 @@ impl Rpc {
         rpc
     }
 
-    /// Calls with the token in front.
+    /// Calls with the token as first argument.
     pub fn call(&mut self, method: &str, args: &[Value]) -> Value {
         let args = [std::slice::from_ref(&self.token), args].concat();
         self.raw(method, args).unwrap_or_else(|error| panic!("{method}: {error}"))
@@ -71,7 +71,7 @@ impl Rpc {
 }
 
 impl HostEndpoint {
-    /// A socket whose id the radio knows and routes to it.
+    /// Returns a socket whose id is registered with the radio and routed.
     pub fn connect(radio: &RunningRadio, epid: u16) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -101,7 +101,7 @@ impl HostEndpoint {
         self.manage(&[&[Hop::Nop], &[Hop::SelDest(port)], &write]);
     }
 
-    /// Reads one.
+    /// Reads a register of the endpoint at crossbar port `port`.
     pub fn get(&mut self, port: u16, address: u16) -> u32 {
         let read = [Hop::CfgRead { address }, Hop::Return];
         match self.manage(&[&[Hop::Nop], &[Hop::SelDest(port)], &read])[..] {
@@ -110,7 +110,7 @@ impl HostEndpoint {
         }
     }
 
-    /// A management transaction; the answers.
+    /// Runs a management transaction; returns the answers.
     pub fn manage(&mut self, hops: &[&[Hop]]) -> Vec<Hop> {
         let mut request = MgmtRepr::request(self.epid, self.seq);
         self.seq = self.seq.wrapping_add(1);
@@ -124,7 +124,7 @@ impl HostEndpoint {
         reply.hops().next().unwrap()[1..].to_vec()
     }
 
-    /// A control transaction with port `port` behind endpoint `dst`; the value read.
+    /// Runs a control transaction with port `port` behind endpoint `dst`; returns the value read.
     pub fn control(&mut self, dst: u16, port: u16, op: Op, address: u32, value: u32) -> u32 {
         let request = CtrlRepr {
             dst_epid: Epid(dst),
@@ -159,7 +159,7 @@ impl HostEndpoint {
         self.send(|buffer| status.emit(Width::W64, buffer));
     }
 
-    /// The next packet.
+    /// Receives the next packet.
     pub fn recv<'a>(&self, buffer: &'a mut [u8]) -> Packet<'a> {
         let length = self.socket.recv(buffer).unwrap();
         Packet::parse(&buffer[..length], Width::W64).unwrap()

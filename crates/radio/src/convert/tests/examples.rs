@@ -1,4 +1,4 @@
-//! The formats by example, and what must hold for all values.
+//! Tests of the formats by example, and of properties of all values.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn sc16_is_little_endian_i_then_q() {
     }
 }
 
-/// These bytes are what UHD's `sc12_item32_le` makes of these values.
+/// UHD's `sc12_item32_le` makes these bytes from these values.
 #[test]
 fn sc12_packs_four_samples_into_three_little_endian_words() {
     let wire = [0x10, 0x21, 0x32, 0x43, 0x54, 0x65, 0x76, 0x87, 0x98, 0xA9, 0xBA, 0xCB];

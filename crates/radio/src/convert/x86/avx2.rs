@@ -20,7 +20,7 @@ unsafe fn put<const STREAM: bool>(at: *mut u8, value: __m256i) {
     }
 }
 
-/// Rounds; too small becomes the smallest integer, and so stays negative.
+/// Rounds; values that are too small become the smallest integer, and so stay negative.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn quantize(value: __m256) -> __m256i {
@@ -29,7 +29,7 @@ unsafe fn quantize(value: __m256) -> __m256i {
     _mm256_cvtps_epi32(_mm256_and_ps(below, number))
 }
 
-/// The same for four doubles.
+/// Does the same for four doubles.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn quantize_pd(value: __m256d) -> __m128i {
@@ -45,14 +45,14 @@ unsafe fn narrow(block: [__m256i; 2]) -> __m256i {
     _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(block[0], block[1]))
 }
 
-/// Both halves.
+/// Returns both halves.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn halves(value: __m256i) -> [__m128i; 2] {
     [_mm256_castsi256_si128(value), _mm256_extracti128_si256::<1>(value)]
 }
 
-/// The dwords of a register that 8 samples of 3 bytes fill.
+/// Returns the dwords of a register that 8 samples of 3 bytes fill.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn sc12_dwords() -> __m256i {

@@ -23,7 +23,7 @@ unsafe fn put<const STREAM: bool>(at: *mut u8, value: __m512i) {
     }
 }
 
-/// Rounds; too small becomes the smallest integer, and so stays negative.
+/// Rounds; values that are too small become the smallest integer, and so stay negative.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 unsafe fn quantize(value: __m512) -> __m512i {
@@ -31,7 +31,7 @@ unsafe fn quantize(value: __m512) -> __m512i {
     _mm512_maskz_cvtps_epi32(number, _mm512_min_ps(value, _mm512_set1_ps(TOP)))
 }
 
-/// The same for eight doubles.
+/// Does the same for eight doubles.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 unsafe fn quantize_pd(value: __m512d) -> __m256i {
@@ -47,14 +47,14 @@ unsafe fn narrow(block: [__m512i; 2]) -> __m512i {
     _mm512_permutexvar_epi64(order, _mm512_packs_epi32(block[0], block[1]))
 }
 
-/// Both halves.
+/// Returns both halves.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 unsafe fn halves(value: __m512i) -> [__m256i; 2] {
     [_mm512_castsi512_si256(value), _mm512_extracti64x4_epi64::<1>(value)]
 }
 
-/// A block of floats times `scale`.
+/// Loads a block of floats times `scale`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 unsafe fn scaled(at: *const u8, scale: f32) -> (__m512, __m512) {
@@ -168,8 +168,9 @@ impl Engine for Avx512 {
     unsafe fn fc32_to_sc16<const STREAM: bool>(from: *const u8, to: *mut u8, scale: f32) {
         let (a, b) = scaled(from, scale);
         let packed = narrow([_mm512_cvtps_epi32(a), _mm512_cvtps_epi32(b)]);
-        // All that has no integer has become the smallest, as what is too small has. Only a signal
-        // that is far too large holds any, and one look here is cheaper than care beforehand.
+        // Values without an integer have become the smallest one, as those that are too small have.
+        // Only a far too large signal holds any, so one check here costs less than a check of every
+        // value.
         if _mm512_cmpeq_epi16_mask(packed, _mm512_set1_epi16(i16::MIN)) == 0 {
             put::<STREAM>(to, packed);
         } else {

@@ -1,22 +1,22 @@
-//! Bringing the members to the same moment.
+//! Aligns the members at the same moment.
 
 use super::{NextGapCause, RxGroup};
 use crate::Cause;
 use crate::stream::meta::{RxError, RxEvent};
 use crate::stream::streamer::{Pending, RxStreamer, SAMPLE_BYTES, StreamState, UnreadSamples};
 
-/// What a group can hand out next.
+/// The next result of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Front {
-    /// So many samples of every member, from this time on.
+    /// Samples of every member, from this time on.
     Samples { ticks: u64, samples: usize },
-    /// This member has nothing yet.
+    /// This member has no data yet.
     Nothing(usize),
     /// The burst is over on all members.
     Ended,
 }
 
-/// What a member has next.
+/// The next data of a member.
 enum Next {
     Samples(UnreadSamples),
     Trouble(Pending),
@@ -24,11 +24,12 @@ enum Next {
     Ended,
 }
 
-/// A moment of a member's stream: how often its clock was set back, and its time, ticks.
+/// A moment of a member's stream: the number of times its clock was set back, and its time, ticks.
 type Moment = (u64, u64);
 
 impl RxGroup {
-    /// Drops what only some members have, until all are at the same moment or one has nothing.
+    /// Drops samples that only some members have, until all are at the same moment or one has no
+    /// data.
     pub(super) fn front(&mut self) -> Result<Front, RxError> {
         loop {
             let (mut latest, mut samples) = (None::<Moment>, usize::MAX);
@@ -52,12 +53,12 @@ impl RxGroup {
                 Some((_, ticks)) if aligned => return Ok(Front::Samples { ticks, samples }),
                 Some(latest) => self.give_up_until(latest)?,
             }
-            // Giving up may free the last packet of an overrun burst.
+            // Dropping samples may free the last packet of an overrun burst.
             self.restart_if_wanted()?;
         }
     }
 
-    /// What a member has next, or none when it has to wait. Trouble is noted on the way.
+    /// Returns the next data of a member, or `None` when it has to wait. Records events on the way.
     fn next_of(&mut self, index: usize) -> Result<Option<Next>, RxError> {
         loop {
             let next = self.members[index].next()?;
@@ -70,8 +71,8 @@ impl RxGroup {
         }
     }
 
-    /// Remembers the first reason of the next gap, and every lost packet. A jump of the clock
-    /// outweighs lost packets, an overrun both, and a late command all of them.
+    /// Records the first reason of the next gap, and every lost packet. A jump of the clock has
+    /// priority over lost packets, an overrun over both, and a late command over all of them.
     fn note(&mut self, channel: usize, event: RxEvent) {
         let weight = |event: &RxEvent| match event {
             RxEvent::LateCommand => 4,
@@ -92,7 +93,7 @@ impl RxGroup {
         }
     }
 
-    /// A member has ended, so nothing of the others can be handed out any more.
+    /// Drops the rest of all members, because one has ended.
     fn give_up_all(&mut self) -> Result<(), RxError> {
         for member in &mut self.members {
             if member.run == StreamState::Continuous {
@@ -112,7 +113,7 @@ impl RxGroup {
             if (member.epoch, ticks) == latest {
                 continue;
             }
-            // Behind by an epoch, all of it is of another time.
+            // Behind by an epoch, the whole packet has another time.
             let behind =
                 if member.epoch == latest.0 { latest.1.wrapping_sub(ticks) } else { u64::MAX };
             member.give_up(held, usize::try_from(behind).unwrap_or(usize::MAX))?;
@@ -139,14 +140,14 @@ impl RxStreamer {
         }
     }
 
-    /// Passes over up to `samples` samples of the held packet, because another member lacks them.
+    /// Drops up to `samples` samples of the current packet, because another member lacks them.
     fn give_up(&mut self, held: UnreadSamples, samples: usize) -> Result<(), RxError> {
         let samples = samples.min((held.end - held.at) / SAMPLE_BYTES);
         self.ledger.discard(Cause::Alignment, samples as u64);
         self.pass(held, samples).map(drop)
     }
 
-    /// Converts samples of the held packet into all of `out`.
+    /// Converts samples of the current packet into all of `out`.
     pub(super) fn hand_over<T>(
         &mut self,
         out: &mut [T],
@@ -156,13 +157,13 @@ impl RxStreamer {
         self.hand_out(held, out, &mut super::super::meta::RxMetadata::default(), convert)
     }
 
-    /// The burst is over, and nothing is left to say about it.
+    /// Returns whether the burst is over, and reported completely.
     pub(super) fn is_over(&self) -> bool {
         !self.is_running() && self.held.is_none()
     }
 }
 
-/// The later of two moments. Within an epoch, time goes round modulo 2⁶⁴.
+/// Returns the later of two moments. Within an epoch, time wraps modulo 2⁶⁴.
 fn later(a: Moment, b: Moment) -> Moment {
     let b_is_later = if a.0 == b.0 { b.1.wrapping_sub(a.1) < 1 << 63 } else { b.0 > a.0 };
     if b_is_later { b } else { a }

@@ -1,4 +1,4 @@
-//! Starting all members again at one time, because one of them had to stop.
+//! Restarts all members at one time, because one of them had to stop.
 
 use super::RxGroup;
 use crate::Cause;
@@ -7,7 +7,7 @@ use crate::stream::recover::check_attempts;
 use crate::stream::streamer::StreamState;
 
 impl RxGroup {
-    /// Starts all members again if one of them asks for it.
+    /// Restarts all members if one of them requests it.
     pub(super) fn restart_if_wanted(&mut self) -> Result<(), RxError> {
         match self.members.iter().filter_map(|member| member.restart_wanted).max() {
             Some(attempts) => self.restart(attempts),
@@ -17,7 +17,7 @@ impl RxGroup {
 
     fn restart(&mut self, attempts: u32) -> Result<(), RxError> {
         if self.members.iter().any(|member| member.run != StreamState::Continuous) {
-            // The burst ends anyway, and no member must wait for a start.
+            // The burst ends anyway, and no member may wait for a start.
             for member in &mut self.members {
                 if member.restart_wanted.take().is_some() && member.run == StreamState::Continuous {
                     member.stop()?;
@@ -37,18 +37,18 @@ impl RxGroup {
         let lead = self.members[0].restart_lead(now.wrapping_sub(before), attempts);
         let start = now.wrapping_add(lead);
         for member in &mut self.members {
-            // Whoever overran by itself has said so before it acknowledged the stop.
+            // A member that overran by itself has reported that before it acknowledged the stop.
             let own = member.restart_wanted.take().is_some()
                 || member.channel.events().overruns() != member.overruns_seen;
             let cause = if own { Cause::DeviceOverrun } else { Cause::Alignment };
-            // One that has not come back since an earlier start keeps its reason.
+            // A member without data since an earlier start keeps its cause.
             let cause = member.recovery.map_or(cause, |recovery| recovery.cause);
             member.start_again(now, start, attempts + 1, cause)?;
         }
         Ok(())
     }
 
-    /// The time of the device that is furthest ahead, ticks.
+    /// Returns the time of the device that is furthest ahead, ticks.
     pub(super) fn latest_ticks(&self) -> Result<u64, RxError> {
         let mut latest = self.members[0].channel.time_ticks()?;
         for member in &self.members[1..] {

@@ -4,21 +4,21 @@ use millstream_radio::{Complex32, RxEvent, RxGroup};
 
 use super::{PATIENCE, ramp};
 
-/// What a group brought.
+/// The results of a group.
 #[derive(Debug, Default)]
 pub struct GroupBrought {
     /// Samples of each channel.
     pub samples: u64,
     pub first_ticks: Option<u64>,
     pub events: Vec<RxEvent>,
-    /// The channel that each event names.
+    /// The channel in each event.
     pub channels: Vec<usize>,
     pub missing: u64,
     pub ended: bool,
 }
 
-/// Receives until the burst ends or `most` samples are there, with buffers of odd sizes, and checks
-/// that each sample of each channel holds the time it should have.
+/// Receives until the burst ends or `most` samples have come, with buffers of odd sizes, and checks
+/// that each sample of each channel is that of its time.
 pub fn receive_group(group: &mut RxGroup, most: u64) -> GroupBrought {
     let mut buffers = vec![vec![Complex32::default(); 5003]; group.members().len()];
     let mut brought = GroupBrought::default();

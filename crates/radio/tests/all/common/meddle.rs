@@ -1,4 +1,4 @@
-//! A port that loses, repeats, delays and makes up packets.
+//! A port that loses, repeats, delays and invents packets.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,25 +10,26 @@ use millstream_link::open;
 use millstream_link::port::{Capabilities, Datagram, FrameLoan, Port, PortOptions, PortRx, PortTx};
 use millstream_radio::OpenPort;
 
-/// What happens to a packet.
+/// The fault of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     Pass,
     Drop,
     Twice,
-    /// Comes behind so many packets that follow.
+    /// It comes after this number of later packets.
     Later(usize),
-    /// Comes in place of the packet, from the same source.
+    /// These bytes come in place of the packet, from the same source.
     Replace(Vec<u8>),
-    /// Comes before the packet, from the same source.
+    /// These bytes come before the packet, from the same source.
     Before(Vec<u8>),
-    /// The send fails so. Where there is no room, who can wait for it has waited in vain.
+    /// The send fails with this error. For lack of space, even a sender that can wait has waited in
+    /// vain.
     Fail(io::ErrorKind),
 }
 
 type Script = Box<dyn FnMut(&[u8]) -> Action + Send>;
 
-/// Decides what happens to packets in both directions.
+/// Decides the faults of packets in both directions.
 #[derive(Clone)]
 pub struct Meddler {
     received: Arc<Mutex<Script>>,
@@ -38,7 +39,7 @@ pub struct Meddler {
 }
 
 impl Meddler {
-    /// `received` is asked about every datagram that arrives.
+    /// Returns a meddler that calls `received` for every datagram that arrives.
     pub fn new(received: impl FnMut(&[u8]) -> Action + Send + 'static) -> Self {
         Self {
             received: Arc::new(Mutex::new(Box::new(received))),
@@ -48,14 +49,14 @@ impl Meddler {
         }
     }
 
-    /// `sent` is asked about every datagram that leaves; only `Drop` means anything, and `Fail`
-    /// where it does not leave in a train.
+    /// Sets the function for every datagram that is sent; only `Drop` has an effect, and `Fail` for
+    /// one outside a GSO batch.
     pub fn sent(mut self, sent: impl FnMut(&[u8]) -> Action + Send + 'static) -> Self {
         self.sent = Arc::new(Mutex::new(Box::new(sent)));
         self
     }
 
-    /// Ports claim a larger receive queue than they have.
+    /// Lets ports report a larger receive queue than they have.
     pub fn claim_queue_bytes(mut self, bytes: usize) -> Self {
         self.claim_queue_bytes = Some(bytes);
         self
@@ -66,7 +67,8 @@ impl Meddler {
         self
     }
 
-    /// Asks about data packets only (types 6 and 7), by their number from 0.
+    /// Returns a meddler that calls `script` only for data packets (types 6 and 7), by their number
+    /// from 0.
     pub fn data(mut script: impl FnMut(u64, &[u8]) -> Action + Send + 'static) -> Self {
         let mut count = 0;
         Self::new(move |packet| {

@@ -1,4 +1,4 @@
-//! An emulated radio for the tests, and a way to meddle with its packets.
+//! An emulated radio for the tests, with faults of its packets.
 #![allow(dead_code, unused_imports, reason = "each test program uses a part of it")]
 
 pub mod group;
@@ -15,20 +15,21 @@ use std::time::Duration;
 use millstream_emulator::{Radio, RadioConfig, RunningRadio};
 use millstream_radio::{Complex32, Device, DeviceArgs, RxArgs, RxEvent, RxStreamer};
 
-/// Far longer than anything takes, so that a failing test ends.
+/// Far longer than any step takes, so that a failing test ends.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A configuration whose radio waits for a busy machine: no loss but what a test asks for.
+/// Returns a configuration whose radio tolerates a busy machine: no loss without a fault of the
+/// test.
 pub fn patient() -> RadioConfig {
     RadioConfig { rx_buffer_samples: 1 << 26, tx_buffer_samples: 1 << 20, ..RadioConfig::default() }
 }
 
-/// A radio on free ports whose antenna is a ramp: each sample holds its own time.
+/// Returns a radio on free ports whose antenna is a ramp: each sample is its own time.
 pub fn radio(config: RadioConfig) -> (RunningRadio, DeviceArgs) {
     radio_with(RadioConfig { rx_antennas: vec!["ramp".to_owned()], ..config })
 }
 
-/// A radio on free ports with the antennas of `config`.
+/// Returns a radio on free ports with the antennas of `config`.
 pub fn radio_with(config: RadioConfig) -> (RunningRadio, DeviceArgs) {
     let radio =
         Radio::start(RadioConfig { discovery_port: 0, rpc_port: 0, chdr_port: 0, ..config })
@@ -41,7 +42,7 @@ pub fn radio_with(config: RadioConfig) -> (RunningRadio, DeviceArgs) {
     (radio, args)
 }
 
-/// The same, opened at a rate.
+/// Returns the same, opened at a rate.
 pub fn device(rate_hz: f64) -> (RunningRadio, Device) {
     let (radio, args) = radio(patient());
     let mut device = Device::open(args).expect("the device opens");
@@ -49,14 +50,14 @@ pub fn device(rate_hz: f64) -> (RunningRadio, Device) {
     (radio, device)
 }
 
-/// Samples of a full packet where faults are counted in packets.
+/// The samples of a full packet in tests whose faults are counted in packets.
 pub const SPP: u64 = 500;
 
 pub fn args() -> RxArgs {
     RxArgs::new(0).with_samples_per_packet(SPP as u32)
 }
 
-/// A device behind a port that meddles.
+/// Returns a device behind a port with faults.
 pub fn meddled(meddler: Meddler, rate_hz: f64) -> (RunningRadio, Device) {
     let (radio, mut args) = radio(patient());
     args.open_port = Some(meddler.open_port());
@@ -65,14 +66,14 @@ pub fn meddled(meddler: Meddler, rate_hz: f64) -> (RunningRadio, Device) {
     (radio, device)
 }
 
-/// The time in a ramp's sample. Only the low 32 bits are there.
+/// Returns the time in a ramp's sample, only its low 32 bits.
 pub fn ramp(sample: Complex32) -> u32 {
     let low = (sample.re * 32767.0).round() as i16 as u16;
     let high = (sample.im * 32767.0).round() as i16 as u16;
     u32::from(high) << 16 | u32::from(low)
 }
 
-/// What a stream brought.
+/// The results of a stream.
 #[derive(Debug, Default)]
 pub struct Brought {
     pub samples: u64,
@@ -83,8 +84,8 @@ pub struct Brought {
     pub ended: bool,
 }
 
-/// Receives until the burst ends or `most` samples are there, with buffers of odd sizes, and checks
-/// every sample against the time it should have.
+/// Receives until the burst ends or `most` samples have come, with buffers of odd sizes, and checks
+/// every sample against its time.
 pub fn receive(stream: &mut RxStreamer, most: u64) -> Brought {
     let mut buffer = vec![Complex32::default(); 5003];
     let mut brought = Brought::default();

@@ -1,4 +1,4 @@
-//! A radio whose transmissions are written down, and what it has played of them by sample.
+//! A radio whose transmissions are recorded, with a count of each played sample.
 
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -11,42 +11,42 @@ use tempfile::TempDir;
 
 use super::{PATIENCE, patient, radio};
 
-/// A radio that writes down what its first channel transmits.
+/// A radio that records the transmissions of its first channel.
 pub struct Stage {
     pub radio: RunningRadio,
     pub device: Device,
     folder: TempDir,
-    /// Samples of the file that belong to an earlier play.
+    /// The samples of the file that belong to an earlier transmission.
     seen: u64,
 }
 
-/// What the radio has played, sample by sample.
+/// The samples that the radio has played.
 pub struct Played {
-    /// How often each sample was played.
+    /// The number of times that each sample was played.
     pub times: Vec<u32>,
     /// Zero samples that ended bursts.
     pub padding: u64,
 }
 
 impl Played {
-    /// Samples that were played at least once.
+    /// Returns the samples that were played at least once.
     pub fn once(&self) -> u64 {
         self.times.iter().filter(|&&times| times > 0).count() as u64
     }
 
-    /// Samples that were played again.
+    /// Returns the samples that were played again.
     pub fn again(&self) -> u64 {
         self.times.iter().map(|&times| u64::from(times.saturating_sub(1))).sum()
     }
 }
 
-/// Samples that say which they are; none is zero.
+/// Returns samples that contain their own number; none is zero.
 pub fn numbered(count: usize) -> Vec<[i16; 2]> {
     (1..=count as u32).map(|n| [n as u16 as i16, (n >> 16) as u16 as i16]).collect()
 }
 
 impl Stage {
-    /// A radio at this rate with this much room per channel.
+    /// Returns a radio at this rate with this transmit buffer per channel.
     pub fn new(rate_hz: f64, tx_buffer_samples: u64) -> Self {
         let folder = tempfile::tempdir().expect("a folder for the file");
         let tx_out: Vec<PathBuf> = vec![folder.path().join("out.sc16")];
@@ -56,8 +56,8 @@ impl Stage {
         Self { radio, device, folder, seen: 0 }
     }
 
-    /// What was played since the last call, of `count` numbered samples. Waits until the radio has
-    /// nothing left to play and the file is complete.
+    /// Returns the transmission since the last call, of `count` numbered samples. Waits until the
+    /// radio has played everything and the file is complete.
     pub fn played(&mut self, count: usize) -> Played {
         let until = Instant::now() + PATIENCE;
         let file = std::fs::File::open(self.folder.path().join("out.sc16.part")).expect("the file");
@@ -88,7 +88,7 @@ impl Stage {
     }
 }
 
-/// Samples that wait in the radio's buffer.
+/// Returns the samples that wait in the radio's buffer.
 pub fn waiting(counters: &CounterSnapshot) -> u64 {
     let gone = counters.tx_samples
         + counters.tx_late_samples

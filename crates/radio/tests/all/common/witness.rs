@@ -1,4 +1,4 @@
-//! What came by at a place of a port: every data packet, in order.
+//! A record of every data packet that passed a place of a port, in order.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -12,11 +12,11 @@ use millstream_radio::OpenPort;
 use millstream_wire::Width;
 use millstream_wire::chdr::{DataRepr, Header, Packet, SC16_LEN};
 
-/// A data packet that came by.
+/// A data packet that passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     pub seq: u16,
-    /// The rest, where it was whole.
+    /// The rest, if it was complete.
     pub whole: Option<Whole>,
 }
 
@@ -27,12 +27,12 @@ pub struct Whole {
     pub eob: bool,
 }
 
-/// The packets that came by, shared with whoever asks.
+/// The packets that passed, shared with the test.
 #[derive(Debug, Clone, Default)]
 pub struct Witness(Arc<Mutex<Vec<Seen>>>);
 
 impl Witness {
-    /// Takes what was seen so far.
+    /// Takes the packets recorded so far.
     pub fn take(&self) -> Vec<Seen> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
@@ -74,8 +74,8 @@ impl PortRx for Watched {
     }
 }
 
-/// Ports with faults in both directions, and a witness on either side of those that strike what
-/// the radio sends.
+/// Returns ports with faults in both directions, and a witness on either side of the faults of the
+/// radio's packets.
 pub fn watched(
     sent: &Witness,
     arrived: &Witness,

@@ -1,5 +1,5 @@
-//! The host against devices that say anything whatever: property tests and fuzz targets share it.
-//! Nothing here waits, and nothing goes over a network.
+//! The host against devices with arbitrary answers: property tests and fuzz targets share it.
+//! Nothing here waits or uses a network.
 #![allow(dead_code, unused_imports, reason = "each fuzz target uses a part of it")]
 
 mod ports;
@@ -19,7 +19,7 @@ use millstream_radio::device::{ChdrLink, SessionInfo};
 use millstream_radio::rpc::{as_f64, as_u64, as_version, take_apart, take_object};
 use millstream_radio::{DeviceArgs, RadioError};
 
-/// Words from a list of bytes, over and over.
+/// Words from a list of bytes, repeated.
 struct Words<'a> {
     bytes: &'a [u8],
     at: Cell<usize>,
@@ -44,7 +44,7 @@ impl Registers for Words<'_> {
     }
 }
 
-/// Registers that hold anything.
+/// Exercises registers with arbitrary content.
 pub fn registers(bytes: &[u8]) {
     for word in bytes.chunks_exact(4) {
         let format = DeviceFormat::from_word(u32::from_le_bytes(word.try_into().unwrap()));
@@ -53,7 +53,7 @@ pub fn registers(bytes: &[u8]) {
     let words = Words { bytes, at: Cell::new(0) };
     let Ok(zero) = ClientZero::read(&words) else { return };
     assert!(zero.blocks.iter().all(|block| block.index > zero.endpoints && block.port > 0));
-    // Each question goes through the whole list.
+    // Each query searches the whole list.
     for block in zero.blocks.iter().take(4) {
         for port in 0..block.info.outputs {
             assert!(zero.endpoint_of(block, port).is_none_or(|instance| instance < zero.endpoints));
@@ -65,13 +65,13 @@ pub fn registers(bytes: &[u8]) {
     }
 }
 
-/// What comes over the RPC connection.
+/// Exercises the bytes of an RPC connection.
 pub fn answers(bytes: &[u8]) {
     let mut unread = bytes.to_vec();
     let mut values = Vec::new();
     while let Ok(Some(object)) = take_object(&mut unread) {
         let Some(value) = object else { continue };
-        // An answer, or at least what could be in one.
+        // An answer, or at least a possible part of one.
         match take_apart(value.clone()) {
             Some((_, Ok(result))) => values.push(result),
             Some((_, Err(text))) => assert!(!text.is_empty() || bytes.len() > 4),

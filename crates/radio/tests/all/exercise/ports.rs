@@ -1,4 +1,4 @@
-//! Ports without a network: what is sent goes to a device in this process, at once.
+//! Ports without a network: packets go to a device in this process at once.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -10,16 +10,16 @@ use millstream_link::port::{Capabilities, Datagram, FrameLoan, Port, PortRx, Por
 
 pub const DEVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4900);
 
-/// The time that has passed, ns: it passes only where the host waits for nothing to come.
+/// The simulated time, ns: it advances only where the host waits in vain.
 static PASSED_NS: AtomicU64 = AtomicU64::new(0);
 
-/// The time of all histories.
+/// Returns the time of all histories.
 pub fn now() -> Instant {
     static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
     *BEGIN + Duration::from_nanos(PASSED_NS.load(Ordering::Relaxed))
 }
 
-/// What is on its way to the host.
+/// The packets in flight to the host.
 #[derive(Clone, Default)]
 pub struct Air(Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -28,17 +28,17 @@ impl Air {
         self.0.lock().unwrap().push(datagram);
     }
 
-    /// Takes all there is.
+    /// Takes all packets.
     fn take(&self, into: &mut Vec<Vec<u8>>) {
         into.append(&mut self.0.lock().unwrap());
     }
 }
 
-/// What hears the host.
+/// The receiver of the host's packets.
 pub trait Device: Send {
     fn hear(&mut self, datagram: &[u8]);
 
-    /// The host listens, and nothing is on its way to it.
+    /// Notifies that the host polls while no packet is in flight to it.
     fn is_listened_to(&mut self) {}
 }
 
@@ -50,7 +50,7 @@ struct Rx<D> {
 
 struct Tx<D>(Arc<Mutex<D>>, FrameLoan);
 
-/// A port to `device`, which answers over `air`. A wait takes no time but that of [`now`].
+/// Returns a port to `device`, which answers over `air`. A wait advances only the time of [`now`].
 pub fn port<D: Device + 'static>(device: &Arc<Mutex<D>>, air: &Air) -> Port {
     let device = Arc::clone(device);
     let rx = Rx { air: air.clone(), device: Arc::clone(&device), lent: Vec::new() };

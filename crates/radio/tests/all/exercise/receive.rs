@@ -1,5 +1,5 @@
-//! Histories of a receive stream: what the device sends, what becomes of it on the way, and what
-//! the caller does.
+//! Histories of a receive stream: the device's packets, the network's faults, and the caller's
+//! actions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -31,12 +31,12 @@ const RATE_HZ: f64 = 1e9;
 /// The device's time.
 static TIME: AtomicU64 = AtomicU64::new(0);
 
-/// Registers that answer as a radio's do, at once.
+/// Registers that answer like a radio's, at once.
 #[derive(Default)]
 struct Block {
-    /// What the host has for the answers. Elsewhere while it hears a message.
+    /// The host's receiver of the answers; taken out while it handles a message.
     host: Option<ControlReceiver>,
-    /// Messages of the device that the host acknowledged.
+    /// The device's messages that the host acknowledged.
     told: u64,
 }
 
@@ -89,7 +89,7 @@ struct Sender {
     air: Air,
     seq: u16,
     ticks: u64,
-    /// How often it still ends what the host listens for; then it is silent.
+    /// The number of ends that it still sends when polled; then it is silent.
     ends: u32,
 }
 
@@ -190,13 +190,13 @@ struct History {
     stream: RxStreamer,
     sender: Arc<Mutex<Sender>>,
     air: Air,
-    /// Packets that are on a longer way.
+    /// Delayed packets.
     held: Vec<Vec<u8>>,
-    /// Samples still hold their time.
+    /// Samples still contain their time.
     intact: bool,
 }
 
-/// Takes a whole history from `bytes`: a byte that says what and one that says how much.
+/// Runs a whole history from `bytes`: a byte for the action and one for its size.
 pub fn receive(bytes: &[u8]) {
     let Some((&first, steps)) = bytes.split_first() else { return };
     let shared = shared();
@@ -288,7 +288,7 @@ impl History {
         Ok(())
     }
 
-    /// The caller's orders. That one is refused is nothing.
+    /// Executes the caller's command; a rejection is allowed.
     fn command(&mut self, what: u8, count: u64) -> Result<(), RxError> {
         let at = self.sender.lock().unwrap().ticks;
         let samples = 1 + count;
@@ -312,7 +312,7 @@ impl History {
         }
     }
 
-    /// Receives so often into so much room, and looks at every sample.
+    /// Receives `turns` times into `room` places, and checks every sample.
     fn take(&mut self, room: usize, turns: usize) -> Result<(), RxError> {
         let mut block = vec![[0i16; 2]; room];
         for _ in 0..turns {
@@ -330,7 +330,7 @@ impl History {
     }
 }
 
-/// The device says by itself what happened, and is heard.
+/// Sends an asynchronous message of the device to the host.
 fn tell(block: &Mutex<Block>, event: Event, ticks: u64) {
     static SEQ: AtomicU64 = AtomicU64::new(0);
     let seq = SEQ.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! A walk through a device that answers management packets as it likes.
+//! A walk through a device with arbitrary management answers.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use millstream_wire::{Epid, Width};
 
 use super::ports::{Air, DEVICE, Device, port};
 
-/// Takes its answers from a list of bytes, until that is used up.
+/// Takes its answers from a list of bytes, until the list ends.
 struct Liar {
     bytes: Vec<u8>,
     at: usize,
@@ -48,7 +48,7 @@ impl Device for Liar {
         let Some(how) = self.byte() else { return };
         let packet = Packet::parse(datagram, Width::W64).expect("the host writes packets");
         let mut request = MgmtRepr::parse(&packet).expect("the host writes requests");
-        // The nodes on the way, and the one that answers.
+        // The nodes on the path, and the one that answers.
         while request.hops().count() > 1 {
             let executed = request.execute(|op| match op {
                 Op::InfoReq => self.node().map(Op::InfoResp),

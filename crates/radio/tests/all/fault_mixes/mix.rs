@@ -6,7 +6,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::common::SPP;
 
-/// Random numbers that their seed decides.
+/// Random numbers from a seed.
 pub struct Draw(SplitMix64);
 
 impl Draw {
@@ -22,7 +22,7 @@ impl Draw {
         from + self.next() % (to - from)
     }
 
-    /// From a half to all of `most`, evenly in its logarithm below that.
+    /// Returns a number from a half to all of `most`, evenly in its logarithm below that.
     fn chance(&mut self, most: f64) -> f64 {
         most * 0.5f64.powf(self.range(0, 500) as f64 / 100.0)
     }
@@ -43,18 +43,18 @@ const COMMAND: u8 = 2;
 const CONTROL: u8 = 4;
 const TIMED_DATA: u8 = 7;
 
-/// Commands that a mix may lose: a stream that hears nothing of eight openings is given up.
+/// The most commands that a mix may lose: a stream is given up after eight unanswered openings.
 const COMMANDS_LOST_MAX: u64 = 7;
 
-/// What goes wrong in a mix.
+/// The faults of a mix.
 pub struct Mix {
-    /// Rules for what the radio sends, and for what it is sent.
+    /// Rules for packets from the radio; the next field has those for packets to it.
     pub received: Vec<FaultRule>,
     pub given: Vec<FaultRule>,
-    /// Faults of the device, and how many samples come before each.
+    /// Faults of the device, and the number of samples before each.
     pub device: Vec<(u64, String)>,
     pub told: Vec<String>,
-    /// How long the capture is; without an end where none.
+    /// The length of the capture; `None` without an end.
     pub finite: Option<u64>,
     /// Commands that may still be lost.
     commands: u64,
@@ -101,7 +101,7 @@ impl Mix {
         self.rule(true, TIMED_DATA, effect, select);
     }
 
-    /// Nothing of the stream comes for some packets, perhaps for more than the credit.
+    /// Loses all packets of the stream for a while, perhaps for more than the credit.
     fn cut(&mut self, draw: &mut Draw) {
         let (skip, count) = (draw.range(0, 100), Some(draw.range(20, 600)));
         self.told.push(format!("cut {count:?}"));
@@ -159,7 +159,7 @@ impl Mix {
     fn device(&mut self, draw: &mut Draw) {
         let after = draw.range(1, 120) * SPP;
         let text = match draw.range(0, 3) {
-            // No whole packets, so that no two packets have the same time.
+            // Not a multiple of whole packets, so that no two packets have the same time.
             0 => format!("clock_jump ticks={}", draw.range(1, 2000) * SPP + 7),
             1 => format!("clock_jump ticks=-{}", draw.range(1, 2000) * SPP + 11),
             _ => format!("stall ms={}", draw.range(5, 120)),

@@ -7,7 +7,7 @@ use millstream_wire::icmp::{self, Packet};
 use millstream_wire::ipv4::{self, Header, protocol};
 use millstream_wire::udp;
 
-/// A whole frame, down to what it carries.
+/// Exercises a whole frame, down to its payload.
 pub fn ethernet(bytes: &[u8]) {
     let Ok(frame) = Frame::parse(bytes) else { return };
     assert_eq!(frame.header_len() + frame.payload().len(), bytes.len());
@@ -16,7 +16,7 @@ pub fn ethernet(bytes: &[u8]) {
     let mut header = [0xAA; 18];
     match frame.repr().emit(&mut header) {
         Ok(len) => assert_eq!(header[..len], bytes[..len]),
-        // A tag in a tag is read as a type, and not written.
+        // A tag in a tag is read as a type, and is not written.
         Err(error) => assert_eq!((error, frame.tag()), (Error::FieldOverflow, None)),
     }
     match frame.ether_type() {
@@ -75,7 +75,7 @@ fn udp_datagram(ip: &Header<'_>, bytes: &[u8]) {
     repr.emit(from, to, payload, &mut again).unwrap();
     let ours = udp::Header::parse(&again).unwrap();
     assert!(ours.is_whole(from, to, [&again[..], payload]));
-    // Of the checksums that fit there is one besides 0, but 0 and all ones are the same.
+    // Only one checksum fits besides 0, but 0 and all ones are the same.
     assert_eq!(whole && header.checksum() != 0, ours.checksum() == header.checksum());
 }
 

@@ -1,7 +1,8 @@
-//! One harness per parser, for any bytes whatever: property tests and fuzz targets share it.
+//! One harness per parser, for any bytes: property tests and fuzz targets share it.
 //!
-//! Each function gives the bytes to a parser, calls every accessor of what was accepted, and
-//! asserts that what is emitted is read back. It panics only where the crate's contract is broken.
+//! Each function passes the bytes to a parser, calls every accessor of an accepted packet, and
+//! asserts that its emitted bytes are read back. It panics only when the crate's contract is
+//! broken.
 
 #![allow(dead_code, unused_imports, reason = "each target calls one of these")]
 
@@ -34,7 +35,7 @@ pub fn chdr(bytes: &[u8]) {
         assert!(packet.flow_len() >= length && packet.flow_len() - length < width.bytes());
         assert!(!packet.to_string().is_empty() && !header.to_string().is_empty());
         header_is_emitted_again(bytes, &packet);
-        // Bytes behind `Length` change nothing; one byte less than it is too few.
+        // Bytes behind `Length` change nothing; one byte less is too few.
         assert_eq!(Packet::parse(&bytes[..length], width), Ok(packet));
         assert_eq!(Packet::parse(&bytes[..length - 1], width), Err(Error::Truncated));
         data(&packet);
@@ -108,7 +109,7 @@ pub fn ctrl(bytes: &[u8]) {
     }
 }
 
-/// Management, at every width: view, `Repr`, and a node that executes one hop after the other.
+/// Management, at every width: view, `Repr`, and a node that executes one hop after another.
 pub fn mgmt(bytes: &[u8]) {
     for width in Width::ALL {
         let Ok(packet) = Packet::parse(bytes, width) else { continue };
@@ -130,7 +131,7 @@ pub fn mgmt(bytes: &[u8]) {
 }
 
 fn execute_all(mut repr: MgmtRepr, width: Width) {
-    // An operand is emitted as it was read, but for reserved bits.
+    // An operand is emitted as it was read, except for reserved bits.
     read_back!(repr.clone(), MgmtRepr, width, repr.packet_len(width));
     let info = NodeInfo::from_operand(0x2_0001);
     loop {
@@ -171,12 +172,12 @@ pub fn mpm(bytes: &[u8]) {
     assert!(DiscoveryReply::parse(&buf[..len]).unwrap().fields().eq(fields));
 }
 
-/// The MessagePack scanner: what is complete stays so, and what is refused stays refused, however
-/// many bytes follow.
+/// The MessagePack scanner: a complete message stays complete, and a rejected one stays rejected,
+/// however many bytes follow.
 pub fn msgpack(bytes: &[u8]) {
     const LIMITS: MessageLimits = MessageLimits { bytes: 512, depth: 6, items: 64 };
     let whole = scan(bytes, &LIMITS);
-    // What shorter pieces of the stream gave must fit together with that.
+    // The results for shorter pieces of the stream must be consistent with that.
     for cut in 0..bytes.len().min(600) {
         match scan(&bytes[..cut], &LIMITS) {
             Ok(Scan::NeedMore) => assert!(cut < LIMITS.bytes),
