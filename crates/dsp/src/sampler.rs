@@ -42,11 +42,11 @@ pub enum OutputPart {
 
 /// An impulse response tabulated at many phases.
 ///
-/// With samples `x[n]` at integer times, the output at time `t` is the sum over `n` of `x[n] * f(t
-/// - n)`, with `t` rounded to the nearest of `phases` per sample. For a signal of root-mean-square
-/// frequency `b` in cycles per sample the rounding is like noise of `(2 pi b / phases)^2 / 12`
-/// times its power, and rounding the taps is like noise 75 dB or more below the output if a few
-/// dozen of them matter.
+/// With samples `x[n]` at integer times, the output at time `t` is the sum over `n` of
+/// `x[n] * f(t - n)`, with `t` rounded to the nearest of `phases` per sample. For a signal of
+/// root-mean-square frequency `b` in cycles per sample the rounding is like noise of
+/// `(2 pi b / phases)^2 / 12` times its power, and rounding the taps is like noise 75 dB or more
+/// below the output if a few dozen of them matter.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     phases: u32,

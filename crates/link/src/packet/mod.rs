@@ -9,20 +9,21 @@
 //! (`tx=ring`).
 //!
 //! - `ring=v2` (`auto` is the same) shows each frame at once and has a slot for each: a round trip
-//! takes microseconds. `ring=v3` packs frames into blocks. A single frame leaves its block only
-//! after `retire_ms`, and later when the kernel's timer (a soft interrupt) waits for a CPU:
-//! hundreds of milliseconds were seen next to spinning threads or on a busy machine. It is for full
-//! streams of small frames, which it receives up to twice as fast. A block is not read before the
-//! kernel hands it over: no other rule is documented.
+//!   takes microseconds. `ring=v3` packs frames into blocks. A single frame leaves its block only
+//!   after `retire_ms`, and later when the kernel's timer (a soft interrupt) waits for a CPU:
+//!   hundreds of milliseconds were seen next to spinning threads or on a busy machine. It is for
+//!   full streams of small frames, which it receives up to twice as fast. A block is not read
+//!   before the kernel hands it over: no other rule is documented.
 //! - The kernel uses the whole ring in rotation. One that stays in the caches (`slots=64` for jumbo
-//! frames) halves a round trip; a long one, the default, outlasts pauses of the reader. Rings of
-//! blocks are limited to 8 MiB unless `blocks=` sets another limit.
+//!   frames) halves a round trip; a long one, the default, outlasts pauses of the reader. Rings of
+//!   blocks are limited to 8 MiB unless `blocks=` sets another limit.
 //! - A frame that the user holds keeps its slot, or its whole block, occupied: once the kernel
-//! reaches it in the rotation, frames are lost (`rx_ring_full`) until it is given back.
+//!   reaches it in the rotation, frames are lost (`rx_ring_full`) until it is given back.
 //! - `tx=auto` is `batch`. A ring costs one more copy (two where the receiver is this machine).
 //! - [`steer`](crate::frame::FrameLink::steer) attaches a filter to the socket. The kernel still
-//! processes every frame: this link only receives copies, even with `everything`. For addresses
-//! that the kernel has, its own UDP sockets must hold the ports, or it answers "port unreachable".
+//!   processes every frame: this link only receives copies, even with `everything`. For addresses
+//!   that the kernel has, its own UDP sockets must hold the ports, or it answers "port
+//!   unreachable".
 //! - Frames that this machine sends on the interface are not received.
 //! - Checksums that hardware was to complete, and those that it checked, are marked in the frame.
 //! - GSO batches of datagrams from a sender on the same machine are split.
