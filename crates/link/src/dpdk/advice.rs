@@ -5,13 +5,18 @@ use std::path::Path;
 
 use millstream_dpdk::DpdkError;
 
-use super::device::{Device, Driver};
+use super::device::{DeviceName, Driver};
 use super::foresee;
 use super::options::DpdkOptions;
 use crate::LinkError;
 
 /// Returns an error about the device.
-pub(super) fn failed(device: &Device, step: &str, source: io::Error, hint: String) -> LinkError {
+pub(super) fn failed(
+    device: &DeviceName,
+    step: &str,
+    source: io::Error,
+    hint: String,
+) -> LinkError {
     let (step, interface) = (step.to_owned(), device.to_string());
     LinkError::Interface { link: super::LINK.name, interface, step, source, hint }
 }
@@ -59,7 +64,7 @@ pub(super) fn port(options: &DpdkOptions, error: DpdkError) -> LinkError {
     refused(&options.device, error, hint)
 }
 
-fn refused(device: &Device, error: DpdkError, hint: String) -> LinkError {
+fn refused(device: &DeviceName, error: DpdkError, hint: String) -> LinkError {
     let (step, source, log) = match error {
         DpdkError::Port { step, source, log } => (step, source, log),
         DpdkError::Eal { source, log } => ("start DPDK".to_owned(), source, log),
@@ -79,7 +84,7 @@ fn pci(address: &str) -> String {
 
 /// Refuses a device that DPDK cannot take, or whose memory accesses are not restricted.
 pub(super) fn check_pci(options: &DpdkOptions) -> Result<(), LinkError> {
-    let Device::Pci(address) = &options.device else { return Ok(()) };
+    let DeviceName::Pci(address) = &options.device else { return Ok(()) };
     let folder = Path::new("/sys/bus/pci/devices").join(address);
     if !folder.exists() {
         let hint = "`lspci -D` lists the devices of this machine".to_owned();

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use millstream_dpdk::{Carrier, FlowRule, Part, Port};
+use millstream_dpdk::{FlowRule, LinkState, Part, Port};
 
 use crate::coarse;
 use crate::frame::{ETHERNET_BYTES_MAX, Frame, FrameMemory, LinkCounters, LinkInfo};
@@ -173,9 +173,9 @@ impl DpdkLink {
         self.port.let_interrupts_run();
         let was = self.down;
         self.down = match self.port.carrier() {
-            Carrier::Up => None,
-            Carrier::Down => Some(io::ErrorKind::NetworkDown),
-            Carrier::Gone => Some(io::ErrorKind::NotFound),
+            LinkState::Up => None,
+            LinkState::Down => Some(io::ErrorKind::NetworkDown),
+            LinkState::Gone => Some(io::ErrorKind::NotFound),
         };
         if let Some((socket, index)) = &self.below {
             self.counters.syscalls += 2;
@@ -203,7 +203,7 @@ impl DpdkLink {
         let until = self.next_restart.min(coarse::now() + CONNECT / 2);
         while self.reconnects
             && self.port.is_started()
-            && self.port.carrier() == Carrier::Down
+            && self.port.carrier() == LinkState::Down
             && coarse::now() < until
         {
             self.port.let_interrupts_run();
@@ -217,7 +217,7 @@ impl DpdkLink {
     /// when it is opened. The wait is limited, because the cable may be unplugged.
     pub fn await_carrier(&mut self) {
         let until = coarse::now() + AGREE;
-        while self.port.carrier() == Carrier::Down && coarse::now() < until {
+        while self.port.carrier() == LinkState::Down && coarse::now() < until {
             std::thread::sleep(Duration::from_millis(5));
         }
     }

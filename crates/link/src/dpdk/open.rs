@@ -11,11 +11,11 @@ use std::time::Duration;
 use millstream_dpdk::{DpdkError, Eal, EalOptions, Part, Port, PortWanted};
 
 use super::advice;
-use super::device::{Device, Driver};
+use super::device::{DeviceName, Driver};
 use super::link::{CONNECT, DpdkLink, LOOK};
 use super::options::DpdkOptions;
 use crate::coarse;
-use crate::device::Device as Interface;
+use crate::device::InterfaceState;
 use crate::frame::{ETHERNET_BYTES_MAX, FrameMemory, FrameOptions, LinkInfo, Mode};
 use crate::{LinkError, Spec};
 
@@ -96,7 +96,7 @@ pub(super) fn open(spec: &Spec, sizes: &FrameOptions) -> Result<DpdkLink, LinkEr
     };
     // The first frame sent should not meet a link that is not up yet.
     link.settle();
-    if matches!(options.device, Device::Pci(_)) {
+    if matches!(options.device, DeviceName::Pci(_)) {
         link.await_carrier();
     }
     Ok(link)
@@ -151,12 +151,12 @@ fn free_huge_bytes() -> u64 {
 }
 
 /// Returns the kernel's interface that a driver works on.
-fn below(options: &DpdkOptions) -> Result<Option<Interface>, LinkError> {
+fn below(options: &DpdkOptions) -> Result<Option<InterfaceState>, LinkError> {
     let argument = options.device.driver().and_then(Driver::interface_argument);
     let Some(name) = argument.and_then(|argument| options.argument(argument)) else {
         return Ok(None);
     };
-    Interface::look(NAME, name).map(Some)
+    InterfaceState::look(NAME, name).map(Some)
 }
 
 /// Allows a memif client without copies only once: it gives its peer EAL's own descriptor of its
@@ -206,7 +206,11 @@ fn is_stale(path: &Path) -> io::Result<bool> {
 }
 
 /// Returns the required properties of the port.
-fn wanted(options: &DpdkOptions, below: Option<&Interface>, sizes: &FrameOptions) -> PortWanted {
+fn wanted(
+    options: &DpdkOptions,
+    below: Option<&InterfaceState>,
+    sizes: &FrameOptions,
+) -> PortWanted {
     let driver = options.device.driver();
     let fixed = match driver {
         Some(driver) if driver.is_memory() || driver == Driver::Null => Some(MEMORY_MTU),
@@ -291,7 +295,7 @@ fn info(
     wanted: &PortWanted,
     port: &Port,
     eal: &Eal,
-    below: Option<&Interface>,
+    below: Option<&InterfaceState>,
 ) -> LinkInfo {
     let driver = options.device.driver();
     let mtu = if wanted.mtu == 0 { port.mtu() } else { wanted.mtu.into() };
@@ -331,10 +335,10 @@ fn info(
 
 fn mode(options: &DpdkOptions) -> Mode {
     match &options.device {
-        Device::Pci(_) => Mode::ZeroCopy,
-        Device::Software(Driver::AfXdp, _) => Mode::NativeCopy,
-        Device::Software(Driver::AfPacket | Driver::Tap | Driver::Pcap, _) => Mode::Generic,
-        Device::Software(..) => Mode::Memory,
+        DeviceName::Pci(_) => Mode::ZeroCopy,
+        DeviceName::Software(Driver::AfXdp, _) => Mode::NativeCopy,
+        DeviceName::Software(Driver::AfPacket | Driver::Tap | Driver::Pcap, _) => Mode::Generic,
+        DeviceName::Software(..) => Mode::Memory,
     }
 }
 

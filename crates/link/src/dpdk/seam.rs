@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::link::DpdkLink;
 use crate::LinkError;
-use crate::frame::{Census, Frame, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
+use crate::frame::{Frame, FrameCounts, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
 
 impl FrameLink for DpdkLink {
     fn info(&self) -> &LinkInfo {
@@ -132,10 +132,10 @@ impl FrameLink for DpdkLink {
 
     /// Returns the counts. The buffers in the device, to receive into or not yet returned after
     /// transmission, cannot be counted there: they are those that are neither free nor lent.
-    fn census(&self) -> Census {
+    fn census(&self) -> FrameCounts {
         let (receive_free, transmit_free) = self.port.free();
         let (receive_lent, transmit_lent) = self.lent;
-        Census {
+        FrameCounts {
             pool: receive_free + transmit_free,
             receiving: self.buffers.0 - receive_free - receive_lent,
             transmitting: self.buffers.1 - transmit_free - transmit_lent,
