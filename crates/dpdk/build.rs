@@ -21,7 +21,7 @@ fn shim() {
     if cfg!(target_arch = "x86_64") {
         build.flag("-march=corei7");
     }
-    let files = ["eal.c", "log.c", "gate.c", "port.c", "burst.c", "flow.c", "xsk.c"];
+    let files = ["eal.c", "log.c", "gate.c", "port.c", "burst.c", "flow.c"];
     build.files(files.map(|file| format!("shim/{file}"))).opt_level(3).std("gnu11");
     build
         .define("ALLOW_EXPERIMENTAL_API", None)

@@ -21,10 +21,8 @@ bool ms_eal_has_huge_pages(void)
 
 int ms_eal_start(int count, char **arguments)
 {
-	if (rte_eal_init(count, arguments) >= 0) {
-		ms_log_hush();
+	if (rte_eal_init(count, arguments) >= 0)
 		return 0;
-	}
 	return rte_errno > 0 ? -rte_errno : -EIO;
 }
 

@@ -2,7 +2,6 @@
  * written to the caller's standard error. */
 
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -25,27 +24,6 @@ static ssize_t keep(void *cookie, const char *text, size_t bytes)
 		kept[written++ % KEPT] = text[at];
 	pthread_mutex_unlock(&lock);
 	return (ssize_t)bytes;
-}
-
-/* Two libraries below the AF_XDP driver have a word to say about every program that they load. */
-void ms_log_hush(void)
-{
-	static const char *const names[][2] = {
-		{ "libbpf.so.1", "libbpf_set_print" },
-		{ "libxdp.so.1", "libxdp_set_print" },
-	};
-
-	for (int at = 0; at < 2; at++) {
-		void *library = dlopen(names[at][0], RTLD_NOW | RTLD_NOLOAD);
-		void *(*set_print)(void *) = NULL;
-
-		if (library == NULL)
-			continue;
-		*(void **)&set_print = dlsym(library, names[at][1]);
-		if (set_print != NULL)
-			set_print(NULL);
-		dlclose(library);
-	}
 }
 
 void ms_log_keep(void)

@@ -41,45 +41,19 @@ static void widen(struct rte_mempool *pool, void *argument, struct rte_mempool_m
  * caches. DPDK's own choice is a ring, in which all of them do. */
 #define LAST_FIRST "lf_stack"
 
-/* DPDK keeps buffers from crossing pages, 4 KiB without huge ones, by gaps. The AF_XDP driver tells
- * the kernel how long the memory is as if there were none, so that buffers in its last part would be
- * refused: received into never, and sent never. */
-static struct rte_mempool *make_dense_pool(const char *name, unsigned count, unsigned room, int node)
-{
-	struct rte_pktmbuf_pool_private private = { .mbuf_data_room_size = room };
-	struct rte_mempool *pool;
-
-	pool = rte_mempool_create_empty(name, count, sizeof(struct rte_mbuf) + room, 0,
-					sizeof(private), node, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
-	if (pool == NULL)
-		return NULL;
-	rte_mempool_set_ops_byname(pool, LAST_FIRST, NULL);
-	rte_pktmbuf_pool_init(pool, &private);
-	if (rte_mempool_populate_default(pool) < 0 || pool->nb_mem_chunks != 1) {
-		rte_mempool_free(pool);
-		rte_errno = ENOMEM;
-		return NULL;
-	}
-	rte_mempool_obj_iter(pool, rte_pktmbuf_init, NULL);
-	return pool;
-}
-
 /* On a memory node, or any (SOCKET_ID_ANY). No caches: a link belongs to one thread at a time, but to
  * no fixed lcore. */
-static struct rte_mempool *make_pool_on(int node, const char *name, unsigned count, unsigned room,
-					bool dense)
+static struct rte_mempool *make_pool_on(int node, const char *name, unsigned count, unsigned room)
 {
 	struct rte_mempool *pool;
 
-	if (dense)
-		return make_dense_pool(name, count, room, node);
 	pool = rte_pktmbuf_pool_create_by_ops(name, count, 0, 0, room, node, LAST_FIRST);
 	/* A DPDK that was built without it has its own choice. */
 	return pool ? pool : rte_pktmbuf_pool_create(name, count, 0, 0, room, node);
 }
 
 static struct rte_mempool *make_pool(struct ms_port *port, char side, unsigned count,
-				     unsigned bytes, bool dense)
+				     unsigned bytes)
 {
 	/* A pool that is still in use when its port is closed keeps its name. */
 	static atomic_uint number;
@@ -87,11 +61,10 @@ static struct rte_mempool *make_pool(struct ms_port *port, char side, unsigned c
 	struct rte_mempool *pool;
 
 	snprintf(name, sizeof(name), "ms-%u%c", atomic_fetch_add(&number, 1), side);
-	pool = make_pool_on(port->numa_node, name, count, bytes + RTE_PKTMBUF_HEADROOM, dense);
+	pool = make_pool_on(port->numa_node, name, count, bytes + RTE_PKTMBUF_HEADROOM);
 	/* Far memory is slow, none is worse. */
 	if (pool == NULL && port->numa_node != SOCKET_ID_ANY)
-		pool = make_pool_on(SOCKET_ID_ANY, name, count, bytes + RTE_PKTMBUF_HEADROOM,
-				    dense);
+		pool = make_pool_on(SOCKET_ID_ANY, name, count, bytes + RTE_PKTMBUF_HEADROOM);
 	if (pool != NULL)
 		rte_mempool_mem_iter(pool, widen, port);
 	return pool;
@@ -100,17 +73,13 @@ static struct rte_mempool *make_pool(struct ms_port *port, char side, unsigned c
 static int pools(const struct ms_wanted *wanted, struct ms_port *port)
 {
 	unsigned receive = wanted->receive_frames + (unsigned)port->receive_ring * port->queues;
-	unsigned transmit = wanted->transmit_frames;
-	/* A driver may keep a ring full of what it has sent until it is given more; that of AF_XDP
-	 * has copied it, into buffers to receive into. */
-	unsigned *sent = wanted->dense ? &receive : &transmit;
+	/* A driver may keep a ring full of what it has sent until it is given more. */
+	unsigned transmit = wanted->transmit_frames + (unsigned)port->transmit_ring * port->queues;
 
-	*sent += (unsigned)port->transmit_ring * port->queues;
-
-	port->receive = make_pool(port, 'r', receive, wanted->frame_bytes, wanted->dense);
+	port->receive = make_pool(port, 'r', receive, wanted->frame_bytes);
 	if (port->receive == NULL)
 		return failure(-1);
-	port->transmit = make_pool(port, 't', transmit, wanted->frame_bytes, false);
+	port->transmit = make_pool(port, 't', transmit, wanted->frame_bytes);
 	return port->transmit == NULL ? failure(-1) : 0;
 }
 
@@ -291,8 +260,6 @@ static int set_up(const struct ms_wanted *wanted, struct ms_port *port, const ch
 	done = queues(port);
 	if (done != 0)
 		return failure(done);
-	if (wanted->dense)
-		port->sockets = ms_sockets_find(port);
 	*step = "start the port";
 	done = ms_port_restart(port);
 	/* A memif client has nobody to talk to yet: it is tried again. */
@@ -309,7 +276,6 @@ int ms_port_open(const struct ms_wanted *wanted, struct ms_port *port, const cha
 
 	memset(port, 0, sizeof(*port));
 	port->next = port->end = 0;
-	port->dense = wanted->dense;
 	*step = "keep interrupts apart";
 	if (wanted->guarded) {
 		done = ms_gate_guard();
@@ -327,38 +293,23 @@ int ms_port_open(const struct ms_wanted *wanted, struct ms_port *port, const cha
 	done = set_up(wanted, port, step);
 	if (done != 0) {
 		ms_log_mute(true);
-		ms_port_close(port, 0);
+		ms_port_close(port);
 		ms_log_mute(false);
 		return done;
 	}
 	return 0;
 }
 
-unsigned ms_port_close(struct ms_port *port, unsigned lent)
+void ms_port_close(struct ms_port *port)
 {
 	struct rte_mempool *pools[] = { port->receive, port->transmit };
-	unsigned out = 0;
-	bool let_go;
 
 	ms_forget(port);
 	take_down(port);
-	let_go = ms_sockets_close(port->sockets, port->queues);
-	port->sockets = NULL;
-	for (int side = 0; side < 2; side++) {
-		if (pools[side] == NULL)
-			continue;
-		unsigned missing = rte_mempool_in_use_count(pools[side]);
-
-		/* What the AF_XDP driver had given to the kernel it does not take back. Where it is
-		 * not sure that nobody writes into it any more, it is left. */
-		if (port->dense && let_go && lent == 0)
-			missing = 0;
-		out += missing;
-		if (missing == 0)
+	for (int side = 0; side < 2; side++)
+		if (pools[side] != NULL && rte_mempool_in_use_count(pools[side]) == 0)
 			rte_mempool_free(pools[side]);
-	}
 	port->receive = port->transmit = NULL;
-	return out;
 }
 
 enum ms_link ms_port_link(const struct ms_port *port)

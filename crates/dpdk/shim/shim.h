@@ -27,12 +27,7 @@ struct ms_wanted {
 	bool guarded;
 	/* Has the device check and complete checksums, where it can. */
 	bool checksums;
-	/* Its driver believes that buffers lie without gaps (net_af_xdp). */
-	bool dense;
 };
-
-/* A socket of the driver's. */
-struct ms_socket;
 
 /* A port that is open. */
 /* Frames that one call receives at most, and parts that a frame may have. */
@@ -40,15 +35,13 @@ struct ms_socket;
 
 struct ms_port {
 	struct rte_mempool *receive, *transmit;
-	/* Those that its driver would leave open, one a queue; NULL: it leaves none. */
-	struct ms_socket *sockets;
 	/* The range that both pools lie in. */
 	uintptr_t base;
 	uint64_t bytes;
 	uint16_t id, queues, mtu;
 	uint16_t receive_ring, transmit_ring;
 	uint8_t mac[6];
-	bool guarded, started, dense;
+	bool guarded, started;
 	/* Frames that the driver has handed over and the caller has yet to take: those from `next` to
 	 * `end`. */
 	uint16_t next, end;
@@ -93,26 +86,17 @@ void ms_log_keep(void);
 void ms_log_mute(bool mute);
 /* DPDK's words for an error number of the system's or of its own. */
 const char *ms_error_text(int number);
-/* Has libraries below drivers say nothing on standard error. */
-void ms_log_hush(void);
 
 /* 0, or -errno with the step that failed in `step`. */
 int ms_port_open(const struct ms_wanted *wanted, struct ms_port *port, const char **step);
 /* Starts a port that could not start when it was opened, or that has lost its peer. */
 int ms_port_restart(struct ms_port *port);
-/* Pools go with it when no buffer is out; otherwise they stay, and it says how many are. `lent`: those
- * that the caller has. */
-unsigned ms_port_close(struct ms_port *port, unsigned lent);
+/* A pool goes with it when none of its buffers is out; otherwise it stays. */
+void ms_port_close(struct ms_port *port);
 enum ms_link ms_port_link(const struct ms_port *port);
 void ms_port_counted(const struct ms_port *port, struct ms_counted *counted);
 /* Buffers that are free: to receive into, to transmit from. */
 void ms_port_free(const struct ms_port *port, unsigned *receive, unsigned *transmit);
-
-/* The sockets of an AF_XDP port, before it is closed; those that are left when it was. Whether the kernel
- * has let go of the buffers then: every queue's socket was known and is closed, and none was zero-copy, of
- * which a device may go on writing for a while. */
-struct ms_socket *ms_sockets_find(const struct ms_port *port);
-bool ms_sockets_close(struct ms_socket *sockets, unsigned count);
 
 /* Receives from one queue, after what has waited for room; how many parts. A frame that finds too
  * little room waits for the next call; `*lost` grows by frames in more than MS_BURST parts. */
@@ -120,8 +104,7 @@ unsigned ms_receive(struct ms_port *port, uint16_t queue, struct ms_part *parts,
 		    unsigned room, uint64_t *lost);
 /* Frees what has waited for room. */
 void ms_forget(struct ms_port *port);
-/* Transmits whole frames, or none, which reminds the device of earlier ones; how many parts it
- * took. `*busy`: it could not be asked now. */
+/* Transmits whole frames; how many parts the device took. `*busy`: it could not be asked now. */
 unsigned ms_transmit(const struct ms_port *port, uint16_t queue, const struct ms_part *parts,
 		     unsigned count, bool *busy);
 /* Has the device give back what it has sent. */

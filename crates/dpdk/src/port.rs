@@ -28,8 +28,6 @@ pub struct PortWanted {
     pub guarded: bool,
     /// Whether the device checks and completes UDP checksums, where it can.
     pub checksums: bool,
-    /// Whether its driver assumes that buffers lie without gaps (af_xdp).
-    pub dense: bool,
 }
 
 /// Whether frames can pass.
@@ -146,8 +144,6 @@ unsafe impl Send for FlowRule {}
 pub struct Port {
     raw: raw::Port,
     scratch: Vec<*mut c_void>,
-    /// The number of buffers that the caller has.
-    lent: usize,
 }
 
 // SAFETY: DPDK does not bind a port to a thread: a queue must be polled by one thread at a time,
@@ -194,7 +190,6 @@ impl Port {
             mtu: wanted.mtu,
             guarded: wanted.guarded,
             checksums: wanted.checksums,
-            dense: wanted.dense,
         };
         // SAFETY: it is plain data, for which all zeros is valid.
         let mut port: raw::Port = unsafe { std::mem::zeroed() };
@@ -202,7 +197,7 @@ impl Port {
         // SAFETY: the devargs and both structs outlive the call, which keeps no pointer to them.
         let done = unsafe { raw::ms_port_open(&raw const given, &raw mut port, &raw mut step) };
         if done == 0 {
-            return Ok(Self { raw: port, scratch: Vec::with_capacity(256), lent: 0 });
+            return Ok(Self { raw: port, scratch: Vec::with_capacity(256) });
         }
         // SAFETY: the shim leaves a string literal there.
         Err((unsafe { CStr::from_ptr(step) }.to_string_lossy().into_owned(), done))
@@ -316,13 +311,11 @@ impl Port {
         // thread polls the port.
         let count =
             unsafe { raw::ms_receive(&raw mut self.raw, queue, first, room, &raw mut *lost) };
-        self.lent += count as usize;
         count as usize
     }
 
-    /// Transmits whole frames. A call without frames reminds the device of earlier ones. Returns
-    /// how many parts the device took, or `None` while the driver's interrupts run, when it was not
-    /// called.
+    /// Transmits whole frames. Returns how many parts the device took, or `None` while the driver's
+    /// interrupts run, when it was not called.
     ///
     /// # Safety
     /// The parts belong to this port and to the caller; those taken do not any more.
@@ -333,7 +326,6 @@ impl Port {
         // SAFETY: the caller promises it, and whole frames.
         let taken =
             unsafe { raw::ms_transmit(&raw const self.raw, queue, first, count, &raw mut busy) };
-        self.lent -= taken as usize;
         (!busy).then_some(taken as usize)
     }
 
@@ -348,9 +340,7 @@ impl Port {
     pub fn reserve(&mut self, parts: &mut [Part]) -> usize {
         let (first, count) = (parts.as_mut_ptr().cast(), parts.len() as c_uint);
         // SAFETY: the given length is that of `parts`.
-        let taken = unsafe { raw::ms_reserve(&raw const self.raw, first, count) as usize };
-        self.lent += taken;
-        taken
+        unsafe { raw::ms_reserve(&raw const self.raw, first, count) as usize }
     }
 
     /// Frees buffers, by their addresses.
@@ -361,7 +351,6 @@ impl Port {
         self.scratch.extend(mbufs.map(|mbuf| mbuf as *mut c_void));
         // SAFETY: the caller promises it.
         unsafe { raw::ms_release(self.scratch.as_mut_ptr(), self.scratch.len() as c_uint) };
-        self.lent -= self.scratch.len();
         self.scratch.clear();
     }
 
@@ -386,6 +375,6 @@ impl Drop for Port {
     fn drop(&mut self) {
         let _quiet = SignalsBlocked::new();
         // SAFETY: the port is not used again. Buffers that are still lent keep their pool.
-        unsafe { raw::ms_port_close(&raw mut self.raw, self.lent as c_uint) };
+        unsafe { raw::ms_port_close(&raw mut self.raw) };
     }
 }

@@ -15,7 +15,6 @@ pub struct Wanted {
     pub mtu: u16,
     pub guarded: bool,
     pub checksums: bool,
-    pub dense: bool,
 }
 
 /// `MS_BURST`.
@@ -27,7 +26,6 @@ const BURST: usize = 64;
 pub struct Port {
     pub receive: *mut c_void,
     pub transmit: *mut c_void,
-    pub sockets: *mut c_void,
     pub base: usize,
     pub bytes: u64,
     pub id: u16,
@@ -38,7 +36,6 @@ pub struct Port {
     pub mac: [u8; 6],
     pub guarded: bool,
     pub started: bool,
-    pub dense: bool,
     pub next: u16,
     pub end: u16,
     pub waiting: [*mut c_void; BURST],
@@ -84,7 +81,7 @@ unsafe extern "C" {
 
     pub fn ms_port_open(wanted: *const Wanted, port: *mut Port, step: *mut *const c_char) -> c_int;
     pub fn ms_port_restart(port: *mut Port) -> c_int;
-    pub fn ms_port_close(port: *mut Port, lent: c_uint) -> c_uint;
+    pub fn ms_port_close(port: *mut Port);
     pub fn ms_port_link(port: *const Port) -> c_int;
     pub fn ms_port_counted(port: *const Port, counted: *mut Counted);
     pub fn ms_port_free(port: *const Port, receive: *mut c_uint, transmit: *mut c_uint);

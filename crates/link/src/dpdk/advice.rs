@@ -47,16 +47,6 @@ pub(super) fn port(options: &DpdkOptions, error: DpdkError) -> LinkError {
              is taken once"
                 .to_owned()
         }
-        Some(Driver::AfXdp) => {
-            "name the interface with iface=, of this network namespace; AF_XDP needs root, and an \
-             MTU of at most 3542 bytes"
-                .to_owned()
-        }
-        Some(Driver::AfPacket) => {
-            "name the interface with iface=, of this network namespace; packet sockets need \
-             CAP_NET_RAW"
-                .to_owned()
-        }
         Some(_) => "its arguments are those of DPDK's driver, in its Network Interface Controller \
                     guide"
             .to_owned(),

@@ -1,32 +1,29 @@
-//! The device of a `dpdk` link: on the PCI bus, or one of DPDK's software ports.
+//! The device of a `dpdk` link: on the PCI bus, or one of DPDK's software ports in memory.
 
 use std::fmt;
 
+use crate::entry::LinkEntry;
+
 /// The kinds of software ports: DPDK's name, and ours.
-const DRIVERS: [(&str, Driver); 9] = [
+const DRIVERS: [(&str, Driver); 4] = [
     ("memif", Driver::Memif),
     ("vhost", Driver::Vhost),
     ("virtio_user", Driver::VirtioUser),
     ("ring", Driver::Ring),
-    ("af_xdp", Driver::AfXdp),
-    ("af_packet", Driver::AfPacket),
-    ("tap", Driver::Tap),
-    ("pcap", Driver::Pcap),
-    ("null", Driver::Null),
 ];
 
-/// A driver of a software port.
+/// DPDK's ports on the kernel's interfaces, and the links of ours that take their place.
+const REPLACED: [(&str, &LinkEntry); 2] =
+    [("af_xdp", &crate::xdp::LINK), ("af_packet", &crate::packet::LINK)];
+
+/// A driver of a software port. Its frames lie in memory that both ends share: a slow receiver's
+/// ring is then full at the sender, and only the sender can drop them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Driver {
     Memif,
     Vhost,
     VirtioUser,
     Ring,
-    AfXdp,
-    AfPacket,
-    Tap,
-    Pcap,
-    Null,
 }
 
 /// The device that the link string names.
@@ -44,8 +41,7 @@ impl DeviceName {
         if let Some(address) = pci(text) {
             return Some(Self::Pci(address));
         }
-        let name = text.strip_prefix("net_").unwrap_or(text);
-        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let (name, stem) = split(text);
         let (_, driver) = DRIVERS.iter().find(|(known, _)| *known == stem)?;
         Some(Self::Software(*driver, name.to_owned()))
     }
@@ -53,6 +49,12 @@ impl DeviceName {
     /// Returns the possible names, for errors.
     pub fn known() -> String {
         DRIVERS.map(|(name, _)| name).join(", ")
+    }
+
+    /// Returns the link of ours that does what the named port of DPDK does.
+    pub fn replacement(text: &str) -> Option<&'static str> {
+        let (_, stem) = split(text);
+        REPLACED.iter().find(|(name, _)| *name == stem).map(|(_, link)| link.name)
     }
 
     /// Returns EAL's name of it.
@@ -81,22 +83,10 @@ impl fmt::Display for DeviceName {
     }
 }
 
-impl Driver {
-    /// Whether the other end is a process, which may connect and leave.
-    pub fn has_peer(self) -> bool {
-        matches!(self, Self::Memif | Self::Vhost | Self::VirtioUser)
-    }
-
-    /// Whether frames lie in memory that both ends share: a slow receiver's ring is then full at
-    /// the sender, and only the sender can drop them.
-    pub fn is_memory(self) -> bool {
-        self.has_peer() || self == Self::Ring
-    }
-
-    /// Returns the driver's argument that names a kernel interface.
-    pub fn interface_argument(self) -> Option<&'static str> {
-        matches!(self, Self::AfXdp | Self::AfPacket).then_some("iface")
-    }
+/// Splits the name of a software port: without EAL's prefix, and without the number as well.
+fn split(text: &str) -> (&str, &str) {
+    let name = text.strip_prefix("net_").unwrap_or(text);
+    (name, name.trim_end_matches(|c: char| c.is_ascii_digit()))
 }
 
 /// Parses a PCI address and adds its domain: `0000:03:00.0`.
@@ -127,12 +117,13 @@ mod tests {
             ("0000:03:00.0", Some(pci("0000:03:00.0"))),
             ("3B:00.1", Some(pci("0000:3b:00.1"))),
             ("memif0", Some(soft(Driver::Memif, "memif0"))),
-            ("net_af_packet12", Some(soft(Driver::AfPacket, "af_packet12"))),
+            ("net_vhost12", Some(soft(Driver::Vhost, "vhost12"))),
             ("virtio_user", Some(soft(Driver::VirtioUser, "virtio_user"))),
             ("03:00", None),
             ("03:0g.0", None),
             ("eth1", None),
             ("memifx", None),
+            ("af_xdp0", None),
         ] {
             assert_eq!(DeviceName::parse(text), expected, "{text}");
         }

@@ -1,7 +1,6 @@
 //! The link: a port, and the place of each of its buffers.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +8,6 @@ use millstream_dpdk::{FlowRule, LinkState, Part, Port};
 
 use crate::coarse;
 use crate::frame::{ETHERNET_BYTES_MAX, Frame, FrameMemory, LinkCounters, LinkInfo};
-use crate::packet::check_interface;
 
 /// The bit in a frame's tag that marks it as from `reserve`. The other bits are the buffer, in
 /// units of 64 bytes.
@@ -32,6 +30,9 @@ const AGREE: Duration = Duration::from_secs(5);
 /// long will not do so soon. Two ticks of the coarse clock.
 const PATIENCE: Duration = Duration::from_millis(8);
 
+/// The most parts in one call of the driver.
+pub(super) const BURST: usize = 64;
+
 /// An open link. See the [module](super).
 pub(super) struct DpdkLink {
     pub info: LinkInfo,
@@ -46,14 +47,8 @@ pub(super) struct DpdkLink {
     pub drops: bool,
     /// The time since when the ring is full.
     pub full_since: Option<Duration>,
-    /// The most parts in one call of the driver: AF_XDP has the kernel send no more.
-    pub burst_max: usize,
-    /// The driver keeps frames for which the kernel had no time, and must be called again.
-    pub reminds: bool,
     /// The driver connects only when it is started, and has to be started again.
     pub reconnects: bool,
-    /// The kernel's interface below, by a socket in its network namespace and its number.
-    pub below: Option<(OwnedFd, u32)>,
     /// The queue that is polled first; all frames leave by queue 0.
     pub turn: u16,
     pub parts: Vec<Part>,
@@ -177,10 +172,6 @@ impl DpdkLink {
             LinkState::Down => Some(io::ErrorKind::NetworkDown),
             LinkState::Gone => Some(io::ErrorKind::NotFound),
         };
-        if let Some((socket, index)) = &self.below {
-            self.counters.syscalls += 2;
-            self.down = check_interface(socket.as_fd(), *index).err().map(|error| error.kind());
-        }
         if self.down.is_some() && self.reconnects && now >= self.next_restart {
             // There is no peer yet; the next attempt may find one.
             let begun = self.port.restart();

@@ -3,7 +3,8 @@
 //! ```text
 //!   dpdk:0000:03:00.0                            a device on the PCI bus, bound to vfio-pci
 //!   dpdk:memif0,role=server,socket=/run/radio.sock       shared memory with another process
-//!   dpdk:af_xdp0,iface=eth1   dpdk:ring0   dpdk:tap0     … and DPDK's other ports in software
+//!   dpdk:vhost0,iface=/run/radio.sock                    the same by virtio (virtio_user0)
+//!   dpdk:ring0                                           receives what it sends
 //! ```
 //!
 //! The memory pools of a port are the frame memory, so nothing is copied except by the driver

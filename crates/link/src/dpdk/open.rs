@@ -1,21 +1,19 @@
 //! Opening a link: from options to a port and its properties.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use millstream_dpdk::{DpdkError, Eal, EalOptions, Part, Port, PortWanted};
+use millstream_dpdk::{Eal, EalOptions, Part, Port, PortWanted};
 
 use super::advice;
 use super::device::{DeviceName, Driver};
-use super::link::{CONNECT, DpdkLink, LOOK};
+use super::link::{BURST, CONNECT, DpdkLink, LOOK};
 use super::options::DpdkOptions;
 use crate::coarse;
-use crate::device::InterfaceState;
 use crate::frame::{ETHERNET_BYTES_MAX, FrameMemory, FrameOptions, LinkInfo, Mode};
 use crate::{LinkError, Spec};
 
@@ -24,14 +22,8 @@ const NAME: &str = super::LINK.name;
 /// The default of the largest IP packet in memory.
 const MEMORY_MTU: u16 = 9000;
 
-/// The largest IP packet for which there are buffers, as with the option `mtu`.
-const MTU_MAX: usize = 16_000;
-
 /// The least room for data in a buffer; some drivers refuse less (2048 and their headroom).
 const FRAME_BYTES_MIN: usize = 2048;
-
-/// The longest that the kernel may take to free a queue.
-const FREED: Duration = Duration::from_secs(1);
 
 /// Free huge pages below which DPDK does not use them, bytes.
 const HUGE_MIN: u64 = 256 << 20;
@@ -40,12 +32,11 @@ const HUGE_MIN: u64 = 256 << 20;
 pub(super) fn open(spec: &Spec, sizes: &FrameOptions) -> Result<DpdkLink, LinkError> {
     let options = DpdkOptions::from_spec(spec)?;
     advice::check_pci(&options)?;
-    let below = below(&options)?;
     unlink_stale(&options);
     once_without_copies(&options)?;
     let eal = start(&options)?;
-    let wanted = wanted(&options, below.as_ref(), sizes);
-    let port = open_port(&options, &wanted)?;
+    let wanted = wanted(&options, sizes);
+    let port = Port::open(&wanted).map_err(|error| advice::port(&options, error))?;
     let (base, bytes) = port.memory();
     let base = NonNull::new(base as *mut u8).ok_or(LinkError::Setup {
         what: "DPDK's buffers",
@@ -59,14 +50,9 @@ pub(super) fn open(spec: &Spec, sizes: &FrameOptions) -> Result<DpdkLink, LinkEr
     }
     // SAFETY: the pools lie there, and stay as long as one of their buffers is in use (`Port`).
     let memory = Arc::new(unsafe { FrameMemory::borrowed(base, bytes) });
-    let info = info(&options, &wanted, &port, &eal, below.as_ref());
-    let socket = below.as_ref().map(|_| namespace_socket()).transpose();
-    let socket = socket.map_err(|source| LinkError::Setup { what: "socket", source })?;
+    let info = info(&options, &wanted, &port, &eal);
     let in_rings = |ring: usize| ring * usize::from(wanted.queues);
-    let (mut receive, mut transmit) = (in_rings(port.rings().0), in_rings(port.rings().1));
-    if wanted.dense {
-        (receive, transmit) = (receive + transmit, 0);
-    }
+    let (receive, transmit) = (in_rings(port.rings().0), in_rings(port.rings().1));
     let (driver, started) = (options.device.driver(), port.is_started());
     let mut link = DpdkLink {
         info,
@@ -77,16 +63,13 @@ pub(super) fn open(spec: &Spec, sizes: &FrameOptions) -> Result<DpdkLink, LinkEr
             wanted.transmit_frames as usize + transmit,
         ),
         lent: (0, 0),
-        drops: driver.is_some_and(Driver::is_memory) && !options.own.wait,
+        drops: driver.is_some() && !options.own.wait,
         full_since: None,
-        burst_max: if driver == Some(Driver::AfXdp) { 32 } else { 64 },
-        reminds: driver == Some(Driver::AfXdp),
         reconnects: driver == Some(Driver::Memif)
             && options.argument("role") != Some("server")
             && !is_without_copies(&options),
-        below: socket.zip(below.map(|interface| interface.index)),
         turn: 0,
-        parts: vec![Part::new(0, 0, 0); 64],
+        parts: vec![Part::new(0, 0, 0); BURST],
         counters: Default::default(),
         rules: Vec::new(),
         unsteered: 0,
@@ -100,22 +83,6 @@ pub(super) fn open(spec: &Spec, sizes: &FrameOptions) -> Result<DpdkLink, LinkEr
         link.await_carrier();
     }
     Ok(link)
-}
-
-/// Opens the port. The kernel frees a queue that AF_XDP has just left only after a moment.
-fn open_port(options: &DpdkOptions, wanted: &PortWanted) -> Result<Port, LinkError> {
-    let until = coarse::now() + FREED;
-    let is_af_xdp = options.device.driver() == Some(Driver::AfXdp);
-    loop {
-        match Port::open(wanted) {
-            Err(DpdkError::Port { step, .. })
-                if is_af_xdp && step == "set up the queues" && coarse::now() < until =>
-            {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            done => return done.map_err(|error| advice::port(options, error)),
-        }
-    }
 }
 
 fn start(options: &DpdkOptions) -> Result<Eal, LinkError> {
@@ -148,15 +115,6 @@ fn free_huge_bytes() -> u64 {
         word.and_then(|number| number.parse().ok()).unwrap_or(0)
     };
     value("HugePages_Free") * (value("Hugepagesize") << 10)
-}
-
-/// Returns the kernel's interface that a driver works on.
-fn below(options: &DpdkOptions) -> Result<Option<InterfaceState>, LinkError> {
-    let argument = options.device.driver().and_then(Driver::interface_argument);
-    let Some(name) = argument.and_then(|argument| options.argument(argument)) else {
-        return Ok(None);
-    };
-    InterfaceState::look(NAME, name).map(Some)
 }
 
 /// Allows a memif client without copies only once: it gives its peer EAL's own descriptor of its
@@ -206,28 +164,14 @@ fn is_stale(path: &Path) -> io::Result<bool> {
 }
 
 /// Returns the required properties of the port.
-fn wanted(
-    options: &DpdkOptions,
-    below: Option<&InterfaceState>,
-    sizes: &FrameOptions,
-) -> PortWanted {
+fn wanted(options: &DpdkOptions, sizes: &FrameOptions) -> PortWanted {
     let driver = options.device.driver();
-    let fixed = match driver {
-        Some(driver) if driver.is_memory() || driver == Driver::Null => Some(MEMORY_MTU),
-        Some(_) => Some(1500),
-        None => None,
-    };
-    let there = below.map(|interface| interface.mtu.min(MTU_MAX) as u16);
-    let mtu = options.own.mtu.or(there).or(fixed).unwrap_or(0);
+    let mtu = options.own.mtu.or(driver.map(|_| MEMORY_MTU)).unwrap_or(0);
     // A device that does not report its MTU has frames of the usual length.
     let frame = usize::from(if mtu == 0 { 1500 } else { mtu }) + ETHERNET_BYTES_MAX;
-    let frame_bytes = match driver {
-        Some(Driver::AfPacket) => packet_slot(mtu),
-        _ => frame.next_multiple_of(64).max(FRAME_BYTES_MIN),
-    };
-    let frame_bytes = frame_bytes as u16;
+    let frame_bytes = frame.next_multiple_of(64).max(FRAME_BYTES_MIN) as u16;
     PortWanted {
-        devargs: devargs(options, mtu, frame_bytes),
+        devargs: devargs(options, frame_bytes),
         queues: options.own.queues,
         ring: options.own.ring.unwrap_or(0),
         receive_frames: sizes.receive_frames as u32,
@@ -236,24 +180,12 @@ fn wanted(
         mtu,
         guarded: driver == Some(Driver::Memif),
         checksums: options.own.checksums,
-        dense: driver == Some(Driver::AfXdp),
     }
-}
-
-/// Returns the frame size of a slot. A slot of a packet socket's ring holds a frame behind the
-/// kernel's header, and whole slots fill whole pages. The driver requires buffers of that size.
-fn packet_slot(mtu: u16) -> usize {
-    (usize::from(mtu) + 256).next_power_of_two().max(FRAME_BYTES_MIN)
-}
-
-/// Returns the number of slots in each direction.
-fn packet_slots(mtu: u16) -> usize {
-    if packet_slot(mtu) > 4096 { 2560 } else { 4096 }
 }
 
 /// Returns the device in EAL's form: the given arguments, and those that follow from the other
 /// options.
-fn devargs(options: &DpdkOptions, mtu: u16, frame_bytes: u16) -> String {
+fn devargs(options: &DpdkOptions, frame_bytes: u16) -> String {
     let mut words = vec![options.device.eal_name()];
     words.extend(options.driver.iter().map(|(name, value)| format!("{name}={value}")));
     let mut add = |name: &str, value: String| {
@@ -277,27 +209,12 @@ fn devargs(options: &DpdkOptions, mtu: u16, frame_bytes: u16) -> String {
                 add("queue_size", options.own.ring.unwrap_or(1024).to_string());
             }
         }
-        Some(Driver::AfPacket) => {
-            let slot = packet_slot(mtu);
-            add("framesz", slot.to_string());
-            add("blocksz", slot.max(4096).to_string());
-            add("framecnt", packet_slots(mtu).to_string());
-            add("qpairs", options.own.queues.to_string());
-        }
-        Some(Driver::AfXdp) => add("queue_count", options.own.queues.to_string()),
-        _ => {}
+        Some(Driver::Ring) | None => {}
     }
     words.join(",")
 }
 
-fn info(
-    options: &DpdkOptions,
-    wanted: &PortWanted,
-    port: &Port,
-    eal: &Eal,
-    below: Option<&InterfaceState>,
-) -> LinkInfo {
-    let driver = options.device.driver();
+fn info(options: &DpdkOptions, wanted: &PortWanted, port: &Port, eal: &Eal) -> LinkInfo {
     let mtu = if wanted.mtu == 0 { port.mtu() } else { wanted.mtu.into() };
     let (checks, completes, _) = port.offloads();
     let mut detail = format!("driver {}, {} descriptors", port.driver(), port.rings().0);
@@ -318,39 +235,16 @@ fn info(
     }
     let ring = port.rings().0 * usize::from(wanted.queues);
     let mut info = LinkInfo::new(NAME, port.mac(), mtu);
-    // The kernel does not see frames that AF_XDP takes; AF_PACKET shares the interface with it.
-    let shares = driver == Some(Driver::AfPacket);
-    info.interface = below.filter(|_| shares).map(|interface| interface.name.clone());
-    info.mode = mode(options);
+    if matches!(options.device, DeviceName::Pci(_)) {
+        info.mode = Mode::ZeroCopy;
+    }
     info.detail = detail;
     info.queues = wanted.queues.into();
-    info.receive_frames = if shares { packet_slots(wanted.mtu) } else { ring };
+    info.receive_frames = ring;
     info.receive_parts = wanted.receive_frames as usize + ring;
     info.forwards = true;
-    info.partial_checksums =
-        below.is_some_and(|interface| matches!(interface.driver.as_str(), "veth" | "tun" | ""));
     info.completes_checksums = completes;
     info
-}
-
-fn mode(options: &DpdkOptions) -> Mode {
-    match &options.device {
-        DeviceName::Pci(_) => Mode::ZeroCopy,
-        DeviceName::Software(Driver::AfXdp, _) => Mode::NativeCopy,
-        DeviceName::Software(Driver::AfPacket | Driver::Tap | Driver::Pcap, _) => Mode::Generic,
-        DeviceName::Software(..) => Mode::Memory,
-    }
-}
-
-/// Opens a socket in the network namespace of the interface, for later queries.
-fn namespace_socket() -> io::Result<OwnedFd> {
-    let flags = rustix::net::SocketFlags::CLOEXEC;
-    Ok(rustix::net::socket_with(
-        rustix::net::AddressFamily::INET,
-        rustix::net::SocketType::DGRAM,
-        flags,
-        None,
-    )?)
 }
 
 #[cfg(test)]

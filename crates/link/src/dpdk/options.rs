@@ -69,11 +69,7 @@ impl DpdkOptions {
             return Err(bad("dpdk", "names no device: write dpdk:DEVICE"));
         };
         let Some(device) = DeviceName::parse(target) else {
-            let reason = format!(
-                "is neither a PCI address nor a port in software ({})",
-                DeviceName::known()
-            );
-            return Err(bad(target, &reason));
+            return Err(bad(target, &unknown(target, spec)));
         };
         let (own, rest) = spec.split()?;
         let mut driver = rest.options;
@@ -92,6 +88,18 @@ impl DpdkOptions {
         let found = self.driver.iter().find(|(other, _)| other == name);
         found.map(|(_, value)| value.as_str())
     }
+}
+
+/// Returns the reason why a device's name is refused.
+fn unknown(target: &str, spec: &Spec) -> String {
+    let known = DeviceName::known();
+    let mut reason = format!("is neither a PCI address nor a port in software ({known})");
+    if let Some(link) = DeviceName::replacement(target) {
+        let given = spec.options.iter().find(|(name, _)| name == "iface");
+        let interface = given.map_or("INTERFACE", |(_, value)| value);
+        reason += &format!("; for an interface of the kernel use {link}:{interface}");
+    }
+    reason
 }
 
 #[cfg(test)]
@@ -113,6 +121,22 @@ mod tests {
         assert!(parsed.own.wait && parsed.own.huge == Some(false) && !parsed.own.unsafe_uio);
         assert_eq!(parsed.argument("role"), Some("server"));
         assert_eq!(parsed.driver.len(), 2);
+    }
+
+    #[test]
+    fn ports_on_the_kernels_interfaces_name_the_links_that_replace_them() {
+        let known = "is neither a PCI address nor a port in software (memif, vhost, virtio_user, \
+                     ring)";
+        for (text, end) in [
+            ("dpdk:af_packet0", "; for an interface of the kernel use packet:INTERFACE"),
+            ("dpdk:net_af_xdp3,iface=eth1", "; for an interface of the kernel use xdp:eth1"),
+            ("dpdk:tap0", ""),
+            ("dpdk:pcap0,rx_pcap=a.pcap", ""),
+            ("dpdk:null0", ""),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.ends_with(&format!("{known}{end}")), "{error}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use super::link::DpdkLink;
+use super::link::{BURST, DpdkLink};
 use crate::LinkError;
 use crate::frame::{Frame, FrameCounts, FrameLink, FrameMemory, LinkCounters, LinkInfo, Steer};
 
@@ -93,9 +93,6 @@ impl FrameLink for DpdkLink {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.reminds {
-            self.push(&[]);
-        }
         Ok(())
     }
 
@@ -109,9 +106,8 @@ impl FrameLink for DpdkLink {
         counters.rx_ring_full += counted.missed;
         counters.rx_starved += counted.without_buffer;
         counters.rx_dropped += counted.receive_errors;
-        if !self.drops && !self.reminds {
-            // In memory, frames not taken were counted as lost, or waited. AF_XDP's driver counts
-            // the frames that stay with us.
+        if !self.drops {
+            // In memory, frames not taken were counted as lost, or waited.
             counters.tx_dropped += counted.transmit_errors;
         }
         counters
@@ -149,13 +145,13 @@ impl DpdkLink {
     /// number of parts behind them that make a frame that cannot be sent.
     fn run(&self, frames: &[Frame]) -> (usize, usize) {
         let mut run = 0;
-        while run < frames.len() && run < self.burst_max {
+        while run < frames.len() && run < BURST {
             let whole = frames[run..].iter().position(|part| !part.continues());
             let parts = whole.map_or(frames.len() - run, |last| last + 1);
             if !self.fits(&frames[run..run + parts]) {
                 return (run, parts);
             }
-            if run > 0 && run + parts > self.burst_max {
+            if run > 0 && run + parts > BURST {
                 break;
             }
             run += parts;

@@ -65,8 +65,6 @@ use options::{PacketOptions, RingKind, TransmitKind};
 
 #[cfg(fuzzing)]
 pub use segmented::exercise as exercise_train;
-#[cfg(feature = "dpdk")]
-pub(crate) use socket::check_interface;
 
 /// The number of buffers into which GSO batches are split.
 const SEGMENTS: usize = 512;

@@ -101,7 +101,7 @@ pub(super) fn plain(error: io::Error) -> io::Error {
 }
 
 /// Whether the interface of this number exists and is up, in the socket's network namespace.
-pub(crate) fn check_interface(fd: BorrowedFd<'_>, index: u32) -> io::Result<()> {
+pub(super) fn check_interface(fd: BorrowedFd<'_>, index: u32) -> io::Result<()> {
     // SAFETY: an ifreq is plain data, and all zeros is one.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
     request.ifr_ifru.ifru_ifindex = index as c_int;

@@ -54,7 +54,7 @@ impl Drop for Reserved {
     }
 }
 
-/// Every rule over five ports: memif, virtio, ring, a packet socket and AF_XDP.
+/// Every rule over the ports in memory: memif, virtio and ring.
 #[test]
 fn dpdk_ports_keep_the_rules_with_huge_pages_too() {
     if !millstream_link::dpdk::AVAILABLE || std::env::var_os(HUGE).is_some() {
@@ -66,8 +66,7 @@ fn dpdk_ports_keep_the_rules_with_huge_pages_too() {
         return;
     };
     let program = std::env::current_exe().expect("this program has a file");
-    let ports =
-        ["dpdk_memif::", "dpdk_vhost::", "dpdk_ring::", "dpdk_af_packet::", "dpdk_af_xdp::"];
+    let ports = ["dpdk_memif::", "dpdk_vhost::", "dpdk_ring::"];
     let mut command = Command::new(program);
     command.args(ports).arg("--test-threads=1").env(HUGE, "on");
     millstream_host::child::tie(&mut command, None);

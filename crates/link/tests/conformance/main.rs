@@ -83,6 +83,4 @@ links! {
         "dpdk:virtio_user0NN,path=PP,mtu=1500",
     ]);
     dpdk_ring: Wire::dpdk(&["dpdk:ring0NN,mtu=1500"]);
-    dpdk_af_packet: Wire::dpdk_veth(Shape::new("dpdk:af_packet0NN,iface=IF"), false);
-    dpdk_af_xdp: Wire::dpdk_veth(Shape::new("dpdk:af_xdp0NN,iface=IF"), true);
 }

@@ -62,8 +62,6 @@ pub struct Wire {
     totals: Vec<usize>,
     /// Whether every lost frame is counted where it should have come.
     pub exact: bool,
-    /// Whether losses are counted at all: DPDK's af_packet does not read the kernel's counter.
-    pub counts: bool,
 }
 
 impl Wire {
@@ -108,12 +106,6 @@ impl Wire {
         Some(wire)
     }
 
-    /// Opens two of DPDK's ports on a veth pair; `counts`: whether losses are counted.
-    pub fn dpdk_veth(shape: Shape, counts: bool) -> Option<Self> {
-        with_dpdk(shape.link)?;
-        Some(Self { counts, ..Self::veth(shape)? })
-    }
-
     /// Waits until both ends have found each other.
     fn wait_for_peers(&mut self) {
         let until = Instant::now() + PATIENCE;
@@ -140,7 +132,7 @@ impl Wire {
     }
 
     fn new(ends: Vec<Box<dyn FrameLink>>, joint: Joint, exact: bool) -> Self {
-        let mut wire = Self { ends, joint, totals: Vec::new(), exact, counts: true };
+        let mut wire = Self { ends, joint, totals: Vec::new(), exact };
         wire.totals = wire.ends.iter().map(|end| end.census().total()).collect();
         let wanted = Steer { ethertypes: vec![ETHERTYPE], ..Steer::default() };
         wire.ends.iter_mut().for_each(|end| end.steer(&wanted).expect("the link steers"));
@@ -212,12 +204,7 @@ impl Wire {
         if matches!(self.joint, Joint::Memory(_)) {
             return false;
         }
-        let end = self.ends.pop();
-        match &self.joint {
-            // A driver finds its interface by number, in the namespace in which it is closed.
-            Joint::Veth(pair, _) => pair.right.run(|| drop(end)),
-            _ => drop(end),
-        }
+        drop(self.ends.pop());
         let again = match &self.joint {
             Joint::Veth(pair, link) => pair.right.run(|| open(link)),
             Joint::Dpdk(links) => open_frames(&links[links.len() - 1], &FrameOptions::default()),
@@ -332,8 +319,7 @@ impl Wire {
 
 /// Opens a link on the interface of this namespace.
 fn open(link: &str) -> Result<Box<dyn FrameLink>, LinkError> {
-    let link = link.replace("IF", INTERFACE).replace("NN", &unique().to_string());
-    open_frames(&with_dpdk(&link).unwrap_or(link), &FrameOptions::default())
+    open_frames(&link.replace("IF", INTERFACE), &FrameOptions::default())
 }
 
 /// Returns a number that no port of this process had before.
@@ -344,9 +330,6 @@ fn unique() -> u32 {
 
 /// Completes a DPDK link string with the pages of this run; `None` where this build has no DPDK.
 fn with_dpdk(link: &str) -> Option<String> {
-    if !link.starts_with("dpdk:") {
-        return None;
-    }
     if !millstream_link::dpdk::AVAILABLE {
         eprintln!("skipped: this build is without DPDK");
         return None;

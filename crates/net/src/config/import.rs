@@ -37,7 +37,10 @@ pub fn import_for_dpdk(survey: &InterfaceSurvey, names: &[String]) -> Result<Con
         let found =
             survey.interface(name).ok_or_else(|| format!("there is no interface {name}"))?;
         let device = found.device.clone().ok_or_else(|| {
-            format!("{name} is on no PCI device: DPDK could take it by af_xdp0,iface={name}")
+            format!(
+                "{name} is on no PCI device, as DPDK needs: take it with {}:{name}",
+                xdp::LINK.name
+            )
         })?;
         let address = found.addresses.first().ok_or_else(|| {
             format!("{name} has no IPv4 address to go on with: `ip addr add IP/PREFIX dev {name}`")
