@@ -10,16 +10,19 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# A fixed compiler, so that the result depends on our code alone. Miri of October 2026 refuses how rustix 1.1 calls futex(2).
+nightly=${MIRI_TOOLCHAIN:-nightly-2026-05-20}
+
 fail() {
     echo "miri: $1" >&2
     exit 1
 }
 command -v rustup >/dev/null || fail "rustup is missing: install it from https://rustup.rs"
-rustup +nightly --version >/dev/null 2>&1 ||
-    fail "there is no nightly compiler: rustup toolchain install nightly --profile minimal -c miri -c rust-src"
+rustup toolchain list | grep -q "^$nightly" ||
+    fail "the compiler $nightly is missing: rustup toolchain install $nightly --profile minimal -c miri -c rust-src"
 for part in miri rust-src; do
-    rustup +nightly component list --installed 2>/dev/null | grep -q "^$part" ||
-        fail "nightly has no $part: rustup +nightly component add miri rust-src"
+    rustup "+$nightly" component list --installed 2>/dev/null | grep -q "^$part" ||
+        fail "$nightly has no $part: rustup +$nightly component add miri rust-src"
 done
 
 # The clock and /proc are the machine's. rustix makes a pointer of a number for futex(2).
@@ -32,7 +35,7 @@ export RUST_BACKTRACE=0
 
 miri() {
     echo "== miri: $*"
-    cargo +nightly miri test "$@"
+    cargo "+$nightly" miri test "$@"
 }
 
 # The simulation of the runtime: threads, rings, pools, trains and the exchange; and the tags.

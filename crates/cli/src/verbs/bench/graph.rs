@@ -34,7 +34,8 @@ pub struct Args {
     #[arg(long, value_name = "ITEM,…", value_delimiter = ',')]
     item: Vec<ItemKind>,
 
-    /// Stages of a chain, or chains x stages, as 8 or 4x6; by default 1, 4, 8, 12, 16, 32, 4x6.
+    /// Stages of a chain (8), or chains x stages of each (4x6); by default 1, 4, 8, 12, 16, 32,
+    /// 4x6.
     #[arg(long, value_name = "SHAPE,…", value_delimiter = ',')]
     shape: Vec<ChainShape>,
 

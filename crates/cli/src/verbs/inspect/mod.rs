@@ -18,6 +18,9 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, stdin};
 use std::path::{Path, PathBuf};
 
+/// Bytes of a WAV file within which its samples have to begin.
+const WAV_HEADER_BYTES_MAX: u64 = 1 << 20;
+
 /// Shows a recording: format, length, rate, metadata, and the power of its samples.
 ///
 /// SigMF, WAV, or raw samples. 0 dBFS is a tone whose I and Q reach full scale. It says so where a
@@ -130,7 +133,7 @@ fn wave(args: &Args) -> anyhow::Result<Report> {
     let name = args.recording.display().to_string();
     let mut file = File::open(&args.recording).with_context(|| format!("cannot read {name}"))?;
     let mut start = Vec::new();
-    file.by_ref().take(wav::HEADER_BYTES_MAX).read_to_end(&mut start).context(name.clone())?;
+    file.by_ref().take(WAV_HEADER_BYTES_MAX).read_to_end(&mut start).context(name.clone())?;
     let header =
         wav::read(&start).map_err(|why| anyhow::anyhow!("{name} is no WAV file: {why}"))?;
     let said = f64::from(header.rate_hz);

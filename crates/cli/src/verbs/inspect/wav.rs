@@ -1,9 +1,6 @@
 //! The header of a WAV file: chunks of RIFF/WAVE ("Multimedia Programming Interface and Data
 //! Specifications 1.0", IBM and Microsoft, 1991), up to the samples.
 
-/// Bytes of a file within which its samples have to begin.
-pub const HEADER_BYTES_MAX: u64 = 1 << 20;
-
 /// The content of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WavHeader {

@@ -15,8 +15,8 @@ use std::path::Path;
 /// Resumes a run of `lab run` or `lab kernels` that was interrupted, killed, or in which starts
 /// gave nothing.
 ///
-/// The store knows the plan and the command line as they were. Starts come in the order that the
-/// plan's seed gives, as they would have; only what is missing is measured.
+/// It uses the plan and the command line that the store recorded when the run began, and measures
+/// only the missing starts, in the order that the plan's seed gives.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream lab resume

@@ -53,7 +53,7 @@ pub struct Args {
           value_parser = Whole(clap::value_parser!(u64).range(1..)))]
     count: Option<u64>,
 
-    /// Length of each sample.
+    /// Duration of each series of wake-ups.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds)]
     duration: f64,
 
@@ -78,9 +78,9 @@ pub struct Args {
 /// Names of [`Mechanism`]s.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Via {
-    /// clock_nanosleep, absolute.
+    /// clock_nanosleep until an absolute time.
     Nanosleep,
-    /// A periodic timerfd, read.
+    /// read() of a periodic timerfd.
     Timerfd,
 }
 

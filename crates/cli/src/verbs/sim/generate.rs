@@ -22,17 +22,17 @@ const TAIL_S: f64 = 0.1;
 
 /// Makes a recording of an 8-VSB channel, for tests.
 ///
-/// The signal is the transmitter's, with the middle of the channel at 0 Hz, and then whatever of
-/// noise, echoes, offsets and faults is asked for; the same for the same seed. C/N is the power of
-/// the signal with its pilot over that of the noise in the channel's 6 MHz.
+/// The transmitter's signal, with the middle of the channel at 0 Hz, gets the noise, echoes,
+/// offsets and faults that the options ask for. The same seed makes the same file. C/N is the power
+/// of the signal with its pilot over that of the noise in the channel's 6 MHz.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream sim generate --out tv.sc16 --cn 20 --echo 5.6us:-10dB --offset 12e3 --sent sent.ts
   millstream sim generate --out tv.cf32 --ts film.ts --rate 25e6 --adjacent +1:20dB --level 0.03
   millstream run graphs/atsc-rx.toml --set in=tv.sc16 --set out=tv.ts")]
 pub struct Args {
-    /// The recording to write; its format by its name: .sc16 or .cf32. With - samples go to
-    /// standard output (give --format).
+    /// The recording to write. The end of its name chooses the format: .sc16 or .cf32. `-` writes
+    /// to standard output and needs --format.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
