@@ -40,7 +40,10 @@ pub fn import_for_dpdk(survey: &InterfaceSurvey, names: &[String]) -> Result<Con
             format!("{name} is on no PCI device: DPDK could take it by af_xdp0,iface={name}")
         })?;
         let address = found.addresses.first().ok_or_else(|| {
-            format!("{name} has no IPv4 address to go on with: `ip addr add IP/PREFIX dev {name}`")
+            format!(
+                "{name} has no IPv4 address that DPDK could take over: `ip addr add IP/PREFIX \
+                 dev {name}`"
+            )
         })?;
         let described = describe(found);
         Ok(InterfaceConfig {
