@@ -237,7 +237,7 @@ def judge_conflict(link):
         raise Wrong(f"a host took the address that Linux has:\n{wire.said()}") from None
     finally:
         wire.__exit__()
-    if status == 0 or "in use by another station" not in said:
+    if status == 0 or "in use by another host" not in said:
         raise Wrong(f"a host with Linux's address ended with {status}:\n{said}")
     return f"{link}: an address that Linux has is refused"
 

@@ -41,14 +41,14 @@ miri() {
 # The simulation of the runtime: threads, rings, pools, trains and the exchange; and the tags.
 flow_tests=(runtime::sim::tests::nothing tag::)
 
-for room in "${@:-ring wire flow}"; do
-    for one in $room; do
+for crate in "${@:-ring wire flow}"; do
+    for one in $crate; do
         case $one in
         # The governor counts, without unsafe code.
         ring) miri -p millstream-ring --lib --test ring -- --skip governor:: ;;
         wire) miri -p millstream-wire --lib --test wire ;;
         flow) MILLSTREAM_SEEDS="${MILLSTREAM_SEEDS:-3}" miri -p millstream-flow --lib -- "${flow_tests[@]}" ;;
-        *) fail "unknown room \`$one\`; expected ring, wire or flow" ;;
+        *) fail "unknown crate \`$one\`; expected ring, wire or flow" ;;
         esac
     done
 done

@@ -158,7 +158,7 @@ def main():
                 try:
                     seen[case[0]].append(measure(cpus, args.count))
                     if threads and turns(threads) - before < args.count:
-                        sys.exit(f"{case[0]}: the packets went past the NAPI threads")
+                        sys.exit(f"{case[0]}: the NAPI threads did not handle the packets")
                 finally:
                     end(rivals)
     finally:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests of the rooms with unsafe code shared by threads, and of the planner, which moves the blocks of graphs that
+# Runs the tests of the crates with unsafe code shared by threads, and of the planner, which moves the blocks of graphs that
 # run, under the address and the thread sanitizer.
 #
 # The flags are unstable, so the stable compiler is told to take them (RUSTC_BOOTSTRAP). The standard
@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=$(rustc -vV | sed -n 's/^host: //p')
-rooms=(-p millstream-ring -p millstream-flow -p millstream-planner)
+crates=(-p millstream-ring -p millstream-flow -p millstream-planner)
 # The sanitizers allocate; tuner and partitioner calculate much, without threads or unsafe code.
 skipped=(--skip allocate --skip tune:: --skip place::)
 export RUSTC_BOOTSTRAP=1
@@ -17,7 +17,7 @@ command -v addr2line >/dev/null || { echo "sanitize: addr2line is missing: apt-g
 sanitize() {
     echo "== $1 sanitizer"
     RUSTFLAGS="-Zsanitizer=$1 $2" CARGO_TARGET_DIR="target/sanitize-$1" \
-        cargo test "${rooms[@]}" --tests --target "$target" -- --test-threads=1 "${skipped[@]}"
+        cargo test "${crates[@]}" --tests --target "$target" -- --test-threads=1 "${skipped[@]}"
 }
 
 # A sanitizer that finds nothing may be one that does not look: first it must find a race made for it.

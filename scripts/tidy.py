@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Style that a program can check: rooms use only what ARCHITECTURE.md lets them, files and lines stay short, documents
+"""Style that a program can check: crates use only those that ARCHITECTURE.md allows, files and lines stay short, documents
 have short paragraphs and links that lead somewhere, and ordered memory accesses stay where they are explored.
 
-The table of rooms in ARCHITECTURE.md is the rule; this script holds no second copy of it.
+The table of crates in ARCHITECTURE.md is the rule; this script holds no second copy of it.
 """
 
 import pathlib
@@ -58,29 +58,29 @@ SAME_NAME = {
 
 
 def allowed():
-    """Room to the rooms it may use, from the table; None for all."""
-    rooms = {}
+    """Crate to the crates it may use, from the table; None for all."""
+    crates = {}
     for line in (ROOT / "ARCHITECTURE.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.split("|")]
         if len(cells) == 5 and re.fullmatch(r"`\w+`", cells[1]):
             uses = cells[3]
-            rooms[cells[1].strip("`")] = None if uses == "all" else set(re.findall(r"`(\w+)`", uses))
-    return rooms
+            crates[cells[1].strip("`")] = None if uses == "all" else set(re.findall(r"`(\w+)`", uses))
+    return crates
 
 
-def room_problems():
-    """Dependencies that cross a wall."""
+def crate_problems():
+    """Dependencies that the table does not allow."""
     rules = allowed()
     for manifest in sorted(ROOT.glob("crates/*/Cargo.toml")):
-        room = manifest.parent.name
-        if room not in rules:
-            yield f"{manifest.relative_to(ROOT)}: the room `{room}` is not in the table of ARCHITECTURE.md"
+        crate = manifest.parent.name
+        if crate not in rules:
+            yield f"{manifest.relative_to(ROOT)}: the crate `{crate}` is missing in the table of ARCHITECTURE.md: add a row"
             continue
         dependencies = tomllib.loads(manifest.read_text()).get("dependencies", {})
         used = {name.removeprefix("millstream-") for name in dependencies if name.startswith("millstream-")}
-        may_use = used if rules[room] is None else rules[room]
+        may_use = used if rules[crate] is None else rules[crate]
         for other in sorted(used - may_use):
-            yield f"{manifest.relative_to(ROOT)}: the room `{room}` may not use `{other}` (ARCHITECTURE.md)"
+            yield f"{manifest.relative_to(ROOT)}: the crate `{crate}` may not use `{other}`: its row in ARCHITECTURE.md does not list it"
 
 
 def file_problems():
@@ -90,7 +90,7 @@ def file_problems():
             lines = path.read_text().splitlines()
             name = path.relative_to(ROOT)
             if len(lines) > FILE_LINES_MAX:
-                yield f"{name}: {len(lines)} lines, at most {FILE_LINES_MAX}: one idea a file"
+                yield f"{name}: {len(lines)} lines, at most {FILE_LINES_MAX}: split it, one idea a file"
             for number, line in enumerate(lines, 1):
                 if len(line) > LINE_CHARS_MAX:
                     yield f"{name}:{number}: {len(line)} characters, at most {LINE_CHARS_MAX}"
@@ -108,7 +108,7 @@ def anchors(page):
 
 
 def document_problems():
-    """Documents with long lines or paragraphs, and links that lead nowhere."""
+    """Documents with long lines or paragraphs, and links without a target."""
     for page in documents():
         name = page.relative_to(ROOT)
         lines = page.read_text().splitlines()
@@ -129,7 +129,7 @@ def document_problems():
                 if "://" in link:
                     continue
                 if not target.exists():
-                    yield f"{name}:{number}: the link {link} leads nowhere"
+                    yield f"{name}:{number}: the link {link} has no target"
                 elif anchor and anchor not in anchors(target):
                     yield f"{name}:{number}: {path or name} has no heading #{anchor}"
 
@@ -157,7 +157,7 @@ def order_problems():
                         f"one there with a loom model (a file for which that makes no sense: ORDERED_ELSEWHERE in scripts/tidy.py)"
                     )
     for place in sorted(unused):
-        yield f"scripts/tidy.py: ORDERED_ELSEWHERE has `{place}`, where nothing is ordered any more: take it out"
+        yield f"scripts/tidy.py: ORDERED_ELSEWHERE has `{place}`, which has no such access any more: remove it"
 
 
 def without_tests(path):
@@ -188,9 +188,9 @@ def link_problems():
                 place = str(path.relative_to(ROOT))
                 unused.discard(place)
                 if place not in LINK_NAMES_ELSEWHERE:
-                    yield f"{place}:{number}: decides by the name of a link: ask its entry (crates/link/src/entry.rs)"
+                    yield f"{place}:{number}: decides by the name of a link: use its entry (crates/link/src/entry.rs)"
     for place in sorted(unused):
-        yield f"scripts/tidy.py: LINK_NAMES_ELSEWHERE has `{place}`, which compares no such word: take it out"
+        yield f"scripts/tidy.py: LINK_NAMES_ELSEWHERE has `{place}`, which compares no such word any more: remove it"
 
 
 def type_problems():
@@ -205,15 +205,15 @@ def type_problems():
         if len(places) > 1 and name not in SAME_NAME:
             yield f"{places[0]}: the type `{name}` is also in {', '.join(places[1:])}: a name stands for one thing"
     for name in sorted(set(SAME_NAME) - {name for name, places in homes.items() if len(places) > 1}):
-        yield f"scripts/tidy.py: SAME_NAME has `{name}`, which stands for one thing only: take it out"
+        yield f"scripts/tidy.py: SAME_NAME has `{name}`, which stands for one thing only: remove it"
 
 
 def main():
     """Prints every problem."""
-    problems = [*room_problems(), *file_problems(), *document_problems(), *order_problems(),
+    problems = [*crate_problems(), *file_problems(), *document_problems(), *order_problems(),
                 *link_problems(), *type_problems()]
     print("\n".join(problems) if problems else
-          "tidy: rooms, files, lines, documents, ordered accesses, links and type names are as they should be")
+          "tidy: crates, files, lines, documents, ordered accesses, links and type names follow the rules")
     sys.exit(1 if problems else 0)
 
 

@@ -112,7 +112,7 @@ pub(crate) fn register(registry: &mut Registry) {
         BlockType::new("agc", "Brings the magnitude to a reference by feedback.")
             .choice("item", &["cf32", "f32"], ITEM)
             .optional("reference", 1.0, "magnitude to reach")
-            .optional("speed", 1e-4, "share of the error that the gain takes on per sample")
+            .optional("speed", 1e-4, "share of the error by which the gain changes per sample")
             .optional("gain_max", 65_536.0, "the largest gain")
             .factory(|parameters| {
                 for name in ["reference", "speed", "gain_max"] {

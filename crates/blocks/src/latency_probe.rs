@@ -163,7 +163,7 @@ pub(crate) fn register(registry: &mut Registry) {
             }),
     );
     registry.register(
-        BlockType::new("latency_probe", "Tells how old items are since a latency_mark.")
+        BlockType::new("latency_probe", "Measures the age of items since a latency_mark.")
             .choice("item", items, ITEM)
             .factory(|parameters| {
                 for_item!(parameters, T: cf32 | f32 | sc16 | u8 => LatencyProbe::<T>::new())

@@ -56,7 +56,7 @@ impl ChildRadio {
     /// Replaces the error of a failed reception if this process has ended by itself.
     pub fn explain(&mut self, error: anyhow::Error) -> anyhow::Error {
         match self.child.try_wait() {
-            Ok(Some(status)) => anyhow!("the emulated radio ended before its time ({status})"),
+            Ok(Some(status)) => anyhow!("the emulated radio ended too early ({status})"),
             _ => error,
         }
     }
@@ -66,9 +66,9 @@ impl ChildRadio {
         self.end();
         let mut text = String::new();
         let mut stdout = self.child.stdout.take().context("the radio process has no output")?;
-        stdout.read_to_string(&mut text).context("cannot read what the radio leaves")?;
+        stdout.read_to_string(&mut text).context("cannot read the radio's last output")?;
         let mut document: Value =
-            serde_json::from_str(&text).context("the emulated radio did not end in order")?;
+            serde_json::from_str(&text).context("the emulated radio did not end properly")?;
         Ok(document["results"]["counters"].take())
     }
 

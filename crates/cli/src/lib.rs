@@ -92,7 +92,7 @@ fn whole_path(error: clap::Error) -> clap::Error {
     if found.is_empty() {
         return error;
     }
-    let text = format!("'{given}' is part of a group of commands: give {}", found.join(" or "));
+    let text = format!("'{given}' belongs to a group of commands: write {}", found.join(" or "));
     command.error(ErrorKind::InvalidSubcommand, text)
 }
 
@@ -152,7 +152,7 @@ fn put_back() {
     });
     let told = [
         ("put back", found.undone),
-        ("left what others have changed or rely on", found.left),
+        ("left settings that others changed or use", found.left),
         ("could not put back", found.failed),
     ];
     for (what, list) in told {

@@ -104,11 +104,14 @@ impl SideArgs {
     }
 
     fn places(&self) -> anyhow::Result<[Option<usize>; 2]> {
-        let allowed = allowed_cpus().context("cannot see which CPUs there are")?;
+        let allowed = allowed_cpus().context("cannot read the CPUs of this machine")?;
         let (first, second) = (allowed.iter().next(), allowed.iter().nth(1));
         let mut cpus = [self.cpu.or(first), self.peer_cpu.or(second).or(first)];
         for cpu in cpus.into_iter().flatten() {
-            anyhow::ensure!(allowed.contains(cpu), "CPU {cpu}: this process may use {allowed}");
+            anyhow::ensure!(
+                allowed.contains(cpu),
+                "this process may not use CPU {cpu}: give one of CPUs {allowed}"
+            );
         }
         if self.layout == Layout::Same {
             cpus[1] = cpus[0];

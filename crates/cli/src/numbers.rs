@@ -103,7 +103,7 @@ pub fn cpu(text: &str) -> Result<usize, String> {
 
 /// The sample format of a raw file.
 pub fn format(name: &str) -> Result<SampleFormat, String> {
-    SampleFormat::from_name(name).ok_or_else(|| "there are: sc16, cf32".to_owned())
+    SampleFormat::from_name(name).ok_or_else(|| "give sc16 or cf32".to_owned())
 }
 
 fn makes_sense(number: &f64) -> bool {

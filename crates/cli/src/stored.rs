@@ -90,8 +90,8 @@ pub fn advice(record: &StoredPlan, snapshot: &Snapshot, without: &[String]) -> O
     let now = Cost::of(snapshot, without)?;
     let drift = drift::judge(record, now)?;
     Some(format!(
-        "this run took {:.2} ns of its blocks' time an item, {:.2} times the {:.2} ns of when its \
-         plan was tuned (up to {:.2} times is noise): run `millstream graph tune {}` again",
+        "the blocks took {:.2} ns per item, {:.2} times the {:.2} ns when the plan was tuned (up \
+         to {:.2} times is noise): run `millstream graph tune {}` again",
         now.ns_per_item, drift.ratio, record.ns_per_item, drift.tolerance, record.graph
     ))
 }

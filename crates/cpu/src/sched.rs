@@ -58,7 +58,7 @@ impl fmt::Display for Class {
 
 /// Text that is not the name of a scheduling class.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("`{0}` is no scheduling class; write other, fifo:1 to fifo:99, or rr:1 to rr:99")]
+#[error("`{0}` is not a scheduling class; write other, fifo:1 to fifo:99, or rr:1 to rr:99")]
 pub struct ParseClassError(String);
 
 impl FromStr for Class {
@@ -81,7 +81,7 @@ impl FromStr for Class {
 
 /// The reason why a thread did not get its class.
 #[derive(Debug, thiserror::Error)]
-#[error("no scheduling class {wanted} for this thread: {source}; {reason}")]
+#[error("cannot set scheduling class {wanted} for this thread: {source}; {reason}")]
 pub struct ClassError {
     /// The class that was requested.
     pub wanted: Class,
@@ -116,7 +116,7 @@ impl fmt::Display for ClassRefused {
         match self {
             Self::Limit { allowed } => write!(
                 f,
-                "this user may go up to priority {allowed} (RLIMIT_RTPRIO): raise `rtprio` in \
+                "this user may use priorities up to {allowed} (RLIMIT_RTPRIO): raise `rtprio` in \
                  /etc/security/limits.d, or give CAP_SYS_NICE"
             ),
             Self::Group { file } => write!(
@@ -125,7 +125,7 @@ impl fmt::Display for ClassRefused {
                 file.display()
             ),
             Self::NoSuchPriority => write!(f, "priorities go from 1 to 99"),
-            Self::Unknown => write!(f, "the thread goes on in its present class"),
+            Self::Unknown => write!(f, "the thread keeps its present class"),
         }
     }
 }
@@ -245,7 +245,10 @@ mod tests {
             }
             Err(error) => {
                 let text = error.to_string();
-                assert!(text.starts_with("no scheduling class fifo:3 for this thread: "), "{text}");
+                assert!(
+                    text.starts_with("cannot set scheduling class fifo:3 for this thread: "),
+                    "{text}"
+                );
                 assert_ne!(error.reason, ClassRefused::NoSuchPriority);
             }
         })
@@ -270,7 +273,7 @@ mod tests {
             }
             let error = set_current_thread(Class::RoundRobin(5)).unwrap_err();
             assert_eq!(error.reason, ClassRefused::Limit { allowed: 0 });
-            assert!(error.to_string().contains("up to priority 0 (RLIMIT_RTPRIO)"), "{error}");
+            assert!(error.to_string().contains("priorities up to 0 (RLIMIT_RTPRIO)"), "{error}");
         })
         .join()
         .unwrap();

@@ -183,22 +183,25 @@ mod tests {
     fn a_bad_field_is_named_with_what_is_accepted() {
         let base = RadioConfig::default;
         let cases = [
-            (RadioConfig { addr: Ipv4Addr::UNSPECIFIED, ..base() }, "addr = 0.0.0.0: one address"),
+            (
+                RadioConfig { addr: Ipv4Addr::UNSPECIFIED, ..base() },
+                "addr = 0.0.0.0: expected one address",
+            ),
             (RadioConfig { addr: Ipv4Addr::new(224, 0, 0, 1), ..base() }, "addr = 224.0.0.1"),
-            (RadioConfig { time_scale: 0.0, ..base() }, "time_scale = 0.0: a factor"),
-            (RadioConfig { time_scale: 1e99, ..base() }, "time_scale = 1e99: a factor"),
+            (RadioConfig { time_scale: 0.0, ..base() }, "time_scale = 0.0: expected a factor"),
+            (RadioConfig { time_scale: 1e99, ..base() }, "time_scale = 1e99: expected a factor"),
             (RadioConfig { time_scale: f64::NAN, ..base() }, "time_scale = NaN"),
             (RadioConfig { master_clock_rate_hz: 1.0, ..base() }, "1 kHz to 500 MHz"),
             (
                 RadioConfig { rate_range_hz: 1.0..=2.0, ..base() },
-                "rate_range_hz = 1.0..=2.0: rates",
+                "rate_range_hz = 1.0..=2.0: expected rates",
             ),
             (RadioConfig { rate_range_hz: 2e6..=1e6, ..base() }, "rate_range_hz = 2000000.0..="),
             (RadioConfig { rx_buffer_samples: 1, ..base() }, "rx_buffer_samples = 1"),
             (RadioConfig { tx_buffer_samples: 1 << 27, ..base() }, "4096 samples to 2^26"),
             (RadioConfig { tx_out: vec!["a.x".into(), "a.y".into()], ..base() }, "another name"),
-            (RadioConfig { mtu: 575, ..base() }, "mtu = 575: 576 to 65535 bytes"),
-            (RadioConfig { name: "a;b=c".into(), ..base() }, "name = a;b=c: 1 to 32"),
+            (RadioConfig { mtu: 575, ..base() }, "mtu = 575: expected 576 to 65535 bytes"),
+            (RadioConfig { name: "a;b=c".into(), ..base() }, "name = a;b=c: expected 1 to 32"),
             (RadioConfig { rx_antennas: vec!["ramp".into(); 3], ..base() }, "rx_antennas = 3"),
         ];
         for (config, text) in cases {

@@ -59,7 +59,7 @@ impl ControlChannel {
     fn reply(&self, line: &[u8]) -> Value {
         match serde_json::from_slice(line) {
             Ok(request) => self.execute(&request).unwrap_or_else(failure),
-            Err(error) => failure(format!("no JSON: {error}; accepted: {REQUESTS}")),
+            Err(error) => failure(format!("not JSON: {error}; accepted: {REQUESTS}")),
         }
     }
 
@@ -93,7 +93,7 @@ impl ControlChannel {
     fn unknown(&self, id: u64) -> String {
         let known: Vec<_> = self.faults.list().iter().map(|state| state.id.to_string()).collect();
         match known.is_empty() {
-            true => format!("there is no fault {id}; there is none at all"),
+            true => format!("there is no fault {id}; no fault is active"),
             false => format!("there is no fault {id}; there are: {}", known.join(", ")),
         }
     }
@@ -146,13 +146,13 @@ mod tests {
     fn what_cannot_be_done_says_why_and_what_can() {
         let mut channel = channel();
         for (line, part) in [
-            ("", "no JSON"),
-            ("[1, 2", "no JSON"),
+            ("", "not JSON"),
+            ("[1, 2", "not JSON"),
             ("[]", "no such request; accepted: {\"op\":\"add\""),
             (r#"{"op":"explode"}"#, "no such request"),
             (r#"{"op":"add"}"#, "`fault` must be a text"),
             (r#"{"op":"add","fault":"lose"}"#, "the direction is missing; give one of"),
-            (r#"{"op":"remove","id":7}"#, "there is no fault 7; there is none at all"),
+            (r#"{"op":"remove","id":7}"#, "there is no fault 7; no fault is active"),
             (r#"{"op":"remove","id":-1}"#, "must be the number of a fault"),
         ] {
             let reply = ask(&mut channel, line);

@@ -31,7 +31,7 @@ pub enum Error {
         hint: &'static str,
     },
     /// A configuration value is out of range.
-    #[error("{field} = {value}: {expected}")]
+    #[error("{field} = {value}: expected {expected}")]
     Config {
         /// The field of the configuration.
         field: &'static str,

@@ -101,7 +101,7 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     let bytes = File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
     if bytes as u64 > MAX_BYTES {
-        let reason = "more than 4 MiB are no graph or plan";
+        let reason = "it is larger than 4 MiB, the limit of graphs and plans";
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
     }
     Ok(text)

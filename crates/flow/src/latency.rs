@@ -102,7 +102,7 @@ impl From<Positive> for f64 {
 #[non_exhaustive]
 pub enum LatencyError {
     /// A bound for a block that is not a source.
-    #[error("latency.source has `{name}`, which is no source; there are: {}", known.join(", "))]
+    #[error("latency.source has `{name}`, which is not a source; there are: {}", known.join(", "))]
     NoSource {
         /// The name.
         name: String,

@@ -37,9 +37,10 @@ pub enum Error {
     NoKernel(PathBuf),
     /// There is no kernel of this name.
     #[error(
-        "there is no kernel {name}: it is no file here, and no Debian package that apt-get could \
-         fetch (it says: {said}). `apt-cache search --names-only '^linux-image-[0-9]'` lists \
-         packages, after `apt-get update`; or name a .deb or a vmlinuz file, with a slash in it"
+        "there is no kernel {name}: it is neither a file here nor a Debian package that apt-get \
+         could fetch (it says: {said}). `apt-cache search --names-only '^linux-image-[0-9]'` \
+         lists packages, after `apt-get update`; or name a .deb or a vmlinuz file, with a slash \
+         in it"
     )]
     NoSuchKernel {
         /// The requested name.
@@ -48,7 +49,7 @@ pub enum Error {
         said: String,
     },
     /// A kernel from a single file has no modules.
-    #[error("kernel {kernel} came without modules, but {module} is needed: name its package")]
+    #[error("kernel {kernel} has no modules, but {module} is needed: name its package")]
     NoModules {
         /// The kernel.
         kernel: String,
@@ -65,7 +66,8 @@ pub enum Error {
     },
     /// The guest ended without a result.
     #[error(
-        "the guest with kernel {kernel} said nothing of its job; its console ended:\n{console}"
+        "the guest with kernel {kernel} did not report the end of its job; its console \
+         ended:\n{console}"
     )]
     Silent {
         /// The kernel.

@@ -122,7 +122,7 @@ fn tell_changes(before: &MachineState) -> bool {
     }
     let (settings, threads) = before.count();
     eprintln!(
-        "millstream guest: of {settings} settings and {threads} threads, {} not as before",
+        "millstream guest: of {settings} settings and {threads} threads, {} differ from before",
         changes.len()
     );
     !changes.is_empty()

@@ -38,7 +38,7 @@ impl BootKernel {
             let is_name = |c: char| c.is_ascii_alphanumeric() || "+-.:~_".contains(c);
             let starts = wanted.starts_with(|c: char| c.is_ascii_alphanumeric());
             if !starts || !wanted.chars().all(is_name) {
-                let said = "that is no name of a package".to_owned();
+                let said = "this is not a package name".to_owned();
                 return Err(Error::NoSuchKernel { name: wanted.to_owned(), said });
             }
             return Self::from_package(&fetch(wanted, cache)?, cache, META_DEPTH);
@@ -125,7 +125,7 @@ fn needed(package: &Path, name: &str, cache: &Path) -> Result<PathBuf, Error> {
     let beside = package.parent().and_then(|folder| file_of(name, folder));
     beside.map_or_else(|| fetch(name, cache), Ok).map_err(|error| match error {
         Error::NoSuchKernel { name, said } => {
-            let said = format!("{said}; {} stands for it", package.display());
+            let said = format!("{said}; {} depends on it", package.display());
             Error::NoSuchKernel { name, said }
         }
         other => other,
@@ -158,7 +158,7 @@ fn fetch(name: &str, cache: &Path) -> Result<PathBuf, Error> {
         Error::Failed { said, .. } => unknown(said),
         other => other,
     })?;
-    find().ok_or_else(|| unknown("nothing, and no file came".to_owned()))
+    find().ok_or_else(|| unknown("nothing, and it fetched no file".to_owned()))
 }
 
 /// Unpacks the files of a package that match `pattern`, once.
@@ -203,7 +203,7 @@ mod tests {
         let kernel = BootKernel::find(image.to_str().unwrap(), directory.path()).unwrap();
         assert_eq!(kernel.name, "6.12.1-test");
         let error = kernel.modules(&["vfio".into()]).unwrap_err().to_string();
-        assert!(error.contains("came without modules, but vfio"), "{error}");
+        assert!(error.contains("has no modules, but vfio"), "{error}");
     }
 
     #[test]

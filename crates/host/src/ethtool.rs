@@ -212,7 +212,8 @@ impl Ethtool {
         if self.offload(interface, offload)? == on {
             return Ok(());
         }
-        let reason = if on { "it stays off: it needs another one" } else { "it stays on" };
+        let reason =
+            if on { "it stays off: it needs another offload that is off" } else { "it stays on" };
         Err(io::Error::new(io::ErrorKind::Unsupported, reason))
     }
 

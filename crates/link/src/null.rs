@@ -23,7 +23,7 @@ options! {
 /// The entry of `null`.
 pub static LINK: LinkEntry = LinkEntry {
     name: "null",
-    about: "transmits into nothing, and receives nothing or generated frames",
+    about: "drops what it transmits, and receives nothing or generated frames",
     options: NullOptions::describe,
     target: Target::None,
     factory: Factory::Frames(open),

@@ -44,7 +44,7 @@ options! {
 /// The entry of `replay`.
 pub static LINK: LinkEntry = LinkEntry {
     name: "replay",
-    about: "receives what a capture holds, at its times",
+    about: "receives the packets of a capture, at their times",
     options: ReplayOptions::describe,
     target: Target::File,
     factory: Factory::Frames(open),
@@ -186,7 +186,7 @@ pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, Lin
     let mut info = LinkInfo::new(LINK.name, MAC, mtu);
     info.detail = match speed {
         Some(speed) => format!("plays {path} at {speed} times its speed"),
-        None => format!("plays {path} as fast as asked"),
+        None => format!("plays {path} as fast as it is read"),
     };
     let player = Player {
         reader,
@@ -225,7 +225,7 @@ mod tests {
         for (text, reason) in [
             ("replay", "wants a capture: replay:FILE.pcapng"),
             ("replay:/nonesuch.pcapng", "No such file"),
-            ("replay:/proc/self/exe", "this is no pcapng capture"),
+            ("replay:/proc/self/exe", "this is not a pcapng capture"),
             ("replay:/dev/null,speed=-1", "wants a factor above 0, or max"),
         ] {
             let error = open(text).err().unwrap().to_string();

@@ -120,7 +120,7 @@ pub struct Record {
 #[non_exhaustive]
 pub enum RecordError {
     /// The text has a wrong syntax or type.
-    #[error("this is no record: {0}")]
+    #[error("this is not a record: {0}")]
     Syntax(#[from] serde_json::Error),
     /// A later version wrote it.
     #[error("the record has format {0}, newer than {FORMAT}: read it with a newer millstream")]
@@ -306,7 +306,7 @@ pub(crate) mod tests {
             value["measured"]["observed"]["histogram"]["classes_ns"] = Value::Array(Vec::new());
         });
         assert!(text.contains("no latency"), "{text}");
-        assert!(Record::parse("{").unwrap_err().to_string().starts_with("this is no record"));
+        assert!(Record::parse("{").unwrap_err().to_string().starts_with("this is not a record"));
     }
 
     #[test]

@@ -79,17 +79,17 @@ pub enum StoreError {
     },
     /// A run of that name exists.
     #[error(
-        "there is a run `{0}` already: give this one another --name, or take that one up with \
+        "there is a run `{0}` already: give this one another --name, or resume that one with \
          `millstream lab resume`"
     )]
     Exists(String),
     /// Another process carries it out.
-    #[error("another process carries the run `{0}` out now: wait for its end, or end it")]
+    #[error("another process is measuring the run `{0}` now: wait for its end, or end it")]
     Alive(String),
     /// The store has the run, but not its plan and command.
     #[error(
-        "no run that begins with `{0}` can be taken up: it was never begun with this store, or by \
-         an older millstream; `millstream lab list` shows runs"
+        "no run that begins with `{0}` can be resumed: it was not begun with this store, or by an \
+         older millstream; `millstream lab list` shows runs"
     )]
     NotBegun(String),
     /// Another record has the same place.
@@ -99,7 +99,7 @@ pub enum StoreError {
     )]
     Taken(String),
     /// There is no home directory.
-    #[error("neither XDG_STATE_HOME nor HOME says where results belong: give --store FILE")]
+    #[error("results cannot be stored: neither XDG_STATE_HOME nor HOME is set; give --store FILE")]
     NoPlace,
 }
 

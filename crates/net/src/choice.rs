@@ -76,12 +76,12 @@ impl Chosen {
 #[must_use]
 pub fn for_local(local: Ipv4Addr) -> Chosen {
     if local.is_loopback() {
-        return Chosen::udp("loopback is the kernel's".to_owned());
+        return Chosen::udp("loopback addresses belong to the kernel".to_owned());
     }
     let found = interfaces::list().unwrap_or_default();
     match found.into_iter().find(|interface| interface.address == local) {
         Some(interface) => for_interface(&interface.name),
-        None => Chosen::udp("no interface in particular is meant".to_owned()),
+        None => Chosen::udp("the address belongs to no interface".to_owned()),
     }
 }
 
@@ -135,7 +135,7 @@ pub fn decide(
     }
     if !rights {
         return Chosen::udp(format!(
-            "{link} was measured to be right for {interface}, but it needs root, or a broker \
+            "the measurement chose {link} for {interface}, but it needs root, or a broker \
              (millstream host grant) and link=NAME:{interface}"
         ));
     }

@@ -140,8 +140,8 @@ impl Asked {
             let of_thread = ["thread", "cpu", "priority", "wait"];
             let mut said = self.engine.written().into_iter();
             if let Some((name, value)) = said.find(|(name, _)| of_thread.contains(name)) {
-                let reason = "is about the I/O thread, and io=inline has none: set the calling \
-                              thread's own, and user_wait=";
+                let reason = "configures the I/O thread, and io=inline has none: configure the \
+                     calling thread, and use user_wait=";
                 return refuse(format!("{name}={value}"), reason);
             }
         }
@@ -276,7 +276,7 @@ mod tests {
             ("loop:address=10.0.0.2/33", "such as 10.0.0.2/24"),
             ("loop:vlan=4095", "wants an identifier from 1 to 4094"),
             ("loop:gateway=10.0.0.1", "goes with address=IP/PREFIX"),
-            ("loop:io=inline,cpu=1", "\"cpu=1\": is about the I/O thread"),
+            ("loop:io=inline,cpu=1", "\"cpu=1\": configures the I/O thread"),
         ] {
             let error = refused(text);
             assert!(error.contains(reason), "{text}: {error}");

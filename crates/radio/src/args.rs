@@ -105,7 +105,7 @@ impl FromStr for DeviceArgs {
         while !rest.is_empty() {
             if let Some(link) = rest.strip_prefix("link=") {
                 if let Some(ours) = link.split(',').find(|option| is_ours(option)) {
-                    return Err(bad(ours.trim(), "must stand before link=, which comes last"));
+                    return Err(bad(ours.trim(), "must come before link=, which is last"));
                 }
                 args.link = link.to_owned();
                 break;
@@ -183,7 +183,7 @@ mod tests {
             ("addr=1.2.3.4,recv_queue_bytes=8M", "wants a number of bytes"),
             ("addr=1.2.3.4,claim_wait_s=-1", "wants seconds"),
             ("addr=1.2.3.4,open_max_s=soon", "wants seconds"),
-            ("addr=1.2.3.4,link=xdp:eth1,claim_wait_s=9", "must stand before link="),
+            ("addr=1.2.3.4,link=xdp:eth1,claim_wait_s=9", "must come before link="),
             ("addr=1.2.3.4,speed=9", "\"speed=9\": is not known; known: addr="),
         ] {
             let error = text.parse::<DeviceArgs>().unwrap_err().to_string();

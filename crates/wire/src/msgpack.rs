@@ -57,7 +57,7 @@ impl core::fmt::Display for ScanError {
             Self::TooLong => "the message is too long",
             Self::TooDeep => "the message nests too deep",
             Self::TooManyItems => "the message has too many elements",
-            Self::Reserved => "the byte 0xC1 is no MessagePack",
+            Self::Reserved => "the byte 0xC1 is not MessagePack",
         })
     }
 }

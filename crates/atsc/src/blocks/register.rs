@@ -94,7 +94,7 @@ fn transmitter() -> BlockType {
         .optional("ts", "", "transport stream file, sent over and over; numbered packets if empty")
         .optional("seed", 1i64, "which numbered packets")
         .optional("rms", 0.2, "level; peaks reach about three times that")
-        .optional("clock_ppm", 0.0, "how much faster than they should its symbols come")
+        .optional("clock_ppm", 0.0, "clock error: how much too fast its symbols are, ppm")
         .example("rate_hz = 6.25e6")
         .factory(|parameters| {
             let sample_rate_hz = parameters.number("rate_hz");

@@ -43,8 +43,8 @@ pub enum TsError {
     },
     /// The last packet is cut short.
     #[error(
-        "the transport stream is cut short: its last packet has {excess} of 188 bytes \
-         (cut the file to {whole} bytes to send the whole packets)"
+        "the transport stream is truncated: its last packet has {excess} of 188 bytes (cut the \
+         file to {whole} bytes to send the whole packets)"
     )]
     Truncated {
         /// Bytes of whole packets.

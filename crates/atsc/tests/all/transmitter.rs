@@ -95,8 +95,7 @@ fn what_cannot_be_says_why() {
         ),
         (
             Impairments { echoes: vec!["1s:0dB".parse().unwrap()], ..none() },
-            "an echo 1 s after the signal is beyond what is simulated at this rate: at most \
-             0.16777216 s",
+            "an echo 1 s after the signal is too late for this rate: give at most 0.16777216 s",
         ),
     ] {
         assert_eq!(error(&impairments).to_string(), text);

@@ -74,8 +74,8 @@ impl SigmfRecording {
         } else {
             let Some(format) = format.or_else(|| extension.and_then(SampleFormat::from_name))
             else {
-                let reason = "the extension does not say how samples lie there: use .sc16, .cf32 \
-                              or .sigmf-meta, or give --format sc16 or --format cf32";
+                let reason = "the file extension does not show the format: use .sc16, .cf32 or \
+                     .sigmf-meta, or give --format sc16 or --format cf32";
                 return Err(SigmfError::Samples { path: path.to_owned(), reason: reason.into() });
             };
             let captures = vec![Capture { first_sample: 0, global_index: None }];

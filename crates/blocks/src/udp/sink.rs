@@ -74,8 +74,8 @@ impl<T: Item + bytemuck::Pod> UdpSink<T> {
             Err(error) => {
                 let bytes = self.items * size_of::<T>();
                 return Err(format!(
-                    "cannot send datagrams of {bytes} bytes to {}: {error}; does the path take \
-                     payload_bytes?",
+                    "cannot send datagrams of {bytes} bytes to {}: {error}; check that the path \
+                     takes payload_bytes",
                     self.to
                 )
                 .into());

@@ -38,7 +38,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         None => (
             DiscoveryTarget::Broadcast,
             "on any network".to_owned(),
-            "; one behind a router wants --addr",
+            "; for a radio behind a router give --addr",
         ),
     };
     let timeout = Duration::from_secs_f64(args.timeout);

@@ -25,7 +25,7 @@ use target::{Format, RecordingFiles};
 /// at the same moments, each to a file of its own (x-ch0.sc16, x-ch1.sc16, …).
 ///
 /// The file is called FILE.part until it is whole; when the radio stops answering, that is what
-/// remains. SIGINT ends a recording in order.
+/// remains. SIGINT ends a recording properly.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream rx --args addr=192.168.10.2 --rate 10e6 --duration 5 --out recording.sigmf-meta

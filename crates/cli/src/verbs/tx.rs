@@ -32,7 +32,7 @@ const END_PATIENCE_S: f64 = 1.0;
 ///
 /// All of it is one burst, unless --timed is given: then every capture of a SigMF recording is a
 /// burst of its own, as far from the one before as its core:global_index says, so that gaps stay
-/// gaps. SIGINT ends a transmission in order.
+/// gaps. SIGINT ends a transmission properly.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream tx --args addr=127.0.0.2 --in recording.sigmf-meta

@@ -49,13 +49,13 @@ fn a_histogram_and_a_probability_give_the_buffer() {
     let outcome = ask("1e-2");
     let text = &outcome.succeeds().stdout;
     assert!(text.starts_with("1.0 µs at 250 MS/s take 252 samples"), "{text}");
-    ask("1e-6").fails(1, "1000 measured latencies say nothing about one in 1000000");
+    ask("1e-6").fails(1, "1000 measured latencies are too few to show one in 1000000");
     let failed = r#"{"command": [], "environment": {}, "error": "10 captures in a row"}"#;
     std::fs::write(folder.path().join("latency.json"), failed).unwrap();
     ask("1e-2")
         .fails(1, "latency.json is the document of a run that failed (10 captures in a row)");
     std::fs::write(folder.path().join("latency.json"), "{}").unwrap();
-    ask("1e-2").fails(1, "latency.json holds no histogram: give what");
+    ask("1e-2").fails(1, "latency.json holds no histogram: give a document");
 }
 
 /// Figures of 300 digits are useless.

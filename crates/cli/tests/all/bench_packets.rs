@@ -86,7 +86,7 @@ fn asked_to_end_it_prints_what_it_has() {
     running.line("place");
     running.signal(libc::SIGINT);
     let outcome = running.wait();
-    outcome.fails(1, "ended before the measurement was");
+    outcome.fails(1, "interrupted before the measurement was done");
     assert!(outcome.json()["results"]["rows"].is_array());
 }
 
@@ -113,7 +113,11 @@ fn what_cannot_be_measured_is_refused() {
         (&["bench", "packets", "--size", "10"][..], 2, "10 is not in 60..=65535"),
         (&["bench", "packets", "--interface", "eth7"], 2, "--peer"),
         (&["bench", "packets", "--duration", "0"], 2, "give a number of seconds above 0"),
-        (&["bench", "packets", "--loopback", "--cpu", "999"], 1, "CPU 999: this process may"),
+        (
+            &["bench", "packets", "--loopback", "--cpu", "999"],
+            1,
+            "this process may not use CPU 999: give one of CPUs",
+        ),
         (&["bench", "packets", "--loopback", "--only", "x", "--link", "warp"], 1, "no row"),
         (&["bench", "packets", "--loopback", "--class", "fifo:1", "--peer-cpu", "0"], 1, "one CPU"),
         (&["latency", "udp", "--count", "1"], 2, "1 is not in 10.."),

@@ -91,7 +91,7 @@ fn an_interrupt_ends_both_processes_in_order() {
         let (running, radio) = demo(folder.path(), &["--duration", "3600", "--time-scale", "0.2"]);
         growing(&folder.path().join("demo.ts.part"));
         running.signal(signal);
-        let document = running.wait().fails(1, "interrupted before its end").json();
+        let document = running.wait().fails(1, "interrupted before the end").json();
         assert_eq!(document["results"]["ledger"]["balances"], true);
         assert!(!is_alive(radio));
         assert!(!names(folder.path()).contains(&"demo.ts.part".to_owned()));
@@ -107,8 +107,8 @@ fn a_radio_that_is_killed_ends_the_demo_and_is_named() {
     // SAFETY: plain system call on a process that the demo has not waited for.
     assert_eq!(unsafe { libc::kill(radio as i32, libc::SIGKILL) }, 0);
     let outcome = running.wait();
-    outcome.fails(1, "the emulated radio ended before its time (signal: 9 (SIGKILL))");
-    outcome.fails(1, "; what came before is in demo.ts.part");
+    outcome.fails(1, "the emulated radio ended too early (signal: 9 (SIGKILL))");
+    outcome.fails(1, "; the data before that is in demo.ts.part");
     assert_eq!(names(folder.path()), ["demo.ts.part"]);
 }
 

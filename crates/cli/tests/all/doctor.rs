@@ -41,7 +41,7 @@ fn it_fails_where_something_stands_in_the_way_and_says_what() {
     let head = "a stream of 50 MS/s on CPUs 1-3 (of 0-3)";
     assert!(!text.contains('\x1b') && text.contains(head), "{text}");
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(errors, "millstream: 1 thing stands in the way: 1 matters\n");
+    assert_eq!(errors, "millstream: 1 setting needs attention: 1 matters\n");
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn apply_and_undo_leave_no_trace() {
     let output = doctor(root.path(), &["--apply"]);
     let text = stdout(&output);
     assert!(output.status.success(), "{text}");
-    assert!(text.contains("rt-throttling: left to you: name the rule"), "{text}");
+    assert!(text.contains("rt-throttling: not changed: name the rule"), "{text}");
     assert_eq!(read("proc/sys/vm/swappiness"), "1\n");
     assert!(doctor(root.path(), &["swap"]).status.success());
     let output = doctor(root.path(), &["rt-throttling", "--apply"]);
@@ -112,9 +112,11 @@ fn what_others_have_changed_since_stays_noted_and_is_overruled_by_force() {
         let output = doctor(root.path(), &["--undo"]);
         assert_eq!(output.status.code(), Some(1), "it is not undone");
         let text = stdout(&output);
-        assert!(text.starts_with("not put back, others have changed it: "), "{text}");
+        assert!(text.starts_with("not put back, because others changed it: "), "{text}");
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(errors.contains("1 setting since, still noted") && errors.contains("--force"));
+        assert!(
+            errors.contains("1 setting since; the journal keeps") && errors.contains("--force")
+        );
         assert_eq!(fs::read_to_string(&file).unwrap(), "30\n");
     }
     assert!(doctor(root.path(), &["--undo", "--force"]).status.success());
@@ -178,7 +180,7 @@ fn the_document_has_every_finding_with_its_evidence() {
     assert_eq!((&finding["rule"], &finding["verdict"]), (&"swap".into(), &"matters".into()));
     assert_eq!(finding["evidence"][1]["value"], "60");
     assert_eq!(finding["mend"]["writes"][0]["text"], "1");
-    assert_eq!(document["error"], "1 thing stands in the way: 1 matters");
+    assert_eq!(document["error"], "1 setting needs attention: 1 matters");
 }
 
 #[test]
@@ -190,6 +192,6 @@ fn what_is_not_there_is_named_with_what_there_is() {
         String::from_utf8(output.stderr).unwrap()
     };
     assert!(error(&["nonsense"]).contains("there is no rule or topic `nonsense`; topics are cpu"));
-    assert!(error(&["--cpus", "7"]).contains("there is no CPU 7; online are 0-3"));
+    assert!(error(&["--cpus", "7"]).contains("there is no CPU 7; the CPUs that are online: 0-3"));
     assert!(error(&["--interface", "eth9"]).contains("there is no interface eth9; there are:"));
 }

@@ -126,9 +126,9 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
         (
             &["sim", "generate", "--out", "x.wav"][..],
             1,
-            "x.wav: give --format sc16 or cf32, or a name that ends so",
+            "x.wav: give --format sc16 or cf32, or a name that ends in .sc16 or .cf32",
         ),
-        (&["sim", "generate", "--out", "x.sc16", "--format", "sc8"], 2, "there are: sc16, cf32"),
+        (&["sim", "generate", "--out", "x.sc16", "--format", "sc8"], 2, "give sc16 or cf32"),
         (
             &["sim", "generate", "--out", "x.sc16", "--rate", "1e6"],
             1,
@@ -137,13 +137,9 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
         (
             &["sim", "generate", "--out", "x.sc16", "--echo", "5us"],
             2,
-            "`5us` is no echo: write DELAY:LEVEL",
+            "`5us` is not an echo: write DELAY:LEVEL",
         ),
-        (
-            &["sim", "generate", "--out", "x.sc16", "--echo", "1s:-3dB"],
-            1,
-            "beyond what is simulated at this rate",
-        ),
+        (&["sim", "generate", "--out", "x.sc16", "--echo", "1s:-3dB"], 1, "too late for this rate"),
         (
             &["sim", "generate", "--out", "x.sc16", "--adjacent", "1:20dB"],
             1,
@@ -174,7 +170,7 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
         (&["inspect", "x"], 1, "or give --format sc16 or --format cf32"),
         (&["inspect", "x.sc16"], 1, "cannot read x.sc16: No such file"),
         (&["inspect", "empty.sc16"], 1, "empty.sc16"),
-        (&["inspect", "x.sc16", "--format", "wav"], 2, "there are: sc16, cf32"),
+        (&["inspect", "x.sc16", "--format", "wav"], 2, "give sc16 or cf32"),
         (
             &["inspect", "x.sc16", "--atsc", "--picture", "p.jpg"],
             1,

@@ -101,7 +101,7 @@ connections = ["tone -> first -> sink"]
     assert!(told.contains("48000 samples, 1.000 s at 48000 samples a second"), "{told}");
     millstream(path, &["inspect", "a.wav", "--rate", "8k"]).fails(1, "its header says 48000");
     std::fs::write(path.join("b.wav"), "RIFF").unwrap();
-    millstream(path, &["inspect", "b.wav"]).fails(1, "b.wav is no WAV file: it does not begin");
+    millstream(path, &["inspect", "b.wav"]).fails(1, "b.wav is not a WAV file: it does not begin");
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn the_parts_of_an_interrupt_sum_to_the_whole() {
     let args = ["latency", "irq", "--count", "100", "--repeat", "1", "--json"];
     // On a busy machine the relation of two clocks is sometimes not known well enough: the program
     // says so, with the remedy.
-    let again = |outcome: &Outcome| outcome.stdout.contains("well enough here; measure again");
+    let again = |outcome: &Outcome| outcome.stdout.contains("precisely enough: measure again");
     let mut outcome = millstream(Path::new("/"), &args);
     for _ in 0..9 {
         if again(&outcome) {
@@ -108,7 +108,7 @@ fn a_run_is_kept_compared_and_reported() {
     let sure =
         [&["compare", "night", "--fail-on-change", "--error-rate", "0.1"][..], &store].concat();
     let text = lab(&sure).succeeds().stdout.clone();
-    assert!(text.contains("no change found, but with so few starts none could be"), "{text}");
+    assert!(text.contains("no change found; so few starts cannot show one"), "{text}");
     let args = ["report", "night", "--out", "p.html", "--title", "Two < three"];
     lab(&[&args[..], &store].concat()).succeeds();
     let page = std::fs::read_to_string(folder.path().join("p.html")).unwrap();
@@ -126,7 +126,7 @@ fn two_starts_know_nothing_and_say_so() {
     let plan = PLAN.replace("restarts = 6", "restarts = 2");
     std::fs::write(folder.path().join("plan.toml"), plan).unwrap();
     let text = lab(&["run", "plan.toml", "--store", "s"]).succeeds().stdout.clone();
-    let advice = "more starts: the figure is not known well enough; 6 starts give an interval";
+    let advice = "more starts: the figure is not precise enough yet; 6 starts give an interval";
     assert!(text.contains(advice) && !text.contains('±'), "{text}");
     let text = lab(&["compare", "last", "--store", "s"]).succeeds().stdout.clone();
     assert!(text.contains("(more starts)  too few starts to tell"), "{text}");
@@ -138,12 +138,12 @@ fn what_cannot_be_done_is_said() {
     let lab = |args: &[&str]| millstream(folder.path(), &[&["lab"], args].concat());
     let plan = PLAN.replace("\"latency\", \"timer\"", "\"find\", \"--help\"");
     std::fs::write(folder.path().join("plan.toml"), plan).unwrap();
-    let gave_nothing = "4 parts of the plan gave nothing, see above; `millstream lab resume";
+    let gave_nothing = "4 parts of the plan gave no record, see above; `millstream lab resume";
     let outcome = lab(&["run", "plan.toml", "--store", "s"]);
     outcome.fails(1, gave_nothing);
     assert!(outcome.stdout.contains("failed  a: timer | idle, start 1, tried 2 times: it ended"));
     lab(&["resume", "--store", "s"]).fails(1, gave_nothing);
-    lab(&["resume", "x", "--store", "s"]).fails(1, "no run that begins with `x` can be taken up");
+    lab(&["resume", "x", "--store", "s"]).fails(1, "no run that begins with `x` can be resumed");
     // A run that could not begin has not taken its name.
     let named = ["run", "plan.toml", "--store", "s", "--name", "n"];
     let nowhere = [&named[..], &["--records", "none/r.jsonl"]].concat();
@@ -162,7 +162,7 @@ fn what_cannot_be_done_is_said() {
     let timer = |args: &[&str]| millstream(folder.path(), &[&["latency", "timer"], args].concat());
     timer(&["--cpus", "1023"]).fails(1, "cannot run on CPU 1023");
     timer(&["--interval", "100ns"]).fails(1, "give 1us to");
-    timer(&["--class", "idle"]).fails(2, "no scheduling class");
+    timer(&["--class", "idle"]).fails(2, "not a scheduling class");
 }
 
 /// The children of process `pid`, and their descendants.
@@ -225,7 +225,7 @@ fn a_run_that_was_killed_is_taken_up_where_it_was() {
     run.kill().unwrap();
     run.wait().unwrap();
     if !is_done {
-        alive.fails(1, "another process carries the run `r` out now");
+        alive.fails(1, "another process is measuring the run `r` now");
     }
     let mut file = std::fs::OpenOptions::new().append(true).open(&records_file).unwrap();
     file.write_all(b"{\"torn").unwrap();

@@ -32,7 +32,7 @@ fn an_import_reproduces_the_kernel_and_checks_clean() {
     assert!(clean.succeeds().stdout.contains(&format!("xdp:{INTERFACE}")), "{clean:?}");
     pair.left.sh(&format!("ip link set {INTERFACE} mtu 1500"));
     let dirty = inside(&pair.left, &["host", "net", "check", file, "--json"]);
-    dirty.fails(1, "1 thing stands in the way");
+    dirty.fails(1, "1 obstacle");
     let findings = &dirty.json()["results"]["findings"];
     let obstacle = findings.as_array().unwrap().iter().find(|one| one["kind"] == "obstacle");
     let expected = format!("its MTU is 1500, not 3000: `ip link set {INTERFACE} mtu 3000`");

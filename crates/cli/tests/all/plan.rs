@@ -112,17 +112,18 @@ fn what_cannot_be_planned_is_told() {
     std::fs::write(path.join("other.json"), other).unwrap();
     std::fs::write(path.join("prices.toml"), "sibling = 3").unwrap();
     let plan = |args: &[&str]| millstream(path, &[&["graph", "plan", "g.toml"][..], args].concat());
-    plan(&["--machine", "pdp-11"]).fails(1, "no machine is called `pdp-11`; there are: 2x-xeon");
+    plan(&["--machine", "pdp-11"]).fails(1, "there is no machine `pdp-11`; there are: 2x-xeon");
     plan(&["--machine", "g.toml"]).fails(1, "machine g.toml: the machine cannot be read");
     plan(&["--machine", "."]).fails(1, "cannot read ./sys/devices/system/cpu/online");
     plan(&["--profile", "none.json"]).fails(1, "cannot read the profile none.json");
-    plan(&["--profile", "text.json"]).fails(1, "the profile text.json is no JSON");
+    plan(&["--profile", "text.json"]).fails(1, "the profile text.json is not JSON");
     plan(&["--profile", "other.json"]).fails(1, "is of another graph");
     plan(&["--costs", "prices.toml"]).fails(1, "prices prices.toml: TOML parse error");
     plan(&["--duration", "0"]).fails(2, "give a number of seconds above 0");
-    plan(&["--max-cpus", "0"]).fails(1, "--max-cpus wants at least 1");
+    plan(&["--max-cpus", "0"]).fails(1, "--max-cpus 0: give 1 or more");
     plan(&["--pin", "gain"]).fails(2, "write BLOCK=CPU");
-    plan(&["--duration", "0.1", "--pin", "gain=99999"]).fails(1, "wants CPU 99999; it may use");
+    plan(&["--duration", "0.1", "--pin", "gain=99999"])
+        .fails(1, "is planned on CPU 99999; it may use");
     let draw = ["graph", "draw", "g.toml", "--duration", "0.1", "--out", "no/p.svg"];
     millstream(path, &draw).fails(1, "cannot write no/p.svg");
 }
@@ -135,5 +136,8 @@ fn a_receiver_that_hears_nothing_is_told_to_have_cost_nothing() {
     let graph = crate::common::graph("atsc-rx.toml");
     let plan = ["graph", "plan", &graph, "--set", "in=silence.sc16", "--set", "out=x.ts"];
     let outcome = millstream(folder.path(), &[&plan[..], &["--duration", "2"]].concat());
-    assert!(outcome.succeeds().stderr.contains("and the plan is for that"), "{outcome:?}");
+    assert!(
+        outcome.succeeds().stderr.contains("and the plan is only right for that"),
+        "{outcome:?}"
+    );
 }

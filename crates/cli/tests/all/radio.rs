@@ -19,7 +19,7 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
         (&["--serial", "a;b"], "1 to 32 of"),
         (&["--rx-antenna", "loopback:7"], "CHANNEL `7` is not a whole number below 2"),
         (&["--tx-out", "none/x.sc16"], "transmit file none/x.sc16: No such file"),
-        (&["--tx-buffer-samples", "1"], "tx_buffer_samples = 1: 4096 samples to 2^26"),
+        (&["--tx-buffer-samples", "1"], "tx_buffer_samples = 1: expected 4096 samples to 2^26"),
         (&["--time-scale", "1e9"], "a factor from 0.000001 to 1000000"),
     ] {
         let args = [&["sim", "radio", "--addr", &addr], args].concat();
@@ -189,7 +189,7 @@ fn a_rate_that_an_e320_does_not_have_is_the_nearest_and_told_or_any_is_taken() {
     assert!(said.contains("0.22 MS/s: the radio does not have 0.1 MS/s"), "{said}");
     assert_eq!(radio["counters"]["rate_coercions"], 1, "{radio}");
     let trouble = radio["troubles"][0].as_str().unwrap();
-    assert!(trouble.contains("give --any-rate to take any"), "{trouble}");
+    assert!(trouble.contains("give --any-rate to allow any rate"), "{trouble}");
     let (rate_hz, _, radio) = record(&["--any-rate"]);
     assert_eq!((rate_hz, &radio["troubles"]), (100e3, &serde_json::json!([])));
 }

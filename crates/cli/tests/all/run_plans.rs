@@ -48,7 +48,7 @@ fn what_is_neither_a_word_nor_a_file_is_told() {
     graph(folder.path(), 1e9, 10);
     let run = |plan: &str| millstream(folder.path(), &["run", "graph.toml", "--plan", plan]);
     run("fast").fails(1, "cannot read the plan fast: No such file or directory");
-    run("fast").fails(1, "plans by a word are single, per-block, auto, measured");
+    run("fast").fails(1, "named plans are single, per-block, auto, measured");
     let stall = ["run", "graph.toml", "--stall-limit", "0"];
     millstream(folder.path(), &stall).fails(2, "give a number of seconds above 0");
 }
@@ -59,9 +59,11 @@ fn a_graph_that_stands_still_ends_with_the_reason_if_that_is_asked() {
     graph(folder.path(), 1e-6, 10);
     let run = ["run", "graph.toml", "--json", "--stall-limit", "0.5"];
     let outcome = millstream(folder.path(), &run);
-    outcome.fails(1, "nothing has moved for ");
+    outcome.fails(1, "no item has moved for ");
     outcome.fails(1, "`pace` has asked to be called later");
-    outcome.fails(1, "`sink` waits for 1 item of `first`, has 0; --stall-limit is 0.5 s").json();
+    outcome
+        .fails(1, "`sink` waits for 1 item of `first`, and has 0; --stall-limit is 0.5 s")
+        .json();
 }
 
 #[test]

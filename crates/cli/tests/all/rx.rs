@@ -164,7 +164,10 @@ fn a_radio_that_dies_ends_the_recording_and_keeps_what_came() {
     let outcome = recording.wait();
     outcome.fails(1, "stopped answering").fails(1, ", then open it again");
     let reason = outcome.json()["error"].take();
-    assert!(reason.as_str().unwrap().ends_with("; what came before is in x.sc16.part"), "{reason}");
+    assert!(
+        reason.as_str().unwrap().ends_with("; the data before that is in x.sc16.part"),
+        "{reason}"
+    );
     assert_eq!(names(folder.path()), ["x.sc16.part"]);
     let bytes = folder.path().join("x.sc16.part").metadata().unwrap().len();
     assert!(bytes > 0 && bytes.is_multiple_of(4), "whole samples: {bytes} bytes");
@@ -246,7 +249,8 @@ fn two_channels_begin_together_at_a_pps_edge() {
         rx(folder.path(), &radio, "y.sc16", &["--channel", channels]).fails(1, part);
     }
     let twice = ["--channel", "0,1", "--format", "sc16"];
-    rx(folder.path(), &radio, "/dev/null", &twice).fails(1, "every channel needs one of its own");
+    rx(folder.path(), &radio, "/dev/null", &twice)
+        .fails(1, "every channel needs a file of its own");
     radio.stop();
 }
 

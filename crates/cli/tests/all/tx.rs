@@ -154,10 +154,10 @@ fn what_cannot_be_transmitted_is_told_before_the_radio_is_asked() {
     };
     refused("none.sc16", &[], "cannot read none.sc16: No such file or directory");
     refused("none.sigmf-meta", &[], "cannot read none.sigmf-meta: No such file");
-    refused("odd.sc16", &[], "odd.sc16 has 7 bytes, which is no whole number of samples");
+    refused("odd.sc16", &[], "odd.sc16 has 7 bytes, which is not a whole number of samples");
     refused("empty.sc16", &[], "empty.sc16 is empty");
     refused("x.wav", &[], "or give --format sc16 or --format cf32");
-    refused("bad.sigmf-meta", &[], "bad.sigmf-meta is no SigMF metadata");
+    refused("bad.sigmf-meta", &[], "bad.sigmf-meta is not SigMF metadata");
     refused("bad.sigmf-meta", &["--format", "sc16"], "leave --format out");
     refused("short.sigmf-meta", &[], "a capture begins behind the end of the data");
     refused("some.sc16", &[], "some.sc16 does not say its sample rate: give --rate");

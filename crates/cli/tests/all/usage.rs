@@ -111,7 +111,7 @@ fn what_takes_minutes_says_so_in_its_help() {
         let help = help.succeeds().stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(help.contains("minute"), "{verb:?}: {help}");
         // The faults have a line each.
-        assert!(verb[1] == "faults" || help.contains("t says how far it is"), "{verb:?}: {help}");
+        assert!(verb[1] == "faults" || help.contains("It shows its progress"), "{verb:?}: {help}");
     }
 }
 
@@ -135,8 +135,8 @@ fn a_wrong_argument_is_named_with_status_2() {
     for (args, part) in [
         (&[][..], "Usage: millstream"),
         (&["fly"], "unrecognized subcommand 'fly'"),
-        (&["doctor", "--apply"], "'doctor' is part of a group of commands: give `millstream host"),
-        (&["radio"], "give `millstream sim radio` or `millstream latency radio`"),
+        (&["doctor", "--apply"], "'doctor' belongs to a group of commands: write `millstream host"),
+        (&["radio"], "write `millstream sim radio` or `millstream latency radio`"),
         (&["run"], "<GRAPH.toml>"),
         (&["find", "--timeout", "0"], "give a number of seconds above 0"),
         (&["find", "--addr", "localhost"], "invalid value 'localhost' for '--addr <IPV4>'"),

@@ -73,7 +73,7 @@ pub enum RecordedError {
         expected: &'static str,
     },
     /// No such machine.
-    #[error("no machine is called `{name}`; there are: {}", known.join(", "))]
+    #[error("there is no machine `{name}`; there are: {}", known.join(", "))]
     Unknown {
         /// The name that was given.
         name: String,

@@ -227,7 +227,7 @@ fn every_machine_that_comes_with_the_program_can_be_read() {
 fn what_is_wrong_with_a_machine_is_said() {
     let error = |text: &str| RecordedMachine::from_toml(text).unwrap_err().to_string();
     let unknown = RecordedMachine::named("pdp-11").unwrap_err().to_string();
-    assert!(unknown.starts_with("no machine is called `pdp-11`; there are: 2x-xeon"), "{unknown}");
+    assert!(unknown.starts_with("there is no machine `pdp-11`; there are: 2x-xeon"), "{unknown}");
     assert!(error("cpus = 3").starts_with("the machine cannot be read: "));
     let with = |text: &str| format!("description = \"x\"\ncpus = \"0-1\"\n{text}");
     assert_eq!(error(&with("cores = [\"0,7\"]")), "cores has CPUs 0,7; the machine has 0-1");

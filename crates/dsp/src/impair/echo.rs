@@ -41,7 +41,7 @@ pub struct Echo {
 pub enum EchoError {
     /// The text does not have the form of an echo.
     #[error(
-        "`{text}` is no echo: write DELAY:LEVEL[:PHASE[:DOPPLER]], for example 5.6us:-10dB or \
+        "`{text}` is not an echo: write DELAY:LEVEL[:PHASE[:DOPPLER]], for example 5.6us:-10dB or \
          -1.2us:-3dB:90deg:2Hz"
     )]
     Form {
@@ -50,8 +50,8 @@ pub enum EchoError {
     },
     /// The echo is too far from the signal.
     #[error(
-        "an echo {delay_s} s after the signal is beyond what is simulated at this rate: at most \
-         {} s", REACH_MAX / rate_hz
+        "an echo {delay_s} s after the signal is too late for this rate: give at most {} s",
+        REACH_MAX / rate_hz
     )]
     Delay {
         /// The delay.
@@ -255,10 +255,10 @@ mod tests {
         assert_eq!("2ms:-10".parse::<Echo>().unwrap().level_db, -10.0);
         for text in ["", "5us", "5:-3dB", "us:-3dB", "5us:x", "5us:1:2:3:4", "nans:-3dB"] {
             let error = text.parse::<Echo>().unwrap_err().to_string();
-            assert!(error.contains("is no echo: write DELAY:LEVEL"), "{text}: {error}");
+            assert!(error.contains("is not an echo: write DELAY:LEVEL"), "{text}: {error}");
         }
         let far = "1s:-3dB".parse().unwrap();
         let error = Echoes::new(&[far], RATE_HZ).unwrap_err().to_string();
-        assert!(error.contains("beyond what is simulated at this rate"), "{error}");
+        assert!(error.contains("too late for this rate"), "{error}");
     }
 }

@@ -86,8 +86,8 @@ impl FileAntenna {
         }
         if !bytes.is_multiple_of(item) {
             return Err(fail(format!(
-                "{bytes} bytes is not a multiple of {item}, the size of a {format:?} sample: \
-                 the file is truncated, or its format is another"
+                "{bytes} bytes is not a multiple of {item}, the size of a {format:?} sample: the \
+                 file is truncated, or has another format"
             )));
         }
         check_content(&file, format, bytes).map_err(fail)?;
@@ -200,20 +200,20 @@ fn check_content(file: &File, format: ItemFormat, bytes: u64) -> Result<(), Stri
         [0x89, b'P', b'N', b'G', ..] => Some("a PNG picture"),
         [b'{', ..] if std::str::from_utf8(head).is_ok() => Some("a JSON text"),
         _ if is_transport_stream(head, bytes) => {
-            Some("an MPEG transport stream: use `atsc:FILE.ts` to have it transmitted")
+            Some("an MPEG transport stream: use `atsc:FILE.ts` to transmit it")
         }
         _ => None,
     };
     if let Some(kind) = kind {
-        return Err(format!("no I/Q samples, but {kind}"));
+        return Err(format!("not I/Q samples, but {kind}"));
     }
     let implausible = |item: &[u8; 4]| {
         let value = f32::from_le_bytes(*item);
         !value.is_finite() || value.abs() > 1e6
     };
     if format == ItemFormat::Cf32 && head.as_chunks().0.iter().any(implausible) {
-        return Err("values beyond a million or not numbers: no 32-bit float I/Q; perhaps \
-                    `,format=sc16`?"
+        return Err("not 32-bit float I/Q: values are beyond a million, or not numbers; try \
+             `,format=sc16`"
             .to_owned());
     }
     Ok(())

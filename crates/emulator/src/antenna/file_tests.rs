@@ -57,7 +57,7 @@ fn sigmf_is_found_from_either_file() {
     let text = error_of(&format!("file:{}", data.display()));
     assert!(text.contains("ru8") && text.contains("ci16_le"), "{text}");
     fs::write(&meta, "not json").unwrap();
-    assert!(error_of(&format!("file:{}", data.display())).contains("no SigMF metadata"));
+    assert!(error_of(&format!("file:{}", data.display())).contains("not SigMF metadata"));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn unusable_files_are_refused_with_the_reason() {
         ("cut.cf32", &[0; 12], "truncated"),
         ("sound.sc16", b"RIFF1234WAVE", "WAV"),
         ("video.sc16", &ts, "atsc:FILE.ts"),
-        ("noise.cf32", &[0xff; 16], "no 32-bit float I/Q"),
+        ("noise.cf32", &[0xff; 16], "not 32-bit float I/Q"),
         ("picture.jpg", &[0; 16], "format=sc16"),
     ];
     for (name, content, reason) in cases {

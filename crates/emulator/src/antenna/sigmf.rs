@@ -17,7 +17,7 @@ pub(super) fn resolve(request: &OpenFile<'_>) -> Result<(PathBuf, ItemFormat), E
         .and_then(|file| file.take(META_BYTES_MAX).read_to_string(&mut text))
         .map_err(|error| request.error(&meta, error.to_string()))?;
     let json: serde_json::Value = serde_json::from_str(&text)
-        .map_err(|error| request.error(&meta, format!("no SigMF metadata: {error}")))?;
+        .map_err(|error| request.error(&meta, format!("not SigMF metadata: {error}")))?;
     let format = match json["global"]["core:datatype"].as_str() {
         Some("ci16_le") => ItemFormat::Sc16,
         Some("cf32_le") => ItemFormat::Cf32,

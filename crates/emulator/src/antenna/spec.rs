@@ -76,7 +76,7 @@ pub fn parse(spec: &str) -> Result<Box<dyn Antenna>, Error> {
     let (kind, rest) = spec.split_once(':').unwrap_or((spec, ""));
     match kind {
         "ramp" if rest.is_empty() => Ok(Box::new(RampAntenna)),
-        "ramp" => Err(bad(spec, format!("`{rest}` is too much"))),
+        "ramp" => Err(bad(spec, format!("`{rest}` is not expected here"))),
         "tone" => tone(spec, rest),
         "noise" => noise(spec, rest),
         "file" => file(spec, rest),
@@ -178,7 +178,7 @@ mod tests {
         let cases = [
             ("", "unknown kind ``", kinds),
             ("sine:5", "unknown kind `sine`", kinds),
-            ("ramp:5", "`5` is too much", "write ramp"),
+            ("ramp:5", "`5` is not expected here", "write ramp"),
             ("tone:", "FREQ_HZ `` is not a number", "write tone:FREQ_HZ[,AMPLITUDE]"),
             ("tone:inf", "FREQ_HZ `inf` is not a number", "write tone:FREQ_HZ[,AMPLITUDE]"),
             ("tone:5,1.5", "AMPLITUDE 1.5 is outside 0..=1", "write tone:FREQ_HZ[,AMPLITUDE]"),

@@ -73,7 +73,7 @@ fn understand(text: &str) -> Result<Fault, String> {
     }
     if !ACTIONS.contains(&action) {
         let actions = [&ACTIONS[..], &DEVICE_ACTIONS].concat().join(", ");
-        return Err(format!("`{action}` is no action; give one of {actions}"));
+        return Err(format!("`{action}` is not an action; give one of {actions}"));
     }
     let direction = choose("direction", words.next(), &PacketDirection::NAMES)?;
     let class = choose("class", words.next(), &Class::NAMES)?;
@@ -169,15 +169,18 @@ mod tests {
     fn what_cannot_be_understood_is_named_with_what_is_expected_there() {
         for (text, part) in [
             ("", "it is empty"),
-            ("loose to_host data", "`loose` is no action; give one of lose, duplicate, reorder"),
+            (
+                "loose to_host data",
+                "`loose` is not an action; give one of lose, duplicate, reorder",
+            ),
             ("lose", "the direction is missing; give one of to_host, to_device;"),
-            ("lose to_hst data", "`to_hst` is no direction; give one of to_host, to_device;"),
+            ("lose to_hst data", "there is no direction `to_hst`; give one of to_host, to_device;"),
             ("lose to_host", "the class is missing; give one of any, data, status"),
-            ("lose to_host samples", "`samples` is no class; give one of any, data, status"),
+            ("lose to_host samples", "there is no class `samples`; give one of any, data, status"),
             ("lose to_host data 5", "`5` is not of the form key=value"),
             ("lose to_host data count=0", "`count=0` wants a whole number from 1 on"),
-            ("lose to_host data count=1 count=2", "`count` is there twice"),
-            ("lose to_host data ms=5", "`ms` is no key of this fault"),
+            ("lose to_host data count=1 count=2", "`count` is given twice"),
+            ("lose to_host data ms=5", "this fault has no key `ms`"),
             ("lose to_host data p=1.5", "a probability from 0 to 1"),
             ("lose to_host data p=nan", "a probability from 0 to 1"),
             ("lose to_host data epid=70000", "an endpoint id, 0 to 65535"),
@@ -186,7 +189,7 @@ mod tests {
             ("truncate to_host data", "it needs `bytes=`"),
             ("corrupt to_host data from=9 to=9", "from=9 is not before to=9"),
             ("stall", "it needs `ms=`"),
-            ("stall ms=5 count=3", "`count` is no key of this fault; its keys are ms, at_tick;"),
+            ("stall ms=5 count=3", "this fault has no key `count`; its keys are ms, at_tick;"),
             ("clock_jump ticks=much", "which may be negative"),
         ] {
             let error = parse(text).unwrap_err().to_string();

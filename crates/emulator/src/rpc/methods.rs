@@ -242,9 +242,9 @@ impl Mpm {
     /// graph never sees another one.
     fn init(&mut self, args: &[Value], now_ns: u64) -> Answer {
         if let Some(rate) = entry(args, 0, "master_clock_rate") {
-            let rate_hz = rate
-                .parse()
-                .map_err(|_| format!("the device argument master_clock_rate={rate} is no rate"))?;
+            let rate_hz = rate.parse().map_err(|_| {
+                format!("the device argument master_clock_rate={rate} is not a rate")
+            })?;
             self.set_rate(rate_hz, now_ns)?;
         }
         Ok(Value::from(true))
@@ -254,7 +254,7 @@ impl Mpm {
     fn set_rate(&mut self, wanted_hz: f64, now_ns: u64) -> Answer {
         let range = &self.identity.rate_range_hz;
         if !(wanted_hz.is_finite() && wanted_hz > 0.0) {
-            return Err(format!("{wanted_hz} is no rate"));
+            return Err(format!("{wanted_hz} is not a rate"));
         }
         let rate_hz = wanted_hz.clamp(*range.start(), *range.end());
         self.coercions += u64::from(rate_hz != wanted_hz);

@@ -138,7 +138,7 @@ fn a_master_clock_rate_among_the_device_arguments_holds_from_the_start() {
     assert!(clocks.to_string().contains("1000000.0"));
     let last = inbox.try_iter().last().unwrap();
     assert!(matches!(last, DeviceCommand::Time(keeper) if keeper.clock().rate_hz() == 1e6));
-    assert!(init(&mut mpm, "fast").unwrap_err().contains("master_clock_rate=fast is no rate"));
+    assert!(init(&mut mpm, "fast").unwrap_err().contains("master_clock_rate=fast is not a rate"));
     init(&mut mpm, "1e12").unwrap();
     let taken = inbox.try_iter().last().unwrap();
     assert!(matches!(taken, DeviceCommand::Time(keeper) if keeper.clock().rate_hz() == 61.44e6));

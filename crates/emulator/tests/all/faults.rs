@@ -107,7 +107,10 @@ fn a_stall_holds_the_device_up_and_stopping_does_not_wait_for_it() {
 fn a_bad_fault_or_an_address_in_use_stops_nothing_half_way() {
     let bad = RadioConfig { faults: vec!["explode".to_owned()], ..RadioConfig::default() };
     let error = Radio::start(bad).unwrap_err().to_string();
-    assert!(error.starts_with("fault `explode`: `explode` is no action; give one of "), "{error}");
+    assert!(
+        error.starts_with("fault `explode`: `explode` is not an action; give one of "),
+        "{error}"
+    );
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let std::net::SocketAddr::V4(address) = taken.local_addr().unwrap() else { unreachable!() };
     let ports = RadioConfig { discovery_port: 0, rpc_port: 0, chdr_port: 0, ..Default::default() };

@@ -64,8 +64,7 @@ pub enum FileSourceError {
     },
     /// Neither its name nor a parameter gives the format.
     #[error(
-        "cannot tell the sample format of {} from its name; \
-         give the format (sc16 or cf32)",
+        "the name of {} does not show its sample format; give the format (sc16 or cf32)",
         path.display()
     )]
     UnknownFormat {
@@ -80,8 +79,8 @@ pub enum FileSourceError {
     },
     /// Its size is not a multiple of the sample size.
     #[error(
-        "{} has {bytes} bytes, which is no whole number of {format} samples of {sample_bytes} \
-         bytes: it is truncated, or no {format} file",
+        "{} has {bytes} bytes, which is not a whole number of {format} samples of {sample_bytes} \
+         bytes: it is truncated, or not a {format} file",
         path.display()
     )]
     PartialSample {
@@ -342,14 +341,13 @@ mod tests {
         };
         assert_eq!(
             open("film.mp4", &[0; 8], None),
-            "cannot tell the sample format of film.mp4 from its name; \
-             give the format (sc16 or cf32)"
+            "the name of film.mp4 does not show its sample format; give the format (sc16 or cf32)"
         );
         assert_eq!(open("a.sc16", &[], None), "a.sc16 is empty");
         assert_eq!(
             open("film.mp4", &[0; 9], Some(SampleFormat::Cf32)),
-            "film.mp4 has 9 bytes, which is no whole number of cf32 samples of 8 bytes: \
-             it is truncated, or no cf32 file"
+            "film.mp4 has 9 bytes, which is not a whole number of cf32 samples of 8 bytes: \
+             it is truncated, or not a cf32 file"
         );
     }
 
@@ -391,6 +389,6 @@ mod tests {
         let source = FileSource::open(&path, None).unwrap();
         fs::write(&path, [0; 12]).unwrap();
         let error = Mock::new(source).run().unwrap_err().to_string();
-        assert!(error.contains("a.cf32 has 12 bytes, which is no whole number"), "{error}");
+        assert!(error.contains("a.cf32 has 12 bytes, which is not a whole number"), "{error}");
     }
 }

@@ -70,7 +70,7 @@ pub enum FileProblem {
         known: Vec<String>,
     },
     /// An override that is not an assignment.
-    #[error("`{0}` sets nothing; write `NAME=VALUE`")]
+    #[error("`{0}` is not an assignment; write `NAME=VALUE`")]
     NoAssignment(String),
     /// `${…}` of a parameter that does not exist.
     #[error("{key}: there is no parameter `{name}`; there are: {}", list(name, known))]

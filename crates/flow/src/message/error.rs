@@ -57,12 +57,12 @@ pub enum MessageError {
         takes: String,
     },
     /// Text that does not name a message.
-    #[error("`{0}` names no message; write `BLOCK.MESSAGE`")]
+    #[error("`{0}` is not the name of a message; write `BLOCK.MESSAGE`")]
     NoName(String),
     /// The queue is full.
     #[error(
-        "block `{block}` has {waiting} messages waiting and takes no more now; \
-         send again when it has come to them"
+        "block `{block}` has {waiting} messages waiting and takes no more now; send again when it \
+         has handled them"
     )]
     Full {
         /// The block.

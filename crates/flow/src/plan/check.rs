@@ -34,10 +34,13 @@ pub enum PlanError {
     #[error("there are two partitions called `{0}`; give each its own name")]
     DuplicatePartition(String),
     /// A name that a thread cannot have.
-    #[error("a partition is called {0:?}; write at least one character, none of them control")]
+    #[error(
+        "{0:?} is not a name of a partition; write at least one character, and no control \
+         characters"
+    )]
     PartitionName(String),
     /// A CPU that is not allowed.
-    #[error("partition `{partition}` wants CPU {cpu}; this process may use CPUs {allowed}")]
+    #[error("partition `{partition}` is planned on CPU {cpu}; this process may use CPUs {allowed}")]
     Cpu {
         /// The partition.
         partition: String,
@@ -47,7 +50,7 @@ pub enum PlanError {
         allowed: CpuSet,
     },
     /// A pin of a block that the graph does not have.
-    #[error("CPU {cpu} is wanted for block `{block}`, which the graph does not have")]
+    #[error("CPU {cpu} is planned for block `{block}`, which the graph does not have")]
     PinnedBlock {
         /// The block.
         block: String,
@@ -55,7 +58,7 @@ pub enum PlanError {
         cpu: usize,
     },
     /// A pin to a CPU that is not allowed.
-    #[error("block `{block}` wants CPU {cpu}; it may use CPUs {allowed}")]
+    #[error("block `{block}` is planned on CPU {cpu}; it may use CPUs {allowed}")]
     PinnedCpu {
         /// The block.
         block: String,
@@ -65,7 +68,7 @@ pub enum PlanError {
         allowed: CpuSet,
     },
     /// A buffer size for an output that does not exist.
-    #[error("buffers.outputs has `{name}`, which is no output: {reason}")]
+    #[error("buffers.outputs has `{name}`, which is not an output: {reason}")]
     UnknownOutput {
         /// The key.
         name: String,

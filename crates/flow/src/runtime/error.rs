@@ -51,12 +51,12 @@ pub enum RunError {
 #[non_exhaustive]
 pub enum MoveError {
     /// The plan cannot be applied.
-    #[error("{0}; the graph goes on by the plan before")]
+    #[error("{0}; the graph continues by its previous plan")]
     Plan(#[from] GraphError),
     /// A block did not return from its call in time.
     #[error(
-        "the graph was not moved: block `{block}` of partition `{partition}` was at work for all \
-         of {limit_ms} ms; a block that waits inside `work` should heed `Context::may_block`"
+        "the graph was not moved: block `{block}` of partition `{partition}` was busy for all of \
+         {limit_ms} ms; a block that waits inside `work` should check `Context::may_block`"
     )]
     Busy {
         /// The block.
@@ -70,7 +70,7 @@ pub enum MoveError {
     /// call.
     #[error(
         "the graph was not moved: partition `{partition}` had no CPU to finish its sweep within \
-         {limit_ms} ms; see what else runs there"
+         {limit_ms} ms; check which other programs use its CPU"
     )]
     Late {
         /// The partition.
@@ -80,8 +80,8 @@ pub enum MoveError {
     },
     /// A thread could not be started.
     #[error(
-        "no thread can be started for partition `{partition}`: {source}; the graph goes on by the \
-         plan before"
+        "no thread can be started for partition `{partition}`: {source}; the graph continues by \
+         its previous plan"
     )]
     Thread {
         /// The partition.
@@ -90,7 +90,7 @@ pub enum MoveError {
         source: std::io::Error,
     },
     /// The graph has ended.
-    #[error("the graph has ended, or is about to; there is nothing to move")]
+    #[error("the graph has ended or is ending, so no block can be moved")]
     Ended,
 }
 

@@ -86,7 +86,7 @@ impl fmt::Display for Stall {
                 lasted.as_secs_f64()
             ),
             Self::Still { lasted, reasons } => {
-                write!(f, "nothing has moved for {:.1} s", lasted.as_secs_f64())?;
+                write!(f, "no item has moved for {:.1} s", lasted.as_secs_f64())?;
                 let mut separator = ": ";
                 reasons.iter().try_for_each(|reason| {
                     write!(f, "{separator}{reason}")?;
@@ -103,7 +103,11 @@ impl fmt::Display for StallReason {
         let block = &self.block;
         match &self.why {
             Why::Starved { wanted, available, writer } => {
-                write!(f, "`{block}` waits for {} of `{writer}`, has {available}", items(*wanted))
+                write!(
+                    f,
+                    "`{block}` waits for {} of `{writer}`, and has {available}",
+                    items(*wanted)
+                )
             }
             Why::Blocked { output, wanted, room, capacity, readers } => write!(
                 f,
@@ -114,7 +118,7 @@ impl fmt::Display for StallReason {
             ),
             Why::Busy => write!(f, "`{block}` is in a call"),
             Why::Later => write!(f, "`{block}` has asked to be called later"),
-            Why::Nothing => write!(f, "`{block}` is called and gives nothing"),
+            Why::Nothing => write!(f, "`{block}` is called and gives no items"),
         }
     }
 }

@@ -98,7 +98,10 @@ fn parameters_that_cannot_be_set() {
         refuse(EXAMPLE, &["gain=1"]),
         "g.toml: there is no parameter `gain` to set; there are: count, factor, in, out"
     );
-    assert_eq!(refuse(EXAMPLE, &["gain"]), "g.toml: `gain` sets nothing; write `NAME=VALUE`");
+    assert_eq!(
+        refuse(EXAMPLE, &["gain"]),
+        "g.toml: `gain` is not an assignment; write `NAME=VALUE`"
+    );
     assert_eq!(
         refuse(EXAMPLE, &["in=x", "factor=much"]),
         "g.toml: parameter `factor`: expected a number, found `much`"

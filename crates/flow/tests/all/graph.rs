@@ -114,17 +114,18 @@ fn plans_that_do_not_fit() {
         assert_eq!(
             refuse(vec![partition(name, &["head"], None)], None),
             format!(
-                "a partition is called {shown}; write at least one character, none of them control"
+                "{shown} is not a name of a partition; write at least one character, and no \
+                 control characters"
             )
         );
     }
     assert_eq!(
         refuse(vec![partition("p", &["head"], Some(4096))], None),
-        format!("partition `p` wants CPU 4096; this process may use CPUs {allowed}")
+        format!("partition `p` is planned on CPU 4096; this process may use CPUs {allowed}")
     );
     assert_eq!(
         refuse(vec![], Some("sink.out")),
-        "buffers.outputs has `sink.out`, which is no output: \
+        "buffers.outputs has `sink.out`, which is not an output: \
          block `sink` has no output `out`; its outputs: none"
     );
 }

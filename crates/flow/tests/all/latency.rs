@@ -240,7 +240,7 @@ fn what_is_no_source_is_said() {
     chain(&mut graph, 0, 1);
     let plan = Plan::from_toml("[latency.source.sink]\nmax_items = 5").unwrap();
     let error = graph.start(&plan).err().unwrap().to_string();
-    assert_eq!(error, "latency.source has `sink`, which is no source; there are: source");
+    assert_eq!(error, "latency.source has `sink`, which is not a source; there are: source");
     let error = Plan::from_toml("[latency]\nmax_ms = 0").unwrap_err().to_string();
     assert!(error.contains("0: write more than zero"), "{error}");
 }

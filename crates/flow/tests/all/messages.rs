@@ -159,7 +159,7 @@ fn too_many_messages_and_a_finished_block_are_told_apart() {
     let running = graph.start(&Plan::default()).unwrap();
     let error = (0..1000).find_map(|_| running.send("deaf", "hello", true).err()).unwrap();
     assert_eq!(error, MessageError::Full { block: "deaf".into(), waiting: 64 });
-    assert!(error.to_string().contains("send again when it has come to them"));
+    assert!(error.to_string().contains("send again when it has handled them"));
     let_go.send(()).unwrap();
     while !running.is_finished() {
         std::thread::sleep(Duration::from_millis(1));
@@ -257,7 +257,7 @@ fn ends_of_messages_that_do_not_fit_say_what_there_is() {
         error("gain.phase"),
         "block `gain` understands no message `phase`; it understands: factor"
     );
-    assert_eq!(error("gain"), "`gain` names no message; write `BLOCK.MESSAGE`");
+    assert_eq!(error("gain"), "`gain` is not the name of a message; write `BLOCK.MESSAGE`");
     let mut graph = telling("gain.factor").0;
     let error = graph.connect_message("teller.level", "gain.factor").unwrap_err();
     assert_eq!(error.to_string(), "block `teller` sends no messages `level`; it sends: passed");

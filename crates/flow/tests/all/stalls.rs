@@ -77,7 +77,7 @@ fn a_graph_that_waits_for_items_says_whose() {
             told.push(found.join("\n"));
         }
         let text = told.pop().unwrap();
-        assert!(text.starts_with("nothing has moved for 10.0 s: `source` "), "{preset:?}: {text}");
+        assert!(text.starts_with("no item has moved for 10.0 s: `source` "), "{preset:?}: {text}");
     }
 }
 

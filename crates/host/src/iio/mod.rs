@@ -41,7 +41,10 @@ pub enum IioError {
         known: String,
     },
     /// The scans have no time.
-    #[error("IIO device {device} puts no timestamp of 64 bits in its scans: its way is not timed")]
+    #[error(
+        "IIO device {device} has no timestamps of 64 bits: its latency cannot be measured; \
+         name another device"
+    )]
     NoTimestamp {
         /// The name of the device.
         device: String,
@@ -67,14 +70,14 @@ pub enum IioError {
     },
     /// Some drivers read the time only when the device itself triggers.
     #[error(
-        "IIO device {device} leaves the time out with this trigger: give it its own (--iio-trigger)"
+        "IIO device {device} gives no times with this trigger: name its own trigger (--iio-trigger)"
     )]
     Untimed {
         /// Name of the device.
         device: String,
     },
     /// The packing is not known.
-    #[error("{path} says `{text}`: not a packing of up to 64 bits")]
+    #[error("{path} holds `{text}`, which is not a sample format of up to 64 bits")]
     Packing {
         /// The file.
         path: PathBuf,
@@ -96,10 +99,8 @@ pub enum IioError {
 
 fn hint(source: &io::Error) -> &'static str {
     match source.kind() {
-        io::ErrorKind::PermissionDenied => {
-            "; only root may use the buffers of IIO devices: run it with sudo"
-        }
-        io::ErrorKind::ResourceBusy => "; somebody else reads this device",
+        io::ErrorKind::PermissionDenied => "; buffers of IIO devices are for root",
+        io::ErrorKind::ResourceBusy => "; another program reads this device",
         _ => "",
     }
 }

@@ -86,7 +86,7 @@ impl fmt::Display for What {
             Self::File(one) => one.fmt(f),
             Self::Group(one) => write!(f, "{} (not there)", one.path.display()),
             Self::Cpusets(one) => write!(f, "{}: cpusets of groups (off)", one.group.display()),
-            Self::Pins(one) => write!(f, "where {} threads may run", one.pins.len()),
+            Self::Pins(one) => write!(f, "allowed CPUs of {} threads", one.pins.len()),
         }
     }
 }

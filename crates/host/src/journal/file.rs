@@ -139,7 +139,7 @@ pub(super) fn guard(folder: &Path) -> io::Result<()> {
         return Ok(());
     }
     let text = format!(
-        "{} must be a directory that you own and nobody else can write to: remove it",
+        "{} must be a directory that you own and only you can write to: remove it",
         folder.display()
     );
     Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
@@ -224,7 +224,7 @@ impl AdoptedJournal {
             let inside = file.metadata()?;
             if !(inside.is_file() && inside.nlink() <= 1 && is_ours_alone(&inside)) {
                 let text = format!(
-                    "{} must be a file that you own and nobody else can write to: remove it",
+                    "{} must be a file that you own and only you can write to: remove it",
                     path.display()
                 );
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));

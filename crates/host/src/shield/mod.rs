@@ -110,15 +110,15 @@ pub enum ShieldError {
     },
     /// The kernel's threads have no numbers in this PID namespace.
     #[error(
-        "the NAPI threads of {interface} cannot be seen in this PID namespace, as of a container: \
-         run it outside"
+        "the NAPI threads of {interface} are not visible in this PID namespace, such as a \
+         container's: run this outside of it"
     )]
     HiddenThreads {
         /// The interface.
         interface: String,
     },
     /// The kernel refuses the partition.
-    #[error("the kernel does not make a partition of CPUs {cpus}: it says `{says}`")]
+    #[error("the kernel refuses a partition of CPUs {cpus}: it says `{says}`")]
     Partition {
         /// The requested CPUs.
         cpus: CpuSet,

@@ -52,7 +52,7 @@ impl FromStr for Axis {
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|axis| axis.name() == text);
         let names = || Self::ALL.map(Self::name).join(", ");
-        found.ok_or_else(|| format!("`{text}` is no axis; there are: {}", names()))
+        found.ok_or_else(|| format!("`{text}` is not an axis; there are: {}", names()))
     }
 }
 

@@ -66,7 +66,7 @@ pub enum AtscError {
     #[error(transparent)]
     Peer(#[from] PeerError),
     /// The topology of the machine is unknown.
-    #[error("cannot see the CPUs of this machine: {0}")]
+    #[error("cannot read the CPUs of this machine: {0}")]
     Machine(TopologyError),
     /// There is no plan for all CPUs.
     #[error("cannot plan the receiver for this machine: {0}")]

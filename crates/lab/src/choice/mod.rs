@@ -77,7 +77,7 @@ pub fn recommend(need: &Need, candidates: &[MeasuredLink]) -> Option<Recommended
             passed => format!("; not enough: {passed}"),
         };
         let wanted = match (need.rate_pps, need.latency_max_us) {
-            (None, None) => "nothing more was asked for".to_owned(),
+            (None, None) => "no further limit was given".to_owned(),
             _ => format!("{} where {} wanted", figures(one), need.words()),
         };
         let reason = format!("the safest link that is good enough: {wanted}{unmet}");

@@ -48,7 +48,7 @@ impl HelperProcess {
             Ok(line) => Ok(Some(line)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
-                Err(io::Error::other("a process that helps has ended"))
+                Err(io::Error::other("a helper process has ended"))
             }
         }
     }

@@ -20,10 +20,10 @@ pub enum LookoutError {
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// The watched thread is not available.
-    #[error("no thread can be watched: {0}")]
+    #[error("cannot watch a thread: {0}")]
     Watched(String),
     /// A process cannot be started or has ended.
-    #[error("a process that helps cannot be had: {0}")]
+    #[error("a helper process failed: {0}")]
     Process(#[from] io::Error),
 }
 

@@ -214,18 +214,24 @@ impl FaultRow {
         let slack = if misleads { packets } else { 0 };
         let agrees = (least.saturating_sub(slack)..=most.saturating_add(slack)).contains(&device);
         complain(!agrees, format!("the device counts {device}, the ledger {least} to {most}"));
-        complain(self.hits == 0, "the fault has not struck".to_owned());
+        complain(self.hits == 0, "the fault hit no packet".to_owned());
         let wrong = self.wrong_samples > 0 && !(case.damages_samples || case.misleads);
-        complain(wrong, format!("{} samples are not of their time", self.wrong_samples));
+        complain(wrong, format!("{} samples have a wrong time", self.wrong_samples));
         complain(self.ending == Ending::Hangs, "the stream hangs".to_owned());
         let lost = self.lost_total();
-        complain(case.loses_hits && lost != packets, format!("{packets} were hit, {lost} lost"));
+        complain(
+            case.loses_hits && lost != packets,
+            format!("the fault hit {packets} samples, but {lost} were lost"),
+        );
         // A fault that hits no sample packet costs no sample.
         let hits_samples =
             self.specs.iter().any(|spec| spec.contains(" data") || spec.contains(" any"));
         let in_network = ["network_loss", "loss_or_overflow", "malformed"];
         let cost: u64 = in_network.iter().filter_map(|cause| self.lost.get(cause)).sum();
-        complain(!hits_samples && cost > 0, format!("no packet of samples was hit, {cost} lost"));
+        complain(
+            !hits_samples && cost > 0,
+            format!("the fault hit no packet of samples, but {cost} samples were lost"),
+        );
         complain(case.ends_streams != matches!(self.ending, Ending::Failed(_)), {
             format!("it should {}", if case.ends_streams { "end with an error" } else { "go on" })
         });

@@ -52,8 +52,8 @@ impl FromStr for ChainShape {
         match (number(pipes), number(stages)) {
             (Some(pipes), Some(stages)) => Ok(Self { pipes, stages }),
             _ => Err(format!(
-                "`{text}` is no shape; write 8 for a chain of 8 stages, 4x6 for four of 6; at most \
-                 64 of either"
+                "`{text}` is not a shape; write 8 for a chain of 8 stages, 4x6 for four of 6; at \
+                 most 64 of either"
             )),
         }
     }
@@ -88,7 +88,7 @@ impl FromStr for ItemKind {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|kind| kind.name() == text);
-        found.ok_or_else(|| format!("`{text}` is no item; there are: float, complex"))
+        found.ok_or_else(|| format!("`{text}` is not a type of items; there are: float, complex"))
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
         }
         for text in ["", "0", "x", "4x", "65", "1x2x3", "-1"] {
             assert!(
-                text.parse::<ChainShape>().unwrap_err().contains("is no shape; write 8"),
+                text.parse::<ChainShape>().unwrap_err().contains("is not a shape; write 8"),
                 "{text}"
             );
         }

@@ -50,7 +50,7 @@ impl FromStr for BlockKernel {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|kernel| kernel.name() == text);
-        found.ok_or_else(|| format!("`{text}` is no kernel; there are: copy, multiply, fir"))
+        found.ok_or_else(|| format!("`{text}` is not a kernel; there are: copy, multiply, fir"))
     }
 }
 
@@ -128,6 +128,6 @@ mod tests {
     fn every_kernel_has_a_name_that_means_it() {
         assert!(BlockKernel::ALL.into_iter().all(|kernel| kernel.name().parse() == Ok(kernel)));
         let error = "fft".parse::<BlockKernel>().unwrap_err();
-        assert_eq!(error, "`fft` is no kernel; there are: copy, multiply, fir");
+        assert_eq!(error, "`fft` is not a kernel; there are: copy, multiply, fir");
     }
 }

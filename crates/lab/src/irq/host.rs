@@ -75,7 +75,7 @@ pub enum IrqError {
     #[error(transparent)]
     Iio(#[from] millstream_host::iio::IioError),
     /// It does not respond as it should.
-    #[error("the imitated device does not {0}: its CPU is taken by something of higher priority")]
+    #[error("the imitated device does not {0}: a program of higher priority has its CPU")]
     Silent(&'static str),
     /// No block came through.
     #[error("no block was read: ended too early")]

@@ -64,7 +64,7 @@ pub enum VfioError {
     )]
     NoDevice,
     /// A step failed.
-    #[error("{step}: {source}; VFIO wants root, and an IOMMU (intel_iommu=on)")]
+    #[error("{step}: {source}; VFIO needs root, and an IOMMU (intel_iommu=on)")]
     Step {
         /// The step.
         step: String,

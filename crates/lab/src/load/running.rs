@@ -33,8 +33,8 @@ pub enum LoadError {
     },
     /// A worker was there and did nothing.
     #[error(
-        "load profile `{profile}`: {worker} did nothing in {seconds:.1} s beside the measurement, \
-         which therefore was not under that load: something of higher priority keeps the CPU"
+        "load profile `{profile}`: {worker} did nothing in the {seconds:.1} s of the measurement, \
+         so this load was missing: a program of higher priority keeps the CPU"
     )]
     Idle {
         /// The profile.

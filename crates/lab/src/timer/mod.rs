@@ -81,7 +81,7 @@ pub enum TimerError {
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// The kernel gives no timer, or no thread.
-    #[error("no timer on CPU {cpu}: {source}")]
+    #[error("the timer on CPU {cpu} failed: {source}")]
     Timer {
         /// The CPU.
         cpu: usize,

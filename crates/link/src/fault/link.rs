@@ -146,7 +146,7 @@ impl FrameLink for FaultLink {
 
     fn explain(&mut self) -> Option<String> {
         let lost = self.received.done.lost + self.sent.done.lost;
-        let faults = (lost > 0).then(|| format!("faults on demand took {lost} frames away"));
+        let faults = (lost > 0).then(|| format!("injected faults lost {lost} frames"));
         let told: Vec<_> = faults.into_iter().chain(self.inner.explain()).collect();
         (!told.is_empty()).then(|| told.join("; "))
     }

@@ -44,7 +44,7 @@ pub fn effect(action: &str, keys: &mut Keys<'_>) -> Result<FaultEffect, String> 
             FaultEffect::Corrupt { bits, bytes: from..to }
         }
         "lose" => FaultEffect::Lose,
-        _ => return Err(format!("`{action}` is no action")),
+        _ => return Err(format!("`{action}` is not an action")),
     })
 }
 
@@ -82,7 +82,7 @@ pub fn choose<T: Copy>(what: &str, word: Option<&str>, names: &[(&str, T)]) -> R
     let word = word.ok_or_else(|| format!("the {what} is missing; give one of {}", known()))?;
     let found = names.iter().find(|(name, _)| *name == word);
     let value = found.map(|(_, value)| *value);
-    value.ok_or_else(|| format!("`{word}` is no {what}; give one of {}", known()))
+    value.ok_or_else(|| format!("there is no {what} `{word}`; give one of {}", known()))
 }
 
 /// The longest time, milliseconds: an hour.
@@ -108,7 +108,7 @@ impl<'a> Keys<'a> {
                 .split_once('=')
                 .ok_or_else(|| format!("`{word}` is not of the form key=value"))?;
             if keys.iter().any(|(other, _)| *other == key) {
-                return Err(format!("`{key}` is there twice"));
+                return Err(format!("`{key}` is given twice"));
             }
             keys.push((key, value));
         }
@@ -181,7 +181,7 @@ impl<'a> Keys<'a> {
         match self.left.first() {
             Some((key, _)) => {
                 let keys = self.asked.join(", ");
-                Err(format!("`{key}` is no key of this fault; its keys are {keys}"))
+                Err(format!("this fault has no key `{key}`; its keys are {keys}"))
             }
             None => Ok(()),
         }

@@ -114,7 +114,7 @@ fn explain(device: &InterfaceState, step: &str, source: io::Error) -> LinkError 
         Some(libc::ENOMEM) => "the ring is too large for this machine: ask for fewer frames",
         Some(libc::EAFNOSUPPORT) => "this kernel has no packet sockets (CONFIG_PACKET)",
         Some(libc::ENODEV | libc::ENXIO) => {
-            "the interface is gone: `ip link` lists those there are"
+            "the interface is gone: `ip link` lists the present ones"
         }
         Some(libc::EALREADY | libc::EINVAL) if step == "join the fanout group" => {
             "all links of a group must share it the same way, on the same interface"

@@ -14,7 +14,7 @@ const INTERFACES_MAX: usize = 4096;
 /// The reason why a capture cannot be read (further).
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
-    #[error("this is no pcapng capture (`editcap -F pcapng OLD NEW` converts others)")]
+    #[error("this is not a pcapng capture (`editcap -F pcapng OLD NEW` converts others)")]
     NoCapture,
     #[error("the capture is damaged: {0}")]
     Damaged(&'static str),

@@ -63,7 +63,7 @@ fn what_is_no_capture_is_one_error() {
     for bytes in [&b""[..], b"short", &[0; 100], &[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0]]
     {
         let error = Reader::new(Cursor::new(bytes)).err().unwrap().to_string();
-        assert!(error.contains("no pcapng capture (`editcap"), "{error}");
+        assert!(error.contains("not a pcapng capture (`editcap"), "{error}");
     }
 }
 

@@ -71,7 +71,7 @@ impl Broker {
             Ok(Some(answer)) => answer,
             Err(error) if !has_gone(&error) => return Err(error),
             Ok(None) | Err(_) => {
-                let what = "has gone; start `millstream host grant` again, then this";
+                let what = "has ended; start `millstream host grant` again, then this program";
                 return Err(self.failed(io::ErrorKind::BrokenPipe, what));
             }
         };
@@ -89,7 +89,7 @@ impl Broker {
                 Err(io::Error::new(kind, BrokerError { errno, text }))
             }
             Err(error) => {
-                Err(self.failed(io::ErrorKind::InvalidData, &format!("is no broker: {error}")))
+                Err(self.failed(io::ErrorKind::InvalidData, &format!("is not a broker: {error}")))
             }
         }
     }

@@ -29,7 +29,7 @@ pub fn open(
         },
     };
     let broker = match options.choice {
-        Choice::Direct => "rights=direct rules out a broker".to_owned(),
+        Choice::Direct => "a broker is not used with rights=direct".to_owned(),
         Choice::Auto | Choice::Broker => match Broker::connect(&path, family.link, interface) {
             Ok(broker) => return Ok(Box::new(broker)),
             Err(error) => unanswered(&path, &error),
@@ -58,7 +58,7 @@ fn lacking(family: &Family) -> Option<String> {
     let namespace = std::fs::read_link("/proc/self/ns/user");
     let nested = namespace.is_ok_and(|name| name.as_os_str() != FIRST_USER_NAMESPACE);
     (nested && family.programs)
-        .then(|| "in a user namespace nobody may attach XDP programs".to_owned())
+        .then(|| "XDP programs cannot be attached in a user namespace".to_owned())
 }
 
 fn lacking_of(family: &Family, has: CapabilitySet) -> Option<String> {
@@ -71,7 +71,7 @@ fn unanswered(path: &Path, error: &io::Error) -> String {
     let path = path.display();
     match error.kind() {
         io::ErrorKind::NotFound => format!("no broker listens at {path}"),
-        io::ErrorKind::ConnectionRefused => format!("the broker at {path} has gone"),
+        io::ErrorKind::ConnectionRefused => format!("the broker at {path} has ended"),
         // A broker's message already has the name.
         _ if error.raw_os_error().is_none() => error.to_string(),
         _ => format!("the broker at {path} cannot be reached: {error}"),
@@ -86,9 +86,9 @@ pub(crate) fn ways_out(link: &str, interface: &str) -> String {
     let program = std::env::current_exe()
         .map_or_else(|_| "PROGRAM".to_owned(), |path| path.display().to_string());
     format!(
-        "either leave the rights to a broker (`sudo millstream host grant --interface {interface} \
-         --user {uid} --link {link}`), or run this as root, or give it the capabilities \
-         (`sudo setcap {}+ep {program}`)",
+        "start a broker (`sudo millstream host grant --interface {interface} --user {uid} --link \
+         {link}`), or run this as root, or give it the capabilities (`sudo setcap {}+ep \
+         {program}`)",
         names.join(",")
     )
 }
@@ -114,7 +114,7 @@ mod tests {
         options.broker = Some("/nonexistent/grant.sock".into());
         let error = open(&options, &xdp::RIGHTS, "veth0").err().unwrap().to_string();
         let start = "no rights for the link xdp on veth0: no broker listens at \
-                     /nonexistent/grant.sock; either leave the rights to a broker (`sudo \
+                     /nonexistent/grant.sock; start a broker (`sudo \
                      millstream host grant --interface veth0 --user";
         assert!(error.starts_with(start), "{error}");
         assert!(

@@ -43,7 +43,7 @@ impl FromStr for Ipv4Network {
         let (address, bits) = text.split_once('/').unwrap_or((text, "32"));
         match (address.parse(), bits.parse()) {
             (Ok(address), Ok(bits @ 0..=32)) => Ok(Self { address, bits }),
-            _ => Err(format!("{text} is no address and no network such as 10.0.0.0/24")),
+            _ => Err(format!("{text} is neither an address nor a network such as 10.0.0.0/24")),
         }
     }
 }
@@ -146,7 +146,7 @@ impl GrantPolicy {
             wanted.own_addresses && (limited || address.is_multicast() || address.is_loopback())
         };
         if let Some(address) = wanted.addresses.iter().find(shared) {
-            return Err(format!("{address} is not the address of one station: it cannot be owned"));
+            return Err(format!("{address} is not the address of one host: a link cannot own it"));
         }
         let of_kernel = |address: &&Ipv4Addr| wanted.own_addresses && kernel.contains(address);
         if let Some(address) = wanted.addresses.iter().find(of_kernel) {
@@ -160,7 +160,7 @@ impl GrantPolicy {
         };
         if let Some(address) = wanted.addresses.iter().find(foreign) {
             return Err(format!(
-                "{address} is no address of this machine, and not granted; grant it with \
+                "{address} is not an address of this machine, and not granted; grant it with \
                  --network {address}"
             ));
         }
@@ -242,7 +242,7 @@ mod tests {
         assert!(contains("10.0.0.4/30", 7) && !contains("10.0.0.4/30", 8));
         assert!(contains("0.0.0.0/0", 1));
         for bad in ["", "10.0.0.0/33", "10.0.0/8", "x", "10.0.0.0/"] {
-            assert!(network(bad).unwrap_err().contains("is no address"), "{bad}");
+            assert!(network(bad).unwrap_err().contains("is neither an address"), "{bad}");
         }
     }
 
@@ -260,7 +260,7 @@ mod tests {
             let addresses = vec![Ipv4Addr::from(shared)];
             let own = Steer { addresses, own_addresses: true, ..Steer::default() };
             let error = policy().steer(&own, &kernel).unwrap_err();
-            assert!(error.ends_with("is not the address of one station: it cannot be owned"));
+            assert!(error.ends_with("is not the address of one host: a link cannot own it"));
         }
     }
 }

@@ -11,15 +11,15 @@ options! {
     /// The options, parsed.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub(super) struct UdpOptions {
-        /// receive coalescing
+        /// receive in GRO batches
         gro: bool = true, OnOff;
-        /// send trains
+        /// send in GSO batches
         gso: bool = true, OnOff;
         /// sleep in the kernel, or poll the socket on a core of its own
         spin as "wait": bool = false, Words(&[("park", false), ("spin", true)]);
         /// the kernel polls the device this long before it sleeps
         busy_poll_us: Option<u32> = None, maybe(number("microseconds", 0..=1_000_000));
-        /// the kernel leaves the device to us between polls
+        /// the kernel leaves the device to this process between polls
         prefer_busy_poll: bool = false, OnOff;
         /// packets that one poll takes at most
         busy_poll_budget: Option<u32> = None, maybe(number("packets", 1..=65_535));

@@ -19,7 +19,7 @@ pub fn refused(device: &InterfaceState, step: &str, source: io::Error) -> LinkEr
     let hint = match source.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
             "it needs root (CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF), outside a user namespace: run \
-             `sudo millstream host grant`, which does it for this process, or use packet: or udp"
+             `sudo millstream host grant`, which opens it for this process, or use packet: or udp"
                 .to_owned()
         }
         Some(libc::EOPNOTSUPP) => format!(
@@ -106,9 +106,9 @@ pub fn trains(info: &LinkInfo, too_long: u64) -> Option<String> {
     let name = info.interface.as_deref().unwrap_or_default();
     (info.mode == Mode::Generic && too_long > 0).then(|| {
         format!(
-            "{name}: {too_long} frames did not fit into buffers: in generic mode trains \
-             (UDP GSO) of a sender on the same machine come uncut: use mode=native, or have them \
-             cut at the sender (`udp:gso=off`, or `ethtool -K PEER tx-udp-segmentation off`)"
+            "{name}: {too_long} frames did not fit into buffers: in generic mode GSO batches of a \
+             sender on the same machine are not split: use mode=native, or split them at the \
+             sender (`udp:gso=off`, or `ethtool -K PEER tx-udp-segmentation off`)"
         )
     })
 }

@@ -13,7 +13,7 @@ pub fn explain(device: &InterfaceState) -> String {
     // The program may have been attached after the first check.
     let id = InterfaceState::look(super::open::NAME, name).ok().and_then(|device| device.program);
     let Some(id) = id else {
-        return format!("`ip link show {name}` tells which program is attached");
+        return format!("`ip link show {name}` shows which program is attached");
     };
     let title = bpf::program_by_id(id).and_then(|p| bpf::program_info(p.as_fd()));
     let title = title.map_or_else(|_| "?".to_owned(), |(_, title)| title);

@@ -56,7 +56,7 @@ pub(super) fn foresee(spec: &Spec, place: &OpenTarget<'_>) -> Vec<Remark> {
     let mtu = interface.mtu;
     if mtu > WHOLE_FRAME_MTU_MAX && options.mode == XdpMode::Native && !features.parts {
         remarks.push(Obstacle(format!(
-            "at an MTU of {mtu} the driver wants frames in parts: lower the MTU"
+            "at an MTU of {mtu} the driver needs frames in parts: lower the MTU"
         )));
     }
     remarks.extend(queues(&options, place));
@@ -77,7 +77,7 @@ fn queues(options: &XdpOptions, place: &OpenTarget<'_>) -> Option<Remark> {
     if last >= serving {
         let highest = serving.saturating_sub(1);
         return Some(Obstacle(format!(
-            "there are {serving} queues, 0 to {highest}: no queue {last}"
+            "there is no queue {last}: the interface has {serving}, 0 to {highest}"
         )));
     }
     let queues = if first == last { first.to_string() } else { format!("{first}-{last}") };

@@ -39,7 +39,7 @@ options! {
     /// The options, parsed.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub(super) struct XdpOptions {
-        /// how frames pass
+        /// how frames pass from the driver to the link
         mode: XdpMode = XdpMode::Auto, MODES;
         /// queues to serve
         queues: Queues = None, QUEUES;
@@ -54,7 +54,7 @@ options! {
         chunk: Option<u32> = None, auto(number("bytes", 2048..=4096));
         /// buffers may have any size
         unaligned: bool = false, OnOff;
-        /// call the kernel only when it wants to be woken (need_wakeup)
+        /// call the kernel only when it needs a wake-up (need_wakeup)
         wakeup: bool = true, OnOff;
         /// microseconds of preferred busy polling
         busy_poll_us: u32 = 0, number("microseconds", 0..=1_000_000);

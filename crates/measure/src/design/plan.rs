@@ -138,25 +138,25 @@ impl MeasurementPlan {
         let wrong =
             |key, problem: &str| MeasurementPlanError::Value { key, problem: problem.to_owned() };
         if plan.restarts == 0 || plan.samples == 0 {
-            return Err(wrong("restarts", "and `samples` are 1 or more"));
+            return Err(wrong("restarts", "and `samples` must be 1 or more"));
         }
         plan.restarts_max = plan.restarts_max.max(plan.restarts);
         if !(0.0..1.0).contains(&plan.quantile) || plan.precision.is_nan() || plan.precision <= 0.0
         {
-            return Err(wrong("quantile", "lies from 0 to below 1, and `precision` above 0"));
+            return Err(wrong("quantile", "must be from 0 to below 1, and `precision` above 0"));
         }
         if !(0.0..3600.0).contains(&plan.settle_s) {
-            return Err(wrong("settle_s", "lies from 0 to 3600"));
+            return Err(wrong("settle_s", "must be from 0 to 3600"));
         }
         if !(0.0..=86_400.0).contains(&plan.quiet_s) {
-            return Err(wrong("quiet_s", "lies from 0 to 86400"));
+            return Err(wrong("quiet_s", "must be from 0 to 86400"));
         }
         let bounds = [plan.quiet_cpu_share, plan.quiet_packets_per_s];
         if bounds.iter().any(|bound| bound.is_nan() || *bound < 0.0) {
-            return Err(wrong("quiet_cpu_share", "and `quiet_packets_per_s` are 0 or more"));
+            return Err(wrong("quiet_cpu_share", "and `quiet_packets_per_s` must be 0 or more"));
         }
         if plan.name.is_empty() || plan.name.contains(['/', '\n']) {
-            return Err(wrong("name", "is some text without a slash"));
+            return Err(wrong("name", "must be a text without a slash"));
         }
         let names = |names: Vec<&String>| {
             let mut sorted = names.clone();
@@ -170,10 +170,10 @@ impl MeasurementPlan {
             return Err(wrong("measurement", "is needed, each with a name of its own"));
         }
         if !names(plan.variants.iter().map(|variant| &variant.name).collect()) {
-            return Err(wrong("variant", "has a name of its own"));
+            return Err(wrong("variant", "must have a name of its own"));
         }
         if !names(plan.loads.iter().collect()) {
-            return Err(wrong("loads", "names each profile once"));
+            return Err(wrong("loads", "must name each profile once"));
         }
         plan.cells()?;
         Ok(plan)
@@ -315,7 +315,7 @@ pub(super) mod tests {
         assert!(wrong("\"udp\"", "\"timer\"").contains("name of its own"));
         assert!(wrong("seed = 7", "sede = 7").contains("unknown field `sede`"));
         assert!(wrong("\"two\"", "\"a/b\"").contains("without a slash"));
-        assert!(wrong("samples = 2", "quiet_s = -1").contains("`quiet_s` lies from 0"));
-        assert!(wrong("samples = 2", "quiet_cpu_share = -1").contains("are 0 or more"));
+        assert!(wrong("samples = 2", "quiet_s = -1").contains("`quiet_s` must be from 0"));
+        assert!(wrong("samples = 2", "quiet_cpu_share = -1").contains("must be 0 or more"));
     }
 }

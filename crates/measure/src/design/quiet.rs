@@ -128,7 +128,7 @@ impl QuietCondition {
                 return Err(format!(
                     "the machine is not quiet: others take {:.0} % of its CPUs (mostly {}), and \
                      {:.0} packets a second pass its interfaces{}; {} terminals are open. End \
-                     what runs, or give `quiet_s` more time",
+                     other programs, or increase `quiet_s`",
                     others.cpu_share * 100.0,
                     busiest(&before, &ticks(Path::new("/"))),
                     others.packets_per_s,

@@ -28,7 +28,7 @@ pub enum MeasurementRunError {
     #[error(transparent)]
     Plan(#[from] MeasurementPlanError),
     /// No start is possible.
-    #[error("{0} (what was measured is kept)")]
+    #[error("{0} (the results so far are kept)")]
     Place(String),
     /// Records are lost.
     #[error("the results cannot be kept: {0}")]
@@ -66,7 +66,7 @@ pub fn run(
     known: &StartResult,
     bench: &mut dyn MeasuringMachine,
 ) -> Result<RunResult, MeasurementRunError> {
-    const ASKED: &str = "it was asked to end";
+    const ASKED: &str = "it was interrupted";
     let cells = plan.cells()?;
     let mut book = RunProgress::default();
     let mut failures = known.failures.clone();
@@ -109,7 +109,7 @@ pub fn run(
         }
         rounds += 1;
         if hopes.iter().all(|hope| *hope == Some(HOPELESS)) {
-            break "nothing gave a result";
+            break "no start gave a result";
         }
         if rounds == look {
             let widest = book.widest();
@@ -302,7 +302,7 @@ mod tests {
         let mut nothing = Fake { fail: u32::MAX, ..fake(0) };
         let outcome = run(&plan, "r", &mut nothing).unwrap();
         assert_eq!((outcome.starts, outcome.rounds), (0, 2));
-        assert_eq!((outcome.why, outcome.failures.len()), ("nothing gave a result", 16));
+        assert_eq!((outcome.why, outcome.failures.len()), ("no start gave a result", 16));
     }
 
     #[test]
@@ -354,7 +354,7 @@ mod tests {
         let plan = MeasurementPlan::parse(PLAN).unwrap();
         let mut bench = Fake { end_in: 4, ..fake(0) };
         let outcome = run(&plan, "r", &mut bench).unwrap();
-        assert_eq!((outcome.starts, outcome.why), (3, "it was asked to end"));
+        assert_eq!((outcome.starts, outcome.why), (3, "it was interrupted"));
         assert_eq!(bench.kept.len(), 6);
     }
 }

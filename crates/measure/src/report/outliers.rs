@@ -30,8 +30,8 @@ pub(super) fn table(view: &ReportView<'_>) -> Option<String> {
         ["measurement | load", "set", "late by", "after", "cause", "who", "shares; evidence"];
     let intro = format!(
         "<p>Values above a threshold stopped a trace of the kernel's events; the time from \
-         deadline to answer was dealt out to what had the CPU meanwhile, and the cause is what \
-         took most of it. Only so many were explained, {} here: {}.</p>\n",
+         deadline to answer was divided among the users of the CPU, and the cause is the largest \
+         part. The number of explanations is limited, {} here: {}.</p>\n",
         all.len(),
         causes(&all)
     );

@@ -38,11 +38,10 @@ pub fn html(view: &ReportView<'_>) -> String {
     text += &tables::latencies(view);
     if view.sets.len() > 1 {
         text += "<h2>What differs</h2>\n<p>Each figure is the median over fresh starts of the \
-                 program (or boots of the machine), and the ratio to the base has its 95 % \
-                 interval. Changes are called so where a test against random orders of the starts \
-                 says it and they are larger than 10 %: if nothing differed, one table in twenty \
-                 like this one would show any. The p of a change counts all tests of the table.\
-                 </p>\n";
+             program (or boots of the machine), and the ratio to the base has its 95 % interval. \
+             A change is reported where a permutation test of the starts finds it and it is \
+             larger than 10 %: if nothing differed, one table in twenty would show a change. The \
+             p of a change counts all tests of the table.</p>\n";
         text += &tables::comparisons(view.comparisons);
     }
     text += "<h2>Figures</h2>\n";
@@ -70,16 +69,15 @@ pub fn html(view: &ReportView<'_>) -> String {
 const READING: &str = "<h2>How to read this</h2>\n<ul>\
 <li><b>Latency</b> is the time from the moment at which something was due (a timer's deadline, an \
 answer, an interrupt) to the moment at which the program knew.</li>\
-<li>For real time only the <b>maximum</b> counts, and a maximum grows with the time that one \
-looks. The figure of the maximum so far shows whether it still grows; the estimate of the largest \
-of ten times as many values continues the tail by extreme-value theory (generalised extreme value \
-distribution over block maxima, by L-moments; prediction by parametric bootstrap). The largest \
-value itself lies in that interval in 95 of 100 cases, and above it in one of 40. It holds for the \
-machine as it was, and not for events that did not occur.</li>\
-<li><b>p99</b> is not exceeded by 99 of 100 values of a start, and what stands here is the median \
-of the starts; the interval says where the median of many such starts lies. The <b>mode</b> is \
-the most frequent \
-value.</li>\
+<li>For real time only the <b>maximum</b> counts, and a maximum grows with the time of \
+measuring. The figure of the maximum so far shows whether it still grows; the estimate of the \
+largest of ten times as many values continues the tail by extreme-value theory (generalised \
+extreme value distribution over block maxima, by L-moments; prediction by parametric bootstrap). \
+The largest value itself lies in that interval in 95 of 100 cases, and above it in one of 40. It \
+holds for the machine as it was, and not for events that did not occur.</li>\
+<li><b>p99</b> is not exceeded by 99 of 100 values of a start, and the value here is the median \
+of the starts; the interval shows where the median of many such starts lies. The <b>mode</b> is \
+the most frequent value.</li>\
 <li>In distributions both axes are logarithmic: a bar of height 1 is a single late value among all \
 others. Nothing is clipped.</li>\
 <li>A <b>start</b> is a fresh start of the program, in an order drawn at random, so that the \
@@ -172,10 +170,13 @@ fn warnings(view: &ReportView<'_>) -> Vec<String> {
         view.records().any(|record| record.measured.parameters.contains_key("handicap_ns"));
     if !view.failures.is_empty() {
         let count = view.failures.len();
-        lines.push(format!("Not all that was planned is here; parts that gave nothing: {count}."));
+        lines
+            .push(format!("Some planned parts are missing, because they gave no result: {count}."));
     }
     if handicapped {
-        lines.push("Some samples were delayed on purpose, to prove that it shows.".to_owned());
+        lines.push(
+            "Some samples were delayed on purpose, to prove that a comparison shows it.".to_owned(),
+        );
     }
     lines
 }
@@ -280,7 +281,7 @@ mod tests {
             "with “kernel &lt;old&gt;”: 10",
             "cyclictest, Cortex-A53",
             "the maximum so far",
-            "parts that gave nothing: 1.",
+            "because they gave no result: 1.",
             "the guest said &lt;nothing&gt;",
             "</html>",
         ] {

@@ -42,7 +42,7 @@ fn twice(config: &Config) -> Option<ValueProblem> {
     for (index, interface) in config.interfaces.iter().enumerate() {
         if !seen.insert(&interface.name) {
             let path = [KeyStep::Key("interface"), KeyStep::Index(index), KeyStep::Key("name")];
-            let text = format!("`{}` is there twice: join the two entries", interface.name);
+            let text = format!("`{}` is listed twice: join the two entries", interface.name);
             return problem(&path, text);
         }
     }
@@ -50,12 +50,16 @@ fn twice(config: &Config) -> Option<ValueProblem> {
     for (index, thread) in config.threads.iter().enumerate() {
         let path = |key| [KeyStep::Key("thread"), KeyStep::Index(index), KeyStep::Key(key)];
         if !names.insert(&thread.name) {
-            let text = format!("`{}` is there twice: give every thread its name", thread.name);
+            let text =
+                format!("`{}` is listed twice: give every thread a name of its own", thread.name);
             return problem(&path("name"), text);
         }
         for interface in &thread.interfaces {
             if !owned.insert(interface) {
-                let text = format!("`{interface}` has an owner already: one thread owns a link");
+                let text = format!(
+                    "`{interface}` is listed in another thread already: only one \
+                     thread can own a link"
+                );
                 return problem(&path("interfaces"), text);
             }
         }
@@ -68,7 +72,10 @@ fn interface(index: usize, interface: &InterfaceConfig) -> Option<ValueProblem> 
     let name = &interface.name;
     let odd = |c: char| c.is_whitespace() || matches!(c, ',' | '=' | '/' | ':');
     if name.is_empty() || name.len() > INTERFACE_BYTES_MAX || name.contains(odd) {
-        return problem(&at("name"), format!("`{name}` is no name of an interface, like `eth1`"));
+        return problem(
+            &at("name"),
+            format!("`{name}` is not a valid interface name, such as `eth1`"),
+        );
     }
     for (key, said) in [("mode", interface.mode.is_some()), ("queues", interface.queues.is_some())]
     {
@@ -87,7 +94,7 @@ fn interface(index: usize, interface: &InterfaceConfig) -> Option<ValueProblem> 
     }
     let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
     if let Some(port) = interface.steer.keys().find(|port| !is_port(port)) {
-        return problem(&at("steer"), format!("`{port}` is no UDP port: write 1 to 65535"));
+        return problem(&at("steer"), format!("`{port}` is not a UDP port: write 1 to 65535"));
     }
     if interface.mtu.is_some_and(|mtu| !(68..=65_535).contains(&mtu)) {
         return problem(&at("mtu"), "wants bytes from 68 to 65535");
@@ -116,18 +123,19 @@ fn device(interface: &InterfaceConfig) -> Option<(&'static str, String)> {
         _ if !link.takes_device() => None,
         None => {
             let text =
-                format!("\"{}\" wants a device, like `device = \"0000:03:00.0\"`", link.name());
+                format!("\"{}\" needs a device, such as `device = \"0000:03:00.0\"`", link.name());
             Some(("link", text))
         }
         Some(device) if device.is_empty() || device.contains([',', '=']) => {
             Some(("device", "wants a PCI address, or a port in software".to_owned()))
         }
         Some(_) if !interface.own => {
-            let text = format!("has to be true with {said}: the kernel has no such address");
+            let text = format!("must be true with {said}: the kernel has no such address");
             Some(("own", text))
         }
         Some(_) if interface.channels.is_some() => {
-            let text = format!("is the kernel's: say options.queues = \"2\" with {said}");
+            let text =
+                format!("is for the kernel's drivers: write options.queues = \"2\" with {said}");
             Some(("channels", text))
         }
         Some(_) => None,
@@ -178,7 +186,7 @@ fn addresses(
         let special = address.is_unspecified() || address.is_multicast() || address.is_broadcast();
         if special || subnet.prefix == 0 || subnet.is_reserved(address) {
             let path = [&at("addresses")[..], &[KeyStep::Index(index)]].concat();
-            let text = format!("{cidr} is not the address of one station on its network");
+            let text = format!("{cidr} is not the address of one host on its network");
             return problem(&path, text);
         }
     }
@@ -203,7 +211,8 @@ fn thread(config: &Config, index: usize, thread: &ThreadConfig) -> Option<ValueP
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let name = &thread.name;
     if name.is_empty() || name.len() > THREAD_BYTES_MAX || !name.chars().all(plain) {
-        let text = format!("`{name}` will not do: use up to {THREAD_BYTES_MAX} of a-z, 0-9, - _");
+        let text =
+            format!("`{name}` is not a valid name: use up to {THREAD_BYTES_MAX} of a-z, 0-9, - _");
         return problem(&at("name"), text);
     }
     if thread.priority.is_some_and(|priority| !(1..=99).contains(&priority)) {

@@ -103,10 +103,7 @@ fn examine(
         let name = &wanted.name;
         tell(FindingKind::Obstacle, format!("the interface is down: `ip link set {name} up`"));
     } else if !found.interface.running {
-        tell(
-            FindingKind::Note,
-            "there is no carrier: is the cable in, and the other end up?".into(),
-        );
+        tell(FindingKind::Note, "there is no carrier: check the cable and the other end".into());
     }
     rights(wanted, survey, tell);
     opened.for_each(|(kind, text)| tell(kind, text));

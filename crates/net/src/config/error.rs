@@ -38,7 +38,7 @@ pub enum ConfigError {
         problem: String,
     },
     /// A setting of the system could not be changed.
-    #[error("the configuration wants {interface} otherwise: {source}")]
+    #[error("cannot set up {interface} as the configuration says: {source}")]
     Setting {
         /// The interface.
         interface: String,
@@ -81,7 +81,7 @@ impl ConfigError {
         let key = DeTable::parse(text)
             .map_or_else(|_| String::new(), |tree| key_at(tree.get_ref(), span.start));
         let problem = match error.message().trim() {
-            "" => "this cannot be understood".to_owned(),
+            "" => "this is not valid TOML".to_owned(),
             message => in_words(message),
         };
         Self::wrong(file, text, span, key, problem)
@@ -125,7 +125,10 @@ fn in_words(message: &str) -> String {
             "invalid type: map, expected a sequence",
             "there may be several of these: write its name in [[double brackets]]",
         ),
-        ("invalid IPv4 address syntax", "this is no IPv4 address; write it like 192.168.10.254"),
+        (
+            "invalid IPv4 address syntax",
+            "this is not an IPv4 address; write it like 192.168.10.254",
+        ),
     ];
     let said = message.trim().to_owned();
     let said = WORDS.iter().fold(said, |said, (jargon, words)| said.replace(jargon, words));

@@ -43,7 +43,10 @@ pub fn import_for_dpdk(survey: &InterfaceSurvey, names: &[String]) -> Result<Con
             )
         })?;
         let address = found.addresses.first().ok_or_else(|| {
-            format!("{name} has no IPv4 address to go on with: `ip addr add IP/PREFIX dev {name}`")
+            format!(
+                "{name} has no IPv4 address that DPDK could take over: `ip addr add IP/PREFIX \
+                 dev {name}`"
+            )
         })?;
         let described = describe(found);
         Ok(InterfaceConfig {

@@ -76,7 +76,7 @@ pub(super) fn changes(
     let mut changes = Vec::new();
     if let Some(count) = wanted.channels {
         match found.channels {
-            None => changes.push(Err("its driver does not let queues be counted or set".into())),
+            None => changes.push(Err("its driver can neither report nor set queues".into())),
             Some((now, max)) => changes.extend(channels(count, now, max)),
         }
     }
@@ -89,7 +89,7 @@ pub(super) fn changes(
         }
     }
     if !wanted.steer.is_empty() && !found.steers {
-        let problem = "its driver gives no UDP port a queue: leave `steer` out";
+        let problem = "its driver cannot steer a UDP port to a queue: leave `steer` out";
         changes.push(Err(problem.to_owned()));
         return changes;
     }

@@ -94,7 +94,7 @@ fn errors_name_place_key_and_remedy() {
         (format!("{eth}mtu = \"big\"\n"), "radio.toml:4:7: interface[0].mtu: invalid type: string"),
         (format!("{eth}mtu = 9\n"), "radio.toml:4:7: interface[0].mtu: wants bytes from 68 to"),
         (format!("{eth}mtu = -1\n"), "`-1`, expected a whole number from 0 to 4294967295"),
-        (format!("{eth}gateway = \"10.0\"\n"), "this is no IPv4 address; write it like"),
+        (format!("{eth}gateway = \"10.0\"\n"), "this is not an IPv4 address; write it like"),
         (format!("{eth}addresses = \"10.0.0.1/24\"\n"), "expected a list, like [\"a\", \"b\"]"),
         ("[interface]\nname = \"eth1\"\n".into(), "radio.toml:1:1: interface: there may be sev"),
         (format!("{eth}vlan = 4095\n"), "interface[0].vlan: wants an identifier from 1 to 4094"),
@@ -107,10 +107,10 @@ fn errors_name_place_key_and_remedy() {
             "interface[0].queues: wants all, one queue as in 0, or a range",
         ),
         (format!("{eth}channels = 0\n"), "interface[0].channels: an interface needs at least one"),
-        (format!("{eth}steer = {{ x = 1 }}\n"), "interface[0].steer: `x` is no UDP port"),
+        (format!("{eth}steer = {{ x = 1 }}\n"), "interface[0].steer: `x` is not a UDP port"),
         (
             format!("{eth}addresses = [\"10.0.0.1\"]\n"),
-            "interface[0].addresses: `10.0.0.1` is no address",
+            "interface[0].addresses: `10.0.0.1` is not an address",
         ),
         (
             format!("{eth}addresses = [\"10.0.0.1/24\", \"10.0.1.0/24\"]\n"),
@@ -123,10 +123,10 @@ fn errors_name_place_key_and_remedy() {
         ),
         (format!("{eth}offloads = {{ lro = true }}\n"), "unknown variant `lro`, expected one of"),
         (format!("{eth}options = {{ cpu = \"1\" }}\n"), "`cpu` has a key of its own in the file"),
-        (format!("{eth}{eth}"), "radio.toml:5:8: interface[1].name: `eth1` is there twice: join"),
+        (format!("{eth}{eth}"), "radio.toml:5:8: interface[1].name: `eth1` is listed twice: join"),
         (
             "[[interface]]\nname = \"a b\"\nlink = \"packet\"\n".into(),
-            "radio.toml:2:8: interface[0].name: `a b` is no name of an interface",
+            "radio.toml:2:8: interface[0].name: `a b` is not a valid interface name",
         ),
         (
             "[[interface]]\nname = \"e\"\nlink = \"packet\"\nmode = \"auto\"\n".into(),
@@ -140,9 +140,9 @@ fn errors_name_place_key_and_remedy() {
         (format!("{thread}priority = 100\n"), "thread[0].priority: wants a real-time priority"),
         (
             format!("{thread}wait = \"doze\"\n"),
-            "thread[0].wait: `doze` is no way to wait; use spin",
+            "thread[0].wait: `doze` is not a wait mode; use spin",
         ),
-        ("[[thread]]\nname = \"a b\"\n".into(), "thread[0].name: `a b` will not do"),
+        ("[[thread]]\nname = \"a b\"\n".into(), "thread[0].name: `a b` is not a valid name"),
         ("[[interface]\n".into(), "radio.toml:1:13: "),
     ] {
         let error = parse(&text).expect_err(&text);
@@ -150,7 +150,10 @@ fn errors_name_place_key_and_remedy() {
         assert!(error.starts_with("radio.toml:") && !error.contains('\n'), "{error}");
     }
     let owners = format!("{eth}{thread}interfaces = [\"eth1\", \"eth1\"]\n");
-    assert!(parse(&owners).unwrap_err().contains("`eth1` has an owner already"), "{owners}");
+    assert!(
+        parse(&owners).unwrap_err().contains("`eth1` is listed in another thread already"),
+        "{owners}"
+    );
     let error = Config::read(Path::new("/nowhere/x.toml")).unwrap_err().to_string();
     assert!(error.ends_with("`millstream host net import` writes one"), "{error}");
 }
@@ -287,11 +290,11 @@ fn each_obstacle_is_named_with_its_remedy() {
     let text = change(&|config, _| config.interfaces[0].channels = Some(8));
     assert_eq!(text, "eth1: it can have 4 queues at most, not 8");
     let text = change(&|config, _| config.interfaces[0].queues = Some("0-2".into()));
-    assert_eq!(text, "eth1: there are 2 queues, 0 to 1: no queue 2");
+    assert_eq!(text, "eth1: there is no queue 2: the interface has 2, 0 to 1");
     let text = change(&|_, survey| survey.interfaces[0].offloads.clear());
     assert_eq!(text, "eth1: its driver has no offload transmit-checksum");
     let text = change(&|_, survey| survey.interfaces[0].steers = false);
-    assert_eq!(text, "eth1: its driver gives no UDP port a queue: leave `steer` out");
+    assert_eq!(text, "eth1: its driver cannot steer a UDP port to a queue: leave `steer` out");
     let text = change(&|_, survey| survey.interfaces[0].addresses.clear());
     assert!(text.contains("`ip addr add 192.168.10.1/24 dev eth1`"), "{text}");
     let text = change(&|_, survey| survey.interfaces[0].routes.clear());
@@ -362,8 +365,8 @@ fn what_is_dpdks_is_said_whole() {
     let device = "device = \"0000:03:00.0\"";
     let address = "addresses = [\"10.0.0.1/24\"]";
     for (rest, reason) in [
-        ("link = \"dpdk\"".to_owned(), "wants a device"),
-        (format!("link = \"dpdk\"\n{device}"), "has to be true with link = \"dpdk\""),
+        ("link = \"dpdk\"".to_owned(), "needs a device"),
+        (format!("link = \"dpdk\"\n{device}"), "must be true with link = \"dpdk\""),
         (format!("link = \"xdp\"\n{device}\n{address}"), "is for link = \"dpdk\" only"),
     ] {
         let error = with(&rest).unwrap_err();

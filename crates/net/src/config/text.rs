@@ -34,7 +34,7 @@ impl fmt::Display for Cidr {
 
 /// The error of text that is not an address with a prefix length.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("`{0}` is no address with the bits of its network; write it like 192.168.10.1/24")]
+#[error("`{0}` is not an address with the bits of its network; write it like 192.168.10.1/24")]
 pub struct ParseCidrError(String);
 
 impl FromStr for Cidr {

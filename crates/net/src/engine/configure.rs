@@ -57,8 +57,8 @@ fn refuse_the_kernels(own: Subnet, asked: &Asked, info: &LinkInfo) -> Result<(),
         return Ok(());
     }
     let reason = format!(
-        "is the kernel's on {interface}: leave address= out to share it, or give one that the \
-         kernel does not have"
+        "belongs to the kernel on {interface}: leave address= out to share it, or give one that \
+         the kernel does not have"
     );
     Err(bad(format!("address={}/{}", own.address, own.prefix), &reason))
 }

@@ -52,7 +52,7 @@ impl KernelInterface {
 }
 
 fn setup(error: NetlinkError) -> LinkError {
-    LinkError::Setup { what: "what the kernel knows", source: io::Error::other(error) }
+    LinkError::Setup { what: "the kernel's addresses and routes", source: io::Error::other(error) }
 }
 
 /// A kernel socket that reserves a port for us: no other process gets it, and the kernel neither

@@ -166,7 +166,7 @@ impl OpenLink {
             match state? {
                 (true, None) => return Ok(()),
                 (true, Some(address)) => {
-                    let reason = "is in use by another station on this network: choose another";
+                    let reason = "is in use by another host on this network: choose another";
                     return Err(bad(format!("address={address}"), reason));
                 }
                 _ if now_ns() > until => return Ok(()),
@@ -281,9 +281,9 @@ impl OpenLink {
     fn not_our_address(&self, bind: SocketAddrV4) -> LinkError {
         let own: Vec<_> = self.addresses.iter().map(|own| own.address.to_string()).collect();
         let hint = if bind.ip().is_loopback() {
-            "127.x is the kernel's: use link=udp".to_owned()
+            "127.x belongs to the kernel: use link=udp".to_owned()
         } else {
-            format!("{} has {}: choose from these, or 0.0.0.0", self.name(), own.join(", "))
+            format!("{} has {}: choose one of these, or 0.0.0.0", self.name(), own.join(", "))
         };
         let source = io::Error::from_raw_os_error(libc::EADDRNOTAVAIL);
         LinkError::Bind { address: bind, source, hint }

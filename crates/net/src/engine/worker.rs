@@ -89,7 +89,7 @@ fn prepare(options: &WorkerOptions, shared: &ThreadShared) -> Result<(), LinkErr
         // The thread that opens a link is often pinned, and spins there.
         None => {
             if let Err(error) = unpin_current_thread() {
-                shared.note(format!("it runs only where its opener does: {error}"));
+                shared.note(format!("it runs on the CPUs of the thread that opened it: {error}"));
             }
         }
     }

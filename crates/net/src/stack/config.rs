@@ -189,7 +189,7 @@ pub(super) fn is_station(address: Ipv4Addr) -> bool {
 #[non_exhaustive]
 pub enum StackError {
     /// The Ethernet address cannot be that of a station.
-    #[error("{0} is not the Ethernet address of one station: use an Ethernet interface")]
+    #[error("{0} is not the Ethernet address of one host: use an Ethernet interface")]
     BadMac(Mac),
     /// The MTU is too small or too large for IPv4.
     #[error("an MTU of {0} bytes is outside 68 to 65535: set the interface's MTU (ip link set)")]
@@ -204,8 +204,8 @@ pub enum StackError {
     NoAddress,
     /// The address cannot be that of a station, or was given twice.
     #[error(
-        "{address}/{prefix} cannot be ours: give the address of one station, once, with the \
-             bits of its network"
+        "{address}/{prefix} cannot be this host's address: give the address of one host, once, \
+         with the bits of its network"
     )]
     BadAddress {
         /// The address.
@@ -222,7 +222,7 @@ pub enum StackError {
         prefix: u8,
     },
     /// The gateway is not on any of our networks.
-    #[error("gateway {0} is on none of our networks: its address has to be in one of them")]
+    #[error("gateway {0} is on none of our networks: give an address in one of them")]
     BadGateway(Ipv4Addr),
 }
 
@@ -258,7 +258,7 @@ mod tests {
             "10.0.0.2/0",
         ] {
             let text = refused(|config| config.addresses.push(subnet(bad)));
-            assert!(text.starts_with(&format!("{bad} cannot be ours")), "{text}");
+            assert!(text.starts_with(&format!("{bad} cannot be this host's address")), "{text}");
         }
         let text = refused(|config| config.addresses.clear());
         assert!(text.contains("ip addr add"), "{text}");

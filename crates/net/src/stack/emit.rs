@@ -27,7 +27,7 @@ pub enum EmitHop<T> {
 #[non_exhaustive]
 pub enum EmitError {
     /// See [`EmitHop::Pending`].
-    #[error("the next station's Ethernet address is not known yet")]
+    #[error("the Ethernet address of the next host is not known yet")]
     Pending,
     /// There is no route.
     #[error("cannot send to {to}: {why}")]

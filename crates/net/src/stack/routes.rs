@@ -26,31 +26,33 @@ pub(super) enum NextHop {
 #[non_exhaustive]
 pub enum Unreachable {
     /// One of our own addresses.
-    #[error("it is an address of our own: use link=udp, the kernel loops it back")]
+    #[error("this host itself has this address: use link=udp, by which the kernel loops it back")]
     Itself,
     /// 127.0.0.0/8.
-    #[error("loopback addresses are the kernel's: use link=udp")]
+    #[error("loopback addresses belong to the kernel: use link=udp")]
     Loopback,
     /// 0.0.0.0, a network's own address, or one that is not assigned.
-    #[error("no station has this address")]
+    #[error("no host can have this address")]
     NoStation,
     /// 224.0.0.0/4.
     #[error("multicast is not supported")]
     Multicast,
     /// Neither on the wire nor behind a gateway.
-    #[error("no route: it is on none of our networks and there is no gateway (gateway=A.B.C.D)")]
+    #[error(
+        "no route: the address is on none of our networks, and no gateway is set (gateway=A.B.C.D)"
+    )]
     NoRoute,
     /// The source address is not ours.
     #[error("the source address is not one of this host's")]
     NotOurs,
     /// Another station uses our address.
-    #[error("our address is in use by another station: choose another (address=A.B.C.D/24)")]
+    #[error("another host uses our address: choose another (address=A.B.C.D/24)")]
     AddressTaken,
     /// The address was requested, and no station answered.
-    #[error("no answer to ARP: is the other station up, and on this wire and VLAN?")]
+    #[error("no answer to ARP: check that the other host is up, and on this network and VLAN")]
     NoAnswer,
     /// The neighbour table is full of entries in use.
-    #[error("more neighbours in use than can be remembered")]
+    #[error("too many neighbours are in use at once")]
     TableFull,
 }
 

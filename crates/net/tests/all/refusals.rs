@@ -97,7 +97,7 @@ fn an_address_of_its_own_must_not_be_the_kernels() {
     each_link(|link, pair| {
         let link = format!("{link},address={}/24", pair.left.address);
         let opened = pair.left.run(|| open(&link, INTERFACE, ANY));
-        refused(&link, opened, &["is the kernel's on", "leave address= out"]);
+        refused(&link, opened, &["belongs to the kernel on", "leave address= out"]);
     });
 }
 

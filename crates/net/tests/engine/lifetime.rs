@@ -99,11 +99,11 @@ fn bad_addresses_are_refused_with_advice() {
     assert!(text.contains("\"address=IP/PREFIX\": is needed"), "{text}");
     let link = "loop:address=10.1.0.1/24";
     let text = refused(link, "127.0.0.1:0");
-    assert!(text.contains("127.x is the kernel's: use link=udp"), "{text}");
+    assert!(text.contains("127.x belongs to the kernel: use link=udp"), "{text}");
     let text = refused(link, "10.1.0.2:0");
-    assert!(text.contains("loop has 10.1.0.1: choose from these"), "{text}");
+    assert!(text.contains("loop has 10.1.0.1: choose one of these"), "{text}");
     let text = refused("loop:address=10.1.0.0/24", "0.0.0.0:0");
-    assert!(text.contains("10.1.0.0/24 cannot be ours"), "{text}");
+    assert!(text.contains("10.1.0.0/24 cannot be this host's address"), "{text}");
     let text = refused("loop:address=10.1.0.1/24,cpu=999", "0.0.0.0:0");
     assert!(text.contains("cannot run on CPU 999"), "{text}");
     let text = refused("loop:warp=9,address=10.1.0.1/24", "0.0.0.0:0");

@@ -148,7 +148,7 @@ fn an_address_that_another_station_has_is_refused() {
     let link = format!("packet:veth0,address={}/24", pair.right.address);
     let refused = pair.left.run(|| open(&link, any(), &PortOptions::default()));
     let text = refused.err().expect("it is taken").to_string();
-    assert!(text.contains("is in use by another station"), "{text}");
+    assert!(text.contains("is in use by another host"), "{text}");
 }
 
 #[test]

@@ -78,7 +78,7 @@ pub enum RehearsalError {
     #[error("no item left the sources in {0:.1?}; is the radio sending, or the file empty?")]
     Silence(Duration),
     /// Much slower than the default.
-    #[error("given up after {0:.1?}, {PATIENCE} times what the default takes")]
+    #[error("given up after {0:.1?}, {PATIENCE} times as long as the default takes")]
     TooSlow(Duration),
     /// A block does not return.
     #[error(

@@ -84,7 +84,7 @@ pub enum TuneError {
     #[error("the default plan cannot be measured: {0}")]
     Default(TrialError),
     /// An invalid figure.
-    #[error("a measurement gave {0} items per second; nothing passes this graph")]
+    #[error("a measurement gave {0} items per second; no items pass this graph")]
     Figure(f64),
     /// Too short for a verdict.
     #[error(

@@ -84,7 +84,7 @@ pub enum PlanStoreError {
         source: io::Error,
     },
     /// An invalid stored plan.
-    #[error("{} is no stored plan: {reason}; correct or remove it", path.display())]
+    #[error("{} is not a stored plan: {reason}; correct or remove it", path.display())]
     Content {
         /// The file.
         path: PathBuf,
@@ -92,7 +92,10 @@ pub enum PlanStoreError {
         reason: String,
     },
     /// No folder for the store.
-    #[error("no place for stored plans: set XDG_STATE_HOME or HOME to a folder")]
+    #[error(
+        "plans cannot be stored: neither XDG_STATE_HOME nor HOME is set; set one of them to a \
+         folder"
+    )]
     NoFolder,
 }
 
@@ -265,7 +268,7 @@ pub(super) mod tests {
         assert_eq!(store.load(&key(1)).unwrap().unwrap().plan.buffers.inside_bytes, 49152);
         fs::write(&path, text.replace("inside_bytes", "inner_bytes")).unwrap();
         let error = store.load(&key(1)).unwrap_err().to_string();
-        assert!(error.contains("is no stored plan: unknown field `inner_bytes`"), "{error}");
+        assert!(error.contains("is not a stored plan: unknown field `inner_bytes`"), "{error}");
         assert!(store.list().unwrap()[0].1.is_err());
     }
 

@@ -47,7 +47,7 @@ impl DeviceClaim {
         let calls = RpcClient::connect(address)?;
         let token = keeper.call("claim", vec![session.into()], CALL_TIMEOUT)?;
         if !(token.is_str() || token.is_bin()) {
-            return Err(keeper.protocol("claim", "a token that is no string"));
+            return Err(keeper.protocol("claim", "a token that is not a string"));
         }
         let lost = ClaimLoss::default();
         let (stop, stopped) = mpsc::channel();

@@ -74,7 +74,7 @@ impl RpcClient {
             let (answered, outcome) = self
                 .receive(method, until, timeout)?
                 .and_then(take_apart)
-                .ok_or_else(|| self.protocol(method, "something that is no response"))?;
+                .ok_or_else(|| self.protocol(method, "a message that is not a response"))?;
             // An older id belongs to a call that was given up.
             if answered == u64::from(id) {
                 return outcome.map_err(|message| RpcError::Remote {
@@ -94,8 +94,9 @@ impl RpcClient {
         timeout: Duration,
     ) -> Result<Option<Value>, RpcError> {
         loop {
-            let taken = take_object(&mut self.unread)
-                .map_err(|error| self.protocol(method, format!("bytes of no use ({error})")))?;
+            let taken = take_object(&mut self.unread).map_err(|error| {
+                self.protocol(method, format!("bytes that cannot be decoded ({error})"))
+            })?;
             if let Some(object) = taken {
                 return Ok(object);
             }

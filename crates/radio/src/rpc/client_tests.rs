@@ -88,8 +88,8 @@ fn hostile_responses_are_errors() {
         // Refused because of the announced size, before the objects come.
         (vec![0xDB, 0xFF, 0xFF, 0xFF, 0xFF], "too long"),
         (vec![0xDD, 0xFF, 0xFF, 0xFF, 0xFF], "too many elements"),
-        (vec![0xC0], "no response"),
-        (vec![0x94, 0x00, 0x00, 0xC0, 0xC0], "no response"),
+        (vec![0xC0], "not a response"),
+        (vec![0x94, 0x00, 0x00, 0xC0, 0xC0], "not a response"),
     ] {
         let text = call(vec![bytes], 0).unwrap_err().to_string();
         assert!(text.contains(part), "{text}");

@@ -178,7 +178,10 @@ pub enum RxError {
     #[error("the radio has no free command slot: receive until one of the queued captures begins")]
     QueueFull,
     /// A capture was queued behind one without an end.
-    #[error("a continuous stream has no end behind which a capture could be queued: stop it first")]
+    #[error(
+        "a capture cannot be queued behind a continuous stream, which has no end: stop the \
+         stream first"
+    )]
     Endless,
     /// After an overrun, every restart came too late.
     #[error(

@@ -20,14 +20,14 @@ pub fn discover(
     first_epid: u16,
 ) -> Result<RadioTopology, RadioError> {
     let unusable = |reason: &str| RadioError::Unusable { address: device, reason: reason.into() };
-    let info = ask(management, "who its transport is", &[])?;
+    let info = ask(management, "a query of its transport", &[])?;
     if !matches!(info.map(|info| info.node), Some(Node::Transport { .. })) {
-        return Err(unusable("what answers management packets is no transport"));
+        return Err(unusable("its answer to management packets does not come from a transport"));
     }
-    let crossbar = ask(management, "who its crossbar is", &[&[Op::Nop]])?;
+    let crossbar = ask(management, "a query of its crossbar", &[&[Op::Nop]])?;
     let Some(NodeInfo { instance: entry_port, node: Node::Crossbar { ports, .. }, .. }) = crossbar
     else {
-        return Err(unusable("there is no crossbar behind its transport"));
+        return Err(unusable("no crossbar is connected to its transport"));
     };
     route::advertise(management, entry_port)?;
 

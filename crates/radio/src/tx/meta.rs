@@ -195,7 +195,7 @@ pub enum TxError {
         claim_lost: Option<String>,
     },
     /// Streams or slices that cannot be sent together.
-    #[error("these cannot be sent together: {reason}")]
+    #[error("these streams cannot transmit together: {reason}")]
     BadGroup {
         /// The fault.
         reason: &'static str,

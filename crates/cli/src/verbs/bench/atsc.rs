@@ -13,8 +13,8 @@ use millstream_lab::atsc::{SETTLE_S, SPARE_S};
 ///
 /// A recording is generated; our receiver decodes it on one thread and by the plans for all CPUs,
 /// GNU Radio's with a thread per block, in interleaved rounds. These include the cost of echoes on
-/// one thread. It says how far it is; our receiver takes about a minute, and GNU Radio's comes on
-/// top. `table` tries both receivers on weak and spoilt signals instead; `tx` measures the
+/// one thread. It shows its progress; our receiver takes about a minute, and GNU Radio's comes on
+/// top. `table` tries both receivers on weak and impaired signals instead; `tx` measures the
 /// transmitter.
 #[derive(clap::Args)]
 #[command(

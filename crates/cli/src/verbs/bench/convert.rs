@@ -13,8 +13,8 @@ use std::time::Duration;
 /// Measures sample conversion: million samples per second of each form.
 ///
 /// Beside them stands a copy that moves as many bytes as the conversion reads and writes, and UHD's
-/// `converter_benchmark` where it is installed. Medians of interleaved rounds. It says how far it
-/// is; all pairs take about a minute and a half, the last example some seconds.
+/// `converter_benchmark` where it is installed. Medians of interleaved rounds. It shows its
+/// progress; all pairs take about a minute and a half, the last example some seconds.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream bench convert

@@ -14,7 +14,7 @@ use std::time::Instant;
 /// Tests streams of an emulated radio under every fault, in both directions.
 ///
 /// For each fault the ledger must balance and agree with the device's counts, and the stream must
-/// go on or end with one error. About two minutes.
+/// go on or end with one error. It takes about two minutes.
 #[derive(clap::Args)]
 pub struct Args {
     /// Only the faults whose name contains this.
@@ -37,7 +37,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let names = || CASES.iter().map(|case| case.name).collect::<Vec<_>>().join(", ");
     anyhow::ensure!(
         !cases.is_empty(),
-        "no fault is called \"{}\"; there are: {}",
+        "there is no fault \"{}\"; the faults are: {}",
         args.only,
         names()
     );
@@ -53,13 +53,12 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             let place = progress.next(Instant::now());
             note(format_args!("{place}: {}: {}", way.name(), case.name));
             rows.push(faults::run(case, way)?);
-            anyhow::ensure!(!interrupt::asked(), "ended before all faults had their turn");
+            anyhow::ensure!(!interrupt::asked(), "interrupted before all faults were tested");
         }
     }
     let unsound = rows.iter().filter(|row| !row.complaints.is_empty()).count();
-    let failure = (unsound > 0).then(|| {
-        format!("{unsound} of {} streams did not come through as they should", rows.len())
-    });
+    let failure =
+        (unsound > 0).then(|| format!("{unsound} of {} streams failed their check", rows.len()));
     Ok(Report { text: table(&rows), results: json!({ "rows": rows }), failure })
 }
 
@@ -96,7 +95,7 @@ fn table(rows: &[FaultRow]) -> String {
             outcome(row),
         );
         for complaint in &row.complaints {
-            let _ = writeln!(text, "    NOT AS IT SHOULD BE: {complaint}");
+            let _ = writeln!(text, "    FAILED: {complaint}");
         }
     }
     text

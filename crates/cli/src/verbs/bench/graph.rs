@@ -17,9 +17,9 @@ use std::time::Duration;
 
 /// Measures flowgraphs: chains of simple blocks, and chains side by side.
 ///
-/// By several plans of ours, on one CPU and on two, beside the same kernels in a hand-written loop
-/// and beside GNU Radio where it is installed, in interleaved rounds. It says how far it is; all
-/// graphs take some minutes, --quick some seconds.
+/// They run by several plans of ours, on one CPU and on two, beside the same kernels in a loop
+/// written by hand, and GNU Radio where it is installed, in interleaved rounds. It shows its
+/// progress; all graphs take some minutes, --quick some seconds.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream bench graph --quick
@@ -65,7 +65,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let repeats = args.repeat.unwrap_or(if args.quick { 3 } else { 5 }) as usize;
     let cpus = millstream_cpu::thread::allowed_cpus()?.iter().take(2).collect();
     let cases = cases(&args);
-    ensure!(!cases.is_empty(), "no graph is called like that; they are called like `copy float 8`");
+    ensure!(
+        !cases.is_empty(),
+        "no graph's name contains the text of --only; an example of a name is `copy float 8`"
+    );
     let plan = GraphSpec { cases, cpus, repeats, warm_up: time / 4, time };
     let mut peer = args.peer.start(GnuRadioGraph::start)?;
     let mut steps = Steps::new(plan.cases.len() * plan.cpus.len());

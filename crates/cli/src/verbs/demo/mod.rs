@@ -160,7 +160,7 @@ fn receive(
 
 fn source_ledger(snapshot: &Snapshot) -> anyhow::Result<LedgerReport> {
     let mut ledgers = snapshot.blocks.iter().filter_map(LedgerReport::of);
-    ledgers.next().context("the radio source published no ledger")
+    ledgers.next().context("the radio source has no ledger")
 }
 
 /// The live line.
@@ -181,7 +181,7 @@ fn judge(
 ) -> Result<(), String> {
     let signal_s = signal.status.packets as f64 / PACKETS_PER_SECOND;
     if run.interrupted {
-        return Err("interrupted before its end".to_owned());
+        return Err("interrupted before the end".to_owned());
     }
     if !ledger.balances {
         return Err(ledger.defect());

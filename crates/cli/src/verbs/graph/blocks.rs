@@ -62,7 +62,7 @@ fn list(registry: &Registry) -> String {
     for (name, way, summary) in &rows {
         let _ = writeln!(text, "{name:<names$}  {way:<ways$}  {summary}");
     }
-    text + "\n`millstream graph blocks TYPE` tells about one; items are those of its example.\n"
+    text + "\n`millstream graph blocks TYPE` describes one; items are those of its example.\n"
 }
 
 struct Port {

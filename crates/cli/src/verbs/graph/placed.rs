@@ -109,7 +109,7 @@ impl PlaceArgs {
                 toml::from_str(&text).with_context(|| format!("prices {}", path.display()))?
             }
         };
-        ensure!(self.max_cpus != Some(0), "--max-cpus wants at least 1");
+        ensure!(self.max_cpus != Some(0), "--max-cpus 0: give 1 or more");
         Ok(Hints {
             plan: if self.keep { file.plan().clone() } else { Plan::default() },
             pins: self.pin.iter().cloned().collect(),
@@ -147,7 +147,7 @@ fn measured(
     let replaced = file.rehearsed(&registry);
     let without = match replaced.is_empty() {
         true => String::new(),
-        false => format!(", with nothing written in place of {}", replaced.join(", ")),
+        false => format!("; these blocks write nothing meanwhile: {}", replaced.join(", ")),
     };
     output::note(format_args!(
         "millstream: running the graph for {} s to measure it{without}",
@@ -155,11 +155,11 @@ fn measured(
     ));
     let profile = measure(graph, duration)?;
     let moved = profile.blocks.iter().any(|block| block.items() > 0);
-    ensure!(moved, "no item passed while it was measured; give it longer with --duration");
+    ensure!(moved, "no item passed during the measurement: give a longer --duration");
     for trouble in SignalReport::all(&monitors).iter().filter_map(SignalReport::failure) {
         output::note(format_args!(
-            "millstream: {trouble}; the blocks behind the receiver were hardly used, and the plan \
-             is for that"
+            "millstream: {trouble}; the blocks behind the receiver had little work, and the plan \
+             is only right for that"
         ));
     }
     Ok((shape, profile))

@@ -23,7 +23,7 @@ const WAV_HEADER_BYTES_MAX: u64 = 1 << 20;
 
 /// Shows a recording: format, length, rate, metadata, and the power of its samples.
 ///
-/// SigMF, WAV, or raw samples. 0 dBFS is a tone whose I and Q reach full scale. It says so where a
+/// SigMF, WAV, or raw samples. 0 dBFS is a tone whose I and Q reach full scale. It reports when a
 /// recording begins with ATSC television. --atsc receives that to the end and draws one picture:
 /// spectrum, echoes, the symbols over time and their eight levels as a histogram, modulation error
 /// ratio over time, and the equaliser's taps.
@@ -117,7 +117,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 /// Raw samples on standard input.
 fn piped(args: &Args) -> anyhow::Result<Report> {
     let Some(format) = args.format else {
-        bail!("standard input has no name that tells how samples lie there: give --format")
+        bail!(
+            "standard input has no file extension, which would show the format: give --format \
+             sc16 or --format cf32"
+        )
     };
     ensure!(!args.atsc, "--atsc reads a recording twice: write standard input to a file first");
     let layout = layout(format);
@@ -135,7 +138,7 @@ fn wave(args: &Args) -> anyhow::Result<Report> {
     let mut start = Vec::new();
     file.by_ref().take(WAV_HEADER_BYTES_MAX).read_to_end(&mut start).context(name.clone())?;
     let header =
-        wav::read(&start).map_err(|why| anyhow::anyhow!("{name} is no WAV file: {why}"))?;
+        wav::read(&start).map_err(|why| anyhow::anyhow!("{name} is not a WAV file: {why}"))?;
     let said = f64::from(header.rate_hz);
     if args.rate.is_some_and(|rate| rate != said) {
         bail!("{name}: its header says {said} samples a second: leave --rate out");

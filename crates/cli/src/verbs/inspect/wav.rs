@@ -76,7 +76,7 @@ fn values(bytes: &[u8], at: usize, length: u32) -> Result<(WavValues, u16, u32, 
         other => WavValues::Other(other),
     };
     if channels == 0 || rate_hz == 0 || bits == 0 {
-        return Err(format!("it says {channels} channels, {rate_hz} Hz and {bits} bits"));
+        return Err(format!("its header gives {channels} channels, {rate_hz} Hz and {bits} bits"));
     }
     Ok((values, channels, rate_hz, bits))
 }

@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let mut text = table(&found) + &failed(&failures);
     let few = found.iter().flat_map(|figure| &figure.sides).any(|side| side.too_few);
     text += &match (changes, few) {
-        (0, true) => "no change found, but with so few starts none could be\n".to_owned(),
+        (0, true) => "no change found; so few starts cannot show one\n".to_owned(),
         (0, false) => "no change\n".to_owned(),
         (1, _) => "1 change\n".to_owned(),
         _ => format!("{changes} changes\n"),

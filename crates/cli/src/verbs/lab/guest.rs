@@ -154,7 +154,10 @@ impl GuestOptions {
         let cache = match &self.cache {
             Some(cache) => cache.clone(),
             None => folders::cache(folders::variable)
-                .context("no home directory for the cache: give --cache FOLDER")?
+                .context(
+                    "no folder for fetched kernels: neither XDG_CACHE_HOME nor HOME is set; \
+                     give --cache FOLDER",
+                )?
                 .join("millstream/kernels"),
         };
         std::fs::create_dir_all(&cache).with_context(|| cache.display().to_string())?;
@@ -303,6 +306,6 @@ fn document(kernel: &BootKernel, outcome: &GuestResult) -> Value {
 fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((path, value)) if path.starts_with('/') => Ok((path.to_owned(), value.to_owned())),
-        _ => Err("a setting is PATH=VALUE with a path from /".to_owned()),
+        _ => Err("write PATH=VALUE, with a path that begins with /".to_owned()),
     }
 }

@@ -48,8 +48,8 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-A kernel may be followed by words for its command line, and by `--` and arguments that every
-measurement gets beside its own; given twice it is compared with itself.
+Words for the kernel's command line may follow a kernel, then `--` and more arguments of every
+measurement; a kernel that is given twice is compared with itself.
 
 Examples:
   millstream lab kernels plans/kernels.toml --kernel linux-image-6.1.0-56-amd64 \\
@@ -136,9 +136,9 @@ fn recognise(planned: &Planned, sides: &[KernelSide]) -> anyhow::Result<()> {
         let label = sides.get(index).map(|side| side.label.as_str());
         ensure!(
             label.is_some_and(|label| is_under(label, &record.variant)),
-            "the run has records of {}, and that kernel is {} by now: begin another run",
+            "the run has records of {}, but that kernel is {} now: begin another run",
             record.variant,
-            label.unwrap_or("none of those given")
+            label.unwrap_or("not among those given")
         );
     }
     Ok(())
@@ -214,7 +214,7 @@ fn missing(
         variant: cell.variant,
         name: cell.name,
         load: cell.load.name,
-        reason: "the boot ended before it".to_owned(),
+        reason: "the boot ended before this start".to_owned(),
         ..Failure::default()
     };
     Ok(plan.cells()?.into_iter().filter(|cell| !told(cell)).map(failure).collect())

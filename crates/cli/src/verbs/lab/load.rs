@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         return Ok(Report::done(text, json!({ "profiles": profiles.all })));
     };
     interrupt::install();
-    let allowed = allowed_cpus().context("cannot see which CPUs there are")?;
+    let allowed = allowed_cpus().context("cannot read the CPUs of this machine")?;
     let worker: Vec<String> = WORKER.iter().map(|&word| word.to_owned()).collect();
     let start = || program::command(&worker);
     let mut load = RunningLoad::begin(profiles.get(name)?, &allowed, &args.cpus, &start)?;

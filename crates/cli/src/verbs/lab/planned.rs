@@ -43,7 +43,10 @@ impl PlanArgs {
             .with_context(|| format!("cannot read the plan {}", self.plan.display()))?;
         let plan = MeasurementPlan::parse(&text)?;
         let name = self.name.clone().unwrap_or_else(|| format!("{} {}", plan.name, now()));
-        anyhow::ensure!(!name.contains('/') && !name.is_empty(), "--name {name}: without a slash");
+        anyhow::ensure!(
+            !name.contains('/') && !name.is_empty(),
+            "--name {name}: give a name without a slash"
+        );
         let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
         let folder = std::env::current_dir().context("the current folder")?;
         let (run, command) = (name.clone(), command.collect());
@@ -57,11 +60,11 @@ pub fn verdict(outcome: &RunResult, is_asked: bool, is_stored: bool) -> Option<S
     let failed = outcome.failures.len();
     // A start with some records is not repeated.
     let (is_missing, what) = match is_asked {
-        true => (true, "ended before the plan was".to_owned()),
+        true => (true, "interrupted before the plan was done".to_owned()),
         false if failed == 0 => return None,
         false => (
             outcome.failures.iter().any(|failure| !failure.partial),
-            format!("{failed} parts of the plan gave nothing, see above"),
+            format!("{failed} parts of the plan gave no record, see above"),
         ),
     };
     let hint = match is_stored && is_missing {

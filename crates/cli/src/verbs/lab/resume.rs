@@ -40,7 +40,11 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     std::env::set_current_dir(&begun.folder).with_context(folder)?;
     let plan = MeasurementPlan::parse(&begun.plan)?;
     let Ok(Cli { verb: Verb::Lab(lab), .. }) = Cli::try_parse_from(&begun.command) else {
-        bail!("this millstream does not understand how the run was begun: {:?}", begun.command);
+        bail!(
+            "this millstream cannot read the command that began the run: {:?}; resume it with \
+             the version that began it",
+            begun.command
+        );
     };
     note(format_args!("resume  {} records are known", known.records.len()));
     let planned = Planned { plan, name: begun.run, known, begun: None };
@@ -50,7 +54,10 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
             plain::carry_on(&args, planned, Some(store))
         }
         What::Kernels(args) => kernels::carry_on(&args, planned, store),
-        _ => bail!("{:?} began no run", begun.command),
+        _ => bail!(
+            "the command {:?} cannot be resumed: only `lab run` and `lab kernels` can",
+            begun.command
+        ),
     }
 }
 
@@ -70,7 +77,7 @@ fn same_machine(known: &[Record]) -> anyhow::Result<()> {
         if let Some((what, then, now)) = differs {
             bail!(
                 "the run was measured on another machine or kernel: the {what} was `{}` and is \
-                 `{}` now; go on there, or begin another run",
+                 `{}` now; resume it there, or begin another run",
                 text(then),
                 text(now)
             );

@@ -71,7 +71,7 @@ pub fn carry_on(
     let mut host = Host {
         program: |args| program::command(args),
         worker: WORKER,
-        allowed: allowed_cpus().context("cannot see which CPUs there are")?,
+        allowed: allowed_cpus().context("cannot read the CPUs of this machine")?,
         measured: plan.measured_cpus.clone(),
         settle: Duration::from_secs_f64(plan.settle_s),
         quiet: plan.quiet(),
@@ -173,7 +173,7 @@ pub(super) fn table(plan: &MeasurementPlan, outcome: &RunResult) -> String {
     if outcome.lines.iter().any(|line| line.interval_ns.is_none()) {
         let _ = writeln!(
             text,
-            "{MORE_STARTS}: the figure is not known well enough; {STARTS_MIN} starts give an \
+            "{MORE_STARTS}: the figure is not precise enough yet; {STARTS_MIN} starts give an \
              interval"
         );
     }

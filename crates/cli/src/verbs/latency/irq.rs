@@ -145,16 +145,24 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 
 impl Args {
     fn places(&self) -> anyhow::Result<[usize; 2]> {
-        let allowed = allowed_cpus().context("cannot see which CPUs there are")?;
+        let allowed = allowed_cpus().context("cannot read the CPUs of this machine")?;
         let last = |but: Option<usize>| allowed.iter().filter(|cpu| Some(*cpu) != but).last();
         let cpu = self.cpu.or_else(|| last(self.device_cpu));
         let device_cpu = self.device_cpu.or_else(|| last(cpu));
         let (Some(cpu), Some(device_cpu)) = (cpu, device_cpu) else {
-            anyhow::bail!("driver and device need a CPU each; this process may use {allowed}");
+            anyhow::bail!(
+                "driver and device need a CPU each, and this process may use only CPUs {allowed}"
+            );
         };
-        anyhow::ensure!(cpu != device_cpu, "CPU {cpu}: driver and device need a CPU each");
+        anyhow::ensure!(
+            cpu != device_cpu,
+            "CPU {cpu} is given twice: driver and device need a CPU each"
+        );
         for cpu in [cpu, device_cpu] {
-            anyhow::ensure!(allowed.contains(cpu), "CPU {cpu}: this process may use {allowed}");
+            anyhow::ensure!(
+                allowed.contains(cpu),
+                "this process may not use CPU {cpu}: give one of CPUs {allowed}"
+            );
         }
         Ok([cpu, device_cpu])
     }
@@ -249,8 +257,8 @@ fn contradiction(records: &[Measured]) -> Option<String> {
         match (wrong, negative) {
             (0, 0) => None,
             (0, _) => Some(format!(
-                "{}: {negative} parts came out shorter than nothing: the clocks are not related \
-                 well enough here; measure again",
+                "{}: {negative} parts have negative times, because the two clocks were not \
+                 compared precisely enough: measure again",
                 record.series
             )),
             _ => Some(format!("{}: {wrong} blocks held wrong samples", record.series)),

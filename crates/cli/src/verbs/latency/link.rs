@@ -7,8 +7,8 @@ use millstream_lab::packets::Carriage;
 /// Measures round trips of bare Ethernet frames over frame links, beside plain kernel UDP.
 ///
 /// The frames have an Ethernet type of their own, so that no stack, ours or the kernel's, handles
-/// them: only the link is left. `latency udp` shows the same with our stack above it. It says how
-/// far it is; all links take about half a minute.
+/// them: only the link is left. `latency udp` shows the same with our stack above it. It shows its
+/// progress; all links take about half a minute.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream latency link

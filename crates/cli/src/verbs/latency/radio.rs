@@ -26,7 +26,7 @@ const CUT_SHORT: &str = "ended early";
 ///
 /// First every answer is sent too late on purpose: the radio says by how much, and those times are
 /// the distribution. Then a sweep of lead times shows which answers were late indeed, and which
-/// lead never was. It says how far it is; all of it takes about three minutes. Without --args the
+/// lead never was. It shows its progress; all of it takes about three minutes. Without --args the
 /// radio is an emulated one in a process of its own.
 #[derive(clap::Args)]
 pub struct Args {
@@ -176,7 +176,7 @@ impl Found {
         let failure = match ended {
             Err(error) if count == 0 => return Err(error),
             Err(error) => Some(format!(
-                "{error:#}; the figures are of what was measured before: {count} of {wanted} \
+                "{error:#}; the figures are those measured before: {count} of {wanted} \
                  turnarounds{}",
                 if leads.is_empty() { "" } else { " and a part of the sweep" }
             )),
@@ -265,7 +265,7 @@ fn sweep(
 }
 
 fn check_interrupt() -> anyhow::Result<()> {
-    anyhow::ensure!(!interrupt::asked(), "ended before the measurement was");
+    anyhow::ensure!(!interrupt::asked(), "interrupted before the measurement was done");
     Ok(())
 }
 
@@ -348,7 +348,7 @@ mod tests {
         let report = ending_after(17).unwrap();
         let failure = report.failure.unwrap();
         assert!(
-            failure.starts_with("captures came too late; the figures are of what"),
+            failure.starts_with("captures came too late; the figures are those measured before"),
             "{failure}"
         );
         assert!(failure.contains("17 of 20 turnarounds"), "{failure}");

@@ -112,7 +112,7 @@ fn maximum(name: &str, samples: &[&Measured]) -> String {
 /// The tail in words; an estimate of a heavy tail is a warning rather than a bound.
 fn tail(shape: f64) -> &'static str {
     match shape {
-        _ if shape > 0.5 => "very heavy tail: no bound can be told",
+        _ if shape > 0.5 => "very heavy tail: no bound can be given",
         _ if shape > 0.1 => "heavy tail",
         _ if shape > -0.1 => "exponential tail",
         _ => "bounded tail",

@@ -121,9 +121,12 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 
 impl Args {
     fn plan(&self) -> anyhow::Result<TimerSpec> {
-        let allowed = allowed_cpus().context("cannot see which CPUs there are")?;
+        let allowed = allowed_cpus().context("cannot read the CPUs of this machine")?;
         let cpus = self.cpus.as_ref().unwrap_or(&allowed);
-        anyhow::ensure!(!cpus.is_empty(), "--cpus names no CPU; this process may use {allowed}");
+        anyhow::ensure!(
+            !cpus.is_empty(),
+            "--cpus names no CPU; this process may use CPUs {allowed}"
+        );
         let interval_ns = (self.interval * 1e9).round();
         anyhow::ensure!(
             (1e3..=1e11).contains(&interval_ns),

@@ -7,7 +7,7 @@ use millstream_lab::packets::Carriage;
 /// Measures round trips of UDP datagrams over ports of any link, beside plain kernel UDP.
 ///
 /// A process sends numbered datagrams, another one on its own CPU and in its own network sends them
-/// back. Whole round trips only: halves need synchronised clocks. It says how far it is; all links
+/// back. Whole round trips only: halves need synchronised clocks. It shows its progress; all links
 /// take about half a minute.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:

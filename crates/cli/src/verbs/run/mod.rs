@@ -25,7 +25,7 @@ use view::LiveView;
 
 /// Runs a flowgraph.
 ///
-/// It ends when its sources do, or in order on SIGINT. A file that it writes is called NAME.part
+/// It ends when its sources do, or properly on SIGINT. A file that it writes is called NAME.part
 /// until it is whole; after a failure that is what remains of it.
 #[derive(clap::Args)]
 pub struct Args {

@@ -56,9 +56,9 @@ impl RequestedPlan {
     pub fn caveat(&self, adapts: bool) -> Option<&'static str> {
         let blind = matches!(self, Self::Word(Preset::Auto, _)) && !adapts;
         blind.then_some(
-            "--plan auto takes every block to cost the same, because nothing was measured; \
-             --plan measured runs the graph for a moment first, --adapt moves blocks by what they \
-             cost, `millstream graph tune` finds and stores a plan",
+            "--plan auto assumes equal costs of all blocks, because no cost was measured; --plan \
+             measured runs the graph for a moment first, --adapt moves blocks by their costs, \
+             `millstream graph tune` finds and stores a plan",
         )
     }
 
@@ -79,14 +79,15 @@ fn read(path: &Path) -> anyhow::Result<Plan> {
         let presets = Preset::ALL.iter().map(|preset| preset.name());
         let words: Vec<_> = presets.chain([MEASURED]).collect();
         let (path, words) = (path.display(), words.join(", "));
-        anyhow!("cannot read the plan {path}: {error}; plans by a word are {words}")
+        anyhow!("cannot read the plan {path}: {error}; named plans are {words}")
     })?;
     Plan::from_toml(&text).with_context(|| format!("plan {}", path.display()))
 }
 
 /// Creates the adaptation of `graph`, which runs by `plan`.
 pub fn adapter(graph: &Graph, plan: &Plan) -> anyhow::Result<Adapter> {
-    let topology = Topology::read(Path::new("/")).context("cannot see the CPUs of this machine")?;
+    let topology =
+        Topology::read(Path::new("/")).context("cannot read the CPUs of this machine")?;
     let allowed = millstream_cpu::thread::allowed_cpus().ok();
     let advisor = Partitioner::beside(plan, Shape::of(graph), topology, allowed);
     Ok(Adapter::new(AdaptPolicy::default(), advisor))

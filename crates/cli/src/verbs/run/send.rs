@@ -27,8 +27,9 @@ impl FromStr for Sending {
             "write AFTER:BLOCK.MESSAGE=VALUE, for example 2s:gain.factor=0.5; `millstream graph \
              blocks TYPE` lists the messages of a block",
         )?;
-        let after = humantime::parse_duration(after.trim())
-            .map_err(|error| format!("`{after}` is no time from the start, as 2s: {error}"))?;
+        let after = humantime::parse_duration(after.trim()).map_err(|error| {
+            format!("`{after}` is not a time after the start, such as 2s: {error}")
+        })?;
         let [block, message, text] = [block, message, value].map(str::to_owned);
         Ok(Self { after, block, message, text })
     }
@@ -87,7 +88,7 @@ mod tests {
         };
         assert_eq!(sending("1s500ms : gain.factor = [1, -2.5]"), Ok(expected));
         let error = sending("soon:gain.factor=1").unwrap_err();
-        assert!(error.starts_with("`soon` is no time from the start, as 2s: "), "{error}");
+        assert!(error.starts_with("`soon` is not a time after the start, such as 2s: "), "{error}");
         for text in ["", "2s", "2s:gain", "2s:gain.factor", "gain.factor=1", "2s:gain=1"] {
             assert!(
                 sending(text).unwrap_err().contains("write AFTER:BLOCK.MESSAGE=VALUE"),

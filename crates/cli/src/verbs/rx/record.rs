@@ -83,7 +83,7 @@ impl SourceEvent {
         match self {
             Self::One(segments) => {
                 let ledger = run.snapshot.block("radio").and_then(LedgerReport::of);
-                let ledger = ledger.context("the radio source published no ledger")?;
+                let ledger = ledger.context("the radio source has no ledger")?;
                 Ok((segments.try_iter().collect(), vec![ledger]))
             }
             Self::Group(report) => {

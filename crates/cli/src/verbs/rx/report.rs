@@ -142,7 +142,9 @@ impl RxLimits {
             return Some(ledger.defect());
         }
         if !interrupted && ledger.delivered == 0 {
-            return Some("no sample came: check the rate, the cable and the firewall".to_owned());
+            return Some(
+                "no sample arrived: check the rate, the cable and the firewall".to_owned(),
+            );
         }
         let delivered = ledger.delivered;
         if let Some(wanted) = self.wanted.filter(|wanted| ledger.expected < *wanted) {
@@ -190,6 +192,6 @@ mod tests {
         let nothing = LedgerReport { delivered: 0, lost: [("network_loss", 10)].into(), ..ledger };
         let limits = RxLimits { wanted: Some(10), max_lost: None };
         let text = limits.failure(false, &nothing, "x.sc16").unwrap();
-        assert!(text.starts_with("no sample came: "), "{text}");
+        assert!(text.starts_with("no sample arrived: "), "{text}");
     }
 }

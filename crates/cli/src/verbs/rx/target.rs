@@ -55,7 +55,7 @@ impl RecordingFiles {
             return Ok(vec![target]);
         }
         if out.metadata().is_ok_and(|found| !found.is_file()) {
-            bail!("{} is no file: every channel needs one of its own", out.display());
+            bail!("{} is not a regular file: every channel needs a file of its own", out.display());
         }
         Ok(channels.iter().map(|channel| target.numbered(*channel)).collect())
     }
@@ -88,11 +88,11 @@ impl RecordingFiles {
             Some("cf32" | "fc32") => (None, Some(Format::Cf32)),
             _ if format.is_some() => (None, None),
             _ if stdout::name(out).is_some() => bail!(
-                "standard output has no name that says how to write samples: give --format sc16 \
-                 or --format cf32"
+                "standard output has no file extension, which would show the format: give \
+                 --format sc16 or --format cf32"
             ),
             _ => bail!(
-                "{}: the extension does not say how to write samples: use .sc16, .cf32 or \
+                "{}: the file extension does not show the format: use .sc16, .cf32 or \
                  .sigmf-meta, or give --format sc16 or --format cf32",
                 out.display()
             ),
@@ -162,6 +162,6 @@ mod tests {
         let out = Path::new("/dev/null");
         let error =
             RecordingFiles::for_each(&[0, 1], out, Some(Format::Sc16)).unwrap_err().to_string();
-        assert_eq!(error, "/dev/null is no file: every channel needs one of its own");
+        assert_eq!(error, "/dev/null is not a regular file: every channel needs a file of its own");
     }
 }

@@ -65,7 +65,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         FaultCommand::Counters => json!({ "op": "counters" }),
     };
     let mut answer = ask(args.radio, &request)?;
-    let answer = answer.as_object_mut().context("the answer is no JSON object")?;
+    let answer = answer.as_object_mut().context("the answer is not a JSON object")?;
     if answer.remove("ok") != Some(Value::Bool(true)) {
         let reason = answer.get("error").and_then(Value::as_str);
         bail!("{}", reason.unwrap_or("the radio refused without a reason"));

@@ -75,7 +75,7 @@ pub struct Args {
 
 /// Impairments of the signal.
 #[derive(clap::Args)]
-#[command(next_help_heading = "What happens to the signal")]
+#[command(next_help_heading = "Changes of the signal")]
 struct Channel {
     /// Carrier to noise in 6 MHz, dB.
     #[arg(long, value_name = "DB")]
@@ -137,7 +137,10 @@ impl Channel {
 /// Writes the recording, and the packets if requested.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let format = args.format.or_else(|| by_name(&args.out)).with_context(|| {
-        format!("{}: give --format sc16 or cf32, or a name that ends so", args.out.display())
+        format!(
+            "{}: give --format sc16 or cf32, or a name that ends in .sc16 or .cf32",
+            args.out.display()
+        )
     })?;
     let out = stdout::for_samples(&args.out)?;
     let shown = stdout::name(&out).map_or_else(|| out.display().to_string(), str::to_owned);
@@ -204,7 +207,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         "{shown}: {seconds:.3} s, {} samples, {level_db:+.1} dB of full scale, seed {}\n",
         recorded.samples, args.seed
     );
-    let failure = interrupt::asked().then(|| "interrupted before its end".to_owned());
+    let failure = interrupt::asked().then(|| "interrupted before the end".to_owned());
     let results = json!({
         "out": shown,
         "rate_hz": args.rate,

@@ -112,13 +112,13 @@ pub struct Args {
 
 fn antenna_help() -> String {
     format!(
-        "What the receive channels hear; give it twice for two different antennas: {}",
+        "Source of the receive channels; give it twice for two different antennas: {}",
         antenna::forms()
     )
 }
 
 fn fault_help() -> String {
-    format!("Something that goes wrong from the start; may be given many times: {FAULT_FORMS}")
+    format!("A fault from the start; may be given several times: {FAULT_FORMS}")
 }
 
 /// `ADDR:PORT`, or `PORT` on loopback.
@@ -135,7 +135,10 @@ impl Args {
         let numbered =
             |path: &PathBuf| if self.radios > 1 { number(path, index) } else { path.clone() };
         Ok(RadioConfig {
-            addr: addr.context("--radios: there are no addresses behind 255.255.255.255")?,
+            addr: addr.context(
+                "--radios: the addresses would go beyond 255.255.255.255; begin \
+                 with a lower --addr",
+            )?,
             discovery_port: self.discovery_port,
             rpc_port: self.rpc_port,
             chdr_port: self.chdr_port,
@@ -169,8 +172,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
     if let Some(serial) = args.serial.as_deref().filter(|serial| !is_hexadecimal(serial)) {
         note(format_args!(
-            "millstream: --serial {serial} is no hexadecimal number below 80000000: UHD will not \
-             find this radio by its serial number"
+            "millstream: --serial {serial} is not a hexadecimal number below 80000000: UHD will \
+             not find this radio by its serial number"
         ));
     }
     let served = (0..args.radios)
@@ -266,5 +269,5 @@ fn object(entries: &[(&str, u64)]) -> Map<String, Value> {
 fn status(entries: &[(&str, u64)]) -> String {
     let busy = entries.iter().filter(|(_, value)| *value > 0);
     let text = busy.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join("  ");
-    if text.is_empty() { "nobody has asked for anything".to_owned() } else { text }
+    if text.is_empty() { "no requests and no packets".to_owned() } else { text }
 }

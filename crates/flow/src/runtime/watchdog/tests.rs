@@ -53,8 +53,8 @@ fn a_graph_that_does_not_move_is_explained_from_its_cause() {
     assert!(look(4000, 300, 2).is_empty());
     let stalls = look(4200, 400, 2);
     let [stall] = &stalls[..] else { panic!("{stalls:?}") };
-    let text = "nothing has moved for 2.1 s: `source` is called and gives nothing; `clock` has \
-                asked to be called later; `demod` waits for 4096 items of `source`, has 812";
+    let text = "no item has moved for 2.1 s: `source` is called and gives no items; `clock` has \
+                asked to be called later; `demod` waits for 4096 items of `source`, and has 812";
     assert_eq!(stall.to_string(), text);
     assert!(look(4300, 400, 3).is_empty(), "it moves again");
 }

@@ -7,7 +7,7 @@ use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, Verdict};
 pub const RULE: DoctorRule = DoctorRule {
     id: "netdev-backlog",
     topic: Topic::Network,
-    why: "frames between processes of one machine are dropped where this queue is full",
+    why: "frames between processes of one machine are dropped when this queue is full",
     check,
 };
 

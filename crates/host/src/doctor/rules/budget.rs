@@ -33,7 +33,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
     let times = squeezed.as_ref().map_or(0, |(times, _)| *times);
     let seen = [seen].into_iter().chain(squeezed.map(|(_, seen)| seen));
     if packets >= WANTED || times == 0 {
-        let says = format!("{packets} packets a turn; it ran out {times} times since boot");
+        let says = format!("{packets} packets a turn; this ran out {times} times since boot");
         return vec![Finding::good(says).seen(seen)];
     }
     let is_rare = view.per_second(times).is_some_and(|rate| rate < RARE_PER_SECOND);

@@ -6,7 +6,7 @@ use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, measure};
 pub const RULE: DoctorRule = DoctorRule {
     id: "clock-source",
     topic: Topic::Clock,
-    why: "a clock that user space cannot read costs a system call, or a trip to the chipset",
+    why: "a clock that user space cannot read costs a system call, or an access to the chipset",
     check,
 };
 
@@ -24,14 +24,16 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
         others.value.split_whitespace().find(|other| fast.contains(other)).map(str::to_owned)
     });
     let finding = match (is_fast, better) {
-        (true, _) => Finding::good(format!("{name}, which user space reads by itself")),
-        (false, Some(better)) => Finding::matters(format!("{name}, although there is {better}"))
-            .mend_by_write(&current, better)
-            .at_risk("the kernel has left a clock that it found wrong"),
-        (false, None) if name == "kvm-clock" => {
-            Finding::good("kvm-clock, which user space reads by itself")
+        (true, _) => Finding::good(format!("{name}, which user space reads directly")),
+        (false, Some(better)) => {
+            Finding::matters(format!("{name}, although {better} is available"))
+                .mend_by_write(&current, better)
+                .at_risk("the kernel stopped using a clock that it found wrong")
         }
-        (false, None) => Finding::matters(format!("{name}, and there is none better"))
+        (false, None) if name == "kvm-clock" => {
+            Finding::good("kvm-clock, which user space reads directly")
+        }
+        (false, None) => Finding::matters(format!("{name}, the best available"))
             .mend_by_hand("boot with tsc=reliable if the TSC of this machine is invariant"),
     };
     let finding = finding.seen([seen].into_iter().chain(others));
@@ -59,7 +61,7 @@ mod tests {
     #[test]
     fn a_slow_clock_costs() {
         let found = machine("hpet\n", "hpet acpi_pm\n").one(&RULE);
-        assert_eq!((found.verdict, &*found.says), (Matters, "hpet, and there is none better"));
+        assert_eq!((found.verdict, &*found.says), (Matters, "hpet, the best available"));
         let found = machine("hpet\n", "tsc hpet\n").one(&RULE);
         let mend = found.mend.unwrap();
         assert_eq!(mend.command, format!("echo tsc > /{FOLDER}/current_clocksource"));

@@ -25,11 +25,11 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
             value: format!("{} us, {} frames, {adaptive}", found.receive_us, found.receive_frames),
         };
         let finding = match (found.adaptive, found.receive_us) {
-            (true, _) => Finding::unknown("the driver chooses the wait by the traffic"),
+            (true, _) => Finding::unknown("the driver adapts the wait to the traffic"),
             (false, wait) if wait > WAIT_MAX_US => {
                 let weight = if wait > WAIT_GREAT_US { Verdict::Matters } else { Verdict::Minor };
                 Finding::of(weight, "the card waits before it interrupts")
-                    .cost(format!("up to {wait} us a packet, and as many interrupts saved"))
+                    .cost(format!("up to {wait} us a packet; it saves interrupts"))
                     .mend_by_hand(format!("ethtool -C {interface} rx-usecs 8"))
             }
             (false, wait) => Finding::good(format!("the card waits {wait} us at most")),
@@ -57,7 +57,7 @@ mod tests {
         let found = machine(50, false).one(&RULE);
         assert_eq!(found.verdict, Minor);
         assert_eq!(machine(250, false).verdict(&RULE), Matters);
-        assert_eq!(found.cost.unwrap(), "up to 50 us a packet, and as many interrupts saved");
+        assert_eq!(found.cost.unwrap(), "up to 50 us a packet; it saves interrupts");
         assert_eq!(machine(8, false).verdict(&RULE), Good);
         assert_eq!(machine(50, true).verdict(&RULE), Unknown);
         assert_eq!(TestMachine::new().with_eth0().verdict(&RULE), Absent);

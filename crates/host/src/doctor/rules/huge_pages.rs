@@ -11,7 +11,7 @@ pub const RULE: DoctorRule = DoctorRule {
 };
 
 /// The effect of the mend on the rest of the machine.
-pub const RISK: &str = "nobody else gets this memory any more";
+pub const RISK: &str = "no other program can use this memory any more";
 
 const FILE: &str = "proc/sys/vm/nr_hugepages";
 

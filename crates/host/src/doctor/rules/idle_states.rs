@@ -53,7 +53,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
         ],
         None if states > 0 => vec![Finding::good("no deep idle state is on").seen(driver)],
         None if super::steal::is_guest(view) => vec![
-            Finding::unknown("no idle states here; how the host idles a vCPU is not to be seen")
+            Finding::unknown("no idle states here; how the host idles a vCPU is not visible")
                 .seen(driver),
         ],
         None => Vec::new(),

@@ -8,7 +8,7 @@ use millstream_cpu::CpuSet;
 pub const RULE: DoctorRule = DoctorRule {
     id: "interrupts",
     topic: Topic::Network,
-    why: "an interrupt, and the soft interrupt behind it, stops whatever thread is there",
+    why: "an interrupt, and the soft interrupt after it, stops the thread that runs there",
     check,
 };
 
@@ -23,7 +23,7 @@ const OFTEN_PER_SECOND: f64 = 100.0;
 
 /// The effect of the mend on others.
 const RISK: &str =
-    "the other CPUs serve the device, and programs that were placed beside it lose that";
+    "the other CPUs serve the device, and programs that were placed near its interrupt lose that";
 
 /// An interrupt that has occurred on a stream CPU.
 struct Rival {
@@ -59,9 +59,11 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
         let path = format!("proc/irq/{}/smp_affinity_list", rival.number);
         let seen: Vec<_> = seen.into_iter().chain(view.read(&path)).collect();
         let says = match rival.times {
-            0 => format!("{} is sent to the stream's {stream_named}", rival.name),
-            1 => format!("{} came once to the stream's {stream_named}", rival.name),
-            times => format!("{} came {times} times to the stream's {stream_named}", rival.name),
+            0 => format!("{} may interrupt the stream's {stream_named}", rival.name),
+            1 => format!("{} interrupted the stream's {stream_named} once", rival.name),
+            times => {
+                format!("{} interrupted the stream's {stream_named} {times} times", rival.name)
+            }
         };
         let about = format!("irq {}", rival.number);
         match rival.affinity.is_some() && !rest.is_empty() {
@@ -70,9 +72,9 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
                 .at_risk(RISK)
                 .seen(seen)
                 .about(about),
-            false => Finding::unknown(format!("{says}; where it goes cannot be chosen"))
-                .seen(seen)
-                .about(about),
+            false => {
+                Finding::unknown(format!("{says}; it cannot be moved")).seen(seen).about(about)
+            }
         }
     };
     rivals.into_iter().map(finding).collect()
@@ -150,7 +152,7 @@ mod tests {
     fn a_device_that_interrupts_the_stream_costs() {
         let found = machine("1\n").one(&RULE);
         assert_eq!((found.verdict, found.subject.as_deref()), (Matters, Some("irq 24")));
-        assert_eq!(found.says, "eth0-rx-0 came 12 times to the stream's CPU 1");
+        assert_eq!(found.says, "eth0-rx-0 interrupted the stream's CPU 1 12 times");
         let mend = found.mend.unwrap();
         assert_eq!(mend.command, "echo 0 > /proc/irq/24/smp_affinity_list");
         assert!(mend.risk.is_some());

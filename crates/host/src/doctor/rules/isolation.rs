@@ -8,7 +8,7 @@ use millstream_cpu::CpuSet;
 pub const RULE: DoctorRule = DoctorRule {
     id: "isolation",
     topic: Topic::Cpu,
-    why: "whatever may run on the stream's CPUs will, in the middle of a burst",
+    why: "every thread that may run on the stream's CPUs can delay it in the middle of a burst",
     check,
 };
 

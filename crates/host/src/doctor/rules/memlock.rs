@@ -7,7 +7,7 @@ use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 pub const RULE: DoctorRule = DoctorRule {
     id: "memlock",
     topic: Topic::Memory,
-    why: "a page that is not there when it is needed costs a stop in the middle of the stream",
+    why: "a page that is not in memory when it is needed stops a thread of the stream",
     check,
 };
 

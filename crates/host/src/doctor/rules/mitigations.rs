@@ -7,7 +7,7 @@ use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, measure}
 pub const RULE: DoctorRule = DoctorRule {
     id: "mitigations",
     topic: Topic::Cpu,
-    why: "mitigations make every system call, interrupt and context switch dearer",
+    why: "mitigations make every system call, interrupt and context switch slower",
     check,
 };
 
@@ -23,7 +23,10 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
     if on.is_empty() {
         return vec![Finding::good("no mitigation is on").seen(view.read("proc/cmdline"))];
     }
-    let says = format!("{} mitigations are on: a matter of trust, not only of speed", on.len());
+    let says = format!(
+        "{} mitigations are on: they protect against other programs, and cost speed",
+        on.len()
+    );
     let finding = Finding::unknown(says).seen(on);
     vec![match view.is_here() {
         true => {

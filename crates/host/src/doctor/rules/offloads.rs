@@ -7,7 +7,7 @@ use crate::ethtool::Offload;
 pub const RULE: DoctorRule = DoctorRule {
     id: "offloads",
     topic: Topic::Network,
-    why: "trains of datagrams (GSO and GRO) are received several times faster than single ones",
+    why: "batches of datagrams (GSO and GRO) are received several times faster than single ones",
     check,
 };
 

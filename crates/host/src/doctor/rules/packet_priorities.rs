@@ -38,7 +38,10 @@ fn of_carriers(view: &MachineFiles, carriers: &[PacketThread]) -> Option<Finding
             "{} of {count} threads of the network are not above {class}, which waits for them",
             inverted.len()
         ))
-        .cost("beside a rival in between, p99 of round trips was 8 times as long (placements.py)")
+        .cost(
+            "with a busy thread of a priority in between, p99 of round trips was 8 times as \
+             long (placements.py)",
+        )
         .mend_by_hand(raise(view, &inverted))
         .seen(inverted.iter().map(|one| seen(one))),
     })
@@ -50,11 +53,9 @@ fn of_put_off(view: &MachineFiles, put_off: &[PacketThread]) -> Option<Finding> 
     let class = view.class();
     Some(match (put_off.is_empty(), inverted.is_empty()) {
         (true, _) => return None,
-        (false, true) => {
-            Finding::good(format!("soft interrupts that are put off are above {class}"))
-        }
+        (false, true) => Finding::good(format!("deferred soft interrupts are above {class}")),
         (false, false) => Finding::unknown(format!(
-            "packets that are put off wait for threads that are not above {class}"
+            "packets of deferred soft interrupts wait for threads that are not above {class}"
         ))
         .mend_by_hand(raise(view, &inverted))
         .seen(inverted.iter().map(|one| seen(one))),

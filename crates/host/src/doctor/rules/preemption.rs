@@ -37,10 +37,10 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
             Finding::of(weight, format!("preemption is {model}, and could be full"))
                 .seen([line])
                 .mend_by_write(CHOICE, "full")
-                .at_risk("programs that live by throughput become slower")
+                .at_risk("programs that need throughput become slower")
         }
         None if view.has(CHOICE) => Finding::unknown(
-            "preemption can be chosen, but this kernel is locked: preempt=full at boot",
+            "preemption can be chosen, but this kernel is locked down: boot with preempt=full",
         )
         .seen([version]),
         // The folder has mode 0700: it looks empty to every user but root.

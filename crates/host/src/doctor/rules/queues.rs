@@ -6,7 +6,7 @@ use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic};
 pub const RULE: DoctorRule = DoctorRule {
     id: "queues",
     topic: Topic::Network,
-    why: "with one queue for all, the stream waits behind whatever else arrives",
+    why: "with one queue for all, the stream waits behind all other packets",
     check,
 };
 

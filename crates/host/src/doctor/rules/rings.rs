@@ -6,7 +6,7 @@ use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Verdict}
 pub const RULE: DoctorRule = DoctorRule {
     id: "ring-sizes",
     topic: Topic::Network,
-    why: "a ring that is full before its CPU comes loses frames that no socket ever saw",
+    why: "a ring that fills before its CPU empties it loses frames before any socket sees them",
     check,
 };
 

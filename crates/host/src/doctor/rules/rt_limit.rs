@@ -45,7 +45,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
         return Vec::new();
     };
     if soft > 0 {
-        let says = format!("this user may go up to priority {}", soft.min(99));
+        let says = format!("this user may use priorities up to {}", soft.min(99));
         return vec![Finding::good(says).seen([seen])];
     }
     let command = match hard {
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(user("0", "95").one(&RULE).mend.unwrap().command, "ulimit -r unlimited");
         assert_eq!(
             user("unlimited", "unlimited").one(&RULE).says,
-            "this user may go up to priority 99"
+            "this user may use priorities up to 99"
         );
         assert_eq!(TestMachine::new().verdict(&RULE), Absent);
     }

@@ -8,13 +8,13 @@ use millstream_cpu::{Core, Topology};
 pub const RULE: DoctorRule = DoctorRule {
     id: "smt-rivals",
     topic: Topic::Cpu,
-    why: "whatever runs on the other thread of a core takes half of its units and caches",
+    why: "a program on the other thread of a core takes half of its units and caches",
     check,
 };
 
 fn check(view: &MachineFiles) -> Vec<Finding> {
     let Ok(topology) = Topology::read(view.root()) else {
-        return vec![Finding::unknown("/sys tells no topology")];
+        return vec![Finding::unknown("/sys shows no topology")];
     };
     let stream = view.stream_cpus();
     let cores: Vec<_> = topology.cores.iter().filter(|core| stream.contains(core.cpu)).collect();

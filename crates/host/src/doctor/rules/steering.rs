@@ -7,7 +7,7 @@ use millstream_cpu::CpuSet;
 pub const RULE: DoctorRule = DoctorRule {
     id: "receive-steering",
     topic: Topic::Network,
-    why: "RPS hands frames to another CPU by an interrupt, and ours may be the one",
+    why: "RPS passes frames to another CPU by an interrupt, which may hit a CPU of the stream",
     check,
 };
 
@@ -45,8 +45,8 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
         };
         let (rivals, writes): (Vec<_>, Vec<_>) = masks.iter().filter_map(mend).unzip();
         let finding = match rivals.is_empty() {
-            true => Finding::good("no frames are handed to the stream's CPUs").seen(masks),
-            false => Finding::matters(format!("{} queues hand frames there", rivals.len()))
+            true => Finding::good("no frames are passed to the stream's CPUs").seen(masks),
+            false => Finding::matters(format!("{} queues pass frames to them", rivals.len()))
                 .mend_by_writes(writes)
                 .seen(rivals),
         };

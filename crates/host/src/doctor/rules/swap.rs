@@ -6,7 +6,7 @@ use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 pub const RULE: DoctorRule = DoctorRule {
     id: "swap",
     topic: Topic::Memory,
-    why: "a page that has gone to disk takes milliseconds to come back",
+    why: "a page that was moved to disk takes milliseconds to read back",
     check,
 };
 

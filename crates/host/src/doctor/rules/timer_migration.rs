@@ -7,7 +7,7 @@ use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 pub const RULE: DoctorRule = DoctorRule {
     id: "timer-migration",
     topic: Topic::Scheduling,
-    why: "a timer that fires on another CPU wakes the stream through an interrupt more",
+    why: "a timer that fires on another CPU wakes the stream by one more interrupt",
     check,
 };
 

@@ -15,11 +15,11 @@ const FILE: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 fn check(view: &MachineFiles) -> Vec<Finding> {
     match view.choice(FILE) {
         Some((choice, seen)) if choice == "always" => vec![
-            Finding::minor("every process's memory may be moved under its hands")
+            Finding::minor("the kernel may move every process's memory while it is in use")
                 .seen([seen])
                 .mend_by_write(FILE, "madvise"),
         ],
-        Some((_, seen)) => vec![Finding::good("only where it is asked for").seen([seen])],
+        Some((_, seen)) => vec![Finding::good("only where a program requests it").seen([seen])],
         None => Vec::new(),
     }
 }

@@ -14,7 +14,7 @@ pub const RULE: DoctorRule = DoctorRule {
 
 const MASK: &str = "proc/sys/kernel/watchdog_cpumask";
 const SWITCH: &str = "proc/sys/kernel/watchdog";
-const RISK: &str = "nobody reports it any more when the kernel hangs on these CPUs";
+const RISK: &str = "a hang of the kernel on these CPUs is no longer reported";
 
 fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some((on, seen)) = view.number(SWITCH) else { return Vec::new() };

@@ -51,7 +51,8 @@ pub(super) fn run(
         LoadKind::Memory { bytes } => {
             ready();
             while did(1) {
-                touch(*bytes).map_err(|error| format!("no {bytes} bytes of memory: {error}"))?;
+                touch(*bytes)
+                    .map_err(|error| format!("cannot allocate {bytes} bytes of memory: {error}"))?;
             }
         }
         LoadKind::Thrash { bytes } => {

@@ -82,7 +82,7 @@ pub enum StageError {
     #[error("{0}")]
     Refused(String),
     /// The user asked to end.
-    #[error("ended before the measurement was")]
+    #[error("interrupted before the measurement was done")]
     Ended,
 }
 

@@ -97,7 +97,7 @@ impl SideProcess {
 
     fn write(&mut self, line: &str) -> Result<(), StageError> {
         let written = self.jobs.write_all(format!("{line}\n").as_bytes());
-        written.map_err(|error| self.fail(format!("takes no job: {error}")))
+        written.map_err(|error| self.fail(format!("does not accept its job: {error}")))
     }
 
     fn reply(&mut self, longest: Duration) -> Result<SideReply, StageError> {
@@ -111,7 +111,7 @@ impl SideProcess {
             match self.lines.recv_timeout(TICK) {
                 Ok(line) => return Ok(line),
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(self.fail("ended before its time".to_owned()));
+                    return Err(self.fail("ended too early".to_owned()));
                 }
                 Err(RecvTimeoutError::Timeout) if (self.ended)() => return Err(StageError::Ended),
                 Err(RecvTimeoutError::Timeout) if Instant::now() > until => {

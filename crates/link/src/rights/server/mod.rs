@@ -76,7 +76,7 @@ impl fmt::Display for BrokerEvent {
         let (peer, text) = match self {
             Self::Opened { peer, what } => (peer, format!("has {what}")),
             Self::Refused { peer, reason } => (peer, format!("refused: {reason}")),
-            Self::Closed { peer, what } => (peer, format!("has gone; {what} is free again")),
+            Self::Closed { peer, what } => (peer, format!("has ended; {what} is free again")),
         };
         write!(f, "user {} process {}: {text}", peer.uid, peer.pid)
     }
@@ -158,7 +158,7 @@ impl Server {
                 let (shared, told) = (Arc::clone(&self.shared), self.told.0.clone());
                 match Serving::start(Arc::clone(&socket), client, shared, told) {
                     Ok(serving) => return self.serving.push(serving),
-                    Err(error) => format!("no thread for it: {error}"),
+                    Err(error) => format!("cannot start a thread for it: {error}"),
                 }
             }
         };
@@ -185,7 +185,7 @@ fn open_to_all(path: &Path) -> io::Result<()> {
     let file = fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let found = file.metadata()?;
     if !found.file_type().is_socket() || found.uid() != rustix::process::geteuid().as_raw() {
-        let text = format!("{} was replaced by somebody else", path.display());
+        let text = format!("another program replaced {}", path.display());
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
     let itself = format!("/proc/self/fd/{}", file.as_raw_fd());

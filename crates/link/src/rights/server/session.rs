@@ -71,7 +71,7 @@ impl BrokerSession {
             Ok(Some(received)) => received,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                let reason = "the message is too long, or too many descriptors came along";
+                let reason = "the message is too long, or has too many descriptors";
                 refuse_unread(&self.socket, reason);
                 return false;
             }
@@ -116,7 +116,7 @@ impl BrokerSession {
             (BrokerRequest::Hello { .. }, Some(_)) => {
                 refuse("this connection has its link already")
             }
-            (_, None) => refuse("the first request must say who asks for what"),
+            (_, None) => refuse("the first request must name the process and the link"),
             (request, Some(link)) => {
                 let interface = link.interface.clone();
                 shared.alone(&interface, || link.answer(request, descriptors, &shared.policy))
@@ -126,7 +126,7 @@ impl BrokerSession {
 }
 
 fn other_version(version: u16) -> String {
-    format!("speaks version {VERSION}, not {version}: use one millstream")
+    format!("speaks version {VERSION}, not {version}: use the same millstream on both sides")
 }
 
 /// Answers a request that was not read.
@@ -149,7 +149,7 @@ fn begin(
     let granted = shared.policy.link(link, &interface);
     let family = granted.map_err(|reason| refusal(&reason))?;
     if !client.is_in_this_network() {
-        return Err(refusal("the process lives in another network namespace than the broker"));
+        return Err(refusal("the process is in another network namespace than the broker"));
     }
     let rights = (shared.open)(family, &interface, &client.peer)?;
     let what = format!("{} on {interface}", family.link);
@@ -183,7 +183,7 @@ impl Link {
                 if !self.client.is_alive() {
                     // The number may have been reused by then.
                     locked::put_back(process, before);
-                    return refuse("the process that connected has gone");
+                    return refuse("the process that connected has ended");
                 }
                 done(0)
             }
@@ -192,7 +192,7 @@ impl Link {
                 done(0)
             }
             BrokerRequest::Attach(_) if self.attached || !self.family.programs => {
-                refuse("a link has one program, if it has any")
+                refuse("this link has a program already, or cannot have one")
             }
             BrokerRequest::Attach(wanted) => {
                 let made = self.rights.attach(&wanted)?;
@@ -229,7 +229,7 @@ impl Link {
         let family = i32::from(self.family.sockets.as_raw());
         match along {
             [one] if channel::is_socket_of(one, family) => Ok(one.as_fd()),
-            _ => Err(refusal("one socket of the link must come along")),
+            _ => Err(refusal("the request must carry one socket of the link")),
         }
     }
 }
@@ -306,7 +306,7 @@ mod tests {
         let policy = GrantPolicy::new("veth0", &[&crate::xdp::RIGHTS]);
         let wanted = BrokerRequest::AllowLocked { bytes: 8192 };
         let refused = link.answer(wanted, Vec::new(), &policy).expect_err("it has gone");
-        assert_eq!(refused.reason, "the process that connected has gone");
+        assert_eq!(refused.reason, "the process that connected has ended");
         let after = locked::of(number).unwrap();
         assert_eq!((after.rlim_cur, after.rlim_max), (before.rlim_cur, before.rlim_max));
         drop(stranger.stdin.take());

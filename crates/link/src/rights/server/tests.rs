@@ -158,7 +158,7 @@ fn a_client_gets_descriptors_and_leaves_nothing() {
     assert_eq!(OPEN.load(Ordering::SeqCst), 0, "a client that has gone is cleared up after");
     let told: Vec<_> = events.iter().map(BrokerEvent::to_string).collect();
     assert!(told[0].ends_with("has xdp on veth0"), "{told:?}");
-    assert!(told[1].ends_with("has gone; xdp on veth0 is free again"), "{told:?}");
+    assert!(told[1].ends_with("has ended; xdp on veth0 is free again"), "{told:?}");
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn what_is_not_granted_is_refused_with_the_reason() {
     let error = broker.allow_locked(2 << 30).unwrap_err();
     assert!(error.to_string().contains("1024 MiB may be locked"), "{error}");
     let error = broker.watch(0, null().unwrap().as_fd()).unwrap_err();
-    assert!(error.to_string().contains("one socket of the link must come along"), "{error}");
+    assert!(error.to_string().contains("the request must carry one socket of the link"), "{error}");
     let error = broker.channels(4).unwrap_err();
     assert_eq!(errno(&error), Some(libc::EOPNOTSUPP), "what failed keeps its errno: {error}");
     broker.attach(&Attach::default()).unwrap();

@@ -141,8 +141,8 @@ fn broadcast_datagrams_go_to_every_station_and_need_no_neighbour() {
 fn what_cannot_be_reached_says_why_and_is_counted() {
     let mut stack = ready(config(1));
     for (to, says) in [
-        ("10.0.0.1:1", "cannot send to 10.0.0.1: it is an address of our own"),
-        ("127.0.0.1:1", "cannot send to 127.0.0.1: loopback addresses are the kernel's"),
+        ("10.0.0.1:1", "cannot send to 10.0.0.1: this host itself has this address"),
+        ("127.0.0.1:1", "cannot send to 127.0.0.1: loopback addresses belong to the kernel"),
         ("8.8.8.8:1", "cannot send to 8.8.8.8: no route"),
         ("239.0.0.1:1", "cannot send to 239.0.0.1: multicast is not supported"),
     ] {

@@ -118,7 +118,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         let _ = writeln!(text, "{table}");
     }
     if let Some(file) = picture {
-        tableau(&lines, &receivers, "What ATSC receivers hear").write_png(file)?;
+        tableau(&lines, &receivers, "Packet errors of ATSC receivers").write_png(file)?;
     }
     let _ = writeln!(
         text,
@@ -133,7 +133,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         "gnuradio": peers[0].as_ref().map(GnuRadioReceiver::version),
         "lines": lines,
     });
-    let failure = interrupt::asked().then(|| "interrupted before its end".to_owned());
+    let failure = interrupt::asked().then(|| "interrupted before the end".to_owned());
     Ok(Report { text, results, failure })
 }
 

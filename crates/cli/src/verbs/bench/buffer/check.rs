@@ -42,10 +42,13 @@ pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> 
         let outcome = outcome.map_err(|error| radio.explain(error.into()))?;
         let _ = writeln!(text, "{}", line(&trial, &outcome));
         if outcome.holds != expected {
+            let verdict = |holds| if holds { "holds" } else { "is too small" };
             failure = Some(format!(
-                "{}: the radio does not agree with the law, by which the buffer {}",
+                "{}: by calculation the buffer {}, but on the emulated radio it {}; a busy machine \
+                 can cause this: try a smaller --time-scale",
                 direction.name(),
-                if expected { "holds" } else { "does not hold" }
+                verdict(expected),
+                verdict(outcome.holds)
             ));
         }
         results.push(json!({ "trial": trial, "outcome": outcome, "expected": expected }));

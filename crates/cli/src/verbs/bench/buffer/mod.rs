@@ -68,7 +68,7 @@ pub struct Args {
           value_parser = clap::value_parser!(u64).range(1..=65_535))]
     mtu: u64,
 
-    /// Test the law on an emulated radio whose time runs slower.
+    /// Test the calculation on an emulated radio whose time runs slower.
     #[arg(long, requires_all = ["buffer_samples", "latency"])]
     check: bool,
 
@@ -216,20 +216,17 @@ fn read_histogram(path: &Path) -> anyhow::Result<Histogram> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the histogram {}", path.display()))?;
     let document: Value =
-        serde_json::from_str(&text).with_context(|| format!("{} holds no JSON", path.display()))?;
+        serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))?;
     if let Some(error) = document["error"].as_str()
         && document.pointer("/results/histogram").is_none()
     {
-        bail!(
-            "{} is the document of a run that failed ({error}): measure again, with success",
-            path.display()
-        );
+        bail!("{} is the document of a run that failed ({error}): measure again", path.display());
     }
     let inner = document.pointer("/results/histogram").unwrap_or(&document);
     let histogram = serde_json::from_value(inner.clone());
     histogram.with_context(|| {
         format!(
-            "{} holds no histogram: give what `millstream latency radio --json` printed",
+            "{} holds no histogram: give a document that `millstream latency radio --json` printed",
             path.display()
         )
     })

@@ -27,8 +27,8 @@ pub fn check(args: &Args, sys: &Path) -> anyhow::Result<()> {
     let measured = args.ground.measured();
     anyhow::ensure!(
         !is_card || measured == Some(wanted.as_str()),
-        "--for {wanted}: this would measure {}, and {wanted} is a card whose driver decides: give \
-         --interface {wanted} and --peer, a second interface that is wired to it",
+        "--for {wanted}: {} would be measured in place of this card, whose driver decides: give \
+         --interface {wanted}, and with --peer a second interface that is wired to it",
         measured.unwrap_or("a veth pair")
     );
     Ok(())
@@ -37,7 +37,7 @@ pub fn check(args: &Args, sys: &Path) -> anyhow::Result<()> {
 /// Succeeds when a link meets the need.
 pub fn run(args: &Args, stage: &mut Testbed) -> anyhow::Result<Report> {
     let [size] = args.size[..] else {
-        anyhow::bail!("--choose: give one --size, that of the packets you have");
+        anyhow::bail!("--choose needs exactly one --size: the size of your packets");
     };
     let latency_max_us = args.max_latency.map(|seconds| seconds * 1e6);
     let need = Need { frame_bytes: size as usize, rate_pps: args.packet_rate, latency_max_us };
@@ -65,14 +65,14 @@ pub fn run(args: &Args, stage: &mut Testbed) -> anyhow::Result<Report> {
         Some(interface) if found.meets => match store(stored(&interface, &found)) {
             Ok(path) => {
                 let path = path.display();
-                let _ = writeln!(text, "stored  for {interface} in {path}: auto follows it");
+                let _ = writeln!(text, "stored  for {interface} in {path}: the link auto uses it");
             }
             Err((path, error)) => {
                 failure = Some(format!("not stored: cannot write {}: {error}", path.display()));
             }
         },
         Some(_) => {}
-        None => note("not stored: say which interface it is for (--for INTERFACE)"),
+        None => note("not stored: give its interface with --for INTERFACE"),
     }
     let results = json!({ "need": need, "candidates": candidates, "recommended": found });
     Ok(Report { text, results, failure })
@@ -134,9 +134,9 @@ mod tests {
             check(&line.args, sys.path()).map_err(|error| error.to_string())
         };
         let error = check("--for eth1").unwrap_err();
-        assert!(error.contains("this would measure a veth pair, and eth1 is a card"), "{error}");
+        assert!(error.contains("a veth pair would be measured in place of this card"), "{error}");
         let error = check("--for eth1 --interface eth2 --peer eth3").unwrap_err();
-        assert!(error.contains("this would measure eth2"), "{error}");
+        assert!(error.contains("eth2 would be measured in place of this card"), "{error}");
         assert_eq!(check("--for eth1 --interface eth1 --peer eth2@other"), Ok(()));
         assert_eq!(check("--for eth1 --interface eth1@a --peer eth2"), Ok(()));
         assert_eq!(check("--for veth7"), Ok(()));

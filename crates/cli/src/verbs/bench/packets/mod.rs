@@ -26,7 +26,7 @@ use std::time::Duration;
 /// All links are measured in interleaved rounds; ratios are to plain kernel UDP (sendmmsg to
 /// recvmmsg) in the same round. Two processes, a CPU each, talk over a veth pair between two
 /// network namespaces; all of that is temporary. "frames" are bare frames on the link, "port" is
-/// the whole path with our UDP/IP stack. It says how far it is; all links take about four minutes,
+/// the whole path with our UDP/IP stack. It shows its progress; all links take about four minutes,
 /// and --choose takes about half a minute.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:

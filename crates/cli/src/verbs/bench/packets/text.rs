@@ -55,8 +55,8 @@ pub fn table(workload: Workload, table: &PacketTable, layout: &str) -> String {
 /// The reason why a link that does not count its own system calls has none in the tables.
 pub fn untraced(why: &str) -> String {
     format!(
-        "\ncalls/packet is - where the link does not count its own: the kernel cannot be asked \
-         ({why})\n"
+        "\ncalls/packet is - where the link does not count its calls: the kernel cannot count \
+         them here ({why})\n"
     )
 }
 
@@ -66,8 +66,8 @@ fn warning(table: &PacketTable) -> String {
     let cpus = base.and_then(|line| line.median(|run| Some(run.sender.cpus())));
     match cpus {
         Some(cpus) if cpus < CPUS_MIN => format!(
-            "  the sender of {BASE} had {:.0} % of its CPU: these ratios are not to be trusted; \
-             stop what else runs, or give --class fifo:50\n",
+            "  the sender of {BASE} had {:.0} % of its CPU, so these ratios are unreliable: stop \
+             other programs, or give --class fifo:50\n",
             cpus * 100.0
         ),
         _ => String::new(),

@@ -47,10 +47,9 @@ pub fn run(
         "rmem_max": sysctl("rmem_max"), "wmem_max": sysctl("wmem_max"),
         "rows": rows.iter().map(DirectionRow::to_json).collect::<Vec<_>>(),
     });
-    let failure = rows
-        .iter()
-        .any(|row| row.ratio().is_none())
-        .then(|| format!("a host held not even {} MS/s: there is no ratio", args.step / 1e6));
+    let failure = rows.iter().any(|row| row.ratio().is_none()).then(|| {
+        format!("one host could not sustain {} MS/s, so there is no ratio", args.step / 1e6)
+    });
     Ok(Report { text, results, failure })
 }
 

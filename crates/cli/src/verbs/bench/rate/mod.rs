@@ -172,7 +172,8 @@ fn measure(args: &Args, ours: &mut Ours, flow: Flow, rate_hz: f64) -> anyhow::Re
     let results = json!({
         "direction": flow, "outcome": attempt.details, "radio_cpu_s": attempt.radio_cpu_s,
     });
-    let cut = || interrupt::asked().then(|| "ended before the measurement was".to_owned());
+    let cut =
+        || interrupt::asked().then(|| "interrupted before the measurement was done".to_owned());
     let failure = attempt.unsound().or_else(cut);
     Ok(Report { text: text::of_attempt(&attempt), results, failure })
 }
@@ -190,7 +191,7 @@ fn search(args: &Args, ours: &mut Ours, flow: Flow) -> anyhow::Result<Report> {
     });
     let failure = best.is_none().then(|| {
         let (way, lowest) = (flow.name(), args.step / 1e6);
-        format!("{way}: no rate without a loss was found down to {lowest} MS/s")
+        format!("{way}: every rate down to {lowest} MS/s lost samples")
     });
     Ok(Report { text: best.map(text::of_attempt).unwrap_or_default(), results, failure })
 }

@@ -21,7 +21,7 @@ impl SideCpus {
     /// Chooses the CPUs, and moves this process to the host's: threads that start later stay there.
     pub fn choose(args: &Args) -> anyhow::Result<Self> {
         let allowed: Vec<_> =
-            allowed_cpus().context("cannot see which CPUs there are")?.iter().collect();
+            allowed_cpus().context("cannot read the CPUs of this machine")?.iter().collect();
         let both = allowed.len() > 1 && !args.no_pin;
         let first = allowed.first().copied().filter(|_| both && args.args.is_none());
         let last = allowed.last().copied().filter(|_| both);

@@ -46,10 +46,9 @@ impl TargetMachine {
 /// A folder that holds `sys`, or is it.
 fn tree(folder: &Path) -> anyhow::Result<Topology> {
     let root = if folder.join("devices/system/cpu").is_dir() {
-        folder
-            .parent()
-            .filter(|_| folder.ends_with("sys"))
-            .with_context(|| format!("call the copy of /sys `sys`; {} is one", folder.display()))?
+        folder.parent().filter(|_| folder.ends_with("sys")).with_context(|| {
+            format!("{} is a copy of /sys under another name: rename it to `sys`", folder.display())
+        })?
     } else {
         folder
     };
@@ -59,7 +58,7 @@ fn tree(folder: &Path) -> anyhow::Result<Topology> {
 /// `BLOCK=CPU`.
 pub fn pin(text: &str) -> Result<(String, usize), String> {
     let (block, cpu) = text.split_once('=').ok_or("write BLOCK=CPU")?;
-    let cpu = cpu.parse().map_err(|_| format!("`{cpu}` is no CPU number; write BLOCK=CPU"))?;
+    let cpu = cpu.parse().map_err(|_| format!("`{cpu}` is not a CPU number; write BLOCK=CPU"))?;
     Ok((block.to_owned(), cpu))
 }
 
@@ -69,12 +68,15 @@ pub fn profile(path: &Path, file: &GraphFile) -> anyhow::Result<(Shape, Profile)
     let text = millstream_flow::file::read_text(path)
         .with_context(|| format!("cannot read the profile {shown}"))?;
     let mut value: Value =
-        serde_json::from_str(&text).with_context(|| format!("the profile {shown} is no JSON"))?;
+        serde_json::from_str(&text).with_context(|| format!("the profile {shown} is not JSON"))?;
     if let Some(inside) = value.pointer_mut("/results/profile") {
         value = inside.take();
     }
-    let profile: Profile = serde_json::from_value(value)
-        .with_context(|| format!("{shown} holds no profile: give it what --json printed"))?;
+    let profile: Profile = serde_json::from_value(value).with_context(|| {
+        format!(
+            "{shown} holds no profile: give a document that `millstream graph plan --json` printed"
+        )
+    })?;
     let mut measured: Vec<&str> = profile.blocks.iter().map(|block| &*block.name).collect();
     let mut there: Vec<&str> = file.block_names().collect();
     measured.sort_unstable();

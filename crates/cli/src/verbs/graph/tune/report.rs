@@ -55,7 +55,7 @@ impl Setting {
         };
         if !self.rehearsed.is_empty() {
             let blocks = self.rehearsed.join(", ");
-            let _ = write!(text, "\nleft out: what {blocks} would write; nothing is left behind");
+            let _ = write!(text, "\nreplaced by empty sinks, so that no files are left: {blocks}");
         }
         if self.is_pinned {
             let (partitions, layouts) = (self.blocks_placed, self.layouts);
@@ -90,7 +90,8 @@ impl TuningReport {
         if let (looked @ 1.., there) = self.tuned.together {
             let _ = writeln!(
                 text,
-                "\n{looked} of {there} coarse combinations were looked at together; the best raced"
+                "\n{looked} of {there} coarse combinations were measured together; the best were \
+                 compared further"
             );
         }
         let Tuned { what, gain, is_better, figure, measured, plan, .. } = &self.tuned;

@@ -25,7 +25,7 @@ pub fn run(
     interrupt::install();
     let started = Instant::now();
     let allowed =
-        millstream_cpu::thread::allowed_cpus().context("cannot see which CPUs there are")?;
+        millstream_cpu::thread::allowed_cpus().context("cannot read the CPUs of this machine")?;
     let pins = if args.free { Pins::default() } else { file.pins().clone() };
     let graph = file.build_rehearsal(registry, &args.set)?;
     let default = Space::spell_out(file.plan(), &graph, &allowed)?;
@@ -62,7 +62,7 @@ pub fn run(
     })?;
     live.end();
     let took = started.elapsed();
-    anyhow::ensure!(!tuned.is_interrupted, "interrupted: nothing was decided, nothing is stored");
+    anyhow::ensure!(!tuned.is_interrupted, "interrupted before a decision: no plan is stored");
 
     let mut outcome = TuningReport::new(setting, tuned, took);
     if let Some(place) = &place {
@@ -138,9 +138,9 @@ fn keep(
             None => Ok("nothing is stored".to_owned()),
             Some(_) if gain.high < 1.0 => {
                 place.store.forget(&place.key)?;
-                Ok("the stored plan is worse than the default now, and forgotten".to_owned())
+                Ok("the stored plan is now worse than the default, and was removed".to_owned())
             }
-            Some(_) => Ok("the stored plan stays: nothing else is sure".to_owned()),
+            Some(_) => Ok("the stored plan stays: no other plan is better beyond noise".to_owned()),
         };
     }
     let costs: Vec<_> = trial.costs(plan).collect();

@@ -50,12 +50,12 @@ pub fn apply(
         let Some(mend) = &finding.mend else { continue };
         let how = match mend.risk {
             Some(risk) if finding.is_appliable() => {
-                format!("name the rule to have it done: {risk}")
+                format!("name the rule to apply it: {risk}")
             }
             _ => mend.command.clone(),
         };
         let title = title(finding.rule, finding.subject.as_ref());
-        let _ = writeln!(text, "{title}: left to you: {how}");
+        let _ = writeln!(text, "{title}: not changed: {how}");
     }
     let failed = done.iter().filter(|one| one.error.is_some()).count();
     let written: usize = done.iter().map(|one| one.written.len()).sum();
@@ -63,7 +63,7 @@ pub fn apply(
         (_, 0) if failed == 0 => "nothing to change\n",
         (MendMode::Dry, _) => "nothing was changed: this was a dry run\n",
         (MendMode::Real, 0) => "",
-        (MendMode::Real, _) => "`millstream host doctor --undo` puts it back; a reboot does, too\n",
+        (MendMode::Real, _) => "`millstream host doctor --undo` puts it back; so does a reboot\n",
     };
     let failure = (failed > 0).then(|| format!("{} could not be mended", count(failed, "finding")));
     Ok(Report {
@@ -91,7 +91,9 @@ pub fn undo(root: &Path, since: Since, run: MendMode) -> anyhow::Result<Report> 
         let _ = match one {
             Undone { what, error: Some(error), .. } => writeln!(text, "{what}: {error}"),
             Undone { what, put_back: true, .. } => writeln!(text, "put back: {what}"),
-            Undone { what, .. } => writeln!(text, "not put back, others have changed it: {what}"),
+            Undone { what, .. } => {
+                writeln!(text, "not put back, because others changed it: {what}")
+            }
         };
     }
     if undone.is_empty() {
@@ -102,8 +104,8 @@ pub fn undo(root: &Path, since: Since, run: MendMode) -> anyhow::Result<Report> 
     let failure = match (failed, left) {
         (0, 0) => None,
         (0, left) => Some(format!(
-            "others have changed {} since, still noted: undo again when they are done (a shield \
-             puts back what it found), or add --force",
+            "others have changed {} since; the journal keeps them: undo again when these programs \
+             have ended (a shield restores its changes), or add --force",
             count(left, "setting")
         )),
         (failed, _) => Some(format!("{} could not be put back", count(failed, "setting"))),

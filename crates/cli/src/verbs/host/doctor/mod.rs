@@ -129,9 +129,9 @@ fn failure(fails: usize, matters: usize) -> Option<String> {
         .filter(|(count, ..)| *count > 0)
         .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
         .collect();
-    let stand = if fails + matters == 1 { "thing stands" } else { "things stand" };
+    let need = if fails + matters == 1 { "setting needs" } else { "settings need" };
     (fails + matters > 0)
-        .then(|| format!("{} {stand} in the way: {}", fails + matters, parts.join(", ")))
+        .then(|| format!("{} {need} attention: {}", fails + matters, parts.join(", ")))
 }
 
 fn head(view: &MachineFiles) -> String {
@@ -152,7 +152,7 @@ fn focus(args: &Args) -> anyhow::Result<Focus> {
     if let Some(cpus) = &args.cpus {
         let online = here.online();
         if let Some(cpu) = cpus.iter().find(|cpu| !online.contains(*cpu)) {
-            bail!("there is no CPU {cpu}; online are {online}");
+            bail!("there is no CPU {cpu}; the CPUs that are online: {online}");
         }
     }
     for interface in &args.interface {

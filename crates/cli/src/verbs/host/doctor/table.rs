@@ -128,7 +128,7 @@ mod tests {
         let lines: Vec<_> = text.lines().map(str::trim).collect();
         assert_eq!(lines[1], "memory");
         assert!(lines[2].starts_with("! matters    swap ") && lines[2].ends_with("eth0: it is 1"));
-        assert!(lines[3].starts_with("why  a page that has gone to disk"));
+        assert!(lines[3].starts_with("why  a page that was moved to disk"));
         let rest = ["read  /proc/x = 1 2", "cost  2 ms", "mend  sysctl -w vm.x=0", "risk  none"];
         assert_eq!(lines[4..], rest);
     }

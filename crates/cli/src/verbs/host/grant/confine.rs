@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn a_confined_command_has_no_rights_and_cannot_get_any() {
         if !rustix::process::geteuid().is_root() {
-            return eprintln!("skipped: only root has rights to drop");
+            return eprintln!("skipped: only root has rights that it can drop");
         }
         let nobody = Account::find("nobody").unwrap();
         let mut command = Command::new("cat");
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_confined_command_inherits_no_descriptor_but_the_standard_ones() {
         if !rustix::process::geteuid().is_root() {
-            return eprintln!("skipped: only root has rights to drop");
+            return eprintln!("skipped: only root has rights that it can drop");
         }
         // As a shell leaves them: without close-on-exec.
         let left = rustix::io::dup(std::io::stderr()).unwrap();

@@ -41,8 +41,8 @@ pub struct Args {
         value_parser = families())]
     pub link: Vec<&'static Family>,
 
-    /// UDP ports that an xdp link may take from the kernel, separated by commas. What others bind
-    /// there later gets nothing: grant few.
+    /// UDP ports that an xdp link may take from the kernel, separated by commas. A program that
+    /// binds one of them later receives nothing: grant few.
     #[arg(long, value_delimiter = ',', value_name = "PORT[-PORT],…", value_parser = ports,
         default_value = "1024-65535")]
     pub port: Vec<RangeInclusive<u16>>,
@@ -76,7 +76,7 @@ pub struct Args {
 /// The links that a broker can grant, by name.
 fn families() -> impl TypedValueParser<Value = &'static Family> {
     let names = PossibleValuesParser::new(Family::all().map(|family| family.link));
-    names.try_map(|name| Family::of_link(&name).ok_or("it is not a link that can be granted"))
+    names.try_map(|name| Family::of_link(&name).ok_or("this link cannot be granted"))
 }
 
 fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
@@ -84,14 +84,14 @@ fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     let number = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0);
     match (number(first), number(last)) {
         (Some(first), Some(last)) if first <= last => Ok(first..=last),
-        _ => Err(format!("{text} is no port and no range of ports such as 49153-49400")),
+        _ => Err(format!("{text} is neither a port nor a range of ports such as 49153-49400")),
     }
 }
 
 /// Serves, or runs the command.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     if !rustix::process::geteuid().is_root() {
-        bail!("only root has rights to grant: run `sudo millstream host grant …`");
+        bail!("only root can grant links: run `sudo millstream host grant …`");
     }
     for interface in &args.interface {
         exists(interface)?;
@@ -114,7 +114,7 @@ fn accounts(args: &Args) -> anyhow::Result<Vec<Account>> {
     }
     match std::env::var("SUDO_UID") {
         Ok(caller) => Ok(vec![Account::find(&caller)?]),
-        Err(_) if args.group.is_empty() => bail!("nobody to grant it to: give --user or --group"),
+        Err(_) if args.group.is_empty() => bail!("no user is given: add --user or --group"),
         Err(_) => Ok(Vec::new()),
     }
 }
@@ -130,7 +130,8 @@ fn policy(args: &Args, accounts: &[Account]) -> anyhow::Result<GrantPolicy> {
     policy.everything = args.everything;
     policy.channels = args.queues;
     let bytes = args.locked.checked_mul(1 << 20);
-    policy.locked_bytes_max = bytes.context("--locked is more than any machine has")?;
+    policy.locked_bytes_max = bytes
+        .context("--locked is more memory than any machine has: give a smaller number of MiB")?;
     Ok(policy)
 }
 
@@ -154,7 +155,7 @@ mod tests {
         assert_eq!(ports("49153-49400"), Ok(49153..=49400));
         assert_eq!(ports("1024-65535"), Ok(ORDINARY_PORTS));
         for bad in ["", "0", "5-4", "x", "1-70000", "-"] {
-            assert!(ports(bad).unwrap_err().contains("is no port"), "{bad}");
+            assert!(ports(bad).unwrap_err().contains("is neither a port"), "{bad}");
         }
     }
 }

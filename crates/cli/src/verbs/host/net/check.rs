@@ -22,9 +22,9 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let obstacles = findings.iter().filter(|finding| finding.kind == FindingKind::Obstacle).count();
     let failure = (obstacles > 0).then(|| {
         format!(
-            "{}: {obstacles} thing{} in the way",
+            "{}: {obstacles} obstacle{}",
             args.file.display(),
-            if obstacles == 1 { " stands" } else { "s stand" }
+            if obstacles == 1 { "" } else { "s" }
         )
     });
     let text = findings.iter().map(line).collect();

@@ -44,8 +44,8 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     }
     let body = toml::to_string_pretty(&config)?;
     let text = format!(
-        "# What `millstream host net import` found; `millstream host net check` compares it with\n\
-         # the system and `millstream host net schema` says what else may stand here.\n{}\n{body}",
+        "# Written by `millstream host net import`. `millstream host net check` compares it with\n\
+         # the system; `millstream host net schema` describes every key.\n{}\n{body}",
         commands(&config, &survey)
     );
     let results = serde_json::json!({ "config": config, "text": text, "file": args.out });

@@ -96,7 +96,7 @@ fn queues(found: &FoundInterface) -> String {
             max.transmitting()
         ),
         None => format!(
-            "{} receive, {} transmit; the driver does not let them be set",
+            "{} receive, {} transmit; the driver cannot change them",
             interface.receive_queues, interface.transmit_queues
         ),
     }
@@ -104,7 +104,7 @@ fn queues(found: &FoundInterface) -> String {
 
 fn xdp(found: &FoundInterface) -> String {
     let features = match &found.features {
-        None => "the driver does not tell".to_owned(),
+        None => "the driver does not report it".to_owned(),
         Some(features) => {
             let known = [
                 (features.zero_copy, "zero-copy"),
@@ -134,7 +134,9 @@ fn links(found: &FoundInterface, survey: &InterfaceSurvey) -> Vec<(String, Strin
     let interface = &found.interface;
     let place = survey.place(&interface.name, Some(found));
     let outcome = |family: Option<&Family>, outlook: String| match () {
-        () if interface.mac.is_none() || interface.loopback => "not for this kind".to_owned(),
+        () if interface.mac.is_none() || interface.loopback => {
+            "not possible on this kind of interface".to_owned()
+        }
         () if !interface.up => format!("refused: down (else {outlook})"),
         () if family.is_none_or(|family| survey.means.allow(family)) => outlook,
         () if survey.means.broker.is_some() => format!("{outlook}, by the broker"),

@@ -169,7 +169,7 @@ fn start(command: &[String], class: Class, door: &Path, json: bool) -> anyhow::R
     process.args(&command[1..]);
     if json {
         let errors = std::io::stderr().as_fd().try_clone_to_owned();
-        process.stdout(errors.context("cannot give the command standard error to print to")?);
+        process.stdout(errors.context("cannot connect the command's output to standard error")?);
     }
     millstream_host::child::tie(&mut process, None);
     let door = std::fs::OpenOptions::new().write(true).open(door)?;
@@ -178,7 +178,8 @@ fn start(command: &[String], class: Class, door: &Path, json: bool) -> anyhow::R
     unsafe { process.pre_exec(move || Ok(rustix::io::write(&door, b"0").map(drop)?)) };
     let child = process.spawn().with_context(|| format!("cannot start {}", command[0]))?;
     if class != Class::Other {
-        sched::set_thread(child.id(), class).with_context(|| format!("cannot make it {class}"))?;
+        sched::set_thread(child.id(), class)
+            .with_context(|| format!("cannot set its scheduling class to {class}"))?;
     }
     Ok(child)
 }

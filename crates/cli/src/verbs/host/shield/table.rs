@@ -34,7 +34,7 @@ pub fn account(account: &ShieldReport) -> String {
     row("groups that keep them", account.wide.len(), few(&account.wide));
     row("interrupts sent away", account.interrupts.len(), names(&account.interrupts));
     row("interrupts sent to them", account.near.len(), names(&account.near));
-    row("interrupts that cannot be", account.stuck.len(), names(&account.stuck));
+    row("interrupts that stay", account.stuck.len(), names(&account.stuck));
     let packets = account.packet_threads.iter().filter(|one| one.kind != PacketThreadKind::Soft);
     let packets: Vec<_> = packets
         .map(|one| format!("{} {} on {}", one.thread.name, one.thread.class, one.thread.allowed))
@@ -56,11 +56,11 @@ pub fn lowered(left: &[String], moved: &[String]) -> String {
         text += ", and all is as it was";
     }
     if !left.is_empty() {
-        text += "; left, because others have changed it or rely on it: ";
+        text += "; left, because others changed or use it: ";
         text += &left.join(", ");
     }
     if !moved.is_empty() {
-        text += "; moved by the kernel, which alone can, and binds them again before they run: ";
+        text += "; moved by the kernel, which binds them again before they run: ";
         text += &few(moved);
     }
     text + "\n"
@@ -97,7 +97,7 @@ pub fn effect(effect: &ShieldEffect) -> String {
     let verdict = match ratio {
         better if better < 0.8 => "a gain",
         worse if worse > 1.25 => "a loss",
-        _ => "no difference to speak of",
+        _ => "no clear difference",
     };
     let _ = writeln!(text, "  p99 behind the shield is {ratio:.2} times that before: {verdict}");
     text
@@ -121,7 +121,7 @@ mod tests {
         };
         assert!(text(100_000, 10_000).contains(": a gain"), "{}", text(100_000, 10_000));
         assert!(text(10_000, 100_000).contains(": a loss"));
-        assert!(text(10_000, 10_000).contains("no difference to speak of"));
+        assert!(text(10_000, 10_000).contains("no clear difference"));
         let nothing = ShieldEffect { cpu: 1, before: Histogram::default(), behind: of(1) };
         assert_eq!(effect(&nothing), "");
     }
@@ -132,7 +132,7 @@ mod tests {
         let kept = vec!["ksoftirqd/1".to_owned()];
         let text = account(&ShieldReport { moved: 7, kept, stuck, ..ShieldReport::default() });
         assert!(text.contains("ksoftirqd/1") && text.contains("virtio1-req.0"), "{text}");
-        assert!(lowered(&["/x (0)".into()], &[]).contains("rely on it: /x (0)"));
+        assert!(lowered(&["/x (0)".into()], &[]).contains("use it: /x (0)"));
         let moved = lowered(&[], &["thread rcu_gp (0-3, was 2)".into()]);
         assert!(moved.contains("by the kernel") && moved.contains("was 2)"), "{moved}");
         assert!(lowered(&[], &[]).ends_with("all is as it was\n"));

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// later steps show that the card still works.
 pub fn pull(rig: &CardSetup) -> CardResult {
     let Some((line, name)) = &rig.cable else {
-        return Ok(vec!["not tried: nobody said how (--cable)".to_owned()]);
+        return Ok(vec!["not tried: --cable was not given".to_owned()]);
     };
     let mut monitor = open(line).with_context(|| line.display().to_string())?;
     let _radio = rig.radio(&[])?;
@@ -23,7 +23,7 @@ pub fn pull(rig: &CardSetup) -> CardResult {
         write!(monitor, "\nset_link {name} {state}\n")?;
         std::thread::sleep(Duration::from_secs(1));
     }
-    process.end()?.refused(&["Network is down", "what came before is in"])
+    process.end()?.refused(&["Network is down", "the data before that is in"])
 }
 
 /// The serial line as bytes, without an echo.

@@ -83,7 +83,7 @@ pub fn doctor_before(rig: &CardSetup) -> CardResult {
     let text = lines.join("\n");
     let bind = format!("dpdk-devbind.py --bind=vfio-pci {}", rig.card);
     for wanted in ["an IOMMU is on", "vfio-pci is loaded", "the link is up", &bind] {
-        ensure!(text.contains(wanted), "it says nothing of `{wanted}`:\n{text}");
+        ensure!(text.contains(wanted), "the output lacks `{wanted}`:\n{text}");
     }
     Ok(lines)
 }
@@ -93,7 +93,7 @@ pub fn doctor_bound(_: &CardSetup) -> CardResult {
     let lines = doctor()?;
     let text = lines.join("\n");
     let wanted = "vfio-pci has it: DPDK can take it";
-    ensure!(text.contains(wanted), "it says nothing of `{wanted}`:\n{text}");
+    ensure!(text.contains(wanted), "the output lacks `{wanted}`:\n{text}");
     Ok(lines)
 }
 
@@ -106,12 +106,16 @@ fn doctor() -> anyhow::Result<Vec<String>> {
 pub fn give_back(rig: &CardSetup) -> CardResult {
     pci::give_back(&rig.card)?;
     let back = || pci::interface_of(&rig.card);
-    ensure!(wait(Duration::from_secs(5), || back().is_some()), "{} does not take it", rig.driver);
+    ensure!(
+        wait(Duration::from_secs(5), || back().is_some()),
+        "{} does not take the card",
+        rig.driver
+    );
     let name = back().unwrap_or_default();
     let mut netlink = Netlink::open()?;
     let index = netlink.interface(&name)?.index;
     let has = netlink.addresses()?.iter().any(|address| address.address == HOST);
-    ensure!(!has, "somebody else has {HOST} by now");
+    ensure!(!has, "another interface has {HOST} now");
     netlink.set_up(index, true)?;
     let running =
         || Netlink::open().is_ok_and(|mut it| it.interface(&name).is_ok_and(|i| i.running));

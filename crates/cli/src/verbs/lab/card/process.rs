@@ -101,7 +101,11 @@ impl ProcessEnd {
 
     /// Checks that it failed with all of `words`; returns its messages.
     pub fn refused(&self, words: &[&str]) -> anyhow::Result<Vec<String>> {
-        ensure!(!self.status.success(), "{}\nit should have failed", self.head());
+        ensure!(
+            !self.status.success(),
+            "{}\nthe command succeeded, but a failure was expected",
+            self.head()
+        );
         for word in words {
             ensure!(self.notes.contains(word), "{}\nno `{word}`: {}", self.head(), self.notes);
         }

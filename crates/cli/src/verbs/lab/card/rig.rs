@@ -62,7 +62,7 @@ impl CardSetup {
         };
         ensure!(
             lacks(Netlink::open()?.addresses()?),
-            "{HOST} and {RADIO} are in use here: take them off first"
+            "{HOST} or {RADIO} is an address of this machine already: remove it first"
         );
         rig.address(&rig.name, HOST)?;
         rig.address(&radio, RADIO)?;
@@ -77,7 +77,7 @@ impl CardSetup {
         netlink.add_address(index, address, PREFIX)?;
         let up = || Netlink::open().ok()?.interface(name).ok().filter(|found| found.running);
         let carrier = wait(Duration::from_secs(20), || up().is_some());
-        ensure!(carrier, "{name} has no carrier: is the cable in?");
+        ensure!(carrier, "{name} has no carrier: check the cable");
         Ok(())
     }
 

@@ -41,7 +41,7 @@ fn received(rig: &CardSetup, more: &str) -> CardResult {
     let ended = process.end()?;
     let document = ended.document()?;
     let ledger = &document["results"]["ledger"];
-    ensure!(ledger["expected"] == rig.samples, "it is short: {ledger}");
+    ensure!(ledger["expected"] == rig.samples, "the recording is too short: {ledger}");
     ensure!(ledger["delivered"] == rig.samples, "samples were lost: {ledger}");
     let checked = steps_of_ramp(&file)?;
     ensure!(checked == [rig.samples], "runs of consecutive samples: {checked:?}");
@@ -136,7 +136,7 @@ fn echoes(to: SocketAddrV4, patience: Duration) -> anyhow::Result<(u32, u32)> {
         wait(Duration::from_millis(500), || comes() == Some(true))
     };
     let first = wait(patience, || exchange(0));
-    ensure!(first, "nothing comes back from {to}");
+    ensure!(first, "{to} returned no datagram");
     Ok((COUNT, (1..=COUNT).map(|number| u32::from(exchange(number))).sum()))
 }
 

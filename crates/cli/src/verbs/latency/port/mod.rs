@@ -24,7 +24,7 @@ use std::time::Instant;
 /// Both sides get networks of their own, joined by veth pairs that are as slow as real ports (the
 /// kernel's htb) and temporary. The probes have a port of their own, share one that is idle, share
 /// it with bulk of large frames in the order of arrival, or go before the bulk. Kernel UDP only:
-/// frame links bypass the kernel's queues. It says how far it is; all rows take about two minutes.
+/// frame links bypass the kernel's queues. It shows its progress; all rows take about two minutes.
 /// Needs root.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -48,8 +48,8 @@ pub struct Args {
     )]
     topology: Vec<PortSharing>,
 
-    /// Bulk as a share of the port's rate. From 1.02 on its queue is full, which is waited for; too
-    /// close to 1 it would never be.
+    /// Bulk as a share of the port's rate. Below 1, or from 1.02 on: then the
+    /// measurement begins when its queue is full.
     #[arg(long, value_name = "SHARE,…", value_delimiter = ',', default_value = "0.8,1.1",
           value_parser = share)]
     share: Vec<f64>,

@@ -56,14 +56,14 @@ fn limit(table: &PortTable, line: &CaseResults) -> String {
     let bound = line.bound;
     let wait = short_time(bound.wait_ns as u64);
     let said = match bound.by {
-        QueueLimit::Nothing => "waits for nobody; its tail is the machine's".to_owned(),
+        QueueLimit::Nothing => "no queue to wait in; the tail is the machine's".to_owned(),
         QueueLimit::Burst => {
             format!("bounded by the burst, {} x {}", bound.frames, frame(line, &wait))
         }
         QueueLimit::Queue => {
             let slow = short_time((bound.wait_ns / line.busy) as u64);
             let slow = if line.case.is_full() && line.busy > 0.0 {
-                format!(" ({slow} at the rate that it had)")
+                format!(" ({slow} at its actual rate)")
             } else {
                 String::new()
             };
@@ -79,7 +79,10 @@ fn limit(table: &PortTable, line: &CaseResults) -> String {
     match (apart_ns, line.longest_ns()) {
         (Some(apart_ns), Some(longest_ns)) if line.case.topology != PortTopology::Separate => {
             let over = longest_ns as f64 / (apart_ns as f64 + bound.wait_ns);
-            format!("{said}; the longest was {over:.2} of that and the longest apart")
+            format!(
+                "{said}; the longest was {over:.2} times that bound plus the longest on \
+                 separate ports"
+            )
         }
         _ => said,
     }

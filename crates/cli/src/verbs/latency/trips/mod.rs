@@ -100,7 +100,7 @@ pub fn run(args: &TripArgs, path: Carriage) -> anyhow::Result<Report> {
     let measured = counting.clone().any(|line| !line.runs.is_empty());
     let nothing = (!measured).then(|| {
         let why = counting.find_map(|line| line.refused.as_deref());
-        format!("no row could be measured: {}", why.unwrap_or("none was left of them"))
+        format!("no row could be measured: {}", why.unwrap_or("no row is left"))
     });
     let results = json!({
         "places": stage.places(), "frame_bytes": args.size, "probes_pps": args.probes_pps(),

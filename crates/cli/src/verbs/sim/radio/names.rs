@@ -11,7 +11,10 @@ pub fn nth_port(address: SocketAddrV4, index: u8) -> anyhow::Result<SocketAddrV4
         port => port.checked_add(index.into()),
     };
     let port = port.with_context(|| {
-        format!("--control: there are no ports behind {address} for radio {index}; begin lower")
+        format!(
+            "--control {address}: radio {index} would need a port above 65535; begin with a \
+             lower port"
+        )
     })?;
     Ok(SocketAddrV4::new(*address.ip(), port))
 }
@@ -89,7 +92,10 @@ mod tests {
         assert_eq!(nth(0, 3), Ok(0), "any free one");
         assert_eq!(nth(5555, 3), Ok(5558));
         let error = nth(65535, 1).unwrap_err();
-        assert!(error.contains("no ports behind 127.0.0.1:65535 for radio 1"), "{error}");
+        assert!(
+            error.contains("127.0.0.1:65535: radio 1 would need a port above 65535"),
+            "{error}"
+        );
     }
 
     #[test]

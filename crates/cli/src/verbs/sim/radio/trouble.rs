@@ -15,8 +15,8 @@ pub fn of(counters: &CounterSnapshot) -> Vec<Trouble> {
     ];
     let deaf = deaf.into_iter().map(|(port, count)| {
         let text = format!(
-            "{port} could not be read {count} times, and the radio did not hear what came there: \
-             check that its interface is still there and up (`millstream host net show`)"
+            "{port} could not be read {count} times, so the radio missed packets: check that its \
+             interface is still there and up (`millstream host net show`)"
         );
         (port, count, text)
     });
@@ -25,16 +25,15 @@ pub fn of(counters: &CounterSnapshot) -> Vec<Trouble> {
     let skipped = counters.loopback_skipped_samples;
     let unwritten = counters.tx_out_lost_samples;
     let coerced = counters.rate_coercions;
-    const HELP: &str = "lower the rate or --time-scale, or give the radio CPUs that nobody else \
-        uses (`taskset`)";
+    const HELP: &str = "lower the rate or --time-scale, or give the radio CPUs that no other \
+         program uses (`taskset`)";
     let others = [
         (
             "starved antenna",
             starved,
             format!(
-                "{starved} samples were sent as zeros because the antenna was too slow: this \
-                 machine does not make or read the signal in time, and the host is not at fault; \
-                 {HELP}"
+                "{starved} samples were sent as zeros, because this machine did not make or read \
+                 the antenna's signal in time; the host is not the cause; {HELP}"
             ),
         ),
         (
@@ -65,8 +64,8 @@ pub fn of(counters: &CounterSnapshot) -> Vec<Trouble> {
             "rates",
             coerced,
             format!(
-                "a rate outside 0.22 to 61.44 MS/s, which are an E320's, was asked for {coerced} \
-                 times, and the nearest was set: give --any-rate to take any"
+                "hosts asked {coerced} times for a rate outside an E320's 0.22 to 61.44 MS/s, and \
+                 got the nearest: give --any-rate to allow any rate"
             ),
         ),
     ];

@@ -7,7 +7,7 @@ use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 pub const RULE: DoctorRule = DoctorRule {
     id: "dpdk-driver",
     topic: Topic::Dpdk,
-    why: "DPDK drives a device itself, so the kernel has to let it go",
+    why: "DPDK drives a device itself, so the kernel must release it",
     check,
 };
 
@@ -27,14 +27,14 @@ fn of(view: &MachineFiles, device: &Device) -> Finding {
         (Some(own @ ("mlx4_core" | "mlx5_core")), _) => {
             Finding::good(format!("{own} shares it with DPDK"))
         }
-        (Some(uio @ ("uio_pci_generic" | "igb_uio")), _) => {
-            Finding::matters(format!("{uio} has it: it can write to any memory of the machine"))
-                .mend_by_hand(bind)
-        }
+        (Some(uio @ ("uio_pci_generic" | "igb_uio")), _) => Finding::matters(format!(
+            "{uio} has it: the device can write to any memory of the machine"
+        ))
+        .mend_by_hand(bind),
         (Some(kernel), Some(name)) if up => {
             Finding::unknown(format!("the kernel's {kernel} has it, and uses it as {name}"))
                 .mend_by_hand(format!("ip link set {name} down; {bind}"))
-                .at_risk("whoever reaches this machine over that interface does not any more")
+                .at_risk("this machine can no longer be reached over that interface")
         }
         (Some(kernel), _) => {
             Finding::fails(format!("the kernel's {kernel} has it")).mend_by_hand(bind)

@@ -26,10 +26,13 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
     let words = if intel { "intel_iommu=on iommu=pt" } else { "iommu=pt" };
     let edit = format!("sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{words} /' /etc/default/grub");
     vec![
-        Finding::fails("the IOMMU is off: in the firmware (VT-d, AMD-Vi) or in the kernel")
-            .seen([seen])
-            .mend_by_hand(format!("{edit} && update-grub && reboot"))
-            .at_risk("the machine starts again"),
+        Finding::fails(
+            "no IOMMU is on: enable it in the firmware's settings (VT-d, AMD-Vi), and \
+             for the kernel",
+        )
+        .seen([seen])
+        .mend_by_hand(format!("{edit} && update-grub && reboot"))
+        .at_risk("the machine restarts"),
     ]
 }
 

@@ -18,10 +18,10 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
         let file = format!("{DEVICES}/{}/net/{name}/carrier", device.address);
         let finding = match view.read(&file) {
             Some(seen) if seen.value == "1" => Finding::good("the link is up").seen([seen]),
-            Some(seen) if seen.value == "0" => Finding::fails("no link: look at the cable")
+            Some(seen) if seen.value == "0" => Finding::fails("no link: check the cable")
                 .seen([seen])
                 .mend_by_hand(format!("ip link set {name} up; ethtool {name}")),
-            _ => Finding::unknown(format!("{name} is down, so nobody knows"))
+            _ => Finding::unknown(format!("{name} is down, so its link is not known"))
                 .mend_by_hand(format!("ip link set {name} up; ethtool {name}")),
         };
         Some(finding.about(device.address))

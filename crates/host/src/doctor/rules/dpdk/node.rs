@@ -23,7 +23,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
         let near: CpuSet = cpus.value.parse().ok()?;
         let finding = match stream.iter().find(|cpu| !near.contains(*cpu)) {
             None => Finding::good(format!("next to the stream's CPUs, on node {node}")),
-            Some(far) => Finding::matters(format!("on node {node}, and CPU {far} is not"))
+            Some(far) => Finding::matters(format!("on node {node}, but CPU {far} is not"))
                 .mend_by_hand(format!("give the link a CPU of its node: cpu= one of {near}")),
         };
         Some(finding.about(device.address).seen([seen, cpus]))

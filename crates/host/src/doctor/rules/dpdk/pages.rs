@@ -7,7 +7,7 @@ use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
 pub const RULE: DoctorRule = DoctorRule {
     id: "dpdk-pages",
     topic: Topic::Dpdk,
-    why: "a device that sees one page at a time needs a translation for each 4 KiB",
+    why: "without huge pages a device needs an address translation for each 4 KiB",
     check,
 };
 
