@@ -99,7 +99,9 @@ pub enum IioError {
 
 fn hint(source: &io::Error) -> &'static str {
     match source.kind() {
-        io::ErrorKind::PermissionDenied => "; buffers of IIO devices are for root",
+        io::ErrorKind::PermissionDenied => {
+            "; only root may use the buffers of IIO devices: run it with sudo"
+        }
         io::ErrorKind::ResourceBusy => "; another program reads this device",
         _ => "",
     }
