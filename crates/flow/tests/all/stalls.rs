@@ -57,8 +57,8 @@ fn items_out(running: &RunningGraph, block: &str) -> u64 {
 
 #[test]
 fn a_graph_that_waits_for_items_says_whose() {
-    let demod = "; `demod` waits for 4096 items of `source`, has 812; \
-                 `sink` waits for 1 item of `demod`, has 0";
+    let demod = "; `demod` waits for 4096 items of `source`, and has 812; \
+                 `sink` waits for 1 item of `demod`, and has 0";
     for preset in Preset::ALL {
         // A block in the midst of its last call at both polls is reported too: then poll again.
         let mut told = Vec::new();
@@ -130,7 +130,7 @@ fn a_ring_that_nobody_empties_names_its_reader() {
     };
     assert!(why("many").starts_with("`many` waits for room for 1 item in `many.out` (0 of "));
     assert!(why("many").ends_with(" free), which `add` has not emptied"), "{}", why("many"));
-    assert_eq!(why("add"), "`add` waits for 1 item of `slow`, has 0");
+    assert_eq!(why("add"), "`add` waits for 1 item of `slow`, and has 0");
     assert_eq!(reasons[0].to_string(), "`slow` has asked to be called later", "the cause first");
     assert_eq!(why("few"), "", "it has finished");
     running.stopper().stop();

@@ -34,7 +34,7 @@ fn offloads_and_mtu_are_read_and_set() {
         }
         ethtool.set_offload(INTERFACE, Offload::TransmitChecksum, false).unwrap();
         let error = ethtool.set_offload(INTERFACE, Offload::Tso, true).unwrap_err();
-        assert_eq!(error.to_string(), "it stays off: it needs another offload");
+        assert_eq!(error.to_string(), "it stays off: it needs another offload that is off");
         ethtool.set_mtu(INTERFACE, 1400).unwrap();
         assert_eq!(ethtool.mtu(INTERFACE).unwrap(), 1400);
         assert!(ethtool.set_mtu(INTERFACE, 1).is_err());

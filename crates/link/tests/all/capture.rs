@@ -215,7 +215,10 @@ fn a_full_disk_is_an_error_at_once_or_a_count_and_a_sentence() {
     let [out, err] = [child.stdout, child.stderr].map(|text| String::from_utf8(text).unwrap());
     assert!(child.status.success(), "{out}{err}");
     let line = format!("the capture {} is incomplete, 320 packets are missing", file.text());
-    assert!(err.contains(&line) && err.contains("free some space, or capture elsewhere"), "{err}");
+    assert!(
+        err.contains(&line) && err.contains("free some space, or capture to another disk"),
+        "{err}"
+    );
 }
 
 const FULL: &str = "MILLSTREAM_FULL_DISK";
