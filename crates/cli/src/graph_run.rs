@@ -13,10 +13,19 @@ use millstream_radio::{Cause, Ledger};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Time limit of an aborted run's end; blocks that hang do not return.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(1);
+
+/// Registers the block types of the program around this command.
+static MORE_BLOCKS: OnceLock<fn(&mut Registry)> = OnceLock::new();
+
+/// Adds block types to [`registry`]; only the first call has an effect.
+pub fn add_blocks(register: fn(&mut Registry)) {
+    let _ = MORE_BLOCKS.set(register);
+}
 
 /// Every type of block that this program knows, and the monitors of its receivers.
 pub fn registry() -> (Registry, Monitors) {
@@ -24,6 +33,9 @@ pub fn registry() -> (Registry, Monitors) {
     millstream_blocks::register(&mut registry);
     millstream_radio::block::register(&mut registry);
     let monitors = millstream_atsc::blocks::register(&mut registry);
+    if let Some(register) = MORE_BLOCKS.get() {
+        register(&mut registry);
+    }
     (registry, monitors)
 }
 

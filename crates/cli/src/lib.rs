@@ -20,6 +20,7 @@ mod verbs;
 mod wait;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -96,14 +97,33 @@ fn whole_path(error: clap::Error) -> clap::Error {
     command.error(ErrorKind::InvalidSubcommand, text)
 }
 
-/// Runs the verb of the command line.
+/// Runs the verb of this process's command line.
 #[must_use]
 pub fn main() -> ExitCode {
+    main_with(|_| (), std::env::args_os())
+}
+
+/// Runs the verb of the command line `args`, which begins with the program's name. `register` adds
+/// the block types of the caller, which `run` and `graph` then know like those of the library. Only
+/// the first call in a process can add some.
+///
+/// ```no_run
+/// # fn register(registry: &mut millstream_flow::Registry) {}
+/// fn main() -> std::process::ExitCode {
+///     millstream_cli::main_with(register, std::env::args_os())
+/// }
+/// ```
+#[must_use]
+pub fn main_with(
+    register: fn(&mut millstream_flow::Registry),
+    args: impl IntoIterator<Item = OsString>,
+) -> ExitCode {
+    graph_run::add_blocks(register);
     if millstream_guest::init::is_first_process() {
         millstream_guest::init::run();
     }
     let read = |mut matches| Cli::from_arg_matches_mut(&mut matches);
-    let cli = match command().try_get_matches().and_then(read) {
+    let cli = match command().try_get_matches_from(args).and_then(read) {
         Ok(cli) => cli,
         Err(error) => return output::refuse(&whole_path(error)),
     };

@@ -139,8 +139,12 @@ mod tests {
     #[test]
     fn an_option_without_a_value_says_what_exists() {
         let error = crate::check_options("udp:gro").unwrap_err().to_string();
-        let start = "link option \"gro\": is not of the form name=value; options of this link: gro";
-        assert!(error.starts_with(start), "{error}");
+        let names = "gro, gso, wait, busy_poll_us, prefer_busy_poll, busy_poll_budget";
+        let expected = format!(
+            "link option \"gro\": is not of the form name=value; options of this link: {names}; \
+             `millstream host net links udp` describes them"
+        );
+        assert_eq!(error, expected);
     }
 
     #[test]

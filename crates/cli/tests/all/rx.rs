@@ -201,10 +201,16 @@ fn a_recording_goes_on_behind_an_overrun_on_every_channel() {
         let control = said[0].strip_prefix("control: ").unwrap().split(',').next().unwrap();
         let more = ["--nsamps", "3000000", "--channel", channels, "--max-lost", "100"];
         let recording = start(folder.path(), &radio, "x.sigmf-meta", &more);
-        growing(&folder.path().join(format!("{}.sigmf-data.part", files[0])));
-        // The radio does nothing for 150 ms, and its buffer holds 32 ms.
+        // Twice, the radio does nothing for 150 ms, and its buffer holds 32 ms.
         let stall = ["sim", "fault", control, "add", "stall", "ms=150"];
-        millstream(folder.path(), &stall).succeeds();
+        let part = folder.path().join(format!("{}.sigmf-data.part", files[0]));
+        let length = || part.metadata().map_or(0, |data| data.len());
+        let mut written = 0;
+        for _ in 0..2 {
+            eventually("more samples in the file", || length() > written);
+            millstream(folder.path(), &stall).succeeds();
+            written = length();
+        }
         let outcome = recording.wait();
         outcome.fails(1, "samples were lost, and 100 were allowed");
         let results = outcome.json()["results"].take();

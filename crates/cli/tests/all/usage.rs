@@ -71,7 +71,7 @@ fn every_rate_and_every_time_may_have_its_unit() {
             "HZ" | "PPS" => &["10k", "0.01M"],
             "BIT/S" => &["10M", "0.01G"],
             "TIME" => &["2s", "500ms"],
-            // An echo has four units, and a factor has none; a goal is a count.
+            // An echo has four units, and a factor has none; a goal is a word.
             "FACTOR" | "DB" | "ECHO" | "GOAL" => continue,
             _ => {
                 let help = arg.get_help().map(ToString::to_string).unwrap_or_default();

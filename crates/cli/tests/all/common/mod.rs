@@ -85,7 +85,7 @@ pub fn millstream(folder: &Path, args: &[&str]) -> Outcome {
 /// A process with its output, which ends with the test.
 pub struct Running {
     child: Child,
-    stdout: Option<JoinHandle<String>>,
+    stdout: Option<JoinHandle<Vec<u8>>>,
     stderr: Option<JoinHandle<String>>,
     lines: std::sync::mpsc::Receiver<String>,
 }
@@ -97,8 +97,7 @@ impl Running {
             std::thread::spawn(move || {
                 let mut bytes = Vec::new();
                 out.read_to_end(&mut bytes).unwrap();
-                // Samples, too, may go to standard output.
-                String::from_utf8_lossy(&bytes).into_owned()
+                bytes
             })
         });
         let (sender, lines) = std::sync::mpsc::channel();
@@ -139,13 +138,13 @@ impl Running {
 
     pub fn wait(mut self) -> Outcome {
         eventually("the end of the process", || self.child.try_wait().unwrap().is_some());
-        let text = |thread: Option<JoinHandle<String>>| {
-            thread.map_or(String::new(), |thread| thread.join().unwrap())
-        };
+        let stdout = self.stdout.take().map_or(Vec::new(), |thread| thread.join().unwrap());
+        let stderr = self.stderr.take().map_or(String::new(), |thread| thread.join().unwrap());
         Outcome {
             status: self.child.wait().unwrap().code(),
-            stdout: text(self.stdout.take()),
-            stderr: text(self.stderr.take()),
+            stdout: String::from_utf8(stdout)
+                .unwrap_or_else(|error| panic!("standard output: {}", error.utf8_error())),
+            stderr,
         }
     }
 }
