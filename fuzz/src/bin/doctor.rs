@@ -1,8 +1,9 @@
 //! Fuzzes the files that the doctor and the shield read: any text in any file of /proc and /sys.
 //! They may find no fault, but they must terminate, and every finding must be usable.
 //!
-//! The first byte chooses one rule, or all of them and the shield: one rule reads few files, so the
-//! fuzzer tries many more inputs a second. The rest is the files' contents, separated by bytes of 0.
+//! The first byte chooses one rule, or all of them and the shield: one rule reads few files, so
+//! the fuzzer tries many more inputs a second. The rest is the files' contents, separated by
+//! bytes of 0.
 #![no_main]
 
 use millstream_host::doctor::{Focus, RULES, MachineFiles, examine};
