@@ -1,4 +1,4 @@
-//! Samples on standard output, for pipes: no other output may go there then.
+//! Samples and plans on standard output, for pipes: no other output may go there then.
 
 use std::fs::File;
 use std::io;
@@ -22,12 +22,12 @@ enum OutputTarget {
     Pipe(OwnedFd, JoinHandle<io::Result<u64>>),
 }
 
-/// Returns the path to open for samples that are to be written to `out`: `-` is standard output. If
+/// Returns the path to open for data that are to be written to `out`: `-` is standard output. If
 /// `out` is standard output under any name, the text at the end goes to standard error.
 ///
 /// # Errors
-/// When the document of `--json` would come between the samples.
-pub fn for_samples(out: &Path) -> anyhow::Result<PathBuf> {
+/// When the document of `--json` would come between the data.
+pub fn for_data(out: &Path) -> anyhow::Result<PathBuf> {
     let out = if out == Path::new("-") { Path::new(NAMES[0]) } else { out };
     if !is_standard_output(out) {
         return Ok(out.to_owned());
@@ -35,8 +35,8 @@ pub fn for_samples(out: &Path) -> anyhow::Result<PathBuf> {
     let json = std::env::args_os().any(|argument| argument == "--json");
     anyhow::ensure!(
         !json,
-        "samples and the document of --json cannot both go to standard output: write the samples \
-         to a file, or leave --json out"
+        "data and the document of --json cannot both go to standard output: write the data to a \
+         file, or leave --json out"
     );
     let is_file = Path::new(NAMES[0]).metadata().is_ok_and(|data| data.is_file());
     let (way, path) = if is_file { pipe()? } else { (OutputTarget::Straight, NAMES[0].into()) };
@@ -48,18 +48,18 @@ pub fn for_samples(out: &Path) -> anyhow::Result<PathBuf> {
 /// destination of samples.
 ///
 /// # Errors
-/// As [`for_samples`].
+/// As [`for_data`].
 pub fn for_parameters(set: &[String]) -> anyhow::Result<Vec<String>> {
     let one = |text: &String| match text.split_once('=') {
         Some((name, value)) if value == "-" || NAMES.contains(&value) => {
-            Ok(format!("{name}={}", for_samples(Path::new(value))?.display()))
+            Ok(format!("{name}={}", for_data(Path::new(value))?.display()))
         }
         _ => Ok(text.clone()),
     };
     set.iter().map(one).collect()
 }
 
-/// The name in texts of a path from [`for_samples`], if it is standard output.
+/// The name in texts of a path from [`for_data`], if it is standard output.
 pub fn name(path: &Path) -> Option<&'static str> {
     let is_it = NAMES.iter().any(|name| path == Path::new(name)) || path.starts_with(FOLDER);
     is_it.then_some("standard output")

@@ -1,5 +1,5 @@
-//! Samples from a file, read ahead on a thread of its own, so that a slow disk starves the radio
-//! only after the buffer is empty.
+//! Samples from a file or standard input, read ahead on a thread of its own, so that a slow disk
+//! starves the radio only after the buffer is empty.
 
 mod segments;
 
@@ -45,16 +45,16 @@ impl Samples {
         }
     }
 
-    /// Reads `count` samples of the file into itself.
-    fn read(&mut self, file: &mut File, count: usize) -> std::io::Result<()> {
+    /// Sets their number; returns their memory.
+    fn resize(&mut self, count: usize) -> &mut [u8] {
         match self {
             Self::Sc16(samples) => {
                 samples.resize(count, [0; 2]);
-                file.read_exact(bytemuck::cast_slice_mut(samples))
+                bytemuck::cast_slice_mut(samples)
             }
             Self::Cf32(samples) => {
                 samples.resize(count, Complex32::default());
-                file.read_exact(bytemuck::cast_slice_mut(samples))
+                bytemuck::cast_slice_mut(samples)
             }
         }
     }
@@ -87,12 +87,28 @@ impl Playback {
     pub fn start(source: &SigmfRecording, score: PlaybackPlan) -> anyhow::Result<Self> {
         let file = File::open(&source.data)
             .with_context(|| format!("cannot read {}", source.data.display()))?;
+        let source = source.clone();
+        Self::begin(source.format, move |queues| Reader { file, source, queues }.run(score))
+    }
+
+    /// Starts to read standard input, as one burst to its end.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn piped(format: SampleFormat) -> anyhow::Result<Self> {
+        Self::begin(format, |queues| queues.pipe(std::io::stdin().lock()))
+    }
+
+    fn begin(
+        format: SampleFormat,
+        read: impl FnOnce(Queues) + Send + 'static,
+    ) -> anyhow::Result<Self> {
         let (send_piece, pieces) = sync_channel(PIECES_WAITING);
         let (used, recycled) = sync_channel(PIECES_WAITING + 2);
-        let mut reader = Reader { file, source: source.clone(), recycled, send_piece };
+        let queues = Queues { format, recycled, send_piece };
         std::thread::Builder::new()
             .name("read-ahead".to_owned())
-            .spawn(move || reader.run(score))
+            .spawn(move || read(queues))
             .context("cannot start the reading thread")?;
         Ok(Self { pieces, used, waits: 0 })
     }
@@ -134,11 +150,78 @@ pub enum PlaybackStep {
     End,
 }
 
+/// The reading thread's ends.
+struct Queues {
+    format: SampleFormat,
+    recycled: Receiver<Samples>,
+    send_piece: SyncSender<anyhow::Result<Piece>>,
+}
+
+impl Queues {
+    fn memory(&self) -> Samples {
+        self.recycled.try_recv().unwrap_or_else(|_| Samples::new(self.format))
+    }
+
+    /// Reads a pipe to its end, or until the consumer has gone. Each piece waits until the next
+    /// read shows whether it is the last, which ends the burst.
+    fn pipe(&self, mut input: impl Read) {
+        let mut last: Option<Samples> = None;
+        loop {
+            let mut samples = self.memory();
+            let read = match fill(&mut input, samples.resize(PIECE_SAMPLES)) {
+                Ok(read) => read,
+                Err(error) => {
+                    let error = anyhow::anyhow!("cannot read standard input: {error}");
+                    let _ = self.send_piece.send(Err(error));
+                    return;
+                }
+            };
+            let count = read / self.format.sample_bytes();
+            let left_over = read % self.format.sample_bytes();
+            if left_over > 0 {
+                crate::output::note(format_args!(
+                    "millstream: standard input ends within a sample; bytes left out: {left_over}"
+                ));
+            }
+            let ends_burst = count == 0;
+            if last.is_none() && ends_burst {
+                let error = anyhow::anyhow!("standard input has no samples");
+                let _ = self.send_piece.send(Err(error));
+                return;
+            }
+            if let Some(samples) = last.take() {
+                let piece = Piece { samples, offset_ticks: None, ends_burst };
+                if self.send_piece.send(Ok(piece)).is_err() {
+                    return;
+                }
+            }
+            if ends_burst {
+                return;
+            }
+            samples.resize(count);
+            last = Some(samples);
+        }
+    }
+}
+
+/// Reads until `bytes` are full or the input ends; returns how many there are.
+fn fill(input: &mut impl Read, bytes: &mut [u8]) -> std::io::Result<usize> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match input.read(&mut bytes[done..]) {
+            Ok(0) => break,
+            Ok(read) => done += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
 struct Reader {
     file: File,
     source: SigmfRecording,
-    recycled: Receiver<Samples>,
-    send_piece: SyncSender<anyhow::Result<Piece>>,
+    queues: Queues,
 }
 
 impl Reader {
@@ -147,7 +230,7 @@ impl Reader {
         for note in score {
             if let Err(error) = self.play(note) {
                 if let Some(error) = error {
-                    let _ = self.send_piece.send(Err(error));
+                    let _ = self.queues.send_piece.send(Err(error));
                 }
                 return;
             }
@@ -166,14 +249,13 @@ impl Reader {
         let mut offset_ticks = note.offset_ticks;
         while left > 0 {
             let count = left.min(PIECE_SAMPLES as u64);
-            let held = self.recycled.try_recv();
-            let mut samples = held.unwrap_or_else(|_| Samples::new(self.source.format));
-            let read = samples.read(&mut self.file, count as usize);
+            let mut samples = self.queues.memory();
+            let read = self.file.read_exact(samples.resize(count as usize));
             read.map_err(|error| tell(error, &self.source.data))?;
             left -= count;
             let ends_burst = note.ends_burst && left == 0;
             let piece = Piece { samples, offset_ticks: offset_ticks.take(), ends_burst };
-            self.send_piece.send(Ok(piece)).map_err(|_| None)?;
+            self.queues.send_piece.send(Ok(piece)).map_err(|_| None)?;
         }
         Ok(())
     }

@@ -88,7 +88,7 @@ pub struct Args {
 /// Records until the requested end, or until the user ends it; succeeds when that end was reached,
 /// the ledger balances, and no more was lost than allowed.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    let out = stdout::for_samples(&args.out)?;
+    let out = stdout::for_data(&args.out)?;
     let targets = RecordingFiles::for_each(&args.channel, &out, args.format)?;
     // Before the claim, so that it is released when the user asks early.
     interrupt::install();

@@ -1,4 +1,4 @@
-//! `millstream tx`: transmits a recording. The file is read ahead on a thread of its own.
+//! `millstream tx`: transmits a recording or standard input. A thread of its own reads ahead.
 
 mod outlet;
 mod report;
@@ -15,7 +15,7 @@ use millstream_radio::tx::{TxArgs, TxMetadata};
 use millstream_radio::{Complex32, Device, DeviceArgs, DeviceSet};
 use outlet::{CHANNELS_MAX, Outlet};
 use report::Events;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Longest wait for the device or the file before the other work.
@@ -37,7 +37,8 @@ const END_PATIENCE_S: f64 = 1.0;
 #[command(after_help = "Examples:
   millstream tx --args addr=127.0.0.2 --in recording.sigmf-meta
   millstream tx --args addr=127.0.0.2 --in recording.sigmf-meta --timed --lead 0.2
-  millstream tx --args addr=127.0.0.2 --in tone.cf32 --rate 1e6 --repeat 0 --gain 0.5")]
+  millstream tx --args addr=127.0.0.2 --in tone.cf32 --rate 1e6 --repeat 0 --gain 0.5
+  millstream tx --args addr=127.0.0.2 --in - --format cf32 --rate 1e6")]
 pub struct Args {
     #[arg(
         long,
@@ -48,7 +49,8 @@ pub struct Args {
     )]
     args: Vec<DeviceArgs>,
 
-    /// The recording: .sc16 and .cf32 are raw, .sigmf-meta or .sigmf-data a SigMF recording.
+    /// The recording: .sc16 and .cf32 are raw, .sigmf-meta or .sigmf-data a SigMF recording, and
+    /// `-` is standard input.
     #[arg(long = "in", value_name = "FILE")]
     input: PathBuf,
 
@@ -110,23 +112,18 @@ pub struct Args {
 /// Transmits until the end, or until the user ends it; succeeds when the ledger balances and no
 /// limit is exceeded.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    let source = SigmfRecording::open(&args.input, args.format)?;
-    let repeats = Some(args.repeat).filter(|repeats| *repeats > 0);
-    let score = if args.timed {
-        PlaybackPlan::timed(&source, repeats)?
-    } else {
-        PlaybackPlan::joined(&source, repeats)
-    };
-    let rate_hz = args.rate.or(source.rate_hz).with_context(|| {
-        format!("{} does not say its sample rate: give --rate", args.input.display())
-    })?;
+    let source = Source::open(&args)?;
+    let rate_hz = args
+        .rate
+        .or(source.rate_hz())
+        .with_context(|| format!("{} does not say its sample rate: give --rate", source.name()))?;
     // Before the claim, so that it is released when the user asks early.
     interrupt::install();
     let (devices, rate_hz) = start::open(&args.args, rate_hz)?;
     let stream = outlet(&args, &devices)?;
     let start_ticks = start_ticks(&args, &devices, rate_hz)?;
     let mut player = Player {
-        wanted: score.samples().map(|samples| samples.saturating_mul(stream.channels() as u64)),
+        wanted: source.samples().map(|samples| samples.saturating_mul(stream.channels() as u64)),
         stream,
         start_ticks,
         gain: args.gain.is_some(),
@@ -135,8 +132,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         live: Live::new(),
         began: Instant::now(),
     };
-    let end_ticks = start_ticks.zip(score.duration_ticks()).map(|(at, ticks)| at + ticks);
-    let mut playback = Playback::start(&source, score)?;
+    let end_ticks = start_ticks.zip(source.duration_ticks()).map(|(at, ticks)| at + ticks);
+    let name = source.name();
+    let mut playback = source.start()?;
     player.play(&mut playback)?;
     player.wait_for_acks(end_ticks)?;
     let elapsed_s = player.began.elapsed().as_secs_f64();
@@ -147,7 +145,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let in_device_s = (stream.credit_window_bytes() / 4) as f64 / rate_hz;
     let patience = Duration::from_secs_f64(in_device_s + END_PATIENCE_S);
     Ok(report::report(report::Played {
-        input: &args.input,
+        input: &name,
         rate_hz,
         start_ticks,
         wanted,
@@ -163,6 +161,75 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             lost: args.max_lost,
         },
     }))
+}
+
+/// The origin of the samples.
+enum Source {
+    /// A recording, and the order of its parts.
+    File { name: String, recording: SigmfRecording, score: PlaybackPlan },
+    /// Standard input.
+    Pipe(SampleFormat),
+}
+
+impl Source {
+    fn open(args: &Args) -> anyhow::Result<Self> {
+        let repeats = Some(args.repeat).filter(|repeats| *repeats > 0);
+        if args.input == Path::new("-") {
+            let format = args.format.context(
+                "standard input has no file extension, which would show the format: give --format \
+                 sc16 or --format cf32",
+            )?;
+            anyhow::ensure!(
+                repeats == Some(1) && !args.timed,
+                "standard input can be read once and has no metadata: --repeat and --timed need a \
+                 file"
+            );
+            return Ok(Self::Pipe(format));
+        }
+        let recording = SigmfRecording::open(&args.input, args.format)?;
+        let score = match args.timed {
+            true => PlaybackPlan::timed(&recording, repeats)?,
+            false => PlaybackPlan::joined(&recording, repeats),
+        };
+        Ok(Self::File { name: args.input.display().to_string(), recording, score })
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::File { name, .. } => name.clone(),
+            Self::Pipe(_) => "standard input".to_owned(),
+        }
+    }
+
+    fn rate_hz(&self) -> Option<f64> {
+        match self {
+            Self::File { recording, .. } => recording.rate_hz,
+            Self::Pipe(_) => None,
+        }
+    }
+
+    /// Samples of all; `None` when this is not known.
+    fn samples(&self) -> Option<u64> {
+        match self {
+            Self::File { score, .. } => score.samples(),
+            Self::Pipe(_) => None,
+        }
+    }
+
+    /// Ticks from the first sample to the end of the last; `None` when this is not known.
+    fn duration_ticks(&self) -> Option<u64> {
+        match self {
+            Self::File { score, .. } => score.duration_ticks(),
+            Self::Pipe(_) => None,
+        }
+    }
+
+    fn start(self) -> anyhow::Result<Playback> {
+        match self {
+            Self::File { recording, score, .. } => Playback::start(&recording, score),
+            Self::Pipe(format) => Playback::piped(format),
+        }
+    }
 }
 
 /// Opens the channels.

@@ -83,6 +83,13 @@ fn a_plan_is_measured_told_drawn_and_obeyed() {
     let piped = millstream(path, &[&["graph", "draw", "--as", "dot"], &other[..], &["-"]].concat());
     assert_eq!(piped.succeeds().stdout, read(path, "p.dot"));
 
+    // The plan alone goes to standard output.
+    let piped = elsewhere("plan", "-");
+    assert_eq!(piped.succeeds().stdout, read(path, "p.toml"));
+    assert!(piped.stderr.contains("limit "), "{piped:?}");
+    millstream(path, &[&["--json", "graph", "plan"], &other[..], &["-"]].concat())
+        .fails(1, "cannot both go to standard output");
+
     // A plan for this machine can be run.
     let here = ["graph", "plan", "g.toml", "--profile", "costs.json", "--out", "p.toml"];
     millstream(path, &here).succeeds();

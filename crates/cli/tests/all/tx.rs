@@ -2,7 +2,9 @@
 
 use crate::common::{Outcome, Radio, Running, address, command, eventually, millstream};
 use serde_json::{Value, json};
+use std::io::Write;
 use std::path::Path;
+use std::process::Stdio;
 
 fn tx(folder: &Path, radio: &Radio, input: &str, more: &[&str]) -> Outcome {
     start(folder, radio, input, more).wait()
@@ -47,6 +49,44 @@ fn a_recording_is_transmitted_bit_by_bit() {
     radio.stop();
     let sent = read(folder.path(), "a.sigmf-data");
     assert!(read(folder.path(), "out.sc16") == sent, "{results}");
+}
+
+#[test]
+fn samples_from_a_pipe_are_one_burst_to_their_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let radio = Radio::start(folder.path(), &["--tx-out", "out.sc16"]);
+    let args = radio.args();
+    // The last sample is not whole.
+    let whole = sc16((0..200_001).map(|k| [k as i16, (k >> 16) as i16]));
+    for (bytes, part) in [
+        (&[&whole[..], &[7]].concat(), "bytes left out: 1"),
+        (&Vec::new(), "standard input has no samples"),
+    ] {
+        let tx = ["tx", "--args", &args, "--in", "-", "--format", "sc16", "--rate", "1M"];
+        let mut child = command(folder.path(), &tx).stdin(Stdio::piped()).spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        // Nothing waits for the end of the pipe.
+        for piece in bytes.chunks(300_000) {
+            input.write_all(piece).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        drop(input);
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(part) && output.status.success() != bytes.is_empty(), "{said}");
+        if output.status.success() {
+            let summary = String::from_utf8(output.stdout).unwrap();
+            assert!(summary.contains("standard input: 200001 samples accepted"), "{summary}");
+        }
+    }
+    let tx = ["tx", "--args", &args, "--in", "-", "--rate", "1M"];
+    let with = |more: &[&str]| millstream(folder.path(), &[&tx[..], more].concat());
+    with(&[]).fails(1, "give --format sc16 or --format cf32");
+    for more in [&["--timed"][..], &["--repeat", "2"]] {
+        with(&[&["--format", "sc16"][..], more].concat()).fails(1, "need a file");
+    }
+    radio.stop();
+    assert!(read(folder.path(), "out.sc16") == whole);
 }
 
 #[test]

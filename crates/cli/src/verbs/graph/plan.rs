@@ -2,6 +2,7 @@
 
 use super::placed::PlaceArgs;
 use crate::output::Report;
+use crate::stdout;
 use anyhow::Context;
 use serde_json::json;
 use std::path::PathBuf;
@@ -17,15 +18,16 @@ pub struct Args {
     #[command(flatten)]
     place: PlaceArgs,
 
-    /// Writes the plan, for `millstream run GRAPH.toml --plan PLAN.toml`.
+    /// Write the plan, for `millstream run GRAPH.toml --plan PLAN.toml`; `-` is standard output.
     #[arg(long, value_name = "FILE.toml")]
     out: Option<PathBuf>,
 }
 
 /// Places the blocks; prints the result.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
+    let out = args.out.as_deref().map(stdout::for_data).transpose()?;
     let found = args.place.place()?;
-    if let Some(path) = &args.out {
+    if let Some(path) = &out {
         std::fs::write(path, found.placed.plan.to_toml())
             .with_context(|| format!("cannot write {}", path.display()))?;
     }

@@ -142,7 +142,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             args.out.display()
         )
     })?;
-    let out = stdout::for_samples(&args.out)?;
+    let out = stdout::for_data(&args.out)?;
     let shown = stdout::name(&out).map_or_else(|| out.display().to_string(), str::to_owned);
     let config = TxConfig { sample_rate_hz: args.rate, rms: args.level as f32 };
     let impairments = args.channel.impairments();

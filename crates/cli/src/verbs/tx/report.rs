@@ -5,7 +5,6 @@ use crate::output::{Report, count};
 use millstream_radio::tx::{TxCounters, TxError, TxEvent, TxLedger};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use std::path::Path;
 
 /// The device's events, counted.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
@@ -59,7 +58,7 @@ pub struct TxLimits {
 /// A finished transmission.
 pub struct Played<'a> {
     /// The transmitted file.
-    pub input: &'a Path,
+    pub input: &'a str,
     /// Samples per second.
     pub rate_hz: f64,
     /// Time of the first sample, ticks.
@@ -128,7 +127,7 @@ pub fn report(played: Played) -> Report {
     let text = format!(
         "{}: {} samples accepted = {} transmitted + {} lost ({causes}){doubt}: {verdict}{again}; \
          {}, {} acknowledged, {}, {} late\n",
-        played.input.display(),
+        played.input,
         ledger.accepted,
         ledger.transmitted,
         ledger.lost_total(),
@@ -138,7 +137,7 @@ pub fn report(played: Played) -> Report {
         events.lates,
     );
     let results = json!({
-        "input": played.input.display().to_string(), "rate_hz": played.rate_hz,
+        "input": played.input, "rate_hz": played.rate_hz,
         "start_ticks": played.start_ticks, "elapsed_s": played.elapsed_s,
         "interrupted": played.interrupted,
         "ledger": {
@@ -181,7 +180,7 @@ fn failure(played: &Played) -> Option<String> {
         .or_else(|| {
             let wanted = played.wanted.filter(|wanted| ledger.accepted < *wanted)?;
             let accepted = ledger.accepted;
-            let input = played.input.display();
+            let input = played.input;
             Some(format!("interrupted: {accepted} of {wanted} samples of {input} were sent"))
         })
 }
@@ -192,7 +191,7 @@ mod tests {
 
     fn played(limits: TxLimits, events: Events, wanted: Option<u64>) -> Option<String> {
         report(Played {
-            input: Path::new("x.sc16"),
+            input: "x.sc16",
             rate_hz: 1e6,
             start_ticks: None,
             wanted,

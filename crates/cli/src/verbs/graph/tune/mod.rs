@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long)]
     spin: bool,
 
-    /// Write the plan here, too.
+    /// Write the plan here, too; `-` is standard output.
     #[arg(long, value_name = "FILE.toml")]
     out: Option<PathBuf>,
 

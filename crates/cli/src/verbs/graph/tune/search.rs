@@ -5,6 +5,7 @@ use super::{Args, check, picture, progress};
 use crate::interrupt;
 use crate::live::Live;
 use crate::output::{Report, describe, note};
+use crate::stdout;
 use crate::stored::PlanStoreEntry;
 use anyhow::Context;
 use millstream_cpu::{CpuSet, Topology};
@@ -22,6 +23,8 @@ pub fn run(
     file: &GraphFile,
     registry: &Registry,
 ) -> anyhow::Result<Report> {
+    // Before the work.
+    let out = args.out.as_deref().map(stdout::for_data).transpose()?;
     interrupt::install();
     let started = Instant::now();
     let allowed =
@@ -68,7 +71,7 @@ pub fn run(
     if let Some(place) = &place {
         outcome.stored = keep(place, &outcome, &trial, file, args.free, start.as_ref())?;
     }
-    if let Some(path) = &args.out {
+    if let Some(path) = &out {
         std::fs::write(path, outcome.tuned.plan.to_toml())
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
