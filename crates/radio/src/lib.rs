@@ -37,6 +37,7 @@ mod args;
 pub mod block;
 pub mod channel;
 pub mod client_zero;
+mod clock;
 pub mod control;
 pub mod convert;
 mod deadline;
@@ -54,6 +55,7 @@ pub mod topology;
 pub mod tx;
 
 pub use args::{DeviceArgs, OpenPort};
+pub use clock::Clock;
 pub use deadline::OpenDeadline;
 pub use device::{Device, DeviceSet};
 pub use discover::{DeviceInfo, DiscoveryTarget, discover};

@@ -13,10 +13,10 @@ use millstream_wire::{Epid, Width};
 use super::Registers;
 use super::events::ChannelEvents;
 use super::pump::ControlReceiver;
-use crate::RadioError;
 use crate::deadline::OpenDeadline;
 use crate::error::io_error;
 use crate::rpc::ClaimLoss;
+use crate::{Clock, RadioError};
 
 /// The time limit for the acknowledgement of one attempt.
 const ACK_TIMEOUT: Duration = Duration::from_millis(200);
@@ -55,6 +55,7 @@ pub struct Control {
     /// Locked for the length of an access.
     turn: Mutex<OutstandingAccess>,
     pump: Option<JoinHandle<()>>,
+    clock: Clock,
 }
 
 /// The state of the accesses, of which one is outstanding at a time.
@@ -164,7 +165,14 @@ impl Control {
             claim_loss: OnceLock::new(),
         });
         let receiver = ControlReceiver::new(Arc::clone(&shared));
-        (Self { shared, turn: Mutex::default(), pump: None }, receiver)
+        (Self { shared, turn: Mutex::default(), pump: None, clock: Clock::MACHINE }, receiver)
+    }
+
+    /// Measures time-outs by `clock`. In a simulation an access sleeps until its answer has come.
+    #[must_use]
+    pub fn on(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
     }
 
     /// Returns this host's control endpoint.
@@ -259,7 +267,7 @@ impl Control {
                 ..CtrlRepr::default()
             })?;
             turn.ctrl_seq = (turn.ctrl_seq + 1) % SEQ_MODULUS;
-            if let Some(answer) = self.wait(Instant::now() + wait) {
+            if let Some(answer) = self.wait(self.clock.now() + wait) {
                 return outcome(&answer, op, port, address);
             }
         }
@@ -275,7 +283,13 @@ impl Control {
                 waiting.tries = 0;
                 return Some(answer);
             }
-            let left = until.checked_duration_since(Instant::now())?;
+            let left = until.checked_duration_since(self.clock.now())?;
+            if self.clock.is_simulated() {
+                drop(waiting);
+                self.clock.sleep(left);
+                waiting = lock(&self.shared.waiting);
+                continue;
+            }
             let woken = self.shared.answered.wait_timeout(waiting, left);
             waiting = woken.unwrap_or_else(PoisonError::into_inner).0;
         }

@@ -10,7 +10,6 @@ pub use set::DeviceSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::time::Instant;
 
 use millstream_link::port::PortOptions;
 use millstream_wire::{Epid, Width};
@@ -22,7 +21,7 @@ use crate::rpc::as_f64;
 use crate::stream::{RxArgs, RxError, RxGroup, RxStreamer, StreamPath};
 use crate::topology::{Endpoint, RadioTopology};
 use crate::tx::{TxArgs, TxChannel, TxError, TxGroup, TxStreamer};
-use crate::{DeviceArgs, RadioError};
+use crate::{Clock, DeviceArgs, RadioError};
 
 /// A claimed and initialised device. Dropping it releases the device.
 ///
@@ -226,7 +225,7 @@ impl Device {
             endpoint: *endpoint,
             epid: self.new_epid()?,
             rate_hz: self.rate_hz,
-            now: Instant::now,
+            clock: Clock::MACHINE,
         })
     }
 

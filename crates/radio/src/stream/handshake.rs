@@ -1,8 +1,7 @@
 //! Sets up a device-to-host stream (facts page, section 8.1).
 
 use std::net::SocketAddrV4;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use millstream_link::port::Port;
 use millstream_wire::mgmt::Op;
@@ -14,9 +13,9 @@ use millstream_wire::stream::{CommandOp, PACKETS_UNLIMITED, StatusRepr};
 use millstream_wire::{Epid, Width};
 
 use super::credit::Credit;
-use crate::RadioError;
 use crate::error::io_error;
 use crate::topology::{Endpoint, Management, advertise, route_to};
+use crate::{Clock, RadioError};
 
 /// The time limit for the device to open the stream.
 const INIT_TIMEOUT: Duration = Duration::from_millis(100);
@@ -47,8 +46,8 @@ pub struct StreamPath {
     pub epid: Epid,
     /// The sample rate and the tick rate, per second.
     pub rate_hz: f64,
-    /// The clock of the stream: `Instant::now`, except in a simulation.
-    pub now: fn() -> Instant,
+    /// The clock of the stream.
+    pub clock: Clock,
 }
 
 /// Routes the stream to `port` and opens it. Afterwards both sides count from zero. Returns the
@@ -58,7 +57,7 @@ pub(super) fn open(
     path: &StreamPath,
     credit: &mut Credit,
 ) -> Result<u64, RadioError> {
-    let mut management = Management::new(port, path.device, path.width, path.epid);
+    let mut management = Management::new(port, path.device, path.width, path.epid).on(path.clock);
     let mut samples = 0;
     advertise(&mut management, path.entry_port)?;
     route_to(&mut management, &path.endpoint)?;
@@ -81,7 +80,7 @@ fn attempt(
 ) -> Result<bool, RadioError> {
     credit.reset();
     configure(management, path, credit.period_bytes())?;
-    let until = (path.now)() + INIT_TIMEOUT;
+    let until = path.clock.now() + INIT_TIMEOUT;
     let init = management.stream_command(until)?;
     if init.is_none_or(|command| command.op != CommandOp::Init) {
         return Ok(false);
@@ -103,7 +102,7 @@ fn attempt(
             *samples += passed_over.samples;
             return Ok(true);
         }
-        thread::sleep(Duration::from_millis(1));
+        path.clock.sleep(Duration::from_millis(1));
     }
     Ok(false)
 }

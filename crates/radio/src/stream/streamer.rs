@@ -180,7 +180,7 @@ impl RxStreamer {
         channel.set_samples_per_packet(samples_per_packet)?;
         let packets_per_drop =
             if capabilities.coalescing { packets_per_train(samples_per_packet) } else { 1 };
-        let now = (path.now)();
+        let now = path.clock.now();
         Ok(Self {
             port,
             path,
@@ -285,7 +285,7 @@ impl RxStreamer {
 
     /// Returns the current time for time-outs.
     pub(super) fn now(&self) -> Instant {
-        (self.path.now)()
+        self.path.clock.now()
     }
 
     pub(super) fn end(&mut self) {

@@ -8,9 +8,9 @@ use millstream_wire::mgmt::{MgmtRepr, Op};
 use millstream_wire::stream::{CommandOp, CommandRepr};
 use millstream_wire::{Epid, Width, chdr};
 
-use crate::RadioError;
 use crate::deadline::OpenDeadline;
 use crate::error::io_error;
+use crate::{Clock, RadioError};
 
 /// The time limit for the reply to one attempt.
 pub const TRANSACTION_TIMEOUT: Duration = Duration::from_millis(100);
@@ -39,6 +39,7 @@ pub struct Management<'a> {
     passed_over: SkippedPackets,
     /// No request is sent after this.
     deadline: Option<OpenDeadline>,
+    clock: Clock,
 }
 
 /// The latest data packets that are searched for a second copy.
@@ -84,13 +85,29 @@ impl<'a> Management<'a> {
     /// Returns transactions from `port`, whose endpoint is `epid`, with the device's CHDR port.
     pub fn new(port: &'a mut Port, device: SocketAddrV4, width: Width, epid: Epid) -> Self {
         let passed_over = SkippedPackets::default();
-        Self { port, device, width, epid, seq: 0, command: None, passed_over, deadline: None }
+        Self {
+            port,
+            device,
+            width,
+            epid,
+            seq: 0,
+            command: None,
+            passed_over,
+            deadline: None,
+            clock: Clock::MACHINE,
+        }
     }
 
     /// Sets a deadline after which no request is sent.
     #[must_use]
     pub fn until(self, deadline: OpenDeadline) -> Self {
         Self { deadline: Some(deadline), ..self }
+    }
+
+    /// Measures time-outs by `clock`.
+    #[must_use]
+    pub fn on(self, clock: Clock) -> Self {
+        Self { clock, ..self }
     }
 
     /// Returns this host's endpoint.
@@ -150,7 +167,7 @@ impl<'a> Management<'a> {
         for _ in 0..tries {
             self.deadline.map_or(Ok(()), |deadline| deadline.check(*self.device.ip()))?;
             self.send(hops)?;
-            let until = Instant::now() + TRANSACTION_TIMEOUT;
+            let until = self.clock.now() + TRANSACTION_TIMEOUT;
             if let Some(answers) = self.reply(first_seq, until)? {
                 return Ok(Some(answers));
             }
@@ -193,7 +210,7 @@ impl<'a> Management<'a> {
         stop_at_command: bool,
     ) -> Result<Option<T>, RadioError> {
         loop {
-            let left = until.saturating_duration_since(Instant::now());
+            let left = self.clock.left(until);
             let received = self.port.rx.recv_batch(left);
             let count = received.map_err(io_error("receive from", self.device))?;
             if count == 0 {
@@ -225,7 +242,7 @@ impl<'a> Management<'a> {
             let command = stop_at_command && self.command.is_some();
             // The deadline is checked here too, because a flood of other packets must not delay the
             // return.
-            if found.is_some() || command || Instant::now() >= until {
+            if found.is_some() || command || self.clock.now() >= until {
                 return Ok(found);
             }
         }

@@ -7,8 +7,8 @@ use num_complex::Complex32;
 use super::ledger::TxLedger;
 use super::meta::{TxCounters, TxError, TxEvent, TxMetadata, TxSent};
 use super::streamer::{FINISH_TIMEOUT, TxStreamer};
+use crate::Clock;
 use crate::convert::HostSample;
-use crate::deadline::deadline;
 
 /// The time from the first samples to the start of a burst without a start time, milliseconds.
 const START_LEAD_MS: f64 = 50.0;
@@ -144,12 +144,12 @@ impl TxGroup {
 
     /// Waits until every member has credit for samples. Returns false at the time-out.
     fn wait(&mut self, timeout: Duration, until: &mut Option<Instant>) -> Result<bool, TxError> {
-        let until = *until.get_or_insert_with(|| deadline(timeout));
+        let until = *until.get_or_insert_with(|| self.clock().deadline(timeout));
         loop {
             for member in &mut self.members {
                 member.poll()?;
             }
-            let now = Instant::now();
+            let now = self.clock().now();
             let mut sleep = Duration::MAX;
             let mut closed = None;
             // All at once, so that windows closed by loss open at the same time.
@@ -164,6 +164,11 @@ impl TxGroup {
             }
             member.receive(sleep)?;
         }
+    }
+
+    /// Returns the clock of the members.
+    fn clock(&self) -> Clock {
+        self.members.first().map_or(Clock::MACHINE, |member| member.path.clock)
     }
 
     fn length_of<T>(&self, samples: &[&[T]]) -> Result<usize, TxError> {

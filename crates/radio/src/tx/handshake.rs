@@ -28,7 +28,7 @@ const STRAY_BATCHES_MAX: u32 = 16;
 /// Routes the stream to `port` and opens it with the device's advertised window. Afterwards both
 /// sides count from zero.
 pub(super) fn open(port: &mut Port, path: &StreamPath) -> Result<Opened, RadioError> {
-    let mut management = Management::new(port, path.device, path.width, path.epid);
+    let mut management = Management::new(port, path.device, path.width, path.epid).on(path.clock);
     advertise(&mut management, path.entry_port)?;
     route_to(&mut management, &path.endpoint)?;
     let format = StreamCtrl { payload: ItemSize::Bits16, ..StreamCtrl::default() };
@@ -64,7 +64,7 @@ fn init(
     for _ in 0..TRIES {
         pass_over_strays(port, path)?;
         send_command(port, path, seq, CommandOp::Init, packets, bytes)?;
-        if let Some(status) = answer(port, path, Instant::now() + INIT_TIMEOUT)? {
+        if let Some(status) = answer(port, path, path.clock.now() + INIT_TIMEOUT)? {
             return Ok(status);
         }
     }
@@ -106,7 +106,7 @@ fn answer(
     until: Instant,
 ) -> Result<Option<StatusRepr>, RadioError> {
     loop {
-        let left = until.saturating_duration_since(Instant::now());
+        let left = path.clock.left(until);
         let received = port.rx.recv_batch(left);
         let count = received.map_err(io_error("receive from", path.device))?;
         for index in 0..count {
@@ -117,7 +117,7 @@ fn answer(
                 return Ok(Some(status));
             }
         }
-        if count == 0 || Instant::now() >= until {
+        if count == 0 || path.clock.now() >= until {
             return Ok(None);
         }
     }

@@ -9,7 +9,6 @@ use millstream_wire::stream::{StatusRepr, StreamCondition};
 use super::accounting::StatusEffect;
 use super::meta::{TxError, TxEvent};
 use super::streamer::TxStreamer;
-use crate::deadline::deadline;
 use crate::error::io_error;
 
 /// The longest sleep between checks of the stream's state.
@@ -49,12 +48,12 @@ impl TxStreamer {
         done: impl Fn(&Self) -> bool,
     ) -> Result<bool, TxError> {
         self.poll()?;
-        let until = deadline(timeout);
+        let until = self.path.clock.deadline(timeout);
         loop {
             if done(self) {
                 return Ok(true);
             }
-            let now = Instant::now();
+            let now = self.path.clock.now();
             self.recover(now)?;
             if now >= until {
                 return Ok(false);

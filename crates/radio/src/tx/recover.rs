@@ -111,14 +111,15 @@ impl TxStreamer {
 
     /// Finds the reason when all count queries stayed without an answer.
     fn examine(&mut self, silent: Duration) -> Result<(), TxError> {
-        let asked = Instant::now();
+        let asked = self.path.clock.now();
         match self.channel.control().read(CLIENT_ZERO_PORT, PROTO_VER) {
             Ok(_) => {}
             Err(RadioError::Silent { .. } | RadioError::Io { .. }) => {
                 return Err(TxError::DeviceSilent {
                     address: self.path.device,
                     claim_lost: self.channel.control().claim_lost(),
-                    silent_ms: (silent + asked.elapsed()).as_millis() as u64,
+                    silent_ms: (silent + self.path.clock.now().duration_since(asked)).as_millis()
+                        as u64,
                 });
             }
             Err(error) => return Err(error.into()),
@@ -126,7 +127,7 @@ impl TxStreamer {
         let wait = self.still_holds(silent)?;
         if wait > Duration::ZERO {
             if let Some(stall) = &mut self.stall {
-                stall.next = Instant::now() + wait;
+                stall.next = self.path.clock.now() + wait;
             }
             return Ok(());
         }

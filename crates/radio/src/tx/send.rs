@@ -1,6 +1,6 @@
 //! Sending: from the caller's slice into batches of packets.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use millstream_wire::chdr::{SC16_LEN, round_to_word};
 use num_complex::Complex32;
@@ -8,7 +8,6 @@ use num_complex::Complex32;
 use super::meta::{TxError, TxMetadata, TxSent};
 use super::streamer::{Burst, TICKS_PER_SAMPLE, TxStreamer};
 use crate::convert::HostSample;
-use crate::deadline::deadline;
 use crate::error::io_error;
 
 impl TxStreamer {
@@ -88,8 +87,8 @@ impl TxStreamer {
             if self.has_room() {
                 continue;
             }
-            let until = *until.get_or_insert_with(|| deadline(timeout));
-            let left = until.saturating_duration_since(Instant::now());
+            let until = *until.get_or_insert_with(|| self.path.clock.deadline(timeout));
+            let left = self.path.clock.left(until);
             if !self.wait(left, Self::has_room)? {
                 return Ok(sent);
             }

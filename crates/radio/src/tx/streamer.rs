@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use millstream_link::port::Port;
 use millstream_wire::chdr::{DataRepr, SC16_LEN, round_to_word};
@@ -17,7 +17,6 @@ use super::recover::{SilentDevice, play_time};
 use super::window::CreditWindow;
 use crate::RadioError;
 use crate::convert::{Converter, Wire};
-use crate::deadline::deadline;
 use crate::stream::StreamPath;
 
 /// The most events that wait for the caller; with more, the oldest are dropped.
@@ -193,8 +192,9 @@ impl TxStreamer {
     }
 
     fn end(&mut self, timeout: Duration) {
-        let until = Instant::now() + timeout;
-        let left = || until.saturating_duration_since(Instant::now());
+        let clock = self.path.clock;
+        let until = clock.now() + timeout;
+        let left = || clock.left(until);
         let alive = match self.burst {
             Burst::Idle => Ok(true),
             Burst::Open { .. } => {
@@ -229,13 +229,13 @@ impl TxStreamer {
     /// # Errors
     /// [`TxError::DeviceSilent`], [`TxError::Radio`].
     pub fn drain(&mut self, timeout: Duration) -> Result<bool, TxError> {
-        let until = deadline(timeout);
+        let until = self.path.clock.deadline(timeout);
         loop {
             let asks = self.account.is_audit_worth();
             if asks {
                 self.audit()?;
             }
-            let left = until.saturating_duration_since(Instant::now());
+            let left = self.path.clock.left(until);
             let done = |stream: &Self| {
                 // A query in flight must be answered before another one's answer can be assigned.
                 stream.account.is_known() || !asks && stream.account.is_audit_worth()

@@ -19,6 +19,11 @@ pub fn now() -> Instant {
     *BEGIN + Duration::from_nanos(PASSED_NS.load(Ordering::Relaxed))
 }
 
+/// Passes `time`.
+pub fn pass(time: Duration) {
+    PASSED_NS.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+}
+
 /// The packets in flight to the host.
 #[derive(Clone, Default)]
 pub struct Air(Arc<Mutex<Vec<Vec<u8>>>>);
@@ -77,7 +82,7 @@ impl<D: Device> PortRx for Rx<D> {
             self.air.take(&mut self.lent);
         }
         if self.lent.is_empty() {
-            PASSED_NS.fetch_add(timeout.as_nanos() as u64, Ordering::Relaxed);
+            pass(timeout);
         }
         Ok(self.lent.len())
     }

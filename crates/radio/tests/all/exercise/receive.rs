@@ -10,7 +10,7 @@ use millstream_radio::channel::RxChannel;
 use millstream_radio::control::{Control, ControlReceiver};
 use millstream_radio::stream::StreamPath;
 use millstream_radio::topology::Endpoint;
-use millstream_radio::{RxArgs, RxError, RxEvent, RxStreamer};
+use millstream_radio::{Clock, RxArgs, RxError, RxEvent, RxStreamer};
 use millstream_wire::chdr::{DataRepr, Packet};
 use millstream_wire::ctrl::{ControlStatus, CtrlRepr, DataWords, Op};
 use millstream_wire::mgmt::{MgmtRepr, Node, NodeInfo, Op as Hop};
@@ -19,7 +19,7 @@ use millstream_wire::regs::sep::{OSTRM_CTRL_STATUS, STATUS_FC_ENABLED};
 use millstream_wire::stream::{CommandOp, CommandRepr};
 use millstream_wire::{Epid, Width};
 
-use super::ports::{Air, DEVICE, Device, now, port};
+use super::ports::{Air, DEVICE, Device, now, pass, port};
 
 const SPP: u64 = 10;
 const HOST: Epid = Epid(1);
@@ -212,7 +212,7 @@ pub fn receive(bytes: &[u8]) {
         endpoint: Endpoint { port: 1, instance: 0, epid: SEP, control: true, data: true },
         epid: STREAM,
         rate_hz: RATE_HZ,
-        now,
+        clock: Clock::simulated(now, pass),
     };
     let silence = if first & 1 == 0 { Duration::from_secs(3600) } else { Duration::ZERO };
     let channel = shared.channel.lease().expect("one history at a time");
