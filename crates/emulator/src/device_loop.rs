@@ -1,7 +1,7 @@
 //! The device thread: it sleeps until a datagram or a deadline, and then advances the device.
 
 use crate::device::EmulatedDevice;
-use crate::faults::DeviceSide;
+use crate::faults::{AfterFaults, DeviceSide};
 use crate::mailbox::DeviceCommand;
 use crate::time::monotonic_ns;
 use millstream_link::port::{Datagram, PortRx};
@@ -26,8 +26,14 @@ pub(crate) fn device_loop(
     stop: &AtomicBool,
 ) {
     while !stop.load(Ordering::Relaxed) {
-        let fault_ns = faults.apply(&mut device, stop);
-        let silent = faults.is_silent();
+        let fault_ns = match faults.apply(&mut device, monotonic_ns()) {
+            AfterFaults::Run(next_ns) => next_ns,
+            AfterFaults::Stall(until_ns) => {
+                sleep_until(until_ns, stop);
+                continue;
+            }
+        };
+        let silent = faults.is_silent(monotonic_ns());
         let deadline_ns = if silent { u64::MAX } else { device.advance(monotonic_ns()) };
         let kept_ns = device.release().map_or(u64::MAX, |left| left.as_nanos() as u64);
         let left_ns = deadline_ns.min(fault_ns).saturating_sub(monotonic_ns());
@@ -62,6 +68,16 @@ pub(crate) fn device_loop(
         device.note_losses(rx.queue_drops());
     }
     device.close(rx.queue_drops());
+}
+
+fn sleep_until(until_ns: u64, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        let left_ns = until_ns.saturating_sub(monotonic_ns());
+        if left_ns == 0 {
+            break;
+        }
+        std::thread::sleep(Duration::from_nanos(left_ns.min(NAP_MAX_NS)));
+    }
 }
 
 /// Passes every datagram of the lent batch of `count`, and of up to `batches` batches in all, while
@@ -176,7 +192,7 @@ pub(crate) mod tests {
         let counters = bench.counters.clone();
         let (deaf, stop) = FailedPort::new();
         let (_orders, inbox) = channel();
-        let side = DeviceSide::new(Arc::new(DeviceFaults::new(1e6, 1.0)), monotonic_ns);
+        let side = DeviceSide::new(Arc::new(DeviceFaults::new(1e6, 1.0)));
         device_loop(bench.device, deaf, &inbox, &side, &stop);
         // Whether the second poll was one between batches depends on the scheduling of this thread.
         assert_eq!(counters.snapshot().chdr_receive_errors, FailedPort::FAILURES);

@@ -25,6 +25,7 @@
 //! | module | purpose |
 //! | --- | --- |
 //! | `radio` | ports and threads |
+//! | `stepped` | the CHDR side alone, stepped by its owner, for simulations |
 //! | `device_loop` | the body of the thread that runs the device |
 //! | `discovery`, `rpc` | the management side |
 //! | `device` | the CHDR side: pure state machines, time is an argument |
@@ -48,6 +49,7 @@ pub mod faults;
 mod mailbox;
 mod radio;
 mod rpc;
+mod stepped;
 mod tcp;
 mod time;
 mod tx_out;
@@ -57,4 +59,5 @@ pub use counters::CounterSnapshot;
 pub use error::Error;
 pub use faults::{FAULT_FORMS, FaultError, FaultState, Faults};
 pub use radio::{Radio, RunningRadio};
+pub use stepped::SteppedRadio;
 pub use time::{DeviceClock, SampleClock};

@@ -1,8 +1,6 @@
 //! Starting and stopping a radio: its ports and its threads.
 
-use crate::antenna::{self, AntennaSource};
 use crate::broadcast::Broadcasts;
-use crate::config::CHANNELS;
 use crate::control_channel::ControlChannel;
 use crate::counters::Counters;
 use crate::device::{self, DeviceParts, EmulatedDevice};
@@ -10,6 +8,7 @@ use crate::device_loop::device_loop;
 use crate::discovery::Discovery;
 use crate::faults::{DeviceFaults, DeviceSide, Faults};
 use crate::rpc::{Identity, Mpm, Rpc};
+use crate::stepped;
 use crate::tcp::Server;
 use crate::time::monotonic_ns;
 use crate::tx_out::{FileOutcome, Recorder};
@@ -60,7 +59,7 @@ impl Radio {
     /// running then.
     pub fn start(config: RadioConfig) -> Result<RunningRadio, Error> {
         config.check()?;
-        let sources = open_sources(&config)?;
+        let sources = stepped::sources(&config)?;
         let machine = Arc::new(DeviceFaults::new(config.master_clock_rate_hz, config.time_scale));
         let faults = Faults::new(machine.clone());
         config.faults.iter().try_for_each(|fault| faults.add(fault).map(drop))?;
@@ -98,8 +97,8 @@ impl Radio {
             let server = Server::new(listener, channel).map_err(tcp_error(address, CONTROL))?;
             running.spawn("ms-control", move |stop| server.run(stop))?;
         }
-        let side = DeviceSide::new(machine.clone(), monotonic_ns);
-        let recorders = open_recorders(&config)?;
+        let side = DeviceSide::new(machine.clone());
+        let recorders = stepped::recorders(&config)?;
         running.fates = recorders.iter().flatten().map(Recorder::fate).collect();
         let device = EmulatedDevice::new(DeviceParts {
             keeper,
@@ -209,16 +208,6 @@ impl Drop for RunningRadio {
     fn drop(&mut self) {
         self.join();
     }
-}
-
-fn open_sources(config: &RadioConfig) -> Result<[AntennaSource; CHANNELS], Error> {
-    let open = |channel| antenna::source(config.rx_antenna(channel).unwrap_or("noise:0"));
-    Ok([open(0)?, open(1)?])
-}
-
-fn open_recorders(config: &RadioConfig) -> Result<[Option<Recorder>; CHANNELS], Error> {
-    let open = |channel: usize| config.tx_out.get(channel).map(|path| Recorder::create(path));
-    Ok([open(0).transpose()?, open(1).transpose()?])
 }
 
 /// The ports of a radio's datagrams.

@@ -7,65 +7,68 @@ mod mix;
 
 use mix::{Draw, Mix};
 
-use crate::common::{PATIENCE, SPP, Seen, Whole, Witness, args, radio, watched};
-use millstream_emulator::{CounterSnapshot, RadioConfig, RunningRadio};
+use crate::common::simulated::{self, Host};
+use crate::common::{PATIENCE, SPP, Seen, Whole, Witness, args, radio, watch, watched};
+use millstream_emulator::{CounterSnapshot, Faults, RadioConfig, RunningRadio};
 use millstream_link::fault::{FaultRule, FaultSwitch, RuleId};
 use millstream_radio::{Cause, Device, Ledger, RxCounters, RxEvent, RxStreamer};
 
 /// The number of mixes; `MILLSTREAM_FAULT_MIXES` sets another number.
 const MIXES: u64 = 100;
 
+/// The same of simulated mixes.
+const SIMULATED_MIXES: u64 = 1000;
+
 /// The first of their seeds; `MILLSTREAM_FAULT_SEED` sets another number, or `random`.
 const SEED: u64 = 178_838_275_162_586;
 
 const RATE_HZ: f64 = 2e6;
 
-/// A radio, with the faults of its packets.
-struct Rig {
-    radio: RunningRadio,
-    device: Device,
+/// The faults of a rig's packets, and what passed before and behind them.
+struct Path {
     sent: Witness,
     arrived: Witness,
     received: FaultSwitch,
     given: FaultSwitch,
 }
 
-impl Rig {
-    fn new() -> Self {
-        let began = Instant::now();
-        let switch = || FaultSwitch::new(move || began.elapsed().as_nanos() as u64);
-        let (received, given) = (switch(), switch());
-        let (sent, arrived) = (Witness::default(), Witness::default());
-        // 66 ms: some stalls overflow it, others do not.
-        let (radio, mut args_of) =
-            radio(RadioConfig { rx_buffer_samples: 1 << 17, ..RadioConfig::default() });
-        args_of.silence_max = Duration::from_millis(300);
-        args_of.open_port = Some(watched(&sent, &arrived, &received, &given));
-        let mut device = Device::open(args_of).unwrap();
-        device.set_rate(RATE_HZ).unwrap();
-        // Far from 0, whatever the clock faults do.
-        device.set_time_now(1 << 40).unwrap();
-        Self { radio, device, sent, arrived, received, given }
+impl Path {
+    fn new(now_ns: impl Fn() -> u64 + Copy + Send + Sync + 'static) -> Self {
+        let (received, given) = (FaultSwitch::new(now_ns), FaultSwitch::new(now_ns));
+        Self { sent: Witness::default(), arrived: Witness::default(), received, given }
     }
+}
+
+/// A radio, with the faults of its packets.
+trait Rig {
+    fn path(&self) -> &Path;
+    fn open(&self) -> RxStreamer;
+    fn now(&self) -> Instant;
+    /// Lets a little time pass.
+    fn pause(&self);
+    fn counters(&self) -> CounterSnapshot;
+    fn with_faults<T>(&self, action: impl FnOnce(&Faults) -> T) -> T;
+    /// Waits until the device's clock shows its faults.
+    fn settle_clock(&self);
 
     /// Waits until the faults of the device have been applied, and its clock shows them.
     fn settle(&self) {
-        let until = Instant::now() + PATIENCE;
-        while self.radio.faults().list().iter().any(|fault| !fault.done) {
-            assert!(Instant::now() < until, "{:?}", self.radio.faults().list());
-            std::thread::sleep(Duration::from_millis(1));
+        let until = self.now() + PATIENCE;
+        while let faults = self.with_faults(Faults::list)
+            && faults.iter().any(|fault| !fault.done)
+        {
+            assert!(self.now() < until, "{faults:?}");
+            self.pause();
         }
-        // The management side executes its part before it answers the second of two calls.
-        for _ in 0..2 {
-            self.device.time_ticks().unwrap();
-        }
+        self.settle_clock();
     }
 
     /// Runs a mix.
     fn run(&self, mix: Mix) -> Outcome {
-        let mut stream = self.device.rx_stream(args().with_recv_queue_bytes(512 << 10)).unwrap();
-        let before = self.radio.counters();
-        for witness in [&self.sent, &self.arrived] {
+        let mut stream = self.open();
+        let path = self.path();
+        let before = self.counters();
+        for witness in [&path.sent, &path.arrived] {
             witness.take();
         }
         let mut taken = Taken::default();
@@ -76,47 +79,166 @@ impl Rig {
         let rules;
         if let Some(samples) = finite {
             stream.start_finite(samples, None).unwrap();
-            rules = (add(&self.received, received), add(&self.given, given));
-            taken.receive(&mut stream, |stream| stream.is_running());
+            rules = (add(&path.received, received), add(&path.given, given));
+            taken.receive(self, &mut stream, |stream| stream.is_running());
         } else {
             stream.start_continuous(None).unwrap();
-            taken.receive(&mut stream, |stream| stream.ledger().delivered < 10 * SPP);
-            rules = (add(&self.received, received), add(&self.given, given));
+            taken.receive(self, &mut stream, |stream| stream.ledger().delivered < 10 * SPP);
+            rules = (add(&path.received, received), add(&path.given, given));
             device.sort();
             for (after, text) in device {
                 let goal = 10 * SPP + after;
-                taken.receive(&mut stream, |stream| stream.ledger().delivered < goal);
-                self.radio.faults().add(&text).unwrap();
+                taken.receive(self, &mut stream, |stream| stream.ledger().delivered < goal);
+                self.with_faults(|faults| faults.add(&text)).unwrap();
             }
             self.settle();
             let goal = stream.ledger().delivered + 80 * SPP;
-            taken.receive(&mut stream, |stream| stream.ledger().delivered < goal);
+            taken.receive(self, &mut stream, |stream| stream.ledger().delivered < goal);
         }
-        for (switch, rules) in [(&self.received, rules.0), (&self.given, rules.1)] {
+        for (switch, rules) in [(&path.received, rules.0), (&path.given, rules.1)] {
             for rule in rules {
                 switch.remove(rule);
             }
         }
         if finite.is_none() {
             let goal = stream.ledger().delivered + 80 * SPP;
-            taken.receive(&mut stream, |stream| stream.ledger().delivered < goal);
+            taken.receive(self, &mut stream, |stream| stream.ledger().delivered < goal);
             stream.stop().unwrap();
-            taken.receive(&mut stream, RxStreamer::is_running);
+            taken.receive(self, &mut stream, RxStreamer::is_running);
         }
-        self.radio.faults().clear();
+        self.with_faults(Faults::clear);
         let counters = *stream.counters();
         let drops = stream.queue_drops();
         let ledger = stream.finish();
-        let (sent, arrived) = (self.sent.take(), self.arrived.take());
+        let (sent, arrived) = (path.sent.take(), path.arrived.take());
         // The radio counts a packet just after it is sent.
-        let until = Instant::now() + PATIENCE;
-        let counted = || self.radio.counters().rx_packets - before.rx_packets;
-        while counted() < sent.len() as u64 && Instant::now() < until {
-            std::thread::yield_now();
+        let until = self.now() + PATIENCE;
+        let counted = || self.counters().rx_packets - before.rx_packets;
+        while counted() < sent.len() as u64 && self.now() < until {
+            self.pause();
         }
-        let after = self.radio.counters();
+        let after = self.counters();
         Outcome { taken, sent, arrived, ledger, counters, drops, before, after }
     }
+}
+
+/// 66 ms: some stalls overflow it, others do not.
+const BUFFER_SAMPLES: u64 = 1 << 17;
+
+const QUEUE_BYTES: usize = 512 << 10;
+
+/// The silence after which a stream asks its device.
+const SILENCE: Duration = Duration::from_millis(300);
+
+/// Far from 0, whatever the clock faults do.
+const TIME: u64 = 1 << 40;
+
+/// A radio in threads, and the kernel's network.
+struct Live {
+    radio: RunningRadio,
+    device: Device,
+    path: Path,
+}
+
+impl Live {
+    fn new() -> Self {
+        let began = Instant::now();
+        let path = Path::new(move || began.elapsed().as_nanos() as u64);
+        let config = RadioConfig { rx_buffer_samples: BUFFER_SAMPLES, ..RadioConfig::default() };
+        let (radio, mut args_of) = radio(config);
+        args_of.silence_max = SILENCE;
+        let ports = watched(&path.sent, &path.arrived, &path.received, &path.given);
+        args_of.open_port = Some(ports);
+        let mut device = Device::open(args_of).unwrap();
+        device.set_rate(RATE_HZ).unwrap();
+        device.set_time_now(TIME).unwrap();
+        Self { radio, device, path }
+    }
+}
+
+impl Rig for Live {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn open(&self) -> RxStreamer {
+        self.device.rx_stream(args().with_recv_queue_bytes(QUEUE_BYTES)).unwrap()
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn pause(&self) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+
+    fn counters(&self) -> CounterSnapshot {
+        self.radio.counters()
+    }
+
+    fn with_faults<T>(&self, action: impl FnOnce(&Faults) -> T) -> T {
+        action(self.radio.faults())
+    }
+
+    fn settle_clock(&self) {
+        // The management side executes its part before it answers the second of two calls.
+        for _ in 0..2 {
+            self.device.time_ticks().unwrap();
+        }
+    }
+}
+
+/// The same in one thread and simulated time.
+struct Simulated {
+    host: Host,
+    path: Path,
+}
+
+impl Simulated {
+    fn new() -> Self {
+        let path = Path::new(simulated::now_ns);
+        let config = RadioConfig {
+            rx_buffer_samples: BUFFER_SAMPLES,
+            master_clock_rate_hz: RATE_HZ,
+            rx_antennas: vec!["ramp".to_owned()],
+            ..RadioConfig::default()
+        };
+        let Path { sent, arrived, received, given } = &path;
+        let (sent, arrived) = (sent.clone(), arrived.clone());
+        let (received, given) = (received.clone(), given.clone());
+        let wrap = move |port| watch(port, &sent, &arrived, &received, &given);
+        Self { host: Host::open(&config, TIME, wrap), path }
+    }
+}
+
+impl Rig for Simulated {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn open(&self) -> RxStreamer {
+        let (port, path, channel) = self.host.rx(0, QUEUE_BYTES);
+        RxStreamer::open(port, path, channel, &args(), SILENCE).unwrap()
+    }
+
+    fn now(&self) -> Instant {
+        simulated::CLOCK.now()
+    }
+
+    fn pause(&self) {
+        simulated::pass(Duration::from_millis(1));
+    }
+
+    fn counters(&self) -> CounterSnapshot {
+        simulated::with_radio(|radio| radio.counters())
+    }
+
+    fn with_faults<T>(&self, action: impl FnOnce(&Faults) -> T) -> T {
+        simulated::with_radio(|radio| action(radio.faults()))
+    }
+
+    fn settle_clock(&self) {}
 }
 
 /// The received data: stretches of contiguous time, and the samples missing by the events.
@@ -130,16 +252,16 @@ struct Taken {
 impl Taken {
     /// Receives while `more`; every sample is checked against the time that the stream reports for
     /// it.
-    fn receive(&mut self, stream: &mut RxStreamer, more: impl Fn(&RxStreamer) -> bool) {
+    fn receive(
+        &mut self,
+        rig: &(impl Rig + ?Sized),
+        stream: &mut RxStreamer,
+        more: impl Fn(&RxStreamer) -> bool,
+    ) {
         let mut block = vec![[0i16; 2]; 4099];
-        let until = Instant::now() + 3 * PATIENCE;
+        let until = rig.now() + 3 * PATIENCE;
         while more(stream) {
-            assert!(
-                Instant::now() < until,
-                "it hangs: {:?} {}",
-                stream.counters(),
-                stream.ledger()
-            );
+            assert!(rig.now() < until, "it hangs: {:?} {}", stream.counters(), stream.ledger());
             let meta = stream.recv_sc16(&mut block, Duration::from_millis(20)).unwrap();
             stream.ledger().balance().unwrap();
             self.missing += meta.event.missing();
@@ -300,18 +422,16 @@ impl Outcome {
     }
 }
 
-#[test]
-fn mixes_of_faults_leave_every_packet_under_its_cause() {
+fn run_mixes(rig: &impl Rig, mixes: u64, seed: u64) {
     let asked = |name| std::env::var(name).ok();
     let number = |text: String| text.parse::<u64>().unwrap();
-    let mixes = asked("MILLSTREAM_FAULT_MIXES").map_or(MIXES, number);
+    let mixes = asked("MILLSTREAM_FAULT_MIXES").map_or(mixes, number);
     let first = match asked("MILLSTREAM_FAULT_SEED") {
         Some(text) if text == "random" => {
             std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 & 0xFFFF_FFFF_0000
         }
-        text => text.map_or(SEED, number),
+        text => text.map_or(seed, number),
     };
-    let rig = Rig::new();
     for seed in first..first + mixes {
         let mix = Mix::draw(&mut Draw::new(seed));
         // Printed for a failing test.
@@ -323,4 +443,14 @@ fn mixes_of_faults_leave_every_packet_under_its_cause() {
         println!("  {:?}\n{}", outcome.counters, outcome.ledger);
         outcome.check();
     }
+}
+
+#[test]
+fn mixes_of_faults_leave_every_packet_under_its_cause() {
+    run_mixes(&Live::new(), MIXES, SEED);
+}
+
+#[test]
+fn simulated_mixes_of_faults_leave_every_packet_under_its_cause() {
+    run_mixes(&Simulated::new(), SIMULATED_MIXES, SEED);
 }

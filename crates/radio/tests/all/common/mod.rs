@@ -4,10 +4,11 @@
 pub mod group;
 mod meddle;
 pub mod played;
+pub mod simulated;
 mod witness;
 
 pub use meddle::{Action, Meddler, is_data};
-pub use witness::{Seen, Whole, Witness, watched};
+pub use witness::{Seen, Whole, Witness, watch, watched};
 
 use std::net::Ipv4Addr;
 use std::time::Duration;

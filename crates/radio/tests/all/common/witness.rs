@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use millstream_link::fault::FaultSwitch;
 use millstream_link::open;
-use millstream_link::port::{Capabilities, Datagram, PortOptions, PortRx};
+use millstream_link::port::{Capabilities, Datagram, Port, PortOptions, PortRx};
 use millstream_radio::OpenPort;
 use millstream_wire::Width;
 use millstream_wire::chdr::{DataRepr, Header, Packet, SC16_LEN};
@@ -85,10 +85,20 @@ pub fn watched(
     let (sent, arrived) = (sent.clone(), arrived.clone());
     let (received, given) = (received.clone(), given.clone());
     Arc::new(move |bind: SocketAddrV4, options: &PortOptions| {
-        let mut port = open("udp", bind, options)?;
-        port.rx = received.wrap_rx(Box::new(Watched(port.rx, sent.clone())));
-        port.rx = Box::new(Watched(port.rx, arrived.clone()));
-        port.tx = given.wrap_tx(port.tx);
-        Ok(port)
+        Ok(watch(open("udp", bind, options)?, &sent, &arrived, &received, &given))
     })
+}
+
+/// Returns the same around an open port.
+pub fn watch(
+    mut port: Port,
+    sent: &Witness,
+    arrived: &Witness,
+    received: &FaultSwitch,
+    given: &FaultSwitch,
+) -> Port {
+    port.rx = received.wrap_rx(Box::new(Watched(port.rx, sent.clone())));
+    port.rx = Box::new(Watched(port.rx, arrived.clone()));
+    port.tx = given.wrap_tx(port.tx);
+    port
 }

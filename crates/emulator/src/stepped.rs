@@ -1,0 +1,151 @@
+//! The CHDR side of a radio without threads, sockets and clock: its owner passes datagrams and time.
+
+use crate::antenna::AntennaSource;
+use crate::config::CHANNELS;
+use crate::counters::Counters;
+use crate::device::{DeviceParts, EmulatedDevice};
+use crate::faults::{AfterFaults, DeviceFaults, DeviceSide, Faults, Management};
+use crate::mailbox::DeviceCommand;
+use crate::time::DeviceClock;
+use crate::tx_out::Recorder;
+use crate::{CounterSnapshot, Error, RadioConfig, antenna};
+use millstream_link::port::{Capabilities, PortTx};
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+
+/// A radio that a simulation steps. It has no management side: no discovery, no remote procedure
+/// calls, no claim. Its faults are those of [`SteppedRadio::faults`].
+///
+/// Instants are nanoseconds of any clock that begins above zero and never goes back.
+pub struct SteppedRadio {
+    device: EmulatedDevice,
+    keeper: DeviceClock,
+    side: DeviceSide,
+    machine: Arc<DeviceFaults>,
+    faults: Faults,
+    counters: Arc<Counters>,
+    /// A stall lasts until this instant; datagrams wait for its end.
+    stalled_until_ns: u64,
+    waiting: Vec<(Vec<u8>, SocketAddrV4)>,
+}
+
+impl SteppedRadio {
+    /// The id of its nodes, which a host otherwise sets.
+    pub const DEVICE_ID: u16 = 1;
+
+    /// Switches a radio on at `now_ns`, with the device's time at `timestamp`. `queue` has the
+    /// capabilities of its port, `tx` takes its packets.
+    ///
+    /// Of `config` only the antennas, the transmit files, the rates and the buffers matter.
+    ///
+    /// # Errors
+    /// [`Error`], with the field or antenna at fault.
+    pub fn new(
+        config: &RadioConfig,
+        now_ns: u64,
+        timestamp: u64,
+        queue: Capabilities,
+        tx: Box<dyn PortTx>,
+    ) -> Result<Self, Error> {
+        config.check()?;
+        let machine = Arc::new(DeviceFaults::new(config.master_clock_rate_hz, config.time_scale));
+        let mut keeper = machine.power_on(now_ns);
+        keeper.set_now(now_ns, timestamp);
+        let counters = Arc::new(Counters::default());
+        let mut device = EmulatedDevice::new(DeviceParts {
+            keeper,
+            sources: sources(config)?,
+            recorders: recorders(config)?,
+            rx_buffer_samples: config.rx_buffer_samples,
+            tx_buffer_samples: config.tx_buffer_samples,
+            queue,
+            tx,
+            counters: counters.clone(),
+        });
+        device.execute(DeviceCommand::DeviceId(SteppedRadio::DEVICE_ID));
+        Ok(Self {
+            device,
+            keeper,
+            side: DeviceSide::new(machine.clone()),
+            faults: Faults::new(machine.clone()),
+            machine,
+            counters,
+            stalled_until_ns: 0,
+            waiting: Vec::new(),
+        })
+    }
+
+    /// Its faults. Those of packets have no effect, because the ports belong to the owner.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// Returns the counts so far.
+    pub fn counters(&self) -> CounterSnapshot {
+        self.counters.snapshot()
+    }
+
+    /// Returns the device's time, ticks.
+    pub fn time_ticks(&self, now_ns: u64) -> u64 {
+        self.keeper.now(now_ns)
+    }
+
+    /// Advances the radio to `now_ns`. Returns the instant of the next call that it needs.
+    pub fn advance(&mut self, now_ns: u64) -> u64 {
+        if now_ns < self.stalled_until_ns {
+            return self.stalled_until_ns;
+        }
+        let fault_ns = match self.side.apply(&mut self.device, now_ns) {
+            AfterFaults::Run(next_ns) => next_ns,
+            AfterFaults::Stall(until_ns) => {
+                self.stalled_until_ns = until_ns;
+                return until_ns;
+            }
+        };
+        for order in self.machine.take_management() {
+            match order {
+                Management::Reboot(keeper) => self.keeper = keeper,
+                Management::Jump(ticks) => {
+                    let time = self.keeper.now(now_ns).wrapping_add_signed(ticks);
+                    self.keeper.set_now(now_ns, time);
+                    self.device.execute(DeviceCommand::Time(self.keeper));
+                }
+            }
+        }
+        if self.side.is_silent(now_ns) {
+            self.waiting.clear();
+            return fault_ns.min(now_ns + 1_000_000);
+        }
+        let mut next_ns = self.device.advance(now_ns);
+        if !self.waiting.is_empty() {
+            for (datagram, source) in std::mem::take(&mut self.waiting) {
+                self.device.receive(&datagram, source, now_ns);
+            }
+            next_ns = self.device.advance(now_ns);
+        }
+        next_ns.min(fault_ns)
+    }
+
+    /// Passes a datagram that came at `now_ns`. A call of [`SteppedRadio::advance`] must follow.
+    pub fn receive(&mut self, datagram: &[u8], source: SocketAddrV4, now_ns: u64) {
+        if self.side.is_silent(now_ns) {
+            self.device.note_unheard(1);
+        } else if now_ns < self.stalled_until_ns {
+            self.waiting.push((datagram.to_vec(), source));
+        } else {
+            self.device.receive(datagram, source, now_ns);
+        }
+    }
+}
+
+/// Opens the antennas of a configuration.
+pub(crate) fn sources(config: &RadioConfig) -> Result<[AntennaSource; CHANNELS], Error> {
+    let open = |channel| antenna::source(config.rx_antenna(channel).unwrap_or("noise:0"));
+    Ok([open(0)?, open(1)?])
+}
+
+/// Opens the transmit files of a configuration.
+pub(crate) fn recorders(config: &RadioConfig) -> Result<[Option<Recorder>; CHANNELS], Error> {
+    let open = |channel: usize| config.tx_out.get(channel).map(|path| Recorder::create(path));
+    Ok([open(0).transpose()?, open(1).transpose()?])
+}
