@@ -85,6 +85,13 @@ impl Credit {
         self.capacity_bytes / self.packet_bytes
     }
 
+    /// Returns the full packets that were consumed and of which the device may not know: they were
+    /// not reported, or their report was lost.
+    pub fn unreported_packets(&self) -> u64 {
+        let unreported = self.consumed_bytes.abs_diff(self.reported_bytes);
+        unreported.saturating_add(self.period_bytes()).div_ceil(self.packet_bytes)
+    }
+
     /// Returns the bytes between two reports.
     pub fn period_bytes(&self) -> u64 {
         self.capacity_bytes.div_ceil(REPORTS)
@@ -120,9 +127,12 @@ impl Credit {
     ///
     /// Without this a burst of losses would leave the window nearly closed until the sender sends
     /// its totals, which happens once per capacity. Packets that come late have been counted here,
-    /// or in those totals.
-    pub fn pass_gap(&mut self, packets: u64, flow_bytes: usize) {
-        if !std::mem::take(&mut self.may_be_ahead) {
+    /// or in those totals. A packet that waited for earlier ones (not `fresh`) may have come before
+    /// the totals that are in use.
+    pub fn pass_gap(&mut self, packets: u64, flow_bytes: usize, fresh: bool) {
+        let counted = self.may_be_ahead;
+        self.may_be_ahead &= !fresh;
+        if !counted {
             let bytes = packets.saturating_mul(flow_bytes as u64);
             self.release_many(packets, bytes);
         }
@@ -251,7 +261,7 @@ mod tests {
     fn packets_that_are_missing_are_counted_once() {
         let mut credit = Credit { capacity_bytes: 7 * 320, ..Credit::for_packets(0, 8) };
         let count = |credit: &mut Credit, gap| {
-            credit.pass_gap(gap, 100);
+            credit.pass_gap(gap, 100, true);
             credit.release(100);
             credit.report(Epid(2), Epid(3)).count_bytes
         };
@@ -262,5 +272,8 @@ mod tests {
         assert_eq!(count(&mut credit, 4), 1100, "the sender has counted them");
         assert_eq!(count(&mut credit, 0), 1200);
         assert_eq!(count(&mut credit, 2), 1500);
+        credit.resync(20, 2000);
+        credit.pass_gap(3, 100, false);
+        assert_eq!(count(&mut credit, 3), 2100, "they are in the totals, too");
     }
 }

@@ -79,7 +79,9 @@ impl RxStreamer {
         };
         // A device continues at another time behind an end, which may be among the missing packets.
         let restart = recovered.or(self.recovery);
-        let stopped = before.ended || (restart.is_some() && (gap.packets > 0 || before.restarted));
+        let missing = gap.packets > 0 || before.restarted;
+        let goes_on = recovered.is_none() && self.is_before_the_overrun(arrival);
+        let stopped = before.ended || (restart.is_some() && missing && !goes_on);
         let since = recovered.zip(arrival.ticks).map_or(0, |(new, at)| at.wrapping_sub(new.start));
         let since = since / TICKS_PER_SAMPLE;
         let (gap, unknown) = match restart {
@@ -121,6 +123,17 @@ impl RxStreamer {
         } else {
             self.report_gap(jump, RxEvent::None, arrival.ticks, 0);
         }
+    }
+
+    /// Returns whether a packet belongs to the run whose overrun was reported, and lies before that
+    /// overrun: the end of the run is then still to come. After several runs nothing is certain.
+    fn is_before_the_overrun(&self, arrival: &Arrival) -> bool {
+        let run = self.recovery.filter(|run| run.attempts == 1 && !self.lost_run);
+        let overrun = run.and_then(|run| run.overrun.filter(|_| run.until == run.overrun));
+        overrun.zip(arrival.ticks).is_some_and(|(overrun, ticks)| {
+            let end = ticks.wrapping_add(arrival.samples * TICKS_PER_SAMPLE);
+            (1..1 << 63).contains(&overrun.wrapping_sub(end))
+        })
     }
 
     /// Reports a gap, and then a jump of time if `then` is one; the time behind it is `ticks`.
@@ -206,6 +219,12 @@ impl RxStreamer {
         packets.saturating_mul(self.samples_per_packet.into())
     }
 
+    /// Returns the samples for which the device had credit behind the newest packet that came.
+    fn surely_sent_samples(&self) -> u64 {
+        let packets = self.credit.unreported_packets();
+        self.window_samples().saturating_sub(packets * u64::from(self.samples_per_packet))
+    }
+
     /// Counts samples of a finite capture that will not come.
     pub(super) fn lose_rest(&mut self, samples: u64, cause: Cause) {
         self.expectation.add(samples);
@@ -231,9 +250,9 @@ impl RxStreamer {
         } else if !self.tracker.has_begun() && self.awaited.is_some() {
             // The start may have been too late, and the report of that lost.
             (gap.in_packets, unknown) = (0, samples);
-        } else if samples > self.window_samples() {
-            unknown = self.window_samples();
-            (gap.in_packets, gap.unsent) = (0, samples - unknown);
+        } else if samples > self.surely_sent_samples() {
+            // Without credit the device keeps the last ones.
+            (gap.in_packets, unknown) = (0, samples);
         }
         let drops = self.port.rx.queue_drops();
         self.losses.book(&gap, Cause::DeviceOverrun, drops, &mut self.ledger);

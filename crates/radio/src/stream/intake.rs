@@ -179,7 +179,8 @@ impl RxStreamer {
         };
         self.counters.packets += 1;
         let missing = gap.map_or(0, |gap| gap.in_packets.div_ceil(self.samples_per_packet.into()));
-        self.credit.pass_gap(missing, flow_bytes);
+        let fresh = matches!(place, PacketSource::Lent(_));
+        self.credit.pass_gap(missing, flow_bytes, fresh);
         self.book(&arrival, gap, &before);
         (self.ended, self.setups) = (repr.eob, 0);
         self.run_ended = repr.eob && self.ends_due == 0;

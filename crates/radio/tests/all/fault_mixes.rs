@@ -17,7 +17,7 @@ use millstream_radio::{Cause, Device, Ledger, RxCounters, RxEvent, RxStreamer};
 const MIXES: u64 = 100;
 
 /// The same of simulated mixes.
-const SIMULATED_MIXES: u64 = 1000;
+const SIMULATED_MIXES: u64 = 20_000;
 
 /// The first of their seeds; `MILLSTREAM_FAULT_SEED` sets another number, or `random`.
 const SEED: u64 = 178_838_275_162_586;
@@ -118,7 +118,7 @@ trait Rig {
             self.pause();
         }
         let after = self.counters();
-        Outcome { taken, sent, arrived, ledger, counters, drops, before, after }
+        Outcome { finite, taken, sent, arrived, ledger, counters, drops, before, after }
     }
 }
 
@@ -291,6 +291,7 @@ impl Taken {
 }
 
 struct Outcome {
+    finite: Option<u64>,
     taken: Taken,
     sent: Vec<Seen>,
     arrived: Vec<Seen>,
@@ -371,7 +372,8 @@ impl Outcome {
         assert_eq!(self.drops, 0, "the credit keeps the queue from overflowing");
         assert_eq!(after.rx_packets - before.rx_packets, self.sent.len() as u64);
         let truth = self.truth();
-        println!("  {truth:?}");
+        let overruns = after.rx_overruns - before.rx_overruns;
+        println!("  {truth:?}, {overruns} overruns");
         assert_eq!(ledger.balance(), Ok(()));
         assert_eq!((ledger.held, ledger.delivered), (0, truth.delivered));
         assert_eq!(ledger.lost_total(), self.taken.missing, "the events say what is missing");
@@ -381,7 +383,16 @@ impl Outcome {
         let (late, jumped) = (lost(Cause::Late), lost(Cause::ClockJump));
         let (network, overrun) = (lost(Cause::NetworkLoss), lost(Cause::DeviceOverrun));
         let unknown = lost(Cause::Unknown);
-        if counters.stalls == 0 {
+        if let Some(samples) = self.finite.filter(|_| unknown > 0) {
+            // The end of the capture was given up: nothing showed how much of it had been sent.
+            let sent: u64 = self.sent.iter().filter_map(|seen| Some(seen.whole?.samples)).sum();
+            assert_eq!((late, jumped, overrun), (truth.late, 0, 0));
+            assert!(network <= truth.lost, "more than really");
+            let damaged = lost(Cause::Malformed);
+            assert!(damaged <= truth.damaged);
+            let really = samples - sent + truth.lost + truth.damaged;
+            assert_eq!(network + damaged + unknown, really);
+        } else if counters.stalls == 0 {
             // More than one, with losses around a jump.
             assert!(suspects <= counters.clock_jumps * 8 * SPP, "malformed");
             // The length of a lost end of an overrun run follows only from the time of the overrun,
@@ -390,6 +401,9 @@ impl Outcome {
             let short = network.saturating_sub(truth.lost).min(ends);
             let (network, more) = (network - short, truth.overrun.saturating_sub(overrun));
             let overrun = overrun + more.min(short);
+            // The same of an end that came damaged.
+            let cut = suspects.min(truth.overrun.saturating_sub(overrun)).min(ends);
+            let (suspects, overrun) = (suspects - cut, overrun + cut);
             let booked = [late + suspects, jumped, network, overrun, unknown];
             let really = [truth.late, truth.jumped, truth.lost, truth.overrun, 0];
             assert_eq!(booked, really, "late, clock_jump, network_loss, device_overrun, unknown");
@@ -409,20 +423,22 @@ impl Outcome {
             let booked = ledger.lost_total();
             let known = counters.unmeasured_gaps == 0;
             assert!(booked <= really, "more than really: {booked} of {really}");
-            assert!(!known || booked + truth.set_back >= really, "less: {booked} of {really}");
+            // Packets behind an end that was given up are counted apart.
+            let hidden = truth.set_back + counters.stray * SPP;
+            assert!(!known || booked + hidden >= really, "less: {booked} of {really}");
         }
         assert_eq!(lost(Cause::HostQueueDrop) + lost(Cause::LateCommand), 0);
         assert_eq!(lost(Cause::Alignment) + lost(Cause::ConsumerFull), 0);
 
         // No cause contradicts the radio's own counters.
-        let overruns = after.rx_overruns - before.rx_overruns;
         assert!(overrun == 0 || overruns + counters.stalls > 0, "{overruns} overruns");
         assert!(counters.overruns <= overruns + counters.stalls, "{overruns} overruns");
         assert_eq!(after.rx_status_invalid, before.rx_status_invalid);
     }
 }
 
-fn run_mixes(rig: &impl Rig, mixes: u64, seed: u64) {
+/// Returns the seeds of the mixes.
+fn seeds(mixes: u64) -> std::ops::Range<u64> {
     let asked = |name| std::env::var(name).ok();
     let number = |text: String| text.parse::<u64>().unwrap();
     let mixes = asked("MILLSTREAM_FAULT_MIXES").map_or(mixes, number);
@@ -430,27 +446,34 @@ fn run_mixes(rig: &impl Rig, mixes: u64, seed: u64) {
         Some(text) if text == "random" => {
             std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 & 0xFFFF_FFFF_0000
         }
-        text => text.map_or(seed, number),
+        text => text.map_or(SEED, number),
     };
-    for seed in first..first + mixes {
-        let mix = Mix::draw(&mut Draw::new(seed));
-        // Printed for a failing test.
-        println!(
-            "MILLSTREAM_FAULT_MIXES=1 MILLSTREAM_FAULT_SEED={seed}: {:?}, {:?}",
-            mix.finite, mix.told
-        );
-        let outcome = rig.run(mix);
-        println!("  {:?}\n{}", outcome.counters, outcome.ledger);
-        outcome.check();
-    }
+    first..first + mixes
+}
+
+/// Runs the mix of a seed.
+fn run_seed(rig: &impl Rig, seed: u64) {
+    let mix = Mix::draw(&mut Draw::new(seed));
+    // Printed for a failing test.
+    println!(
+        "MILLSTREAM_FAULT_MIXES=1 MILLSTREAM_FAULT_SEED={seed}: {:?}, {:?}",
+        mix.finite, mix.told
+    );
+    let outcome = rig.run(mix);
+    println!("  {:?}\n{}", outcome.counters, outcome.ledger);
+    outcome.check();
 }
 
 #[test]
 fn mixes_of_faults_leave_every_packet_under_its_cause() {
-    run_mixes(&Live::new(), MIXES, SEED);
+    let rig = Live::new();
+    seeds(MIXES).for_each(|seed| run_seed(&rig, seed));
 }
 
+/// Every mix has a radio of its own, so that a seed alone repeats it.
 #[test]
 fn simulated_mixes_of_faults_leave_every_packet_under_its_cause() {
-    run_mixes(&Simulated::new(), SIMULATED_MIXES, SEED);
+    let run = |seed: &u64| std::panic::catch_unwind(|| run_seed(&Simulated::new(), *seed)).is_err();
+    let failed: Vec<u64> = seeds(SIMULATED_MIXES).filter(run).collect();
+    assert_eq!(failed, [0; 0], "the seeds of the mixes that failed");
 }

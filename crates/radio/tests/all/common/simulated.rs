@@ -28,11 +28,17 @@ pub const RADIO: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 49153);
 /// The clock of this thread's simulation.
 pub const CLOCK: Clock = Clock::simulated(now, sleep);
 
+/// The time at which a radio is switched on, ns: far from zero, like the clock of a machine.
+const BEGIN_NS: u64 = 1 << 40;
+
 /// The time of a datagram on its way, ns.
 const FLIGHT_NS: u64 = 20_000;
 
 /// The time that a call of a port takes, ns.
 const CALL_NS: u64 = 500;
+
+/// How long a radio that needs no call does not notice new faults, ns: as the thread of a real one.
+const LOOK_NS: u64 = 20_000_000;
 
 /// How long an access sleeps at most before it looks for its answer again, ns: faults may delay it
 /// behind the network.
@@ -61,8 +67,7 @@ impl Network {
 }
 
 thread_local! {
-    /// Far from zero, like the clock of a machine.
-    static NOW_NS: Cell<u64> = const { Cell::new(1 << 40) };
+    static NOW_NS: Cell<u64> = const { Cell::new(BEGIN_NS) };
     static NETWORK: RefCell<Network> = RefCell::default();
     static RADIO_HERE: RefCell<Option<SteppedRadio>> = const { RefCell::new(None) };
     /// The instant of the next call that the radio needs.
@@ -119,7 +124,7 @@ fn step(until_ns: u64) {
     if DUE_NS.get() <= now {
         // It may ask for another call at once.
         let due = with_radio(|radio| radio.advance(now));
-        DUE_NS.set(due.max(now + CALL_NS));
+        DUE_NS.set(due.clamp(now + CALL_NS, now + LOOK_NS));
     }
     hear_control();
 }
@@ -273,6 +278,7 @@ impl Host {
     pub fn open(config: &RadioConfig, time: u64, wrap: impl Fn(Port) -> Port + 'static) -> Self {
         CONTROL.set(None);
         NETWORK.set(Network::default());
+        NOW_NS.set(BEGIN_NS);
         let from = Box::new(FromRadio(FrameLoan::default()));
         let radio = SteppedRadio::new(config, now_ns(), time, capabilities(8 << 20), from);
         RADIO_HERE.set(Some(radio.expect("the radio starts")));
