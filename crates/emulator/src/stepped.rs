@@ -1,4 +1,5 @@
-//! The CHDR side of a radio without threads, sockets and clock: its owner passes datagrams and time.
+//! The CHDR side of a radio without threads, sockets and clock: its owner passes datagrams and
+//! time.
 
 use crate::antenna::AntennaSource;
 use crate::config::CHANNELS;

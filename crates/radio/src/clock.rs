@@ -19,8 +19,8 @@ impl Clock {
     /// The clock of this machine.
     pub const MACHINE: Clock = Clock(None);
 
-    /// Returns the clock of a simulation. Its `sleep` may return early: every caller checks the time
-    /// again.
+    /// Returns the clock of a simulation. Its `sleep` may return early: every caller checks the
+    /// time again.
     #[must_use]
     pub const fn simulated(now: fn() -> Instant, sleep: fn(Duration)) -> Self {
         Self(Some(Simulation { now, sleep }))

@@ -1,17 +1,18 @@
 //! Receive streams through random mixes of faults: the received samples, the ledger and the actual
 //! faults are compared packet by packet.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 mod mix;
+mod rig;
 
 use mix::{Draw, Mix};
+use rig::{Live, Rig, Simulated};
 
-use crate::common::simulated::{self, Host};
-use crate::common::{PATIENCE, SPP, Seen, Whole, Witness, args, radio, watch, watched};
-use millstream_emulator::{CounterSnapshot, Faults, RadioConfig, RunningRadio};
+use crate::common::{PATIENCE, SPP, Seen, Whole};
+use millstream_emulator::{CounterSnapshot, Faults};
 use millstream_link::fault::{FaultRule, FaultSwitch, RuleId};
-use millstream_radio::{Cause, Device, Ledger, RxCounters, RxEvent, RxStreamer};
+use millstream_radio::{Cause, Ledger, RxCounters, RxEvent, RxStreamer};
 
 /// The number of mixes; `MILLSTREAM_FAULT_MIXES` sets another number.
 const MIXES: u64 = 100;
@@ -24,221 +25,62 @@ const SEED: u64 = 178_838_275_162_586;
 
 const RATE_HZ: f64 = 2e6;
 
-/// The faults of a rig's packets, and what passed before and behind them.
-struct Path {
-    sent: Witness,
-    arrived: Witness,
-    received: FaultSwitch,
-    given: FaultSwitch,
-}
-
-impl Path {
-    fn new(now_ns: impl Fn() -> u64 + Copy + Send + Sync + 'static) -> Self {
-        let (received, given) = (FaultSwitch::new(now_ns), FaultSwitch::new(now_ns));
-        Self { sent: Witness::default(), arrived: Witness::default(), received, given }
+/// Runs a mix.
+fn run(rig: &impl Rig, mix: Mix) -> Outcome {
+    let mut stream = rig.open();
+    let path = rig.path();
+    let before = rig.counters();
+    for witness in [&path.sent, &path.arrived] {
+        witness.take();
     }
-}
-
-/// A radio, with the faults of its packets.
-trait Rig {
-    fn path(&self) -> &Path;
-    fn open(&self) -> RxStreamer;
-    fn now(&self) -> Instant;
-    /// Lets a little time pass.
-    fn pause(&self);
-    fn counters(&self) -> CounterSnapshot;
-    fn with_faults<T>(&self, action: impl FnOnce(&Faults) -> T) -> T;
-    /// Waits until the device's clock shows its faults.
-    fn settle_clock(&self);
-
-    /// Waits until the faults of the device have been applied, and its clock shows them.
-    fn settle(&self) {
-        let until = self.now() + PATIENCE;
-        while let faults = self.with_faults(Faults::list)
-            && faults.iter().any(|fault| !fault.done)
-        {
-            assert!(self.now() < until, "{faults:?}");
-            self.pause();
+    let mut taken = Taken::default();
+    let Mix { received, given, mut device, finite, .. } = mix;
+    let add = |switch: &FaultSwitch, rules: Vec<FaultRule>| -> Vec<RuleId> {
+        rules.into_iter().map(|rule| switch.add(rule).unwrap()).collect()
+    };
+    let rules;
+    if let Some(samples) = finite {
+        stream.start_finite(samples, None).unwrap();
+        rules = (add(&path.received, received), add(&path.given, given));
+        taken.receive(rig, &mut stream, |stream| stream.is_running());
+    } else {
+        stream.start_continuous(None).unwrap();
+        taken.receive(rig, &mut stream, |stream| stream.ledger().delivered < 10 * SPP);
+        rules = (add(&path.received, received), add(&path.given, given));
+        device.sort();
+        for (after, text) in device {
+            let goal = 10 * SPP + after;
+            taken.receive(rig, &mut stream, |stream| stream.ledger().delivered < goal);
+            rig.with_faults(|faults| faults.add(&text)).unwrap();
         }
-        self.settle_clock();
+        rig.settle();
+        let goal = stream.ledger().delivered + 80 * SPP;
+        taken.receive(rig, &mut stream, |stream| stream.ledger().delivered < goal);
     }
-
-    /// Runs a mix.
-    fn run(&self, mix: Mix) -> Outcome {
-        let mut stream = self.open();
-        let path = self.path();
-        let before = self.counters();
-        for witness in [&path.sent, &path.arrived] {
-            witness.take();
-        }
-        let mut taken = Taken::default();
-        let Mix { received, given, mut device, finite, .. } = mix;
-        let add = |switch: &FaultSwitch, rules: Vec<FaultRule>| -> Vec<RuleId> {
-            rules.into_iter().map(|rule| switch.add(rule).unwrap()).collect()
-        };
-        let rules;
-        if let Some(samples) = finite {
-            stream.start_finite(samples, None).unwrap();
-            rules = (add(&path.received, received), add(&path.given, given));
-            taken.receive(self, &mut stream, |stream| stream.is_running());
-        } else {
-            stream.start_continuous(None).unwrap();
-            taken.receive(self, &mut stream, |stream| stream.ledger().delivered < 10 * SPP);
-            rules = (add(&path.received, received), add(&path.given, given));
-            device.sort();
-            for (after, text) in device {
-                let goal = 10 * SPP + after;
-                taken.receive(self, &mut stream, |stream| stream.ledger().delivered < goal);
-                self.with_faults(|faults| faults.add(&text)).unwrap();
-            }
-            self.settle();
-            let goal = stream.ledger().delivered + 80 * SPP;
-            taken.receive(self, &mut stream, |stream| stream.ledger().delivered < goal);
-        }
-        for (switch, rules) in [(&path.received, rules.0), (&path.given, rules.1)] {
-            for rule in rules {
-                switch.remove(rule);
-            }
-        }
-        if finite.is_none() {
-            let goal = stream.ledger().delivered + 80 * SPP;
-            taken.receive(self, &mut stream, |stream| stream.ledger().delivered < goal);
-            stream.stop().unwrap();
-            taken.receive(self, &mut stream, RxStreamer::is_running);
-        }
-        self.with_faults(Faults::clear);
-        let counters = *stream.counters();
-        let drops = stream.queue_drops();
-        let ledger = stream.finish();
-        let (sent, arrived) = (path.sent.take(), path.arrived.take());
-        // The radio counts a packet just after it is sent.
-        let until = self.now() + PATIENCE;
-        let counted = || self.counters().rx_packets - before.rx_packets;
-        while counted() < sent.len() as u64 && self.now() < until {
-            self.pause();
-        }
-        let after = self.counters();
-        Outcome { finite, taken, sent, arrived, ledger, counters, drops, before, after }
-    }
-}
-
-/// 66 ms: some stalls overflow it, others do not.
-const BUFFER_SAMPLES: u64 = 1 << 17;
-
-const QUEUE_BYTES: usize = 512 << 10;
-
-/// The silence after which a stream asks its device.
-const SILENCE: Duration = Duration::from_millis(300);
-
-/// Far from 0, whatever the clock faults do.
-const TIME: u64 = 1 << 40;
-
-/// A radio in threads, and the kernel's network.
-struct Live {
-    radio: RunningRadio,
-    device: Device,
-    path: Path,
-}
-
-impl Live {
-    fn new() -> Self {
-        let began = Instant::now();
-        let path = Path::new(move || began.elapsed().as_nanos() as u64);
-        let config = RadioConfig { rx_buffer_samples: BUFFER_SAMPLES, ..RadioConfig::default() };
-        let (radio, mut args_of) = radio(config);
-        args_of.silence_max = SILENCE;
-        let ports = watched(&path.sent, &path.arrived, &path.received, &path.given);
-        args_of.open_port = Some(ports);
-        let mut device = Device::open(args_of).unwrap();
-        device.set_rate(RATE_HZ).unwrap();
-        device.set_time_now(TIME).unwrap();
-        Self { radio, device, path }
-    }
-}
-
-impl Rig for Live {
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn open(&self) -> RxStreamer {
-        self.device.rx_stream(args().with_recv_queue_bytes(QUEUE_BYTES)).unwrap()
-    }
-
-    fn now(&self) -> Instant {
-        Instant::now()
-    }
-
-    fn pause(&self) {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-
-    fn counters(&self) -> CounterSnapshot {
-        self.radio.counters()
-    }
-
-    fn with_faults<T>(&self, action: impl FnOnce(&Faults) -> T) -> T {
-        action(self.radio.faults())
-    }
-
-    fn settle_clock(&self) {
-        // The management side executes its part before it answers the second of two calls.
-        for _ in 0..2 {
-            self.device.time_ticks().unwrap();
+    for (switch, rules) in [(&path.received, rules.0), (&path.given, rules.1)] {
+        for rule in rules {
+            switch.remove(rule);
         }
     }
-}
-
-/// The same in one thread and simulated time.
-struct Simulated {
-    host: Host,
-    path: Path,
-}
-
-impl Simulated {
-    fn new() -> Self {
-        let path = Path::new(simulated::now_ns);
-        let config = RadioConfig {
-            rx_buffer_samples: BUFFER_SAMPLES,
-            master_clock_rate_hz: RATE_HZ,
-            rx_antennas: vec!["ramp".to_owned()],
-            ..RadioConfig::default()
-        };
-        let Path { sent, arrived, received, given } = &path;
-        let (sent, arrived) = (sent.clone(), arrived.clone());
-        let (received, given) = (received.clone(), given.clone());
-        let wrap = move |port| watch(port, &sent, &arrived, &received, &given);
-        Self { host: Host::open(&config, TIME, wrap), path }
+    if finite.is_none() {
+        let goal = stream.ledger().delivered + 80 * SPP;
+        taken.receive(rig, &mut stream, |stream| stream.ledger().delivered < goal);
+        stream.stop().unwrap();
+        taken.receive(rig, &mut stream, RxStreamer::is_running);
     }
-}
-
-impl Rig for Simulated {
-    fn path(&self) -> &Path {
-        &self.path
+    rig.with_faults(Faults::clear);
+    let counters = *stream.counters();
+    let drops = stream.queue_drops();
+    let ledger = stream.finish();
+    let (sent, arrived) = (path.sent.take(), path.arrived.take());
+    // The radio counts a packet just after it is sent.
+    let until = rig.now() + PATIENCE;
+    let counted = || rig.counters().rx_packets - before.rx_packets;
+    while counted() < sent.len() as u64 && rig.now() < until {
+        rig.pause();
     }
-
-    fn open(&self) -> RxStreamer {
-        let (port, path, channel) = self.host.rx(0, QUEUE_BYTES);
-        RxStreamer::open(port, path, channel, &args(), SILENCE).unwrap()
-    }
-
-    fn now(&self) -> Instant {
-        simulated::CLOCK.now()
-    }
-
-    fn pause(&self) {
-        simulated::pass(Duration::from_millis(1));
-    }
-
-    fn counters(&self) -> CounterSnapshot {
-        simulated::with_radio(|radio| radio.counters())
-    }
-
-    fn with_faults<T>(&self, action: impl FnOnce(&Faults) -> T) -> T {
-        simulated::with_radio(|radio| action(radio.faults()))
-    }
-
-    fn settle_clock(&self) {}
+    let after = rig.counters();
+    Outcome { finite, taken, sent, arrived, ledger, counters, drops, before, after }
 }
 
 /// The received data: stretches of contiguous time, and the samples missing by the events.
@@ -254,7 +96,7 @@ impl Taken {
     /// it.
     fn receive(
         &mut self,
-        rig: &(impl Rig + ?Sized),
+        rig: &impl Rig,
         stream: &mut RxStreamer,
         more: impl Fn(&RxStreamer) -> bool,
     ) {
@@ -459,7 +301,7 @@ fn run_seed(rig: &impl Rig, seed: u64) {
         "MILLSTREAM_FAULT_MIXES=1 MILLSTREAM_FAULT_SEED={seed}: {:?}, {:?}",
         mix.finite, mix.told
     );
-    let outcome = rig.run(mix);
+    let outcome = run(rig, mix);
     println!("  {:?}\n{}", outcome.counters, outcome.ledger);
     outcome.check();
 }

@@ -110,12 +110,12 @@ fn step(until_ns: u64) {
     let now = until_ns.min(next).min(DUE_NS.get()).max(now_ns());
     NOW_NS.set(now);
     NETWORK.with_borrow_mut(|network| {
-        while let Some((_, bytes, port)) = network.to_host.pop_front_if(|(at, ..)| *at <= now) {
+        while let Some((_, bytes, port)) = due(&mut network.to_host, now) {
             network.arrived.entry(port).or_default().push_back(bytes);
         }
     });
     while let Some((_, bytes, from)) =
-        NETWORK.with_borrow_mut(|network| network.to_radio.pop_front_if(|(at, ..)| *at <= now))
+        NETWORK.with_borrow_mut(|network| due(&mut network.to_radio, now))
     {
         with_radio(|radio| radio.receive(&bytes, from, now));
         NETWORK.with_borrow_mut(|network| network.spare.push(bytes));
@@ -127,6 +127,11 @@ fn step(until_ns: u64) {
         DUE_NS.set(due.clamp(now + CALL_NS, now + LOOK_NS));
     }
     hear_control();
+}
+
+/// Takes the first datagram if it has arrived by `now`.
+fn due<T>(way: &mut VecDeque<(u64, Vec<u8>, T)>, now: u64) -> Option<(u64, Vec<u8>, T)> {
+    if way.front()?.0 <= now { way.pop_front() } else { None }
 }
 
 /// Passes the datagrams on the control port to their receiver.

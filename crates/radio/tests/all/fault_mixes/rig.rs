@@ -1,0 +1,170 @@
+//! The radios of the mixes: one in threads, and one in simulated time.
+
+use std::time::{Duration, Instant};
+
+use millstream_emulator::{CounterSnapshot, Faults, RadioConfig, RunningRadio};
+use millstream_link::fault::FaultSwitch;
+use millstream_radio::{Device, RxStreamer};
+
+use super::RATE_HZ;
+use crate::common::simulated::{self, Host};
+use crate::common::{PATIENCE, Witness, args, radio, watch, watched};
+
+/// The faults of a rig's packets, and what passed before and behind them.
+pub struct Path {
+    pub sent: Witness,
+    pub arrived: Witness,
+    pub received: FaultSwitch,
+    pub given: FaultSwitch,
+}
+
+impl Path {
+    fn new(now_ns: impl Fn() -> u64 + Copy + Send + Sync + 'static) -> Self {
+        let (received, given) = (FaultSwitch::new(now_ns), FaultSwitch::new(now_ns));
+        Self { sent: Witness::default(), arrived: Witness::default(), received, given }
+    }
+}
+
+/// A radio, with the faults of its packets.
+pub trait Rig {
+    fn path(&self) -> &Path;
+    fn open(&self) -> RxStreamer;
+    fn now(&self) -> Instant;
+    /// Lets a little time pass.
+    fn pause(&self);
+    fn counters(&self) -> CounterSnapshot;
+    fn with_faults<T>(&self, action: impl FnOnce(&Faults) -> T) -> T;
+    /// Waits until the device's clock shows its faults.
+    fn settle_clock(&self);
+
+    /// Waits until the faults of the device have been applied, and its clock shows them.
+    fn settle(&self) {
+        let until = self.now() + PATIENCE;
+        while let faults = self.with_faults(Faults::list)
+            && faults.iter().any(|fault| !fault.done)
+        {
+            assert!(self.now() < until, "{faults:?}");
+            self.pause();
+        }
+        self.settle_clock();
+    }
+}
+
+/// 66 ms: some stalls overflow it, others do not.
+const BUFFER_SAMPLES: u64 = 1 << 17;
+
+const QUEUE_BYTES: usize = 512 << 10;
+
+/// The silence after which a stream asks its device.
+const SILENCE: Duration = Duration::from_millis(300);
+
+/// Far from 0, whatever the clock faults do.
+const TIME: u64 = 1 << 40;
+
+/// A radio in threads, and the kernel's network.
+pub struct Live {
+    radio: RunningRadio,
+    device: Device,
+    path: Path,
+}
+
+impl Live {
+    pub fn new() -> Self {
+        let began = Instant::now();
+        let path = Path::new(move || began.elapsed().as_nanos() as u64);
+        let config = RadioConfig { rx_buffer_samples: BUFFER_SAMPLES, ..RadioConfig::default() };
+        let (radio, mut args_of) = radio(config);
+        args_of.silence_max = SILENCE;
+        let ports = watched(&path.sent, &path.arrived, &path.received, &path.given);
+        args_of.open_port = Some(ports);
+        let mut device = Device::open(args_of).unwrap();
+        device.set_rate(RATE_HZ).unwrap();
+        device.set_time_now(TIME).unwrap();
+        Self { radio, device, path }
+    }
+}
+
+impl Rig for Live {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn open(&self) -> RxStreamer {
+        self.device.rx_stream(args().with_recv_queue_bytes(QUEUE_BYTES)).unwrap()
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn pause(&self) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+
+    fn counters(&self) -> CounterSnapshot {
+        self.radio.counters()
+    }
+
+    fn with_faults<T>(&self, action: impl FnOnce(&Faults) -> T) -> T {
+        action(self.radio.faults())
+    }
+
+    fn settle_clock(&self) {
+        // The management side executes its part before it answers the second of two calls.
+        for _ in 0..2 {
+            self.device.time_ticks().unwrap();
+        }
+    }
+}
+
+/// The same in one thread and simulated time.
+pub struct Simulated {
+    host: Host,
+    path: Path,
+}
+
+impl Simulated {
+    pub fn new() -> Self {
+        let path = Path::new(simulated::now_ns);
+        let config = RadioConfig {
+            rx_buffer_samples: BUFFER_SAMPLES,
+            master_clock_rate_hz: RATE_HZ,
+            rx_antennas: vec!["ramp".to_owned()],
+            ..RadioConfig::default()
+        };
+        let Path { sent, arrived, received, given } = &path;
+        let (sent, arrived) = (sent.clone(), arrived.clone());
+        let (received, given) = (received.clone(), given.clone());
+        let wrap = move |port| watch(port, &sent, &arrived, &received, &given);
+        Self { host: Host::open(&config, TIME, wrap), path }
+    }
+}
+
+impl Rig for Simulated {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn open(&self) -> RxStreamer {
+        let (port, path, channel) = self.host.rx(0, QUEUE_BYTES);
+        RxStreamer::open(port, path, channel, &args(), SILENCE).unwrap()
+    }
+
+    fn now(&self) -> Instant {
+        simulated::CLOCK.now()
+    }
+
+    fn pause(&self) {
+        simulated::pass(Duration::from_millis(1));
+    }
+
+    fn counters(&self) -> CounterSnapshot {
+        simulated::with_radio(|radio| radio.counters())
+    }
+
+    fn with_faults<T>(&self, action: impl FnOnce(&Faults) -> T) -> T {
+        simulated::with_radio(|radio| action(radio.faults()))
+    }
+
+    fn settle_clock(&self) {}
+}
