@@ -65,6 +65,38 @@ pub mod noc_id {
     pub const DDC: u32 = 0xDDC0_0000;
     /// Digital up-converter.
     pub const DUC: u32 = 0xD0C0_0000;
+    /// A queue in the device's memory, which passes samples on unchanged.
+    pub const DMA_FIFO: u32 = 0xF1F0_0000;
+
+    /// The other blocks of Ettus's images (facts section 2).
+    const OTHERS: [(u32, &str); 14] = [
+        (0x0000_0001, "NullSrcSink"),
+        (0x0246_0000, "KeepOneInN"),
+        (0x1112_0000, "VectorIIR"),
+        (0x4C50_0000, "LogPwr"),
+        (0x4E91_A000, "Replay"),
+        (0x5166_3110, "SigGen"),
+        (0x5757_0000, "SplitStream"),
+        (0x666F_0000, "Fosphor"),
+        (0xAAD2_0000, "MovingAverage"),
+        (0xADD0_0000, "AddSub"),
+        (0xBE11_0000, "Switchboard"),
+        (0xD053_0000, "Window"),
+        (0xF112_0000, "FIR"),
+        (0xFF70_0000, "FFT"),
+    ];
+
+    /// Returns the name of a kind of block, as UHD calls it; `None` for an unknown kind.
+    #[must_use]
+    pub fn name(id: u32) -> Option<&'static str> {
+        match id {
+            RADIO => Some("Radio"),
+            DDC => Some("DDC"),
+            DUC => Some("DUC"),
+            DMA_FIFO => Some("DmaFIFO"),
+            other => OTHERS.iter().find(|(id, _)| *id == other).map(|(_, name)| *name),
+        }
+    }
 }
 
 /// The register [`PORT_CONFIG`].

@@ -1,5 +1,5 @@
-//! Registers of the DDC and DUC blocks, compat 0.x: the rate change and the frequency shift between a
-//! radio and its stream.
+//! Registers of the DDC and DUC blocks, compat 0.x: the rate change and the frequency shift between
+//! a radio and its stream.
 //!
 //! The map is that of facts section 1.2. Each channel has a bank of [`CHANNEL_STRIDE`] bytes.
 
@@ -68,9 +68,9 @@ impl Rate {
         Some(Rate { halfbands, cic: rest as u8 })
     }
 
-    /// Returns the stages of the possible factor that is nearest to `ratio`; of two as near ones the
-    /// smaller. A ratio that is no number counts as 1. The largest factor leaves out one half-band
-    /// filter, as in UHD.
+    /// Returns the stages of the possible factor that is nearest to `ratio`; of two as near ones
+    /// the smaller. A ratio that is no number counts as 1. The largest factor leaves out one
+    /// half-band filter, as in UHD.
     #[must_use]
     pub fn nearest(ratio: f64, halfbands_max: u8, cic_max: u8) -> Rate {
         let most = u32::from(cic_max.max(1)) << halfbands_max.saturating_sub(1).min(8);
@@ -111,16 +111,16 @@ impl Rate {
         (self.cic as u32) << self.halfbands
     }
 
-    /// Returns the [`SCALE`] with which a DDC of this rate has a gain of one: its CIC filter of four
-    /// stages has the gain R⁴ divided by the next power of two, and its mixer 2.
+    /// Returns the [`SCALE`] with which a DDC of this rate has a gain of one: its CIC filter of
+    /// four stages has the gain R⁴ divided by the next power of two, and its mixer 2.
     #[must_use]
     pub const fn ddc_scale(self) -> u32 {
         let gain = (self.cic as u64).pow(4);
         ((gain.next_power_of_two() << 15) + gain).div_euclid(2 * gain) as u32
     }
 
-    /// Returns the [`SCALE`] with which a DUC of this rate has a gain of one: its CIC filter has the
-    /// gain R³ divided by the next power of two.
+    /// Returns the [`SCALE`] with which a DUC of this rate has a gain of one: its CIC filter has
+    /// the gain R³ divided by the next power of two.
     #[must_use]
     pub const fn duc_scale(self) -> u32 {
         let gain = (self.cic as u64).pow(3);
@@ -128,9 +128,9 @@ impl Rate {
     }
 }
 
-/// Returns the [`PHASE_INCREMENT`] of a frequency shift: cycles per sample in units of 2⁻³², of which
-/// the upper 24 bits count. A positive frequency moves the spectrum up. `rate_hz` is the rate on the
-/// radio's side; frequencies beyond half of it wrap around.
+/// Returns the [`PHASE_INCREMENT`] of a frequency shift: cycles per sample in units of 2⁻³², of
+/// which the upper 24 bits count. A positive frequency moves the spectrum up. `rate_hz` is the rate
+/// on the radio's side; frequencies beyond half of it wrap around.
 #[must_use]
 pub fn phase_increment(frequency_hz: f64, rate_hz: f64) -> u32 {
     let steps = frequency_hz / rate_hz * f64::from(1_u32 << 24);
