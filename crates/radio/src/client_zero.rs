@@ -1,5 +1,4 @@
-//! Client zero: the device's list of blocks, and the endpoint that each radio channel is wired to
-//! (facts page, section 9).
+//! Client zero: the device's list of blocks and connections (facts page, section 9).
 
 use std::time::Duration;
 
@@ -7,7 +6,7 @@ use millstream_wire::ctrl::{CLIENT_ZERO_PORT, block_port};
 use millstream_wire::regs::client_zero::{
     ADJACENCY, BLOCK_FLUSH_STATUS, BLOCK_INFO, BLOCK_NOC_ID, BlockInfo, CTRL_ENDPOINTS, Counts,
     DEVICE_INFO, Edge, FLUSH, FlushStatus, PORT_CONFIG, PROTO_VER, RESET_CTRL, RESET_DATA,
-    index_register,
+    index_register, noc_id,
 };
 
 use crate::RadioError;
@@ -102,6 +101,29 @@ impl ClientZero {
             .iter()
             .find(|edge| (edge.dst_index, edge.dst_port) == (block.index, input))?;
         (1..=self.endpoints).contains(&edge.src_index).then(|| edge.src_index - 1)
+    }
+
+    /// Returns the block of an index; `None` for client zero, an endpoint, or an index too large.
+    pub fn block(&self, index: u16) -> Option<&DeviceBlock> {
+        self.blocks.iter().find(|block| block.index == index)
+    }
+
+    /// Returns the name of an index: `Radio#0`, `endpoint 2`. Blocks of a kind are counted from 0,
+    /// as in UHD; a block of an unknown kind has its NoC id as the name.
+    pub fn name(&self, index: u16) -> String {
+        match self.block(index) {
+            Some(block) => {
+                let same = |one: &&DeviceBlock| one.noc_id == block.noc_id && one.index < index;
+                let number = self.blocks.iter().filter(same).count();
+                match noc_id::name(block.noc_id) {
+                    Some(kind) => format!("{kind}#{number}"),
+                    None => format!("{:08X}#{number}", block.noc_id),
+                }
+            }
+            None if index == 0 => "client zero".to_owned(),
+            None if index <= self.endpoints => format!("endpoint {}", index - 1),
+            None => format!("index {index}"),
+        }
     }
 }
 

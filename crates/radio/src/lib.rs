@@ -27,7 +27,8 @@
 //! | [`mtu`] | measures the path |
 //! | [`topology`] | management packets: endpoints and routes |
 //! | [`control`] | register access and asynchronous messages |
-//! | [`client_zero`], [`channel`] | the parts of the device; one receive channel |
+//! | [`client_zero`], [`graph`] | the parts of the device; the chains from radios to endpoints |
+//! | [`channel`] | one receive channel |
 //! | [`stream`] | receive streams with credit, time and events |
 //! | [`tx`] | transmit streams: credit, bursts, events, recovery |
 //! | [`block`] | a stream as a flowgraph source |
@@ -44,6 +45,7 @@ mod deadline;
 pub mod device;
 pub mod discover;
 mod error;
+pub mod graph;
 mod lease;
 pub mod ledger;
 pub mod mtu;

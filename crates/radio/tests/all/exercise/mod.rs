@@ -16,6 +16,7 @@ use millstream_radio::channel::DeviceFormat;
 use millstream_radio::client_zero::ClientZero;
 use millstream_radio::control::Registers;
 use millstream_radio::device::{ChdrLink, SessionInfo};
+use millstream_radio::graph::StreamDirection;
 use millstream_radio::rpc::{as_f64, as_u64, as_version, take_apart, take_object};
 use millstream_radio::{DeviceArgs, RadioError};
 
@@ -51,17 +52,17 @@ pub fn registers(bytes: &[u8]) {
         assert!(format.length_factor.is_none() || format.bits > 0);
     }
     let words = Words { bytes, at: Cell::new(0) };
-    let Ok(zero) = ClientZero::read(&words) else { return };
+    let Ok(mut zero) = ClientZero::read(&words) else { return };
     assert!(zero.blocks.iter().all(|block| block.index > zero.endpoints && block.port > 0));
-    // Each query searches the whole list.
-    for block in zero.blocks.iter().take(4) {
-        for port in 0..block.info.outputs {
-            assert!(zero.endpoint_of(block, port).is_none_or(|instance| instance < zero.endpoints));
-        }
-        for port in 0..block.info.inputs {
-            let instance = zero.endpoint_into(block, port);
-            assert!(instance.is_none_or(|instance| instance < zero.endpoints));
-        }
+    // Each step of a walk searches the whole list.
+    zero.blocks.truncate(4);
+    for chain in
+        zero.chains(StreamDirection::Rx).into_iter().chain(zero.chains(StreamDirection::Tx))
+    {
+        assert!(
+            chain.endpoint.as_ref().is_ok_and(|instance| *instance < zero.endpoints)
+                || chain.describe(&zero).contains("unusable, because")
+        );
     }
 }
 
