@@ -3,7 +3,7 @@
 use anyhow::Context;
 use millstream_blocks::sigmf::{self, CaptureSegment, RecordingDescription};
 use millstream_radio::block::{GapCause, RecordingSegment};
-use millstream_radio::{Cause, RxEvent};
+use millstream_radio::{Cause, RxEvent, StreamRate};
 use std::path::Path;
 
 /// Writes the metadata file of a recording with these segments.
@@ -15,11 +15,11 @@ pub fn write_meta(path: &Path, recording: &RecordingDescription<'_>) -> anyhow::
     sigmf::write_meta(path, recording).with_context(cannot)
 }
 
-/// Converts a radio's segments to those of a recording.
-pub fn stretches(segments: &[RecordingSegment]) -> Vec<CaptureSegment> {
+/// Converts a radio's segments to those of a recording, which counts its time in samples.
+pub fn stretches(segments: &[RecordingSegment], rate: StreamRate) -> Vec<CaptureSegment> {
     let stretch = |segment: &RecordingSegment| CaptureSegment {
         first_sample: segment.first_sample,
-        global_index: segment.time_ticks,
+        global_index: segment.time_ticks.map(|ticks| rate.samples(ticks)),
         gap: segment.gap.and_then(|gap| describe(segment, gap)),
     };
     segments.iter().map(stretch).collect()
@@ -59,8 +59,11 @@ mod tests {
         let jump = GapCause::Stream(RxEvent::ClockJump { ticks: 50, samples: 50 });
         let at = |gap| RecordingSegment::new(60, Some(9), gap);
         let full = Some(GapCause::Full { samples: 7 });
-        let found = stretches(&[at(None), at(Some(lost)), at(full), at(Some(jump))]);
+        let segments = [at(None), at(Some(lost)), at(full), at(Some(jump))];
+        let rate = StreamRate { ticks_hz: 4e6, ticks_per_sample: 4.try_into().unwrap() };
+        let found = stretches(&segments, StreamRate::of_radio(1e6));
         assert_eq!((found[0].global_index, &found[0].gap), (Some(9), &None));
+        assert_eq!(stretches(&segments, rate)[0].global_index, Some(2));
         let named = |n: usize| found[n].gap.clone().unwrap();
         assert_eq!(named(1), ("packets lost".into(), "40 samples in 2 packets".into()));
         assert_eq!(named(2), ("disk too slow".into(), "7 samples".into()));

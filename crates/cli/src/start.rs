@@ -13,22 +13,21 @@ const PPS_TIMEOUT: Duration = Duration::from_secs(3);
 /// Least time from now to a start at a PPS edge, seconds.
 const LEAD_S: f64 = 0.25;
 
-/// Opens the devices at a rate; several get one time, 0 at a PPS edge. Returns the rate that they
-/// took.
-pub fn open(args: &[DeviceArgs], rate_hz: f64) -> anyhow::Result<(DeviceSet, f64)> {
+/// Opens the devices at a rate, or at the nearest one that they have; several get one time, 0 at a
+/// PPS edge.
+pub fn open(args: &[DeviceArgs], rate_hz: f64) -> anyhow::Result<DeviceSet> {
     args.iter().for_each(announce);
     let mut devices = DeviceSet::open(args.iter().cloned())?;
     note_links();
     let taken_hz = devices.set_rate(rate_hz)?;
-    if taken_hz != rate_hz {
+    if (taken_hz / rate_hz - 1.0).abs() > 1e-9 {
         let [taken, wanted] = [taken_hz, rate_hz].map(|rate_hz| rate_hz / 1e6);
         note(format_args!("rate    {taken} MS/s: the radio does not have {wanted} MS/s"));
     }
-    let rate_hz = taken_hz;
     if args.len() > 1 {
         devices.sync_at_pps(0, PPS_TIMEOUT)?;
     }
-    Ok((devices, rate_hz))
+    Ok(devices)
 }
 
 /// Prints the link of a device, where the arguments leave it open and there is a choice.
@@ -85,7 +84,7 @@ pub fn locate(channels: &[usize], counts: &[usize]) -> anyhow::Result<Vec<(usize
 pub fn next_pps(devices: &DeviceSet) -> anyhow::Result<(u64, Duration)> {
     let device: &Device = devices.devices().first().context("no device")?;
     let (edge, now) = (device.time_last_pps()?, device.time_ticks()?);
-    let rate_hz = device.rate_hz();
+    let rate_hz = device.tick_rate_hz();
     let start = edge_behind(edge, now, rate_hz).with_context(|| {
         let silent_s = now.wrapping_sub(edge) as f64 / rate_hz;
         format!(

@@ -100,6 +100,7 @@ impl<'d> Turnaround<'d> {
         let rx = device.rx_stream(rx_args).map_err(RateError::from)?;
         let tx = device.tx_stream(tx_args).map_err(RateError::from)?;
         let now = device.time_ticks().map_err(RateError::from)?;
+        let lead_ticks = (LEAD_S * device.tick_rate_hz()) as u64;
         Ok(Self {
             device,
             plan,
@@ -107,7 +108,7 @@ impl<'d> Turnaround<'d> {
             tx,
             received: vec![Complex32::default(); plan.rx_samples as usize],
             answer: vec![Complex32::new(0.5, 0.0); plan.tx_samples as usize],
-            next_start: now.wrapping_add((LEAD_S * plan.rate_hz) as u64),
+            next_start: now.wrapping_add(lead_ticks),
         })
     }
 
@@ -120,7 +121,7 @@ impl<'d> Turnaround<'d> {
         let at = newest.wrapping_add(lead);
         let meta = TxMetadata::at(at).ending();
         self.tx.send(&self.answer, meta, PATIENCE).map_err(RateError::from)?;
-        let patience = PATIENCE + Duration::from_secs_f64(lead as f64 / self.plan.rate_hz);
+        let patience = PATIENCE + Duration::from_secs_f64(lead as f64 / self.device.tick_rate_hz());
         let until = Instant::now() + patience;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -162,7 +163,8 @@ impl<'d> Turnaround<'d> {
         while self.rx.is_running() {
             let meta = self.rx.recv(&mut self.received, wait).map_err(RateError::from)?;
             if meta.samples > 0 {
-                newest = meta.time_ticks.map(|ticks| ticks.wrapping_add(meta.samples as u64));
+                let length = self.rx.rate().ticks(meta.samples as u64);
+                newest = meta.time_ticks.map(|ticks| ticks.wrapping_add(length));
             }
             if !matches!(meta.event, RxEvent::None | RxEvent::Timeout) {
                 newest = None;
@@ -172,7 +174,7 @@ impl<'d> Turnaround<'d> {
     }
 
     fn interval_ticks(&self) -> u64 {
-        (self.plan.interval_s * self.plan.rate_hz).ceil() as u64
+        (self.plan.interval_s * self.device.tick_rate_hz()).ceil() as u64
     }
 }
 

@@ -12,6 +12,8 @@ use millstream_net::choice::{AUTO, Chosen, for_peer};
 use millstream_net::open;
 use millstream_wire::mpm;
 
+use rmpv::Value;
+
 use crate::RadioError;
 use crate::rpc::INIT_TIMEOUT;
 
@@ -30,6 +32,8 @@ pub struct DeviceArgs {
     pub rpc_port: u16,
     /// The time limit for the end of another program's claim.
     pub claim_wait: Duration,
+    /// The master clock rate, Hz; `None` for the device's own, or one that suits the sample rate.
+    pub master_clock_hz: Option<f64>,
     /// The longest time for all steps of opening together, after the claim.
     pub open_max: Duration,
     /// The link that carries CHDR, see [`millstream_net::open`].
@@ -47,7 +51,7 @@ pub struct DeviceArgs {
 
 /// The arguments that [`DeviceArgs::from_str`] knows.
 const KNOWN: &str = "addr=IPV4, discovery_port=N, rpc_port=N, recv_queue_bytes=N, \
-     claim_wait_s=N, open_max_s=N, link=LINK (must come last)";
+     claim_wait_s=N, open_max_s=N, master_clock_rate=HZ, link=LINK (must come last)";
 
 impl DeviceArgs {
     /// Returns the device at `addr` with the usual ports, over the link that was measured as the
@@ -59,6 +63,7 @@ impl DeviceArgs {
             rpc_port: mpm::RPC_PORT,
             link: AUTO.to_owned(),
             claim_wait: Duration::ZERO,
+            master_clock_hz: None,
             // Its longest step is `init`, which programs clocks and converters.
             open_max: INIT_TIMEOUT + Duration::from_secs(30),
             session: format!("millstream (process {})", std::process::id()),
@@ -122,6 +127,14 @@ impl FromStr for DeviceArgs {
 }
 
 impl DeviceArgs {
+    /// Returns the argument of the device's `init`: text, as UHD sends it (facts page on blocks,
+    /// section 1.6).
+    pub(crate) fn init_map(&self) -> Value {
+        let text = |name: &str, value: String| (name.into(), value.into());
+        let clock = self.master_clock_hz.map(|hz| text("master_clock_rate", hz.to_string()));
+        Value::Map(clock.into_iter().collect())
+    }
+
     fn set(&mut self, argument: &str) -> Result<(), RadioError> {
         let (name, value) = argument
             .split_once('=')
@@ -143,6 +156,10 @@ impl DeviceArgs {
                 self.recv_queue_bytes =
                     value.parse().map_err(|_| bad(argument, "wants a number of bytes"))?;
             }
+            "master_clock_rate" => {
+                let hz = value.parse().ok().filter(|hz: &f64| hz.is_finite() && *hz > 0.0);
+                self.master_clock_hz = Some(hz.ok_or_else(|| bad(argument, "wants a rate in Hz"))?);
+            }
             _ => return Err(bad(argument, "is not known")),
         }
         Ok(())
@@ -151,8 +168,15 @@ impl DeviceArgs {
 
 /// Returns whether the option is about the device: no link has an option of such a name.
 fn is_ours(option: &str) -> bool {
-    const OURS: [&str; 6] =
-        ["addr", "discovery_port", "rpc_port", "claim_wait_s", "open_max_s", "recv_queue_bytes"];
+    const OURS: [&str; 7] = [
+        "addr",
+        "discovery_port",
+        "rpc_port",
+        "claim_wait_s",
+        "open_max_s",
+        "recv_queue_bytes",
+        "master_clock_rate",
+    ];
     option.split_once('=').is_some_and(|(name, _)| OURS.contains(&name.trim()))
 }
 

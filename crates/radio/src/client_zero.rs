@@ -85,24 +85,6 @@ impl ClientZero {
         Ok(Self { protocol, device_type, endpoints: counts.endpoints, blocks, edges })
     }
 
-    /// Returns the instance of the stream endpoint that output `output` of a block is wired to.
-    pub fn endpoint_of(&self, block: &DeviceBlock, output: u8) -> Option<u16> {
-        let edge = self
-            .edges
-            .iter()
-            .find(|edge| (edge.src_index, edge.src_port) == (block.index, output))?;
-        (1..=self.endpoints).contains(&edge.dst_index).then(|| edge.dst_index - 1)
-    }
-
-    /// Returns the instance of the stream endpoint that input `input` of a block is wired to.
-    pub fn endpoint_into(&self, block: &DeviceBlock, input: u8) -> Option<u16> {
-        let edge = self
-            .edges
-            .iter()
-            .find(|edge| (edge.dst_index, edge.dst_port) == (block.index, input))?;
-        (1..=self.endpoints).contains(&edge.src_index).then(|| edge.src_index - 1)
-    }
-
     /// Returns the block of an index; `None` for client zero, an endpoint, or an index too large.
     pub fn block(&self, index: u16) -> Option<&DeviceBlock> {
         self.blocks.iter().find(|block| block.index == index)

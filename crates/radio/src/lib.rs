@@ -28,7 +28,7 @@
 //! | [`topology`] | management packets: endpoints and routes |
 //! | [`control`] | register access and asynchronous messages |
 //! | [`client_zero`], [`graph`] | the parts of the device; the chains from radios to endpoints |
-//! | [`channel`] | one receive channel |
+//! | [`channel`], [`dsp_block`] | one receive channel; one channel of a DDC or DUC |
 //! | [`stream`] | receive streams with credit, time and events |
 //! | [`tx`] | transmit streams: credit, bursts, events, recovery |
 //! | [`block`] | a stream as a flowgraph source |
@@ -44,6 +44,7 @@ pub mod convert;
 mod deadline;
 pub mod device;
 pub mod discover;
+pub mod dsp_block;
 mod error;
 pub mod graph;
 mod lease;
@@ -66,6 +67,7 @@ pub use ledger::{Cause, Imbalance, Ledger};
 pub use num_complex::{Complex32, Complex64};
 pub use stream::{
     GroupMetadata, RxArgs, RxCounters, RxError, RxEvent, RxGroup, RxMetadata, RxStreamer,
+    StreamRate,
 };
 pub use tx::{
     TxArgs, TxCause, TxCounters, TxError, TxEvent, TxGroup, TxLedger, TxMetadata, TxRepeated,

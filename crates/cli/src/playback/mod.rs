@@ -65,8 +65,8 @@ impl Samples {
 pub struct Piece {
     /// Its samples.
     pub samples: Samples,
-    /// Its start in ticks after the first sample of all; `None` directly after the piece before.
-    pub offset_ticks: Option<u64>,
+    /// Its start in samples after the first sample of all; `None` directly after the piece before.
+    pub offset_samples: Option<u64>,
     /// Whether the burst ends with it.
     pub ends_burst: bool,
 }
@@ -190,7 +190,7 @@ impl Queues {
                 return;
             }
             if let Some(samples) = last.take() {
-                let piece = Piece { samples, offset_ticks: None, ends_burst };
+                let piece = Piece { samples, offset_samples: None, ends_burst };
                 if self.send_piece.send(Ok(piece)).is_err() {
                     return;
                 }
@@ -246,7 +246,7 @@ impl Reader {
         let from = SeekFrom::Start(note.first_sample * bytes);
         self.file.seek(from).map_err(|error| tell(error, &self.source.data))?;
         let mut left = note.samples;
-        let mut offset_ticks = note.offset_ticks;
+        let mut offset_samples = note.offset_samples;
         while left > 0 {
             let count = left.min(PIECE_SAMPLES as u64);
             let mut samples = self.queues.memory();
@@ -254,7 +254,7 @@ impl Reader {
             read.map_err(|error| tell(error, &self.source.data))?;
             left -= count;
             let ends_burst = note.ends_burst && left == 0;
-            let piece = Piece { samples, offset_ticks: offset_ticks.take(), ends_burst };
+            let piece = Piece { samples, offset_samples: offset_samples.take(), ends_burst };
             self.queues.send_piece.send(Ok(piece)).map_err(|_| None)?;
         }
         Ok(())

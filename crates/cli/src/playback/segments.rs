@@ -9,8 +9,8 @@ pub struct PlaybackSegment {
     pub first_sample: u64,
     /// Its length.
     pub samples: u64,
-    /// Its start in ticks after the first sample of all, if it begins a burst with a time.
-    pub offset_ticks: Option<u64>,
+    /// Its start in samples after the first sample of all, if it begins a burst with a time.
+    pub offset_samples: Option<u64>,
     /// Whether a burst ends with it.
     pub ends_burst: bool,
 }
@@ -19,8 +19,8 @@ pub struct PlaybackSegment {
 #[derive(Debug, Clone)]
 pub struct PlaybackPlan {
     notes: Vec<PlaybackSegment>,
-    /// Ticks from the beginning of one repetition to that of the next.
-    span_ticks: u64,
+    /// Samples of time from the beginning of one repetition to that of the next.
+    span_samples: u64,
     timed: bool,
     /// Repetitions left; `None`: without end.
     left: Option<u64>,
@@ -34,7 +34,7 @@ impl PlaybackPlan {
         let note = PlaybackSegment {
             first_sample: 0,
             samples: source.samples,
-            offset_ticks: None,
+            offset_samples: None,
             ends_burst: false,
         };
         Self::new(vec![note], source.samples, false, repeats)
@@ -48,7 +48,7 @@ impl PlaybackPlan {
         let ends = source.captures.iter().skip(1).map(|next| next.first_sample);
         let ends = ends.chain([source.samples]);
         let mut notes = Vec::new();
-        let (mut origin, mut span_ticks) = (None, 0);
+        let (mut origin, mut span_samples) = (None, 0);
         for (capture, end) in source.captures.iter().zip(ends) {
             let Some(index) = capture.global_index else {
                 anyhow::bail!(
@@ -59,7 +59,7 @@ impl PlaybackPlan {
                 );
             };
             let offset = index.checked_sub(*origin.get_or_insert(index));
-            let offset = offset.filter(|offset| *offset >= span_ticks);
+            let offset = offset.filter(|offset| *offset >= span_samples);
             let Some(offset) = offset else {
                 anyhow::bail!(
                     "{}: the capture at sample {} begins before the one before it ends: play it \
@@ -69,27 +69,27 @@ impl PlaybackPlan {
                 );
             };
             let samples = end - capture.first_sample;
-            span_ticks = offset + samples;
+            span_samples = offset + samples;
             let first_sample = capture.first_sample;
             let note = PlaybackSegment {
                 first_sample,
                 samples,
-                offset_ticks: Some(offset),
+                offset_samples: Some(offset),
                 ends_burst: true,
             };
             // Two captures may begin at one sample: then no sample came between two gaps.
             notes.extend((samples > 0).then_some(note));
         }
-        Ok(Self::new(notes, span_ticks, true, repeats))
+        Ok(Self::new(notes, span_samples, true, repeats))
     }
 
     fn new(
         notes: Vec<PlaybackSegment>,
-        span_ticks: u64,
+        span_samples: u64,
         timed: bool,
         repeats: Option<u64>,
     ) -> Self {
-        Self { notes, span_ticks, timed, left: repeats, next: 0, round: 0 }
+        Self { notes, span_samples, timed, left: repeats, next: 0, round: 0 }
     }
 
     /// Samples of all repetitions; `None` without end.
@@ -98,9 +98,9 @@ impl PlaybackPlan {
         self.left.map(|left| left.saturating_mul(once))
     }
 
-    /// Ticks from the first sample to the end of the last; `None` without end.
-    pub fn duration_ticks(&self) -> Option<u64> {
-        self.left.map(|left| left.saturating_mul(self.span_ticks))
+    /// Samples of time from the first sample to the end of the last; `None` without end.
+    pub fn duration_samples(&self) -> Option<u64> {
+        self.left.map(|left| left.saturating_mul(self.span_samples))
     }
 }
 
@@ -117,8 +117,8 @@ impl Iterator for PlaybackPlan {
         }
         let mut note = *self.notes.get(self.next)?;
         self.next += 1;
-        let shift = self.round.wrapping_mul(self.span_ticks);
-        note.offset_ticks = note.offset_ticks.map(|offset| offset.wrapping_add(shift));
+        let shift = self.round.wrapping_mul(self.span_samples);
+        note.offset_samples = note.offset_samples.map(|offset| offset.wrapping_add(shift));
         let last = self.left.is_some_and(|left| self.round + 1 == left);
         note.ends_burst |= !self.timed && last && self.next == self.notes.len();
         Some(note)
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn joined_is_one_burst_over_all_repetitions() {
         let score = PlaybackPlan::joined(&source(&[(0, None)]), Some(2));
-        assert_eq!((score.samples(), score.duration_ticks()), (Some(200), Some(200)));
+        assert_eq!((score.samples(), score.duration_samples()), (Some(200), Some(200)));
         let notes: Vec<_> = score.map(|note| (note.samples, note.ends_burst)).collect();
         assert_eq!(notes, [(100, false), (100, true)]);
         let endless = PlaybackPlan::joined(&source(&[(0, None)]), None);
@@ -157,9 +157,9 @@ mod tests {
     fn timed_keeps_the_gaps_and_repeats_behind_the_last_sample() {
         let score =
             PlaybackPlan::timed(&source(&[(0, Some(500)), (60, Some(700))]), Some(2)).unwrap();
-        assert_eq!((score.samples(), score.duration_ticks()), (Some(200), Some(480)));
+        assert_eq!((score.samples(), score.duration_samples()), (Some(200), Some(480)));
         let notes: Vec<_> = score
-            .map(|note| (note.first_sample, note.samples, note.offset_ticks.unwrap()))
+            .map(|note| (note.first_sample, note.samples, note.offset_samples.unwrap()))
             .collect();
         assert_eq!(notes, [(0, 60, 0), (60, 40, 200), (0, 60, 240), (60, 40, 440)]);
     }

@@ -3,8 +3,9 @@
 use crate::output::{Report, short};
 use anyhow::Context;
 use millstream_radio::client_zero::ClientZero;
+use millstream_radio::graph::{RadioChain, StreamDirection};
 use millstream_radio::{Device, DeviceArgs};
-use millstream_wire::regs::client_zero::{Edge, noc_id};
+use millstream_wire::regs::client_zero::Edge;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -110,25 +111,19 @@ fn sources(device: &Device) -> Vec<(String, String)> {
     ["clock", "time"].into_iter().filter_map(source).collect()
 }
 
-/// Channels with the numbers of `rx` and `tx`.
+/// Channels with the numbers of `rx` and `tx`, and the radio's others with the reason.
 fn channels(blocks: &ClientZero) -> Vec<(String, String)> {
-    let (mut rx, mut tx) = (Vec::new(), Vec::new());
-    for block in blocks.blocks.iter().filter(|block| block.noc_id == noc_id::RADIO) {
-        let name = name(blocks, block.index);
-        for output in 0..block.info.outputs {
-            if let Some(endpoint) = blocks.endpoint_of(block, output) {
-                let way = format!("{name} output {output}, to endpoint {endpoint}");
-                rx.push((format!("rx {}", rx.len()), way));
-            }
-        }
-        for input in 0..block.info.inputs {
-            if let Some(endpoint) = blocks.endpoint_into(block, input) {
-                let way = format!("{name} input {input}, from endpoint {endpoint}");
-                tx.push((format!("tx {}", tx.len()), way));
-            }
-        }
-    }
-    rx.into_iter().chain(tx).collect()
+    let lines = |direction: StreamDirection| {
+        let mut number = 0;
+        let line = move |chain: &RadioChain| {
+            let usable = chain.endpoint.is_ok();
+            number += usize::from(usable);
+            let label = if usable { (number - 1).to_string() } else { "–".to_owned() };
+            (format!("{} {label}", direction.name()), chain.describe(blocks))
+        };
+        blocks.chains(direction).iter().map(line).collect::<Vec<_>>()
+    };
+    [lines(StreamDirection::Rx), lines(StreamDirection::Tx)].concat()
 }
 
 fn list_blocks(blocks: &ClientZero) -> Vec<(String, String)> {
@@ -138,13 +133,13 @@ fn list_blocks(blocks: &ClientZero) -> Vec<(String, String)> {
             "NoC id {:08X}, version {}, control port {}, {} inputs, {} outputs",
             block.noc_id, info.version, block.port, info.inputs, info.outputs
         );
-        (name(blocks, block.index), value)
+        (blocks.name(block.index), value)
     };
     blocks.blocks.iter().map(line).collect()
 }
 
 fn connection(blocks: &ClientZero, edge: &Edge) -> (String, String) {
-    let end = |index, port| format!("{}:{port}", name(blocks, index));
+    let end = |index, port| format!("{}:{port}", blocks.name(index));
     (end(edge.src_index, edge.src_port), format!("to {}", end(edge.dst_index, edge.dst_port)))
 }
 
@@ -159,27 +154,4 @@ fn endpoints(device: &Device) -> Vec<(String, String)> {
         (format!("{}", endpoint.instance), value)
     };
     device.topology().endpoints.iter().map(line).collect()
-}
-
-/// The name of an index: client zero is the first, endpoints follow, then blocks.
-fn name(blocks: &ClientZero, index: u16) -> String {
-    if index == 0 {
-        return "client zero".to_owned();
-    }
-    if index <= blocks.endpoints {
-        return format!("endpoint {}", index - 1);
-    }
-    let Some(block) = blocks.blocks.iter().find(|block| block.index == index) else {
-        return format!("index {index}");
-    };
-    let kind = match block.noc_id {
-        noc_id::RADIO => "Radio".to_owned(),
-        noc_id::DDC => "DDC".to_owned(),
-        noc_id::DUC => "DUC".to_owned(),
-        other => format!("{other:08X}"),
-    };
-    let same = |one: &&millstream_radio::client_zero::DeviceBlock| {
-        one.noc_id == block.noc_id && one.index < index
-    };
-    format!("{kind}#{}", blocks.blocks.iter().filter(same).count())
 }

@@ -12,7 +12,7 @@ use crate::numbers::{Whole, rate, seconds};
 use crate::output::Report;
 use crate::{interrupt, start, stdout};
 use millstream_flow::{Buffers, Graph, Partition, Plan, Snapshot, WaitMode};
-use millstream_radio::{Complex32, Device, DeviceArgs};
+use millstream_radio::{Complex32, Device, DeviceArgs, StreamRate};
 use record::RecordingTarget;
 use report::{FinishedRecording, RecordedChannel};
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let targets = RecordingFiles::for_each(&args.channel, &out, args.format)?;
     // Before the claim, so that it is released when the user asks early.
     interrupt::install();
-    let (devices, rate_hz) = start::open(&args.args, args.rate)?;
+    let devices = start::open(&args.args, args.rate)?;
     let counts: Vec<_> = devices.devices().iter().map(Device::rx_channels).collect();
     let places = start::locate(&args.channel, &counts)?;
     let hardware: Vec<_> = places
@@ -100,7 +100,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         .map(|(device, _)| &devices.devices()[*device])
         .map(|device| format!("{} at {}", device.info().product(), device.address()))
         .collect();
-    let wanted = samples_wanted(&args, rate_hz);
+    // A channel that does not exist is refused below.
+    let rate =
+        places.first().and_then(|(device, channel)| devices.devices()[*device].rx_rate(*channel));
+    let rate = rate.unwrap_or(StreamRate::of_radio(args.rate));
+    let wanted = samples_wanted(&args, rate.samples_hz());
 
     let mut graph = Graph::new();
     let record = RecordingTarget {
@@ -135,7 +139,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         .collect();
     report::report(FinishedRecording {
         channels,
-        rate_hz,
+        rate,
         start_ticks: at,
         began,
         segments,

@@ -119,9 +119,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         .with_context(|| format!("{} does not say its sample rate: give --rate", source.name()))?;
     // Before the claim, so that it is released when the user asks early.
     interrupt::install();
-    let (devices, rate_hz) = start::open(&args.args, rate_hz)?;
+    let devices = start::open(&args.args, rate_hz)?;
     let stream = outlet(&args, &devices)?;
-    let start_ticks = start_ticks(&args, &devices, rate_hz)?;
+    let rate = stream.rate();
+    let start_ticks = start_ticks(&args, &devices, rate.ticks_hz)?;
     let mut player = Player {
         wanted: source.samples().map(|samples| samples.saturating_mul(stream.channels() as u64)),
         stream,
@@ -132,7 +133,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         live: Live::new(),
         began: Instant::now(),
     };
-    let end_ticks = start_ticks.zip(source.duration_ticks()).map(|(at, ticks)| at + ticks);
+    let duration_ticks = source.duration_samples().map(|samples| rate.ticks(samples));
+    let end_ticks = start_ticks.zip(duration_ticks).map(|(at, ticks)| at.saturating_add(ticks));
     let name = source.name();
     let mut playback = source.start()?;
     player.play(&mut playback)?;
@@ -142,11 +144,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let Player { mut stream, mut events, wanted, .. } = player;
     events.fetch(&mut stream)?;
     let (counters, interrupted) = (stream.counters(), interrupt::asked());
-    let in_device_s = (stream.credit_window_bytes() / 4) as f64 / rate_hz;
+    let in_device_s = (stream.credit_window_bytes() / 4) as f64 / rate.samples_hz();
     let patience = Duration::from_secs_f64(in_device_s + END_PATIENCE_S);
     Ok(report::report(report::Played {
         input: &name,
-        rate_hz,
+        rate_hz: rate.samples_hz(),
         start_ticks,
         wanted,
         elapsed_s,
@@ -216,10 +218,10 @@ impl Source {
         }
     }
 
-    /// Ticks from the first sample to the end of the last; `None` when this is not known.
-    fn duration_ticks(&self) -> Option<u64> {
+    /// Samples of time from the first sample to the end of the last; `None` when this is not known.
+    fn duration_samples(&self) -> Option<u64> {
         match self {
-            Self::File { score, .. } => score.duration_ticks(),
+            Self::File { score, .. } => score.duration_samples(),
             Self::Pipe(_) => None,
         }
     }
@@ -250,14 +252,14 @@ fn outlet(args: &Args, devices: &DeviceSet) -> anyhow::Result<Outlet> {
 }
 
 /// The time of the first sample, where it is needed.
-fn start_ticks(args: &Args, devices: &DeviceSet, rate_hz: f64) -> anyhow::Result<Option<u64>> {
+fn start_ticks(args: &Args, devices: &DeviceSet, ticks_hz: f64) -> anyhow::Result<Option<u64>> {
     if args.at_pps {
         return Ok(Some(start::next_pps(devices)?.0));
     }
     let lead_s = args.lead.or((args.timed && args.at.is_none()).then_some(0.5));
     let Some(lead_s) = lead_s else { return Ok(args.at) };
     let now = devices.devices()[0].time_ticks()?;
-    Ok(Some(now + (lead_s * rate_hz).round() as u64))
+    Ok(Some(now + (lead_s * ticks_hz).round() as u64))
 }
 
 /// A stream and its parallel work.
@@ -277,14 +279,16 @@ struct Player {
 impl Player {
     /// Sends all pieces; ends the burst when the user asks to end.
     fn play(&mut self, playback: &mut Playback) -> anyhow::Result<()> {
-        let mut first = true;
+        let (mut first, rate) = (true, self.stream.rate());
         while !interrupt::asked() {
             match playback.next(SLICE)? {
                 PlaybackStep::Wait => self.look()?,
                 PlaybackStep::End => break,
                 PlaybackStep::Piece(piece) => {
-                    let time_ticks = match (piece.offset_ticks, self.start_ticks) {
-                        (Some(offset), start) => start.map(|start| start.wrapping_add(offset)),
+                    let time_ticks = match (piece.offset_samples, self.start_ticks) {
+                        (Some(offset), start) => {
+                            start.map(|start| start.wrapping_add(rate.ticks(offset)))
+                        }
                         (None, start) if first => start,
                         (None, _) => None,
                     };
@@ -344,14 +348,15 @@ impl Player {
     /// Waits until all bursts are acknowledged, or the device's own clock shows that they should
     /// have been; does not wait for a device whose clock stands still.
     fn wait_for_acks(&mut self, end_ticks: Option<u64>) -> anyhow::Result<()> {
-        let in_device = self.stream.credit_window_bytes() / 4;
+        let rate = self.stream.rate();
+        let in_device = rate.ticks(self.stream.credit_window_bytes() / 4);
         let mut begun = None;
         let mut moved = (0, Instant::now());
         while self.stream.counters().burst_acks < self.stream.counters().bursts {
             let now = self.stream.time_ticks()?;
             // After an interruption, later bursts do not matter.
             let end = end_ticks.filter(|_| !interrupt::asked()).unwrap_or(0);
-            let patience = (ACK_PATIENCE_S * self.stream.rate_hz()) as u64;
+            let patience = (ACK_PATIENCE_S * rate.ticks_hz) as u64;
             if now >= (*begun.get_or_insert(now) + in_device).max(end) + patience {
                 break;
             }

@@ -98,7 +98,7 @@ pub(super) fn receive_beside(
     let packet = group.members().iter().map(RxStreamer::samples_per_packet).max().unwrap_or(1);
     let block = vec![Complex32::default(); packet as usize * BLOCK_PACKETS];
     let mut blocks = vec![block; plan.channels.len()];
-    let mut lag = Lag::new(plan.rate_hz);
+    let mut lag = Lag::new(group.rate().ticks_hz);
     group.start_continuous(None)?;
     let cpu_before = millstream_cpu::usage::process_cpu_time();
     let drained = drain(&mut group, &mut blocks, &mut lag, plan, task)?;
@@ -168,7 +168,7 @@ fn drain(
             }
         };
         if let (Some(ticks), 1..) = (meta.time_ticks, meta.samples) {
-            lag.note(last, ticks.wrapping_add(meta.samples as u64));
+            lag.note(last, ticks.wrapping_add(group.rate().ticks(meta.samples as u64)));
         }
         lossless &= matches!(meta.event, RxEvent::None | RxEvent::Timeout);
         let over = over && beside == SideTask::Done || beside == SideTask::End;

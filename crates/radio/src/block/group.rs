@@ -120,9 +120,9 @@ impl<T: WireSample> GroupSource<T> {
             gap |= self.progress.refuse(samples);
         } else {
             self.progress.deliver(samples, meta.time_ticks);
-            let rate_hz = self.group.as_ref().map_or(0.0, RxGroup::rate_hz);
+            let ticks_hz = self.group.as_ref().map_or(0.0, |group| group.rate().ticks_hz);
             for segment in self.progress.untagged() {
-                self.outs.iter_mut().for_each(|out| segment.tag(out, rate_hz));
+                self.outs.iter_mut().for_each(|out| segment.tag(out, ticks_hz));
             }
             self.outs.iter_mut().for_each(|out| out.produce(meta.samples));
         }

@@ -86,8 +86,8 @@ impl<T: WireSample> RadioSource<T> {
             gap |= self.progress.refuse(samples);
         } else {
             self.progress.deliver(samples, meta.time_ticks);
-            let rate_hz = self.stream.as_ref().map_or(0.0, RxStreamer::rate_hz);
-            self.progress.untagged().for_each(|segment| segment.tag(&mut self.out, rate_hz));
+            let ticks_hz = self.stream.as_ref().map_or(0.0, |stream| stream.rate().ticks_hz);
+            self.progress.untagged().for_each(|segment| segment.tag(&mut self.out, ticks_hz));
             self.out.produce(meta.samples);
         }
         self.metrics.gaps.add(gap.into());

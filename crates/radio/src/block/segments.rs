@@ -74,14 +74,14 @@ impl RecordingSegment {
     }
 
     /// Tags the next item of `out`: `rx_time` if the device reports it, and `loss_cause` and
-    /// `loss_items` for a gap before the item. `rate_hz` is the rate of the ticks.
-    pub(super) fn tag<T: Item>(&self, out: &mut Out<T>, rate_hz: f64) {
+    /// `loss_items` for a gap before the item. `ticks_hz` is the rate of the ticks.
+    pub(super) fn tag<T: Item>(&self, out: &mut Out<T>, ticks_hz: f64) {
         for (cause, samples) in self.losses() {
             out.tag(0, keys::LOSS_CAUSE, TagValue::text(cause.name()));
             out.tag(0, keys::LOSS_ITEMS, samples);
         }
         if let Some(ticks) = self.time_ticks {
-            out.tag(0, keys::RX_TIME, TagTime::from_ticks(ticks, rate_hz));
+            out.tag(0, keys::RX_TIME, TagTime::from_ticks(ticks, ticks_hz));
         }
     }
 }

@@ -1,11 +1,15 @@
 //! An open device.
 
+mod chains;
+mod clock;
 mod open;
 mod session;
 mod set;
 
 pub use session::{ChdrLink, DEVICE_ID, DeviceSession, SessionInfo};
 pub use set::DeviceSet;
+
+use chains::{ChainDsp, ChannelChain};
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
@@ -18,8 +22,8 @@ use crate::channel::RxChannel;
 use crate::client_zero::ClientZero;
 use crate::control::Control;
 use crate::rpc::as_f64;
-use crate::stream::{RxArgs, RxError, RxGroup, RxStreamer, StreamPath};
-use crate::topology::{Endpoint, RadioTopology};
+use crate::stream::{RxArgs, RxError, RxGroup, RxStreamer, StreamPath, StreamRate};
+use crate::topology::RadioTopology;
 use crate::tx::{TxArgs, TxChannel, TxError, TxGroup, TxStreamer};
 use crate::{Clock, DeviceArgs, RadioError};
 
@@ -29,8 +33,8 @@ use crate::{Clock, DeviceArgs, RadioError};
 pub struct Device {
     args: DeviceArgs,
     // Dropped in this order: the claim ends after the control thread.
-    channels: Vec<(RxChannel, Endpoint)>,
-    tx_channels: Vec<(TxChannel, Endpoint)>,
+    rx: Vec<ChannelChain<RxChannel>>,
+    tx: Vec<ChannelChain<TxChannel>>,
     control: Arc<Control>,
     session: DeviceSession,
     topology: RadioTopology,
@@ -38,7 +42,8 @@ pub struct Device {
     chdr: SocketAddrV4,
     width: Width,
     frame_bytes: usize,
-    rate_hz: f64,
+    /// The master clock rate, at which the radios sample and count time.
+    ticks_hz: f64,
     next_epid: AtomicU16,
 }
 
@@ -89,21 +94,43 @@ impl Device {
 
     /// Returns the number of receive channels.
     pub fn rx_channels(&self) -> usize {
-        self.channels.len()
+        self.rx.len()
     }
 
     /// Returns the number of transmit channels.
     pub fn tx_channels(&self) -> usize {
-        self.tx_channels.len()
+        self.tx.len()
     }
 
-    /// Returns the sample rate and the tick rate, per second.
+    /// Returns the sample rate of the first receive channel, per second.
     pub fn rate_hz(&self) -> f64 {
-        self.rate_hz
+        self.rx_rate(0).map_or(self.ticks_hz, |rate| rate.samples_hz())
     }
 
-    /// Requests a sample rate and returns the one that the device took (facts page, section 3: the
-    /// E3xx sets its clock to it, so a tick is a sample).
+    /// Returns the tick rate, per second: the master clock rate, at which the radios sample.
+    pub fn tick_rate_hz(&self) -> f64 {
+        self.ticks_hz
+    }
+
+    /// Returns the rates of a receive channel, for streams that are opened from now on; `None` for
+    /// a channel that does not exist.
+    pub fn rx_rate(&self, channel: usize) -> Option<StreamRate> {
+        self.rx.get(channel).map(|chain| chain.dsp.stream_rate(self.ticks_hz))
+    }
+
+    /// Returns the rates of a transmit channel, for streams that are opened from now on; `None` for
+    /// a channel that does not exist.
+    pub fn tx_rate(&self, channel: usize) -> Option<StreamRate> {
+        self.tx.get(channel).map(|chain| chain.dsp.stream_rate(self.ticks_hz))
+    }
+
+    /// Requests a sample rate for all channels and returns the one of the first receive channel,
+    /// which is the nearest possible.
+    ///
+    /// A channel with a DDC or DUC has a fraction of the master clock rate. Where the device can
+    /// change its clock and the user named none (`master_clock_rate`), the clock is set to a
+    /// multiple of the requested rate. Without a DDC the clock is set to the requested rate itself
+    /// (facts page, section 3). Streams keep the rate at which they were opened.
     ///
     /// # Errors
     /// [`RadioError::BadRate`], [`RadioError::Rpc`].
@@ -111,14 +138,37 @@ impl Device {
         if !(rate_hz.is_finite() && rate_hz > 0.0) {
             return Err(RadioError::BadRate { rate_hz });
         }
+        if clock::is_adjustable(self.info().device_type()) {
+            let block = self.dsp().find_map(|dsp| dsp.block);
+            let clock_hz = match (block, self.args.master_clock_hz) {
+                (Some(_), Some(_)) => self.ticks_hz,
+                (Some(block), None) => clock::choose(rate_hz, self.ticks_hz, &block),
+                (None, _) => rate_hz,
+            };
+            if block.is_none() || clock_hz != self.ticks_hz {
+                self.set_clock(clock_hz)?;
+            }
+        }
+        let ratio = self.ticks_hz / rate_hz;
+        self.rx.iter_mut().for_each(|chain| chain.dsp.choose(ratio));
+        self.tx.iter_mut().for_each(|chain| chain.dsp.choose(ratio));
+        Ok(self.rate_hz())
+    }
+
+    /// Sets the master clock rate.
+    fn set_clock(&mut self, clock_hz: f64) -> Result<(), RadioError> {
         let method = "db_0_set_catalina_clock_rate";
-        let answer = self.session.call(method, &[rate_hz.into()])?;
+        let answer = self.session.call(method, &[clock_hz.into()])?;
         let taken = as_f64(&answer)
             .filter(session::is_rate)
             .ok_or_else(|| self.session.protocol(method, "no usable rate"))?;
         self.session.set_tick_period(taken)?;
-        self.rate_hz = taken;
-        Ok(taken)
+        self.ticks_hz = taken;
+        Ok(())
+    }
+
+    fn dsp(&self) -> impl Iterator<Item = &ChainDsp> {
+        self.rx.iter().map(|chain| &chain.dsp).chain(self.tx.iter().map(|chain| &chain.dsp))
     }
 
     /// Reads the device's time, ticks.
@@ -160,12 +210,12 @@ impl Device {
     /// [`RadioError::NoSuchChannel`], [`RadioError::ChannelBusy`]; [`RadioError::Silent`] when the
     /// handshake fails.
     pub fn rx_stream(&self, args: RxArgs) -> Result<RxStreamer, RadioError> {
-        let (channel, available) = (args.channel, self.channels.len());
+        let (channel, available) = (args.channel, self.rx.len());
         let what = "receive";
         let none = RadioError::NoSuchChannel { what, channel, available };
-        let (shared, endpoint) = self.channels.get(channel).ok_or(none)?;
-        let lease = shared.lease().ok_or(RadioError::ChannelBusy { what, channel })?;
-        let path = self.path(endpoint)?;
+        let chain = self.rx.get(channel).ok_or(none)?;
+        let lease = chain.channel.lease().ok_or(RadioError::ChannelBusy { what, channel })?;
+        let path = self.path(chain)?;
         let port = self.args.port(&PortOptions {
             // A packet longer than the measured size of the path does not belong to this stream.
             datagram_bytes_max: self.frame_bytes,
@@ -191,12 +241,12 @@ impl Device {
     /// [`RadioError::NoSuchChannel`], [`RadioError::ChannelBusy`]; [`RadioError::Silent`] when the
     /// handshake fails.
     pub fn tx_stream(&self, args: TxArgs) -> Result<TxStreamer, RadioError> {
-        let (channel, available) = (args.channel, self.tx_channels.len());
+        let (channel, available) = (args.channel, self.tx.len());
         let what = "transmit";
         let none = RadioError::NoSuchChannel { what, channel, available };
-        let (shared, endpoint) = self.tx_channels.get(channel).ok_or(none)?;
-        let lease = shared.lease().ok_or(RadioError::ChannelBusy { what, channel })?;
-        let path = self.path(endpoint)?;
+        let chain = self.tx.get(channel).ok_or(none)?;
+        let lease = chain.channel.lease().ok_or(RadioError::ChannelBusy { what, channel })?;
+        let path = self.path(chain)?;
         let port = self.args.port(&PortOptions {
             datagram_bytes_max: self.frame_bytes,
             send_queue_bytes: args.send_queue_bytes,
@@ -215,16 +265,18 @@ impl Device {
         TxGroup::new(streams?)
     }
 
-    /// Returns the path between a new endpoint of this host and one of the device.
-    fn path(&self, endpoint: &Endpoint) -> Result<StreamPath, RadioError> {
+    /// Sets the rate of a chain and returns the path between its endpoint and a new one of this
+    /// host.
+    fn path<C>(&self, chain: &ChannelChain<C>) -> Result<StreamPath, RadioError> {
+        chain.dsp.write(&*self.control, self.ticks_hz)?;
         Ok(StreamPath {
             device: self.chdr,
             width: self.width,
             frame_bytes: self.frame_bytes,
             entry_port: self.topology.entry_port,
-            endpoint: *endpoint,
+            endpoint: chain.endpoint,
             epid: self.new_epid()?,
-            rate_hz: self.rate_hz,
+            rate: chain.dsp.stream_rate(self.ticks_hz),
             clock: Clock::MACHINE,
         })
     }

@@ -6,13 +6,14 @@ use std::sync::atomic::AtomicU16;
 
 use millstream_link::port::PortOptions;
 use millstream_wire::Epid;
-use millstream_wire::regs::client_zero::noc_id;
 
+use super::chains::{no_channel, open_chains, reset};
 use super::{ChdrLink, DEVICE_ID, Device, DeviceSession};
 use crate::channel::RxChannel;
-use crate::client_zero::{self, ClientZero};
+use crate::client_zero::ClientZero;
 use crate::control::Control;
-use crate::topology::{self, Endpoint, Management, RadioTopology};
+use crate::graph::StreamDirection;
+use crate::topology::{self, Management};
 use crate::tx::TxChannel;
 use crate::{DeviceArgs, RadioError, mtu};
 
@@ -42,15 +43,19 @@ pub(super) fn open(args: DeviceArgs) -> Result<Device, RadioError> {
     control.set_deadline(Some(deadline));
 
     let blocks = ClientZero::read(&*control)?;
-    for block in &blocks.blocks {
-        client_zero::reset(&*control, block)?;
-    }
-    let channels = channels(&control, &blocks, &topology)?;
-    if channels.is_empty() {
-        let reason = "it has no receive channel wired to a stream endpoint".to_owned();
+    let (rx_chains, tx_chains) =
+        (blocks.chains(StreamDirection::Rx), blocks.chains(StreamDirection::Tx));
+    reset(&*control, rx_chains.iter().chain(&tx_chains))?;
+    let rx = open_chains(&*control, &topology, &rx_chains, |radio| {
+        RxChannel::new(&control, radio.block.port, radio.port)
+    })?;
+    if rx.is_empty() {
+        let reason = no_channel(&blocks, &rx_chains);
         return Err(RadioError::Unusable { address: args.addr, reason });
     }
-    let tx_channels = tx_channels(&control, &blocks, &topology)?;
+    let tx = open_chains(&*control, &topology, &tx_chains, |radio| {
+        TxChannel::new(&control, radio.block.port, radio.port)
+    })?;
     let rate_hz = session.info().clock_hz("radio_clk").ok_or_else(|| RadioError::Unusable {
         address: args.addr,
         reason: "it does not say the frequency of its radio_clk".to_owned(),
@@ -60,8 +65,8 @@ pub(super) fn open(args: DeviceArgs) -> Result<Device, RadioError> {
     let next_epid = HOST_EPID + 1 + topology.endpoints.len() as u16;
     Ok(Device {
         args,
-        channels,
-        tx_channels,
+        rx,
+        tx,
         control,
         session,
         topology,
@@ -69,7 +74,7 @@ pub(super) fn open(args: DeviceArgs) -> Result<Device, RadioError> {
         chdr: link.address,
         width,
         frame_bytes,
-        rate_hz,
+        ticks_hz: rate_hz,
         next_epid: AtomicU16::new(next_epid),
     })
 }
@@ -81,42 +86,4 @@ fn measure(args: &DeviceArgs, link: &ChdrLink) -> Result<usize, RadioError> {
     let bytes_max = bytes_max.min(port.rx.capabilities().datagram_bytes_max);
     let echo = SocketAddrV4::new(*link.address.ip(), args.discovery_port);
     mtu::probe(&mut port, echo, bytes_max)
-}
-
-/// Returns every radio output that is wired to a stream endpoint.
-fn channels(
-    control: &Arc<Control>,
-    blocks: &ClientZero,
-    topology: &RadioTopology,
-) -> Result<Vec<(RxChannel, Endpoint)>, RadioError> {
-    let mut found = Vec::new();
-    for radio in blocks.blocks.iter().filter(|block| block.noc_id == noc_id::RADIO) {
-        for output in 0..radio.info.outputs {
-            let instance = blocks.endpoint_of(radio, output);
-            let Some(endpoint) = instance.and_then(|instance| topology.instance(instance)) else {
-                continue;
-            };
-            found.push((RxChannel::new(control, radio.port, output)?, *endpoint));
-        }
-    }
-    Ok(found)
-}
-
-/// Returns every radio input that a stream endpoint feeds.
-fn tx_channels(
-    control: &Arc<Control>,
-    blocks: &ClientZero,
-    topology: &RadioTopology,
-) -> Result<Vec<(TxChannel, Endpoint)>, RadioError> {
-    let mut found = Vec::new();
-    for radio in blocks.blocks.iter().filter(|block| block.noc_id == noc_id::RADIO) {
-        for input in 0..radio.info.inputs {
-            let instance = blocks.endpoint_into(radio, input);
-            let Some(endpoint) = instance.and_then(|instance| topology.instance(instance)) else {
-                continue;
-            };
-            found.push((TxChannel::new(control, radio.port, input)?, *endpoint));
-        }
-    }
-    Ok(found)
 }

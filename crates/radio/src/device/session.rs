@@ -35,6 +35,11 @@ pub struct SessionInfo {
 }
 
 impl SessionInfo {
+    /// Returns the type, such as `e3xx`; empty when not reported.
+    pub fn device_type(&self) -> &str {
+        self.device.get("type").map_or("", String::as_str)
+    }
+
     /// Returns the product, such as `e320`; empty when not reported.
     pub fn product(&self) -> &str {
         self.device.get("product").map_or("", String::as_str)
@@ -120,7 +125,7 @@ impl DeviceSession {
         session.claim.call("set_device_id", &[DEVICE_ID.into()])?;
         deadline.check(args.addr)?;
         let init_timeout = deadline.left().min(INIT_TIMEOUT);
-        session.claim.call_within("init", &[Value::Map(Vec::new())], init_timeout)?;
+        session.claim.call_within("init", &[args.init_map()], init_timeout)?;
         let clocks = session.claim.call("get_clocks", &[])?;
         session.info = SessionInfo::from_answers(&info, &clocks)
             .map_err(|(method, what)| session.protocol(method, what))?;

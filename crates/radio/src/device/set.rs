@@ -130,7 +130,7 @@ impl DeviceSet {
     /// Compares the devices' times now; a device that took the time at another edge differs here.
     fn check_times(&self) -> Result<(), RadioError> {
         let Some((first, others)) = self.devices.split_first() else { return Ok(()) };
-        let slack_ticks = (first.rate_hz() * SLACK_S).ceil() as i64 + 1;
+        let slack_ticks = (first.tick_rate_hz() * SLACK_S).ceil() as i64 + 1;
         for device in others {
             let (from_ticks, ticks, to_ticks) =
                 (first.time_ticks()?, device.time_ticks()?, first.time_ticks()?);
@@ -151,7 +151,7 @@ impl DeviceSet {
             let first_ticks = self.devices[0].time_last_pps()?;
             let since = first_ticks.wrapping_sub(wanted_ticks);
             // A few edges may have passed.
-            let taken = since as f64 <= EDGES_MAX * self.devices[0].rate_hz();
+            let taken = since as f64 <= EDGES_MAX * self.devices[0].tick_rate_hz();
             let wanted_ticks = if taken { first_ticks } else { wanted_ticks };
             outcome = self.devices.iter().try_for_each(|device| {
                 let (ticks, address) = (device.time_last_pps()?, device.address());

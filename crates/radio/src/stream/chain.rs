@@ -3,7 +3,7 @@
 use millstream_wire::regs::radio::RX_CMD_SLOTS;
 
 use super::meta::{RxError, RxEvent};
-use super::streamer::{RxStreamer, StreamState, TICKS_PER_SAMPLE};
+use super::streamer::{RxStreamer, StreamState};
 use super::tracker::{Arrival, PacketGap};
 use crate::{Cause, RadioError};
 
@@ -35,10 +35,12 @@ impl RxStreamer {
         if free == 0 {
             return Err(RxError::QueueFull);
         }
-        match self.channel.start(Some(samples), at) {
+        // The radio counts its own samples.
+        let length = Some(self.path.rate.ticks(samples));
+        match self.channel.start(length, at) {
             Ok(()) => {}
             Err(RadioError::Silent { .. }) if !self.was_queued(free, at)? => {
-                self.channel.start(Some(samples), at)?;
+                self.channel.start(length, at)?;
             }
             Err(RadioError::Silent { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -85,7 +87,8 @@ impl RxStreamer {
         let has_begun = |at: u64| now.wrapping_sub(at) < 1 << 63;
         self.recovery = self.recovery.filter(|recovery| self.may_have_begun(recovery, now));
         let left = if let StreamState::Finite(left) = self.run { left } else { 0 };
-        let end = |at: u64, samples: u64| at.wrapping_add(samples * TICKS_PER_SAMPLE);
+        let rate = self.path.rate;
+        let end = |at: u64, samples: u64| at.wrapping_add(rate.ticks(samples));
         let mut joint = self.tracker.next_ticks().map(|due| end(due, left));
         let mut begun = 0;
         for PendingCommand { samples, at } in &self.chain {
@@ -129,7 +132,9 @@ impl RxStreamer {
             return false;
         }
         match (arrival.ticks, self.tracker.next_ticks()) {
-            (Some(ticks), Some(due)) => (left..1 << 48).contains(&ticks.wrapping_sub(due)),
+            (Some(ticks), Some(due)) => {
+                (self.path.rate.ticks(left)..1 << 48).contains(&ticks.wrapping_sub(due))
+            }
             _ => false,
         }
     }

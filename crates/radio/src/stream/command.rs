@@ -36,10 +36,12 @@ impl RxStreamer {
 
     /// Checks that a capture of `samples` samples is possible.
     pub(super) fn check_length(&self, samples: u64) -> Result<(), RxError> {
-        let multiple = self.channel.samples_per_word();
-        let most = FINITE_SAMPLES_MAX;
-        if samples == 0 || samples > most || !samples.is_multiple_of(multiple.get().into()) {
-            return Err(RxError::BadLength { samples, multiple: multiple.get(), most });
+        let (rate, word) = (self.path.rate, self.channel.samples_per_word().get());
+        // A sample of the stream is a few of the radio, which counts in words.
+        let multiple = word / gcd(word, rate.ticks_per_sample.get());
+        let most = rate.samples(FINITE_SAMPLES_MAX);
+        if samples == 0 || samples > most || !samples.is_multiple_of(multiple.into()) {
+            return Err(RxError::BadLength { samples, multiple, most });
         }
         Ok(())
     }
@@ -87,7 +89,7 @@ impl RxStreamer {
         for attempt in 1.. {
             self.late_commands_seen = self.channel.events().late_commands();
             self.overruns_seen = self.channel.events().overruns();
-            match self.channel.start(samples, at) {
+            match self.channel.start(samples.map(|samples| self.path.rate.ticks(samples)), at) {
                 Ok(()) => break,
                 Err(RadioError::Silent { .. }) if attempt < START_TRIES => {
                     // It is unknown whether the radio runs: stop it, then try again.
@@ -119,4 +121,9 @@ impl RxStreamer {
             }
         }
     }
+}
+
+/// Returns the greatest common divisor.
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }

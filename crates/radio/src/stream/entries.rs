@@ -1,7 +1,8 @@
 //! The causes of gaps in the ledger, and the reports of gaps.
 
 use super::meta::RxEvent;
-use super::streamer::{Pending, RxStreamer, TICKS_PER_SAMPLE};
+use super::rate::StreamRate;
+use super::streamer::{Pending, RxStreamer};
 use super::tracker::{Arrival, PacketGap};
 use crate::Cause;
 
@@ -34,18 +35,19 @@ impl RxStreamer {
         mut gap: Option<PacketGap>,
         before: &PriorState,
     ) {
+        let rate = self.path.rate;
         if let Some(gap) = gap.as_mut().filter(|gap| gap.jump != 0 && before.restarted) {
             // Only the old sequence numbers would show how many more packets were lost there.
             self.counters.unmeasured_gaps += 1;
             let more = self.losses.passed_over().saturating_sub(gap.in_packets);
             gap.in_packets += more;
             gap.packets = gap.in_packets.div_ceil(self.samples_per_packet.into());
-            gap.jump = gap.jump.wrapping_sub((more * TICKS_PER_SAMPLE) as i64);
+            gap.jump = gap.jump.wrapping_sub(rate.ticks(more) as i64);
         }
         if let Some(gap) = gap.as_mut().filter(|gap| gap.jump != 0 && !before.restarted) {
             self.shorten(gap, arrival, before);
         }
-        self.expectation.arrive(arrival, gap.as_ref(), TICKS_PER_SAMPLE);
+        self.expectation.arrive(arrival, gap.as_ref(), rate);
         self.ledger.expected = self.expectation.total();
         self.ledger.hold(arrival.samples);
         let jumped = gap.is_some_and(|gap| gap.jump != 0);
@@ -83,7 +85,7 @@ impl RxStreamer {
         let goes_on = recovered.is_none() && self.is_before_the_overrun(arrival);
         let stopped = before.ended || (restart.is_some() && missing && !goes_on);
         let since = recovered.zip(arrival.ticks).map_or(0, |(new, at)| at.wrapping_sub(new.start));
-        let since = since / TICKS_PER_SAMPLE;
+        let since = rate.samples(since);
         let (gap, unknown) = match restart {
             Some(restart) => {
                 let since = if since <= gap.samples() { since } else { 0 };
@@ -101,7 +103,7 @@ impl RxStreamer {
         self.ledger.lose(Cause::Unknown, unknown);
         self.epoch += u64::from(jumped);
 
-        let in_time = gap.unsent.saturating_mul(TICKS_PER_SAMPLE) as i64;
+        let in_time = gap.unsent.saturating_mul(rate.ticks(1)) as i64;
         let jump = match gap.jump {
             0 if unsent == Cause::ClockJump && in_time > 0 => {
                 RxEvent::ClockJump { ticks: in_time, samples: gap.unsent }
@@ -131,7 +133,7 @@ impl RxStreamer {
         let run = self.recovery.filter(|run| run.attempts == 1 && !self.lost_run);
         let overrun = run.and_then(|run| run.overrun.filter(|_| run.until == run.overrun));
         overrun.zip(arrival.ticks).is_some_and(|(overrun, ticks)| {
-            let end = ticks.wrapping_add(arrival.samples * TICKS_PER_SAMPLE);
+            let end = ticks.wrapping_add(self.path.rate.ticks(arrival.samples));
             (1..1 << 63).contains(&overrun.wrapping_sub(end))
         })
     }
@@ -162,12 +164,14 @@ impl RxStreamer {
     fn shorten(&self, gap: &mut PacketGap, arrival: &Arrival, before: &PriorState) {
         let run = self.recovery.filter(|run| !self.lost_run && run.is_over(arrival.ticks));
         let Some((run, at)) = run.zip(arrival.ticks) else { return };
-        let since = at.wrapping_sub(run.start) / TICKS_PER_SAMPLE;
-        let Some(sent) = sent_before(run.overrun, before.due, gap.in_packets) else { return };
+        let rate = self.path.rate;
+        let since = rate.samples(at.wrapping_sub(run.start));
+        let sent = sent_before(run.overrun, before.due, gap.in_packets, rate);
+        let Some(sent) = sent else { return };
         let spp = u64::from(self.samples_per_packet);
         let samples = sent.saturating_add(since);
         if sent.div_ceil(spp) + since.div_ceil(spp) == gap.packets && samples <= gap.in_packets {
-            let less = (gap.in_packets - samples) * TICKS_PER_SAMPLE;
+            let less = rate.ticks(gap.in_packets - samples);
             (gap.in_packets, gap.jump) = (samples, gap.jump.wrapping_add(less as i64));
         }
     }
@@ -189,7 +193,7 @@ impl RxStreamer {
         }
         let sent = match before.run_ended {
             true => Some(0),
-            false => sent_before(overrun, before.due, samples),
+            false => sent_before(overrun, before.due, samples, self.path.rate),
         };
         if let Some(sent) = sent {
             let in_packets = sent.saturating_add(since).min(gap.in_packets);
@@ -240,7 +244,8 @@ impl RxStreamer {
         let damaged = self.tracker.damaged_in_end(samples);
         let mut gap = PacketGap { packets, damaged, in_packets: samples, ..PacketGap::default() };
         let mut unknown = 0;
-        if let Some(sent) = sent_before(self.new_overrun(), self.tracker.next_ticks(), samples) {
+        let (overrun, due) = (self.new_overrun(), self.tracker.next_ticks());
+        if let Some(sent) = sent_before(overrun, due, samples, self.path.rate) {
             gap = PacketGap {
                 packets: sent.div_ceil(spp),
                 in_packets: sent,
@@ -271,7 +276,12 @@ impl RxStreamer {
 
 /// Returns the samples before the device's overrun, of `missing` samples from `due` on, if the
 /// device reported its time.
-fn sent_before(overrun: Option<u64>, due: Option<u64>, missing: u64) -> Option<u64> {
-    let sent = overrun?.wrapping_sub(due?) / TICKS_PER_SAMPLE;
+fn sent_before(
+    overrun: Option<u64>,
+    due: Option<u64>,
+    missing: u64,
+    rate: StreamRate,
+) -> Option<u64> {
+    let sent = rate.samples(overrun?.wrapping_sub(due?));
     (sent <= missing).then_some(sent)
 }

@@ -1,5 +1,6 @@
 //! The samples that a stream should have had, from time stamps alone.
 
+use super::rate::StreamRate;
 use super::tracker::{Arrival, PacketGap};
 
 /// The expected side of the ledger. It measures from the start of a burst to the end of its newest
@@ -28,7 +29,7 @@ impl Expectation {
     }
 
     /// Counts a packet that came behind `gap`.
-    pub fn arrive(&mut self, arrival: &Arrival, gap: Option<&PacketGap>, ticks_per_sample: u64) {
+    pub fn arrive(&mut self, arrival: &Arrival, gap: Option<&PacketGap>, rate: StreamRate) {
         let missing = gap.map_or(0, PacketGap::samples);
         let Some(ticks) = arrival.ticks else {
             self.span = self.span.wrapping_add(missing).wrapping_add(arrival.samples);
@@ -40,9 +41,12 @@ impl Expectation {
             self.start = Some(ticks);
         }
         // Samples without time before it are part of the span, too.
-        let before = self.span.wrapping_add(missing).wrapping_mul(ticks_per_sample);
-        let start = *self.start.get_or_insert(ticks.wrapping_sub(before));
-        self.span = (ticks.wrapping_sub(start) / ticks_per_sample).wrapping_add(arrival.samples);
+        let before = self.span.wrapping_add(missing);
+        let start = *self.start.get_or_insert(ticks.wrapping_sub(rate.ticks(before)));
+        let since = ticks.wrapping_sub(start);
+        // A packet in its place needs no division.
+        let since = if since == rate.ticks(self.span) { self.span } else { rate.samples(since) };
+        self.span = since.wrapping_add(arrival.samples);
     }
 
     /// Adds requested samples that will not come; or, modulo 2⁶⁴, removes samples that came and are
@@ -56,6 +60,11 @@ impl Expectation {
 mod tests {
     use super::*;
 
+    fn per(ticks_per_sample: u32) -> StreamRate {
+        let ticks_per_sample = ticks_per_sample.try_into().unwrap();
+        StreamRate { ticks_hz: 1.0, ticks_per_sample }
+    }
+
     fn at(ticks: Option<u64>) -> Arrival {
         Arrival { seq: 0, ticks, samples: 10 }
     }
@@ -68,13 +77,13 @@ mod tests {
     fn time_is_measured_from_the_start_of_the_burst() {
         let mut expectation = Expectation::default();
         expectation.begin(Some(100));
-        expectation.arrive(&at(Some(140)), Some(&gap(2)), 2);
+        expectation.arrive(&at(Some(140)), Some(&gap(2)), per(2));
         assert_eq!(expectation.total(), 30);
-        expectation.arrive(&at(Some(160)), None, 2);
+        expectation.arrive(&at(Some(160)), None, per(2));
         assert_eq!(expectation.total(), 40);
         // Another burst, whose start is unknown.
         expectation.begin(None);
-        expectation.arrive(&at(Some(1000)), Some(&gap(1)), 2);
+        expectation.arrive(&at(Some(1000)), Some(&gap(1)), per(2));
         assert_eq!(expectation.total(), 60);
         expectation.add(5);
         assert_eq!(expectation.total(), 65);
@@ -83,30 +92,30 @@ mod tests {
     #[test]
     fn a_clock_set_back_begins_a_new_span() {
         let mut expectation = Expectation::default();
-        expectation.arrive(&at(Some(1000)), None, 1);
+        expectation.arrive(&at(Some(1000)), None, per(1));
         let set = |gap: PacketGap| Some(PacketGap { jump: -1005, ..gap });
-        expectation.arrive(&at(Some(5)), set(gap(0)).as_ref(), 1);
-        expectation.arrive(&at(Some(15)), None, 1);
+        expectation.arrive(&at(Some(5)), set(gap(0)).as_ref(), per(1));
+        expectation.arrive(&at(Some(15)), None, per(1));
         assert_eq!(expectation.total(), 30);
         // Two packets were lost there.
-        expectation.arrive(&at(Some(3)), set(gap(2)).as_ref(), 1);
+        expectation.arrive(&at(Some(3)), set(gap(2)).as_ref(), per(1));
         assert_eq!(expectation.total(), 60);
     }
 
     #[test]
     fn a_packet_without_time_before_those_with_time_counts() {
         let mut expectation = Expectation::default();
-        expectation.arrive(&at(None), None, 1);
-        expectation.arrive(&at(Some(500)), Some(&gap(1)), 1);
-        expectation.arrive(&at(Some(510)), None, 1);
+        expectation.arrive(&at(None), None, per(1));
+        expectation.arrive(&at(Some(500)), Some(&gap(1)), per(1));
+        expectation.arrive(&at(Some(510)), None, per(1));
         assert_eq!(expectation.total(), 40);
     }
 
     #[test]
     fn without_time_packets_are_added_up() {
         let mut expectation = Expectation::default();
-        expectation.arrive(&at(None), None, 1);
-        expectation.arrive(&at(None), Some(&gap(1)), 1);
+        expectation.arrive(&at(None), None, per(1));
+        expectation.arrive(&at(None), Some(&gap(1)), per(1));
         assert_eq!(expectation.total(), 30);
     }
 }

@@ -19,6 +19,7 @@ use std::time::Duration;
 use num_complex::Complex32;
 
 use super::meta::{RxCounters, RxError, RxEvent};
+use super::rate::StreamRate;
 use super::streamer::{RxStreamer, StreamState};
 use crate::Ledger;
 use crate::convert::Converter;
@@ -82,13 +83,16 @@ impl RxGroup {
     /// device.
     ///
     /// # Errors
-    /// [`RxError::BadGroup`] without members, or when one runs or has another rate than the first.
+    /// [`RxError::BadGroup`] without members, or when one runs or has other rates than the first.
     pub fn new(mut members: Vec<RxStreamer>) -> Result<Self, RxError> {
         let bad = |reason| Err(RxError::BadGroup { reason });
         let Some(first) = members.first() else { return bad("it has no member") };
-        let rate_hz = first.rate_hz();
-        if members.iter().any(|member| member.rate_hz() != rate_hz) {
+        let rate = first.rate();
+        if members.iter().any(|member| member.rate_hz() != rate.samples_hz()) {
             return bad("its members have different sample rates");
+        }
+        if members.iter().any(|member| member.rate() != rate) {
+            return bad("the radios of its members count time at different rates");
         }
         if members.iter().any(|member| member.is_running() || member.held.is_some()) {
             return bad("a member is running already");
@@ -123,9 +127,14 @@ impl RxGroup {
         self.members.iter_mut().for_each(|member| member.refuse(samples));
     }
 
-    /// Returns the sample rate and the tick rate, per second.
+    /// Returns the sample rate, per second.
     pub fn rate_hz(&self) -> f64 {
         self.members[0].rate_hz()
+    }
+
+    /// Returns the rates of samples and of the radios' time.
+    pub fn rate(&self) -> StreamRate {
+        self.members[0].rate()
     }
 
     /// Returns whether samples or reports may still come.
@@ -305,7 +314,8 @@ impl RxGroup {
             meta.time_ticks = self.due;
         }
         meta.samples += samples;
-        self.due = self.due.map(|due| due.wrapping_add(samples as u64));
+        let ticks = self.rate().ticks(samples as u64);
+        self.due = self.due.map(|due| due.wrapping_add(ticks));
         self.left = self.left.map(|left| left.saturating_sub(samples as u64));
         // A further report about the end comes separately.
         if self.members.iter().all(RxStreamer::is_over) && self.left.is_none_or(|left| left == 0) {
@@ -331,7 +341,7 @@ impl RxGroup {
         self.running = false;
         let missing = self.left.take().unwrap_or(0);
         let quiet = self.trouble.is_none() && missing == 0;
-        let missing = i64::try_from(missing).unwrap_or(i64::MAX);
+        let missing = i64::try_from(self.rate().ticks(missing)).unwrap_or(i64::MAX);
         let (channel, event) = if quiet { (0, RxEvent::None) } else { self.explain(missing) };
         GroupMetadata { end_of_burst: true, event, channel, ..GroupMetadata::default() }
     }
@@ -339,7 +349,7 @@ impl RxGroup {
     /// Returns the member at fault, and the event with the samples missing on all members, or with
     /// the ticks by which the clock was set back.
     fn explain(&mut self, ticks: i64) -> (usize, RxEvent) {
-        let samples = u64::try_from(ticks).unwrap_or(0);
+        let samples = self.rate().samples(u64::try_from(ticks).unwrap_or(0));
         let Some(NextGapCause { channel, event, packets }) = self.trouble.take() else {
             return (0, RxEvent::SequenceGap { packets: 0, samples });
         };
@@ -362,6 +372,6 @@ impl RxGroup {
 
     /// Returns how far ahead of the device's time a group starts, ticks.
     fn lead_ticks(&self) -> u64 {
-        (self.rate_hz() * START_LEAD_MS / 1e3).ceil() as u64
+        (self.rate().ticks_hz * START_LEAD_MS / 1e3).ceil() as u64
     }
 }

@@ -13,6 +13,7 @@ use millstream_wire::stream::{CommandOp, PACKETS_UNLIMITED, StatusRepr};
 use millstream_wire::{Epid, Width};
 
 use super::credit::Credit;
+use super::rate::StreamRate;
 use crate::error::io_error;
 use crate::topology::{Endpoint, Management, advertise, route_to};
 use crate::{Clock, RadioError};
@@ -44,8 +45,8 @@ pub struct StreamPath {
     pub endpoint: Endpoint,
     /// The endpoint of this stream's port.
     pub epid: Epid,
-    /// The sample rate and the tick rate, per second.
-    pub rate_hz: f64,
+    /// The rates of its samples and of the radio's time.
+    pub rate: StreamRate,
     /// The clock of the stream.
     pub clock: Clock,
 }

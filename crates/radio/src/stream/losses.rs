@@ -107,6 +107,7 @@ impl Losses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stream::StreamRate;
     use crate::stream::expectation::Expectation;
     use crate::stream::tracker::{Arrival, PacketClass, Tracker};
 
@@ -138,7 +139,7 @@ mod tests {
                 PacketClass::After(gap) => Some(gap),
                 _ => continue,
             };
-            expectation.arrive(&arrival, gap.as_ref(), 1);
+            expectation.arrive(&arrival, gap.as_ref(), StreamRate::of_radio(1.0));
             ledger.expected = expectation.total();
             ledger.hold(10);
             ledger.deliver(10);

@@ -7,7 +7,7 @@ use millstream_wire::regs::client_zero::PROTO_VER;
 
 use super::handshake;
 use super::meta::{RxError, RxEvent};
-use super::streamer::{Pending, RxStreamer, StreamState, TICKS_PER_SAMPLE};
+use super::streamer::{Pending, RxStreamer, StreamState};
 use crate::{Cause, RadioError};
 
 /// How far ahead of the device's time a stream is restarted, at least and at most, before the
@@ -146,7 +146,7 @@ impl RxStreamer {
 
     /// Returns the longest normal silence: slow streams have long packets.
     fn silence_limit(&self) -> Duration {
-        let packet_s = f64::from(self.samples_per_packet) / self.path.rate_hz;
+        let packet_s = f64::from(self.samples_per_packet) / self.rate_hz();
         let packets = Duration::try_from_secs_f64(4.0 * packet_s).unwrap_or(Duration::MAX);
         self.silence_max.max(packets)
     }
@@ -203,13 +203,13 @@ impl RxStreamer {
             return Ok(false);
         }
         // The silence before a start is not the device's: it began with the start.
-        let limit_ticks = self.silence_limit().as_secs_f64() * self.path.rate_hz;
+        let limit_ticks = self.silence_limit().as_secs_f64() * self.path.rate.ticks_hz;
         if self.awaited.is_some_and(|start| ((now - start) as f64) < limit_ticks) {
             return Ok(true);
         }
         // After an immediate start, the first packet is due a packet's time after the first check.
         let due = self.tracker.next_ticks().unwrap_or(*self.first_silence.get_or_insert(now));
-        let packet_ticks = u64::from(self.samples_per_packet) * TICKS_PER_SAMPLE;
+        let packet_ticks = self.path.rate.ticks(self.samples_per_packet.into());
         let left = due.wrapping_add(packet_ticks).wrapping_sub(now);
         // A packet further ahead means a clock that was set back.
         Ok((1..=2 * packet_ticks).contains(&left))
@@ -254,16 +254,23 @@ impl RxStreamer {
         self.channel.stop()?;
         let now = self.channel.time_ticks()?;
         let start = now.wrapping_add(self.restart_lead(now.wrapping_sub(before), attempts));
+        let start = self.aligned(start);
         self.start_again(now, start, attempts + 1, Cause::DeviceOverrun)
     }
 
     /// Returns how far ahead of the device's time the next start lies, ticks, when stopping took
     /// `stop_ticks`.
     pub(super) fn restart_lead(&self, stop_ticks: u64, attempts: u32) -> u64 {
-        let ticks = |ms: f64| (self.path.rate_hz * ms / 1e3).ceil() as u64;
+        let ticks = |ms: f64| (self.path.rate.ticks_hz * ms / 1e3).ceil() as u64;
         let (least, most) = RESTART_LEAD_MS;
         let lead = stop_ticks.saturating_mul(RESTART_LEAD_STOPS).clamp(ticks(least), ticks(most));
         lead << attempts
+    }
+
+    /// Returns the first time not before `start` at which the stream before would have had a
+    /// sample: then whole samples are missing.
+    pub(super) fn aligned(&self, start: u64) -> u64 {
+        self.tracker.next_ticks().map_or(start, |due| self.path.rate.align(start, due))
     }
 
     /// Continues at `start`, commanded at `told`; samples missing until then have the cause

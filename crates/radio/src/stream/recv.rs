@@ -6,7 +6,7 @@ use millstream_wire::chdr::SC16_LEN;
 use num_complex::Complex32;
 
 use super::meta::{RxError, RxEvent, RxMetadata};
-use super::streamer::{Pending, RxStreamer, TICKS_PER_SAMPLE, UnreadSamples};
+use super::streamer::{Pending, RxStreamer, UnreadSamples};
 use crate::deadline::deadline_after;
 
 /// The longest sleep between checks of the stream's state.
@@ -138,7 +138,7 @@ impl RxStreamer {
         samples: usize,
     ) -> Result<bool, RxError> {
         held.at += samples * SC16_LEN;
-        held.ticks = held.ticks.map(|t| t.wrapping_add(samples as u64 * TICKS_PER_SAMPLE));
+        held.ticks = held.ticks.map(|t| t.wrapping_add(self.path.rate.ticks(samples as u64)));
         if held.at < held.end {
             self.held = Some(held);
             return Ok(false);

@@ -15,6 +15,7 @@ use super::expectation::Expectation;
 use super::handshake::{self, StreamPath};
 use super::losses::Losses;
 use super::meta::{RxArgs, RxCounters, RxError, RxEvent};
+use super::rate::StreamRate;
 use super::recover::Recovery;
 use super::reorder::{ReorderBuffer, ahead_max};
 use super::tracker::Tracker;
@@ -188,15 +189,14 @@ impl RxStreamer {
             scale: args.scale,
             samples_per_packet,
             credit,
-            // The E3xx counts time in samples (facts page, section 5).
-            tracker: Tracker::new(samples_per_packet.into(), TICKS_PER_SAMPLE),
+            tracker: Tracker::new(samples_per_packet.into(), path.rate.ticks(1)),
             expectation: Expectation::default(),
             losses: Losses::new(samples_per_packet.into(), packets_per_drop),
             ledger: Ledger::default(),
             counters: RxCounters::default(),
             batch: (0, 0),
             aside: ReorderBuffer::new(path.frame_bytes),
-            ahead_max: ahead_max(path.rate_hz, u64::from(samples_per_packet) * TICKS_PER_SAMPLE),
+            ahead_max: ahead_max(path.rate.ticks_hz, path.rate.ticks(samples_per_packet.into())),
             held: None,
             pending: None,
             failure: None,
@@ -260,9 +260,14 @@ impl RxStreamer {
         self.samples_per_packet
     }
 
-    /// Returns the sample rate and the tick rate, per second, when the stream was opened.
+    /// Returns the sample rate, per second, when the stream was opened.
     pub fn rate_hz(&self) -> f64 {
-        self.path.rate_hz
+        self.path.rate.samples_hz()
+    }
+
+    /// Returns the rates of samples and of the radio's time when the stream was opened.
+    pub fn rate(&self) -> StreamRate {
+        self.path.rate
     }
 
     /// Datagrams (or, with coalescing, GRO batches) that the receive queue of this machine dropped.
@@ -335,9 +340,6 @@ impl std::fmt::Debug for RxStreamer {
 
 /// Bytes of a sample on the wire.
 pub(super) const SAMPLE_BYTES: usize = SC16_LEN;
-
-/// Ticks per sample of the E3xx family.
-pub(super) const TICKS_PER_SAMPLE: u64 = 1;
 
 /// Returns the most full packets that arrive in one GRO batch.
 fn packets_per_train(samples_per_packet: u32) -> u64 {

@@ -296,7 +296,9 @@ impl Tracker {
         let full = self.anchored && !self.interrupted && !self.restarted && missing < 0x8000;
         let is_short = full && ahead < lost_ticks;
         let is_behind = ahead > JUMP_TICKS_MAX;
-        if is_short || is_behind {
+        // A device that sends whole samples has no packet between two of them.
+        let is_between = ahead != 0 && !ahead.is_multiple_of(self.ticks_per_sample);
+        if is_short || is_behind || is_between {
             // Any sender can write a time: such a jump is accepted when a second packet confirms
             // it.
             if missing < 0x8000 && self.confirms(arrival) {
@@ -313,9 +315,6 @@ impl Tracker {
         }
         if ahead == 0 {
             return PacketClass::Next;
-        }
-        if !ahead.is_multiple_of(self.ticks_per_sample) {
-            return PacketClass::Nonsense;
         }
         let samples = ahead / self.ticks_per_sample;
         if self.restarted {

@@ -216,3 +216,16 @@ fn damage_is_remembered_by_number() {
     assert_eq!(tracker.judge(&at(3, 1030)), LATE);
     assert_eq!(tracker.judge(&at(3, 1030)), PacketClass::Duplicate);
 }
+
+#[test]
+fn a_clock_that_was_set_between_two_samples_is_a_jump_and_not_a_loss() {
+    let mut tracker = Tracker::new(SPP, 16);
+    assert_eq!(tracker.judge(&at(0, 1000)), PacketClass::Next);
+    assert_eq!(tracker.judge(&at(1, 1160)), PacketClass::Next);
+    // Whole samples are missing.
+    assert_eq!(tracker.judge(&at(2, 1320 + 3 * 16)), gap(0, 0, 3));
+    // The next packet confirms the new time.
+    assert_eq!(tracker.judge(&at(3, 1528 + 5)), PacketClass::Nonsense);
+    assert_eq!(tracker.judge(&at(4, 1528 + 5 + 160)), jump(1, 5));
+    assert_eq!(tracker.judge(&at(5, 1528 + 5 + 320)), PacketClass::Next);
+}

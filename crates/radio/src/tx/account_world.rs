@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use millstream_wire::stream::PACKETS_UNLIMITED;
 
 use super::super::*;
+use crate::stream::StreamRate;
 use crate::tx::ledger::TxUnknown;
 
 pub const FULL: u64 = 100;
@@ -75,7 +76,11 @@ impl World {
         let window = CreditWindow::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
         let status_seq = if numbered { u16::MAX } else { 0 };
         let mut world = Self {
-            account: TxAccounting::new(Opened { window, status_seq }, FULL),
+            account: TxAccounting::new(
+                Opened { window, status_seq },
+                FULL,
+                StreamRate::of_radio(1e6),
+            ),
             numbered,
             patient: false,
             on_way: VecDeque::new(),

@@ -12,6 +12,7 @@ use super::order::{Report, ReportKind, ReportOrder};
 use super::pending_bursts::PendingBursts;
 use super::progress::DeviceProgress;
 use super::window::{CreditWindow, Totals};
+use crate::stream::StreamRate;
 
 /// Packet counts have 40 bits in packets.
 const PACKETS_MASK: u64 = (1 << 40) - 1;
@@ -66,13 +67,13 @@ pub(super) struct TxAccounting {
 
 impl TxAccounting {
     /// Returns the accounting of a stream whose full packets have `full_samples` samples.
-    pub fn new(opened: Opened, full_samples: u64) -> Self {
+    pub fn new(opened: Opened, full_samples: u64, rate: StreamRate) -> Self {
         let Opened { window, status_seq } = opened;
         Self {
             audits: Audits::new(window.command_bytes()),
-            course: DeviceProgress::new(full_samples, window.capacity_bytes()),
+            course: DeviceProgress::new(full_samples, rate.ticks(1), window.capacity_bytes()),
             window,
-            lates: PendingBursts::new(full_samples),
+            lates: PendingBursts::new(full_samples, rate.ticks(1)),
             order: ReportOrder::new(status_seq),
             full: full_samples,
             smallest: full_samples,

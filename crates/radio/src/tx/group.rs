@@ -39,6 +39,9 @@ impl TxGroup {
         if members.iter().any(|member| member.rate_hz() != first.rate_hz()) {
             return bad("its members have different sample rates");
         }
+        if members.iter().any(|member| member.rate() != first.rate()) {
+            return bad("the radios of its members count time at different rates");
+        }
         if members.iter().any(TxStreamer::is_in_burst) {
             return bad("a member is in a burst already");
         }
@@ -60,7 +63,7 @@ impl TxGroup {
         self.members.iter().map(TxStreamer::ledger)
     }
 
-    /// Returns the sample rate and the tick rate, per second.
+    /// Returns the sample rate, per second.
     pub fn rate_hz(&self) -> f64 {
         self.members[0].rate_hz()
     }
@@ -187,7 +190,8 @@ impl TxGroup {
     fn begin(&mut self, meta: &TxMetadata) -> Result<(), TxError> {
         let mut time_ticks = meta.time_ticks;
         if time_ticks.is_none() && !self.is_in_burst() {
-            let lead = (self.rate_hz() * START_LEAD_MS / 1e3).ceil() as u64;
+            let ticks_hz = self.members[0].rate().ticks_hz;
+            let lead = (ticks_hz * START_LEAD_MS / 1e3).ceil() as u64;
             time_ticks = Some(self.members[0].time_ticks()?.wrapping_add(lead));
         }
         self.members.iter_mut().try_for_each(|member| member.begin(time_ticks))

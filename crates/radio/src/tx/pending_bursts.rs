@@ -20,7 +20,7 @@ const BURSTS: usize = 4096;
 struct SentBurst {
     packets: u64,
     last_samples: u64,
-    /// Time of the last sample, ticks, in a burst that has time.
+    /// Time of the radio's last sample, ticks, in a burst that has time.
     last_ticks: Option<u64>,
     /// The burst ends here.
     ended: bool,
@@ -43,6 +43,7 @@ impl SentBurst {
 #[derive(Debug)]
 pub(super) struct PendingBursts {
     full: u64,
+    ticks_per_sample: u64,
     bursts: VecDeque<SentBurst>,
     /// No packet was sent yet.
     fresh: bool,
@@ -51,9 +52,11 @@ pub(super) struct PendingBursts {
 }
 
 impl PendingBursts {
-    /// Returns an empty list; `full` is the samples of a full packet.
-    pub fn new(full: u64) -> Self {
-        Self { full, bursts: VecDeque::with_capacity(BURSTS), fresh: true, ambiguous: 0 }
+    /// Returns an empty list; `full` is the samples of a full packet, each of which lasts
+    /// `ticks_per_sample` ticks of the radio.
+    pub fn new(full: u64, ticks_per_sample: u64) -> Self {
+        let bursts = VecDeque::with_capacity(BURSTS);
+        Self { full, ticks_per_sample, bursts, fresh: true, ambiguous: 0 }
     }
 
     /// Returns whether a report is missing: each burst's end has one, transmitted or late.
@@ -96,7 +99,8 @@ impl PendingBursts {
         burst.packets += 1;
         burst.last_samples = samples;
         // A packet without samples of the caller ends with one zero sample.
-        burst.last_ticks = ticks.map(|ticks| ticks.wrapping_add(samples.max(1) - 1));
+        let last = samples.max(1).wrapping_mul(self.ticks_per_sample) - 1;
+        burst.last_ticks = ticks.map(|ticks| ticks.wrapping_add(last));
         burst.ended = eob;
     }
 
@@ -152,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_short_packet_that_is_its_own_burst_is_known() {
-        let mut lates = PendingBursts::new(100);
+        let mut lates = PendingBursts::new(100, 1);
         let first = send(&mut lates, 1000, &[30]);
         send(&mut lates, 2000, &[40]);
         let third = send(&mut lates, 3000, &[50]);
@@ -165,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_head_of_a_burst_is_full_packets() {
-        let mut lates = PendingBursts::new(100);
+        let mut lates = PendingBursts::new(100, 1);
         let last = send(&mut lates, 1000, &[100, 100, 7]);
         assert_eq!((lates.late(), lates.late()), (100, 100));
         assert_eq!(lates.acknowledge(last), 0);
@@ -176,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_tail_that_is_late_shows_when_its_acknowledgement_does_not_come() {
-        let mut lates = PendingBursts::new(100);
+        let mut lates = PendingBursts::new(100, 1);
         send(&mut lates, 1000, &[100, 100, 7]);
         let second = send(&mut lates, 5000, &[100, 9]);
         assert_eq!(lates.late(), 100, "it was the last one");
@@ -188,7 +192,7 @@ mod tests {
 
     #[test]
     fn short_packets_in_the_middle_of_a_burst_count_what_they_hold() {
-        let mut lates = PendingBursts::new(100);
+        let mut lates = PendingBursts::new(100, 1);
         let last = send(&mut lates, 1000, &[50, 60, 100, 100, 7, 0]);
         assert_eq!((lates.late(), lates.late()), (50, 60));
         assert_eq!((lates.late(), lates.late(), lates.late()), (100, 100, 7));
@@ -202,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_report_that_may_be_about_the_next_burst_is_counted() {
-        let mut lates = PendingBursts::new(100);
+        let mut lates = PendingBursts::new(100, 1);
         send(&mut lates, 1000, &[100, 100, 7]);
         send(&mut lates, 5000, &[100, 9]);
         assert!(lates.is_waiting());
@@ -213,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_report_before_anything_was_sent_is_about_another_stream() {
-        let mut lates = PendingBursts::new(100);
+        let mut lates = PendingBursts::new(100, 1);
         assert_eq!(lates.late(), 0);
         lates.packet(10, None, true);
         assert_eq!((lates.late(), lates.late()), (10, 100));
@@ -221,7 +225,7 @@ mod tests {
 
     #[test]
     fn bursts_without_time_are_acknowledged_in_turn() {
-        let mut lates = PendingBursts::new(100);
+        let mut lates = PendingBursts::new(100, 1);
         for _ in 0..2 * BURSTS {
             lates.packet(10, None, true);
         }

@@ -82,10 +82,10 @@ pub(super) struct OverWindow {
 
 impl DeviceProgress {
     /// Returns the progress of a stream with full packets of `full` samples, to a device whose
-    /// buffer has `window_bytes`.
-    pub fn new(full: u64, window_bytes: u64) -> Self {
+    /// buffer has `window_bytes`; a sample lasts `ticks_per_sample`.
+    pub fn new(full: u64, ticks_per_sample: u64, window_bytes: u64) -> Self {
         Self {
-            record: PacketLog::new(),
+            record: PacketLog::new(ticks_per_sample),
             ledger: TxLedger::default(),
             late_samples: 0,
             full,
@@ -111,9 +111,9 @@ impl DeviceProgress {
 
     /// Restarts the stream with the same ledger.
     pub fn restart(&mut self, window_bytes: u64) {
-        let fresh = Self::new(self.full, window_bytes);
-        let ledger = std::mem::take(&mut self.ledger);
-        *self = Self { ledger, troubled: true, ..fresh };
+        let (record, ledger) = (self.record.renewed(), std::mem::take(&mut self.ledger));
+        let fresh = Self::new(self.full, 1, window_bytes);
+        *self = Self { record, ledger, troubled: true, ..fresh };
     }
 
     /// Returns whether every sent sample is resolved.

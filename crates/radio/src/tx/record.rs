@@ -28,8 +28,9 @@ impl EqualPackets {
     }
 
     /// Returns the time behind the last one, ticks.
-    fn end_ticks(&self) -> Option<u64> {
-        self.start.map(|start| start.wrapping_add(self.packets * self.samples))
+    fn end_ticks(&self, ticks_per_sample: u64) -> Option<u64> {
+        let ticks = self.packets * self.samples * ticks_per_sample;
+        self.start.map(|start| start.wrapping_add(ticks))
     }
 }
 
@@ -67,11 +68,19 @@ pub(super) struct PacketLog {
     passed: u64,
     /// Samples in flight.
     samples: u64,
+    ticks_per_sample: u64,
 }
 
 impl PacketLog {
-    pub fn new() -> Self {
-        Self { runs: VecDeque::with_capacity(RUNS), old: 0, sent: 0, passed: 0, samples: 0 }
+    /// Returns an empty record of a stream whose samples last `ticks_per_sample` ticks each.
+    pub fn new(ticks_per_sample: u64) -> Self {
+        let runs = VecDeque::with_capacity(RUNS);
+        Self { runs, old: 0, sent: 0, passed: 0, samples: 0, ticks_per_sample }
+    }
+
+    /// Returns an empty record of the same stream.
+    pub fn renewed(&self) -> Self {
+        Self::new(self.ticks_per_sample)
     }
 
     /// Returns whether nothing more can be recorded except one GSO batch.
@@ -108,7 +117,8 @@ impl PacketLog {
     pub fn first_ticks(&self) -> Option<u64> {
         self.runs.range(self.old..).find_map(|run| {
             let passed = self.passed.saturating_sub(run.first);
-            run.start.map(|start| start.wrapping_add(passed * run.samples))
+            let ticks = passed * run.samples * self.ticks_per_sample;
+            run.start.map(|start| start.wrapping_add(ticks))
         })
     }
 
@@ -119,7 +129,7 @@ impl PacketLog {
         self.samples += samples;
         if let Some(last) = self.runs.back_mut()
             && (last.flow_bytes, last.samples) == (flow_bytes, samples)
-            && last.end_ticks() == start
+            && last.end_ticks(self.ticks_per_sample) == start
         {
             last.packets += 1;
             self.old = self.old.min(self.runs.len() - 1);
@@ -165,7 +175,7 @@ mod tests {
 
     #[test]
     fn stretches_are_cut_from_runs() {
-        let mut record = PacketLog::new();
+        let mut record = PacketLog::new(1);
         (0..5).for_each(|_| record.push(416, 100, None));
         record.push(216, 50, None);
         (0..4).for_each(|_| record.push(416, 100, None));
@@ -177,7 +187,7 @@ mod tests {
 
     #[test]
     fn passing_goes_both_ways() {
-        let mut record = PacketLog::new();
+        let mut record = PacketLog::new(1);
         for start in [1000, 1100, 5000] {
             record.push(416, 100, Some(start));
         }
@@ -194,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_full_record_says_so_and_old_runs_make_room() {
-        let mut record = PacketLog::new();
+        let mut record = PacketLog::new(1);
         let capacity = record.runs.capacity();
         let push = |record: &mut PacketLog| record.push(16 + record.sent() % 2 * 8, 1, None);
         while !record.is_full() {

@@ -136,14 +136,14 @@ impl TxStreamer {
 
     /// Returns how long the device has a valid reason to take no samples.
     pub(super) fn still_holds(&self, silent: Duration) -> Result<Duration, TxError> {
-        let seconds = |ticks: u64| play_time(ticks, self.path.rate_hz);
+        let rate = self.path.rate;
         if let Some(first) = self.account.first_ticks() {
             let ahead = first.wrapping_sub(self.channel.time_ticks()?);
             if ahead < u64::MAX / 2 && ahead > 0 {
-                return Ok(seconds(ahead) + 2 * self.period + PATIENCE);
+                return Ok(play_time(ahead, rate.ticks_hz) + 2 * self.period + PATIENCE);
             }
         }
-        let held = seconds(self.account.samples_in_flight()) + PATIENCE;
+        let held = play_time(self.account.samples_in_flight(), rate.samples_hz()) + PATIENCE;
         Ok(held.saturating_sub(silent))
     }
 

@@ -4,6 +4,7 @@
 use millstream_wire::stream::{PACKETS_UNLIMITED, StatusRepr};
 
 use super::*;
+use crate::stream::StreamRate;
 use crate::tx::accounting::{Opened, StatusEffect, TxAccounting};
 use crate::tx::window::{CreditWindow, Totals};
 
@@ -70,7 +71,8 @@ impl Device {
 /// is left.
 fn recovery(lost: u32, samples_arrive: bool) -> Option<Duration> {
     let window = CreditWindow::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
-    let mut account = TxAccounting::new(Opened { window, status_seq: u16::MAX }, 100);
+    let mut account =
+        TxAccounting::new(Opened { window, status_seq: u16::MAX }, 100, StreamRate::of_radio(1e6));
     let mut device = Device { counted: Totals::default(), status_seq: 0 };
     let mut accepted = 0;
     while account.room_packets(FLOW) > 0 {

@@ -6,7 +6,7 @@ use millstream_wire::chdr::{SC16_LEN, round_to_word};
 use num_complex::Complex32;
 
 use super::meta::{TxError, TxMetadata, TxSent};
-use super::streamer::{Burst, TICKS_PER_SAMPLE, TxStreamer};
+use super::streamer::{Burst, TxStreamer};
 use crate::convert::HostSample;
 use crate::error::io_error;
 
@@ -122,7 +122,7 @@ impl TxStreamer {
         match self.burst {
             Burst::Idle => self.depart()?,
             Burst::Open { next_ticks } => {
-                let waiting = self.train.filled() as u64 * TICKS_PER_SAMPLE;
+                let waiting = self.path.rate.ticks(self.train.filled() as u64);
                 let next = next_ticks.map(|ticks| ticks.wrapping_add(waiting));
                 if time_ticks.is_none() || time_ticks == next {
                     return Ok(());
@@ -189,7 +189,7 @@ impl TxStreamer {
     fn complete_with(&mut self, samples: usize, eob: bool) -> Result<(), TxError> {
         let Burst::Open { next_ticks } = &mut self.burst else { return Ok(()) };
         let ticks = *next_ticks;
-        *next_ticks = ticks.map(|t| t.wrapping_add(samples as u64 * TICKS_PER_SAMPLE));
+        *next_ticks = ticks.map(|t| t.wrapping_add(self.path.rate.ticks(samples as u64)));
         let (epid, device, length) =
             (self.path.endpoint.epid, self.path.device, self.train.length());
         let tx = &mut *self.port.tx;

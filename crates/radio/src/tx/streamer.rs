@@ -17,7 +17,7 @@ use super::recover::{SilentDevice, play_time};
 use super::window::CreditWindow;
 use crate::RadioError;
 use crate::convert::{Converter, Wire};
-use crate::stream::StreamPath;
+use crate::stream::{StreamPath, StreamRate};
 
 /// The most events that wait for the caller; with more, the oldest are dropped.
 const EVENTS_MAX: usize = 1024;
@@ -30,9 +30,6 @@ pub(super) const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 /// were late, so that the acknowledgement may be missing.
 const REPORTS_TIMEOUT: Duration = Duration::from_millis(500);
 const LATE_TIMEOUT: Duration = Duration::from_millis(50);
-
-/// Ticks per sample of the E3xx family.
-pub(super) const TICKS_PER_SAMPLE: u64 = 1;
 
 /// A transmit stream of one channel, on its own port.
 ///
@@ -92,7 +89,8 @@ impl TxStreamer {
         let opened = handshake::open(&mut port, &path)?;
         let window = &opened.window;
         let samples_per_packet = samples_per_packet(&path, window, args)?;
-        let (period_samples, rate_hz) = (window.period().bytes / SC16_LEN as u64, path.rate_hz);
+        let (period_samples, rate_hz) =
+            (window.period().bytes / SC16_LEN as u64, path.rate.samples_hz());
         // Reports of an earlier stream.
         let async_seen = channel.events().tx_reported();
         while channel.events().take_tx().is_some() {}
@@ -102,7 +100,7 @@ impl TxStreamer {
             converter: Converter::new(Wire::Sc16),
             scale: args.scale,
             samples_per_packet,
-            account: TxAccounting::new(opened, samples_per_packet as u64),
+            account: TxAccounting::new(opened, samples_per_packet as u64, path.rate),
             counters: TxCounters::default(),
             train: GsoBatch::new(path.width, samples_per_packet),
             path,
@@ -156,9 +154,14 @@ impl TxStreamer {
         self.samples_per_packet
     }
 
-    /// Returns the sample rate and the tick rate, per second, when the stream was opened.
+    /// Returns the sample rate, per second, when the stream was opened.
     pub fn rate_hz(&self) -> f64 {
-        self.path.rate_hz
+        self.path.rate.samples_hz()
+    }
+
+    /// Returns the rates of samples and of the radio's time when the stream was opened.
+    pub fn rate(&self) -> StreamRate {
+        self.path.rate
     }
 
     /// Reads the device's time, ticks.

@@ -6,6 +6,7 @@ use crate::output::Report;
 use crate::sigmf;
 use millstream_blocks::sigmf::{CaptureSegment, RecordingDescription};
 use millstream_flow::Snapshot;
+use millstream_radio::StreamRate;
 use millstream_radio::block::RecordingSegment;
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime};
@@ -26,8 +27,8 @@ pub struct RecordedChannel {
 pub struct FinishedRecording {
     /// At least one.
     pub channels: Vec<RecordedChannel>,
-    /// Samples per second.
-    pub rate_hz: f64,
+    /// The rates of samples and of the radios' time.
+    pub rate: StreamRate,
     /// The requested start, ticks, if any.
     pub start_ticks: Option<u64>,
     /// Its start by this machine's clock.
@@ -71,7 +72,7 @@ pub fn report(recorded: FinishedRecording) -> anyhow::Result<Report> {
     let count = recorded.segments.len();
     let plural = if count == 1 { "" } else { "s" };
     let (mut text, mut channels) = (String::new(), Vec::new());
-    let stretches = sigmf::stretches(&recorded.segments);
+    let stretches = sigmf::stretches(&recorded.segments, recorded.rate);
     for channel in &recorded.channels {
         // Without a sample there is no data file, and an older one keeps its metadata.
         let meta = channel.target.meta.as_deref().filter(|_| channel.ledger.delivered > 0);
@@ -87,7 +88,8 @@ pub fn report(recorded: FinishedRecording) -> anyhow::Result<Report> {
     }
     let failure = failure(&recorded);
     let mut results = json!({
-        "rate_hz": recorded.rate_hz, "start_ticks": recorded.start_ticks, "segments": count,
+        "rate_hz": recorded.rate.samples_hz(), "ticks_per_sample": recorded.rate.ticks_per_sample,
+        "start_ticks": recorded.start_ticks, "segments": count,
         "run": recorded.run,
     });
     if let [only] = &mut channels[..] {
@@ -110,7 +112,7 @@ fn description<'a>(
         || format!("channel {}, one of {count} recorded at the same moments", channel.number);
     RecordingDescription {
         datatype: channel.target.format.datatype(),
-        rate_hz: Some(recorded.rate_hz),
+        rate_hz: Some(recorded.rate.samples_hz()),
         hardware: Some(&channel.hardware),
         description: (count > 1).then(which),
         began: recorded.began,

@@ -3,7 +3,7 @@
 use millstream_radio::tx::{
     TxCounters, TxError, TxEvent, TxGroup, TxLedger, TxMetadata, TxSent, TxStreamer,
 };
-use millstream_radio::{Complex32, RadioError};
+use millstream_radio::{Complex32, RadioError, StreamRate};
 use std::time::Duration;
 
 /// Largest number of channels at once.
@@ -84,9 +84,9 @@ impl Outlet {
         sum
     }
 
-    /// Samples, and ticks, per second.
-    pub fn rate_hz(&self) -> f64 {
-        self.members()[0].rate_hz()
+    /// The rates of samples and of the radios' time.
+    pub fn rate(&self) -> StreamRate {
+        self.members()[0].rate()
     }
 
     /// The time of the first channel's device, ticks.

@@ -116,7 +116,10 @@ impl RxGroup {
             // Behind by an epoch, the whole packet has another time.
             let behind =
                 if member.epoch == latest.0 { latest.1.wrapping_sub(ticks) } else { u64::MAX };
-            member.give_up(held, usize::try_from(behind).unwrap_or(usize::MAX))?;
+            // A member between two samples of the others gives up one more.
+            let samples =
+                member.path.rate.samples(behind.saturating_add(member.path.rate.ticks(1) - 1));
+            member.give_up(held, usize::try_from(samples).unwrap_or(usize::MAX))?;
         }
         Ok(())
     }

@@ -35,7 +35,8 @@ impl RxGroup {
         }
         let now = self.latest_ticks()?;
         let lead = self.members[0].restart_lead(now.wrapping_sub(before), attempts);
-        let start = now.wrapping_add(lead);
+        // All members have samples at the same times.
+        let start = self.members[0].aligned(now.wrapping_add(lead));
         for member in &mut self.members {
             // A member that overran by itself has reported that before it acknowledged the stop.
             let own = member.restart_wanted.take().is_some()

@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 
 use millstream_emulator::{RadioConfig, SteppedRadio};
 use millstream_link::port::{Capabilities, Datagram, FrameLoan, Port, PortRx, PortTx};
-use millstream_radio::Clock;
 use millstream_radio::channel::RxChannel;
 use millstream_radio::client_zero::{self, ClientZero};
 use millstream_radio::control::{Control, ControlReceiver};
+use millstream_radio::graph::{RadioChain, StreamDirection};
 use millstream_radio::stream::StreamPath;
 use millstream_radio::topology::{self, Endpoint, Management, RadioTopology};
 use millstream_radio::tx::TxChannel;
-use millstream_wire::regs::client_zero::noc_id;
+use millstream_radio::{Clock, StreamRate};
 use millstream_wire::{Epid, Width};
 
 /// The radio's address.
@@ -301,18 +301,22 @@ impl Host {
         let control = Arc::new(control.on(CLOCK));
         let blocks = ClientZero::read(&*control).expect("it answers");
         let (mut rx, mut tx) = (Vec::new(), Vec::new());
-        for radio in blocks.blocks.iter().filter(|block| block.noc_id == noc_id::RADIO) {
-            client_zero::reset(&*control, radio).expect("it answers");
-            for channel in 0..radio.info.outputs {
-                let of = |instance| *topology.instance(instance).expect("it was found");
-                let out = blocks.endpoint_of(radio, channel).map(of).expect("it is wired");
-                rx.push((RxChannel::new(&control, radio.port, channel).expect("it answers"), out));
-                let input = blocks.endpoint_into(radio, channel).map(of).expect("it is wired");
-                tx.push((
-                    TxChannel::new(&control, radio.port, channel).expect("it answers"),
-                    input,
-                ));
-            }
+        for chain in blocks.chains(StreamDirection::Rx) {
+            client_zero::reset(&*control, &chain.radio.block).expect("it answers");
+        }
+        let endpoint = |chain: &RadioChain| {
+            let instance = chain.endpoint.clone().expect("it is wired");
+            *topology.instance(instance).expect("it was found")
+        };
+        for chain in blocks.chains(StreamDirection::Rx) {
+            let (port, channel) = (chain.radio.block.port, chain.radio.port);
+            let channel = RxChannel::new(&control, port, channel).expect("it answers");
+            rx.push((channel, endpoint(&chain)));
+        }
+        for chain in blocks.chains(StreamDirection::Tx) {
+            let (port, channel) = (chain.radio.block.port, chain.radio.port);
+            let channel = TxChannel::new(&control, port, channel).expect("it answers");
+            tx.push((channel, endpoint(&chain)));
         }
         let rate_hz = config.master_clock_rate_hz;
         let next_epid = Cell::new(STREAMS);
@@ -342,7 +346,7 @@ impl Host {
             entry_port: self.topology.entry_port,
             endpoint,
             epid,
-            rate_hz: self.rate_hz,
+            rate: StreamRate::of_radio(self.rate_hz),
             clock: CLOCK,
         }
     }

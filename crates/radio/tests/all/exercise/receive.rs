@@ -10,7 +10,7 @@ use millstream_radio::channel::RxChannel;
 use millstream_radio::control::{Control, ControlReceiver};
 use millstream_radio::stream::StreamPath;
 use millstream_radio::topology::Endpoint;
-use millstream_radio::{Clock, RxArgs, RxError, RxEvent, RxStreamer};
+use millstream_radio::{Clock, RxArgs, RxError, RxEvent, RxStreamer, StreamRate};
 use millstream_wire::chdr::{DataRepr, Packet};
 use millstream_wire::ctrl::{ControlStatus, CtrlRepr, DataWords, Op};
 use millstream_wire::mgmt::{MgmtRepr, Node, NodeInfo, Op as Hop};
@@ -211,7 +211,7 @@ pub fn receive(bytes: &[u8]) {
         entry_port: 0,
         endpoint: Endpoint { port: 1, instance: 0, epid: SEP, control: true, data: true },
         epid: STREAM,
-        rate_hz: RATE_HZ,
+        rate: StreamRate::of_radio(RATE_HZ),
         clock: Clock::simulated(now, pass),
     };
     let silence = if first & 1 == 0 { Duration::from_secs(3600) } else { Duration::ZERO };

@@ -1,0 +1,74 @@
+//! The rates of a stream: samples, and ticks of the radio's time.
+
+use std::num::NonZeroU32;
+
+/// The rate of a stream's samples, as a fraction of the radio's ticks.
+///
+/// A radio without a rate change has a tick per sample. Behind a DDC or before a DUC, times remain
+/// in ticks of the radio, so a sample lasts as many ticks as the block's factor.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StreamRate {
+    /// Ticks per second.
+    pub ticks_hz: f64,
+    /// Ticks from one sample to the next.
+    pub ticks_per_sample: NonZeroU32,
+}
+
+impl StreamRate {
+    /// Returns the rate of a stream without a rate change.
+    #[must_use]
+    pub fn of_radio(rate_hz: f64) -> Self {
+        Self { ticks_hz: rate_hz, ticks_per_sample: NonZeroU32::MIN }
+    }
+
+    /// Returns the samples per second.
+    #[must_use]
+    pub fn samples_hz(&self) -> f64 {
+        self.ticks_hz / f64::from(self.ticks_per_sample.get())
+    }
+
+    /// Returns the ticks of `samples` samples, modulo 2⁶⁴.
+    #[must_use]
+    pub fn ticks(&self, samples: u64) -> u64 {
+        samples.wrapping_mul(self.ticks_per_sample.get().into())
+    }
+
+    /// Returns the whole samples in `ticks` ticks. It divides, so it has no place in the path of
+    /// every packet.
+    #[must_use]
+    pub fn samples(&self, ticks: u64) -> u64 {
+        ticks / u64::from(self.ticks_per_sample.get())
+    }
+
+    /// Returns the first time not before `ticks` at which a sample of a stream begins that has one
+    /// at `sample`. Times wrap modulo 2⁶⁴.
+    pub(crate) fn align(&self, ticks: u64, sample: u64) -> u64 {
+        let per = u64::from(self.ticks_per_sample.get());
+        let ahead = ticks.wrapping_sub(sample) as i64;
+        ticks.wrapping_add((-i128::from(ahead)).rem_euclid(per.into()) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_aligned_to_the_samples_of_a_stream() {
+        let ticks_per_sample = NonZeroU32::new(16).unwrap();
+        let rate = StreamRate { ticks_hz: 16e6, ticks_per_sample };
+        assert_eq!((rate.samples_hz(), rate.ticks(3), rate.samples(50)), (1e6, 48, 3));
+        for (ticks, sample, aligned) in [
+            (100, 100, 100),
+            (101, 100, 116),
+            (116, 100, 116),
+            (90, 100, 100),
+            (84, 100, 84),
+            (83, 100, 84),
+            (5, u64::MAX, 15),
+        ] {
+            assert_eq!(rate.align(ticks, sample), aligned, "{ticks} {sample}");
+        }
+        assert_eq!(StreamRate::of_radio(5e6).align(7, 3), 7);
+    }
+}
