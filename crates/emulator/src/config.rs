@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::faults;
+use crate::personality::{BlockKind, DeviceKind};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -18,6 +19,8 @@ pub const E320_RATE_RANGE_HZ: RangeInclusive<f64> = 0.22e6..=61.44e6;
 /// Configuration of an emulated radio.
 #[derive(Debug, Clone)]
 pub struct RadioConfig {
+    /// The kind of device.
+    pub device: DeviceKind,
     /// Address of all its ports; one that belongs to this machine, for example 127.0.0.2.
     pub addr: Ipv4Addr,
     /// UDP port of discovery and echo.
@@ -65,6 +68,7 @@ pub struct RadioConfig {
 impl Default for RadioConfig {
     fn default() -> Self {
         Self {
+            device: DeviceKind::default(),
             addr: Ipv4Addr::LOCALHOST,
             discovery_port: 49600,
             rpc_port: 49601,
@@ -138,8 +142,10 @@ impl RadioConfig {
             return fail("tx_out", second.display().to_string(), expected);
         }
         let cable = self.rx_antennas.iter().any(|spec| spec.starts_with("loopback:"));
-        if cable && self.rx_buffer_samples > 1 << 26 {
-            let expected = "at most 2^26 samples with a loopback, which keeps them in memory";
+        let stored = cable || self.device.personality().has(BlockKind::Ddc);
+        if stored && self.rx_buffer_samples > 1 << 26 {
+            let expected =
+                "at most 2^26 samples with a loopback or a DDC, which keep them in memory";
             return fail("rx_buffer_samples", self.rx_buffer_samples.to_string(), expected);
         }
         for (field, value) in [("serial", &self.serial()), ("name", &self.name)] {

@@ -30,8 +30,10 @@
 //! | `discovery`, `rpc` | the management side |
 //! | `device` | the CHDR side: pure state machines, time is an argument |
 //! | `time` | sample clock and timekeeper |
+//! | `personality` | the kinds of device as data |
 //! | [`faults`] | failures on demand; `control_channel` switches them from outside |
 //! | `tcp` | a bounded server of small requests, for RPC and the control channel |
+//! | `converter` | the filters of DDC and DUC |
 //! | [`antenna`] | the received signals of a channel |
 //! | `tx_out` | the transmitted samples of a channel, on disk |
 //! | `mailbox`, `counters` | commands and counts shared by threads |
@@ -40,6 +42,7 @@ pub mod antenna;
 mod broadcast;
 mod config;
 mod control_channel;
+mod converter;
 mod counters;
 mod device;
 mod device_loop;
@@ -47,6 +50,7 @@ mod discovery;
 mod error;
 pub mod faults;
 mod mailbox;
+mod personality;
 mod radio;
 mod rpc;
 mod stepped;
@@ -58,6 +62,7 @@ pub use config::{CHANNELS, E320_RATE_RANGE_HZ, RATE_RANGE_HZ, RadioConfig};
 pub use counters::CounterSnapshot;
 pub use error::Error;
 pub use faults::{FAULT_FORMS, FaultError, FaultState, Faults};
+pub use personality::DeviceKind;
 pub use radio::{Radio, RunningRadio};
 pub use stepped::SteppedRadio;
 pub use time::{DeviceClock, SampleClock};

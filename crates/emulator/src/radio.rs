@@ -87,6 +87,7 @@ impl Radio {
             serial: config.serial(),
             name: config.name.clone(),
             chdr: chdr.local,
+            personality: config.device.personality(),
             rate_range_hz: config.rate_range_hz.clone(),
         };
         let mpm = Mpm::new(identity, keeper, claimed.clone(), order_tx);
@@ -101,6 +102,7 @@ impl Radio {
         let recorders = stepped::recorders(&config)?;
         running.fates = recorders.iter().flatten().map(Recorder::fate).collect();
         let device = EmulatedDevice::new(DeviceParts {
+            personality: config.device.personality(),
             keeper,
             sources,
             recorders,

@@ -1,48 +1,43 @@
 //! Client zero, the block that describes the device (facts section 9).
 
-use crate::config::CHANNELS;
+use crate::personality::{BlockKind, Personality};
 use millstream_wire::mgmt::PROTOCOL_VERSION;
-use millstream_wire::regs::client_zero::{self as regs, BlockInfo, Counts, Edge, FlushStatus};
+use millstream_wire::regs::client_zero::{self as regs, BlockInfo, Counts, FlushStatus};
 
 /// Control endpoints: only endpoint 0 takes control packets.
 pub(crate) const CONTROL_ENDPOINTS: u16 = 1;
-/// Index of the radio block: behind client zero and the endpoints.
-pub(crate) const RADIO_INDEX: u16 = 1 + CHANNELS as u16;
-/// Size of a block's command FIFO, 32-bit words.
-pub(crate) const FIFO_WORDS: usize = 1 << FIFO_LOG2;
+/// Size of the radio's command FIFO, 32-bit words.
+pub(crate) const FIFO_WORDS: usize = 1 << 9;
 /// Largest packet of a block, bytes.
 pub(crate) const MTU_BYTES: usize = 8 << MTU_LOG2;
 
-const FIFO_LOG2: u8 = 9;
 const MTU_LOG2: u8 = 10;
-const ASYNC_MESSAGES: u8 = 4;
-const EDGES: usize = 2 * CHANNELS;
 
 /// Reads a register; returns `None` for an address without one.
-pub(crate) fn read(address: u32) -> Option<u32> {
+pub(crate) fn read(device: &Personality, address: u32) -> Option<u32> {
     match address {
         regs::PROTO_VER => Some(PROTOCOL_VERSION.into()),
         regs::PORT_CONFIG => {
-            let endpoints = CHANNELS as u16;
-            Counts { endpoints, blocks: 1, transports: 1, has_crossbar: true }.to_word().ok()
+            let (endpoints, blocks) = (device.endpoints, device.blocks.len() as u16);
+            Counts { endpoints, blocks, transports: 1, has_crossbar: true }.to_word().ok()
         }
-        regs::EDGE_COUNT | regs::ADJACENCY => Some(EDGES as u32),
-        regs::DEVICE_INFO => Some(u32::from(regs::device_type::E320) << 16),
+        regs::EDGE_COUNT | regs::ADJACENCY => Some(device.edges().count() as u32),
+        regs::DEVICE_INFO => Some(u32::from(device.device_type) << 16),
         regs::CTRL_ENDPOINTS => Some(CONTROL_ENDPOINTS.into()),
-        _ if address > regs::ADJACENCY => edge(address - regs::ADJACENCY),
-        _ => indexed(address / regs::INDEX_STRIDE, address % regs::INDEX_STRIDE),
+        _ if address > regs::ADJACENCY => edge(device, address - regs::ADJACENCY),
+        _ => indexed(device, address / regs::INDEX_STRIDE, address % regs::INDEX_STRIDE),
     }
 }
 
 /// Decodes a write; returns `None` for an address without a register.
-pub(crate) fn write(address: u32, value: u32) -> Option<RegisterRequest> {
+pub(crate) fn write(device: &Personality, address: u32, value: u32) -> Option<RegisterRequest> {
     let (index, offset) = (address / regs::INDEX_STRIDE, address % regs::INDEX_STRIDE);
-    let exists = index >= 1 && index <= u32::from(RADIO_INDEX);
+    let exists = index >= 1 && index < u32::from(device.index_of(device.blocks.len() as u16));
     match offset {
         // Flush timeout: flushing takes no time here.
         0x00 if exists => Some(RegisterRequest::None),
         0x04 if exists => {
-            let radio = index == u32::from(RADIO_INDEX);
+            let radio = device.block_at(index).is_some_and(|block| block.kind == BlockKind::Radio);
             let reset = radio && value & (regs::RESET_DATA | regs::FLUSH) != 0;
             Some(if reset { RegisterRequest::ResetRadioData } else { RegisterRequest::None })
         }
@@ -58,40 +53,31 @@ pub(crate) enum RegisterRequest {
     ResetRadioData,
 }
 
-/// Returns an edge: endpoint i to radio port i, and back. `offset` counts bytes from the length of
-/// the list.
-fn edge(offset: u32) -> Option<u32> {
-    if !offset.is_multiple_of(4) || offset as usize > 4 * EDGES {
+/// Returns a connection; `offset` counts bytes from the length of the list.
+fn edge(device: &Personality, offset: u32) -> Option<u32> {
+    if !offset.is_multiple_of(4) {
         return None;
     }
-    let number = offset / 4 - 1;
-    let channel = (number / 2) as u8;
-    let endpoint = (1 + u16::from(channel), 0);
-    let radio = (RADIO_INDEX, channel);
-    let ((src_index, src_port), (dst_index, dst_port)) =
-        if number.is_multiple_of(2) { (endpoint, radio) } else { (radio, endpoint) };
-    Edge { src_index, src_port, dst_index, dst_port }.to_word().ok()
+    device.edges().nth(offset as usize / 4 - 1)?.to_word().ok()
 }
 
-fn indexed(index: u32, offset: u32) -> Option<u32> {
-    let is_radio = index == u32::from(RADIO_INDEX);
-    if index == 0 || index > u32::from(RADIO_INDEX) {
+fn indexed(device: &Personality, index: u32, offset: u32) -> Option<u32> {
+    let block = device.block_at(index);
+    if index == 0 || (block.is_none() && index > u32::from(device.endpoints)) {
         return None;
     }
     match offset {
-        regs::BLOCK_INFO | regs::BLOCK_NOC_ID if !is_radio => Some(0),
-        regs::BLOCK_INFO => {
-            let ports = CHANNELS as u8;
+        regs::BLOCK_INFO => block.map_or(Some(0), |block| {
             let info = BlockInfo {
                 version: 1,
-                inputs: ports,
-                outputs: ports,
-                fifo_log2: FIFO_LOG2,
-                max_async_msgs: ASYNC_MESSAGES,
+                inputs: block.ports,
+                outputs: block.ports,
+                fifo_log2: block.fifo_log2,
+                max_async_msgs: block.async_messages,
             };
             info.to_word().ok()
-        }
-        regs::BLOCK_NOC_ID => Some(regs::noc_id::RADIO),
+        }),
+        regs::BLOCK_NOC_ID => Some(block.map_or(0, |block| block.kind.noc_id())),
         regs::BLOCK_FLUSH_STATUS => {
             FlushStatus { active: false, done: true, mtu_log2: MTU_LOG2 }.to_word().ok()
         }
@@ -102,6 +88,19 @@ fn indexed(index: u32, offset: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::personality::DeviceKind;
+    use millstream_wire::regs::client_zero::Edge;
+
+    /// Index of the radio block: behind client zero and the endpoints.
+    const RADIO_INDEX: u16 = 3;
+
+    fn read(address: u32) -> Option<u32> {
+        super::read(DeviceKind::E320Radio.personality(), address)
+    }
+
+    fn write(address: u32, value: u32) -> Option<RegisterRequest> {
+        super::write(DeviceKind::E320Radio.personality(), address, value)
+    }
 
     #[test]
     fn the_graph_joins_each_endpoint_to_its_radio_port() {
@@ -141,5 +140,27 @@ mod tests {
         assert_eq!(write(regs::index_register(4, 4), 1), None);
         let reset = write(regs::index_register(RADIO_INDEX, 4), regs::RESET_DATA);
         assert_eq!(reset, Some(RegisterRequest::ResetRadioData));
+    }
+
+    #[test]
+    fn the_stock_image_has_its_blocks_in_their_order() {
+        let device = DeviceKind::E320.personality();
+        let read = |address| super::read(device, address).unwrap();
+        let counts = Counts::from_word(read(regs::PORT_CONFIG));
+        assert_eq!((counts.endpoints, counts.blocks), (4, 4));
+        let ids: Vec<_> =
+            (5..9).map(|index| read(regs::index_register(index, regs::BLOCK_NOC_ID))).collect();
+        assert_eq!(ids, [0xD0C0_0000, 0xDDC0_0000, 0x12AD_1000, 0xF1F0_0000]);
+        let info = BlockInfo::from_word(read(regs::index_register(5, regs::BLOCK_INFO)));
+        assert_eq!((info.inputs, info.outputs, info.fifo_log2), (2, 2, 6));
+        assert_eq!(super::read(device, regs::index_register(9, regs::BLOCK_INFO)), None);
+        let request = super::write(device, regs::index_register(7, 4), regs::RESET_DATA);
+        assert_eq!(request, Some(RegisterRequest::ResetRadioData));
+        let request = super::write(device, regs::index_register(5, 4), regs::RESET_DATA);
+        assert_eq!(request, Some(RegisterRequest::None));
+        let edge = |n: u32| Edge::from_word(read(regs::ADJACENCY + 4 * n));
+        let first = (edge(1).src_index, edge(1).dst_index, edge(4).src_index, edge(4).dst_index);
+        assert_eq!(first, (1, 5, 6, 1));
+        assert_eq!(read(regs::EDGE_COUNT), 12);
     }
 }

@@ -2,12 +2,15 @@
 
 use super::transmitted::TransmittedSamples;
 use crate::antenna::Sc16;
+use crate::converter::Duc;
 use crate::time::DeviceClock;
 use crate::tx_out::{Begin, BurstEnd, Recorder};
 
 /// The receivers of a transmit channel: a loopback, a file, or none.
 #[derive(Default)]
 pub(crate) struct Emission {
+    /// The DUC before the radio, if there is one.
+    pub duc: Option<Box<Duc>>,
     pub air: Option<TransmittedSamples>,
     pub recorder: Option<Recorder>,
 }
@@ -18,9 +21,36 @@ impl Emission {
         self.air.is_none() && self.recorder.is_none()
     }
 
-    /// Transmits `samples` from tick `tick` on; with `follows` no tick lies between them and the
-    /// last ones of this burst.
+    /// Returns the ticks of each of the host's samples in the next burst.
+    pub fn interpolation(&self) -> u64 {
+        self.duc.as_ref().map_or(1, |duc| duc.factor())
+    }
+
+    /// Begins a burst with this number of ticks for each of the host's samples.
+    pub fn begin(&mut self, interpolation: u64) {
+        if let Some(duc) = &mut self.duc {
+            duc.begin(interpolation);
+        }
+    }
+
+    /// Transmits `samples` of the host from tick `tick` on; with `follows` no tick lies between
+    /// them and the last ones of this burst.
     pub fn send(&mut self, keeper: &DeviceClock, tick: u64, follows: bool, samples: &[Sc16]) {
+        if self.is_unheard() {
+            return;
+        }
+        match self.duc.take() {
+            None => self.emit(keeper, tick, follows, samples),
+            Some(mut duc) => {
+                duc.process(keeper.timestamp_of(tick), samples, |before, piece| {
+                    self.emit(keeper, tick + before, follows || before > 0, piece);
+                });
+                self.duc = Some(duc);
+            }
+        }
+    }
+
+    fn emit(&mut self, keeper: &DeviceClock, tick: u64, follows: bool, samples: &[Sc16]) {
         if let Some(air) = &mut self.air {
             air.send(tick, samples);
         }

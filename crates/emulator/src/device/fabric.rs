@@ -1,7 +1,6 @@
 //! Transport, crossbar and endpoints for management packets (facts section 6).
 
 use super::endpoint::Endpoint;
-use crate::config::CHANNELS;
 use millstream_wire::mgmt::{ForwardHops, MgmtRepr, Node, NodeInfo, Op};
 use millstream_wire::stream::CommandRepr;
 use millstream_wire::{Epid, Result};
@@ -10,11 +9,12 @@ use std::net::SocketAddrV4;
 
 /// The crossbar port of the transport adapter; endpoint i is at port 1 + i.
 const TRANSPORT_PORT: u8 = 0;
-const PORTS: u8 = 1 + CHANNELS as u8;
 const NO_ROUTE: u8 = 0xff;
 
 /// The nodes in front of the endpoints, and their configuration.
 pub(crate) struct Fabric {
+    /// The ports of the crossbar.
+    ports: u8,
     /// The id in information responses; RPC sets it.
     pub device_id: u16,
     /// Crossbar output port by endpoint id.
@@ -33,10 +33,10 @@ pub(crate) struct ManagementEffect {
 }
 
 impl Fabric {
-    /// Returns nodes without configuration.
-    pub fn new() -> Self {
+    /// Returns nodes without configuration, in front of this number of endpoints.
+    pub fn new(endpoints: u16) -> Self {
         let routes = vec![NO_ROUTE; 1 << 16].into_boxed_slice();
-        Self { device_id: 0, routes, hosts: HashMap::new() }
+        Self { ports: 1 + endpoints as u8, device_id: 0, routes, hosts: HashMap::new() }
     }
 
     /// Restores the state after power-on.
@@ -48,7 +48,7 @@ impl Fabric {
 
     /// Returns the index of the endpoint to which the crossbar routes `epid`.
     pub fn endpoint_of(&self, epid: Epid) -> Option<usize> {
-        endpoint_at(self.routes[usize::from(epid.0)].into())
+        self.endpoint_at(self.routes[usize::from(epid.0)].into())
     }
 
     /// Returns the address of a host endpoint, which must have advertised itself and set a route.
@@ -82,7 +82,7 @@ impl Fabric {
             ForwardHops::Port(port) => port,
             ForwardHops::Default => self.routes[usize::from(packet.dst_epid.0)].into(),
         };
-        let Some(index) = endpoint_at(port) else { return Ok(ManagementEffect::default()) };
+        let Some(index) = self.endpoint_at(port) else { return Ok(ManagementEffect::default()) };
         let endpoint = &mut endpoints[index];
         let mut command = None;
         let forward = packet.execute(|op| match op {
@@ -113,9 +113,9 @@ impl Fabric {
 
     fn crossbar(&mut self, op: Op) -> Option<Op> {
         match op {
-            Op::InfoReq => Some(self.info(Node::Crossbar { ports: PORTS, transports: 1 })),
+            Op::InfoReq => Some(self.info(Node::Crossbar { ports: self.ports, transports: 1 })),
             Op::CfgWrite { address, value } => {
-                let port = u8::try_from(value).ok().filter(|&port| port < PORTS);
+                let port = u8::try_from(value).ok().filter(|&port| port < self.ports);
                 self.routes[usize::from(address)] = port.unwrap_or(NO_ROUTE);
                 None
             }
@@ -131,10 +131,10 @@ impl Fabric {
     fn info(&self, node: Node) -> Op {
         Op::InfoResp(NodeInfo { device_id: self.device_id, instance: TRANSPORT_PORT.into(), node })
     }
-}
 
-fn endpoint_at(port: u16) -> Option<usize> {
-    (1..u16::from(PORTS)).contains(&port).then(|| usize::from(port) - 1)
+    fn endpoint_at(&self, port: u16) -> Option<usize> {
+        (1..u16::from(self.ports)).contains(&port).then(|| usize::from(port) - 1)
+    }
 }
 
 #[cfg(test)]
@@ -157,7 +157,7 @@ mod tests {
     }
 
     fn parts() -> (Fabric, Vec<Endpoint>) {
-        let mut fabric = Fabric::new();
+        let mut fabric = Fabric::new(2);
         fabric.device_id = 77;
         (fabric, (0..2).map(endpoint).collect())
     }

@@ -14,6 +14,7 @@
 
 mod client_zero;
 mod control;
+mod converters;
 mod emission;
 mod endpoint;
 mod fabric;
@@ -23,6 +24,8 @@ mod out_stream;
 mod outbox;
 mod packets;
 mod radio_block;
+mod reports;
+mod rx_chain;
 mod rx_channel;
 mod rx_sender;
 mod rx_source;
@@ -33,8 +36,10 @@ mod tx_fifo;
 
 use crate::antenna::AntennaSource;
 use crate::config::CHANNELS;
+use crate::converter::Duc;
 use crate::counters::Counters;
 use crate::mailbox::DeviceCommand;
+use crate::personality::{BlockKind, Personality};
 use crate::time::DeviceClock;
 use crate::tx_out::Recorder;
 use control::CommandFifo;
@@ -42,17 +47,12 @@ use emission::Emission;
 use endpoint::Endpoint;
 use fabric::Fabric;
 use millstream_link::port::{Capabilities, PortTx};
-use millstream_wire::Epid;
-use millstream_wire::chdr::Width;
-use millstream_wire::ctrl::{CtrlRepr, DataWords, Op};
-use millstream_wire::regs::radio as regs;
 use millstream_wire::regs::radio::async_msg::Event;
 use outbox::Outbox;
 use radio_block::RadioBlock;
 use rx_channel::RxEvent;
 use rx_sender::{RxSender, SendResult, SendStep};
 use rx_source::RxSource;
-use std::net::SocketAddrV4;
 use std::sync::Arc;
 use transmitted::TransmittedSamples;
 use tx_fifo::TxFifo;
@@ -69,9 +69,11 @@ const CATCH_UP_TICKS: u64 = 1 << 24;
 
 /// The state of the radio.
 pub(crate) struct EmulatedDevice {
+    personality: &'static Personality,
     keeper: DeviceClock,
     fabric: Fabric,
-    endpoints: [Endpoint; CHANNELS],
+    /// Those of the channels, then those without one.
+    endpoints: Box<[Endpoint]>,
     radio: RadioBlock,
     radio_commands: CommandFifo,
     senders: [RxSender; CHANNELS],
@@ -88,6 +90,7 @@ pub(crate) struct EmulatedDevice {
 
 /// The parts of a device.
 pub(crate) struct DeviceParts {
+    pub personality: &'static Personality,
     pub keeper: DeviceClock,
     pub sources: [AntennaSource; CHANNELS],
     /// The recorders of transmitted samples.
@@ -104,16 +107,21 @@ impl EmulatedDevice {
     /// Returns a radio in the state after power-on.
     pub fn new(parts: DeviceParts) -> Self {
         let (size, window) = transmit::sizes(parts.tx_buffer_samples, &parts.queue);
-        let emissions = emissions(&parts.sources, parts.recorders);
-        let endpoint = |index: usize| {
-            let fifo = TxFifo::new(size, !emissions[index].is_unheard());
-            Endpoint::new(index as u16, window, fifo)
+        let personality = parts.personality;
+        let duc = || personality.has(BlockKind::Duc).then(|| Box::new(Duc::new()));
+        let emissions = emissions(&parts.sources, parts.recorders.map(|one| (one, duc())));
+        let endpoint = |index: u16| {
+            let emission = emissions.get(usize::from(index));
+            let fifo = TxFifo::new(size, emission.is_some_and(|one| !one.is_unheard()));
+            Endpoint::new(index, window, fifo)
         };
-        let sender = |source| RxSender::new(RxSource::new(source, parts.rx_buffer_samples));
+        let ddc = personality.has(BlockKind::Ddc);
+        let sender = |source| RxSender::new(RxSource::new(source, parts.rx_buffer_samples, ddc));
         Self {
+            personality,
             keeper: parts.keeper,
-            fabric: Fabric::new(),
-            endpoints: std::array::from_fn(endpoint),
+            fabric: Fabric::new(personality.endpoints),
+            endpoints: (0..personality.endpoints).map(endpoint).collect(),
             radio: RadioBlock::new(parts.rx_buffer_samples),
             radio_commands: CommandFifo::default(),
             senders: parts.sources.map(sender),
@@ -131,7 +139,7 @@ impl EmulatedDevice {
         match order {
             DeviceCommand::Time(keeper) => {
                 self.keeper = keeper;
-                for (sender, endpoint) in self.senders.iter_mut().zip(&self.endpoints) {
+                for (sender, endpoint) in self.senders.iter_mut().zip(&*self.endpoints) {
                     if endpoint.out.is_on() {
                         sender.prepare(keeper.clock().rate_hz());
                     }
@@ -147,6 +155,7 @@ impl EmulatedDevice {
                 self.fabric.reset();
                 self.radio.reset();
                 self.senders.iter_mut().for_each(|sender| sender.source().clear());
+                self.reset_converters();
                 self.radio_commands.clear();
                 self.endpoints.iter_mut().for_each(Endpoint::reset);
             }
@@ -170,6 +179,7 @@ impl EmulatedDevice {
                 SendResult::Idle => None,
             };
             let event = self.radio.channels[channel].rx.next_event(&self.keeper);
+            let event = event.into_iter().chain(self.next_step(channel, now)).min();
             let transmit = self.next_transmit_event(channel);
             if let Some(tick) = [next, event, transmit].into_iter().flatten().min() {
                 deadline_ns = deadline_ns.min(self.deadline_ns(tick).max(now_ns));
@@ -244,18 +254,30 @@ impl EmulatedDevice {
         }
         for channel in 0..CHANNELS {
             self.run_receiver(channel, now);
-            if let RxSource::Loopback(from, buffer) = self.senders[channel].source()
-                && let Some(air) = &mut self.emissions[*from].air
-            {
-                let rx = &mut self.radio.channels[channel].rx;
-                rx.read_antenna(now, |ticks| buffer.record(air, ticks));
+            let rx = &mut self.radio.channels[channel].rx;
+            match self.senders[channel].source() {
+                RxSource::Signal(_) => {}
+                RxSource::Loopback(from, buffer) => {
+                    if let Some(air) = &mut self.emissions[*from].air {
+                        rx.read_antenna(now, |stretch| buffer.record(air, stretch.ticks));
+                    }
+                }
+                RxSource::Chain(chain) => {
+                    let mut air =
+                        chain.loopback().and_then(|from| self.emissions[from].air.as_mut());
+                    let keeper = &self.keeper;
+                    rx.read_antenna(now, |stretch| {
+                        chain.record(&stretch, keeper, air.as_deref_mut());
+                    });
+                }
             }
         }
         self.ran_to = self.ran_to.max(now);
     }
 
     fn run_receiver(&mut self, channel: usize, now: u64) {
-        let patience = self.radio.channels[channel].rx.buffer_samples() / 2;
+        let rx = &self.radio.channels[channel].rx;
+        let patience = rx.buffer_samples() * rx.decimation() / 2;
         while let Some(event) = self.radio.channels[channel].rx.advance(&self.keeper, now) {
             match event {
                 RxEvent::Started { .. } => self.counters().rx_commands.inc(),
@@ -288,68 +310,14 @@ impl EmulatedDevice {
             outbox: &mut self.outbox,
         })
     }
-
-    /// Sends an asynchronous message to the destination set by the host (facts section 10).
-    fn report(&mut self, channel: usize, event: Event, tick: u64) {
-        let registers = &self.radio.channels[channel];
-        let (epid, port, address) = match event {
-            Event::RxLateCommand | Event::RxOverrun => {
-                (regs::RX_ERR_REM_EPID, regs::RX_ERR_REM_PORT, regs::RX_ERR_ADDR)
-            }
-            Event::TxUnderrun | Event::TxLate | Event::TxBurstAck => {
-                (regs::TX_ERR_REM_EPID, regs::TX_ERR_REM_PORT, regs::TX_ERR_ADDR)
-            }
-        };
-        let dst_epid = Epid(registers.register(epid) as u16);
-        if dst_epid == Epid::NONE {
-            // No host requested messages, or its session is over.
-            return;
-        }
-        let port = registers.register(port) as u16 & 0x3ff;
-        let message = CtrlRepr {
-            dst_epid,
-            src_epid: self.endpoints[0].epid,
-            dst_port: port,
-            src_port: port,
-            ctrl_seq: self.message_seq,
-            timestamp: Some(self.keeper.timestamp_of(tick)),
-            address: registers.register(address) & 0xf_ffff,
-            op: Op::Write,
-            data: DataWords::one(event.code()),
-            ..CtrlRepr::default()
-        };
-        self.message_seq = (self.message_seq + 1) % millstream_wire::ctrl::SEQ_MODULUS;
-        if self.send_control(message) {
-            self.counters().async_messages.inc();
-        }
-    }
-
-    /// Sends a control packet with the next sequence number; returns false when its host is
-    /// unknown.
-    fn send_control(&mut self, packet: CtrlRepr) -> bool {
-        let Some(to) = self.host(packet.dst_epid) else { return false };
-        let packet = CtrlRepr { seq: self.control_seq, ..packet };
-        self.control_seq = self.control_seq.wrapping_add(1);
-        self.outbox.send(to, |buffer| packet.emit(Width::W64, buffer));
-        true
-    }
-
-    /// Returns the address of a host endpoint; counts an unknown one.
-    fn host(&self, epid: Epid) -> Option<SocketAddrV4> {
-        let host = self.fabric.host(epid);
-        if host.is_none() {
-            self.counters().chdr_unroutable.inc();
-        }
-        host
-    }
 }
 
-/// Returns the receivers of the transmit channels, with memory for the longest cable.
+/// Returns the ways of the transmitted samples, with memory for the longest cable.
 fn emissions(
     sources: &[AntennaSource; CHANNELS],
-    recorders: [Option<Recorder>; CHANNELS],
+    parts: [(Option<Recorder>, Option<Box<Duc>>); CHANNELS],
 ) -> [Emission; CHANNELS] {
-    let mut emissions = recorders.map(|recorder| Emission { air: None, recorder });
+    let mut emissions = parts.map(|(recorder, duc)| Emission { duc, air: None, recorder });
     let cables = sources.iter().filter_map(|source| match source {
         AntennaSource::Loopback(cable) => Some(*cable),
         AntennaSource::Signal(_) => None,
@@ -362,6 +330,8 @@ fn emissions(
     emissions
 }
 
+#[cfg(test)]
+mod converters_tests;
 #[cfg(test)]
 mod loopback_tests;
 #[cfg(test)]

@@ -5,13 +5,12 @@ use super::client_zero::{self, CONTROL_ENDPOINTS, RegisterRequest};
 use super::out_stream::StatusTaken;
 use super::radio_block::{NoRegister, Written};
 use crate::config::CHANNELS;
+use crate::personality::BlockKind;
 use millstream_wire::chdr::{Packet, PacketType, Width};
 use millstream_wire::ctrl::{CLIENT_ZERO_PORT, ControlStatus, CtrlRepr, DataWords, Op, block_port};
 use millstream_wire::mgmt::MgmtRepr;
 use millstream_wire::stream::StatusRepr;
 use std::net::SocketAddrV4;
-
-const RADIO_PORT: u16 = block_port(CONTROL_ENDPOINTS, 0);
 
 impl EmulatedDevice {
     /// Takes a datagram that arrived at `now_ns`. Any content costs at most one count.
@@ -46,7 +45,9 @@ impl EmulatedDevice {
         }
         if let Some((index, command)) = outcome.command {
             // The stream begins soon, so the antenna can prepare.
-            self.senders[index].prepare(self.keeper.clock().rate_hz());
+            if let Some(sender) = self.senders.get_mut(index) {
+                sender.prepare(self.keeper.clock().rate_hz());
+            }
             if let Some(to) = self.host(command.dst_epid) {
                 self.outbox.send(to, |buffer| command.emit(Width::W64, buffer));
             }
@@ -61,18 +62,25 @@ impl EmulatedDevice {
         if !endpoint.is_some_and(|index| self.endpoints[index].has_control()) {
             return self.counters().chdr_unroutable.inc();
         }
-        match request.dst_port {
-            // The host's answer to an asynchronous message.
-            _ if request.is_ack => {}
-            CLIENT_ZERO_PORT => self.execute_client_zero(&request),
-            RADIO_PORT => {
+        // The host's answer to an asynchronous message.
+        if request.is_ack {
+            return;
+        }
+        if request.dst_port == CLIENT_ZERO_PORT {
+            return self.execute_client_zero(&request);
+        }
+        let number = request.dst_port.checked_sub(block_port(CONTROL_ENDPOINTS, 0));
+        let block = number.and_then(|number| self.personality.blocks.get(usize::from(number)));
+        match block.map(|block| block.kind) {
+            Some(BlockKind::Radio) => {
                 if self.radio_commands.push(request) {
                     self.run_radio_commands(now);
                 } else {
                     self.counters().control_overflows.inc();
                 }
             }
-            _ => self.counters().chdr_unroutable.inc(),
+            Some(kind) => self.execute_converter(kind, &request, now),
+            None => self.counters().chdr_unroutable.inc(),
         }
     }
 
@@ -104,8 +112,8 @@ impl EmulatedDevice {
         let value = request.data.first();
         let answer = match request.op {
             Op::Sleep => Some(0),
-            Op::Read => client_zero::read(request.address),
-            Op::Write => client_zero::write(request.address, value).map(|what| {
+            Op::Read => client_zero::read(self.personality, request.address),
+            Op::Write => client_zero::write(self.personality, request.address, value).map(|what| {
                 if what == RegisterRequest::ResetRadioData {
                     self.radio.channels.iter_mut().for_each(|channel| channel.rx.reset());
                     self.senders.iter_mut().for_each(|sender| sender.source().clear());
@@ -118,7 +126,7 @@ impl EmulatedDevice {
         self.acknowledge(request, answer.ok_or(NoRegister));
     }
 
-    fn acknowledge(&mut self, request: &CtrlRepr, answer: Result<u32, NoRegister>) {
+    pub(super) fn acknowledge(&mut self, request: &CtrlRepr, answer: Result<u32, NoRegister>) {
         self.counters().control_requests.inc();
         let (status, value) = match answer {
             Ok(value) => (ControlStatus::Ok, value),

@@ -37,25 +37,56 @@ struct Segment {
     end: u64,
     /// First sample that [`RxChannel::read_antenna`] has not yet requested.
     heard: u64,
+    /// Whether [`RxChannel::read_antenna`] has requested any.
+    begun: bool,
+    /// The samples of the radio that become one of its packets.
+    decimation: u64,
+}
+
+/// Ticks of one burst, for a source whose samples must be read at their time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub ticks: Range<u64>,
+    /// A burst begins with them.
+    pub begins: bool,
+    /// The samples of the radio that become one of its packets.
+    pub decimation: u64,
 }
 
 /// A packet that is complete, or the next one to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NextPacket {
-    /// Its first sample.
+    /// The first tick that it covers.
     pub tick: u64,
     pub samples: u64,
     /// Whether it ends a burst.
     pub eob: bool,
+    /// The ticks of each sample.
+    pub decimation: u64,
+}
+
+impl NextPacket {
+    /// Returns the tick behind the last one that it covers.
+    pub fn end(&self) -> u64 {
+        self.tick + self.ticks()
+    }
+
+    /// Returns the ticks that it covers.
+    pub fn ticks(&self) -> u64 {
+        self.samples * self.decimation
+    }
 }
 
 /// The radio core of one channel and the packet buffer behind it.
 ///
 /// The antenna is a function of time, so the buffer needs no memory: it is the range between the
-/// clock's tick and the last sent sample.
+/// clock's tick and the last sent sample. A DDC behind the radio makes a sample of several; the
+/// buffer lies behind the DDC.
 #[derive(Debug)]
 pub(crate) struct RxChannel {
     buffer_samples: u64,
+    /// The ticks of a sample in the bursts to come.
+    decimation: u64,
     commands: VecDeque<(Acquire, u64)>,
     segments: VecDeque<Segment>,
     /// Whether the last segment still grows.
@@ -69,6 +100,7 @@ impl RxChannel {
     pub fn new(buffer_samples: u64) -> Self {
         Self {
             buffer_samples,
+            decimation: 1,
             commands: VecDeque::with_capacity(RX_CMD_SLOTS as usize),
             segments: VecDeque::with_capacity(SEGMENTS_MAX),
             running: false,
@@ -76,9 +108,45 @@ impl RxChannel {
         }
     }
 
-    /// Clears all state.
+    /// Clears all state but the decimation.
     pub fn reset(&mut self) {
-        *self = Self::new(self.buffer_samples);
+        *self = Self { decimation: self.decimation, ..Self::new(self.buffer_samples) };
+    }
+
+    /// Returns whether samples enter the buffer.
+    pub fn is_running(&self) -> bool {
+        self.running
+    }
+
+    /// Returns the decimation of the bursts to come.
+    pub fn decimation(&self) -> u64 {
+        self.decimation
+    }
+
+    /// Sets the decimation of the bursts to come.
+    pub fn set_decimation(&mut self, decimation: u64) {
+        self.decimation = decimation;
+    }
+
+    /// Ends the burst in progress with the next full packet of `packet_samples`; the radio
+    /// continues in a new burst, with the new decimation.
+    pub fn split(&mut self, packet_samples: u64) {
+        if !self.running {
+            return;
+        }
+        let (decimation, full) = (self.decimation, self.is_full_of_bursts());
+        let last = self.segments.back_mut().expect("a running channel has a segment");
+        if !last.begun {
+            last.decimation = decimation;
+            return;
+        }
+        let packet = packet_samples * last.decimation;
+        let until = last.next + (last.heard - last.next).div_ceil(packet).max(1) * packet;
+        if until < last.end && !full {
+            let end = std::mem::replace(&mut last.end, until);
+            let (next, heard) = (until, until);
+            self.segments.push_back(Segment { next, end, heard, begun: false, decimation });
+        }
     }
 
     /// Free command slots.
@@ -101,7 +169,9 @@ impl RxChannel {
         if self.running {
             let segment = self.last();
             let end = segment.end.min(now).max(segment.next + 1).max(segment.heard);
-            self.end_segment(end);
+            // Whole samples, so that there is one for EOB.
+            let samples = (end - segment.next).div_ceil(segment.decimation);
+            self.end_segment((segment.next + samples * segment.decimation).min(segment.end));
         }
     }
 
@@ -116,6 +186,7 @@ impl RxChannel {
             }
             self.end_segment(self.last().end);
         }
+        self.drop_empty();
         let &(command, arrived) = self.commands.front()?;
         if self.is_full_of_bursts() {
             return None;
@@ -136,21 +207,26 @@ impl RxChannel {
             Some(start) => {
                 self.commands.pop_front();
                 let end = command.samples.map_or(u64::MAX, |count| start.saturating_add(count));
-                self.segments.push_back(Segment { next: start, end, heard: start });
+                let decimation = self.decimation;
+                let (next, heard) = (start, start);
+                self.segments.push_back(Segment { next, end, heard, begun: false, decimation });
                 self.running = true;
                 Some(RxEvent::Started { tick: start })
             }
         }
     }
 
-    /// Passes the ranges of ticks before `now` that entered the buffer since the last call, in
-    /// order: for a source whose samples must be read at their time.
-    pub fn read_antenna(&mut self, now: u64, mut listen: impl FnMut(Range<u64>)) {
+    /// Passes the ticks before `now` that entered the buffer since the last call, in order.
+    pub fn read_antenna(&mut self, now: u64, mut listen: impl FnMut(Stretch)) {
         for segment in &mut self.segments {
             let until = segment.end.min(now);
             if until > segment.heard {
-                listen(segment.heard..until);
-                segment.heard = until;
+                listen(Stretch {
+                    ticks: segment.heard..until,
+                    begins: !segment.begun,
+                    decimation: segment.decimation,
+                });
+                (segment.heard, segment.begun) = (until, true);
             }
         }
     }
@@ -158,10 +234,11 @@ impl RxChannel {
     /// Returns the packet at the head of the buffer, complete or not, in packets of
     /// `packet_samples`.
     pub fn next_packet(&self, packet_samples: u64) -> Option<NextPacket> {
-        let segment = self.segments.front()?;
-        let left = segment.end - segment.next;
+        let &Segment { next: tick, end, decimation, .. } = self.segments.front()?;
+        // A remainder of the radio's samples is dropped.
+        let left = (end - tick) / decimation;
         let samples = left.min(packet_samples);
-        Some(NextPacket { tick: segment.next, samples, eob: samples == left })
+        (left > 0).then_some(NextPacket { tick, samples, eob: samples == left, decimation })
     }
 
     /// Returns the tick after the last sample of the burst at the head of the buffer, as far as
@@ -178,21 +255,22 @@ impl RxChannel {
     /// Removes the packet at the head of the buffer.
     pub fn take(&mut self, packet: NextPacket) {
         let Some(segment) = self.segments.front_mut() else { return };
-        segment.next = packet.tick + packet.samples;
+        segment.next = packet.end();
+        let end = segment.end;
         if packet.eob {
             if self.segments.len() == 1 && self.running {
-                self.end_segment(packet.tick + packet.samples);
+                self.end_segment(end);
             }
             self.segments.pop_front();
+            self.drop_empty();
         }
     }
 
     /// Returns the next tick at which [`RxChannel::advance`] has an event.
     pub fn next_event(&self, keeper: &DeviceClock) -> Option<u64> {
         if self.running {
-            let room = self.buffer_samples.saturating_sub(self.waiting_before_last());
             let segment = self.last();
-            return Some(segment.end.min(segment.next.saturating_add(room + 1)));
+            return Some(segment.end.min(segment.next.saturating_add(self.room() + 1)));
         }
         let &(command, arrived) = self.commands.front()?;
         if self.is_full_of_bursts() {
@@ -203,14 +281,13 @@ impl RxChannel {
     }
 
     fn check_overrun(&mut self, now: u64) -> Option<RxEvent> {
-        let room = self.buffer_samples.saturating_sub(self.waiting_before_last());
-        let segment = self.last();
+        let (room, segment) = (self.room(), self.last());
         let produced = segment.end.min(now).saturating_sub(segment.next);
         if produced <= room {
             return None;
         }
         // At least one sample remains, to carry EOB.
-        let end = segment.next + room.max(1);
+        let end = (segment.next + room.max(segment.decimation)).min(segment.end);
         self.end_segment(end);
         Some(RxEvent::Overrun { tick: end })
     }
@@ -220,10 +297,22 @@ impl RxChannel {
         self.segments.len() == SEGMENTS_MAX
     }
 
-    /// Returns the samples that wait before the growing segment.
-    fn waiting_before_last(&self) -> u64 {
+    /// Returns the ticks of the growing segment for which the buffer has room.
+    fn room(&self) -> u64 {
         let before = self.segments.len().saturating_sub(1);
-        self.segments.iter().take(before).map(|segment| segment.end - segment.next).sum()
+        let samples = |segment: &Segment| (segment.end - segment.next) / segment.decimation;
+        let waiting: u64 = self.segments.iter().take(before).map(samples).sum();
+        self.buffer_samples.saturating_sub(waiting) * self.last().decimation
+    }
+
+    /// Removes ended bursts that are too short for a sample.
+    fn drop_empty(&mut self) {
+        while let Some(segment) = self.segments.front()
+            && !(self.running && self.segments.len() == 1)
+            && segment.end - segment.next < segment.decimation
+        {
+            self.segments.pop_front();
+        }
     }
 
     fn last(&self) -> Segment {

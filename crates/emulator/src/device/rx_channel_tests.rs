@@ -231,8 +231,73 @@ fn what_was_heard_is_sent_even_if_the_stop_came_before() {
     let mut channel = RxChannel::new(BUFFER);
     channel.push(CONTINUOUS, 0);
     events(&mut channel, 100);
-    channel.read_antenna(100, |ticks| assert_eq!(ticks, 0..100));
+    channel.read_antenna(100, |stretch| assert_eq!(stretch.ticks, 0..100));
     // The clock was set slower meanwhile.
     channel.stop(60);
     assert_eq!(drain(&mut channel, 100), [(0, 100, true)]);
+}
+
+/// Takes the packets that are complete; returns first tick, number of samples, EOB.
+fn drain_decimated(channel: &mut RxChannel, now: u64) -> Vec<(u64, u64, bool)> {
+    let mut out = Vec::new();
+    while let Some(packet) = channel.next_packet(10).filter(|packet| packet.end() <= now) {
+        channel.take(packet);
+        out.push((packet.tick, packet.samples, packet.eob));
+    }
+    out
+}
+
+#[test]
+fn a_decimated_burst_leaves_in_whole_samples_and_drops_the_remainder() {
+    let mut channel = RxChannel::new(BUFFER);
+    channel.set_decimation(16);
+    channel.push(finite(16 * 25 + 7), 0);
+    channel.push(finite(15), 0);
+    channel.push(finite(16), 0);
+    let mut heard = Vec::new();
+    let mut got = Vec::new();
+    for now in (0..1_000).step_by(50) {
+        events(&mut channel, now);
+        channel.read_antenna(now, |stretch| heard.push(stretch));
+        got.extend(drain_decimated(&mut channel, now));
+    }
+    // The second burst is too short for a sample.
+    assert_eq!(got, [(0, 10, false), (160, 10, false), (320, 5, true), (422, 1, true)]);
+    let begins: Vec<_> = heard.iter().filter(|one| one.begins).map(|one| one.ticks.start).collect();
+    assert_eq!(begins, [0, 422]);
+}
+
+#[test]
+fn a_decimated_burst_stops_and_overruns_at_whole_samples() {
+    let mut channel = RxChannel::new(100);
+    channel.set_decimation(8);
+    channel.push(CONTINUOUS, 0);
+    events(&mut channel, 5);
+    channel.stop(13);
+    assert_eq!(drain_decimated(&mut channel, 1_000), [(0, 2, true)]);
+    channel.push(CONTINUOUS, 100);
+    assert_eq!(events(&mut channel, 900), [RxEvent::Started { tick: 100 }]);
+    assert_eq!(events(&mut channel, 901), [RxEvent::Overrun { tick: 900 }]);
+    let got = drain_decimated(&mut channel, 1_000);
+    assert_eq!((got.len(), got[9]), (10, (820, 10, true)));
+}
+
+#[test]
+fn a_split_burst_ends_with_a_full_packet_and_continues_at_the_new_rate() {
+    let mut channel = RxChannel::new(BUFFER);
+    channel.set_decimation(4);
+    channel.push(CONTINUOUS, 0);
+    let mut heard = Vec::new();
+    events(&mut channel, 50);
+    channel.read_antenna(50, |stretch| heard.push((stretch.ticks, stretch.decimation)));
+    channel.set_decimation(2);
+    channel.split(10);
+    // The second write of a rate, before the first has acted.
+    channel.set_decimation(8);
+    channel.split(10);
+    events(&mut channel, 200);
+    channel.read_antenna(200, |stretch| heard.push((stretch.ticks, stretch.decimation)));
+    let got = drain_decimated(&mut channel, 200);
+    assert_eq!(got, [(0, 10, false), (40, 10, true), (80, 10, false)]);
+    assert_eq!(heard, [(0..50, 4), (50..80, 4), (80..200, 8)]);
 }

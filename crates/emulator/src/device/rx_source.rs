@@ -1,5 +1,6 @@
 //! The sources of a receive channel's samples.
 
+use super::rx_chain::{ChainInput, RxChain};
 use super::rx_channel::SEGMENTS_MAX;
 use super::transmitted::LoopbackBuffer;
 use crate::antenna::{Antenna, AntennaSource, Sc16};
@@ -10,11 +11,23 @@ pub(crate) enum RxSource {
     Signal(Box<dyn Antenna>),
     /// The signal of the transmit channel of this index.
     Loopback(usize, LoopbackBuffer),
+    /// Blocks process the samples.
+    Chain(Box<RxChain>),
 }
 
 impl RxSource {
-    /// Returns the source of a channel with a packet buffer of this size.
-    pub fn new(source: AntennaSource, rx_buffer_samples: u64) -> Self {
+    /// Returns the source of a channel with a packet buffer of this size; with `chain` blocks
+    /// process it.
+    pub fn new(source: AntennaSource, rx_buffer_samples: u64, chain: bool) -> Self {
+        if chain {
+            let input = match source {
+                AntennaSource::Signal(antenna) => ChainInput::Antenna(antenna),
+                AntennaSource::Loopback(cable) => {
+                    ChainInput::Loopback(cable.channel, cable.delay_samples)
+                }
+            };
+            return Self::Chain(Box::new(RxChain::new(input, rx_buffer_samples)));
+        }
         match source {
             AntennaSource::Signal(antenna) => Self::Signal(antenna),
             AntennaSource::Loopback(cable) => {
@@ -28,8 +41,10 @@ impl RxSource {
 
     /// Prepares for a sample rate.
     pub fn prepare(&mut self, rate_hz: f64) {
-        if let Self::Signal(antenna) = self {
-            antenna.prepare(rate_hz);
+        match self {
+            Self::Signal(antenna) => antenna.prepare(rate_hz),
+            Self::Chain(chain) => chain.prepare(rate_hz),
+            Self::Loopback(..) => {}
         }
     }
 
@@ -38,6 +53,7 @@ impl RxSource {
         match self {
             Self::Signal(antenna) => antenna.fill(timestamp, out),
             Self::Loopback(_, buffer) => buffer.take(out),
+            Self::Chain(chain) => chain.take(out),
         }
     }
 
@@ -46,13 +62,24 @@ impl RxSource {
         match self {
             Self::Signal(antenna) => antenna.starved_samples(),
             Self::Loopback(..) => 0,
+            Self::Chain(chain) => chain.starved_samples(),
         }
     }
 
     /// Drops received samples that were not sent.
     pub fn clear(&mut self) {
-        if let Self::Loopback(_, buffer) = self {
-            buffer.clear();
+        match self {
+            Self::Signal(_) => {}
+            Self::Loopback(_, buffer) => buffer.clear(),
+            Self::Chain(chain) => chain.clear(),
+        }
+    }
+
+    /// Returns the chain of blocks, if there is one.
+    pub fn chain(&mut self) -> Option<&mut RxChain> {
+        match self {
+            Self::Chain(chain) => Some(chain),
+            Self::Signal(_) | Self::Loopback(..) => None,
         }
     }
 }

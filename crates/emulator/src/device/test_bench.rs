@@ -2,15 +2,20 @@
 
 use crate::antenna::{AntennaSource, RampAntenna, Sc16};
 use crate::device::*;
+use crate::personality::DeviceKind;
 use crate::time::SampleClock;
 use millstream_link::port::Capabilities;
+pub use millstream_wire::Epid;
+pub use millstream_wire::chdr::Width;
 use millstream_wire::chdr::{DataRepr, Packet};
 use millstream_wire::ctrl::ControlStatus;
+pub use millstream_wire::ctrl::{CtrlRepr, DataWords, Op};
 use millstream_wire::mgmt::{MgmtRepr, Op as Hop};
 use millstream_wire::regs::sep;
 use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
 use std::io;
 use std::net::Ipv4Addr;
+pub use std::net::SocketAddrV4;
 use std::sync::Mutex;
 
 pub const HOST: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4000);
@@ -58,6 +63,8 @@ pub struct Bench {
     pub counters: Arc<Counters>,
     pub now_ns: u64,
     pub ctrl_seq: u8,
+    /// The control port of the radio block.
+    pub radio_port: u16,
 }
 
 impl Bench {
@@ -77,11 +84,22 @@ impl Bench {
         rate_hz: f64,
         tx_buffer_samples: u64,
     ) -> Self {
+        Self::being(DeviceKind::E320Radio, sources, rate_hz, tx_buffer_samples)
+    }
+
+    /// Returns such a radio as this device.
+    pub fn being(
+        device: DeviceKind,
+        sources: [AntennaSource; CHANNELS],
+        rate_hz: f64,
+        tx_buffer_samples: u64,
+    ) -> Self {
         let sent = Sent::default();
         let counters = Arc::new(Counters::default());
         let mut queue = Capabilities::new(9000, 64);
         queue.recv_queue_bytes = 8 << 20;
         let device = EmulatedDevice::new(DeviceParts {
+            personality: device.personality(),
             keeper: DeviceClock::new(SampleClock::new(0, 0, rate_hz, 1.0)),
             sources,
             recorders: [None, None],
@@ -91,7 +109,9 @@ impl Bench {
             tx: Box::new(Recorder(sent.clone(), Default::default())),
             counters: counters.clone(),
         });
-        Self { device, sent, counters, now_ns: 0, ctrl_seq: 0 }
+        let blocks = device.personality.blocks;
+        let radio = blocks.iter().position(|block| block.kind == BlockKind::Radio).unwrap();
+        Self { device, sent, counters, now_ns: 0, ctrl_seq: 0, radio_port: 2 + radio as u16 }
     }
 
     pub fn take_sent(&mut self) -> Vec<Vec<u8>> {
@@ -203,7 +223,18 @@ impl Bench {
 
     /// Writes a radio register; returns its acknowledgement if it came at once.
     pub fn write(&mut self, address: u32, value: u32, at: Option<u64>) -> Option<CtrlRepr> {
-        let request = self.request(2, Op::Write, address, value, at);
+        self.write_block(self.radio_port, address, value, at)
+    }
+
+    /// Writes a register of the block at this control port, as [`Bench::write`] does.
+    pub fn write_block(
+        &mut self,
+        port: u16,
+        address: u32,
+        value: u32,
+        at: Option<u64>,
+    ) -> Option<CtrlRepr> {
+        let request = self.request(port, Op::Write, address, value, at);
         let acks = self.control(request);
         acks.into_iter().find(|ack| ack.is_ack && ack.ctrl_seq == request.ctrl_seq)
     }

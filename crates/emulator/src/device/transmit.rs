@@ -75,7 +75,7 @@ impl EmulatedDevice {
             return self.counters().chdr_unroutable.inc();
         };
         let endpoint = &mut self.endpoints[index];
-        if !endpoint.input.has_begun() {
+        if index >= CHANNELS || !endpoint.input.has_begun() {
             return self.counters().chdr_unexpected.inc();
         }
         // Bytes behind the last whole sample are dropped.
@@ -109,6 +109,9 @@ impl EmulatedDevice {
         let Some(index) = self.fabric.endpoint_of(command.dst_epid) else {
             return self.counters().chdr_unroutable.inc();
         };
+        if index >= CHANNELS {
+            return self.counters().chdr_unexpected.inc();
+        }
         let endpoint = &mut self.endpoints[index];
         if command.op == CommandOp::Init {
             endpoint.input.begin();
@@ -196,19 +199,23 @@ impl EmulatedDevice {
     fn carry_out(&mut self, channel: usize, step: TxStep) {
         let counters = self.outbox.counters();
         match step {
-            TxStep::Send { tick, count, begins, follows, done, ack } => {
+            TxStep::Send { tick, count, ticks, begins, follows, done, ack } => {
                 counters.tx_samples.add(count);
                 counters.tx_bursts.add(u64::from(begins));
                 counters.tx_burst_acks.add(u64::from(ack));
                 let fifo = &mut self.endpoints[channel].fifo;
-                self.emissions[channel].send(&self.keeper, tick, follows, fifo.head_samples(count));
+                let emission = &mut self.emissions[channel];
+                if begins {
+                    emission.begin(self.radio.channels[channel].tx.interpolation());
+                }
+                emission.send(&self.keeper, tick, follows, fifo.head_samples(count));
                 fifo.advance(count);
                 if done {
                     self.let_go(channel);
                 }
                 if ack {
                     self.emissions[channel].end(BurstEnd::EndOfBurst);
-                    let last = (tick + count).saturating_sub(1);
+                    let last = (tick + ticks).saturating_sub(1);
                     self.report(channel, Event::TxBurstAck, last);
                 }
             }

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 /// Samples by position in an endless stream, of which the latest are stored.
 #[derive(Debug)]
-struct Ring(Box<[Sc16]>);
+pub(super) struct Ring(Box<[Sc16]>);
 
 impl Ring {
     /// Returns a ring of zeros with memory for at least `samples` positions.
-    fn new(samples: usize) -> Self {
+    pub fn new(samples: usize) -> Self {
         Self(vec![[0; 4]; samples.next_power_of_two()].into())
     }
 
@@ -18,6 +18,30 @@ impl Ring {
         let start = at as usize & (self.0.len() - 1);
         let count = count.min(self.0.len() - start);
         &mut self.0[start..start + count]
+    }
+
+    /// Writes `samples` from position `at` on; returns the position behind them.
+    pub fn write(&mut self, at: u64, samples: &[Sc16]) -> u64 {
+        let (mut at, mut rest) = (at, samples);
+        while !rest.is_empty() {
+            let piece = self.piece(at, rest.len());
+            let (now, later) = rest.split_at(piece.len());
+            piece.copy_from_slice(now);
+            (at, rest) = (at + now.len() as u64, later);
+        }
+        at
+    }
+
+    /// Reads samples from position `at` on; returns the position behind them.
+    pub fn read(&mut self, at: u64, out: &mut [Sc16]) -> u64 {
+        let (mut at, mut rest) = (at, out);
+        while !rest.is_empty() {
+            let piece = self.piece(at, rest.len());
+            let (now, later) = rest.split_at_mut(piece.len());
+            now.copy_from_slice(piece);
+            (at, rest) = (at + now.len() as u64, later);
+        }
+        at
     }
 }
 
@@ -40,13 +64,7 @@ impl TransmittedSamples {
     /// Transmits `samples` from tick `tick` on, with silence before them.
     pub fn send(&mut self, tick: u64, samples: &[Sc16]) {
         self.pass(tick);
-        let (mut at, mut rest) = (tick, samples);
-        while !rest.is_empty() {
-            let piece = self.ring.piece(at, rest.len());
-            let (now, later) = rest.split_at(piece.len());
-            piece.copy_from_slice(now);
-            (at, rest) = (at + now.len() as u64, later);
-        }
+        let at = self.ring.write(tick, samples);
         self.until = self.until.max(at);
         self.silent_from = self.silent_from.max(at);
     }
@@ -74,15 +92,9 @@ impl TransmittedSamples {
     pub fn read(&mut self, from: u64, delay: u64, out: &mut [Sc16]) {
         let oldest = self.until.saturating_sub(self.ring.0.len() as u64);
         let unknown = (oldest + delay).saturating_sub(from).min(out.len() as u64);
-        let (before, mut rest) = out.split_at_mut(unknown as usize);
+        let (before, rest) = out.split_at_mut(unknown as usize);
         before.fill([0; 4]);
-        let mut at = (from + unknown).wrapping_sub(delay);
-        while !rest.is_empty() {
-            let piece = self.ring.piece(at, rest.len());
-            let (now, later) = rest.split_at_mut(piece.len());
-            now.copy_from_slice(piece);
-            (at, rest) = (at + now.len() as u64, later);
-        }
+        self.ring.read((from + unknown).wrapping_sub(delay), rest);
     }
 }
 
@@ -117,14 +129,7 @@ impl LoopbackBuffer {
 
     /// Removes samples.
     pub fn take(&mut self, out: &mut [Sc16]) {
-        let mut rest = out;
-        while !rest.is_empty() {
-            let piece = self.ring.piece(self.read, rest.len());
-            let (now, later) = rest.split_at_mut(piece.len());
-            now.copy_from_slice(piece);
-            self.read += now.len() as u64;
-            rest = later;
-        }
+        self.read = self.ring.read(self.read, out);
     }
 
     /// Drops waiting samples.

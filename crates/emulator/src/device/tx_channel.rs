@@ -25,6 +25,8 @@ pub(crate) enum TxStep {
     Send {
         tick: u64,
         count: u64,
+        /// The ticks that they took.
+        ticks: u64,
         /// The first sample of them begins a burst.
         begins: bool,
         /// It directly follows another sample of its burst.
@@ -62,17 +64,43 @@ pub(crate) struct TxChannel {
     /// The tick since which zeros have replaced the samples of a burst with an underflow.
     dry_from: Option<u64>,
     gap_samples: u64,
+    /// The ticks of a sample, in this burst and in those to come.
+    interpolation: u64,
+    next_interpolation: u64,
 }
 
 impl TxChannel {
     /// Returns an idle channel.
     pub fn new() -> Self {
-        Self { phase: Phase::Idle, next: 0, dry_from: None, gap_samples: 0 }
+        Self {
+            phase: Phase::Idle,
+            next: 0,
+            dry_from: None,
+            gap_samples: 0,
+            interpolation: 1,
+            next_interpolation: 1,
+        }
+    }
+
+    /// Sets the ticks of a sample in the bursts to come: a DUC before the radio makes several
+    /// samples of one.
+    pub fn set_interpolation(&mut self, interpolation: u64) {
+        self.next_interpolation = interpolation;
+        if self.phase != Phase::Burst {
+            self.interpolation = interpolation;
+        }
+    }
+
+    /// Returns the ticks of a sample in this burst.
+    pub fn interpolation(&self) -> u64 {
+        self.interpolation
     }
 
     /// Resets to idle, at tick 0.
     pub fn restart(&mut self) {
-        *self = Self { gap_samples: self.gap_samples, ..Self::new() };
+        let (gap_samples, next_interpolation) = (self.gap_samples, self.next_interpolation);
+        let interpolation = next_interpolation;
+        *self = Self { gap_samples, interpolation, next_interpolation, ..Self::new() };
     }
 
     /// Returns the ticks so far between an underflow and the next sample sent.
@@ -90,6 +118,9 @@ impl TxChannel {
         now: u64,
     ) -> Option<TxStep> {
         let in_burst = self.phase == Phase::Burst;
+        if !in_burst {
+            self.interpolation = self.next_interpolation;
+        }
         let dry = in_burst && self.next < now;
         let Some(head) = head else { return dry.then(|| self.underflow(policy)) };
         if self.phase == Phase::Skipping {
@@ -107,7 +138,7 @@ impl TxChannel {
         let Some(start) = self.start_of(keeper, &head, seen) else {
             return Some(self.late(policy, &head, seen));
         };
-        let count = now.checked_sub(start)?.min(head.samples);
+        let count = (now.checked_sub(start)? / self.interpolation).min(head.samples);
         // A packet without samples, which is not a normal one, passes at its time.
         (count > 0 || head.samples == 0).then(|| self.send(&head, start, count))
     }
@@ -125,7 +156,8 @@ impl TxChannel {
         };
         let seen = head.arrived.max(self.next);
         let start = self.start_of(keeper, &head, seen).unwrap_or(seen);
-        Some(start.saturating_add(head.samples.max(patience)))
+        let ticks = head.samples.max(patience).saturating_mul(self.interpolation);
+        Some(start.saturating_add(ticks))
     }
 
     /// Returns the tick of the first sample of `head`; `None` when its time has passed.
@@ -151,8 +183,9 @@ impl TxChannel {
         let done = count == head.samples;
         let ack = done && head.eob;
         self.phase = if ack { Phase::Idle } else { Phase::Burst };
-        self.next = start + count;
-        TxStep::Send { tick: start, count, begins, follows, done, ack }
+        let ticks = count * self.interpolation;
+        self.next = start + ticks;
+        TxStep::Send { tick: start, count, ticks, begins, follows, done, ack }
     }
 
     fn underflow(&mut self, policy: LatePolicy) -> TxStep {

@@ -226,7 +226,7 @@ fn a_flush_of_the_radio_block_gives_the_room_back_and_obeys_the_commands() {
     }
     bench.receive(&emit(CommandOp::Ping, (0, 0)));
     let flush = millstream_wire::regs::client_zero::FLUSH;
-    let block = 0x40 * u32::from(client_zero::RADIO_INDEX) + 0x04;
+    let block = 0x40 * u32::from(bench.device.personality.index_of(0)) + 0x04;
     let request = bench.request(0, Op::Write, block, flush, None);
     let mut buffer = [0; 128];
     let length = request.emit(Width::W64, &mut buffer).unwrap();

@@ -4,6 +4,7 @@ use super::claim::CurrentClaim;
 use super::pins::Pins;
 use super::values::{bytes, entry, none, number, string_map, strings, text, truth, unsigned};
 use crate::mailbox::DeviceCommand;
+use crate::personality::Personality;
 use crate::time::DeviceClock;
 use rmpv::Value;
 use std::net::SocketAddrV4;
@@ -30,6 +31,7 @@ pub(crate) struct Identity {
     pub name: String,
     /// The address of CHDR packets.
     pub chdr: SocketAddrV4,
+    pub personality: &'static Personality,
     /// The sample rates that it takes, Hz.
     pub rate_range_hz: RangeInclusive<f64>,
 }
@@ -134,7 +136,7 @@ impl Mpm {
                 ("rev", "1"),
             ])]),
             "get_mpm_compat_num" => Value::Array(MPM_COMPAT.map(Value::from).into()),
-            "get_chdr_width" => Value::from(64),
+            "get_chdr_width" => Value::from(self.identity.personality.chdr_width),
             "get_proto_ver" => Value::from(0x0100),
             "list_updateable_components" => none(),
             "get_last_error" => Value::from(self.last_error.as_str()),
@@ -288,8 +290,8 @@ impl Mpm {
 
     fn device_info(&self) -> Value {
         string_map([
-            ("type", "e3xx"),
-            ("product", "e320"),
+            ("type", self.identity.personality.mpm_type),
+            ("product", self.identity.personality.product),
             ("serial", &self.identity.serial),
             ("name", &self.identity.name),
             ("description", "E300-Series Device (Millstream emulator)"),

@@ -11,6 +11,7 @@ fn mpm() -> (Mpm, Receiver<DeviceCommand>) {
         serial: "S1".to_owned(),
         name: "n".to_owned(),
         chdr: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 49153),
+        personality: crate::DeviceKind::default().personality(),
         rate_range_hz: crate::E320_RATE_RANGE_HZ,
     };
     let keeper = DeviceClock::new(SampleClock::new(0, 0, 16e6, 1.0));

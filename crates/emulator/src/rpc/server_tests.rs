@@ -22,6 +22,7 @@ impl Running {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let identity = Identity {
+            personality: crate::DeviceKind::default().personality(),
             serial: "S1".to_owned(),
             name: "n".to_owned(),
             chdr: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1),

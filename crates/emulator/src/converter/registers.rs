@@ -1,0 +1,140 @@
+//! The registers of one channel of a DDC or DUC (blocks section 1.2).
+
+use millstream_wire::regs::dsp as regs;
+use millstream_wire::regs::dsp::Rate;
+
+/// The half-band filters and the largest CIC rate of the stock images.
+const HALFBANDS: u32 = 3;
+const CIC_MAX: u32 = 255;
+const COMPAT: u32 = 1;
+
+const SCALE_BITS: u32 = 18;
+const SCALE_ONE: f32 = (1_u32 << 15) as f32;
+
+/// The direction of a rate change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// A DDC.
+    Down,
+    /// A DUC.
+    Up,
+}
+
+/// What a write does beyond the registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Nothing now: rates wait for the end of the burst.
+    None,
+    /// The phase increment changed.
+    Increment(u32),
+    /// The burst ends at the end of the next packet.
+    CloseBurst,
+}
+
+/// The written values.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Registers {
+    direction: Direction,
+    inputs: u32,
+    outputs: u32,
+    rate: u32,
+    scale: u32,
+    config: u32,
+}
+
+impl Registers {
+    /// Returns the state after power-on: no rate change, and a scale of 0.
+    pub fn new(direction: Direction) -> Self {
+        Self { direction, inputs: 1, outputs: 1, rate: 1, scale: 0, config: 1 }
+    }
+
+    /// Reads the register at `offset`; most cannot be read.
+    pub fn read(offset: u32) -> u32 {
+        match offset {
+            regs::COMPAT => COMPAT,
+            regs::HALFBANDS => HALFBANDS,
+            regs::CIC_MAX => CIC_MAX,
+            _ => regs::UNKNOWN,
+        }
+    }
+
+    /// Writes the register at `offset`; those without a function take any value.
+    pub fn write(&mut self, offset: u32, value: u32) -> Effect {
+        match (offset, self.direction) {
+            (regs::INPUTS, _) => self.inputs = value,
+            (regs::OUTPUTS, _) => {
+                self.outputs = value;
+                return Effect::CloseBurst;
+            }
+            (regs::CONFIG, _) => self.config = value,
+            (regs::DDC_RATE, Direction::Down) | (regs::DUC_RATE, Direction::Up) => {
+                self.rate = value;
+            }
+            (regs::SCALE, _) => self.scale = value,
+            (regs::PHASE_INCREMENT, _) => return Effect::Increment(value),
+            _ => {}
+        }
+        Effect::None
+    }
+
+    /// Returns the factor between the rates, by the numbers of samples.
+    pub fn factor(&self) -> u64 {
+        let (many, few) = match self.direction {
+            Direction::Down => (self.inputs, self.outputs),
+            Direction::Up => (self.outputs, self.inputs),
+        };
+        u64::from((many & 0x7ff).max(1) / (few & 0x7ff).max(1)).max(1)
+    }
+
+    /// Returns the filters for `factor`; `None` when the rate word makes another one: the hardware
+    /// then loses its rhythm.
+    pub fn rate(&self, factor: u64) -> Option<Rate> {
+        Rate::from_word(self.rate).filter(|rate| u64::from(rate.factor()) == factor)
+    }
+
+    /// Returns the scale as a factor.
+    pub fn scale(&self) -> f32 {
+        let unused = 32 - SCALE_BITS;
+        ((self.scale << unused) as i32 >> unused) as f32 / SCALE_ONE
+    }
+
+    /// Returns whether the end of a burst clears the filters.
+    pub fn clears(&self) -> bool {
+        self.config & 1 != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_description_reads_as_a_stock_image_and_the_rest_as_unknown() {
+        let read = [0x000, 0x008, 0x010, 0x400, 0x428].map(Registers::read);
+        assert_eq!(read, [1, 3, 255, 0x0BAD_C0DE, 0x0BAD_C0DE]);
+    }
+
+    #[test]
+    fn a_scale_has_18_bits_with_a_sign() {
+        let scale = |word| {
+            let mut registers = Registers::new(Direction::Down);
+            assert_eq!(registers.write(regs::SCALE, word), Effect::None);
+            registers.scale()
+        };
+        assert_eq!([0, 0x4000, 0x8000, 0x3_8000].map(scale), [0.0, 0.5, 1.0, -1.0]);
+    }
+
+    #[test]
+    fn the_factor_needs_filters_that_make_it() {
+        let mut down = Registers::new(Direction::Down);
+        assert_eq!((down.factor(), down.rate(1)), (1, Some(Rate::ONE)));
+        down.write(regs::INPUTS, 16);
+        assert_eq!((down.factor(), down.rate(16)), (16, None));
+        down.write(regs::DDC_RATE, 0x302);
+        assert_eq!(down.rate(16), Some(Rate { halfbands: 3, cic: 2 }));
+        let mut up = Registers::new(Direction::Up);
+        up.write(regs::DUC_RATE, 0x101);
+        assert_eq!(up.write(regs::OUTPUTS, 2), Effect::CloseBurst);
+        assert_eq!((up.factor(), up.rate(2).is_some()), (2, true));
+    }
+}

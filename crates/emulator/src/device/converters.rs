@@ -1,0 +1,90 @@
+//! The control requests of the blocks around the radio.
+
+use super::EmulatedDevice;
+use super::radio_block::NoRegister;
+use crate::config::CHANNELS;
+use crate::converter::Registers;
+use crate::personality::BlockKind;
+use millstream_wire::ctrl::{CtrlRepr, Op};
+use millstream_wire::regs::dsp;
+
+/// The description of the DMA FIFO block: its number, and no self-test.
+const DMA_FIFO_INFO: u32 = 0xF1F0_0000;
+/// Distance of the registers of two of its ports.
+const DMA_FIFO_STRIDE: u32 = 0x80;
+
+impl EmulatedDevice {
+    /// Executes and acknowledges a request. One with a time does not hold up those behind it: the
+    /// blocks keep its value until then.
+    pub(super) fn execute_converter(&mut self, kind: BlockKind, request: &CtrlRepr, now: u64) {
+        let (channel, offset) = (
+            (request.address / dsp::CHANNEL_STRIDE) as usize,
+            request.address % dsp::CHANNEL_STRIDE,
+        );
+        let value = request.data.first();
+        let answer = match (kind, request.op) {
+            (_, Op::Sleep) => Ok(0),
+            (BlockKind::DmaFifo, Op::Read) if request.address % DMA_FIFO_STRIDE == 0 => {
+                Ok(DMA_FIFO_INFO)
+            }
+            (BlockKind::DmaFifo, Op::Read) => Ok(0),
+            (BlockKind::DmaFifo, Op::Write) => Ok(value),
+            (BlockKind::Ddc | BlockKind::Duc, Op::Read | Op::Write) if channel >= CHANNELS => {
+                Err(NoRegister)
+            }
+            (BlockKind::Ddc | BlockKind::Duc, Op::Read) => Ok(Registers::read(offset)),
+            (BlockKind::Ddc, Op::Write) => {
+                // The samples so far have the old values.
+                self.run_channels(now);
+                self.write_ddc(channel, offset, value, request.timestamp);
+                Ok(value)
+            }
+            (BlockKind::Duc, Op::Write) => {
+                self.run_channels(now);
+                let emission = &mut self.emissions[channel];
+                if let Some(duc) = &mut emission.duc {
+                    duc.write(offset, value, request.timestamp);
+                }
+                let interpolation = emission.interpolation();
+                self.radio.channels[channel].tx.set_interpolation(interpolation);
+                Ok(value)
+            }
+            _ => Err(NoRegister),
+        };
+        self.acknowledge(request, answer);
+    }
+
+    fn write_ddc(&mut self, channel: usize, offset: u32, value: u32, time: Option<u64>) {
+        let Some(chain) = self.senders[channel].source().chain() else { return };
+        let close = chain.ddc().write(offset, value, time);
+        let decimation = chain.ddc().factor();
+        let radio = &mut self.radio.channels[channel];
+        radio.rx.set_decimation(decimation);
+        if close {
+            let packet = radio.packet_samples();
+            radio.rx.split(packet);
+        }
+    }
+
+    /// Restores the state of the blocks after power-on.
+    pub(super) fn reset_converters(&mut self) {
+        for channel in 0..CHANNELS {
+            let radio = &mut self.radio.channels[channel];
+            if let Some(chain) = self.senders[channel].source().chain() {
+                chain.ddc().reset();
+                radio.rx.set_decimation(1);
+            }
+            if let Some(duc) = &mut self.emissions[channel].duc {
+                duc.reset();
+                radio.tx.set_interpolation(1);
+            }
+        }
+    }
+
+    /// Returns the tick until which the samples of a receiving channel must have been processed.
+    pub(super) fn next_step(&mut self, channel: usize, now: u64) -> Option<u64> {
+        let running = self.radio.channels[channel].rx.is_running();
+        let chain = self.senders[channel].source().chain().filter(|_| running)?;
+        Some(now + chain.step_ticks(&self.keeper))
+    }
+}

@@ -1,0 +1,176 @@
+//! The stock image on simulated time: DDC and DUC between the host and the radio.
+
+use super::test_bench::*;
+use super::*;
+use crate::antenna::{Antenna, RampAntenna, Sc16, ToneAntenna};
+use crate::personality::DeviceKind;
+use millstream_wire::chdr::{DataRepr, Packet};
+use millstream_wire::ctrl::ControlStatus;
+use millstream_wire::regs::dsp::{self, Rate};
+
+const DUC_PORT: u16 = 2;
+const DDC_PORT: u16 = 3;
+const FIFO_PORT: u16 = 5;
+
+fn stock(antenna: impl Antenna + 'static) -> Bench {
+    let silence = AntennaSource::Signal(Box::new(RampAntenna));
+    let sources = [AntennaSource::Signal(Box::new(antenna)), silence];
+    let mut bench = Bench::being(DeviceKind::E320, sources, RATE_HZ, TX_BUFFER_SAMPLES);
+    bench.connect();
+    bench.now_ns = 1_000 * US;
+    bench
+}
+
+fn tone(freq_hz: f64) -> ToneAntenna {
+    let mut tone = ToneAntenna::new(freq_hz, 0.5);
+    tone.prepare(RATE_HZ);
+    tone
+}
+
+impl Bench {
+    fn ddc(&mut self, offset: u32, value: u32, at: Option<u64>) {
+        let ack = self.write_block(DDC_PORT, offset, value, at).expect("no request has to wait");
+        assert_eq!(ack.status, ControlStatus::Ok);
+    }
+
+    fn decimate(&mut self, factor: u32) {
+        let rate = Rate::new(factor, 3, 255).unwrap();
+        self.ddc(dsp::DDC_RATE, rate.word(), None);
+        self.ddc(dsp::INPUTS, factor, None);
+        self.ddc(dsp::OUTPUTS, 1, None);
+        self.ddc(dsp::SCALE, rate.ddc_scale(), None);
+    }
+}
+
+/// Returns the data packets among `sent`: time, samples, end of burst.
+fn packets(sent: &[Vec<u8>]) -> Vec<(u64, Vec<Sc16>, bool)> {
+    let parse = |packet: &Vec<u8>| {
+        let packet = Packet::parse(packet, Width::W64).unwrap();
+        let data = DataRepr::parse(&packet).ok()?;
+        Some((data.timestamp.unwrap(), packet.payload().as_chunks().0.to_vec(), data.eob))
+    };
+    sent.iter().filter_map(parse).collect()
+}
+
+fn magnitude([a, b, c, d]: Sc16) -> f64 {
+    f64::from(i16::from_le_bytes([a, b])).hypot(f64::from(i16::from_le_bytes([c, d])))
+}
+
+#[test]
+fn a_decimated_packet_has_the_time_of_its_first_input_and_the_last_one_has_eob() {
+    for decimation in [1, 4, 30] {
+        let mut bench = stock(tone(100.0));
+        bench.open_stream(1 << 30);
+        bench.decimate(decimation);
+        bench.write(0x101C, 0, None);
+        bench.write(0x1018, 250 * decimation + decimation / 2, None);
+        bench.write(0x1014, 1, None);
+        let got = packets(&bench.run(20_000));
+        let shape: Vec<_> = got.iter().map(|one| (one.0, one.1.len(), one.2)).collect();
+        let at = |packet: u64| 1_000 + packet * 100 * u64::from(decimation);
+        assert_eq!(shape, [(at(0), 100, false), (at(1), 100, false), (at(2), 50, true)]);
+        let level = magnitude(got[1].1[50]);
+        assert!((level / 16_384.0 - 1.0).abs() < 0.02, "{decimation}: {level}");
+    }
+}
+
+#[test]
+fn without_a_rate_change_the_stock_image_sends_the_antennas_samples() {
+    let mut bench = stock(RampAntenna);
+    bench.open_stream(1 << 30);
+    bench.decimate(1);
+    bench.write(0x1014, 2, None);
+    assert_eq!(data(&bench.run(3_000)).len(), 20);
+}
+
+#[test]
+fn a_timed_shift_acts_at_its_tick_and_holds_up_nothing() {
+    let mut bench = stock(tone(0.0));
+    bench.open_stream(1 << 30);
+    bench.decimate(1);
+    bench.write(0x1014, 2, None);
+    bench.ddc(dsp::PHASE_INCREMENT, 0x4000_0000, Some(1_550));
+    // A request behind it is answered at once, as `ddc` checks.
+    bench.ddc(dsp::CONFIG, 1, None);
+    let samples: Vec<_> = packets(&bench.run(2_000)).into_iter().flat_map(|one| one.1).collect();
+    let still = samples[0];
+    assert!(samples[..551].iter().all(|sample| *sample == still), "the phase restarts at 0");
+    assert_ne!(samples[551], still);
+    assert_eq!(samples[554], still);
+}
+
+#[test]
+fn a_rate_written_while_samples_flow_ends_the_burst_at_a_packet() {
+    let mut bench = stock(tone(0.0));
+    bench.open_stream(1 << 30);
+    bench.decimate(2);
+    bench.write(0x1014, 2, None);
+    bench.run(1_450);
+    bench.decimate(4);
+    let got: Vec<_> =
+        packets(&bench.run(2_500)).iter().map(|one| (one.0, one.1.len(), one.2)).collect();
+    assert_eq!(got[..3], [(1_400, 100, true), (1_600, 100, false), (2_000, 100, false)]);
+}
+
+#[test]
+fn a_fresh_session_finds_the_converters_as_after_power_on() {
+    let mut bench = stock(tone(0.0));
+    bench.open_stream(1 << 30);
+    bench.decimate(2);
+    bench.device.execute(DeviceCommand::Reset(bench.device.keeper));
+    bench.connect();
+    bench.open_stream(1 << 30);
+    bench.write(0x1014, 2, None);
+    let got = packets(&bench.run(1_500));
+    assert_eq!((got.len(), got[0].1[50]), (5, [0; 4]), "a scale of 0");
+}
+
+#[test]
+fn a_duc_transmits_each_sample_for_as_many_ticks_as_it_interpolates() {
+    let loopback =
+        AntennaSource::Loopback(crate::antenna::Loopback { channel: 0, delay_samples: 0 });
+    let silence = AntennaSource::Signal(Box::new(RampAntenna));
+    let mut bench = Bench::being(DeviceKind::E320, [loopback, silence], RATE_HZ, TX_BUFFER_SAMPLES);
+    bench.connect();
+    bench.now_ns = 1_000 * US;
+    bench.open_stream(1 << 30);
+    bench.decimate(1);
+    let rate = Rate::new(4, 3, 255).unwrap();
+    for (offset, value) in [
+        (dsp::DUC_RATE, rate.word()),
+        (dsp::INPUTS, 1),
+        (dsp::OUTPUTS, 4),
+        (dsp::SCALE, rate.duc_scale()),
+    ] {
+        bench.write_block(DUC_PORT, offset, value, None);
+    }
+    bench.write(0x1014, 2, None);
+    bench.receive(&stream_command(millstream_wire::stream::CommandOp::Init, 1 << 20, 0));
+    let (timestamp, payload_len) = (Some(2_000), 4 * 200);
+    let repr = DataRepr { timestamp, eob: true, payload_len, ..DataRepr::default() };
+    let mut packet = samples_from(0, repr);
+    let header = packet.len() - payload_len;
+    packet[header..].as_chunks_mut().0.fill([0x00, 0x40, 0, 0]);
+    bench.receive(&packet);
+    let sent = bench.run(4_000);
+    let samples: Vec<_> = packets(&sent).into_iter().flat_map(|one| one.1).collect();
+    let loud: Vec<_> = (0..samples.len()).filter(|n| magnitude(samples[*n]) > 8_000.0).collect();
+    // Ticks 2000 to 2800, later by the delay of the filters: 23 and 46 ticks.
+    let (first, last) = (1_000 + loud[0], 1_000 + loud[loud.len() - 1]);
+    assert!((2_050..2_080).contains(&first) && (2_795..2_800).contains(&last), "{first} {last}");
+    let level = magnitude(samples[1_500]);
+    assert!((level / 16_384.0 - 1.0).abs() < 0.01, "{level}");
+    let ack = messages(&sent)[0];
+    assert_eq!((ack.data.first(), ack.timestamp), (3, Some(2_799)));
+    assert_eq!(bench.counters.snapshot().tx_samples, 200);
+}
+
+#[test]
+fn the_memory_block_has_a_description_and_no_memory() {
+    let mut bench = stock(RampAntenna);
+    let mut read = |address| {
+        let request = bench.request(FIFO_PORT, Op::Read, address, 0, None);
+        bench.control(request)[0].data.first()
+    };
+    assert_eq!([0x00, 0x80, 0x10].map(&mut read), [0xF1F0_0000, 0xF1F0_0000, 0]);
+}
