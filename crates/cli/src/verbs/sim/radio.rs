@@ -10,8 +10,8 @@ use crate::output::{Report, note};
 use crate::start;
 use anyhow::Context;
 use millstream_emulator::{
-    CounterSnapshot, E320_RATE_RANGE_HZ, FAULT_FORMS, RATE_RANGE_HZ, Radio, RadioConfig,
-    RunningRadio, antenna,
+    CounterSnapshot, DeviceKind, E320_RATE_RANGE_HZ, FAULT_FORMS, RATE_RANGE_HZ, Radio,
+    RadioConfig, RunningRadio, antenna,
 };
 use millstream_net::choice::{AUTO, for_local};
 use names::{is_hexadecimal, nth_port, number, successor};
@@ -25,6 +25,12 @@ use trouble::Trouble;
 /// Serves an emulated E320 that stock UHD tools accept.
 #[derive(clap::Args)]
 pub struct Args {
+    /// Kind of device: e320-radio, an E320 whose image has the radio block alone, or e320, with the
+    /// stock image's DUC and DDC.
+    #[arg(long, value_name = "DEVICE", default_value = DeviceKind::default().name(),
+          value_parser = device)]
+    pub device: DeviceKind,
+
     /// Address of all its ports; on one machine use 127.0.0.2 and so on.
     #[arg(long, value_name = "IPV4", default_value = "127.0.0.2")]
     pub addr: Ipv4Addr,
@@ -121,6 +127,12 @@ fn fault_help() -> String {
     format!("A fault from the start; may be given several times: {FAULT_FORMS}")
 }
 
+fn device(text: &str) -> Result<DeviceKind, String> {
+    let names = || DeviceKind::ALL.map(DeviceKind::name).join(", ");
+    let found = DeviceKind::ALL.into_iter().find(|device| device.name() == text);
+    found.ok_or_else(|| format!("the devices are {}", names()))
+}
+
 /// `ADDR:PORT`, or `PORT` on loopback.
 pub fn control_address(text: &str) -> Result<SocketAddrV4, String> {
     let port = text.strip_prefix(':').unwrap_or(text).parse::<u16>();
@@ -135,6 +147,7 @@ impl Args {
         let numbered =
             |path: &PathBuf| if self.radios > 1 { number(path, index) } else { path.clone() };
         Ok(RadioConfig {
+            device: self.device,
             addr: addr.context(
                 "--radios: the addresses would go beyond 255.255.255.255; begin \
                  with a lower --addr",
