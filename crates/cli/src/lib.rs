@@ -27,15 +27,17 @@ use std::process::ExitCode;
 /// The environment variable with the configuration file when `--config` is not given.
 const CONFIG_VARIABLE: &str = "MILLSTREAM_CONFIG";
 
-/// Radio samples from the network to a decoded result, with every lost sample accounted for.
+/// Receives samples from networked radios, processes them, and accounts for every lost sample.
 #[derive(Parser)]
 #[command(name = "millstream", version, propagate_version = true)]
 struct Cli {
-    /// Print one JSON document {command, environment, results, error if it failed}.
+    /// Print one JSON document with the fields command, environment and results; after a failure
+    /// also error.
     #[arg(long, global = true, display_order = 900)]
     json: bool,
 
-    /// Network configuration (TOML) for the links that are opened: see `millstream host net`.
+    /// Read the settings of links from this network configuration (TOML). `millstream host net
+    /// import` writes one.
     #[arg(long, global = true, value_name = "FILE", display_order = 901)]
     config: Option<PathBuf>,
 

@@ -11,20 +11,20 @@ use std::process::Command;
 /// Networks and CPUs of both sides.
 #[derive(clap::Args)]
 pub struct NetworkArgs {
-    /// Interface of the side that sends, NAME or NAME@NAMESPACE; without it both sides get a
-    /// network namespace of their own, joined by a temporary veth pair (root).
+    /// Interface of the side that sends: NAME or NAME@NAMESPACE. Without this option the command
+    /// makes two network namespaces and a temporary veth pair between them, which needs root.
     #[arg(long, value_name = "INTERFACE", requires = "peer", conflicts_with = "loopback")]
     interface: Option<String>,
 
-    /// Interface of the other side.
+    /// Interface of the side that receives or answers.
     #[arg(long, value_name = "INTERFACE", requires = "interface")]
     peer: Option<String>,
 
-    /// Kernel sockets on this machine's loopback: needs no rights.
+    /// Use kernel sockets on the loopback of this machine. This needs no root.
     #[arg(long)]
     loopback: bool,
 
-    /// Largest IP packet of the veth pair, bytes.
+    /// Size of the largest IP packet of the veth pair, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 9000, conflicts_with = "interface",
           value_parser = clap::value_parser!(u32).range(576..=65_535))]
     mtu: u32,
@@ -36,19 +36,20 @@ pub struct NetworkArgs {
 /// CPUs and class of both sides.
 #[derive(clap::Args)]
 pub struct SideArgs {
-    /// Where both sides run: on CPUs of their own, or on one together.
+    /// Where the two sides run: each on its own CPU, or both on the same CPU.
     #[arg(long, value_name = "LAYOUT", value_enum, default_value = "split")]
     layout: Layout,
 
-    /// CPU of the side that sends; by default the first that is allowed.
+    /// CPU of the side that sends. By default it is the first CPU that this process may use.
     #[arg(long, value_name = "CPU", value_parser = cpu)]
     cpu: Option<usize>,
 
-    /// CPU of the other side; by default the second that is allowed.
+    /// CPU of the side that receives or answers. By default it is the second CPU that this process
+    /// may use.
     #[arg(long, value_name = "CPU", value_parser = cpu)]
     peer_cpu: Option<usize>,
 
-    /// Scheduling class of both sides: other, or fifo:1 to fifo:99 (root).
+    /// Scheduling class of both sides: other, or fifo:1 to fifo:99, which needs root.
     #[arg(long, value_name = "CLASS", default_value = "other", value_parser = class)]
     class: Class,
 }
@@ -56,9 +57,9 @@ pub struct SideArgs {
 /// The CPUs of sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Layout {
-    /// Both sides on one CPU.
+    /// Both sides run on one CPU.
     Same,
-    /// A CPU each.
+    /// Each side runs on its own CPU.
     Split,
 }
 

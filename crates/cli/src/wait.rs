@@ -5,11 +5,11 @@ use millstream_lab::packets::PacketWait;
 /// A wait mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum WaitArg {
-    /// Sleeps in the kernel.
+    /// Sleep in the kernel.
     Block,
-    /// Never sleeps: owns a core.
+    /// Never sleep. The thread needs a whole core.
     Spin,
-    /// Spins for a while, then sleeps.
+    /// Poll for a while, then sleep.
     Adaptive,
 }
 

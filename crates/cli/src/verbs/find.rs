@@ -8,18 +8,19 @@ use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// Lists the radios that answer.
+/// Lists the radios that answer on the network.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Ask this address only; otherwise every network of this machine, and the machine itself.
+    /// Only ask this address. By default the command asks all networks of this machine and the
+    /// machine itself.
     #[arg(long, value_name = "IPV4")]
     addr: Option<Ipv4Addr>,
 
-    /// Ask this machine only: nothing is sent to its networks.
+    /// Only ask this machine, and send nothing to its networks.
     #[arg(long, conflicts_with = "addr")]
     local: bool,
 
-    /// UDP port of discovery.
+    /// UDP port on which radios answer searches.
     #[arg(long, value_name = "PORT", default_value_t = millstream_wire::mpm::DISCOVERY_PORT,
           value_parser = clap::value_parser!(u16).range(1..))]
     discovery_port: u16,

@@ -9,10 +9,10 @@ use millstream_wire::regs::client_zero::Edge;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Opens one radio and prints its parts: clocks, sources, channels, blocks, connections.
+/// Opens one radio and shows its parts: clocks, sources, channels, blocks, connections, endpoints.
 ///
-/// The radio is claimed meanwhile: a program that uses it is left alone, and named. `millstream
-/// find` lists the radios that answer.
+/// The command claims the radio while it runs. If another program uses the radio, the command does
+/// not disturb it and names it in an error. `millstream find` lists the radios that answer.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream probe --args addr=192.168.10.2
@@ -21,7 +21,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "ARGS",
-        help = "The device: addr=IPV4[,rpc_port=N][,discovery_port=N][,claim_wait_s=SECONDS]\
+        help = "Device arguments: addr=IPV4[,rpc_port=N][,discovery_port=N][,claim_wait_s=SECONDS]\
                 [,link=LINK]"
     )]
     args: DeviceArgs,

@@ -20,12 +20,12 @@ use target::{Format, RecordingFiles};
 
 /// Records samples from a radio to a file.
 ///
-/// A recording of limited length ends after that time, whatever was lost meanwhile: losses are
-/// counted, named and annotated, and what follows them is recorded. Several channels are recorded
-/// at the same moments, each to a file of its own (x-ch0.sc16, x-ch1.sc16, …).
+/// The recording ends after the requested length by the radio's clock. Lost samples are counted
+/// with their cause, annotated and not replaced, and the recording continues after them. Several
+/// channels are recorded at the same moments, each to its own file (x-ch0.sc16, x-ch1.sc16, …).
 ///
-/// The file is called FILE.part until it is whole; when the radio stops answering, that is what
-/// remains. SIGINT ends a recording properly.
+/// The file is called FILE.part until it is complete; if the radio stops answering, the .part file
+/// remains. After SIGINT (Ctrl-C) the command completes the file and ends.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream rx --args addr=192.168.10.2 --rate 10e6 --duration 5 --out recording.sigmf-meta
@@ -38,48 +38,51 @@ pub struct Args {
         long,
         value_name = "ARGS",
         required = true,
-        help = "The device, or several that share a PPS when given again: \
+        help = "Device arguments. Repeat the option for more devices that share a PPS: \
                 addr=IPV4[,rpc_port=N][,discovery_port=N][,claim_wait_s=SECONDS]\
                 [,recv_queue_bytes=N][,link=LINK]"
     )]
     args: Vec<DeviceArgs>,
 
-    /// Sample rate, Hz.
+    /// Sample rate, in Hz.
     #[arg(long, value_name = "HZ", value_parser = rate)]
     rate: f64,
 
-    /// How many samples to record.
+    /// Number of samples to record.
     #[arg(long, value_name = "N", conflicts_with = "duration",
           value_parser = Whole(clap::value_parser!(u64).range(1..)))]
     nsamps: Option<u64>,
 
-    /// How many seconds to record; until SIGINT when neither is given.
+    /// How long to record. Without --nsamps and --duration the recording ends on SIGINT (Ctrl-C).
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     duration: Option<f64>,
 
-    /// Receive channels, from 0 and counted through all devices: 0,1 or given again.
+    /// Receive channels, for example 0,1. Numbers continue from the first device to the next one.
     #[arg(long, value_name = "N", default_value = "0", value_delimiter = ',')]
     channel: Vec<usize>,
 
-    /// Begin at the next PPS edge.
+    /// Start at the next PPS edge.
     #[arg(long)]
     at_pps: bool,
 
-    /// Where to write: .sc16 and .cf32 are raw, .sigmf-meta or .sigmf-data make a SigMF recording.
-    /// With - samples go to standard output (give --format) and the summary to standard error.
+    /// File to write: .sc16 and .cf32 are raw samples; .sigmf-meta or .sigmf-data makes a SigMF
+    /// recording. With - samples go to standard output, which needs --format, and the summary goes
+    /// to standard error.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// Samples in the file: the extension's by default, sc16 in SigMF.
+    /// Format of the samples. The default follows from the file's extension; for SigMF it is sc16.
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
 
-    /// Queue for the disk, MiB for each channel. When it is full, samples are lost and counted.
+    /// Memory for samples that wait for the disk, in MiB for each channel. When it is full, samples
+    /// are lost and counted.
     #[arg(long, value_name = "MIB", default_value_t = 64,
           value_parser = clap::value_parser!(u16).range(1..))]
     buffer: u16,
 
-    /// Fail when more samples were lost; a loss that is accounted for is fine otherwise.
+    /// Fail if more samples are lost. Without this option losses with a known cause are not a
+    /// failure.
     #[arg(long, value_name = "N",
           value_parser = Whole(clap::value_parser!(u64)))]
     max_lost: Option<u64>,

@@ -28,11 +28,11 @@ const ACK_PATIENCE_S: f64 = 2.0;
 /// until its time, which may be far away.
 const END_PATIENCE_S: f64 = 1.0;
 
-/// Transmits a recording: SigMF, or raw samples.
+/// Transmits a recording: SigMF or raw samples.
 ///
-/// All of it is one burst, unless --timed is given: then every capture of a SigMF recording is a
-/// burst of its own, as far from the one before as its core:global_index says, so that gaps stay
-/// gaps. SIGINT ends a transmission properly.
+/// The whole recording is one burst. With --timed every capture of a SigMF recording is a burst at
+/// its own time, as its core:global_index says, so the gaps of the recording stay gaps. After
+/// SIGINT (Ctrl-C) the command ends the burst properly.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream tx --args addr=127.0.0.2 --in recording.sigmf-meta
@@ -44,66 +44,66 @@ pub struct Args {
         long,
         value_name = "ARGS",
         required = true,
-        help = "The device, or several that share a PPS when given again: \
+        help = "Device arguments. Repeat the option for more devices that share a PPS: \
                 addr=IPV4[,rpc_port=N][,discovery_port=N][,link=LINK]"
     )]
     args: Vec<DeviceArgs>,
 
-    /// The recording: .sc16 and .cf32 are raw, .sigmf-meta or .sigmf-data a SigMF recording, and
-    /// `-` is standard input.
+    /// The recording: .sc16 and .cf32 are raw samples, .sigmf-meta or .sigmf-data is a SigMF
+    /// recording, and `-` is standard input.
     #[arg(long = "in", value_name = "FILE")]
     input: PathBuf,
 
-    /// Samples in a raw file, where its extension does not say it: sc16 or cf32.
+    /// Format of raw samples, if the extension does not show it: sc16 or cf32.
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     format: Option<SampleFormat>,
 
-    /// Sample rate, Hz; that of the recording by default.
+    /// Sample rate, in Hz. The default is the rate of the recording.
     #[arg(long, value_name = "HZ", value_parser = rate)]
     rate: Option<f64>,
 
-    /// Transmit channels, from 0 and counted through all devices: 0,1 or given again. All get the
-    /// same samples at the same moments.
+    /// Transmit channels, for example 0,1. Numbers continue from the first device to the next one.
+    /// All channels transmit the same samples at the same moments.
     #[arg(long, value_name = "N", default_value = "0", value_delimiter = ',')]
     channel: Vec<usize>,
 
-    /// How often to transmit it; 0 for without end.
+    /// Number of times to transmit the recording; 0 repeats it until Ctrl-C.
     #[arg(long, value_name = "N", default_value_t = 1)]
     repeat: u64,
 
-    /// Factor of every sample; results beyond full scale are saturated.
+    /// Factor for every sample. Results beyond full scale are set to full scale.
     #[arg(long, value_name = "FACTOR", value_parser = positive)]
     gain: Option<f64>,
 
-    /// Make every capture a burst at its own time.
+    /// Make every capture of a SigMF recording a burst at its own time.
     #[arg(long)]
     timed: bool,
 
-    /// The device's time of the first sample, ticks.
+    /// Device time of the first sample, in ticks.
     #[arg(long, value_name = "TICKS")]
     at: Option<u64>,
 
-    /// Begin this many seconds after now, by the device's clock; 0.5 with --timed.
+    /// Time from now to the first sample, by the device's clock. The default with --timed is 0.5.
     #[arg(long, value_name = "TIME", value_parser = seconds,
           conflicts_with = "at")]
     lead: Option<f64>,
 
-    /// Begin at the next PPS edge.
+    /// Start at the next PPS edge.
     #[arg(long, conflicts_with_all = ["at", "lead"])]
     at_pps: bool,
 
-    /// Fail when the device reports more underflows.
+    /// Fail if the device reports more underflows.
     #[arg(long, value_name = "N",
           value_parser = Whole(clap::value_parser!(u64)))]
     max_underflows: Option<u64>,
 
-    /// Fail when the device reports more late packets.
+    /// Fail if the device reports more late packets.
     #[arg(long, value_name = "N",
           value_parser = Whole(clap::value_parser!(u64)))]
     max_lates: Option<u64>,
 
-    /// Fail if more samples were lost, including those in an unknown state. Without it known losses
-    /// are not a failure, and unknown ones are.
+    /// Fail if more samples are lost or in an unknown state. Without this option only unknown
+    /// samples are a failure.
     #[arg(long, value_name = "N",
           value_parser = Whole(clap::value_parser!(u64)))]
     max_lost: Option<u64>,

@@ -8,19 +8,19 @@ use std::path::Path;
 
 /// Value names that several options have, and the form of such a value.
 const KINDS: [(&str, &str); 30] = [
-    ("TIME", "a length of time: `5s`, `200us`, `1min 30s`; a bare number is seconds"),
+    ("TIME", "a length of time: `5s`, `200us`, `1min 30s`; without a unit in seconds"),
     ("HZ", "a sample rate or frequency: `6.25e6`, `6.25M`, `100k`"),
     ("PPS", "packets per second: `200k`"),
     ("BIT/S", "bits per second: `10G`"),
-    ("N", "a number; counts of samples and packets also as `10M`, `1e6`"),
+    ("N", "a number; for samples and packets also `10M`, `1e6`"),
     ("BYTES", "a size in bytes"),
-    ("MIB", "memory in MiB"),
-    ("TICKS", "device time in ticks of the sample clock"),
+    ("MIB", "an amount of memory in MiB"),
+    ("TICKS", "a time of the device, in ticks of its sample clock"),
     ("DB", "a ratio in decibels"),
-    ("PPM", "parts per million"),
-    ("PERCENT", "percent"),
+    ("PPM", "a number of parts per million"),
+    ("PERCENT", "a number of percent"),
     ("FACTOR", "a factor: `0.5`"),
-    ("SHARE", "a share: `0.8`"),
+    ("SHARE", "a fraction: `0.8`"),
     ("FILE", "the path of a file"),
     ("FOLDER", "the path of a folder"),
     ("PROGRAM", "the path of a program"),
@@ -30,7 +30,7 @@ const KINDS: [(&str, &str); 30] = [
     ("ARGS", "[device arguments](#device-arguments)"),
     ("LINK", "[a link](links.md)"),
     ("INTERFACE", "a network interface: `eth1`"),
-    ("IPV4", "an address: `192.168.10.2`"),
+    ("IPV4", "an IP address: `192.168.10.2`"),
     ("PORT", "a UDP or TCP port"),
     ("FORMAT", "a sample format: `sc16`, `cf32`"),
     ("DIRECTION", "a direction of samples: `rx`, `tx`, `both`"),
@@ -143,15 +143,16 @@ fn an_option_means_the_same_wherever_it_is_given() {
     assert!(several.is_empty(), "options that take different values: {several:#?}");
 }
 
-/// A row of the table, on as many lines as necessary.
-fn row(head: &str, options: &[String]) -> String {
-    let mut text = format!("| {head} | ");
+/// A row of the table, on as many lines as necessary, each of which names the value.
+fn row(value: &str, written: &str, options: &[String]) -> String {
+    let again = format!("| {value} | (continued) | ");
+    let mut text = format!("| {value} | {written} | ");
     let mut column = text.chars().count();
     for (at, option) in options.iter().enumerate() {
         let comma = if at + 1 < options.len() { ", " } else { "" };
         if column + option.chars().count() + comma.len() + 2 > PAGE_COLUMNS {
-            text = format!("{} |\n| | | ", text.trim_end());
-            column = "| | | ".len();
+            text = format!("{} |\n{again}", text.trim_end());
+            column = again.chars().count();
         }
         text += option;
         text += comma;
@@ -171,11 +172,11 @@ fn table() -> String {
     let mut taken = |kind: Option<&str>| -> Vec<String> {
         by_kind.remove(&kind.map(str::to_owned)).unwrap_or_default().into_values().collect()
     };
-    let mut text = String::from("| value | written | options |\n| --- | --- | --- |\n");
+    let mut text = String::from("| value | how it is written | options that take it |\n| --- | --- | --- |\n");
     for (name, written) in KINDS {
         let options = taken(Some(name));
         assert!(!options.is_empty(), "no option takes {name}");
-        text += &row(&format!("`{name}` | {written}"), &options);
+        text += &row(&format!("`{name}`"), written, &options);
     }
     let switches = taken(None);
     let others: BTreeSet<_> = by_kind
@@ -185,8 +186,8 @@ fn table() -> String {
             options.into_keys().map(move |long| format!("`--{long} {kind}`"))
         })
         .collect();
-    text += &row("others | as `--help` says", &others.into_iter().collect::<Vec<_>>());
-    text + &row("none | a switch", &switches)
+    text += &row("other values", "see `--help` of a command", &others.into_iter().collect::<Vec<_>>());
+    text + &row("no value", "a switch: on if it is given", &switches)
 }
 
 #[test]

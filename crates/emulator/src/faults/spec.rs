@@ -7,13 +7,13 @@ use millstream_link::fault::text::{ACTIONS, Keys, choose, effect, needed, select
 use millstream_link::fault::{FaultEffect, FaultRule, Select};
 
 /// The accepted forms, for help.
-pub const FAULT_FORMS: &str = "ACTION DIRECTION CLASS [KEY=VALUE ...], where ACTION is lose, \
-    duplicate [copies=1], reorder [packets=1], delay ms=N, corrupt [bits=1] [from=BYTE] [to=BYTE] \
-    or truncate bytes=N; DIRECTION is to_host or to_device; CLASS is any, data, status, command, \
-    init, resync, control, request, ack, management or discovery; and any of skip=N every=N \
-    count=N p=CHANCE seed=N after_ms=N for_ms=N epid=N selects packets. Or a device fault: \
-    stall ms=N, reboot [silent_ms=1000], rpc_down ms=N or clock_jump ticks=N, each \
-    with [at_tick=TIME]";
+pub const FAULT_FORMS: &str = "A packet fault is written ACTION DIRECTION CLASS [KEY=VALUE ...]. \
+    ACTION is lose, duplicate [copies=1], reorder [packets=1], delay ms=N, corrupt [bits=1] \
+    [from=BYTE] [to=BYTE] or truncate bytes=N. DIRECTION is to_host or to_device. CLASS is any, \
+    data, status (credit reports), command, init, resync, control, request, ack, management or \
+    discovery. The keys skip=N every=N count=N p=CHANCE seed=N after_ms=N for_ms=N epid=N select \
+    packets. A device fault is stall ms=N, reboot [silent_ms=1000], rpc_down ms=N or clock_jump \
+    ticks=N, each with [at_tick=TIME].";
 
 /// The first words of device faults.
 const DEVICE_ACTIONS: [&str; 4] = ["stall", "reboot", "rpc_down", "clock_jump"];

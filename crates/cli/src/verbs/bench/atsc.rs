@@ -9,13 +9,13 @@ use anyhow::ensure;
 use clap::Subcommand;
 use millstream_lab::atsc::{SETTLE_S, SPARE_S};
 
-/// Measures the ATSC receiver: CPU time and speed, beside GNU Radio's on the same recording.
+/// Measures CPU time and speed of the ATSC receiver, and compares it with GNU Radio's receiver.
 ///
-/// A recording is generated; our receiver decodes it on one thread and by the plans for all CPUs,
-/// GNU Radio's with a thread per block, in interleaved rounds. These include the cost of echoes on
-/// one thread. It shows its progress; our receiver takes about a minute, and GNU Radio's comes on
-/// top. `table` tries both receivers on weak and impaired signals instead; `tx` measures the
-/// transmitter.
+/// The command makes a recording. Millstream decodes it on one thread, then by the plans for all
+/// CPUs. GNU Radio decodes the same recording with a thread for each block. All of them run in
+/// several rounds, one after the other. The command also measures the cost of echoes on one thread.
+/// Millstream's receiver takes about a minute, and GNU Radio's receiver takes additional time.
+/// `table` measures packet errors on weak and impaired signals, and `tx` measures the transmitter.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,

@@ -10,40 +10,41 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Measures sample conversion: million samples per second of each form.
+/// Measures the speed of sample format conversions, in million samples per second.
 ///
-/// Beside them stands a copy that moves as many bytes as the conversion reads and writes, and UHD's
-/// `converter_benchmark` where it is installed. Medians of interleaved rounds. It shows its
-/// progress; all pairs take about a minute and a half, the last example some seconds.
+/// For comparison it measures a plain copy of as many bytes as the conversion reads and writes. If
+/// UHD's `converter_benchmark` is installed, it runs that, too. Results are medians of several
+/// rounds. All conversions take about a minute and a half, the last example takes some seconds.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream bench convert
   millstream bench convert --pair 'wire:sc16>fc32,fc32>wire:sc16' --repeat 15
   millstream bench convert --nsamps 362 --no-uhd")]
 pub struct Args {
-    /// Which conversions, as wire:sc16>fc32 or fc32>wire:sc16; all by default.
+    /// Conversions to measure, for example wire:sc16>fc32 or fc32>wire:sc16. The default is all.
     #[arg(long, value_name = "PAIR,…", value_delimiter = ',')]
     pair: Vec<FormatPair>,
 
-    /// Samples of one call: a packet, a level-2 cache, and more than any cache.
+    /// Samples in one call. The default sizes are a packet, a level-2 cache, and more than any
+    /// cache.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "362,10000,4000000",
           value_parser = Whole(clap::value_parser!(u64).range(1..=1 << 26)))]
     nsamps: Vec<u64>,
 
-    /// Repetitions.
+    /// Number of rounds.
     #[arg(long, value_name = "N", default_value_t = 7,
           value_parser = clap::value_parser!(u64).range(1..=10_000))]
     repeat: u64,
 
-    /// How long one measurement lasts.
+    /// Length of each measurement.
     #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = seconds)]
     duration: f64,
 
-    /// UHD's converter_benchmark; by default at its usual paths.
+    /// Path of UHD's converter_benchmark. By default the command looks at the usual paths.
     #[arg(long, value_name = "PROGRAM", conflicts_with = "no_uhd")]
     uhd: Option<PathBuf>,
 
-    /// Leave UHD out.
+    /// Do not measure UHD.
     #[arg(long)]
     no_uhd: bool,
 }

@@ -11,17 +11,18 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Instant;
 
-/// Tests streams of an emulated radio under every fault, in both directions.
+/// Tests streams of an emulated radio under many faults, in both directions.
 ///
-/// For each fault the ledger must balance and agree with the device's counts, and the stream must
-/// go on or end with one error. It takes about two minutes.
+/// For each fault the command checks three things: the ledger balances, it agrees with the counters
+/// of the radio, and the stream continues or ends with one error. It takes about two minutes.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only the faults whose name contains this.
+    /// Only try faults whose name contains this text.
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
 
-    /// Direction of the samples: from the radio, to the radio, or one after the other.
+    /// Direction of the samples: from the radio (rx), to the radio (tx), or first one and then the
+    /// other (both).
     #[arg(long, value_name = "DIRECTION", default_value = "both")]
     direction: SampleDirection,
 

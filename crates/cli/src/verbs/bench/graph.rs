@@ -15,43 +15,45 @@ use serde_json::json;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// Measures flowgraphs: chains of simple blocks, and chains side by side.
+/// Measures the speed of flowgraphs: single chains of simple blocks, and several chains in
+/// parallel.
 ///
-/// They run by several plans of ours, on one CPU and on two, beside the same kernels in a loop
-/// written by hand, and GNU Radio where it is installed, in interleaved rounds. It shows its
-/// progress; all graphs take some minutes, --quick some seconds.
+/// For comparison it runs the same processing in a loop written by hand, and in GNU Radio if that
+/// is installed. Millstream runs each graph by several plans, on one CPU and on two. All of them
+/// run in several rounds, one after the other. All graphs take some minutes; with --quick the
+/// command takes some seconds.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream bench graph --quick
   millstream bench graph --stage copy,fir --item float --shape 8,4x6 --repeat 9
   millstream bench graph --no-gnuradio --json")]
 pub struct Args {
-    /// Work of the stages: copy, multiply, fir (16 taps); all by default.
+    /// Processing of the blocks: copy, multiply, fir (a filter with 16 taps). The default is all.
     #[arg(long, value_name = "STAGE,…", value_delimiter = ',')]
     stage: Vec<BlockKernel>,
 
-    /// Items: float, complex; both by default.
+    /// Type of the items: float, complex. The default is both.
     #[arg(long, value_name = "ITEM,…", value_delimiter = ',')]
     item: Vec<ItemKind>,
 
-    /// Stages of a chain (8), or chains x stages of each (4x6); by default 1, 4, 8, 12, 16, 32,
-    /// 4x6.
+    /// Number of blocks in a chain (8), or parallel chains x blocks in each (4x6). The default is
+    /// 1, 4, 8, 12, 16, 32, 4x6.
     #[arg(long, value_name = "SHAPE,…", value_delimiter = ',')]
     shape: Vec<ChainShape>,
 
-    /// Only graphs whose name, as `copy float 8`, holds this.
+    /// Only measure graphs whose name contains this text. A name is for example `copy float 8`.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 
-    /// Chains of 8 and 4x6, copy and fir, float, three times.
+    /// Measure only chains of 8 and 4x6, copy and fir, float, three times.
     #[arg(long, conflicts_with_all = ["stage", "item", "shape"])]
     quick: bool,
 
-    /// Repetitions; 5 by default, 3 with --quick.
+    /// Number of rounds: 5 by default, 3 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     repeat: Option<u64>,
 
-    /// How long one measurement lasts.
+    /// Length of each measurement.
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = seconds)]
     duration: f64,
 

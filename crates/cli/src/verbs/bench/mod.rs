@@ -16,7 +16,7 @@ pub use packets::{places, refusals};
 use crate::output::Report;
 use clap::Subcommand;
 
-/// Measures the rates and costs of this machine.
+/// Measures rates and costs on this machine.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 #[group(skip)]
 pub(super) struct PeerArgs {
-    /// A Python that has GNU Radio.
+    /// A Python interpreter that can import GNU Radio.
     #[arg(long, value_name = "PROGRAM", conflicts_with = "no_gnuradio")]
     python: Option<PathBuf>,
 
-    /// Leave GNU Radio out.
+    /// Do not measure GNU Radio.
     #[arg(long)]
     no_gnuradio: bool,
 }

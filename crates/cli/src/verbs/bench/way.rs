@@ -5,11 +5,11 @@ use millstream_lab::Direction;
 /// Direction of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum SampleDirection {
-    /// From the radio.
+    /// From the radio to the host.
     Rx,
-    /// To the radio.
+    /// From the host to the radio.
     Tx,
-    /// First from it, then to it.
+    /// First from the radio, then to the radio.
     Both,
 }
 

@@ -28,30 +28,32 @@ const PACKETS_PER_SECOND: f64 = 19_392_658.46 / (188.0 * 8.0);
 /// Least decoded signal of a successful demo, seconds.
 const SIGNAL_MIN_S: f64 = 2.0;
 
-/// The main job: emulated radio > stream > ATSC receiver > video file. No root, no hardware.
+/// Shows the whole program: an emulated radio sends a television channel, and a receiver decodes it
+/// to a video file. It needs no root and no hardware.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The transport stream to transmit; a test picture otherwise.
+    /// Transport stream to transmit. The default is a built-in test picture.
     #[arg(long, value_name = "FILE.ts")]
     ts: Option<PathBuf>,
 
-    /// How much signal to stream, from 0.1s; success needs 2s decoded.
+    /// Length of the signal, at least 0.1s. The demo succeeds only if it decodes 2s.
     #[arg(long, value_name = "TIME", default_value = "8s", value_parser = seconds)]
     duration: f64,
 
-    /// Sample rate, Hz.
+    /// Sample rate, in Hz.
     #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = rate)]
     rate: f64,
 
-    /// Seconds of radio time per second of wall time; below 1 for a machine that is too slow.
+    /// Speed of the radio's clock relative to real time. Use a value below 1 on a machine that is
+    /// too slow.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive)]
     time_scale: f64,
 
-    /// The decoded transport stream.
+    /// File for the decoded transport stream.
     #[arg(long, value_name = "FILE.ts", default_value = "demo.ts")]
     out: PathBuf,
 
-    /// One decoded picture, through ffmpeg.
+    /// File for one decoded picture, which ffmpeg makes.
     #[arg(long, value_name = "FILE.png", default_value = "demo.png")]
     picture: PathBuf,
 }

@@ -10,14 +10,14 @@ use millstream_flow::{Block, InputPort, OutputPort, PortVisitor, Registry};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Lists the types of blocks, or describes one: ports, parameters, messages, an example.
+/// Lists the types of blocks, or describes one type: ports, parameters, messages and an example.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The type to describe.
+    /// Type of block to describe.
     #[arg(value_name = "TYPE")]
     name: Option<String>,
 
-    /// Prints the JSON schema of graph files, for editors and other programs.
+    /// Print the JSON schema of graph files, which editors and other programs can use.
     #[arg(long, conflicts_with = "name")]
     schema: bool,
 }

@@ -6,10 +6,10 @@ use anyhow::{Context, bail};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Draws the plan that `millstream graph plan` finds: blocks on cores and caches, with what flows
-/// between them.
+/// Draws a graph by the plan that `millstream graph plan` finds: blocks on cores and caches, and
+/// the data rates between them.
 ///
-/// Without --profile it measures first, as `millstream graph plan` does.
+/// Without --profile it measures the blocks first, as `millstream graph plan` does.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream graph plan graphs/atsc-rx.toml --set in=tv.cf32 --set out=tv.ts --json > costs.json
@@ -19,11 +19,11 @@ pub struct Args {
     #[command(flatten)]
     place: PlaceArgs,
 
-    /// The picture, .svg or .dot (Graphviz); - is standard output.
+    /// File for the picture: .svg or .dot (Graphviz); - is standard output.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// The kind, where the name does not show it.
+    /// Format of the picture, if the file name does not show it.
     #[arg(long = "as", value_name = "KIND", value_enum)]
     kind: Option<Kind>,
 }
@@ -33,7 +33,7 @@ pub struct Args {
 enum Kind {
     /// Scalable Vector Graphics.
     Svg,
-    /// The language of Graphviz.
+    /// Graphviz's language, dot.
     Dot,
 }
 

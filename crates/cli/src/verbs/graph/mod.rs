@@ -9,7 +9,7 @@ mod tune;
 use crate::output::Report;
 use clap::Subcommand;
 
-/// Plans, tunes and draws flowgraphs, and lists the blocks that they may consist of.
+/// Plans, tunes and draws flowgraphs, and lists the types of blocks.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]

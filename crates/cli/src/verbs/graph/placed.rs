@@ -26,38 +26,40 @@ pub struct PlaceArgs {
     #[arg(value_name = "GRAPH.toml")]
     graph: PathBuf,
 
-    /// Sets a parameter of the graph; as often as needed.
+    /// Set a parameter of the graph. Repeat the option for more parameters.
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 
-    /// Plans for another machine: a name (any wrong one lists them), a machine as TOML, or a
-    /// folder with a copy of its /sys.
+    /// Plan for another machine: the name of a known machine, a machine file (TOML), or a folder
+    /// with a copy of its /sys. A wrong name lists the known machines.
     #[arg(long, value_name = "NAME|FILE|FOLDER")]
     machine: Option<String>,
 
-    /// Costs measured before: a profile, or output of `millstream --json graph plan`. Nothing runs.
+    /// Use measured costs from this file: a profile, or the output of `millstream --json graph
+    /// plan`. The graph then does not run.
     #[arg(long, value_name = "FILE.json")]
     profile: Option<PathBuf>,
 
-    /// Seconds to measure.
+    /// How long to measure.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = seconds,
           conflicts_with = "profile")]
     duration: f64,
 
-    /// Keeps the partitions and buffers of the graph file's own plan; only what it leaves out is
-    /// placed.
+    /// Keep the partitions and buffers of the plan in the graph file. Only place the blocks that it
+    /// does not mention.
     #[arg(long)]
     keep: bool,
 
-    /// Runs a block on this CPU; as often as needed. Others may join it.
+    /// Run a block on this CPU. Other blocks may run there, too. Repeat the option for more blocks.
     #[arg(long, value_name = "BLOCK=CPU", value_parser = inputs::pin)]
     pin: Vec<(String, usize)>,
 
-    /// The most CPUs to use.
+    /// Most CPUs to use.
     #[arg(long, value_name = "N")]
     max_cpus: Option<usize>,
 
-    /// Prices of the model as TOML, for example from measurement: see `flow::place::Costs`.
+    /// Costs of the planner's model (TOML), for example measured ones; `planner::place::Costs`
+    /// lists them.
     #[arg(long, value_name = "FILE.toml")]
     costs: Option<PathBuf>,
 }

@@ -7,18 +7,19 @@ use anyhow::Context;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Finds the best plan for a graph by what its blocks cost, and says why.
+/// Finds a good plan for a graph from the measured costs of its blocks, and explains it.
 ///
-/// Without --profile it measures: the graph runs on one thread and for a short time. It reads its
-/// files and opens its radios; blocks that would leave files behind are replaced by empty sinks, so
-/// a sink's cost is taken as almost 0. The partitions in the graph file's own plan count as
-/// hand-made only with --keep.
+/// Without --profile the command measures: it runs the graph on one thread for a short time. The
+/// graph reads its files and opens its radios. Blocks that would write files are replaced by empty
+/// sinks, so the cost of such a block counts as almost 0. With --keep the plan keeps the partitions
+/// of the graph file.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
     place: PlaceArgs,
 
-    /// Write the plan, for `millstream run GRAPH.toml --plan PLAN.toml`; `-` is standard output.
+    /// Write the plan to this file for `millstream run GRAPH.toml --plan PLAN.toml`; `-` is
+    /// standard output.
     #[arg(long, value_name = "FILE.toml")]
     out: Option<PathBuf>,
 }

@@ -8,7 +8,7 @@ mod shield;
 use crate::output::Report;
 use clap::Subcommand;
 
-/// Examines and prepares this machine: settings, free CPUs, networks, rights.
+/// Checks and prepares this machine: settings, free CPUs, network interfaces, privileges.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]

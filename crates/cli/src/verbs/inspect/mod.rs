@@ -21,12 +21,12 @@ use std::path::{Path, PathBuf};
 /// Bytes of a WAV file within which its samples have to begin.
 const WAV_HEADER_BYTES_MAX: u64 = 1 << 20;
 
-/// Shows a recording: format, length, rate, metadata, and the power of its samples.
+/// Shows a recording: format, length, sample rate, metadata, and the power of its samples.
 ///
-/// SigMF, WAV, or raw samples. 0 dBFS is a tone whose I and Q reach full scale. It reports when a
-/// recording begins with ATSC television. --atsc receives that to the end and draws one picture:
-/// spectrum, echoes, the symbols over time and their eight levels as a histogram, modulation error
-/// ratio over time, and the equaliser's taps.
+/// It reads SigMF, WAV and raw samples. 0 dBFS is the power of a tone whose I and Q reach full
+/// scale. If the recording begins with ATSC television, it says so. With --atsc it decodes the
+/// whole recording and draws one picture: spectrum, echoes, symbols over time, histogram of the
+/// eight symbol levels, modulation error ratio over time, and taps of the equaliser.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream inspect recording.sigmf-meta
@@ -36,24 +36,24 @@ const WAV_HEADER_BYTES_MAX: u64 = 1 << 20;
   millstream sim generate --out tv.sc16 --cn 22 --echo 5.6us:-10dB
   millstream inspect tv.sc16 --atsc --picture tv.png")]
 pub struct Args {
-    /// The recording: either file of SigMF, .wav, raw samples with the format as extension, or
-    /// - for raw samples on standard input.
+    /// The recording: a SigMF file (.sigmf-meta or .sigmf-data), a .wav file, or raw samples (.sc16
+    /// or .cf32); - reads raw samples from standard input.
     #[arg(value_name = "RECORDING")]
     recording: PathBuf,
 
-    /// Format of raw samples, where the name does not show it: sc16 or cf32.
+    /// Format of raw samples, if the file name does not show it: sc16 or cf32.
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     format: Option<SampleFormat>,
 
-    /// Sample rate, Hz, where no metadata has it; --atsc takes 6.25e6 unless given.
+    /// Sample rate in Hz, if no metadata contains it. With --atsc the default is 6.25e6.
     #[arg(long, value_name = "HZ", value_parser = rate)]
     rate: Option<f64>,
 
-    /// Receive ATSC television, the middle of the channel at 0 Hz, and draw it.
+    /// Decode ATSC television and draw a picture. The middle of the channel must be at 0 Hz.
     #[arg(long)]
     atsc: bool,
 
-    /// The picture to write; RECORDING.png unless given.
+    /// File for the picture. The default is RECORDING.png.
     #[arg(long, value_name = "FILE.png", requires = "atsc")]
     picture: Option<PathBuf>,
 }

@@ -9,13 +9,13 @@ use millstream_measure::picture::{short_ratio, short_time};
 use serde_json::json;
 use std::fmt::Write;
 
-/// Compares runs or variants: ratios to the first with their intervals, and changes.
+/// Compares runs or variants: ratios to the first one with confidence intervals, and changes.
 ///
-/// Variants are each compared with the first set; three or more runs of the same variants follow
-/// each other in time, and where their figures change is searched. The unit of evidence is a fresh
-/// start of the program (or a boot): six of each side tell a change from chance in a table of up to
-/// 23 comparisons. A change is reported when a permutation test finds it at --error-rate for the
-/// whole table, and when it is at least as large as --effect.
+/// Each variant is compared with the first one. Three or more runs of the same variants are taken
+/// as a series in time, and the command finds the run at which a figure changes. The unit of
+/// evidence is a fresh start of the program, or a boot. Six starts of each side can prove a change
+/// in a table of up to 23 comparisons. The command reports a change if a permutation test finds it
+/// and it is at least as large as --effect.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream lab compare last                      # the variants of the last run
@@ -25,15 +25,15 @@ pub struct Args {
     #[command(flatten)]
     sets: SetArgs,
 
-    /// Ignore changes smaller than this, percent.
+    /// Do not report changes smaller than this many percent.
     #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = positive)]
     effect: f64,
 
-    /// Chance of any change in a table in which nothing differs, percent.
+    /// Probability that a table without any real change reports one, in percent.
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = positive)]
     error_rate: f64,
 
-    /// End with status 1 when there is a change.
+    /// End with status 1 if there is a change.
     #[arg(long)]
     fail_on_change: bool,
 }

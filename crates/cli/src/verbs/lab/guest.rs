@@ -17,19 +17,20 @@ use std::time::Duration;
 /// Folder of modules in a guest.
 const MODULES: &str = "/modules";
 
-/// Runs a millstream command in a guest that QEMU emulates, under each of the kernels given.
+/// Runs a millstream command in a virtual machine (QEMU), under each of the given kernels.
 ///
-/// The guest's first process is this very program: it loads the modules, writes the settings, runs
-/// the command and powers the guest off. Nothing is installed and nothing on this machine changes;
-/// QEMU (Debian: qemu-system-x86) must be there. Emulation in software shows that something works
-/// and how kernels differ in kind; its times say nothing about silicon.
+/// The first process of the virtual machine is this program: it loads the modules, writes the
+/// settings, runs the command and powers off. Nothing is installed, and nothing on this machine
+/// changes. QEMU must be installed (Debian: qemu-system-x86). It emulates the CPU in software. So
+/// the result shows whether something works and how kernels behave differently; the times say
+/// nothing about real hardware.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     pub guest: GuestOptions,
 
-    /// The command, as given to millstream.
+    /// The command to run, without the word millstream.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }
@@ -43,85 +44,88 @@ Examples:
   millstream lab guest --kernel linux-image-6.12-rt-amd64 --iio -- latency irq --via iio
   millstream lab guest --kernel /boot/vmlinuz-6.1.0 --append mitigations=off -- bench convert";
 
-/// The guests' options. Shared by the commands that start guests.
+/// Options of the virtual machines, which several commands share.
 #[derive(clap::Args)]
 pub struct GuestOptions {
-    /// A kernel: a vmlinuz file, a Debian linux-image package (.deb), or the name of one, which
-    /// apt-get fetches; one that only depends on a kernel (linux-image-6.12-amd64) stands for that.
-    /// May be given several times.
+    /// Kernel to boot: a vmlinuz file, a Debian linux-image package (.deb), or the name of such a
+    /// package, which apt-get downloads. A package that only depends on a kernel, such as
+    /// linux-image-6.12-amd64, stands for that kernel. Repeat the option for more.
     #[arg(long = "kernel", required = true, value_name = "KERNEL")]
     pub kernels: Vec<String>,
 
-    /// A module to load first, with what it needs, and perhaps parameters (`i2c-stub
-    /// chip_addr=0x0f`). May be given several times.
+    /// Kernel module to load before the command, with the modules that it needs. Parameters may
+    /// follow its name (`i2c-stub chip_addr=0x0f`). Repeat the option for more.
     #[arg(long = "module", value_name = "NAME")]
     pub modules: Vec<String>,
 
-    /// A setting to write in the guest before the command runs. May be given several times.
+    /// Write a setting (a file below /proc or /sys) before the command runs. Repeat the option for
+    /// more.
     #[arg(long = "write", value_name = "PATH=VALUE", value_parser = setting)]
     pub settings: Vec<(String, String)>,
 
-    /// A file to take along, as the same path in the guest. May be given several times.
+    /// Copy this file to the same path in the virtual machine. Repeat the option for more.
     #[arg(long = "file", value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// A word for the kernel's command line. May be given several times.
+    /// Word for the kernel's command line. Repeat the option for more.
     #[arg(long = "append", value_name = "WORD")]
     pub command_line: Vec<String>,
 
-    /// A device, as for QEMU's -device. May be given several times.
+    /// Device, written as for QEMU's option -device. Repeat the option for more.
     #[arg(long = "device", value_name = "DEVICE")]
     pub devices: Vec<String>,
 
-    /// The back end of a network device, as for QEMU's -netdev. May be given several times.
+    /// Back end of a network device, written as for QEMU's option -netdev. Repeat the option for
+    /// more.
     #[arg(long = "netdev", value_name = "BACK-END")]
     pub backs: Vec<String>,
 
-    /// Give the guests the imitated converter of `latency irq`, behind PCI, MSI-X and an IOMMU:
-    /// there, `latency irq --via vfio` measures it.
+    /// Add the imitated converter of `latency irq` as a PCI device with MSI-X behind an IOMMU.
+    /// `latency irq --via vfio` measures it.
     #[arg(long)]
     pub adc: bool,
 
-    /// Give the guests two network cards of this model on one wire (e1000e, e1000, vmxnet3),
-    /// an IOMMU, and DPDK's drivers: there, `lab card` receives a stream.
+    /// Add two network cards of this model (e1000e, e1000, vmxnet3) that a cable connects, an IOMMU
+    /// and DPDK's drivers. `lab card` tests them.
     #[arg(long, value_name = "MODEL")]
     pub cards: Option<String>,
 
-    /// Give the guests a converter of the kernel's Industrial I/O, on a bus that is only memory
-    /// (kernels from 6.12): there, `latency irq --via iio` measures it.
+    /// Add a converter of the kernel's Industrial I/O whose bus exists only in memory (kernels from
+    /// 6.12). `latency irq --via iio` measures it.
     #[arg(long)]
     pub iio: bool,
 
-    /// Options of the machine (q35), as `kernel-irqchip=split`, which an IOMMU needs.
+    /// Options of QEMU's machine q35, for example `kernel-irqchip=split`, which an IOMMU needs.
     #[arg(long, default_value = "", hide_default_value = true, value_name = "OPTIONS")]
     pub chipset: String,
 
-    /// CPUs of a guest.
+    /// Number of CPUs.
     #[arg(long, default_value_t = 2, value_name = "N")]
     pub vcpus: usize,
 
-    /// Memory of a guest, MiB.
+    /// Memory, in MiB.
     #[arg(long, default_value_t = 512, value_name = "MIB")]
     pub memory: usize,
 
-    /// `tcg` emulates in software; `kvm` needs a machine whose guests work.
+    /// How QEMU runs the CPUs: `tcg` emulates them in software; `kvm` needs virtualisation by the
+    /// processor.
     #[arg(long, default_value = "tcg", value_name = "NAME")]
     pub accel: String,
 
-    /// Time limit of a guest.
+    /// Time limit of a virtual machine.
     #[arg(long, default_value = "5min", value_name = "TIME", value_parser = seconds)]
     pub timeout: f64,
 
-    /// Folder of fetched kernels; otherwise $XDG_CACHE_HOME/millstream/kernels.
+    /// Folder for downloaded kernels. The default is $XDG_CACHE_HOME/millstream/kernels.
     #[arg(long, value_name = "FOLDER")]
     pub cache: Option<PathBuf>,
 
-    /// Compare the machine before and after the command, settings and threads byte for byte: the
-    /// command fails (status 124) when it has left changes, which the console lists.
+    /// Compare all settings and threads before and after the command, byte for byte. If the command
+    /// has left changes, it fails with status 124, and the console lists them.
     #[arg(long)]
     pub unchanged: bool,
 
-    /// Show the guests' consoles.
+    /// Show the consoles of the virtual machines.
     #[arg(long)]
     pub console: bool,
 }

@@ -8,15 +8,16 @@ use millstream_measure::{Failure, Record};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Adds records of files to the store: those of `lab run --records`, or the documents that `latency
-/// … --json` prints.
+/// Adds records from files to the store: files of `lab run --records`, or JSON documents of
+/// `latency … --json`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Files of records.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Name of the run that they become; by default their own, which for a document is its time.
+    /// Name of the run that the records become. The default is the name in the file, or for a JSON
+    /// document its time.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 

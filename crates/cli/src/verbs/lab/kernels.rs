@@ -21,21 +21,22 @@ const GUEST_PLAN: &str = "/plan.toml";
 /// The destination of its records: the line that the host reads.
 const GUEST_RECORDS: &str = "/dev/ttyS1";
 
-/// Runs a plan under several kernels: each boot is one fresh start of everything in it, and the
-/// kernels' boots are in random order, until each figure is known well enough.
+/// Carries out a measurement plan under several kernels, in virtual machines.
 ///
-/// Results go to the store, a variant for each kernel, so that `lab compare last` and `lab report
-/// last` show them side by side. A boot that fails is tried again once, and then stands in the run
-/// as a failure; `lab resume` makes it again, and goes on with a run that was interrupted. Guests
-/// are emulated in software: differences in kind between kernels show, times on silicon do not.
+/// Each boot counts as one fresh start. The kernels boot in random order until each figure is
+/// precise enough. The results go to the store with a variant for each kernel, so `lab compare
+/// last` and `lab report last` show the kernels side by side. A boot that fails is repeated once;
+/// if it fails again, the run records that. `lab resume` repeats such boots and continues an
+/// interrupted run. QEMU emulates the CPUs in software, so the times say nothing about real
+/// hardware.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     planned: PlanArgs,
 
-    /// Boots of each kernel, in place of the plan's restarts; up to its `restarts_max` follow while
-    /// a figure is not known well enough.
+    /// Number of boots of each kernel, instead of the plan's `restarts`. If a figure is not precise
+    /// enough, more boots follow, up to the plan's `restarts_max`.
     #[arg(long, default_value_t = 6, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     boots: u32,
@@ -48,8 +49,8 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-Words for the kernel's command line may follow a kernel, then `--` and more arguments of every
-measurement; a kernel that is given twice is compared with itself.
+After the name of a kernel you can write words for its command line, then `--` and arguments for
+every measurement. A kernel that is given twice is compared with itself.
 
 Examples:
   millstream lab kernels plans/kernels.toml --kernel linux-image-6.1.0-56-amd64 \\

@@ -16,21 +16,22 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Runs a load profile for a while, and shows its work; without a name, lists them.
+/// Runs a load profile for a while and shows how much work it did. Without a name it lists the
+/// profiles.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The profile.
+    /// Name of the profile.
     name: Option<String>,
 
-    /// How long.
+    /// How long to run the load.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds)]
     duration: f64,
 
-    /// CPUs whose latency is measured meanwhile: load for the system avoids them.
+    /// CPUs whose latency is measured at the same time. The load does not run there.
     #[arg(long, value_name = "CPUS", default_value = "")]
     cpus: CpuSet,
 
-    /// A file of profiles (TOML) beside those that come with the program.
+    /// File with more profiles (TOML).
     #[arg(long, value_name = "FILE")]
     profiles: Option<PathBuf>,
 }

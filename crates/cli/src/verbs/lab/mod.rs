@@ -19,7 +19,7 @@ mod worker;
 use crate::output::Report;
 use clap::Subcommand;
 
-/// Measures by plan, keeps the results, compares and reports them.
+/// Carries out measurement plans; stores, compares and reports the results.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]

@@ -10,10 +10,10 @@ use std::path::PathBuf;
 /// A plan, and the name of its run.
 #[derive(clap::Args)]
 pub struct PlanArgs {
-    /// The plan (TOML).
+    /// The measurement plan (TOML).
     plan: PathBuf,
 
-    /// Name of the run; by default the plan's with the time.
+    /// Name of the run. The default is the name in the plan with the time.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 }

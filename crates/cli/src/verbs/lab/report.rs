@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 
-/// Writes a report: one HTML file that needs nothing else, and its figures as PNG.
+/// Writes a report of runs: one HTML file, which needs no other files, and its charts as PNG.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream lab report last --out report.html
@@ -19,11 +19,11 @@ pub struct Args {
     #[command(flatten)]
     sets: SetArgs,
 
-    /// The page; the figures lie beside it as .png.
+    /// File for the report. The charts are written beside it as .png.
     #[arg(long, value_name = "FILE.html", default_value = "report.html")]
     out: PathBuf,
 
-    /// Its title.
+    /// Title of the report.
     #[arg(long, value_name = "TEXT", default_value = "Latency report")]
     title: String,
 }

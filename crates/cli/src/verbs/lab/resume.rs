@@ -12,17 +12,16 @@ use millstream_measure::Record;
 use millstream_measure::design::MeasurementPlan;
 use std::path::Path;
 
-/// Resumes a run of `lab run` or `lab kernels` that was interrupted, killed, or in which starts
-/// gave nothing.
+/// Continues a run of `lab run` or `lab kernels` that was interrupted or in which starts failed.
 ///
-/// It uses the plan and the command line that the store recorded when the run began, and measures
-/// only the missing starts, in the order that the plan's seed gives.
+/// It uses the plan and the command line that the store recorded when the run began. It measures
+/// only the missing starts, in the order that the seed of the plan gives.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream lab resume
   sudo millstream lab resume 'timer 2026-11-20T03'")]
 pub struct Args {
-    /// The run; an unambiguous prefix of its name is enough. `last` is the one begun last.
+    /// Name of the run, or an unambiguous beginning of it. `last` is the run that began last.
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
 

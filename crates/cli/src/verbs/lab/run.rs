@@ -23,12 +23,12 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Runs a plan: every measurement beside every load, from several fresh starts in random order,
-/// until each figure is known well enough.
+/// Carries out a measurement plan: every measurement under every load, in random order, with
+/// several fresh starts.
 ///
-/// Records go to the store as they come; a run that was interrupted, or in which a start gave
-/// nothing, is taken up by `lab resume`. Loads and measurements are processes that end with this
-/// one, also when it is killed.
+/// The run ends when each figure is precise enough. Records go to the store as soon as they exist.
+/// If the run is interrupted, or starts fail, `lab resume` continues it. The processes of loads and
+/// measurements end with this command, even if it is killed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream lab run plans/timer.toml
@@ -40,11 +40,11 @@ pub struct Args {
     #[command(flatten)]
     store: StoreArgs,
 
-    /// Do not store the records; needs --records FILE, so that they are somewhere.
+    /// Do not store the records. This needs --records FILE.
     #[arg(long, requires = "records", conflicts_with = "store")]
     no_store: bool,
 
-    /// Append the records to a file or device, a line of JSON each.
+    /// Append the records to a file or device, each as one line of JSON.
     #[arg(long, value_name = "FILE")]
     records: Option<PathBuf>,
 }

@@ -10,8 +10,8 @@ use std::path::Path;
 /// Sets of records.
 #[derive(clap::Args)]
 pub struct SetArgs {
-    /// RUN, RUN/VARIANT or a file of records; a run of several variants is a set for each. An
-    /// unambiguous prefix of RUN is enough; `last` is the one added last.
+    /// RUN, RUN/VARIANT or a file of records. A run with several variants gives a set for each. An
+    /// unambiguous beginning of RUN is enough; `last` is the run that was added last.
     #[arg(value_name = "SET", required = true)]
     sets: Vec<String>,
 

@@ -18,13 +18,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// Measures the latency of an interrupt: from the edge at an imitated converter to the user's read,
-/// in parts.
+/// Measures the time from an interrupt of a converter until a program reads the samples, in parts.
 ///
-/// A process imitates a converter with direct memory access and a capture clock of its own: it
-/// latches its clock at the edge, writes samples into shared memory and raises an interrupt (an
-/// eventfd). A driver's thread and a user's thread take it from there. One interrupt for a block is
-/// compared with two, where the driver has to start the transfer in between.
+/// A process imitates an analog-to-digital converter with direct memory access. At each edge of its
+/// clock it records its own time, writes samples to shared memory and raises an interrupt (an
+/// eventfd). A thread in the role of the driver wakes the thread that reads the samples. The
+/// command compares one interrupt for each block of samples with two, where the driver must start
+/// the transfer in between.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream latency irq
@@ -33,48 +33,49 @@ use std::time::Duration;
   millstream lab guest --kernel linux-image-6.1.0-56-rt-amd64 --adc -- latency irq --via vfio
   millstream lab guest --kernel linux-image-6.12-rt-amd64 --iio -- latency irq --via iio")]
 pub struct Args {
-    /// Interrupts a block; both by default, in rounds.
+    /// Number of interrupts for each block. By default 1 and 2 are measured in turn.
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1u8, 2],
           value_parser = clap::value_parser!(u8).range(1..=2))]
     interrupts: Vec<u8>,
 
-    /// From conversion to conversion.
+    /// Time between two conversions.
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = seconds)]
     interval: f64,
 
-    /// Blocks of each sample.
+    /// Number of blocks in each sample.
     #[arg(long, value_name = "N", default_value_t = 2000,
           value_parser = Whole(clap::value_parser!(u64).range(10..=10_000_000)))]
     count: u64,
 
-    /// Samples of a kind, in rounds.
+    /// Number of samples for each number of interrupts.
     #[arg(long, value_name = "N", default_value_t = 2,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repeat: u32,
 
-    /// CPU of driver and user; by default the last that is allowed.
+    /// CPU of the driver's thread and the reading thread. The default is the last CPU that this
+    /// process may use.
     #[arg(long, value_name = "CPU", value_parser = cpu)]
     cpu: Option<usize>,
 
-    /// CPU of the device; by default the last other one.
+    /// CPU of the imitated converter. The default is the last other CPU.
     #[arg(long, value_name = "CPU", value_parser = cpu)]
     device_cpu: Option<usize>,
 
-    /// Scheduling class of the user; the driver's priority is one higher. By default fifo:80, or
-    /// other where this user may not have it.
+    /// Scheduling class of the reading thread; the driver's thread gets a priority one higher. The
+    /// default is fifo:80, or other if this user may not use fifo.
     #[arg(long, value_name = "CLASS")]
     class: Option<Class>,
 
-    /// Path of the interrupt.
+    /// How the interrupt reaches the driver.
     #[arg(long, value_name = "VIA", value_enum, default_value = "eventfd")]
     via: Via,
 
-    /// Device of the kernel's Industrial I/O, by its name; by default the first with a buffer.
+    /// Name of the Industrial I/O device. The default is the first device that has a buffer.
     #[arg(long, value_name = "NAME")]
     iio_device: Option<String>,
 
-    /// Trigger of that device, by its name; by default its present one, or else a timer that fires
-    /// every --interval.
+    /// Name of the trigger of that device. The default is its present trigger. If it has none, a
+    /// timer that fires every --interval becomes its trigger.
     #[arg(long, value_name = "NAME")]
     iio_trigger: Option<String>,
 
@@ -86,11 +87,12 @@ pub struct Args {
 /// Names of [`DevicePlace`]s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Via {
-    /// From a process, as an eventfd.
+    /// From the imitating process, as an eventfd.
     Eventfd,
-    /// As MSI-X of a device that vfio-pci has: in a guest of `millstream lab guest --adc`.
+    /// As MSI-X interrupt of a PCI device of vfio-pci, in a virtual machine of `millstream lab
+    /// guest --adc`.
     Vfio,
-    /// From a real converter, through the kernel's Industrial I/O and its character device.
+    /// From a real converter, through the kernel's Industrial I/O.
     Iio,
 }
 

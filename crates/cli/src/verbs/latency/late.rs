@@ -5,13 +5,13 @@ use crate::numbers::seconds;
 /// Options for explanations.
 #[derive(clap::Args)]
 pub struct LateArgs {
-    /// Explain what took longer than this, 1us to 10s: a wake-up, or a round trip (of these, the
-    /// first in each repetition of each row). Trace events are recorded meanwhile, which costs a
-    /// little; needs root.
+    /// Explain wake-ups or round trips that take longer than this, 1us to 10s. In each measurement
+    /// of a row only the first such round trip is explained. The command records the kernel's
+    /// trace, which makes latencies a little longer. Needs root.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     explain_above: Option<f64>,
 
-    /// How many to explain at most.
+    /// Most wake-ups or round trips to explain.
     #[arg(long, value_name = "N", default_value_t = 10, requires = "explain_above")]
     pub outliers: usize,
 }

@@ -4,11 +4,11 @@ use super::trips::{self, TripArgs};
 use crate::output::Report;
 use millstream_lab::packets::Carriage;
 
-/// Measures round trips of bare Ethernet frames over frame links, beside plain kernel UDP.
+/// Measures round trips of bare Ethernet frames over links, compared with plain kernel UDP.
 ///
-/// The frames have an Ethernet type of their own, so that no stack, ours or the kernel's, handles
-/// them: only the link is left. `latency udp` shows the same with our stack above it. It shows its
-/// progress; all links take about half a minute.
+/// The frames have an Ethernet type of their own, so neither Millstream's UDP/IP stack nor the
+/// kernel's handles them. `latency udp` measures the same links with the stack. All links take
+/// about half a minute.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream latency link

@@ -15,7 +15,7 @@ mod udp;
 use crate::output::Report;
 use clap::Subcommand;
 
-/// Measures how late things are on this machine, as distributions.
+/// Measures latencies of this machine as distributions.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]

@@ -21,65 +21,66 @@ use std::time::Instant;
 /// The counter of a sample that an error ended.
 const CUT_SHORT: &str = "ended early";
 
-/// Measures the turnaround of a radio and this host: from the time of the newest received sample
-/// to the earliest time at which an answer is not late.
+/// Measures the turnaround of a radio and this host: the time from the newest received sample to
+/// the earliest answer that is not late.
 ///
-/// First every answer is sent too late on purpose: the radio says by how much, and those times are
-/// the distribution. Then a sweep of lead times shows which answers were late indeed, and which
-/// lead never was. It shows its progress; all of it takes about three minutes. Without --args the
-/// radio is an emulated one in a process of its own.
+/// In the first part every answer is late on purpose, and the radio reports by how much. In the
+/// second part the command tries several lead times, and finds the shortest one at which no answer
+/// is late. All of it takes about three minutes. Without --args the command starts an emulated
+/// radio in a separate process.
 #[derive(clap::Args)]
 pub struct Args {
     #[arg(
         long,
         value_name = "ARGS",
-        help = "The device: addr=IPV4[,rpc_port=N][,link=LINK]; without it, an emulated radio"
+        help = "Device arguments: addr=IPV4[,rpc_port=N][,link=LINK]"
     )]
     args: Option<DeviceArgs>,
 
-    /// Samples per second.
+    /// Sample rate, in Hz.
     #[arg(long, value_name = "HZ", default_value_t = 10e6, value_parser = rate)]
     rate: f64,
 
-    /// Turnarounds to measure.
+    /// Number of turnarounds in each sample.
     #[arg(long, value_name = "N", default_value_t = 2000,
           value_parser = Whole(clap::value_parser!(u64).range(10..=10_000_000)))]
     count: u64,
 
-    /// Samples in sequence, of this many turnarounds each.
+    /// Number of samples, one after the other.
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repeat: u32,
 
-    /// Lead times in the sweep; 0 for none.
+    /// Number of lead times to try; 0 leaves out the second part.
     #[arg(long, value_name = "N", default_value_t = 12,
           value_parser = clap::value_parser!(u64).range(0..=1000))]
     leads: u64,
 
-    /// Answers for each lead time.
+    /// Number of answers at each lead time.
     #[arg(long, value_name = "N", default_value_t = 200,
           value_parser = Whole(clap::value_parser!(u64).range(1..=1_000_000)))]
     count_per_lead: u64,
 
-    /// Samples of a received burst; at most a packet.
+    /// Length of each received burst in samples, at most one packet.
     #[arg(long, value_name = "N", default_value_t = 64,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     rx_samples: u32,
 
-    /// Samples of an answer; at most a packet.
+    /// Length of each answer in samples, at most one packet.
     #[arg(long, value_name = "N", default_value_t = 64,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     tx_samples: u32,
 
-    /// Between two tries.
+    /// Time between two answers.
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = seconds)]
     interval: f64,
 
-    /// Receive and transmit channel.
+    /// Channel to receive and transmit on.
     #[arg(long, value_name = "N", default_value_t = 0)]
     channel: usize,
 
-    /// Never sleep while waiting for samples: owns a core, and is quicker.
+    /// Never sleep while waiting for samples. The thread then needs a whole core and answers
+    /// sooner.
     #[arg(long)]
     spin: bool,
 }

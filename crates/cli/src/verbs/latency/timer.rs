@@ -19,11 +19,11 @@ use serde_json::{Map, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Measures how late a thread runs after its timer, on each CPU, as cyclictest does.
+/// Measures how late threads wake up after their timers, on each CPU, as cyclictest does.
 ///
-/// A thread on each CPU sleeps to absolute deadlines; a latency is the time from a deadline to the
-/// moment at which the thread reads the clock. Memory is locked and deep sleep of the processors
-/// kept off meanwhile, as far as the rights go.
+/// A thread on each CPU sleeps until given times (deadlines). The latency is the time from a
+/// deadline until the thread reads the clock. If the privileges allow it, the command locks its
+/// memory and keeps the CPUs out of deep sleep states.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream latency timer
@@ -31,7 +31,7 @@ use std::time::Duration;
   millstream latency timer --class other --via timerfd --histograms
   sudo millstream latency timer --explain-above 300us       why the late ones were late")]
 pub struct Args {
-    /// CPUs with a thread, such as 0-3,8; all that are allowed by default.
+    /// CPUs to measure, for example 0-3,8. The default is all CPUs that this process may use.
     #[arg(long, value_name = "CPUS")]
     cpus: Option<CpuSet>,
 
@@ -39,25 +39,25 @@ pub struct Args {
     #[arg(long, value_name = "VIA", value_enum, default_value = "nanosleep")]
     via: Via,
 
-    /// Scheduling class: other, fifo:1 to fifo:99, rr:1 to rr:99; by default fifo:80, or other
-    /// where this user may not have it.
+    /// Scheduling class of the threads: other, fifo:1 to fifo:99, rr:1 to rr:99. The default is
+    /// fifo:80, or other if this user may not use fifo.
     #[arg(long, value_name = "CLASS")]
     class: Option<Class>,
 
-    /// From deadline to deadline.
+    /// Time between two deadlines.
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = seconds)]
     interval: f64,
 
-    /// Deadlines of each sample on each CPU; by default enough for 5 s.
+    /// Number of deadlines in each sample on each CPU. The default is enough for 5 s.
     #[arg(long, value_name = "N", conflicts_with = "duration",
           value_parser = Whole(clap::value_parser!(u64).range(1..)))]
     count: Option<u64>,
 
-    /// Duration of each series of wake-ups.
+    /// Length of each sample.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds)]
     duration: f64,
 
-    /// Samples, one after the other.
+    /// Number of samples, one after the other.
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repeat: u32,
@@ -78,9 +78,9 @@ pub struct Args {
 /// Names of [`Mechanism`]s.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Via {
-    /// clock_nanosleep until an absolute time.
+    /// With clock_nanosleep, until an absolute time.
     Nanosleep,
-    /// read() of a periodic timerfd.
+    /// With read() on a periodic timerfd.
     Timerfd,
 }
 

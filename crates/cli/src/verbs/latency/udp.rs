@@ -4,11 +4,11 @@ use super::trips::{self, TripArgs};
 use crate::output::Report;
 use millstream_lab::packets::Carriage;
 
-/// Measures round trips of UDP datagrams over ports of any link, beside plain kernel UDP.
+/// Measures round trips of UDP datagrams over any link, compared with plain kernel UDP.
 ///
-/// A process sends numbered datagrams, another one on its own CPU and in its own network sends them
-/// back. Whole round trips only: halves need synchronised clocks. It shows its progress; all links
-/// take about half a minute.
+/// One process sends numbered datagrams. A second process, on its own CPU and in its own network
+/// namespace, returns them. The two directions cannot be separated, because that would need
+/// synchronised clocks. All links take about half a minute.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream latency udp

@@ -25,47 +25,50 @@ use view::LiveView;
 
 /// Runs a flowgraph.
 ///
-/// It ends when its sources do, or properly on SIGINT. A file that it writes is called NAME.part
-/// until it is whole; after a failure that is what remains of it.
+/// It ends when the sources of the graph end, or after SIGINT (Ctrl-C), when it completes its
+/// files. A file is called NAME.part until it is complete; after a failure the .part file remains.
 #[derive(clap::Args)]
 pub struct Args {
     /// The graph file, for example graphs/atsc-rx.toml.
     #[arg(value_name = "GRAPH.toml")]
     graph: PathBuf,
 
-    /// Sets a parameter of the graph; as often as needed. Numbers may end in k, M or G, as
-    /// rate=6.25M; out=- writes to standard output, and the summary to standard error then.
+    /// Set a parameter of the graph. Repeat the option for more parameters. Numbers may end in k, M
+    /// or G, for example rate=6.25M. With out=- samples go to standard output and the summary goes
+    /// to standard error.
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 
-    /// A plan to use instead of the stored one of `millstream graph tune`, or the graph's own:
-    /// single, per-block, auto, measured, or a file.
+    /// Plan to use, instead of the plan that `millstream graph tune` stored or that the graph file
+    /// contains: single (one thread), per-block (a thread for each block), auto, measured, or a
+    /// file.
     ///
-    /// measured: the graph runs for half a second first, with nothing written, and blocks are
-    /// placed by their costs. Do not use it where reading takes something away, as from a pipe.
+    /// measured: the graph first runs for half a second without writing files, and the blocks are
+    /// placed by their measured costs. Do not use it if reading removes data, as from a pipe.
     #[arg(long, value_name = "PLAN")]
     plan: Option<PlanArg>,
 
-    /// Ignore a stored plan.
+    /// Do not use a stored plan.
     #[arg(long)]
     no_stored_plan: bool,
 
-    /// Show every block, connection and partition while it runs, instead of one line.
+    /// Show every block, connection and partition while the graph runs, instead of one line.
     #[arg(long)]
     live: bool,
 
-    /// Move blocks between threads when their load shifts. Partitions that the plan gives a CPU, or
-    /// lets spin, stay.
+    /// Move blocks to other threads when their load changes. Partitions to which the plan gives a
+    /// CPU, or which spin, do not change.
     #[arg(long)]
     adapt: bool,
 
-    /// Sends a message to a block at a time; as often as needed.
+    /// Send a message to a block at a given time. Repeat the option for more messages.
     ///
-    /// As 2s:gain.factor=0.5; `millstream graph blocks TYPE` lists a block's messages.
+    /// Example: 2s:gain.factor=0.5. `millstream graph blocks TYPE` lists the messages of a block
+    /// type.
     #[arg(long, value_name = "AFTER:BLOCK.MESSAGE=VALUE")]
     send: Vec<Sending>,
 
-    /// End with an error when no item has moved, or a block has been in one call, for this long.
+    /// End with an error if no item moves for this long, or if one call of a block takes this long.
     #[arg(long, value_name = "TIME", value_parser = crate::numbers::seconds)]
     stall_limit: Option<f64>,
 }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 /// Formats of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// Interleaved little-endian 16-bit I and Q, as on the wire.
+    /// Alternating I and Q, 16-bit integers, little-endian, as in the radio's packets.
     Sc16,
-    /// Interleaved little-endian 32-bit floats, full scale 1.
+    /// Alternating I and Q, 32-bit floats, little-endian; full scale is 1.
     Cf32,
 }
 

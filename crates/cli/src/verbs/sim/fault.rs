@@ -17,10 +17,11 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest accepted answer, bytes.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
-/// Switches the faults of an emulated radio that was started with `--control`.
+/// Controls the faults of an emulated radio that was started with `--control`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Where the radio's control channel listens; a port alone is on loopback.
+    /// Address of the radio's control port, as given to `sim radio --control`. A port alone means
+    /// loopback.
     #[arg(value_name = "[ADDR:]PORT", value_parser = control_address)]
     pub radio: SocketAddrV4,
 
@@ -31,28 +32,28 @@ pub struct Args {
 /// What to do.
 #[derive(Subcommand)]
 pub enum FaultCommand {
-    /// Add a fault; prints its number.
+    /// Add a fault and print its number.
     #[command(long_about = add_help())]
     Add {
-        /// The fault, in one argument or several.
+        /// The fault, as one argument or several.
         #[arg(required = true, value_name = "SPEC")]
         fault: Vec<String>,
     },
-    /// Remove a fault; packets that it delays are sent.
+    /// Remove a fault. Packets that it delays are sent at once.
     Remove {
-        /// Its number.
+        /// Number of the fault.
         id: u64,
     },
-    /// Every fault and its counts so far.
+    /// List every fault with its counts so far.
     List,
     /// Remove all faults.
     Clear,
-    /// The radio's counters.
+    /// Show the counters of the radio.
     Counters,
 }
 
 fn add_help() -> String {
-    format!("Add a fault; prints its number. A fault is {FAULT_FORMS}")
+    format!("Add a fault and print its number. {FAULT_FORMS}")
 }
 
 /// Sends the request to the radio and shows its answer.

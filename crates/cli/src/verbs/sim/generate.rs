@@ -20,52 +20,52 @@ use std::time::{Duration, Instant};
 const DURATION_S: f64 = 1.0;
 const TAIL_S: f64 = 0.1;
 
-/// Makes a recording of an 8-VSB channel, for tests.
+/// Makes a recording of an ATSC 8-VSB television channel with impairments, for tests.
 ///
-/// The transmitter's signal, with the middle of the channel at 0 Hz, gets the noise, echoes,
-/// offsets and faults that the options ask for. The same seed makes the same file. C/N is the power
-/// of the signal with its pilot over that of the noise in the channel's 6 MHz.
+/// The middle of the channel is at 0 Hz. The options add noise, echoes, offsets and other
+/// impairments to the signal. The same seed makes the same file. C/N is the power of the signal
+/// with its pilot, divided by the power of the noise in the channel's 6 MHz.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream sim generate --out tv.sc16 --cn 20 --echo 5.6us:-10dB --offset 12e3 --sent sent.ts
   millstream sim generate --out tv.cf32 --ts film.ts --rate 25e6 --adjacent +1:20dB --level 0.03
   millstream run graphs/atsc-rx.toml --set in=tv.sc16 --set out=tv.ts")]
 pub struct Args {
-    /// The recording to write. The end of its name chooses the format: .sc16 or .cf32. `-` writes
-    /// to standard output and needs --format.
+    /// File to write. Its extension chooses the format: .sc16 or .cf32. `-` writes to standard
+    /// output, which needs --format.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// Format, where the name does not show it: sc16 or cf32.
+    /// Format of the samples, if the file name does not show it: sc16 or cf32.
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     format: Option<SampleFormat>,
 
-    /// Sample rate, Hz.
+    /// Sample rate, in Hz.
     #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = rate)]
     rate: f64,
 
-    /// Seconds of signal; 1, or the length of --ts.
+    /// Length of the signal. The default is 1 s, or the length of --ts.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     duration: Option<f64>,
 
-    /// The transport stream to send, over and over with --duration; otherwise packets that hold
-    /// their number and random bytes.
+    /// Transport stream to transmit; with --duration it is repeated as needed. By default the
+    /// packets contain their number and random bytes.
     #[arg(long, value_name = "FILE.ts")]
     ts: Option<PathBuf>,
 
-    /// Send the built-in test picture.
+    /// Transmit the built-in test picture.
     #[arg(long, conflicts_with = "ts")]
     test_picture: bool,
 
-    /// Also write the packets that were sent.
+    /// Also write the transmitted packets to this file.
     #[arg(long, value_name = "FILE.ts")]
     sent: Option<PathBuf>,
 
-    /// Seed of packets and noise.
+    /// Seed of the random packets and of the noise.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Root mean square of the signal, full scale being 1; peaks reach about three times that.
+    /// Root mean square of the signal, where full scale is 1. Peaks are about three times higher.
     #[arg(long, value_name = "RMS", default_value_t = 0.2, value_parser = positive)]
     level: f64,
 
@@ -77,41 +77,42 @@ pub struct Args {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Changes of the signal")]
 struct Channel {
-    /// Carrier to noise in 6 MHz, dB.
+    /// Carrier-to-noise ratio in 6 MHz, in dB.
     #[arg(long, value_name = "DB")]
     cn: Option<f64>,
 
-    /// An echo: delay (negative: it comes first), level, and perhaps phase and Doppler, as
-    /// 5.6us:-10dB:90deg:2Hz; as often as needed.
+    /// Add an echo: delay (negative means before the signal), level, and optionally phase and
+    /// Doppler shift, for example 5.6us:-10dB:90deg:2Hz. Repeat the option for more.
     #[arg(long = "echo", value_name = "ECHO", allow_hyphen_values = true)]
     echoes: Vec<Echo>,
 
-    /// Carrier offset, Hz.
+    /// Carrier offset, in Hz.
     #[arg(long, value_name = "HZ", default_value_t = 0.0, value_parser = frequency)]
     offset: f64,
 
-    /// How much faster than the receiver's the sender's clock is, ppm.
+    /// How much faster the transmitter's clock is than the receiver's, in ppm.
     #[arg(long, value_name = "PPM", default_value_t = 0.0)]
     clock_ppm: f64,
 
-    /// Another station: channels away and level over the signal's, as +1:20dB; as often as needed.
+    /// Add a neighbouring channel: distance in channels, and level above the signal, for example
+    /// +1:20dB. Repeat the option for more.
     #[arg(long, value_name = "CHANNELS:DB", value_parser = adjacent, allow_hyphen_values = true)]
     adjacent: Vec<Adjacent>,
 
-    /// A tone: Hz from the middle of the channel and level over the signal's, as 1e6:-10dB; as
-    /// often as needed.
+    /// Add a tone: frequency from the middle of the channel in Hz, and level above the signal, for
+    /// example 1e6:-10dB. Repeat the option for more.
     #[arg(long = "tone", value_name = "HZ:DB", value_parser = tone, allow_hyphen_values = true)]
     tones: Vec<[f64; 2]>,
 
-    /// Imbalance of the branches: gain of Q over I and angle, as 0.5dB:2deg.
+    /// I/Q imbalance: gain of Q relative to I, and phase error, for example 0.5dB:2deg.
     #[arg(long, value_name = "DB:DEG", value_parser = iq, allow_hyphen_values = true)]
     iq: Option<[f64; 2]>,
 
-    /// A constant of both branches, full scale being 1, as 0.01:-0.02.
+    /// DC offset of I and of Q, where full scale is 1, for example 0.01:-0.02.
     #[arg(long, value_name = "I:Q", value_parser = dc, allow_hyphen_values = true)]
     dc: Option<[f64; 2]>,
 
-    /// Bits of the converter, 2 to 16.
+    /// Number of bits of the imitated converter, 2 to 16.
     #[arg(long, value_name = "N")]
     bits: Option<u32>,
 }

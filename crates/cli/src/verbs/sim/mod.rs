@@ -7,7 +7,7 @@ mod radio;
 use crate::output::Report;
 use clap::Subcommand;
 
-/// Test equipment: an emulated radio, its faults, and generated television channels.
+/// Emulates radios, injects faults into them, and makes recordings of television channels.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]

@@ -22,109 +22,113 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use trouble::Trouble;
 
-/// Serves an emulated E320 that stock UHD tools accept.
+/// Emulates an E320 radio that unmodified UHD tools accept.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Kind of device: e320-radio, an E320 whose image has the radio block alone, or e320, with the
-    /// stock image's DUC and DDC.
+    /// Kind of device. An e320 has the blocks of the stock image, with DUC and DDC. An e320-radio
+    /// has only the radio block.
     #[arg(long, value_name = "DEVICE", default_value = DeviceKind::default().name(),
           value_parser = device)]
     pub device: DeviceKind,
 
-    /// Address of all its ports; on one machine use 127.0.0.2 and so on.
+    /// IP address of the radio. On a single machine use 127.0.0.2 and so on.
     #[arg(long, value_name = "IPV4", default_value = "127.0.0.2")]
     pub addr: Ipv4Addr,
 
-    /// Antenna of the receive channels; give it twice for two different ones.
+    /// Source of the receive channels. Give the option twice for two different antennas.
     #[arg(long, value_name = "SPEC", long_help = antenna_help())]
     pub rx_antenna: Vec<String>,
 
-    /// File for everything that a transmit channel sends: sc16, with SigMF metadata beside it; give
-    /// it twice for both channels. With --radios the radio's number is added to the name. It is
-    /// called FILE.part until the radio ends; after a failure that is what remains.
+    /// File for all samples that a transmit channel sends (sc16, with SigMF metadata beside it).
+    /// Give the option twice for both channels. With --radios the number of the radio is added to
+    /// the name. The file is called FILE.part until the radio ends; after a failure the .part file
+    /// remains.
     #[arg(long, value_name = "FILE.sc16")]
     pub tx_out: Vec<PathBuf>,
 
-    /// Radios to serve, at consecutive addresses and with consecutive serial numbers.
+    /// Number of radios to emulate, at consecutive addresses and with consecutive serial numbers.
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u8).range(1..=64))]
     pub radios: u8,
 
-    /// Serial number shown to hosts; by default the address as a hexadecimal number. UHD finds a
-    /// radio by its serial number only when that is hexadecimal and below 80000000.
+    /// Serial number of the radio. The default is its IP address as a hexadecimal number. UHD finds
+    /// a radio by its serial number only if that is hexadecimal and below 80000000.
     #[arg(long, value_name = "HEX")]
     pub serial: Option<String>,
 
-    /// Name shown to hosts.
+    /// Name of the radio.
     #[arg(long, value_name = "NAME", default_value = "millstream")]
     pub name: String,
 
-    /// Take any sample rate from 1 kHz to 500 MHz. An E320 has 0.22 to 61.44 MS/s: without this a
-    /// host that asks for another one is given the nearest.
+    /// Accept every sample rate from 1 kHz to 500 MHz. Without this option the radio has the rates
+    /// of an E320, 0.22 to 61.44 MS/s; a host that requests another rate gets the nearest one.
     #[arg(long)]
     pub any_rate: bool,
 
-    /// Seconds of device time per second of wall time; 0.1 runs ten times slower.
+    /// Speed of the radio's clock relative to real time; 0.1 is ten times slower.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive)]
     pub time_scale: f64,
 
-    /// Samples per channel that wait while the host grants no credit, before an overrun.
+    /// Samples that each channel can keep while the host grants no credit. More samples are an
+    /// overrun.
     #[arg(long, value_name = "N", default_value_t = RadioConfig::default().rx_buffer_samples,
           value_parser = Whole(clap::value_parser!(u64)))]
     pub rx_buffer_samples: u64,
 
-    /// Size of each channel's transmit packet buffer, in samples of four bytes.
+    /// Size of the transmit buffer of each channel, in samples of four bytes.
     #[arg(long, value_name = "N", default_value_t = RadioConfig::default().tx_buffer_samples,
           value_parser = Whole(clap::value_parser!(u64)))]
     pub tx_buffer_samples: u64,
 
-    /// Largest IP packet of its network, bytes; hosts measure it and choose their packets by it.
+    /// Size of the largest IP packet of the radio's network, in bytes. Hosts measure it and choose
+    /// the size of their packets by it.
     #[arg(long, value_name = "BYTES", default_value_t = RadioConfig::default().mtu)]
     pub mtu: usize,
 
-    /// UDP port of discovery and echo.
+    /// UDP port on which the radio answers searches and echoes.
     #[arg(long, value_name = "PORT", default_value_t = millstream_wire::mpm::DISCOVERY_PORT,
           value_parser = clap::value_parser!(u16).range(1..))]
     pub discovery_port: u16,
 
-    /// TCP port of remote procedure calls.
+    /// TCP port for remote procedure calls.
     #[arg(long, value_name = "PORT", default_value_t = millstream_wire::mpm::RPC_PORT,
           value_parser = clap::value_parser!(u16).range(1..))]
     pub rpc_port: u16,
 
-    /// UDP port of CHDR packets; 0 takes any free one.
+    /// UDP port for CHDR packets; 0 takes any free port.
     #[arg(long, value_name = "PORT", default_value_t = RadioConfig::default().chdr_port)]
     pub chdr_port: u16,
 
-    /// The link that carries CHDR, with its options: udp, udp:gro=off, or one of an interface, such
-    /// as xdp:eth1. Discovery and RPC stay with the kernel's sockets. auto: what `bench packets
-    /// --choose` stored for the interface of the address, else udp.
+    /// Link that carries CHDR packets, with its options: udp, udp:gro=off, or a link on an
+    /// interface, such as xdp:eth1. auto uses the link that `bench packets --choose` stored for the
+    /// interface of the address, otherwise udp. Searches and remote calls always use kernel
+    /// sockets.
     #[arg(long, value_name = "LINK", default_value = AUTO)]
     pub link: String,
 
-    /// A fault from the start; may be given many times.
+    /// Fault that is active from the start. Repeat the option for more.
     #[arg(long, value_name = "SPEC", long_help = fault_help())]
     pub fault: Vec<String>,
 
-    /// Listen here for `millstream sim fault`; a port alone is on loopback, port 0 takes any free
-    /// one. With --radios each radio has the next port.
+    /// Port for `millstream sim fault`. A port alone means loopback; port 0 takes any free port.
+    /// With --radios each radio uses the next port.
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = control_address)]
     pub control: Option<SocketAddrV4>,
 
-    /// End after this many seconds; until SIGINT or SIGTERM otherwise.
+    /// End after this time. By default the radio runs until SIGINT or SIGTERM.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub duration: Option<f64>,
 }
 
 fn antenna_help() -> String {
     format!(
-        "Source of the receive channels; give it twice for two different antennas: {}",
+        "Source of the received samples. Give the option twice for two different antennas: {}",
         antenna::forms()
     )
 }
 
 fn fault_help() -> String {
-    format!("A fault from the start; may be given several times: {FAULT_FORMS}")
+    format!("Fault that is active from the start. Repeat the option for more. {FAULT_FORMS}")
 }
 
 fn device(text: &str) -> Result<DeviceKind, String> {

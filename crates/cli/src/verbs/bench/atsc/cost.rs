@@ -24,29 +24,29 @@ const GRAPH: &str = include_str!("../../../../../../graphs/atsc-rx.toml");
 #[derive(clap::Args)]
 #[group(skip)]
 pub struct Args {
-    /// Seconds of signal.
+    /// Length of the signal in the recording.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = seconds)]
     duration: f64,
 
-    /// Sample rate, Hz.
+    /// Sample rate, in Hz.
     #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = rate)]
     rate: f64,
 
-    /// Turns.
+    /// Number of rounds. Each round measures every receiver once.
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u64).range(1..=1000))]
     repeat: u64,
 
-    /// Seed of packets and noise.
+    /// Seed of the random packets and of the noise.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// GNU Radio's internal rate.
+    /// Sample rate inside GNU Radio's receiver, in samples per symbol.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1.5,1.1",
           value_parser = super::samples_per_symbol)]
     samples_per_symbol: Vec<f64>,
 
-    /// Leave the signals with echoes out.
+    /// Leave out the signals with echoes.
     #[arg(long)]
     no_echoes: bool,
 

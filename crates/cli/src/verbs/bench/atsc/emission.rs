@@ -8,23 +8,24 @@ use millstream_measure::Summary;
 use serde_json::json;
 use std::fmt::Write;
 
-/// Measures the transmitter's cost and signal quality.
+/// Measures the CPU time and the signal quality of the ATSC transmitter.
 ///
-/// One thread makes the signal of random packets. Its symbols are received by the standard's filter
-/// at four times the transmitter's length; its spectrum is held against the mask of 47 CFR
-/// 73.622(h), as far as the sample rate shows it (25 MS/s: to 9 MHz beyond the channel).
+/// One thread makes the signal of random packets. To measure the quality of the symbols, the
+/// command receives them with the standard's filter at four times the transmitter's length. It
+/// compares the spectrum with the mask of 47 CFR 73.622(h), as far as the sample rate shows it (25
+/// MS/s: to 9 MHz beyond the channel).
 #[derive(clap::Args)]
 pub struct Args {
-    /// Sample rates, Hz.
+    /// Sample rates to measure at, in Hz.
     #[arg(long, value_name = "HZ,…", value_delimiter = ',', default_value = "6.25e6,12.5e6,25e6",
           value_parser = rate)]
     rate: Vec<f64>,
 
-    /// Seconds of signal.
+    /// Length of the signal.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = seconds)]
     duration: f64,
 
-    /// Turns.
+    /// Number of rounds. Each round measures every rate once.
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u64).range(1..=1000))]
     repeat: u64,

@@ -16,50 +16,55 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Packet error rates against C/N, echoes, carrier offset and clock error, on the same recordings.
+/// Measures packet error rates of the ATSC receiver and GNU Radio's receiver on the same signals.
 ///
-/// Noise is white; the other signals have a C/N of 30 dB. A packet counts as wrong when it does not
-/// come out as it was sent; those sent in the first half second, in which receivers look for the
-/// signal, do not count.
+/// The signals vary in noise (C/N), echoes, carrier offset and clock error. The noise is white;
+/// signals with other impairments have a C/N of 30 dB. A packet is wrong if it does not come out as
+/// it was sent. Packets of the first half second do not count, because the receivers look for the
+/// signal then.
 #[derive(clap::Args)]
 pub struct Args {
-    /// What to vary: noise, echo, doppler, ensemble, carrier, clock; everything by default.
+    /// What to vary: noise, echo, doppler, ensemble (sets of echoes), carrier, clock. The default
+    /// is all.
     #[arg(long, value_name = "AXIS,…", value_delimiter = ',')]
     axis: Vec<Axis>,
 
-    /// C/N to try instead, dB; as `14.5,14.75,15`.
+    /// Carrier-to-noise ratios to try instead of the default ones, in dB, for example
+    /// `14.5,14.75,15`.
     #[arg(long, value_name = "DB,…", value_delimiter = ',')]
     cn: Vec<f64>,
 
-    /// Seconds of signal each.
+    /// Length of each signal.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = seconds)]
     duration: f64,
 
-    /// Sample rate, Hz.
+    /// Sample rate, in Hz.
     #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = rate)]
     rate: f64,
 
-    /// Seed of packets and noise.
+    /// Seed of the random packets and of the noise.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Stores each result; resumes from the stored ones.
+    /// Store each result in this file. If the file has results already, measure only the missing
+    /// ones.
     #[arg(long, value_name = "FILE.jsonl")]
     store: Option<PathBuf>,
 
-    /// Signals at a time; as many as there are CPUs by default.
+    /// Number of signals to decode at the same time. The default is the number of CPUs.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
     jobs: Option<u64>,
 
-    /// Draws the results.
+    /// Draw the results to this file.
     #[arg(long, value_name = "FILE.png")]
     picture: Option<PathBuf>,
 
-    /// Forgets our own results in --store, for a receiver that has changed.
+    /// Remove Millstream's own results from --store and measure them again, for example after the
+    /// receiver has changed.
     #[arg(long, requires = "store")]
     again: bool,
 
-    /// GNU Radio's internal rate.
+    /// Sample rates inside GNU Radio's receiver, in samples per symbol.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1.1",
           value_parser = super::samples_per_symbol)]
     samples_per_symbol: Vec<f64>,

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Calculates a buffer or a latency: worst-case latency × rate = buffer.
+/// Calculates a buffer size or a latency: buffer = worst latency × sample rate.
 ///
-/// Give a latency, a buffer or both; with both it says whether the buffer holds, and the exit
-/// status says so too. The latency may come from a measured histogram.
+/// Give a latency, a buffer size or both. With both, the command says whether the buffer is large
+/// enough, and fails if it is not. The latency can come from a measured histogram.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("known").required(true).multiple(true)
           .args(["latency", "buffer_samples", "histogram"])), after_help = "Examples:
@@ -27,61 +27,63 @@ use std::path::{Path, PathBuf};
   millstream bench buffer --rate 25e6 --histogram latency.json --probability 1e-4
   millstream bench buffer --rate 250e6 --latency 80e-6 --streams 2 --link-rate 20G --mtu 9000")]
 pub struct Args {
-    /// Samples per second of a channel.
+    /// Sample rate of each channel, in samples per second.
     #[arg(long, value_name = "HZ", value_parser = rate)]
     rate: f64,
 
-    /// The worst latency that the buffer has to cover.
+    /// The longest latency that the buffer must cover.
     #[arg(long, value_name = "TIME", value_parser = seconds,
           conflicts_with = "histogram")]
     latency: Option<f64>,
 
-    /// The buffer of a channel, samples.
+    /// Size of the buffer of each channel, in samples.
     #[arg(long, value_name = "N",
           value_parser = Whole(clap::value_parser!(u64).range(1..)))]
     buffer_samples: Option<u64>,
 
-    /// A measured latency: the document of `millstream latency … --json`.
+    /// Measured latencies: the output of `millstream latency … --json`.
     #[arg(long, value_name = "FILE.json", requires = "probability")]
     histogram: Option<PathBuf>,
 
-    /// The share of latencies that may exceed the buffer, for example 1e-6.
+    /// Share of the latencies that may be too long for the buffer, for example 1e-6.
     #[arg(long, value_name = "P", value_parser = positive,
           requires = "histogram")]
     probability: Option<f64>,
 
-    /// Samples on the wire.
+    /// Format of the samples in packets.
     #[arg(long, value_name = "FORMAT", default_value = "sc16")]
     wire_format: Format,
 
-    /// Streams that share the link, a channel each.
+    /// Number of streams on the link. Each stream has one channel.
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..=1024))]
     streams: u64,
 
-    /// Speed of the link, bits per second; the sum when there are several.
+    /// Speed of the link in bits per second. If there are several links, give the sum of their
+    /// speeds.
     #[arg(long, value_name = "BIT/S", default_value_t = 10e9, value_parser = rate)]
     link_rate: f64,
 
-    /// Largest IP packet of the link, bytes.
+    /// Size of the largest IP packet of the link, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 9000,
           value_parser = clap::value_parser!(u64).range(1..=65_535))]
     mtu: u64,
 
-    /// Test the calculation on an emulated radio whose time runs slower.
+    /// Check the calculation with an emulated radio whose clock runs more slowly.
     #[arg(long, requires_all = ["buffer_samples", "latency"])]
     check: bool,
 
-    /// The direction of the check: the host's credit window, or the radio's transmit buffer.
+    /// What to check: the credit window of the host (rx), the transmit buffer of the radio (tx), or
+    /// both.
     #[arg(long, value_name = "DIRECTION", default_value = "both", requires = "check")]
     direction: SampleDirection,
 
-    /// Seconds of the radio's time per second of this machine's, in the check.
+    /// Speed of the emulated radio's clock in the check, relative to real time.
     #[arg(long, value_name = "FACTOR", default_value_t = 0.002, value_parser = positive,
           requires = "check")]
     time_scale: f64,
 
-    /// How long the check streams, in the radio's time.
+    /// Length of the stream in the check, by the radio's clock.
     #[arg(long, value_name = "TIME", default_value = "6ms", value_parser = seconds,
           requires = "check")]
     check_duration: f64,
@@ -117,11 +119,11 @@ impl Args {
 /// Wire formats by name.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Format {
-    /// 16 bits of I and 16 of Q.
+    /// 16 bits for I and 16 bits for Q.
     Sc16,
-    /// 12 and 12.
+    /// 12 bits for I and 12 bits for Q.
     Sc12,
-    /// 8 and 8.
+    /// 8 bits for I and 8 bits for Q.
     Sc8,
 }
 

@@ -21,13 +21,13 @@ use millstream_link::registry::find;
 use serde_json::json;
 use std::time::Duration;
 
-/// Measures packets a second over any link: receive and drop, transmit only, MAC swap.
+/// Measures how many packets a second each link carries.
 ///
-/// All links are measured in interleaved rounds; ratios are to plain kernel UDP (sendmmsg to
-/// recvmmsg) in the same round. Two processes, a CPU each, talk over a veth pair between two
-/// network namespaces; all of that is temporary. "frames" are bare frames on the link, "port" is
-/// the whole path with our UDP/IP stack. It shows its progress; all links take about four minutes,
-/// and --choose takes about half a minute.
+/// Two processes, each on its own CPU, exchange packets over a temporary veth pair between two
+/// network namespaces. All links are measured in several rounds, one after the other. Each result
+/// is also given as a ratio to plain kernel UDP (sendmmsg to recvmmsg) in the same round. Rows with
+/// "frames" measure bare Ethernet frames; rows with "port" include Millstream's UDP/IP stack. All
+/// links take about four minutes, and --choose takes about half a minute.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream bench packets
@@ -40,7 +40,7 @@ pub struct Args {
     #[command(flatten)]
     ground: NetworkArgs,
 
-    /// Workload of packets.
+    /// What the two sides do.
     #[arg(
         long,
         value_name = "WORKLOAD,…",
@@ -50,37 +50,39 @@ pub struct Args {
     )]
     workload: Vec<WorkloadArg>,
 
-    /// Bytes of each packet as an Ethernet frame; a UDP payload is 42 less.
+    /// Size of each packet as an Ethernet frame, in bytes. A UDP payload is 42 bytes smaller.
     #[arg(long, value_name = "BYTES,…", value_delimiter = ',', default_value = "64,1514,8042",
           value_parser = clap::value_parser!(u32).range(60..=65_535))]
     size: Vec<u32>,
 
-    /// Repetitions of each row.
+    /// Number of times that each row is measured.
     #[arg(long, value_name = "N", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
 
-    /// Length of each repetition.
+    /// Length of each measurement.
     #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = seconds)]
     duration: f64,
 
-    /// Packets per second offered, by default as many as the link takes; with --choose: needed.
+    /// Packets per second to send. The default is as many as the link accepts. With --choose: the
+    /// packet rate that you need.
     #[arg(long, value_name = "PPS", value_parser = rate)]
     packet_rate: Option<f64>,
 
-    /// Only rows whose name contains this; plain kernel UDP is always among them.
+    /// Only measure rows whose name contains this text. Plain kernel UDP is always measured.
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
 
-    /// A link to measure instead of all rows, such as xdp:mode=native; the interface is added.
+    /// Measure this link instead of all links, for example xdp:mode=native. The command adds the
+    /// interface.
     #[arg(long, value_name = "LINK")]
     link: Vec<String>,
 
-    /// Use of such a link: bare frames, a port, or both.
+    /// With --link: measure bare frames, a port, or both.
     #[arg(long, value_name = "LAYER", value_enum, default_value = "both", requires = "link")]
     path: PathArg,
 
-    /// How such a link waits.
+    /// With --link: how the link waits for packets.
     #[arg(long, value_name = "WAIT", value_enum, default_value = "spin", requires = "link")]
     wait: WaitArg,
 
@@ -88,17 +90,17 @@ pub struct Args {
     #[arg(long)]
     no_trace: bool,
 
-    /// Recommend the safest link that is good enough for packets of --size at --packet-rate, and
-    /// store it for the link `auto`.
+    /// Recommend a link for packets of --size at --packet-rate, and store it for the link `auto`.
+    /// The command takes the link with the least risk for other traffic that is fast enough.
     #[arg(long, conflicts_with_all = ["only", "link", "workload", "loopback"])]
     choose: bool,
 
-    /// With --choose: largest 99th percentile of round trips.
+    /// With --choose: the longest allowed round trip, as 99th percentile.
     #[arg(long, value_name = "TIME", requires = "choose", value_parser = seconds)]
     max_latency: Option<f64>,
 
-    /// With --choose: the interface that the choice is stored for; by default that of --interface.
-    /// A card must be that one: a veth pair says nothing about its driver.
+    /// With --choose: store the choice for this interface. The default is --interface. For a
+    /// network card this must be the same card, because a veth pair says nothing about its driver.
     #[arg(long = "for", value_name = "INTERFACE", requires = "choose")]
     store_for: Option<String>,
 }
@@ -106,11 +108,11 @@ pub struct Args {
 /// Workload of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum WorkloadArg {
-    /// One side sends, the other receives and drops.
+    /// One side sends; the other side receives the packets and drops them.
     Drop,
-    /// One side sends; no receiver.
+    /// One side sends; nothing receives.
     Transmit,
-    /// The other side returns all packets.
+    /// The other side swaps the addresses of each packet and sends it back.
     Swap,
 }
 

@@ -19,10 +19,11 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Measures this host with a radio: rate, CPU time, losses, credit window.
+/// Measures which sample rate this host sustains with a radio: CPU time, losses, credit window.
 ///
-/// Received samples are converted to 32-bit floats and dropped; transmitted ones are a tone in
-/// 32-bit floats, converted. Without --args the radio is an emulated one in a process of its own.
+/// Received samples are converted to 32-bit floats and dropped. Transmitted samples are a tone in
+/// 32-bit floats, which is converted for the radio. Without --args the command starts an emulated
+/// radio in a separate process.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("how").required(true).args(["rate", "search", "against_uhd"])),
           after_help = "Examples:
@@ -33,66 +34,68 @@ pub struct Args {
     #[arg(
         long,
         value_name = "ARGS",
-        help = "The device: addr=IPV4[,rpc_port=N][,link=LINK]; \
-          without it, an emulated radio in a process of its own"
+        help = "Device arguments: addr=IPV4[,rpc_port=N][,link=LINK]. \
+          By default the command starts an emulated radio"
     )]
     args: Option<DeviceArgs>,
 
-    /// Samples per second of each channel.
+    /// Sample rate of each channel, in Hz.
     #[arg(long, value_name = "HZ", value_parser = rate)]
     rate: Option<f64>,
 
-    /// Direction: from the radio, to the radio, or one after the other.
+    /// Direction of the samples: from the radio (rx), to the radio (tx), or first one and then the
+    /// other (both).
     #[arg(long, value_name = "DIRECTION", default_value = "rx")]
     direction: SampleDirection,
 
-    /// Both ways at once, by one thread; the CPU time is that of both.
+    /// Receive and transmit at the same time in one thread. The CPU time is that of both directions
+    /// together.
     #[arg(long, conflicts_with_all = ["direction", "against_uhd"])]
     duplex: bool,
 
-    /// Channels of the radio.
+    /// Channels of the radio to use.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "0")]
     channel: Vec<usize>,
 
-    /// How long each measurement lasts.
+    /// Length of each measurement.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds)]
     duration: f64,
 
-    /// Find the highest rate without a loss, by bisection on a grid.
+    /// Find the highest rate without a loss by bisection, in steps of --step.
     #[arg(long)]
     search: bool,
 
-    /// Step of the grid, and its lowest rate, Hz.
+    /// Step of --search, and its lowest rate, in Hz.
     #[arg(long, value_name = "HZ", default_value_t = 5e6, value_parser = rate)]
     step: f64,
 
-    /// Highest rate of the grid, Hz.
+    /// Highest rate that --search tries, in Hz.
     #[arg(long, value_name = "HZ", default_value_t = 250e6, value_parser = rate)]
     max_rate: f64,
 
-    /// A rate holds when this many measurements all lose nothing.
+    /// Number of measurements at each rate. A rate holds if none of them lost a sample.
     #[arg(long, value_name = "N", default_value_t = 2,
           value_parser = clap::value_parser!(u32).range(1..=100))]
     tries: u32,
 
-    /// Search with UHD's benchmark_rate, too, interleaved, on the same radio.
+    /// Also search with UHD's benchmark_rate on the same radio, in turn with Millstream.
     #[arg(long)]
     against_uhd: bool,
 
-    /// Searches of each host.
+    /// Number of searches with each of Millstream and UHD.
     #[arg(long, value_name = "N", default_value_t = 3, requires = "against_uhd",
           value_parser = clap::value_parser!(u32).range(1..=100))]
     repeat: u32,
 
-    /// UHD's program, when it is not at a usual path.
+    /// Path of UHD's benchmark_rate, if it is not at a usual path.
     #[arg(long, value_name = "PROGRAM", requires = "against_uhd")]
     uhd: Option<PathBuf>,
 
-    /// CPU of the host, ours or UHD's; by default the last that is allowed.
+    /// CPU of Millstream or UHD. The default is the last CPU that this process may use.
     #[arg(long, value_name = "CPU", value_parser = cpu)]
     cpu: Option<usize>,
 
-    /// CPU of the emulated radio; by default the first that is allowed.
+    /// CPU of the emulated radio. The default is the first CPU that this process may use.
     #[arg(long, value_name = "CPU", value_parser = cpu, conflicts_with = "args")]
     radio_cpu: Option<usize>,
 
@@ -100,17 +103,18 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["cpu", "radio_cpu"])]
     no_pin: bool,
 
-    /// Samples that wait in the emulated radio while the host grants no credit.
+    /// Samples that the emulated radio can keep while the host grants no credit.
     #[arg(long, value_name = "N", default_value_t = 1 << 24, conflicts_with = "args",
           value_parser = Whole(clap::value_parser!(u64)))]
     rx_buffer_samples: u64,
 
-    /// Samples of each transmit buffer of the emulated radio.
+    /// Size of each transmit buffer of the emulated radio, in samples.
     #[arg(long, value_name = "N", default_value_t = 1 << 22, conflicts_with = "args",
           value_parser = Whole(clap::value_parser!(u64)))]
     tx_buffer_samples: u64,
 
-    /// Largest IP packet of the emulated radio's network, bytes: 1500 or 9000, usually.
+    /// Size of the largest IP packet of the emulated radio's network, in bytes: usually 1500 or
+    /// 9000.
     #[arg(long, value_name = "BYTES", default_value_t = 9000, conflicts_with = "args")]
     mtu: usize,
 }

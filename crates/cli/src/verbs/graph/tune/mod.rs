@@ -14,73 +14,74 @@ use millstream_flow::GraphFile;
 use millstream_planner::tune::Objective;
 use std::path::PathBuf;
 
-/// Finds the best plan for a graph on this machine, and stores it for `run`.
+/// Finds the fastest plan for a graph on this machine by measuring, and stores it for `run`.
 ///
-/// The graph runs many times, a fraction of a second each: whole if it ends soon by itself, else
-/// for a while. Sinks leave no files behind then. A plan is kept only if it is better than the
-/// default beyond noise, and the graph's own plan stays as it is.
+/// The graph runs many times, each time for a fraction of a second, or to its end if that comes
+/// sooner. Sinks write no files during these runs. The new plan is stored only if it is faster than
+/// the default plan by more than the measurement noise. Partitions in the graph file's own plan
+/// stay unchanged unless --free is given.
 #[derive(clap::Args)]
 pub struct Args {
     /// The graph file, for example graphs/atsc-rx.toml.
     #[arg(value_name = "GRAPH.toml", required_unless_present = "list")]
     graph: Option<PathBuf>,
 
-    /// Sets a parameter of the graph; as often as needed.
+    /// Set a parameter of the graph. Repeat the option for more parameters.
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 
-    /// Time to use.
+    /// Length of the search.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = seconds)]
     duration: f64,
 
-    /// The objective.
+    /// What to maximise.
     #[arg(long, value_name = "GOAL", value_enum, default_value_t = Goal::Auto)]
     objective: Goal,
 
-    /// Pairs of measurements that decide between two plans, at least.
+    /// Number of pairs of measurements that decide between two plans, at least.
     #[arg(long, value_name = "N", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u16).range(8..=1000))]
     repeat: u16,
 
-    /// Change the graph's own plan, too.
+    /// Also change the plan that is in the graph file.
     #[arg(long)]
     free: bool,
 
-    /// Let threads spin on their pinned CPUs where that is faster.
+    /// Also try threads that spin on their CPUs.
     #[arg(long)]
     spin: bool,
 
-    /// Write the plan here, too; `-` is standard output.
+    /// Also write the plan to this file; `-` is standard output.
     #[arg(long, value_name = "FILE.toml")]
     out: Option<PathBuf>,
 
-    /// Draw throughput by size of rings.
+    /// Draw the throughput for each size of the rings to this file.
     #[arg(long, value_name = "FILE.svg")]
     picture: Option<PathBuf>,
 
-    /// Measure every combination of coarse choices afterwards, and fail if the best of them is more
-    /// than 3 % better than the found plan.
+    /// After the search, measure every combination of the important choices. Fail if the best of
+    /// them is more than 3 % better than the plan that the search found.
     #[arg(long)]
     check: bool,
 
-    /// Time for that, about: with less time, the first runs are shorter.
+    /// Approximate time for --check. With less time its first runs are shorter.
     #[arg(long, value_name = "TIME", default_value = "75s", requires = "check",
           value_parser = seconds)]
     check_duration: f64,
 
-    /// Do not use the store, neither to start from nor for the result.
+    /// Do not use stored plans: neither start from one nor store the result.
     #[arg(long)]
     no_store: bool,
 
-    /// Seed of the order of runs.
+    /// Seed of the random order of runs.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// List stored plans.
+    /// List the stored plans.
     #[arg(long, conflicts_with_all = ["graph", "forget"])]
     list: bool,
 
-    /// Forget the stored plan of this graph.
+    /// Remove the stored plan of this graph.
     #[arg(long)]
     forget: bool,
 }
@@ -88,11 +89,11 @@ pub struct Args {
 /// The objective.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
 enum Goal {
-    /// Throughput, or CPU where the graph waits for the outside world.
+    /// Maximise throughput; maximise cpu if a radio or throttle limits the rate.
     Auto,
-    /// Items of the sources per second.
+    /// Maximise the number of items per second from the sources.
     Throughput,
-    /// Items of the sources per second of CPU time.
+    /// Maximise the number of items from the sources per second of CPU time.
     Cpu,
 }
 

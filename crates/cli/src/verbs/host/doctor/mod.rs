@@ -14,47 +14,50 @@ use millstream_host::doctor::{
 };
 use std::path::PathBuf;
 
-/// Shows the settings of this machine that harm a stream or a deadline, and how to change them.
+/// Lists settings of this machine that cause lost samples or missed deadlines, and how to fix them.
 ///
-/// Fails when something makes the stream lose samples (`fails`) or repeatedly costs it time
-/// (`matters`). Nothing is changed without `--apply`.
+/// The command fails if a setting makes the stream lose samples (verdict `fails`) or repeatedly
+/// costs it time (verdict `matters`). Without `--apply` it changes nothing.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream host doctor --cpus 2-3 --interface eth1 --rate 50e6
-  millstream host doctor --apply --dry-run              which files would be written, old -> new
-  sudo millstream host doctor --apply                   what is safe; `--undo` puts it back
+  millstream host doctor --apply --dry-run              shows which files it would write
+  sudo millstream host doctor --apply                   makes the safe fixes; `--undo` restores
   sudo millstream host doctor rt-throttling --apply     applies one rule, even a risky one
   sudo millstream host doctor --undo")]
 pub struct Args {
-    /// Topics (cpu, scheduling, memory, network, clock, dpdk) or rules; none: all but dpdk.
+    /// Topics (cpu, scheduling, memory, network, clock, dpdk) or rules to check. The default is all
+    /// except dpdk.
     #[arg(value_name = "TOPIC|RULE")]
     names: Vec<String>,
 
-    /// CPUs that the stream is to have, `2-3`; otherwise all but the first.
+    /// CPUs on which the stream will run, for example 2-3. The default is all except the first.
     #[arg(long, value_name = "CPUS")]
     cpus: Option<CpuSet>,
 
-    /// Interface that the stream comes over, may be repeated; otherwise all that are up.
+    /// Interface over which the stream comes. Repeat the option for more. The default is all
+    /// interfaces that are up.
     #[arg(long, value_name = "INTERFACE")]
     interface: Vec<String>,
 
-    /// Scheduling class of the stream's threads: what packets wait for should be above it.
+    /// Scheduling class of the stream's threads. Threads that handle its packets should have a
+    /// higher one.
     #[arg(long, value_name = "CLASS", default_value = "fifo:50")]
     class: Class,
 
-    /// Samples a second that the machine is judged for.
+    /// Sample rate for which the machine is judged, in samples per second.
     #[arg(long, value_name = "HZ", value_parser = rate, default_value_t = RATE_HZ)]
     rate: f64,
 
-    /// Mend findings by writing files; risky ones only where their rule is named.
+    /// Fix the findings. A fix that can harm other programs is made only if you name its rule.
     #[arg(long)]
     apply: bool,
 
-    /// Put everything back that `--apply` changed.
+    /// Restore everything that `--apply` changed.
     #[arg(long, conflicts_with_all = ["apply", "names", "cpus", "interface", "evidence"])]
     undo: bool,
 
-    /// With `--undo`: put back also settings that others changed since.
+    /// With `--undo`: also restore settings that other programs have changed since.
     #[arg(long, requires = "undo")]
     force: bool,
 
@@ -62,11 +65,11 @@ pub struct Args {
     #[arg(long)]
     dry_run: bool,
 
-    /// Show the evidence of good findings, too.
+    /// Also show the details of good findings.
     #[arg(long)]
     evidence: bool,
 
-    /// Examine a recorded machine: files below this folder.
+    /// Check the files below this folder, for example copied from another machine.
     #[arg(long, value_name = "FOLDER", default_value = "/")]
     root: PathBuf,
 }

@@ -15,60 +15,63 @@ use std::path::PathBuf;
 
 use account::Account;
 
-/// Opens links for other users (run this as root); they stream without root and capabilities.
+/// Opens links for users without root. Run it as root; the users stream without root and
+/// capabilities.
 ///
-/// Without a command it serves until it is interrupted. With one it drops every right, runs the
-/// command as the user, and serves it alone.
+/// Without a command it runs until you end it. With a command it drops its privileges, runs the
+/// command as the user, and serves only this command.
 ///
-/// A socket of the link `packet` sees and sends frames on every interface of this network
-/// namespace, and one of `xdp` may send on every one: grant them to users whom you trust with that.
+/// A socket of the link `packet` can receive and send on every interface of this network namespace.
+/// A socket of `xdp` can send on every interface. So grant these links only to users whom you trust
+/// with that.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The interface to grant; may be given several times.
+    /// Interface to grant. Repeat the option for more.
     #[arg(long, required = true, value_name = "INTERFACE")]
     pub interface: Vec<String>,
 
-    /// Its user: name or number; several times, or with --group; by default sudo's caller.
+    /// User (name or number) who may use the interface. Repeat the option for more. The default is
+    /// the user who called sudo.
     #[arg(long, value_name = "USER")]
     pub user: Vec<String>,
 
-    /// A group whose members get it, too.
+    /// Group whose members may use the interface.
     #[arg(long, value_name = "GROUP")]
     pub group: Vec<String>,
 
-    /// Which links, separated by commas.
+    /// Links to grant, separated by commas.
     #[arg(long, value_name = "LINK,…", value_delimiter = ',', default_value = "xdp",
         value_parser = families())]
     pub link: Vec<&'static Family>,
 
-    /// UDP ports that an xdp link may take from the kernel, separated by commas. A program that
-    /// binds one of them later receives nothing: grant few.
+    /// UDP ports that an xdp link may take away from the kernel, separated by commas. Other
+    /// programs that use these ports then receive nothing, so grant only a few.
     #[arg(long, value_delimiter = ',', value_name = "PORT[-PORT],…", value_parser = ports,
         default_value = "1024-65535")]
     pub port: Vec<RangeInclusive<u16>>,
 
-    /// Addresses that a link may serve beside those of this machine, separated by commas: for
-    /// `address=` in a link string.
+    /// IP addresses, beside those of this machine, that a link may use (`address=` in a link
+    /// string), separated by commas.
     #[arg(long, value_delimiter = ',', value_name = "IP[/BITS],…")]
     pub network: Vec<Ipv4Network>,
 
-    /// All frames of the interface may be taken from the kernel (for measurements).
+    /// Let links take all frames of the interface away from the kernel, for measurements.
     #[arg(long)]
     pub everything: bool,
 
-    /// The number of queues of the interface may be changed while a link is open.
+    /// Let links change the number of queues of the interface while they are open.
     #[arg(long)]
     pub queues: bool,
 
-    /// Memory that one link may lock for its frames, MiB.
+    /// Memory that each link may lock for its frames, in MiB.
     #[arg(long, default_value_t = 1024, value_name = "MIB")]
     pub locked: u64,
 
-    /// Where to listen.
+    /// Path of the Unix socket on which the command listens.
     #[arg(long, default_value = DEFAULT_BROKER, value_name = "PATH")]
     pub socket: PathBuf,
 
-    /// A command to run as the user, with these links and no rights.
+    /// Command to run as the user, with these links and without privileges.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }

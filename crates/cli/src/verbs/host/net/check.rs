@@ -4,8 +4,8 @@ use crate::output::Report;
 use millstream_net::config::{Config, DryRunFinding, FindingKind, InterfaceSurvey, dry_run};
 use std::path::PathBuf;
 
-/// Shows the effects and obstacles of opening a configuration file's links; opens and changes
-/// nothing.
+/// Shows what opening the links of a configuration file would change, and what would prevent it. It
+/// opens and changes nothing.
 #[derive(clap::Args)]
 pub struct Args {
     /// The configuration file (TOML).

@@ -13,23 +13,25 @@ use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
-/// Runs a host on a link until interrupted: answers ARP and ping where the address is its own
-/// (address=IP/PREFIX in the link), and echoes datagrams to its UDP ports.
+/// Acts as a network host on a link until you end it. It echoes UDP datagrams. If the link has an
+/// address of its own (`address=IP/PREFIX`), it also answers ARP and ping.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The link: packet:eth1,address=10.0.0.2/24 or xdp:eth1, with their options; or udp.
+    /// The link: udp, or packet or xdp with an interface and options, for example
+    /// packet:eth1,address=10.0.0.2/24.
     #[arg(long, value_name = "LINK")]
     link: String,
 
-    /// UDP port that echoes datagrams, RFC 862; may be given several times.
+    /// UDP port on which it echoes datagrams (RFC 862). Repeat the option for more.
     #[arg(long, value_name = "PORT", default_value = "7")]
     echo_port: Vec<u16>,
 
-    /// Address of the ports; by default the first of the link, or any of this machine with udp.
+    /// IP address of the ports. The default is the first address of the link; with udp, every
+    /// address of this machine.
     #[arg(long, value_name = "IPV4", default_value_t = Ipv4Addr::UNSPECIFIED)]
     addr: Ipv4Addr,
 
-    /// End after this time; otherwise on Ctrl-C.
+    /// End after this time. By default it runs until Ctrl-C.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     duration: Option<f64>,
 }

@@ -7,19 +7,20 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Writes a configuration file with the addresses, MTU, routes and queues that the system has now.
+/// Writes a configuration file with the present addresses, MTU, routes and queues of interfaces.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Interfaces to describe; otherwise every one with Ethernet that is up and has an address.
+    /// Interfaces to describe. The default is every Ethernet interface that is up and has an
+    /// address.
     #[arg(value_name = "INTERFACE")]
     interfaces: Vec<String>,
 
-    /// Describe them as DPDK's, before the kernel loses them, with the commands that take them and
-    /// that give them back.
+    /// Describe the interfaces for the link dpdk, which takes them away from the kernel. The file
+    /// also contains the commands that give a card to DPDK and back to the kernel.
     #[arg(long, requires = "interfaces")]
     dpdk: bool,
 
-    /// Where to write it, a file that is not there yet; otherwise to standard output.
+    /// File to write; it must not exist yet. The default is standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

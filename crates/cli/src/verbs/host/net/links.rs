@@ -8,7 +8,7 @@ use millstream_net::EngineOptions;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Lists the links of this build, or every option of the links that are named.
+/// Lists the links of this program, or all options of the named links.
 #[derive(clap::Args)]
 pub struct Args {
     /// Links whose options to show.

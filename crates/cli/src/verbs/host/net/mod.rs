@@ -10,7 +10,7 @@ mod threads;
 
 use crate::output::Report;
 
-/// Shows interfaces and configures the links on them.
+/// Shows network interfaces, and configures the links on them.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]

@@ -3,7 +3,7 @@
 use crate::output::Report;
 use millstream_net::config::schema;
 
-/// Prints the JSON schema of the configuration file, for editors and other programs.
+/// Prints the JSON schema of the configuration file, which editors and other programs can use.
 #[derive(clap::Args)]
 pub struct Args {}
 

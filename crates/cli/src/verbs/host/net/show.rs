@@ -8,10 +8,11 @@ use millstream_link::rights::Family;
 use millstream_net::config::{FoundInterface, InterfaceSurvey, ProcessRights};
 use std::fmt::Write;
 
-/// Lists the interfaces with driver, MTU, queues, offloads and XDP, and effects of links there.
+/// Lists network interfaces with driver, MTU, queues, offloads and XDP support, and says what a
+/// link would change there.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Interfaces to show; otherwise all.
+    /// Interfaces to show. The default is all.
     #[arg(value_name = "INTERFACE")]
     interfaces: Vec<String>,
 }

@@ -7,14 +7,16 @@ use anyhow::Context;
 use millstream_cpu::threads::{Activity, activity, of_process};
 use std::time::{Duration, Instant};
 
-/// Lists the threads of Millstream processes: name, core, class, wake-ups per second, CPU share.
+/// Lists the threads of Millstream processes: name, core, scheduling class, wake-ups per second and
+/// CPU share.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The process; otherwise every other `millstream` process that can be seen.
+    /// Number of the process. The default is every other `millstream` process that this user can
+    /// see.
     #[arg(value_name = "PID")]
     pid: Option<u32>,
 
-    /// How long to watch, 10ms to 1min.
+    /// How long to watch the threads, 10ms to 1min.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = seconds)]
     duration: f64,
 }

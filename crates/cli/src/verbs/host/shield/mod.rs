@@ -19,15 +19,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// Keeps CPUs free for a command, or until it is interrupted, and then puts all back.
+/// Keeps CPUs free while a command runs, or until Ctrl-C, and then restores all settings. Needs
+/// root.
 ///
-/// Threads and interrupts that can be moved go to the other CPUs, and the CPUs are kept from deep
-/// sleep. Measures wake-up latency with and without the shield, and reports it even if it got
-/// worse. Needs root.
+/// The shield moves threads and interrupts to the other CPUs, if they can be moved, and keeps the
+/// shielded CPUs out of deep sleep states. It measures how fast threads wake up with and without
+/// the shield, and prints the result even if the shield made it worse.
 ///
-/// Ends with the command's exit status, or 128 and the signal that killed it. Standard output is
-/// the command's; with `--json` it is the document's, and the command's goes to standard error.
-/// After a `kill -9` the next start of any `millstream` command puts all back.
+/// It ends with the exit status of the command, or with 128 plus the signal that killed it. The
+/// command writes to standard output. With `--json` the JSON document is on standard output, and
+/// the command's output goes to standard error. After a `kill -9` the next start of any
+/// `millstream` command restores all settings.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream host shield 2-3 -- millstream rx --args addr=192.168.10.2 --rate 10e6 --out a.sc16
@@ -36,45 +38,45 @@ use std::time::Duration;
   sudo millstream host shield 3 --interface eth1 --napi with --napi-class fifo:60 --class fifo:50 \\
     -- millstream rx --args addr=192.168.10.2 --rate 6.25e6 --duration 10 --out x.sc16")]
 pub struct Args {
-    /// CPUs to keep free, `2-3`.
+    /// CPUs to keep free, for example 2-3.
     #[arg(value_name = "CPUS")]
     cpus: CpuSet,
 
-    /// Move only threads of this group of the cpuset hierarchy, given from its root.
+    /// Only move threads of this control group (path from the root of the cpuset hierarchy).
     #[arg(long, value_name = "GROUP")]
     under: Option<PathBuf>,
 
-    /// Leave this process where it is; may be repeated.
+    /// Do not move this process. Repeat the option for more.
     #[arg(long, value_name = "PID")]
     leave: Vec<i32>,
 
-    /// Leave interrupts where they are.
+    /// Do not move interrupts.
     #[arg(long)]
     keep_interrupts: bool,
 
-    /// An interface whose network threads are placed; may be repeated.
+    /// Network interface whose packets --napi places. Repeat the option for more.
     #[arg(long, value_name = "INTERFACE", requires = "napi")]
     interface: Vec<String>,
 
-    /// Where packets of the interfaces are handled: in soft interrupts, or by NAPI threads with the
-    /// application, away from it, or anywhere. With it, their interrupts go there, too.
+    /// Where the kernel handles the packets of the interfaces: in soft interrupts or in NAPI
+    /// threads. With NAPI threads, the interrupts of the interfaces go to the same CPUs.
     #[arg(long, value_name = "PLACE", value_enum, requires = "interface")]
     napi: Option<NapiPlace>,
 
-    /// The class of NAPI threads: other, fifo:1 to fifo:99.
+    /// Scheduling class of the NAPI threads: other, or fifo:1 to fifo:99.
     #[arg(long, value_name = "CLASS", default_value = "other", requires = "napi")]
     napi_class: Class,
 
-    /// The class that the command is started in. A warning names serving threads that are not above
-    /// it.
+    /// Scheduling class of the command. The shield warns of packet threads that do not have a
+    /// higher one.
     #[arg(long, value_name = "CLASS", default_value = "other")]
     class: Class,
 
-    /// How long to measure before and behind the shield; 0: not at all.
+    /// How long to measure wake-ups, without and with the shield; 0 measures nothing.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = seconds_or_0)]
     measure: f64,
 
-    /// Command behind the shield; without it the shield stays until Ctrl-C.
+    /// Command to run on the shielded CPUs. Without a command the shield stays until Ctrl-C.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -82,13 +84,13 @@ pub struct Args {
 /// Names of [`PacketHandling`]s.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum NapiPlace {
-    /// No threads: soft interrupts, where they come.
+    /// No NAPI threads: in soft interrupts, on the CPU of the interrupt.
     Soft,
-    /// On the shielded CPUs.
+    /// In NAPI threads on the shielded CPUs.
     With,
-    /// On the other CPUs.
+    /// In NAPI threads on the other CPUs.
     Away,
-    /// On all CPUs.
+    /// In NAPI threads on all CPUs.
     Anywhere,
 }
 

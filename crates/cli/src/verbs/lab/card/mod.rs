@@ -17,38 +17,39 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Tries a network card with DPDK and vfio-pci, the emulated radio at the other end of its cable.
+/// Tests a network card with DPDK and vfio-pci. The emulated radio runs at the other end of the
+/// cable.
 ///
-/// The card is taken from the kernel, used by processes of this program as one would use it by
-/// hand, and given back. What is tried: that it is refused as long as it is not vfio-pci's, that
-/// its configuration comes from what the kernel knew of it, that a stream is received and another
-/// transmitted without a loss, that a process may be killed in the middle, and that the cable may
-/// be pulled. `millstream lab guest --cards vmxnet3` gives a machine that has all of it.
+/// The command takes the card from the kernel, runs streams over it, and gives it back. It tests
+/// that the link refuses the card before vfio-pci has it, and that the configuration is imported
+/// from the kernel. It receives one stream and transmits another without a loss. It kills a process
+/// in the middle of a stream, and pulls the cable if --cable is given. `millstream lab guest
+/// --cards vmxnet3` starts a virtual machine with everything that the test needs.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The card: its PCI address. The kernel loses it meanwhile.
+    /// PCI address of the card. The kernel cannot use the card during the test.
     #[arg(long, value_name = "ADDRESS")]
     card: String,
 
-    /// The interface that the emulated radio uses, at the other end of the card's cable; otherwise
-    /// that of the only other card.
+    /// Interface of the emulated radio, at the other end of the cable. The default is the interface
+    /// of the only other card.
     #[arg(long, value_name = "INTERFACE")]
     interface: Option<String>,
 
-    /// A serial line to QEMU's monitor, and its name of the card: there the cable can be pulled.
+    /// Serial line to QEMU's monitor, and the name of the card there, to pull the virtual cable.
     #[arg(long, value_name = "LINE:NAME")]
     cable: Option<String>,
 
-    /// Samples of each stream.
+    /// Number of samples in each stream.
     #[arg(long, value_name = "N", default_value_t = 1_000_000,
           value_parser = Whole(clap::value_parser!(u64)))]
     nsamps: u64,
 
-    /// Sample rate, Hz.
+    /// Sample rate, in Hz.
     #[arg(long, value_name = "HZ", default_value_t = 250e3, value_parser = numbers::rate)]
     rate: f64,
 
-    /// Further options of the link, as memory_mib=256.
+    /// More options of the link, for example memory_mib=256.
     #[arg(long, value_name = "OPTIONS", default_value = "memory_mib=256")]
     link_options: String,
 }

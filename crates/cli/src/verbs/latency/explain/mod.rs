@@ -18,45 +18,46 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Watches a thread that sleeps to deadlines, and explains its late answers.
+/// Runs a thread that sleeps until given times, and explains why it wakes up late. Needs root.
 ///
-/// Trace events show its CPU between deadline and answer: an interrupt, the work behind one, a
-/// rival, the hypervisor; or its own pages were missing, or it was stopped. Needs root.
+/// The command records the kernel's trace events. From them it finds what used the time between the
+/// planned wake-up and the real one: an interrupt, the work after an interrupt, another thread, the
+/// hypervisor, a page fault, or a signal that stopped the thread.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream latency explain --cpu 1 --explain-above 500us --outliers 5
   sudo millstream latency explain --check     causes made on purpose must be named")]
 pub struct Args {
-    /// CPU of the thread; otherwise the last CPU that is allowed.
+    /// CPU of the thread. The default is the last CPU that this process may use.
     #[arg(long, value_name = "CPU", value_parser = cpu)]
     cpu: Option<usize>,
 
-    /// Its class: other, fifo:1 to fifo:99.
+    /// Scheduling class of the thread: other, or fifo:1 to fifo:99.
     #[arg(long, value_name = "CLASS", default_value = "fifo:90")]
     class: Class,
 
-    /// From deadline to deadline, 50us to 1s.
+    /// Time between two planned wake-ups, 50us to 1s.
     #[arg(long, value_name = "TIME", default_value = "500us", value_parser = seconds)]
     interval: f64,
 
-    /// An answer later than this is explained, 1us to 10s.
+    /// Explain wake-ups that are later than this, 1us to 10s.
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = seconds)]
     explain_above: f64,
 
-    /// How many outliers to explain.
+    /// Number of late wake-ups to explain.
     #[arg(long, value_name = "N", default_value_t = 3)]
     outliers: u32,
 
-    /// How long to wait for them.
+    /// How long to wait for late wake-ups.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = seconds)]
     duration: f64,
 
-    /// Inject causes (a FIFO hog, a network flood, page faults, a stop, nothing), and fail where
-    /// one of them is not named in 9 of 10 trials.
+    /// Test the command: cause delays on purpose (a real-time thread, a flood of packets, page
+    /// faults, a stop, nothing), and fail if a cause is recognised in fewer than 9 of 10 trials.
     #[arg(long)]
     check: bool,
 
-    /// Trials of each kind.
+    /// Number of trials for each cause.
     #[arg(long, value_name = "N", default_value_t = 10, requires = "check")]
     repeat: u32,
 

@@ -19,13 +19,14 @@ use millstream_measure::Measured;
 use serde_json::json;
 use std::time::Instant;
 
-/// Measures round trips through a shared Ethernet port, beside the prediction by the frames' times.
+/// Measures round trips through an Ethernet port that also carries other traffic (bulk). Needs
+/// root.
 ///
-/// Both sides get networks of their own, joined by veth pairs that are as slow as real ports (the
-/// kernel's htb) and temporary. The probes have a port of their own, share one that is idle, share
-/// it with bulk of large frames in the order of arrival, or go before the bulk. Kernel UDP only:
-/// frame links bypass the kernel's queues. It shows its progress; all rows take about two minutes.
-/// Needs root.
+/// The command makes temporary veth pairs and limits them to the rate of a real port (the kernel's
+/// htb). It measures four cases: the measured packets (probes) have a port of their own, share an
+/// idle port, wait behind bulk in order of arrival, or have priority over bulk. It compares the
+/// result with the time that the frames take on the wire. It measures kernel UDP only, because
+/// frame links bypass the kernel's queues. All rows take about two minutes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream latency port
@@ -33,12 +34,13 @@ use std::time::Instant;
   sudo millstream latency port --topology bulk --queue 1000
   sudo millstream lab run plans/port.toml")]
 pub struct Args {
-    /// Rates of the port, bits per second, 100k to 100G.
+    /// Rates of the port in bits per second, 100k to 100G.
     #[arg(long, value_name = "BIT/S,…", value_delimiter = ',', default_value = "100M",
           value_parser = link_rate)]
     link_rate: Vec<f64>,
 
-    /// Sharing of the port; separate ports, the base of comparison, are always among them.
+    /// How probes and bulk share the port. Separate ports, the base of the comparison, are always
+    /// measured.
     #[arg(
         long,
         value_name = "TOPOLOGY,…",
@@ -48,42 +50,42 @@ pub struct Args {
     )]
     topology: Vec<PortSharing>,
 
-    /// Bulk as a share of the port's rate. Below 1, or from 1.02 on: then the
-    /// measurement begins when its queue is full.
+    /// Rate of the bulk divided by the rate of the port. It must be below 1, or at least 1.02; then
+    /// the measurement begins when the queue is full.
     #[arg(long, value_name = "SHARE,…", value_delimiter = ',', default_value = "0.8,1.1",
           value_parser = share)]
     share: Vec<f64>,
 
-    /// Frames of bulk that come at once, below a share of 1.
+    /// Number of bulk frames that come at once, for shares below 1.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,16",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     burst: Vec<u32>,
 
-    /// Bytes of bulk's IP packets.
+    /// Size of the IP packets of the bulk, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 1500,
           value_parser = clap::value_parser!(u32).range(60..=1500))]
     bulk_size: u32,
 
-    /// Largest queue in order of arrival, packets; more are dropped.
+    /// Longest queue, in packets. More packets are dropped.
     #[arg(long, value_name = "N", default_value_t = 50,
           value_parser = clap::value_parser!(u32).range(1..=5000))]
     queue: u32,
 
-    /// Bytes of each probe as an Ethernet frame.
+    /// Size of each probe as an Ethernet frame, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 64,
           value_parser = clap::value_parser!(u32).range(60..=1514))]
     size: u32,
 
-    /// Probes of each repetition.
+    /// Number of probes in each measurement.
     #[arg(long, value_name = "N", default_value_t = 2000,
           value_parser = Whole(clap::value_parser!(u64).range(10..=100_000_000)))]
     count: u64,
 
-    /// Probes per second, by the clock.
+    /// Number of probes per second.
     #[arg(long, value_name = "PPS", default_value_t = 500.0, value_parser = rate)]
     packet_rate: f64,
 
-    /// Repetitions of each row, in interleaved rounds.
+    /// Number of times that each row is measured.
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
@@ -91,7 +93,7 @@ pub struct Args {
     #[command(flatten)]
     seats: SideArgs,
 
-    /// CPU of the process that sends bulk; by default that of the side that answers.
+    /// CPU of the process that sends the bulk. The default is the CPU of the side that answers.
     #[arg(long, value_name = "CPU", value_parser = cpu)]
     bulk_cpu: Option<usize>,
 }
@@ -99,13 +101,13 @@ pub struct Args {
 /// Shares of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum PortSharing {
-    /// Bulk has another port; always measured.
+    /// The bulk has a port of its own. This is always measured.
     Separate,
-    /// Nothing else is on it.
+    /// The port carries no bulk.
     Shared,
-    /// With bulk, in the order of arrival.
+    /// The port carries bulk, and packets wait in order of arrival.
     Bulk,
-    /// With bulk, probes first.
+    /// The port carries bulk, and probes have priority.
     Priority,
 }
 

@@ -29,45 +29,47 @@ pub struct TripArgs {
     #[command(flatten)]
     ground: NetworkArgs,
 
-    /// Bytes of each packet as an Ethernet frame; a UDP payload is 42 less.
+    /// Size of each packet as an Ethernet frame, in bytes. A UDP payload is 42 bytes smaller.
     #[arg(long, value_name = "BYTES", default_value_t = 64,
           value_parser = clap::value_parser!(u32).range(60..=65_535))]
     size: u32,
 
-    /// Round trips of each repetition.
+    /// Number of round trips in each measurement.
     #[arg(long, value_name = "N", default_value_t = 5000,
           value_parser = Whole(clap::value_parser!(u64).range(10..=100_000_000)))]
     count: u64,
 
-    /// Repetitions of each row, in interleaved rounds.
+    /// Number of times that each row is measured.
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
 
-    /// Probes per second by the clock, whether or not the last one is back; round trips count from
-    /// when a probe was due (corrected for coordinated omission). By default the next probe is
-    /// sent as soon as the last one is back.
+    /// Send this many probes per second, even if earlier ones are not back yet. A latency then
+    /// counts from the planned time of the probe, which corrects for coordinated omission. By
+    /// default the next probe leaves when the last one is back.
     #[arg(long, value_name = "PPS", value_parser = rate)]
     packet_rate: Option<f64>,
 
-    /// Packets per second of load beside the probes, as a flow of its own; several give a curve.
-    /// Probes then go by the clock, 2000 a second unless --packet-rate says otherwise.
+    /// Send this much other traffic beside the probes, in packets per second. Several values give a
+    /// curve. The probes then leave at 2000 a second, or at --packet-rate.
     #[arg(long, value_name = "PPS,…", value_delimiter = ',', value_parser = rate)]
     load: Vec<f64>,
 
-    /// Only rows whose name contains this; plain kernel UDP, blocking, is always among them.
+    /// Only measure rows whose name contains this text. Plain kernel UDP with a sleeping receiver
+    /// is always measured.
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
 
-    /// A link on both sides instead of all rows, such as xdp:mode=native; the interface is added.
+    /// Measure this link instead of all links, for example xdp:mode=native. The command adds the
+    /// interface.
     #[arg(long, value_name = "LINK")]
     link: Vec<String>,
 
-    /// Another link on the side that answers.
+    /// Use another link on the side that answers.
     #[arg(long, value_name = "LINK", requires = "link")]
     peer_link: Option<String>,
 
-    /// How such a link waits, on both sides.
+    /// With --link: how both sides wait for packets.
     #[arg(long, value_name = "WAIT", value_enum, default_value = "spin", requires = "link")]
     wait: WaitArg,
 
