@@ -171,9 +171,9 @@ def link_problems():
     entries = {path: re.search(r'pub static LINK: LinkEntry = LinkEntry \{\s*name: "(\w+)"', path.read_text())
                for path in source.rglob("*.rs")}
     homes = {path.parent if path.name == "mod.rs" else path: found[1] for path, found in entries.items() if found}
-    registered = len(re.findall(r"^    &\w+::LINK,$", (source / "registry.rs").read_text(), flags=re.MULTILINE))
+    registered = len(re.findall(r"^    &\w+::LINK,$", (source / "lib.rs").read_text(), flags=re.MULTILINE))
     if len(homes) != registered:
-        yield f"crates/link/src: {len(homes)} links have an entry, and registry.rs lists {registered}"
+        yield f"crates/link/src: {len(homes)} links have an entry, and lib.rs lists {registered}"
     name = "(?:" + "|".join(sorted(homes.values())) + ")"
     # `"xdp" =>`, `"xdp" |`, `| "xdp"`, `== "xdp"`, `matches!(…, "xdp"`, `starts_with("xdp:…`
     decides = re.compile(

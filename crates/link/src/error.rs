@@ -91,9 +91,9 @@ impl LinkError {
 
 #[cfg(test)]
 mod tests {
+    use crate::LINKS;
     use crate::check_options;
     use crate::entry::Target;
-    use crate::registry::LINKS;
 
     /// The reason comes first, a short list of the choices after it.
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! A [`frame::FrameLink`] carries Ethernet frames; the crate `net` makes ports of it. A
 //! [`port::Port`] is a UDP endpoint whose receive half lends whole batches of datagrams out of its
-//! own buffers. Links are registered by name in [`registry`] and chosen at run time by one string
-//! such as `udp` or `udp:gro=off`:
+//! own buffers. Links are listed in [`LINKS`] and chosen at run time by one string such as `udp` or
+//! `udp:gro=off`:
 //!
 //! ```
 //! use millstream_link::{open, port::PortOptions};
@@ -18,7 +18,6 @@
 mod buffers;
 pub mod capture;
 mod coarse;
-pub mod count;
 mod device;
 pub mod dpdk;
 pub mod entry;
@@ -42,6 +41,19 @@ mod supply;
 pub mod udp;
 pub mod xdp;
 
+use entry::LinkEntry;
+
 pub use error::LinkError;
 pub use registry::{check_options, open, open_frames};
 pub use spec::Spec;
+
+/// Every link of this build. A new link is its module above, with its entry, and a line here.
+pub static LINKS: [&LinkEntry; 7] = [
+    &udp::LINK,
+    &xdp::LINK,
+    &packet::LINK,
+    &dpdk::LINK,
+    &null::LINK,
+    &replay::LINK,
+    &loopback::LINK,
+];

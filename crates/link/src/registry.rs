@@ -5,23 +5,11 @@
 
 use std::net::SocketAddrV4;
 
-use crate::LinkError;
 use crate::entry::{Factory, LinkEntry};
 use crate::frame::{FrameLink, FrameOptions};
 use crate::port::{Port, PortOptions};
 use crate::spec::{Spec, split_name};
-use crate::{capture, dpdk, fault, loopback, null, options, packet, replay, udp, xdp};
-
-/// Every link. Each entry stands in its link's own folder; nothing else here has the links' names.
-pub static LINKS: [&LinkEntry; 7] = [
-    &udp::LINK,
-    &xdp::LINK,
-    &packet::LINK,
-    &dpdk::LINK,
-    &null::LINK,
-    &replay::LINK,
-    &loopback::LINK,
-];
+use crate::{LINKS, LinkError, capture, fault, options};
 
 /// Returns the entry of the link that a link string names.
 ///
@@ -149,6 +137,7 @@ fn unknown(name: &str) -> LinkError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dpdk;
     use std::net::Ipv4Addr;
 
     #[test]

@@ -1,7 +1,7 @@
 //! Both spellings mean the same, and the description agrees with the reader.
 
 use super::*;
-use crate::registry::LINKS;
+use crate::LINKS;
 use crate::{LinkError, Spec, options};
 
 options! {

@@ -23,8 +23,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rustix::net::AddressFamily;
 use rustix::thread::CapabilitySet;
 
+use crate::LINKS;
 use crate::frame::Steer;
-use crate::registry::LINKS;
 
 pub use broker::{Broker, errno};
 pub use choice::{BROKER_VARIABLE, Choice, DEFAULT_BROKER, RightsOptions};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use millstream_link::fault::{FaultEffect, FaultRule, FaultSwitch};
 use millstream_link::port::{Port, PortOptions};
-use millstream_link::{LinkError, count, open};
+use millstream_link::{LinkError, capture, open};
 use millstream_testkit::netns::{PairOptions, VethPair};
 
 const LINKS: [&str; 5] =
@@ -172,14 +172,14 @@ fn a_send_that_may_not_wait_says_that_there_is_no_room() {
     // The kernel keeps the datagrams for an ARP answer that never comes, which fills the queue.
     let nobody = SocketAddrV4::new(Ipv4Addr::new(10, 99, 0, 77), 4000);
     for (link, behind) in
-        LINKS.iter().flat_map(|link| [(link, ""), (link, "counted"), (link, "fault")])
+        LINKS.iter().flat_map(|link| [(link, ""), (link, "capture"), (link, "fault")])
     {
         let mut port = pair.left.run(|| {
             let options = PortOptions { send_queue_bytes: 1, ..PortOptions::default() };
             open(link, SocketAddrV4::new(pair.left.address, 0), &options).unwrap()
         });
         match behind {
-            "counted" => port = count::port(port).0,
+            "capture" => port = capture::port(port, "/dev/null", "udp").unwrap(),
             "fault" => {
                 let switch = FaultSwitch::new(|| 0);
                 switch.add(FaultRule::new(|_| false, FaultEffect::Lose)).unwrap();

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use millstream_link::LINKS;
 use millstream_link::entry::{LinkEntry, Target};
-use millstream_link::registry::LINKS;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 /// A link that an interface can get: one that works on an interface of the kernel, or on a device

@@ -1,9 +1,10 @@
 //! `millstream host net links`: the links of this build, and their options.
 
 use crate::output::Report;
+use millstream_link::LINKS;
 use millstream_link::entry::{LinkEntry, Target};
 use millstream_link::options::{Opt, Options};
-use millstream_link::registry::{LINKS, find};
+use millstream_link::registry::find;
 use millstream_net::EngineOptions;
 use serde_json::{Value, json};
 use std::fmt::Write;

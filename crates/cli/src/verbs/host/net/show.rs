@@ -2,8 +2,8 @@
 
 use crate::output::Report;
 use millstream_host::netlink::XdpMode;
+use millstream_link::LINKS;
 use millstream_link::entry::Target;
-use millstream_link::registry::LINKS;
 use millstream_link::rights::Family;
 use millstream_net::config::{FoundInterface, InterfaceSurvey, ProcessRights};
 use std::fmt::Write;
