@@ -53,7 +53,6 @@ SAME_NAME = {
     "Receiver": "the receiving end of a queue, and the television receiver",
     "Rotator": "a mixer, and the block that runs it",
     "Sample": "one type, which two crates show",
-    "Writer": "the writing end of a ring, and what writes a management packet",
 }
 
 

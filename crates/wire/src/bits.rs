@@ -50,6 +50,43 @@ pub(crate) const fn fit(value: u64, lo: u32, count: u32) -> Result<u64> {
     if value > mask(count) { Err(Error::FieldOverflow) } else { Ok(value << lo) }
 }
 
+/// Declares a 32-bit register: each field with its lowest bit and the number of its bits.
+macro_rules! register {
+    (@value bool, $bits:expr) => { $bits != 0 };
+    (@value $type:ident, $bits:expr) => { $bits as $type };
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $( $(#[$about:meta])* $field:ident: $type:ident = $lo:literal, $count:literal; )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+        pub struct $name {
+            $( $(#[$about])* pub $field: $type, )*
+        }
+
+        impl $name {
+            /// Decodes the word.
+            #[must_use]
+            pub const fn from_word(word: u32) -> $name {
+                $( let $field = $crate::bits::field(word as u64, $lo, $count); )*
+                $name { $( $field: $crate::bits::register!(@value $type, $field), )* }
+            }
+
+            /// Encodes the word.
+            ///
+            /// # Errors
+            /// [`Error::FieldOverflow`](crate::Error::FieldOverflow).
+            pub fn to_word(self) -> $crate::Result<u32> {
+                let word = 0 $( | $crate::bits::fit(self.$field.into(), $lo, $count)? )*;
+                Ok(word as u32)
+            }
+        }
+    };
+}
+pub(crate) use register;
+
 /// Writes consecutive 64-bit words into a caller's buffer, padded on request.
 pub(crate) struct WordWriter<'a> {
     buf: &'a mut [u8],

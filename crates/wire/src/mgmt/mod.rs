@@ -5,25 +5,18 @@
 //! hop that is then first. Items are 64 bits, each in its own W-bit word; the last one need not be
 //! padded.
 //!
-//! [`Packet`] is a view without copies, [`Writer`] emits hops into a buffer, and [`MgmtRepr`]
-//! stores a whole small packet for execution by a node ([`MgmtRepr::execute`]).
+//! [`MgmtRepr`] stores a whole packet, for a host to write and a node to execute
+//! ([`MgmtRepr::execute`]).
 
 mod node;
 mod op;
 mod repr;
 #[cfg(test)]
 mod tests;
-mod view;
-mod writer;
 
 pub use node::{Node, NodeInfo};
 pub use op::Op;
 pub use repr::{ForwardHops, MAX_OPS, MgmtRepr};
-pub use view::{Hop, Hops, Packet};
-pub use writer::Writer;
 
 /// The RFNoC protocol version of UHD 4.0 to 4.10: 1.0.
 pub const PROTOCOL_VERSION: u16 = 0x0100;
-
-/// The most operations in one hop, by the 8-bit count.
-pub const MAX_HOP_OPS: usize = 256;

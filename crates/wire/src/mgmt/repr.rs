@@ -1,7 +1,8 @@
 //! A whole management packet, stored in place, and its execution by a node.
 
-use super::{Op, PROTOCOL_VERSION, Packet, Writer};
-use crate::chdr::{self, Width};
+use super::{Op, PROTOCOL_VERSION};
+use crate::bits::{WordWriter, field, get_u64};
+use crate::chdr::{self, PacketType, Width, put_plain_header};
 use crate::{Epid, Error, Result};
 
 /// The most operations, over all hops, of a [`MgmtRepr`]. UHD's requests have at most a dozen; a
@@ -146,22 +147,34 @@ impl MgmtRepr {
         Ok(())
     }
 
-    /// Copies a checked packet.
+    /// Reads a packet of type management. Bytes behind the last hop are ignored.
     ///
     /// # Errors
-    /// Those of [`Packet::parse`], and [`Error::TooManyOps`].
+    /// [`Error::WrongPacketType`], [`Error::PayloadTooShort`], [`Error::WidthMismatch`],
+    /// [`Error::UnknownOp`], [`Error::BadOpCount`], [`Error::TooManyOps`].
     pub fn parse(packet: &chdr::Packet<'_>) -> Result<MgmtRepr> {
-        let view = Packet::parse(packet)?;
-        let mut repr = MgmtRepr::request(view.src_epid(), view.seq());
-        repr.dst_epid = view.dst_epid();
-        repr.version = view.version();
-        for hop in view.hops() {
-            for op in hop {
-                *repr.ops.get_mut(repr.len).ok_or(Error::TooManyOps)? = op;
-                repr.ends[repr.len] = false;
-                repr.len += 1;
+        let payload = packet.payload_of(PacketType::Management)?;
+        let head = get_u64(payload, 0, Error::PayloadTooShort)?;
+        if field(head, 45, 3) != u64::from(packet.width().code()) {
+            return Err(Error::WidthMismatch);
+        }
+        let mut repr = MgmtRepr::request(Epid(field(head, 0, 16) as u16), packet.header().seq);
+        repr.dst_epid = packet.header().dst_epid;
+        repr.version = field(head, 48, 16) as u16;
+        let mut hops = field(head, 16, 10);
+        // Each operation says how many follow it in its hop.
+        let mut expected = None;
+        while hops > 0 {
+            let at = (1 + repr.len) * packet.width().bytes();
+            let (op, to_come) = Op::from_item(get_u64(payload, at, Error::PayloadTooShort)?)?;
+            if expected.is_some_and(|expected| to_come != expected) {
+                return Err(Error::BadOpCount);
             }
-            repr.ends[repr.len - 1] = true;
+            *repr.ops.get_mut(repr.len).ok_or(Error::TooManyOps)? = op;
+            repr.ends[repr.len] = to_come == 0;
+            repr.len += 1;
+            expected = to_come.checked_sub(1);
+            hops -= u64::from(to_come == 0);
         }
         Ok(repr)
     }
@@ -178,11 +191,21 @@ impl MgmtRepr {
     /// # Errors
     /// [`Error::BufferTooSmall`], [`Error::FieldOverflow`].
     pub fn emit(&self, width: Width, buf: &mut [u8]) -> Result<usize> {
-        let mut writer = Writer::new(width, buf);
+        let (len, item_len) = (self.packet_len(width), width.bytes());
+        let mut out = WordWriter::new(buf);
+        put_plain_header(PacketType::Management, self.dst_epid, self.seq, len, width, &mut out)?;
+        let mut last = u64::from(self.src_epid.0)
+            | (self.hops().count() as u64) << 16
+            | u64::from(width.code()) << 45
+            | u64::from(self.version) << 48;
         for hop in self.hops() {
-            writer.hop(hop)?;
+            for (op, to_come) in hop.iter().zip((0..hop.len()).rev()) {
+                out.put_padded(last, item_len)?;
+                last = op.to_item(to_come as u8)?;
+            }
         }
-        writer.finish_version(self.dst_epid, self.seq, self.src_epid, self.version)
+        out.put(last)?;
+        Ok(len)
     }
 }
 

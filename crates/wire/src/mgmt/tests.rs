@@ -19,7 +19,7 @@ fn hops(repr: &MgmtRepr) -> Vec<Vec<Op>> {
 }
 
 fn parse(bytes: &[u8], width: Width) -> Result<usize> {
-    Packet::parse(&chdr::Packet::parse(bytes, width).unwrap()).map(|view| view.num_hops())
+    MgmtRepr::parse(&chdr::Packet::parse(bytes, width).unwrap()).map(|repr| repr.hops().count())
 }
 
 /// `{INFO_REQ, RETURN}, {NOP}` at W = 64.
@@ -91,32 +91,26 @@ fn a_repr_holds_no_more_than_it_states() {
     let mut repr = request(&[&[Op::Nop; MAX_OPS]]);
     assert_eq!(repr.push_hop(&[Op::Nop]), Err(Error::TooManyOps));
     assert_eq!(repr.push_hop(&[]), Err(Error::NoHop));
-    let mut buf = [0; 1024];
-    let mut writer = Writer::new(Width::W64, &mut buf);
-    writer.hop(&[Op::Nop; MAX_OPS + 1]).unwrap();
-    let len = writer.finish(Epid::NONE, 0, Epid(1)).unwrap();
-    let packet = chdr::Packet::parse(&buf[..len], Width::W64).unwrap();
-    assert_eq!(Packet::parse(&packet).unwrap().hops().next().unwrap().count(), MAX_OPS + 1);
-    assert_eq!(MgmtRepr::parse(&packet), Err(Error::TooManyOps));
+    let mut bytes = [0; 16 + 8 * (MAX_OPS + 1)];
+    let full = request(&[[Op::Nop].as_slice(); MAX_OPS]);
+    let len = full.emit(Width::W64, &mut bytes).unwrap();
+    assert_eq!((len, parse(&bytes[..len], Width::W64)), (bytes.len() - 8, Ok(MAX_OPS)));
+    // One more hop of one operation.
+    let length = bytes.len() as u16;
+    bytes[2..4].copy_from_slice(&length.to_le_bytes());
+    bytes[10] += 1;
+    assert_eq!(parse(&bytes, Width::W64), Err(Error::TooManyOps));
 }
 
 #[test]
-fn the_writer_knows_its_limits() {
-    let mut buf = vec![0; 70_000];
-    let hop = [Op::Nop; MAX_HOP_OPS + 1];
-    assert_eq!(Writer::new(Width::W64, &mut buf).hop(&[]), Err(Error::NoHop));
-    assert_eq!(Writer::new(Width::W64, &mut buf).hop(&hop), Err(Error::TooManyOps));
-    assert_eq!(Writer::new(Width::W64, &mut buf[..23]).hop(&hop[..1]), Err(Error::BufferTooSmall));
-    let fill = |buf: &mut [u8], width, count| {
-        let mut writer = Writer::new(width, buf);
-        (0..count).try_for_each(|_| writer.hop(&[Op::Nop]))?;
-        writer.finish(Epid::NONE, 0, Epid(1))
-    };
-    assert_eq!(fill(&mut buf, Width::W64, 1023), Ok(16 + 8 * 1023));
-    assert_eq!(fill(&mut buf, Width::W64, 1024), Err(Error::TooManyOps));
-    assert_eq!(fill(&mut buf, Width::W512, 1022), Ok(64 * 1023 + 8));
-    assert_eq!(fill(&mut buf, Width::W512, 1023), Err(Error::PacketTooLong));
-    assert_eq!(fill(&mut buf[..15], Width::W64, 0), Err(Error::BufferTooSmall));
+fn a_buffer_that_is_too_small_is_an_error_wherever_it_ends() {
+    let repr = request(&[&[Op::InfoReq, Op::Return], &[Op::Nop]]);
+    for width in Width::ALL {
+        for end in 0..repr.packet_len(width) {
+            let emitted = repr.emit(width, &mut [0; 512][..end]);
+            assert_eq!(emitted, Err(Error::BufferTooSmall), "{end} bytes");
+        }
+    }
 }
 
 #[test]

@@ -3,8 +3,7 @@
 //! Addresses are bytes, registers 32 bits. Index k counts client zero itself (0), then the stream
 //! endpoints, then the blocks.
 
-use crate::bits::{field, fit};
-use crate::{Error, Result};
+use crate::bits::register;
 
 /// Read: `[15:0]` protocol version.
 pub const PROTO_VER: u32 = 0x00;
@@ -99,166 +98,66 @@ pub mod noc_id {
     }
 }
 
-/// The register [`PORT_CONFIG`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Counts {
-    /// `[9:0]` stream endpoints.
-    pub endpoints: u16,
-    /// `[19:10]` blocks.
-    pub blocks: u16,
-    /// `[29:20]` transports.
-    pub transports: u16,
-    /// Bit 31: there is a crossbar.
-    pub has_crossbar: bool,
-}
-
-impl Counts {
-    /// Decodes the register.
-    #[must_use]
-    pub const fn from_word(word: u32) -> Counts {
-        let word = word as u64;
-        Counts {
-            endpoints: field(word, 0, 10) as u16,
-            blocks: field(word, 10, 10) as u16,
-            transports: field(word, 20, 10) as u16,
-            has_crossbar: field(word, 31, 1) != 0,
-        }
-    }
-
-    /// Encodes the register.
-    ///
-    /// # Errors
-    /// [`Error::FieldOverflow`].
-    pub fn to_word(self) -> Result<u32> {
-        let word = fit(self.endpoints.into(), 0, 10)?
-            | fit(self.blocks.into(), 10, 10)?
-            | fit(self.transports.into(), 20, 10)?
-            | u64::from(self.has_crossbar) << 31;
-        Ok(word as u32)
+register! {
+    /// The register [`PORT_CONFIG`].
+    pub struct Counts {
+        /// `[9:0]` stream endpoints.
+        endpoints: u16 = 0, 10;
+        /// `[19:10]` blocks.
+        blocks: u16 = 10, 10;
+        /// `[29:20]` transports.
+        transports: u16 = 20, 10;
+        /// Bit 31: there is a crossbar.
+        has_crossbar: bool = 31, 1;
     }
 }
 
-/// One word of the adjacency list: a static connection between two indices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Edge {
-    /// `[31:22]` index of the data's source.
-    pub src_index: u16,
-    /// `[21:16]` its output port.
-    pub src_port: u8,
-    /// `[15:6]` index of the data's destination.
-    pub dst_index: u16,
-    /// `[5:0]` its input port.
-    pub dst_port: u8,
-}
-
-impl Edge {
-    /// Decodes a word of the list.
-    #[must_use]
-    pub const fn from_word(word: u32) -> Edge {
-        let word = word as u64;
-        Edge {
-            src_index: field(word, 22, 10) as u16,
-            src_port: field(word, 16, 6) as u8,
-            dst_index: field(word, 6, 10) as u16,
-            dst_port: field(word, 0, 6) as u8,
-        }
-    }
-
-    /// Encodes a word of the list.
-    ///
-    /// # Errors
-    /// [`Error::FieldOverflow`].
-    pub fn to_word(self) -> Result<u32> {
-        let word = fit(self.src_index.into(), 22, 10)?
-            | fit(self.src_port.into(), 16, 6)?
-            | fit(self.dst_index.into(), 6, 10)?
-            | fit(self.dst_port.into(), 0, 6)?;
-        Ok(word as u32)
+register! {
+    /// One word of the adjacency list: a static connection between two indices.
+    pub struct Edge {
+        /// `[31:22]` index of the data's source.
+        src_index: u16 = 22, 10;
+        /// `[21:16]` its output port.
+        src_port: u8 = 16, 6;
+        /// `[15:6]` index of the data's destination.
+        dst_index: u16 = 6, 10;
+        /// `[5:0]` its input port.
+        dst_port: u8 = 0, 6;
     }
 }
 
-/// The register [`BLOCK_INFO`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct BlockInfo {
-    /// `[5:0]` version.
-    pub version: u8,
-    /// `[11:6]` inputs.
-    pub inputs: u8,
-    /// `[17:12]` outputs.
-    pub outputs: u8,
-    /// `[23:18]` log2 of the command FIFO's size in 32-bit words.
-    pub fifo_log2: u8,
-    /// `[31:24]` most asynchronous messages in flight at a time.
-    pub max_async_msgs: u8,
-}
-
-impl BlockInfo {
-    /// Decodes the register.
-    #[must_use]
-    pub const fn from_word(word: u32) -> BlockInfo {
-        let word = word as u64;
-        BlockInfo {
-            version: field(word, 0, 6) as u8,
-            inputs: field(word, 6, 6) as u8,
-            outputs: field(word, 12, 6) as u8,
-            fifo_log2: field(word, 18, 6) as u8,
-            max_async_msgs: field(word, 24, 8) as u8,
-        }
-    }
-
-    /// Encodes the register.
-    ///
-    /// # Errors
-    /// [`Error::FieldOverflow`].
-    pub fn to_word(self) -> Result<u32> {
-        let word = fit(self.version.into(), 0, 6)?
-            | fit(self.inputs.into(), 6, 6)?
-            | fit(self.outputs.into(), 12, 6)?
-            | fit(self.fifo_log2.into(), 18, 6)?
-            | u64::from(self.max_async_msgs) << 24;
-        Ok(word as u32)
+register! {
+    /// The register [`BLOCK_INFO`].
+    pub struct BlockInfo {
+        /// `[5:0]` version.
+        version: u8 = 0, 6;
+        /// `[11:6]` inputs.
+        inputs: u8 = 6, 6;
+        /// `[17:12]` outputs.
+        outputs: u8 = 12, 6;
+        /// `[23:18]` log2 of the command FIFO's size in 32-bit words.
+        fifo_log2: u8 = 18, 6;
+        /// `[31:24]` most asynchronous messages in flight at a time.
+        max_async_msgs: u8 = 24, 8;
     }
 }
 
-/// The register [`BLOCK_FLUSH_STATUS`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct FlushStatus {
-    /// Bit 0: a flush is under way.
-    pub active: bool,
-    /// Bit 1: a flush has ended.
-    pub done: bool,
-    /// `[7:2]` log2 of the MTU in CHDR words.
-    pub mtu_log2: u8,
-}
-
-impl FlushStatus {
-    /// Decodes the register.
-    #[must_use]
-    pub const fn from_word(word: u32) -> FlushStatus {
-        FlushStatus {
-            active: word & 1 != 0,
-            done: word & 2 != 0,
-            mtu_log2: field(word as u64, 2, 6) as u8,
-        }
-    }
-
-    /// Encodes the register.
-    ///
-    /// # Errors
-    /// [`Error::FieldOverflow`].
-    pub fn to_word(self) -> Result<u32> {
-        match self.mtu_log2 {
-            0..=63 => Ok(u32::from(self.active)
-                | u32::from(self.done) << 1
-                | u32::from(self.mtu_log2) << 2),
-            _ => Err(Error::FieldOverflow),
-        }
+register! {
+    /// The register [`BLOCK_FLUSH_STATUS`].
+    pub struct FlushStatus {
+        /// Bit 0: a flush is under way.
+        active: bool = 0, 1;
+        /// Bit 1: a flush has ended.
+        done: bool = 1, 1;
+        /// `[7:2]` log2 of the MTU in CHDR words.
+        mtu_log2: u8 = 2, 6;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Error;
 
     #[test]
     fn fields_lie_where_the_register_map_says() {
