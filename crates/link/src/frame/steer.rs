@@ -2,8 +2,10 @@
 
 use std::net::Ipv4Addr;
 
+use serde::{Deserialize, Serialize};
+
 /// The frames that are wanted; the rest stays with the kernel.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Steer {
     /// Every frame: the kernel sees nothing more of this interface.
     pub everything: bool,

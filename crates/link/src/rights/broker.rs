@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
-use super::message::{BrokerReply, BrokerRequest, VERSION, fits, hook_of};
-use super::{Attach, AttachedProgram, BusyPoll, Hook, Rights, channel};
+use super::message::{BrokerReply, BrokerRequest, MESSAGE_BYTES_MAX, VERSION};
+use super::{Attach, AttachedProgram, BusyPoll, Rights, channel};
 use crate::frame::Steer;
 
 /// The longest that a broker may take to answer.
@@ -20,15 +20,6 @@ const ANSWER_TIMEOUT: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 pub struct Broker {
     socket: OwnedFd,
     path: PathBuf,
-}
-
-/// The result of a broker's step.
-#[derive(Default)]
-struct BrokerAnswer {
-    value: u32,
-    note: String,
-    ports: Vec<RangeInclusive<u16>>,
-    descriptors: Vec<OwnedFd>,
 }
 
 impl Broker {
@@ -43,7 +34,7 @@ impl Broker {
         connect(&socket, &SocketAddrUnix::new(path)?)?;
         let mut broker = Self { socket, path: path.to_owned() };
         let (link, interface) = (link.to_owned(), interface.to_owned());
-        broker.ask(&BrokerRequest::Hello { version: VERSION, link, interface }, &[])?;
+        broker.order(&BrokerRequest::Hello { version: VERSION, link, interface }, &[])?;
         Ok(broker)
     }
 
@@ -52,9 +43,13 @@ impl Broker {
         &mut self,
         request: &BrokerRequest,
         along: &[BorrowedFd<'_>],
-    ) -> io::Result<BrokerAnswer> {
+    ) -> io::Result<(BrokerReply, Vec<OwnedFd>)> {
+        let request = request.encode();
+        if request.len() > MESSAGE_BYTES_MAX {
+            return Err(io::Error::from_raw_os_error(libc::E2BIG));
+        }
         // A broker that refused before the request has closed, but its answer can still be read.
-        match channel::send(self.socket.as_fd(), &request.encode(), along) {
+        match channel::send(self.socket.as_fd(), &request, along) {
             Err(error) if has_gone(&error) => {}
             sent => sent?,
         }
@@ -76,22 +71,27 @@ impl Broker {
             }
         };
         match BrokerReply::decode(&answer.bytes) {
-            Ok(BrokerReply::Done { value, note }) => Ok(BrokerAnswer {
-                value,
-                note,
-                descriptors: answer.descriptors,
-                ..BrokerAnswer::default()
-            }),
-            Ok(BrokerReply::Ports(ports)) => Ok(BrokerAnswer { ports, ..BrokerAnswer::default() }),
             Ok(BrokerReply::Refused { errno, reason }) => {
                 let text = format!("the broker at {} says: {reason}", self.path.display());
                 let kind = io::Error::from_raw_os_error(errno).kind();
                 Err(io::Error::new(kind, BrokerError { errno, text }))
             }
+            Ok(reply) => Ok((reply, answer.descriptors)),
             Err(error) => {
-                Err(self.failed(io::ErrorKind::InvalidData, &format!("is not a broker: {error}")))
+                let what = format!("is not a broker of protocol version {VERSION}: {error}");
+                Err(self.failed(io::ErrorKind::InvalidData, &what))
             }
         }
+    }
+
+    /// Does a step whose answer holds nothing.
+    fn order(&mut self, request: &BrokerRequest, along: &[BorrowedFd<'_>]) -> io::Result<()> {
+        self.ask(request, along).map(drop)
+    }
+
+    /// Returns the error of an answer to another request.
+    fn confused(&self) -> io::Error {
+        self.failed(io::ErrorKind::InvalidData, "answered another request")
     }
 
     fn failed(&self, kind: io::ErrorKind, what: &str) -> io::Error {
@@ -131,43 +131,46 @@ impl Rights for Broker {
     }
 
     fn socket(&mut self) -> io::Result<OwnedFd> {
-        let done = self.ask(&BrokerRequest::Socket, &[])?;
-        let [socket] = self.these(done.descriptors)?;
+        let (_, descriptors) = self.ask(&BrokerRequest::Socket, &[])?;
+        let [socket] = self.these(descriptors)?;
         Ok(socket)
     }
 
     fn allow_locked(&mut self, bytes: u64) -> io::Result<()> {
-        self.ask(&BrokerRequest::AllowLocked { bytes }, &[]).map(drop)
+        self.order(&BrokerRequest::AllowLocked { bytes }, &[])
     }
 
     fn busy_poll(&mut self, socket: BorrowedFd<'_>, how: BusyPoll) -> io::Result<()> {
-        self.ask(&BrokerRequest::BusyPoll(how), &[socket]).map(drop)
+        self.order(&BrokerRequest::BusyPoll(how), &[socket])
     }
 
     fn attach(&mut self, wanted: &Attach) -> io::Result<AttachedProgram> {
-        let done = self.ask(&BrokerRequest::Attach(*wanted), &[])?;
-        let [link, counters] = self.these(done.descriptors)?;
-        let hook = hook_of(done.value).unwrap_or(Hook::Generic);
-        let refused = Some(done.note).filter(|note| !note.is_empty());
+        let (reply, descriptors) = self.ask(&BrokerRequest::Attach(*wanted), &[])?;
+        let BrokerReply::Attached { hook, refused } = reply else { return Err(self.confused()) };
+        let [link, counters] = self.these(descriptors)?;
+        let refused = Some(refused).filter(|reason| !reason.is_empty());
         Ok(AttachedProgram { hook, refused, link, counters })
     }
 
     fn watch(&mut self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
-        self.ask(&BrokerRequest::Watch { queue }, &[socket]).map(drop)
+        self.order(&BrokerRequest::Watch { queue }, &[socket])
     }
 
     fn udp_ports(&mut self) -> io::Result<Vec<RangeInclusive<u16>>> {
-        Ok(self.ask(&BrokerRequest::Ports, &[])?.ports)
+        match self.ask(&BrokerRequest::Ports, &[])? {
+            (BrokerReply::Ports(ports), _) => Ok(ports),
+            _ => Err(self.confused()),
+        }
     }
 
     fn steer(&mut self, wanted: &Steer) -> io::Result<()> {
-        if !fits(wanted) {
-            return Err(io::Error::from_raw_os_error(libc::E2BIG));
-        }
-        self.ask(&BrokerRequest::Steer(wanted.clone()), &[]).map(drop)
+        self.order(&BrokerRequest::Steer(wanted.clone()), &[])
     }
 
     fn channels(&mut self, count: u32) -> io::Result<u32> {
-        self.ask(&BrokerRequest::Channels { count }, &[]).map(|done| done.value)
+        match self.ask(&BrokerRequest::Channels { count }, &[])? {
+            (BrokerReply::Queues(before), _) => Ok(before),
+            _ => Err(self.confused()),
+        }
     }
 }

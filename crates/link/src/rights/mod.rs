@@ -22,6 +22,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::net::AddressFamily;
 use rustix::thread::CapabilitySet;
+use serde::{Deserialize, Serialize};
 
 use crate::LINKS;
 use crate::frame::Steer;
@@ -75,7 +76,7 @@ impl Family {
 }
 
 /// The place where the XDP program is to run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Hook {
     /// In the driver, or, where that is refused, in front of the kernel's stack.
     #[default]
@@ -87,7 +88,7 @@ pub enum Hook {
 }
 
 /// The requested XDP program.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attach {
     /// The place where it is to run.
     pub hook: Hook,
@@ -111,7 +112,7 @@ pub struct AttachedProgram {
 }
 
 /// The settings of a socket that polls its device itself (socket(7); needs CAP_NET_ADMIN).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BusyPoll {
     /// The polling time of one wait, microseconds (SO_BUSY_POLL).
     pub busy_poll_us: u32,

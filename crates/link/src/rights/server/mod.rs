@@ -114,12 +114,6 @@ impl Server {
         Ok(Self { listener, path, shared, serving: Vec::new(), told, refusals: 0 })
     }
 
-    /// Returns the number of connected clients.
-    #[must_use]
-    pub fn clients(&self) -> usize {
-        self.serving.len()
-    }
-
     /// Waits up to `timeout` for a client, accepts it, and reports the events since the last call.
     /// Accepted clients are served even between calls.
     ///

@@ -11,7 +11,7 @@ use super::peer::Client;
 use super::serving::ServerState;
 use super::{BrokerEvent, PeerIdentity, taken};
 use crate::interfaces;
-use crate::rights::message::{self, BrokerReply, BrokerRequest, VERSION, hook_number};
+use crate::rights::message::{self, BrokerReply, BrokerRequest, RANGES_MAX, VERSION};
 use crate::rights::policy::GrantPolicy;
 use crate::rights::{Family, Rights, channel, locked};
 
@@ -111,7 +111,7 @@ impl BrokerSession {
             (BrokerRequest::Hello { version, link, interface }, None) => {
                 let begun = begin(&self.client, shared, version, &link, interface)?;
                 self.link = Some(begun);
-                done(0)
+                done()
             }
             (BrokerRequest::Hello { .. }, Some(_)) => {
                 refuse("this connection has its link already")
@@ -169,7 +169,7 @@ impl Link {
             BrokerRequest::Socket if self.sockets >= SOCKETS_MAX => refuse("too many sockets"),
             BrokerRequest::Socket => {
                 self.sockets += 1;
-                Ok((nothing(0), vec![self.rights.socket()?]))
+                Ok((BrokerReply::Done, vec![self.rights.socket()?]))
             }
             BrokerRequest::AllowLocked { bytes } => {
                 let most = policy.locked_bytes_max;
@@ -185,11 +185,11 @@ impl Link {
                     locked::put_back(process, before);
                     return refuse("the process that connected has ended");
                 }
-                done(0)
+                done()
             }
             BrokerRequest::BusyPoll(how) => {
                 self.rights.busy_poll(self.own_socket(&descriptors)?, how)?;
-                done(0)
+                done()
             }
             BrokerRequest::Attach(_) if self.attached || !self.family.programs => {
                 refuse("this link has a program already, or cannot have one")
@@ -197,12 +197,13 @@ impl Link {
             BrokerRequest::Attach(wanted) => {
                 let made = self.rights.attach(&wanted)?;
                 self.attached = true;
-                let (value, note) = (hook_number(made.hook), made.refused.unwrap_or_default());
-                Ok((BrokerReply::Done { value, note }, vec![made.link, made.counters]))
+                let refused = made.refused.unwrap_or_default();
+                let reply = BrokerReply::Attached { hook: made.hook, refused };
+                Ok((reply, vec![made.link, made.counters]))
             }
             BrokerRequest::Watch { queue } => {
                 self.rights.watch(queue, self.own_socket(&descriptors)?)?;
-                done(0)
+                done()
             }
             BrokerRequest::Steer(wanted) => {
                 let (addresses, broadcast) = of_this_machine()?;
@@ -214,13 +215,18 @@ impl Link {
                     return refuse(&format!("UDP port {port} is in use by user {owner}"));
                 }
                 self.rights.steer(&wanted)?;
-                done(0)
+                done()
             }
             BrokerRequest::Channels { .. } if !policy.channels => {
                 refuse("the number of queues is not granted; grant it with --queues")
             }
-            BrokerRequest::Channels { count } => done(self.rights.channels(count)?),
-            BrokerRequest::Ports => Ok((BrokerReply::Ports(policy.ports.clone()), Vec::new())),
+            BrokerRequest::Channels { count } => {
+                Ok((BrokerReply::Queues(self.rights.channels(count)?), Vec::new()))
+            }
+            BrokerRequest::Ports => {
+                let ports = policy.ports.iter().take(RANGES_MAX).cloned().collect();
+                Ok((BrokerReply::Ports(ports), Vec::new()))
+            }
         }
     }
 
@@ -244,12 +250,8 @@ fn of_this_machine() -> io::Result<(Vec<Ipv4Addr>, Vec<Ipv4Addr>)> {
     Ok((known.iter().map(|one| one.address).collect(), broadcast))
 }
 
-fn nothing(value: u32) -> BrokerReply {
-    BrokerReply::Done { value, note: String::new() }
-}
-
-fn done(value: u32) -> Answer {
-    Ok((nothing(value), Vec::new()))
+fn done() -> Answer {
+    Ok((BrokerReply::Done, Vec::new()))
 }
 
 fn refuse(reason: &str) -> Answer {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::frame::Steer;
-use crate::rights::message::{BrokerRequest, VERSION};
+use crate::rights::message::{BrokerReply, BrokerRequest, MESSAGE_BYTES_MAX, VERSION};
 use crate::rights::{Attach, AttachedProgram, Broker, BusyPoll, Hook, channel, errno, locked};
 use rustix::process::Pid;
 use std::ops::RangeInclusive;
@@ -109,7 +109,7 @@ impl Running {
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
             let mut events = Vec::new();
-            while !stopped.load(Ordering::SeqCst) || server.clients() > 0 {
+            while !stopped.load(Ordering::SeqCst) || !server.serving.is_empty() {
                 server.step(Duration::from_millis(5), &mut |event| events.push(event)).unwrap();
             }
             events
@@ -247,11 +247,13 @@ fn hostile_clients_are_refused_once_and_the_others_served() {
     let _counting = COUNTING.lock();
     let running = Running::start(policy());
     let silent = raw(&running.path);
-    for bytes in [&[0xff; 10][..], &[0; 20_000], &[8, 1, 0, 0, 0, 0], &[2]] {
+    let early = [BrokerRequest::Channels { count: 1 }, BrokerRequest::Socket].map(|r| r.encode());
+    for bytes in [&[0xff; 10][..], &[0; MESSAGE_BYTES_MAX + 1], &early[0], &early[1]] {
         let hostile = raw(&running.path);
         rustix::net::send(&hostile, bytes, rustix::net::SendFlags::empty()).unwrap();
         let answer = channel::receive(hostile.as_fd()).unwrap().expect("one answer");
-        assert_eq!(answer.bytes[0], 1, "a refusal");
+        let reply = BrokerReply::decode(&answer.bytes).unwrap();
+        assert!(matches!(reply, BrokerReply::Refused { .. }), "{reply:?}");
     }
     // A client that sends requests and never reads.
     let deaf = raw(&running.path);
