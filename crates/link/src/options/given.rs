@@ -2,10 +2,8 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, Visitor};
+use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
-
-use super::OptionForm;
 
 /// A value in the form of link strings: `true` of TOML is `on`, and 50 is `50`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -55,18 +53,5 @@ impl<'de> Deserialize<'de> for Given {
             }
         }
         from.deserialize_any(Scalar)
-    }
-}
-
-/// A reader of one value of a form with serde, so that an error names that value.
-#[derive(Debug)]
-pub struct Reading<'a, F>(pub &'a F);
-
-impl<'de, F: OptionForm> DeserializeSeed<'de> for Reading<'_, F> {
-    type Value = F::Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<F::Value, D::Error> {
-        let given = Given::deserialize(from)?;
-        self.0.read(&given.0).map_err(D::Error::custom)
     }
 }

@@ -1,8 +1,8 @@
 //! Typed options: each is written down once, with its values, its default and its meaning.
 //!
-//! `options!` turns such a list into a struct, a serde reader, and a description for help texts and
-//! schemas. Link strings (`xdp:eth1,mode=native`) and TOML (`mode = "native"`) are read alike, and
-//! an unknown option is refused.
+//! `options!` turns such a list into a struct, a reader of link strings (`xdp:eth1,mode=native`),
+//! and a description for help texts and schemas. An unknown option is refused. Values of TOML files
+//! are [`Given`] as a link string has them.
 //!
 //! ```ignore
 //! options! {
@@ -18,32 +18,50 @@
 
 mod form;
 mod given;
-mod read;
 #[cfg(test)]
 mod tests;
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+
+use crate::LinkError;
+use crate::spec::bad;
 
 pub use form::{
     Maybe, OnOff, OptionForm, OptionValues, Parsed, Text, WholeNumber, Words, auto, maybe, number,
     otherwise,
 };
-pub use given::{Given, Reading};
-pub use read::UNKNOWN;
-pub(crate) use read::read;
+pub use given::Given;
+
+/// The reason of [`LinkError::BadOption`] for an option that the link does not have.
+pub const UNKNOWN: &str = "is not known";
 
 /// A struct made by `options!`.
-pub trait Options: Default + DeserializeOwned {
+pub trait Options: Default {
     /// The names, in the order of the list.
     const NAMES: &'static [&'static str];
 
     /// Describes the options one by one.
     fn describe() -> Vec<Opt>;
 
+    /// Sets an option to the value of a text.
+    ///
+    /// # Errors
+    /// The accepted values, or [`UNKNOWN`].
+    fn set(&mut self, name: &str, text: &str) -> Result<(), String>;
+
     /// Returns the options that differ from their default, as text that reads back as the same
     /// value.
     fn written(&self) -> Vec<(&'static str, String)>;
+}
+
+/// Reads all of `options`, names and values.
+pub(crate) fn read<O: Options>(options: &[(String, String)]) -> Result<O, LinkError> {
+    let mut read = O::default();
+    for (name, text) in options {
+        let set = read.set(name, text);
+        set.map_err(|reason| bad(&format!("{name}={text}"), &reason))?;
+    }
+    Ok(read)
 }
 
 /// An option, for people and for schemas.
@@ -118,6 +136,17 @@ macro_rules! options {
                 }, )*]
             }
 
+            fn set(&mut self, name: &str, text: &str) -> Result<(), String> {
+                use $crate::options::OptionForm as _;
+                match name {
+                    $( $crate::options!(@name $field $($name)?) => {
+                        self.$field = $form.read(text)?;
+                    } )*
+                    _ => return Err($crate::options::UNKNOWN.to_owned()),
+                }
+                Ok(())
+            }
+
             fn written(&self) -> Vec<(&'static str, String)> {
                 use $crate::options::OptionForm as _;
                 let default = Self::default();
@@ -129,43 +158,6 @@ macro_rules! options {
                     }
                 )*
                 written
-            }
-        }
-
-        impl<'de> serde::Deserialize<'de> for $struct {
-            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                struct Visitor;
-                impl<'de> serde::de::Visitor<'de> for Visitor {
-                    type Value = $struct;
-
-                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                        f.write_str("options")
-                    }
-
-                    fn visit_map<A: serde::de::MapAccess<'de>>(
-                        self,
-                        mut map: A,
-                    ) -> Result<$struct, A::Error> {
-                        use serde::de::Error as _;
-                        let mut options = $struct::default();
-                        while let Some(key) = map.next_key::<String>()? {
-                            match key.as_str() {
-                                $(
-                                    $crate::options!(@name $field $($name)?) => {
-                                        options.$field =
-                                            map.next_value_seed($crate::options::Reading(&$form))?;
-                                    }
-                                )*
-                                _ => {
-                                    let names = <$struct as $crate::options::Options>::NAMES;
-                                    return Err(A::Error::unknown_field(&key, names));
-                                }
-                            }
-                        }
-                        Ok(options)
-                    }
-                }
-                from.deserialize_map(Visitor)
             }
         }
     };
