@@ -1,8 +1,11 @@
-//! The IPv4 addresses of this machine's network interfaces (getifaddrs(3)).
+//! The IPv4 addresses of this machine's network interfaces.
 
-use std::ffi::CStr;
 use std::io;
 use std::net::Ipv4Addr;
+
+use millstream_host::netlink::{Netlink, NetlinkAddress, NetlinkError, NetlinkInterface};
+
+use crate::Subnet;
 
 /// One IPv4 address of one interface that is up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,58 +21,29 @@ pub struct InterfaceAddress {
 /// Returns every IPv4 address of every interface that is up.
 ///
 /// # Errors
-/// The error of getifaddrs(3).
+/// The kernel's answer to the question.
 pub fn list() -> io::Result<Vec<InterfaceAddress>> {
-    let mut head: *mut libc::ifaddrs = std::ptr::null_mut();
-    // SAFETY: getifaddrs writes the head of a list that it allocates; freed below.
-    if unsafe { libc::getifaddrs(&raw mut head) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let mut found = Vec::new();
-    let mut next = head;
-    // SAFETY: every element of the list stays valid until freeifaddrs, and `ifa_next` of the last
-    // one is null.
-    while let Some(entry) = unsafe { next.as_ref() } {
-        found.extend(interface(entry));
-        next = entry.ifa_next;
-    }
-    // SAFETY: `head` came from getifaddrs and nothing borrowed from the list remains.
-    unsafe { libc::freeifaddrs(head) };
-    Ok(found)
+    let ask = || -> Result<_, NetlinkError> {
+        let mut netlink = Netlink::open()?;
+        Ok((netlink.interfaces()?, netlink.addresses()?))
+    };
+    let (interfaces, addresses) = ask().map_err(io::Error::other)?;
+    let of = |address: &NetlinkAddress| {
+        let mut all = interfaces.iter().filter(|interface| interface.up);
+        let interface = all.find(|interface| interface.index == address.interface)?;
+        let (name, broadcast) = (interface.name.clone(), broadcast(interface, address));
+        Some(InterfaceAddress { name, address: address.address, broadcast })
+    };
+    Ok(addresses.iter().filter_map(of).collect())
 }
 
-fn interface(entry: &libc::ifaddrs) -> Option<InterfaceAddress> {
-    let has = |flag: libc::c_int| entry.ifa_flags & flag as libc::c_uint != 0;
-    if !has(libc::IFF_UP) {
-        return None;
-    }
-    let address = ipv4(entry.ifa_addr)?;
-    let told = if has(libc::IFF_BROADCAST) { ipv4(entry.ifa_ifu) } else { None };
-    let broadcast = told.map(|told| broadcast(told, address, ipv4(entry.ifa_netmask)));
-    // SAFETY: `ifa_name` is a NUL-terminated string that lives as long as the list.
-    let name = unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy().into_owned();
-    Some(InterfaceAddress { name, address, broadcast })
-}
-
-/// Returns the interface's configured broadcast address; where there is none (`ip addr add` without
-/// `brd`), the last address of its network.
-fn broadcast(told: Ipv4Addr, address: Ipv4Addr, netmask: Option<Ipv4Addr>) -> Ipv4Addr {
-    match netmask {
-        Some(netmask) if told.is_unspecified() => address | !netmask,
-        _ => told,
-    }
-}
-
-fn ipv4(address: *const libc::sockaddr) -> Option<Ipv4Addr> {
-    // SAFETY: null, or a sockaddr that lives as long as the list.
-    let family = unsafe { address.as_ref() }?.sa_family;
-    if libc::c_int::from(family) != libc::AF_INET {
-        return None;
-    }
-    // SAFETY: the family shows that a sockaddr_in lies there; it may be unaligned for the cast
-    // type.
-    let inet = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
-    Some(Ipv4Addr::from(u32::from_be(inet.sin_addr.s_addr)))
+/// Returns the configured broadcast address; where there is none (`ip addr add` without `brd`), the
+/// last address of the network.
+fn broadcast(interface: &NetlinkInterface, address: &NetlinkAddress) -> Option<Ipv4Addr> {
+    // Point-to-point interfaces have no Ethernet address.
+    let has = interface.mac.is_some() && !interface.loopback;
+    let network = Subnet { address: address.address, prefix: address.prefix };
+    has.then(|| address.broadcast.or(network.broadcast())).flatten()
 }
 
 #[cfg(test)]
@@ -85,10 +59,20 @@ mod tests {
 
     #[test]
     fn a_broadcast_address_that_was_not_given_follows_from_the_network() {
-        let [address, netmask, none] =
-            ["10.1.2.3", "255.255.252.0", "0.0.0.0"].map(|a| a.parse().unwrap());
-        assert_eq!(broadcast(none, address, Some(netmask)), Ipv4Addr::new(10, 1, 3, 255));
-        let told = Ipv4Addr::new(10, 1, 2, 255);
-        assert_eq!(broadcast(told, address, Some(netmask)), told);
+        let mut netlink = Netlink::open().unwrap();
+        let lo = netlink.interfaces().unwrap().into_iter().find(|one| one.loopback).unwrap();
+        let card = NetlinkInterface { mac: Some([2; 6]), loopback: false, ..lo.clone() };
+        let [address, told] = ["10.1.2.3", "10.1.2.255"].map(|a| a.parse().unwrap());
+        let of = |broadcast| NetlinkAddress {
+            interface: card.index,
+            address,
+            prefix: 22,
+            broadcast,
+            secondary: false,
+        };
+        assert_eq!(broadcast(&card, &of(None)), Some(Ipv4Addr::new(10, 1, 3, 255)));
+        assert_eq!(broadcast(&card, &of(Some(told))), Some(told));
+        let tunnel = NetlinkInterface { mac: None, ..card.clone() };
+        assert_eq!((broadcast(&lo, &of(None)), broadcast(&tunnel, &of(None))), (None, None));
     }
 }

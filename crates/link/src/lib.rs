@@ -37,6 +37,7 @@ pub mod registry;
 pub mod replay;
 pub mod rights;
 mod spec;
+mod subnet;
 mod supply;
 pub mod udp;
 pub mod xdp;
@@ -46,6 +47,7 @@ use entry::LinkEntry;
 pub use error::LinkError;
 pub use registry::{check_options, open, open_frames};
 pub use spec::Spec;
+pub use subnet::{ParseSubnetError, Subnet};
 
 /// Every link of this build. A new link is its module above, with its entry, and a line here.
 pub static LINKS: [&LinkEntry; 7] = [

@@ -13,7 +13,7 @@ use millstream_link::LinkError;
 use millstream_link::port::{Port, PortOptions};
 
 pub use config::configure;
-pub use options::EngineOptions;
+pub use options::{EngineOptions, IoMode};
 
 /// Opens a port on the link that `link` names, bound to `bind` (port 0: any free one).
 ///

@@ -5,11 +5,13 @@ use std::net::Ipv4Addr;
 use millstream_link::options::{Options, Parsed, Words, maybe, number, otherwise};
 use millstream_link::{LinkError, Spec, options};
 use millstream_ring::Wait;
+use serde::{Deserialize, Serialize};
 
 use crate::stack::{ChecksumPolicy, Route, Subnet};
 
 /// The driver of a link.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum IoMode {
     /// A thread that owns the link.
     #[default]
@@ -50,12 +52,8 @@ const THREAD: Parsed<String> = Parsed {
 const SUBNET: Parsed<Subnet> = Parsed {
     looks: "IP/PREFIX",
     wants: "wants an IPv4 address and its network, such as 10.0.0.2/24",
-    read: |text| {
-        let (ip, prefix) = text.split_once('/')?;
-        let prefix = prefix.parse().ok().filter(|bits| *bits <= 32)?;
-        Some(Subnet { address: ip.parse().ok()?, prefix })
-    },
-    write: |subnet| format!("{}/{}", subnet.address, subnet.prefix),
+    read: |text| text.parse().ok(),
+    write: Subnet::to_string,
 };
 
 const ADDRESS: Parsed<Ipv4Addr> = Parsed {

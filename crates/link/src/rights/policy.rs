@@ -2,9 +2,9 @@
 
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
-use std::str::FromStr;
 
 use super::Family;
+use crate::Subnet;
 use crate::frame::Steer;
 
 /// The identity of a client, verified by the kernel (unix(7), SO_PEERCRED and SO_PEERGROUPS).
@@ -18,34 +18,15 @@ pub struct PeerIdentity {
     pub groups: Vec<u32>,
 }
 
-/// A network: the addresses that share their first bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ipv4Network {
-    /// An address of it.
-    pub address: Ipv4Addr,
-    /// The number of shared bits, 0 to 32.
-    pub bits: u8,
-}
-
-impl Ipv4Network {
-    /// Whether an address belongs to it.
-    #[must_use]
-    pub fn contains(&self, other: Ipv4Addr) -> bool {
-        let mask = u32::MAX.checked_shl(32 - u32::from(self.bits)).unwrap_or(0);
-        (u32::from(self.address) ^ u32::from(other)) & mask == 0
-    }
-}
-
-impl FromStr for Ipv4Network {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (address, bits) = text.split_once('/').unwrap_or((text, "32"));
-        match (address.parse(), bits.parse()) {
-            (Ok(address), Ok(bits @ 0..=32)) => Ok(Self { address, bits }),
-            _ => Err(format!("{text} is neither an address nor a network such as 10.0.0.0/24")),
-        }
-    }
+/// Returns the network of a text: `10.0.0.0/24`, or an address alone.
+///
+/// # Errors
+/// That the text is neither.
+pub fn network(text: &str) -> Result<Subnet, String> {
+    let alone = || format!("{text}/32").parse();
+    text.parse()
+        .or_else(|_| alone())
+        .map_err(|_| format!("{text} is neither an address nor a network such as 10.0.0.0/24"))
 }
 
 /// The grants of a broker, and the users who get them.
@@ -62,7 +43,7 @@ pub struct GrantPolicy {
     /// UDP ports that may be steered to a user.
     pub ports: Vec<RangeInclusive<u16>>,
     /// Addresses that a link may serve in addition to those of this machine.
-    pub addresses: Vec<Ipv4Network>,
+    pub addresses: Vec<Subnet>,
     /// Whether all frames of the interface, and any Ethernet type, may be taken from the kernel.
     pub everything: bool,
     /// Whether the number of queues may be changed.
@@ -176,7 +157,7 @@ mod tests {
         let mut policy = GrantPolicy::new("eth1", &[&crate::xdp::RIGHTS]);
         (policy.users, policy.groups) = (vec![1000], vec![50]);
         policy.ports = vec![49153..=49400];
-        policy.addresses = vec!["10.0.0.0/30".parse().unwrap()];
+        policy.addresses = vec![network("10.0.0.0/30").unwrap()];
         policy
     }
 
@@ -236,7 +217,6 @@ mod tests {
 
     #[test]
     fn a_network_is_an_address_and_its_bits() {
-        let network = |text: &str| text.parse::<Ipv4Network>();
         let contains = |text: &str, last| network(text).unwrap().contains([10, 0, 0, last].into());
         assert!(contains("10.0.0.7", 7) && !contains("10.0.0.7", 6));
         assert!(contains("10.0.0.4/30", 7) && !contains("10.0.0.4/30", 8));

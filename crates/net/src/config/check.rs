@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use millstream_link::LinkError;
 use millstream_link::options::Given;
 
-use crate::stack::Subnet;
+use crate::IoMode;
 
 use super::error::{KeyStep, ValueProblem};
-use super::{Config, InterfaceConfig, Io, LinkName, ThreadConfig, process};
+use super::{Config, InterfaceConfig, LinkName, ThreadConfig, process};
 
 /// The kernel's limit for interface names, and for the rest of a thread's name.
 const INTERFACE_BYTES_MAX: usize = 15;
@@ -182,15 +182,15 @@ fn addresses(
         return problem(&at("routes"), text);
     }
     for (index, cidr) in interface.addresses.iter().enumerate() {
-        let (subnet, address) = (cidr.subnet(), cidr.address);
+        let address = cidr.address;
         let special = address.is_unspecified() || address.is_multicast() || address.is_broadcast();
-        if special || subnet.prefix == 0 || subnet.is_reserved(address) {
+        if special || cidr.prefix == 0 || cidr.is_reserved(address) {
             let path = [&at("addresses")[..], &[KeyStep::Index(index)]].concat();
             let text = format!("{cidr} is not the address of one host on its network");
             return problem(&path, text);
         }
     }
-    let subnets: Vec<Subnet> = interface.addresses.iter().map(|cidr| cidr.subnet()).collect();
+    let subnets = &interface.addresses;
     let near = |router| subnets.is_empty() || subnets.iter().any(|subnet| subnet.contains(router));
     if let Some(gateway) = interface.gateway.filter(|gateway| !near(*gateway)) {
         let text = format!("{gateway} is on none of the networks in `addresses`");
@@ -228,7 +228,7 @@ fn thread(config: &Config, index: usize, thread: &ThreadConfig) -> Option<ValueP
                 let text = format!("there is no [[interface]] with name = \"{interface}\"");
                 return problem(&path, text);
             }
-            Some(found) if found.io == Some(Io::Inline) => {
+            Some(found) if found.io == Some(IoMode::Inline) => {
                 let text = format!("`{interface}` says io = \"inline\", so no thread owns it");
                 return problem(&path, text);
             }

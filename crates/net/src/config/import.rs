@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::survey::{FoundInterface, InterfaceSurvey};
-use super::{Cidr, Config, InterfaceConfig, LinkName, RouteConfig};
-use millstream_link::{dpdk, packet, xdp};
+use super::{Config, InterfaceConfig, LinkName, RouteConfig};
+use millstream_link::{Subnet, dpdk, packet, xdp};
 
 /// Converts the result of `survey` to a configuration, which then fits: the interfaces called
 /// `names`, or every Ethernet interface that is up and has an IPv4 address.
@@ -55,7 +55,7 @@ pub fn import_for_dpdk(survey: &InterfaceSurvey, names: &[String]) -> Result<Con
             own: true,
             addresses: vec![*address],
             // A gateway on the network of the first address, or none.
-            gateway: described.gateway.filter(|via| address.subnet().contains(*via)),
+            gateway: described.gateway.filter(|via| address.contains(*via)),
             routes: Vec::new(),
             channels: None,
             options: BTreeMap::new(),
@@ -68,10 +68,10 @@ pub fn import_for_dpdk(survey: &InterfaceSurvey, names: &[String]) -> Result<Con
 
 fn describe(found: &FoundInterface) -> InterfaceConfig {
     let native = found.features.is_some_and(|features| features.native);
-    let near = |via| found.addresses.iter().any(|cidr| cidr.subnet().contains(via));
+    let near = |via| found.addresses.iter().any(|cidr| cidr.contains(via));
     let routes = found.routes.iter().filter_map(|route| {
         let via = route.gateway.filter(|via| near(*via))?;
-        Some(RouteConfig { to: Cidr { address: route.destination, prefix: route.prefix }, via })
+        Some(RouteConfig { to: Subnet { address: route.destination, prefix: route.prefix }, via })
     });
     let (default, routes): (Vec<_>, Vec<_>) = routes.partition(|route| route.to.prefix == 0);
     InterfaceConfig {

@@ -29,16 +29,19 @@ mod link_name;
 mod process;
 mod schema;
 mod survey;
-mod text;
+mod wait;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
 use millstream_host::ethtool::Offload;
+use millstream_link::Subnet;
 use millstream_link::options::Given;
 use millstream_ring::Wait;
 use serde::{Deserialize, Serialize};
+
+use crate::IoMode;
 
 pub use dry_run::{DryRunFinding, FindingKind, dry_run};
 pub use error::ConfigError;
@@ -48,7 +51,6 @@ pub(crate) use process::expand;
 pub use process::{Configured, configure};
 pub use schema::schema;
 pub use survey::{FoundInterface, InterfaceSurvey, ProcessRights};
-pub use text::{Cidr, ParseCidrError};
 
 /// A configuration file.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -76,7 +78,7 @@ pub struct InterfaceConfig {
     pub device: Option<String>,
     /// The driver of the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub io: Option<Io>,
+    pub io: Option<IoMode>,
     /// The mode in which frames pass (`xdp` only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
@@ -98,7 +100,7 @@ pub struct InterfaceConfig {
     pub own: bool,
     /// Addresses with their prefix lengths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub addresses: Vec<Cidr>,
+    pub addresses: Vec<Subnet>,
     /// The router of the default route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<Ipv4Addr>,
@@ -120,22 +122,12 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// The driver of a link.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Io {
-    /// A thread that owns the link.
-    Thread,
-    /// The user of the link's only port.
-    Inline,
-}
-
 /// A network behind a router.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
     /// The network.
-    pub to: Cidr,
+    pub to: Subnet,
     /// The router.
     pub via: Ipv4Addr,
 }
@@ -167,7 +159,7 @@ pub struct ThreadConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<usize>,
     /// Its wait mode.
-    #[serde(default, with = "text::optional", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "wait", skip_serializing_if = "Option::is_none")]
     pub wait: Option<Wait>,
     /// Real-time priority (SCHED_FIFO), 1 to 99.
     #[serde(default, skip_serializing_if = "Option::is_none")]

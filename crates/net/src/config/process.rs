@@ -6,7 +6,8 @@ use millstream_host::ethtool::Channels;
 use millstream_host::journal::{Journal, SettingValue, TemporaryChange, recover};
 
 use super::survey::{FoundInterface, InterfaceSurvey};
-use super::{Config, ConfigError, InterfaceConfig, Io};
+use super::{Config, ConfigError, InterfaceConfig};
+use crate::IoMode;
 
 static CURRENT: Mutex<Option<Config>> = Mutex::new(None);
 
@@ -189,7 +190,7 @@ fn options(
         add("gateway", gateway.map(|gateway| gateway.to_string()));
     }
     add("vlan", interface.vlan.map(|vlan| vlan.to_string()));
-    let io = interface.io.map(|io| if io == Io::Inline { "inline" } else { "thread" });
+    let io = interface.io.map(|io| if io == IoMode::Inline { "inline" } else { "thread" });
     add("io", io.map(str::to_owned));
     let inline = said("io").or(io) == Some("inline");
     let owner = config.thread_of(&interface.name).filter(|_| !inline);

@@ -8,11 +8,10 @@ use millstream_host::netlink::{
     Netlink, NetlinkAddress, NetlinkError, NetlinkInterface, NetlinkRoute, RouteKind, XdpFeatures,
 };
 use millstream_host::pci::{self, Card};
+use millstream_link::Subnet;
 use millstream_link::entry::OpenTarget;
 use millstream_link::rights::{Family, RightsOptions};
 use serde::Serialize;
-
-use super::text::Cidr;
 
 /// The rights of this process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -41,7 +40,7 @@ pub struct FoundInterface {
     /// The XDP features that the driver reports.
     pub features: Option<XdpFeatures>,
     /// IPv4 addresses, the kernel's first choice first.
-    pub addresses: Vec<Cidr>,
+    pub addresses: Vec<Subnet>,
     /// Routes with a gateway: network, router.
     pub routes: Vec<NetlinkRoute>,
     /// Its device on the PCI bus.
@@ -114,7 +113,7 @@ fn look(
         offloads: Offload::ALL.into_iter().filter_map(offload).collect(),
         steers: ethtool.is_some_and(|ethtool| ethtool.port_queue(name, 1).is_ok()),
         features: XdpFeatures::of(index).ok().flatten(),
-        addresses: own.iter().map(|a| Cidr { address: a.address, prefix: a.prefix }).collect(),
+        addresses: own.iter().map(|a| Subnet { address: a.address, prefix: a.prefix }).collect(),
         routes: routes.copied().collect(),
         device: pci::of_interface(name),
         interface,

@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use millstream_link::Subnet;
 use millstream_wire::ethernet::Mac;
 
 /// The treatment of the UDP checksum of a received datagram that the link has not verified.
@@ -27,42 +28,6 @@ pub enum AddressClaim {
     Quick,
     /// It is probed and announced with the times of RFC 5227: up to 7 s until it is used.
     Standard,
-}
-
-/// An IPv4 address and the prefix length of its network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Subnet {
-    /// The address.
-    pub address: Ipv4Addr,
-    /// Bits of the network, 0 to 32.
-    pub prefix: u8,
-}
-
-impl Subnet {
-    /// Returns the mask of the network.
-    #[must_use]
-    pub fn mask(&self) -> u32 {
-        u32::MAX.checked_shl(32 - u32::from(self.prefix)).unwrap_or(0)
-    }
-
-    /// Whether an address lies in the network.
-    #[must_use]
-    pub fn contains(&self, other: Ipv4Addr) -> bool {
-        (u32::from(self.address) ^ u32::from(other)) & self.mask() == 0
-    }
-
-    /// Returns the broadcast address; networks of one or two addresses have none (RFC 3021).
-    #[must_use]
-    pub fn broadcast(&self) -> Option<Ipv4Addr> {
-        (self.prefix < 31).then(|| Ipv4Addr::from(u32::from(self.address) | !self.mask()))
-    }
-
-    /// Whether an address is the first or the last of the network, which no station can have.
-    #[must_use]
-    pub fn is_reserved(&self, other: Ipv4Addr) -> bool {
-        let host = u32::from(other) & !self.mask();
-        self.prefix < 31 && self.contains(other) && (host == 0 || host == !self.mask())
-    }
 }
 
 /// A network that is reached through another station.

@@ -40,7 +40,7 @@ impl Stack {
         let Some(failed) = icmp.failed_datagram() else {
             return self.count(|c| &mut c.other_protocol);
         };
-        if !self.is_ours(*failed.from.ip()) || !self.ports.has(failed.from.port()) {
+        if !self.is_ours(*failed.from.ip()) || !self.has_port(failed.from.port()) {
             return self.count(|c| &mut c.not_ours);
         }
         if let Says::Unreachable { code: unreachable::FRAGMENTATION_NEEDED, mtu } = icmp.message() {

@@ -25,7 +25,6 @@ mod limiter;
 mod message;
 mod neighbours;
 mod parts;
-mod ports;
 mod receive;
 mod routes;
 mod template;
@@ -34,10 +33,11 @@ mod tests;
 
 use std::net::Ipv4Addr;
 
+pub use millstream_link::Subnet;
 use millstream_wire::ethernet::{HEADER_LEN, Mac, TAG_LEN};
 use millstream_wire::{ipv4, udp};
 
-pub use config::{AddressClaim, ChecksumPolicy, Route, StackConfig, StackError, Subnet};
+pub use config::{AddressClaim, ChecksumPolicy, Route, StackConfig, StackError};
 pub use counters::StackCounters;
 pub use emit::{EmitError, EmitHop};
 pub use message::DueFrame;
@@ -48,7 +48,6 @@ pub use template::HeaderTemplate;
 use claim::{AddressState, Claims, Say};
 use limiter::Limiter;
 use neighbours::{ArpSource, ArpUpdate, NeighbourTask, Neighbours};
-use ports::Ports;
 use routes::Routes;
 
 /// An action that is due.
@@ -67,7 +66,8 @@ pub struct Stack {
     routes: Routes,
     neighbours: Neighbours,
     claims: Claims,
-    ports: Ports,
+    /// Whether each UDP port is registered.
+    ports: Box<[bool]>,
     paths: emit::Paths,
     errors: Limiter,
     counters: StackCounters,
@@ -88,7 +88,7 @@ impl Stack {
             routes: Routes::new(&config),
             neighbours: Neighbours::new(config.neighbours_max, !config.own_addresses),
             claims: Claims::new(config.mac, config.claim, claimed, config.seed),
-            ports: Ports::new(),
+            ports: vec![false; 1 << 16].into(),
             paths: emit::Paths::new(),
             // RFC 1812, 4.3.2.8: errors are limited, in rate and in bursts.
             errors: Limiter::new(100, 20),
@@ -124,18 +124,19 @@ impl Stack {
     /// Registers a UDP port, so that its datagrams are delivered. Returns false if it was
     /// registered already.
     pub fn open_port(&mut self, port: u16) -> bool {
-        self.ports.open(port)
+        !std::mem::replace(&mut self.ports[usize::from(port)], true)
     }
 
     /// Removes the registration of a port.
     pub fn close_port(&mut self, port: u16) {
-        self.ports.close(port);
+        self.ports[usize::from(port)] = false;
     }
 
     /// Whether a port is registered.
     #[must_use]
+    #[inline]
     pub fn has_port(&self, port: u16) -> bool {
-        self.ports.has(port)
+        self.ports[usize::from(port)]
     }
 
     /// Whether all own addresses are settled: in use, or lost to another station.

@@ -174,7 +174,7 @@ impl Stack {
             return self.count(|c| &mut c.bad_udp_checksum);
         }
         let port = header.destination_port();
-        if !self.ports.has(port) {
+        if !self.has_port(port) {
             return self.refuse(packet, now_ns);
         }
         let payload = packet.at + udp::HEADER_LEN..end;

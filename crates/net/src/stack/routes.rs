@@ -2,7 +2,8 @@
 
 use std::net::Ipv4Addr;
 
-use super::config::{Route, StackConfig, Subnet};
+use super::Subnet;
+use super::config::{Route, StackConfig};
 
 /// The next hop of a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

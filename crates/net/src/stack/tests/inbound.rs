@@ -232,3 +232,12 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn a_port_is_registered_once_and_alone() {
+    let mut stack = stack(1);
+    assert!(stack.open_port(0) && stack.open_port(65535) && !stack.open_port(65535));
+    assert!((1..65535).all(|port| !stack.has_port(port)));
+    stack.close_port(0);
+    assert!(!stack.has_port(0) && stack.has_port(65535));
+}

@@ -7,7 +7,8 @@ mod serve;
 use crate::output::Report;
 use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use millstream_link::rights::policy::{GrantPolicy, Ipv4Network};
+use millstream_link::Subnet;
+use millstream_link::rights::policy::{self, GrantPolicy};
 use millstream_link::rights::{DEFAULT_BROKER, DirectSteps, Family, Rights};
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
@@ -52,8 +53,9 @@ pub struct Args {
 
     /// IP addresses, beside those of this machine, that a link may use (`address=` in a link
     /// string), separated by commas.
-    #[arg(long, value_delimiter = ',', value_name = "IP[/BITS],…")]
-    pub network: Vec<Ipv4Network>,
+    #[arg(long, value_delimiter = ',', value_name = "IP[/BITS],…",
+        value_parser = policy::network)]
+    pub network: Vec<Subnet>,
 
     /// Let links take all frames of the interface away from the kernel, for measurements.
     #[arg(long)]
