@@ -14,6 +14,30 @@ pub fn set<T: Copy>(socket: impl AsFd, level: i32, name: i32, value: &T) -> io::
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Reads an option into `words` and returns the bytes of its value.
+///
+/// # Errors
+/// The error of getsockopt(2).
+pub fn get(socket: impl AsFd, level: i32, name: i32, words: &mut [u32]) -> io::Result<usize> {
+    let mut bytes = size_of_val(words) as libc::socklen_t;
+    let (at, length) = (words.as_mut_ptr().cast(), &raw mut bytes);
+    // SAFETY: the kernel writes at most `bytes` bytes into `words`, which is that long; then it
+    // stores the bytes of the value.
+    let rc = unsafe { libc::getsockopt(socket.as_fd().as_raw_fd(), level, name, at, length) };
+    if rc == 0 { Ok(bytes as usize) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Makes a queue of a socket hold `bytes` bytes: by the option that ignores the system's limit, or,
+/// where that needs rights, by the other one.
+///
+/// # Errors
+/// The error of setsockopt(2).
+pub fn grow(socket: impl AsFd, forced: i32, limited: i32, bytes: usize) -> io::Result<()> {
+    let wish = i32::try_from(bytes).unwrap_or(i32::MAX / 2);
+    set(&socket, libc::SOL_SOCKET, forced, &wish)
+        .or_else(|_| set(&socket, libc::SOL_SOCKET, limited, &wish))
+}
+
 /// Returns the datagrams that the socket has dropped so far, modulo 2³² (`SK_MEMINFO_DROPS` of
 /// `SO_MEMINFO`).
 ///
@@ -24,14 +48,8 @@ pub fn drops(socket: impl AsFd) -> io::Result<u32> {
     const SO_MEMINFO: libc::c_int = 55;
     const SK_MEMINFO_DROPS: usize = 8;
     let mut words = [0u32; 16];
-    let mut bytes = size_of_val(&words) as libc::socklen_t;
-    let (at, length) = (words.as_mut_ptr().cast(), &raw mut bytes);
-    let socket = socket.as_fd().as_raw_fd();
-    // SAFETY: the kernel writes at most `bytes` bytes into `words`, which is that long.
-    let rc = unsafe { libc::getsockopt(socket, libc::SOL_SOCKET, SO_MEMINFO, at, length) };
-    match rc {
-        0 if bytes as usize > SK_MEMINFO_DROPS * 4 => Ok(words[SK_MEMINFO_DROPS]),
-        0 => Err(io::ErrorKind::Unsupported.into()),
-        _ => Err(io::Error::last_os_error()),
+    match get(socket, libc::SOL_SOCKET, SO_MEMINFO, &mut words)? {
+        bytes if bytes > SK_MEMINFO_DROPS * 4 => Ok(words[SK_MEMINFO_DROPS]),
+        _ => Err(io::ErrorKind::Unsupported.into()),
     }
 }

@@ -5,7 +5,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -22,19 +22,9 @@ pub(super) fn cookie() -> Option<u64> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
     let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
     let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None).ok()?;
-    let mut cookie = 0u64;
-    let mut bytes = size_of::<u64>() as libc::socklen_t;
-    // SAFETY: the option writes at most `bytes` bytes to `cookie`, which has them.
-    let status = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_NETNS_COOKIE,
-            (&raw mut cookie).cast(),
-            &raw mut bytes,
-        )
-    };
-    (status == 0).then_some(cookie)
+    let mut words = [0; 2];
+    crate::socket::get(socket, libc::SOL_SOCKET, libc::SO_NETNS_COOKIE, &mut words).ok()?;
+    Some(u64::from(words[0]) | u64::from(words[1]) << 32)
 }
 
 /// The place of a namespace.

@@ -56,31 +56,24 @@ pub(super) fn attach(fd: BorrowedFd<'_>, code: &[libc::sock_filter]) -> io::Resu
 
 /// Lets the socket queue frames that are too long for their slots, as far as the system allows.
 pub(super) fn grow_queue(fd: BorrowedFd<'_>) {
-    grow(fd, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, 4 << 20);
+    // A smaller queue only means that more frames are lost and counted.
+    let _ = socket::grow(fd, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, 4 << 20);
 }
 
 /// Allows `bytes` bytes of frames to be in flight at once, as far as the system allows: the default
 /// is about 20 jumbo frames, and a batch waits for a driver that reports completions late.
 pub(super) fn grow_flight(fd: BorrowedFd<'_>, bytes: usize) {
-    grow(fd, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, bytes.clamp(1 << 20, 64 << 20));
-}
-
-/// Grows a queue. A smaller queue only means that more frames wait, or are lost and counted.
-fn grow(fd: BorrowedFd<'_>, forced: c_int, plain: c_int, bytes: usize) {
-    let set = |name| socket::set(fd, libc::SOL_SOCKET, name, &(bytes as c_int));
-    let _ = set(forced).or_else(|_| set(plain));
+    let bytes = bytes.clamp(1 << 20, 64 << 20);
+    // A smaller queue only means that more frames wait.
+    let _ = socket::grow(fd, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, bytes);
 }
 
 /// Returns the frames for which there was no room in the ring since the last call.
 pub(super) fn drops(fd: BorrowedFd<'_>) -> io::Result<u64> {
-    let mut stats = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
-    let mut bytes = mem::size_of_val(&stats) as socklen_t;
-    let (at, length) = ((&raw mut stats).cast(), &raw mut bytes);
-    let (level, name) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
-    // SAFETY: the kernel writes at most `bytes` into `stats`, which is that long. Sockets of
-    // version 2 write the first two members only.
-    let rc = unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, at, length) };
-    if rc == 0 { Ok(stats.tp_drops.into()) } else { Err(io::Error::last_os_error()) }
+    // `struct tpacket_stats_v3`: packets, drops, freezes; version 2 has the first two only.
+    let mut stats = [0; 3];
+    socket::get(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut stats)?;
+    Ok(stats[1].into())
 }
 
 /// Returns the socket's error since the last call: its interface went down.

@@ -3,7 +3,7 @@
 use std::io;
 
 use libc::c_int;
-use millstream_host::socket::set;
+use millstream_host::socket::{grow, set};
 use socket2::Socket;
 
 /// Makes one datagram one IP packet; one that is longer than the interface's MTU is an error. ICMP
@@ -37,18 +37,11 @@ pub(super) fn busy_poll(socket: &Socket, option: c_int, value: u32) -> io::Resul
 /// The kernel doubles the requested size for its own bookkeeping (socket(7)), so half of the
 /// reported size is available to datagrams.
 pub(super) fn grow_recv_queue(socket: &Socket, bytes: usize) -> io::Result<usize> {
-    let wish = c_int::try_from(bytes).unwrap_or(c_int::MAX / 2);
-    if set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &wish).is_err() {
-        set(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &wish)?;
-    }
+    grow(socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, bytes)?;
     Ok(socket.recv_buffer_size()? / 2)
 }
 
-/// Does the same for the send queue.
-pub(super) fn grow_send_queue(socket: &Socket, bytes: usize) -> io::Result<usize> {
-    let wish = c_int::try_from(bytes).unwrap_or(c_int::MAX / 2);
-    if set(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &wish).is_err() {
-        set(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &wish)?;
-    }
-    Ok(socket.send_buffer_size()? / 2)
+/// Requests a send queue of `bytes`.
+pub(super) fn grow_send_queue(socket: &Socket, bytes: usize) -> io::Result<()> {
+    grow(socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, bytes)
 }

@@ -1,8 +1,9 @@
 //! The process at the other end of a Unix socket.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{FromRawFd, OwnedFd};
 
+use millstream_host::socket;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
@@ -57,44 +58,17 @@ impl Client {
 
 /// Returns a descriptor of the process that connected a socket.
 fn peer_process(socket: &OwnedFd) -> io::Result<OwnedFd> {
-    let mut process: libc::c_int = -1;
-    let mut bytes = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the option writes one number to `process`, which is as long as `bytes` says.
-    let status = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            SO_PEERPIDFD,
-            (&raw mut process).cast(),
-            &raw mut bytes,
-        )
-    };
-    if status != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let mut process = [0];
+    socket::get(socket, libc::SOL_SOCKET, SO_PEERPIDFD, &mut process)?;
     // SAFETY: the kernel has just opened it for us (close-on-exec), and it has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(process) })
+    Ok(unsafe { OwnedFd::from_raw_fd(process[0].cast_signed()) })
 }
 
 /// Returns its supplementary groups (SO_PEERGROUPS).
 fn peer_groups(socket: &OwnedFd) -> io::Result<Vec<u32>> {
     let mut groups = vec![0u32; GROUPS_MAX];
-    let mut bytes = (GROUPS_MAX * size_of::<u32>()) as libc::socklen_t;
-    // SAFETY: the option writes at most `bytes` bytes of group numbers to `groups`, which has them,
-    // and then stores in `bytes` how many it wrote.
-    let status = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERGROUPS,
-            groups.as_mut_ptr().cast(),
-            &raw mut bytes,
-        )
-    };
-    if status != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    groups.truncate(bytes as usize / size_of::<u32>());
+    let bytes = socket::get(socket, libc::SOL_SOCKET, libc::SO_PEERGROUPS, &mut groups)?;
+    groups.truncate(bytes / size_of::<u32>());
     Ok(groups)
 }
 
