@@ -27,7 +27,7 @@ pub static LINK: LinkEntry = LinkEntry {
     options: NullOptions::describe,
     target: Target::None,
     factory: Factory::Frames(open),
-    check: |spec| NullOptions::from_spec(spec).map(drop),
+    check: |spec| spec.read_alone::<NullOptions>().map(drop),
     rights: None,
     missing: None,
     foresee: nothing_ahead,
@@ -57,19 +57,12 @@ impl FrameSupply for Generator {
     }
 }
 
-impl NullOptions {
-    fn from_spec(spec: &Spec) -> Result<Self, LinkError> {
-        spec.no_target()?;
-        spec.read()
-    }
-}
-
 /// Opens a null link.
 ///
 /// # Errors
 /// [`LinkError::BadOption`], or [`LinkError::Setup`] where there is no memory.
 pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
-    let NullOptions { mtu, bytes } = NullOptions::from_spec(spec)?;
+    let NullOptions { mtu, bytes } = spec.read_alone()?;
     let bytes = bytes.unwrap_or(0);
     let mut info = LinkInfo::new(LINK.name, MAC, mtu.max(bytes.saturating_sub(14)));
     info.detail = match bytes {

@@ -65,12 +65,12 @@ impl Spec {
         taken.map(|(_, value)| value).collect()
     }
 
-    /// Checks that the link string has no target.
+    /// Reads all options of a link that works on no object.
     ///
     /// # Errors
-    /// [`LinkError::BadOption`] when it has one.
-    pub fn no_target(&self) -> Result<(), LinkError> {
-        self.target.as_deref().map_or(Ok(()), |target| Err(bad(target, NO_PAIR)))
+    /// As [`Spec::read`], and when the link string has a target.
+    pub fn read_alone<O: Options>(&self) -> Result<O, LinkError> {
+        self.target.as_deref().map_or_else(|| self.read(), |target| Err(bad(target, NO_PAIR)))
     }
 
     /// Returns the interface that the link string names.

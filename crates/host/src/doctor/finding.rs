@@ -28,12 +28,6 @@ impl Verdict {
         matches!(self, Self::Fails | Self::Matters | Self::Minor)
     }
 
-    /// Returns whether the finding makes the machine unfit.
-    #[must_use]
-    pub fn is_serious(self) -> bool {
-        matches!(self, Self::Fails | Self::Matters)
-    }
-
     /// Returns the word in reports.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -31,15 +31,15 @@ impl Writing {
         path: &str,
         interface: &str,
         readers: Vec<Reader<u8>>,
-        counts: Arc<CaptureCounts>,
+        counts: &Arc<CaptureCounts>,
     ) -> io::Result<Self> {
         let mut file = BufWriter::with_capacity(1 << 18, File::create(path)?);
         file.write_all(&pcapng::head(interface))?;
         file.flush()?;
-        let writer = Writer { file, readers, counts: Arc::clone(&counts), buffered: 0 };
+        let writer = Writer { file, readers, counts: Arc::clone(counts), buffered: 0 };
         let thread = thread::Builder::new().name("ms-capture".to_owned());
         let thread = Some(thread.spawn(|| writer.run())?);
-        Ok(Self { thread, path: path.to_owned(), counts })
+        Ok(Self { thread, path: path.to_owned(), counts: Arc::clone(counts) })
     }
 
     /// Returns the problem so far, for people.

@@ -35,8 +35,6 @@ mod tap;
 use std::io;
 use std::sync::Arc;
 
-use millstream_ring::Reader;
-
 use crate::LinkError;
 use crate::frame::FrameLink;
 use crate::port::{FrameLoan, Port};
@@ -56,8 +54,8 @@ pub const OPTION: &str = "capture";
 pub fn frames(inner: Box<dyn FrameLink>, path: &str) -> Result<Box<dyn FrameLink>, LinkError> {
     let name = inner.info().interface.clone().unwrap_or_else(|| inner.info().name.to_owned());
     let counts = Arc::new(CaptureCounts::default());
-    let begun = tap(&counts)
-        .and_then(|(tap, reader)| Ok((tap, begin(path, &name, vec![reader], &counts)?)));
+    let begun = CaptureWriter::new(&counts)
+        .and_then(|(tap, reader)| Ok((tap, Writing::begin(path, &name, vec![reader], &counts)?)));
     let (tap, writing) = begun.map_err(|error| cannot(path, &error))?;
     Ok(Box::new(CaptureLink::new(inner, tap, counts, writing)))
 }
@@ -68,9 +66,9 @@ pub fn frames(inner: Box<dyn FrameLink>, path: &str) -> Result<Box<dyn FrameLink
 /// [`LinkError::BadOption`] when the file cannot be written.
 pub fn port(port: Port, path: &str, name: &str) -> Result<Port, LinkError> {
     let counts = Arc::new(CaptureCounts::default());
-    let begun = tap(&counts).and_then(|(rx, one)| {
-        let (tx, other) = tap(&counts)?;
-        Ok((rx, tx, begin(path, name, vec![one, other], &counts)?))
+    let begun = CaptureWriter::new(&counts).and_then(|(rx, one)| {
+        let (tx, other) = CaptureWriter::new(&counts)?;
+        Ok((rx, tx, Writing::begin(path, name, vec![one, other], &counts)?))
     });
     let (rx_tap, tx_tap, writing) = begun.map_err(|error| cannot(path, &error))?;
     let (writing, Port { local, rx, tx }) = (Arc::new(writing), port);
@@ -78,19 +76,6 @@ pub fn port(port: Port, path: &str, name: &str) -> Result<Port, LinkError> {
     let tx =
         CaptureTx { tap: tx_tap, local, inner: tx, loan: FrameLoan::default(), _writing: writing };
     Ok(Port { local, rx: Box::new(rx), tx: Box::new(tx) })
-}
-
-fn tap(counts: &Arc<CaptureCounts>) -> io::Result<(CaptureWriter, Reader<u8>)> {
-    CaptureWriter::new(Arc::clone(counts))
-}
-
-fn begin(
-    path: &str,
-    interface: &str,
-    readers: Vec<Reader<u8>>,
-    counts: &Arc<CaptureCounts>,
-) -> io::Result<Writing> {
-    Writing::begin(path, interface, readers, Arc::clone(counts))
 }
 
 fn cannot(path: &str, error: &io::Error) -> LinkError {

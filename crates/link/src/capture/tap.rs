@@ -51,11 +51,11 @@ pub(super) struct CapturePosition {
 
 impl CaptureWriter {
     /// Creates a tap, and the end from which the file reads.
-    pub fn new(counts: Arc<CaptureCounts>) -> std::io::Result<(Self, Reader<u8>)> {
-        let made = ring(&RingOptions::items(BUFFER_BYTES)).map_err(std::io::Error::other)?;
+    pub fn new(counts: &Arc<CaptureCounts>) -> io::Result<(Self, Reader<u8>)> {
+        let made = ring(&RingOptions::items(BUFFER_BYTES)).map_err(io::Error::other)?;
         let (ring, mut readers) = made;
-        let reader = readers.pop().ok_or(std::io::ErrorKind::Other)?;
-        Ok((Self { ring, staged: 0, missed: 0, counts }, reader))
+        let reader = readers.pop().ok_or(io::ErrorKind::Other)?;
+        Ok((Self { ring, staged: 0, missed: 0, counts: Arc::clone(counts) }, reader))
     }
 
     /// Copies a packet of `bytes` bytes, given in pieces, unless the disk is too far behind.

@@ -3,10 +3,6 @@
 use super::held::HELD_MAX;
 use super::rule::{FaultEffect, Select};
 
-/// The actions and their keys.
-pub const ACTION_FORMS: &str = "lose, duplicate [copies=1], reorder [packets=1], delay ms=N, \
-    corrupt [bits=1] [from=BYTE] [to=BYTE] or truncate bytes=N";
-
 /// Words that begin a fault.
 pub const ACTIONS: [&str; 6] = ["lose", "duplicate", "reorder", "delay", "corrupt", "truncate"];
 

@@ -61,7 +61,7 @@ pub static LINK: LinkEntry = LinkEntry {
     options: Said::describe,
     target: Target::None,
     factory: Factory::Frames(open),
-    check: |spec| Said::from_spec(spec).map(drop),
+    check: |spec| spec.read_alone::<Said>().map(drop),
     rights: None,
     missing: None,
     foresee: nothing_ahead,
@@ -87,19 +87,12 @@ impl Default for LoopOptions {
     }
 }
 
-impl Said {
-    fn from_spec(spec: &Spec) -> Result<Self, LinkError> {
-        spec.no_target()?;
-        spec.read()
-    }
-}
-
 /// Opens a loop.
 ///
 /// # Errors
 /// [`LinkError::BadOption`], or [`LinkError::Setup`] where there is no memory.
 pub fn open(spec: &Spec, frames: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
-    let Said { mtu, part_bytes, full } = Said::from_spec(spec)?;
+    let Said { mtu, part_bytes, full } = spec.read_alone()?;
     let frames = frames.clone();
     let options = LoopOptions { mtu, part_bytes_max: part_bytes, frames, keep: full };
     Ok(Box::new(single(&options)?.0))

@@ -28,8 +28,7 @@ options! {
 
 impl UdpOptions {
     pub fn from_spec(spec: &Spec) -> Result<Self, LinkError> {
-        spec.no_target()?;
-        spec.read()
+        spec.read_alone()
     }
 
     /// Requests busy polling from the kernel, if the link string does. A refusal is an error,

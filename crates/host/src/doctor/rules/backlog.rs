@@ -1,6 +1,7 @@
 //! The queue of a processor for frames from software: loopback, veth, RPS
 //! (Documentation/admin-guide/sysctl/net.rst, netdev_max_backlog).
 
+use super::budget::statistic;
 use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, Verdict};
 
 /// See the file's head.
@@ -19,11 +20,7 @@ const RARE_PER_SECOND: f64 = 1.0 / 600.0;
 
 fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some((frames, seen)) = view.number(FILE) else { return Vec::new() };
-    let dropped = view.read("proc/net/softnet_stat").and_then(|stat| {
-        let second = |line: &str| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok();
-        stat.value.lines().map(second).sum::<Option<u64>>()
-    });
-    let dropped = dropped.unwrap_or(0);
+    let dropped = statistic(view, "dropped", 1).map_or(0, |(frames, _)| frames);
     let says = format!("{frames} frames; {dropped} were dropped since boot");
     if dropped == 0 || frames >= WANTED {
         return vec![Finding::good(says).seen([seen])];

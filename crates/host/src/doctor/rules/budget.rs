@@ -17,19 +17,20 @@ const WANTED: i64 = 600;
 /// One in a minute.
 const RARE_PER_SECOND: f64 = 1.0 / 60.0;
 
-/// Returns how often some CPU had to stop with work left: the third column
-/// (Documentation/networking).
-fn squeezed(view: &MachineFiles) -> Option<(u64, Evidence)> {
+/// Returns a column of the kernel's network statistics, summed over all CPUs
+/// (Documentation/networking): 1 counts dropped frames, 2 how often a CPU had to stop with work
+/// left.
+pub(super) fn statistic(view: &MachineFiles, name: &str, column: usize) -> Option<(u64, Evidence)> {
     let mut seen = view.read(STATISTICS)?;
-    let third = |line: &str| u64::from_str_radix(line.split_whitespace().nth(2)?, 16).ok();
-    let times = seen.value.lines().map(third).sum::<Option<u64>>()?;
-    seen.value = format!("time_squeeze {times}");
+    let number = |line: &str| u64::from_str_radix(line.split_whitespace().nth(column)?, 16).ok();
+    let times = seen.value.lines().map(number).sum::<Option<u64>>()?;
+    seen.value = format!("{name} {times}");
     Some((times, seen))
 }
 
 fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some((packets, seen)) = view.number(PACKETS) else { return Vec::new() };
-    let squeezed = squeezed(view);
+    let squeezed = statistic(view, "time_squeeze", 2);
     let times = squeezed.as_ref().map_or(0, |(times, _)| *times);
     let seen = [seen].into_iter().chain(squeezed.map(|(_, seen)| seen));
     if packets >= WANTED || times == 0 {

@@ -41,20 +41,6 @@ pub struct Rules {
     pub ports: [u8; 65536],
 }
 
-/// The offsets of its fields, for the program.
-pub mod rules {
-    use super::Rules;
-    use std::mem::offset_of;
-
-    pub const FLAGS: i16 = offset_of!(Rules, flags) as i16;
-    pub const VLAN: i16 = offset_of!(Rules, vlan) as i16;
-    pub const INTERVAL_FRAMES: i16 = offset_of!(Rules, interval_frames) as i16;
-    pub const INTERVAL_SHIFT: i16 = offset_of!(Rules, interval_shift) as i16;
-    pub const ADDRESSES: i16 = offset_of!(Rules, addresses) as i16;
-    pub const ETHERTYPES: i16 = offset_of!(Rules, ethertypes) as i16;
-    pub const PORTS: i16 = offset_of!(Rules, ports) as i16;
-}
-
 /// The size of [`Rules`], bytes.
 pub const RULES_BYTES: usize = size_of::<Rules>();
 
@@ -113,27 +99,12 @@ fn guard(rate_max_hz: u32) -> (u32, u32) {
 }
 
 /// One row of counters, written by the program, on its own cache line.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
-struct CounterRow {
-    frames: u64,
-    bytes: u64,
-    unwatched: u64,
-    limited: u64,
-}
+struct CounterRow(ProgramCounts);
 
-/// The offsets in a row, for the program.
-pub mod row {
-    use super::CounterRow;
-    use std::mem::offset_of;
-
-    pub const FRAMES: i16 = offset_of!(CounterRow, frames) as i16;
-    pub const BYTES: i16 = offset_of!(CounterRow, bytes) as i16;
-    pub const UNWATCHED: i16 = offset_of!(CounterRow, unwatched) as i16;
-    pub const LIMITED: i16 = offset_of!(CounterRow, limited) as i16;
-    /// The binary logarithm of the distance of rows in bytes.
-    pub const SHIFT: i32 = size_of::<CounterRow>().trailing_zeros() as i32;
-}
+/// The binary logarithm of the distance of rows in bytes.
+pub const ROW_SHIFT: i32 = size_of::<CounterRow>().trailing_zeros() as i32;
 
 /// Returns the number of processors with rows of their own: a power of two that covers every
 /// possible one, but at most 256 (beyond that some share rows, and may miss a count).
@@ -160,20 +131,10 @@ pub fn queues_at(cpus: u32) -> usize {
 /// that came while no socket watched the queue.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(64))]
-struct QueueRow {
-    interval: u64,
-    interval_frames: u64,
-    unwatched: u64,
-}
-
-/// The offsets in a queue's row, for the program.
-pub mod queue_row {
-    use super::QueueRow;
-    use std::mem::offset_of;
-
-    pub const INTERVAL: i16 = offset_of!(QueueRow, interval) as i16;
-    pub const INTERVAL_FRAMES: i16 = offset_of!(QueueRow, interval_frames) as i16;
-    pub const UNWATCHED: i16 = offset_of!(QueueRow, unwatched) as i16;
+pub struct QueueRow {
+    pub interval: u64,
+    pub interval_frames: u64,
+    pub unwatched: u64,
 }
 
 /// Reads the wanted frames that came on each queue while no socket watched it: queue and frames.
@@ -194,6 +155,7 @@ pub unsafe fn read_unwatched(counters: *const u8, cpus: u32) -> Vec<(u32, u64)> 
 
 /// The program's counts for one port (or for all other wanted frames).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
 #[non_exhaustive]
 pub struct ProgramCounts {
     /// Wanted frames.
@@ -230,7 +192,7 @@ pub unsafe fn read_counts(counters: *const u8, cpus: u32, row: usize) -> Program
     for cpu in 0..cpus as usize {
         // SAFETY: within the value (the caller's promise); the program may write at any time, so
         // it is read as volatile.
-        let one = unsafe { rows.add(row * cpus as usize + cpu).read_volatile() };
+        let CounterRow(one) = unsafe { rows.add(row * cpus as usize + cpu).read_volatile() };
         sum.frames += one.frames;
         sum.bytes += one.bytes;
         sum.unwatched += one.unwatched;

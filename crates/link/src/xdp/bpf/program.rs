@@ -15,9 +15,16 @@
 
 use super::asm::{AluOp, Asm, BpfHelper, If, Insn, Label, Reg, Reg::*, Size};
 use super::maps::{
-    ADDRESSES_MAX, ETHERTYPES_MAX, EVERYTHING, OWN_ADDRESSES, QUEUES_MAX, UNTAGGED, queue_row,
-    queues_at, row, rules,
+    ADDRESSES_MAX, ETHERTYPES_MAX, EVERYTHING, OWN_ADDRESSES, ProgramCounts, QUEUES_MAX, QueueRow,
+    ROW_SHIFT, Rules, UNTAGGED, queues_at,
 };
+
+/// The offset of a field of a map's value.
+macro_rules! at {
+    ($value:ty, $field:ident) => {
+        std::mem::offset_of!($value, $field) as i16
+    };
+}
 
 /// `enum xdp_action`.
 const XDP_DROP: i32 = 1;
@@ -112,9 +119,9 @@ fn ethernet(asm: &mut Asm, ends: Ends) {
     asm.jump_if_imm(If::NotEqual, R7, 0, untagged);
     asm.alu_imm(AluOp::Move, R7, UNTAGGED as i32);
     asm.place(untagged);
-    asm.load(Size::Word, R4, R9, rules::FLAGS);
+    asm.load(Size::Word, R4, R9, at!(Rules, flags));
     asm.jump_if_imm(If::AnyBit, R4, EVERYTHING as i32, ends.other);
-    asm.load(Size::Word, R1, R9, rules::VLAN);
+    asm.load(Size::Word, R1, R9, at!(Rules, vlan));
     asm.jump_if(If::NotEqual, R7, R1, ends.pass);
 }
 
@@ -122,7 +129,7 @@ fn ethernet(asm: &mut Asm, ends: Ends) {
 fn kinds(asm: &mut Asm, ends: Ends, ipv4: Label) {
     asm.jump_if_imm(If::Equal, R5, be(0x0800), ipv4);
     for index in 0..ETHERTYPES_MAX {
-        asm.load(Size::Half, R1, R9, rules::ETHERTYPES + 2 * index as i16);
+        asm.load(Size::Half, R1, R9, at!(Rules, ethertypes) + 2 * index as i16);
         asm.jump_if(If::Equal, R5, R1, ends.other);
     }
     asm.jump_if_imm(If::NotEqual, R5, be(0x0806), ends.pass);
@@ -138,7 +145,7 @@ fn arp(asm: &mut Asm, ends: Ends) {
     asm.load(Size::Word, R1, R8, 24);
     asm.load(Size::Word, R5, R8, 14);
     for index in 0..ADDRESSES_MAX {
-        asm.load(Size::Word, R0, R9, rules::ADDRESSES + 4 * index as i16);
+        asm.load(Size::Word, R0, R9, at!(Rules, addresses) + 4 * index as i16);
         asm.jump_if(If::Equal, R1, R0, ends.other);
         asm.jump_if(If::Equal, R5, R0, ends.other);
     }
@@ -151,7 +158,7 @@ fn ip(asm: &mut Asm, ends: Ends) {
     needs(asm, R8, 20, ends.pass);
     asm.load(Size::Word, R1, R8, 16);
     for index in 0..ADDRESSES_MAX {
-        asm.load(Size::Word, R0, R9, rules::ADDRESSES + 4 * index as i16);
+        asm.load(Size::Word, R0, R9, at!(Rules, addresses) + 4 * index as i16);
         asm.jump_if(If::Equal, R1, R0, ours);
     }
     // Frames to a broadcast address have the broadcast Ethernet address; only wanted ports are
@@ -177,7 +184,7 @@ fn ip(asm: &mut Asm, ends: Ends) {
     asm.alu_imm(AluOp::And, R1, 0xffff);
     asm.alu(AluOp::Move, R0, R9);
     asm.alu(AluOp::Add, R0, R1);
-    asm.load(Size::Byte, R7, R0, rules::PORTS);
+    asm.load(Size::Byte, R7, R0, at!(Rules, ports));
     asm.jump_if_imm(If::NotEqual, R7, 0, ends.deliver);
     asm.place(no_port);
     asm.jump_if_imm(If::AnyBit, R4, OWN_ADDRESSES as i32, ends.other);
@@ -200,12 +207,12 @@ fn count(asm: &mut Asm, maps: Descriptors) {
     asm.alu_imm(AluOp::And, R0, maps.cpus as i32 - 1);
     asm.alu_imm(AluOp::ShiftLeft, R7, maps.cpus.trailing_zeros() as i32);
     asm.alu(AluOp::Add, R7, R0);
-    asm.alu_imm(AluOp::ShiftLeft, R7, row::SHIFT);
+    asm.alu_imm(AluOp::ShiftLeft, R7, ROW_SHIFT);
     asm.map_value(R1, maps.counters);
     asm.alu(AluOp::Add, R1, R7);
     asm.alu(AluOp::Move, R7, R1);
-    add(asm, row::FRAMES, None);
-    add(asm, row::BYTES, Some(R8));
+    add(asm, at!(ProgramCounts, frames), None);
+    add(asm, at!(ProgramCounts, bytes), Some(R8));
 }
 
 /// Adds a register, or one, to a counter of the row. R1 is lost.
@@ -222,22 +229,22 @@ fn add(asm: &mut Asm, counter: i16, register: Option<Reg>) {
 /// interval at once may pass a few more.
 fn rate_guard(asm: &mut Asm, maps: Descriptors) {
     let [passes, same] = [0; 2].map(|_| asm.label());
-    asm.load(Size::Word, R8, R9, rules::INTERVAL_FRAMES);
+    asm.load(Size::Word, R8, R9, at!(Rules, interval_frames));
     asm.jump_if_imm(If::Equal, R8, 0, passes);
     asm.call(BpfHelper::KtimeNs);
-    asm.load(Size::Word, R1, R9, rules::INTERVAL_SHIFT);
+    asm.load(Size::Word, R1, R9, at!(Rules, interval_shift));
     asm.alu_imm(AluOp::And, R1, 63);
     asm.alu(AluOp::ShiftRight, R0, R1);
     at_queue(asm, maps);
-    asm.load(Size::Double, R2, R1, queue_row::INTERVAL);
+    asm.load(Size::Double, R2, R1, at!(QueueRow, interval));
     asm.jump_if(If::Equal, R2, R0, same);
-    asm.store(Size::Double, R1, queue_row::INTERVAL, R0);
-    asm.store_imm(Size::Double, R1, queue_row::INTERVAL_FRAMES, 0);
+    asm.store(Size::Double, R1, at!(QueueRow, interval), R0);
+    asm.store_imm(Size::Double, R1, at!(QueueRow, interval_frames), 0);
     asm.place(same);
     asm.alu_imm(AluOp::Move, R2, 1);
-    asm.fetch_add(R1, queue_row::INTERVAL_FRAMES, R2);
+    asm.fetch_add(R1, at!(QueueRow, interval_frames), R2);
     asm.jump_if(If::Below, R2, R8, passes);
-    add(asm, row::LIMITED, None);
+    add(asm, at!(ProgramCounts, limited), None);
     asm.alu_imm(AluOp::Move, R0, XDP_DROP);
     asm.exit();
     asm.place(passes);
@@ -247,7 +254,7 @@ fn rate_guard(asm: &mut Asm, maps: Descriptors) {
 fn at_queue(asm: &mut Asm, maps: Descriptors) {
     asm.load(Size::Word, R2, R6, RX_QUEUE);
     asm.alu_imm(AluOp::And, R2, QUEUES_MAX as i32 - 1);
-    asm.alu_imm(AluOp::ShiftLeft, R2, row::SHIFT);
+    asm.alu_imm(AluOp::ShiftLeft, R2, ROW_SHIFT);
     asm.alu_imm(AluOp::Add, R2, queues_at(maps.cpus) as i32);
     asm.map_value(R1, maps.counters);
     asm.alu(AluOp::Add, R1, R2);
@@ -263,8 +270,8 @@ fn redirect(asm: &mut Asm, maps: Descriptors) {
     asm.jump_if_imm(If::NotEqual, R0, XDP_REDIRECT, unwatched);
     asm.exit();
     asm.place(unwatched);
-    add(asm, row::UNWATCHED, None);
+    add(asm, at!(ProgramCounts, unwatched), None);
     at_queue(asm, maps);
     asm.alu_imm(AluOp::Move, R2, 1);
-    asm.fetch_add(R1, queue_row::UNWATCHED, R2);
+    asm.fetch_add(R1, at!(QueueRow, unwatched), R2);
 }
