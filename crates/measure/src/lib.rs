@@ -13,9 +13,8 @@
 //! | [`compare`] | significant differences between results |
 //! | [`store`] | the database of results |
 //! | [`mod@reference`] | published figures of other projects |
-//! | [`report`], [`chart`], [`picture`] | a page for people; charts as PNG and SVG |
+//! | [`report`], [`picture`] | a page for people, with figures; a histogram for the terminal |
 
-pub mod chart;
 pub mod compare;
 pub mod design;
 pub mod explained;

@@ -1,7 +1,7 @@
 //! The picture of a recording.
 
 use super::reception::{ROWS, ReceptionReport, SPAN};
-use millstream_measure::chart::{BLACK, BLUE, Canvas, GREEN, GREY, ORANGE, Panel, Scale};
+use millstream_draw::{Alignment, BLACK, BLUE, Canvas, GREEN, GREY, ORANGE, Panel, Scale, Sheet};
 
 const WIDTH: u32 = 1240;
 const HEIGHT: u32 = 940;
@@ -17,7 +17,7 @@ const ROWS_AT: [i32; 3] = [85, 370, 655];
 pub fn portrait(survey: &ReceptionReport, title: &str) -> Canvas {
     let mut canvas = Canvas::new(WIDTH, HEIGHT);
     canvas.title((20, 24), BLACK, title);
-    canvas.text((20, 42), -1, GREY, &words(survey));
+    canvas.text((20, 42), Alignment::Left, GREY, &words(survey));
     spectrum(&mut canvas, survey, (COLUMNS[0], ROWS_AT[0]));
     echoes(&mut canvas, survey, (COLUMNS[1], ROWS_AT[0]));
     levels(&mut canvas, survey, (COLUMNS[0], ROWS_AT[1]));

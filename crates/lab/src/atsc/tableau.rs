@@ -2,7 +2,9 @@
 
 use super::table::{LimitsTable, rate_word};
 use super::{Axis, BACKGROUND_CN_DB, Point, StoredResult};
-use millstream_measure::chart::{BLACK, BLUE, Canvas, GREEN, GREY, ORANGE, Panel, Rgb, Scale};
+use millstream_draw::{
+    Alignment, BLACK, BLUE, Canvas, GREEN, GREY, ORANGE, Panel, Rgb, Scale, Sheet, WHITE,
+};
 
 /// Size of a cell, height of a table's head, and width of small and of large letters.
 const CELL: (u32, u32) = (46, 18);
@@ -41,7 +43,7 @@ pub fn tableau(lines: &[&StoredResult], receivers: &[String], title: &str) -> Ca
     let words = format!(
         "packet error rate; 0: no packet wrong; C/N {BACKGROUND_CN_DB} dB where it is not varied"
     );
-    canvas.text((EDGE, 42), -1, GREY, &words);
+    canvas.text((EDGE, 42), Alignment::Left, GREY, &words);
     let mut top = 70;
     if noise {
         noise_curves(&mut canvas, lines, receivers, (EDGE + 40, top + 20), sheet - 2 * EDGE - 60);
@@ -113,7 +115,7 @@ fn noise_curves(
     for (n, (points, receiver)) in all.iter().zip(receivers).enumerate() {
         let colour = [BLUE, ORANGE, GREEN][n % 3];
         panel.curve(canvas, points, colour);
-        canvas.text((at, base + 14 * n as i32), -1, colour, receiver);
+        canvas.text((at, base + 14 * n as i32), Alignment::Left, colour, receiver);
     }
 }
 
@@ -122,31 +124,30 @@ fn draw(canvas: &mut Canvas, table: &LimitsTable, (left, top): (i32, i32)) {
     canvas.title((left, top + 10), BLACK, &table.title);
     for (n, column) in table.columns.iter().enumerate() {
         let middle = left + heads + wide * n as i32 + wide / 2;
-        canvas.text((middle, top + 28), 0, GREY, column);
+        canvas.text((middle, top + 28), Alignment::Center, GREY, column);
     }
     for (n, (head, cells)) in table.rows.iter().enumerate() {
         let y = top + TITLE + n as i32 * CELL.1 as i32;
-        canvas.text((left + heads - 6, y + 12), 1, GREY, head);
+        canvas.text((left + heads - 6, y + 12), Alignment::Right, GREY, head);
         for (n, rate) in cells.iter().enumerate() {
             let x = left + heads + wide * n as i32;
             let Some(rate) = rate else { continue };
             let (ground, ink) = colours(*rate);
             canvas.fill((x, y), (wide as u32 - 1, CELL.1 - 1), ground);
-            canvas.text((x + wide / 2, y + 12), 0, ink, &rate_word(*rate));
+            canvas.text((x + wide / 2, y + 12), Alignment::Center, ink, &rate_word(*rate));
         }
     }
 }
 
 /// Background and text colour for an error rate: green for zero, then by powers of ten to dark.
 fn colours(rate: f64) -> (Rgb, Rgb) {
-    const WHITE: Rgb = Rgb(0xff, 0xff, 0xff);
     match rate {
-        0.0 => (Rgb(0xcf, 0xe8, 0xc4), BLACK),
-        ..1e-3 => (Rgb(0xf4, 0xec, 0xb0), BLACK),
-        ..1e-2 => (Rgb(0xf3, 0xcf, 0x8a), BLACK),
-        ..0.1 => (Rgb(0xe8, 0x9b, 0x5d), BLACK),
-        ..0.9 => (Rgb(0xc2, 0x57, 0x1a), WHITE),
-        _ => (Rgb(0x6e, 0x1f, 0x1f), WHITE),
+        0.0 => (Rgb::new(0xcf, 0xe8, 0xc4), BLACK),
+        ..1e-3 => (Rgb::new(0xf4, 0xec, 0xb0), BLACK),
+        ..1e-2 => (Rgb::new(0xf3, 0xcf, 0x8a), BLACK),
+        ..0.1 => (Rgb::new(0xe8, 0x9b, 0x5d), BLACK),
+        ..0.9 => (Rgb::new(0xc2, 0x57, 0x1a), WHITE),
+        _ => (Rgb::new(0x6e, 0x1f, 0x1f), WHITE),
     }
 }
 

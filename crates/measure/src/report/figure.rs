@@ -3,8 +3,8 @@
 use super::view::{Group, ReportView};
 use super::{HEIGHT, WIDTH};
 use crate::Histogram;
-use crate::chart::{BLACK, Panel, Rgb, SERIES, Scale, Sheet};
 use crate::record::Record;
+use millstream_draw::{Alignment, Panel, SERIES, Scale, Sheet};
 
 /// The bins of a histogram for a factor of ten.
 const BINS_PER_DECADE: f64 = 24.0;
@@ -20,14 +20,7 @@ pub(super) struct Figure {
     y: Scale,
     lines: Vec<(String, Vec<(f64, f64)>)>,
     /// The side of the frame for the names of the lines.
-    names: Side,
-}
-
-/// A side of a figure.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Left,
-    Right,
+    names: Alignment,
 }
 
 /// Returns all figures of a report.
@@ -78,7 +71,7 @@ fn histogram(title: &str, histograms: Vec<(String, Histogram)>) -> Figure {
         x: Scale::logarithmic(low / factor, high * factor * factor, "latency, µs"),
         y: Scale::logarithmic(0.5, most * 2.0, "how often"),
         lines,
-        names: Side::Right,
+        names: Alignment::Right,
     }
 }
 
@@ -101,7 +94,7 @@ fn creep(title: &str, groups: &[Group<'_>]) -> Option<Figure> {
         x: Scale::logarithmic((end_s / 1e4).max(1e-3), end_s, "measured time, s"),
         y: Scale::logarithmic(low * 0.9, high * 1.2, "largest latency so far, µs"),
         lines: curves,
-        names: Side::Left,
+        names: Alignment::Left,
     })
 }
 
@@ -177,7 +170,7 @@ fn under_traffic(view: &ReportView<'_>) -> Option<Figure> {
         x: Scale::logarithmic(x_low * 0.8, x_high * 1.25, "packets of load a second"),
         y: Scale::logarithmic(y_low * 0.8, y_high * 1.25, "round trip, µs"),
         lines,
-        names: Side::Left,
+        names: Alignment::Left,
     })
 }
 
@@ -187,21 +180,16 @@ impl Figure {
         let (left, frame_top) = (CORNER.0, CORNER.1 + top);
         let panel = Panel::new((left, frame_top), FRAME, self.x.clone(), self.y.clone());
         panel.frame(sheet, &self.title);
-        for ((_, line), colour) in self.lines.iter().zip(colours()) {
+        let coloured = || self.lines.iter().zip(SERIES.into_iter().cycle());
+        for ((_, line), colour) in coloured() {
             panel.curve(sheet, line, colour);
         }
-        for ((index, (label, _)), colour) in self.lines.iter().enumerate().zip(colours()) {
-            let y = frame_top + 14 + 14 * index as i32;
-            let (x, anchor, gap) = match self.names {
-                Side::Left => (left + 10, -1, 14),
-                Side::Right => (left + FRAME.0 as i32 - 18, 1, -6),
+        for (index, ((label, _), colour)) in coloured().enumerate() {
+            let x = match self.names {
+                Alignment::Left => left + 10,
+                _ => left + FRAME.0 as i32 - 18,
             };
-            sheet.fill((x, y - 8), (10, 8), colour);
-            sheet.text((x + gap, y), anchor, BLACK, label);
+            sheet.name((x, frame_top + 14 + 14 * index as i32), self.names, colour, label);
         }
     }
-}
-
-fn colours() -> impl Iterator<Item = Rgb> {
-    SERIES.into_iter().cycle()
 }

@@ -11,7 +11,7 @@ mod view;
 pub use page::html;
 pub use view::ReportView;
 
-use crate::chart::Canvas;
+use millstream_draw::Canvas;
 
 /// The width of a figure.
 const WIDTH: u32 = 900;

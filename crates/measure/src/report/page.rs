@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use super::view::ReportView;
 use super::{HEIGHT, WIDTH, figure, outliers, tables};
-use crate::chart::{Svg, escape};
 use crate::compare::SetOrder;
 use crate::picture::short_ratio;
 use millstream_cpu::Environment;
+use millstream_draw::{Svg, escape};
 
 const STYLE: &str = "
 body { font: 16px/1.5 sans-serif; max-width: 1080px; margin: 2em auto; padding: 0 1em;

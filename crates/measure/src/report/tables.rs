@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use super::view::ReportView;
-use crate::chart::escape;
 use crate::compare::{Comparison, SetOrder};
 use crate::design::VarianceShares;
 use crate::extreme::Estimate;
@@ -12,6 +11,7 @@ use crate::picture::{short_ratio, short_time};
 use crate::record::Record;
 use crate::statistics::{LEVEL, MedianEstimate, by_start, figures};
 use crate::{Failure, Histogram, Summary};
+use millstream_draw::escape;
 
 /// Formats a table of text cells; the first column is a heading.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {

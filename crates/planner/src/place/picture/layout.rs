@@ -3,6 +3,7 @@
 
 use super::shape_of;
 use crate::place::Placed;
+use millstream_draw::Rect;
 use std::collections::BTreeMap;
 
 pub(super) const BOX_WIDTH: f64 = 132.0;
@@ -19,29 +20,9 @@ const LANE_HEIGHT: f64 = 74.0;
 const LANE_GAP: f64 = 34.0;
 const FRAME_PAD: f64 = 14.0;
 const FRAME_HEAD: f64 = 24.0;
-
-/// A rectangle.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Rect {
-    pub(super) x: f64,
-    pub(super) y: f64,
-    pub(super) width: f64,
-    pub(super) height: f64,
-}
-
-impl Rect {
-    pub(super) fn right(&self) -> f64 {
-        self.x + self.width
-    }
-
-    pub(super) fn bottom(&self) -> f64 {
-        self.y + self.height
-    }
-
-    pub(super) fn middle(&self) -> (f64, f64) {
-        (self.x + self.width / 2.0, self.y + self.height / 2.0)
-    }
-}
+/// The width around everything, and the height of the lines above it.
+pub(super) const MARGIN: f64 = 28.0;
+const TITLE_HEIGHT: f64 = 84.0;
 
 /// The positions in a picture, from its upper left.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +33,7 @@ pub(super) struct Layout {
     pub(super) lanes: Vec<Rect>,
     /// In the order of the frames.
     pub(super) frames: Vec<Rect>,
+    /// With the margin.
     pub(super) width: f64,
     pub(super) height: f64,
 }
@@ -68,7 +50,7 @@ pub(super) fn layout(placed: &Placed) -> Layout {
     let columns = columns.max().unwrap_or(1).min(COLUMNS) as f64;
     let depth = (0..cells.len()).map(|lane| open_at(placed, lane).len()).max().unwrap_or(0) as f64;
     let inner = HEAD_WIDTH + columns * (BOX_WIDTH + GAP_X) - GAP_X + 2.0 * LANE_PAD;
-    let left = depth * FRAME_PAD;
+    let left = MARGIN + depth * FRAME_PAD;
     let mut layout = Layout {
         blocks: vec![Rect::default(); prediction.blocks.len()],
         lanes: vec![Rect::default(); cells.len()],
@@ -76,7 +58,7 @@ pub(super) fn layout(placed: &Placed) -> Layout {
         width: inner + 2.0 * left,
         height: 0.0,
     };
-    let mut y = 0.0;
+    let mut y = MARGIN + TITLE_HEIGHT;
     for (index, lane) in lanes_in_order(placed).into_iter().enumerate() {
         if index > 0 {
             y += LANE_GAP;
@@ -84,7 +66,7 @@ pub(super) fn layout(placed: &Placed) -> Layout {
         let frames = open_at(placed, lane);
         for (depth, frame) in frames.iter().enumerate() {
             if placed.frames[*frame].partitions.first() == Some(&lane) {
-                let inset = depth as f64 * FRAME_PAD;
+                let inset = MARGIN + depth as f64 * FRAME_PAD;
                 let width = layout.width - 2.0 * inset;
                 layout.frames[*frame] = Rect { x: inset, y, width, height: 0.0 };
                 y += FRAME_HEAD;
@@ -100,7 +82,7 @@ pub(super) fn layout(placed: &Placed) -> Layout {
             }
         }
     }
-    layout.height = y;
+    layout.height = y + MARGIN;
     layout
 }
 

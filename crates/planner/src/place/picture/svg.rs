@@ -1,14 +1,12 @@
 //! A plan as an SVG file, for any browser.
 
 use super::flow;
-use super::layout::{BOX_WIDTH, GAP_X, HEAD_WIDTH, Layout, Rect, layout};
+use super::layout::{BOX_WIDTH, GAP_X, HEAD_WIDTH, Layout, MARGIN, layout};
 use super::paint::{distance_colour, frame_colours, load_colour};
 use crate::place::explain::{self, share_of, time};
-use crate::place::{Distance, EdgeLoad, Placed};
-use std::fmt::Write;
+use crate::place::{Distance, Placed};
+use millstream_draw::{Rect, Sheet, Svg, WHITE};
 
-const MARGIN: f64 = 28.0;
-const TITLE_HEIGHT: f64 = 84.0;
 const LEGEND_HEIGHT: f64 = 58.0;
 const LEAST_WIDTH: f64 = 760.0;
 /// The width of a lane's load bar.
@@ -21,47 +19,38 @@ impl Placed {
     #[must_use]
     pub fn svg(&self, title: &str) -> String {
         let layout = layout(self);
-        let width = (layout.width + 2.0 * MARGIN).max(LEAST_WIDTH);
-        let height = layout.height + TITLE_HEIGHT + LEGEND_HEIGHT + 2.0 * MARGIN;
-        let mut svg = Svg(format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
-             width=\"{width:.0}\" height=\"{height:.0}\" font-family=\"Inter, Helvetica, Arial, \
-             DejaVu Sans, sans-serif\" font-size=\"12\" fill=\"#1f2733\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
-        ));
-        svg.arrowheads();
+        let (width, height) = (layout.width.max(LEAST_WIDTH), layout.height + LEGEND_HEIGHT);
+        let mut svg = Svg::new(width as u32, height as u32);
+        svg.fill((0, 0), (width as u32, height as u32), WHITE);
         self.title(&mut svg, title, width);
-        let _ = writeln!(svg.0, "<g transform=\"translate({MARGIN},{})\">", MARGIN + TITLE_HEIGHT);
         self.draw_frames(&mut svg, &layout);
         self.draw_lanes(&mut svg, &layout);
         self.draw_edges(&mut svg, &layout);
         self.draw_blocks(&mut svg, &layout);
         self.draw_labels(&mut svg, &layout);
-        svg.0.push_str("</g>\n");
         self.legend(&mut svg, height - MARGIN - LEGEND_HEIGHT + 22.0);
-        svg.0.push_str("</svg>\n");
-        svg.0
+        svg.element(title)
     }
 
     fn title(&self, svg: &mut Svg, title: &str, width: f64) {
         let y = MARGIN + 10.0;
-        svg.text((MARGIN, y), "font-size=\"20\" font-weight=\"600\"", title);
+        svg.write((MARGIN, y), "font-size=\"20\" font-weight=\"600\"", title);
         let grey = "font-size=\"12.5\" fill=\"#56606e\"";
         let lines = [explain::headline(&self.prediction), explain::limit(&self.prediction)];
         for (line, text) in lines.iter().enumerate() {
             // About 6.4 px a character.
             let most = ((width - 2.0 * MARGIN) / 6.4) as usize;
             let text = shortened(text.trim_end(), most);
-            svg.text((MARGIN, y + 24.0 + 18.0 * line as f64), grey, &text);
+            svg.write((MARGIN, y + 24.0 + 18.0 * line as f64), grey, &text);
         }
     }
 
     fn draw_frames(&self, svg: &mut Svg, layout: &Layout) {
         for (frame, place) in self.frames.iter().zip(&layout.frames) {
             let (fill, border) = frame_colours(frame.depth);
-            svg.rect(place, 10.0, &format!("fill=\"{fill}\" stroke=\"{border}\""));
+            svg.rect(place, 10.0, format_args!("fill=\"{fill}\" stroke=\"{border}\""), "");
             let style = "font-size=\"11\" fill=\"#56606e\"";
-            svg.text((place.x + 12.0, place.y + 16.5), style, &frame.label);
+            svg.write((place.x + 12.0, place.y + 16.5), style, &frame.label);
         }
     }
 
@@ -71,8 +60,9 @@ impl Placed {
             let limits = load.name == prediction.bottleneck;
             let border = if limits { "#d9603f" } else { "#c9ced8" };
             let line = if limits { 2.0 } else { 1.0 };
-            let style = format!("fill=\"#ffffff\" stroke=\"{border}\" stroke-width=\"{line}\"");
-            svg.rect(place, 8.0, &style);
+            let style =
+                format_args!("fill=\"#ffffff\" stroke=\"{border}\" stroke-width=\"{line}\"");
+            svg.rect(place, 8.0, style, "");
             let (x, y) = (place.x + 16.0, place.y + 24.0);
             let pinned =
                 self.plan.partitions.iter().any(|partition| {
@@ -80,24 +70,25 @@ impl Placed {
                 });
             let cpu = format!("CPU {}", load.cpu);
             let cpu = if pinned { cpu } else { format!("{cpu}, not pinned") };
-            svg.text((x, y), "font-size=\"14\" font-weight=\"600\"", &cpu);
+            svg.write((x, y), "font-size=\"14\" font-weight=\"600\"", &cpu);
             let share = share_of(load, prediction);
             let style = "font-size=\"13\" font-weight=\"600\" text-anchor=\"end\"";
-            svg.text((x + BAR_WIDTH, y), style, &format!("{:.0} %", share * 100.0));
+            svg.write((x + BAR_WIDTH, y), style, &format!("{:.0} %", share * 100.0));
             let grey = "font-size=\"12\" fill=\"#56606e\"";
-            svg.text((x, y + 17.0), grey, &shortened(&load.name, 24));
+            svg.write((x, y + 17.0), grey, &shortened(&load.name, 24));
             let parts = [
                 (load.work_ns, "#e8865f", "work"),
                 (load.talk_ns, "#2f74c0", "connections"),
                 (load.shared_ns, "#a7adb8", "sibling"),
             ];
             let bar = Rect { x, y: y + 25.0, width: BAR_WIDTH, height: 8.0 };
-            svg.rect(&bar, 4.0, "fill=\"#eef0f4\"");
+            svg.rect(&bar, 4.0, "fill=\"#eef0f4\"", "");
             let mut from = x;
             for (ns, colour, what) in parts.into_iter().filter(|(ns, ..)| *ns > 0.0) {
                 let width = ns / prediction.ns_per_item.max(f64::MIN_POSITIVE) * BAR_WIDTH;
                 let part = Rect { x: from, y: bar.y, width, height: bar.height };
-                svg.titled_rect(&part, colour, &format!("{what}: {}", time(ns)));
+                let style = format_args!("fill=\"{colour}\"");
+                svg.rect(&part, 0.0, style, &format!("{what}: {}", time(ns)));
                 from += width;
             }
         }
@@ -107,20 +98,21 @@ impl Placed {
         let prediction = &self.prediction;
         for (block, place) in prediction.blocks.iter().zip(&layout.blocks) {
             let share = block.work_ns / prediction.ns_per_item.max(f64::MIN_POSITIVE);
-            let style = format!("fill=\"{}\" stroke=\"#7d8591\"", load_colour(share));
-            svg.rect(place, 6.0, &style);
+            let style = format_args!("fill=\"{}\" stroke=\"#7d8591\"", load_colour(share));
+            svg.rect(place, 6.0, style, "");
             let (x, y) = place.middle();
             let name = shortened(&block.name, 19);
             let size = if name.chars().count() > 16 { 11 } else { 12 };
-            let bold = format!("font-size=\"{size}\" font-weight=\"600\" text-anchor=\"middle\"");
-            svg.text((x, y - 3.0), &bold, &name);
+            let bold =
+                format_args!("font-size=\"{size}\" font-weight=\"600\" text-anchor=\"middle\"");
+            svg.write((x, y - 3.0), bold, &name);
             let cost = if prediction.measured {
                 format!("{} · {:.0} %", time(block.work_ns), share * 100.0)
             } else {
                 format!("{:.0} %", share * 100.0)
             };
             let small = "font-size=\"10.5\" fill=\"#454d59\" text-anchor=\"middle\"";
-            svg.text((x, y + 13.0), small, &cost);
+            svg.write((x, y + 13.0), small, &cost);
         }
     }
 
@@ -132,15 +124,7 @@ impl Placed {
             let colour = edge.cut.as_ref().map_or(INSIDE, |cut| distance_colour(cut.distance));
             let what =
                 format!("{} to {}: {}", edge.from, edge.to, flow(&self.prediction, edge.bytes));
-            let _ = writeln!(
-                svg.0,
-                "<path d=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{:.1}\" \
-                 marker-end=\"url(#{})\"><title>{}</title></path>",
-                path(from, to),
-                1.2 + 3.0 * share,
-                marker(colour),
-                escaped(&what)
-            );
+            svg.arrow(&path(from, to), colour, 1.2 + 3.0 * share, &what);
         }
     }
 
@@ -156,43 +140,38 @@ impl Placed {
                 (x, y) = (x + 9.0, y + 5.0);
             }
             taken.push((x, y));
-            self.label(svg, edge, (x, y));
+            let colour = edge.cut.as_ref().map_or(INSIDE, |cut| distance_colour(cut.distance));
+            let style = format_args!(
+                "font-size=\"10.5\" font-weight=\"600\" fill=\"{colour}\" stroke=\"#ffffff\" \
+                 stroke-width=\"3.5\" paint-order=\"stroke\" text-anchor=\"middle\""
+            );
+            svg.write((x, y), style, &flow(&self.prediction, edge.bytes));
         }
-    }
-
-    fn label(&self, svg: &mut Svg, edge: &EdgeLoad, at: (f64, f64)) {
-        let text = flow(&self.prediction, edge.bytes);
-        let colour = edge.cut.as_ref().map_or(INSIDE, |cut| distance_colour(cut.distance));
-        let style = format!(
-            "font-size=\"10.5\" font-weight=\"600\" fill=\"{colour}\" stroke=\"#ffffff\" \
-             stroke-width=\"3.5\" paint-order=\"stroke\" text-anchor=\"middle\""
-        );
-        svg.text(at, &style, &text);
     }
 
     fn legend(&self, svg: &mut Svg, y: f64) {
         let mut x = MARGIN;
         let grey = "font-size=\"11\" fill=\"#56606e\"";
-        svg.text((x, y + 10.0), grey, "block: share of the fullest CPU");
+        svg.write((x, y + 10.0), grey, "block: share of the fullest CPU");
         x += 176.0;
         for step in 0..24 {
             let colour = load_colour(f64::from(step) / 23.0);
             let part = Rect { x, y, width: 5.2, height: 12.0 };
-            svg.rect(&part, 0.0, &format!("fill=\"{colour}\""));
+            svg.rect(&part, 0.0, format_args!("fill=\"{colour}\""), "");
             x += 5.0;
         }
-        svg.text((x + 6.0, y + 10.0), grey, "all of it");
+        svg.write((x + 6.0, y + 10.0), grey, "all of it");
         x += 70.0;
         for (name, colour) in
             [("work", "#e8865f"), ("connections", "#2f74c0"), ("sibling or others", "#a7adb8")]
         {
             let part = Rect { x, y: y + 2.0, width: 14.0, height: 8.0 };
-            svg.rect(&part, 2.0, &format!("fill=\"{colour}\""));
-            svg.text((x + 19.0, y + 10.0), grey, name);
+            svg.rect(&part, 2.0, format_args!("fill=\"{colour}\""), "");
+            svg.write((x + 19.0, y + 10.0), grey, name);
             x += 32.0 + 6.0 * name.len() as f64;
         }
         let (mut x, y) = (MARGIN, y + 24.0);
-        svg.text((x, y + 10.0), grey, "connection: across");
+        svg.write((x, y + 10.0), grey, "connection: across");
         x += 108.0;
         for distance in Distance::ALL {
             let mut cuts = self.prediction.edges.iter().filter_map(|edge| edge.cut.as_ref());
@@ -201,14 +180,14 @@ impl Placed {
             }
             let colour = distance_colour(distance);
             let line = Rect { x, y: y + 4.0, width: 22.0, height: 3.5 };
-            svg.rect(&line, 1.5, &format!("fill=\"{colour}\""));
+            svg.rect(&line, 1.5, format_args!("fill=\"{colour}\""), "");
             let name = distance.to_string();
-            svg.text((x + 27.0, y + 10.0), grey, &name);
+            svg.write((x + 27.0, y + 10.0), grey, &name);
             x += 44.0 + 6.0 * name.len() as f64;
         }
         let line = Rect { x, y: y + 5.0, width: 22.0, height: 2.0 };
-        svg.rect(&line, 1.0, &format!("fill=\"{INSIDE}\""));
-        svg.text((x + 27.0, y + 10.0), grey, "inside a partition");
+        svg.rect(&line, 1.0, format_args!("fill=\"{INSIDE}\""), "");
+        svg.write((x + 27.0, y + 10.0), grey, "inside a partition");
     }
 }
 
@@ -262,63 +241,11 @@ fn label_place(from: &Rect, to: &Rect) -> (f64, f64) {
     (x, y - GAP_X / 2.0)
 }
 
-fn marker(colour: &str) -> String {
-    format!("a{}", colour.trim_start_matches('#'))
-}
-
 fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }
     text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-struct Svg(String);
-
-impl Svg {
-    fn arrowheads(&mut self) {
-        self.0.push_str("<defs>\n");
-        let colours = Distance::ALL.map(distance_colour);
-        for colour in colours.into_iter().chain([INSIDE]) {
-            let _ = writeln!(
-                self.0,
-                "<marker id=\"{}\" viewBox=\"0 0 8 8\" refX=\"5\" refY=\"4\" markerWidth=\"9\" \
-                 markerHeight=\"9\" markerUnits=\"userSpaceOnUse\" orient=\"auto\">\
-                 <path d=\"M0,0.5 L8,4 L0,7.5 z\" fill=\"{colour}\"/></marker>",
-                marker(colour)
-            );
-        }
-        self.0.push_str("</defs>\n");
-    }
-
-    fn rect(&mut self, place: &Rect, round: f64, style: &str) {
-        let Rect { x, y, width, height } = place;
-        let _ = writeln!(
-            self.0,
-            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
-             rx=\"{round}\" {style}/>"
-        );
-    }
-
-    fn titled_rect(&mut self, place: &Rect, colour: &str, title: &str) {
-        let Rect { x, y, width, height } = place;
-        let _ = writeln!(
-            self.0,
-            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
-             fill=\"{colour}\"><title>{}</title></rect>",
-            escaped(title)
-        );
-    }
-
-    fn text(&mut self, at: (f64, f64), style: &str, text: &str) {
-        let (x, y) = at;
-        let _ =
-            writeln!(self.0, "<text x=\"{x:.1}\" y=\"{y:.1}\" {style}>{}</text>", escaped(text));
-    }
 }
 
 const _: () = assert!(BAR_WIDTH < HEAD_WIDTH);

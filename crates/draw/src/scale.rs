@@ -16,6 +16,8 @@ enum Lines {
     Every(f64),
     /// At powers of ten, and equal factors are equal distances.
     Decades,
+    /// At powers of two, and equal factors are equal distances; the values are bytes.
+    Doublings,
 }
 
 impl Scale {
@@ -37,6 +39,12 @@ impl Scale {
         Self { low, high, lines: Lines::Decades, label: label.to_owned() }
     }
 
+    /// Returns a logarithmic scale of sizes in bytes, with lines at the powers of two.
+    #[must_use]
+    pub fn bytes(low: f64, high: f64, label: &str) -> Self {
+        Self { lines: Lines::Doublings, ..Self::logarithmic(low, high, label) }
+    }
+
     /// Returns the axis's label.
     pub(super) fn label(&self) -> &str {
         &self.label
@@ -51,7 +59,7 @@ impl Scale {
     pub(super) fn share(&self, value: f64) -> f64 {
         match self.lines {
             Lines::Every(_) => (value - self.low) / (self.high - self.low),
-            Lines::Decades => (value.max(self.low) / self.low).ln() / (self.high / self.low).ln(),
+            _ => (value.max(self.low) / self.low).ln() / (self.high / self.low).ln(),
         }
     }
 
@@ -62,6 +70,10 @@ impl Scale {
                 let first = (self.low / step - 1e-9).ceil();
                 let count = ((self.high / step + 1e-9).floor() - first).max(0.0) as u32;
                 (0..=count).map(|n| (first + f64::from(n)) * step).collect()
+            }
+            Lines::Doublings => {
+                let powers = self.low.log2().ceil() as i32..=self.high.log2().floor() as i32;
+                powers.map(|power| f64::from(power).exp2()).collect()
             }
             Lines::Decades => {
                 let first = (self.low.log10() - 1e-9).ceil() as i32;
@@ -79,7 +91,14 @@ impl Scale {
 
     /// Returns the text at the line of a value.
     pub(super) fn word(&self, value: f64) -> String {
-        let Lines::Every(step) = self.lines else { return decade(value) };
+        let step = match self.lines {
+            Lines::Every(step) => step,
+            Lines::Decades => return decade(value),
+            Lines::Doublings if value >= 1_048_576.0 => {
+                return format!("{} MiB", value / 1_048_576.0);
+            }
+            Lines::Doublings => return format!("{} KiB", value / 1024.0),
+        };
         let digits = (-step.log10().floor()).clamp(0.0, 6.0) as usize;
         // Not -0.
         let value = if value.abs() < step / 2.0 { 0.0 } else { value };
@@ -131,6 +150,9 @@ mod tests {
         let step = scale.share(10.0) - scale.share(1.0);
         assert!((scale.share(1e4) - scale.share(1e3) - step).abs() < 1e-12);
         assert_eq!((scale.share(0.0), scale.share(5e4)), (0.0, 1.0));
+        let sizes = Scale::bytes(300_000.0, 4_194_304.0, "");
+        let words: Vec<_> = sizes.lines().into_iter().map(|value| sizes.word(value)).collect();
+        assert_eq!(words, ["512 KiB", "1 MiB", "2 MiB", "4 MiB"]);
         assert_eq!(Scale::logarithmic(30.0, 600.0, "").lines(), [50.0, 100.0, 200.0, 500.0]);
     }
 }

@@ -1,6 +1,8 @@
 //! A part of a sheet with two axes.
 
-use super::{BLACK, GREY, PALE, Rgb, Scale, Sheet};
+use embedded_graphics::pixelcolor::RgbColor;
+
+use super::{Alignment, BLACK, GREY, PALE, Rgb, Scale, Sheet};
 
 /// Two axes at a place on a sheet, and the drawing between them.
 #[derive(Debug)]
@@ -27,18 +29,18 @@ impl Panel {
         for value in self.x.lines() {
             let x = self.at_x(value);
             sheet.line((x, self.top), (x, bottom), PALE);
-            sheet.text((x, bottom + 13), 0, GREY, &self.x.word(value));
+            sheet.text((x, bottom + 13), Alignment::Center, GREY, &self.x.word(value));
         }
         for value in self.y.lines() {
             let y = self.at_y(value);
             sheet.line((self.left, y), (right, y), PALE);
-            sheet.text((self.left - 5, y + 3), 1, GREY, &self.y.word(value));
+            sheet.text((self.left - 5, y + 3), Alignment::Right, GREY, &self.y.word(value));
         }
         sheet.line((self.left, bottom), (right, bottom), GREY);
         sheet.line((self.left, self.top), (self.left, bottom), GREY);
         sheet.title((self.left, self.top - 10), BLACK, title);
-        sheet.text((right, bottom + 27), 1, GREY, self.x.label());
-        sheet.text((right, self.top - 8), 1, GREY, self.y.label());
+        sheet.text((right, bottom + 27), Alignment::Right, GREY, self.x.label());
+        sheet.text((right, self.top - 8), Alignment::Right, GREY, self.y.label());
     }
 
     fn at_x(&self, value: f64) -> i32 {
@@ -68,6 +70,18 @@ impl Panel {
         }
     }
 
+    /// Draws points with their intervals: x, y, and the lowest and the highest y.
+    pub fn intervals(&self, sheet: &mut dyn Sheet, points: &[[f64; 4]], colour: Rgb) {
+        for [x, y, low, high] in points {
+            let (x, y, ends) = (self.at_x(*x), self.at_y(*y), [low, high].map(|y| self.at_y(*y)));
+            sheet.line((x, ends[0]), (x, ends[1]), colour);
+            for end in ends {
+                sheet.line((x - 4, end), (x + 4, end), colour);
+            }
+            sheet.fill((x - 3, y - 3), (7, 7), colour);
+        }
+    }
+
     /// Draws counts as darkness: rows from the lower end of the vertical axis up, each with as many
     /// cells as the first.
     pub fn density(&self, sheet: &mut dyn Sheet, rows: &[Vec<u32>], colour: Rgb) {
@@ -90,8 +104,8 @@ impl Panel {
                 let tint = |part: u8| 255 - (share * f64::from(255 - part)).round() as u8;
                 let corner = (self.left + left, self.top + top);
                 let size = ((right - left) as u32, (bottom - top) as u32);
-                let Rgb(red, green, blue) = colour;
-                sheet.fill(corner, size, Rgb(tint(red), tint(green), tint(blue)));
+                let tinted = Rgb::new(tint(colour.r()), tint(colour.g()), tint(colour.b()));
+                sheet.fill(corner, size, tinted);
             }
         }
     }
@@ -100,7 +114,7 @@ impl Panel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chart::Canvas;
+    use crate::Canvas;
 
     #[test]
     fn what_is_beyond_the_axes_stays_within_the_frame() {

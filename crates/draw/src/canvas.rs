@@ -2,24 +2,16 @@
 
 use embedded_graphics::Pixel;
 use embedded_graphics::geometry::{OriginDimensions, Point, Size};
+use embedded_graphics::mono_font::MonoTextStyle;
 use embedded_graphics::mono_font::iso_8859_1::{FONT_6X10, FONT_9X15_BOLD};
-use embedded_graphics::mono_font::{MonoFont, MonoTextStyle};
-use embedded_graphics::pixelcolor::Rgb888;
+use embedded_graphics::pixelcolor::RgbColor;
 use embedded_graphics::prelude::{DrawTarget, Drawable, Primitive};
 use embedded_graphics::primitives::{Line, PrimitiveStyle, Rectangle};
-use embedded_graphics::text::{Alignment, Text};
+use embedded_graphics::text::Text;
 use std::convert::Infallible;
 use std::io::Write;
 
-/// A colour: red, green, blue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rgb(pub u8, pub u8, pub u8);
-
-impl From<Rgb> for Rgb888 {
-    fn from(Rgb(r, g, b): Rgb) -> Self {
-        Self::new(r, g, b)
-    }
-}
+use super::{Alignment, Rgb, Sheet};
 
 /// A white sheet to draw on, in pixels from its upper left corner.
 #[derive(Clone, Debug)]
@@ -36,56 +28,11 @@ impl Canvas {
         Self { width, height, pixels: vec![0xFF; (3 * width * height) as usize] }
     }
 
-    /// Returns the width in pixels.
-    #[must_use]
-    pub fn width(&self) -> u32 {
-        self.width
-    }
-
-    /// Returns the height in pixels.
-    #[must_use]
-    pub fn height(&self) -> u32 {
-        self.height
-    }
-
-    /// Draws a line; parts outside the sheet are not drawn.
-    pub fn line(&mut self, from: (i32, i32), to: (i32, i32), colour: Rgb) {
-        let style = PrimitiveStyle::with_stroke(colour.into(), 1);
-        let line = Line::new(from.into(), to.into());
-        let Ok(()) = line.into_styled(style).draw(self);
-    }
-
-    /// Fills a rectangle of this size.
-    pub fn fill(&mut self, corner: (i32, i32), size: (u32, u32), colour: Rgb) {
-        let area = Rectangle::new(corner.into(), size.into());
-        let Ok(()) = area.into_styled(PrimitiveStyle::with_fill(colour.into())).draw(self);
-    }
-
-    /// Writes small text; `at` is the left end, the middle or the right end of its base line, for
-    /// an `anchor` of -1, 0 or 1.
-    pub fn text(&mut self, at: (i32, i32), anchor: i32, colour: Rgb, text: &str) {
-        self.write(&FONT_6X10, at, anchor, colour, text);
-    }
-
-    /// Writes large text.
-    pub fn title(&mut self, at: (i32, i32), colour: Rgb, text: &str) {
-        self.write(&FONT_9X15_BOLD, at, -1, colour, text);
-    }
-
-    fn write(&mut self, font: &MonoFont, at: (i32, i32), anchor: i32, colour: Rgb, text: &str) {
-        let alignment = match anchor {
-            ..0 => Alignment::Left,
-            0 => Alignment::Center,
-            _ => Alignment::Right,
-        };
-        let style = MonoTextStyle::new(font, colour.into());
-        let Ok(_) = Text::with_alignment(text, at.into(), style, alignment).draw(self);
-    }
-
     /// Returns how many pixels have this colour.
     #[must_use]
-    pub fn count(&self, Rgb(r, g, b): Rgb) -> u32 {
-        self.pixels.chunks_exact(3).filter(|pixel| **pixel == [r, g, b]).count() as u32
+    pub fn count(&self, colour: Rgb) -> u32 {
+        let wanted = [colour.r(), colour.g(), colour.b()];
+        self.pixels.chunks_exact(3).filter(|pixel| **pixel == wanted).count() as u32
     }
 
     /// Writes the picture as a PNG file.
@@ -100,6 +47,30 @@ impl Canvas {
         writer.write_image_data(&self.pixels)?;
         Ok(writer.finish()?)
     }
+
+    fn write(&mut self, at: (i32, i32), style: MonoTextStyle<'_, Rgb>, to: Alignment, text: &str) {
+        let Ok(_) = Text::with_alignment(text, at.into(), style, to).draw(self);
+    }
+}
+
+impl Sheet for Canvas {
+    fn line(&mut self, from: (i32, i32), to: (i32, i32), colour: Rgb) {
+        let line = Line::new(from.into(), to.into());
+        let Ok(()) = line.into_styled(PrimitiveStyle::with_stroke(colour, 1)).draw(self);
+    }
+
+    fn fill(&mut self, corner: (i32, i32), size: (u32, u32), colour: Rgb) {
+        let area = Rectangle::new(corner.into(), size.into());
+        let Ok(()) = area.into_styled(PrimitiveStyle::with_fill(colour)).draw(self);
+    }
+
+    fn text(&mut self, at: (i32, i32), alignment: Alignment, colour: Rgb, text: &str) {
+        self.write(at, MonoTextStyle::new(&FONT_6X10, colour), alignment, text);
+    }
+
+    fn title(&mut self, at: (i32, i32), colour: Rgb, text: &str) {
+        self.write(at, MonoTextStyle::new(&FONT_9X15_BOLD, colour), Alignment::Left, text);
+    }
 }
 
 impl OriginDimensions for Canvas {
@@ -109,14 +80,13 @@ impl OriginDimensions for Canvas {
 }
 
 impl DrawTarget for Canvas {
-    type Color = Rgb888;
+    type Color = Rgb;
     type Error = Infallible;
 
     fn draw_iter<I>(&mut self, pixels: I) -> Result<(), Infallible>
     where
-        I: IntoIterator<Item = Pixel<Rgb888>>,
+        I: IntoIterator<Item = Pixel<Rgb>>,
     {
-        use embedded_graphics::pixelcolor::RgbColor;
         for Pixel(Point { x, y }, colour) in pixels {
             let inside = |at: i32, size: u32| u32::try_from(at).ok().filter(|at| *at < size);
             if let (Some(x), Some(y)) = (inside(x, self.width), inside(y, self.height)) {
@@ -135,9 +105,9 @@ mod tests {
     #[test]
     fn a_picture_is_a_png_that_a_decoder_reads_back() {
         let mut canvas = Canvas::new(60, 40);
-        canvas.fill((10, 5), (3, 2), Rgb(1, 2, 3));
-        canvas.line((-5, 20), (100, 20), Rgb(9, 9, 9));
-        canvas.text((30, 30), 0, Rgb(0, 0, 0), "µs");
+        canvas.fill((10, 5), (3, 2), Rgb::new(1, 2, 3));
+        canvas.line((-5, 20), (100, 20), Rgb::new(9, 9, 9));
+        canvas.text((30, 30), Alignment::Center, Rgb::new(0, 0, 0), "µs");
         let mut file = Vec::new();
         canvas.write_png(&mut file).unwrap();
         let mut reader = png::Decoder::new(std::io::Cursor::new(&file)).read_info().unwrap();
