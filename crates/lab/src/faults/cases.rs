@@ -2,16 +2,16 @@
 
 use crate::Direction;
 
-/// One line of the matrix.
+/// One line of the matrix. A fault names the way of the samples `{forth}` and the other way
+/// `{back}`: `to_host` or `to_device`, by the direction of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FaultCase {
     /// Its name.
     pub name: &'static str,
-    /// The faults of a receive stream.
-    pub receive: &'static [&'static str],
-    /// The faults of a transmit stream.
-    pub transmit: &'static [&'static str],
+    faults: &'static [&'static str],
+    /// The faults of a transmit stream, where they are others.
+    transmit: Option<&'static [&'static str]>,
     /// The faults begin before the stream opens, and last until it has ended.
     pub throughout: bool,
     /// Samples after the last fault.
@@ -33,15 +33,11 @@ pub struct FaultCase {
 }
 
 impl FaultCase {
-    const fn new(
-        name: &'static str,
-        receive: &'static [&'static str],
-        transmit: &'static [&'static str],
-    ) -> Self {
+    const fn new(name: &'static str, faults: &'static [&'static str]) -> Self {
         Self {
             name,
-            receive,
-            transmit,
+            faults,
+            transmit: None,
             throughout: false,
             samples_after: 200_000,
             // Four seconds: a busy machine causes no overrun.
@@ -62,107 +58,53 @@ impl FaultCase {
         Self { misleads: true, ..self }
     }
 
-    const fn passing_audits(self) -> Self {
-        Self { passes_audits: true, ..self }
-    }
-
     const fn throughout(self) -> Self {
         Self { throughout: true, ..self }
     }
 
-    /// The faults in one direction.
-    pub fn specs(&self, direction: Direction) -> &'static [&'static str] {
-        match direction {
-            Direction::Rx => self.receive,
-            Direction::Tx => self.transmit,
-        }
+    const fn with_small_buffer(self) -> Self {
+        Self { rx_buffer_samples: 1 << 16, ..self }
+    }
+
+    /// The faults in one direction, as the radio parses them.
+    pub fn specs(&self, direction: Direction) -> Vec<String> {
+        let (forth, back, faults) = match direction {
+            Direction::Rx => ("to_host", "to_device", self.faults),
+            Direction::Tx => ("to_device", "to_host", self.transmit.unwrap_or(self.faults)),
+        };
+        faults.iter().map(|spec| spec.replace("{forth}", forth).replace("{back}", back)).collect()
     }
 }
 
 /// The matrix.
 pub const CASES: &[FaultCase] = &[
-    FaultCase::new(
-        "one packet lost",
-        &["lose to_host data count=1"],
-        &["lose to_device data count=1"],
-    )
-    .losing(),
-    FaultCase::new(
-        "burst of 100 lost",
-        &["lose to_host data count=100"],
-        &["lose to_device data count=100"],
-    )
-    .losing(),
-    FaultCase::new(
-        "every 1000th lost",
-        &["lose to_host data every=1000 count=3"],
-        &["lose to_device data every=1000 count=3"],
-    )
-    .losing(),
-    FaultCase::new(
-        "duplicated",
-        &["duplicate to_host data every=10 count=20"],
-        &["duplicate to_device data every=10 count=20"],
-    )
-    .misleading(),
-    FaultCase::new(
-        "reordered",
-        &["reorder to_host data packets=3 every=20 count=20"],
-        &["reorder to_device data packets=3 every=20 count=20"],
-    )
-    .passing_audits(),
-    FaultCase::new(
-        "late by 20 ms",
-        &["delay to_host data ms=20 every=20 count=20"],
-        &["delay to_device data ms=20 every=20 count=20"],
-    )
-    .misleading(),
-    FaultCase::new(
-        "header corrupted",
-        &["corrupt to_host data to=8 every=20 count=20 seed=7"],
-        &["corrupt to_device data to=8 every=20 count=20 seed=7"],
-    )
-    .misleading(),
+    FaultCase::new("one packet lost", &["lose {forth} data count=1"]).losing(),
+    FaultCase::new("burst of 100 lost", &["lose {forth} data count=100"]).losing(),
+    FaultCase::new("every 1000th lost", &["lose {forth} data every=1000 count=3"]).losing(),
+    FaultCase::new("duplicated", &["duplicate {forth} data every=10 count=20"]).misleading(),
+    FaultCase {
+        passes_audits: true,
+        ..FaultCase::new("reordered", &["reorder {forth} data packets=3 every=20 count=20"])
+    },
+    FaultCase::new("late by 20 ms", &["delay {forth} data ms=20 every=20 count=20"]).misleading(),
+    FaultCase::new("header corrupted", &["corrupt {forth} data to=8 every=20 count=20 seed=7"])
+        .misleading(),
     FaultCase {
         damages_samples: true,
         ..FaultCase::new(
             "samples corrupted",
-            &["corrupt to_host data bits=8 from=16 every=20 count=20"],
-            &["corrupt to_device data bits=8 from=16 every=20 count=20"],
+            &["corrupt {forth} data bits=8 from=16 every=20 count=20"],
         )
     },
-    FaultCase::new(
-        "truncated",
-        &["truncate to_host data bytes=100 every=20 count=20"],
-        &["truncate to_device data bytes=100 every=20 count=20"],
-    )
-    .losing(),
-    FaultCase::new("short stall", &["stall ms=30"], &["stall ms=30"]),
-    FaultCase {
-        rx_buffer_samples: 1 << 16,
-        ..FaultCase::new("long stall", &["stall ms=400"], &["stall ms=400"])
-    },
-    FaultCase {
-        rx_buffer_samples: 1 << 16,
-        ..FaultCase::new(
-            "overrun unreported",
-            &["lose to_host request", "stall ms=400"],
-            &["lose to_host request", "stall ms=400"],
-        )
-    },
-    FaultCase::new(
-        "half of the credit lost",
-        &["lose to_device status every=2 for_ms=300"],
-        &["lose to_host status every=2 for_ms=300"],
-    ),
-    FaultCase::new(
-        "all credit lost for 400 ms",
-        &["lose to_device status for_ms=400"],
-        &["lose to_host status for_ms=400"],
-    ),
+    FaultCase::new("truncated", &["truncate {forth} data bytes=100 every=20 count=20"]).losing(),
+    FaultCase::new("short stall", &["stall ms=30"]),
+    FaultCase::new("long stall", &["stall ms=400"]).with_small_buffer(),
+    FaultCase::new("overrun unreported", &["lose to_host request", "stall ms=400"])
+        .with_small_buffer(),
+    FaultCase::new("half of the credit lost", &["lose {back} status every=2 for_ms=300"]),
+    FaultCase::new("all credit lost for 400 ms", &["lose {back} status for_ms=400"]),
     FaultCase::new(
         "cable out for 300 ms",
-        &["lose to_host any for_ms=300", "lose to_device any for_ms=300"],
         &["lose to_host any for_ms=300", "lose to_device any for_ms=300"],
     ),
     FaultCase {
@@ -170,42 +112,29 @@ pub const CASES: &[FaultCase] = &[
         samples_after: 2_000_000,
         ..FaultCase::new(
             "stream lost for 1 s",
-            &["lose to_host data for_ms=1000", "lose to_host command for_ms=1000"],
-            &["lose to_device data for_ms=1000", "lose to_device command for_ms=1000"],
+            &["lose {forth} data for_ms=1000", "lose {forth} command for_ms=1000"],
         )
     },
-    FaultCase::new(
-        "resync lost",
-        &["lose to_host resync count=1", "lose to_host data count=1"],
+    FaultCase {
         // Only an unanswered count query is followed by one with a RESYNC.
-        &["lose to_device resync count=1", "lose to_host status for_ms=200"],
-    ),
-    FaultCase::new(
-        "requests lost",
-        &["lose to_device request every=3"],
-        &["lose to_device request every=3"],
-    )
-    .throughout(),
-    FaultCase::new(
-        "acknowledgements lost",
-        &["lose to_host ack every=3"],
-        &["lose to_host ack every=3"],
-    )
-    .throughout(),
+        transmit: Some(&["lose to_device resync count=1", "lose to_host status for_ms=200"]),
+        ..FaultCase::new(
+            "resync lost",
+            &["lose to_host resync count=1", "lose to_host data count=1"],
+        )
+    },
+    FaultCase::new("requests lost", &["lose to_device request every=3"]).throughout(),
+    FaultCase::new("acknowledgements lost", &["lose to_host ack every=3"]).throughout(),
     FaultCase::new(
         "management lost",
         &["lose to_device management every=3", "lose to_host management every=4"],
-        &["lose to_device management every=3", "lose to_host management every=4"],
     )
     .throughout(),
-    FaultCase::new("clock jumps", &["clock_jump ticks=5000"], &["clock_jump ticks=5000"]),
-    FaultCase {
-        ends_streams: true,
-        ..FaultCase::new("reboot", &["reboot silent_ms=200"], &["reboot silent_ms=200"])
-    },
+    FaultCase::new("clock jumps", &["clock_jump ticks=5000"]),
+    FaultCase { ends_streams: true, ..FaultCase::new("reboot", &["reboot silent_ms=200"]) },
     FaultCase {
         ends_streams: true,
         samples_after: 12_000_000,
-        ..FaultCase::new("management port gone", &["rpc_down ms=3600000"], &["rpc_down ms=3600000"])
+        ..FaultCase::new("management port gone", &["rpc_down ms=3600000"])
     },
 ];

@@ -49,7 +49,7 @@ pub struct FaultRow {
     /// The direction of the samples.
     pub direction: Direction,
     /// The faults, as the radio parses them.
-    pub specs: Vec<&'static str>,
+    pub specs: Vec<String>,
     /// Hits of the faults.
     pub hits: u64,
     /// Samples that should have come, or that the stream accepted.
@@ -175,7 +175,7 @@ impl FaultRow {
         Self {
             fault: case.name,
             direction,
-            specs: case.specs(direction).to_vec(),
+            specs: case.specs(direction),
             hits: 0,
             expected: 0,
             delivered: 0,

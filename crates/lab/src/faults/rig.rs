@@ -12,7 +12,7 @@ pub const SAMPLES_BEFORE: u64 = 50_000;
 pub struct FaultSetup {
     pub radio: RunningRadio,
     pub device: Device,
-    specs: &'static [&'static str],
+    specs: Vec<String>,
     throughout: bool,
 }
 
@@ -29,7 +29,7 @@ impl FaultSetup {
         })?;
         let (specs, throughout) = (case.specs(direction), case.throughout);
         if throughout {
-            add_all(&radio, specs)?;
+            add_all(&radio, &specs)?;
         }
         let mut device = Device::open(DeviceArgs {
             discovery_port: radio.discovery_addr().port(),
@@ -42,7 +42,7 @@ impl FaultSetup {
 
     /// Switches on the faults of the middle.
     pub fn strike(&self) -> Result<(), MatrixError> {
-        if self.throughout { Ok(()) } else { add_all(&self.radio, self.specs) }
+        if self.throughout { Ok(()) } else { add_all(&self.radio, &self.specs) }
     }
 
     /// Whether all finite faults have ended.
@@ -69,7 +69,7 @@ impl FaultSetup {
     }
 }
 
-fn add_all(radio: &RunningRadio, specs: &[&str]) -> Result<(), MatrixError> {
+fn add_all(radio: &RunningRadio, specs: &[String]) -> Result<(), MatrixError> {
     Ok(specs.iter().try_for_each(|spec| radio.faults().add(spec).map(drop))?)
 }
 
