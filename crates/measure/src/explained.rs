@@ -80,6 +80,31 @@ pub struct Explanation {
     pub evidence: Vec<String>,
 }
 
+impl Explanation {
+    /// Joins the parts of equal cause and origin. The cause is the one with the largest part of
+    /// all; unknown without any part.
+    #[must_use]
+    pub fn of(late_us: f64, parts: Vec<Share>, evidence: Vec<String>) -> Self {
+        let mut shares: Vec<Share> = Vec::new();
+        for part in parts {
+            match shares.iter_mut().find(|one| one.cause == part.cause && one.who == part.who) {
+                Some(share) => share.us += part.us,
+                None => shares.push(part),
+            }
+        }
+        shares.sort_by(|one, two| two.us.total_cmp(&one.us));
+        let total = |cause| -> f64 {
+            shares.iter().filter(|share| share.cause == cause).map(|share| share.us).sum()
+        };
+        let causes = shares.iter().map(|share| share.cause);
+        let cause = causes.max_by(|one, two| total(*one).total_cmp(&total(*two)));
+        let cause = cause.unwrap_or(LateCause::Unknown);
+        let who = shares.iter().find(|share| share.cause == cause);
+        let who = who.map(|share| share.who.clone()).unwrap_or_default();
+        Self { late_us, cause, who, shares, evidence }
+    }
+}
+
 /// An outlier of a measurement, with its cause.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Explained {

@@ -147,11 +147,7 @@ impl Record {
         if !value["environment"]["kernel_release"].is_string() {
             return Err(RecordError::NoEnvironment);
         }
-        let record: Self = serde_json::from_value(value)?;
-        if record.measured.observed.histogram.count() == 0 {
-            return Err(RecordError::Empty(record.title()));
-        }
-        Ok(record)
+        serde_json::from_value::<Self>(value)?.checked()
     }
 
     /// Reads all records of a text: one a line, or a document of `--json` that has

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use millstream_cpu::folders;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use serde::Serialize;
 
 use crate::design::{StartResult, Unit};
@@ -168,8 +168,7 @@ impl Store {
         self.connection.busy_timeout(PATIENCE)?;
         let version = self.connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if version < VERSION {
-            self.connection.execute_batch(TABLES)?;
-            self.connection.execute_batch(begun::TABLES)?;
+            self.connection.execute_batch(&[TABLES, begun::TABLES].concat())?;
             self.connection.pragma_update(None, "user_version", VERSION)?;
         }
         Ok(version)
@@ -178,6 +177,14 @@ impl Store {
     fn fail(&self) -> impl Fn(rusqlite::Error) -> StoreError + use<> {
         let path = self.path.clone();
         move |source| StoreError::Sqlite { path: path.clone(), source }
+    }
+
+    /// Returns the first column of a query.
+    fn texts(&self, query: &str, values: impl Params) -> Result<Vec<String>, StoreError> {
+        let rows = || -> rusqlite::Result<Vec<String>> {
+            self.connection.prepare(query)?.query_map(values, |row| row.get(0))?.collect()
+        };
+        rows().map_err(self.fail())
     }
 
     /// Returns the path.
@@ -302,14 +309,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn records(&self, run: &str, variant: Option<&str>) -> Result<Vec<Record>, StoreError> {
-        let query = || -> rusqlite::Result<Vec<String>> {
-            let mut query = self.connection.prepare(
-                "SELECT body FROM record
-                 WHERE run = ?1 AND (?2 IS NULL OR variant = ?2) ORDER BY id",
-            )?;
-            query.query_map(params![run, variant], |row| row.get(0))?.collect()
-        };
-        let lines = query().map_err(self.fail())?;
+        let query = "SELECT body FROM record
+                     WHERE run = ?1 AND (?2 IS NULL OR variant = ?2) ORDER BY id";
+        let lines = self.texts(query, params![run, variant])?;
         lines.iter().map(|line| Ok(Record::parse(line)?)).collect()
     }
 }

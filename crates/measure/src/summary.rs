@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// Smallest, middle and largest of repeated figures.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Summary {
     /// The smallest.
     pub min: f64,

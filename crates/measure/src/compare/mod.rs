@@ -197,14 +197,6 @@ fn middle(values: &[f64]) -> f64 {
     Summary::of(values).map_or(0.0, |summary| summary.median)
 }
 
-/// Merges all values of the records.
-#[must_use]
-pub fn together<'r>(records: impl IntoIterator<Item = &'r Record>) -> Histogram {
-    let mut all = Histogram::default();
-    records.into_iter().for_each(|record| all.merge(&record.measured.observed.histogram));
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::quiet::QuietCondition;
 use crate::load::{LoadProfile, ProfileError, Profiles};
+use crate::statistics::shuffle;
 use std::time::Duration;
 
 /// The placeholder for the number of samples in the arguments of a measurement.
@@ -13,63 +14,74 @@ const SAMPLES: &str = "{samples}";
 
 /// A plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct MeasurementPlan {
     /// Its name, part of the name of its runs.
     pub name: String,
     /// The question of the plan, for the report.
-    #[serde(default)]
     pub about: String,
     /// The seed of the order.
-    #[serde(default)]
     pub seed: u64,
     /// The least number of fresh starts of each cell; six can distinguish a change from chance.
-    #[serde(default = "six")]
     pub restarts: u32,
     /// The largest number, while the figure is not known well enough.
-    #[serde(default)]
     pub restarts_max: u32,
     /// The samples of each start.
-    #[serde(default = "three")]
     pub samples: u32,
     /// The quantile that the stop rule checks.
-    #[serde(default = "p99")]
     pub quantile: f64,
     /// The largest half width of the figure's 95 % interval at which the run stops, as a share of
     /// it.
-    #[serde(default = "tenth")]
     pub precision: f64,
     /// The time from the start of a load to the measurement, seconds.
-    #[serde(default = "tenth")]
     pub settle_s: f64,
     /// The longest wait for a quiet machine before each start, seconds; 0: do not wait.
-    #[serde(default)]
     pub quiet_s: f64,
     /// The share of all CPUs' time that others may take on a quiet machine.
-    #[serde(default = "twentieth")]
     pub quiet_cpu_share: f64,
     /// The packets a second that may pass the interfaces of a quiet machine.
-    #[serde(default = "twenty")]
     pub quiet_packets_per_s: f64,
     /// Interfaces that are watched in addition to those with hardware behind them: the end of a
     /// tunnel, of a container, of a virtual machine.
-    #[serde(default)]
     pub quiet_interfaces: Vec<String>,
     /// CPUs whose latency is measured; load for `system` does not use them.
-    #[serde(default)]
     pub measured_cpus: CpuSet,
     /// Names of load profiles.
-    #[serde(default = "idle")]
     pub loads: Vec<String>,
     /// Profiles in addition to those that come with the program.
-    #[serde(default, rename = "profile")]
+    #[serde(rename = "profile")]
     pub profiles: Vec<LoadProfile>,
     /// The compared variants; empty: one without a name.
-    #[serde(default, rename = "variant")]
+    #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
     /// The measurements.
     #[serde(rename = "measurement")]
     pub measurements: Vec<PlannedMeasurement>,
+}
+
+impl Default for MeasurementPlan {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            about: String::new(),
+            seed: 0,
+            restarts: 6,
+            restarts_max: 0,
+            samples: 3,
+            quantile: 0.99,
+            precision: 0.1,
+            settle_s: 0.1,
+            quiet_s: 0.0,
+            quiet_cpu_share: 0.05,
+            quiet_packets_per_s: 20.0,
+            quiet_interfaces: Vec::new(),
+            measured_cpus: CpuSet::default(),
+            loads: vec!["idle".to_owned()],
+            profiles: Vec::new(),
+            variants: Vec::new(),
+            measurements: Vec::new(),
+        }
+    }
 }
 
 /// One side of a comparison.
@@ -225,40 +237,9 @@ impl MeasurementPlan {
     pub fn order(&self, round: u32, cells: usize) -> Vec<usize> {
         let mut random = Noise::new(self.seed ^ (u64::from(round) + 1).rotate_left(32));
         let mut order: Vec<_> = (0..cells).collect();
-        // Fisher and Yates; the bias of the remainder is below 2^-50.
-        for last in (1..cells).rev() {
-            order.swap(last, (random.bits() % (last as u64 + 1)) as usize);
-        }
+        shuffle(&mut order, &mut random);
         order
     }
-}
-
-fn six() -> u32 {
-    6
-}
-
-fn three() -> u32 {
-    3
-}
-
-fn p99() -> f64 {
-    0.99
-}
-
-fn twentieth() -> f64 {
-    0.05
-}
-
-fn twenty() -> f64 {
-    20.0
-}
-
-fn tenth() -> f64 {
-    0.1
-}
-
-fn idle() -> Vec<String> {
-    vec!["idle".to_owned()]
 }
 
 #[cfg(test)]

@@ -29,7 +29,9 @@ pub(super) struct Group<'v> {
 
 impl Group<'_> {
     pub fn histogram(&self) -> Histogram {
-        crate::compare::together(self.records.iter().copied())
+        let mut all = Histogram::default();
+        self.records.iter().for_each(|record| all.merge(&record.measured.observed.histogram));
+        all
     }
 
     /// Returns the maximum so far over all samples, one after the other: seconds, nanoseconds.

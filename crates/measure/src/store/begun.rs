@@ -63,11 +63,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::NotBegun`], [`StoreError::Several`], [`StoreError::Sqlite`].
     pub fn begun(&self, prefix: &str) -> Result<Begun, StoreError> {
-        let query = || -> rusqlite::Result<Vec<String>> {
-            let mut query = self.connection.prepare("SELECT run FROM begun ORDER BY id")?;
-            query.query_map([], |row| row.get(0))?.collect()
-        };
-        let mut runs = query().map_err(self.fail())?;
+        let mut runs = self.texts("SELECT run FROM begun ORDER BY id", [])?;
         let run = match prefix {
             "last" => runs.pop().ok_or_else(|| StoreError::NoRun(prefix.to_owned())),
             _ => super::one_of(runs, prefix),
@@ -104,12 +100,9 @@ impl Store {
     /// # Errors
     /// [`StoreError::Sqlite`].
     pub fn without_records(&self) -> Result<Vec<String>, StoreError> {
-        let query = || -> rusqlite::Result<Vec<String>> {
-            let query = "SELECT run FROM begun UNION SELECT run FROM failure
-                         EXCEPT SELECT run FROM record ORDER BY run";
-            self.connection.prepare(query)?.query_map([], |row| row.get(0))?.collect()
-        };
-        query().map_err(self.fail())
+        let query = "SELECT run FROM begun UNION SELECT run FROM failure
+                     EXCEPT SELECT run FROM record ORDER BY run";
+        self.texts(query, [])
     }
 
     /// Returns the starts of a run that have no result.
@@ -117,11 +110,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Sqlite`].
     pub fn failures(&self, run: &str) -> Result<Vec<Failure>, StoreError> {
-        let query = || -> rusqlite::Result<Vec<String>> {
-            let query = "SELECT body FROM failure WHERE run = ?1 ORDER BY id";
-            self.connection.prepare(query)?.query_map([run], |row| row.get(0))?.collect()
-        };
-        let lines = query().map_err(self.fail())?;
+        let lines = self.texts("SELECT body FROM failure WHERE run = ?1 ORDER BY id", [run])?;
         Ok(lines.iter().filter_map(|line| Failure::of_line(line)).collect())
     }
 }
