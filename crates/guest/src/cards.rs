@@ -30,10 +30,6 @@ const MODELS: [Model; 3] = [
 
 /// The addresses of the cards on the guest's bus: DPDK's, the kernel's.
 pub const ADDRESSES: [&str; 2] = ["0000:00:04.0", "0000:00:05.0"];
-/// The name of DPDK's card in QEMU's monitor.
-pub const CABLE: &str = "card0";
-/// The guest's line to QEMU's monitor, by which it unplugs its own cable.
-pub const MONITOR: &str = "/dev/ttyS2";
 /// Options of the guest's kernel: a one-shot timer whose interrupt is lost by an emulated IOMMU on
 /// a busy machine would never fire again.
 pub const KERNEL_WORDS: [&str; 2] = ["nohz=off", "highres=off"];
@@ -118,7 +114,6 @@ mod tests {
         let has = |text: &str| arguments.iter().any(|argument| argument == text);
         assert!(has("e1000e,id=card0,netdev=port0,addr=04.0"), "{arguments:?}");
         assert!(has("hubport,id=port1,hubid=0") && has("-mon"));
-        assert_eq!(CABLE, "card0");
     }
 
     #[test]
