@@ -165,10 +165,7 @@ impl Placed {
         for (name, colour) in
             [("work", "#e8865f"), ("connections", "#2f74c0"), ("sibling or others", "#a7adb8")]
         {
-            let part = Rect { x, y: y + 2.0, width: 14.0, height: 8.0 };
-            svg.rect(&part, 2.0, format_args!("fill=\"{colour}\""), "");
-            svg.write((x + 19.0, y + 10.0), grey, name);
-            x += 32.0 + 6.0 * name.len() as f64;
+            x = key(svg, (x, y), (14.0, 8.0), colour, name);
         }
         let (mut x, y) = (MARGIN, y + 24.0);
         svg.write((x, y + 10.0), grey, "connection: across");
@@ -178,17 +175,20 @@ impl Placed {
             if !cuts.any(|cut| cut.distance == distance) {
                 continue;
             }
-            let colour = distance_colour(distance);
-            let line = Rect { x, y: y + 4.0, width: 22.0, height: 3.5 };
-            svg.rect(&line, 1.5, format_args!("fill=\"{colour}\""), "");
-            let name = distance.to_string();
-            svg.write((x + 27.0, y + 10.0), grey, &name);
-            x += 44.0 + 6.0 * name.len() as f64;
+            let (colour, name) = (distance_colour(distance), distance.to_string());
+            x = key(svg, (x, y), (22.0, 3.5), colour, &name);
         }
-        let line = Rect { x, y: y + 5.0, width: 22.0, height: 2.0 };
-        svg.rect(&line, 1.0, format_args!("fill=\"{INSIDE}\""), "");
-        svg.write((x + 27.0, y + 10.0), grey, "inside a partition");
+        key(svg, (x, y), (22.0, 2.0), INSIDE, "inside a partition");
     }
+}
+
+/// Explains a colour in a row of the legend; returns the place for the next one.
+fn key(svg: &mut Svg, (x, y): (f64, f64), size: (f64, f64), colour: &str, name: &str) -> f64 {
+    let (width, height) = size;
+    let patch = Rect { x, y: y + 6.0 - height / 2.0, width, height };
+    svg.rect(&patch, height / 4.0, format_args!("fill=\"{colour}\""), "");
+    svg.write((x + width + 5.0, y + 10.0), "font-size=\"11\" fill=\"#56606e\"", name);
+    x + width + 20.0 + 6.0 * name.len() as f64
 }
 
 /// Returns the path from one box to another: straight along a row, around the boxes to the row
