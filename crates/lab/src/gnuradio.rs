@@ -1,11 +1,13 @@
 //! GNU Radio as a peer: a script in a Python that has it, with one request and one answer a line.
 
+use crate::helper::HelperProcess;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// The usual path of a Python with GNU Radio; another Python is often first in the PATH.
 pub const PYTHON: &str = "/usr/bin/python3";
@@ -38,8 +40,7 @@ pub enum PeerError {
 #[derive(Debug)]
 pub struct Script {
     path: PathBuf,
-    child: Child,
-    answers: BufReader<ChildStdout>,
+    process: HelperProcess,
     /// GNU Radio's version.
     pub version: String,
 }
@@ -57,14 +58,11 @@ impl Script {
     /// [`PeerError`] when the program does not exist or has no GNU Radio.
     pub fn start(python: &Path, script: &str) -> Result<Self, PeerError> {
         let mut command = Command::new(python);
-        command.args(["-c", script]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        millstream_host::child::tie(&mut command, None);
+        command.args(["-c", script]).stderr(Stdio::piped());
         let path = python.to_owned();
-        let spawned = command.spawn();
-        let mut child = spawned.map_err(|source| PeerError::Run { path: path.clone(), source })?;
-        let answers = BufReader::new(child.stdout.take().expect("a pipe was asked for"));
-        let mut peer = Self { path, child, answers, version: String::new() };
+        let process = HelperProcess::start(command, None)
+            .map_err(|source| PeerError::Run { path: path.clone(), source })?;
+        let mut peer = Self { path, process, version: String::new() };
         peer.version = peer.answer::<Hello>()?.version;
         Ok(peer)
     }
@@ -74,44 +72,28 @@ impl Script {
     /// # Errors
     /// [`PeerError`] when the script ends instead.
     pub fn ask<T: DeserializeOwned>(&mut self, request: &Value) -> Result<T, PeerError> {
-        let sent = self.child.stdin.as_mut().map(|pipe| writeln!(pipe, "{request}"));
-        if !matches!(sent, Some(Ok(()))) {
-            return Err(self.ended());
-        }
+        self.process.say(&request.to_string()).map_err(|_| self.ended())?;
         self.answer()
     }
 
     fn answer<T: DeserializeOwned>(&mut self) -> Result<T, PeerError> {
-        let mut line = String::new();
-        loop {
-            line.clear();
-            match self.answers.read_line(&mut line) {
-                // GNU Radio prints notes of its own.
-                Ok(1..) => {
-                    if let Ok(answer) = serde_json::from_str(&line) {
-                        return Ok(answer);
-                    }
-                }
-                Ok(0) | Err(_) => return Err(self.ended()),
+        while let Ok(Some(line)) = self.process.read_line(Duration::MAX) {
+            // GNU Radio prints notes of its own.
+            if let Ok(answer) = serde_json::from_str(&line) {
+                return Ok(answer);
             }
         }
+        Err(self.ended())
     }
 
     fn ended(&mut self) -> PeerError {
-        let _ = self.child.kill();
+        let _ = self.process.child.kill();
         let mut said = String::new();
-        if let Some(mut errors) = self.child.stderr.take() {
+        if let Some(mut errors) = self.process.child.stderr.take() {
             let _ = io::Read::read_to_string(&mut errors, &mut said);
         }
         let said = said.lines().last().unwrap_or("it said nothing").to_owned();
         PeerError::Ended { path: self.path.clone(), said }
-    }
-}
-
-impl Drop for Script {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

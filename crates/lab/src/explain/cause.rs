@@ -30,36 +30,15 @@ pub fn explain(events: &[TraceEvent], outlier: &Outlier) -> Explanation {
     let window = (outlier.deadline_us, outlier.done_us);
     let late_us = window.1 - window.0;
     let Some(found) = stretches(events, outlier.cpu, outlier.thread, window) else {
-        return Explanation {
-            late_us,
-            cause: LateCause::Unknown,
-            who: String::new(),
-            shares: Vec::new(),
-            evidence: vec!["the trace does not reach back to the deadline".to_owned()],
-        };
+        let evidence = vec!["the trace does not reach back to the deadline".to_owned()];
+        return Explanation::of(late_us, Vec::new(), evidence);
     };
     let within = |event: &&TraceEvent| (window.0..=window.1).contains(&event.at_us);
     let events: Vec<&TraceEvent> = events.iter().filter(within).collect();
     let facts = Facts::of(&events, &found, outlier);
-    let mut shares: Vec<Share> = Vec::new();
-    for stretch in &found {
-        for (cause, who, us) in facts.blame(stretch, outlier) {
-            match shares.iter_mut().find(|share| share.cause == cause && share.who == who) {
-                Some(share) => share.us += us,
-                None => shares.push(Share { cause, who, us }),
-            }
-        }
-    }
-    shares.sort_by(|one, two| two.us.total_cmp(&one.us));
-    let total = |cause| -> f64 {
-        shares.iter().filter(|share| share.cause == cause).map(|share| share.us).sum()
-    };
-    let causes = shares.iter().map(|share| share.cause);
-    let cause = causes.max_by(|one, two| total(*one).total_cmp(&total(*two)));
-    let cause = cause.unwrap_or(LateCause::Unknown);
-    let who = shares.iter().find(|share| share.cause == cause);
-    let who = who.map(|share| share.who.clone()).unwrap_or_default();
-    Explanation { late_us, cause, who, evidence: facts.evidence(&events, outlier), shares }
+    let parts = found.iter().flat_map(|stretch| facts.blame(stretch, outlier));
+    let parts = parts.map(|(cause, who, us)| Share { cause, who, us }).collect();
+    Explanation::of(late_us, parts, facts.evidence(&events, outlier))
 }
 
 /// Facts of the window that decide how time is assigned to causes.

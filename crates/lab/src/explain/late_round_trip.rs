@@ -21,14 +21,7 @@ pub(super) struct LateRoundTrip {
 /// Explains it. Sides that never sleep are not woken: then the whole way belongs to the asking
 /// side.
 pub(super) fn explain_way(events: &[TraceEvent], way: &LateRoundTrip) -> Explanation {
-    let late_us = way.back_us - way.due_us;
-    let mut whole = Explanation {
-        late_us,
-        cause: LateCause::Unknown,
-        who: String::new(),
-        shares: Vec::new(),
-        evidence: Vec::new(),
-    };
+    let (mut parts, mut evidence) = (Vec::new(), Vec::new());
     for (index, (thread, from_us, to_us)) in legs(events, way).into_iter().enumerate() {
         let Some(cpu) = place(events, thread, to_us) else { continue };
         let outlier = Outlier {
@@ -42,21 +35,10 @@ pub(super) fn explain_way(events: &[TraceEvent], way: &LateRoundTrip) -> Explana
         };
         let leg = explain(events, &outlier);
         let name = ["the way there", "the side that answers", "the way back"][index];
-        whole.evidence.push(format!("{name}: {:.0} us, {}", leg.late_us, leg.cause.name()));
-        for share in leg.shares {
-            add(&mut whole.shares, named(share, index, cpu));
-        }
+        evidence.push(format!("{name}: {:.0} us, {}", leg.late_us, leg.cause.name()));
+        parts.extend(leg.shares.into_iter().map(|share| named(share, index, cpu)));
     }
-    whole.shares.sort_by(|one, two| two.us.total_cmp(&one.us));
-    let total = |cause| -> f64 {
-        whole.shares.iter().filter(|share| share.cause == cause).map(|share| share.us).sum()
-    };
-    let causes = whole.shares.iter().map(|share| share.cause);
-    whole.cause =
-        causes.max_by(|one, two| total(*one).total_cmp(&total(*two))).unwrap_or(LateCause::Unknown);
-    let who = whole.shares.iter().find(|share| share.cause == whole.cause);
-    whole.who = who.map(|share| share.who.clone()).unwrap_or_default();
-    whole
+    Explanation::of(way.back_us - way.due_us, parts, evidence)
 }
 
 /// Splits the way: from the question to the wake-up of the other side, from there to the wake-up of
@@ -104,13 +86,6 @@ fn named(share: Share, leg: usize, cpu: usize) -> Share {
         }
         LateCause::HypervisorSteal | LateCause::Silence => Share { cause, who, us },
         _ => Share { cause, who: format!("{who}, on CPU {cpu}"), us },
-    }
-}
-
-fn add(shares: &mut Vec<Share>, share: Share) {
-    match shares.iter_mut().find(|one| one.cause == share.cause && one.who == share.who) {
-        Some(one) => one.us += share.us,
-        None => shares.push(share),
     }
 }
 

@@ -16,7 +16,6 @@
 
 mod cause;
 pub mod flood;
-mod helper;
 mod late_round_trip;
 mod monitor;
 pub mod observer;

@@ -11,6 +11,7 @@
 //! ```
 
 use super::trigger::OneShotTrigger;
+use crate::helper::answer;
 use crate::timer::{now_ns, sleep_to};
 use millstream_cpu::sched::{self, Class};
 use millstream_cpu::thread::{name_current_thread, pin_current_thread};
@@ -105,10 +106,10 @@ pub fn watch(
         .name("ms-orders".to_owned())
         .spawn(move || listen(input, &listener))?;
     if let Err(reason) = take_place(plan) {
-        return tell(output, &ObserverReport::Failed(reason));
+        return answer(output, &ObserverReport::Failed(reason));
     }
     let mut memory = Memory::new()?;
-    tell(output, &ObserverReport::Ready(rustix::thread::gettid().as_raw_nonzero().get()))?;
+    answer(output, &ObserverReport::Ready(rustix::thread::gettid().as_raw_nonzero().get()))?;
     let mut deadline_ns = now_ns() + plan.interval_ns;
     while !orders.over.load(Ordering::Relaxed) {
         if orders.faults.swap(false, Ordering::Relaxed) {
@@ -119,10 +120,10 @@ pub fn watch(
         let pages_gone = memory.work();
         let done_ns = now_ns();
         if done_ns - deadline_ns > plan.threshold_ns && orders.trip.pull()? {
-            tell(output, &ObserverReport::Late(LateAnswer { deadline_ns, done_ns, pages_gone }))?;
+            answer(output, &ObserverReport::Late(LateAnswer { deadline_ns, done_ns, pages_gone }))?;
         }
         if orders.new.swap(false, Ordering::Relaxed) {
-            tell(output, &ObserverReport::Armed)?;
+            answer(output, &ObserverReport::Armed)?;
         }
         // It does not sleep to deadlines that have passed.
         let passed = now_ns().saturating_sub(deadline_ns) / plan.interval_ns + 1;
@@ -151,12 +152,6 @@ fn listen(input: impl BufRead, orders: &Orders) {
         }
     }
     orders.over.store(true, Ordering::Relaxed);
-}
-
-fn tell(output: &mut impl Write, tale: &ObserverReport) -> io::Result<()> {
-    let line = serde_json::to_string(tale)? + "\n";
-    output.write_all(line.as_bytes())?;
-    output.flush()
 }
 
 /// Memory whose pages may be missing.

@@ -2,8 +2,9 @@
 //! not there.
 
 use super::flood;
-use super::helper::HelperProcess;
 use super::watched::{LookoutError, WatchedThread};
+use crate::helper::HelperProcess;
+use crate::named::named;
 use millstream_cpu::sched::{self, Class};
 use millstream_cpu::thread::{name_current_thread, pin_current_thread};
 use millstream_measure::explained::{Explanation, LateCause};
@@ -42,23 +43,19 @@ const FLOOD_MAX: Duration = Duration::from_secs(3);
 /// Length of a trial without a cause.
 const CALM: Duration = Duration::from_millis(150);
 
+named!(
+    Injection,
+    5,
+    [
+        (Nothing, "nothing"),
+        (Hog, "FIFO hog, 5 ms"),
+        (Flood, "network flood"),
+        (PageFaults, "page-fault storm"),
+        (Stop, "stopped, 5 ms"),
+    ]
+);
+
 impl Injection {
-    /// All injections.
-    pub const ALL: [Self; 5] =
-        [Self::Nothing, Self::Hog, Self::Flood, Self::PageFaults, Self::Stop];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Nothing => "nothing",
-            Self::Hog => "FIFO hog, 5 ms",
-            Self::Flood => "network flood",
-            Self::PageFaults => "page-fault storm",
-            Self::Stop => "stopped, 5 ms",
-        }
-    }
-
     /// Whether an explanation names it.
     #[must_use]
     pub fn is_named_by(self, found: &Explanation) -> bool {
@@ -119,7 +116,7 @@ pub fn play(
 ) -> Result<Vec<CauseTrial>, LookoutError> {
     let cpus = millstream_cpu::thread::allowed_cpus()?;
     let from = cpus.iter().find(|other| *other != cpu).unwrap_or(cpu);
-    let mut flood = HelperProcess::start(start_flood(from, cpu)?)?;
+    let mut flood = HelperProcess::start(start_flood(from, cpu)?, None)?;
     match flood.read_line(Duration::from_secs(10))? {
         Some(line) if line == flood::READY => {}
         other => {

@@ -1,8 +1,8 @@
 //! A watched thread and a ring of trace events: waits for outliers and explains them.
 
-use super::helper::HelperProcess;
 use super::observer::{LateAnswer, NAME, ObserverCommand, ObserverReport, WatchSpec};
 use super::recorder::{LEAD, Late, Recorder};
+use crate::helper::HelperProcess;
 use millstream_host::trace::TraceError;
 use millstream_measure::explained::Explanation;
 use std::io;
@@ -49,7 +49,7 @@ impl WatchedThread {
     /// [`LookoutError`].
     pub fn open(watch: &WatchSpec, start: StartObserver) -> Result<Self, LookoutError> {
         let recorder = Recorder::open(NAME)?;
-        let observer = HelperProcess::start(start(watch)?)?;
+        let observer = HelperProcess::start(start(watch)?, None)?;
         let line = observer.read_line(PATIENCE)?;
         let thread = match line.as_deref().map(serde_json::from_str) {
             Some(Ok(ObserverReport::Ready(thread))) => thread,
@@ -63,7 +63,7 @@ impl WatchedThread {
     /// Number of the watched process.
     #[must_use]
     pub fn pid(&self) -> i32 {
-        self.observer.pid()
+        self.observer.child.id().cast_signed()
     }
 
     /// Watches from now on: after the return, the next outlier stops the ring.

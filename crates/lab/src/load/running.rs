@@ -1,16 +1,14 @@
 //! A running profile, seen from the measuring process.
 
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use millstream_cpu::CpuSet;
 use millstream_host::child::cpu_time_s;
 
 use super::worker::{LoadJob, READY};
+use crate::helper::HelperProcess;
 use millstream_measure::load::{LoadProfile, MachineCounters};
 use millstream_measure::record::LoadSeen;
 
@@ -55,9 +53,7 @@ pub struct RunningLoad {
 
 struct Process {
     title: String,
-    child: Child,
-    orders: ChildStdin,
-    answers: Receiver<String>,
+    process: HelperProcess,
 }
 
 /// Counters at one moment.
@@ -93,9 +89,8 @@ impl RunningLoad {
             })?;
             workers.push(process);
         }
-        let mut running = Self { profile: profile.name.clone(), workers, since: Mark::zero() };
-        running.since = running.mark()?;
-        Ok(running)
+        let since = mark(&profile.name, &mut workers)?;
+        Ok(Self { profile: profile.name.clone(), workers, since })
     }
 
     /// Restarts the counts.
@@ -103,7 +98,7 @@ impl RunningLoad {
     /// # Errors
     /// [`LoadError::Worker`] when one has ended.
     pub fn restart(&mut self) -> Result<(), LoadError> {
-        self.since = self.mark()?;
+        self.since = mark(&self.profile, &mut self.workers)?;
         Ok(())
     }
 
@@ -112,7 +107,7 @@ impl RunningLoad {
     /// # Errors
     /// [`LoadError`] when a worker has ended or did nothing.
     pub fn seen(&mut self) -> Result<LoadSeen, LoadError> {
-        let now = self.mark()?;
+        let now = mark(&self.profile, &mut self.workers)?;
         let before = &self.since;
         let seconds = (now.at - before.at).as_secs_f64().max(1e-9);
         let mut seen = LoadSeen {
@@ -133,32 +128,20 @@ impl RunningLoad {
         }
         Ok(seen)
     }
-
-    fn mark(&mut self) -> Result<Mark, LoadError> {
-        let mut mark = Mark { at: Instant::now(), ..Mark::zero() };
-        for worker in &mut self.workers {
-            let work = worker.ask().map_err(|reason| LoadError::Worker {
-                profile: self.profile.clone(),
-                worker: worker.title.clone(),
-                reason,
-            })?;
-            mark.work.push(work);
-            mark.cpu_s += cpu_time_s(worker.child.id()).unwrap_or(0.0);
-        }
-        mark.machine = MachineCounters::read(Path::new("/"));
-        Ok(mark)
-    }
 }
 
-impl Mark {
-    fn zero() -> Self {
-        Self {
-            at: Instant::now(),
-            machine: MachineCounters::default(),
-            cpu_s: 0.0,
-            work: Vec::new(),
-        }
+/// Asks all workers for their work so far.
+fn mark(profile: &str, workers: &mut [Process]) -> Result<Mark, LoadError> {
+    let (at, mut cpu_s, mut work) = (Instant::now(), 0.0, Vec::new());
+    for worker in workers {
+        work.push(worker.ask().map_err(|reason| LoadError::Worker {
+            profile: profile.to_owned(),
+            worker: worker.title.clone(),
+            reason,
+        })?);
+        cpu_s += cpu_time_s(worker.process.child.id()).unwrap_or(0.0);
     }
+    Ok(Mark { at, machine: MachineCounters::read(Path::new("/")), cpu_s, work })
 }
 
 impl Process {
@@ -167,22 +150,9 @@ impl Process {
         order: &LoadJob,
         start: &dyn Fn() -> std::io::Result<Command>,
     ) -> Result<Self, String> {
-        let words = |error: std::io::Error| format!("cannot be started: {error}");
-        let mut command = start().map_err(words)?;
-        // Ctrl-C goes to the measuring process, which then ends the load.
-        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
-        millstream_host::child::tie(&mut command, None);
-        let mut child = command.spawn().map_err(words)?;
-        let (orders, output) = (child.stdin.take(), child.stdout.take());
-        let (Some(orders), Some(output)) = (orders, output) else {
-            return Err("has no pipes".to_owned());
-        };
-        let (tell, answers) = channel();
-        std::thread::spawn(move || {
-            let lines = BufReader::new(output).lines().map_while(Result::ok);
-            lines.map(|line| tell.send(line)).take_while(Result::is_ok).for_each(drop);
-        });
-        let mut process = Self { title: title.to_owned(), child, orders, answers };
+        let process = start().and_then(|command| HelperProcess::start(command, None));
+        let process = process.map_err(|error| format!("cannot be started: {error}"))?;
+        let mut process = Self { title: title.to_owned(), process };
         let order = serde_json::to_string(order).map_err(|error| error.to_string())?;
         match process.exchange(&order)? {
             answer if answer == READY => Ok(process),
@@ -191,21 +161,13 @@ impl Process {
     }
 
     fn exchange(&mut self, line: &str) -> Result<String, String> {
-        let sent = writeln!(self.orders, "{line}").and_then(|()| self.orders.flush());
-        sent.map_err(|error| format!("has ended ({error})"))?;
-        let answer = self.answers.recv_timeout(PATIENCE);
-        answer.map_err(|_| "has ended, or does not answer".to_owned())
+        self.process.say(line).map_err(|error| format!("has ended ({error})"))?;
+        let answer = self.process.read_line(PATIENCE).ok().flatten();
+        answer.ok_or_else(|| "has ended, or does not answer".to_owned())
     }
 
     fn ask(&mut self) -> Result<u64, String> {
         let answer = self.exchange("?")?;
         answer.parse().map_err(|_| answer)
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -58,24 +58,31 @@ pub enum PacketWait {
 /// Spin time of an adaptive wait before it sleeps.
 pub const ADAPTIVE_SPIN: Duration = Duration::from_micros(50);
 
-/// One end of a path.
+/// The way of packets on one side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EndPlan {
+pub struct Half {
     /// The carrier of the packets.
     pub path: Carriage,
-    /// The link string; unused by [`Carriage::Kernel`].
+    /// The link string, without or with an interface; unused by [`Carriage::Kernel`].
     pub link: String,
     /// Its wait mode.
     pub wait: PacketWait,
-    /// Its IPv4 address.
-    pub address: Ipv4Addr,
-    /// Bytes of each packet as an Ethernet frame, without its check sequence.
-    pub frame_bytes: usize,
     /// `SO_BUSY_POLL` of plain kernel sockets.
     pub busy_poll_us: Option<u32>,
     /// `SO_PRIORITY` of plain kernel sockets.
     #[serde(default)]
     pub priority: Option<u32>,
+}
+
+/// One end of a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndPlan {
+    /// The way of its packets, with the interface.
+    pub way: Half,
+    /// Its IPv4 address.
+    pub address: Ipv4Addr,
+    /// Bytes of each packet as an Ethernet frame, without its check sequence.
+    pub frame_bytes: usize,
 }
 
 /// The times of one measurement.

@@ -10,6 +10,7 @@ use millstream_measure::{Histogram, Summary};
 use super::end::EndAddress;
 use super::job::{PingPlan, Role, RoundTrips, SideJob};
 use super::rows::{BASE, Half, PathRow};
+use super::table::ratios;
 use super::testbed::{StageError, Testbed};
 
 /// The parameters of round trips.
@@ -116,15 +117,13 @@ impl TripTable {
 
     /// Computes the ratios to the base at the same load; to be called after the measurements.
     pub fn sum_up(&mut self) {
+        let medians = |line: &TripLine| -> Vec<(usize, f64)> {
+            line.runs.iter().map(|(turn, quantiles)| (*turn, quantiles[0] as f64)).collect()
+        };
         let bases: Vec<_> = self.lines.iter().filter(|line| line.name == BASE).cloned().collect();
         for line in &mut self.lines {
             let base = bases.iter().find(|base| base.load_pps == line.load_pps);
-            let ratio = |(turn, quantiles): &(usize, [u64; QUANTILES.len()])| {
-                let (_, base) = base?.runs.iter().find(|(other, _)| other == turn)?;
-                (base[0] > 0).then(|| quantiles[0] as f64 / base[0] as f64)
-            };
-            let ratios: Vec<_> = line.runs.iter().filter_map(ratio).collect();
-            line.ratio = Summary::of(&ratios);
+            line.ratio = base.and_then(|base| ratios(&medians(line), &medians(base)));
             line.cpu_share = Summary::of(&line.shares).map(|share| share.median);
         }
     }

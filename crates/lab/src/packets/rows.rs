@@ -3,27 +3,12 @@
 use millstream_link::registry::{at_interface, carries_frames, takes_interface};
 use serde::{Deserialize, Serialize};
 
+pub use super::plan::Half;
 use super::plan::{Carriage, EndPlan, PacketWait, Workload};
 use super::testbed::SideSetup;
 
 /// The name of the base row.
 pub const BASE: &str = "kernel UDP";
-
-/// Half a row: the path of one side.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Half {
-    /// The carrier of the packets.
-    pub path: Carriage,
-    /// The link string, to which the side's interface is added.
-    pub link: String,
-    /// Its wait mode.
-    pub wait: PacketWait,
-    /// `SO_BUSY_POLL` of plain kernel sockets.
-    pub busy_poll_us: Option<u32>,
-    /// `SO_PRIORITY` of plain kernel sockets.
-    #[serde(default)]
-    pub priority: Option<u32>,
-}
 
 impl Half {
     /// Creates a half with a link and a wait mode, without options.
@@ -35,19 +20,10 @@ impl Half {
     /// The end of this half in a side's set-up.
     #[must_use]
     pub fn at(&self, place: &SideSetup, frame_bytes: usize) -> EndPlan {
-        EndPlan {
-            path: self.path,
-            link: self.link_at(place),
-            wait: self.wait,
-            address: place.address,
-            frame_bytes,
-            busy_poll_us: self.busy_poll_us,
-            priority: self.priority,
-        }
+        let way = Self { link: self.link_at(place), ..self.clone() };
+        EndPlan { way, address: place.address, frame_bytes }
     }
-}
 
-impl Half {
     /// The link string in a side's set-up. An I/O thread shares the CPU of its side, so that no row
     /// has more CPUs than the base.
     fn link_at(&self, place: &SideSetup) -> String {

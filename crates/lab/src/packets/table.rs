@@ -1,7 +1,5 @@
 //! Repeated measurements of all rows, as ratios to the base in the same repetition.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use millstream_measure::Summary;
@@ -55,22 +53,26 @@ impl PacketTable {
 
     /// Computes summaries and ratios; to be called after the measurements.
     pub fn sum_up(&mut self) {
-        let base: BTreeMap<usize, f64> = self
-            .lines
-            .iter()
-            .filter(|line| line.name == BASE)
-            .flat_map(|line| line.runs.iter().map(|(turn, run)| (*turn, run.rate_pps)))
-            .collect();
+        let rates = |line: &RowResults| -> Vec<(usize, f64)> {
+            line.runs.iter().map(|(turn, run)| (*turn, run.rate_pps)).collect()
+        };
+        let base =
+            self.lines.iter().filter(|line| line.name == BASE).flat_map(rates).collect::<Vec<_>>();
         for line in &mut self.lines {
-            let rates: Vec<_> = line.runs.iter().map(|(_, run)| run.rate_pps).collect();
-            let ratio = |(turn, run): &(usize, RowMeasurement)| {
-                base.get(turn).filter(|base| **base > 0.0).map(|base| run.rate_pps / base)
-            };
-            let ratios: Vec<_> = line.runs.iter().filter_map(ratio).collect();
-            line.rate_pps = Summary::of(&rates);
-            line.ratio = Summary::of(&ratios);
+            let own = rates(line);
+            line.rate_pps = Summary::of(&own.iter().map(|(_, rate)| *rate).collect::<Vec<_>>());
+            line.ratio = ratios(&own, &base);
         }
     }
+}
+
+/// Returns the ratios of figures to those of the base in the same repetition.
+pub(super) fn ratios(own: &[(usize, f64)], base: &[(usize, f64)]) -> Option<Summary> {
+    let ratio = |(turn, figure): &(usize, f64)| {
+        let (_, base) = base.iter().find(|(other, _)| other == turn)?;
+        (*base > 0.0).then(|| figure / base)
+    };
+    Summary::of(&own.iter().filter_map(ratio).collect::<Vec<_>>())
 }
 
 impl RowResults {

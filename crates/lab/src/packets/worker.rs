@@ -5,11 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
+use millstream_cpu::sched::{self, Class};
+
 use super::end::{self, EndAddress};
 use super::job::{BulkPlan, JobResult, PingPlan, Role, SideJob, SideReply};
-use super::plan::{Carriage, EndPlan};
+use super::plan::{Carriage, Half};
 use super::side::PacketSide;
 use super::trace::SyscallTrace;
+use crate::helper::answer;
 
 /// The first line of a side: it is in its network.
 pub const HELLO: &str = "hello";
@@ -48,7 +51,7 @@ pub fn serve(input: impl BufRead + Send + 'static, output: &mut impl Write) -> i
         };
         let reply =
             reply.map_or_else(SideReply::Failed, |outcome| SideReply::Done(Box::new(outcome)));
-        say(output, &reply)?;
+        answer(output, &reply)?;
     }
     Ok(())
 }
@@ -83,43 +86,29 @@ fn play(
         load.iter_mut().for_each(|load| load.aim(to));
     }
     let address: EndAddress = end.address();
-    say(output, &SideReply::Ready(address))?;
+    answer(output, &SideReply::Ready(address))?;
     let load = load.as_deref_mut().map(|end| end as &mut dyn end::PathEnd);
-    let mut side = PacketSide { end: &mut *end, load, wait: job.end.wait, stop, trace };
-    Ok(side.play(&job.role).map_err(|error| format!("{}: {error}", name(&job.end))))
+    let mut side = PacketSide { end: &mut *end, load, wait: job.end.way.wait, stop, trace };
+    Ok(side.play(&job.role).map_err(|error| format!("{}: {error}", name(&job.end.way))))
 }
 
 /// Opens the second end for load: flows over ports and sockets have one each; on a bare link both
 /// share one.
 fn load_end(job: &SideJob) -> Result<Option<Box<dyn end::PathEnd>>, String> {
     let Role::Ping(PingPlan { load_pps: Some(_), .. }) = &job.role else { return Ok(None) };
-    match job.end.path {
+    match job.end.way.path {
         Carriage::Kernel | Carriage::Port => end::open(&job.end, false).map(Some),
         Carriage::Frames | Carriage::IpFrames => Ok(None),
     }
 }
 
-fn name(end: &EndPlan) -> &str {
-    if end.path == Carriage::Kernel { "kernel UDP" } else { &end.link }
+fn name(way: &Half) -> &str {
+    if way.path == Carriage::Kernel { "kernel UDP" } else { &way.link }
 }
 
-fn say(output: &mut impl Write, reply: &SideReply) -> io::Result<()> {
-    let mut line = serde_json::to_string(reply)?;
-    line.push('\n');
-    output.write_all(line.as_bytes())?;
-    output.flush()
-}
-
-/// Sets the scheduling class of this thread (sched_setscheduler(2)); threads started later inherit
-/// it.
+/// Sets the scheduling class of this thread; threads started later inherit it.
 fn schedule(fifo: Option<u32>) -> Result<(), String> {
-    let policy = if fifo.is_some() { libc::SCHED_FIFO } else { libc::SCHED_OTHER };
-    let parameter = libc::sched_param { sched_priority: fifo.unwrap_or(0) as libc::c_int };
-    // SAFETY: plain system call for the calling thread; the structure lives through it.
-    if unsafe { libc::sched_setscheduler(0, policy, &raw const parameter) } == 0 {
-        return Ok(());
-    }
-    let error = io::Error::last_os_error();
+    let class = fifo.map_or(Class::Other, |priority| Class::Fifo(priority.min(99) as u8));
     let advice = "it needs root, CAP_SYS_NICE or RLIMIT_RTPRIO (and, in a cpu cgroup, rt_runtime)";
-    Err(format!("cannot run as SCHED_FIFO at {}: {error}; {advice}", parameter.sched_priority))
+    sched::set_thread(0, class).map_err(|error| format!("cannot run as {class}: {error}; {advice}"))
 }

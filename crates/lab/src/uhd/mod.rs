@@ -13,12 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The usual paths.
-const PLACES: [&str; 3] = [
-    "/usr/libexec/uhd/examples/benchmark_rate",
-    "/usr/lib/uhd/examples/benchmark_rate",
-    "/usr/local/lib/uhd/examples/benchmark_rate",
-];
+/// The usual folders of UHD's programs.
+const FOLDERS: [&str; 3] = ["/usr/libexec/uhd", "/usr/lib/uhd", "/usr/local/lib/uhd"];
 /// Largest time beyond the duration of the measurement.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Samples that may be missing because streaming begins a little after the clock of the
@@ -94,8 +90,12 @@ pub enum UhdError {
 /// # Errors
 /// [`UhdError::NotInstalled`].
 pub fn find() -> Result<PathBuf, UhdError> {
-    let found = PLACES.into_iter().map(Path::new).find(|path| path.exists());
-    found.map(Path::to_owned).ok_or(UhdError::NotInstalled)
+    installed("examples/benchmark_rate").ok_or(UhdError::NotInstalled)
+}
+
+/// Finds a program below the usual folders.
+pub(crate) fn installed(program: &str) -> Option<PathBuf> {
+    FOLDERS.map(|folder| Path::new(folder).join(program)).into_iter().find(|path| path.exists())
 }
 
 impl BenchmarkRate {

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 
 use crate::packets::testbed::enter_new_network;
+use millstream_host::netlink::{Netlink, NetlinkError};
 
 /// Datagrams between two checks of the progress.
 const BATCH: u64 = 256;
@@ -15,17 +16,10 @@ pub fn enter_network() -> Result<(), String> {
     bring_up_loopback().map_err(|error| format!("cannot bring the loopback up: {error}"))
 }
 
-/// netdevice(7): SIOCSIFFLAGS.
-fn bring_up_loopback() -> io::Result<()> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    // SAFETY: an `ifreq` is plain numbers and bytes, for which zeros are a value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    request.ifr_name[..2].copy_from_slice(&[b'l' as libc::c_char, b'o' as libc::c_char]);
-    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-    let fd = std::os::fd::AsRawFd::as_raw_fd(&socket);
-    // SAFETY: the kernel reads the request, which outlives the call.
-    let done = unsafe { libc::ioctl(fd, libc::SIOCSIFFLAGS as _, &raw const request) };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+fn bring_up_loopback() -> Result<(), NetlinkError> {
+    let mut netlink = Netlink::open()?;
+    let index = netlink.interface("lo")?.index;
+    netlink.set_up(index, true)
 }
 
 /// Sends to a socket without a reader: every datagram passes the stack and is dropped at the

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use millstream_host::socket;
 
-use super::{BATCH, EchoMode, EndAddress, LOAD, Look, PathEnd, SLEEP_MS, nowhere, number};
+use super::{BATCH, EchoMode, EndAddress, LOAD, Look, PathEnd, SLEEP_MS, load, nowhere, number};
 
 /// Bytes of the socket's queues, as ports request.
 const QUEUE_BYTES: libc::c_int = 8 << 20;
@@ -67,10 +67,6 @@ impl KernelEnd {
             set(&socket, libc::SO_PRIORITY, priority as libc::c_int)?;
         }
         let std::net::SocketAddr::V4(local) = socket.local_addr()? else { unreachable!("IPv4") };
-        let mut load = vec![0; BATCH * payload_bytes];
-        for payload in load.chunks_exact_mut(payload_bytes) {
-            payload[..8].copy_from_slice(&LOAD.to_le_bytes());
-        }
         // Room for one byte more shows that a packet is too long.
         let slot_bytes = (payload_bytes + 1).next_multiple_of(64);
         // SAFETY: plain C structures for which all-zero bytes are a valid value.
@@ -78,7 +74,7 @@ impl KernelEnd {
         Ok(Self {
             socket,
             local,
-            load,
+            load: load(BATCH, payload_bytes),
             payload_bytes,
             peer: raw(nowhere()),
             arena: vec![0; BATCH * slot_bytes],

@@ -116,17 +116,18 @@ pub trait PathEnd {
 pub fn open(plan: &EndPlan, receives: bool) -> Result<Box<dyn PathEnd>, String> {
     let local = SocketAddrV4::new(plan.address, 0);
     let payload = plan.frame_bytes.saturating_sub(HEADER_BYTES).max(8);
-    match plan.path {
+    let way = &plan.way;
+    match way.path {
         Carriage::Kernel => {
-            let end = KernelEnd::open(local, payload, plan.busy_poll_us, plan.priority);
+            let end = KernelEnd::open(local, payload, way.busy_poll_us, way.priority);
             end.map(boxed).map_err(|error| format!("cannot open a UDP socket: {error}"))
         }
-        Carriage::Port => PortEnd::open(&plan.link, local, payload).map(boxed),
+        Carriage::Port => PortEnd::open(&way.link, local, payload).map(boxed),
         Carriage::Frames | Carriage::IpFrames => {
-            let link = millstream_link::open_frames(&plan.link, &FrameOptions::default());
+            let link = millstream_link::open_frames(&way.link, &FrameOptions::default());
             let link = link.map_err(|error| error.to_string())?;
             let udp = SocketAddrV4::new(plan.address, UDP_PORT);
-            let template = match plan.path {
+            let template = match way.path {
                 Carriage::IpFrames => PacketTemplate::ip(plan.frame_bytes, udp),
                 _ => PacketTemplate::private(plan.frame_bytes, udp),
             };
@@ -141,6 +142,15 @@ fn boxed<E: PathEnd + 'static>(end: E) -> Box<dyn PathEnd> {
 
 /// UDP port of frames that carry IP; it has no listener.
 const UDP_PORT: u16 = 47_001;
+
+/// Packets of load of this size, back to back.
+fn load(packets: usize, payload_bytes: usize) -> Vec<u8> {
+    let mut load = vec![0; packets * payload_bytes];
+    for payload in load.chunks_exact_mut(payload_bytes) {
+        payload[..8].copy_from_slice(&LOAD.to_le_bytes());
+    }
+    load
+}
 
 /// The losses of a link.
 fn link_events(counters: &LinkCounters) -> Vec<(String, u64)> {

@@ -8,7 +8,7 @@ use millstream_link::port::{Datagram, Port, PortOptions, PortTx};
 use millstream_net::engine::inventory;
 
 use super::{
-    BATCH, EchoMode, EndAddress, LOAD, Look, PathEnd, SLEEP_MS, link_events, nowhere, number,
+    BATCH, EchoMode, EndAddress, LOAD, Look, PathEnd, SLEEP_MS, link_events, load, nowhere, number,
 };
 
 /// Bytes of a GSO batch that a link segments itself: several of the kernel's messages, so that the
@@ -45,10 +45,7 @@ impl PortEnd {
             1
         };
         let batch = batches * BATCH;
-        let mut train = vec![0; batch * payload_bytes];
-        for payload in train.chunks_exact_mut(payload_bytes) {
-            payload[..8].copy_from_slice(&LOAD.to_le_bytes());
-        }
+        let train = load(batch, payload_bytes);
         let room = port.rx.capabilities().batch_max.max(BATCH) * payload_bytes;
         let back = Vec::with_capacity(room);
         let lends = millstream_link::registry::carries_frames(link);

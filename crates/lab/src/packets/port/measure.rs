@@ -129,13 +129,9 @@ fn until_full(ports: &ActivePorts, port: ActivePort, case: &PortCase) -> Result<
 /// The job of the other process.
 fn bulk(case: &PortCase, port: ActivePort) -> SideJob {
     let end = EndPlan {
-        path: Carriage::Kernel,
-        link: String::new(),
-        wait: PacketWait::Block,
+        way: Half::new(Carriage::Kernel, "", PacketWait::Block),
         address: port.address(),
         frame_bytes: case.bulk.frame_bytes,
-        busy_poll_us: None,
-        priority: None,
     };
     let plan = BulkPlan {
         to: port.nobody(),

@@ -146,12 +146,6 @@ impl Testbed {
         [&self.active, &self.passive].map(|side| side.pid().cast_signed())
     }
 
-    /// The Ethernet address of the passive side, in any role.
-    #[must_use]
-    pub fn passive_mac(&self) -> [u8; 6] {
-        self.places[1].mac
-    }
-
     /// Plays one measurement: starts the passive side, then the active one with the passive one's
     /// address; then stops the passive one. Returns the results of both, active first.
     ///
@@ -165,7 +159,7 @@ impl Testbed {
     ) -> Result<[JobResult; 2], StageError> {
         let mut address = self.passive.start(passive)?;
         if address.mac == [0; 6] {
-            address.mac = self.passive_mac();
+            address.mac = self.places[1].mac;
         }
         let played = self.active.start(&active(address)).and_then(|_| self.active.finish(longest));
         self.passive.stop()?;

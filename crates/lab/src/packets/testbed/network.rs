@@ -143,12 +143,8 @@ pub(super) fn ask<T: Send>(
     question: impl FnOnce(&mut Netlink) -> Result<T, NetlinkError> + Send,
 ) -> Result<T, StageError> {
     let ask = || {
-        let enter = || {
-            let network = File::open(format!("/proc/{pid}/ns/net"))?;
-            move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
-            io::Result::Ok(())
-        };
-        enter().map_err(|error| format!("cannot enter the network of process {pid}: {error}"))?;
+        let entered = way_into(pid).and_then(|mut enter| enter());
+        entered.map_err(|error| format!("cannot enter the network of process {pid}: {error}"))?;
         let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
         question(&mut netlink).map_err(|error| error.to_string())
     };
@@ -166,30 +162,22 @@ pub(super) fn place(
         return Ok(SideSetup { interface: None, mac: [0; 6], address: Ipv4Addr::LOCALHOST, cpu });
     };
     let wrong = |what: &str| StageError::Network(format!("interface {interface} {what}"));
-    let link = ip(pid, &format!("-o link show dev {interface}"))?;
-    let mac = word_behind(&link, "link/ether").and_then(parse_mac);
+    let (mac, address) = ask(pid, |netlink| {
+        let link = netlink.interface(&interface)?;
+        let mut addresses = netlink.addresses()?.into_iter();
+        Ok((link.mac, addresses.find(|address| address.interface == link.index)))
+    })?;
     let mac = mac.ok_or_else(|| wrong("has no Ethernet address: give another one"))?;
-    let addresses = ip(pid, &format!("-o -4 addr show dev {interface}"))?;
-    let address = word_behind(&addresses, "inet")
-        .and_then(|address| address.split('/').next()?.parse().ok())
-        .ok_or_else(|| wrong("has no IPv4 address: give it one (ip addr add)"))?;
-    Ok(SideSetup { interface: Some(interface), mac, address, cpu })
+    let address = address.ok_or_else(|| wrong("has no IPv4 address: give it one (ip addr add)"))?;
+    Ok(SideSetup { interface: Some(interface), mac, address: address.address, cpu })
 }
 
 /// Runs `ip` in the network of a process.
-fn ip(pid: u32, arguments: &str) -> Result<String, StageError> {
+fn ip(pid: u32, arguments: &str) -> Result<(), StageError> {
     let fail = |what: String| StageError::Network(format!("`ip {arguments}`: {what}"));
-    let network = File::open(format!("/proc/{pid}/ns/net")).map_err(|e| fail(e.to_string()))?;
     let mut command = Command::new("ip");
     command.args(arguments.split(' '));
-    // Without rights there is only one network, which needs no entering.
-    let here = same_network(pid);
-    let enter = move || {
-        if !here {
-            move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
-        }
-        Ok(())
-    };
+    let enter = way_into(pid).map_err(|error| fail(error.to_string()))?;
     // SAFETY: between fork and exec only setns(2) is called, which is safe there.
     unsafe { command.pre_exec(enter) };
     let output = command.output().map_err(|error| match error.kind() {
@@ -199,7 +187,21 @@ fn ip(pid: u32, arguments: &str) -> Result<String, StageError> {
     if !output.status.success() {
         return Err(fail(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    Ok(())
+}
+
+/// Returns a function that moves the calling thread into the network of a process. Without rights
+/// there is only one network, which needs no entering.
+fn way_into(pid: u32) -> io::Result<impl FnMut() -> io::Result<()>> {
+    let network = File::open(format!("/proc/{pid}/ns/net"))?;
+    let here = same_network(pid);
+    Ok(move || match here {
+        true => Ok(()),
+        false => {
+            let kind = Some(LinkNameSpaceType::Network);
+            Ok(move_into_link_name_space(network.as_fd(), kind)?)
+        }
+    })
 }
 
 /// Whether a process is in our own network.
@@ -208,37 +210,9 @@ fn same_network(pid: u32) -> bool {
     network("self").is_some_and(|own| network(&pid.to_string()) == Some(own))
 }
 
-fn word_behind<'a>(text: &'a str, label: &str) -> Option<&'a str> {
-    text.split_whitespace().skip_while(|word| *word != label).nth(1)
-}
-
-fn parse_mac(text: &str) -> Option<[u8; 6]> {
-    let mut parts = text.split(':').map(|part| u8::from_str_radix(part, 16).ok());
-    let mut mac = [0; 6];
-    for byte in &mut mac {
-        *byte = parts.next()??;
-    }
-    parts.next().is_none().then_some(mac)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses_are_found_in_what_ip_prints() {
-        let line = "2: ms-a@if2: <UP> mtu 9000 qdisc noqueue state UP \\    link/ether \
-                    02:6d:73:00:00:01 brd ff:ff:ff:ff:ff:ff link-netnsid 0";
-        let mac = word_behind(line, "link/ether").and_then(parse_mac);
-        assert_eq!(mac, Some([2, 0x6d, 0x73, 0, 0, 1]));
-        assert_eq!(
-            word_behind("1: lo    inet 127.0.0.1/8 scope host", "inet"),
-            Some("127.0.0.1/8")
-        );
-        for text in ["", "02:6d:73:00:00", "02:6d:73:00:00:01:02", "x:0:0:0:0:0"] {
-            assert_eq!(parse_mac(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn an_interface_may_name_its_namespace() {

@@ -1,12 +1,9 @@
 //! One side's process, seen from its starter.
 
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use super::{StageError, StartSide};
+use crate::helper::HelperProcess;
 use crate::packets::end::EndAddress;
 use crate::packets::job::{JobResult, SideJob, SideReply};
 use crate::packets::worker::{HELLO, STOP};
@@ -19,9 +16,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// A process that serves jobs.
 pub(super) struct SideProcess {
     side: &'static str,
-    child: Child,
-    jobs: ChildStdin,
-    lines: Receiver<String>,
+    process: HelperProcess,
     ended: fn() -> bool,
 }
 
@@ -33,28 +28,16 @@ impl SideProcess {
         cpu: Option<usize>,
         ended: fn() -> bool,
     ) -> Result<Self, StageError> {
-        let fail = |what: String| StageError::Process { side, what };
-        let no_start = |error: std::io::Error| fail(format!("cannot be started: {error}"));
-        let mut command = start(network).map_err(no_start)?;
-        // Ctrl-C goes to this process, which then ends the sides.
-        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
-        millstream_host::child::tie(&mut command, cpu);
-        let mut child = command.spawn().map_err(no_start)?;
-        let (jobs, answers) = (child.stdin.take(), child.stdout.take());
-        let (Some(jobs), Some(answers)) = (jobs, answers) else {
-            return Err(fail("has no pipes".to_owned()));
-        };
-        let (tell, lines) = channel();
-        std::thread::spawn(move || {
-            let answers = BufReader::new(answers).lines().map_while(Result::ok);
-            // Ends with the process, or when the receiver has gone.
-            answers.map(|line| tell.send(line)).take_while(Result::is_ok).for_each(drop);
-        });
-        Ok(Self { side, child, jobs, lines, ended })
+        let process = start(network).and_then(|command| HelperProcess::start(command, cpu));
+        let process = process.map_err(|error| StageError::Process {
+            side,
+            what: format!("cannot be started: {error}"),
+        })?;
+        Ok(Self { side, process, ended })
     }
 
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.process.child.id()
     }
 
     /// Waits until it is in its network.
@@ -96,7 +79,7 @@ impl SideProcess {
     }
 
     fn write(&mut self, line: &str) -> Result<(), StageError> {
-        let written = self.jobs.write_all(format!("{line}\n").as_bytes());
+        let written = self.process.say(line);
         written.map_err(|error| self.fail(format!("does not accept its job: {error}")))
     }
 
@@ -108,28 +91,19 @@ impl SideProcess {
     fn line(&mut self, longest: Duration) -> Result<String, StageError> {
         let until = Instant::now() + longest;
         loop {
-            match self.lines.recv_timeout(TICK) {
-                Ok(line) => return Ok(line),
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(self.fail("ended too early".to_owned()));
-                }
-                Err(RecvTimeoutError::Timeout) if (self.ended)() => return Err(StageError::Ended),
-                Err(RecvTimeoutError::Timeout) if Instant::now() > until => {
+            match self.process.read_line(TICK) {
+                Ok(Some(line)) => return Ok(line),
+                Err(_) => return Err(self.fail("ended too early".to_owned())),
+                Ok(None) if self.is_ended() => return Err(StageError::Ended),
+                Ok(None) if Instant::now() > until => {
                     return Err(self.fail(format!("did not answer for {} s", longest.as_secs())));
                 }
-                Err(RecvTimeoutError::Timeout) => {}
+                Ok(None) => {}
             }
         }
     }
 
     fn fail(&self, what: String) -> StageError {
         StageError::Process { side: self.side, what }
-    }
-}
-
-impl Drop for SideProcess {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
