@@ -109,20 +109,14 @@ fn receive(
     let buffer_samples = window_samples(&stream);
     slow_down();
     let mut block = vec![Complex32::default(); BLOCK_SAMPLES];
-    let wanted = (trial.duration_s * trial.rate_hz) as u64;
-    let (mut streamed, mut broke_after_s) = (0, None);
     stream.start_continuous(None)?;
-    while streamed < wanted && broke_after_s.is_none() {
+    until_it_breaks(trial, buffer_samples, || {
         let meta = stream.recv(&mut block, PATIENCE)?;
-        streamed += meta.samples as u64;
         // The event itself comes with the first samples after the gap, and the radio is slow.
         let overran = stream.counters().overruns > 0;
-        if overran || !matches!(meta.event, RxEvent::None | RxEvent::Timeout) {
-            broke_after_s = Some(streamed as f64 / trial.rate_hz);
-        }
-    }
-    let holds = broke_after_s.is_none();
-    Ok(TrialOutcome { holds, buffer_samples, streamed, broke_after_s })
+        let broke = overran || !matches!(meta.event, RxEvent::None | RxEvent::Timeout);
+        Ok((meta.samples, broke))
+    })
 }
 
 /// Opens a receive stream whose credit window is as near to `samples` as whole packets allow.
@@ -158,17 +152,29 @@ fn transmit(
     let buffer_samples = stream.credit_window_bytes() / 4;
     slow_down();
     let block = vec![Complex32::default(); BLOCK_SAMPLES];
+    until_it_breaks(trial, buffer_samples, || {
+        let sent = stream.send(&block, TxMetadata::now(), PATIENCE)?;
+        let mut broke = false;
+        while let Some(event) = stream.poll_event()? {
+            broke |= matches!(event, TxEvent::Underflow { .. });
+        }
+        Ok((sent.samples, broke))
+    })
+}
+
+/// Repeats `step`, which returns the samples streamed and whether the buffer failed, until it fails
+/// or the time is over.
+fn until_it_breaks(
+    trial: &BufferTrial,
+    buffer_samples: u64,
+    mut step: impl FnMut() -> Result<(usize, bool), RateError>,
+) -> Result<TrialOutcome, RateError> {
     let wanted = (trial.duration_s * trial.rate_hz) as u64;
     let (mut streamed, mut broke_after_s) = (0, None);
     while streamed < wanted && broke_after_s.is_none() {
-        let sent = stream.send(&block, TxMetadata::now(), PATIENCE)?;
-        streamed += sent.samples as u64;
-        while let Some(event) = stream.poll_event()? {
-            if matches!(event, TxEvent::Underflow { .. }) {
-                broke_after_s = broke_after_s.or(Some(streamed as f64 / trial.rate_hz));
-            }
-        }
+        let (samples, broke) = step()?;
+        streamed += samples as u64;
+        broke_after_s = broke.then(|| streamed as f64 / trial.rate_hz);
     }
-    let holds = broke_after_s.is_none();
-    Ok(TrialOutcome { holds, buffer_samples, streamed, broke_after_s })
+    Ok(TrialOutcome { holds: broke_after_s.is_none(), buffer_samples, streamed, broke_after_s })
 }

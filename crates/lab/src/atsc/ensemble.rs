@@ -1,5 +1,6 @@
 //! Echo ensembles for laboratory tests of receivers.
 
+use crate::named::named;
 use millstream_atsc::tx::Echo;
 use serde::{Deserialize, Serialize};
 
@@ -26,24 +27,20 @@ pub enum Ensemble {
     R21,
 }
 
+named!(
+    Ensemble,
+    6,
+    [
+        (BrazilA, "Brazil A"),
+        (BrazilB, "Brazil B"),
+        (BrazilC, "Brazil C"),
+        (BrazilD, "Brazil D"),
+        (BrazilE, "Brazil E"),
+        (R21, "ATSC R2.1"),
+    ]
+);
+
 impl Ensemble {
-    /// All ensembles.
-    pub const ALL: [Self; 6] =
-        [Self::BrazilA, Self::BrazilB, Self::BrazilC, Self::BrazilD, Self::BrazilE, Self::R21];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::BrazilA => "Brazil A",
-            Self::BrazilB => "Brazil B",
-            Self::BrazilC => "Brazil C",
-            Self::BrazilD => "Brazil D",
-            Self::BrazilE => "Brazil E",
-            Self::R21 => "ATSC R2.1",
-        }
-    }
-
     /// Every path except the one at delay zero, which is the signal: microseconds, dB over the
     /// signal, degrees, Hz.
     fn paths(self) -> &'static [[f64; 4]] {

@@ -1,10 +1,10 @@
 //! The test signals for receivers.
 
 use super::ensemble::Ensemble;
+use crate::named::named;
 use millstream_atsc::tx::{Echo, Impairments};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::str::FromStr;
 
 /// C/N of the signals whose other parameters vary, dB.
 pub const BACKGROUND_CN_DB: f64 = 30.0;
@@ -27,34 +27,19 @@ pub enum Axis {
     Clock,
 }
 
-impl Axis {
-    /// All axes.
-    pub const ALL: [Self; 6] =
-        [Self::Noise, Self::Echo, Self::Doppler, Self::Ensemble, Self::Carrier, Self::Clock];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Noise => "noise",
-            Self::Echo => "echo",
-            Self::Doppler => "doppler",
-            Self::Ensemble => "ensemble",
-            Self::Carrier => "carrier",
-            Self::Clock => "clock",
-        }
-    }
-}
-
-impl FromStr for Axis {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|axis| axis.name() == text);
-        let names = || Self::ALL.map(Self::name).join(", ");
-        found.ok_or_else(|| format!("`{text}` is not an axis; there are: {}", names()))
-    }
-}
+named!(
+    Axis,
+    "an axis",
+    6,
+    [
+        (Noise, "noise"),
+        (Echo, "echo"),
+        (Doppler, "doppler"),
+        (Ensemble, "ensemble"),
+        (Carrier, "carrier"),
+        (Clock, "clock"),
+    ]
+);
 
 /// One signal.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

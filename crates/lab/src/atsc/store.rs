@@ -22,13 +22,6 @@ pub struct StoredResult {
 }
 
 impl StoredResult {
-    /// Whether it is the same receiver on the same recording.
-    #[must_use]
-    pub fn is_of(&self, point: &Point, receiver: &str, seconds: f64, seed: u64) -> bool {
-        (&self.point, self.receiver.as_str()) == (point, receiver)
-            && (self.seconds, self.seed) == (seconds, seed)
-    }
-
     /// Whether it is a signal of this sweep.
     #[must_use]
     pub fn is_part_of(&self, sweep: &ParameterGrid) -> bool {
@@ -80,7 +73,10 @@ impl ResultStore {
         seconds: f64,
         seed: u64,
     ) -> Option<&StoredResult> {
-        self.lines.iter().find(|line| line.is_of(point, receiver, seconds, seed))
+        let wanted = (point, receiver, seconds, seed);
+        self.lines
+            .iter()
+            .find(|line| (&line.point, &*line.receiver, line.seconds, line.seed) == wanted)
     }
 
     /// Adds a line.

@@ -5,8 +5,7 @@ use super::ours::ReceiverGraph;
 use super::{AtscError, PacketScore, Point, Recording, ResultStore, StoredResult};
 use millstream_cpu::CpuSet;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver as Inbox, Sender, channel};
+use std::sync::{Mutex, PoisonError};
 
 /// Our receiver's name in results.
 pub const OURS: &str = "millstream";
@@ -47,13 +46,6 @@ struct Task {
     open: Vec<(String, Option<f64>)>,
 }
 
-/// A message of a worker.
-enum Said {
-    Begins(Point),
-    Has(StoredResult),
-    Failed(AtscError),
-}
-
 impl ParameterGrid {
     fn recording(&self, point: &Point) -> Recording {
         let Self { rate_hz, seconds, seed, .. } = *self;
@@ -85,52 +77,53 @@ pub fn sweep(
     store: &mut ResultStore,
     folder: &Path,
     peers: &mut [Option<GnuRadioReceiver>],
-    progress: impl FnMut(usize, &Point) -> bool,
+    progress: impl FnMut(usize, &Point) -> bool + Send,
 ) -> Result<(), AtscError> {
     let tasks = sweep.tasks(store, peers.iter().all(Option::is_some));
-    let next = AtomicUsize::new(0);
-    let known = sweep.points.len() - tasks.len();
+    let begun = sweep.points.len() - tasks.len();
+    let tasks = tasks.into_iter();
+    let shared = Mutex::new(Shared { tasks, begun, store, progress, outcome: Ok(()) });
     std::thread::scope(|scope| {
-        let (said, inbox) = channel();
         for (n, peer) in peers.iter_mut().enumerate() {
-            let (said, next, tasks) = (said.clone(), &next, &tasks);
+            let shared = &shared;
             scope.spawn(move || {
                 let mut worker = Worker { sweep, folder, peer: peer.as_mut(), n };
-                while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if worker.work(task, &said).is_err() {
-                        return;
+                let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);
+                loop {
+                    let Some(task) = lock().next() else { return };
+                    let done = worker.lines(&task, &mut |line| lock().store.add(line));
+                    if let Err(error) = done {
+                        lock().outcome = Err(error);
                     }
                 }
             });
         }
-        drop(said);
-        let outcome = collect(&inbox, store, known, progress);
-        // No worker begins another task.
-        next.store(tasks.len(), Ordering::Relaxed);
-        outcome
-    })
+    });
+    shared.into_inner().unwrap_or_else(PoisonError::into_inner).outcome
 }
 
-/// Stores results until the workers end, something fails or `progress` returns false.
-fn collect(
-    inbox: &Inbox<Said>,
-    store: &mut ResultStore,
-    mut done: usize,
-    mut progress: impl FnMut(usize, &Point) -> bool,
-) -> Result<(), AtscError> {
-    for said in inbox {
-        match said {
-            Said::Begins(point) if progress(done, &point) => done += 1,
-            Said::Begins(_) => return Ok(()),
-            Said::Has(line) => store.add(line)?,
-            Said::Failed(error) => return Err(error),
+/// What the workers share.
+struct Shared<'s, P> {
+    tasks: std::vec::IntoIter<Task>,
+    /// Signals begun.
+    begun: usize,
+    store: &'s mut ResultStore,
+    progress: P,
+    outcome: Result<(), AtscError>,
+}
+
+impl<P: FnMut(usize, &Point) -> bool> Shared<'_, P> {
+    /// The next task, unless something failed or the user asked to end.
+    fn next(&mut self) -> Option<Task> {
+        let task = self.tasks.next().filter(|_| self.outcome.is_ok())?;
+        if !(self.progress)(self.begun, &task.point) {
+            self.tasks = Vec::new().into_iter();
+            return None;
         }
+        self.begun += 1;
+        Some(task)
     }
-    Ok(())
 }
-
-/// The collector has ended, or the worker cannot continue.
-struct Over;
 
 /// Makes signals and runs the receivers on them, one after the other.
 struct Worker<'a> {
@@ -141,24 +134,18 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    fn work(&mut self, task: &Task, said: &Sender<Said>) -> Result<(), Over> {
-        let say = |what| said.send(what).map_err(|_| Over);
-        say(Said::Begins(task.point))?;
-        self.lines(task, &mut |line| {
-            // If the collector has ended, the next signal shows it.
-            let _ = said.send(Said::Has(line));
-        })
-        .or_else(|error| say(Said::Failed(error)).and(Err(Over)))
-    }
-
-    fn lines(&mut self, task: &Task, has: &mut dyn FnMut(StoredResult)) -> Result<(), AtscError> {
+    fn lines(
+        &mut self,
+        task: &Task,
+        has: &mut dyn FnMut(StoredResult) -> Result<(), AtscError>,
+    ) -> Result<(), AtscError> {
         let recording = self.sweep.recording(&task.point);
         let input = self.folder.join(format!("signal-{}.sc16", self.n));
         recording.write(&input)?;
         for (name, setting) in &task.open {
             let score = self.decode(&input, &recording, *setting)?;
             let ParameterGrid { seconds, seed, .. } = *self.sweep;
-            has(StoredResult { point: task.point, receiver: name.clone(), seconds, seed, score });
+            has(StoredResult { point: task.point, receiver: name.clone(), seconds, seed, score })?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! One timed job: a conversion or a copy, with buffers of its own.
 
 use super::{ConvertDirection, FormatPair, User};
+use millstream_dsp::noise::Noise;
 use millstream_radio::convert::{ConvertForm, Converter, HostSample};
 use millstream_radio::{Complex32, Complex64};
 use std::hint::black_box;
@@ -95,10 +96,6 @@ impl<T> Lined<T> {
 
 /// Pseudo-random bytes, always the same.
 fn noise(bytes: usize) -> Vec<u8> {
-    let mut state = 1u32;
-    let next = |_| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 24) as u8
-    };
-    (0..bytes).map(next).collect()
+    let mut noise = Noise::new(1);
+    (0..bytes).map(|_| (noise.bits() >> 56) as u8).collect()
 }

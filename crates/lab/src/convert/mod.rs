@@ -8,6 +8,7 @@
 mod job;
 pub mod uhd;
 
+use crate::named::named;
 use job::ConvertJob;
 use millstream_radio::convert::{ConvertForm, Wire};
 use serde::Serialize;
@@ -30,20 +31,9 @@ pub enum User {
     Sc8,
 }
 
+named!(User, 4, [(Fc32, "fc32"), (Fc64, "fc64"), (Sc16, "sc16"), (Sc8, "sc8")]);
+
 impl User {
-    /// Every type.
-    pub const ALL: [Self; 4] = [Self::Fc32, Self::Fc64, Self::Sc16, Self::Sc8];
-
-    /// The usual name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Fc32 => "fc32",
-            Self::Fc64 => "fc64",
-            Self::Sc16 => "sc16",
-            Self::Sc8 => "sc8",
-        }
-    }
-
     /// Bytes of a sample.
     pub fn bytes(self) -> usize {
         match self {
@@ -218,7 +208,7 @@ fn measure_row(
 
 /// A plan repeats at least once; without a figure all are 0.
 fn figures(rates: &[f64]) -> Summary {
-    Summary::of(rates).unwrap_or(Summary { min: 0.0, median: 0.0, max: 0.0, count: 0 })
+    Summary::of(rates).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -10,13 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Possible paths of the tool.
-const PLACES: [&str; 3] = [
-    "/usr/libexec/uhd/utils/converter_benchmark",
-    "/usr/lib/uhd/utils/converter_benchmark",
-    "/usr/local/lib/uhd/utils/converter_benchmark",
-];
-
 /// An upper bound of UHD's rates in a cache; it only decides how many runs fill the time.
 const RATE_GUESS_HZ: f64 = 2e9;
 
@@ -87,7 +80,7 @@ impl Tool {
 
     /// The tool at its usual paths, if it exists.
     pub fn find() -> Option<Self> {
-        PLACES.into_iter().map(Path::new).find(|path| path.exists()).map(Self::at)
+        crate::uhd::installed("utils/converter_benchmark").map(|path| Self { path })
     }
 
     /// Measures every implementation of UHD's for this pair, for about `time` each.

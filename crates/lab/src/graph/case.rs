@@ -1,6 +1,7 @@
 //! The measured graphs.
 
 use super::kernel::BlockKernel;
+use crate::named::named;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
@@ -69,28 +70,7 @@ pub enum ItemKind {
     Complex,
 }
 
-impl ItemKind {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Float, Self::Complex];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Float => "float",
-            Self::Complex => "complex",
-        }
-    }
-}
-
-impl FromStr for ItemKind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|kind| kind.name() == text);
-        found.ok_or_else(|| format!("`{text}` is not a type of items; there are: float, complex"))
-    }
-}
+named!(ItemKind, "a type of items", 2, [(Float, "float"), (Complex, "complex")]);
 
 /// One graph.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]

@@ -1,5 +1,6 @@
 //! The work of a stage: one piece of code for the blocks and for the hand-written loop.
 
+use crate::named::named;
 use millstream_dsp::Sample;
 use millstream_dsp::fir::{Filtered, Fir};
 use millstream_dsp::scale::Scaled;
@@ -7,7 +8,6 @@ use millstream_flow::Item;
 use millstream_flow::Process;
 use serde::Serialize;
 use std::fmt;
-use std::str::FromStr;
 
 /// Taps of the filter.
 pub const TAPS: usize = 16;
@@ -24,33 +24,11 @@ pub enum BlockKernel {
     Fir,
 }
 
-impl BlockKernel {
-    /// Every kernel.
-    pub const ALL: [Self; 3] = [Self::Copy, Self::Multiply, Self::Fir];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Copy => "copy",
-            Self::Multiply => "multiply",
-            Self::Fir => "fir",
-        }
-    }
-}
+named!(BlockKernel, "a kernel", 3, [(Copy, "copy"), (Multiply, "multiply"), (Fir, "fir")]);
 
 impl fmt::Display for BlockKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
-    }
-}
-
-impl FromStr for BlockKernel {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|kernel| kernel.name() == text);
-        found.ok_or_else(|| format!("`{text}` is not a kernel; there are: copy, multiply, fir"))
     }
 }
 

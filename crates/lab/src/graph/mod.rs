@@ -17,7 +17,6 @@ pub use kernel::{BlockKernel, TAPS};
 pub use ours::{PlanRun, PlanSpread};
 
 use crate::gnuradio::PeerError;
-use kernel::KernelItem;
 use millstream_cpu::CpuSet;
 use millstream_dsp::Sample;
 use millstream_flow::RunError;
@@ -177,12 +176,9 @@ fn measure_row(
     mut peer: Option<&mut GnuRadioGraph>,
 ) -> Result<GraphRow, GraphBenchError> {
     let contenders = GraphSubject::on(cpus.len(), peer.is_some());
-    let by_plan = match case.item {
-        _ if cpus.len() == 1 => PlanSpread::Single,
-        ItemKind::Float => confined(cpus, || PlanSpread::planned::<f32>(case, cpus, plan.time))?,
-        ItemKind::Complex => {
-            confined(cpus, || PlanSpread::planned::<Sample>(case, cpus, plan.time))?
-        }
+    let by_plan = match cpus.len() {
+        1 => PlanSpread::Single,
+        _ => confined(cpus, || PlanSpread::planned(case, cpus, plan.time))?,
     };
     let mut rates: Vec<Vec<GraphRate>> = vec![Vec::new(); contenders.len()];
     for _ in 0..plan.repeats {
@@ -221,30 +217,21 @@ fn attempt(
     by_plan: &PlanSpread,
     cpus: &[usize],
 ) -> Result<GraphRate, RunError> {
-    match case.item {
-        ItemKind::Float => attempt_with::<f32>(plan, case, contender, by_plan, cpus),
-        ItemKind::Complex => attempt_with::<Sample>(plan, case, contender, by_plan, cpus),
-    }
-}
-
-fn attempt_with<T: KernelItem>(
-    plan: &GraphSpec,
-    case: GraphCase,
-    contender: GraphSubject,
-    by_plan: &PlanSpread,
-    cpus: &[usize],
-) -> Result<GraphRate, RunError> {
     let spread = match contender {
         GraphSubject::Single => PlanSpread::Single,
         GraphSubject::Planned => by_plan.clone(),
         GraphSubject::Halves => PlanSpread::Halves,
         GraphSubject::PerBlock => PlanSpread::PerBlock,
         GraphSubject::Fused | GraphSubject::GnuRadio => {
+            let run = match case.item {
+                ItemKind::Float => fused::run::<f32>,
+                ItemKind::Complex => fused::run::<Sample>,
+            };
             let batch_bytes = millstream_flow::plan::default_batch_bytes();
-            return Ok(fused::run::<T>(case, batch_bytes, plan.warm_up, plan.time));
+            return Ok(run(case, batch_bytes, plan.warm_up, plan.time));
         }
     };
-    let run = PlanRun::start::<T>(case, spread, cpus, true)?;
+    let run = PlanRun::start(case, spread, cpus, true)?;
     std::thread::sleep(plan.warm_up);
     let rate = run.rate(plan.time);
     run.stop()?;
@@ -268,7 +255,7 @@ fn confined<R: Send>(
 fn entry(contender: GraphSubject, rates: &[GraphRate]) -> GraphFigures {
     let summary = |figure: fn(&GraphRate) -> f64| {
         let figures: Vec<f64> = rates.iter().map(figure).collect();
-        Summary::of(&figures).unwrap_or(Summary { min: 0.0, median: 0.0, max: 0.0, count: 0 })
+        Summary::of(&figures).unwrap_or_default()
     };
     GraphFigures {
         contender,
@@ -288,12 +275,7 @@ pub fn cost_of_timing(plan: &GraphSpec, case: GraphCase) -> Result<Summary, Grap
     let cpus = &plan.cpus[..1];
     let rate = |timed| {
         confined(cpus, || {
-            let run = match case.item {
-                ItemKind::Float => PlanRun::start::<f32>(case, PlanSpread::Single, cpus, timed)?,
-                ItemKind::Complex => {
-                    PlanRun::start::<Sample>(case, PlanSpread::Single, cpus, timed)?
-                }
-            };
+            let run = PlanRun::start(case, PlanSpread::Single, cpus, timed)?;
             std::thread::sleep(plan.warm_up);
             let rate = run.rate(plan.time).cpu_s_per_gigaitem;
             run.stop()?;
@@ -307,7 +289,7 @@ pub fn cost_of_timing(plan: &GraphSpec, case: GraphCase) -> Result<Summary, Grap
         let (with, without) = if turn % 2 == 0 { (first, second) } else { (second, first) };
         shares.push(with / without - 1.0);
     }
-    Ok(Summary::of(&shares).unwrap_or(Summary { min: 0.0, median: 0.0, max: 0.0, count: 0 }))
+    Ok(Summary::of(&shares).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! The graphs in our runtime, by several plans.
 
 use super::GraphRate;
-use super::case::GraphCase;
+use super::case::{GraphCase, ItemKind};
 use super::kernel::{KernelBlock, KernelItem};
 use super::meter::Meter;
 use millstream_cpu::{CpuSet, Topology};
+use millstream_dsp::Sample;
 use millstream_flow::Through;
 use millstream_flow::blocks::{NullSink, NullSource};
 use millstream_flow::{
@@ -37,18 +38,14 @@ impl PlanSpread {
     ///
     /// # Errors
     /// [`RunError`] when the graph breaks off.
-    pub fn planned<T: KernelItem>(
-        case: GraphCase,
-        cpus: &[usize],
-        time: Duration,
-    ) -> Result<Self, RunError> {
-        let run = PlanRun::start::<T>(case, Self::Single, &cpus[..1], true)?;
+    pub fn planned(case: GraphCase, cpus: &[usize], time: Duration) -> Result<Self, RunError> {
+        let run = PlanRun::start(case, Self::Single, &cpus[..1], true)?;
         sleep(time);
         let profile = run.profile();
         run.stop()?;
         let allowed: CpuSet = cpus.iter().copied().collect();
         let topology = Topology::read(Path::new("/")).unwrap_or_else(|_| Topology::flat(&allowed));
-        let shape = millstream_flow::Shape::of(&build::<T>(case)?.0);
+        let shape = millstream_flow::Shape::of(&build(case)?.0);
         let costs = crossing::measure(cpus[0], cpus[cpus.len() - 1], CROSSING)?;
         let hints = Hints { allowed: Some(allowed), costs, ..Hints::default() };
         let placed = place::plan(&shape, &profile, &topology, &hints);
@@ -57,7 +54,7 @@ impl PlanSpread {
             return Ok(Self::By(plan));
         }
         let trial = |spread: Self| {
-            let run = PlanRun::start::<T>(case, spread, cpus, true)?;
+            let run = PlanRun::start(case, spread, cpus, true)?;
             sleep(time / 4);
             let rate = run.rate(time).items_per_s;
             run.stop().map(|()| rate)
@@ -68,7 +65,14 @@ impl PlanSpread {
 }
 
 /// The graph, with the names of its blocks by chain.
-fn build<T: KernelItem>(case: GraphCase) -> Result<(Graph, Vec<Vec<String>>), GraphError> {
+fn build(case: GraphCase) -> Result<(Graph, Vec<Vec<String>>), GraphError> {
+    match case.item {
+        ItemKind::Float => build_of::<f32>(case),
+        ItemKind::Complex => build_of::<Sample>(case),
+    }
+}
+
+fn build_of<T: KernelItem>(case: GraphCase) -> Result<(Graph, Vec<Vec<String>>), GraphError> {
     let mut graph = Graph::new();
     let mut pipes = Vec::new();
     for pipe in 0..case.shape.pipes {
@@ -140,13 +144,13 @@ impl PlanRun {
     ///
     /// # Errors
     /// [`GraphError`] when it cannot start.
-    pub fn start<T: KernelItem>(
+    pub fn start(
         case: GraphCase,
         spread: PlanSpread,
         cpus: &[usize],
         timed: bool,
     ) -> Result<Self, GraphError> {
-        let (mut graph, pipes) = build::<T>(case)?;
+        let (mut graph, pipes) = build(case)?;
         graph.set_timed(timed);
         let sinks = pipes.iter().filter_map(|pipe| pipe.last().cloned()).collect();
         let running = graph.start(&plan(&pipes, spread, cpus))?;

@@ -16,10 +16,10 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use super::IrqSpec;
 use super::board::{SharedBoard, command};
 use super::clock::Exchange;
-use super::device::host_ns;
 use super::host::{IrqError, PATIENCE};
 use super::iio::IioChoice;
 use super::vfio::{self, Ivshmem};
+use crate::timer::now_ns;
 
 /// Clock queries before and after a measurement.
 const QUESTIONS: usize = 500;
@@ -130,7 +130,7 @@ impl AttachedDevice {
         let until = Instant::now() + PATIENCE;
         let first = self.board.question.load(Relaxed) + 1;
         for number in first..first + QUESTIONS as u64 {
-            let asked_ns = host_ns();
+            let asked_ns = now_ns();
             self.board.question.store(number, Release);
             let mut looks = 0u32;
             while self.board.answered.load(Acquire) != number {
@@ -143,7 +143,7 @@ impl AttachedDevice {
                 }
             }
             let ticks = self.board.answer_ticks.load(Relaxed);
-            exchanges.push(Exchange { asked_ns, ticks, answered_ns: host_ns() });
+            exchanges.push(Exchange { asked_ns, ticks, answered_ns: now_ns() });
         }
         Ok(exchanges)
     }

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use super::board::{BLOCKS, SharedBoard, command};
+use crate::timer::now_ns;
 
 /// The tick of its clock, nanoseconds.
 const TICK_NS: f64 = 10.0;
@@ -25,26 +26,9 @@ const ATTENTIVE_NS: u64 = 50_000_000;
 /// One sleep.
 const NAP: Duration = Duration::from_micros(500);
 
-/// The interrupt line from device to host.
-pub trait InterruptLine {
-    /// Raises the interrupt.
-    ///
-    /// # Errors
-    /// The kernel's.
-    fn raise(&mut self) -> io::Result<()>;
-}
-
-/// An eventfd as an interrupt line.
-impl InterruptLine for File {
-    fn raise(&mut self) -> io::Result<()> {
-        self.write_all(&1u64.to_ne_bytes())
-    }
-}
-
-/// The host's clock, nanoseconds.
-pub(super) fn host_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+/// Raises the interrupt line, an eventfd.
+fn raise(line: &mut File) -> io::Result<()> {
+    line.write_all(&1u64.to_ne_bytes())
 }
 
 /// The device's clock at a time of the host's, ticks.
@@ -56,19 +40,19 @@ fn ticks(host_ns: u64) -> u64 {
 ///
 /// # Errors
 /// The kernel's, when an interrupt cannot be raised.
-pub fn serve(board: &SharedBoard, line: &mut impl InterruptLine) -> io::Result<()> {
-    let mut asked_ns = host_ns();
+pub fn serve(board: &SharedBoard, line: &mut File) -> io::Result<()> {
+    let mut asked_ns = now_ns();
     loop {
         match board.command.load(Acquire) {
             command::CONVERT if board.finished.load(Relaxed) == 0 => {
                 convert(board, line)?;
                 board.finished.store(1, Release);
-                asked_ns = host_ns();
+                asked_ns = now_ns();
             }
             command::END => return Ok(()),
-            _ if answer(board) => asked_ns = host_ns(),
+            _ if answer(board) => asked_ns = now_ns(),
             // The next query comes at once, or much later.
-            _ if host_ns() - asked_ns > ATTENTIVE_NS => std::thread::sleep(NAP),
+            _ if now_ns() - asked_ns > ATTENTIVE_NS => std::thread::sleep(NAP),
             _ => spin_loop(),
         }
     }
@@ -79,23 +63,23 @@ fn answer(board: &SharedBoard) -> bool {
     let question = board.question.load(Acquire);
     let is_new = question != board.answered.load(Relaxed);
     if is_new {
-        board.answer_ticks.store(ticks(host_ns()), Relaxed);
+        board.answer_ticks.store(ticks(now_ns()), Relaxed);
         board.answered.store(question, Release);
     }
     is_new
 }
 
-fn convert(board: &SharedBoard, line: &mut impl InterruptLine) -> io::Result<()> {
+fn convert(board: &SharedBoard, line: &mut File) -> io::Result<()> {
     let period_ns = board.period_ns.load(Relaxed).max(1);
     let two = board.interrupts.load(Relaxed) == 2;
-    let mut edge_ns = host_ns() + period_ns;
+    let mut edge_ns = now_ns() + period_ns;
     let mut number = 0;
     for _ in 0..board.count.load(Relaxed) {
         wait_until(edge_ns, AWAKE_NS.min(period_ns / 3));
         if board.command.load(Relaxed) != command::CONVERT {
             break;
         }
-        let truth_ns = host_ns();
+        let truth_ns = now_ns();
         let edge_ticks = ticks(truth_ns);
         // After a stall of the device itself the clock continues from now.
         edge_ns = edge_ns.max(truth_ns.saturating_sub(period_ns)) + period_ns;
@@ -109,8 +93,8 @@ fn convert(board: &SharedBoard, line: &mut impl InterruptLine) -> io::Result<()>
         block.truth_ns.store(truth_ns, Relaxed);
         block.converted_ticks.store(0, Relaxed);
         if two {
-            block.converted_ticks.store(ticks(host_ns()), Release);
-            line.raise()?;
+            block.converted_ticks.store(ticks(now_ns()), Release);
+            raise(line)?;
             if !transfer_is_started(board, next, truth_ns + PATIENCE_PERIODS * period_ns) {
                 board.overruns.fetch_add(1, Relaxed);
                 continue;
@@ -121,20 +105,20 @@ fn convert(board: &SharedBoard, line: &mut impl InterruptLine) -> io::Result<()>
         }
         // A reader that sees this block complete sees that the next one is not yet converted.
         board.block(next + 1).converted_ticks.store(0, Relaxed);
-        block.raised_ticks.store(ticks(host_ns()), Relaxed);
+        block.raised_ticks.store(ticks(now_ns()), Relaxed);
         block.number.store(next, Release);
-        line.raise()?;
+        raise(line)?;
         number = next;
     }
     Ok(())
 }
 
 fn wait_until(at_ns: u64, awake_ns: u64) {
-    let left_ns = at_ns.saturating_sub(host_ns());
+    let left_ns = at_ns.saturating_sub(now_ns());
     if left_ns > awake_ns {
         std::thread::sleep(Duration::from_nanos(left_ns - awake_ns));
     }
-    while host_ns() < at_ns {
+    while now_ns() < at_ns {
         spin_loop();
     }
 }
@@ -142,7 +126,7 @@ fn wait_until(at_ns: u64, awake_ns: u64) {
 /// Waits for the driver's doorbell, which hardware would see at once.
 fn transfer_is_started(board: &SharedBoard, number: u64, until_ns: u64) -> bool {
     while board.transfers.load(Acquire) < number {
-        if host_ns() > until_ns || board.command.load(Relaxed) != command::CONVERT {
+        if now_ns() > until_ns || board.command.load(Relaxed) != command::CONVERT {
             return false;
         }
         spin_loop();

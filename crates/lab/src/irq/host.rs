@@ -15,9 +15,9 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::attach::{AttachedDevice, DevicePlace};
 use super::board::{SharedBoard, command};
 use super::clock::Calibration;
-use super::device::host_ns;
 use super::stages::{Stamps, analyse};
 use super::{Interrupts, IrqSpec};
+use crate::timer::now_ns;
 use millstream_measure::Observed;
 use millstream_measure::record::Stage;
 
@@ -231,7 +231,7 @@ impl IrqRun<'_> {
         let (mut block, mut count) = (1, [0; 8]);
         loop {
             line.read_exact(&mut count)?;
-            let now_ns = host_ns();
+            let now_ns = now_ns();
             if self.over.load(Acquire) {
                 return Ok((thread_cpu_time() - cpu_before).as_secs_f64());
             }
@@ -263,7 +263,7 @@ impl IrqRun<'_> {
         let (mut next, mut wrong, mut count) = (1u64, 0, [0; 8]);
         loop {
             wake.read_exact(&mut count)?;
-            let wake_ns = host_ns();
+            let wake_ns = now_ns();
             if self.over.load(Acquire) {
                 let cpu_s = (thread_cpu_time() - cpu_before).as_secs_f64();
                 return Ok(Seen { stamps, wrong, cpu_s });
@@ -281,7 +281,7 @@ impl IrqRun<'_> {
                     raised_ticks: block.raised_ticks.load(Relaxed),
                     callback_ns: of.last_ns.load(Relaxed),
                     wake_ns,
-                    read_ns: host_ns(),
+                    read_ns: now_ns(),
                     truth_ns: block.truth_ns.load(Relaxed),
                 });
                 self.board.consumed.store(next, Release);

@@ -8,7 +8,8 @@
 
 use super::host::{IrqError, PATIENCE};
 use super::stages::sum_up;
-use super::{IrqSamples, IrqSpec, device::host_ns};
+use super::{IrqSamples, IrqSpec};
+use crate::timer::now_ns;
 use millstream_cpu::usage::thread_cpu_time;
 use millstream_cpu::{sched, thread::pin_current_thread};
 use millstream_host::iio::{CaptureSpec, IioCapture, IioError};
@@ -124,9 +125,9 @@ fn take(plan: &IrqSpec, capture: &mut IioCapture, ended: fn() -> bool) -> Result
     while scans.len() < count && !ended() {
         let mut wait = [PollFd::new(capture, PollFlags::IN)];
         let ready = poll(&mut wait, Some(&TICK)).map_err(std::io::Error::from)?;
-        let wake_ns = host_ns() as i64;
+        let wake_ns = now_ns() as i64;
         let bytes = if ready == 0 { &[][..] } else { capture.read(&mut room)? };
-        let read_ns = host_ns() as i64;
+        let read_ns = now_ns() as i64;
         let size = capture.layout().size();
         if bytes.is_empty() {
             if last.elapsed() > PATIENCE {

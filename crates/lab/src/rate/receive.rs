@@ -36,7 +36,7 @@ pub struct RxPlan {
 }
 
 /// One channel of an [`RxOutcome`].
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct RxChannelOutcome {
     /// Its number.
     pub channel: usize,
@@ -201,10 +201,6 @@ impl RxChannelOutcome {
         };
         Self {
             channel,
-            expected: 0,
-            delivered: 0,
-            lost: BTreeMap::new(),
-            balances: false,
             overruns: counters.overruns,
             queue_drops: stream.queue_drops(),
             reports: counters.reports,
@@ -212,6 +208,7 @@ impl RxChannelOutcome {
             window_bytes,
             window_median: share(lag_ns[0]),
             window_p99: share(lag_ns[1]),
+            ..Self::default()
         }
     }
 

@@ -41,7 +41,7 @@ pub struct TxPlan {
 }
 
 /// One channel of a [`TxOutcome`].
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct TxChannelOutcome {
     /// Its number.
     pub channel: usize,
@@ -250,11 +250,6 @@ impl TxChannelOutcome {
         let counters = *stream.counters();
         Self {
             channel,
-            accepted: 0,
-            transmitted: 0,
-            lost: BTreeMap::new(),
-            unknown: 0,
-            balances: false,
             underflows: counters.underflows,
             lates: counters.lates,
             sequence_errors: counters.sequence_errors,
@@ -264,6 +259,7 @@ impl TxChannelOutcome {
             window_bytes: stream.credit_window_bytes(),
             window_median: shares.quantile(0.5),
             window_p99: shares.quantile(0.99),
+            ..Self::default()
         }
     }
 
