@@ -38,7 +38,7 @@ miri() {
     cargo "+$nightly" miri test "$@"
 }
 
-# The simulation of the runtime: threads, rings, pools, trains and the exchange; and the tags.
+# The simulation of the runtime: threads, rings, trains and the exchange; and the tags.
 flow_tests=(runtime::sim::tests::nothing tag::)
 
 for crate in "${@:-ring wire flow}"; do

@@ -7,11 +7,11 @@
 //! ```
 //!
 //! Where a batch passes several blocks in the nearest cache, the runtime's work between two of them
-//! counts: polling rings, borrowing memory, carrying tags. Blocks that [are
+//! counts: polling rings, carrying tags. Blocks that [are
 //! one-to-one](crate::Block::is_one_to_one) need none of it as long as the rings between them are
-//! empty and no tag is on its way. The runtime then lends the first of them a fused buffer (a lane)
-//! to write to, the next the same buffer to read from, and so on. In any other state it calls every
-//! block by itself, so a result never depends on a fused chain.
+//! empty and no tag is on its way. The runtime then lends the first of them a buffer to write to
+//! (a [`Lane`]), the next the same buffer to read from, and so on. In any other state it calls
+//! every block by itself, so a result never depends on a fused chain.
 //!
 //! Positions and counters advance as if the items had gone through the rings, but up to a few
 //! batches (a few microseconds) later.

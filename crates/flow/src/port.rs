@@ -14,7 +14,7 @@ use crate::tag::queue::{TagReceiver, queue};
 use crate::tag::side::{Fetched, TagsIn, TagsOut};
 use crate::tag::{Key, QUEUE_TAGS, Tag, TagChangeFlag, TagValue, Tags};
 use millstream_ring::cursor::{Consumer, ConsumerView, Producer, ProducerView};
-use millstream_ring::{Loan, Reader, RingError, RingOptions, Writer, ring};
+use millstream_ring::{Reader, RingError, RingOptions, Writer, ring};
 use std::any::Any;
 
 /// Receives every port of a block, in order. See [`Ports`](crate::Ports).
@@ -163,7 +163,7 @@ impl<T: Item> Out<T> {
     }
 
     /// Returns all the room that is there now, contiguous, but at most a batch of the plan's. It
-    /// holds old items, not always this port's: write before producing.
+    /// holds old items: write before producing.
     pub fn slice_mut(&mut self) -> &mut [T] {
         self.writer.as_mut().map_or(&mut [], Writer::slice_mut)
     }
@@ -219,10 +219,6 @@ impl<T: Item> InputPort for In<T> {
 
     fn view(&self) -> Option<ConsumerView> {
         self.reader.as_ref().map(Reader::view)
-    }
-
-    fn loan(&self) -> Option<Loan> {
-        self.reader.as_ref()?.loan().cloned()
     }
 
     fn tag_news(&self) -> Option<TagChangeFlag> {
@@ -289,10 +285,6 @@ impl<T: Item> OutputPort for Out<T> {
 
     fn view(&self) -> Option<ProducerView> {
         self.writer.as_ref().map(Writer::view)
-    }
-
-    fn loan(&self) -> Option<Loan> {
-        self.writer.as_ref()?.loan().cloned()
     }
 
     fn hold_tag(&mut self, tag: Tag, rank: u16) {

@@ -6,7 +6,6 @@ use crate::block::Block;
 use crate::item::ItemType;
 use crate::port::{InputPort, OutputPort, PortVisitor};
 use millstream_ring::cursor::{ConsumerView, ProducerView};
-use millstream_ring::{Loan, Pool};
 
 /// The connected ports of a block, seen from outside: inputs and outputs each in the order of
 /// `Ports::ports`.
@@ -14,16 +13,8 @@ use millstream_ring::{Loan, Pool};
 pub(crate) struct Views {
     pub(crate) inputs: Vec<ConsumerView>,
     pub(crate) outputs: Vec<ProducerView>,
-    pub(crate) loans: Loans,
     /// Types of the items, inputs first.
     pub(crate) items: Vec<ItemType>,
-}
-
-/// The loans of a block's rings from pools, by port.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Loans {
-    pub(crate) inputs: Vec<Option<Loan>>,
-    pub(crate) outputs: Vec<Option<Loan>>,
 }
 
 /// The state of a block's ports before a call.
@@ -47,12 +38,6 @@ impl Views {
         let mut views = Self::default();
         block.ports(&mut views);
         views
-    }
-
-    /// Returns the pools that the block's rings borrow from.
-    pub(crate) fn pools(&self) -> impl Iterator<Item = &Pool> {
-        let loans = self.loans.inputs.iter().chain(&self.loans.outputs).flatten();
-        loans.filter_map(Loan::pool)
     }
 
     /// Reports the state of the ports now. Limits the block to the items that are there now, until
@@ -114,16 +99,14 @@ impl Views {
 
 impl PortVisitor for Views {
     fn input(&mut self, _: &str, port: &mut dyn InputPort) {
-        self.inputs.extend(port.view());
         // Inputs first, in any order that the block names its ports.
-        self.items.insert(self.loans.inputs.len(), port.item_type());
-        self.loans.inputs.push(port.loan());
+        self.items.insert(self.inputs.len(), port.item_type());
+        self.inputs.extend(port.view());
     }
 
     fn output(&mut self, _: &str, port: &mut dyn OutputPort) {
         self.outputs.extend(port.view());
         self.items.push(port.item_type());
-        self.loans.outputs.push(port.loan());
     }
 }
 

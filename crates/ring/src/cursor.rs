@@ -264,14 +264,6 @@ impl Consumer {
         self.granted() >= bytes || self.available() >= bytes
     }
 
-    /// Whether everything produced so far has been consumed, regardless of a
-    /// [cut](ConsumerView::cut).
-    #[inline]
-    #[must_use]
-    pub fn is_drained(&self) -> bool {
-        self.shared.producer.position.load(Ordering::Acquire) == self.position
-    }
-
     /// Whether the last poll found the producer closed: the bytes available then are the last. It
     /// does not poll again, so it agrees with the current slice.
     #[inline]

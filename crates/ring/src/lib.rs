@@ -6,8 +6,7 @@
 //! - [`cursor`]: ownership of bytes. Positions only, no memory, so that `loom` can explore every
 //!   interleaving of the protocol.
 //! - [`ring`](mod@sample): one writer and one or more readers of a [double-mapped](map) buffer;
-//!   every slice is contiguous, whatever the item size. Rings of one thread can borrow their memory
-//!   from a [`pool`], so that it stays hot.
+//!   every slice is contiguous, whatever the item size.
 //! - [`spsc`]: items moved from one thread to another, a bounded queue over the same cursors;
 //!   [`growing`] is a chain of them without a bound.
 //! - [`wait`]: a token that a neighbour leaves so that a thread can sleep (or spin) without losing
@@ -41,7 +40,6 @@ mod lock;
 pub mod map;
 mod news;
 mod pad;
-pub mod pool;
 pub mod recent;
 pub mod sample;
 pub mod shared;
@@ -56,7 +54,6 @@ pub use lock::{Lock, locks_taken};
 pub use map::{Backing, MapError};
 pub use news::ChangeFlag;
 pub use pad::Padded;
-pub use pool::{Loan, Pool};
 pub use recent::Recent;
 pub use sample::{Item, Reader, RingError, RingOptions, Writer, ring};
 pub use wait::{ParseWaitError, Wait, Waiter};

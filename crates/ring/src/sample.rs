@@ -7,9 +7,7 @@ mod place;
 
 use crate::cursor::{Consumer, ConsumerView, Producer, ProducerView, cursors};
 use crate::map::{DoubleMap, MapError};
-use crate::pool::{Loan, Pool};
-use place::{ItemLayout, Memory};
-use std::any::TypeId;
+use place::ItemLayout;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -33,16 +31,13 @@ pub struct RingOptions {
     pub huge_pages: bool,
     /// The most items in a slice; more if a side wants more.
     pub batch_items: usize,
-    /// The pool to borrow memory from. Without effect unless the ring has one reader and the pool
-    /// was made for its items; its size is that of the pool's buffers then.
-    pub pool: Option<Pool>,
 }
 
 impl RingOptions {
     /// Makes options for at least `items` items, one reader, normal pages.
     #[must_use]
     pub fn items(items: usize) -> Self {
-        Self { items, readers: 1, huge_pages: false, batch_items: usize::MAX, pool: None }
+        Self { items, readers: 1, huge_pages: false, batch_items: usize::MAX }
     }
 
     /// Sets the number of readers.
@@ -75,16 +70,8 @@ pub fn ring<T: Item>(options: &RingOptions) -> Result<(Writer<T>, Vec<Reader<T>>
     if size == 0 || align_of::<T>() > rustix::param::page_size() {
         return Err(RingError::Item(std::any::type_name::<T>()));
     }
-    let pool = options
-        .pool
-        .as_ref()
-        .filter(|pool| options.readers == 1 && pool.fits(TypeId::of::<T>(), size));
-    let memory = if let Some(pool) = pool {
-        Memory::Borrowed(Loan::new(pool))
-    } else {
-        let bytes = options.items.max(1).saturating_mul(size);
-        Memory::Own(Arc::new(DoubleMap::new(bytes, options.huge_pages)?))
-    };
+    let bytes = options.items.max(1).saturating_mul(size);
+    let memory = Arc::new(DoubleMap::new(bytes, options.huge_pages)?);
     let capacity = memory.capacity_bytes() / size;
     let (producer, consumers) = cursors(capacity as u64, options.readers);
     let batch = Batch { items: options.batch_items.max(1), least: options.batch_items.max(1) };
@@ -126,20 +113,19 @@ pub struct Writer<T> {
 }
 
 impl<T: Item> Writer<T> {
-    /// Returns all the room that is there now, or a batch of it. It holds old items (of another
-    /// ring, where memory is shared) or zeros; write, then [`produce`](Self::produce).
+    /// Returns all the room that is there now, or a batch of it. It holds old items or
+    /// zeros; write, then [`produce`](Self::produce).
     pub fn slice_mut(&mut self) -> &mut [T] {
         let Some(cursor) = &mut self.cursor else { return &mut [] };
         let items = (cursor.room() as usize).min(self.batch.items);
         if items == 0 {
             return &mut [];
         }
-        let address = self.place.room_address(cursor.position());
+        let address = self.place.address(cursor.position());
         // SAFETY: the cursor grants `room` items from its position to the writer alone (ownership
         // rule in `cursor`), they are contiguous in the double mapping, aligned (see `Place`), and
         // hold zeros or earlier items, both valid (`Item`). The borrow of `self` keeps the position
-        // unchanged, and room is at most one capacity, so no byte appears twice. Borrowed memory
-        // stays this ring's until the room is put down.
+        // unchanged, and room is at most one capacity, so no byte appears twice.
         unsafe { std::slice::from_raw_parts_mut(address, items) }
     }
 
@@ -152,21 +138,11 @@ impl<T: Item> Writer<T> {
             assert!(items == 0, "produced more than the room reported");
             return;
         };
-        if let Some(loan) = self.place.loan()
-            && items > 0
-        {
-            // The slice may be an old one, whose buffer was given back: produced items always have
-            // memory.
-            loan.take_up(cursor.position());
-        }
         #[cfg(miri)]
         if items as u64 <= cursor.granted() {
             self.place.mirror::<T>(cursor.position(), items);
         }
         cursor.advance(items as u64);
-        if let Some(loan) = self.place.loan() {
-            loan.put_down();
-        }
     }
 
     /// Returns the items that fit when the ring is empty.
@@ -220,12 +196,6 @@ impl<T: Item> Writer<T> {
             cursor.close();
         }
     }
-
-    /// Returns its loan from a [pool](crate::pool).
-    #[must_use]
-    pub fn loan(&self) -> Option<&Loan> {
-        self.place.loan()
-    }
 }
 
 /// A reading end of a [`ring`]. Dropping it lets the writer continue without it.
@@ -245,14 +215,10 @@ impl<T: Item> Reader<T> {
     pub fn slice(&self) -> &[T] {
         let Some(cursor) = &self.cursor else { return &[] };
         let items = (cursor.available() as usize).min(self.batch.items);
-        let address = self.place.address::<T>(cursor.position());
-        if address.is_null() {
-            return &[];
-        }
+        let address = self.place.address(cursor.position());
         // SAFETY: the cursor grants `available` items from its position for reading, the
         // writer does not touch them until they are consumed, which takes `&mut self`; they
-        // are contiguous, aligned and valid items as in `Writer::slice_mut`. Borrowed memory stays
-        // this ring's until they are consumed.
+        // are contiguous, aligned and valid items as in `Writer::slice_mut`.
         unsafe { std::slice::from_raw_parts(address, items) }
     }
 
@@ -272,11 +238,6 @@ impl<T: Item> Reader<T> {
             return;
         };
         cursor.advance(items as u64);
-        if let Some(loan) = self.place.loan()
-            && cursor.is_drained()
-        {
-            loan.give_back();
-        }
     }
 
     /// Whether the last [`slice`](Self::slice) showed the last items of the stream. It does not
@@ -324,12 +285,6 @@ impl<T: Item> Reader<T> {
     #[must_use]
     pub fn view(&self) -> ConsumerView {
         self.view.clone()
-    }
-
-    /// Returns its loan from a [pool](crate::pool).
-    #[must_use]
-    pub fn loan(&self) -> Option<&Loan> {
-        self.place.loan()
     }
 
     /// Stops reading: the writer no longer waits for this reader. Without effect while the cursor

@@ -4,7 +4,7 @@ use crate::item::ItemType;
 use crate::tag::side::Fetched;
 use crate::tag::{Tag, TagChangeFlag};
 use millstream_ring::cursor::{Consumer, ConsumerView, Producer, ProducerView};
-use millstream_ring::{Loan, RingError, RingOptions};
+use millstream_ring::{RingError, RingOptions};
 use std::any::Any;
 
 /// An input without its item type.
@@ -15,8 +15,6 @@ pub trait InputPort {
     fn min_items(&self) -> usize;
     /// Returns the view of the reading end, in items; `None` before the port is connected.
     fn view(&self) -> Option<ConsumerView>;
-    /// Returns the loan of the ring from its partition's memory.
-    fn loan(&self) -> Option<Loan>;
     /// Returns the change flag of arriving tags, which can be read without the port; `None` before
     /// the port is connected.
     fn tag_news(&self) -> Option<TagChangeFlag>;
@@ -50,8 +48,6 @@ pub trait OutputPort {
     fn min_items(&self) -> usize;
     /// Returns the view of the writing end, in items; `None` before the port is open.
     fn view(&self) -> Option<ProducerView>;
-    /// Returns the loan of the ring from its partition's memory.
-    fn loan(&self) -> Option<Loan>;
     /// Keeps a tag until its item is produced. `rank` orders the tags of one item.
     fn hold_tag(&mut self, tag: Tag, rank: u16);
     /// Whether no tag waits for its item.

@@ -140,13 +140,8 @@ impl PartitionThread {
         let _ = self.settle_in();
     }
 
-    /// Publishes the thread's number, enters the blocks, and pins the thread to its CPU.
+    /// Publishes the thread's number, and pins the thread to its CPU.
     fn settle_in(&self) -> Result<(), RunError> {
-        for task in &self.tasks {
-            // SAFETY: a pool belongs to one partition, or its rings were `reclaim`ed so that it
-            // belongs to one thread.
-            unsafe { task.enter() };
-        }
         let tid = rustix::thread::gettid().as_raw_nonzero().get();
         self.role.counters.tid.set(u64::from(tid.unsigned_abs()));
         let Some(cpu) = self.role.cpu else { return Ok(()) };

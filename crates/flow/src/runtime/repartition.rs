@@ -6,7 +6,6 @@ use super::handover::{Absent, AllStopped, NewTasks};
 use super::partition::Role;
 use super::sync::now;
 use super::task::BlockTask;
-use super::wiring::pools::{self, Loans};
 use super::{RunningGraph, allowed_cpus};
 use crate::plan::{Placement, Plan};
 use std::sync::Arc;
@@ -59,20 +58,13 @@ impl RunningGraph {
             .map_err(|absent| self.explain_absence(&absent, limit))?;
         let met = now();
         let mut alive = vec![false; placement.partitions.len()];
-        let mut loans: Vec<Option<Loans>> = placement.of_node.iter().map(|_| None).collect();
-        meeting.inspect(|task| {
-            alive[placement.of_node[task.node()]] = true;
-            loans[task.node()] = Some(task.loans());
-        });
+        meeting.inspect(|task| alive[placement.of_node[task.node()]] = true);
         let names = placement.partitions.iter().map(|partition| partition.name.as_str());
         let present = meeting.present().into_iter().map(|seat| {
             let name = self.crew.partition(seat).unwrap_or_default().to_owned();
             (seat, name)
         });
         let seating = Assignment::new(names.zip(alive), present, control.seats());
-        let seat_of_node = seating.of_nodes(&placement, &self.seat_of_node);
-        // SAFETY: every thread that runs blocks waits at the safe point.
-        unsafe { pools::reclaim(&loans, &self.shape, &seat_of_node) };
         let before = self.board.assign(&placement);
         if let Err(error) = self.start_threads(&placement, &seating) {
             self.board.restore(&self.placement, before);
@@ -125,8 +117,6 @@ impl RunningGraph {
     ) -> usize {
         let mut tasks: Vec<Option<BlockTask>> = placement.of_node.iter().map(|_| None).collect();
         for task in meeting.collect() {
-            // SAFETY: every thread that runs blocks waits at the safe point.
-            unsafe { task.leave() };
             let node = task.node();
             tasks[node] = Some(task);
         }

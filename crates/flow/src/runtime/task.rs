@@ -10,7 +10,7 @@ use crate::block::{Block, BlockError, Context, Work};
 use crate::latency::{Budget, Marks};
 use crate::message::Inbox;
 use crate::port::{InputPort, OutputPort, PortVisitor};
-use crate::port_state::{Loans, Views};
+use crate::port_state::Views;
 use crate::tag::TagCarrier;
 use millstream_ring::Padded;
 use std::sync::Arc;
@@ -111,31 +111,6 @@ impl BlockTask {
     /// Calls of `work` so far.
     pub(super) fn calls(&self) -> u64 {
         self.calls
-    }
-
-    /// Makes the calling thread the one that runs this task; called before any other method on it.
-    ///
-    /// # Safety
-    /// No other thread runs a task whose rings borrow from the same pools, nor will before it
-    /// enters; the thread that did has handed it in at the safe point.
-    pub(super) unsafe fn enter(&self) {
-        // SAFETY: the caller's duty; only a thread that has entered uses such rings.
-        self.views.pools().for_each(|pool| unsafe { pool.enter() });
-    }
-
-    /// Detaches the task from its thread until another enters, so that a block that stays behind
-    /// cannot use its rings.
-    ///
-    /// # Safety
-    /// The thread that ran it runs no block now.
-    pub(super) unsafe fn leave(&self) {
-        // SAFETY: the caller's duty; only a thread that has entered uses such rings.
-        self.views.pools().for_each(|pool| unsafe { pool.leave() });
-    }
-
-    /// Returns the loans of its rings.
-    pub(super) fn loans(&self) -> Loans {
-        self.views.loans.clone()
     }
 
     /// Starts the block.

@@ -1,13 +1,10 @@
 //! Rings on every connection.
 
-pub(super) mod pools;
-
 use super::GraphError;
 use crate::graph::{Edge, Graph, Node, PortId};
 use crate::plan::{Buffers, Placement};
 use crate::port::{InputPort, OutputPort, PortVisitor};
 use millstream_ring::RingOptions;
-use pools::Pools;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,11 +17,10 @@ pub(super) fn open_rings(
     placement: &Placement,
     buffers: &Buffers,
 ) -> Result<(), GraphError> {
-    let pools = pools::make(graph, placement, buffers)?;
     let mut readers = Readers::new();
     for node in 0..graph.nodes.len() {
         let options: Vec<RingOptions> = (0..graph.nodes[node].outputs.len())
-            .map(|port| ring_options(graph, placement, buffers, &pools, PortId { node, port }))
+            .map(|port| ring_options(graph, placement, buffers, PortId { node, port }))
             .collect();
         open_outputs(graph, node, &options, &mut readers)?;
     }
@@ -54,7 +50,6 @@ fn ring_options(
     graph: &Graph,
     placement: &Placement,
     buffers: &Buffers,
-    pools: &Pools,
     from: PortId,
 ) -> RingOptions {
     let output = graph.output(from);
@@ -68,7 +63,6 @@ fn ring_options(
         readers: targets(graph, from).count(),
         huge_pages: buffers.huge_pages,
         batch_items: (buffers.batch_bytes() / size).max(1),
-        pool: pools::key(graph, placement, buffers, from).and_then(|key| pools.get(&key).cloned()),
     }
 }
 

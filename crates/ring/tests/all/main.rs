@@ -11,7 +11,6 @@ mod beacon;
 #[cfg(not(miri))]
 mod doorbell;
 mod oracle;
-mod pool;
 mod shared;
 mod spsc;
 mod threads;

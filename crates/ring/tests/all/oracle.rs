@@ -2,9 +2,8 @@
 #![cfg(not(loom))]
 
 use bytemuck::Zeroable;
-use millstream_ring::{Item, Pool, Reader, RingOptions, Writer, ring};
+use millstream_ring::{Item, Reader, RingOptions, Writer, ring};
 use proptest::prelude::*;
-use std::any::TypeId;
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -211,64 +210,5 @@ fn without_readers_everything_is_room() {
     for _ in 0..3 {
         assert_eq!(writer.slice_mut().len(), writer.capacity());
         writer.produce(writer.capacity());
-    }
-}
-
-/// Operations on rings of one pool.
-#[derive(Clone, Debug)]
-enum Shared {
-    Write(usize, usize),
-    Read(usize, usize),
-    Settle(usize),
-}
-
-fn shared() -> impl Strategy<Value = Shared> {
-    let ring = 0usize..4;
-    prop_oneof![
-        10 => (ring.clone(), 0usize..3000).prop_map(|(ring, items)| Shared::Write(ring, items)),
-        10 => (ring.clone(), 0usize..6000).prop_map(|(ring, items)| Shared::Read(ring, items)),
-        1 => ring.prop_map(Shared::Settle),
-    ]
-}
-
-proptest! {
-    #![proptest_config(cases())]
-
-    #[test]
-    fn rings_that_share_memory(steps in prop::collection::vec(shared(), 1..STEPS)) {
-        let pool = Pool::new(TypeId::of::<u32>(), 4, 1, false).unwrap();
-        // SAFETY: no other thread uses it.
-        unsafe { pool.enter() };
-        let options = RingOptions { pool: Some(pool), ..RingOptions::items(1) };
-        let mut rings: Vec<_> =
-            (0..4).map(|_| (ring::<u32>(&options).unwrap(), VecDeque::new())).collect();
-        let mut next = 0;
-        for step in steps {
-            match step {
-                Shared::Write(index, items) => {
-                    let ((writer, _), expected) = &mut rings[index];
-                    let capacity = writer.capacity();
-                    let room = writer.slice_mut();
-                    assert_eq!(room.len(), capacity - expected.len());
-                    let items = items.min(room.len());
-                    for slot in &mut room[..items] {
-                        (*slot, next) = (next, next + 1);
-                        expected.push_back(*slot);
-                    }
-                    writer.produce(items);
-                }
-                Shared::Read(index, items) => {
-                    let ((_, readers), expected) = &mut rings[index];
-                    assert_eq!(readers[0].slice(), expected.make_contiguous());
-                    let items = items.min(expected.len());
-                    readers[0].consume(items);
-                    expected.drain(..items);
-                }
-                Shared::Settle(index) => {
-                    // SAFETY: no other thread uses it.
-                    unsafe { rings[index].0.0.loan().unwrap().reclaim() };
-                }
-            }
-        }
     }
 }
