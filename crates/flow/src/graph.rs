@@ -12,7 +12,7 @@ pub use shape::{BlockShape, EdgeShape, Shape};
 use crate::Ports;
 use crate::block::{Block, BlockError, Context, Work};
 use crate::item::ItemType;
-use crate::port::{InputPort, OutputPort, PortVisitor};
+use crate::port::each_port;
 use std::fmt;
 
 /// Blocks and connections, checked as they are added.
@@ -116,9 +116,14 @@ impl Graph {
         if self.nodes.iter().any(|node| node.name == name) {
             return Err(GraphError::DuplicateBlock { name: name.to_owned() });
         }
-        let mut ports = ListPorts::default();
-        block.ports(&mut ports);
-        let ListPorts { inputs, outputs } = ports;
+        let info =
+            |name: &str, item, min_items| PortInfo { name: name.to_owned(), item, min_items };
+        let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+        each_port(
+            &mut *block,
+            |name, port| inputs.push(info(name, port.item_type(), port.min_items())),
+            |name, port| outputs.push(info(name, port.item_type(), port.min_items())),
+        );
         self.nodes.push(Node { name: name.to_owned(), block, inputs, outputs });
         Ok(())
     }
@@ -261,23 +266,5 @@ struct RemovedBlock;
 impl Block for RemovedBlock {
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         Ok(Work::Finished)
-    }
-}
-
-#[derive(Default)]
-struct ListPorts {
-    inputs: Vec<PortInfo>,
-    outputs: Vec<PortInfo>,
-}
-
-impl PortVisitor for ListPorts {
-    fn input(&mut self, name: &str, port: &mut dyn InputPort) {
-        let (item, min_items) = (port.item_type(), port.min_items());
-        self.inputs.push(PortInfo { name: name.to_owned(), item, min_items });
-    }
-
-    fn output(&mut self, name: &str, port: &mut dyn OutputPort) {
-        let (item, min_items) = (port.item_type(), port.min_items());
-        self.outputs.push(PortInfo { name: name.to_owned(), item, min_items });
     }
 }

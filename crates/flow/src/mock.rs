@@ -2,7 +2,7 @@
 
 use crate::block::{Block, BlockError, Context, Work};
 use crate::item::Item;
-use crate::port::{Collector, InputPort, MockWriter, OutputPort, PortVisitor};
+use crate::port::{Collector, MockWriter, each_port};
 use crate::port_state::Views;
 use crate::registry::ParameterValue;
 use crate::tag::queue::{TagReceiver, TagSender};
@@ -59,9 +59,18 @@ impl<B: Block> Mock<B> {
     /// slices (room is rounded up to whole pages).
     #[must_use]
     pub fn with_room(mut block: B, items: usize) -> Self {
-        let mut open = Open { items, inputs: BTreeMap::new(), outputs: BTreeMap::new() };
-        block.ports(&mut open);
-        let Open { inputs, outputs, .. } = open;
+        let (mut inputs, mut outputs) = (BTreeMap::new(), BTreeMap::new());
+        each_port(
+            &mut block,
+            |name, port| {
+                let feeder = port.attach_feeder(items.max(2 * port.min_items()));
+                inputs.insert(name.to_owned(), feeder.expect("a ring for the mock"));
+            },
+            |name, port| {
+                let collector = port.open_collector(items.max(2 * port.min_items()));
+                outputs.insert(name.to_owned(), collector.expect("a ring for the mock"));
+            },
+        );
         let views = Views::of(&mut block);
         let tags = TagCarrier::of(&mut block);
         Self { block, inputs, outputs, views, tags, started: false, finished: false }
@@ -167,27 +176,6 @@ impl<B: Block> Mock<B> {
         let collection = collector.as_any().downcast_mut::<Collection<T>>();
         let collection = collection.unwrap_or_else(|| panic!("output {port} has another type"));
         std::mem::take(&mut collection.items)
-    }
-}
-
-/// Opens every port of a block.
-struct Open {
-    items: usize,
-    inputs: BTreeMap<String, Box<dyn MockWriter>>,
-    outputs: BTreeMap<String, Box<dyn Collector>>,
-}
-
-impl PortVisitor for Open {
-    fn input(&mut self, name: &str, port: &mut dyn InputPort) {
-        let items = self.items.max(2 * port.min_items());
-        let feeder = port.attach_feeder(items).expect("a ring for the mock");
-        self.inputs.insert(name.to_owned(), feeder);
-    }
-
-    fn output(&mut self, name: &str, port: &mut dyn OutputPort) {
-        let items = self.items.max(2 * port.min_items());
-        let collector = port.open_collector(items).expect("a ring for the mock");
-        self.outputs.insert(name.to_owned(), collector);
     }
 }
 

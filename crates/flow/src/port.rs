@@ -7,6 +7,7 @@ mod numbered;
 mod untyped;
 
 pub use numbered::NumberedName;
+pub(crate) use untyped::each_port;
 pub use untyped::{Collector, InputPort, MockWriter, OutputPort};
 
 use crate::item::{Item, ItemType};

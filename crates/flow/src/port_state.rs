@@ -4,7 +4,7 @@
 
 use crate::block::Block;
 use crate::item::ItemType;
-use crate::port::{InputPort, OutputPort, PortVisitor};
+use crate::port::each_port;
 use millstream_ring::cursor::{ConsumerView, ProducerView};
 
 /// The connected ports of a block, seen from outside: inputs and outputs each in the order of
@@ -35,8 +35,19 @@ pub(crate) struct PortState {
 impl Views {
     /// Takes the views of a block whose ports are connected; a port without connection has no view.
     pub(crate) fn of(block: &mut dyn Block) -> Self {
-        let mut views = Self::default();
-        block.ports(&mut views);
+        let (mut views, mut output_items) = (Self::default(), Vec::new());
+        each_port(
+            block,
+            |_, port| {
+                views.inputs.extend(port.view());
+                views.items.push(port.item_type());
+            },
+            |_, port| {
+                views.outputs.extend(port.view());
+                output_items.push(port.item_type());
+            },
+        );
+        views.items.append(&mut output_items);
         views
     }
 
@@ -94,19 +105,6 @@ impl Views {
     /// Whether the block has no inputs.
     pub(crate) fn is_source(&self) -> bool {
         self.inputs.is_empty()
-    }
-}
-
-impl PortVisitor for Views {
-    fn input(&mut self, _: &str, port: &mut dyn InputPort) {
-        // Inputs first, in any order that the block names its ports.
-        self.items.insert(self.inputs.len(), port.item_type());
-        self.inputs.extend(port.view());
-    }
-
-    fn output(&mut self, _: &str, port: &mut dyn OutputPort) {
-        self.outputs.extend(port.view());
-        self.items.push(port.item_type());
     }
 }
 

@@ -1,5 +1,7 @@
 //! Ports without their item types, for the graph and the runtime.
 
+use super::PortVisitor;
+use crate::block::Ports;
 use crate::item::ItemType;
 use crate::tag::side::Fetched;
 use crate::tag::{Tag, TagChangeFlag};
@@ -91,4 +93,32 @@ pub trait Collector: Send {
     fn drain(&mut self) -> usize;
     /// Takes the collected tags.
     fn take_tags(&mut self) -> Vec<Tag>;
+}
+
+/// Calls `input` or `output` with each port of a block and its name, in order.
+pub(crate) fn each_port(
+    block: &mut (impl Ports + ?Sized),
+    input: impl FnMut(&str, &mut dyn InputPort),
+    output: impl FnMut(&str, &mut dyn OutputPort),
+) {
+    block.ports(&mut Each { input, output });
+}
+
+struct Each<I, O> {
+    input: I,
+    output: O,
+}
+
+impl<I, O> PortVisitor for Each<I, O>
+where
+    I: FnMut(&str, &mut dyn InputPort),
+    O: FnMut(&str, &mut dyn OutputPort),
+{
+    fn input(&mut self, name: &str, port: &mut dyn InputPort) {
+        (self.input)(name, port);
+    }
+
+    fn output(&mut self, name: &str, port: &mut dyn OutputPort) {
+        (self.output)(name, port);
+    }
 }

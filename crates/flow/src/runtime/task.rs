@@ -9,7 +9,7 @@ use super::sync::Waiter;
 use crate::block::{Block, BlockError, Context, Work};
 use crate::latency::{Budget, Marks};
 use crate::message::Inbox;
-use crate::port::{InputPort, OutputPort, PortVisitor};
+use crate::port::each_port;
 use crate::port_state::Views;
 use crate::tag::TagCarrier;
 use millstream_ring::Padded;
@@ -220,7 +220,7 @@ impl BlockTask {
     /// end.
     fn finish(&mut self) -> Result<bool, BlockError> {
         self.block.finish()?;
-        self.block.ports(&mut Close);
+        each_port(&mut *self.block, |_, port| port.close(), |_, port| port.close());
         self.finished = true;
         self.inbox.close();
         if let Some(marks) = &self.marks {
@@ -233,18 +233,5 @@ impl BlockTask {
 
     fn tell(&self) {
         self.neighbours.iter().for_each(|waiter| waiter.notify());
-    }
-}
-
-/// Closes every port of a block.
-struct Close;
-
-impl PortVisitor for Close {
-    fn input(&mut self, _: &str, port: &mut dyn InputPort) {
-        port.close();
-    }
-
-    fn output(&mut self, _: &str, port: &mut dyn OutputPort) {
-        port.close();
     }
 }

@@ -3,7 +3,7 @@
 use super::GraphError;
 use crate::graph::{Edge, Graph, Node, PortId};
 use crate::plan::{Buffers, Placement};
-use crate::port::{InputPort, OutputPort, PortVisitor};
+use crate::port::{InputPort, OutputPort, each_port};
 use millstream_ring::RingOptions;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,8 +25,13 @@ pub(super) fn open_rings(
         open_outputs(graph, node, &options, &mut readers)?;
     }
     for (index, node) in graph.nodes.iter_mut().enumerate() {
-        let mut attach = Attach { node: index, port: 0, readers: &mut readers };
-        node.block.ports(&mut attach);
+        let mut end = PortId { node: index, port: 0 };
+        let attach = |_: &str, port: &mut dyn InputPort| {
+            let reader = readers.remove(&end).expect("a checked graph connects every input");
+            assert!(port.attach(reader), "item types were compared when the ports were connected");
+            end.port += 1;
+        };
+        each_port(&mut *node.block, attach, |_, _| {});
     }
     debug_assert!(readers.is_empty(), "every reading end found its input");
     Ok(())
@@ -99,54 +104,22 @@ fn open_outputs(
     readers: &mut Readers,
 ) -> Result<(), GraphError> {
     let edges = &graph.edges;
-    let Node { name, block, .. } = &mut graph.nodes[node];
-    let mut open = Open { node, port: 0, edges, options, readers, name, error: None };
-    block.ports(&mut open);
-    open.error.map_or(Ok(()), Err)
-}
-
-struct Open<'a> {
-    node: usize,
-    port: usize,
-    edges: &'a [Edge],
-    options: &'a [RingOptions],
-    readers: &'a mut Readers,
-    name: &'a str,
-    error: Option<GraphError>,
-}
-
-impl PortVisitor for Open<'_> {
-    fn input(&mut self, _: &str, _: &mut dyn InputPort) {}
-
-    fn output(&mut self, name: &str, port: &mut dyn OutputPort) {
-        let from = PortId { node: self.node, port: self.port };
-        match port.open(&self.options[self.port]) {
-            Ok(readers) => {
-                let targets = self.edges.iter().filter(|edge| edge.from == from);
-                self.readers.extend(targets.map(|edge| edge.to).zip(readers));
+    let Node { name: block_name, block, .. } = &mut graph.nodes[node];
+    let (mut options, mut failed) = (options.iter().enumerate(), None);
+    let open = |name: &str, output: &mut dyn OutputPort| {
+        let (port, options) = options.next().expect("a block shows the same ports again");
+        let from = PortId { node, port };
+        match output.open(options) {
+            Ok(ends) => {
+                let targets = edges.iter().filter(|edge| edge.from == from);
+                readers.extend(targets.map(|edge| edge.to).zip(ends));
             }
             Err(source) => {
-                let output = format!("{}.{name}", self.name);
-                self.error.get_or_insert(GraphError::Ring { output, source });
+                let output = format!("{block_name}.{name}");
+                failed.get_or_insert(GraphError::Ring { output, source });
             }
         }
-        self.port += 1;
-    }
-}
-
-struct Attach<'a> {
-    node: usize,
-    port: usize,
-    readers: &'a mut Readers,
-}
-
-impl PortVisitor for Attach<'_> {
-    fn input(&mut self, _: &str, port: &mut dyn InputPort) {
-        let end = PortId { node: self.node, port: self.port };
-        let reader = self.readers.remove(&end).expect("a checked graph connects every input");
-        assert!(port.attach(reader), "item types were compared when the ports were connected");
-        self.port += 1;
-    }
-
-    fn output(&mut self, _: &str, _: &mut dyn OutputPort) {}
+    };
+    each_port(&mut **block, |_, _| {}, open);
+    failed.map_or(Ok(()), Err)
 }

@@ -1,9 +1,8 @@
 //! Forwards tags through one block.
 
-use super::side::Fetched;
 use super::{QUEUE_TAGS, Tag, TagChangeFlag, TagRule};
 use crate::block::Block;
-use crate::port::{InputPort, OutputPort, PortVisitor};
+use crate::port::{InputPort, each_port};
 use crate::rate::ItemRatio;
 
 /// Forwards the tags of one block, before each of its calls. Without tags it costs one load for
@@ -25,11 +24,11 @@ pub(crate) struct TagCarrier {
 impl TagCarrier {
     /// Makes the carrier of a block whose ports are connected.
     pub(crate) fn of(block: &mut dyn Block) -> Self {
-        let mut news = News(Vec::new());
-        block.ports(&mut news);
+        let mut news = Vec::new();
+        each_port(block, |_, port| news.extend(port.tag_news()), |_, _| {});
         let (rule, rate) = (block.tag_rule(), block.rate());
         let passing = Vec::with_capacity(QUEUE_TAGS);
-        Self { rule, rate, news: news.0, passing, ..Self::default() }
+        Self { rule, rate, news, passing, ..Self::default() }
     }
 
     /// Moves the tags of the items that the block can see now into its inputs, and, if the rule
@@ -52,59 +51,28 @@ impl TagCarrier {
 
     #[cold]
     fn fetch(&mut self, block: &mut dyn Block) {
-        let mut fetched = Fetched::default();
-        let forwards = self.rule == TagRule::Forward;
-        let (rate, to) = (self.rate, &mut self.passing);
-        block.ports(&mut Fetch { fetched: &mut fetched, rate, forwards, input: 0, to });
-        self.ahead = fetched.ahead;
-        if !self.passing.is_empty() {
-            block.ports(&mut Hold(&self.passing));
-            self.passing.clear();
+        let Self { rule, rate, ahead, passing, .. } = self;
+        let mut input = 0;
+        *ahead = false;
+        let fetch = |_: &str, port: &mut dyn InputPort| {
+            let fetched = port.fetch_tags();
+            *ahead |= fetched.ahead;
+            if fetched.new && *rule == TagRule::Forward {
+                port.forward_tags(&mut |tag| {
+                    passing.push((Tag { offset: rate.map(tag.offset), ..tag }, input));
+                });
+            }
+            input += 1;
+        };
+        each_port(block, fetch, |_, _| {});
+        if !passing.is_empty() {
+            let held = passing.iter();
+            each_port(
+                block,
+                |_, _| {},
+                |_, port| held.clone().for_each(|(tag, input)| port.hold_tag(*tag, *input)),
+            );
+            passing.clear();
         }
-    }
-}
-
-struct News(Vec<TagChangeFlag>);
-
-impl PortVisitor for News {
-    fn input(&mut self, _: &str, port: &mut dyn InputPort) {
-        self.0.extend(port.tag_news());
-    }
-
-    fn output(&mut self, _: &str, _: &mut dyn OutputPort) {}
-}
-
-struct Fetch<'a> {
-    fetched: &'a mut Fetched,
-    rate: ItemRatio,
-    forwards: bool,
-    input: u16,
-    to: &'a mut Vec<(Tag, u16)>,
-}
-
-impl PortVisitor for Fetch<'_> {
-    fn input(&mut self, _: &str, port: &mut dyn InputPort) {
-        let fetched = port.fetch_tags();
-        self.fetched.new |= fetched.new;
-        self.fetched.ahead |= fetched.ahead;
-        if fetched.new && self.forwards {
-            let (rate, input, to) = (self.rate, self.input, &mut *self.to);
-            port.forward_tags(&mut |tag| {
-                to.push((Tag { offset: rate.map(tag.offset), ..tag }, input));
-            });
-        }
-        self.input += 1;
-    }
-
-    fn output(&mut self, _: &str, _: &mut dyn OutputPort) {}
-}
-
-struct Hold<'a>(&'a [(Tag, u16)]);
-
-impl PortVisitor for Hold<'_> {
-    fn input(&mut self, _: &str, _: &mut dyn InputPort) {}
-
-    fn output(&mut self, _: &str, port: &mut dyn OutputPort) {
-        self.0.iter().for_each(|(tag, input)| port.hold_tag(*tag, *input));
     }
 }

@@ -4,7 +4,7 @@ use super::BlockTask;
 use crate::block::{BlockError, Context};
 use crate::item::ItemType;
 use crate::lane::{Lane, PAGE_BYTES};
-use crate::port::{InputPort, OutputPort, PortVisitor};
+use crate::port::each_port;
 use crate::runtime::fused_chain::PendingCounts;
 use crate::runtime::stats::FILL_ONE;
 use crate::runtime::sync::now;
@@ -71,9 +71,13 @@ impl BlockTask {
 
     /// Whether no tag is in its ports.
     pub(in crate::runtime) fn is_untagged(&mut self) -> bool {
-        let mut untagged = Untagged(true);
-        self.block.ports(&mut untagged);
-        untagged.0
+        let (mut inputs, mut outputs) = (true, true);
+        each_port(
+            &mut *self.block,
+            |_, port| inputs &= port.is_untagged(),
+            |_, port| outputs &= port.is_untagged(),
+        );
+        inputs && outputs
     }
 
     /// Returns the items that a chain could take from here: those of the input, or any number for a
@@ -146,85 +150,43 @@ impl BlockTask {
     /// room from then on. `None` if the block has given the port away.
     #[cold]
     pub(in crate::runtime) fn set_output_aside(&mut self) -> Option<Producer> {
-        let mut aside = OutputAside(None);
-        self.block.ports(&mut aside);
-        aside.0
+        let mut aside = None;
+        each_port(&mut *self.block, |_, _| {}, |_, port| aside = port.bypass());
+        aside
     }
 
     /// Takes the cursor of the ring before the block in the same way.
     #[cold]
     pub(in crate::runtime) fn set_input_aside(&mut self) -> Option<Consumer> {
-        let mut aside = InputAside(None);
-        self.block.ports(&mut aside);
-        aside.0
+        let mut aside = None;
+        each_port(&mut *self.block, |_, port| aside = port.bypass(), |_, _| {});
+        aside
     }
 
     /// Gives the cursor of the ring behind the block back after the chain.
     #[cold]
     pub(in crate::runtime) fn resume_output(&mut self, cursor: Producer) {
-        self.block.ports(&mut ResumeOutput(Some(cursor)));
+        let mut cursor = Some(cursor);
+        each_port(
+            &mut *self.block,
+            |_, _| {},
+            |_, port| cursor.take().into_iter().for_each(|cursor| port.resume(cursor)),
+        );
     }
 
     /// Gives the cursor of the ring before the block back in the same way.
     #[cold]
     pub(in crate::runtime) fn resume_input(&mut self, cursor: Consumer) {
-        self.block.ports(&mut ResumeInput(Some(cursor)));
+        let mut cursor = Some(cursor);
+        each_port(
+            &mut *self.block,
+            |_, port| cursor.take().into_iter().for_each(|cursor| port.resume(cursor)),
+            |_, _| {},
+        );
     }
 
     /// Updates the block's progress after the chain: items that moved meanwhile are not a change.
     pub(in crate::runtime) fn rejoin(&mut self) {
         self.progress = self.views.progress();
-    }
-}
-
-struct OutputAside(Option<Producer>);
-
-impl PortVisitor for OutputAside {
-    fn input(&mut self, _: &str, _: &mut dyn InputPort) {}
-
-    fn output(&mut self, _: &str, port: &mut dyn OutputPort) {
-        self.0 = port.bypass();
-    }
-}
-
-struct InputAside(Option<Consumer>);
-
-impl PortVisitor for InputAside {
-    fn input(&mut self, _: &str, port: &mut dyn InputPort) {
-        self.0 = port.bypass();
-    }
-
-    fn output(&mut self, _: &str, _: &mut dyn OutputPort) {}
-}
-
-struct ResumeOutput(Option<Producer>);
-
-impl PortVisitor for ResumeOutput {
-    fn input(&mut self, _: &str, _: &mut dyn InputPort) {}
-
-    fn output(&mut self, _: &str, port: &mut dyn OutputPort) {
-        self.0.take().into_iter().for_each(|cursor| port.resume(cursor));
-    }
-}
-
-struct ResumeInput(Option<Consumer>);
-
-impl PortVisitor for ResumeInput {
-    fn input(&mut self, _: &str, port: &mut dyn InputPort) {
-        self.0.take().into_iter().for_each(|cursor| port.resume(cursor));
-    }
-
-    fn output(&mut self, _: &str, _: &mut dyn OutputPort) {}
-}
-
-struct Untagged(bool);
-
-impl PortVisitor for Untagged {
-    fn input(&mut self, _: &str, port: &mut dyn InputPort) {
-        self.0 &= port.is_untagged();
-    }
-
-    fn output(&mut self, _: &str, port: &mut dyn OutputPort) {
-        self.0 &= port.is_untagged();
     }
 }
