@@ -240,7 +240,7 @@ impl<T: Item> InputPort for In<T> {
     }
 
     fn bypass(&mut self) -> Option<Consumer> {
-        self.reader.as_mut()?.set_aside()
+        self.reader.as_mut()?.bypass()
     }
 
     fn resume(&mut self, cursor: Consumer) {

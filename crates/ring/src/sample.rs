@@ -95,12 +95,6 @@ struct Batch {
     least: usize,
 }
 
-impl Batch {
-    fn want(&mut self, items: usize) {
-        self.items = self.least.max(items);
-    }
-}
-
 /// The writing end of a [`ring`]. Dropping it ends the stream.
 #[derive(Debug)]
 pub struct Writer<T> {
@@ -145,56 +139,10 @@ impl<T: Item> Writer<T> {
         cursor.advance(items as u64);
     }
 
-    /// Returns the items that fit when the ring is empty.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.place.capacity_bytes() / size_of::<T>()
-    }
-
     /// Whether every reader is gone (false for a ring made without readers).
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.view.is_abandoned()
-    }
-
-    /// Returns the items produced since the start.
-    #[must_use]
-    pub fn position(&self) -> u64 {
-        self.view.position()
-    }
-
-    /// Sets the room that the next call wants, for the [view](Self::view).
-    pub fn want(&mut self, items: usize) {
-        self.view.want(items as u64);
-        self.batch.want(items);
-    }
-
-    /// Hands out the cursor, so that items can [bypass](Producer::pass) the ring; `None` if it is
-    /// out already. There is no room until [`resume`](Self::resume).
-    pub fn bypass(&mut self) -> Option<Producer> {
-        self.cursor.take()
-    }
-
-    /// Continues with the cursor that [`bypass`](Self::bypass) handed out. A cursor of another ring
-    /// is dropped, as is this ring's if a cursor is there.
-    pub fn resume(&mut self, cursor: Producer) {
-        if self.cursor.is_none() && self.view.is_of(&cursor) {
-            self.cursor = Some(cursor);
-        }
-    }
-
-    /// Returns a view of this end, in items.
-    #[must_use]
-    pub fn view(&self) -> ProducerView {
-        self.view.clone()
-    }
-
-    /// Ends the stream: readers drain the remaining items, and there is no room any more. Without
-    /// effect while the cursor is [handed out](Self::bypass).
-    pub fn close(&mut self) {
-        if let Some(cursor) = &mut self.cursor {
-            cursor.close();
-        }
     }
 }
 
@@ -248,50 +196,61 @@ impl<T: Item> Reader<T> {
         cursor
             .is_some_and(|cursor| cursor.is_ended() && cursor.granted() <= self.batch.items as u64)
     }
-
-    /// Returns the items that fit when the ring is empty.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.place.capacity_bytes() / size_of::<T>()
-    }
-
-    /// Returns the items consumed since the start.
-    #[must_use]
-    pub fn position(&self) -> u64 {
-        self.view.position()
-    }
-
-    /// Sets the number of items that the next call wants, for the [view](Self::view).
-    pub fn want(&mut self, items: usize) {
-        self.view.want(items as u64);
-        self.batch.want(items);
-    }
-
-    /// Hands out the cursor, so that items can [bypass](Producer::pass) the ring; `None` if it is
-    /// out already. There are no items until [`resume`](Self::resume).
-    pub fn set_aside(&mut self) -> Option<Consumer> {
-        self.cursor.take()
-    }
-
-    /// Continues with the cursor that [`set_aside`](Self::set_aside) handed out. A cursor of
-    /// another ring is dropped, as is this ring's if a cursor is there.
-    pub fn resume(&mut self, cursor: Consumer) {
-        if self.cursor.is_none() && self.view.is_of(&cursor) {
-            self.cursor = Some(cursor);
-        }
-    }
-
-    /// Returns a view of this end, in items.
-    #[must_use]
-    pub fn view(&self) -> ConsumerView {
-        self.view.clone()
-    }
-
-    /// Stops reading: the writer no longer waits for this reader. Without effect while the cursor
-    /// is [handed out](Self::set_aside).
-    pub fn close(&mut self) {
-        if let Some(cursor) = &mut self.cursor {
-            cursor.close();
-        }
-    }
 }
+
+/// What both ends of a ring do alike.
+macro_rules! either_end {
+    ($End:ident, $Cursor:ident, $View:ident) => {
+        impl<T: Item> $End<T> {
+            /// Returns the items that fit when the ring is empty.
+            #[must_use]
+            pub fn capacity(&self) -> usize {
+                self.place.capacity_bytes() / size_of::<T>()
+            }
+
+            /// Returns the items that passed this end since the start.
+            #[must_use]
+            pub fn position(&self) -> u64 {
+                self.view.position()
+            }
+
+            /// Sets the room or the items that the next call wants, for the [view](Self::view).
+            pub fn want(&mut self, items: usize) {
+                self.view.want(items as u64);
+                self.batch.items = self.batch.least.max(items);
+            }
+
+            /// Hands out the cursor, so that items can [bypass](Producer::pass) the ring; `None` if
+            /// it is out already. The slice is empty until [`resume`](Self::resume).
+            pub fn bypass(&mut self) -> Option<$Cursor> {
+                self.cursor.take()
+            }
+
+            /// Continues with the cursor that [`bypass`](Self::bypass) handed out. A cursor of
+            /// another ring is dropped, as is this ring's if a cursor is there.
+            pub fn resume(&mut self, cursor: $Cursor) {
+                if self.cursor.is_none() && self.view.is_same(&cursor.view()) {
+                    self.cursor = Some(cursor);
+                }
+            }
+
+            /// Returns a view of this end, in items.
+            #[must_use]
+            pub fn view(&self) -> $View {
+                self.view.clone()
+            }
+
+            /// Ends the use of the ring by this end: there is no room and no item for it any more.
+            /// Readers drain what a closed writer has produced; a writer does not wait for a closed
+            /// reader. Without effect while the cursor is [handed out](Self::bypass).
+            pub fn close(&mut self) {
+                if let Some(cursor) = &mut self.cursor {
+                    cursor.close();
+                }
+            }
+        }
+    };
+}
+
+either_end!(Writer, Producer, ProducerView);
+either_end!(Reader, Consumer, ConsumerView);

@@ -1,6 +1,6 @@
 //! Views of the ends of a buffer, without access to the ends themselves.
 
-use super::{Consumer, Position, Producer, Shared};
+use super::{Position, Shared};
 use crate::sync::{Arc, Ordering};
 
 /// The state of a producer, for schedulers and statistics. It grants nothing, and may
@@ -13,13 +13,6 @@ pub struct ProducerView {
 }
 
 impl ProducerView {
-    /// Returns the bytes produced so far.
-    #[inline]
-    #[must_use]
-    pub fn position(&self) -> u64 {
-        self.shared.producer.position.load(Ordering::Relaxed)
-    }
-
     /// Returns the bytes that may be written.
     #[must_use]
     #[inline]
@@ -60,34 +53,15 @@ impl ProducerView {
         consumers.iter().all(|side| side.position.load(Ordering::Relaxed) == position)
     }
 
-    /// Sets the room that the producer wants.
-    pub fn want(&self, bytes: u64) {
-        self.shared.producer.wanted.store(bytes, Ordering::Relaxed);
-    }
-
-    /// Whether it is a view of that producer.
-    #[must_use]
-    pub fn is_of(&self, producer: &Producer) -> bool {
-        Arc::ptr_eq(&self.shared, &producer.shared)
-    }
-
-    /// Returns the room that the producer wants.
-    #[inline]
-    #[must_use]
-    pub fn wanted(&self) -> u64 {
-        self.shared.producer.wanted.load(Ordering::Relaxed)
-    }
-
     /// See [`Producer::is_abandoned`](super::Producer::is_abandoned).
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.shared.is_abandoned()
     }
 
-    /// Returns the bytes that fit.
-    #[must_use]
-    pub fn capacity(&self) -> u64 {
-        self.shared.capacity
+    #[inline]
+    fn side(&self) -> &Position {
+        &self.shared.producer
     }
 }
 
@@ -99,13 +73,6 @@ pub struct ConsumerView {
 }
 
 impl ConsumerView {
-    /// Returns the bytes consumed so far.
-    #[inline]
-    #[must_use]
-    pub fn position(&self) -> u64 {
-        self.side().position.load(Ordering::Relaxed)
-    }
-
     /// Returns the bytes that may be read, and whether they are the last.
     #[must_use]
     #[inline]
@@ -126,32 +93,49 @@ impl ConsumerView {
         self.shared.cuts[self.index + 1].store(cut, Ordering::Relaxed);
     }
 
-    /// Sets the amount that the consumer wants.
-    pub fn want(&self, bytes: u64) {
-        self.side().wanted.store(bytes, Ordering::Relaxed);
-    }
-
-    /// Whether it is a view of that consumer.
-    #[must_use]
-    pub fn is_of(&self, consumer: &Consumer) -> bool {
-        Arc::ptr_eq(&self.shared, &consumer.shared) && self.index == consumer.index
-    }
-
-    /// Returns the amount that the consumer wants.
-    #[inline]
-    #[must_use]
-    pub fn wanted(&self) -> u64 {
-        self.side().wanted.load(Ordering::Relaxed)
-    }
-
-    /// Returns the bytes that fit.
-    #[must_use]
-    pub fn capacity(&self) -> u64 {
-        self.shared.capacity
-    }
-
     #[inline]
     fn side(&self) -> &Position {
         &self.shared.consumers[self.index]
     }
 }
+
+/// What both views tell of their end.
+macro_rules! of_either_end {
+    ($View:ident) => {
+        impl $View {
+            /// Returns the bytes that passed this end so far.
+            #[inline]
+            #[must_use]
+            pub fn position(&self) -> u64 {
+                self.side().position.load(Ordering::Relaxed)
+            }
+
+            /// Sets the amount that this end wants.
+            pub fn want(&self, bytes: u64) {
+                self.side().wanted.store(bytes, Ordering::Relaxed);
+            }
+
+            /// Returns the amount that this end wants.
+            #[inline]
+            #[must_use]
+            pub fn wanted(&self) -> u64 {
+                self.side().wanted.load(Ordering::Relaxed)
+            }
+
+            /// Whether both are views of one end.
+            #[must_use]
+            pub fn is_same(&self, other: &Self) -> bool {
+                std::ptr::eq(self.side(), other.side())
+            }
+
+            /// Returns the bytes that fit.
+            #[must_use]
+            pub fn capacity(&self) -> u64 {
+                self.shared.capacity
+            }
+        }
+    };
+}
+
+of_either_end!(ProducerView);
+of_either_end!(ConsumerView);

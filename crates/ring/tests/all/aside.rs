@@ -48,8 +48,8 @@ fn ends_without_their_cursors_grant_nothing() {
     let (mut writer, mut reader) = one();
     writer.slice_mut()[0] = 7;
     writer.produce(1);
-    let (producer, consumer) = (writer.bypass().unwrap(), reader.set_aside().unwrap());
-    assert!(writer.bypass().is_none() && reader.set_aside().is_none());
+    let (producer, consumer) = (writer.bypass().unwrap(), reader.bypass().unwrap());
+    assert!(writer.bypass().is_none() && reader.bypass().is_none());
     assert_eq!((writer.slice_mut().len(), reader.slice().len(), reader.available()), (0, 0, 0));
     writer.produce(0);
     reader.consume(0);
@@ -71,8 +71,8 @@ fn a_cursor_of_another_ring_is_refused() {
     assert!(b_reader.slice().is_empty() && b_reader.is_ended(), "it was dropped");
     a.resume(a_cursor);
     assert!(!a.slice_mut().is_empty());
-    let cursor = b_reader.set_aside().unwrap();
-    let own = a_reader.set_aside().unwrap();
+    let cursor = b_reader.bypass().unwrap();
+    let own = a_reader.bypass().unwrap();
     a_reader.resume(cursor);
     a_reader.resume(own);
     a.produce(1);
@@ -86,7 +86,7 @@ fn both_ends_go_on_at_one_place_however_much_has_passed() {
     let (mut writer, mut reader) = one();
     let capacity = writer.capacity() as u64;
     for passed in [1, capacity - 1, capacity, capacity + 1, 5 * capacity + 3, 1 << 40] {
-        let (mut producer, mut consumer) = (writer.bypass().unwrap(), reader.set_aside().unwrap());
+        let (mut producer, mut consumer) = (writer.bypass().unwrap(), reader.bypass().unwrap());
         producer.pass(&mut consumer, passed);
         writer.resume(producer);
         reader.resume(consumer);

@@ -122,8 +122,8 @@ fn check<T: Item + Debug + PartialEq>(steps: &[Step], mut next: impl FnMut() -> 
             }
             Step::AsideReader(index) => {
                 let reader = &mut taps[*index].reader;
-                let cursor = reader.set_aside().unwrap();
-                assert!(reader.slice().is_empty() && reader.set_aside().is_none());
+                let cursor = reader.bypass().unwrap();
+                assert!(reader.slice().is_empty() && reader.bypass().is_none());
                 reader.consume(0);
                 reader.resume(cursor);
             }
