@@ -49,23 +49,6 @@ impl Nco {
         self.step = step(frequency_hz, rate_hz);
     }
 
-    /// Sets the phase of the next value, in cycles.
-    pub fn set_phase(&mut self, turn: f64) {
-        self.phase = turns(turn);
-    }
-
-    /// Returns the phase of the next value, in 2⁻⁶⁴ cycles.
-    #[must_use]
-    pub fn phase(&self) -> u64 {
-        self.phase
-    }
-
-    /// Returns the phase step, in 2⁻⁶⁴ cycles.
-    #[must_use]
-    pub fn step(&self) -> u64 {
-        self.step
-    }
-
     /// Advances by `values`.
     pub fn skip(&mut self, values: usize) {
         self.phase = self.phase.wrapping_add(self.step.wrapping_mul(values as u64));
@@ -198,7 +181,7 @@ mod tests {
     fn values_follow_the_exponential_everywhere() {
         for frequency in [0.0, 1e-9, 0.123_456_789, 0.25, -0.4, 0.5, 3.75] {
             let mut nco = Nco::new(frequency);
-            nco.set_phase(0.3);
+            nco.phase = turns(0.3);
             let mut out = vec![Sample::default(); 10_003];
             nco.exponential(&mut out);
             for (n, out) in out.iter().enumerate() {
@@ -242,9 +225,9 @@ mod tests {
     fn retuning_keeps_the_phase() {
         let mut nco = Nco::from_hz(1000.0, 48_000.0);
         nco.skip(17);
-        let phase = nco.phase();
+        let phase = nco.phase;
         nco.retune_hz(-2500.5, 48_000.0);
-        assert_eq!(nco.phase(), phase);
-        assert_eq!(nco.step(), Nco::new(-2500.5 / 48_000.0).step());
+        assert_eq!(nco.phase, phase);
+        assert_eq!(nco.step, Nco::new(-2500.5 / 48_000.0).step);
     }
 }

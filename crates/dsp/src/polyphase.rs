@@ -100,16 +100,6 @@ impl PolyphaseBank {
         let first = at.whole() + 1 - self.half();
         x[first..first + self.taps()].as_chunks::<LANES>().0
     }
-
-    /// Returns the interpolated taps at `at`, for tests and for uses off the hot path.
-    #[must_use]
-    pub fn taps_at(&self, at: Instant) -> Vec<f32> {
-        let (row, fraction) = self.row(at);
-        let blend = |[taps, slopes]: &TapPair| -> [f32; LANES] {
-            std::array::from_fn(|i| taps[i] + fraction * slopes[i])
-        };
-        row.iter().flat_map(blend).collect()
-    }
 }
 
 /// Adds up the lanes.
@@ -124,6 +114,14 @@ pub fn sum_lanes(lanes: &[f32; LANES]) -> f32 {
 mod tests {
     use super::*;
 
+    fn taps_at(bank: &PolyphaseBank, at: Instant) -> Vec<f32> {
+        let (row, fraction) = bank.row(at);
+        let blend = |[taps, slopes]: &TapPair| -> [f32; LANES] {
+            std::array::from_fn(|i| taps[i] + fraction * slopes[i])
+        };
+        row.iter().flat_map(blend).collect()
+    }
+
     #[test]
     fn interpolated_taps_follow_the_response() {
         let response = |t: f64| (-t * t / 8.0).exp();
@@ -131,7 +129,7 @@ mod tests {
         assert_eq!(bank.taps(), 24);
         for step in 0..1000 {
             let mu = f64::from(step) / 1000.0;
-            for (j, tap) in bank.taps_at(Instant::new(7.0 + mu)).iter().enumerate() {
+            for (j, tap) in taps_at(&bank, Instant::new(7.0 + mu)).iter().enumerate() {
                 let exact = response(mu + 11.0 - j as f64);
                 assert!((f64::from(*tap) - exact).abs() < 1e-4, "mu {mu} tap {j}");
             }
@@ -141,7 +139,7 @@ mod tests {
     #[test]
     fn the_last_phase_reaches_the_next_sample() {
         let bank = PolyphaseBank::new(4, 4.0, |t| t);
-        assert!((bank.taps_at(Instant::new(0.999_999))[0] - 4.0).abs() < 1e-3);
+        assert!((taps_at(&bank, Instant::new(0.999_999))[0] - 4.0).abs() < 1e-3);
     }
 
     #[test]

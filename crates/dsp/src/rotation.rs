@@ -238,7 +238,8 @@ mod tests {
         let samples = [Sample::new(0.3, 0.2); 21];
         let mut out = [[0; 2]; 21];
         let sums = Rotation { trim, ..turn(0.0) }.run(&samples, &mut out);
-        let exact = trim.apply(samples[0]);
+        let x = samples[0] - trim.offset;
+        let exact = Sample::new(x.re, x.im * trim.gain - x.re * trim.cross);
         assert!((sums.plain - exact * 21.0).norm() < 1e-5, "{sums:?}");
         assert_eq!(out[20], [exact.re, exact.im].map(|x| (x * 10_000.0).round() as i16));
     }

@@ -61,8 +61,6 @@ pub struct Sampler {
     stride: usize,
     /// The integer value of a tap of one.
     scale: f64,
-    /// The mean over the phases of the sum of the taps.
-    gain: Complex<f64>,
 }
 
 /// The times of outputs, in samples.
@@ -137,7 +135,6 @@ impl Sampler {
         let [peak, sum] = most(&taps, 2 * half);
         let scale = (TAPS_SUM / sum).min(f64::from(i16::MAX) / peak);
         let stride = lead + window;
-        let gain = taps.iter().sum::<Complex<f64>>() / f64::from(phases);
         let mut rows = std::array::from_fn(|_| vec![[0; 2]; phases as usize * stride]);
         for (phase, taps) in taps.chunks_exact(2 * half).enumerate() {
             for (place, f) in (phase * stride + lead..).zip(taps) {
@@ -146,7 +143,7 @@ impl Sampler {
                 rows[OutputPart::Imaginary as usize][place] = [im, re];
             }
         }
-        Self { phases, half, lead, window, rows, stride, scale, gain }
+        Self { phases, half, lead, window, rows, stride, scale }
     }
 
     /// Returns the samples needed before the whole part of a time.
@@ -159,12 +156,6 @@ impl Sampler {
     #[must_use]
     pub fn after(&self) -> usize {
         self.window + 2 - self.half
-    }
-
-    /// Returns the gain for a constant.
-    #[must_use]
-    pub fn gain(&self) -> Complex<f64> {
-        self.gain
     }
 
     /// Computes a part of the filter's outputs at the times, levelled, for samples in which `one`

@@ -22,16 +22,6 @@ impl Default for Trim {
     }
 }
 
-impl Trim {
-    /// Returns the corrected sample.
-    #[inline(always)]
-    #[must_use]
-    pub fn apply(&self, sample: Sample) -> Sample {
-        let x = sample - self.offset;
-        Sample::new(x.re, x.im * self.gain - x.re * self.cross)
-    }
-}
-
 /// Means of samples, their squares and the product of their parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {

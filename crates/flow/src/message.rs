@@ -63,17 +63,6 @@ pub(crate) fn position(
     })
 }
 
-/// Reads `text` as the value of a block's message `name`.
-pub(crate) fn read(
-    block: &str,
-    messages: &[MessageSpec],
-    name: &str,
-    text: &str,
-) -> Result<ParameterValue, MessageError> {
-    let wanted = &messages[position(block, messages, name)?];
-    ParameterValue::from_text(text, wanted.kind).ok_or_else(|| wrong(block, wanted, text))
-}
-
 /// Returns the error for a value of the wrong kind.
 pub(crate) fn wrong(block: &str, message: &MessageSpec, found: &str) -> MessageError {
     MessageError::WrongKind {

@@ -107,12 +107,6 @@ impl BlockCost {
     pub fn ns_per_item(&self) -> f64 {
         ratio(self.busy_ns, self.items())
     }
-
-    /// Returns the items for one call; 0 when there was no call.
-    #[must_use]
-    pub fn items_per_call(&self) -> f64 {
-        ratio(self.items(), self.calls)
-    }
 }
 
 impl EdgeCost {
@@ -140,12 +134,6 @@ impl EdgeCost {
     pub fn reader(&self) -> &str {
         block_of(&self.to)
     }
-
-    /// Returns the bytes that passed.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.items.saturating_mul(self.item_bytes)
-    }
 }
 
 fn block_of(end: &str) -> &str {
@@ -165,9 +153,9 @@ mod tests {
         let (items_in, items_out) = (1000, 250);
         let block =
             BlockCost { calls: 10, items_in, items_out, busy_ns: 5000, ..BlockCost::default() };
-        assert_eq!((block.ns_per_item(), block.items_per_call()), (5.0, 100.0));
+        assert_eq!(block.ns_per_item(), 5.0);
         let source = BlockCost { items_out: 500, busy_ns: 1000, ..BlockCost::default() };
-        assert_eq!((source.ns_per_item(), source.items_per_call()), (2.0, 0.0));
+        assert_eq!(source.ns_per_item(), 2.0);
     }
 
     #[test]

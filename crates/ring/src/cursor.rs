@@ -147,12 +147,6 @@ impl Producer {
         self.limit - self.position
     }
 
-    /// Whether `bytes` may be written now; polls the consumers only if the cached answer is no.
-    #[inline]
-    pub fn has_room(&mut self, bytes: u64) -> bool {
-        self.granted() >= bytes || self.room() >= bytes
-    }
-
     /// Hands the next `bytes` to the consumers.
     ///
     /// # Panics

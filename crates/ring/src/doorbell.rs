@@ -52,11 +52,6 @@ impl Doorbell {
         }
     }
 
-    /// Whether it was rung since the owner's last call. Only the owning thread may call this.
-    pub fn take(&self) -> bool {
-        token::take(&self.word)
-    }
-
     /// Sleeps until it is rung, one of `others` is readable (or in error), or `timeout` has passed
     /// (`None`: no limit); true if it was rung. Only the owning thread may wait.
     ///

@@ -91,12 +91,6 @@ impl Governor {
         }
     }
 
-    /// Whether it would spin at first.
-    #[must_use]
-    pub fn is_eager(&self) -> bool {
-        self.eager
-    }
-
     fn learn(&mut self, idle_ns: u64) {
         let short = idle_ns < self.limits.spin_ns.saturating_add(self.limits.yield_ns);
         self.score = if short { (self.score + 1).min(CHANGES) } else { self.score.max(1) - 1 };
@@ -195,7 +189,7 @@ mod tests {
         let mut governor = Governor::new(WaitLimits::default());
         let outcome = simulate(&mut governor, 10_000, 10_000);
         assert!(outcome.cpu > 0.999 && outcome.sleeps == 0, "{outcome:?}");
-        assert!(governor.is_eager());
+        assert!(governor.eager);
     }
 
     #[test]
@@ -203,7 +197,7 @@ mod tests {
         let limits = WaitLimits::default();
         let mut governor = Governor::new(limits);
         simulate(&mut governor, 10_000, 25_000);
-        assert!(governor.is_eager());
+        assert!(governor.eager);
         let (mut now, mut wasted) = (2_000_000_000, 0);
         governor.busy(now);
         for _ in 0..100 {
@@ -215,7 +209,7 @@ mod tests {
         }
         let bound = u64::from(CHANGES) * (limits.spin_ns + limits.yield_ns);
         assert!(wasted > 0 && wasted <= bound, "{wasted} ns");
-        assert!(!governor.is_eager());
+        assert!(!governor.eager);
     }
 
     #[test]
@@ -226,7 +220,7 @@ mod tests {
             governor.idle(now);
             now += ns;
             governor.busy(now);
-            governor.is_eager()
+            governor.eager
         };
         for _ in 0..50 {
             assert!(idle(&mut governor, 5) && idle(&mut governor, 500), "one long one is nothing");
@@ -256,6 +250,6 @@ mod tests {
             governor.idle(now);
             governor.busy(now + 5);
         }
-        assert!(!governor.is_eager());
+        assert!(!governor.eager);
     }
 }

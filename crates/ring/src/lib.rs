@@ -51,7 +51,7 @@ pub mod wait;
 pub use beacon::Beacon;
 pub use doorbell::Doorbell;
 pub use lock::{Lock, locks_taken};
-pub use map::{Backing, MapError};
+pub use map::MapError;
 pub use news::ChangeFlag;
 pub use pad::Padded;
 pub use recent::Recent;

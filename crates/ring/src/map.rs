@@ -21,18 +21,6 @@ use std::ptr::NonNull;
 
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// The pages of a ring.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Backing {
-    /// Pages of the machine's base size.
-    Normal,
-    /// Pages of 2 MiB.
-    Huge,
-    /// Normal pages, because huge pages were refused for this reason.
-    NormalInsteadOfHuge(String),
-}
-
 /// The reason why memory could not be mapped.
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -55,7 +43,6 @@ pub struct DoubleMap {
     capacity_bytes: usize,
     reserved: NonNull<c_void>,
     reserved_bytes: usize,
-    backing: Backing,
 }
 
 // SAFETY: a DoubleMap is only addresses that stay valid until drop; access to the bytes goes
@@ -66,20 +53,13 @@ unsafe impl Sync for DoubleMap {}
 
 impl DoubleMap {
     /// Maps at least `min_bytes`, rounded up to whole pages, filled with zeros and present in
-    /// memory (no page fault later).
+    /// memory (no page fault later); in huge pages if they are wanted and granted.
     ///
     /// # Errors
-    /// [`MapError`] when the kernel refuses. Refused huge pages are not an error:
-    /// [`DoubleMap::backing`] then has the reason.
+    /// [`MapError`] when the kernel refuses normal pages.
     pub fn new(min_bytes: usize, huge_pages: bool) -> Result<Self, MapError> {
-        if !huge_pages {
-            return Self::with_pages(min_bytes, rustix::param::page_size(), Backing::Normal);
-        }
-        Self::with_pages(min_bytes, HUGE_PAGE_BYTES, Backing::Huge).or_else(|refused| {
-            let reason = format!("{}: {}", refused.step, refused.source);
-            let backing = Backing::NormalInsteadOfHuge(reason);
-            Self::with_pages(min_bytes, rustix::param::page_size(), backing)
-        })
+        let huge = huge_pages.then(|| Self::with_pages(min_bytes, true).ok()).flatten();
+        huge.map_or_else(|| Self::with_pages(min_bytes, false), Ok)
     }
 
     /// Returns the address of the first byte.
@@ -94,13 +74,8 @@ impl DoubleMap {
         self.capacity_bytes
     }
 
-    /// Returns the kind of its pages.
-    #[must_use]
-    pub fn backing(&self) -> &Backing {
-        &self.backing
-    }
-
-    fn with_pages(min_bytes: usize, page_bytes: usize, backing: Backing) -> Result<Self, MapError> {
+    fn with_pages(min_bytes: usize, huge: bool) -> Result<Self, MapError> {
+        let page_bytes = if huge { HUGE_PAGE_BYTES } else { rustix::param::page_size() };
         let fail = |step| move |source: io::Error| MapError { bytes: min_bytes, step, source };
         let too_large = || fail("size")(io::ErrorKind::OutOfMemory.into());
         let capacity_bytes = min_bytes
@@ -108,7 +83,6 @@ impl DoubleMap {
             .checked_next_multiple_of(page_bytes)
             .filter(|bytes| *bytes <= isize::MAX as usize / 4)
             .ok_or_else(too_large)?;
-        let huge = backing == Backing::Huge;
         if !huge && available_bytes().is_some_and(|available| capacity_bytes as u64 > available) {
             return Err(too_large());
         }
@@ -124,7 +98,6 @@ impl DoubleMap {
             capacity_bytes,
             reserved: NonNull::new(reserved).expect("mmap never answers with address zero"),
             reserved_bytes,
-            backing,
         };
         // From here on `map` unmaps everything if a step fails.
         for half in 0..2 {
@@ -167,13 +140,9 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "there are no huge pages in Miri")]
-    fn huge_pages_are_granted_or_the_reason_is_told() {
-        let map = DoubleMap::new(1, true).unwrap();
-        match map.backing() {
-            Backing::Huge => assert_eq!(map.capacity_bytes(), HUGE_PAGE_BYTES),
-            Backing::NormalInsteadOfHuge(reason) => assert!(!reason.is_empty()),
-            Backing::Normal => panic!("the wish for huge pages was forgotten"),
-        }
+    fn huge_pages_are_granted_or_normal_ones_instead() {
+        let bytes = DoubleMap::new(1, true).unwrap().capacity_bytes();
+        assert!([HUGE_PAGE_BYTES, rustix::param::page_size()].contains(&bytes));
     }
 
     #[test]

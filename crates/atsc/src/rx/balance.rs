@@ -99,7 +99,8 @@ mod tests {
         let mut left = Sample::ZERO;
         let (mut image, mut power) = (Sample::ZERO, 0.0);
         for _ in 0..400_000 {
-            let x = trim.apply(spoilt(&mut noise));
+            let x = spoilt(&mut noise) - trim.offset;
+            let x = Sample::new(x.re, x.im * trim.gain - x.re * trim.cross);
             left += x / 400_000.0;
             image += x * x;
             power += x.norm_sqr();

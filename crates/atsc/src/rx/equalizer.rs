@@ -119,12 +119,6 @@ impl Equalizer {
         }
     }
 
-    /// Returns the mean square error of the segment syncs after equalising; NaN before the first.
-    #[must_use]
-    pub fn error_power(&self) -> f64 {
-        self.error_power
-    }
-
     /// Reports to a monitor: the errors, and after a field sync the channel and the taps.
     pub fn report(&mut self, monitor: &Monitor) {
         if self.error_power.is_finite() {

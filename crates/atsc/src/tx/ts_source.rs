@@ -144,12 +144,6 @@ impl TsSource {
         })
     }
 
-    /// Returns how the file is turned into the multiplex.
-    #[must_use]
-    pub fn mode(&self) -> TsMode {
-        self.mode
-    }
-
     /// Returns the duration of one repetition, seconds.
     #[must_use]
     pub fn duration_s(&self) -> f64 {

@@ -4,6 +4,7 @@ use crate::common::Random;
 use millstream_atsc::blocks::register;
 use millstream_flow::{GraphFile, MoveError, Partition, Plan, Registry, WaitMode};
 use std::path::Path;
+use std::time::Duration;
 
 const MOVES: usize = 100;
 
@@ -44,7 +45,7 @@ fn decode(capture: &Path, random: &mut Random, moves: usize) -> Vec<u8> {
         while running.snapshot().blocks[1].items_in < due {
             std::thread::yield_now();
         }
-        match running.repartition(&plan(random, &blocks)) {
+        match running.repartition(&plan(random, &blocks), Duration::from_secs(2)) {
             Ok(_) => {}
             Err(MoveError::Ended) => panic!("it ended after {number} moves"),
             Err(error) => panic!("move {number}: {error}"),

@@ -136,12 +136,6 @@ impl Echoes {
         line.resize(history, Sample::default());
         Ok(Self { line, history, delay, paths, work: [block.clone(), block] })
     }
-
-    /// Returns the delay of the signal itself, samples.
-    #[must_use]
-    pub fn delay(&self) -> usize {
-        self.delay
-    }
 }
 
 /// Returns whether a delay is within a millionth of a whole number of samples.
@@ -204,7 +198,7 @@ mod tests {
         let mut samples = vec![Sample::default(); 400];
         samples[50].re = 1.0;
         channel.apply(&mut samples);
-        assert_eq!(channel.delay(), 20);
+        assert_eq!(channel.delay, 20);
         for (n, x) in samples.iter().enumerate() {
             let expected = match n {
                 50 => Sample::new(0.1, 0.0),
@@ -229,7 +223,7 @@ mod tests {
             let mut samples: Vec<Sample> = (0..4000).map(|n| at(f64::from(n))).collect();
             channel.apply(&mut samples);
             for (n, x) in samples.iter().enumerate().skip(400) {
-                let n = n as f64 - channel.delay() as f64;
+                let n = n as f64 - channel.delay as f64;
                 let expected = at(n) + at(n - delay_us * 1e-6 * RATE_HZ);
                 assert!((x - expected).norm() < 2e-3, "{delay_us} {frequency_hz} {n}: {x}");
             }

@@ -67,7 +67,10 @@ impl Graph {
         name: &str,
         text: &str,
     ) -> Result<ParameterValue, GraphError> {
-        Ok(message::read(block, &self.messages(block)?, name, text)?)
+        let messages = self.messages(block)?;
+        let wanted = &messages[message::position(block, &messages, name)?];
+        let value = ParameterValue::from_text(text, wanted.kind);
+        Ok(value.ok_or_else(|| message::wrong(block, wanted, text))?)
     }
 
     fn message_node(&self, block: &str) -> Result<usize, GraphError> {

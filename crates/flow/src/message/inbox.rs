@@ -136,21 +136,6 @@ impl Mailboxes {
         (!found.messages.is_empty()).then_some(&*found.counters)
     }
 
-    /// Returns the messages that a block takes.
-    pub(crate) fn messages(&self, block: &str) -> Result<&[MessageSpec], MessageError> {
-        self.find(block).map(|(_, found)| &*found.messages)
-    }
-
-    /// Reads `text` as the value of a message.
-    pub(crate) fn read(
-        &self,
-        block: &str,
-        message: &str,
-        text: &str,
-    ) -> Result<ParameterValue, MessageError> {
-        super::read(block, &self.find(block)?.1.messages, message, text)
-    }
-
     pub(crate) fn send(
         &self,
         block: &str,

@@ -102,24 +102,6 @@ impl ParameterValue {
         }
     }
 
-    /// Returns the text, if it is one.
-    #[must_use]
-    pub fn as_text(&self) -> Option<&str> {
-        match self {
-            Self::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// Returns the truth value, if it is one.
-    #[must_use]
-    pub fn as_boolean(&self) -> Option<bool> {
-        match self {
-            Self::Boolean(b) => Some(*b),
-            _ => None,
-        }
-    }
-
     /// Converts the value to `kind`, if that is possible without loss: whole numbers are numbers,
     /// and numbers without fraction (`5e6`) are whole.
     pub(crate) fn into_kind(self, kind: ParameterKind) -> Option<Self> {

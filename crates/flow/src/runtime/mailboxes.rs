@@ -1,7 +1,7 @@
 //! Messages to the blocks of a running graph.
 
 use super::{RunningGraph, Snapshot};
-use crate::message::{MessageError, MessageSpec};
+use crate::message::MessageError;
 use crate::registry::ParameterValue;
 use serde::Serialize;
 use std::sync::atomic::Ordering;
@@ -32,27 +32,6 @@ impl RunningGraph {
         value: impl Into<ParameterValue>,
     ) -> Result<(), MessageError> {
         self.post.send(block, message, value.into())
-    }
-
-    /// Reads text that a user typed as the value of a message, without sending it.
-    ///
-    /// # Errors
-    /// [`MessageError`]: no such block or message, or not such a value.
-    pub fn read_message(
-        &self,
-        block: &str,
-        message: &str,
-        text: &str,
-    ) -> Result<ParameterValue, MessageError> {
-        self.post.read(block, message, text)
-    }
-
-    /// Returns the messages that a block takes.
-    ///
-    /// # Errors
-    /// [`MessageError::UnknownBlock`].
-    pub fn messages(&self, block: &str) -> Result<&[MessageSpec], MessageError> {
-        self.post.messages(block)
     }
 
     /// Returns the counters of the run with those of the mailboxes.

@@ -11,9 +11,6 @@ use crate::plan::{Placement, Plan};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest wait of a move for a block that is in a call.
-const LIMIT: Duration = Duration::from_secs(2);
-
 /// The result of a move.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Moved {
@@ -30,8 +27,8 @@ pub struct Moved {
 }
 
 impl RunningGraph {
-    /// Moves the graph to another plan while it runs, and waits up to two seconds for blocks that
-    /// are in a call.
+    /// Moves the graph to another plan while it runs, and waits up to `limit` for blocks that are
+    /// in a call.
     ///
     /// Every partition finishes its sweep and hands in its blocks; they are assigned anew, and the
     /// graph continues from the same state. No item is lost, repeated or reordered. Threads whose
@@ -42,15 +39,7 @@ impl RunningGraph {
     ///
     /// # Errors
     /// [`MoveError`]; the graph continues as before then, unless it has ended.
-    pub fn repartition(&mut self, plan: &Plan) -> Result<Moved, MoveError> {
-        self.repartition_within(plan, LIMIT)
-    }
-
-    /// As [`repartition`](Self::repartition), with the time to wait for blocks that are in a call.
-    ///
-    /// # Errors
-    /// As [`repartition`](Self::repartition).
-    pub fn repartition_within(&mut self, plan: &Plan, limit: Duration) -> Result<Moved, MoveError> {
+    pub fn repartition(&mut self, plan: &Plan, limit: Duration) -> Result<Moved, MoveError> {
         let asked = now();
         let placement = plan.place(&self.shape, &allowed_cpus())?;
         let control = Arc::clone(&self.control);

@@ -57,8 +57,6 @@ pub mod keys {
     pub const RX_TIME: Key = Key::new("rx_time");
     /// Items per second from here on: a number.
     pub const RX_RATE_HZ: Key = Key::new("rx_rate_hz");
-    /// Centre frequency from here on, Hz: a number.
-    pub const RX_FREQUENCY_HZ: Key = Key::new("rx_frequency_hz");
     /// Why items are missing in front of this one: text, the name of the cause.
     pub const LOSS_CAUSE: Key = Key::new("loss_cause");
     /// The number of items missing in front of this one: a count. Accompanies every [`LOSS_CAUSE`],

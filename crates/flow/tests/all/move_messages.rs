@@ -1,7 +1,7 @@
 //! Messages to blocks that are moved.
 
 use crate::common::Nibble;
-use crate::common::moving::Random;
+use crate::common::moving::{LIMIT, Random};
 use millstream_flow::{
     Block, BlockError, Context, Emitter, EmitterList, Graph, In, MessageError, MessageSpec, Out,
     ParameterKind, ParameterValue, Ports, Work,
@@ -84,7 +84,7 @@ fn messages_arrive_once_and_in_order_through_moves() {
                 Err(error) => panic!("{error}"),
             }
         }
-        running.repartition(&random.plan(&names, "mm")).unwrap();
+        running.repartition(&random.plan(&names, "mm"), LIMIT).unwrap();
     }
     let told = |name: &str| -> Vec<i64> {
         let heard = heard.lock().unwrap();

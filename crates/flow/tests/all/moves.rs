@@ -1,6 +1,6 @@
 //! Running graphs moved to other plans.
 
-use crate::common::moving::{Counted, Digest, Gate, Random, graph, threads_called};
+use crate::common::moving::{Counted, Digest, Gate, LIMIT, Random, graph, threads_called};
 use crate::common::tagged::Case;
 use crate::common::{Kind, Nibble, Ticker, Trouble};
 use millstream_flow::blocks::{NullSink, NullSource, Throttle};
@@ -33,7 +33,7 @@ fn a_hundred_random_moves_under_load_change_nothing_in_the_output() {
     for _ in 0..MOVES {
         wait_for_items(&digest, digest.items() + random.below(20_000));
         let plan = random.plan(&names, "mv");
-        let done = running.repartition(&plan).unwrap();
+        let done = running.repartition(&plan, LIMIT).unwrap();
         (blocks, started) = (blocks + done.blocks, started + done.started);
         ended += done.ended;
         assert!(threads_called("mv").len() <= plan.partitions.len(), "{plan:?}");
@@ -62,7 +62,7 @@ fn tags_stay_at_their_items_through_moves() {
         tags += case.run_by(|graph| {
             let mut running = graph.start(&random.plan(&names, "tg")).unwrap();
             loop {
-                match running.repartition(&random.plan(&names, "tg")) {
+                match running.repartition(&random.plan(&names, "tg"), LIMIT) {
                     Ok(_) => moves += 1,
                     Err(MoveError::Ended) => break,
                     Err(error) => panic!("seed {seed}: {error}"),
@@ -105,7 +105,7 @@ fn there_is_never_a_thread_more_than_the_larger_plan_has() {
         wait_for_items(&digest, digest.items() + 1000);
         let next = random.plan(&names, "nt");
         allowed.store(plan.partitions.len().max(next.partitions.len()), Ordering::SeqCst);
-        running.repartition(&next).unwrap();
+        running.repartition(&next, LIMIT).unwrap();
         allowed.store(next.partitions.len(), Ordering::SeqCst);
         plan = next;
     }
@@ -148,7 +148,7 @@ fn a_plan_that_cannot_be_obeyed_is_refused_and_the_graph_goes_on() {
         (unknown, "partition `one` lists block `b`, which the graph does not have"),
         (twice, "block `a` is in partition `one` and in `two`"),
     ] {
-        let error = running.repartition(&plan).unwrap_err();
+        let error = running.repartition(&plan, LIMIT).unwrap_err();
         assert!(matches!(error, MoveError::Plan(_)), "{error}");
         let text = error.to_string();
         assert!(text.contains(part) && text.ends_with("continues by its previous plan"), "{text}");
@@ -211,7 +211,7 @@ fn a_block_that_does_not_come_back_is_named_and_delays_the_move_only() {
     let together = plan(&[("all", &["stubborn", "sink"])]);
     let mut running = graph.start(&apart).unwrap();
     held.wait_until_held();
-    let refused = running.repartition_within(&together, Duration::from_millis(50));
+    let refused = running.repartition(&together, Duration::from_millis(50));
     held.release();
     let error = refused.unwrap_err();
     assert_eq!(
@@ -220,7 +220,7 @@ fn a_block_that_does_not_come_back_is_named_and_delays_the_move_only() {
          ms; a block that waits inside `work` should check `Context::may_block`"
     );
     assert_eq!(running.plan().partitions, apart.partitions);
-    let moved = running.repartition(&together).unwrap();
+    let moved = running.repartition(&together, LIMIT).unwrap();
     assert_eq!((moved.blocks, moved.started, moved.ended), (1, 0, 1));
     let before = running.snapshot().blocks[1].items_in;
     while running.snapshot().blocks[1].items_in < before + 1000 {
@@ -239,7 +239,7 @@ fn a_graph_that_has_ended_is_not_moved() {
     while !running.is_finished() {
         std::thread::yield_now();
     }
-    assert!(matches!(running.repartition(&plan), Err(MoveError::Ended)));
+    assert!(matches!(running.repartition(&plan, LIMIT), Err(MoveError::Ended)));
     running.wait().unwrap();
 }
 
@@ -259,7 +259,7 @@ fn a_graph_that_fails_or_stops_between_moves_ends_in_order() {
         let names: Vec<String> = graph.block_names().map(str::to_owned).collect();
         let mut running = graph.start(&random.plan(&names, "mf")).unwrap();
         loop {
-            match running.repartition(&random.plan(&names, "mf")) {
+            match running.repartition(&random.plan(&names, "mf"), LIMIT) {
                 Ok(_) if running.is_finished() => break,
                 Ok(_) => {}
                 Err(MoveError::Ended) => {
@@ -286,7 +286,9 @@ fn a_stop_during_moves_drains_everything() {
         wait_for_items(&digest, 10_000);
         let stopper = running.stopper();
         let stop = std::thread::spawn(move || stopper.stop());
-        while running.repartition(&random.plan(&names, "ms")).is_ok() && !running.is_finished() {}
+        while running.repartition(&random.plan(&names, "ms"), LIMIT).is_ok()
+            && !running.is_finished()
+        {}
         stop.join().unwrap();
         let snapshot = running.wait().unwrap();
         let sent = snapshot.block("source").unwrap().items_out;
@@ -307,8 +309,8 @@ fn a_sleeping_graph_is_moved_at_once_and_stays_asleep() {
         std::thread::yield_now();
     }
     let asked = Instant::now();
-    running.repartition(&plan(&[("x", &["source", "slow", "sink"])])).unwrap();
-    running.repartition(&apart).unwrap();
+    running.repartition(&plan(&[("x", &["source", "slow", "sink"])]), LIMIT).unwrap();
+    running.repartition(&apart, LIMIT).unwrap();
     assert!(asked.elapsed() < Duration::from_secs(2), "woken, not timed out");
     running.stopper().stop();
     running.wait().unwrap();
@@ -318,7 +320,7 @@ fn a_sleeping_graph_is_moved_at_once_and_stays_asleep() {
 fn dropping_a_graph_after_a_move_ends_it() {
     let graph = endless();
     let mut running = graph.start(&plan(&[("dr-one", &["source", "a", "sink"])])).unwrap();
-    running.repartition(&plan(&[("dr-x", &["source"]), ("dr-y", &["a", "sink"])])).unwrap();
+    running.repartition(&plan(&[("dr-x", &["source"]), ("dr-y", &["a", "sink"])]), LIMIT).unwrap();
     drop(running);
     assert!(threads_called("dr-").is_empty());
 }

@@ -1,6 +1,6 @@
 //! One-to-one blocks run as a fused chain with the same output as without.
 
-use crate::common::moving::Random;
+use crate::common::moving::{LIMIT, Random};
 use millstream_flow::{
     Block, BlockError, Context, Graph, In, Item, Key, Lane, MessageSpec, Out, ParameterKind,
     ParameterValue, Partition, Plan, PortVisitor, Ports, RunError, Tag, WaitMode, Work,
@@ -283,12 +283,12 @@ fn trains_are_taken_apart_and_formed_anew_by_moves() {
     let mut random = Random::new(5);
     for _ in 0..20 {
         let before = chain.seen.lock().0;
-        running.repartition(&random.plan(&chain.names, "train")).unwrap();
+        running.repartition(&random.plan(&chain.names, "train"), LIMIT).unwrap();
         while chain.seen.lock().0 == before && !running.is_finished() {
             std::thread::yield_now();
         }
     }
-    running.repartition(&split(&chain.names, &[])).unwrap();
+    running.repartition(&split(&chain.names, &[]), LIMIT).unwrap();
     chain.closed.store(true, Ordering::Relaxed);
     let summary = running.wait().unwrap();
     let seen = chain.seen.lock();

@@ -9,6 +9,10 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The longest wait of a move.
+pub const LIMIT: Duration = Duration::from_secs(2);
 
 /// Random numbers from a seed.
 pub struct Random(SplitMix64);

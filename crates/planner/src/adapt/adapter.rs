@@ -48,7 +48,7 @@ impl Adapter {
         let current = running.plan().clone();
         let proposal = self.adaptation.observe(now, &load, &current, &mut *self.advisor)?;
         let limit = self.adaptation.policy().limit;
-        match running.repartition_within(&proposal.plan, limit) {
+        match running.repartition(&proposal.plan, limit) {
             Ok(moved) => {
                 self.adaptation.moved(now, &current, running.plan());
                 // The cost of the move itself is not load.

@@ -29,13 +29,6 @@ impl RatioEstimate {
         self.low > 1.0
     }
 
-    /// Returns the same interval for ratios multiplied by `factor`.
-    #[must_use]
-    pub fn scaled(self, factor: f64) -> Self {
-        let Self { estimate, low, high, pairs } = self;
-        Self { estimate: estimate * factor, low: low * factor, high: high * factor, pairs }
-    }
-
     fn from_logarithms(estimate: f64, low: f64, high: f64, pairs: usize) -> Self {
         Self { estimate: estimate.exp(), low: low.exp(), high: high.exp(), pairs }
     }

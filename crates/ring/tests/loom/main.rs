@@ -166,7 +166,7 @@ fn the_cached_answers_never_grant_too_much() {
             let memory = memory.clone();
             move || {
                 for position in 0..3 {
-                    while !producer.has_room(1) {
+                    while producer.granted() == 0 && producer.room() == 0 {
                         thread::yield_now();
                     }
                     memory.write(position, position + 1);

@@ -30,7 +30,7 @@ fn play(source: &mut TsSource, count: usize) -> Vec<([u8; PACKET_BYTES], Multipl
 fn a_full_rate_stream_passes_unchanged() {
     let bytes = stream(1000, SLOT_TICKS, 77);
     let mut source = TsSource::new(&bytes, false).unwrap();
-    assert_eq!(source.mode(), TsMode::Unchanged);
+    assert_eq!(source.mode, TsMode::Unchanged);
     let out = play(&mut source, 1001);
     let sent: Vec<u8> = out[..1000].iter().flat_map(|(p, _)| *p).collect();
     assert_eq!(sent, bytes);
@@ -42,7 +42,7 @@ fn a_slow_stream_is_stuffed_and_its_clock_stays_true() {
     let ticks = SLOT_TICKS * 3.7;
     let bytes = stream(2000, ticks, PCR_WRAP - 1_000_000);
     let mut source = TsSource::new(&bytes, true).unwrap();
-    assert_eq!(source.mode(), TsMode::Stuffed);
+    assert_eq!(source.mode, TsMode::Stuffed);
     let out = play(&mut source, 30_000);
     let mut first = None;
     let mut next_counter = 0;
@@ -86,7 +86,7 @@ fn a_stream_without_clock_is_sent_as_it_is() {
     let mut plain = stream(19, 1.0, 0);
     plain.drain(..PACKET_BYTES);
     let mut source = TsSource::new(&plain, true).unwrap();
-    assert_eq!(source.mode(), TsMode::Untimed);
+    assert_eq!(source.mode, TsMode::Untimed);
     assert!(play(&mut source, 40).iter().all(|(_, supply)| *supply == MultiplexPacket::File));
 }
 
@@ -105,7 +105,7 @@ fn the_clock_runs_on_at_the_files_rate_over_many_repetitions() {
     // is not a whole number of ticks of the slower.
     for ticks in [2094.0, 2093.95] {
         let mut source = TsSource::new(&stream(41, ticks, 0), true).unwrap();
-        assert_eq!(source.mode(), TsMode::Unchanged);
+        assert_eq!(source.mode, TsMode::Unchanged);
         for (slot, (packet, _)) in play(&mut source, 100_000).iter().enumerate() {
             let Some(reference) = pcr::read(packet) else { continue };
             let error = reference as f64 - slot as f64 * ticks;

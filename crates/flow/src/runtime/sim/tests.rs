@@ -175,7 +175,7 @@ fn live(random: &mut Random) {
             2 | 3 => {
                 let short = random.below(4) == 0;
                 let limit = Duration::from_micros(if short { random.below(30) } else { 2_000_000 });
-                match running.repartition_within(&plan(random), limit) {
+                match running.repartition(&plan(random), limit) {
                     // No thread waits for a time limit where another could have woken it.
                     Ok(moved) => assert!(short || moved.waited < limit, "{moved:?}"),
                     Err(MoveError::Ended) => {}
