@@ -22,7 +22,6 @@ pub mod polyphase;
 pub mod pulse;
 pub mod resample;
 pub mod rotation;
-pub mod rotator;
 mod rounding;
 pub mod rows;
 pub mod sampler;

@@ -1,11 +1,12 @@
 //! Rotation of samples by an oscillator into 16-bit parts, with the sums that a loop needs.
 
-use crate::Sample;
-use crate::rotator::Rotator;
+use crate::nco::cos_sin;
 use crate::rounding::whole;
 use crate::sampler::IntSample;
 use crate::simd::madd;
 use crate::trim::Trim;
+use crate::{Sample, multiversion};
+use std::f64::consts::TAU;
 
 /// Samples processed together.
 const LANES: usize = 16;
@@ -60,9 +61,9 @@ impl Rotation<'_> {
         let (sixteens, rest) = samples.as_chunks::<LANES>();
         let (weights, weights_end) = self.weights[..samples.len()].as_chunks::<LANES>();
         let (pairs, pairs_end) = out[..samples.len()].as_chunks_mut::<LANES>();
-        let mut oscillator = Oscillator::new(Rotator::quick(self.phase_rad, self.rate_rad));
+        let mut oscillator = Oscillator::new(self.phase_rad, self.rate_rad);
         let mut sums = Lanes::default();
-        let mut bad = self.some(&mut oscillator, sixteens, weights, pairs, &mut sums);
+        let mut bad = rotate(self, &mut oscillator, sixteens, weights, pairs, &mut sums);
         if !rest.is_empty() {
             let mut last = [[Sample::ZERO; LANES]; 1];
             let (mut weights, mut pairs) = ([[0.0; LANES]; 1], [[[0; 2]; LANES]; 1]);
@@ -70,7 +71,7 @@ impl Rotation<'_> {
             last[0].fill(self.trim.offset);
             last[0][..rest.len()].copy_from_slice(rest);
             weights[0][..rest.len()].copy_from_slice(weights_end);
-            bad += self.some(&mut oscillator, &last, &weights, &mut pairs, &mut sums);
+            bad += rotate(self, &mut oscillator, &last, &weights, &mut pairs, &mut sums);
             pairs_end.copy_from_slice(&pairs[0][..rest.len()]);
         }
         let [re, im, weighted_re, weighted_im, power] = sums.map(|lanes| lanes.iter().sum());
@@ -81,45 +82,69 @@ impl Rotation<'_> {
             bad: bad as usize,
         }
     }
-
-    fn some(
-        &self,
-        oscillator: &mut Oscillator,
-        samples: &[[Sample; LANES]],
-        weights: &[[f32; LANES]],
-        out: &mut [[IntSample; LANES]],
-        sums: &mut Lanes,
-    ) -> u32 {
-        let (trim, one) = (self.trim, self.one);
-        rotate(trim, one, oscillator, samples, weights, out, sums)
-    }
 }
 
-/// A [`Rotator`] with the lanes of this kernel.
+/// Returns a phase wrapped into -pi..=pi.
+#[must_use]
+pub fn wrap_rad(phase: f64) -> f64 {
+    // Rounding by `round` is a call into the mathematical library.
+    phase - TAU * (phase / TAU + 0.5f64.copysign(phase)) as i64 as f64
+}
+
+/// The values `exp(j (phase + rate n))` for `n = 0, 1, 2, ...`, sixteen at a time.
 #[derive(Clone, Copy)]
 struct Oscillator {
     cos: [f32; LANES],
     sin: [f32; LANES],
+    /// The rotation of sixteen values.
     step: Sample,
 }
 
 impl Oscillator {
-    fn new(mut half: Rotator) -> Self {
-        let step = half.step();
+    /// Creates the oscillator in a few nanoseconds: the values are within 4e-6 for some hundred
+    /// values. Both angles may be up to 2^20 cycles.
+    fn new(phase_rad: f64, rate_rad: f64) -> Self {
+        const TURN: f64 = 4_294_967_296.0;
+        const HALF: usize = LANES / 2;
+        let turns = |rad: f64| (rad * (TURN / TAU)) as i64 as u32;
+        let (phase, rate) = (turns(phase_rad), turns(rate_rad));
+        // The first eight values, and the rotation of eight.
+        let mut angles = [rate.wrapping_mul(HALF as u32); LANES];
+        for (lane, angle) in angles[..HALF].iter_mut().enumerate() {
+            *angle = phase.wrapping_add(rate.wrapping_mul(lane as u32));
+        }
         let [mut cos, mut sin] = [[0.0; LANES]; 2];
-        for at in [0, LANES / 2] {
-            cos[at..at + LANES / 2].copy_from_slice(&half.cos);
-            sin[at..at + LANES / 2].copy_from_slice(&half.sin);
-            half.advance();
+        exponentials(&angles, &mut cos, &mut sin);
+        let step = Sample::new(cos[HALF], sin[HALF]);
+        for lane in 0..HALF {
+            let next = Sample::new(cos[lane], sin[lane]) * step;
+            (cos[lane + HALF], sin[lane + HALF]) = (next.re, next.im);
         }
         Self { cos, sin, step: step * step }
     }
 }
 
-crate::multiversion! {
+multiversion! {
+    /// Computes cosine and sine of angles in 2^-32 cycles.
+    fn exponentials(
+        angles: &[u32; LANES], cos: &mut [f32; LANES], sin: &mut [f32; LANES]
+    ) = exponentials_body;
+}
+
+#[inline(always)]
+fn exponentials_body<const FMA: bool>(
+    angles: &[u32; LANES],
+    cos: &mut [f32; LANES],
+    sin: &mut [f32; LANES],
+) {
+    for ((angle, cos), sin) in angles.iter().zip(cos).zip(sin) {
+        (*cos, *sin) = cos_sin::<FMA>(*angle);
+    }
+}
+
+multiversion! {
     fn rotate(
-        trim: Trim,
-        one: f32,
+        rotation: &Rotation<'_>,
         oscillator: &mut Oscillator,
         samples: &[[Sample; LANES]],
         weights: &[[f32; LANES]],
@@ -130,14 +155,14 @@ crate::multiversion! {
 
 #[inline(always)]
 fn turn_body<const FMA: bool>(
-    trim: Trim,
-    one: f32,
+    rotation: &Rotation<'_>,
     oscillator: &mut Oscillator,
     samples: &[[Sample; LANES]],
     weights: &[[f32; LANES]],
     out: &mut [[IntSample; LANES]],
     sums: &mut Lanes,
 ) -> u32 {
+    let (trim, one) = (rotation.trim, rotation.one);
     let Oscillator { mut cos, mut sin, step } = *oscillator;
     let (mut add, mut bad) = (*sums, [0; LANES]);
     for ((samples, weights), out) in samples.iter().zip(weights).zip(out) {
@@ -183,11 +208,10 @@ mod tests {
         weights
     };
 
-    crate::multiversion! {
+    multiversion! {
         /// Runs the kernel without its AVX-512 copy.
         fn narrow(
-            trim: Trim,
-            one: f32,
+            rotation: &Rotation<'_>,
             oscillator: &mut Oscillator,
             samples: &[[Sample; LANES]],
             weights: &[[f32; LANES]],
@@ -199,6 +223,29 @@ mod tests {
     fn turn(rate_rad: f64) -> Rotation<'static> {
         let (trim, weights) = (Trim::default(), &WEIGHTS);
         Rotation { phase_rad: 0.0, rate_rad, trim, one: 10_000.0, weights }
+    }
+
+    #[test]
+    fn the_first_values_are_those_of_the_exponential() {
+        for (phase, rate) in [(0.3, -1.234_567), (-3.1, 1e-5), (1e3, 3.1)] {
+            let oscillator = Oscillator::new(phase, rate);
+            let step = rate * LANES as f64;
+            assert!((f64::from(oscillator.step.re) - step.cos()).abs() < 4e-6, "{rate}");
+            for lane in 0..LANES {
+                let (sin, cos) = (phase + rate * lane as f64).sin_cos();
+                let (c, s) = (f64::from(oscillator.cos[lane]), f64::from(oscillator.sin[lane]));
+                assert!((c - cos).abs() < 4e-6 && (s - sin).abs() < 4e-6, "{rate} {lane}");
+            }
+        }
+    }
+
+    #[test]
+    fn wrapping_keeps_the_angle() {
+        for phase in [-100.0, -3.2, 0.0, 3.1, 3.2, 1e6] {
+            let wrapped = wrap_rad(phase);
+            assert!(wrapped.abs() <= std::f64::consts::PI + 1e-9);
+            assert!((wrapped.sin() - phase.sin()).abs() < 1e-9);
+        }
     }
 
     #[test]
@@ -251,20 +298,21 @@ mod tests {
             std::array::from_fn(|i| std::array::from_fn(|lane| sample(i * LANES + lane)));
         let weights = [[0.3; LANES]; 4];
         let trim = Trim { offset: Sample::new(0.1, -0.2), gain: 1.1, cross: 0.05 };
-        let run = |kernel: fn(_, _, &mut _, &_, &_, &mut _, &mut _) -> u32| {
-            let mut oscillator = Oscillator::new(Rotator::quick(0.4, 1.3));
+        let rotation = Rotation { trim, one: 9000.0, ..turn(0.0) };
+        let run = |kernel: fn(&Rotation<'_>, &mut _, &_, &_, &mut _, &mut _) -> u32| {
+            let mut oscillator = Oscillator::new(0.4, 1.3);
             let (mut out, mut sums) = ([[[0; 2]; LANES]; 4], Lanes::default());
-            kernel(trim, 9000.0, &mut oscillator, &samples, &weights, &mut out, &mut sums);
+            kernel(&rotation, &mut oscillator, &samples, &weights, &mut out, &mut sums);
             (out, sums)
         };
-        let plain = run(|a, b, c, d: &[_; 4], e: &[_; 4], f: &mut [_; 4], g| {
-            turn_body::<false>(a, b, c, d, e, f, g)
+        let plain = run(|a, b, c: &[_; 4], d: &[_; 4], e: &mut [_; 4], f| {
+            turn_body::<false>(a, b, c, d, e, f)
         });
-        let fast = run(|a, b, c, d, e, f, g| super::rotate(a, b, c, d, e, f, g));
+        let fast = run(|a, b, c, d, e, f| super::rotate(a, b, c, d, e, f));
         let parts = plain.0.as_flattened().as_flattened().iter();
         let worst = parts.zip(fast.0.as_flattened().as_flattened()).map(|(a, b)| (a - b).abs());
         assert!(worst.max().unwrap() <= 1, "rounded another way, by one at most");
-        let narrow = run(|a, b, c, d, e, f, g| narrow(a, b, c, d, e, f, g));
+        let narrow = run(|a, b, c, d, e, f| narrow(a, b, c, d, e, f));
         assert_eq!(narrow, fast, "AVX2 and AVX-512 to the bit");
     }
 }

@@ -102,10 +102,37 @@ fn mask(answers: [bool; LANES]) -> u16 {
     answers.iter().rev().fold(0, |bits, answer| bits << 1 | u16::from(*answer))
 }
 
+/// Defines operations of one expression each.
+macro_rules! operations {
+    ($($name:ident($($x:ident: $X:ident),*) -> $Y:ident = $result:expr;)*) => {$(
+        #[inline(always)]
+        fn $name(self, $($x: Self::$X),*) -> Self::$Y {
+            $result
+        }
+    )*};
+}
+
 impl Rows for Plain {
     type Float = [f32; LANES];
     type Whole = [i32; LANES];
     type Mask = u16;
+
+    operations! {
+        add(a: Float, b: Float) -> Float = each(a, b, |a, b| a + b);
+        sub(a: Float, b: Float) -> Float = each(a, b, |a, b| a - b);
+        mul(a: Float, b: Float) -> Float = each(a, b, |a, b| a * b);
+        min(a: Float, b: Float) -> Float = each(a, b, |a, b| if a < b { a } else { b });
+        max(a: Float, b: Float) -> Float = each(a, b, |a, b| if a > b { a } else { b });
+        abs(x: Float) -> Float = each(x, x, |x, _| x.abs());
+        less(a: Float, b: Float) -> Mask = mask(each(a, b, |a, b| a < b));
+        differ(a: Float, b: Float) -> Mask = mask(each(a, b, |a, b| a != b));
+        choose(mask: Mask, a: Float, b: Float) -> Float = pick(mask, a, b);
+        choose_whole(mask: Mask, a: Whole, b: Whole) -> Whole = pick(mask, a, b);
+        floats_of(x: Whole) -> Float = each(x, x, |x, _| x as f32);
+        whole_add(a: Whole, b: Whole) -> Whole = each(a, b, i32::wrapping_add);
+        or(a: Whole, b: Whole) -> Whole = each(a, b, |a, b| a | b);
+        and(a: Whole, b: Whole) -> Whole = each(a, b, |a, b| a & b);
+    }
 
     #[inline(always)]
     fn load(self, x: &[f32; LANES]) -> Self::Float {
@@ -138,68 +165,12 @@ impl Rows for Plain {
         [x; LANES]
     }
     #[inline(always)]
-    fn add(self, a: Self::Float, b: Self::Float) -> Self::Float {
-        each(a, b, |a, b| a + b)
-    }
-    #[inline(always)]
-    fn sub(self, a: Self::Float, b: Self::Float) -> Self::Float {
-        each(a, b, |a, b| a - b)
-    }
-    #[inline(always)]
-    fn mul(self, a: Self::Float, b: Self::Float) -> Self::Float {
-        each(a, b, |a, b| a * b)
-    }
-    #[inline(always)]
     fn madd(self, a: Self::Float, b: Self::Float, c: Self::Float) -> Self::Float {
         self.add(self.mul(a, b), c)
     }
     #[inline(always)]
-    fn min(self, a: Self::Float, b: Self::Float) -> Self::Float {
-        each(a, b, |a, b| if a < b { a } else { b })
-    }
-    #[inline(always)]
-    fn max(self, a: Self::Float, b: Self::Float) -> Self::Float {
-        each(a, b, |a, b| if a > b { a } else { b })
-    }
-    #[inline(always)]
-    fn abs(self, x: Self::Float) -> Self::Float {
-        each(x, x, |x, _| x.abs())
-    }
-    #[inline(always)]
-    fn less(self, a: Self::Float, b: Self::Float) -> Self::Mask {
-        mask(each(a, b, |a, b| a < b))
-    }
-    #[inline(always)]
-    fn differ(self, a: Self::Float, b: Self::Float) -> Self::Mask {
-        mask(each(a, b, |a, b| a != b))
-    }
-    #[inline(always)]
     fn bits(self, mask: Self::Mask) -> u16 {
         mask
-    }
-    #[inline(always)]
-    fn choose(self, mask: Self::Mask, a: Self::Float, b: Self::Float) -> Self::Float {
-        pick(mask, a, b)
-    }
-    #[inline(always)]
-    fn choose_whole(self, mask: Self::Mask, a: Self::Whole, b: Self::Whole) -> Self::Whole {
-        pick(mask, a, b)
-    }
-    #[inline(always)]
-    fn floats_of(self, x: Self::Whole) -> Self::Float {
-        each(x, x, |x, _| x as f32)
-    }
-    #[inline(always)]
-    fn whole_add(self, a: Self::Whole, b: Self::Whole) -> Self::Whole {
-        each(a, b, i32::wrapping_add)
-    }
-    #[inline(always)]
-    fn or(self, a: Self::Whole, b: Self::Whole) -> Self::Whole {
-        each(a, b, |a, b| a | b)
-    }
-    #[inline(always)]
-    fn and(self, a: Self::Whole, b: Self::Whole) -> Self::Whole {
-        each(a, b, |a, b| a & b)
     }
     #[inline(always)]
     fn shift_left<const N: u32>(self, x: Self::Whole) -> Self::Whole {

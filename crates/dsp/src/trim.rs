@@ -1,8 +1,10 @@
 //! DC offset and I/Q imbalance of samples: measurement by moments, and correction.
 
-use crate::rotator::LANES;
 use crate::simd::madd;
 use crate::{Sample, multiversion};
+
+/// Samples processed together.
+const LANES: usize = 8;
 
 /// A correction of samples: subtraction of an offset, then the imaginary part times a gain, minus a
 /// share of the real part.

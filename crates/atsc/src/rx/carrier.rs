@@ -9,8 +9,7 @@
 
 use crate::Sample;
 use millstream_dsp::loop_filter::{LoopFilter, LoopGains};
-use millstream_dsp::rotation::Rotation;
-use millstream_dsp::rotator::wrap_rad;
+use millstream_dsp::rotation::{Rotation, wrap_rad};
 use millstream_dsp::sampler::IntSample;
 use millstream_dsp::trim::Trim;
 use std::f64::consts::TAU;

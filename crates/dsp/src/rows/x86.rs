@@ -18,10 +18,39 @@ impl Avx512 {
     }
 }
 
+/// Defines operations of one expression each.
+macro_rules! operations {
+    ($($name:ident($($x:ident: $X:ident),*) -> $Y:ident = $result:expr;)*) => {$(
+        #[inline(always)]
+        fn $name(self, $($x: Self::$X),*) -> Self::$Y {
+            // SAFETY: `self` exists only where the processor has the features.
+            unsafe { $result }
+        }
+    )*};
+}
+
 impl Rows for Avx512 {
     type Float = __m512;
     type Whole = __m512i;
     type Mask = __mmask16;
+
+    operations! {
+        add(a: Float, b: Float) -> Float = _mm512_add_ps(a, b);
+        sub(a: Float, b: Float) -> Float = _mm512_sub_ps(a, b);
+        mul(a: Float, b: Float) -> Float = _mm512_mul_ps(a, b);
+        madd(a: Float, b: Float, c: Float) -> Float = _mm512_fmadd_ps(a, b, c);
+        min(a: Float, b: Float) -> Float = _mm512_min_ps(a, b);
+        max(a: Float, b: Float) -> Float = _mm512_max_ps(a, b);
+        abs(x: Float) -> Float = _mm512_abs_ps(x);
+        less(a: Float, b: Float) -> Mask = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b);
+        differ(a: Float, b: Float) -> Mask = _mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(a, b);
+        choose(mask: Mask, a: Float, b: Float) -> Float = _mm512_mask_blend_ps(mask, b, a);
+        choose_whole(mask: Mask, a: Whole, b: Whole) -> Whole = _mm512_mask_blend_epi32(mask, b, a);
+        floats_of(x: Whole) -> Float = _mm512_cvtepi32_ps(x);
+        whole_add(a: Whole, b: Whole) -> Whole = _mm512_add_epi32(a, b);
+        or(a: Whole, b: Whole) -> Whole = _mm512_or_si512(a, b);
+        and(a: Whole, b: Whole) -> Whole = _mm512_and_si512(a, b);
+    }
 
     #[inline(always)]
     fn load(self, x: &[f32; LANES]) -> Self::Float {
@@ -66,83 +95,8 @@ impl Rows for Avx512 {
         unsafe { _mm512_set1_epi32(x) }
     }
     #[inline(always)]
-    fn add(self, a: Self::Float, b: Self::Float) -> Self::Float {
-        // SAFETY: `self` exists only where the processor has the features.
-        unsafe { _mm512_add_ps(a, b) }
-    }
-    #[inline(always)]
-    fn sub(self, a: Self::Float, b: Self::Float) -> Self::Float {
-        // SAFETY: `self` exists only where the processor has the features.
-        unsafe { _mm512_sub_ps(a, b) }
-    }
-    #[inline(always)]
-    fn mul(self, a: Self::Float, b: Self::Float) -> Self::Float {
-        // SAFETY: `self` exists only where the processor has the features.
-        unsafe { _mm512_mul_ps(a, b) }
-    }
-    #[inline(always)]
-    fn madd(self, a: Self::Float, b: Self::Float, c: Self::Float) -> Self::Float {
-        // SAFETY: `self` exists only where the processor has the features.
-        unsafe { _mm512_fmadd_ps(a, b, c) }
-    }
-    #[inline(always)]
-    fn min(self, a: Self::Float, b: Self::Float) -> Self::Float {
-        // SAFETY: `self` exists only where the processor has the features.
-        unsafe { _mm512_min_ps(a, b) }
-    }
-    #[inline(always)]
-    fn max(self, a: Self::Float, b: Self::Float) -> Self::Float {
-        // SAFETY: `self` exists only where the processor has the features.
-        unsafe { _mm512_max_ps(a, b) }
-    }
-    #[inline(always)]
-    fn abs(self, x: Self::Float) -> Self::Float {
-        // SAFETY: `self` exists only where the processor has the features.
-        unsafe { _mm512_abs_ps(x) }
-    }
-    #[inline(always)]
-    fn less(self, a: Self::Float, b: Self::Float) -> Self::Mask {
-        // SAFETY: `self` exists only where the processor has the features.
-        unsafe { _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b) }
-    }
-    #[inline(always)]
-    fn differ(self, a: Self::Float, b: Self::Float) -> Self::Mask {
-        // SAFETY: `self` exists only where the processor has the features.
-        unsafe { _mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(a, b) }
-    }
-    #[inline(always)]
     fn bits(self, mask: Self::Mask) -> u16 {
         mask
-    }
-    #[inline(always)]
-    fn choose(self, mask: Self::Mask, a: Self::Float, b: Self::Float) -> Self::Float {
-        // SAFETY: `self` exists only where the processor has the features.
-        unsafe { _mm512_mask_blend_ps(mask, b, a) }
-    }
-    #[inline(always)]
-    fn choose_whole(self, mask: Self::Mask, a: Self::Whole, b: Self::Whole) -> Self::Whole {
-        // SAFETY: `self` exists only where the processor has the features.
-        unsafe { _mm512_mask_blend_epi32(mask, b, a) }
-    }
-    #[inline(always)]
-    fn floats_of(self, x: Self::Whole) -> Self::Float {
-        // SAFETY: `self` exists only where the processor has the features.
-        unsafe { _mm512_cvtepi32_ps(x) }
-    }
-    #[inline(always)]
-    fn whole_add(self, a: Self::Whole, b: Self::Whole) -> Self::Whole {
-        // SAFETY: `self` exists only where the processor has the features.
-        unsafe { _mm512_add_epi32(a, b) }
-    }
-    #[inline(always)]
-    fn or(self, a: Self::Whole, b: Self::Whole) -> Self::Whole {
-        // SAFETY: `self` exists only where the processor has the features.
-        unsafe { _mm512_or_si512(a, b) }
-    }
-    #[inline(always)]
-    fn and(self, a: Self::Whole, b: Self::Whole) -> Self::Whole {
-        // SAFETY: `self` exists only where the processor has the features.
-        unsafe { _mm512_and_si512(a, b) }
     }
     #[inline(always)]
     fn shift_left<const N: u32>(self, x: Self::Whole) -> Self::Whole {
