@@ -64,23 +64,23 @@ impl std::fmt::Display for LockState {
 const KEPT: usize = 64;
 
 /// Shared status of one receiver: its stages write it without locks, any thread reads it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Monitor {
     state: AtomicU8,
-    pilot_offset_hz: Gauge,
-    clock_offset_ppm: Gauge,
+    pub(crate) pilot_offset_hz: Gauge,
+    pub(crate) clock_offset_ppm: Gauge,
     mer_db: Gauge,
     snr_db: Gauge,
-    taps: TapBoard,
-    samples: Counter,
-    bad_samples: Counter,
+    pub(crate) taps: TapBoard,
+    pub(crate) samples: Counter,
+    pub(crate) bad_samples: Counter,
     missing_samples: Counter,
-    fields: Counter,
+    pub(crate) fields: Counter,
     locks: Counter,
-    packets: Counter,
-    corrected_bytes: Counter,
-    corrected_packets: Counter,
-    uncorrected_packets: Counter,
+    pub(crate) packets: Counter,
+    pub(crate) corrected_bytes: Counter,
+    pub(crate) corrected_packets: Counter,
+    pub(crate) uncorrected_packets: Counter,
     /// Whether a front end reports. There is at most one, because the following fields have one
     /// writer.
     has_front_end: AtomicBool,
@@ -143,36 +143,11 @@ pub struct ReceiverStatus {
     pub uncorrected_packets: u64,
 }
 
-impl Default for Monitor {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Monitor {
     /// Creates a monitor with all values at zero or unknown.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            state: AtomicU8::new(LockState::Starting as u8),
-            pilot_offset_hz: Gauge::new(),
-            clock_offset_ppm: Gauge::new(),
-            mer_db: Gauge::new(),
-            snr_db: Gauge::new(),
-            taps: TapBoard::new(),
-            samples: Counter::new(),
-            bad_samples: Counter::new(),
-            missing_samples: Counter::new(),
-            fields: Counter::new(),
-            locks: Counter::new(),
-            packets: Counter::new(),
-            corrected_bytes: Counter::new(),
-            corrected_packets: Counter::new(),
-            uncorrected_packets: Counter::new(),
-            has_front_end: AtomicBool::new(false),
-            events: Recent::new(),
-            gaps: Recent::new(),
-        }
+        Self::default()
     }
 
     /// Makes the caller the only front end that reports here, until it [releases](Self::release)
@@ -279,25 +254,9 @@ impl Monitor {
         }
     }
 
-    pub(crate) fn add_samples(&self, count: u64) {
-        self.samples.add(count);
-    }
-
     pub(crate) fn add_gap(&self, missing: u64) {
         self.gaps.push([self.samples.get(), missing]);
         self.missing_samples.add(missing);
-    }
-
-    pub(crate) fn add_bad_samples(&self, count: u64) {
-        self.bad_samples.add(count);
-    }
-
-    pub(crate) fn set_pilot_offset_hz(&self, offset_hz: f64) {
-        self.pilot_offset_hz.set(offset_hz);
-    }
-
-    pub(crate) fn set_clock_offset_ppm(&self, offset_ppm: f64) {
-        self.clock_offset_ppm.set(offset_ppm);
     }
 
     /// Sets the mean square error of symbols, whose mean square is 21.
@@ -307,27 +266,6 @@ impl Monitor {
 
     pub(crate) fn set_snr(&self, ratio: f64) {
         self.snr_db.set(10.0 * ratio.max(1e-9).log10());
-    }
-
-    pub(crate) fn tap_board(&self) -> &TapBoard {
-        &self.taps
-    }
-
-    pub(crate) fn add_field(&self) {
-        self.fields.add(1);
-    }
-
-    pub(crate) fn add_packet(&self) {
-        self.packets.add(1);
-    }
-
-    pub(crate) fn add_corrected(&self, bytes: u64) {
-        self.corrected_packets.add(1);
-        self.corrected_bytes.add(bytes);
-    }
-
-    pub(crate) fn add_uncorrected(&self) {
-        self.uncorrected_packets.add(1);
     }
 }
 
@@ -347,7 +285,7 @@ mod tests {
     fn events_are_changes_of_state_and_the_last_ones_are_kept() {
         let monitor = Monitor::new();
         for n in 0..100 {
-            monitor.add_samples(10);
+            monitor.samples.add(10);
             let state = if n % 2 == 0 { LockState::NoPilot } else { LockState::Pilot };
             monitor.enter(state);
             monitor.enter(state);

@@ -28,12 +28,14 @@ pub(crate) struct TapBoard {
     feedback: Box<[AtomicU32]>,
 }
 
-impl TapBoard {
-    pub(crate) fn new() -> Self {
+impl Default for TapBoard {
+    fn default() -> Self {
         let row = |len| (0..len).map(|_| AtomicU32::new(0)).collect();
         Self { forward: row(FORWARD_BEFORE + FORWARD_BEHIND), feedback: row(FEEDBACK) }
     }
+}
 
+impl TapBoard {
     /// Writes forward taps with their positions, and feedback taps with their delays in symbols. A
     /// concurrent reader may see some of the old values.
     pub(crate) fn write(
@@ -70,7 +72,7 @@ mod tests {
 
     #[test]
     fn taps_are_read_where_they_were_written_and_old_ones_are_gone() {
-        let board = TapBoard::new();
+        let board = TapBoard::default();
         board.write([(5, 9.0)].into_iter(), [(7, 9.0)].into_iter());
         board.write([(-128, 0.5), (0, 1.0)].into_iter(), [(1, 0.25), (576, -1.0)].into_iter());
         let taps = board.read();

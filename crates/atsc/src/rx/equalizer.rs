@@ -129,7 +129,7 @@ impl Equalizer {
             let feedback = self.feedback.taps.iter().enumerate();
             let feedback = feedback.map(|(i, tap)| (FEEDBACK - i, *tap));
             let used = if self.has_feedback { FEEDBACK } else { 0 };
-            monitor.tap_board().write(self.forward.taps(), feedback.take(used));
+            monitor.taps.write(self.forward.taps(), feedback.take(used));
         }
     }
 

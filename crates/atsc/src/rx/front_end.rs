@@ -113,7 +113,7 @@ impl FrontEnd {
             if self.chunk.is_empty()
                 && let Some((now, later)) = rest.split_at_checked(CHUNK_SAMPLES)
             {
-                self.monitor.add_samples(CHUNK_SAMPLES as u64);
+                self.monitor.samples.add(CHUNK_SAMPLES as u64);
                 self.process_chunk(now, on_segment);
                 rest = later;
                 continue;
@@ -136,7 +136,7 @@ impl FrontEnd {
         self.monitor.add_gap(missing);
         let receiving = match &mut self.stage {
             Stage::Searching(finder) => {
-                return self.monitor.add_bad_samples(finder.restart() as u64);
+                return self.monitor.bad_samples.add(finder.restart() as u64);
             }
             Stage::Receiving(receiving) => receiving,
         };
@@ -159,14 +159,14 @@ impl FrontEnd {
     pub fn finish(&mut self, on_segment: &mut dyn FnMut(&Segment)) {
         self.flush(on_segment);
         if let Stage::Searching(finder) = &mut self.stage {
-            self.monitor.add_bad_samples(finder.restart() as u64);
+            self.monitor.bad_samples.add(finder.restart() as u64);
         }
     }
 
     /// Processes the samples that wait for a whole chunk.
     fn flush(&mut self, on_segment: &mut dyn FnMut(&Segment)) {
         let mut chunk = std::mem::take(&mut self.chunk);
-        self.monitor.add_samples(chunk.len() as u64);
+        self.monitor.samples.add(chunk.len() as u64);
         self.process_chunk(&chunk, on_segment);
         chunk.clear();
         self.chunk = chunk;
@@ -181,14 +181,14 @@ impl FrontEnd {
             Stage::Searching(finder) => match finder.push(chunk) {
                 PilotSearch::Unfinished => {}
                 PilotSearch::Absent { bad } => {
-                    self.monitor.add_bad_samples(bad as u64);
+                    self.monitor.bad_samples.add(bad as u64);
                     self.monitor.enter(LockState::NoPilot);
                 }
                 PilotSearch::Found { offset_hz } => {
                     // The searched samples are received, too.
                     let piece = finder.take_piece();
                     self.monitor.enter(LockState::Pilot);
-                    self.monitor.set_pilot_offset_hz(offset_hz);
+                    self.monitor.pilot_offset_hz.set(offset_hz);
                     let mut receiving = Receiving::new(self.sample_rate_hz, offset_hz);
                     let outcome = piece
                         .chunks(CHUNK_SAMPLES)
@@ -234,7 +234,7 @@ impl Receiving {
         on_segment: &mut dyn FnMut(&Segment),
     ) -> Result<(), Ended> {
         let bad = self.demodulator.push(chunk, gap || self.sync.is_held());
-        monitor.add_bad_samples(bad as u64);
+        monitor.bad_samples.add(bad as u64);
         let mut block = SymbolBlock::default();
         while self.demodulator.next_block(&mut block, self.order(gap)) {
             match self.sync.push(&block, gap) {
@@ -314,9 +314,9 @@ impl Receiving {
     }
 
     fn report_field(&self, monitor: &Monitor) {
-        monitor.add_field();
-        monitor.set_pilot_offset_hz(self.demodulator.pilot_offset_hz());
-        monitor.set_clock_offset_ppm(-1e6 * self.sync.clock_rate());
+        monitor.fields.add(1);
+        monitor.pilot_offset_hz.set(self.demodulator.pilot_offset_hz());
+        monitor.clock_offset_ppm.set(-1e6 * self.sync.clock_rate());
     }
 }
 

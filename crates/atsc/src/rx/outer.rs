@@ -82,10 +82,13 @@ impl Default for BlockDeinterleaver {
 pub fn correct(codeword: &mut CodeBlock, monitor: &Monitor) {
     match rs::decode(&mut codeword.bytes) {
         Ok(0) => {}
-        Ok(corrected) => monitor.add_corrected(corrected as u64),
+        Ok(corrected) => {
+            monitor.corrected_packets.add(1);
+            monitor.corrected_bytes.add(corrected as u64);
+        }
         Err(rs::Uncorrectable) => {
             codeword.failed = true;
-            monitor.add_uncorrected();
+            monitor.uncorrected_packets.add(1);
         }
     }
 }
@@ -101,7 +104,7 @@ pub fn packet(codeword: &CodeBlock, monitor: &Monitor) -> [u8; PACKET_BYTES] {
     if codeword.failed {
         packet[1] |= 0x80;
     }
-    monitor.add_packet();
+    monitor.packets.add(1);
     packet
 }
 
