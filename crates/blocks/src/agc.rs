@@ -4,33 +4,26 @@ use crate::common::{each, number};
 use crate::{ITEM, Sample};
 use millstream_flow::registry::BlockType;
 use millstream_flow::{
-    BlockError, Gauge, MessageSpec, Metric, ParameterKind, ParameterValue, Registry, for_item,
+    BlockError, Gauge, Item, MessageSpec, Metric, ParameterKind, ParameterValue, Registry, for_item,
 };
 use millstream_flow::{Process, Through};
+use std::ops::Mul;
 
 /// An item with a magnitude.
-pub trait Magnitude: millstream_flow::Item + Default {
+pub trait Magnitude: Item + Default + Mul<f32, Output = Self> {
     /// Returns `|x|`.
     fn magnitude(self) -> f32;
-    /// Returns `gain · x`.
-    fn scaled(self, gain: f32) -> Self;
 }
 
 impl Magnitude for f32 {
     fn magnitude(self) -> f32 {
         self.abs()
     }
-    fn scaled(self, gain: f32) -> Self {
-        self * gain
-    }
 }
 
 impl Magnitude for Sample {
     fn magnitude(self) -> f32 {
         self.norm_sqr().sqrt()
-    }
-    fn scaled(self, gain: f32) -> Self {
-        self * gain
     }
 }
 
@@ -68,7 +61,7 @@ impl<T: Magnitude> Process for Agc<T> {
     fn process(&mut self, input: &[T], output: &mut [T]) -> (usize, usize) {
         let (mut gain, reference, speed) = (self.gain, self.reference, self.speed);
         let moved = each(input, output, |x: T| {
-            let y = x.scaled(gain);
+            let y = x * gain;
             let next = (gain + speed * (reference - y.magnitude())).clamp(0.0, self.gain_max);
             // NaN must not stay in the loop.
             gain = if next.is_finite() { next } else { gain };

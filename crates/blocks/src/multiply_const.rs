@@ -7,21 +7,15 @@ use millstream_flow::{BlockError, Item, MessageSpec, ParameterKind, ParameterVal
 use millstream_flow::{Process, Through};
 
 /// An item that can be a factor, and be multiplied by one.
-pub trait Factor: Item + Scaled {
-    /// Returns a number as a factor; `None` if this type cannot represent it.
-    fn from_number(number: f64) -> Option<Self>;
-}
+pub trait Factor: Item + Scaled + From<f32> {}
 
-impl Factor for f32 {
-    fn from_number(number: f64) -> Option<Self> {
-        Some(number as f32).filter(|factor| factor.is_finite())
-    }
-}
+impl Factor for f32 {}
 
-impl Factor for Sample {
-    fn from_number(number: f64) -> Option<Self> {
-        f32::from_number(number).map(Self::from)
-    }
+impl Factor for Sample {}
+
+/// Returns a number as a factor; `None` if an item cannot hold it.
+fn factor<T: Factor>(number: f64) -> Option<T> {
+    Some(number as f32).filter(|factor| factor.is_finite()).map(T::from)
 }
 
 /// Multiplies every item by a constant.
@@ -60,7 +54,7 @@ impl<T: Factor> Process for MultiplyConst<T> {
     }
 
     fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
-        let factor = value.as_number().and_then(T::from_number);
+        let factor = value.as_number().and_then(factor);
         self.factor = factor.ok_or("expected a number that an item can hold")?;
         Ok(())
     }
@@ -81,8 +75,7 @@ pub(crate) fn register(registry: &mut Registry) {
 }
 
 fn make<T: Factor>(parameters: &Parameters) -> Made {
-    let factor = T::from_number(parameters.number("factor"));
-    let factor = factor
+    let factor = factor::<T>(parameters.number("factor"))
         .ok_or_else(|| parameters.wrong("factor", "a number that a 32-bit float can hold"))?;
     Ok(Box::new(Through::new(MultiplyConst::new(factor))))
 }

@@ -4,6 +4,7 @@ use crate::{ITEM, Sample};
 use millstream_dsp::noise::Noise;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{Block, BlockError, Context, Item, Out, Ports, Registry, Work, for_item};
+use std::ops::Mul;
 
 /// The distribution of values.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -15,11 +16,9 @@ pub enum Distribution {
 }
 
 /// An item type of noise.
-pub trait Noisy: Item {
+pub trait Noisy: Item + Mul<f32, Output = Self> {
     /// Returns the next value.
     fn next(noise: &mut Noise, distribution: Distribution) -> Self;
-    /// Returns `amplitude · self`.
-    fn times(self, amplitude: f32) -> Self;
 }
 
 impl Noisy for f32 {
@@ -28,9 +27,6 @@ impl Noisy for f32 {
             Distribution::Gaussian => noise.gaussian(),
             Distribution::Uniform => 2.0 * noise.unit() - 1.0,
         }
-    }
-    fn times(self, amplitude: f32) -> Self {
-        self * amplitude
     }
 }
 
@@ -43,9 +39,6 @@ impl Noisy for Sample {
                 Self::new(re, 2.0 * noise.unit() - 1.0)
             }
         }
-    }
-    fn times(self, amplitude: f32) -> Self {
-        self * amplitude
     }
 }
 
@@ -74,7 +67,7 @@ impl<T: Noisy> Block for NoiseSource<T> {
         let output = self.output.slice_mut();
         let items = output.len();
         for x in output {
-            *x = T::next(&mut self.noise, self.distribution).times(self.amplitude);
+            *x = T::next(&mut self.noise, self.distribution) * self.amplitude;
         }
         self.output.produce(items);
         Ok(Work::Continue)

@@ -18,7 +18,7 @@ const RATE_EVERY: Duration = Duration::from_millis(200);
 /// # Metrics
 /// Of the last `window` items (at the end: of the remaining ones): `rms`, `peak`; `rate_hz`, items
 /// per second.
-#[derive(Debug, Ports)]
+#[derive(Debug, Default, Ports)]
 pub struct Probe<T: Magnitude> {
     /// Items.
     pub input: In<T>,
@@ -39,19 +39,7 @@ impl<T: Magnitude> Probe<T> {
     /// Creates a probe of groups of `window` items.
     #[must_use]
     pub fn new(window: u64) -> Self {
-        Self {
-            input: In::new(),
-            output: Out::new(),
-            window: window.max(1),
-            count: 0,
-            power: 0.0,
-            largest: 0.0,
-            since: None,
-            passed: 0,
-            rms: Gauge::new(),
-            peak: Gauge::new(),
-            rate_hz: Gauge::new(),
-        }
+        Self { window: window.max(1), ..Self::default() }
     }
 
     fn note(&mut self, items: usize) {

@@ -8,6 +8,7 @@ use millstream_flow::{
     Block, BlockError, Context, Item, MessageSpec, Out, ParameterKind, ParameterValue, Ports,
     Registry, Work,
 };
+use std::ops::{Add, Mul};
 
 /// The shape of a signal, which begins at phase zero.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -56,11 +57,9 @@ impl Waveform {
 const PIECE: usize = 1024;
 
 /// An item type of a signal source.
-pub trait Generated: Item {
+pub trait Generated: Item + Mul<f32, Output = Self> + Add<f32, Output = Self> {
     /// Writes the next values of a signal of amplitude 1.
     fn generate(shape: Waveform, nco: &mut Nco, out: &mut [Self]);
-    /// Returns `amplitude · self + offset`.
-    fn scaled(self, amplitude: f32, offset: f32) -> Self;
 }
 
 impl Generated for f32 {
@@ -78,10 +77,6 @@ impl Generated for f32 {
             _ => nco.shape(out, |turn| shape.at(turn)),
         }
     }
-
-    fn scaled(self, amplitude: f32, offset: f32) -> Self {
-        amplitude * self + offset
-    }
 }
 
 impl Generated for Sample {
@@ -95,10 +90,6 @@ impl Generated for Sample {
             f32::generate(shape, nco, piece);
             out.iter_mut().zip(piece).for_each(|(out, x)| *out = Sample::new(*x, 0.0));
         }
-    }
-
-    fn scaled(self, amplitude: f32, offset: f32) -> Self {
-        self * amplitude + offset
     }
 }
 
@@ -148,7 +139,7 @@ impl<T: Generated> Block for SignalSource<T> {
         T::generate(self.shape, &mut self.nco, output);
         if (self.amplitude, self.offset) != (1.0, 0.0) {
             for x in output {
-                *x = x.scaled(self.amplitude, self.offset);
+                *x = *x * self.amplitude + self.offset;
             }
         }
         self.output.produce(items);

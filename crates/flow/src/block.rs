@@ -45,8 +45,8 @@ pub trait Ports {
 /// One step of signal processing: a struct with typed ports as fields, and one `work`.
 ///
 /// # When `work` is called
-/// When every input has its [`min_items`](crate::In::min_items) (or has ended) and every output has
-/// room for its own. Take [`In::slice`](crate::In::slice) and
+/// When every input has its [least items](crate::In::with_min_items) (or has ended) and every
+/// output has room for its own. Take [`In::slice`](crate::In::slice) and
 /// [`Out::slice_mut`](crate::Out::slice_mut), process what fits, then `consume` and `produce`.
 /// Between `start` and the end, do not allocate, lock or log.
 ///

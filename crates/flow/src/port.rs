@@ -36,38 +36,12 @@ pub struct In<T: Item> {
     tags: TagsIn,
 }
 
-impl<T: Item> Default for In<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl<T: Item> In<T> {
-    /// Makes an input that wants at least one item per call.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::with_min_items(1)
-    }
-
     /// Makes an input that wants at least `min_items` items per call; zero makes it optional: the
     /// block is called without any. At the end of the stream a call may see fewer.
     #[must_use]
     pub fn with_min_items(min_items: usize) -> Self {
         Self { reader: None, min_items, tags: TagsIn::default() }
-    }
-
-    /// Returns the least number of items that a call wants.
-    #[must_use]
-    pub fn min_items(&self) -> usize {
-        self.min_items
-    }
-
-    /// Changes the least number of items. The ring is sized for the number stated before the
-    /// graph starts; a larger one later is cut to the ring's capacity.
-    pub fn set_min_items(&mut self, min_items: usize) {
-        let capacity = self.reader.as_ref().map_or(usize::MAX, Reader::capacity);
-        self.min_items = min_items.min(capacity);
-        self.tell_wanted();
     }
 
     /// Returns all items that are there now, contiguous, but at most a batch of the plan's.
@@ -98,25 +72,10 @@ impl<T: Item> In<T> {
         self.tags.seen(position, position + self.slice().len() as u64)
     }
 
-    /// Returns the number of items consumed since the start: the [offset](Tag::offset) of the first
-    /// of the slice.
-    #[must_use]
-    pub fn position(&self) -> u64 {
-        self.reader.as_ref().map_or(0, Reader::position)
-    }
-
     /// Whether the last [`slice`](Self::slice) holds all items that will ever come.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         self.reader.as_ref().is_some_and(Reader::is_ended)
-    }
-
-    /// Publishes the wanted number of items in the ring: the runtime reads the ring, not the port,
-    /// to decide whether to call the block.
-    fn tell_wanted(&mut self) {
-        if let Some(reader) = &mut self.reader {
-            reader.want(self.min_items);
-        }
     }
 }
 
@@ -130,37 +89,11 @@ pub struct Out<T: Item> {
     tags: TagsOut,
 }
 
-impl<T: Item> Default for Out<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl<T: Item> Out<T> {
-    /// Makes an output that wants room for at least one item per call.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::with_min_items(1)
-    }
-
     /// Makes an output that wants room for at least `min_items` items per call.
     #[must_use]
     pub fn with_min_items(min_items: usize) -> Self {
         Self { writer: None, min_items, tags: TagsOut::default() }
-    }
-
-    /// Returns the least room that a call wants, in items.
-    #[must_use]
-    pub fn min_items(&self) -> usize {
-        self.min_items
-    }
-
-    /// Changes the least room. The ring is sized for the number stated before the graph
-    /// starts; a larger one later is cut to the ring's capacity.
-    pub fn set_min_items(&mut self, min_items: usize) {
-        let capacity = self.writer.as_ref().map_or(usize::MAX, Writer::capacity);
-        self.min_items = min_items.min(capacity);
-        self.tell_wanted();
     }
 
     /// Returns all the room that is there now, contiguous, but at most a batch of the plan's. It
@@ -190,37 +123,90 @@ impl<T: Item> Out<T> {
         let offset = position.saturating_add(index as u64);
         self.tags.put(Tag { offset, key, value: value.into() }, position);
     }
+}
 
-    /// Returns the number of items produced since the start: the [offset](Tag::offset) of the first
-    /// of the slice.
-    #[must_use]
-    pub fn position(&self) -> u64 {
-        self.writer.as_ref().map_or(0, Writer::position)
-    }
+/// What a block can do with either port.
+macro_rules! either_port_of_block {
+    ($Port:ident, $end:ident) => {
+        impl<T: Item> $Port<T> {
+            /// Makes a port that wants at least one item, or room for one, per call.
+            #[must_use]
+            pub fn new() -> Self {
+                Self::with_min_items(1)
+            }
 
-    /// As for [`In`].
-    fn tell_wanted(&mut self) {
-        if let Some(writer) = &mut self.writer {
-            writer.want(self.min_items);
+            /// Changes the least number of items, or the least room. The ring is sized for the
+            /// number stated before the graph starts; a larger one later is cut to the ring's
+            /// capacity.
+            pub fn set_min_items(&mut self, min_items: usize) {
+                let capacity = self.$end.as_ref().map_or(usize::MAX, |end| end.capacity());
+                self.min_items = min_items.min(capacity);
+                self.tell_wanted();
+            }
+
+            /// Returns the number of items that passed the port since the start: the
+            /// [offset](Tag::offset) of the first of the slice.
+            #[must_use]
+            pub fn position(&self) -> u64 {
+                self.$end.as_ref().map_or(0, |end| end.position())
+            }
+
+            /// Publishes the wanted number of items in the ring: the runtime reads the ring, not
+            /// the port, to decide whether to call the block.
+            fn tell_wanted(&mut self) {
+                if let Some(end) = &mut self.$end {
+                    end.want(self.min_items);
+                }
+            }
         }
-    }
+
+        impl<T: Item> Default for $Port<T> {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+    };
+}
+
+either_port_of_block!(In, reader);
+either_port_of_block!(Out, writer);
+
+/// What the runtime asks of either port.
+macro_rules! either_port {
+    ($end:ident, $Cursor:ident, $View:ident) => {
+        fn item_type(&self) -> ItemType {
+            ItemType::of::<T>()
+        }
+
+        fn min_items(&self) -> usize {
+            self.min_items
+        }
+
+        fn view(&self) -> Option<$View> {
+            self.$end.as_ref().map(|end| end.view())
+        }
+
+        fn is_untagged(&self) -> bool {
+            self.tags.is_empty()
+        }
+
+        fn bypass(&mut self) -> Option<$Cursor> {
+            self.$end.as_mut()?.bypass()
+        }
+
+        fn resume(&mut self, cursor: $Cursor) {
+            if let Some(end) = &mut self.$end {
+                end.resume(cursor);
+            }
+        }
+    };
 }
 
 /// The reading side's part of a connection: reader and tags.
 type Inlet<T> = (Reader<T>, TagReceiver);
 
 impl<T: Item> InputPort for In<T> {
-    fn item_type(&self) -> ItemType {
-        ItemType::of::<T>()
-    }
-
-    fn min_items(&self) -> usize {
-        self.min_items
-    }
-
-    fn view(&self) -> Option<ConsumerView> {
-        self.reader.as_ref().map(Reader::view)
-    }
+    either_port!(reader, Consumer, ConsumerView);
 
     fn tag_news(&self) -> Option<TagChangeFlag> {
         self.tags.news()
@@ -233,20 +219,6 @@ impl<T: Item> InputPort for In<T> {
 
     fn forward_tags(&mut self, to: &mut dyn FnMut(Tag)) {
         self.tags.forward().for_each(to);
-    }
-
-    fn is_untagged(&self) -> bool {
-        self.tags.is_empty()
-    }
-
-    fn bypass(&mut self) -> Option<Consumer> {
-        self.reader.as_mut()?.bypass()
-    }
-
-    fn resume(&mut self, cursor: Consumer) {
-        if let Some(reader) = &mut self.reader {
-            reader.resume(cursor);
-        }
     }
 
     fn attach(&mut self, inlet: Box<dyn Any + Send>) -> bool {
@@ -276,35 +248,11 @@ impl<T: Item> InputPort for In<T> {
 }
 
 impl<T: Item> OutputPort for Out<T> {
-    fn item_type(&self) -> ItemType {
-        ItemType::of::<T>()
-    }
-
-    fn min_items(&self) -> usize {
-        self.min_items
-    }
-
-    fn view(&self) -> Option<ProducerView> {
-        self.writer.as_ref().map(Writer::view)
-    }
+    either_port!(writer, Producer, ProducerView);
 
     fn hold_tag(&mut self, tag: Tag, rank: u16) {
         let position = self.position();
         self.tags.hold(tag, rank, position);
-    }
-
-    fn is_untagged(&self) -> bool {
-        self.tags.is_empty()
-    }
-
-    fn bypass(&mut self) -> Option<Producer> {
-        self.writer.as_mut()?.bypass()
-    }
-
-    fn resume(&mut self, cursor: Producer) {
-        if let Some(writer) = &mut self.writer {
-            writer.resume(cursor);
-        }
     }
 
     fn open(&mut self, options: &RingOptions) -> Result<Vec<Box<dyn Any + Send>>, RingError> {

@@ -13,7 +13,7 @@ use std::any::Any;
 pub trait InputPort {
     /// Returns the type of the items.
     fn item_type(&self) -> ItemType;
-    /// See [`In::min_items`](super::In::min_items).
+    /// See [`In::with_min_items`](super::In::with_min_items).
     fn min_items(&self) -> usize;
     /// Returns the view of the reading end, in items; `None` before the port is connected.
     fn view(&self) -> Option<ConsumerView>;
@@ -46,7 +46,7 @@ pub trait InputPort {
 pub trait OutputPort {
     /// Returns the type of the items.
     fn item_type(&self) -> ItemType;
-    /// See [`Out::min_items`](super::Out::min_items).
+    /// See [`Out::with_min_items`](super::Out::with_min_items).
     fn min_items(&self) -> usize;
     /// Returns the view of the writing end, in items; `None` before the port is open.
     fn view(&self) -> Option<ProducerView>;

@@ -165,34 +165,35 @@ impl fmt::Display for ParameterValue {
     }
 }
 
-impl From<&str> for ParameterValue {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
+macro_rules! from {
+    ($($T:ty => |$value:ident| $Kind:ident($content:expr)),* $(,)?) => {$(
+        impl From<$T> for ParameterValue {
+            fn from($value: $T) -> Self {
+                Self::$Kind($content)
+            }
+        }
+    )*};
 }
 
-impl From<i64> for ParameterValue {
-    fn from(n: i64) -> Self {
-        Self::Integer(n)
-    }
-}
+from!(
+    &str => |text| Text(text.to_owned()),
+    i64 => |n| Integer(n),
+    f64 => |x| Number(x),
+    bool => |b| Boolean(b),
+    &[f64] => |list| Numbers(list.to_vec()),
+);
 
-impl From<f64> for ParameterValue {
-    fn from(x: f64) -> Self {
-        Self::Number(x)
-    }
-}
-
-impl From<bool> for ParameterValue {
-    fn from(b: bool) -> Self {
-        Self::Boolean(b)
-    }
-}
-
-impl From<&[f64]> for ParameterValue {
-    fn from(list: &[f64]) -> Self {
-        Self::Numbers(list.to_vec())
-    }
+macro_rules! getters {
+    ($($(#[$doc:meta])* $name:ident: $T:ty, $Kind:ident($content:ident) => $value:expr;)*) => {$(
+        $(#[$doc])*
+        #[must_use]
+        pub fn $name(&self, name: &str) -> $T {
+            match self.get(name) {
+                ParameterValue::$Kind($content) => $value,
+                other => panic!("parameter {name} is {other:?}"),
+            }
+        }
+    )*};
 }
 
 /// The values for one block: complete, and of the kinds its type declares.
@@ -215,49 +216,17 @@ impl Parameters {
         self.values.iter().map(|(name, value)| (*name, value))
     }
 
-    /// Returns a text parameter.
-    #[must_use]
-    pub fn text(&self, name: &str) -> &str {
-        match self.get(name) {
-            ParameterValue::Text(text) => text,
-            other => panic!("parameter {name} is {other:?}"),
-        }
-    }
-
-    /// Returns a whole number.
-    #[must_use]
-    pub fn integer(&self, name: &str) -> i64 {
-        match self.get(name) {
-            ParameterValue::Integer(n) => *n,
-            other => panic!("parameter {name} is {other:?}"),
-        }
-    }
-
-    /// Returns a number; finite.
-    #[must_use]
-    pub fn number(&self, name: &str) -> f64 {
-        match self.get(name) {
-            ParameterValue::Number(x) => *x,
-            other => panic!("parameter {name} is {other:?}"),
-        }
-    }
-
-    /// Returns a truth value.
-    #[must_use]
-    pub fn boolean(&self, name: &str) -> bool {
-        match self.get(name) {
-            ParameterValue::Boolean(b) => *b,
-            other => panic!("parameter {name} is {other:?}"),
-        }
-    }
-
-    /// Returns a list of numbers; finite.
-    #[must_use]
-    pub fn numbers(&self, name: &str) -> &[f64] {
-        match self.get(name) {
-            ParameterValue::Numbers(list) => list,
-            other => panic!("parameter {name} is {other:?}"),
-        }
+    getters! {
+        /// Returns a text parameter.
+        text: &str, Text(text) => text;
+        /// Returns a whole number.
+        integer: i64, Integer(n) => *n;
+        /// Returns a number; finite.
+        number: f64, Number(x) => *x;
+        /// Returns a truth value.
+        boolean: bool, Boolean(b) => *b;
+        /// Returns a list of numbers; finite.
+        numbers: &[f64], Numbers(list) => list;
     }
 
     /// Returns a whole number of type `T`, at least `least`.

@@ -63,35 +63,17 @@ impl fmt::Display for TagValue {
     }
 }
 
-impl From<u64> for TagValue {
-    fn from(n: u64) -> Self {
-        Self::Count(n)
-    }
+macro_rules! from {
+    ($($T:ty => $Kind:ident),*) => {$(
+        impl From<$T> for TagValue {
+            fn from(value: $T) -> Self {
+                Self::$Kind(value)
+            }
+        }
+    )*};
 }
 
-impl From<i64> for TagValue {
-    fn from(n: i64) -> Self {
-        Self::Integer(n)
-    }
-}
-
-impl From<f64> for TagValue {
-    fn from(x: f64) -> Self {
-        Self::Number(x)
-    }
-}
-
-impl From<bool> for TagValue {
-    fn from(b: bool) -> Self {
-        Self::Boolean(b)
-    }
-}
-
-impl From<TagTime> for TagValue {
-    fn from(time: TagTime) -> Self {
-        Self::Time(time)
-    }
-}
+from!(u64 => Count, i64 => Integer, f64 => Number, bool => Boolean, TagTime => Time);
 
 /// 2^52: floats above it have whole numbers only, and not all of them.
 const RATE_MAX_HZ: f64 = 4_503_599_627_370_496.0;
