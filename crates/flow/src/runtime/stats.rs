@@ -112,13 +112,12 @@ struct PartitionEntry {
 impl RunCounters {
     /// Makes counters for a graph whose rings are open.
     pub(super) fn new(graph: &mut Graph, placement: &Placement) -> Self {
-        let blocks = graph.nodes.iter_mut().zip(&placement.of_node).map(|(node, partition)| {
-            let partition = placement.partitions[*partition].name.clone();
+        let blocks = graph.nodes.iter_mut().map(|node| {
             let metrics = node.block.metrics();
             let input_bytes = node.inputs.first().map_or(0, |port| port.item.size_bytes() as u64);
             BlockEntry {
                 name: node.name.clone(),
-                partition,
+                partition: String::new(),
                 counters: Arc::new(Padded(BlockCounters::new(node))),
                 views: Views::of(&mut *node.block),
                 held_bytes: node.block.holds().saturating_mul(input_bytes),
@@ -126,14 +125,11 @@ impl RunCounters {
             }
         });
         let blocks = blocks.collect();
-        let partitions = placement.partitions.iter().map(|partition| PartitionEntry {
-            name: partition.name.clone(),
-            cpu: partition.cpu,
-            counters: Arc::default(),
-        });
-        let edges = EdgeEntry::of(graph);
-        let (partitions, latency) = (partitions.collect(), LatencyBoard::default());
-        Self { began: Instant::now(), blocks, edges, partitions, latency }
+        let (edges, latency) = (EdgeEntry::of(graph), LatencyBoard::default());
+        let mut board =
+            Self { began: Instant::now(), blocks, edges, partitions: Vec::new(), latency };
+        board.assign(placement);
+        board
     }
 
     /// Places the blocks anew. Partitions that keep their names keep their counters. Returns the
