@@ -49,6 +49,23 @@ impl Nco {
         self.step = step(frequency_hz, rate_hz);
     }
 
+    /// Sets the phase of the next value, in cycles.
+    pub fn set_phase(&mut self, turn: f64) {
+        self.phase = turns(turn);
+    }
+
+    /// Returns the phase of the next value, in 2⁻⁶⁴ cycles.
+    #[must_use]
+    pub fn phase(&self) -> u64 {
+        self.phase
+    }
+
+    /// Returns the phase step, in 2⁻⁶⁴ cycles.
+    #[must_use]
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
     /// Advances by `values`.
     pub fn skip(&mut self, values: usize) {
         self.phase = self.phase.wrapping_add(self.step.wrapping_mul(values as u64));

@@ -54,6 +54,7 @@ impl SteppedRadio {
         keeper.set_now(now_ns, timestamp);
         let counters = Arc::new(Counters::default());
         let mut device = EmulatedDevice::new(DeviceParts {
+            personality: config.device.personality(),
             keeper,
             sources: sources(config)?,
             recorders: recorders(config)?,

@@ -24,7 +24,7 @@ impl EmulatedDevice {
         let value = request.data.first();
         let answer = match (kind, request.op) {
             (_, Op::Sleep) => Ok(0),
-            (BlockKind::DmaFifo, Op::Read) if request.address % DMA_FIFO_STRIDE == 0 => {
+            (BlockKind::DmaFifo, Op::Read) if request.address.is_multiple_of(DMA_FIFO_STRIDE) => {
                 Ok(DMA_FIFO_INFO)
             }
             (BlockKind::DmaFifo, Op::Read) => Ok(0),

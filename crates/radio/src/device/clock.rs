@@ -27,8 +27,8 @@ pub(super) fn choose(rate_hz: f64, present_hz: f64, block: &DspBlock) -> f64 {
     }
     let powers = (0..=16).map(|power| 1u32 << power);
     let possible = powers.filter(|factor| block.rate(*factor).is_some());
-    let clocks = possible.map(|factor| rate_hz * f64::from(factor));
-    let clock = clocks.filter(|clock| *clock <= AD936X_PAIR_MAX_HZ).next_back();
+    let mut clocks = possible.map(|factor| rate_hz * f64::from(factor));
+    let clock = clocks.rfind(|clock| *clock <= AD936X_PAIR_MAX_HZ);
     clock.unwrap_or(rate_hz).clamp(AD936X_HZ.0, AD936X_HZ.1)
 }
 
