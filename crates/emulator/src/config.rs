@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::faults;
 use crate::personality::{BlockKind, DeviceKind};
+use crate::scene::Scene;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -36,6 +37,11 @@ pub struct RadioConfig {
     /// Antenna of each receive channel, see [`crate::antenna::source`]. The last one is also used
     /// for further channels; an empty list means silence.
     pub rx_antennas: Vec<String>,
+    /// What the antennas hear when [`RadioConfig::rx_antennas`] is empty: tuning then has its
+    /// effects. Without one the stock image hears [`Scene::default`], and the bare radio nothing.
+    pub scene: Option<Scene>,
+    /// Take any frequency, gain and bandwidth, in place of the nearest that the hardware has.
+    pub any_tuning: bool,
     /// File for everything that each transmit channel sends (sc16, with SigMF metadata); channels
     /// beyond the list have none. Its name is FILE.part until the radio has ended, and remains so
     /// if a part could not be written ([`crate::RunningRadio::tx_out_errors`]).
@@ -76,6 +82,8 @@ impl Default for RadioConfig {
             serial: String::new(),
             name: "millstream".to_owned(),
             rx_antennas: Vec::new(),
+            scene: None,
+            any_tuning: false,
             tx_out: Vec::new(),
             time_scale: 1.0,
             master_clock_rate_hz: 16e6,
@@ -131,6 +139,10 @@ impl RadioConfig {
             let expected = "at most one antenna per channel, and there are two channels";
             return fail("rx_antennas", self.rx_antennas.len().to_string(), expected);
         }
+        if self.scene.is_some() && !self.rx_antennas.is_empty() {
+            let expected = "either a scene or antennas";
+            return fail("rx_antennas", self.rx_antennas.join(" "), expected);
+        }
         if self.tx_out.len() > CHANNELS {
             let expected = "at most one file per channel, and there are two channels";
             return fail("tx_out", self.tx_out.len().to_string(), expected);
@@ -142,10 +154,10 @@ impl RadioConfig {
             return fail("tx_out", second.display().to_string(), expected);
         }
         let cable = self.rx_antennas.iter().any(|spec| spec.starts_with("loopback:"));
-        let stored = cable || self.device.personality().has(BlockKind::Ddc);
+        let stored = cable || self.has_scene() || self.device.personality().has(BlockKind::Ddc);
         if stored && self.rx_buffer_samples > 1 << 26 {
             let expected =
-                "at most 2^26 samples with a loopback or a DDC, which keep them in memory";
+                "at most 2^26 samples with a loopback, scene or DDC, which keep them in memory";
             return fail("rx_buffer_samples", self.rx_buffer_samples.to_string(), expected);
         }
         for (field, value) in [("serial", &self.serial()), ("name", &self.name)] {
@@ -168,6 +180,12 @@ impl RadioConfig {
         } else {
             self.serial.clone()
         }
+    }
+
+    /// Returns whether its antennas hear a scene.
+    pub fn has_scene(&self) -> bool {
+        let stock = self.device.personality().has(BlockKind::Ddc);
+        self.scene.is_some() || (stock && self.rx_antennas.is_empty())
     }
 
     /// Returns the antenna specification of `channel`; `None` is silence.

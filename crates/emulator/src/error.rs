@@ -58,6 +58,14 @@ pub enum Error {
         /// The fault and its remedy.
         reason: String,
     },
+    /// A scene cannot be used.
+    #[error("scene {}: {reason}", path.display())]
+    Scene {
+        /// The file.
+        path: PathBuf,
+        /// The fault and its remedy.
+        reason: String,
+    },
     /// A fault specification was rejected.
     #[error(transparent)]
     Fault(#[from] FaultError),

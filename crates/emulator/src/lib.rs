@@ -30,6 +30,8 @@
 //! | `discovery`, `rpc` | the management side |
 //! | `device` | the CHDR side: pure state machines, time is an argument |
 //! | `time` | sample clock and timekeeper |
+//! | `front_end` | oscillators, gains, filters and switches of an E320 |
+//! | [`scene`] | the stations that its antennas hear |
 //! | `personality` | the kinds of device as data |
 //! | [`faults`] | failures on demand; `control_channel` switches them from outside |
 //! | `tcp` | a bounded server of small requests, for RPC and the control channel |
@@ -49,10 +51,12 @@ mod device_loop;
 mod discovery;
 mod error;
 pub mod faults;
+mod front_end;
 mod mailbox;
 mod personality;
 mod radio;
 mod rpc;
+pub mod scene;
 mod stepped;
 mod tcp;
 mod time;

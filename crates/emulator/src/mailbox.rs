@@ -1,5 +1,6 @@
 //! The commands of the RPC thread to the device thread.
 
+use crate::front_end::FrontEnd;
 use crate::time::DeviceClock;
 
 /// A command to the device.
@@ -14,6 +15,8 @@ pub(crate) enum DeviceCommand {
     PowerCycle(DeviceClock),
     /// Rate or time changed.
     Time(DeviceClock),
+    /// The front end's settings changed.
+    FrontEnd(FrontEnd),
     /// The id of the nodes in their information responses.
     DeviceId(u16),
 }

@@ -1,13 +1,16 @@
 //! Starting and stopping a radio: its ports and its threads.
 
 use crate::broadcast::Broadcasts;
+use crate::config::CHANNELS;
 use crate::control_channel::ControlChannel;
 use crate::counters::Counters;
 use crate::device::{self, DeviceParts, EmulatedDevice};
 use crate::device_loop::device_loop;
 use crate::discovery::Discovery;
 use crate::faults::{DeviceFaults, DeviceSide, Faults};
+use crate::personality::DeviceKind;
 use crate::rpc::{Identity, Mpm, Rpc};
+use crate::scene::{Scene, SceneReceiver};
 use crate::stepped;
 use crate::tcp::Server;
 use crate::time::monotonic_ns;
@@ -60,6 +63,10 @@ impl Radio {
     pub fn start(config: RadioConfig) -> Result<RunningRadio, Error> {
         config.check()?;
         let sources = stepped::sources(&config)?;
+        let scene = config.has_scene().then(|| config.scene.clone().unwrap_or_default());
+        // The bare radio without a scene takes any tuning, which has no effect there.
+        let has_front_end = scene.is_some() || config.device != DeviceKind::E320Radio;
+        let scenes = scene.as_ref().map(open_scene).transpose()?;
         let machine = Arc::new(DeviceFaults::new(config.master_clock_rate_hz, config.time_scale));
         let faults = Faults::new(machine.clone());
         config.faults.iter().try_for_each(|fault| faults.add(fault).map(drop))?;
@@ -89,6 +96,8 @@ impl Radio {
             chdr: chdr.local,
             personality: config.device.personality(),
             rate_range_hz: config.rate_range_hz.clone(),
+            limited: has_front_end && !config.any_tuning,
+            scene,
         };
         let mpm = Mpm::new(identity, keeper, claimed.clone(), order_tx);
         let calls = Rpc { mpm, counters: counters.clone(), machine: machine.clone() };
@@ -105,6 +114,7 @@ impl Radio {
             personality: config.device.personality(),
             keeper,
             sources,
+            scenes,
             recorders,
             rx_buffer_samples: config.rx_buffer_samples,
             tx_buffer_samples: config.tx_buffer_samples,
@@ -210,6 +220,10 @@ impl Drop for RunningRadio {
     fn drop(&mut self) {
         self.join();
     }
+}
+
+fn open_scene(scene: &Scene) -> Result<[SceneReceiver; CHANNELS], Error> {
+    Ok([SceneReceiver::open(scene, 1)?, SceneReceiver::open(scene, 2)?])
 }
 
 /// The ports of a radio's datagrams.

@@ -37,7 +37,7 @@ impl SteppedRadio {
     /// Switches a radio on at `now_ns`, with the device's time at `timestamp`. `queue` has the
     /// capabilities of its port, `tx` takes its packets.
     ///
-    /// Of `config` only the antennas, the transmit files, the rates and the buffers matter.
+    /// Of `config` only the antennas, the transmit files, the rates and the buffers matter; it has no scene.
     ///
     /// # Errors
     /// [`Error`], with the field or antenna at fault.
@@ -57,6 +57,7 @@ impl SteppedRadio {
             personality: config.device.personality(),
             keeper,
             sources: sources(config)?,
+            scenes: None,
             recorders: recorders(config)?,
             rx_buffer_samples: config.rx_buffer_samples,
             tx_buffer_samples: config.tx_buffer_samples,

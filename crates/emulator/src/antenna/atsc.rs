@@ -9,6 +9,11 @@ use millstream_atsc::tx::{Transmitter, TsSource, TxConfig};
 /// The samples generated at once: few enough to fit the cache.
 const BLOCK_SAMPLES: usize = 2048;
 
+/// Returns a station that transmits a transport stream file, and the RMS of its samples.
+pub(crate) fn atsc_antenna(path: &str) -> Result<(Box<dyn Antenna>, f32), Error> {
+    Ok((open(&format!("atsc:{path}"), path)?, TxConfig::default().rms))
+}
+
 /// Transmits the transport stream file of `spec` at the radio's rate, repeatedly.
 pub(super) fn open(spec: &str, path: &str) -> Result<Box<dyn Antenna>, Error> {
     // Rates that cannot carry the signal give silence, which is counted as starved.

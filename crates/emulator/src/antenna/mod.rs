@@ -9,9 +9,12 @@ mod sigmf;
 mod spec;
 mod tone;
 
+pub(crate) use atsc::atsc_antenna;
 pub use file::FileAntenna;
 pub use noise::NoiseAntenna;
+pub(crate) use noise::NormalNoise;
 pub use ramp::RampAntenna;
+pub(crate) use sigmf::recording;
 pub use spec::{AntennaSource, DELAY_SAMPLES_MAX, Loopback, forms, parse, source};
 pub use tone::ToneAntenna;
 

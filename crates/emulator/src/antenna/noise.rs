@@ -1,6 +1,7 @@
 //! White Gaussian noise.
 
 use super::{Antenna, Sc16, quantise, sc16};
+use millstream_dsp::Sample;
 
 /// Levels of the amplitude table.
 const TABLE_BITS: u32 = 12;
@@ -37,6 +38,34 @@ impl Antenna for NoiseAntenna {
             let q = self.table[(random >> 32 & mask) as usize];
             *sample = sc16(i, q);
             tick = tick.wrapping_add(1);
+        }
+    }
+}
+
+/// Complex white Gaussian noise of power 1 as numbers, a pure function of seed and time.
+#[derive(Debug)]
+pub(crate) struct NormalNoise {
+    seed: u64,
+    /// Quantiles of the normal distribution, at equal probability.
+    table: Box<[f32]>,
+}
+
+impl NormalNoise {
+    /// Returns the noise of a seed.
+    pub fn new(seed: u64) -> Self {
+        let levels = 1usize << TABLE_BITS;
+        let quantile = |k| normal_quantile((k as f64 + 0.5) / levels as f64);
+        let table = (0..levels).map(|k| (quantile(k) * std::f64::consts::FRAC_1_SQRT_2) as f32);
+        Self { seed: mix(seed), table: table.collect() }
+    }
+
+    /// Adds the noise from `time` on, with this amplitude.
+    pub fn add(&self, time: u64, amplitude: f32, samples: &mut [Sample]) {
+        let mask = (1u64 << TABLE_BITS) - 1;
+        for (k, sample) in (0..).zip(samples) {
+            let random = mix(time.wrapping_add(k) ^ self.seed);
+            sample.re += amplitude * self.table[(random & mask) as usize];
+            sample.im += amplitude * self.table[(random >> 32 & mask) as usize];
         }
     }
 }

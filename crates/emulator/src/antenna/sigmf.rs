@@ -1,23 +1,43 @@
 //! SigMF recordings: the data file and its type from the metadata file.
 
-use super::file::{ItemFormat, OpenFile};
+use super::Antenna;
+use super::file::{FileAntenna, ItemFormat, OpenFile};
 use crate::Error;
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Metadata above this size is rejected, bytes.
 const META_BYTES_MAX: u64 = 16 << 20;
 
-/// Returns the data file and format of the recording that has `request` as either of its files.
-pub(super) fn resolve(request: &OpenFile<'_>) -> Result<(PathBuf, ItemFormat), Error> {
+/// Opens a recording; returns it with its sample rate, Hz.
+pub(crate) fn recording(path: &Path) -> Result<(Box<dyn Antenna>, f64), Error> {
+    let spec = format!("recording:{}", path.display());
+    let request = OpenFile { spec: &spec, path: path.to_owned(), format: None };
+    let (meta, json) = metadata(&request)?;
+    let rate_hz = json["global"]["core:sample_rate"].as_f64().unwrap_or(0.0);
+    if !(1.0..=1e9).contains(&rate_hz) {
+        let reason = format!("core:sample_rate is {rate_hz:?}; 1 Hz to 1 GHz are accepted");
+        return Err(request.error(&meta, reason));
+    }
+    Ok((Box::new(FileAntenna::open(request)?), rate_hz))
+}
+
+/// Reads the metadata of the recording that has `request` as either of its files.
+fn metadata(request: &OpenFile<'_>) -> Result<(PathBuf, serde_json::Value), Error> {
     let meta = request.path.with_extension("sigmf-meta");
     let mut text = String::new();
     File::open(&meta)
         .and_then(|file| file.take(META_BYTES_MAX).read_to_string(&mut text))
         .map_err(|error| request.error(&meta, error.to_string()))?;
-    let json: serde_json::Value = serde_json::from_str(&text)
+    let json = serde_json::from_str(&text)
         .map_err(|error| request.error(&meta, format!("not SigMF metadata: {error}")))?;
+    Ok((meta, json))
+}
+
+/// Returns the data file and format of the recording that has `request` as either of its files.
+pub(super) fn resolve(request: &OpenFile<'_>) -> Result<(PathBuf, ItemFormat), Error> {
+    let (meta, json) = metadata(request)?;
     let format = match json["global"]["core:datatype"].as_str() {
         Some("ci16_le") => ItemFormat::Sc16,
         Some("cf32_le") => ItemFormat::Cf32,

@@ -2,8 +2,10 @@
 
 use super::EmulatedDevice;
 use super::radio_block::NoRegister;
+use super::rx_chain::RxChain;
 use crate::config::CHANNELS;
 use crate::converter::Registers;
+use crate::front_end::Reception;
 use crate::personality::BlockKind;
 use millstream_wire::ctrl::{CtrlRepr, Op};
 use millstream_wire::regs::dsp;
@@ -56,8 +58,9 @@ impl EmulatedDevice {
 
     fn write_ddc(&mut self, channel: usize, offset: u32, value: u32, time: Option<u64>) {
         let Some(chain) = self.senders[channel].source().chain() else { return };
-        let close = chain.ddc().write(offset, value, time);
-        let decimation = chain.ddc().factor();
+        let Some(ddc) = chain.ddc() else { return };
+        let close = ddc.write(offset, value, time);
+        let decimation = ddc.factor();
         let radio = &mut self.radio.channels[channel];
         radio.rx.set_decimation(decimation);
         if close {
@@ -66,12 +69,24 @@ impl EmulatedDevice {
         }
     }
 
+    /// Returns the state in which a channel receives.
+    pub(super) fn reception(&self, channel: usize) -> Reception {
+        let tuning = &self.front_end.rx;
+        let transmits = self.radio.channels[channel].tx.is_transmitting();
+        Reception {
+            lo_hz: tuning.lo_hz,
+            gain_db: tuning.gain_db[channel],
+            bandwidth_hz: tuning.bandwidth_hz[channel],
+            antenna: self.radio.switches.antenna(channel, transmits, tuning.lo_hz),
+        }
+    }
+
     /// Restores the state of the blocks after power-on.
     pub(super) fn reset_converters(&mut self) {
         for channel in 0..CHANNELS {
             let radio = &mut self.radio.channels[channel];
-            if let Some(chain) = self.senders[channel].source().chain() {
-                chain.ddc().reset();
+            if let Some(ddc) = self.senders[channel].source().chain().and_then(RxChain::ddc) {
+                ddc.reset();
                 radio.rx.set_decimation(1);
             }
             if let Some(duc) = &mut self.emissions[channel].duc {

@@ -38,8 +38,10 @@ use crate::antenna::AntennaSource;
 use crate::config::CHANNELS;
 use crate::converter::Duc;
 use crate::counters::Counters;
+use crate::front_end::FrontEnd;
 use crate::mailbox::DeviceCommand;
 use crate::personality::{BlockKind, Personality};
+use crate::scene::SceneReceiver;
 use crate::time::DeviceClock;
 use crate::tx_out::Recorder;
 use control::CommandFifo;
@@ -71,6 +73,7 @@ const CATCH_UP_TICKS: u64 = 1 << 24;
 pub(crate) struct EmulatedDevice {
     personality: &'static Personality,
     keeper: DeviceClock,
+    front_end: FrontEnd,
     fabric: Fabric,
     /// Those of the channels, then those without one.
     endpoints: Box<[Endpoint]>,
@@ -93,6 +96,8 @@ pub(crate) struct DeviceParts {
     pub personality: &'static Personality,
     pub keeper: DeviceClock,
     pub sources: [AntennaSource; CHANNELS],
+    /// What the channels hear in place of `sources`.
+    pub scenes: Option<[SceneReceiver; CHANNELS]>,
     /// The recorders of transmitted samples.
     pub recorders: [Option<Recorder>; CHANNELS],
     pub rx_buffer_samples: u64,
@@ -116,10 +121,15 @@ impl EmulatedDevice {
             Endpoint::new(index, window, fifo)
         };
         let ddc = personality.has(BlockKind::Ddc);
-        let sender = |source| RxSender::new(RxSource::new(source, parts.rx_buffer_samples, ddc));
+        let mut scenes = parts.scenes.map(<[_; _]>::into_iter);
+        let sender = |source| {
+            let scene = scenes.as_mut().and_then(Iterator::next);
+            RxSender::new(RxSource::new(source, scene, parts.rx_buffer_samples, ddc))
+        };
         Self {
             personality,
             keeper: parts.keeper,
+            front_end: FrontEnd::new(true),
             fabric: Fabric::new(personality.endpoints),
             endpoints: (0..personality.endpoints).map(endpoint).collect(),
             radio: RadioBlock::new(parts.rx_buffer_samples),
@@ -145,6 +155,7 @@ impl EmulatedDevice {
                     }
                 }
             }
+            DeviceCommand::FrontEnd(front_end) => self.front_end = front_end,
             DeviceCommand::DeviceId(id) => self.fabric.device_id = id,
             DeviceCommand::PowerCycle(keeper) => {
                 self.silence();
@@ -154,6 +165,7 @@ impl EmulatedDevice {
                 self.keeper = keeper;
                 self.fabric.reset();
                 self.radio.reset();
+                self.front_end.reset();
                 self.senders.iter_mut().for_each(|sender| sender.source().clear());
                 self.reset_converters();
                 self.radio_commands.clear();
@@ -254,6 +266,7 @@ impl EmulatedDevice {
         }
         for channel in 0..CHANNELS {
             self.run_receiver(channel, now);
+            let reception = self.reception(channel);
             let rx = &mut self.radio.channels[channel].rx;
             match self.senders[channel].source() {
                 RxSource::Signal(_) => {}
@@ -267,7 +280,7 @@ impl EmulatedDevice {
                         chain.loopback().and_then(|from| self.emissions[from].air.as_mut());
                     let keeper = &self.keeper;
                     rx.read_antenna(now, |stretch| {
-                        chain.record(&stretch, keeper, air.as_deref_mut());
+                        chain.record(&stretch, keeper, &reception, air.as_deref_mut());
                     });
                 }
             }

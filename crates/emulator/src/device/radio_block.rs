@@ -4,6 +4,7 @@ use super::client_zero::MTU_BYTES;
 use super::rx_channel::{Acquire, RxChannel};
 use super::tx_channel::TxChannel;
 use crate::config::CHANNELS;
+use crate::front_end::SwitchWords;
 use millstream_wire::chdr::SC16_LEN;
 use millstream_wire::regs::radio as regs;
 use millstream_wire::regs::radio::{RxCommand, RxMode};
@@ -22,6 +23,7 @@ const PACKET_SAMPLES_MAX: u32 = ((MTU_BYTES - HEADER_BYTES_MAX) / SC16_LEN) as u
 #[derive(Debug)]
 pub(crate) struct RadioBlock {
     pub channels: [RadioChannel; CHANNELS],
+    pub switches: SwitchWords,
 }
 
 /// One channel.
@@ -53,12 +55,13 @@ impl RadioBlock {
             tx: TxChannel::new(),
             registers: RadioChannel::initial_registers(),
         };
-        Self { channels: std::array::from_fn(|_| channel()) }
+        Self { channels: std::array::from_fn(|_| channel()), switches: SwitchWords::default() }
     }
 
     /// Restores the state after power-on, except for bursts under way: their samples are
     /// transmitted regardless of the session.
     pub fn reset(&mut self) {
+        self.switches = SwitchWords::default();
         for channel in &mut self.channels {
             channel.rx.reset();
             channel.registers = RadioChannel::initial_registers();
@@ -72,7 +75,7 @@ impl RadioBlock {
             regs::TIME_LO => return Ok(timestamp as u32),
             regs::TIME_HI => return Ok((timestamp >> 32) as u32),
             regs::SAMPLE_WIDTH => return Ok(SAMPLE_BITS << 16 | SAMPLES_PER_CYCLE),
-            // There is no front end: acknowledged and ignored.
+            // The front end's registers cannot be read.
             regs::FRONT_END_BASE.. => return Ok(0),
             _ => {}
         }
@@ -83,6 +86,7 @@ impl RadioBlock {
     /// Writes the register at `address` at tick `now`.
     pub fn write(&mut self, address: u32, value: u32, now: u64) -> Result<Written, NoRegister> {
         if address >= regs::FRONT_END_BASE {
+            self.switches.write(address, value);
             return Ok(Written::Done);
         }
         let (channel, offset) = locate(address)?;

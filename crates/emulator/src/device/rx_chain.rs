@@ -4,6 +4,8 @@ use super::rx_channel::{SEGMENTS_MAX, Stretch};
 use super::transmitted::{Ring, TransmittedSamples};
 use crate::antenna::{Antenna, Sc16};
 use crate::converter::{Ddc, PIECE};
+use crate::front_end::Reception;
+use crate::scene::SceneReceiver;
 use crate::time::DeviceClock;
 
 /// The longest time between two calls while a channel receives, seconds: so that a slow stream's
@@ -15,12 +17,14 @@ pub(crate) enum ChainInput {
     Antenna(Box<dyn Antenna>),
     /// What the transmit channel of this index sent, this number of ticks before.
     Loopback(usize, u64),
+    /// Stations, through the front end.
+    Scene(Box<SceneReceiver>),
 }
 
 /// Processes samples at their time, and stores them until their packets are sent.
 pub(crate) struct RxChain {
     input: ChainInput,
-    ddc: Ddc,
+    ddc: Option<Ddc>,
     raw: Box<[Sc16]>,
     ring: Ring,
     written: u64,
@@ -29,12 +33,12 @@ pub(crate) struct RxChain {
 
 impl RxChain {
     /// Returns a chain whose buffer has `buffer_samples`.
-    pub fn new(input: ChainInput, buffer_samples: u64) -> Self {
+    pub fn new(input: ChainInput, buffer_samples: u64, has_ddc: bool) -> Self {
         // Bursts that find the buffer full still get one sample each, for EOB.
         let samples = buffer_samples as usize + 2 * SEGMENTS_MAX;
         Self {
             input,
-            ddc: Ddc::new(),
+            ddc: has_ddc.then(Ddc::new),
             raw: vec![Sc16::default(); PIECE].into(),
             ring: Ring::new(samples),
             written: 0,
@@ -42,15 +46,17 @@ impl RxChain {
         }
     }
 
-    /// Its DDC.
-    pub fn ddc(&mut self) -> &mut Ddc {
-        &mut self.ddc
+    /// Its DDC, if there is one.
+    pub fn ddc(&mut self) -> Option<&mut Ddc> {
+        self.ddc.as_mut()
     }
 
     /// Prepares for a sample rate.
     pub fn prepare(&mut self, rate_hz: f64) {
-        if let ChainInput::Antenna(antenna) = &mut self.input {
-            antenna.prepare(rate_hz);
+        match &mut self.input {
+            ChainInput::Antenna(antenna) => antenna.prepare(rate_hz),
+            ChainInput::Scene(scene) => scene.prepare(rate_hz),
+            ChainInput::Loopback(..) => {}
         }
     }
 
@@ -58,7 +64,7 @@ impl RxChain {
     pub fn loopback(&self) -> Option<usize> {
         match self.input {
             ChainInput::Loopback(channel, _) => Some(channel),
-            ChainInput::Antenna(_) => None,
+            ChainInput::Antenna(_) | ChainInput::Scene(_) => None,
         }
     }
 
@@ -73,10 +79,13 @@ impl RxChain {
         &mut self,
         stretch: &Stretch,
         keeper: &DeviceClock,
+        reception: &Reception,
         mut air: Option<&mut TransmittedSamples>,
     ) {
-        if stretch.begins {
-            self.ddc.begin(stretch.decimation);
+        if stretch.begins
+            && let Some(ddc) = &mut self.ddc
+        {
+            ddc.begin(stretch.decimation);
         }
         let mut tick = stretch.ticks.start;
         while tick < stretch.ticks.end {
@@ -86,8 +95,13 @@ impl RxChain {
                 (ChainInput::Antenna(antenna), _) => antenna.fill(time, raw),
                 (ChainInput::Loopback(_, delay), Some(air)) => air.read(tick, *delay, raw),
                 (ChainInput::Loopback(..), None) => raw.fill(Sc16::default()),
+                (ChainInput::Scene(scene), _) => scene.fill(reception, time, raw),
             }
-            self.written = self.ring.write(self.written, self.ddc.process(time, raw));
+            let samples = match &mut self.ddc {
+                Some(ddc) => ddc.process(time, raw),
+                None => raw,
+            };
+            self.written = self.ring.write(self.written, samples);
             tick += count;
         }
     }
@@ -101,7 +115,7 @@ impl RxChain {
     pub fn starved_samples(&self) -> u64 {
         match &self.input {
             ChainInput::Antenna(antenna) => antenna.starved_samples(),
-            ChainInput::Loopback(..) => 0,
+            ChainInput::Loopback(..) | ChainInput::Scene(_) => 0,
         }
     }
 

@@ -4,6 +4,7 @@ use super::rx_chain::{ChainInput, RxChain};
 use super::rx_channel::SEGMENTS_MAX;
 use super::transmitted::LoopbackBuffer;
 use crate::antenna::{Antenna, AntennaSource, Sc16};
+use crate::scene::SceneReceiver;
 
 /// The source of a channel, with the memory that it needs.
 pub(crate) enum RxSource {
@@ -16,17 +17,25 @@ pub(crate) enum RxSource {
 }
 
 impl RxSource {
-    /// Returns the source of a channel with a packet buffer of this size; with `chain` blocks
-    /// process it.
-    pub fn new(source: AntennaSource, rx_buffer_samples: u64, chain: bool) -> Self {
-        if chain {
-            let input = match source {
+    /// Returns the source of a channel with a packet buffer of this size: the scene if there is
+    /// one, and behind a DDC if there is one.
+    pub fn new(
+        source: AntennaSource,
+        scene: Option<SceneReceiver>,
+        rx_buffer_samples: u64,
+        has_ddc: bool,
+    ) -> Self {
+        let chain = |input| Self::Chain(Box::new(RxChain::new(input, rx_buffer_samples, has_ddc)));
+        if let Some(scene) = scene {
+            return chain(ChainInput::Scene(Box::new(scene)));
+        }
+        if has_ddc {
+            return chain(match source {
                 AntennaSource::Signal(antenna) => ChainInput::Antenna(antenna),
                 AntennaSource::Loopback(cable) => {
                     ChainInput::Loopback(cable.channel, cable.delay_samples)
                 }
-            };
-            return Self::Chain(Box::new(RxChain::new(input, rx_buffer_samples)));
+            });
         }
         match source {
             AntennaSource::Signal(antenna) => Self::Signal(antenna),

@@ -102,6 +102,7 @@ impl Bench {
             personality: device.personality(),
             keeper: DeviceClock::new(SampleClock::new(0, 0, rate_hz, 1.0)),
             sources,
+            scenes: None,
             recorders: [None, None],
             rx_buffer_samples: 5_000,
             tx_buffer_samples,

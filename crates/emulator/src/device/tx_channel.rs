@@ -91,6 +91,11 @@ impl TxChannel {
         }
     }
 
+    /// Returns whether a burst is in progress.
+    pub fn is_transmitting(&self) -> bool {
+        self.phase == Phase::Burst
+    }
+
     /// Returns the ticks of a sample in this burst.
     pub fn interpolation(&self) -> u64 {
         self.interpolation

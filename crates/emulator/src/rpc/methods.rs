@@ -2,9 +2,12 @@
 
 use super::claim::CurrentClaim;
 use super::pins::Pins;
+use super::sensors;
 use super::values::{bytes, entry, none, number, string_map, strings, text, truth, unsigned};
+use crate::front_end::FrontEnd;
 use crate::mailbox::DeviceCommand;
 use crate::personality::Personality;
+use crate::scene::Scene;
 use crate::time::DeviceClock;
 use rmpv::Value;
 use std::net::SocketAddrV4;
@@ -34,6 +37,10 @@ pub(crate) struct Identity {
     pub personality: &'static Personality,
     /// The sample rates that it takes, Hz.
     pub rate_range_hz: RangeInclusive<f64>,
+    /// Tuning takes the nearest values of the hardware.
+    pub limited: bool,
+    /// What its antennas hear, if tuning has an effect.
+    pub scene: Option<Scene>,
 }
 
 /// The management state of the radio: session, rate and time.
@@ -47,6 +54,7 @@ pub(crate) struct Mpm {
     clock_source: String,
     time_source: String,
     pins: Pins,
+    front_end: FrontEnd,
     coercions: u64,
     last_error: String,
 }
@@ -62,6 +70,7 @@ impl Mpm {
         orders: Sender<DeviceCommand>,
     ) -> Self {
         Self {
+            front_end: FrontEnd::new(identity.limited),
             identity,
             claim: CurrentClaim::default(),
             claimed,
@@ -202,14 +211,26 @@ impl Mpm {
         })
     }
 
-    /// Handles methods of the radio front end: accepted, and without effect except for the rate.
+    /// Handles methods of the radio front end.
     fn daughterboard_call(&mut self, name: &str, args: &[Value], now_ns: u64) -> Answer {
         Ok(match name {
             "get_master_clock_rate" => Value::from(self.timekeeper.clock().rate_hz()),
             "set_catalina_clock_rate" => self.set_rate(number(args, 0)?, now_ns)?,
-            "get_sensors" => strings(&LOCKS),
-            "get_sensor" => lock_sensor(args)?,
-            "set_gain" | "catalina_tune" | "set_bw_filter" => Value::from(number(args, 1)?),
+            "get_sensors" => strings(sensors::names(text(args, 0)?, self.identity.scene.is_some())),
+            "get_sensor" => {
+                let scene = self.identity.scene.as_ref();
+                sensors::read(args, &self.front_end, scene, now_ns)?
+            }
+            "set_gain" | "catalina_tune" | "set_bw_filter" => {
+                let (chain, wanted) = (text(args, 0)?, number(args, 1)?);
+                let actual = match name {
+                    "set_gain" => self.front_end.set_gain(chain, wanted)?,
+                    "catalina_tune" => self.front_end.tune(chain, wanted, now_ns)?,
+                    _ => self.front_end.set_bandwidth(chain, wanted)?,
+                };
+                self.order(DeviceCommand::FrontEnd(self.front_end));
+                Value::from(actual)
+            }
             "set_dc_offset_auto"
             | "set_iq_balance_auto"
             | "set_agc"
@@ -234,6 +255,7 @@ impl Mpm {
     /// Restores the state after power-on, for the next session.
     fn reset(&mut self, now_ns: u64) {
         self.timekeeper.set_rate(now_ns, self.default_rate_hz);
+        self.front_end.reset();
         self.claimed.store(self.claim.is_held(), Ordering::Relaxed);
         self.clock_source = "internal".to_owned();
         self.time_source = "internal".to_owned();
@@ -329,17 +351,6 @@ impl Mpm {
     fn order(&self, order: DeviceCommand) {
         let _ = self.orders.send(order);
     }
-}
-
-/// The sensors of the front end's oscillator locks; they are always locked.
-const LOCKS: [&str; 2] = ["lo_lock", "lo_locked"];
-
-fn lock_sensor(args: &[Value]) -> Answer {
-    let name = text(args, 1)?;
-    if !LOCKS.contains(&name) {
-        return Err(format!("there is no sensor {name}; there are {}", LOCKS.join(", ")));
-    }
-    Ok(string_map([("name", name), ("type", "BOOLEAN"), ("unit", "locked"), ("value", "true")]))
 }
 
 /// Returns pairs of sources that go together, as on the hardware.

@@ -8,6 +8,8 @@ const SECOND: u64 = 1_000_000_000;
 fn mpm() -> (Mpm, Receiver<DeviceCommand>) {
     let (orders, inbox) = channel();
     let identity = Identity {
+        limited: false,
+        scene: None,
         serial: "S1".to_owned(),
         name: "n".to_owned(),
         chdr: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 49153),

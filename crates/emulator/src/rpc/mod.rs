@@ -4,6 +4,7 @@ mod claim;
 mod message;
 mod methods;
 mod pins;
+mod sensors;
 mod server;
 mod values;
 

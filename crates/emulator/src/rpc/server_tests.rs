@@ -22,6 +22,8 @@ impl Running {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let identity = Identity {
+            limited: false,
+            scene: None,
             personality: crate::DeviceKind::default().personality(),
             serial: "S1".to_owned(),
             name: "n".to_owned(),

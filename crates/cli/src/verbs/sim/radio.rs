@@ -11,7 +11,7 @@ use crate::start;
 use anyhow::Context;
 use millstream_emulator::{
     CounterSnapshot, DeviceKind, E320_RATE_RANGE_HZ, FAULT_FORMS, RATE_RANGE_HZ, Radio,
-    RadioConfig, RunningRadio, antenna,
+    RadioConfig, RunningRadio, antenna, scene::Scene,
 };
 use millstream_net::choice::{AUTO, for_local};
 use names::{is_hexadecimal, nth_port, number, successor};
@@ -39,6 +39,11 @@ pub struct Args {
     #[arg(long, value_name = "SPEC", long_help = antenna_help())]
     pub rx_antenna: Vec<String>,
 
+    /// File with the scene: the stations that the antennas receive, at absolute frequencies (TOML).
+    /// Tuning, gain and bandwidth then have their effects. `--device e320` has a default scene.
+    #[arg(long, value_name = "FILE", conflicts_with = "rx_antenna")]
+    pub scene: Option<PathBuf>,
+
     /// File for all samples that a transmit channel sends (sc16, with SigMF metadata beside it).
     /// Give the option twice for both channels. With --radios the number of the radio is added to
     /// the name. The file is called FILE.part until the radio ends; after a failure the .part file
@@ -60,8 +65,9 @@ pub struct Args {
     #[arg(long, value_name = "NAME", default_value = "millstream")]
     pub name: String,
 
-    /// Accept every sample rate from 1 kHz to 500 MHz. Without this option the radio has the rates
-    /// of an E320, 0.22 to 61.44 MS/s; a host that requests another rate gets the nearest one.
+    /// Accept every sample rate from 1 kHz to 500 MHz, and every frequency, gain and bandwidth.
+    /// Without this option the radio has the ranges of an E320, for example 0.22 to 61.44 MS/s; a
+    /// host that requests another value gets the nearest one.
     #[arg(long)]
     pub any_rate: bool,
 
@@ -163,6 +169,8 @@ impl Args {
             serial: self.serial.as_deref().map_or_else(String::new, |s| successor(s, index)),
             name: self.name.clone(),
             rx_antennas: self.rx_antenna.clone(),
+            scene: self.scene.as_deref().map(Scene::load).transpose()?,
+            any_tuning: self.any_rate,
             tx_out: self.tx_out.iter().map(numbered).collect(),
             rate_range_hz: if self.any_rate { RATE_RANGE_HZ } else { E320_RATE_RANGE_HZ },
             time_scale: self.time_scale,
