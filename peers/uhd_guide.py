@@ -18,7 +18,8 @@ from common import ROOT, Radio, uhd_example, uhd_output
 GUIDE = "docs/guides/emulated-radio.md"
 PROGRAMS = ["uhd_usrp_probe", "rx_samples_to_file", "tx_waveforms", "uhd_find_devices"]
 # Bytes that the guide's commands write at least: 4 for each of their samples.
-FILES = {"tone.sc16": 4 * 5_000_000, "slow.sc16": 4 * 1_000_000, "sent.sc16": 4 * 4_000_000}
+FILES = {"tone.sc16": 4 * 5_000_000, "slow.sc16": 4 * 1_000_000, "tuned.sc16": 4 * 1_000_000,
+         "sent.sc16": 4 * 4_000_000}
 
 
 def blocks():
