@@ -48,15 +48,15 @@ impl Default for TxConfig {
 pub enum TransmitterError {
     /// The sample rate is outside the transmitter's range.
     #[error(
-        "a sample rate of {rate_hz} Hz cannot carry 8-VSB: \
-         choose from {MIN_SAMPLE_RATE_HZ} to {MAX_SAMPLE_RATE_HZ} Hz"
+        "the sample rate is {rate_hz} Hz, at which an ATSC channel cannot be transmitted: choose \
+         a rate from {MIN_SAMPLE_RATE_HZ} to {MAX_SAMPLE_RATE_HZ} Hz"
     )]
     SampleRate {
         /// The requested rate.
         rate_hz: f64,
     },
     /// The level is not a positive number.
-    #[error("a transmit level of {rms} RMS makes no signal: choose a positive one, such as 0.2")]
+    #[error("the transmit level is {rms} RMS: choose a level above 0, for example 0.2")]
     Level {
         /// The requested level.
         rms: f32,

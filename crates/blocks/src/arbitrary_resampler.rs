@@ -89,7 +89,10 @@ impl<T: Resampled> Process for Arbitrary<T> {
         // The filter belongs to the first ratio; lower ratios would alias.
         if ratio < 0.95 * self.ratio || ratio > 1.05 * self.ratio {
             let start = self.ratio;
-            return Err(format!("ratio = {ratio}: expected {start} within 5 %").into());
+            return Err(format!(
+                "ratio = {ratio}: a running block can change it only within 5 % of {start}"
+            )
+            .into());
         }
         self.kernel.set_ratio(ratio);
         Ok(())
@@ -153,6 +156,9 @@ mod tests {
         mock.run().unwrap();
         assert!((19_199..=19_201).contains(&mock.take::<f32>("out").len()));
         let error = mock.block.process.message("ratio", &ParameterValue::Number(1.0)).unwrap_err();
-        assert_eq!(error.to_string(), "ratio = 1: expected 2 within 5 %");
+        assert_eq!(
+            error.to_string(),
+            "ratio = 1: a running block can change it only within 5 % of 2"
+        );
     }
 }

@@ -26,8 +26,8 @@ impl Deemphasis {
         let corner = 0.5e6 / (tau_us * rate_hz);
         if !(tau_us > 0.0 && rate_hz > 0.0 && corner < std::f64::consts::FRAC_PI_2) {
             return Err(format!(
-                "tau_us = {tau_us} at rate_hz = {rate_hz}: the corner, 1/(2π τ), must lie below \
-                 half the rate"
+                "tau_us = {tau_us} at rate_hz = {rate_hz}: the corner frequency, 1/(2π τ), must \
+                 be below half the rate: give a larger tau_us"
             )
             .into());
         }

@@ -190,7 +190,9 @@ mod tests {
         assert!(refused("").contains("taps = `[]`: expected taps of the filter, or another"));
         assert!(refused("taps = [1]\nitem = \"f32\"\ntaps_im = [1]").contains("real items"));
         assert!(refused("taps = [1]\ntaps_im = [1, 2]").contains("expected as many as in taps"));
-        assert!(refused("design = \"low_pass\"").contains("cutoff_hz = 0 Hz: it must lie"));
+        assert!(
+            refused("design = \"low_pass\"").contains("cutoff_hz is 0 Hz: give a value between")
+        );
         assert!(refused("design = \"lowpass\"").contains("did you mean `low_pass`?"));
         assert!(refused("taps = [1]\ndecimation = 0").contains("a whole number from 1"));
     }

@@ -142,7 +142,7 @@ mod tests {
                 "echoes = \"5us\"\nrate_hz = 1e6",
                 "`5us` is not an echo: write DELAY:LEVEL",
             ),
-            ("echoes", "echoes = \"9s:0dB\"\nrate_hz = 1e6", "too late for this rate"),
+            ("echoes", "echoes = \"9s:0dB\"\nrate_hz = 1e6", "too late at this sample rate"),
             ("echoes", "echoes = \"1s:0dB\"\nrate_hz = 0", "rate_hz = `0`: expected more than"),
             ("iq_imbalance", "phase_deg = 90", "expected a number from -45 to 45"),
             ("quantizer", "bits = 1", "bits = `1`: expected 2 to 16"),

@@ -28,7 +28,7 @@ pub enum SigmfError {
         source: io::Error,
     },
     /// The metadata is not JSON.
-    #[error("{} is not SigMF metadata: {source}", path.display())]
+    #[error("{} is not valid SigMF metadata: {source}", path.display())]
     Metadata {
         /// The file.
         path: PathBuf,
@@ -59,8 +59,8 @@ pub enum SigmfError {
     },
     /// The file is not a whole number of samples.
     #[error(
-        "{} has {bytes} bytes, which is not a whole number of samples of {sample_bytes} bytes: it \
-         is truncated, or has another format",
+        "{} has {bytes} bytes, but each sample takes {sample_bytes} bytes: the file is not \
+         complete, or it has another format",
         path.display()
     )]
     PartialSample {

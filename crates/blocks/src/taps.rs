@@ -94,6 +94,9 @@ pub(crate) fn imaginary_taps(
 pub(crate) fn from_message(value: &ParameterValue) -> Result<Vec<f32>, BlockError> {
     match value {
         ParameterValue::Numbers(taps) if !taps.is_empty() => Ok(narrow(taps)),
-        other => Err(format!("taps = {other}: expected a list of numbers").into()),
+        other => {
+            Err(format!("taps = {other}: expected a list of numbers, such as [0.25, 0.5, 0.25]")
+                .into())
+        }
     }
 }

@@ -41,8 +41,8 @@ pub enum WavError {
     },
     /// The file is too long: its lengths have 32 bits.
     #[error(
-        "{} would be longer than the 4 GiB that a WAV file can say; end the graph earlier (head), \
-         or use file_sink",
+        "{} would be longer than 4 GiB, the limit of a WAV file: end the graph earlier (block \
+         head), or use file_sink",
         path.display()
     )]
     TooLong {

@@ -38,7 +38,8 @@ impl ChildRadio {
         let addr = options.addr.unwrap_or_else(free_address);
         let child = spawn(addr, options)?;
         let mut radio = Self { child, addr };
-        let stderr = radio.child.stderr.take().context("the radio process has no output")?;
+        let stderr =
+            radio.child.stderr.take().context("the process of the emulated radio has no output")?;
         wait_until_ready(stderr)?;
         Ok(radio)
     }
@@ -56,7 +57,9 @@ impl ChildRadio {
     /// Replaces the error of a failed reception if this process has ended by itself.
     pub fn explain(&mut self, error: anyhow::Error) -> anyhow::Error {
         match self.child.try_wait() {
-            Ok(Some(status)) => anyhow!("the emulated radio ended too early ({status})"),
+            Ok(Some(status)) => {
+                anyhow!("the emulated radio ended before the measurement was complete ({status})")
+            }
             _ => error,
         }
     }
@@ -65,10 +68,13 @@ impl ChildRadio {
     pub fn stop(mut self) -> anyhow::Result<Value> {
         self.end();
         let mut text = String::new();
-        let mut stdout = self.child.stdout.take().context("the radio process has no output")?;
-        stdout.read_to_string(&mut text).context("cannot read the radio's last output")?;
-        let mut document: Value =
-            serde_json::from_str(&text).context("the emulated radio did not end properly")?;
+        let mut stdout =
+            self.child.stdout.take().context("the process of the emulated radio has no output")?;
+        stdout
+            .read_to_string(&mut text)
+            .context("cannot read the last output of the emulated radio")?;
+        let mut document: Value = serde_json::from_str(&text)
+            .context("the emulated radio ended without its final report")?;
         Ok(document["results"]["counters"].take())
     }
 
@@ -106,7 +112,8 @@ fn free_address() -> Ipv4Addr {
 
 fn spawn(addr: Ipv4Addr, options: &ChildRadioOptions) -> anyhow::Result<Child> {
     let stdin = options.stdin.map(in_memory).transpose()?;
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let program = std::env::current_exe()
+        .context("cannot find the file of this program, to start the emulated radio")?;
     let mut command = Command::new(program);
     command
         .args([
@@ -134,8 +141,10 @@ fn spawn(addr: Ipv4Addr, options: &ChildRadioOptions) -> anyhow::Result<Child> {
 fn in_memory(content: &[u8]) -> anyhow::Result<File> {
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
     let file = rustix::fs::memfd_create("radio-input", flags).map(File::from);
-    let mut file = file.context("cannot make a file in memory")?;
-    file.write_all(content).context("cannot write a file in memory")?;
+    let mut file =
+        file.context("cannot create a file in memory for the samples of the emulated radio")?;
+    file.write_all(content)
+        .context("cannot write the file in memory for the samples of the emulated radio")?;
     Ok(file)
 }
 

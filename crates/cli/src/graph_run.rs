@@ -121,7 +121,11 @@ pub fn with_part(error: anyhow::Error, path: &Path) -> anyhow::Error {
     let part = FileSink::<u8>::part_of(path);
     let kept = part.metadata().is_ok_and(|data| data.is_file() && data.len() > 0);
     let what = describe(&error);
-    if kept { anyhow!("{what}; the data before that is in {}", part.display()) } else { error }
+    if kept {
+        anyhow!("{what}; the file {} contains the data up to that point", part.display())
+    } else {
+        error
+    }
 }
 
 /// The ledger of one stream, read from the counters of its source block.

@@ -111,7 +111,7 @@ impl SideArgs {
         for cpu in cpus.into_iter().flatten() {
             anyhow::ensure!(
                 allowed.contains(cpu),
-                "this process may not use CPU {cpu}: give one of CPUs {allowed}"
+                "this process may not use CPU {cpu}: give one of the CPUs {allowed}"
             );
         }
         if self.layout == Layout::Same {
@@ -119,8 +119,8 @@ impl SideArgs {
         }
         anyhow::ensure!(
             self.fifo().is_none() || cpus[0] != cpus[1],
-            "--class fifo with both sides on one CPU: a side that spins would never let the other \
-             run; leave out one of them"
+            "--class fifo cannot be used with both sides on one CPU, because a side that spins \
+             would never let the other one run: leave out --class fifo or --layout same"
         );
         Ok(cpus)
     }

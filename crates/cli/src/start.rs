@@ -62,7 +62,7 @@ pub fn links() -> Vec<LinkReport> {
 pub fn locate(channels: &[usize], counts: &[usize]) -> anyhow::Result<Vec<(usize, usize)>> {
     let place = |(index, &channel): (usize, &usize)| {
         if channels[..index].contains(&channel) {
-            bail!("channel {channel} is given twice");
+            bail!("channel {channel} is given twice: give each channel once");
         }
         if counts.len() == 1 {
             return Ok((0, channel));
@@ -75,7 +75,10 @@ pub fn locate(channels: &[usize], counts: &[usize]) -> anyhow::Result<Vec<(usize
             number -= count;
         }
         let all: usize = counts.iter().sum();
-        bail!("there is no channel {channel}; the devices have {all} together (counted from 0)");
+        bail!(
+            "there is no channel {channel}: all devices together have {all} channels, counted \
+             from 0"
+        );
     };
     channels.iter().enumerate().map(place).collect()
 }
@@ -112,9 +115,10 @@ mod tests {
         assert_eq!(locate(&[3, 0, 1], &[2, 2]).unwrap(), [(1, 1), (0, 0), (0, 1)]);
         assert_eq!(locate(&[7], &[2]).unwrap(), [(0, 7)], "the device names what it has");
         let error = |channels: &[usize]| locate(channels, &[2, 2]).unwrap_err().to_string();
-        let expected = "there is no channel 4; the devices have 4 together (counted from 0)";
+        let expected =
+            "there is no channel 4: all devices together have 4 channels, counted from 0";
         assert_eq!(error(&[0, 4]), expected);
-        assert_eq!(error(&[1, 0, 1]), "channel 1 is given twice");
+        assert_eq!(error(&[1, 0, 1]), "channel 1 is given twice: give each channel once");
     }
 
     #[test]

@@ -35,8 +35,8 @@ pub fn for_data(out: &Path) -> anyhow::Result<PathBuf> {
     let json = std::env::args_os().any(|argument| argument == "--json");
     anyhow::ensure!(
         !json,
-        "data and the document of --json cannot both go to standard output: write the data to a \
-         file, or leave --json out"
+        "the samples and the JSON document of --json cannot both go to standard output: write the \
+         samples to a file, or leave out --json"
     );
     let is_file = Path::new(NAMES[0]).metadata().is_ok_and(|data| data.is_file());
     let (way, path) = if is_file { pipe()? } else { (OutputTarget::Straight, NAMES[0].into()) };

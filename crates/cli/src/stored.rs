@@ -45,7 +45,8 @@ impl PlanStoreEntry {
         match why {
             None => Ok(Some(record)),
             Some(why) => anyhow::bail!(
-                "the stored plan {} is not used: the graph {why}; tune it again",
+                "the stored plan {} is not used because the graph {why}: run `millstream graph \
+                 tune` again",
                 path.display()
             ),
         }
@@ -59,7 +60,7 @@ pub fn plan_for(
     set: &[String],
 ) -> (Plan, Option<StoredPlan>) {
     let found = PlanStoreEntry::of(file, registry, set).and_then(|place| place.load(file.pins()));
-    match found.context("no stored plan") {
+    match found.context("cannot read the stored plan") {
         Ok(Some(record)) => {
             note(format_args!("{}", line(&record)));
             (record.plan.clone(), Some(record))

@@ -52,7 +52,7 @@ impl FromIterator<usize> for CpuSet {
 
 /// Text that is not a CPU list.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("`{0}` is not a CPU list; write numbers and ranges, like `0-3,8`")]
+#[error("`{0}` is not a list of CPUs: write numbers and ranges, for example `0-3,8`")]
 pub struct ParseCpuSetError(String);
 
 impl FromStr for CpuSet {
@@ -129,8 +129,9 @@ mod tests {
     fn nonsense_is_refused_with_an_example() {
         for text in ["x", "3-1", "-1", "0-99999999", "1-"] {
             let error = text.parse::<CpuSet>().unwrap_err().to_string();
-            let expected =
-                format!("`{text}` is not a CPU list; write numbers and ranges, like `0-3,8`");
+            let expected = format!(
+                "`{text}` is not a list of CPUs: write numbers and ranges, for example `0-3,8`"
+            );
             assert_eq!(error, expected);
         }
     }

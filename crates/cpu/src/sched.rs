@@ -58,7 +58,7 @@ impl fmt::Display for Class {
 
 /// Text that is not the name of a scheduling class.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("`{0}` is not a scheduling class; write other, fifo:1 to fifo:99, or rr:1 to rr:99")]
+#[error("`{0}` is not a scheduling class: write other, fifo:1 to fifo:99, or rr:1 to rr:99")]
 pub struct ParseClassError(String);
 
 impl FromStr for Class {

@@ -53,7 +53,7 @@ pub struct Cache {
 #[non_exhaustive]
 pub enum TopologyError {
     /// A file is missing or unreadable.
-    #[error("cannot read {}: {source}; is /sys mounted?", path.display())]
+    #[error("cannot read {}: {source}; check that /sys is mounted", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -61,7 +61,7 @@ pub enum TopologyError {
         source: io::Error,
     },
     /// A file has unexpected contents.
-    #[error("{} holds `{text}`, not {expected}", path.display())]
+    #[error("{} contains `{text}`, but {expected} was expected", path.display())]
     Content {
         /// The file.
         path: PathBuf,

@@ -10,7 +10,7 @@ use crate::raw;
 #[non_exhaustive]
 pub enum DpdkError {
     /// EAL did not start, now or earlier: it can be tried once in a process.
-    #[error("DPDK does not start: {source}{}", said(.log))]
+    #[error("DPDK cannot start: {source}{}", said(.log))]
     Eal {
         /// The system's error.
         source: io::Error,

@@ -169,7 +169,9 @@ impl Port {
                 be_ordinary();
                 Self::open_here(wanted, &devargs)
             })?;
-            thread.join().map_err(|_| io::Error::other("the thread that opens it has panicked"))
+            thread
+                .join()
+                .map_err(|_| io::Error::other("the thread that opens the DPDK port has panicked"))
         });
         match opened {
             Ok(Ok(port)) => Ok(port),

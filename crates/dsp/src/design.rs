@@ -40,10 +40,12 @@ pub enum Band {
 #[non_exhaustive]
 pub enum DesignError {
     /// A rate that is not positive.
-    #[error("a rate of {0} Hz; it must be more than zero")]
+    #[error("the sample rate is {0} Hz: give more than zero")]
     Rate(f64),
     /// Frequencies that are not in order or not below half the rate.
-    #[error("{what} = {hz} Hz: it must lie between {above} and {below} Hz (half the rate)")]
+    #[error(
+        "{what} is {hz} Hz: give a value between {above} and {below} Hz (half the sample rate)"
+    )]
     Frequency {
         /// The name of the frequency.
         what: &'static str,
@@ -56,8 +58,8 @@ pub enum DesignError {
     },
     /// A transition that is too steep.
     #[error(
-        "a transition of {transition_hz} Hz would take {taps} taps, more than {TAPS_MAX}: \
-         widen it, or decimate first"
+        "a filter with a transition of {transition_hz} Hz would need {taps} taps, but {TAPS_MAX} \
+         is the limit: use a wider transition, or decimate first"
     )]
     TooSteep {
         /// The transition.
@@ -66,10 +68,10 @@ pub enum DesignError {
         taps: f64,
     },
     /// An invalid roll-off of a root-raised-cosine.
-    #[error("alpha = {0}: it must be more than 0 and at most 1")]
+    #[error("alpha is {0}: give more than 0 and at most 1")]
     RollOff(f64),
     /// An invalid number of taps.
-    #[error("{0} taps: between 1 and {TAPS_MAX} are possible")]
+    #[error("the filter has {0} taps: give 1 to {TAPS_MAX}")]
     Count(usize),
 }
 
@@ -219,14 +221,14 @@ mod tests {
             let band = Band::Low { cutoff_hz };
             design(band, 1.0, rate_hz, transition_hz, Window::Hann).unwrap_err().to_string()
         };
-        assert_eq!(low(10.0, 0.0, 1.0), "a rate of 0 Hz; it must be more than zero");
+        assert_eq!(low(10.0, 0.0, 1.0), "the sample rate is 0 Hz: give more than zero");
         assert_eq!(
             low(60.0, 100.0, 1.0),
-            "cutoff_hz = 60 Hz: it must lie between 0 and 50 Hz (half the rate)"
+            "cutoff_hz is 60 Hz: give a value between 0 and 50 Hz (half the sample rate)"
         );
-        assert!(low(10.0, 1e6, 1e-3).contains("widen it, or decimate first"));
+        assert!(low(10.0, 1e6, 1e-3).contains("use a wider transition, or decimate first"));
         assert!(low(10.0, 100.0, f64::NAN).starts_with("transition_hz = NaN Hz"));
         let roll_off = root_raised_cosine_taps(1.0, 8.0, 1.0, 0.0, 11).unwrap_err().to_string();
-        assert_eq!(roll_off, "alpha = 0: it must be more than 0 and at most 1");
+        assert_eq!(roll_off, "alpha is 0: give more than 0 and at most 1");
     }
 }

@@ -86,7 +86,7 @@ impl ControlChannel {
                     entries.map(|(name, value)| (name.to_owned(), value.into())).collect();
                 json!({ "ok": true, "counters": counters })
             }
-            _ => return Err(format!("no such request; accepted: {REQUESTS}")),
+            _ => return Err(format!("there is no such request; the requests are: {REQUESTS}")),
         })
     }
 
@@ -148,7 +148,7 @@ mod tests {
         for (line, part) in [
             ("", "not JSON"),
             ("[1, 2", "not JSON"),
-            ("[]", "no such request; accepted: {\"op\":\"add\""),
+            ("[]", "there is no such request; the requests are: {\"op\":\"add\""),
             (r#"{"op":"explode"}"#, "no such request"),
             (r#"{"op":"add"}"#, "`fault` must be a text"),
             (r#"{"op":"add","fault":"lose"}"#, "the direction is missing; give one of"),
@@ -205,7 +205,7 @@ mod tests {
             let adds = (0..100).filter(|_| ask(&mut channel, &add)["ok"] == true).count();
             assert_eq!(adds, crate::faults::FAULTS_MAX);
             let error = ask(&mut channel, &add)["error"].take();
-            assert!(error.as_str().unwrap().contains("64 faults already"), "{error}");
+            assert!(error.as_str().unwrap().contains("already 64 faults"), "{error}");
             ask(&mut channel, r#"{"op":"clear"}"#);
         }
     }

@@ -41,7 +41,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// An antenna specification could not be parsed.
-    #[error("antenna `{spec}`: {reason}; `millstream sim radio --help` lists all")]
+    #[error("antenna `{spec}`: {reason}; `millstream sim radio --help` lists all forms")]
     AntennaSpec {
         /// The given specification.
         spec: String,
@@ -70,7 +70,7 @@ pub enum Error {
     #[error(transparent)]
     Fault(#[from] FaultError),
     /// The file for transmitted samples cannot be written.
-    #[error("transmit file {}: {reason}", path.display())]
+    #[error("cannot write the transmit file {}: {reason}", path.display())]
     TxOut {
         /// The file.
         path: PathBuf,
@@ -78,7 +78,7 @@ pub enum Error {
         reason: String,
     },
     /// A thread could not be started.
-    #[error("cannot start thread {name}: {source}")]
+    #[error("cannot start the thread {name}: {source}")]
     Thread {
         /// The thread's name.
         name: &'static str,

@@ -285,7 +285,8 @@ fn tcp_error(address: SocketAddrV4, purpose: &'static str) -> impl FnOnce(io::Er
 fn tcp_hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "the port is in use: `ss -tlnp` names its owner; stop it, or choose another address"
+            "another program uses the port: `ss -tlnp` shows which; stop it, or choose another \
+             address"
         }
         io::ErrorKind::AddrNotAvailable => {
             "the address is not on this machine: choose one that `ip -4 addr` lists"

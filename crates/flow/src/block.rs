@@ -132,7 +132,7 @@ pub trait Block: Ports + Send {
     /// The reason why the value is invalid. The block continues as before; the refusal is counted
     /// and its reason is shown.
     fn message(&mut self, name: &str, _value: &ParameterValue) -> Result<(), BlockError> {
-        Err(format!("message `{name}` is declared and not handled").into())
+        Err(format!("the block declares the message `{name}` but does not handle it").into())
     }
 
     /// Returns the block's emitters, always the same in the same order. Called before the start.

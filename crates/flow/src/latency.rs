@@ -87,7 +87,8 @@ impl TryFrom<f64> for Positive {
 
     fn try_from(number: f64) -> Result<Self, String> {
         let good = number.is_finite() && number > 0.0;
-        good.then_some(Self(number)).ok_or_else(|| format!("{number}: write more than zero"))
+        good.then_some(Self(number))
+            .ok_or_else(|| format!("{number} is not allowed here: write a number above zero"))
     }
 }
 
@@ -102,7 +103,10 @@ impl From<Positive> for f64 {
 #[non_exhaustive]
 pub enum LatencyError {
     /// A bound for a block that is not a source.
-    #[error("latency.source has `{name}`, which is not a source; there are: {}", known.join(", "))]
+    #[error(
+        "latency.source names `{name}`, which is not a source; the sources are: {}",
+        known.join(", ")
+    )]
     NoSource {
         /// The name.
         name: String,
@@ -110,15 +114,17 @@ pub enum LatencyError {
         known: Vec<String>,
     },
     /// Two bounds for one source.
-    #[error("latency of `{source_name}`: there are max_items and max_ms; keep one of them")]
+    #[error(
+        "latency bound of `{source_name}`: max_items and max_ms are both given: keep one of them"
+    )]
     Both {
         /// The source.
         source_name: String,
     },
     /// Time without a rate.
     #[error(
-        "latency of `{source_name}`: max_ms needs rate_hz, the items per second that it gives; \
-         add it, or write max_items"
+        "latency bound of `{source_name}`: max_ms also needs rate_hz, the items per second of the \
+         source: add it, or use max_items"
     )]
     NoRate {
         /// The source.
@@ -126,7 +132,7 @@ pub enum LatencyError {
     },
     /// The blocks cannot work with so few.
     #[error(
-        "latency of `{source_name}`: {bound} items are fewer than its blocks need; the least is \
+        "latency bound of `{source_name}`: {bound} items are too few for its blocks; the least is \
          {least} items{}, most of them for {most}", ms(*least_ms)
     )]
     TooSmall {
@@ -200,8 +206,8 @@ mod tests {
         let error = read("max_ms = 2.0").wanted("radio").unwrap_err().to_string();
         assert_eq!(
             error,
-            "latency of `radio`: max_ms needs rate_hz, the items per second that it gives; add it, \
-             or write max_items"
+            "latency bound of `radio`: max_ms also needs rate_hz, the items per second of the \
+             source: add it, or use max_items"
         );
         let both = read("max_ms = 2.0\nmax_items = 5\nrate_hz = 1.0").wanted("radio").unwrap_err();
         assert!(both.to_string().ends_with("keep one of them"));

@@ -47,8 +47,9 @@ impl Cards {
     pub fn new(model: &str, monitor: PathBuf) -> Result<Self, String> {
         let found = MODELS.iter().find(|known| known.name == model);
         let names = || MODELS.map(|known| known.name).join(", ");
-        let model = *found
-            .ok_or_else(|| format!("`{model}` is not a known card: use one of {}", names()))?;
+        let model = *found.ok_or_else(|| {
+            format!("`{model}` is not a known model of network card: use one of {}", names())
+        })?;
         Ok(Self { model, monitor })
     }
 

@@ -15,7 +15,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A required program is not installed.
-    #[error("{program} cannot be started ({source}): install the Debian package {package}")]
+    #[error("cannot start {program} ({source}): install the Debian package {package}")]
     Missing {
         /// The name of the program.
         program: String,
@@ -33,14 +33,14 @@ pub enum Error {
         said: String,
     },
     /// A file is not a kernel package, or holds no kernel.
-    #[error("{0} holds no boot/vmlinuz-*: name a Debian linux-image package or a vmlinuz file")]
+    #[error("{0} contains no boot/vmlinuz-*: give a Debian linux-image package or a vmlinuz file")]
     NoKernel(PathBuf),
     /// There is no kernel of this name.
     #[error(
-        "there is no kernel {name}: it is neither a file here nor a Debian package that apt-get \
-         could fetch (it says: {said}). `apt-cache search --names-only '^linux-image-[0-9]'` \
-         lists packages, after `apt-get update`; or name a .deb or a vmlinuz file, with a slash \
-         in it"
+        "there is no kernel {name}: it is not a file, and apt-get cannot download a Debian \
+         package of this name (it says: {said}). `apt-cache search --names-only \
+         '^linux-image-[0-9]'` lists packages, after `apt-get update`; or give the path of a .deb \
+         or vmlinuz file, with a slash in it"
     )]
     NoSuchKernel {
         /// The requested name.
@@ -49,7 +49,10 @@ pub enum Error {
         said: String,
     },
     /// A kernel from a single file has no modules.
-    #[error("kernel {kernel} has no modules, but {module} is needed: name its package")]
+    #[error(
+        "kernel {kernel} comes without modules, but the module {module} is needed: give the \
+         Debian package of this kernel"
+    )]
     NoModules {
         /// The kernel.
         kernel: String,
@@ -57,7 +60,7 @@ pub enum Error {
         module: String,
     },
     /// A kernel has no module of this name.
-    #[error("kernel {kernel} has no module {module}: it may be built in, or not shipped")]
+    #[error("kernel {kernel} has no module {module}: it may be built into the kernel, or missing")]
     NoSuchModule {
         /// The kernel.
         kernel: String,
@@ -66,8 +69,8 @@ pub enum Error {
     },
     /// The guest ended without a result.
     #[error(
-        "the guest with kernel {kernel} did not report the end of its job; its console \
-         ended:\n{console}"
+        "the virtual machine with kernel {kernel} ended without a result; the end of its \
+         console:\n{console}"
     )]
     Silent {
         /// The kernel.
@@ -77,8 +80,8 @@ pub enum Error {
     },
     /// The guest did not end in time and was stopped.
     #[error(
-        "the guest with kernel {kernel} was stopped after {limit:?}: allow more time; its console \
-         ended:\n{console}"
+        "the virtual machine with kernel {kernel} was stopped after {limit:?}: give a longer \
+         --timeout; the end of its console:\n{console}"
     )]
     TimedOut {
         /// The kernel.

@@ -203,7 +203,7 @@ mod tests {
         let kernel = BootKernel::find(image.to_str().unwrap(), directory.path()).unwrap();
         assert_eq!(kernel.name, "6.12.1-test");
         let error = kernel.modules(&["vfio".into()]).unwrap_err().to_string();
-        assert!(error.contains("has no modules, but vfio"), "{error}");
+        assert!(error.contains("comes without modules, but the module vfio"), "{error}");
     }
 
     #[test]

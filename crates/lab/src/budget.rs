@@ -70,7 +70,8 @@ pub struct LinkBudget {
 /// A link that cannot carry a packet with a sample.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "an MTU of {mtu_bytes} bytes leaves no room for samples: IPv4, UDP and CHDR take {} of it",
+    "an MTU of {mtu_bytes} bytes leaves no room for samples, because the IPv4, UDP and CHDR \
+     headers take {} bytes: use a larger MTU",
     IP_UDP_BYTES + CHDR_BYTES
 )]
 pub struct MtuTooSmall {
@@ -157,7 +158,8 @@ mod tests {
         let error = LinkBudget::new(1e6, 1, WireFormat::Sc16, link).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "an MTU of 47 bytes leaves no room for samples: IPv4, UDP and CHDR take 44 of it"
+            "an MTU of 47 bytes leaves no room for samples, because the IPv4, UDP and CHDR \
+             headers take 44 bytes: use a larger MTU"
         );
     }
 }

@@ -39,17 +39,15 @@ pub fn holds(samples: u64, rate_hz: f64, latency_s: f64) -> bool {
 #[non_exhaustive]
 pub enum SizingError {
     /// A probability is between 0 and 1.
-    #[error(
-        "the underflow probability {probability} is out of range: give one above 0 and below 1"
-    )]
+    #[error("--probability is {probability}: give more than 0 and less than 1")]
     NoProbability {
         /// The requested value.
         probability: f64,
     },
     /// The rarest measured event is more likely than the requested one.
     #[error(
-        "{count} measured latencies are too few to show one in {wanted:.0}: measure at least \
-         {wanted:.0}, or ask for a probability of at least {reachable:.1e}"
+        "{count} measured latencies are too few to find one in {wanted:.0}: measure at least \
+         {wanted:.0}, or give a probability of at least {reachable:.1e}"
     )]
     TooFew {
         /// Latencies measured.
@@ -133,13 +131,10 @@ mod tests {
         let mut latencies = Histogram::default();
         (0..1000).for_each(|_| latencies.record(1));
         let ask = |p| samples_for_probability(&latencies, p, 1e6).unwrap_err().to_string();
-        let text = "1000 measured latencies are too few to show one in 1000000: measure at least \
-                    1000000, or ask for a probability of at least 1.0e-3";
+        let text = "1000 measured latencies are too few to find one in 1000000: measure at least \
+             1000000, or give a probability of at least 1.0e-3";
         assert_eq!(ask(1e-6), text);
-        assert_eq!(
-            ask(0.0),
-            "the underflow probability 0 is out of range: give one above 0 and below 1"
-        );
-        assert!(ask(f64::NAN).contains("NaN is out of range"));
+        assert_eq!(ask(0.0), "--probability is 0: give more than 0 and less than 1");
+        assert!(ask(f64::NAN).contains("--probability is NaN: give"));
     }
 }

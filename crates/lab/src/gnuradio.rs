@@ -17,7 +17,8 @@ pub const PYTHON: &str = "/usr/bin/python3";
 #[non_exhaustive]
 pub enum PeerError {
     /// The program does not exist.
-    #[error("cannot run {}: {source}; give another with --python, or --no-gnuradio",
+    #[error("cannot run {}: {source}; give another Python with --python, or leave GNU Radio out \
+         with --no-gnuradio",
         path.display())]
     Run {
         /// The program.
@@ -26,8 +27,8 @@ pub enum PeerError {
         source: io::Error,
     },
     /// It has no GNU Radio, or it failed.
-    #[error("GNU Radio in {} ended: {said}; install it (Debian package gnuradio), give another \
-        Python with --python, or leave it out with --no-gnuradio", path.display())]
+    #[error("GNU Radio in {} ended: {said}. Install it (Debian package gnuradio), give another \
+         Python with --python, or leave it out with --no-gnuradio", path.display())]
     Ended {
         /// The program.
         path: PathBuf,
@@ -105,7 +106,9 @@ mod tests {
     fn what_is_no_gnu_radio_is_an_error_that_says_what_to_do() {
         let tell = |path| Script::start(Path::new(path), "").unwrap_err().to_string();
         assert!(tell("/no/python").starts_with("cannot run /no/python: No such file"));
-        assert!(tell("/no/python").ends_with("; give another with --python, or --no-gnuradio"));
-        assert!(tell("true").starts_with("GNU Radio in true ended: it said nothing; install it"));
+        assert!(tell("/no/python").ends_with(
+            "; give another Python with --python, or leave GNU Radio out with --no-gnuradio"
+        ));
+        assert!(tell("true").starts_with("GNU Radio in true ended: it said nothing. Install it"));
     }
 }

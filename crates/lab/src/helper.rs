@@ -43,7 +43,7 @@ impl HelperProcess {
             Ok(line) => Ok(Some(line)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
-                Err(io::Error::other("a helper process has ended"))
+                Err(io::Error::other("a helper process of the command has ended"))
             }
         }
     }

@@ -26,7 +26,7 @@ macro_rules! named {
             fn from_str(text: &str) -> Result<Self, String> {
                 let found = Self::ALL.into_iter().find(|one| one.name() == text);
                 let names = || Self::ALL.map(Self::name).join(", ");
-                found.ok_or_else(|| format!("`{text}` is not {}; there are: {}", $kind, names()))
+                found.ok_or_else(|| format!("`{text}` is not {}: write one of {}", $kind, names()))
             }
         }
     };

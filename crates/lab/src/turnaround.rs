@@ -59,8 +59,8 @@ pub enum TurnaroundError {
     Rate(#[from] RateError),
     /// The radio reported neither.
     #[error(
-        "the radio neither acknowledged nor refused a burst within {waited_s:.1} s: its transmit \
-         events are lost, or it has none"
+        "the radio did not report the end of a burst within {waited_s:.1} s: its reports were \
+         lost, or it sends none"
     )]
     NoAnswer {
         /// The time waited.
@@ -68,8 +68,8 @@ pub enum TurnaroundError {
     },
     /// Captures cannot be scheduled.
     #[error(
-        "{RETRIES} captures in a row came too late or lost samples: this host is too busy, or the \
-         interval of {interval_s} s too short"
+        "{RETRIES} received bursts in a row came too late or lost samples: this host is too busy, \
+         or the interval of {interval_s} s is too short"
     )]
     NoCapture {
         /// The interval.

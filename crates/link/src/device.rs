@@ -40,7 +40,8 @@ impl InterfaceState {
                 NetlinkError::Refused { source, .. } => source,
                 other => io::Error::new(io::ErrorKind::NotFound, other.to_string()),
             },
-            hint: "name one of this network namespace, as in xdp:eth1".replace("xdp", link),
+            hint: "give an interface of this network namespace, for example xdp:eth1"
+                .replace("xdp", link),
         })
     }
 

@@ -8,7 +8,7 @@ use std::net::SocketAddrV4;
 #[non_exhaustive]
 pub enum LinkError {
     /// No link of this name is registered.
-    #[error("there is no link called \"{name}\"; this build has: {known}")]
+    #[error("there is no link called \"{name}\"; this program has: {known}")]
     UnknownLink {
         /// The requested name.
         name: String,
@@ -37,7 +37,7 @@ pub enum LinkError {
     },
     /// Neither this process nor a broker has the rights that the link needs.
     #[error(
-        "no rights for the link {link} on {interface}: {reason}; {}",
+        "this process has no rights to open the link {link} on {interface}: {reason}; {}",
         crate::rights::ways_out(link, interface)
     )]
     Rights {
@@ -49,7 +49,7 @@ pub enum LinkError {
         reason: String,
     },
     /// The system refused something else while the port was set up.
-    #[error("cannot set up the link ({what}): {source}")]
+    #[error("cannot open the link ({what}): {source}")]
     Setup {
         /// The step that failed.
         what: &'static str,

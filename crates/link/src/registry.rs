@@ -144,7 +144,7 @@ mod tests {
     fn an_unknown_link_lists_those_that_exist() {
         let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
         let error = open("warp:speed=9", any, &PortOptions::default()).err().unwrap();
-        let start = "there is no link called \"warp\"; this build has: udp";
+        let start = "there is no link called \"warp\"; this program has: udp";
         assert!(error.to_string().starts_with(start), "{error}");
     }
 

@@ -120,16 +120,22 @@ pub struct Record {
 #[non_exhaustive]
 pub enum RecordError {
     /// The text has a wrong syntax or type.
-    #[error("this is not a record: {0}")]
+    #[error("this line is not a record: {0}")]
     Syntax(#[from] serde_json::Error),
     /// A later version wrote it.
-    #[error("the record has format {0}, newer than {FORMAT}: read it with a newer millstream")]
+    #[error(
+        "the record has format {0}, but this program knows formats up to {FORMAT}: use a newer \
+         millstream"
+    )]
     Newer(u64),
     /// Without its machine a figure cannot be interpreted later.
-    #[error("the record does not say on which machine it was made (environment): not accepted")]
+    #[error(
+        "the record does not describe the machine it was made on (field environment), so it is \
+         refused"
+    )]
     NoEnvironment,
     /// It has no latency.
-    #[error("the record of {0} holds no latency: not accepted")]
+    #[error("the record of {0} contains no latency, so it is refused")]
     Empty(String),
 }
 
@@ -295,14 +301,16 @@ pub(crate) mod tests {
             Record::parse(&value.to_string()).unwrap_err().to_string()
         };
         let text = refused(&|value| value["environment"] = Value::Null);
-        assert!(text.contains("on which machine"), "{text}");
+        assert!(text.contains("does not describe the machine"), "{text}");
         let text = refused(&|value| value["format"] = 2.into());
-        assert!(text.contains("format 2, newer than 1"), "{text}");
+        assert!(text.contains("format 2, but this program knows formats up to 1"), "{text}");
         let text = refused(&|value| {
             value["measured"]["observed"]["histogram"]["classes_ns"] = Value::Array(Vec::new());
         });
         assert!(text.contains("no latency"), "{text}");
-        assert!(Record::parse("{").unwrap_err().to_string().starts_with("this is not a record"));
+        assert!(
+            Record::parse("{").unwrap_err().to_string().starts_with("this line is not a record")
+        );
     }
 
     #[test]

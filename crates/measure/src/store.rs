@@ -45,7 +45,7 @@ pub enum StoreError {
         source: rusqlite::Error,
     },
     /// The folder of the file cannot be made.
-    #[error("the store {path}: {source}")]
+    #[error("cannot use the store {path}: {source}")]
     Folder {
         /// The folder.
         path: PathBuf,
@@ -64,13 +64,13 @@ pub enum StoreError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// There is no such run.
-    #[error("no run begins with `{0}`; `millstream lab list` shows them")]
+    #[error("there is no run whose name begins with `{0}`; `millstream lab list` shows the runs")]
     NoRun(String),
     /// There is no run at all.
-    #[error("{0} holds no run yet: `millstream lab run PLAN` makes one; or name another --store")]
+    #[error("{0} contains no run yet: `millstream lab run PLAN` makes one, or give --store")]
     Empty(PathBuf),
     /// Several runs begin with the prefix.
-    #[error("several runs begin with `{prefix}`: {runs}; write more of the name")]
+    #[error("the names of several runs begin with `{prefix}`: {runs}. Write more of the name")]
     Several {
         /// The requested prefix.
         prefix: String,
@@ -79,27 +79,27 @@ pub enum StoreError {
     },
     /// A run of that name exists.
     #[error(
-        "there is a run `{0}` already: give this one another --name, or resume that one with \
+        "there is already a run `{0}`: give this one another --name, or continue the old one with \
          `millstream lab resume`"
     )]
     Exists(String),
     /// Another process carries it out.
-    #[error("another process is measuring the run `{0}` now: wait for its end, or end it")]
+    #[error("another process is measuring the run `{0}`: wait until it ends, or stop it")]
     Alive(String),
     /// The store has the run, but not its plan and command.
     #[error(
-        "no run that begins with `{0}` can be resumed: it was not begun with this store, or by an \
-         older millstream; `millstream lab list` shows runs"
+        "no run whose name begins with `{0}` can be continued: it was not begun with this store, \
+         or an older millstream began it; `millstream lab list` shows the runs"
     )]
     NotBegun(String),
     /// Another record has the same place.
     #[error(
-        "the run `{0}` holds another record of the same variant, measurement, load, start and \
-         sample: nothing was added; give these another --name"
+        "the run `{0}` already contains another record of the same variant, measurement, load, \
+         start and sample. Nothing was added: give these records another --name"
     )]
     Taken(String),
     /// There is no home directory.
-    #[error("results cannot be stored: neither XDG_STATE_HOME nor HOME is set; give --store FILE")]
+    #[error("no place for results (XDG_STATE_HOME and HOME are not set): give --store FILE")]
     NoPlace,
 }
 
@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(store.add(&known(&records)).unwrap(), 0, "the same again");
         let other = Record { command: vec!["x".to_owned()], ..place("run 1", "b", 0) };
         let error = store.add(&known(&[place("run 1", "b", 1), other])).unwrap_err().to_string();
-        assert!(error.contains("`run 1` holds another record"), "{error}");
+        assert!(error.contains("`run 1` already contains another record"), "{error}");
         drop(store);
         let store = Store::open(&path).unwrap();
         assert_eq!(store.records("run 1", Some("a")).unwrap(), records[..2]);
@@ -370,14 +370,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::open(&folder.path().join("s")).unwrap();
         let error = store.find("last").unwrap_err().to_string();
-        assert!(error.contains("holds no run yet: `millstream lab run"), "{error}");
+        assert!(error.contains("contains no run yet: `millstream lab run"), "{error}");
         store.add(&known(&["night-1", "night-10", "day"].map(|run| place(run, "", 0)))).unwrap();
         assert_eq!(store.find("d").unwrap(), "day");
         assert_eq!(store.find("night-1").unwrap(), "night-1");
         assert_eq!(store.find("last").unwrap(), "day");
         let error = store.find("night").unwrap_err().to_string();
-        assert!(error.contains("night-1, night-10; write more"), "{error}");
-        assert!(store.find("x").unwrap_err().to_string().contains("no run begins with `x`"));
+        assert!(error.contains("night-1, night-10. Write more"), "{error}");
+        assert!(store.find("x").unwrap_err().to_string().contains("name begins with `x`"));
     }
 
     #[test]
@@ -388,7 +388,7 @@ mod tests {
         let mut nowhere = place("r", "", 1);
         nowhere.environment.kernel_release = None;
         let error = store.add(&known(&[place("r", "", 0), nowhere])).unwrap_err().to_string();
-        assert!(error.contains("on which machine"), "{error}");
+        assert!(error.contains("does not describe the machine"), "{error}");
         assert_eq!(store.list().unwrap(), [], "all or none");
         store.connection.pragma_update(None, "user_version", 3).unwrap();
         drop(store);

@@ -110,7 +110,10 @@ impl FromStr for DeviceArgs {
         while !rest.is_empty() {
             if let Some(link) = rest.strip_prefix("link=") {
                 if let Some(ours) = link.split(',').find(|option| is_ours(option)) {
-                    return Err(bad(ours.trim(), "must come before link=, which is last"));
+                    return Err(bad(
+                        ours.trim(),
+                        "must come before link=, which must be the last argument",
+                    ));
                 }
                 args.link = link.to_owned();
                 break;
@@ -138,7 +141,7 @@ impl DeviceArgs {
     fn set(&mut self, argument: &str) -> Result<(), RadioError> {
         let (name, value) = argument
             .split_once('=')
-            .ok_or_else(|| bad(argument, "is not of the form name=value"))?;
+            .ok_or_else(|| bad(argument, "is not written as name=value"))?;
         let port = || value.parse().map_err(|_| bad(argument, "wants a port number"));
         match name {
             "addr" => {
@@ -154,7 +157,7 @@ impl DeviceArgs {
             }
             "recv_queue_bytes" => {
                 self.recv_queue_bytes =
-                    value.parse().map_err(|_| bad(argument, "wants a number of bytes"))?;
+                    value.parse().map_err(|_| bad(argument, "must be a number of bytes"))?;
             }
             "master_clock_rate" => {
                 let hz = value.parse().ok().filter(|hz: &f64| hz.is_finite() && *hz > 0.0);
@@ -204,11 +207,11 @@ mod tests {
             ("addr=::1", "\"addr=::1\": wants an IPv4 address"),
             ("addr", "name=value"),
             ("addr=1.2.3.4,rpc_port=99999", "wants a port number"),
-            ("addr=1.2.3.4,recv_queue_bytes=8M", "wants a number of bytes"),
+            ("addr=1.2.3.4,recv_queue_bytes=8M", "must be a number of bytes"),
             ("addr=1.2.3.4,claim_wait_s=-1", "wants seconds"),
             ("addr=1.2.3.4,open_max_s=soon", "wants seconds"),
             ("addr=1.2.3.4,link=xdp:eth1,claim_wait_s=9", "must come before link="),
-            ("addr=1.2.3.4,speed=9", "\"speed=9\": is not known; known: addr="),
+            ("addr=1.2.3.4,speed=9", "\"speed=9\": is not known; the known arguments are: addr="),
         ] {
             let error = text.parse::<DeviceArgs>().unwrap_err().to_string();
             assert!(error.contains(part), "{error}");

@@ -18,7 +18,7 @@ pub enum RadioError {
     #[error(transparent)]
     Rpc(#[from] RpcError),
     /// A device argument cannot be used.
-    #[error("device argument \"{argument}\": {reason}; known: {known}")]
+    #[error("device argument \"{argument}\": {reason}; the known arguments are: {known}")]
     BadArgument {
         /// The argument as written.
         argument: String,
@@ -43,7 +43,7 @@ pub enum RadioError {
     /// No answer over UDP within the bound.
     #[error(
         "the device at {address} did not answer {what} ({attempts} attempts of {wait_ms} ms): \
-         check that it is on, that the route to it works (ping), and that no firewall drops UDP"
+         check that it is on, that `ping` reaches it, and that no firewall drops UDP"
     )]
     Silent {
         /// The device's address.
@@ -57,8 +57,8 @@ pub enum RadioError {
     },
     /// The steps of opening a device took too long, though each of them was answered.
     #[error(
-        "the device at {address} answers, but opening it took longer than {allowed_s} s in all: \
-         restart it and check the way to it for losses (ping), or allow more (open_max_s=N)"
+        "the device at {address} answers, but it took longer than {allowed_s} s to open it: \
+         restart it, check the network for losses (ping), or allow more time (open_max_s=N)"
     )]
     OpenTooSlow {
         /// The device's address.
@@ -67,7 +67,7 @@ pub enum RadioError {
         allowed_s: f64,
     },
     /// The device has another version of a protocol.
-    #[error("{what} of the device is {found}, but this program speaks {supported}: {hint}")]
+    #[error("the {what} of the device is {found}, but this program supports {supported}: {hint}")]
     Compat {
         /// The protocol.
         what: &'static str,
@@ -79,7 +79,7 @@ pub enum RadioError {
         hint: &'static str,
     },
     /// The device refused a register access.
-    #[error("the device refused {what} at address {address:#x} of port {port}: {status}")]
+    #[error("the device refused {what} at register {address:#x} of port {port}: {status}")]
     Refused {
         /// Read or write.
         what: &'static str,
@@ -91,7 +91,7 @@ pub enum RadioError {
         status: &'static str,
     },
     /// The device lacks what the host needs.
-    #[error("the device at {address} is not usable: {reason}")]
+    #[error("the device at {address} cannot be used: {reason}")]
     Unusable {
         /// Its address.
         address: Ipv4Addr,
@@ -99,7 +99,10 @@ pub enum RadioError {
         reason: String,
     },
     /// The channel does not exist.
-    #[error("there is no {what} channel {channel}; the device has {available} (counted from 0)")]
+    #[error(
+        "there is no {what} channel {channel}: the device has {available} channels, counted from \
+         0"
+    )]
     NoSuchChannel {
         /// Receive or transmit.
         what: &'static str,
@@ -109,7 +112,7 @@ pub enum RadioError {
         available: usize,
     },
     /// Another stream has the channel.
-    #[error("{what} channel {channel} is streaming already: finish that stream first")]
+    #[error("{what} channel {channel} is already in use by a stream: end that stream first")]
     ChannelBusy {
         /// Receive or transmit.
         what: &'static str,
@@ -118,8 +121,8 @@ pub enum RadioError {
     },
     /// The devices of a set have different rates.
     #[error(
-        "the device at {address} runs at {rate_hz} samples per second and the first of the set at \
-         {others_hz}: choose a rate that all of them have"
+        "the device at {address} runs at {rate_hz} samples per second, but the first device at \
+         {others_hz}: choose a rate that all devices have"
     )]
     RatesDiffer {
         /// The device that differs.
@@ -131,8 +134,8 @@ pub enum RadioError {
     },
     /// No PPS edge came.
     #[error(
-        "the device at {address} saw no PPS edge in {waited_ms} ms (its time at the latest one \
-         stays {ticks} ticks): check the PPS cable and its time source"
+        "the device at {address} saw no PPS edge in {waited_ms} ms (the time of its latest one \
+         stays {ticks} ticks): check its PPS cable and time source"
     )]
     NoPps {
         /// The device.
@@ -144,8 +147,8 @@ pub enum RadioError {
     },
     /// A device did not take the time at the common PPS edge.
     #[error(
-        "the device at {address} has the time {ticks} at the latest PPS edge, but {wanted_ticks} \
-         was agreed: check that the same PPS and reference clock reach all devices"
+        "the device at {address} has the time {ticks} at the latest PPS edge instead of \
+         {wanted_ticks}: check that the same PPS and reference clock reach all devices"
     )]
     PpsDiffers {
         /// The device that differs.
@@ -157,8 +160,8 @@ pub enum RadioError {
     },
     /// A device took the time at another PPS edge than the first device, or its clock drifts.
     #[error(
-        "the device at {address} has the time {ticks} while the first device goes from \
-         {from_ticks} to {to_ticks}: check that the same PPS and reference clock reach all devices"
+        "the device at {address} has the time {ticks}, but the first device {from_ticks} to \
+         {to_ticks}: check that the same PPS and reference clock reach all devices"
     )]
     TimesDiffer {
         /// The device that differs.
@@ -171,7 +174,7 @@ pub enum RadioError {
         to_ticks: u64,
     },
     /// A rate outside the range of the device.
-    #[error("{rate_hz} samples per second is not a usable rate: it must be a positive number")]
+    #[error("{rate_hz} samples per second is not a sample rate: give a number above 0")]
     BadRate {
         /// The requested rate.
         rate_hz: f64,

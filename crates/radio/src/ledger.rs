@@ -124,8 +124,9 @@ pub struct Ledger {
 /// A ledger whose two sides differ: a defect of this program or a device with inconsistent time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the sample ledger does not balance: {expected} expected, but {delivered} delivered, {held} \
-     held and {lost} lost make {}", delivered.wrapping_add(*held).wrapping_add(*lost)
+    "the ledger does not balance: {expected} samples were expected, but {delivered} delivered, \
+    {held} held and {lost} lost make {}. Millstream has a defect, or the device's times are wrong",
+    delivered.wrapping_add(*held).wrapping_add(*lost)
 )]
 #[non_exhaustive]
 pub struct Imbalance {
@@ -254,8 +255,8 @@ mod tests {
         ledger.lose(Cause::Malformed, 5);
         assert_eq!(
             ledger.balance().unwrap_err().to_string(),
-            "the sample ledger does not balance: 10 expected, but 3 delivered, 1 held and 5 lost \
-             make 9"
+            "the ledger does not balance: 10 samples were expected, but 3 delivered, 1 held and 5 \
+             lost make 9. Millstream has a defect, or the device's times are wrong"
         );
         assert!(ledger.to_string().ends_with("DOES NOT BALANCE"));
     }

@@ -24,8 +24,8 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// The reason why memory could not be mapped.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot map a ring of {bytes} bytes ({step}: {source}); \
-     ask for smaller buffers, or check `ulimit -v` and free memory"
+    "cannot map a ring of {bytes} bytes ({step}: {source}): use smaller buffers, or check `ulimit \
+     -v` and free memory"
 )]
 pub struct MapError {
     /// Size of the ring, in bytes; it takes twice that in addresses.

@@ -53,7 +53,8 @@ impl RingOptions {
 pub enum RingError {
     /// The item has no size, or is aligned to more than a page.
     #[error(
-        "items of type {0} cannot live in a ring: they need a size, and at most page alignment"
+        "items of type {0} cannot be in a ring, because they have no size or need more than page \
+         alignment"
     )]
     Item(&'static str),
     /// The kernel refused the memory.

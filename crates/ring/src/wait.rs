@@ -46,7 +46,9 @@ impl Wait {
 
 /// A word that is not the name of a wait mode.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("`{0}` is not a wait mode; use spin (owns a core), adaptive or park (sleeps)")]
+#[error(
+    "`{0}` is not a wait mode: use spin (never sleeps, needs a core), adaptive or park (sleeps)"
+)]
 pub struct ParseWaitError(String);
 
 impl FromStr for Wait {

@@ -40,8 +40,8 @@ pub struct RxConfig {
 pub enum ReceiverError {
     /// The sample rate is outside the receiver's range.
     #[error(
-        "a sample rate of {rate_hz} Hz does not carry 8-VSB: \
-         choose from {MIN_SAMPLE_RATE_HZ} to {MAX_SAMPLE_RATE_HZ} Hz (6.25e6 suffices)"
+        "the sample rate is {rate_hz} Hz, at which an ATSC channel cannot be received: choose a \
+         rate from {MIN_SAMPLE_RATE_HZ} to {MAX_SAMPLE_RATE_HZ} Hz, for example 6.25e6"
     )]
     SampleRate {
         /// The requested rate.

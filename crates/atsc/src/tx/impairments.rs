@@ -23,8 +23,8 @@ pub enum ImpairmentError {
     Transmitter(#[from] TransmitterError),
     /// A neighbour does not fit into the sample rate.
     #[error(
-        "a signal {channels:+} channels away needs a sample rate of {} Hz or more, \
-         not {rate_hz} Hz",
+        "a neighbouring channel at {channels:+} needs a sample rate of at least {} Hz, but the \
+         rate is {rate_hz} Hz: give a higher rate, or leave the channel out",
         super::adjacent::least_rate_hz(*channels)
     )]
     Adjacent {
@@ -34,7 +34,7 @@ pub enum ImpairmentError {
         rate_hz: f64,
     },
     /// A number outside its range.
-    #[error("{what} of {value}: give a number from {least} to {most}")]
+    #[error("{what} is {value}: give a number from {least} to {most}")]
     Range {
         /// The name of the number.
         what: &'static str,

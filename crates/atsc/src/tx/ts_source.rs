@@ -32,8 +32,8 @@ pub enum TsError {
     Empty,
     /// A packet does not start with the sync byte.
     #[error(
-        "not a transport stream: byte {offset} is {found:#04x} where a packet's sync byte 0x47 \
-         belongs (packets are 188 bytes; remux the file, for example with ffmpeg -c copy -f mpegts)"
+        "this file is not a transport stream: byte {offset} is {found:#04x}, but a packet of 188 \
+         bytes must begin with 0x47. Convert the file, for example with ffmpeg -c copy -f mpegts"
     )]
     Sync {
         /// Byte offset in the file.
@@ -43,8 +43,8 @@ pub enum TsError {
     },
     /// The last packet is cut short.
     #[error(
-        "the transport stream is truncated: its last packet has {excess} of 188 bytes (cut the \
-         file to {whole} bytes to send the whole packets)"
+        "the transport stream is not complete: its last packet has {excess} of 188 bytes. To \
+         transmit the complete packets, cut the file to {whole} bytes"
     )]
     Truncated {
         /// Bytes of whole packets.
@@ -54,8 +54,8 @@ pub enum TsError {
     },
     /// The stream needs more than the channel carries.
     #[error(
-        "the transport stream runs at {rate_bps:.0} bit/s, the channel carries {TS_RATE_BPS:.0}: \
-         encode it at a lower rate"
+        "the transport stream has {rate_bps:.0} bit/s, but the channel carries only \
+         {TS_RATE_BPS:.0} bit/s: encode it at a lower rate"
     )]
     TooFast {
         /// The file's rate by its own clock.

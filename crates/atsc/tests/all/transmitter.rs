@@ -83,26 +83,33 @@ fn what_cannot_be_says_why() {
     for (impairments, text) in [
         (
             Impairments { adjacent, ..none() },
-            "a signal -1 channels away needs a sample rate of 18000000 Hz or more, not 6250000 Hz",
+            "a neighbouring channel at -1 needs a sample rate of at least 18000000 Hz, but the \
+             rate is 6250000 Hz: give a higher rate, or leave the channel out",
         ),
         (
             Impairments { clock_ppm: f64::NAN, ..none() },
-            "a clock error in ppm of NaN: give a number from -10000 to 10000",
+            "a clock error in ppm is NaN: give a number from -10000 to 10000",
         ),
         (
             Impairments { bits: Some(1), ..none() },
-            "a number of bits of 1: give a number from 2 to 16",
+            "a number of bits is 1: give a number from 2 to 16",
         ),
         (
             Impairments { echoes: vec!["1s:0dB".parse().unwrap()], ..none() },
-            "an echo 1 s after the signal is too late for this rate: give at most 0.16777216 s",
+            "an echo 1 s after the signal is too late at this sample rate: give at most \
+             0.16777216 s",
         ),
     ] {
         assert_eq!(error(&impairments).to_string(), text);
     }
     let config = TxConfig { sample_rate_hz: 1e6, ..TxConfig::default() };
     let error = TestSignal::new(config, &none(), 1).unwrap_err().to_string();
-    assert!(error.starts_with("a sample rate of 1000000 Hz cannot carry 8-VSB"), "{error}");
+    assert!(
+        error.starts_with(
+            "the sample rate is 1000000 Hz, at which an ATSC channel cannot be transmitted"
+        ),
+        "{error}"
+    );
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn count(data: &Path, format: SampleFormat) -> Result<u64, SigmfError> {
     let found =
         std::fs::metadata(data).map_err(|source| SigmfError::Read { path: path(), source })?;
     if !found.is_file() {
-        let source = std::io::Error::other("not a regular file");
+        let source = std::io::Error::other("it is not a regular file");
         return Err(SigmfError::Read { path: path(), source });
     }
     let (bytes, sample) = (found.len(), format.sample_bytes() as u64);
@@ -138,7 +138,10 @@ fn parse(json: &Value, data: PathBuf) -> Result<SigmfRecording, String> {
         "ci16_le" => SampleFormat::Sc16,
         "cf32_le" => SampleFormat::Cf32,
         other => {
-            return Err(format!("core:datatype is {other}; ci16_le and cf32_le can be played"));
+            return Err(format!(
+                "core:datatype is {other}, but only ci16_le and cf32_le can be played: convert \
+                 the samples"
+            ));
         }
     };
     let channels = global.get("core:num_channels").map_or(Some(1), Value::as_u64);
@@ -227,7 +230,7 @@ mod tests {
             assert!(error.contains(part), "{error}");
         };
         let sc16 = json!({ "core:datatype": "ci16_le" });
-        refused(json!({}), json!([]), "core:datatype is missing; ci16_le and cf32_le");
+        refused(json!({}), json!([]), "core:datatype is missing, but only ci16_le and cf32_le");
         refused(json!({ "core:datatype": "rf32_le" }), json!([]), "core:datatype is rf32_le");
         let two = json!({ "core:datatype": "ci16_le", "core:num_channels": 2 });
         refused(two, json!([]), "several channels");

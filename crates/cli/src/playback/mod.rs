@@ -185,7 +185,10 @@ impl Queues {
             }
             let ends_burst = count == 0;
             if last.is_none() && ends_burst {
-                let error = anyhow::anyhow!("standard input has no samples");
+                let error = anyhow::anyhow!(
+                    "standard input ended without a sample: connect it to a program that writes \
+                     samples"
+                );
                 let _ = self.send_piece.send(Err(error));
                 return;
             }

@@ -52,8 +52,8 @@ impl PlaybackPlan {
         for (capture, end) in source.captures.iter().zip(ends) {
             let Some(index) = capture.global_index else {
                 anyhow::bail!(
-                    "{}: the capture at sample {} has no core:global_index: play it without \
-                     --timed",
+                    "{}: the SigMF capture at sample {} has no core:global_index, so its time is \
+                     unknown: transmit the recording without --timed",
                     source.data.display(),
                     capture.first_sample
                 );
@@ -62,8 +62,8 @@ impl PlaybackPlan {
             let offset = offset.filter(|offset| *offset >= span_samples);
             let Some(offset) = offset else {
                 anyhow::bail!(
-                    "{}: the capture at sample {} begins before the one before it ends: play it \
-                     without --timed",
+                    "{}: the SigMF capture at sample {} begins before the previous one ends: \
+                     transmit the recording without --timed",
                     source.data.display(),
                     capture.first_sample
                 );
@@ -171,7 +171,7 @@ mod tests {
             assert!(error.contains(part) && error.contains("without --timed"), "{error}");
         };
         refused(&[(0, None)], "at sample 0 has no core:global_index");
-        refused(&[(0, Some(9)), (60, Some(20))], "at sample 60 begins before the one before");
+        refused(&[(0, Some(9)), (60, Some(20))], "at sample 60 begins before the previous one");
         refused(&[(0, Some(9)), (60, Some(2))], "begins before");
     }
 }

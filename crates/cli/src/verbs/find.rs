@@ -43,7 +43,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         ),
     };
     let timeout = Duration::from_secs_f64(args.timeout);
-    let found = discover(target, args.discovery_port, timeout).context("cannot look for radios")?;
+    let found =
+        discover(target, args.discovery_port, timeout).context("cannot search for radios")?;
     if found.is_empty() {
         anyhow::bail!(
             "no radio answers {place} (UDP port {}): check its power, cable and address{ask}; \

@@ -81,8 +81,8 @@ pub struct Args {
           value_parser = clap::value_parser!(u16).range(1..))]
     buffer: u16,
 
-    /// Fail if more samples are lost. Without this option losses with a known cause are not a
-    /// failure.
+    /// Fail if more than N samples are lost. Without this option losses with a known cause are not
+    /// a failure.
     #[arg(long, value_name = "N",
           value_parser = Whole(clap::value_parser!(u64)))]
     max_lost: Option<u64>,

@@ -92,18 +92,18 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["at", "lead"])]
     at_pps: bool,
 
-    /// Fail if the device reports more underflows.
+    /// Fail if the device reports more than N underflows.
     #[arg(long, value_name = "N",
           value_parser = Whole(clap::value_parser!(u64)))]
     max_underflows: Option<u64>,
 
-    /// Fail if the device reports more late packets.
+    /// Fail if the device reports more than N late packets.
     #[arg(long, value_name = "N",
           value_parser = Whole(clap::value_parser!(u64)))]
     max_lates: Option<u64>,
 
-    /// Fail if more samples are lost or in an unknown state. Without this option only unknown
-    /// samples are a failure.
+    /// Fail if more than N samples are lost or in an unknown state. Without this option only
+    /// unknown samples are a failure.
     #[arg(long, value_name = "N",
           value_parser = Whole(clap::value_parser!(u64)))]
     max_lost: Option<u64>,
@@ -113,10 +113,9 @@ pub struct Args {
 /// limit is exceeded.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let source = Source::open(&args)?;
-    let rate_hz = args
-        .rate
-        .or(source.rate_hz())
-        .with_context(|| format!("{} does not say its sample rate: give --rate", source.name()))?;
+    let rate_hz = args.rate.or(source.rate_hz()).with_context(|| {
+        format!("{} does not contain its sample rate: add --rate", source.name())
+    })?;
     // Before the claim, so that it is released when the user asks early.
     interrupt::install();
     let devices = start::open(&args.args, rate_hz)?;
@@ -178,13 +177,13 @@ impl Source {
         let repeats = Some(args.repeat).filter(|repeats| *repeats > 0);
         if args.input == Path::new("-") {
             let format = args.format.context(
-                "standard input has no file extension, which would show the format: give --format \
+                "standard input has no file extension that shows the sample format: add --format \
                  sc16 or --format cf32",
             )?;
             anyhow::ensure!(
                 repeats == Some(1) && !args.timed,
-                "standard input can be read once and has no metadata: --repeat and --timed need a \
-                 file"
+                "standard input can be read only once and has no metadata, but --repeat and \
+                 --timed need that: give a file"
             );
             return Ok(Self::Pipe(format));
         }
@@ -238,7 +237,10 @@ impl Source {
 fn outlet(args: &Args, devices: &DeviceSet) -> anyhow::Result<Outlet> {
     let counts: Vec<_> = devices.devices().iter().map(Device::tx_channels).collect();
     let places = start::locate(&args.channel, &counts)?;
-    anyhow::ensure!(places.len() <= CHANNELS_MAX, "give {CHANNELS_MAX} channels at most");
+    anyhow::ensure!(
+        places.len() <= CHANNELS_MAX,
+        "too many channels are given: one command can transmit on at most {CHANNELS_MAX}"
+    );
     let channel = |(device, channel)| {
         let mut args_of_it = TxArgs::new(channel);
         args_of_it.scale *= args.gain.unwrap_or(1.0) as f32;

@@ -49,11 +49,11 @@ fn a_histogram_and_a_probability_give_the_buffer() {
     let outcome = ask("1e-2");
     let text = &outcome.succeeds().stdout;
     assert!(text.starts_with("1.0 µs at 250 MS/s take 252 samples"), "{text}");
-    ask("1e-6").fails(1, "1000 measured latencies are too few to show one in 1000000");
+    ask("1e-6").fails(1, "1000 measured latencies are too few to find one in 1000000");
     let failed = r#"{"command": [], "environment": {}, "error": "10 captures in a row"}"#;
     std::fs::write(folder.path().join("latency.json"), failed).unwrap();
     ask("1e-2")
-        .fails(1, "latency.json is the document of a run that failed (10 captures in a row)");
+        .fails(1, "latency.json is the output of a command that failed (10 captures in a row)");
     std::fs::write(folder.path().join("latency.json"), "{}").unwrap();
     ask("1e-2").fails(1, "latency.json holds no histogram: give a document");
 }
@@ -63,7 +63,7 @@ fn a_histogram_and_a_probability_give_the_buffer() {
 fn what_no_radio_has_is_refused() {
     for (args, part) in [
         (["1e300", "--latency", "1"], "--rate 1000000000000000"),
-        (["0.5", "--latency", "1"], "--rate 0.5: give 1 to 1e12 samples a second"),
+        (["0.5", "--latency", "1"], "--rate is 0.5: give 1 to 1e12 samples a second"),
         (["1e6", "--latency", "1e9"], "--latency 1000000000: give a day at most"),
     ] {
         let args = [&["bench", "buffer", "--rate"][..], &args].concat();

@@ -39,7 +39,10 @@ fn without_rights_kernel_sockets_are_measured_on_loopback() {
 fn the_base_alone_is_no_success() {
     let once = ["--loopback", "--repeat", "1", "--no-trace"];
     for (wanted, reason) in [
-        (["--only", "warp"], "no row's name contains warp"),
+        (
+            ["--only", "warp"],
+            "no row has a name that contains warp: run the command without --only to see all names",
+        ),
         (["--link", "udp:gro=maybe"], "no row could be measured"),
     ] {
         millstream(Path::new("/"), &[&QUICK[..2], &once, &wanted].concat()).fails(1, reason);
@@ -86,7 +89,7 @@ fn asked_to_end_it_prints_what_it_has() {
     running.line("place");
     running.signal(libc::SIGINT);
     let outcome = running.wait();
-    outcome.fails(1, "interrupted before the measurement was done");
+    outcome.fails(1, "interrupted before the measurement had a result: run the command again");
     assert!(outcome.json()["results"]["rows"].is_array());
 }
 
@@ -116,12 +119,16 @@ fn what_cannot_be_measured_is_refused() {
         (
             &["bench", "packets", "--loopback", "--cpu", "999"],
             1,
-            "this process may not use CPU 999: give one of CPUs",
+            "this process may not use CPU 999: give one of the CPUs",
         ),
         (&["bench", "packets", "--loopback", "--only", "x", "--link", "warp"], 1, "no row"),
         (&["bench", "packets", "--loopback", "--class", "fifo:1", "--peer-cpu", "0"], 1, "one CPU"),
         (&["latency", "udp", "--count", "1"], 2, "1 is not in 10.."),
-        (&["latency", "link", "--link", "udp"], 1, "it has no frames; use `latency udp`"),
+        (
+            &["latency", "link", "--link", "udp"],
+            1,
+            "carries no Ethernet frames: use `millstream latency udp`",
+        ),
         (&["latency", "udp", "--loopback", "--link", "warp"], 1, "there is no link called"),
     ] {
         millstream(Path::new("/"), args).fails(status, part);

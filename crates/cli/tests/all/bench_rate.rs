@@ -98,7 +98,12 @@ fn what_cannot_be_measured_is_refused() {
         (&["--rate", "1e6", "--duplex", "--direction", "tx"], 2, "cannot be used with"),
         (&["--rate", "1e6", "--cpu", "5000"], 2, "give the number of a CPU"),
         (&["--rate", "1e6", "--duration", "0.001"], 1, "give 0.1 to 86400 seconds"),
-        (&["--search", "--max-rate", "1e6"], 1, "--max-rate 1000000 is below --step 5000000"),
+        (
+            &["--search", "--max-rate", "1e6"],
+            1,
+            "--max-rate is 1000000, which is below --step 5000000: give a higher --max-rate or a \
+             smaller --step",
+        ),
         (&["--rate", "1e6", "--channel", "7"], 1, "channel 7"),
         (&["--rate", "1e6", "--cpu", "1023"], 1, "cannot run on CPU 1023"),
     ] {
@@ -112,6 +117,9 @@ fn who_asks_for_an_end_gets_it_with_the_measurement_so_far() {
     let running = Running::start(command(Path::new("/"), &args));
     running.line("place");
     running.signal(libc::SIGINT);
-    let document = running.wait().fails(1, "interrupted before the measurement was done").json();
+    let document = running
+        .wait()
+        .fails(1, "interrupted before the measurement had a result: run the command again")
+        .json();
     assert_eq!(document["results"]["measured"][0]["direction"], "rx", "{document}");
 }

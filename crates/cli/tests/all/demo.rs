@@ -72,16 +72,26 @@ fn no_file_is_written_over_another_of_the_same_demo() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("demo.ts"), [0; 188]).unwrap();
     for (more, part) in [
-        (["--ts", "demo.ts"], "./demo.ts is what --ts transmits: give another --out"),
-        (["--picture", "demo.ts"], "--out and --picture are both ./demo.ts: change one"),
-        (["--picture", "./demo.ts"], "--out and --picture are both ./demo.ts: change one"),
+        (
+            ["--ts", "demo.ts"],
+            "--out ./demo.ts is the file that --ts transmits: give another --out",
+        ),
+        (
+            ["--picture", "demo.ts"],
+            "--out and --picture are both ./demo.ts: give two different files",
+        ),
+        (
+            ["--picture", "./demo.ts"],
+            "--out and --picture are both ./demo.ts: give two different files",
+        ),
     ] {
         let demo = [&["demo", "--out", "./demo.ts"], &more[..]].concat();
         millstream(folder.path(), &demo).fails(1, part);
     }
     assert_eq!(std::fs::read(folder.path().join("demo.ts")).unwrap(), [0; 188]);
     let demo = ["demo", "--out", "./new.ts", "--picture", "new.ts"];
-    millstream(folder.path(), &demo).fails(1, "--out and --picture are both ./new.ts: change one");
+    millstream(folder.path(), &demo)
+        .fails(1, "--out and --picture are both ./new.ts: give two different files");
 }
 
 #[test]
@@ -107,8 +117,11 @@ fn a_radio_that_is_killed_ends_the_demo_and_is_named() {
     // SAFETY: plain system call on a process that the demo has not waited for.
     assert_eq!(unsafe { libc::kill(radio as i32, libc::SIGKILL) }, 0);
     let outcome = running.wait();
-    outcome.fails(1, "the emulated radio ended too early (signal: 9 (SIGKILL))");
-    outcome.fails(1, "; the data before that is in demo.ts.part");
+    outcome.fails(
+        1,
+        "the emulated radio ended before the measurement was complete (signal: 9 (SIGKILL))",
+    );
+    outcome.fails(1, "; the file demo.ts.part contains the data up to that point");
     assert_eq!(names(folder.path()), ["demo.ts.part"]);
 }
 

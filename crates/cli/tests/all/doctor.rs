@@ -167,7 +167,10 @@ fn a_user_is_told_that_roots_changes_are_roots_to_undo() {
         return eprintln!("skipped: only root can have another user ask: {errors}");
     }
     assert_eq!(output.status.code(), Some(1), "{errors}");
-    assert!(errors.contains("root's changes are noted in /run/millstream/doctor.kept"), "{errors}");
+    assert!(
+        errors.contains("root changed these settings (noted in /run/millstream/doctor.kept)"),
+        "{errors}"
+    );
     assert!(errors.contains("run `sudo millstream host doctor --undo`"), "{errors}");
 }
 
@@ -192,6 +195,8 @@ fn what_is_not_there_is_named_with_what_there_is() {
         String::from_utf8(output.stderr).unwrap()
     };
     assert!(error(&["nonsense"]).contains("there is no rule or topic `nonsense`; topics are cpu"));
-    assert!(error(&["--cpus", "7"]).contains("there is no CPU 7; the CPUs that are online: 0-3"));
-    assert!(error(&["--interface", "eth9"]).contains("there is no interface eth9; there are:"));
+    assert!(error(&["--cpus", "7"]).contains("there is no CPU 7; these CPUs are online: 0-3"));
+    assert!(
+        error(&["--interface", "eth9"]).contains("there is no network interface eth9; there are:")
+    );
 }

@@ -126,24 +126,29 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
         (
             &["sim", "generate", "--out", "x.wav"][..],
             1,
-            "x.wav: give --format sc16 or cf32, or a name that ends in .sc16 or .cf32",
+            "x.wav: the sample format is unknown: add --format sc16 or cf32, or use a name that \
+             ends in .sc16 or .cf32",
         ),
         (&["sim", "generate", "--out", "x.sc16", "--format", "sc8"], 2, "give sc16 or cf32"),
         (
             &["sim", "generate", "--out", "x.sc16", "--rate", "1e6"],
             1,
-            "a sample rate of 1000000 Hz cannot carry",
+            "the sample rate is 1000000 Hz, at which an ATSC channel cannot be transmitted",
         ),
         (
             &["sim", "generate", "--out", "x.sc16", "--echo", "5us"],
             2,
             "`5us` is not an echo: write DELAY:LEVEL",
         ),
-        (&["sim", "generate", "--out", "x.sc16", "--echo", "1s:-3dB"], 1, "too late for this rate"),
+        (
+            &["sim", "generate", "--out", "x.sc16", "--echo", "1s:-3dB"],
+            1,
+            "too late at this sample rate",
+        ),
         (
             &["sim", "generate", "--out", "x.sc16", "--adjacent", "1:20dB"],
             1,
-            "needs a sample rate of 18000000 Hz",
+            "needs a sample rate of at least 18000000 Hz",
         ),
         (
             &["sim", "generate", "--out", "x.sc16", "--adjacent", "0.5:20dB"],

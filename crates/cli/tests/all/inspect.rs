@@ -36,7 +36,8 @@ fn raw_samples_have_a_length_and_a_power() {
     millstream(path, &["inspect", "-"]).fails(1, "give --format");
     let short = [&tone(10)[..], &[0]].concat();
     std::fs::write(path.join("short.sc16"), short).unwrap();
-    millstream(path, &["inspect", "short.sc16"]).fails(1, "it is truncated, or has another format");
+    millstream(path, &["inspect", "short.sc16"])
+        .fails(1, "the file is not complete, or it has another format");
 }
 
 #[test]

@@ -143,17 +143,18 @@ fn what_cannot_be_done_is_said() {
     outcome.fails(1, gave_nothing);
     assert!(outcome.stdout.contains("failed  a: timer | idle, start 1, tried 2 times: it ended"));
     lab(&["resume", "--store", "s"]).fails(1, gave_nothing);
-    lab(&["resume", "x", "--store", "s"]).fails(1, "no run that begins with `x` can be resumed");
+    lab(&["resume", "x", "--store", "s"])
+        .fails(1, "no run whose name begins with `x` can be continued");
     // A run that could not begin has not taken its name.
     let named = ["run", "plan.toml", "--store", "s", "--name", "n"];
     let nowhere = [&named[..], &["--records", "none/r.jsonl"]].concat();
     lab(&nowhere).fails(1, "cannot write records to none/r.jsonl");
     lab(&named).fails(1, "see above; `millstream lab resume 'n'");
-    lab(&named).fails(1, "there is a run `n` already");
+    lab(&named).fails(1, "there is already a run `n`");
     let listed = lab(&["list", "--store", "s"]);
     assert_eq!(listed.stdout.matches("failed  a: timer | idle, start 1").count(), 2, "each once");
     lab(&["run", "none.toml", "--store", "s"]).fails(1, "cannot read the plan none.toml");
-    lab(&["compare", "x", "--store", "s"]).fails(1, "no run begins with `x`");
+    lab(&["compare", "x", "--store", "s"]).fails(1, "there is no run whose name begins with `x`");
     lab(&["report", "last", "--store", "new"])
         .fails(1, "new holds no run yet: `millstream lab run");
     lab(&["load", "none"]).fails(1, "no load profile `none`; there are idle, talk");

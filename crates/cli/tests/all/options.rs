@@ -172,7 +172,8 @@ fn table() -> String {
     let mut taken = |kind: Option<&str>| -> Vec<String> {
         by_kind.remove(&kind.map(str::to_owned)).unwrap_or_default().into_values().collect()
     };
-    let mut text = String::from("| value | how it is written | options that take it |\n| --- | --- | --- |\n");
+    let mut text =
+        String::from("| value | how it is written | options that take it |\n| --- | --- | --- |\n");
     for (name, written) in KINDS {
         let options = taken(Some(name));
         assert!(!options.is_empty(), "no option takes {name}");
@@ -186,7 +187,8 @@ fn table() -> String {
             options.into_keys().map(move |long| format!("`--{long} {kind}`"))
         })
         .collect();
-    text += &row("other values", "see `--help` of a command", &others.into_iter().collect::<Vec<_>>());
+    text +=
+        &row("other values", "see `--help` of a command", &others.into_iter().collect::<Vec<_>>());
     text + &row("no value", "a switch: on if it is given", &switches)
 }
 

@@ -79,7 +79,7 @@ fn a_plan_is_measured_told_drawn_and_obeyed() {
         assert!(elsewhere("draw", out).succeeds().stdout.contains(out));
     }
     assert!(read(path, "p.svg").starts_with("<svg ") && read(path, "p.dot").contains("digraph"));
-    elsewhere("draw", "p.pdf").fails(1, "give a name that ends in .svg or .dot, or --as svg");
+    elsewhere("draw", "p.pdf").fails(1, "use a name that ends in .svg or .dot, or add --as svg");
     let piped = millstream(path, &[&["graph", "draw", "--as", "dot"], &other[..], &["-"]].concat());
     assert_eq!(piped.succeeds().stdout, read(path, "p.dot"));
 
@@ -119,15 +119,16 @@ fn what_cannot_be_planned_is_told() {
     std::fs::write(path.join("other.json"), other).unwrap();
     std::fs::write(path.join("prices.toml"), "sibling = 3").unwrap();
     let plan = |args: &[&str]| millstream(path, &[&["graph", "plan", "g.toml"][..], args].concat());
-    plan(&["--machine", "pdp-11"]).fails(1, "there is no machine `pdp-11`; there are: 2x-xeon");
+    plan(&["--machine", "pdp-11"])
+        .fails(1, "there is no machine called `pdp-11`; there are: 2x-xeon");
     plan(&["--machine", "g.toml"]).fails(1, "machine g.toml: the machine cannot be read");
     plan(&["--machine", "."]).fails(1, "cannot read ./sys/devices/system/cpu/online");
     plan(&["--profile", "none.json"]).fails(1, "cannot read the profile none.json");
     plan(&["--profile", "text.json"]).fails(1, "the profile text.json is not JSON");
-    plan(&["--profile", "other.json"]).fails(1, "is of another graph");
+    plan(&["--profile", "other.json"]).fails(1, "belongs to another graph");
     plan(&["--costs", "prices.toml"]).fails(1, "prices prices.toml: TOML parse error");
     plan(&["--duration", "0"]).fails(2, "give a number of seconds above 0");
-    plan(&["--max-cpus", "0"]).fails(1, "--max-cpus 0: give 1 or more");
+    plan(&["--max-cpus", "0"]).fails(1, "--max-cpus is 0: give 1 or more");
     plan(&["--pin", "gain"]).fails(2, "write BLOCK=CPU");
     plan(&["--duration", "0.1", "--pin", "gain=99999"])
         .fails(1, "is planned on CPU 99999; it may use");

@@ -18,7 +18,7 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
         (&["--link", "none"], "this build has: udp"),
         (&["--serial", "a;b"], "1 to 32 of"),
         (&["--rx-antenna", "loopback:7"], "CHANNEL `7` is not a whole number below 2"),
-        (&["--tx-out", "none/x.sc16"], "transmit file none/x.sc16: No such file"),
+        (&["--tx-out", "none/x.sc16"], "cannot write the transmit file none/x.sc16: No such file"),
         (&["--tx-buffer-samples", "1"], "tx_buffer_samples = 1: expected 4096 samples to 2^26"),
         (&["--time-scale", "1e9"], "a factor from 0.000001 to 1000000"),
     ] {
@@ -139,7 +139,7 @@ fn a_transmit_file_that_cannot_be_written_is_a_failure_and_keeps_its_part() {
     let folder = tempfile::tempdir().unwrap();
     let radio = command(folder.path(), &["sim", "radio", "--json", "--tx-out", "/dev/full"]);
     let outcome = transmit_to(folder.path(), radio, &address().to_string(), |_| ());
-    outcome.fails(1, "transmit file /dev/full: No space left on device");
+    outcome.fails(1, "cannot write the transmit file /dev/full: No space left on device");
     assert!(outcome.stderr.lines().count() > 2, "said when it happens, too: {outcome:?}");
     let document = outcome.json();
     let radio = &document["results"]["radios"][0];
@@ -165,7 +165,7 @@ fn a_transmit_file_that_cannot_be_written_is_a_failure_and_keeps_its_part() {
         assert_eq!(done, 0);
     };
     let outcome = transmit_to(folder.path(), radio, &address().to_string(), limit);
-    outcome.fails(1, "transmit file sent.sc16: File too large");
+    outcome.fails(1, "cannot write the transmit file sent.sc16: File too large");
     outcome.fails(1, "what could be written is in sent.sc16.part");
     assert_eq!(names(folder.path()), ["sent.sc16.part", "x.sc16"]);
 }

@@ -30,12 +30,12 @@ fn what_is_no_graph_is_told() {
     std::fs::write(path.join("gain.toml"), gain).unwrap();
     std::fs::write(path.join("bytes.toml"), [0xff; 100]).unwrap();
     for (name, part) in [
-        ("none.toml", "none.toml: cannot be read: No such file"),
-        (".", ".: cannot be read: Is a directory"),
+        ("none.toml", "none.toml: the file cannot be read: No such file"),
+        (".", ".: the file cannot be read: Is a directory"),
         ("gain.toml", "there is no type `gain`; did you mean `multiply_const`? there are: "),
         ("text.toml", "text.toml: TOML parse error at line 1"),
-        ("/dev/zero", "/dev/zero: cannot be read: it is larger than 4 MiB, the limit"),
-        ("bytes.toml", "bytes.toml: cannot be read: stream did not contain valid UTF-8"),
+        ("/dev/zero", "/dev/zero: the file cannot be read: it is larger than 4 MiB, the limit"),
+        ("bytes.toml", "bytes.toml: the file cannot be read: stream did not contain valid UTF-8"),
     ] {
         millstream(path, &["run", name]).fails(1, part);
     }
@@ -52,9 +52,12 @@ fn what_cannot_be_set_is_told_before_anything_is_made() {
     let before = names(path);
     for (set, part) in [
         (&[][..], "parameter `in` (recording to read"),
-        (&["in=a.sc16"], "has no value; give one with `--set out=VALUE`"),
-        (&["in=a.sc16", "out=o.ts", "speed=1"], "no parameter `speed` to set; there are: format,"),
-        (&["in=a.sc16", "out"], "`out` is not an assignment; write `NAME=VALUE`"),
+        (&["in=a.sc16"], "has no value: give one with `--set out=VALUE`"),
+        (
+            &["in=a.sc16", "out=o.ts", "speed=1"],
+            "the graph has no parameter `speed`; its parameters are: format,",
+        ),
+        (&["in=a.sc16", "out"], "`out` is not an assignment: write `NAME=VALUE`"),
         (&["in=a.sc16", "out=o.ts", "rate=fast"], "parameter `rate`: expected a number"),
         (&["in=a.sc16", "out=o.ts", "rate=1e3"], "choose from 5450000 to 64000000 Hz"),
         (&["in=a.sc16", "out=o.ts", "format=u8"], "expected sc16, cf32 or auto"),

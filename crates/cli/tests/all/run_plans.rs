@@ -62,7 +62,11 @@ fn a_graph_that_stands_still_ends_with_the_reason_if_that_is_asked() {
     outcome.fails(1, "no item has moved for ");
     outcome.fails(1, "`pace` has asked to be called later");
     outcome
-        .fails(1, "`sink` waits for 1 item of `first`, and has 0; --stall-limit is 0.5 s")
+        .fails(
+            1,
+            "`sink` waits for 1 item of `first`, and has 0; this is longer than \
+             --stall-limit, 0.5 s",
+        )
         .json();
 }
 
@@ -104,12 +108,12 @@ fn messages_that_nobody_understands_are_told_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     graph(folder.path(), 1e9, 10);
     for (send, part) in [
-        ("0s:pace.speed=1", "block `pace` understands no message `speed`; it understands: rate_hz"),
+        ("0s:pace.speed=1", "block `pace` has no message `speed`; its messages are: rate_hz"),
         (
             "0s:none.rate_hz=1",
-            "there is no block called `none`; there are: zeros, pace, first, sink",
+            "there is no block with the name `none`; there are: zeros, pace, first, sink",
         ),
-        ("0s:pace.rate_hz=fast", "`pace.rate_hz` takes a number, found `fast`"),
+        ("0s:pace.rate_hz=fast", "the message `pace.rate_hz` takes a number, but `fast` was given"),
     ] {
         millstream(folder.path(), &["run", "graph.toml", "--send", send]).fails(1, part);
     }

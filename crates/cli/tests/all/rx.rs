@@ -48,7 +48,7 @@ fn every_format_holds_the_same_samples() {
     assert_eq!(meta["captures"][0]["core:sample_start"], 0);
 
     let outcome = rx(folder.path(), &radio, "d.sc16", &["--channel", "2", "--nsamps", "1"]);
-    outcome.fails(1, "there is no receive channel 2; the device has 2 (counted from 0)");
+    outcome.fails(1, "there is no receive channel 2: the device has 2 channels, counted from 0");
     let whole = ["a.sc16", "b.cf32", "c.sigmf-data", "c.sigmf-meta"];
     assert_eq!(names(folder.path()), whole, "no part is left");
     radio.stop();
@@ -69,8 +69,8 @@ fn where_nothing_can_be_written_says_why_and_leaves_nothing() {
     let plain = |line: &str| line.starts_with("millstream: cannot write no/x.sc16");
     assert!(outcome.stderr.lines().any(plain), "{outcome:?}");
     refused("/dev/full", &["--nsamps", "100000", "--format", "sc16"], "; free some space");
-    refused("x.wav", &few, "use .sc16, .cf32 or .sigmf-meta, or give --format");
-    refused("x.sc16", &["--format", "cf32"], "the name says sc16, but --format says cf32");
+    refused("x.wav", &few, "use .sc16, .cf32 or .sigmf-meta, or add --format");
+    refused("x.sc16", &["--format", "cf32"], "the file extension means sc16, but --format is cf32");
     assert!(names(folder.path()).is_empty());
     radio.stop();
 }
@@ -82,12 +82,15 @@ fn a_device_that_is_not_there_or_does_not_answer_is_told_apart() {
     let args = format!("addr={addr}");
     let rx = ["rx", "--args", &args, "--rate", "1e6", "--nsamps", "1", "--out", "x.sc16"];
     let outcome = millstream(folder.path(), &rx);
-    outcome.fails(1, &format!("cannot connect to the device's RPC server at {addr}:49601"));
-    outcome.fails(1, "check the address, and that the device (or the emulated one) is running");
+    outcome.fails(
+        1,
+        &format!("cannot connect to the management server of the device at {addr}:49601"),
+    );
+    outcome.fails(1, "check the address, and that the device (or emulated radio) runs");
     // The system accepts connections, but no process reads them.
     let _silent = TcpListener::bind((addr, millstream_wire::mpm::RPC_PORT)).unwrap();
     let outcome = millstream(folder.path(), &rx);
-    outcome.fails(1, "did not answer \"claim\" within 2000 ms");
+    outcome.fails(1, "did not answer the call \"claim\" within 2000 ms");
     assert!(names(folder.path()).is_empty());
 }
 
@@ -98,7 +101,9 @@ fn a_claimed_device_is_left_to_its_holder() {
     let holder = start(folder.path(), &radio, "a.sc16", &[]);
     growing(&folder.path().join("a.sc16.part"));
     let outcome = rx(folder.path(), &radio, "b.sc16", &["--nsamps", "1"]);
-    outcome.fails(1, "refused \"claim\"").fails(1, "another program holds the device: close it");
+    outcome
+        .fails(1, "refused the call \"claim\"")
+        .fails(1, "another program holds the device: end it");
     let addr = radio.addr.to_string();
     let found = millstream(folder.path(), &["find", "--addr", &addr, "--timeout", "60s"]);
     assert!(found.succeeds().stdout.ends_with(", claimed by another program\n"), "{found:?}");
@@ -165,7 +170,10 @@ fn a_radio_that_dies_ends_the_recording_and_keeps_what_came() {
     outcome.fails(1, "stopped answering").fails(1, ", then open it again");
     let reason = outcome.json()["error"].take();
     assert!(
-        reason.as_str().unwrap().ends_with("; the data before that is in x.sc16.part"),
+        reason
+            .as_str()
+            .unwrap()
+            .ends_with("; the file x.sc16.part contains the data up to that point"),
         "{reason}"
     );
     assert_eq!(names(folder.path()), ["x.sc16.part"]);
@@ -251,12 +259,15 @@ fn two_channels_begin_together_at_a_pps_edge() {
     }
     assert_eq!(results["channels"][0]["data"], "x-ch1.sc16");
     assert_eq!(names(folder.path()), ["x-ch0.sc16", "x-ch1.sc16"]);
-    for (channels, part) in [("0,0", "channel 0 is given twice"), ("0,2", "no receive channel 2")] {
+    for (channels, part) in [
+        ("0,0", "channel 0 is given twice: give each channel once"),
+        ("0,2", "no receive channel 2"),
+    ] {
         rx(folder.path(), &radio, "y.sc16", &["--channel", channels]).fails(1, part);
     }
     let twice = ["--channel", "0,1", "--format", "sc16"];
     rx(folder.path(), &radio, "/dev/null", &twice)
-        .fails(1, "every channel needs a file of its own");
+        .fails(1, "each of several channels needs its own file");
     radio.stop();
 }
 

@@ -103,7 +103,7 @@ fn samples_on_standard_output_are_alone_there_and_the_summary_is_not_lost() {
     let rx = ["rx", "--args", &args, "--rate", "1e6", "--nsamps", "1", "--out", "-"];
     let run = |more: &[&str]| crate::common::millstream(folder.path(), &[&rx[..], more].concat());
     run(&["--format", "sc16", "--json"]).fails(1, "cannot both go to standard output");
-    run(&[]).fails(1, "give --format sc16 or --format cf32");
+    run(&[]).fails(1, "add --format sc16 or --format cf32");
     radio.stop();
 }
 

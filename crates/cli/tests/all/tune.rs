@@ -106,5 +106,5 @@ fn what_makes_no_sense_is_told() {
         .fails(2, "3 is not in 8..=1000");
     millstream(folder.path(), &["graph", "tune"]).fails(2, "GRAPH.toml");
     millstream(folder.path(), &["graph", "tune", "none.toml"])
-        .fails(1, "cannot be read: No such file");
+        .fails(1, "the file cannot be read: No such file");
 }

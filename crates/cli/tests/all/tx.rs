@@ -60,7 +60,10 @@ fn samples_from_a_pipe_are_one_burst_to_their_end() {
     let whole = sc16((0..200_001).map(|k| [k as i16, (k >> 16) as i16]));
     for (bytes, part) in [
         (&[&whole[..], &[7]].concat(), "bytes left out: 1"),
-        (&Vec::new(), "standard input has no samples"),
+        (
+            &Vec::new(),
+            "standard input ended without a sample: connect it to a program that writes samples",
+        ),
     ] {
         let tx = ["tx", "--args", &args, "--in", "-", "--format", "sc16", "--rate", "1M"];
         let mut child = command(folder.path(), &tx).stdin(Stdio::piped()).spawn().unwrap();
@@ -81,9 +84,9 @@ fn samples_from_a_pipe_are_one_burst_to_their_end() {
     }
     let tx = ["tx", "--args", &args, "--in", "-", "--rate", "1M"];
     let with = |more: &[&str]| millstream(folder.path(), &[&tx[..], more].concat());
-    with(&[]).fails(1, "give --format sc16 or --format cf32");
+    with(&[]).fails(1, "add --format sc16 or --format cf32");
     for more in [&["--timed"][..], &["--repeat", "2"]] {
-        with(&[&["--format", "sc16"][..], more].concat()).fails(1, "need a file");
+        with(&[&["--format", "sc16"][..], more].concat()).fails(1, "need that: give a file");
     }
     radio.stop();
     assert!(read(folder.path(), "out.sc16") == whole);
@@ -194,16 +197,20 @@ fn what_cannot_be_transmitted_is_told_before_the_radio_is_asked() {
     };
     refused("none.sc16", &[], "cannot read none.sc16: No such file or directory");
     refused("none.sigmf-meta", &[], "cannot read none.sigmf-meta: No such file");
-    refused("odd.sc16", &[], "odd.sc16 has 7 bytes, which is not a whole number of samples");
+    refused("odd.sc16", &[], "odd.sc16 has 7 bytes, but each sample takes 4 bytes");
     refused("empty.sc16", &[], "empty.sc16 is empty");
-    refused("x.wav", &[], "or give --format sc16 or --format cf32");
-    refused("bad.sigmf-meta", &[], "bad.sigmf-meta is not SigMF metadata");
+    refused("x.wav", &[], "or add --format sc16 or --format cf32");
+    refused("bad.sigmf-meta", &[], "bad.sigmf-meta is not valid SigMF metadata");
     refused("bad.sigmf-meta", &["--format", "sc16"], "leave --format out");
     refused("short.sigmf-meta", &[], "a capture begins behind the end of the data");
-    refused("some.sc16", &[], "some.sc16 does not say its sample rate: give --rate");
+    refused("some.sc16", &[], "some.sc16 does not contain its sample rate: add --rate");
     refused("some.sc16", &["--timed", "--rate", "1e6"], "no core:global_index");
-    refused("some.sc16", &["--rate", "1e6"], "cannot connect to the device's RPC server");
-    refused(".", &["--format", "sc16", "--rate", "1e6"], "not a regular file");
+    refused(
+        "some.sc16",
+        &["--rate", "1e6"],
+        "cannot connect to the management server of the device",
+    );
+    refused(".", &["--format", "sc16", "--rate", "1e6"], "it is not a regular file");
 }
 
 #[test]

@@ -151,7 +151,10 @@ fn a_wrong_argument_is_named_with_status_2() {
         (&["bench", "buffer", "--rate", "1"], "<--latency <TIME>|--buffer-samples <N>|--histogram"),
         (&["bench", "rate"], "<--rate <HZ>|--search|--against-uhd>"),
         (&["demo", "--rate", "inf"], "give a number above 0"),
-        (&["rx", "--args", "127.0.0.2"], "is not of the form name=value; known: addr=IPV4"),
+        (
+            &["rx", "--args", "127.0.0.2"],
+            "is not written as name=value; the known arguments are: addr=IPV4",
+        ),
         (&[&rx[..], &["--rate", "-5"]].concat(), "give a number above 0"),
         (&[&rx[..], &["--rate", "10 M"]].concat(), "such as 6.25e6 or 6.25M (k, M or G)"),
         (&[&rx[..], &["--rate", "1e6", "--nsamps", "0"]].concat(), "0 is not in 1.."),

@@ -50,10 +50,10 @@ pub struct RecordedMachine {
 #[non_exhaustive]
 pub enum RecordedError {
     /// Not TOML, or not a machine.
-    #[error("the machine cannot be read: {0}")]
+    #[error("cannot read the description of the machine: {0}")]
     Syntax(String),
     /// CPUs that the machine does not have.
-    #[error("{key} has CPUs {found}; the machine has {cpus}")]
+    #[error("{key} contains CPUs {found}, but the machine has CPUs {cpus}")]
     Cpus {
         /// The key.
         key: String,
@@ -63,7 +63,7 @@ pub enum RecordedError {
         cpus: CpuSet,
     },
     /// An invalid value.
-    #[error("{key} is {found}; write {expected}")]
+    #[error("{key} is {found}: write {expected}")]
     Value {
         /// The key.
         key: String,
@@ -73,7 +73,7 @@ pub enum RecordedError {
         expected: &'static str,
     },
     /// No such machine.
-    #[error("there is no machine `{name}`; there are: {}", known.join(", "))]
+    #[error("there is no machine called `{name}`; there are: {}", known.join(", "))]
     Unknown {
         /// The name that was given.
         name: String,

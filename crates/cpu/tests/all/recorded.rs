@@ -73,11 +73,11 @@ fn a_tree_without_cpus_is_an_error_that_names_the_file() {
     let error = Topology::read(root.path()).unwrap_err().to_string();
     let path = root.path().join("sys/devices/system/cpu/online");
     assert!(error.starts_with(&format!("cannot read {}: ", path.display())), "{error}");
-    assert!(error.ends_with("is /sys mounted?"), "{error}");
+    assert!(error.ends_with("check that /sys is mounted"), "{error}");
 
     write(root.path(), "sys/devices/system/cpu/online", "many");
     let error = Topology::read(root.path()).unwrap_err().to_string();
-    assert_eq!(error, format!("{} holds `many`, not a CPU list", path.display()));
+    assert_eq!(error, format!("{} contains `many`, but a CPU list was expected", path.display()));
 }
 
 #[test]
@@ -227,23 +227,29 @@ fn every_machine_that_comes_with_the_program_can_be_read() {
 fn what_is_wrong_with_a_machine_is_said() {
     let error = |text: &str| RecordedMachine::from_toml(text).unwrap_err().to_string();
     let unknown = RecordedMachine::named("pdp-11").unwrap_err().to_string();
-    assert!(unknown.starts_with("there is no machine `pdp-11`; there are: 2x-xeon"), "{unknown}");
-    assert!(error("cpus = 3").starts_with("the machine cannot be read: "));
+    assert!(
+        unknown.starts_with("there is no machine called `pdp-11`; there are: 2x-xeon"),
+        "{unknown}"
+    );
+    assert!(error("cpus = 3").starts_with("cannot read the description of the machine: "));
     let with = |text: &str| format!("description = \"x\"\ncpus = \"0-1\"\n{text}");
-    assert_eq!(error(&with("cores = [\"0,7\"]")), "cores has CPUs 0,7; the machine has 0-1");
+    assert_eq!(
+        error(&with("cores = [\"0,7\"]")),
+        "cores contains CPUs 0,7, but the machine has CPUs 0-1"
+    );
     let cache = |text: &str| error(&with(&format!("[[cache]]\nlevel = 2\n{text}")));
     assert_eq!(
         cache("size = \"2X\"\nper = \"core\""),
-        "size of cache 1 is 2X; write a size like 48K"
+        "size of cache 1 is 2X: write a size like 48K"
     );
     assert_eq!(
         cache("size = \"2K\"\nper = \"socket\""),
-        "per of cache 1 is socket; write \"core\", \"package\" or a list of CPU lists"
+        "per of cache 1 is socket: write \"core\", \"package\" or a list of CPU lists"
     );
     assert_eq!(
         error(&with("[capacity]\n\"0\" = 2000")),
-        "capacity of \"0\" is 2000; write 1 to 1024, which the fastest CPU has"
+        "capacity of \"0\" is 2000: write 1 to 1024, which the fastest CPU has"
     );
     let none = error("description = \"x\"\ncpus = \"\"");
-    assert_eq!(none, "cpus is empty; write at least one CPU");
+    assert_eq!(none, "cpus is empty: write at least one CPU");
 }

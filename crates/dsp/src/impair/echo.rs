@@ -50,7 +50,7 @@ pub enum EchoError {
     },
     /// The echo is too far from the signal.
     #[error(
-        "an echo {delay_s} s after the signal is too late for this rate: give at most {} s",
+        "an echo {delay_s} s after the signal is too late at this sample rate: give at most {} s",
         REACH_MAX / rate_hz
     )]
     Delay {
@@ -253,6 +253,6 @@ mod tests {
         }
         let far = "1s:-3dB".parse().unwrap();
         let error = Echoes::new(&[far], RATE_HZ).unwrap_err().to_string();
-        assert!(error.contains("too late for this rate"), "{error}");
+        assert!(error.contains("too late at this sample rate"), "{error}");
     }
 }

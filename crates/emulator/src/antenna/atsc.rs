@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn a_file_that_is_no_transport_stream_is_refused() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        for (content, reason) in [(&[1u8; 376][..], "sync byte"), (&[], "empty")] {
+        for (content, reason) in [(&[1u8; 376][..], "must begin with 0x47"), (&[], "empty")] {
             std::fs::write(file.path(), content).unwrap();
             let spec = format!("atsc:{}", file.path().display());
             let text = parse(&spec).err().unwrap().to_string();

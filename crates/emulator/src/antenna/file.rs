@@ -205,7 +205,7 @@ fn check_content(file: &File, format: ItemFormat, bytes: u64) -> Result<(), Stri
         _ => None,
     };
     if let Some(kind) = kind {
-        return Err(format!("not I/Q samples, but {kind}"));
+        return Err(format!("the file contains {kind}, not I/Q samples"));
     }
     let implausible = |item: &[u8; 4]| {
         let value = f32::from_le_bytes(*item);

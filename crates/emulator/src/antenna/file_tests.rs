@@ -57,7 +57,7 @@ fn sigmf_is_found_from_either_file() {
     let text = error_of(&format!("file:{}", data.display()));
     assert!(text.contains("ru8") && text.contains("ci16_le"), "{text}");
     fs::write(&meta, "not json").unwrap();
-    assert!(error_of(&format!("file:{}", data.display())).contains("not SigMF metadata"));
+    assert!(error_of(&format!("file:{}", data.display())).contains("not valid SigMF metadata"));
 }
 
 #[test]

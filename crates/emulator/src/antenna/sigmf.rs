@@ -30,8 +30,9 @@ fn metadata(request: &OpenFile<'_>) -> Result<(PathBuf, serde_json::Value), Erro
     File::open(&meta)
         .and_then(|file| file.take(META_BYTES_MAX).read_to_string(&mut text))
         .map_err(|error| request.error(&meta, error.to_string()))?;
-    let json = serde_json::from_str(&text)
-        .map_err(|error| request.error(&meta, format!("not SigMF metadata: {error}")))?;
+    let json = serde_json::from_str(&text).map_err(|error| {
+        request.error(&meta, format!("it is not valid SigMF metadata: {error}"))
+    })?;
     Ok((meta, json))
 }
 

@@ -191,7 +191,7 @@ mod tests {
             let text = parse(spec).err().expect(spec).to_string();
             assert!(text.starts_with(&format!("antenna `{spec}`: {reason}")), "{text}");
             assert!(text.contains(&format!("; {expected}")), "{text}");
-            assert!(text.ends_with("; `millstream sim radio --help` lists all"), "{text}");
+            assert!(text.ends_with("; `millstream sim radio --help` lists all forms"), "{text}");
             assert!(text.len() < 200 && !text.contains('\n'), "{}: {text}", text.len());
         }
     }

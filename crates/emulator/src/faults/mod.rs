@@ -51,7 +51,7 @@ pub const FAULTS_MAX: usize = 64;
 #[non_exhaustive]
 pub enum FaultError {
     /// The text does not have an accepted form.
-    #[error("fault `{text}`: {reason}; `millstream sim fault add --help` lists all")]
+    #[error("fault `{text}`: {reason}; `millstream sim fault add --help` lists all forms")]
     Spec {
         /// The given text.
         text: String,
@@ -59,7 +59,7 @@ pub enum FaultError {
         reason: String,
     },
     /// The radio has the most faults already.
-    #[error("there are {FAULTS_MAX} faults already: remove some first")]
+    #[error("there are already {FAULTS_MAX} faults, which is the limit: remove some first")]
     TooMany,
 }
 

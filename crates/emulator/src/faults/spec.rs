@@ -73,7 +73,7 @@ fn understand(text: &str) -> Result<Fault, String> {
     }
     if !ACTIONS.contains(&action) {
         let actions = [&ACTIONS[..], &DEVICE_ACTIONS].concat().join(", ");
-        return Err(format!("`{action}` is not an action; give one of {actions}"));
+        return Err(format!("`{action}` is not the name of a fault; give one of {actions}"));
     }
     let direction = choose("direction", words.next(), &PacketDirection::NAMES)?;
     let class = choose("class", words.next(), &Class::NAMES)?;
@@ -171,7 +171,7 @@ mod tests {
             ("", "it is empty"),
             (
                 "loose to_host data",
-                "`loose` is not an action; give one of lose, duplicate, reorder",
+                "`loose` is not the name of a fault; give one of lose, duplicate, reorder",
             ),
             ("lose", "the direction is missing; give one of to_host, to_device;"),
             ("lose to_hst data", "there is no direction `to_hst`; give one of to_host, to_device;"),
@@ -184,18 +184,21 @@ mod tests {
             ("lose to_host data p=1.5", "a probability from 0 to 1"),
             ("lose to_host data p=nan", "a probability from 0 to 1"),
             ("lose to_host data epid=70000", "an endpoint id, 0 to 65535"),
-            ("delay to_host data", "it needs `ms=`"),
+            ("delay to_host data", "the fault needs `ms=`"),
             ("delay to_host data ms=inf", "milliseconds from 0 to 3600000"),
-            ("truncate to_host data", "it needs `bytes=`"),
-            ("corrupt to_host data from=9 to=9", "from=9 is not before to=9"),
-            ("stall", "it needs `ms=`"),
+            ("truncate to_host data", "the fault needs `bytes=`"),
+            ("corrupt to_host data from=9 to=9", "from=9 must be less than to=9"),
+            ("stall", "the fault needs `ms=`"),
             ("stall ms=5 count=3", "this fault has no key `count`; its keys are ms, at_tick;"),
             ("clock_jump ticks=much", "which may be negative"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
             assert!(error.starts_with(&format!("fault `{text}`: ")), "{error}");
-            assert!(error.ends_with("; `millstream sim fault add --help` lists all"), "{error}");
+            assert!(
+                error.ends_with("; `millstream sim fault add --help` lists all forms"),
+                "{error}"
+            );
             assert!(error.len() < 250 && !error.contains('\n'), "{}: {error}", error.len());
         }
     }

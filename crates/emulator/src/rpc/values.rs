@@ -20,13 +20,13 @@ pub fn none() -> Value {
 /// Returns argument `index` as a number.
 pub fn number(args: &[Value], index: usize) -> Result<f64, String> {
     let value = args.get(index).and_then(Value::as_f64);
-    value.ok_or_else(|| format!("argument {index} must be a number"))
+    value.ok_or_else(|| format!("argument {index} of the call must be a number"))
 }
 
 /// Returns argument `index` as an unsigned integer.
 pub fn unsigned(args: &[Value], index: usize) -> Result<u64, String> {
     let value = args.get(index).and_then(Value::as_u64);
-    value.ok_or_else(|| format!("argument {index} must be an unsigned integer"))
+    value.ok_or_else(|| format!("argument {index} of the call must be an unsigned integer"))
 }
 
 /// Returns argument `index` as a truth value; integers are accepted, as some clients send them.
@@ -34,13 +34,15 @@ pub fn truth(args: &[Value], index: usize) -> Result<bool, String> {
     match args.get(index) {
         Some(Value::Boolean(value)) => Ok(*value),
         Some(Value::Integer(value)) => Ok(value.as_i64() != Some(0)),
-        _ => Err(format!("argument {index} must be true or false")),
+        _ => Err(format!("argument {index} of the call must be true or false")),
     }
 }
 
 /// Returns argument `index` as text.
 pub fn text(args: &[Value], index: usize) -> Result<&str, String> {
-    args.get(index).and_then(Value::as_str).ok_or_else(|| format!("argument {index} must be text"))
+    args.get(index)
+        .and_then(Value::as_str)
+        .ok_or_else(|| format!("argument {index} of the call must be text"))
 }
 
 /// Returns the text under `key` in the map that is argument `index`, if present.

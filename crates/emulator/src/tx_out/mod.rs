@@ -328,7 +328,7 @@ mod tests {
         let reason = recorder.fate().error().unwrap().to_string();
         assert_eq!(
             reason,
-            "transmit file /dev/full: No space left on device (os error 28); \
+            "cannot write the transmit file /dev/full: No space left on device (os error 28); \
              free some space, or write elsewhere"
         );
     }
@@ -356,7 +356,10 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_had_is_an_error_with_its_name() {
         let text = Recorder::create(Path::new("/nowhere/x.sc16")).err().unwrap().to_string();
-        assert!(text.contains("transmit file /nowhere/x.sc16: No such file"), "{text}");
+        assert!(
+            text.contains("cannot write the transmit file /nowhere/x.sc16: No such file"),
+            "{text}"
+        );
         let text = Recorder::create(Path::new("x.sigmf-meta")).err().unwrap().to_string();
         assert!(text.contains("name the data file"), "{text}");
     }

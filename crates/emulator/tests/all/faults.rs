@@ -108,7 +108,7 @@ fn a_bad_fault_or_an_address_in_use_stops_nothing_half_way() {
     let bad = RadioConfig { faults: vec!["explode".to_owned()], ..RadioConfig::default() };
     let error = Radio::start(bad).unwrap_err().to_string();
     assert!(
-        error.starts_with("fault `explode`: `explode` is not an action; give one of "),
+        error.starts_with("fault `explode`: `explode` is not the name of a fault; give one of "),
         "{error}"
     );
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -64,7 +64,7 @@ pub enum FileSourceError {
     },
     /// Neither its name nor a parameter gives the format.
     #[error(
-        "the name of {} does not show its sample format; give the format (sc16 or cf32)",
+        "the name of {} does not show the sample format: set the format to sc16 or cf32",
         path.display()
     )]
     UnknownFormat {
@@ -79,8 +79,8 @@ pub enum FileSourceError {
     },
     /// Its size is not a multiple of the sample size.
     #[error(
-        "{} has {bytes} bytes, which is not a whole number of {format} samples of {sample_bytes} \
-         bytes: it is truncated, or not a {format} file",
+        "{} has {bytes} bytes, but each {format} sample takes {sample_bytes} bytes: the file is \
+         not complete, or it is not a {format} file",
         path.display()
     )]
     PartialSample {
@@ -341,13 +341,13 @@ mod tests {
         };
         assert_eq!(
             open("film.mp4", &[0; 8], None),
-            "the name of film.mp4 does not show its sample format; give the format (sc16 or cf32)"
+            "the name of film.mp4 does not show the sample format: set the format to sc16 or cf32"
         );
         assert_eq!(open("a.sc16", &[], None), "a.sc16 is empty");
         assert_eq!(
             open("film.mp4", &[0; 9], Some(SampleFormat::Cf32)),
-            "film.mp4 has 9 bytes, which is not a whole number of cf32 samples of 8 bytes: \
-             it is truncated, or not a cf32 file"
+            "film.mp4 has 9 bytes, but each cf32 sample takes 8 bytes: the file is not complete, \
+             or it is not a cf32 file"
         );
     }
 

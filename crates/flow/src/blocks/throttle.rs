@@ -56,7 +56,7 @@ fn check(rate_hz: f64) -> Result<f64, BlockError> {
     if rate_hz.is_finite() && rate_hz > 0.0 {
         Ok(rate_hz)
     } else {
-        Err(format!("a rate of {rate_hz} Hz; it must be more than zero").into())
+        Err(format!("the rate is {rate_hz} Hz: give more than zero").into())
     }
 }
 
@@ -125,14 +125,14 @@ mod tests {
         assert_eq!(call(&mut mock, later, false).1, 0);
         assert_eq!(call(&mut mock, later + Duration::from_millis(50), false).1, 50);
         let error = mock.send("rate_hz", -1.0).unwrap_err().to_string();
-        assert_eq!(error, "a rate of -1 Hz; it must be more than zero");
+        assert_eq!(error, "the rate is -1 Hz: give more than zero");
     }
 
     #[test]
     fn refuses_rates_that_never_pass_anything() {
         for rate_hz in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let error = Throttle::<u8>::new(rate_hz).unwrap_err().to_string();
-            assert_eq!(error, format!("a rate of {rate_hz} Hz; it must be more than zero"));
+            assert_eq!(error, format!("the rate is {rate_hz} Hz: give more than zero"));
         }
     }
 }

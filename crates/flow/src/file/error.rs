@@ -19,13 +19,15 @@ pub struct GraphFileError {
 #[non_exhaustive]
 pub enum FileProblem {
     /// It cannot be read.
-    #[error("cannot be read: {0}")]
+    #[error("the file cannot be read: {0}")]
     Read(std::io::Error),
     /// Not TOML, or keys that graphs do not have.
     #[error("{0}")]
     Syntax(String),
     /// A value that is neither text, number nor boolean.
-    #[error("{key}: expected text, a number, true or false, or numbers, found {found}")]
+    #[error(
+        "{key}: expected text, a number, true or false, or a list of numbers, but found {found}"
+    )]
     NoValue {
         /// Where.
         key: String,
@@ -33,7 +35,7 @@ pub enum FileProblem {
         found: &'static str,
     },
     /// A list with something else than numbers.
-    #[error("{key}: expected a list of numbers: every element must be one")]
+    #[error("{key}: expected a list of numbers, but one element is not a number")]
     NoNumbers {
         /// The key.
         key: String,
@@ -54,7 +56,7 @@ pub enum FileProblem {
         choices: &'static [&'static str],
     },
     /// A parameter without value.
-    #[error("parameter `{name}`{} has no value; give one with `--set {name}=VALUE`", about(help))]
+    #[error("parameter `{name}`{} has no value: give one with `--set {name}=VALUE`", about(help))]
     MissingParameter {
         /// The parameter.
         name: String,
@@ -62,7 +64,7 @@ pub enum FileProblem {
         help: String,
     },
     /// Setting a parameter that does not exist.
-    #[error("there is no parameter `{name}` to set; there are: {}", list(name, known))]
+    #[error("the graph has no parameter `{name}`; its parameters are: {}", list(name, known))]
     UnknownParameter {
         /// The name.
         name: String,
@@ -70,10 +72,13 @@ pub enum FileProblem {
         known: Vec<String>,
     },
     /// An override that is not an assignment.
-    #[error("`{0}` is not an assignment; write `NAME=VALUE`")]
+    #[error("`{0}` is not an assignment: write `NAME=VALUE`")]
     NoAssignment(String),
     /// `${…}` of a parameter that does not exist.
-    #[error("{key}: there is no parameter `{name}`; there are: {}", list(name, known))]
+    #[error(
+        "{key}: the graph has no parameter `{name}`; its parameters are: {}",
+        list(name, known)
+    )]
     UnknownReference {
         /// Where.
         key: String,
@@ -83,14 +88,14 @@ pub enum FileProblem {
         known: Vec<String>,
     },
     /// `${` without `}`.
-    #[error("{key}: `${{` without `}}`")]
+    #[error("{key}: `${{` has no closing `}}`")]
     OpenReference {
         /// Where.
         key: String,
     },
     /// A block type that is not registered.
     #[error(
-        "block `{block}`: there is no type `{type_name}`; {}there are: {}",
+        "block `{block}`: there is no block type `{type_name}`; {}there are: {}",
         meant(type_name, known), known.join(", ")
     )]
     UnknownType {
@@ -102,7 +107,10 @@ pub enum FileProblem {
         known: Vec<String>,
     },
     /// A key that the block type does not declare.
-    #[error("block `{block}`: type `{type_name}` has no `{key}`; it has: {}", list(key, known))]
+    #[error(
+        "block `{block}`: the type `{type_name}` has no parameter `{key}`; it has: {}",
+        list(key, known)
+    )]
     UnknownKey {
         /// The block.
         block: String,
@@ -114,7 +122,7 @@ pub enum FileProblem {
         known: Vec<String>,
     },
     /// A key that must be there.
-    #[error("block `{block}`: `{key}` is missing; it is {expected}: {help}")]
+    #[error("block `{block}`: the parameter `{key}` is missing; it is {expected}: {help}")]
     MissingKey {
         /// The block.
         block: String,
@@ -126,7 +134,7 @@ pub enum FileProblem {
         help: &'static str,
     },
     /// A value of the wrong kind.
-    #[error("{key}: expected {expected}, found `{found}`")]
+    #[error("{key}: expected {expected}, but found `{found}`")]
     WrongKind {
         /// Where.
         key: String,
@@ -136,10 +144,10 @@ pub enum FileProblem {
         found: String,
     },
     /// A connection with fewer than two ends.
-    #[error("connection `{0}`: write `from -> to`")]
+    #[error("connection `{0}` cannot be read: write `from -> to`")]
     Connection(String),
     /// Messages without exactly two ends.
-    #[error("messages `{0}`: write `block.emitter -> block.message`")]
+    #[error("message connection `{0}` cannot be read: write `block.emitter -> block.message`")]
     Messages(String),
     /// The block could not be made.
     #[error("block `{block}`: {source}")]

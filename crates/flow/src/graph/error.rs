@@ -7,19 +7,19 @@ use crate::graph::PortDirection;
 #[non_exhaustive]
 pub enum GraphError {
     /// A block's name has characters that connections and plans could not tell apart.
-    #[error("a block cannot be called `{name}`; use letters, digits, `_` and `-`")]
+    #[error("`{name}` cannot be the name of a block: use letters, digits, `_` and `-`")]
     BlockName {
         /// The name.
         name: String,
     },
     /// Two blocks of one name.
-    #[error("there are two blocks called `{name}`; give each its own name")]
+    #[error("two blocks have the name `{name}`: give each block its own name")]
     DuplicateBlock {
         /// The name.
         name: String,
     },
     /// No such block.
-    #[error("there is no block called `{name}`; there are: {}", known.join(", "))]
+    #[error("there is no block with the name `{name}`; there are: {}", known.join(", "))]
     UnknownBlock {
         /// The name that was given.
         name: String,
@@ -27,7 +27,10 @@ pub enum GraphError {
         known: Vec<String>,
     },
     /// No port of that name on that side.
-    #[error("block `{block}` has no {direction} `{name}`; its {direction}s: {}", list(known))]
+    #[error(
+        "block `{block}` has no {direction} with the name `{name}`; its {direction}s are: {}",
+        list(known)
+    )]
     UnknownPort {
         /// The block.
         block: String,
@@ -48,7 +51,7 @@ pub enum GraphError {
     },
     /// Several ports, and none named.
     #[error(
-        "block `{block}` has several {direction}s ({}); write `{block}.{}`",
+        "block `{block}` has several {direction}s ({}): write for example `{block}.{}`",
         list(known),
         known[0]
     )]
@@ -62,8 +65,8 @@ pub enum GraphError {
     },
     /// Ports of different item types.
     #[error(
-        "cannot connect `{output}` ({output_type}) to `{input}` ({input_type}): \
-         the item types differ"
+        "the output `{output}` ({output_type}) cannot be connected to the input `{input}` \
+         ({input_type}), because their item types differ"
     )]
     ItemTypes {
         /// The output.
@@ -76,7 +79,10 @@ pub enum GraphError {
         input_type: String,
     },
     /// A second connection to an input.
-    #[error("`{input}` is connected to `{output}` already; an input reads one output")]
+    #[error(
+        "the input `{input}` is already connected to `{output}`; an input can have only one \
+         connection"
+    )]
     InputTaken {
         /// The input.
         input: String,
@@ -84,7 +90,7 @@ pub enum GraphError {
         output: String,
     },
     /// An input without connection.
-    #[error("`{input}` is not connected; connect an output of type {item} to it")]
+    #[error("the input `{input}` is not connected: connect an output of type {item} to it")]
     Unconnected {
         /// The input.
         input: String,
@@ -92,13 +98,14 @@ pub enum GraphError {
         item: String,
     },
     /// A loop.
-    #[error("blocks form a cycle ({}); feedback is not possible in a graph", blocks.join(" -> "))]
+    #[error("the connections between blocks form a cycle ({}), which a graph does not allow: \
+         remove one of them", blocks.join(" -> "))]
     Cycle {
         /// The blocks of the loop, the first one also last.
         blocks: Vec<String>,
     },
     /// Nothing to run.
-    #[error("the graph has no blocks")]
+    #[error("the graph has no blocks: add at least a source and a sink")]
     Empty,
     /// An invalid connection of messages.
     #[error(transparent)]
@@ -110,7 +117,7 @@ pub enum GraphError {
     #[error(transparent)]
     Latency(#[from] crate::latency::LatencyError),
     /// A ring could not be made.
-    #[error("no ring for `{output}`: {source}")]
+    #[error("cannot make the ring for the output `{output}`: {source}")]
     Ring {
         /// The output of the ring.
         output: String,
@@ -118,7 +125,7 @@ pub enum GraphError {
         source: millstream_ring::RingError,
     },
     /// A thread could not be started.
-    #[error("no thread for partition `{partition}`: {source}")]
+    #[error("cannot start the thread for partition `{partition}`: {source}")]
     Thread {
         /// The partition.
         partition: String,

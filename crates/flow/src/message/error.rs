@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum MessageError {
     /// No such block.
-    #[error("there is no block called `{name}`; there are: {}", known.join(", "))]
+    #[error("there is no block with the name `{name}`; there are: {}", known.join(", "))]
     UnknownBlock {
         /// The name that was given.
         name: String,
@@ -13,7 +13,7 @@ pub enum MessageError {
         known: Vec<String>,
     },
     /// The block does not take it.
-    #[error("block `{block}` understands no message `{name}`; it understands: {}", list(known))]
+    #[error("block `{block}` has no message `{name}`; its messages are: {}", list(known))]
     UnknownMessage {
         /// The block.
         block: String,
@@ -23,7 +23,7 @@ pub enum MessageError {
         known: Vec<String>,
     },
     /// The block does not send it.
-    #[error("block `{block}` sends no messages `{name}`; it sends: {}", list(known))]
+    #[error("block `{block}` does not send a message `{name}`; it sends: {}", list(known))]
     UnknownEmitter {
         /// The block.
         block: String,
@@ -33,7 +33,7 @@ pub enum MessageError {
         known: Vec<String>,
     },
     /// A value of the wrong kind.
-    #[error("`{block}.{message}` takes {expected}, found `{found}`")]
+    #[error("the message `{block}.{message}` takes {expected}, but `{found}` was given")]
     WrongKind {
         /// The block.
         block: String,
@@ -45,7 +45,10 @@ pub enum MessageError {
         found: String,
     },
     /// The kinds of emitter and message differ.
-    #[error("cannot connect `{from}` ({sends}) to `{to}` ({takes}): the kinds differ")]
+    #[error(
+        "`{from}` ({sends}) cannot be connected to `{to}` ({takes}), because their kinds of value \
+         differ"
+    )]
     KindsDiffer {
         /// The sending end.
         from: String,
@@ -57,12 +60,12 @@ pub enum MessageError {
         takes: String,
     },
     /// Text that does not name a message.
-    #[error("`{0}` is not the name of a message; write `BLOCK.MESSAGE`")]
+    #[error("`{0}` is not the name of a message: write `BLOCK.MESSAGE`")]
     NoName(String),
     /// The queue is full.
     #[error(
-        "block `{block}` has {waiting} messages waiting and takes no more now; send again when it \
-         has handled them"
+        "block `{block}` already has {waiting} waiting messages, which is the limit: send again \
+         when it has handled them"
     )]
     Full {
         /// The block.
@@ -71,7 +74,7 @@ pub enum MessageError {
         waiting: usize,
     },
     /// The block has finished.
-    #[error("block `{block}` has finished; it takes no more messages")]
+    #[error("block `{block}` has finished and takes no more messages")]
     Finished {
         /// The block.
         block: String,

@@ -10,10 +10,12 @@ use millstream_cpu::CpuSet;
 #[non_exhaustive]
 pub enum PlanError {
     /// Not TOML, or not a plan.
-    #[error("the plan cannot be read: {0}")]
+    #[error("cannot read the plan: {0}")]
     Syntax(String),
     /// A block that the graph does not have.
-    #[error("partition `{partition}` lists block `{block}`, which the graph does not have")]
+    #[error(
+        "partition `{partition}` of the plan contains block `{block}`, which is not in the graph"
+    )]
     UnknownBlock {
         /// The partition.
         partition: String,
@@ -21,7 +23,10 @@ pub enum PlanError {
         block: String,
     },
     /// A block in two places.
-    #[error("block `{block}` is in partition `{first}` and in `{second}`; it can be in one only")]
+    #[error(
+        "block `{block}` is in partition `{first}` and in partition `{second}`: keep it in one of \
+         them"
+    )]
     BlockTwice {
         /// The block.
         block: String,
@@ -31,16 +36,19 @@ pub enum PlanError {
         second: String,
     },
     /// Two partitions of one name.
-    #[error("there are two partitions called `{0}`; give each its own name")]
+    #[error("two partitions have the name `{0}`: give each partition its own name")]
     DuplicatePartition(String),
     /// A name that a thread cannot have.
     #[error(
-        "{0:?} is not a name of a partition; write at least one character, and no control \
+        "{0:?} cannot be the name of a partition: write at least one character, and no control \
          characters"
     )]
     PartitionName(String),
     /// A CPU that is not allowed.
-    #[error("partition `{partition}` is planned on CPU {cpu}; this process may use CPUs {allowed}")]
+    #[error(
+        "the plan puts partition `{partition}` on CPU {cpu}, but this process may use only CPUs \
+         {allowed}"
+    )]
     Cpu {
         /// The partition.
         partition: String,
@@ -50,7 +58,7 @@ pub enum PlanError {
         allowed: CpuSet,
     },
     /// A pin of a block that the graph does not have.
-    #[error("CPU {cpu} is planned for block `{block}`, which the graph does not have")]
+    #[error("the plan puts block `{block}` on CPU {cpu}, but this block is not in the graph")]
     PinnedBlock {
         /// The block.
         block: String,
@@ -58,7 +66,7 @@ pub enum PlanError {
         cpu: usize,
     },
     /// A pin to a CPU that is not allowed.
-    #[error("block `{block}` is planned on CPU {cpu}; it may use CPUs {allowed}")]
+    #[error("the plan puts block `{block}` on CPU {cpu}, but it may use only CPUs {allowed}")]
     PinnedCpu {
         /// The block.
         block: String,
@@ -68,7 +76,7 @@ pub enum PlanError {
         allowed: CpuSet,
     },
     /// A buffer size for an output that does not exist.
-    #[error("buffers.outputs has `{name}`, which is not an output: {reason}")]
+    #[error("buffers.outputs contains `{name}`, which is not an output of a block: {reason}")]
     UnknownOutput {
         /// The key.
         name: String,

@@ -18,7 +18,7 @@ pub enum Preset {
 
 /// A word that is not the name of a preset.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("`{0}` is not a named plan; there are: single, per-block, auto")]
+#[error("`{0}` is not the name of a plan; the names are: single, per-block, auto")]
 pub struct ParsePresetError(String);
 
 impl Preset {
@@ -96,6 +96,9 @@ mod tests {
     #[test]
     fn other_words_are_told_which_there_are() {
         let error = "fast".parse::<Preset>().unwrap_err().to_string();
-        assert_eq!(error, "`fast` is not a named plan; there are: single, per-block, auto");
+        assert_eq!(
+            error,
+            "`fast` is not the name of a plan; the names are: single, per-block, auto"
+        );
     }
 }

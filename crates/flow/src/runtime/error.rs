@@ -51,12 +51,12 @@ pub enum RunError {
 #[non_exhaustive]
 pub enum MoveError {
     /// The plan cannot be applied.
-    #[error("{0}; the graph continues by its previous plan")]
+    #[error("{0}; the graph continues with its previous plan")]
     Plan(#[from] GraphError),
     /// A block did not return from its call in time.
     #[error(
-        "the graph was not moved: block `{block}` of partition `{partition}` was busy for all of \
-         {limit_ms} ms; a block that waits inside `work` should check `Context::may_block`"
+        "no block was moved, because block `{block}` of partition `{partition}` was busy for all \
+         of {limit_ms} ms: a block that waits inside `work` must check `Context::may_block`"
     )]
     Busy {
         /// The block.
@@ -69,8 +69,8 @@ pub enum MoveError {
     /// A partition's thread did not reach the end of its sweep, though none of its blocks was in a
     /// call.
     #[error(
-        "the graph was not moved: partition `{partition}` had no CPU to finish its sweep within \
-         {limit_ms} ms; check which other programs use its CPU"
+        "no block was moved, because partition `{partition}` got no CPU time to finish its sweep \
+         within {limit_ms} ms: check which other programs use its CPU"
     )]
     Late {
         /// The partition.
@@ -80,7 +80,7 @@ pub enum MoveError {
     },
     /// A thread could not be started.
     #[error(
-        "no thread can be started for partition `{partition}`: {source}; the graph continues by \
+        "cannot start a thread for partition `{partition}`: {source}; the graph continues with \
          its previous plan"
     )]
     Thread {
@@ -90,7 +90,7 @@ pub enum MoveError {
         source: std::io::Error,
     },
     /// The graph has ended.
-    #[error("the graph has ended or is ending, so no block can be moved")]
+    #[error("no block can be moved, because the graph has ended or is ending")]
     Ended,
 }
 

@@ -91,27 +91,26 @@ fn a_graph_file_runs_with_what_was_set() {
 fn parameters_that_cannot_be_set() {
     assert_eq!(
         refuse(EXAMPLE, &[]),
-        "g.toml: parameter `in` (recording to read) has no value; \
-         give one with `--set in=VALUE`"
+        "g.toml: parameter `in` (recording to read) has no value: give one with `--set in=VALUE`"
     );
     assert_eq!(
         refuse(EXAMPLE, &["gain=1"]),
-        "g.toml: there is no parameter `gain` to set; there are: count, factor, in, out"
+        "g.toml: the graph has no parameter `gain`; its parameters are: count, factor, in, out"
     );
     assert_eq!(
         refuse(EXAMPLE, &["gain"]),
-        "g.toml: `gain` is not an assignment; write `NAME=VALUE`"
+        "g.toml: `gain` is not an assignment: write `NAME=VALUE`"
     );
     assert_eq!(
         refuse(EXAMPLE, &["in=x", "factor=much"]),
-        "g.toml: parameter `factor`: expected a number, found `much`"
+        "g.toml: parameter `factor`: expected a number, but found `much`"
     );
     assert_eq!(
         refuse(
             &with("path = \"${in}\"\nformat = \"sc16\"", "path = \"/dev/null\"\nformat = \"sc16\""),
             &["in=x", "count=2.5"]
         ),
-        "g.toml: block `first`, count: expected a whole number, found `2.5`"
+        "g.toml: block `first`, count: expected a whole number, but found `2.5`"
     );
 }
 
@@ -120,20 +119,21 @@ fn blocks_that_cannot_be_made() {
     let refuse = |from, to| refuse(&with(from, to), &["in=/dev/null"]);
     assert_eq!(
         refuse("type = \"head\"", "type = \"tail\""),
-        "g.toml: block `first`: there is no type `tail`; there are: copy, file_sink, \
+        "g.toml: block `first`: there is no block type `tail`; there are: copy, file_sink, \
          file_source, gain, head, null_sink, null_source, throttle"
     );
     assert_eq!(
         refuse("count = \"${count}\"", "number = 3"),
-        "g.toml: block `first`: type `head` has no `number`; it has: count, item"
+        "g.toml: block `first`: the type `head` has no parameter `number`; it has: count, item"
     );
     assert_eq!(
         refuse("count = \"${count}\"", ""),
-        "g.toml: block `first`: `count` is missing; it is a whole number: number of items"
+        "g.toml: block `first`: the parameter `count` is missing; it is a whole number: number of \
+         items"
     );
     assert_eq!(
         refuse("count = \"${count}\"", "count = true"),
-        "g.toml: block `first`, count: expected a whole number, found `true`"
+        "g.toml: block `first`, count: expected a whole number, but found `true`"
     );
     assert_eq!(
         refuse("count = \"${count}\"", "count = -1"),
@@ -145,31 +145,33 @@ fn blocks_that_cannot_be_made() {
     );
     assert_eq!(
         refuse("count = \"${count}\"", "count = [1]"),
-        "g.toml: block `first`, count: expected a whole number, found `[1.0]`"
+        "g.toml: block `first`, count: expected a whole number, but found `[1.0]`"
     );
     assert_eq!(
         refuse("count = \"${count}\"", "count = [1, \"x\"]"),
-        "g.toml: block `first`, count: expected a list of numbers: every element must be one"
+        "g.toml: block `first`, count: expected a list of numbers, but one element is not a number"
     );
     assert_eq!(
         refuse("count = \"${count}\"", "count = { of = 3 }"),
-        "g.toml: block `first`, count: expected text, a number, true or false, or numbers, \
-         found table"
+        "g.toml: block `first`, count: expected text, a number, true or false, or a list of \
+         numbers, but found table"
     );
     assert_eq!(
         refuse("item = \"cf32\"", "item = \"c32\""),
-        "g.toml: block `sink`: item = `c32`: expected u8, cf32, f32 or sc16; \
-         did you mean `cf32`?"
+        "g.toml: block `sink`: item = `c32`: expected u8, cf32, f32 or sc16; did you mean `cf32`?"
     );
     assert_eq!(
         refuse("${count}", "${counts}"),
-        "g.toml: block `first`, count: there is no parameter `counts`; \
-         there are: count, factor, in, out; did you mean `count`?"
+        "g.toml: block `first`, count: the graph has no parameter `counts`; its parameters are: \
+         count, factor, in, out; did you mean `count`?"
     );
-    assert_eq!(refuse("${count}", "${count"), "g.toml: block `first`, count: `${` without `}`");
+    assert_eq!(
+        refuse("${count}", "${count"),
+        "g.toml: block `first`, count: `${` has no closing `}`"
+    );
     assert_eq!(
         refuse("name = \"half\"", "name = \"source\""),
-        "g.toml: there are two blocks called `source`; give each its own name"
+        "g.toml: two blocks have the name `source`: give each block its own name"
     );
 }
 
@@ -178,20 +180,20 @@ fn connections_that_cannot_be_made() {
     let refuse = |from, to| refuse(&with(from, to), &["in=/dev/null"]);
     assert_eq!(
         refuse("first.out -> sink", "first"),
-        "g.toml: connection `first`: write `from -> to`"
+        "g.toml: connection `first` cannot be read: write `from -> to`"
     );
     assert_eq!(
         refuse("first.out -> sink", "first.out -> drain"),
-        "g.toml: there is no block called `drain`; there are: source, half, first, sink"
+        "g.toml: there is no block with the name `drain`; there are: source, half, first, sink"
     );
     assert_eq!(
         refuse("item = \"cf32\"", "item = \"u8\""),
-        "g.toml: cannot connect `first.out` (Complex<f32>) to `sink.in` (u8): \
-         the item types differ"
+        "g.toml: the output `first.out` (Complex<f32>) cannot be connected to the input `sink.in` \
+         (u8), because their item types differ"
     );
     assert_eq!(
         refuse(", \"first.out -> sink\"", ""),
-        "g.toml: `sink.in` is not connected; connect an output of type Complex<f32> to it"
+        "g.toml: the input `sink.in` is not connected: connect an output of type Complex<f32> to it"
     );
 }
 
@@ -202,13 +204,18 @@ fn text_that_is_no_graph() {
     assert!(error.contains("unknown field `blocks`"), "{error}");
     let error = refuse("x = ", &[]);
     assert!(error.starts_with("g.toml: TOML parse error at line 1, column"), "{error}");
-    assert_eq!(refuse("", &[]), "g.toml: the graph has no blocks");
+    assert_eq!(
+        refuse("", &[]),
+        "g.toml: the graph has no blocks: add at least a source and a sink"
+    );
     let error = refuse("[parameters]\nx = { defualt = 3 }", &[]);
     assert!(error.contains("parameter `x`: ") && error.contains("`defualt`"), "{error}");
     let error = refuse("[[block]]\ntype = \"copy\"", &[]);
     assert!(error.contains("missing field `name`"), "{error}");
     let missing = GraphFile::read(std::path::Path::new("/no/such.toml")).unwrap_err();
-    assert!(missing.to_string().starts_with("/no/such.toml: cannot be read: No such file"));
+    assert!(
+        missing.to_string().starts_with("/no/such.toml: the file cannot be read: No such file")
+    );
 }
 
 proptest! {

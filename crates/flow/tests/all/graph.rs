@@ -18,9 +18,9 @@ fn graph() -> Graph {
 fn names_that_connections_cannot_tell_apart() {
     let mut graph = graph();
     let mut add = |name| graph.add(name, Add::new()).unwrap_err().to_string();
-    assert_eq!(add("a.b"), "a block cannot be called `a.b`; use letters, digits, `_` and `-`");
-    assert_eq!(add(""), "a block cannot be called ``; use letters, digits, `_` and `-`");
-    assert_eq!(add("add"), "there are two blocks called `add`; give each its own name");
+    assert_eq!(add("a.b"), "`a.b` cannot be the name of a block: use letters, digits, `_` and `-`");
+    assert_eq!(add(""), "`` cannot be the name of a block: use letters, digits, `_` and `-`");
+    assert_eq!(add("add"), "two blocks have the name `add`: give each block its own name");
 }
 
 #[test]
@@ -28,31 +28,44 @@ fn connections_that_make_no_sense() {
     let mut graph = graph();
     let mut connect = |from, to| graph.connect(from, to).unwrap_err().to_string();
     for (from, to, expected) in [
-        ("zeroes", "sink", "there is no block called `zeroes`; there are: zeros, add, sink, iq"),
-        ("zeros.o", "sink", "block `zeros` has no output `o`; its outputs: out"),
-        ("sink.out", "add.a", "block `sink` has no output `out`; its outputs: none"),
+        (
+            "zeroes",
+            "sink",
+            "there is no block with the name `zeroes`; there are: zeros, add, sink, iq",
+        ),
+        ("zeros.o", "sink", "block `zeros` has no output with the name `o`; its outputs are: out"),
+        (
+            "sink.out",
+            "add.a",
+            "block `sink` has no output with the name `out`; its outputs are: none",
+        ),
         ("sink", "add.a", "block `sink` has no outputs"),
-        ("zeros", "add", "block `add` has several inputs (a, b); write `add.a`"),
+        ("zeros", "add", "block `add` has several inputs (a, b): write for example `add.a`"),
         (
             "zeros",
             "iq",
-            "cannot connect `zeros.out` (u32) to `iq.in` (Complex<f32>): the item types differ",
+            "the output `zeros.out` (u32) cannot be connected to the input `iq.in` \
+             (Complex<f32>), because their item types differ",
         ),
     ] {
         assert_eq!(connect(from, to), expected);
     }
     graph.connect("zeros", "add.a").unwrap();
     let error = graph.connect("zeros.out", "add.a").unwrap_err().to_string();
-    let expected = "`add.a` is connected to `zeros.out` already; an input reads one output";
+    let expected = "the input `add.a` is already connected to `zeros.out`; an input can have only \
+         one connection";
     assert_eq!(error, expected);
 }
 
 #[test]
 fn graphs_that_are_not_complete() {
-    assert_eq!(Graph::new().check().unwrap_err().to_string(), "the graph has no blocks");
+    assert_eq!(
+        Graph::new().check().unwrap_err().to_string(),
+        "the graph has no blocks: add at least a source and a sink"
+    );
     let mut graph = graph();
     graph.connect("zeros", "add.a").unwrap();
-    let expected = "`add.b` is not connected; connect an output of type u32 to it";
+    let expected = "the input `add.b` is not connected: connect an output of type u32 to it";
     assert_eq!(graph.check().unwrap_err().to_string(), expected);
 }
 
@@ -67,8 +80,8 @@ fn a_cycle_is_told_in_the_order_that_items_would_flow() {
     graph.chain(&["add", "a", "b", "add.b"]).unwrap();
     let error = graph.check().unwrap_err().to_string();
     let cycle = error
-        .strip_prefix("blocks form a cycle (")
-        .and_then(|rest| rest.strip_suffix("); feedback is not possible in a graph"))
+        .strip_prefix("the connections between blocks form a cycle (")
+        .and_then(|rest| rest.strip_suffix("), which a graph does not allow: remove one of them"))
         .unwrap_or_else(|| panic!("{error}"));
     assert!(
         ["add -> a -> b -> add", "a -> b -> add -> a", "b -> add -> a -> b"].contains(&cycle),
@@ -100,33 +113,35 @@ fn plans_that_do_not_fit() {
     };
     assert_eq!(
         refuse(vec![partition("p", &["tail"], None)], None),
-        "partition `p` lists block `tail`, which the graph does not have"
+        "partition `p` of the plan contains block `tail`, which is not in the graph"
     );
     assert_eq!(
         refuse(vec![partition("p", &["head"], None), partition("q", &["head"], None)], None),
-        "block `head` is in partition `p` and in `q`; it can be in one only"
+        "block `head` is in partition `p` and in partition `q`: keep it in one of them"
     );
     assert_eq!(
         refuse(vec![partition("p", &[], None), partition("p", &["head"], None)], None),
-        "there are two partitions called `p`; give each its own name"
+        "two partitions have the name `p`: give each partition its own name"
     );
     for (name, shown) in [("", r#""""#), ("a\0b", r#""a\0b""#), ("a\u{1b}[2J", r#""a\u{1b}[2J""#)] {
         assert_eq!(
             refuse(vec![partition(name, &["head"], None)], None),
             format!(
-                "{shown} is not a name of a partition; write at least one character, and no \
+                "{shown} cannot be the name of a partition: write at least one character, and no \
                  control characters"
             )
         );
     }
     assert_eq!(
         refuse(vec![partition("p", &["head"], Some(4096))], None),
-        format!("partition `p` is planned on CPU 4096; this process may use CPUs {allowed}")
+        format!(
+            "the plan puts partition `p` on CPU 4096, but this process may use only CPUs {allowed}"
+        )
     );
     assert_eq!(
         refuse(vec![], Some("sink.out")),
-        "buffers.outputs has `sink.out`, which is not an output: \
-         block `sink` has no output `out`; its outputs: none"
+        "buffers.outputs contains `sink.out`, which is not an output of a block: block `sink` has \
+         no output with the name `out`; its outputs are: none"
     );
 }
 
@@ -151,7 +166,7 @@ fn a_plan_reads_as_it_is_written() {
     assert_eq!(Plan::from_toml(&plan.to_toml()).unwrap(), plan);
 
     let error = Plan::from_toml("[buffers]\nhuge = true").unwrap_err().to_string();
-    assert!(error.starts_with("the plan cannot be read: TOML parse error at line 2"), "{error}");
+    assert!(error.starts_with("cannot read the plan: TOML parse error at line 2"), "{error}");
     assert!(error.contains("unknown field `huge`"), "{error}");
 }
 

@@ -183,7 +183,7 @@ fn the_least_possible_bound_works_and_one_less_is_refused() {
     let error = graph.start(&bounded(least - 1)).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "latency of `source`: 575 items are fewer than its blocks need; the least is 576 items, \
+        "latency bound of `source`: 575 items are too few for its blocks; the least is 576 items, \
          most of them for `middle.in`"
     );
     let mut graph = Graph::new();
@@ -240,7 +240,10 @@ fn what_is_no_source_is_said() {
     chain(&mut graph, 0, 1);
     let plan = Plan::from_toml("[latency.source.sink]\nmax_items = 5").unwrap();
     let error = graph.start(&plan).err().unwrap().to_string();
-    assert_eq!(error, "latency.source has `sink`, which is not a source; there are: source");
+    assert_eq!(
+        error,
+        "latency.source names `sink`, which is not a source; the sources are: source"
+    );
     let error = Plan::from_toml("[latency]\nmax_ms = 0").unwrap_err().to_string();
-    assert!(error.contains("0: write more than zero"), "{error}");
+    assert!(error.contains("0 is not allowed here: write a number above zero"), "{error}");
 }

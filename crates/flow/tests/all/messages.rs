@@ -114,19 +114,19 @@ fn what_cannot_be_sent_says_what_can() {
     let one = || ParameterValue::Integer(1);
     assert_eq!(
         send("speaker", "number", one()),
-        "there is no block called `speaker`; there are: listener, sink"
+        "there is no block with the name `speaker`; there are: listener, sink"
     );
     assert_eq!(
         send("listener", "sentence", one()),
-        "block `listener` understands no message `sentence`; it understands: number, word"
+        "block `listener` has no message `sentence`; its messages are: number, word"
     );
     assert_eq!(
         send("sink", "number", one()),
-        "block `sink` understands no message `number`; it understands: none"
+        "block `sink` has no message `number`; its messages are: none"
     );
     assert_eq!(
         send("listener", "number", ParameterValue::Number(0.5)),
-        "`listener.number` takes a whole number, found `0.5`"
+        "the message `listener.number` takes a whole number, but `0.5` was given"
     );
     let (graph, _heard) = listener();
     let read = |text: &str| graph.read_message("listener", "number", text);
@@ -259,17 +259,20 @@ fn ends_of_messages_that_do_not_fit_say_what_there_is() {
     let error = |to: &str| telling(to).1.unwrap_err().to_string();
     assert_eq!(
         error("listener.word"),
-        "cannot connect `teller.passed` (a whole number) to `listener.word` (text): the kinds \
-         differ"
+        "`teller.passed` (a whole number) cannot be connected to `listener.word` (text), because \
+         their kinds of value differ"
     );
     assert_eq!(
         error("gain.phase"),
-        "block `gain` understands no message `phase`; it understands: factor"
+        "block `gain` has no message `phase`; its messages are: factor"
     );
-    assert_eq!(error("gain"), "`gain` is not the name of a message; write `BLOCK.MESSAGE`");
+    assert_eq!(error("gain"), "`gain` is not the name of a message: write `BLOCK.MESSAGE`");
     let mut graph = telling("gain.factor").0;
     let error = graph.connect_message("teller.level", "gain.factor").unwrap_err();
-    assert_eq!(error.to_string(), "block `teller` sends no messages `level`; it sends: passed");
+    assert_eq!(
+        error.to_string(),
+        "block `teller` does not send a message `level`; it sends: passed"
+    );
 }
 
 #[test]
@@ -282,8 +285,14 @@ fn a_graph_file_says_where_messages_go() {
         GraphFile::parse("g.toml", &text).unwrap().build(&Registry::builtin(), &[]).map(|_| ())
     };
     let error = |messages: &str| file(messages).unwrap_err().to_string();
-    assert_eq!(error("a.x"), "g.toml: messages `a.x`: write `block.emitter -> block.message`");
-    assert_eq!(error("a.x -> b.y"), "g.toml: block `a` sends no messages `x`; it sends: none");
+    assert_eq!(
+        error("a.x"),
+        "g.toml: message connection `a.x` cannot be read: write `block.emitter -> block.message`"
+    );
+    assert_eq!(
+        error("a.x -> b.y"),
+        "g.toml: block `a` does not send a message `x`; it sends: none"
+    );
 }
 
 /// A source without items.

@@ -144,14 +144,17 @@ fn a_plan_that_cannot_be_obeyed_is_refused_and_the_graph_goes_on() {
     let unknown = plan(&[("one", &["b"])]);
     let twice = plan(&[("one", &["a"]), ("two", &["a"])]);
     for (plan, part) in [
-        (pinned, "partition `one` is planned on CPU 1023; this process may use CPUs"),
-        (unknown, "partition `one` lists block `b`, which the graph does not have"),
-        (twice, "block `a` is in partition `one` and in `two`"),
+        (pinned, "the plan puts partition `one` on CPU 1023, but this process may use only CPUs"),
+        (unknown, "partition `one` of the plan contains block `b`, which is not in the graph"),
+        (twice, "block `a` is in partition `one` and in partition `two`"),
     ] {
         let error = running.repartition(&plan, LIMIT).unwrap_err();
         assert!(matches!(error, MoveError::Plan(_)), "{error}");
         let text = error.to_string();
-        assert!(text.contains(part) && text.ends_with("continues by its previous plan"), "{text}");
+        assert!(
+            text.contains(part) && text.ends_with("continues with its previous plan"),
+            "{text}"
+        );
         assert_eq!(running.plan(), &first);
     }
     let items = |running: &millstream_flow::RunningGraph| running.snapshot().blocks[2].items_in;
@@ -216,8 +219,8 @@ fn a_block_that_does_not_come_back_is_named_and_delays_the_move_only() {
     let error = refused.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the graph was not moved: block `stubborn` of partition `one` was busy for all of 50 \
-         ms; a block that waits inside `work` should check `Context::may_block`"
+        "no block was moved, because block `stubborn` of partition `one` was busy for all of 50 \
+         ms: a block that waits inside `work` must check `Context::may_block`"
     );
     assert_eq!(running.plan().partitions, apart.partitions);
     let moved = running.repartition(&together, LIMIT).unwrap();

@@ -30,8 +30,8 @@ const BUS: &str = "sys/bus/iio/devices";
 pub enum IioError {
     /// There is no device with a buffer, or none of this name.
     #[error(
-        "no IIO device{} whose samples come through a buffer; there are: {known}. Load its driver, \
-         or take the one of `millstream lab guest --iio`",
+        "there is no IIO device{} with a sample buffer; there are: {known}. Load the driver of \
+         your device, or use `millstream lab guest --iio`",
         .wanted.as_ref().map_or(String::new(), |name| format!(" `{name}`"))
     )]
     NoDevice {
@@ -42,8 +42,8 @@ pub enum IioError {
     },
     /// The scans have no time.
     #[error(
-        "IIO device {device} has no timestamps of 64 bits: its latency cannot be measured; \
-         name another device"
+        "IIO device {device} has no timestamps of 64 bits, so its latency cannot be measured: \
+         give another device"
     )]
     NoTimestamp {
         /// The name of the device.
@@ -51,8 +51,9 @@ pub enum IioError {
     },
     /// The device has no trigger.
     #[error(
-        "IIO device {device} needs a trigger; there are: {known}. Name one (--iio-trigger), or \
-         have one made: `modprobe iio-trig-hrtimer` and `mount -t configfs none /sys/kernel/config`"
+        "IIO device {device} needs a trigger; there are: {known}. Give one with --iio-trigger, or \
+         prepare a timer: `modprobe iio-trig-hrtimer` and `mount -t configfs none \
+         /sys/kernel/config`"
     )]
     NoTrigger {
         /// Name of the device.
@@ -61,7 +62,7 @@ pub enum IioError {
         known: String,
     },
     /// The trigger does not fire.
-    #[error("IIO device {device} gave no sample for {seconds} s: its trigger does not fire")]
+    #[error("IIO device {device} gave no sample for {seconds} s: check that its trigger fires")]
     Silent {
         /// Name of the device.
         device: String,
@@ -70,14 +71,15 @@ pub enum IioError {
     },
     /// Some drivers read the time only when the device itself triggers.
     #[error(
-        "IIO device {device} gives no times with this trigger: name its own trigger (--iio-trigger)"
+        "IIO device {device} gives no timestamps with this trigger: give its own trigger with \
+         --iio-trigger"
     )]
     Untimed {
         /// Name of the device.
         device: String,
     },
     /// The packing is not known.
-    #[error("{path} holds `{text}`, which is not a sample format of up to 64 bits")]
+    #[error("{path} contains `{text}`, which is not a sample format of up to 64 bits")]
     Packing {
         /// The file.
         path: PathBuf,
@@ -100,7 +102,7 @@ pub enum IioError {
 fn hint(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::PermissionDenied => {
-            "; only root may use the buffers of IIO devices: run it with sudo"
+            "; only root may use the buffers of IIO devices: run the command with sudo"
         }
         io::ErrorKind::ResourceBusy => "; another program reads this device",
         _ => "",

@@ -199,7 +199,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let kept = PersistentChanges::open_in(folder.path(), "doctor");
         let error = kept.write(Path::new("/proc/sys/nonsense"), "1").unwrap_err().to_string();
-        assert!(error.starts_with("cannot write `1` into /proc/sys/nonsense: "), "{error}");
+        assert!(error.starts_with("cannot write `1` to /proc/sys/nonsense: "), "{error}");
         // The kernel refuses this file.
         let error = kept.write(Path::new("/proc/sys/kernel/ostype"), "x").unwrap_err().to_string();
         assert!(error.contains("/proc/sys/kernel/ostype"), "{error}");

@@ -54,7 +54,7 @@ pub use value::SettingValue;
 pub enum JournalError {
     /// The journal could not be written, so nothing was changed.
     #[error(
-        "cannot write the journal of changed settings in {}: {source}; nothing was changed",
+        "cannot write the journal of changed settings in {}: {source}. No setting was changed",
         folder.display()
     )]
     Write {
@@ -83,7 +83,7 @@ pub enum JournalError {
     },
     /// The children of a group could not get cpusets.
     #[error(
-        "cannot switch on cpusets for the groups below {}: {source}{}",
+        "cannot enable cpusets for the groups below {}: {source}{}",
         path.display(),
         needs_root(.source)
     )]
@@ -94,7 +94,7 @@ pub enum JournalError {
         source: io::Error,
     },
     /// The file could not be read or written.
-    #[error("cannot write `{text}` into {}: {source}{}", path.display(), needs_root(.source))]
+    #[error("cannot write `{text}` to {}: {source}{}", path.display(), needs_root(.source))]
     File {
         /// The file.
         path: PathBuf,
@@ -112,7 +112,7 @@ pub(crate) fn needs_root(source: &io::Error) -> &'static str {
 
 fn hint(source: &io::Error) -> &'static str {
     match source.raw_os_error() {
-        Some(libc::EPERM) => "; this needs CAP_NET_ADMIN",
+        Some(libc::EPERM) => "; this needs the capability CAP_NET_ADMIN: run the command with sudo",
         Some(libc::ENODEV) => "; there is no such interface in this network namespace",
         Some(libc::EOPNOTSUPP) => "; its driver cannot do that",
         _ => "",

@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_wrong_name_is_answered_with_the_right_ones() {
         let error = Netlink::open().unwrap().interface("nonsense").unwrap_err().to_string();
-        let start = "there is no network interface \"nonsense\" here; there are: ";
+        let start = "there is no network interface \"nonsense\"; there are: ";
         assert!(error.starts_with(start) && error.contains("lo"), "{error}");
     }
 

@@ -27,7 +27,7 @@ pub use route::{NetlinkRoute, RouteKind};
 #[non_exhaustive]
 pub enum NetlinkError {
     /// There is no interface of this name.
-    #[error("there is no network interface \"{name}\" here; there are: {known}")]
+    #[error("there is no network interface \"{name}\"; there are: {known}")]
     NoInterface {
         /// The requested name.
         name: String,
@@ -46,7 +46,9 @@ pub enum NetlinkError {
 
 fn hint(source: &io::Error) -> &'static str {
     match source.kind() {
-        io::ErrorKind::PermissionDenied => "; this needs CAP_NET_ADMIN",
+        io::ErrorKind::PermissionDenied => {
+            "; this needs the capability CAP_NET_ADMIN: run the command with sudo"
+        }
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => "; the kernel did not answer",
         _ => "",
     }

@@ -89,12 +89,15 @@ pub struct ShieldReport {
 #[non_exhaustive]
 pub enum ShieldError {
     /// The kernel has no cpusets, or they are not mounted.
-    #[error("no cpusets here: mount them (`mount -t cgroup -o cpuset none /sys/fs/cgroup/cpuset`)")]
+    #[error(
+        "cpusets are not mounted: mount them (`mount -t cgroup -o cpuset none \
+         /sys/fs/cgroup/cpuset`)"
+    )]
     NoCpusets,
     /// No CPU would be left for other work.
     #[error(
-        "CPUs `{cpus}` cannot be shielded: name some of {all}, but not all, because the rest of \
-         the system needs one"
+        "CPUs `{cpus}` cannot be shielded: give some of the CPUs {all}, but not all of them, \
+         because the rest of the system needs one"
     )]
     Cpus {
         /// The requested CPUs.
@@ -103,22 +106,25 @@ pub enum ShieldError {
         all: CpuSet,
     },
     /// The driver has no queues that threads could serve.
-    #[error("the kernel starts no NAPI thread for {interface}: its driver has no NAPI in use")]
+    #[error(
+        "the kernel starts no NAPI threads for {interface}, because its driver does not use NAPI: \
+         leave out --napi"
+    )]
     NoNapi {
         /// The interface.
         interface: String,
     },
     /// The kernel's threads have no numbers in this PID namespace.
     #[error(
-        "the NAPI threads of {interface} are not visible in this PID namespace, such as a \
-         container's: run this outside of it"
+        "the NAPI threads of {interface} are not visible in this PID namespace (a container, for \
+         example): run the command outside"
     )]
     HiddenThreads {
         /// The interface.
         interface: String,
     },
     /// The kernel refuses the partition.
-    #[error("the kernel refuses a partition of CPUs {cpus}: it says `{says}`")]
+    #[error("the kernel refuses a cpuset partition of the CPUs {cpus}: it says `{says}`")]
     Partition {
         /// The requested CPUs.
         cpus: CpuSet,

@@ -139,12 +139,13 @@ fn cpus_that_cannot_be_had_change_nothing() {
     let before = snapshot(root.path());
     for cpus in ["0-3", "7", ""] {
         let error = Shield::raise(root.path(), &plan(cpus), &journal).unwrap_err().to_string();
-        let expected = format!("CPUs `{cpus}` cannot be shielded: name some of 0-3, but not all");
+        let expected =
+            format!("CPUs `{cpus}` cannot be shielded: give some of the CPUs 0-3, but not all");
         assert!(error.starts_with(&expected), "{error}");
     }
     let nothing = machine(&[("proc/mounts", "")]);
     let error = Shield::raise(nothing.path(), &plan("1"), &journal).unwrap_err();
-    assert!(error.to_string().starts_with("no cpusets here"));
+    assert!(error.to_string().starts_with("cpusets are not mounted"));
     assert_eq!((snapshot(root.path()), journal.open_changes()), (before, 0));
 }
 

@@ -26,10 +26,13 @@ const BYTES_MAX: u64 = 256 << 20;
 #[non_exhaustive]
 pub enum TraceError {
     /// There is no tracefs.
-    #[error("no trace events here: `mount -t tracefs none /sys/kernel/tracing` as root")]
+    #[error(
+        "the kernel's trace is not available: mount it as root with `mount -t tracefs none \
+         /sys/kernel/tracing`"
+    )]
     NotMounted,
     /// A file of it could not be used.
-    #[error("cannot trace: {}: {source}{}", path.display(), hint(.source))]
+    #[error("cannot use the kernel's trace: {}: {source}{}", path.display(), hint(.source))]
     File {
         /// The file.
         path: PathBuf,
@@ -40,7 +43,7 @@ pub enum TraceError {
 
 fn hint(source: &io::Error) -> &'static str {
     match source.kind() {
-        io::ErrorKind::PermissionDenied => "; run as root",
+        io::ErrorKind::PermissionDenied => "; run the command as root",
         _ => "",
     }
 }
@@ -200,6 +203,6 @@ mod tests {
         assert!(TraceError::NotMounted.to_string().contains("mount -t tracefs"));
         let source = io::ErrorKind::PermissionDenied.into();
         let error = TraceError::File { path: "/x".into(), source };
-        assert!(error.to_string().ends_with("; run as root"), "{error}");
+        assert!(error.to_string().ends_with("; run the command as root"), "{error}");
     }
 }

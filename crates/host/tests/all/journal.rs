@@ -86,7 +86,7 @@ fn a_refused_change_leaves_nothing_in_the_journal() {
     assert!(error.ends_with("there is no such interface in this network namespace"), "{error}");
     let no_folder = Arc::new(Journal::open_in(Path::new("/proc/nowhere")));
     let error = pair.left.run(|| no_folder.change(INTERFACE, SettingValue::Mtu(1400))).unwrap_err();
-    assert!(error.to_string().ends_with("nothing was changed"), "{error}");
+    assert!(error.to_string().ends_with("No setting was changed"), "{error}");
     assert_eq!((mtu(&pair.left), journal.open_changes(), journals(folder.path())), (1500, 0, 0));
 }
 

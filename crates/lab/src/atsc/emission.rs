@@ -86,6 +86,6 @@ mod tests {
         assert!(found.mer_db > 50.0 && found.mask_room_db.unwrap() > 3.0, "{found:?}");
         assert_eq!(found.real_time.count, 2);
         let error = Emission::of(1e6, 0.01, 1).unwrap_err().to_string();
-        assert!(error.contains("cannot carry 8-VSB"), "{error}");
+        assert!(error.contains("an ATSC channel cannot be transmitted"), "{error}");
     }
 }

@@ -197,7 +197,7 @@ mod tests {
             assert!(points.len() >= 5 && points.iter().all(|point| point.axis() == axis));
         }
         assert!(
-            "rain".parse::<Axis>().unwrap_err().contains("there are: noise, echo, doppler, ens")
+            "rain".parse::<Axis>().unwrap_err().contains("the axes are: noise, echo, doppler, ens")
         );
         let point = Point::Echo { delay_us: -1.0, level_db: -3.0 };
         assert_eq!(point.to_string(), "echo -1 µs -3 dB");

@@ -69,7 +69,7 @@ pub enum AtscError {
     #[error("cannot read the CPUs of this machine: {0}")]
     Machine(TopologyError),
     /// There is no plan for all CPUs.
-    #[error("cannot plan the receiver for this machine: {0}")]
+    #[error("cannot calculate a plan of the receiver for this machine: {0}")]
     Plan(String),
 }
 

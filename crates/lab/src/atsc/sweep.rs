@@ -217,7 +217,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut store = ResultStore::open(None, |_| false).unwrap();
         let ended = sweep(&plan, &mut store, folder.path(), &mut [None, None], |_, _| true);
-        assert!(ended.unwrap_err().to_string().contains("cannot carry 8-VSB"));
+        assert!(ended.unwrap_err().to_string().contains("an ATSC channel cannot be transmitted"));
         assert!(store.lines.is_empty());
     }
 }

@@ -121,7 +121,9 @@ pub fn play(
         Some(line) if line == flood::READY => {}
         other => {
             let text = other.unwrap_or_else(|| "it says nothing".to_owned());
-            return Err(io::Error::other(format!("no flood: {text}")).into());
+            return Err(
+                io::Error::other(format!("cannot start the flood of packets: {text}")).into()
+            );
         }
     }
     let mut trials = Vec::new();
@@ -193,7 +195,9 @@ fn hog(cpu: usize) -> io::Result<()> {
         }
         Ok(())
     };
-    std::thread::spawn(spin).join().map_err(|_| io::Error::other("the hog panicked"))?
+    std::thread::spawn(spin)
+        .join()
+        .map_err(|_| io::Error::other("the thread that should use the CPU has panicked"))?
 }
 
 fn stop(pid: i32) -> io::Result<()> {

@@ -20,7 +20,7 @@ pub enum LookoutError {
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// The watched thread is not available.
-    #[error("cannot watch a thread: {0}")]
+    #[error("cannot start the thread that is measured: {0}")]
     Watched(String),
     /// A process cannot be started or has ended.
     #[error("a helper process failed: {0}")]

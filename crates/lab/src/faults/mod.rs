@@ -82,7 +82,7 @@ pub struct FaultRow {
 #[non_exhaustive]
 pub enum MatrixError {
     /// The emulated radio did not start.
-    #[error("the emulated radio: {0}")]
+    #[error("the emulated radio failed: {0}")]
     Emulator(#[from] Error),
     /// A case has a fault that the emulated radio does not know.
     #[error(transparent)]
@@ -213,11 +213,14 @@ impl FaultRow {
         let misleads = case.misleads || (case.passes_audits && self.direction == Direction::Tx);
         let slack = if misleads { packets } else { 0 };
         let agrees = (least.saturating_sub(slack)..=most.saturating_add(slack)).contains(&device);
-        complain(!agrees, format!("the device counts {device}, the ledger {least} to {most}"));
-        complain(self.hits == 0, "the fault hit no packet".to_owned());
+        complain(
+            !agrees,
+            format!("the device counts {device} samples, but the ledger {least} to {most}"),
+        );
+        complain(self.hits == 0, "the fault hit no packet, so nothing was tested".to_owned());
         let wrong = self.wrong_samples > 0 && !(case.damages_samples || case.misleads);
         complain(wrong, format!("{} samples have a wrong time", self.wrong_samples));
-        complain(self.ending == Ending::Hangs, "the stream hangs".to_owned());
+        complain(self.ending == Ending::Hangs, "the stream neither goes on nor ends".to_owned());
         let lost = self.lost_total();
         complain(
             case.loses_hits && lost != packets,
@@ -233,7 +236,10 @@ impl FaultRow {
             format!("the fault hit no packet of samples, but {cost} samples were lost"),
         );
         complain(case.ends_streams != matches!(self.ending, Ending::Failed(_)), {
-            format!("it should {}", if case.ends_streams { "end with an error" } else { "go on" })
+            format!(
+                "the stream should {}, but it did not",
+                if case.ends_streams { "end with an error" } else { "go on" }
+            )
         });
         if let Ending::Failed(error) = &self.ending
             && !error.contains("stopped answering")

@@ -53,8 +53,8 @@ impl FromStr for ChainShape {
         match (number(pipes), number(stages)) {
             (Some(pipes), Some(stages)) => Ok(Self { pipes, stages }),
             _ => Err(format!(
-                "`{text}` is not a shape; write 8 for a chain of 8 stages, 4x6 for four of 6; at \
-                 most 64 of either"
+                "`{text}` is not a shape: write 8 for a chain of 8 blocks, or 4x6 for four chains \
+                 of 6; both numbers are at most 64"
             )),
         }
     }
@@ -101,7 +101,7 @@ mod tests {
         }
         for text in ["", "0", "x", "4x", "65", "1x2x3", "-1"] {
             assert!(
-                text.parse::<ChainShape>().unwrap_err().contains("is not a shape; write 8"),
+                text.parse::<ChainShape>().unwrap_err().contains("is not a shape: write 8"),
                 "{text}"
             );
         }

@@ -106,6 +106,6 @@ mod tests {
     fn every_kernel_has_a_name_that_means_it() {
         assert!(BlockKernel::ALL.into_iter().all(|kernel| kernel.name().parse() == Ok(kernel)));
         let error = "fft".parse::<BlockKernel>().unwrap_err();
-        assert_eq!(error, "`fft` is not a kernel; there are: copy, multiply, fir");
+        assert_eq!(error, "`fft` is not a stage; the stages are: copy, multiply, fir");
     }
 }

@@ -153,7 +153,10 @@ impl AttachedDevice {
         if let Some(imitation) = &mut self.imitation
             && let Some(status) = imitation.child.try_wait()?
         {
-            return Err(io::Error::other(format!("it ended ({status})")).into());
+            return Err(io::Error::other(format!(
+                "the process of the imitated converter has ended ({status})"
+            ))
+            .into());
         }
         if Instant::now() > until { Err(IrqError::Silent("answer")) } else { Ok(()) }
     }

@@ -66,7 +66,7 @@ pub enum IrqError {
     #[error(transparent)]
     Class(#[from] ClassError),
     /// Shared memory, interrupts or the device's process.
-    #[error("the imitated device: {0}")]
+    #[error("the imitated converter failed: {0}")]
     Device(#[from] io::Error),
     /// There is no device behind VFIO.
     #[error(transparent)]
@@ -75,10 +75,13 @@ pub enum IrqError {
     #[error(transparent)]
     Iio(#[from] millstream_host::iio::IioError),
     /// It does not respond as it should.
-    #[error("the imitated device does not {0}: a program of higher priority has its CPU")]
+    #[error(
+        "the imitated converter does not {0}: a program of higher priority uses its CPU; give \
+         another --device-cpu"
+    )]
     Silent(&'static str),
     /// No block came through.
-    #[error("no block was read: ended too early")]
+    #[error("no block of samples was read, because the measurement ended too early")]
     Nothing,
 }
 

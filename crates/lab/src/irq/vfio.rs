@@ -59,12 +59,12 @@ struct IrqSet {
 pub enum VfioError {
     /// No device is bound.
     #[error(
-        "no ivshmem device is bound to vfio-pci here: in a guest, `millstream lab guest --adc` \
-         gives one and binds it"
+        "no ivshmem device is bound to vfio-pci: run the command in a virtual machine of \
+         `millstream lab guest --adc`, which has one"
     )]
     NoDevice,
     /// A step failed.
-    #[error("{step}: {source}; VFIO needs root, and an IOMMU (intel_iommu=on)")]
+    #[error("{step}: {source}; VFIO needs root and an IOMMU (kernel argument intel_iommu=on)")]
     Step {
         /// The step.
         step: String,

@@ -31,8 +31,8 @@ pub enum LoadError {
     },
     /// A worker was there and did nothing.
     #[error(
-        "load profile `{profile}`: {worker} did nothing in the {seconds:.1} s of the measurement, \
-         so this load was missing: a program of higher priority keeps the CPU"
+        "load profile `{profile}`: {worker} did no work in the {seconds:.1} s of the measurement, \
+         so the sample is refused: a program of higher priority uses the CPU"
     )]
     Idle {
         /// The profile.

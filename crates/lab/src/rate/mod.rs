@@ -59,8 +59,8 @@ pub enum RateError {
     Tx(#[from] TxError),
     /// The radio has another rate, so the requested one cannot be measured.
     #[error(
-        "the radio has no rate of {asked_hz} samples per second, only {taken_hz}: give a rate \
-         that it has"
+        "the radio has no sample rate of {asked_hz} samples per second, the nearest is \
+         {taken_hz}: give a rate that it has"
     )]
     OtherRate {
         /// Samples per second requested.

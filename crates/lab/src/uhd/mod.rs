@@ -60,8 +60,8 @@ pub struct UhdResult {
 pub enum UhdError {
     /// The program is not installed.
     #[error(
-        "UHD's benchmark_rate is not in any of the usual places: install it (Debian: apt-get \
-         install uhd-host), or name it"
+        "UHD's benchmark_rate is not at a usual path: install it (Debian: apt-get install \
+         uhd-host), or give its path with --uhd"
     )]
     NotInstalled,
     /// The program cannot be run.
@@ -73,7 +73,7 @@ pub enum UhdError {
         source: io::Error,
     },
     /// The program hung and was killed.
-    #[error("{} did not end within {after_s:.0} s", program.display())]
+    #[error("{} did not end within {after_s:.0} s and was stopped", program.display())]
     Hung {
         /// The program.
         program: PathBuf,

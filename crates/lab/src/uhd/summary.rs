@@ -29,7 +29,7 @@ pub struct UhdSummary {
 
 /// A run that ended without its summary.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("UHD's benchmark_rate ended without `{missing}`; it said: {said}")]
+#[error("the output of UHD's benchmark_rate lacks `{missing}`; it says: {said}")]
 pub struct SummaryError {
     /// The missing line.
     pub missing: &'static str,
@@ -130,8 +130,8 @@ Done!
             UhdSummary::parse("Creating the device\n", "\n[ERROR] no device\n").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "UHD's benchmark_rate ended without `Num received samples`; it said: Creating the \
-             device / [ERROR] no device"
+            "the output of UHD's benchmark_rate lacks `Num received samples`; it says: Creating \
+             the device / [ERROR] no device"
         );
     }
 }

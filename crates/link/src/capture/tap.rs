@@ -26,8 +26,8 @@ impl CaptureCounts {
     pub fn explain(&self, path: &str) -> Option<String> {
         let (error, missing) = (self.failure.get()?, self.uncaptured.load(Ordering::Relaxed));
         Some(format!(
-            "the capture {path} is incomplete, {missing} packets are missing ({error}): free some \
-             space, or capture to another disk"
+            "the capture {path} is not complete: {missing} packets are missing ({error}). Free \
+             some space, or capture to another disk"
         ))
     }
 }

@@ -25,11 +25,12 @@ pub(super) fn failed(
 pub(super) fn eal(options: &DpdkOptions, error: DpdkError) -> LinkError {
     let hint = match options.own.huge {
         Some(true) => {
-            "it wants huge pages: `sysctl vm.nr_hugepages=512` reserves some, huge=off does without"
+            "the option huge=on needs huge pages: reserve some with `sysctl vm.nr_hugepages=512`, \
+             or use huge=off"
         }
         _ => {
-            "it can be tried once in a process: mend it and start again; `millstream host doctor \
-             dpdk` says what is in the way"
+            "a process can start DPDK only once: run `millstream host doctor dpdk`, fix what it \
+             reports, and start the program again"
         }
     };
     refused(&options.device, error, hint.to_owned())
@@ -40,11 +41,11 @@ pub(super) fn port(options: &DpdkOptions, error: DpdkError) -> LinkError {
     let hint = match options.device.driver() {
         None => pci(&options.device.to_string()),
         Some(Driver::VirtioUser) => {
-            "the vhost end, which listens at path=, is to be started before it".to_owned()
+            "start the vhost end first: it creates the socket of path=".to_owned()
         }
         Some(Driver::Memif) => {
-            "role=server or role=client, and at either end the same socket= and id=, of which each \
-             is taken once"
+            "both ends need the same socket= and id=, one end with role=server and the other with \
+             role=client; each pair can be used only once"
                 .to_owned()
         }
         Some(_) => "its arguments are those of DPDK's driver, in its Network Interface Controller \
@@ -103,14 +104,15 @@ fn judge(
         Some(uio @ ("uio_pci_generic" | "igb_uio")) => Err((
             io::ErrorKind::PermissionDenied,
             format!(
-                "it is bound to {uio}, with which the device can write to any memory of this \
-                 machine: {bind}; unsafe_uio=on takes it all the same"
+                "the card is bound to {uio}, with which it can write to any memory of this \
+                 machine: {bind}, or accept that with unsafe_uio=on"
             ),
         )),
-        Some(name) => {
-            Err((io::ErrorKind::ResourceBusy, format!("the kernel's {name} has it: {bind}")))
-        }
-        None => Err((io::ErrorKind::ResourceBusy, format!("no driver has it: {bind}"))),
+        Some(name) => Err((
+            io::ErrorKind::ResourceBusy,
+            format!("the kernel driver {name} has the card: {bind}"),
+        )),
+        None => Err((io::ErrorKind::ResourceBusy, format!("no driver has the card: {bind}"))),
     }
 }
 

@@ -96,8 +96,8 @@ fn start(options: &DpdkOptions) -> Result<Eal, LinkError> {
         Some(asked) if asked != eal.huge && !eal.shared => {
             let (there, word) = if eal.huge { ("with", "on") } else { ("without", "off") };
             let hint = format!(
-                "DPDK runs {there} huge pages in this process, as its first link wanted: leave \
-                 huge= out, or say huge={word} everywhere"
+                "the first link of this process has started DPDK {there} huge pages: leave out \
+                 huge=, or use huge={word} for all links"
             );
             let source = io::ErrorKind::InvalidInput.into();
             Err(advice::failed(&options.device, "start DPDK", source, hint))
@@ -125,7 +125,8 @@ fn once_without_copies(options: &DpdkOptions) -> Result<(), LinkError> {
     if !is_without_copies(options) || !USED.swap(true, Ordering::Relaxed) {
         return Ok(());
     }
-    let hint = "DPDK's memif does that once in a process: leave zero-copy= out".to_owned();
+    let hint =
+        "DPDK's memif allows zero-copy only once in a process: leave out zero-copy=".to_owned();
     let source = io::ErrorKind::Unsupported.into();
     Err(advice::failed(&options.device, "look at zero-copy=trust-peer", source, hint))
 }

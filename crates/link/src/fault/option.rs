@@ -37,7 +37,7 @@ fn understand(text: &str) -> Result<Fault, String> {
     let mut words = text.split_whitespace();
     let action = words.next().ok_or("it is empty")?;
     if !ACTIONS.contains(&action) {
-        return Err(format!("`{action}` is not an action"));
+        return Err(format!("`{action}` is not the name of a fault"));
     }
     let receives = choose("direction", words.next(), &[("rx", true), ("tx", false)])?;
     let mut keys = Keys::new(words)?;
@@ -110,11 +110,11 @@ mod tests {
     fn what_cannot_be_understood_is_named_with_what_is_accepted() {
         for (text, part) in [
             ("", "it is empty"),
-            ("loose rx", "`loose` is not an action"),
+            ("loose rx", "`loose` is not the name of a fault"),
             ("lose", "the direction is missing"),
             ("lose to_host", "there is no direction `to_host`"),
             ("lose rx p=2", "a probability from 0 to 1"),
-            ("delay rx", "it needs `ms=`"),
+            ("delay rx", "the fault needs `ms=`"),
             ("lose rx class=data", "this fault has no key `class`"),
         ] {
             let error = check(&[text.to_owned()]).unwrap_err().to_string();

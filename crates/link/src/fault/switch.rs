@@ -25,7 +25,7 @@ pub struct RuleId(u64);
 
 /// The error of a switch with [`RULES_MAX`] rules already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("there are {RULES_MAX} rules already: remove some first")]
+#[error("there are already {RULES_MAX} faults: remove some first")]
 pub struct TooManyRules;
 
 /// The rules of one direction. Clones share them; any number of halves may be wrapped.

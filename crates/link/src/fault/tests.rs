@@ -394,5 +394,5 @@ fn the_number_of_rules_is_bounded() {
         switch.add(any(FaultEffect::Lose, Select::default())).unwrap();
     }
     let error = switch.add(any(FaultEffect::Lose, Select::default())).unwrap_err();
-    assert_eq!(error.to_string(), "there are 64 rules already: remove some first");
+    assert_eq!(error.to_string(), "there are already 64 faults: remove some first");
 }

@@ -35,12 +35,12 @@ pub fn effect(action: &str, keys: &mut Keys<'_>) -> Result<FaultEffect, String> 
             let from = keys.number("from", 0)?.map_or(0, place);
             let to = keys.number("to", 1)?.map_or(usize::MAX, place);
             if from >= to {
-                return Err(format!("from={from} is not before to={to}"));
+                return Err(format!("from={from} must be less than to={to}"));
             }
             FaultEffect::Corrupt { bits, bytes: from..to }
         }
         "lose" => FaultEffect::Lose,
-        _ => return Err(format!("`{action}` is not an action")),
+        _ => return Err(format!("`{action}` is not the name of a fault")),
     })
 }
 
@@ -66,7 +66,7 @@ pub fn select(keys: &mut Keys<'_>) -> Result<Select, String> {
 /// # Errors
 /// That the value is missing.
 pub fn needed<T>(key: &str, value: Option<T>) -> Result<T, String> {
-    value.ok_or_else(|| format!("it needs `{key}=`"))
+    value.ok_or_else(|| format!("the fault needs `{key}=`"))
 }
 
 /// Returns the value of one of several words.

@@ -111,7 +111,10 @@ pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, Lin
 
 fn explain(device: &InterfaceState, step: &str, source: io::Error) -> LinkError {
     let hint = match source.raw_os_error() {
-        Some(libc::ENOMEM) => "the ring is too large for this machine: ask for fewer frames",
+        Some(libc::ENOMEM) => {
+            "the kernel has not enough memory for this ring: use fewer slots (slots=) or blocks \
+             (blocks=)"
+        }
         Some(libc::EAFNOSUPPORT) => "this kernel has no packet sockets (CONFIG_PACKET)",
         Some(libc::ENODEV | libc::ENXIO) => {
             "the interface is gone: `ip link` lists the present ones"

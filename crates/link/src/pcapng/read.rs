@@ -14,9 +14,11 @@ const INTERFACES_MAX: usize = 4096;
 /// The reason why a capture cannot be read (further).
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
-    #[error("this is not a pcapng capture (`editcap -F pcapng OLD NEW` converts others)")]
+    #[error(
+        "the file is not a pcapng capture; `editcap -F pcapng OLD NEW` converts other captures"
+    )]
     NoCapture,
-    #[error("the capture is damaged: {0}")]
+    #[error("the capture file is damaged: {0}")]
     Damaged(&'static str),
     #[error(transparent)]
     Io(#[from] io::Error),

@@ -63,7 +63,7 @@ fn what_is_no_capture_is_one_error() {
     for bytes in [&b""[..], b"short", &[0; 100], &[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0]]
     {
         let error = Reader::new(Cursor::new(bytes)).err().unwrap().to_string();
-        assert!(error.contains("not a pcapng capture (`editcap"), "{error}");
+        assert!(error.contains("not a pcapng capture; `editcap"), "{error}");
     }
 }
 
@@ -84,5 +84,5 @@ fn damage_anywhere_is_an_error_or_other_packets_and_never_a_panic() {
         let _ = all(&bytes);
     }
     let error = all(&good[..good.len() - 3]).unwrap_err().to_string();
-    assert_eq!(error, "the capture is damaged: it ends in the middle of a block");
+    assert_eq!(error, "the capture file is damaged: it ends in the middle of a block");
 }

@@ -66,7 +66,7 @@ impl Broker {
             Ok(Some(answer)) => answer,
             Err(error) if !has_gone(&error) => return Err(error),
             Ok(None) | Err(_) => {
-                let what = "has ended; start `millstream host grant` again, then this program";
+                let what = "has ended: start `millstream host grant` again, then this program";
                 return Err(self.failed(io::ErrorKind::BrokenPipe, what));
             }
         };

@@ -113,9 +113,9 @@ mod tests {
         let mut options = RightsOptions { choice: Choice::Broker, ..RightsOptions::default() };
         options.broker = Some("/nonexistent/grant.sock".into());
         let error = open(&options, &xdp::RIGHTS, "veth0").err().unwrap().to_string();
-        let start = "no rights for the link xdp on veth0: no broker listens at \
-                     /nonexistent/grant.sock; start a broker (`sudo \
-                     millstream host grant --interface veth0 --user";
+        let start = "this process has no rights to open the link xdp on veth0: no broker listens \
+             at /nonexistent/grant.sock; start a broker (`sudo millstream host grant --interface \
+             veth0 --user";
         assert!(error.starts_with(start), "{error}");
         assert!(
             error.contains("setcap cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon+ep"),

@@ -24,9 +24,11 @@ pub struct PeerIdentity {
 /// That the text is neither.
 pub fn network(text: &str) -> Result<Subnet, String> {
     let alone = || format!("{text}/32").parse();
-    text.parse()
-        .or_else(|_| alone())
-        .map_err(|_| format!("{text} is neither an address nor a network such as 10.0.0.0/24"))
+    text.parse().or_else(|_| alone()).map_err(|_| {
+        format!(
+            "{text} is not an address and not a network: write for example 10.0.0.2 or 10.0.0.0/24"
+        )
+    })
 }
 
 /// The grants of a broker, and the users who get them.
@@ -81,7 +83,10 @@ impl GrantPolicy {
         if peer.uid == 0 || self.users.contains(&peer.uid) || member() {
             return Ok(());
         }
-        Err(format!("user {} is not granted anything here; grant it with --user", peer.uid))
+        Err(format!(
+            "the broker grants nothing to user {}: start it with --user for this user",
+            peer.uid
+        ))
     }
 
     /// Returns the needs of a link on an interface, if it is granted.
@@ -91,7 +96,9 @@ impl GrantPolicy {
     pub fn link(&self, link: &str, interface: &str) -> Result<&'static Family, String> {
         if !self.interfaces.iter().any(|granted| granted == interface) {
             let granted = self.interfaces.join(", ");
-            return Err(format!("interface {interface} is not granted, only {granted}"));
+            return Err(format!(
+                "the broker does not grant the interface {interface}, only {granted}"
+            ));
         }
         let found = self.families.iter().find(|family| family.link == link).copied();
         found.ok_or_else(|| {
@@ -99,7 +106,10 @@ impl GrantPolicy {
             let granted = granted.join(", ");
             // The client's text is untrusted.
             let link = link.escape_debug();
-            format!("the link {link} is not granted, only {granted} (--link)")
+            format!(
+                "the broker does not grant the link {link}, only {granted}: start it with \
+                 another --link"
+            )
         })
     }
 
@@ -118,8 +128,8 @@ impl GrantPolicy {
             let ranges = self.ports.iter().map(|r| format!("{}-{}", r.start(), r.end()));
             let ranges = ranges.collect::<Vec<_>>().join(", ");
             return Err(format!(
-                "UDP port {port} is not granted, only {ranges}: use one of these, or have it \
-                 granted (--port)"
+                "the broker does not grant UDP port {port}, only {ranges}: use one of these, or \
+                 start the broker with another --port"
             ));
         }
         let shared = |address: &&Ipv4Addr| {
@@ -127,12 +137,15 @@ impl GrantPolicy {
             wanted.own_addresses && (limited || address.is_multicast() || address.is_loopback())
         };
         if let Some(address) = wanted.addresses.iter().find(shared) {
-            return Err(format!("{address} is not the address of one host: a link cannot own it"));
+            return Err(format!(
+                "{address} is not the address of a single host, so a link cannot have it"
+            ));
         }
         let of_kernel = |address: &&Ipv4Addr| wanted.own_addresses && kernel.contains(address);
         if let Some(address) = wanted.addresses.iter().find(of_kernel) {
             return Err(format!(
-                "{address} is an address of this machine: its ARP and ICMP stay with the kernel"
+                "{address} is already an address of this machine, so the kernel answers its ARP \
+                 and ICMP packets"
             ));
         }
         let foreign = |address: &&Ipv4Addr| {
@@ -141,8 +154,8 @@ impl GrantPolicy {
         };
         if let Some(address) = wanted.addresses.iter().find(foreign) {
             return Err(format!(
-                "{address} is not an address of this machine, and not granted; grant it with \
-                 --network {address}"
+                "{address} is not an address of this machine, and the broker does not grant it: \
+                 start the broker with --network {address}"
             ));
         }
         Ok(())
@@ -175,9 +188,12 @@ mod tests {
     fn other_interfaces_and_links_are_refused_by_name() {
         assert!(policy().link("xdp", "eth1").is_ok());
         let error = policy().link("xdp", "eth0").unwrap_err();
-        assert_eq!(error, "interface eth0 is not granted, only eth1");
+        assert_eq!(error, "the broker does not grant the interface eth0, only eth1");
         let error = policy().link("packet", "eth1").unwrap_err();
-        assert_eq!(error, "the link packet is not granted, only xdp (--link)");
+        assert_eq!(
+            error,
+            "the broker does not grant the link packet, only xdp: start it with another --link"
+        );
     }
 
     #[test]
@@ -186,8 +202,8 @@ mod tests {
         let ports = |ports: &[u16]| Steer { udp_ports: ports.to_vec(), ..Steer::default() };
         assert!(steer(ports(&[49153, 49400])).is_ok());
         let error = steer(ports(&[49200, 53])).unwrap_err();
-        let says = "UDP port 53 is not granted, only 49153-49400: use one of these, or have it \
-                    granted (--port)";
+        let says = "the broker does not grant UDP port 53, only 49153-49400: use one of these, or \
+             start the broker with another --port";
         assert_eq!(error, says);
         assert!(steer(Steer { everything: true, ..Steer::default() }).is_err());
         assert!(steer(Steer { ethertypes: vec![0x0800], ..Steer::default() }).is_err());
@@ -206,7 +222,12 @@ mod tests {
             assert_eq!(steer([192, 168, 0, 5]).is_ok(), !own_addresses);
             for foreign in [[10, 0, 0, 4], [192, 168, 0, 1]] {
                 let error = steer(foreign).unwrap_err();
-                assert!(error.contains("and not granted; grant it with --network"), "{error}");
+                assert!(
+                    error.contains(
+                        "and the broker does not grant it: start the broker with --network"
+                    ),
+                    "{error}"
+                );
             }
         }
         let mut policy = policy();
@@ -222,7 +243,10 @@ mod tests {
         assert!(contains("10.0.0.4/30", 7) && !contains("10.0.0.4/30", 8));
         assert!(contains("0.0.0.0/0", 1));
         for bad in ["", "10.0.0.0/33", "10.0.0/8", "x", "10.0.0.0/"] {
-            assert!(network(bad).unwrap_err().contains("is neither an address"), "{bad}");
+            assert!(
+                network(bad).unwrap_err().contains("is not an address and not a network"),
+                "{bad}"
+            );
         }
     }
 
@@ -235,12 +259,19 @@ mod tests {
         };
         let kernel = [Ipv4Addr::new(10, 0, 0, 1)];
         assert!(policy().steer(&own(2), &kernel).is_ok());
-        assert!(policy().steer(&own(1), &kernel).unwrap_err().contains("stay with the kernel"));
+        assert!(
+            policy()
+                .steer(&own(1), &kernel)
+                .unwrap_err()
+                .contains("the kernel answers its ARP and ICMP packets")
+        );
         for shared in [[0; 4], [255; 4], [224, 0, 0, 251], [127, 0, 0, 1]] {
             let addresses = vec![Ipv4Addr::from(shared)];
             let own = Steer { addresses, own_addresses: true, ..Steer::default() };
             let error = policy().steer(&own, &kernel).unwrap_err();
-            assert!(error.ends_with("is not the address of one host: a link cannot own it"));
+            assert!(
+                error.ends_with("is not the address of a single host, so a link cannot have it")
+            );
         }
     }
 }

@@ -98,7 +98,10 @@ pub fn bind_error(address: SocketAddrV4, source: io::Error) -> LinkError {
     let hint = match source.raw_os_error() {
         Some(libc::EADDRINUSE) => {
             let who = holder::of_udp_port(address).unwrap_or_else(|| {
-                format!("find its owner with: ss -ulpn 'sport = :{}'", address.port())
+                format!(
+                    "find the program that uses it with: ss -ulpn 'sport = :{}'",
+                    address.port()
+                )
             });
             format!("the port is in use: {who}; stop it, or choose another address")
         }

@@ -18,13 +18,13 @@ pub fn refused(device: &InterfaceState, step: &str, source: io::Error) -> LinkEr
     let name = &device.name;
     let hint = match source.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
-            "it needs root (CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF), outside a user namespace: run \
-             `sudo millstream host grant`, which opens it for this process, or use packet: or udp"
+            "it needs root (CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF) outside a user namespace: start \
+             the broker with `sudo millstream host grant`, or use the link packet or udp"
                 .to_owned()
         }
         Some(libc::EOPNOTSUPP) => format!(
-            "the driver ({}) cannot do that: use mode=auto, which takes the best that there is, \
-             or mode=generic, which every interface can",
+            "the driver ({}) does not support this mode: use mode=auto, which takes the best one, \
+             or mode=generic, which works everywhere",
             driver(device)
         ),
         Some(libc::ERANGE | libc::EINVAL) if device.mtu > super::plan::SINGLE_BUFFER_MTU_MAX => {
@@ -37,8 +37,8 @@ pub fn refused(device: &InterfaceState, step: &str, source: io::Error) -> LinkEr
             )
         }
         Some(libc::ENOSYS | libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT) => {
-            "this kernel was built without it (CONFIG_BPF_SYSCALL, CONFIG_XDP_SOCKETS): use \
-             packet: or udp"
+            "this kernel was built without AF_XDP (CONFIG_BPF_SYSCALL, CONFIG_XDP_SOCKETS): use \
+             the link packet or udp"
                 .to_owned()
         }
         Some(libc::ENETDOWN) => format!("bring it up with `ip link set {name} up`"),
@@ -66,8 +66,8 @@ pub fn memory(device: &InterfaceState, bytes: usize, source: io::Error) -> LinkE
         return refused(device, "register frame memory", source);
     }
     let hint = format!(
-        "it locks {} KiB of memory, more than this user may: raise the limit (`ulimit -l`, or \
-         LimitMEMLOCK= of a systemd unit), or serve fewer queues (queues=0)",
+        "the link locks {} KiB of memory, which is more than this user may: raise the limit \
+         (`ulimit -l`, or LimitMEMLOCK= of a systemd unit), or serve fewer queues (queues=0)",
         bytes.div_ceil(1024)
     );
     error(device, "register frame memory", source, hint)
@@ -79,8 +79,8 @@ pub fn bind(device: &InterfaceState, to: &Binding, source: io::Error) -> LinkErr
     let step = format!("bind to queue {}", to.queue);
     let hint = match source.raw_os_error() {
         Some(libc::EBUSY) => format!(
-            "another AF_XDP socket has this queue (processes with such sockets: {}): stop its \
-             owner, or choose other queues (queues=)",
+            "another AF_XDP socket uses this queue (processes with such sockets: {}): stop that \
+             program, or choose other queues (queues=)",
             super::attached::socket_holders().join(", ")
         ),
         Some(libc::EINVAL) => format!(

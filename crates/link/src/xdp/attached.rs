@@ -107,7 +107,7 @@ mod tests {
             let spec = Spec::parse("xdp:veth0").unwrap();
             let error = xdp::open(&spec, &FrameOptions::default()).err().unwrap().to_string();
             let pid = format!("[{}]", std::process::id());
-            for part in ["bind to queue 0", "another AF_XDP socket has this queue", &pid] {
+            for part in ["bind to queue 0", "another AF_XDP socket uses this queue", &pid] {
                 assert!(error.contains(part), "no \"{part}\" in {error}");
             }
             drop(queue);

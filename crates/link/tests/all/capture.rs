@@ -124,7 +124,7 @@ fn a_damaged_capture_plays_up_to_the_damage_and_says_so_once() {
     assert_eq!(replay.receive(&mut got).unwrap(), 2);
     replay.give_back(&mut got);
     let error = replay.receive(&mut got).unwrap_err().to_string();
-    assert_eq!(error, "the capture is damaged: the length of a block is impossible");
+    assert_eq!(error, "the capture file is damaged: the length of a block is impossible");
     assert_eq!((replay.receive(&mut got).unwrap(), got.len()), (0, 0), "nothing follows");
 }
 
@@ -214,7 +214,7 @@ fn a_full_disk_is_an_error_at_once_or_a_count_and_a_sentence() {
         .unwrap();
     let [out, err] = [child.stdout, child.stderr].map(|text| String::from_utf8(text).unwrap());
     assert!(child.status.success(), "{out}{err}");
-    let line = format!("the capture {} is incomplete, 320 packets are missing", file.text());
+    let line = format!("the capture {} is not complete: 320 packets are missing", file.text());
     assert!(
         err.contains(&line) && err.contains("free some space, or capture to another disk"),
         "{err}"

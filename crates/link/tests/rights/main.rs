@@ -137,7 +137,9 @@ fn nobody_without_a_broker_is_told_both_ways_out() {
     let Some(scene) = Scene::new(ONE_QUEUE) else { return };
     let error = scene.client("xdp:veth0", true).fails();
     println!("{error}");
-    assert!(error.contains("no rights for the link xdp on veth0: this process lacks CAP_NET_RAW"));
+    assert!(error.contains(
+        "this process has no rights to open the link xdp on veth0: this process lacks CAP_NET_RAW"
+    ));
     assert!(error.contains("no broker listens at"), "{error}");
     assert!(error.contains("sudo millstream host grant --interface veth0 --user 65534"), "{error}");
     assert!(error.contains("sudo setcap cap_net_raw"), "{error}");

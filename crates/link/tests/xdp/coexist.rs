@@ -121,7 +121,7 @@ fn ports_can_be_given_and_taken() {
     }
     let many = Steer { udp_ports: (1..=300).collect(), ..wanted(there) };
     let error = bench.link.steer(&many).unwrap_err().to_string();
-    assert!(error.contains("300 UDP ports are too many: one link takes 255 at most"), "{error}");
+    assert!(error.contains("300 UDP ports are too many: one link can have at most 255"), "{error}");
 }
 
 /// Counts stay with their port, in any row of counters, and start at zero with a new port.

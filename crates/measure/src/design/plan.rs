@@ -110,13 +110,13 @@ pub struct PlannedMeasurement {
 #[non_exhaustive]
 pub enum MeasurementPlanError {
     /// The file has a wrong syntax or type.
-    #[error("the plan: {0}")]
+    #[error("cannot read the measurement plan: {0}")]
     Syntax(#[from] toml::de::Error),
     /// A load profile is wrong or missing.
     #[error(transparent)]
     Profile(#[from] ProfileError),
     /// A value makes no sense.
-    #[error("the plan: `{key}` {problem}")]
+    #[error("the measurement plan: `{key}` {problem}")]
     Value {
         /// The key of the value.
         key: &'static str,

@@ -117,7 +117,9 @@ impl QuietCondition {
                 (ActivityCounters::begin(&self.interfaces), ticks(Path::new("/")));
             let is_there = |name: &&String| watch.packets.contains_key(*name);
             if let Some(name) = self.interfaces.iter().find(|name| !is_there(name)) {
-                return Err(format!("there is no interface {name}: correct `quiet_interfaces`"));
+                return Err(format!(
+                    "there is no network interface {name}: correct `quiet_interfaces` in the plan"
+                ));
             }
             std::thread::sleep(WINDOW.min(self.patience));
             let others = watch.end(0.0);
@@ -126,9 +128,9 @@ impl QuietCondition {
             }
             if Instant::now() >= until {
                 return Err(format!(
-                    "the machine is not quiet: others take {:.0} % of its CPUs (mostly {}), and \
-                     {:.0} packets a second pass its interfaces{}; {} terminals are open. End \
-                     other programs, or increase `quiet_s`",
+                    "the machine is not quiet: other programs use {:.0} % of its CPU time (mostly \
+                     {}), and {:.0} packets a second pass its interfaces{}; {} terminals are \
+                     open. End other programs, or increase `quiet_s` in the plan",
                     others.cpu_share * 100.0,
                     busiest(&before, &ticks(Path::new("/"))),
                     others.packets_per_s,
@@ -260,7 +262,7 @@ mod tests {
         let patience = Duration::from_millis(1);
         let named = QuietCondition { patience, interfaces: vec!["no such".to_owned()], ..bounds };
         let error = named.wait(|| false).unwrap_err();
-        assert!(error.contains("no interface no such"), "{error}");
+        assert!(error.contains("no network interface no such"), "{error}");
         let mut seen = LoadSeen::default();
         quiet.tell(&mut seen);
         assert_eq!((seen.others_cpu_share, seen.hardware_packets_per_s), (0.05, 20.0));

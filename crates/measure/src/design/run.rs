@@ -28,10 +28,10 @@ pub enum MeasurementRunError {
     #[error(transparent)]
     Plan(#[from] MeasurementPlanError),
     /// No start is possible.
-    #[error("{0} (the results so far are kept)")]
+    #[error("{0} (the results up to now are stored)")]
     Place(String),
     /// Records are lost.
-    #[error("the results cannot be kept: {0}")]
+    #[error("cannot store the results: {0}")]
     Keep(String),
 }
 

@@ -101,13 +101,19 @@ pub struct Estimate {
 #[non_exhaustive]
 pub enum NoEstimate {
     /// Too few values.
-    #[error("fewer than {} values", BLOCKS_MIN as u64 * BLOCK_VALUES_MIN)]
+    #[error(
+        "no prediction of the maximum: there are fewer than {} values",
+        BLOCKS_MIN as u64 * BLOCK_VALUES_MIN
+    )]
     TooFew,
     /// The maxima of blocks of any size are not a sample of an extreme value distribution.
-    #[error("the largest values follow no extreme-value distribution yet: measure longer")]
+    #[error(
+        "no prediction of the maximum: the largest values do not fit an extreme value \
+         distribution yet; measure longer"
+    )]
     NoFit,
     /// The largest values of the samples are not from one distribution.
-    #[error("the largest values differ from sample to sample: no common tail continues them")]
+    #[error("no prediction of the maximum: the largest values differ too much between samples")]
     Unlike,
 }
 

@@ -131,10 +131,10 @@ impl LoadWorker {
 #[non_exhaustive]
 pub enum ProfileError {
     /// The file is wrong.
-    #[error("load profiles: {0}")]
+    #[error("cannot read the load profiles: {0}")]
     Syntax(#[from] toml::de::Error),
     /// There is no such profile.
-    #[error("there is no load profile `{name}`; there are {known}")]
+    #[error("there is no load profile `{name}`; there are: {known}")]
     Unknown {
         /// The requested name.
         name: String,
@@ -203,7 +203,7 @@ mod tests {
             ]
         );
         let error = profiles.get("none").unwrap_err().to_string();
-        assert!(error.contains("`none`; there are idle, talk, flood"), "{error}");
+        assert!(error.contains("`none`; there are: idle, talk, flood"), "{error}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 pub enum ConfigError {
     /// The file does not exist, or cannot be read.
     #[error(
-        "cannot read the configuration {}: {source}; `millstream host net import` writes one",
+        "cannot read the configuration file {}: {source}; `millstream host net import` writes one",
         file.display()
     )]
     Unreadable {
@@ -38,7 +38,7 @@ pub enum ConfigError {
         problem: String,
     },
     /// A setting of the system could not be changed.
-    #[error("cannot set up {interface} as the configuration says: {source}")]
+    #[error("cannot set {interface} up as the configuration file requires: {source}")]
     Setting {
         /// The interface.
         interface: String,
@@ -46,7 +46,7 @@ pub enum ConfigError {
         source: JournalError,
     },
     /// The system does not have the state that the configuration expects.
-    #[error("the configuration does not fit this system: {problem}")]
+    #[error("the configuration file does not fit this system: {problem}")]
     Unfit {
         /// The difference, and what to do.
         problem: String,

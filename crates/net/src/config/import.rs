@@ -34,8 +34,9 @@ pub fn import(survey: &InterfaceSurvey, names: &[String]) -> Result<Config, Stri
 /// The problem of one of them.
 pub fn import_for_dpdk(survey: &InterfaceSurvey, names: &[String]) -> Result<Config, String> {
     let of = |name: &String| {
-        let found =
-            survey.interface(name).ok_or_else(|| format!("there is no interface {name}"))?;
+        let found = survey
+            .interface(name)
+            .ok_or_else(|| format!("there is no network interface {name}"))?;
         let device = found.device.clone().ok_or_else(|| {
             format!(
                 "{name} is on no PCI device, as DPDK needs: take it with {}:{name}",

@@ -84,7 +84,10 @@ pub(super) fn changes(
     for (offload, on) in &wanted.offloads {
         let offload = offload.0;
         match found.offloads.iter().find(|(known, _)| *known == offload) {
-            None => changes.push(Err(format!("its driver has no offload {}", offload.name()))),
+            None => changes.push(Err(format!(
+                "the driver of the interface has no offload {}",
+                offload.name()
+            ))),
             Some((_, now)) if now == on => {}
             Some(_) => changes.push(Ok(SettingValue::Offload(offload, *on))),
         }
@@ -112,7 +115,8 @@ fn channels(count: u32, now: Channels, max: Channels) -> Option<Result<SettingVa
     };
     let possible =
         wanted.receiving() <= max.receiving() && wanted.transmitting() <= max.transmitting();
-    let refuse = || format!("it can have {} queues at most, not {count}", max.receiving());
+    let refuse =
+        || format!("the interface can have at most {} queues, not {count}", max.receiving());
     Some(if possible { Ok(SettingValue::Channels(wanted)) } else { Err(refuse()) })
 }
 

@@ -140,7 +140,7 @@ fn errors_name_place_key_and_remedy() {
         (format!("{thread}priority = 100\n"), "thread[0].priority: wants a real-time priority"),
         (
             format!("{thread}wait = \"doze\"\n"),
-            "thread[0].wait: `doze` is not a wait mode; use spin",
+            "thread[0].wait: `doze` is not a wait mode: use spin",
         ),
         ("[[thread]]\nname = \"a b\"\n".into(), "thread[0].name: `a b` is not a valid name"),
         ("[[interface]\n".into(), "radio.toml:1:13: "),
@@ -288,11 +288,11 @@ fn each_obstacle_is_named_with_its_remedy() {
     let text = change(&|_, survey| survey.interfaces[0].features = None);
     assert!(text.starts_with("eth1: the driver ice runs no XDP programs: use mode"), "{text}");
     let text = change(&|config, _| config.interfaces[0].channels = Some(8));
-    assert_eq!(text, "eth1: it can have 4 queues at most, not 8");
+    assert_eq!(text, "eth1: the interface can have at most 4 queues, not 8");
     let text = change(&|config, _| config.interfaces[0].queues = Some("0-2".into()));
     assert_eq!(text, "eth1: there is no queue 2: the interface has 2, 0 to 1");
     let text = change(&|_, survey| survey.interfaces[0].offloads.clear());
-    assert_eq!(text, "eth1: its driver has no offload transmit-checksum");
+    assert_eq!(text, "eth1: the driver of the interface has no offload transmit-checksum");
     let text = change(&|_, survey| survey.interfaces[0].steers = false);
     assert_eq!(text, "eth1: its driver cannot steer a UDP port to a queue: leave `steer` out");
     let text = change(&|_, survey| survey.interfaces[0].addresses.clear());

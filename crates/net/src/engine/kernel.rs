@@ -93,8 +93,8 @@ impl Reservation {
             address: SocketAddrV4::new(address, 0),
             source: io::Error::from_raw_os_error(libc::EADDRINUSE),
             hint: format!(
-                "every UDP port that the broker grants ({}) is in use: close some, or have more \
-                 granted (--port)",
+                "all UDP ports that the broker grants ({}) are in use: close some, or start the \
+                 broker with more ports (--port)",
                 ranges.join(", ")
             ),
         })
@@ -163,8 +163,8 @@ mod tests {
         ports.sort_unstable();
         assert_eq!(ports, [49_160, 49_161, 49_162, 49_170]);
         let error = Reservation::any_of(ours, &granted, 5).unwrap_err().to_string();
-        assert!(error.contains("(49160-49162, 49170-49170) is in use"), "{error}");
-        assert!(error.contains("have more granted (--port)"), "{error}");
+        assert!(error.contains("(49160-49162, 49170-49170) are in use"), "{error}");
+        assert!(error.contains("start the broker with more ports (--port)"), "{error}");
         held.remove(1);
         assert!(Reservation::any_of(ours, &granted, 5).is_ok());
         // Without ranges, and where all ports are granted, the kernel chooses.

@@ -85,7 +85,7 @@ pub fn attach(link: Box<dyn FrameLink>, options: &str) -> Result<AttachedLink, L
     let name = link.info().name;
     let asked = Asked::parse(&format!("{name}:{options}"))?;
     if let Some((option, value)) = asked.left_over() {
-        let hint = format!("options here: {}", names(&EngineOptions::describe()));
+        let hint = format!("the options here are: {}", names(&EngineOptions::describe()));
         let (option, reason) = (format!("{option}={value}"), UNKNOWN.to_owned());
         return Err(LinkError::BadOption { option, reason, hint });
     }
@@ -226,7 +226,7 @@ pub(crate) fn with_our_options(error: LinkError) -> LinkError {
     match error {
         LinkError::BadOption { option, reason, hint } if reason == UNKNOWN => {
             let ours = names(&EngineOptions::describe());
-            let reason = format!("{reason}; options of every frame link: {ours}");
+            let reason = format!("{reason}; the options of every frame link are: {ours}");
             LinkError::BadOption { option, reason, hint }
         }
         error => error,

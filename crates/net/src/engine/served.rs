@@ -281,7 +281,7 @@ impl OpenLink {
     fn not_our_address(&self, bind: SocketAddrV4) -> LinkError {
         let own: Vec<_> = self.addresses.iter().map(|own| own.address.to_string()).collect();
         let hint = if bind.ip().is_loopback() {
-            "127.x belongs to the kernel: use link=udp".to_owned()
+            "the kernel handles all addresses 127.x: use link=udp".to_owned()
         } else {
             format!("{} has {}: choose one of these, or 0.0.0.0", self.name(), own.join(", "))
         };

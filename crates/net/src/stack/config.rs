@@ -154,13 +154,16 @@ pub(super) fn is_station(address: Ipv4Addr) -> bool {
 #[non_exhaustive]
 pub enum StackError {
     /// The Ethernet address cannot be that of a station.
-    #[error("{0} is not the Ethernet address of one host: use an Ethernet interface")]
+    #[error("{0} is not the Ethernet address of a single host: use an Ethernet interface")]
     BadMac(Mac),
     /// The MTU is too small or too large for IPv4.
-    #[error("an MTU of {0} bytes is outside 68 to 65535: set the interface's MTU (ip link set)")]
+    #[error(
+        "the MTU is {0} bytes, but it must be 68 to 65535: set the MTU of the interface (ip link \
+         set)"
+    )]
     BadMtu(usize),
     /// VLAN identifiers go from 1 to 4094.
-    #[error("VLAN {0} does not exist: identifiers go from 1 to 4094")]
+    #[error("VLAN {0} does not exist: the numbers go from 1 to 4094")]
     BadVlan(u16),
     /// There is no address.
     #[error(
@@ -169,8 +172,8 @@ pub enum StackError {
     NoAddress,
     /// The address cannot be that of a station, or was given twice.
     #[error(
-        "{address}/{prefix} cannot be this host's address: give the address of one host, once, \
-         with the bits of its network"
+        "{address}/{prefix} cannot be the address of this host: give the address of a single host \
+         with the length of its network, once"
     )]
     BadAddress {
         /// The address.
@@ -179,7 +182,7 @@ pub enum StackError {
         prefix: u8,
     },
     /// The prefix is longer than an address.
-    #[error("{address}/{prefix}: an IPv4 network has 0 to 32 bits")]
+    #[error("{address}/{prefix}: the length of an IPv4 network is 0 to 32 bits")]
     BadPrefix {
         /// The address.
         address: Ipv4Addr,
@@ -187,7 +190,7 @@ pub enum StackError {
         prefix: u8,
     },
     /// The gateway is not on any of our networks.
-    #[error("gateway {0} is on none of our networks: give an address in one of them")]
+    #[error("gateway {0} is not on a network of this host: give an address on one of them")]
     BadGateway(Ipv4Addr),
 }
 
@@ -223,15 +226,18 @@ mod tests {
             "10.0.0.2/0",
         ] {
             let text = refused(|config| config.addresses.push(subnet(bad)));
-            assert!(text.starts_with(&format!("{bad} cannot be this host's address")), "{text}");
+            assert!(
+                text.starts_with(&format!("{bad} cannot be the address of this host")),
+                "{text}"
+            );
         }
         let text = refused(|config| config.addresses.clear());
         assert!(text.contains("ip addr add"), "{text}");
         let text = refused(|config| config.addresses[0].prefix = 33);
-        assert_eq!(text, "10.0.0.1/33: an IPv4 network has 0 to 32 bits");
+        assert_eq!(text, "10.0.0.1/33: the length of an IPv4 network is 0 to 32 bits");
         let gateway = Ipv4Addr::new(10, 0, 1, 1);
         let text = refused(|config| config.routes.push(Route::default_via(gateway)));
-        assert!(text.starts_with("gateway 10.0.1.1 is on none of our networks"), "{text}");
+        assert!(text.starts_with("gateway 10.0.1.1 is not on a network of this host"), "{text}");
         assert!(refused(|config| config.mtu = 67).contains("68 to 65535"));
         assert!(refused(|config| config.vlan = Some(4095)).contains("1 to 4094"));
         assert!(refused(|config| config.mac = Mac::BROADCAST).starts_with("ff:ff:ff:ff:ff:ff"));

@@ -27,7 +27,7 @@ pub enum EmitHop<T> {
 #[non_exhaustive]
 pub enum EmitError {
     /// See [`EmitHop::Pending`].
-    #[error("the Ethernet address of the next host is not known yet")]
+    #[error("the Ethernet address of the next host is not known yet, so the datagram was not sent")]
     Pending,
     /// There is no route.
     #[error("cannot send to {to}: {why}")]
@@ -38,7 +38,7 @@ pub enum EmitError {
         why: Unreachable,
     },
     /// The datagram does not fit the MTU, and nothing is fragmented.
-    #[error("a datagram of {len} bytes is too long: {max} fit the MTU of {mtu}")]
+    #[error("a datagram of {len} bytes is too long: at most {max} bytes fit into the MTU of {mtu}")]
     TooLong {
         /// Bytes of the payload.
         len: usize,

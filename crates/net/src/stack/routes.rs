@@ -27,33 +27,42 @@ pub(super) enum NextHop {
 #[non_exhaustive]
 pub enum Unreachable {
     /// One of our own addresses.
-    #[error("this host itself has this address: use link=udp, by which the kernel loops it back")]
+    #[error(
+        "the address belongs to this host: use link=udp, with which the kernel returns the \
+         packets"
+    )]
     Itself,
     /// 127.0.0.0/8.
     #[error("loopback addresses belong to the kernel: use link=udp")]
     Loopback,
     /// 0.0.0.0, a network's own address, or one that is not assigned.
-    #[error("no host can have this address")]
+    #[error("a host cannot have this address: give the address of a single host")]
     NoStation,
     /// 224.0.0.0/4.
-    #[error("multicast is not supported")]
+    #[error("multicast addresses are not supported: give the address of a single host")]
     Multicast,
     /// Neither on the wire nor behind a gateway.
     #[error(
-        "no route: the address is on none of our networks, and no gateway is set (gateway=A.B.C.D)"
+        "there is no route: the address is on no network of this host, and no gateway is set \
+         (gateway=A.B.C.D)"
     )]
     NoRoute,
     /// The source address is not ours.
-    #[error("the source address is not one of this host's")]
+    #[error("the source address is not an address of this host")]
     NotOurs,
     /// Another station uses our address.
-    #[error("another host uses our address: choose another (address=A.B.C.D/24)")]
+    #[error(
+        "another host already uses the address of this link: choose another one \
+         (address=A.B.C.D/24)"
+    )]
     AddressTaken,
     /// The address was requested, and no station answered.
-    #[error("no answer to ARP: check that the other host is up, and on this network and VLAN")]
+    #[error(
+        "the other host did not answer ARP: check that it is on, and on the same network and VLAN"
+    )]
     NoAnswer,
     /// The neighbour table is full of entries in use.
-    #[error("too many neighbours are in use at once")]
+    #[error("too many neighbours are in use at the same time: close some connections")]
     TableFull,
 }
 

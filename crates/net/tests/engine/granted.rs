@@ -116,5 +116,5 @@ fn a_program_without_rights_takes_the_ports_that_its_broker_grants() {
     let granted: Vec<_> = (FIRST..=LAST).map(|port| port.to_string()).collect();
     assert_eq!(ports, granted);
     let error = client.says();
-    assert!(error.contains("every UDP port that the broker grants (49153-49155)"), "{error}");
+    assert!(error.contains("all UDP ports that the broker grants (49153-49155)"), "{error}");
 }

@@ -99,7 +99,7 @@ fn bad_addresses_are_refused_with_advice() {
     assert!(text.contains("\"address=IP/PREFIX\": is needed"), "{text}");
     let link = "loop:address=10.1.0.1/24";
     let text = refused(link, "127.0.0.1:0");
-    assert!(text.contains("127.x belongs to the kernel: use link=udp"), "{text}");
+    assert!(text.contains("the kernel handles all addresses 127.x: use link=udp"), "{text}");
     let text = refused(link, "10.1.0.2:0");
     assert!(text.contains("loop has 10.1.0.1: choose one of these"), "{text}");
     let text = refused("loop:address=10.1.0.0/24", "0.0.0.0:0");

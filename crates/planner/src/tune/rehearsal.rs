@@ -75,15 +75,20 @@ pub enum RehearsalError {
     #[error(transparent)]
     Run(#[from] RunError),
     /// The sources produced no item.
-    #[error("no item left the sources in {0:.1?}; is the radio sending, or the file empty?")]
+    #[error(
+        "no item left the sources in {0:.1?}: check that the radio sends, or that the file is not \
+         empty"
+    )]
     Silence(Duration),
     /// Much slower than the default.
-    #[error("given up after {0:.1?}, {PATIENCE} times as long as the default takes")]
+    #[error(
+        "this plan was given up after {0:.1?}, {PATIENCE} times as long as the default plan takes"
+    )]
     TooSlow(Duration),
     /// A block does not return.
     #[error(
-        "the graph did not end within {0:.1?} of being stopped: a block waits inside `work` for \
-         longer than `Context::may_block`"
+        "the graph did not end within {0:.1?} after it was stopped: a block waits inside `work` \
+         without checking `Context::may_block`"
     )]
     Stuck(Duration),
     /// The user asked for the end.

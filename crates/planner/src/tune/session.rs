@@ -81,15 +81,18 @@ pub struct TuningProgress<'a> {
 #[non_exhaustive]
 pub enum TuneError {
     /// The default plan does not run, so nothing can be compared.
-    #[error("the default plan cannot be measured: {0}")]
+    #[error("cannot measure the default plan: {0}")]
     Default(TrialError),
     /// An invalid figure.
-    #[error("a measurement gave {0} items per second; no items pass this graph")]
+    #[error(
+        "a measurement found {0} items per second, so no items pass through this graph: check its \
+         source"
+    )]
     Figure(f64),
     /// Too short for a verdict.
     #[error(
-        "{:.1} s of the budget are left, which is too short: one measurement takes {:.2} s and \
-         the verdict needs {}; give at least {} s",
+        "the search has {:.1} s left, which is too short: one measurement takes {:.2} s and the \
+         final comparison needs {}; give a --duration of at least {} s",
         budget.as_secs_f64(), each.as_secs_f64(), needed, least.as_secs() + 1
     )]
     Budget {

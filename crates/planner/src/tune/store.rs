@@ -84,7 +84,7 @@ pub enum PlanStoreError {
         source: io::Error,
     },
     /// An invalid stored plan.
-    #[error("{} is not a stored plan: {reason}; correct or remove it", path.display())]
+    #[error("{} is not a stored plan: {reason}; correct the file or remove it", path.display())]
     Content {
         /// The file.
         path: PathBuf,
@@ -93,8 +93,8 @@ pub enum PlanStoreError {
     },
     /// No folder for the store.
     #[error(
-        "plans cannot be stored: neither XDG_STATE_HOME nor HOME is set; set one of them to a \
-         folder"
+        "there is no place to store plans, because neither XDG_STATE_HOME nor HOME is set: set \
+         one of them to a folder"
     )]
     NoFolder,
 }

@@ -149,7 +149,7 @@ fn advice_that_cannot_be_taken_is_told_and_changes_nothing() {
             None => {}
         }
     };
-    assert!(error.contains("partition `front` is planned on CPU 1023"), "{error}");
+    assert!(error.contains("the plan puts partition `front` on CPU 1023"), "{error}");
     assert_eq!(running.plan(), &plan(2));
     running.stopper().stop();
     running.wait().unwrap();

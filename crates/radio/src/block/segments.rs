@@ -88,7 +88,10 @@ impl RecordingSegment {
 
 /// The device discarded the command to start.
 #[derive(Debug, thiserror::Error)]
-#[error("the radio did not start: its time had passed the start time already; start it later")]
+#[error(
+    "the radio did not start, because its clock had already passed the start time: give a later \
+     start time"
+)]
 #[non_exhaustive]
 pub struct LateStart;
 

@@ -97,7 +97,7 @@ fn a_refusal_names_register_and_status() {
     });
     assert_eq!(
         control.read(0, 0xABC).unwrap_err().to_string(),
-        "the device refused a read at address 0xabc of port 0: command error"
+        "the device refused a read at register 0xabc of port 0: command error"
     );
     server.join().unwrap();
 }

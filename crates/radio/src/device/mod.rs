@@ -288,7 +288,8 @@ impl Device {
         let epid = self.next_epid.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         epid.map(Epid).map_err(|_| RadioError::Unusable {
             address: self.args.addr,
-            reason: "this session has used up all endpoint ids; open the device again".to_owned(),
+            reason: "this connection has used all endpoint numbers: open the device again"
+                .to_owned(),
         })
     }
 }

@@ -210,7 +210,7 @@ mod tests {
             assert!(std::time::Instant::now() < until, "the loss was never noticed");
             thread::sleep(Duration::from_millis(20));
         }
-        assert!(claim.lost().unwrap().contains("did not answer \"reclaim\""));
+        assert!(claim.lost().unwrap().contains("did not answer the call \"reclaim\""));
         drop(claim);
         assert_eq!(device.join().unwrap(), 3, "claim and two renewals; nothing to give back");
     }

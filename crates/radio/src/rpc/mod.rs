@@ -27,8 +27,8 @@ pub const RESPONSE_BYTES_MAX: usize = 1 << 20;
 pub enum RpcError {
     /// No server accepts the connection.
     #[error(
-        "cannot connect to the device's RPC server at {address}: {source}; check the address, and \
-         that the device (or the emulated one) is running"
+        "cannot connect to the management server of the device at {address}: {source}; check the \
+         address, and that the device (or emulated radio) runs"
     )]
     Connect {
         /// The server.
@@ -37,7 +37,10 @@ pub enum RpcError {
         source: io::Error,
     },
     /// The connection broke during a call.
-    #[error("the connection to {address} broke in \"{method}\": {source}; open the device again")]
+    #[error(
+        "the connection to {address} broke during the call \"{method}\": {source}; open the \
+         device again"
+    )]
     Broken {
         /// The method called.
         method: String,
@@ -48,8 +51,8 @@ pub enum RpcError {
     },
     /// No response in time.
     #[error(
-        "the device at {address} did not answer \"{method}\" within {timeout_ms} ms: it may be \
-         busy or gone; try again, then restart it"
+        "the device at {address} did not answer the call \"{method}\" within {timeout_ms} ms: try \
+         again, then restart the device"
     )]
     Timeout {
         /// The method called.
@@ -60,7 +63,7 @@ pub enum RpcError {
         timeout_ms: u64,
     },
     /// The device answered with an error.
-    #[error("the device at {address} refused \"{method}\": {message}{}", hint(method))]
+    #[error("the device at {address} refused the call \"{method}\": {message}{}", hint(method))]
     Remote {
         /// The method called.
         method: String,
@@ -70,7 +73,10 @@ pub enum RpcError {
         message: String,
     },
     /// The response is not valid for this method.
-    #[error("the device at {address} answered \"{method}\" with {what}: is it an MPM device?")]
+    #[error(
+        "the device at {address} answered the call \"{method}\" with {what}: check that it is a \
+         device with MPM"
+    )]
     Protocol {
         /// The method called.
         method: String,
@@ -86,11 +92,12 @@ impl RpcError {
     pub(crate) fn what(&self) -> String {
         match self {
             Self::Broken { method, address, source } => {
-                format!("the connection to {address} broke in \"{method}\": {source}")
+                format!("the connection to {address} broke during the call \"{method}\": {source}")
             }
             Self::Timeout { method, address, timeout_ms } => {
                 format!(
-                    "the device at {address} did not answer \"{method}\" within {timeout_ms} ms"
+                    "the device at {address} did not answer the call \"{method}\" within \
+                     {timeout_ms} ms"
                 )
             }
             other => other.to_string(),
@@ -100,13 +107,13 @@ impl RpcError {
 
 /// Returns the remedy for a device that does not answer, whose claim was lost for this reason.
 pub(crate) fn advice(claim_lost: Option<&str>) -> String {
-    let before = claim_lost.map(|reason| format!("; its claim had been lost before: {reason}"));
+    let before = claim_lost.map(|reason| format!("; before that, the claim was lost: {reason}"));
     format!("check its power and the cable, then open it again{}", before.unwrap_or_default())
 }
 
 fn hint(method: &str) -> &'static str {
     match method {
-        "claim" => "; another program holds the device: close it, or wait 5 s after it died",
+        "claim" => "; another program holds the device: end it, or wait 5 s if it has crashed",
         _ => "",
     }
 }
@@ -124,8 +131,9 @@ mod tests {
         };
         assert_eq!(
             advice(Some(&broken.what())),
-            "check its power and the cable, then open it again; its claim had been lost before: \
-             the connection to 10.0.0.2:49601 broke in \"reclaim\": unexpected end of file"
+            "check its power and the cable, then open it again; before that, the claim was lost: \
+             the connection to 10.0.0.2:49601 broke during the call \"reclaim\": unexpected end of \
+             file"
         );
         assert_eq!(advice(None), "check its power and the cable, then open it again");
     }

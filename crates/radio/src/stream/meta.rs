@@ -147,8 +147,8 @@ pub struct RxCounters {
 pub enum RxError {
     /// Neither samples nor control packets come from the device.
     #[error(
-        "the device at {address} stopped answering: no sample for {silent_ms} ms and no reply to a \
-         register read; {}", advice(claim_lost.as_deref())
+        "the device at {address} stopped answering: it sent no sample for {silent_ms} ms and did \
+         not answer a register read; {}", advice(claim_lost.as_deref())
     )]
     DeviceSilent {
         /// The device's CHDR address.
@@ -159,12 +159,12 @@ pub enum RxError {
         claim_lost: Option<String>,
     },
     /// A running stream was started.
-    #[error("the stream is running: stop it and receive to the end of the burst first")]
+    #[error("the stream is running: stop it, and receive to the end of the burst first")]
     Running,
     /// A finite capture of an impossible length.
     #[error(
-        "a capture of {samples} samples is not possible: it must be a multiple of {multiple} \
-         between {multiple} and {most}"
+        "a burst of {samples} samples cannot be requested: give a multiple of {multiple} between \
+         {multiple} and {most}"
     )]
     BadLength {
         /// The requested length.
@@ -175,18 +175,15 @@ pub enum RxError {
         most: u64,
     },
     /// The radio's queue of captures is full.
-    #[error("the radio has no free command slot: receive until one of the queued captures begins")]
+    #[error("the radio has no free command slot: receive until one of the requested bursts begins")]
     QueueFull,
     /// A capture was queued behind one without an end.
-    #[error(
-        "a capture cannot be queued behind a continuous stream, which has no end: stop the \
-         stream first"
-    )]
+    #[error("a burst cannot follow a continuous stream, which has no end: stop the stream first")]
     Endless,
     /// After an overrun, every restart came too late.
     #[error(
-        "the stream could not be started again after an overrun: {attempts} start commands came \
-         too late; lower the sample rate, or the load on this machine"
+        "the stream could not start again after an overrun: {attempts} start commands came too \
+         late; use a lower sample rate, or reduce the load of this machine"
     )]
     NotRestarted {
         /// The number of attempts.
@@ -200,8 +197,8 @@ pub enum RxError {
     },
     /// Channels are aligned by time, and this device sends none.
     #[error(
-        "the packets of the device at {address} carry no time, so its channels cannot be aligned: \
-         receive each channel by itself"
+        "the packets of the device at {address} contain no time, so its channels cannot be \
+         aligned: receive each channel alone"
     )]
     NoTime {
         /// The device's CHDR address.

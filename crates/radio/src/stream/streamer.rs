@@ -363,8 +363,8 @@ pub(super) fn samples_per_packet(
     let most = u32::try_from(room / SC16_LEN).unwrap_or(u32::MAX);
     if word.get() > most {
         let reason = format!(
-            "its radio makes {word} samples at a time, and a packet on the way to it carries \
-             {most}: raise the MTU of the path (9000 bytes), or use another device image"
+            "the radio makes {word} samples at a time, but a packet on this network can carry \
+             only {most}: raise the MTU (9000 bytes), or use another device image"
         );
         return Err(RadioError::Unusable { address: *path.device.ip(), reason });
     }

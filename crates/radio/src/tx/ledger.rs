@@ -68,8 +68,9 @@ pub struct TxLedger {
 /// A ledger whose two sides differ: a defect of this program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the transmit ledger does not balance: {accepted} accepted, but {transmitted} transmitted, \
-     {in_flight} in flight, {lost} lost and {unknown} unknown make {}",
+    "the transmit ledger does not balance: {accepted} samples were accepted, but {transmitted} \
+     transmitted, {in_flight} in flight, {lost} lost and {unknown} unknown make {}. This is a \
+     defect of Millstream",
     transmitted + in_flight + lost + unknown
 )]
 #[non_exhaustive]
@@ -282,8 +283,8 @@ mod tests {
         let ledger = TxLedger { accepted: 10, transmitted: 3, ..TxLedger::default() };
         assert_eq!(
             ledger.balance().unwrap_err().to_string(),
-            "the transmit ledger does not balance: 10 accepted, but 3 transmitted, 0 in flight, \
-             0 lost and 0 unknown make 3"
+            "the transmit ledger does not balance: 10 samples were accepted, but 3 transmitted, 0 \
+             in flight, 0 lost and 0 unknown make 3. This is a defect of Millstream"
         );
         assert!(ledger.to_string().ends_with("DOES NOT BALANCE"));
     }

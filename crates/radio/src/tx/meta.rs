@@ -183,8 +183,8 @@ pub struct TxCounters {
 pub enum TxError {
     /// Neither credit nor control packets come from the device.
     #[error(
-        "the device at {address} stopped answering: no credit for {silent_ms} ms and no reply to a \
-         register read; {}", advice(claim_lost.as_deref())
+        "the device at {address} stopped answering: it sent no credit for {silent_ms} ms and did \
+         not answer a register read; {}", advice(claim_lost.as_deref())
     )]
     DeviceSilent {
         /// The device's CHDR address.

@@ -138,7 +138,10 @@ fn a_start_that_has_passed_is_told() {
     let (source, _segments) = RadioSource::<Complex32>::new(device, stream, Some(100));
     let (graph, plan) = into_nothing(source.starting_at(Some(1)));
     let error = graph.run(&plan).unwrap_err().to_string();
-    assert!(error.contains("had passed the start time already; start it later"), "{error}");
+    assert!(
+        error.contains("had already passed the start time: give a later start time"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -250,7 +253,7 @@ fn a_graph_file_opens_the_radio_or_says_what_is_wrong() {
         ("channel = 0", "channel = -1", "0 or more"),
         ("channel = 0", "channel = 7", "no receive channel 7"),
         ("samples = 5000", "samples = -5", "0 or more"),
-        ("rate_hz = 2e6", "rate_hz = 0.0", "not a usable rate"),
+        ("rate_hz = 2e6", "rate_hz = 0.0", "is not a sample rate"),
         ("addr=127.0.0.1", "addr=nowhere", "wants an IPv4 address"),
     ] {
         let error = build(&|text| text.replace(from, to)).err().expect(to).to_string();

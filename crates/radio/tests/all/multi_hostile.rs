@@ -49,7 +49,7 @@ fn a_device_without_time_cannot_be_aligned_but_received_from() {
     let mut second = buffer.clone();
     let error = group.recv(&mut [&mut buffer, &mut second], PATIENCE).unwrap_err();
     assert!(matches!(error, RxError::NoTime { .. }), "{error}");
-    assert!(error.to_string().contains("carry no time, so its channels cannot be aligned"));
+    assert!(error.to_string().contains("contain no time, so its channels cannot be aligned"));
     assert!(group.finish().iter().all(|ledger| ledger.balance() == Ok(())));
 }
 

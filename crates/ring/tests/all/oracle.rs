@@ -181,7 +181,8 @@ fn types_that_cannot_live_in_a_ring_are_refused() {
     let error = ring::<()>(&RingOptions::items(1)).unwrap_err().to_string();
     assert_eq!(
         error,
-        "items of type () cannot live in a ring: they need a size, and at most page alignment"
+        "items of type () cannot be in a ring, because they have no size or need more than page \
+         alignment"
     );
     if rustix::param::page_size() < align_of::<Wide>() {
         assert!(ring::<Wide>(&RingOptions::items(1)).is_err());

@@ -127,7 +127,8 @@ fn a_way_to_wait_is_known_by_its_name() {
         assert_eq!(how.name().parse(), Ok(how));
     }
     let error = "sleep".parse::<Wait>().unwrap_err().to_string();
-    let expected = "`sleep` is not a wait mode; use spin (owns a core), adaptive or park (sleeps)";
+    let expected = "`sleep` is not a wait mode: use spin (never sleeps, needs a core), adaptive \
+         or park (sleeps)";
     assert_eq!(error, expected);
 }
 

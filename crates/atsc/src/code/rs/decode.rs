@@ -6,7 +6,10 @@ use crate::params::{CODEWORD_BYTES, PARITY_BYTES, PAYLOAD_BYTES};
 
 /// The codeword has more errors than the code can correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("more than {CORRECTABLE_BYTES} bytes of the codeword are wrong")]
+#[error(
+    "the packet has more than {CORRECTABLE_BYTES} wrong bytes, which is more than the \
+     Reed-Solomon code can correct"
+)]
 pub struct Uncorrectable;
 
 /// Corrects a codeword in place and returns how many bytes were wrong.

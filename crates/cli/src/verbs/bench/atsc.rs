@@ -54,7 +54,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 fn check_duration(seconds: f64) -> anyhow::Result<()> {
     ensure!(
         (SETTLE_S + SPARE_S + 0.1..=3600.0).contains(&seconds),
-        "--duration {seconds}: give 0.7 to 3600 seconds of signal"
+        "--duration is {seconds} s: give 0.7 to 3600 seconds of signal"
     );
     Ok(())
 }

@@ -38,7 +38,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let names = || CASES.iter().map(|case| case.name).collect::<Vec<_>>().join(", ");
     anyhow::ensure!(
         !cases.is_empty(),
-        "there is no fault \"{}\"; the faults are: {}",
+        "there is no fault whose name contains \"{}\"; the faults are: {}",
         args.only,
         names()
     );
@@ -54,12 +54,16 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             let place = progress.next(Instant::now());
             note(format_args!("{place}: {}: {}", way.name(), case.name));
             rows.push(faults::run(case, way)?);
-            anyhow::ensure!(!interrupt::asked(), "interrupted before all faults were tested");
+            anyhow::ensure!(
+                !interrupt::asked(),
+                "interrupted before all faults were tried: run the command again for a result"
+            );
         }
     }
     let unsound = rows.iter().filter(|row| !row.complaints.is_empty()).count();
-    let failure =
-        (unsound > 0).then(|| format!("{unsound} of {} streams failed their check", rows.len()));
+    let failure = (unsound > 0).then(|| {
+        format!("{unsound} of {} streams failed their check: see the table above", rows.len())
+    });
     Ok(Report { text: table(&rows), results: json!({ "rows": rows }), failure })
 }
 

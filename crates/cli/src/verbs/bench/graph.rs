@@ -69,7 +69,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let cases = cases(&args);
     ensure!(
         !cases.is_empty(),
-        "no graph's name contains the text of --only; an example of a name is `copy float 8`"
+        "no graph has a name that contains the text of --only; a name is for example `copy float \
+         8`"
     );
     let plan = GraphSpec { cases, cpus, repeats, warm_up: time / 4, time };
     let mut peer = args.peer.start(GnuRadioGraph::start)?;

@@ -62,7 +62,7 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<Report> {
     anyhow::ensure!(
         (0.1..=3600.0).contains(&args.duration),
-        "--duration {}: give 0.1 to 3600 seconds of signal",
+        "--duration is {} s: give 0.1 to 3600 seconds of signal",
         args.duration
     );
     check_files(&args)?;
@@ -99,7 +99,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 /// Options of a radio whose antenna is the given transport stream, or the test picture.
 fn radio_options(args: &Args) -> anyhow::Result<child_radio::ChildRadioOptions> {
     let (stdin, stream) = match &args.ts {
-        Some(path) => (None, path.to_str().context("--ts: the name must be UTF-8")?),
+        Some(path) => (
+            None,
+            path.to_str().context("--ts: the file name must be valid UTF-8: rename the file")?,
+        ),
         None => (Some(TEST_PICTURE), "/dev/stdin"),
     };
     let scale = args.time_scale.to_string();
@@ -114,16 +117,19 @@ fn radio_options(args: &Args) -> anyhow::Result<child_radio::ChildRadioOptions> 
 fn check_files(args: &Args) -> anyhow::Result<()> {
     let (out, picture) = (args.out.display(), args.picture.display());
     let (a, b) = (place(&args.out), place(&args.picture));
-    anyhow::ensure!(a != b, "--out and --picture are both {out}: change one");
+    anyhow::ensure!(a != b, "--out and --picture are both {out}: give two different files");
     let Some(ts) = &args.ts else { return Ok(()) };
     let is_ts = |path: &Path| {
         let (path, ts) = (path.canonicalize(), ts.canonicalize());
         matches!((path, ts), (Ok(path), Ok(ts)) if path == ts)
     };
-    anyhow::ensure!(!is_ts(&args.out), "{out} is what --ts transmits: give another --out");
+    anyhow::ensure!(
+        !is_ts(&args.out),
+        "--out {out} is the file that --ts transmits: give another --out"
+    );
     anyhow::ensure!(
         !is_ts(&args.picture),
-        "{picture} is what --ts transmits: give another --picture"
+        "--picture {picture} is the file that --ts transmits: give another --picture"
     );
     Ok(())
 }
@@ -157,12 +163,12 @@ fn receive(
     let run = graph_run::run(graph, file.plan(), &mut live, |elapsed, snapshot| {
         status(elapsed, snapshot, signal().as_ref())
     })?;
-    Ok((run, signal().context("the graph has no receiver")?))
+    Ok((run, signal().context("the graph contains no receiver, which is a defect of Millstream")?))
 }
 
 fn source_ledger(snapshot: &Snapshot) -> anyhow::Result<LedgerReport> {
     let mut ledgers = snapshot.blocks.iter().filter_map(LedgerReport::of);
-    ledgers.next().context("the radio source has no ledger")
+    ledgers.next().context("the radio source kept no ledger, which is a defect of Millstream")
 }
 
 /// The live line.
@@ -190,7 +196,7 @@ fn judge(
     }
     if ledger.lost_total() > 0 {
         return Err(format!(
-            "{} samples were lost: this machine was too busy; close other programs or try \
+            "{} samples were lost because this machine was too busy: close other programs, or try \
              --time-scale 0.5",
             ledger.lost_total()
         ));
@@ -198,18 +204,22 @@ fn judge(
     let starved = radio["rx_starved_samples"].as_u64().unwrap_or(0);
     if starved > 0 {
         return Err(format!(
-            "the emulated transmitter was late for {starved} samples: this machine was too busy; \
-             close other programs or try --time-scale 0.5"
+            "the emulated radio sent {starved} zeros because this machine was too busy: close \
+             other programs, or try --time-scale 0.5"
         ));
     }
     if signal.status.uncorrected_packets > 0 {
         return Err(format!(
-            "{} transport packets could not be corrected",
+            "{} transport packets have errors that could not be corrected: close other programs, \
+             or try --time-scale 0.5",
             signal.status.uncorrected_packets
         ));
     }
     if signal_s < SIGNAL_MIN_S {
-        return Err(format!("only {signal_s:.2} s of signal were decoded, {SIGNAL_MIN_S} needed"));
+        return Err(format!(
+            "only {signal_s:.2} s of signal were decoded, but {SIGNAL_MIN_S} s are needed: give a \
+             longer --duration"
+        ));
     }
     Ok(())
 }

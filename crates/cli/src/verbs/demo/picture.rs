@@ -23,8 +23,8 @@ pub fn extract(stream: &Path, picture: &Path) -> anyhow::Result<PathBuf> {
         .output()
         .with_context(|| {
             format!(
-                "ffmpeg is not there; install it (apt-get install ffmpeg) and run: ffmpeg -i {} \
-                 -ss {AT_S} -frames:v 1 {}",
+                "ffmpeg is not installed, so no picture was made: install it (apt-get install \
+                 ffmpeg) and run: ffmpeg -i {} -ss {AT_S} -frames:v 1 {}",
                 stream.display(),
                 picture.display()
             )
@@ -32,7 +32,8 @@ pub fn extract(stream: &Path, picture: &Path) -> anyhow::Result<PathBuf> {
     let said = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(
         output.status.success() && picture.exists(),
-        "ffmpeg made no {} from {} (less than 2 s of signal may hold no picture): {}",
+        "ffmpeg could not make {} from {} (the first 2 s of a signal may contain no picture). It \
+         says: {}",
         picture.display(),
         stream.display(),
         said.lines().next().unwrap_or("it gives no reason")

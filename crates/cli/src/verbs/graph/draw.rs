@@ -63,8 +63,8 @@ fn told_by(out: &Path) -> anyhow::Result<Kind> {
         Some("svg") => Ok(Kind::Svg),
         Some("dot" | "gv") => Ok(Kind::Dot),
         _ => bail!(
-            "--out {}: the name does not show the format; give a name that ends in .svg or .dot, \
-             or --as svg or --as dot",
+            "--out {}: the name does not show the format: use a name that ends in .svg or .dot, \
+             or add --as svg or --as dot",
             out.display()
         ),
     }

@@ -107,11 +107,11 @@ impl PlaceArgs {
             None => Costs::default(),
             Some(path) => {
                 let text = millstream_flow::file::read_text(path)
-                    .with_context(|| format!("cannot read the prices {}", path.display()))?;
+                    .with_context(|| format!("cannot read the costs file {}", path.display()))?;
                 toml::from_str(&text).with_context(|| format!("prices {}", path.display()))?
             }
         };
-        ensure!(self.max_cpus != Some(0), "--max-cpus 0: give 1 or more");
+        ensure!(self.max_cpus != Some(0), "--max-cpus is 0: give 1 or more");
         Ok(Hints {
             plan: if self.keep { file.plan().clone() } else { Plan::default() },
             pins: self.pin.iter().cloned().collect(),
@@ -157,7 +157,10 @@ fn measured(
     ));
     let profile = measure(graph, duration)?;
     let moved = profile.blocks.iter().any(|block| block.items() > 0);
-    ensure!(moved, "no item passed during the measurement: give a longer --duration");
+    ensure!(
+        moved,
+        "no item passed through the graph during the measurement: give a longer --duration"
+    );
     for trouble in SignalReport::all(&monitors).iter().filter_map(SignalReport::failure) {
         output::note(format_args!(
             "millstream: {trouble}; the blocks behind the receiver had little work, and the plan \

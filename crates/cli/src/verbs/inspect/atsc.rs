@@ -47,7 +47,10 @@ pub fn check_picture(out: &Path) -> anyhow::Result<()> {
     if is_stream || out.extension().is_some_and(|end| end.eq_ignore_ascii_case("png")) {
         return Ok(());
     }
-    bail!("--picture {}: the picture is a PNG: give a name that ends in .png", out.display())
+    bail!(
+        "--picture {}: only PNG pictures can be written: use a name that ends in .png",
+        out.display()
+    )
 }
 
 /// Receives, draws, and describes the picture.

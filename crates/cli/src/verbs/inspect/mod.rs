@@ -73,7 +73,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let name = args.recording.display().to_string();
     let rate_hz = match (args.rate, source.rate_hz) {
         (Some(said), Some(found)) if said != found => {
-            bail!("{name}: its metadata says {found} samples a second: leave --rate out")
+            bail!(
+                "{name} already contains its sample rate, {found} samples a second: leave out \
+                 --rate"
+            )
         }
         (said, found) => said.or(found),
     };
@@ -118,13 +121,18 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 fn piped(args: &Args) -> anyhow::Result<Report> {
     let Some(format) = args.format else {
         bail!(
-            "standard input has no file extension, which would show the format: give --format \
-             sc16 or --format cf32"
+            "standard input has no file extension that shows the sample format: add --format sc16 \
+             or --format cf32"
         )
     };
-    ensure!(!args.atsc, "--atsc reads a recording twice: write standard input to a file first");
+    ensure!(
+        !args.atsc,
+        "--atsc reads a recording twice, which standard input does not allow: write it to a file \
+         first"
+    );
     let layout = layout(format);
-    let power = samples::power(stdin().lock(), layout, None).context("standard input")?;
+    let power =
+        samples::power(stdin().lock(), layout, None).context("cannot read standard input")?;
     let kind = "raw samples";
     let text = head("standard input", kind, layout, power.samples(), args.rate) + &power.words();
     Ok(Report::done(text, facts(&args.recording, kind, layout, args.rate, &power)))
@@ -132,7 +140,7 @@ fn piped(args: &Args) -> anyhow::Result<Report> {
 
 /// A WAV file.
 fn wave(args: &Args) -> anyhow::Result<Report> {
-    ensure!(!args.atsc, "--atsc reads SigMF and raw samples, not WAV");
+    ensure!(!args.atsc, "--atsc reads SigMF and raw samples, but not WAV: convert the file first");
     let name = args.recording.display().to_string();
     let mut file = File::open(&args.recording).with_context(|| format!("cannot read {name}"))?;
     let mut start = Vec::new();
@@ -141,7 +149,7 @@ fn wave(args: &Args) -> anyhow::Result<Report> {
         wav::read(&start).map_err(|why| anyhow::anyhow!("{name} is not a WAV file: {why}"))?;
     let said = f64::from(header.rate_hz);
     if args.rate.is_some_and(|rate| rate != said) {
-        bail!("{name}: its header says {said} samples a second: leave --rate out");
+        bail!("{name} already contains its sample rate, {said} samples a second: leave out --rate");
     }
     let layout = match (header.values, header.bits, header.channels) {
         (wav::WavValues::Integer, 16, 1 | 2) => {
@@ -151,8 +159,8 @@ fn wave(args: &Args) -> anyhow::Result<Report> {
             RawLayout { floats: true, values: header.channels.into() }
         }
         _ => bail!(
-            "{name} has {} channels of {:?} values of {} bits; 1 or 2 channels of 16-bit integers \
-             or 32-bit floats can be read",
+            "{name} has {} channels of {:?} values of {} bits, which cannot be read: give a file \
+             with 1 or 2 channels of 16-bit integers or 32-bit floats",
             header.channels,
             header.values,
             header.bits

@@ -65,7 +65,7 @@ pub fn power(
             let rest = block.len() % layout.sample_bytes();
             anyhow::ensure!(
                 rest == 0,
-                "the last sample has {rest} bytes of {}: the data is truncated, or has another \
+                "the last sample has {rest} of {} bytes: the data is not complete, or has another \
                  format",
                 layout.sample_bytes()
             );

@@ -32,11 +32,12 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     for descriptor in [args.memory, args.line] {
         // SAFETY: asks for flags; a number that is not open gives an error.
         let open = unsafe { libc::fcntl(descriptor, libc::F_GETFD) } >= 0;
-        anyhow::ensure!(open && descriptor > 2, "this is started by `latency irq`");
+        anyhow::ensure!(open && descriptor > 2, "`lab adc` is internal: `latency irq` starts it");
     }
     // SAFETY: both are open, inherited for this process, and have no other owner here.
     let [memory, line] = [args.memory, args.line].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-    let board = SharedBoard::map(&memory).context("this is started by `latency irq`")?;
+    let board =
+        SharedBoard::map(&memory).context("`lab adc` is internal: `latency irq` starts it")?;
     // Without the right, its edges are punctual only on an idle CPU.
     let _ = set_current_thread(Class::Fifo(PRIORITY));
     device::serve(&board, &mut File::from(line))?;

@@ -43,11 +43,11 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let sets = args.sets.read()?;
     anyhow::ensure!(
         sets.len() > 1,
-        "only one set ({}): name another run, or one with several variants",
+        "there is only one set to compare ({}): name another run, or a run with several variants",
         sets.first().map_or("", |set| set.label.as_str())
     );
     let (alpha, effect_min) = (args.error_rate / 100.0, args.effect / 100.0);
-    anyhow::ensure!(alpha < 1.0, "--error-rate {}: give less than 100", args.error_rate);
+    anyhow::ensure!(alpha < 1.0, "--error-rate is {}: give less than 100 percent", args.error_rate);
     let rule = ChangeRule { alpha, effect_min, ..ChangeRule::default() };
     let found = compare(&sets, &rule);
     let changes = found.iter().map(|figure| figure.changes.len()).sum::<usize>();
@@ -60,7 +60,8 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         (1, _) => "1 change\n".to_owned(),
         _ => format!("{changes} changes\n"),
     };
-    let failure = (args.fail_on_change && changes > 0).then(|| format!("{changes} changes"));
+    let failure = (args.fail_on_change && changes > 0)
+        .then(|| format!("the comparison reports {changes} changes"));
     let results =
         json!({ "rule": rule, "figures": found, "changes": changes, "failures": failures });
     Ok(Report { text, results, failure })

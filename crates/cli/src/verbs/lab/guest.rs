@@ -144,8 +144,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         text.push_str(&format!("== {name}\n{}", outcome.output.trim_start()));
         results.push(document(&kernel, &outcome));
     }
-    let failure = (!failed.is_empty())
-        .then(|| format!("the command failed under {}; --console shows more", failed.join(", ")));
+    let failure = (!failed.is_empty()).then(|| {
+        format!("the command failed under {}; --console shows the whole output", failed.join(", "))
+    });
     Ok(Report { text, results: json!({ "guests": results }), failure })
 }
 
@@ -159,8 +160,8 @@ impl GuestOptions {
             Some(cache) => cache.clone(),
             None => folders::cache(folders::variable)
                 .context(
-                    "no folder for fetched kernels: neither XDG_CACHE_HOME nor HOME is set; \
-                     give --cache FOLDER",
+                    "there is no folder for downloaded kernels, because neither XDG_CACHE_HOME \
+                     nor HOME is set: give --cache FOLDER",
                 )?
                 .join("millstream/kernels"),
         };

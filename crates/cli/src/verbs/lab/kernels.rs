@@ -114,7 +114,9 @@ fn sides(options: &GuestOptions) -> anyhow::Result<Vec<KernelSide>> {
     let mut sides: Vec<KernelSide> = Vec::new();
     for given in &options.kernels {
         let mut words = given.split_whitespace().map(str::to_owned);
-        let Some(wanted) = words.next() else { bail!("--kernel is empty: name a kernel") };
+        let Some(wanted) = words.next() else {
+            bail!("--kernel is empty: give the name or file of a kernel")
+        };
         let kernel = options.kernel(&wanted)?;
         let all: Vec<String> = words.collect();
         // As on the kernel's own command line: words after `--` are not for the kernel.
@@ -137,7 +139,7 @@ fn recognise(planned: &Planned, sides: &[KernelSide]) -> anyhow::Result<()> {
         let label = sides.get(index).map(|side| side.label.as_str());
         ensure!(
             label.is_some_and(|label| is_under(label, &record.variant)),
-            "the run has records of {}, but that kernel is {} now: begin another run",
+            "the run contains records of {}, but that kernel is {} now: begin a new run",
             record.variant,
             label.unwrap_or("not among those given")
         );
@@ -184,9 +186,12 @@ impl Guests<'_> {
         if outcome.status != 0 && (records.is_empty() || failures.is_empty()) {
             let said = outcome.console.lines().rev().find(|line| line.starts_with("millstream"));
             let why = failures.first().map(|failure| failure.reason.as_str()).or(said);
-            bail!("the plan failed: {}", why.unwrap_or("--console shows why"));
+            bail!(
+                "the measurement plan failed under this kernel: {}",
+                why.unwrap_or("--console shows why")
+            );
         }
-        ensure!(!records.is_empty(), "the plan gave no record");
+        ensure!(!records.is_empty(), "the measurement plan gave no record under this kernel");
         failures.extend(missing(&inner, &records, &failures)?);
         for failure in &mut failures {
             failure.variant = within(&side.label, &failure.variant);

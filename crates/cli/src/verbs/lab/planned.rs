@@ -45,10 +45,10 @@ impl PlanArgs {
         let name = self.name.clone().unwrap_or_else(|| format!("{} {}", plan.name, now()));
         anyhow::ensure!(
             !name.contains('/') && !name.is_empty(),
-            "--name {name}: give a name without a slash"
+            "--name is {name}: give a name without a slash"
         );
         let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-        let folder = std::env::current_dir().context("the current folder")?;
+        let folder = std::env::current_dir().context("cannot find the current folder")?;
         let (run, command) = (name.clone(), command.collect());
         let begun = Some(Begun { run, command, folder, plan: text });
         Ok(Planned { plan, name, known: StartResult::default(), begun })
@@ -68,7 +68,7 @@ pub fn verdict(outcome: &RunResult, is_asked: bool, is_stored: bool) -> Option<S
         ),
     };
     let hint = match is_stored && is_missing {
-        true => format!("; `millstream lab resume '{}'` goes on", outcome.run),
+        true => format!("; `millstream lab resume '{}'` continues the run", outcome.run),
         false => String::new(),
     };
     Some(what + &hint)

@@ -35,7 +35,12 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let begun = store.begun(&args.run)?;
     let known = store.take_up(&begun.run)?;
     // Paths in its command line are relative to it.
-    let folder = || format!("the run was begun in {}", begun.folder.display());
+    let folder = || {
+        format!(
+            "the run was begun in the folder {}, which cannot be entered now",
+            begun.folder.display()
+        )
+    };
     std::env::set_current_dir(&begun.folder).with_context(folder)?;
     let plan = MeasurementPlan::parse(&begun.plan)?;
     let Ok(Cli { verb: Verb::Lab(lab), .. }) = Cli::try_parse_from(&begun.command) else {

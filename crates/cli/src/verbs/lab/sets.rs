@@ -69,7 +69,10 @@ impl SetArgs {
         let run = store.find(run)?;
         let records = store.records(&run, variant)?;
         let variant = variant.unwrap_or_default();
-        anyhow::ensure!(!records.is_empty(), "the run `{run}` has no variant `{variant}`");
+        anyhow::ensure!(
+            !records.is_empty(),
+            "the run `{run}` has no variant `{variant}`; `millstream lab list` shows the runs"
+        );
         Ok(records)
     }
 }

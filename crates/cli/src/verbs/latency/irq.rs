@@ -106,8 +106,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let period_ns = (args.interval * 1e9).round();
     let of_iio = args.iio_device.is_some() || args.iio_trigger.is_some();
     let fits = args.via == Via::Iio || !of_iio;
-    anyhow::ensure!(fits, "--iio-device and --iio-trigger go with --via iio");
-    anyhow::ensure!((2e4..=1e10).contains(&period_ns), "--interval: give 20us to 10s");
+    anyhow::ensure!(
+        fits,
+        "--iio-device and --iio-trigger need --via iio: add it, or leave them out"
+    );
+    anyhow::ensure!(
+        (2e4..=1e10).contains(&period_ns),
+        "--interval is out of range: give 20us to 10s"
+    );
     let source = match args.via {
         Via::Eventfd => DevicePlace::Process(&adc::command),
         Via::Vfio => DevicePlace::Vfio,
@@ -138,7 +144,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         }
         Ok(())
     })?;
-    anyhow::ensure!(!records.is_empty(), "ended before anything was measured");
+    anyhow::ensure!(
+        !records.is_empty(),
+        "interrupted before there was a result: run the command again"
+    );
     let title = format!("blocks every {} µs, {class}, from edge to read", args.interval * 1e6);
     let text = samples::text(&title, &records, args.histograms) + &stages(&records);
     let results = json!({ "series": samples::summary(&records), "records": records });
@@ -153,17 +162,19 @@ impl Args {
         let device_cpu = self.device_cpu.or_else(|| last(cpu));
         let (Some(cpu), Some(device_cpu)) = (cpu, device_cpu) else {
             anyhow::bail!(
-                "driver and device need a CPU each, and this process may use only CPUs {allowed}"
+                "the driver's thread and the imitated converter need a CPU each, but this process \
+                 may use only CPUs {allowed}"
             );
         };
         anyhow::ensure!(
             cpu != device_cpu,
-            "CPU {cpu} is given twice: driver and device need a CPU each"
+            "CPU {cpu} is given twice, but the driver's thread and the imitated converter need a \
+             CPU each"
         );
         for cpu in [cpu, device_cpu] {
             anyhow::ensure!(
                 allowed.contains(cpu),
-                "this process may not use CPU {cpu}: give one of CPUs {allowed}"
+                "this process may not use CPU {cpu}: give one of the CPUs {allowed}"
             );
         }
         Ok([cpu, device_cpu])

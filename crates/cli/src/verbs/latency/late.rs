@@ -26,6 +26,6 @@ impl LateArgs {
 /// A limit in whole microseconds.
 pub fn explained_us(option: &str, limit_s: f64) -> anyhow::Result<u64> {
     let in_range = (1e-6..=10.0).contains(&limit_s);
-    anyhow::ensure!(in_range, "{option} {limit_s}: give 1us to 10s");
+    anyhow::ensure!(in_range, "{option} is {limit_s} s: give 1us to 10s");
     Ok((limit_s * 1e6).round() as u64)
 }

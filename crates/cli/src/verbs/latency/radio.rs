@@ -101,7 +101,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let device = match (&args.args, &emulated) {
         (Some(given), _) => given.clone(),
         (None, Some(radio)) => DeviceArgs::new(radio.addr()),
-        (None, None) => anyhow::bail!("there is no radio"),
+        (None, None) => anyhow::bail!("there is no radio to measure: give --args addr=IPV4"),
     };
     note(format_args!("radio   {device:?}"));
     let outcome = measure(&args, device);
@@ -266,7 +266,10 @@ fn sweep(
 }
 
 fn check_interrupt() -> anyhow::Result<()> {
-    anyhow::ensure!(!interrupt::asked(), "interrupted before the measurement was done");
+    anyhow::ensure!(
+        !interrupt::asked(),
+        "interrupted before the measurement had a result: run the command again"
+    );
     Ok(())
 }
 

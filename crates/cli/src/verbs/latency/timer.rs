@@ -106,7 +106,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         Ok(())
     })?;
     records.retain(|record| record.observed.histogram.count() > 0);
-    anyhow::ensure!(!records.is_empty(), "ended before anything was measured");
+    anyhow::ensure!(
+        !records.is_empty(),
+        "interrupted before there was a result: run the command again"
+    );
     let title = format!(
         "wake-ups every {} µs by {}, {}",
         args.interval * 1e6,
@@ -125,12 +128,12 @@ impl Args {
         let cpus = self.cpus.as_ref().unwrap_or(&allowed);
         anyhow::ensure!(
             !cpus.is_empty(),
-            "--cpus names no CPU; this process may use CPUs {allowed}"
+            "--cpus contains no CPU; this process may use CPUs {allowed}"
         );
         let interval_ns = (self.interval * 1e9).round();
         anyhow::ensure!(
             (1e3..=1e11).contains(&interval_ns),
-            "--interval {}: give 1us to 100s",
+            "--interval is {} s: give 1us to 100s",
             self.interval
         );
         let count = self.count.unwrap_or((self.duration * 1e9 / interval_ns).ceil() as u64);

@@ -79,7 +79,10 @@ fn read(path: &Path) -> anyhow::Result<Plan> {
         let presets = Preset::ALL.iter().map(|preset| preset.name());
         let words: Vec<_> = presets.chain([MEASURED]).collect();
         let (path, words) = (path.display(), words.join(", "));
-        anyhow!("cannot read the plan {path}: {error}; named plans are {words}")
+        anyhow!(
+            "cannot read the plan file {path}: {error}; instead of a file you can name a plan: \
+             {words}"
+        )
     })?;
     Plan::from_toml(&text).with_context(|| format!("plan {}", path.display()))
 }

@@ -96,7 +96,10 @@ impl Supervisor {
         };
         let longest = stalls.iter().map(lasted).max().unwrap_or_default();
         if let Some(limit) = self.stall_limit.filter(|limit| longest >= *limit) {
-            return Err(anyhow!("{text}; --stall-limit is {:.1} s", limit.as_secs_f64()));
+            return Err(anyhow!(
+                "{text}; this is longer than --stall-limit, {:.1} s",
+                limit.as_secs_f64()
+            ));
         }
         if self.told.as_ref() != Some(&about) {
             self.told = Some(about);

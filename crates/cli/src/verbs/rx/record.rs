@@ -83,11 +83,15 @@ impl SourceEvent {
         match self {
             Self::One(segments) => {
                 let ledger = run.snapshot.block("radio").and_then(LedgerReport::of);
-                let ledger = ledger.context("the radio source has no ledger")?;
+                let ledger = ledger
+                    .context("the radio source kept no ledger, which is a defect of Millstream")?;
                 Ok((segments.try_iter().collect(), vec![ledger]))
             }
             Self::Group(report) => {
-                let ledgers = report.ledgers.try_recv().context("the channels have no ledgers")?;
+                let ledgers = report
+                    .ledgers
+                    .try_recv()
+                    .context("the channels kept no ledgers, which is a defect of Millstream")?;
                 let ledgers = ledgers.iter().map(LedgerReport::from).collect();
                 Ok((report.segments.try_iter().collect(), ledgers))
             }

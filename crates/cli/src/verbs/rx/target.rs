@@ -55,7 +55,11 @@ impl RecordingFiles {
             return Ok(vec![target]);
         }
         if out.metadata().is_ok_and(|found| !found.is_file()) {
-            bail!("{} is not a regular file: every channel needs a file of its own", out.display());
+            bail!(
+                "{} is not a regular file, but each of several channels needs its own file: give \
+                 the name of a file",
+                out.display()
+            );
         }
         Ok(channels.iter().map(|channel| target.numbered(*channel)).collect())
     }
@@ -88,12 +92,12 @@ impl RecordingFiles {
             Some("cf32" | "fc32") => (None, Some(Format::Cf32)),
             _ if format.is_some() => (None, None),
             _ if stdout::name(out).is_some() => bail!(
-                "standard output has no file extension, which would show the format: give \
-                 --format sc16 or --format cf32"
+                "standard output has no file extension that shows the sample format: add --format \
+                 sc16 or --format cf32"
             ),
             _ => bail!(
-                "{}: the file extension does not show the format: use .sc16, .cf32 or \
-                 .sigmf-meta, or give --format sc16 or --format cf32",
+                "{}: the file extension does not show the sample format: use .sc16, .cf32 or \
+                 .sigmf-meta, or add --format sc16 or --format cf32",
                 out.display()
             ),
         };
@@ -101,7 +105,7 @@ impl RecordingFiles {
             && given != implied
         {
             bail!(
-                "{}: the name says {}, but --format says {}: change one of them",
+                "{}: the file extension means {}, but --format is {}: change one of them",
                 out.display(),
                 implied.name(),
                 given.name()
@@ -140,9 +144,10 @@ mod tests {
     #[test]
     fn a_name_that_says_nothing_or_something_else_is_refused() {
         let error = target("b.wav", None).unwrap_err();
-        assert!(error.ends_with("or give --format sc16 or --format cf32"), "{error}");
+        assert!(error.ends_with("or add --format sc16 or --format cf32"), "{error}");
         let error = target("b.sc16", Some(Format::Cf32)).unwrap_err();
-        let expected = "b.sc16: the name says sc16, but --format says cf32: change one of them";
+        let expected =
+            "b.sc16: the file extension means sc16, but --format is cf32: change one of them";
         assert_eq!(error, expected);
     }
 
@@ -162,6 +167,10 @@ mod tests {
         let out = Path::new("/dev/null");
         let error =
             RecordingFiles::for_each(&[0, 1], out, Some(Format::Sc16)).unwrap_err().to_string();
-        assert_eq!(error, "/dev/null is not a regular file: every channel needs a file of its own");
+        assert_eq!(
+            error,
+            "/dev/null is not a regular file, but each of several channels needs its own file: \
+             give the name of a file"
+        );
     }
 }

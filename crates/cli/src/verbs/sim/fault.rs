@@ -66,7 +66,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         FaultCommand::Counters => json!({ "op": "counters" }),
     };
     let mut answer = ask(args.radio, &request)?;
-    let answer = answer.as_object_mut().context("the answer is not a JSON object")?;
+    let answer = answer.as_object_mut().context(
+        "the answer of the radio is not a JSON object: check that the port is a control port of \
+         `sim radio`",
+    )?;
     if answer.remove("ok") != Some(Value::Bool(true)) {
         let reason = answer.get("error").and_then(Value::as_str);
         bail!("{}", reason.unwrap_or("the radio refused without a reason"));
@@ -85,11 +88,16 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 fn ask(radio: SocketAddrV4, request: &Value) -> anyhow::Result<Value> {
     let connected = TcpStream::connect_timeout(&SocketAddr::V4(radio), TIMEOUT);
     let mut stream = connected.map_err(|error| {
-        anyhow!("no control channel at {radio}: {error}; start the radio with `--control {radio}`")
+        anyhow!("nothing listens at {radio} ({error}): start the radio with `--control {radio}`")
     })?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
-    let lost = || format!("the radio at {radio} did not answer; is it a control channel?");
+    let lost = || {
+        format!(
+            "the radio at {radio} did not answer: check that this is the control port of `sim \
+             radio`"
+        )
+    };
     stream.write_all(format!("{request}\n").as_bytes()).with_context(lost)?;
     let mut line = String::new();
     let mut answers = BufReader::new(stream.take(ANSWER_BYTES_MAX));

@@ -94,13 +94,13 @@ struct Channel {
     #[arg(long, value_name = "PPM", default_value_t = 0.0)]
     clock_ppm: f64,
 
-    /// Add a neighbouring channel: distance in channels, and level above the signal, for example
-    /// +1:20dB. Repeat the option for more.
+    /// Add a neighbouring channel: distance in channels, and level relative to the signal, for
+    /// example +1:20dB. Repeat the option for more.
     #[arg(long, value_name = "CHANNELS:DB", value_parser = adjacent, allow_hyphen_values = true)]
     adjacent: Vec<Adjacent>,
 
-    /// Add a tone: frequency from the middle of the channel in Hz, and level above the signal, for
-    /// example 1e6:-10dB. Repeat the option for more.
+    /// Add a tone: frequency from the middle of the channel in Hz, and level relative to the
+    /// signal, for example 1e6:-10dB. Repeat the option for more.
     #[arg(long = "tone", value_name = "HZ:DB", value_parser = tone, allow_hyphen_values = true)]
     tones: Vec<[f64; 2]>,
 
@@ -139,7 +139,8 @@ impl Channel {
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let format = args.format.or_else(|| by_name(&args.out)).with_context(|| {
         format!(
-            "{}: give --format sc16 or cf32, or a name that ends in .sc16 or .cf32",
+            "{}: the sample format is unknown: add --format sc16 or cf32, or use a name that ends \
+             in .sc16 or .cf32",
             args.out.display()
         )
     })?;
@@ -157,7 +158,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             None => (Packets::Numbered(Numbered::new(args.seed)), DURATION_S),
         };
     let duration_s = args.duration.unwrap_or(length_s);
-    ensure!(duration_s <= 86_400.0, "--duration {duration_s}: give at most a day");
+    ensure!(duration_s <= 86_400.0, "--duration is {duration_s} s: give at most a day");
     let mut sent = args.sent.as_deref().map(Sent::create).transpose()?;
     let is_file = out.metadata().map_or(true, |data| data.is_file());
     let part = if is_file { FileSink::<u8>::part_of(&out) } else { out.clone() };

@@ -159,8 +159,7 @@ impl Args {
         Ok(RadioConfig {
             device: self.device,
             addr: addr.context(
-                "--radios: the addresses would go beyond 255.255.255.255; begin \
-                 with a lower --addr",
+                "--radios: the addresses would go beyond 255.255.255.255: give a lower --addr",
             )?,
             discovery_port: self.discovery_port,
             rpc_port: self.rpc_port,

@@ -48,7 +48,7 @@ impl FrameEnd {
         let info = link.info();
         if template.frame_bytes() > info.mtu + 14 {
             return Err(format!(
-                "frames of {} bytes do not fit the MTU of {}",
+                "frames of {} bytes are longer than the MTU of {} allows: give a smaller --size",
                 template.frame_bytes(),
                 info.mtu
             ));

@@ -82,7 +82,7 @@ pub enum StageError {
     #[error("{0}")]
     Refused(String),
     /// The user asked to end.
-    #[error("interrupted before the measurement was done")]
+    #[error("interrupted before the measurement had a result: run the command again")]
     Ended,
 }
 

@@ -113,9 +113,10 @@ impl BrokerSession {
                 self.link = Some(begun);
                 done()
             }
-            (BrokerRequest::Hello { .. }, Some(_)) => {
-                refuse("this connection has its link already")
-            }
+            (BrokerRequest::Hello { .. }, Some(_)) => refuse(
+                "this connection to the broker already has its link: open another connection for \
+                 another link",
+            ),
             (_, None) => refuse("the first request must name the process and the link"),
             (request, Some(link)) => {
                 let interface = link.interface.clone();
@@ -149,7 +150,9 @@ fn begin(
     let granted = shared.policy.link(link, &interface);
     let family = granted.map_err(|reason| refusal(&reason))?;
     if !client.is_in_this_network() {
-        return Err(refusal("the process is in another network namespace than the broker"));
+        return Err(refusal(
+            "the process is in another network namespace than the broker: start a broker there",
+        ));
     }
     let rights = (shared.open)(family, &interface, &client.peer)?;
     let what = format!("{} on {interface}", family.link);
@@ -174,7 +177,11 @@ impl Link {
             BrokerRequest::AllowLocked { bytes } => {
                 let most = policy.locked_bytes_max;
                 if bytes > most {
-                    return refuse(&format!("{} MiB may be locked; use fewer frames", most >> 20));
+                    return refuse(&format!(
+                        "the broker allows a link to lock {} MiB: use fewer frame buffers, or \
+                         start the broker with a larger --locked",
+                        most >> 20
+                    ));
                 }
                 let process = self.client.peer.pid;
                 let before = locked::of(process)?;
@@ -212,14 +219,16 @@ impl Link {
                 let uid = self.client.peer.uid;
                 let taken = (uid != 0).then(|| taken::by_another(&wanted, uid, &broadcast));
                 if let Some((port, owner)) = taken.flatten() {
-                    return refuse(&format!("UDP port {port} is in use by user {owner}"));
+                    return refuse(&format!(
+                        "user {owner} already uses UDP port {port}: use another port"
+                    ));
                 }
                 self.rights.steer(&wanted)?;
                 done()
             }
-            BrokerRequest::Channels { .. } if !policy.channels => {
-                refuse("the number of queues is not granted; grant it with --queues")
-            }
+            BrokerRequest::Channels { .. } if !policy.channels => refuse(
+                "the broker does not allow changes of the number of queues: start it with --queues",
+            ),
             BrokerRequest::Channels { count } => {
                 Ok((BrokerReply::Queues(self.rights.channels(count)?), Vec::new()))
             }

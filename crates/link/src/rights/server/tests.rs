@@ -167,7 +167,7 @@ fn what_is_not_granted_is_refused_with_the_reason() {
     let running = Running::start(policy());
     let error = running.connect("eth0").unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
-    let expected = "says: interface eth0 is not granted, only veth0";
+    let expected = "says: the broker does not grant the interface eth0, only veth0";
     assert!(error.to_string().ends_with(expected), "{error}");
     let mut broker = running.connect("veth0").unwrap();
     let error = broker.steer(&Steer { udp_ports: vec![53], ..Steer::default() }).unwrap_err();

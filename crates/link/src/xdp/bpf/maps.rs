@@ -52,7 +52,7 @@ impl Rules {
     /// The exceeded limit, in words.
     pub fn new(steer: &Steer, rate_max_hz: u32) -> Result<Box<Self>, String> {
         let most = |what: &str, count: usize, max: usize| match count > max {
-            true => Err(format!("{count} {what} are too many: one link takes {max} at most")),
+            true => Err(format!("{count} {what} are too many: one link can have at most {max}")),
             false => Ok(()),
         };
         most("addresses", steer.addresses.len(), ADDRESSES_MAX)?;
@@ -217,7 +217,7 @@ mod tests {
     fn too_many_ports_or_addresses_are_refused_in_words() {
         let ports = Steer { udp_ports: (0..256).collect(), ..Steer::default() };
         let error = Rules::new(&ports, 0).unwrap_err();
-        assert_eq!(error, "256 UDP ports are too many: one link takes 255 at most");
+        assert_eq!(error, "256 UDP ports are too many: one link can have at most 255");
         let addresses = vec![Ipv4Addr::LOCALHOST; 9];
         let addresses = Steer { addresses, ..Steer::default() };
         assert!(Rules::new(&addresses, 0).unwrap_err().starts_with("9 addresses"));

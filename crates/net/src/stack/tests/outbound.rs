@@ -113,7 +113,10 @@ fn a_tag_is_written_before_the_headers() {
 fn what_does_not_fit_the_mtu_is_refused_with_the_limit() {
     let mut stack = ready(config(1));
     let error = emitted(&mut stack, TO, &[0; 1473]).unwrap_err();
-    assert_eq!(error.to_string(), "a datagram of 1473 bytes is too long: 1472 fit the MTU of 1500");
+    assert_eq!(
+        error.to_string(),
+        "a datagram of 1473 bytes is too long: at most 1472 bytes fit into the MTU of 1500"
+    );
     assert_eq!((stack.counters().too_long, stack.counters().tx_datagrams), (1, 0));
     let jumbo = ready(StackConfig { mtu: 9000, ..config(1) });
     assert_eq!(jumbo.payload_len_max(), 8972);
@@ -141,10 +144,14 @@ fn broadcast_datagrams_go_to_every_station_and_need_no_neighbour() {
 fn what_cannot_be_reached_says_why_and_is_counted() {
     let mut stack = ready(config(1));
     for (to, says) in [
-        ("10.0.0.1:1", "cannot send to 10.0.0.1: this host itself has this address"),
+        ("10.0.0.1:1", "cannot send to 10.0.0.1: the address belongs to this host"),
         ("127.0.0.1:1", "cannot send to 127.0.0.1: loopback addresses belong to the kernel"),
-        ("8.8.8.8:1", "cannot send to 8.8.8.8: no route"),
-        ("239.0.0.1:1", "cannot send to 239.0.0.1: multicast is not supported"),
+        ("8.8.8.8:1", "cannot send to 8.8.8.8: there is no route"),
+        (
+            "239.0.0.1:1",
+            "cannot send to 239.0.0.1: multicast addresses are not supported: give the address of \
+             a single host",
+        ),
     ] {
         let error = emitted(&mut stack, to, b"").unwrap_err().to_string();
         assert!(error.starts_with(says), "{error}");

@@ -74,19 +74,25 @@ fn hints_about_what_is_not_there_are_refused() {
     let refused =
         |hints: &Hints| plan(&shape, &profile, &machine(), hints).unwrap_err().to_string();
     let hints = by_hand(vec![hand("x", &["b7"], None, WaitMode::Park)]);
-    assert_eq!(refused(&hints), "partition `x` lists block `b7`, which the graph does not have");
+    assert_eq!(
+        refused(&hints),
+        "partition `x` of the plan contains block `b7`, which is not in the graph"
+    );
     let hints = by_hand(vec![hand("x", &["b1"], Some(99), WaitMode::Park)]);
     assert_eq!(
         refused(&hints),
-        "partition `x` is planned on CPU 99; this process may use CPUs 0-15"
+        "the plan puts partition `x` on CPU 99, but this process may use only CPUs 0-15"
     );
     let pin = |block: &str, cpu| {
         let mut hints = Hints::default();
         hints.pins.insert(block.to_owned(), cpu);
         refused(&hints)
     };
-    assert_eq!(pin("b7", 1), "CPU 1 is planned for block `b7`, which the graph does not have");
-    assert_eq!(pin("b1", 16), "block `b1` is planned on CPU 16; it may use CPUs 0-15");
+    assert_eq!(
+        pin("b7", 1),
+        "the plan puts block `b7` on CPU 1, but this block is not in the graph"
+    );
+    assert_eq!(pin("b1", 16), "the plan puts block `b1` on CPU 16, but it may use only CPUs 0-15");
 }
 
 #[test]

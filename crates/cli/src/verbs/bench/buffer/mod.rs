@@ -99,18 +99,15 @@ impl Args {
         let rate_hz = self.rate;
         ensure!(
             (1.0..=RATE_HZ_MAX).contains(&rate_hz),
-            "--rate {rate_hz}: give 1 to {RATE_HZ_MAX:e} samples a second"
+            "--rate is {rate_hz}: give 1 to {RATE_HZ_MAX:e} samples a second"
         );
         let link = self.link_rate;
         ensure!(
             (1.0..=LINK_BITS_MAX).contains(&link),
-            "--link-rate {link}: give 1 to {LINK_BITS_MAX:e} bits a second"
+            "--link-rate is {link}: give 1 to {LINK_BITS_MAX:e} bits a second"
         );
         if let Some(latency) = self.latency {
-            ensure!(
-                latency <= LATENCY_S_MAX,
-                "--latency {latency}: give a day at most, in seconds"
-            );
+            ensure!(latency <= LATENCY_S_MAX, "--latency is {latency} s: give at most a day");
         }
         Ok(())
     }
@@ -222,13 +219,16 @@ fn read_histogram(path: &Path) -> anyhow::Result<Histogram> {
     if let Some(error) = document["error"].as_str()
         && document.pointer("/results/histogram").is_none()
     {
-        bail!("{} is the document of a run that failed ({error}): measure again", path.display());
+        bail!(
+            "{} is the output of a command that failed ({error}): repeat the measurement",
+            path.display()
+        );
     }
     let inner = document.pointer("/results/histogram").unwrap_or(&document);
     let histogram = serde_json::from_value(inner.clone());
     histogram.with_context(|| {
         format!(
-            "{} holds no histogram: give a document that `millstream latency radio --json` printed",
+            "{} contains no histogram: give a file that `millstream latency radio --json` printed",
             path.display()
         )
     })

@@ -21,14 +21,15 @@ pub fn check(args: &Args, sys: &Path) -> anyhow::Result<()> {
     let here = sys.join("class/net").join(wanted);
     anyhow::ensure!(
         here.exists(),
-        "--for {wanted}: there is no such interface; `ip link` lists them"
+        "--for {wanted}: there is no such network interface; `ip link` lists them"
     );
     let is_card = here.join("device").exists();
     let measured = args.ground.measured();
     anyhow::ensure!(
         !is_card || measured == Some(wanted.as_str()),
-        "--for {wanted}: {} would be measured in place of this card, whose driver decides: give \
-         --interface {wanted}, and with --peer a second interface that is wired to it",
+        "--for {wanted}: the command would measure {} instead of this network card, whose driver \
+         decides the result. Give --interface {wanted}, and with --peer a second interface that a \
+         cable connects to it",
         measured.unwrap_or("a veth pair")
     );
     Ok(())
@@ -37,7 +38,9 @@ pub fn check(args: &Args, sys: &Path) -> anyhow::Result<()> {
 /// Succeeds when a link meets the need.
 pub fn run(args: &Args, stage: &mut Testbed) -> anyhow::Result<Report> {
     let [size] = args.size[..] else {
-        anyhow::bail!("--choose needs exactly one --size: the size of your packets");
+        anyhow::bail!(
+            "--choose needs the size of your packets: give --size with exactly one value"
+        );
     };
     let latency_max_us = args.max_latency.map(|seconds| seconds * 1e6);
     let need = Need { frame_bytes: size as usize, rate_pps: args.packet_rate, latency_max_us };
@@ -134,13 +137,16 @@ mod tests {
             check(&line.args, sys.path()).map_err(|error| error.to_string())
         };
         let error = check("--for eth1").unwrap_err();
-        assert!(error.contains("a veth pair would be measured in place of this card"), "{error}");
+        assert!(
+            error.contains("would measure a veth pair instead of this network card"),
+            "{error}"
+        );
         let error = check("--for eth1 --interface eth2 --peer eth3").unwrap_err();
-        assert!(error.contains("eth2 would be measured in place of this card"), "{error}");
+        assert!(error.contains("would measure eth2 instead of this network card"), "{error}");
         assert_eq!(check("--for eth1 --interface eth1 --peer eth2@other"), Ok(()));
         assert_eq!(check("--for eth1 --interface eth1@a --peer eth2"), Ok(()));
         assert_eq!(check("--for veth7"), Ok(()));
         assert_eq!(check(""), Ok(()));
-        assert!(check("--for eth9").unwrap_err().contains("there is no such interface"));
+        assert!(check("--for eth9").unwrap_err().contains("there is no such network interface"));
     }
 }

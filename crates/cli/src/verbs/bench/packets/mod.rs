@@ -137,7 +137,7 @@ impl From<WorkloadArg> for Workload {
 /// Succeeds when at least one row beside the base could be measured.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let in_range = (0.01..=600.0).contains(&args.duration);
-    anyhow::ensure!(in_range, "--duration {}: give 0.01 to 600 seconds", args.duration);
+    anyhow::ensure!(in_range, "--duration is {} s: give 0.01 to 600 seconds", args.duration);
     choose::check(&args, std::path::Path::new("/sys"))?;
     interrupt::install();
     let mut stage = args.ground.set()?;
@@ -156,7 +156,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     for (workload, rows) in work {
         let matches = |row: &PathRow| args.only.iter().any(|only| row.name.contains(only.as_str()));
         let found = args.only.is_empty() || rows.iter().any(matches);
-        anyhow::ensure!(found, "no row's name contains {}", args.only.join(" or "));
+        anyhow::ensure!(
+            found,
+            "no row has a name that contains {}: run the command without --only to see all names",
+            args.only.join(" or ")
+        );
         let mut tables: Vec<_> =
             args.size.iter().map(|size| PacketTable::new(*size as usize)).collect();
         let how = (workload, trace);

@@ -199,7 +199,10 @@ pub fn highest(
         for number in 1..=args.tries {
             let outcome = attempt(rate_hz)?;
             // An interrupted measurement says nothing about the rate.
-            anyhow::ensure!(!interrupt::asked(), "interrupted before the search was done");
+            anyhow::ensure!(
+                !interrupt::asked(),
+                "interrupted before the search had a result: run the command again"
+            );
             let verdict = if outcome.lossless { "nothing lost" } else { "lost samples" };
             note(format_args!("  {:>6} MS/s  try {number}  {verdict}", rate_hz / 1e6));
             let lossless = outcome.lossless;

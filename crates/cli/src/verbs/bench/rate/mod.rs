@@ -122,10 +122,10 @@ pub struct Args {
 /// Succeeds when every measurement is sound; with --search, when a rate without a loss was found.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let in_range = (0.1..=86_400.0).contains(&args.duration);
-    anyhow::ensure!(in_range, "--duration {}: give 0.1 to 86400 seconds", args.duration);
+    anyhow::ensure!(in_range, "--duration is {} s: give 0.1 to 86400 seconds", args.duration);
     anyhow::ensure!(
         args.max_rate >= args.step,
-        "--max-rate {} is below --step {}",
+        "--max-rate is {}, which is below --step {}: give a higher --max-rate or a smaller --step",
         args.max_rate,
         args.step
     );
@@ -216,7 +216,11 @@ impl Args {
     fn uhd_program(&self) -> anyhow::Result<PathBuf> {
         let Some(given) = &self.uhd else { return Ok(millstream_lab::uhd::find()?) };
         let there = given.is_file();
-        anyhow::ensure!(there, "--uhd {}: there is no such file", given.display());
+        anyhow::ensure!(
+            there,
+            "--uhd {}: there is no such file; give the path of UHD's benchmark_rate",
+            given.display()
+        );
         Ok(given.clone())
     }
 

@@ -47,7 +47,10 @@ impl TargetMachine {
 fn tree(folder: &Path) -> anyhow::Result<Topology> {
     let root = if folder.join("devices/system/cpu").is_dir() {
         folder.parent().filter(|_| folder.ends_with("sys")).with_context(|| {
-            format!("{} is a copy of /sys under another name: rename it to `sys`", folder.display())
+            format!(
+                "{} contains a copy of /sys under another name: rename that folder to `sys`",
+                folder.display()
+            )
         })?
     } else {
         folder
@@ -58,7 +61,9 @@ fn tree(folder: &Path) -> anyhow::Result<Topology> {
 /// `BLOCK=CPU`.
 pub fn pin(text: &str) -> Result<(String, usize), String> {
     let (block, cpu) = text.split_once('=').ok_or("write BLOCK=CPU")?;
-    let cpu = cpu.parse().map_err(|_| format!("`{cpu}` is not a CPU number; write BLOCK=CPU"))?;
+    let cpu = cpu.parse().map_err(|_| {
+        format!("`{cpu}` is not the number of a CPU: write BLOCK=CPU, for example decoder=2")
+    })?;
     Ok((block.to_owned(), cpu))
 }
 
@@ -74,7 +79,7 @@ pub fn profile(path: &Path, file: &GraphFile) -> anyhow::Result<(Shape, Profile)
     }
     let profile: Profile = serde_json::from_value(value).with_context(|| {
         format!(
-            "{shown} holds no profile: give a document that `millstream graph plan --json` printed"
+            "{shown} contains no profile: give a file that `millstream graph plan --json` printed"
         )
     })?;
     let mut measured: Vec<&str> = profile.blocks.iter().map(|block| &*block.name).collect();
@@ -83,7 +88,8 @@ pub fn profile(path: &Path, file: &GraphFile) -> anyhow::Result<(Shape, Profile)
     there.sort_unstable();
     ensure!(
         measured == there,
-        "the profile {shown} is of another graph: it has the blocks {}, the graph has {}",
+        "the profile {shown} belongs to another graph: it has the blocks {}, but this graph has \
+         {}",
         measured.join(", "),
         there.join(", ")
     );

@@ -41,7 +41,9 @@ pub fn run(
     let found =
         sweep(trial, space, plans, settings, &mut |now| progress::show(&mut live, now, false))?;
     live.end();
-    let Some(found) = found else { anyhow::bail!("interrupted before the sweep had a result") };
+    let Some(found) = found else {
+        anyhow::bail!("interrupted before --check had a result: run the command again")
+    };
     let ExhaustiveSearch { tuned_to_best, tuned_to_default, .. } = found;
     Ok(Check {
         plans: found.plans,

@@ -89,7 +89,7 @@ pub struct Args {
 /// The objective.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
 enum Goal {
-    /// Maximise throughput; maximise cpu if a radio or throttle limits the rate.
+    /// Like throughput; but like cpu if a radio or a throttle limits the rate.
     Auto,
     /// Maximise the number of items per second from the sources.
     Throughput,

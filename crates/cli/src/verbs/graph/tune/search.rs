@@ -65,7 +65,10 @@ pub fn run(
     })?;
     live.end();
     let took = started.elapsed();
-    anyhow::ensure!(!tuned.is_interrupted, "interrupted before a decision: no plan is stored");
+    anyhow::ensure!(
+        !tuned.is_interrupted,
+        "interrupted before the search had a result, so no plan is stored: run the command again"
+    );
 
     let mut outcome = TuningReport::new(setting, tuned, took);
     if let Some(place) = &place {

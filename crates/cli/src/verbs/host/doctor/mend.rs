@@ -65,7 +65,8 @@ pub fn apply(
         (MendMode::Real, 0) => "",
         (MendMode::Real, _) => "`millstream host doctor --undo` puts it back; so does a reboot\n",
     };
-    let failure = (failed > 0).then(|| format!("{} could not be mended", count(failed, "finding")));
+    let failure = (failed > 0)
+        .then(|| format!("{} could not be fixed: see the reasons above", count(failed, "finding")));
     Ok(Report {
         text,
         results: json!({ "applied": done, "dry_run": run == MendMode::Dry }),
@@ -77,8 +78,8 @@ pub fn apply(
 pub fn undo(root: &Path, since: Since, run: MendMode) -> anyhow::Result<Report> {
     if let Some(file) = doctor::noted_by_root(root) {
         bail!(
-            "root's changes are noted in {}, and only root can undo them: run \
-             `sudo millstream host doctor --undo`",
+            "root changed these settings (noted in {}), and only root can restore them: run `sudo \
+             millstream host doctor --undo`",
             file.display()
         );
     }

@@ -77,7 +77,7 @@ pub struct Args {
 /// Succeeds when no finding fails or matters, or all requested changes are made.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     if !args.root.is_dir() {
-        bail!("there is no folder {}", args.root.display());
+        bail!("--root {}: there is no such folder", args.root.display());
     }
     let run = if args.dry_run { mend::MendMode::Dry } else { mend::MendMode::Real };
     if args.undo {
@@ -85,7 +85,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         return mend::undo(&args.root, since, run);
     }
     if args.dry_run && !args.apply {
-        bail!("--dry-run shows what --apply or --undo would do: add one of them");
+        bail!("--dry-run only shows what --apply or --undo would write: add one of them");
     }
     let rules = chosen(&args.names)?;
     let view = MachineFiles::of(&args.root, focus(args)?);
@@ -155,13 +155,13 @@ fn focus(args: &Args) -> anyhow::Result<Focus> {
     if let Some(cpus) = &args.cpus {
         let online = here.online();
         if let Some(cpu) = cpus.iter().find(|cpu| !online.contains(*cpu)) {
-            bail!("there is no CPU {cpu}; the CPUs that are online: {online}");
+            bail!("there is no CPU {cpu}; these CPUs are online: {online}");
         }
     }
     for interface in &args.interface {
         if !here.has(&format!("sys/class/net/{interface}")) || interface.contains('/') {
             let known = here.names("sys/class/net").join(", ");
-            bail!("there is no interface {interface}; there are: {known}");
+            bail!("there is no network interface {interface}; there are: {known}");
         }
     }
     let interfaces = (!args.interface.is_empty()).then(|| args.interface.clone());
@@ -180,8 +180,8 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static DoctorRule>> {
         if !RULES.iter().any(|rule| is_meant(rule, name)) {
             let known: Vec<_> = RULES.iter().map(|rule| rule.id).collect();
             bail!(
-                "there is no rule or topic `{name}`; topics are cpu, scheduling, memory, network, \
-                 clock and dpdk, rules are: {}",
+                "there is no rule or topic `{name}`. Topics are cpu, scheduling, memory, network, \
+                 clock and dpdk. Rules are: {}",
                 known.join(", ")
             );
         }

@@ -23,7 +23,7 @@ pub struct Account {
 impl Account {
     /// The user of a name or number.
     pub fn find(user: &str) -> anyhow::Result<Self> {
-        let name = CString::new(user).context("a user name without NUL")?;
+        let name = CString::new(user).context("a user name must not contain a NUL character")?;
         let mut space = vec![0 as libc::c_char; ENTRY_BYTES_MAX];
         let mut entry = MaybeUninit::<libc::passwd>::uninit();
         let mut found = std::ptr::null_mut();
@@ -39,7 +39,7 @@ impl Account {
             }
         };
         if status != 0 || found.is_null() {
-            bail!("there is no user {user} on this machine");
+            bail!("there is no user {user} on this machine; `getent passwd` lists them");
         }
         // SAFETY: a success with a result filled the entry; its strings lie in `space`.
         let (entry, name, home) = unsafe {
@@ -61,7 +61,10 @@ impl Account {
             libc::getgrouplist(name.as_ptr(), self.gid, groups.as_mut_ptr(), &raw mut count)
         };
         if status < 0 {
-            bail!("user {} is in more than {GROUPS_MAX} groups", self.name);
+            bail!(
+                "user {} is in more than {GROUPS_MAX} groups, the limit of this program",
+                self.name
+            );
         }
         groups.truncate(count as usize);
         Ok(groups)
@@ -73,7 +76,7 @@ pub fn group(group: &str) -> anyhow::Result<u32> {
     if let Ok(gid) = group.parse() {
         return Ok(gid);
     }
-    let name = CString::new(group).context("a group name without NUL")?;
+    let name = CString::new(group).context("a group name must not contain a NUL character")?;
     let mut space = vec![0 as libc::c_char; ENTRY_BYTES_MAX];
     let mut entry = MaybeUninit::<libc::group>::uninit();
     let mut found = std::ptr::null_mut();
@@ -82,7 +85,7 @@ pub fn group(group: &str) -> anyhow::Result<u32> {
     let status =
         unsafe { libc::getgrnam_r(name.as_ptr(), entry.as_mut_ptr(), at, bytes, &raw mut found) };
     if status != 0 || found.is_null() {
-        bail!("there is no group {group} on this machine");
+        bail!("there is no group {group} on this machine; `getent group` lists them");
     }
     // SAFETY: a success with a result filled the entry.
     Ok(unsafe { entry.assume_init() }.gr_gid)
@@ -104,7 +107,10 @@ mod tests {
     #[test]
     fn whom_nobody_knows_is_an_error() {
         let error = Account::find("nobody-of-this-name").unwrap_err().to_string();
-        assert_eq!(error, "there is no user nobody-of-this-name on this machine");
+        assert_eq!(
+            error,
+            "there is no user nobody-of-this-name on this machine; `getent passwd` lists them"
+        );
         assert!(group("no-such-group").is_err());
     }
 }

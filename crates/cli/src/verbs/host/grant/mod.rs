@@ -89,7 +89,10 @@ fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     let number = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0);
     match (number(first), number(last)) {
         (Some(first), Some(last)) if first <= last => Ok(first..=last),
-        _ => Err(format!("{text} is neither a port nor a range of ports such as 49153-49400")),
+        _ => Err(format!(
+            "{text} is not a port and not a range of ports: write for example 49153 or \
+             49153-49400"
+        )),
     }
 }
 
@@ -107,7 +110,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         return serve::until_interrupted(&args, policy, &accounts);
     }
     let [account] = accounts.as_slice() else {
-        bail!("a command runs as one user: give --user once");
+        bail!("a command can run as only one user: give --user exactly once");
     };
     serve::command(&args.command, policy, account)
 }
@@ -119,7 +122,9 @@ fn accounts(args: &Args) -> anyhow::Result<Vec<Account>> {
     }
     match std::env::var("SUDO_UID") {
         Ok(caller) => Ok(vec![Account::find(&caller)?]),
-        Err(_) if args.group.is_empty() => bail!("no user is given: add --user or --group"),
+        Err(_) if args.group.is_empty() => {
+            bail!("no user is given who may use the interface: add --user or --group")
+        }
         Err(_) => Ok(Vec::new()),
     }
 }
@@ -135,8 +140,8 @@ fn policy(args: &Args, accounts: &[Account]) -> anyhow::Result<GrantPolicy> {
     policy.everything = args.everything;
     policy.channels = args.queues;
     let bytes = args.locked.checked_mul(1 << 20);
-    policy.locked_bytes_max = bytes
-        .context("--locked is more memory than any machine has: give a smaller number of MiB")?;
+    policy.locked_bytes_max =
+        bytes.context("--locked is larger than the address space: give a smaller number of MiB")?;
     Ok(policy)
 }
 
@@ -145,7 +150,7 @@ fn exists(interface: &str) -> anyhow::Result<()> {
         rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)
             .and_then(|socket| rustix::net::netdevice::name_to_index(&socket, interface));
     known.map(drop).map_err(|error| {
-        anyhow::anyhow!("there is no interface {interface} ({error}); `ip link` lists them")
+        anyhow::anyhow!("there is no network interface {interface} ({error}); `ip link` lists them")
     })
 }
 
@@ -160,7 +165,7 @@ mod tests {
         assert_eq!(ports("49153-49400"), Ok(49153..=49400));
         assert_eq!(ports("1024-65535"), Ok(ORDINARY_PORTS));
         for bad in ["", "0", "5-4", "x", "1-70000", "-"] {
-            assert!(ports(bad).unwrap_err().contains("is neither a port"), "{bad}");
+            assert!(ports(bad).unwrap_err().contains("is not a port"), "{bad}");
         }
     }
 }

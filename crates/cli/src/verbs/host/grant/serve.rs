@@ -29,7 +29,10 @@ fn begin(
 fn listen(path: &Path, policy: GrantPolicy) -> anyhow::Result<Server> {
     Server::listen(path, policy, begin).map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => {
-            anyhow!("a broker listens at {} already; give --socket for another", path.display())
+            anyhow!(
+                "another broker already listens at {}: give --socket for another path",
+                path.display()
+            )
         }
         _ => anyhow!("cannot listen at {}: {error}", path.display()),
     })
@@ -111,9 +114,9 @@ fn start(command: &[OsString], broker: &Path, account: &Account) -> anyhow::Resu
     let mut prepared = Command::new(&command[0]);
     prepared.args(&command[1..]).env(BROKER_VARIABLE, broker);
     confine::confine(&mut prepared, account)?;
-    prepared
-        .spawn()
-        .with_context(|| format!("cannot run {} as {}", command[0].to_string_lossy(), account.name))
+    prepared.spawn().with_context(|| {
+        format!("cannot run the command {} as user {}", command[0].to_string_lossy(), account.name)
+    })
 }
 
 fn end(child: &Child) {

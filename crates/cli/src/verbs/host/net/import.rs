@@ -39,8 +39,8 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     };
     if config.interfaces.is_empty() {
         anyhow::bail!(
-            "there is no Ethernet interface that is up and has an IPv4 address: configure one (`ip \
-             link set NAME up`, `ip addr add`), or name one"
+            "no Ethernet interface is up and has an IPv4 address: set one up (`ip link set NAME \
+             up`, `ip addr add`), or give the name of an interface"
         );
     }
     let body = toml::to_string_pretty(&config)?;

@@ -29,11 +29,12 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     };
     if processes.is_empty() {
         anyhow::bail!(
-            "no other millstream process runs here; give the PID of a program that uses it"
+            "no other millstream process runs on this machine: start one, or give the PID of a \
+             program that uses the library"
         );
     }
     let in_range = (0.01..=60.0).contains(&args.duration);
-    anyhow::ensure!(in_range, "--duration {}: give 10ms to 1min", args.duration);
+    anyhow::ensure!(in_range, "--duration is {} s: give 10ms to 1min", args.duration);
     let start = Instant::now();
     let look = |pid: &u32| of_process(*pid).map(|threads| (*pid, threads));
     let earlier: Vec<_> = match args.pid {

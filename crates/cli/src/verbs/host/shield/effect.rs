@@ -39,7 +39,9 @@ pub fn measure(cpu: usize, span: Duration, shield: Option<&Shield>) -> anyhow::R
     };
     // On a thread of its own, so that no pinning remains.
     match shield {
-        Some(shield) => shield.run_inside(observe).context("cannot run on the shielded CPUs")??,
+        Some(shield) => {
+            shield.run_inside(observe).context("cannot measure wake-ups on the shielded CPUs")??
+        }
         None => std::thread::scope(|scope| scope.spawn(observe).join())
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?,
     }

@@ -122,7 +122,11 @@ pub fn run(args: &Args, json: bool) -> anyhow::Result<Report> {
         }),
         class: args.class,
     };
-    let cpu = args.cpus.iter().next().context("no CPU: name those to keep free, like `2-3`")?;
+    let cpu = args
+        .cpus
+        .iter()
+        .next()
+        .context("no CPU is given: name the CPUs to keep free, for example `2-3`")?;
     let span = Duration::from_secs_f64(args.measure);
     interrupt::install();
     let before = effect::measure(cpu, span, None)?;
@@ -142,8 +146,10 @@ pub fn run(args: &Args, json: bool) -> anyhow::Result<Report> {
         }
         command => Some(attend(start(command, args.class, shield.door(), json)?)?),
     };
-    let ChangedSettings { left, moved } =
-        shield.lower().context("the shield could not be lowered; the next start tries again")?;
+    let ChangedSettings { left, moved } = shield.lower().context(
+        "the shield could not restore all settings; the next start of any millstream command \
+         tries again",
+    )?;
     let failure = status
         .filter(|status| !status.success())
         .map(|status| format!("{}: {status}", args.command.first().map_or("", String::as_str)));
@@ -178,10 +184,12 @@ fn start(command: &[String], class: Class, door: &Path, json: bool) -> anyhow::R
     // SAFETY: between fork and exec only write(2) is called, which is safe there; `0` is the
     // writer.
     unsafe { process.pre_exec(move || Ok(rustix::io::write(&door, b"0").map(drop)?)) };
-    let child = process.spawn().with_context(|| format!("cannot start {}", command[0]))?;
+    let child =
+        process.spawn().with_context(|| format!("cannot start the command {}", command[0]))?;
     if class != Class::Other {
-        sched::set_thread(child.id(), class)
-            .with_context(|| format!("cannot set its scheduling class to {class}"))?;
+        sched::set_thread(child.id(), class).with_context(|| {
+            format!("cannot set the scheduling class of the command to {class}")
+        })?;
     }
     Ok(child)
 }

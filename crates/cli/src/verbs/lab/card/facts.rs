@@ -27,7 +27,9 @@ pub fn machine(rig: &CardSetup) -> CardResult {
         rig.name,
         rig.driver
     ));
-    let group = pci::iommu_group(&rig.card).context("the card is in no IOMMU group")?;
+    let group = pci::iommu_group(&rig.card).context(
+        "the card is in no IOMMU group: switch on the IOMMU (kernel argument intel_iommu=on)",
+    )?;
     lines.push(format!("IOMMU group {group}: {}", members(&group).join(" ")));
     Ok(lines)
 }
@@ -35,7 +37,9 @@ pub fn machine(rig: &CardSetup) -> CardResult {
 /// Binds the card to VFIO.
 pub fn bind(rig: &CardSetup) -> CardResult {
     pci::bind(&rig.card, "vfio-pci")?;
-    let group = pci::iommu_group(&rig.card).context("the card is in no IOMMU group")?;
+    let group = pci::iommu_group(&rig.card).context(
+        "the card is in no IOMMU group: switch on the IOMMU (kernel argument intel_iommu=on)",
+    )?;
     ensure!(fs::exists(format!("/dev/vfio/{group}"))?, "there is no /dev/vfio/{group}");
     // A kernel that is built without it has no such file.
     let no_iommu = fs::read_to_string(NO_IOMMU).unwrap_or_else(|_| "not built in".to_owned());
@@ -83,7 +87,7 @@ pub fn doctor_before(rig: &CardSetup) -> CardResult {
     let text = lines.join("\n");
     let bind = format!("dpdk-devbind.py --bind=vfio-pci {}", rig.card);
     for wanted in ["an IOMMU is on", "vfio-pci is loaded", "the link is up", &bind] {
-        ensure!(text.contains(wanted), "the output lacks `{wanted}`:\n{text}");
+        ensure!(text.contains(wanted), "the output of the command lacks `{wanted}`:\n{text}");
     }
     Ok(lines)
 }
@@ -93,7 +97,7 @@ pub fn doctor_bound(_: &CardSetup) -> CardResult {
     let lines = doctor()?;
     let text = lines.join("\n");
     let wanted = "vfio-pci has it: DPDK can take it";
-    ensure!(text.contains(wanted), "the output lacks `{wanted}`:\n{text}");
+    ensure!(text.contains(wanted), "the output of the command lacks `{wanted}`:\n{text}");
     Ok(lines)
 }
 
@@ -108,18 +112,21 @@ pub fn give_back(rig: &CardSetup) -> CardResult {
     let back = || pci::interface_of(&rig.card);
     ensure!(
         wait(Duration::from_secs(5), || back().is_some()),
-        "{} does not take the card",
+        "the driver {} did not take the card back",
         rig.driver
     );
     let name = back().unwrap_or_default();
     let mut netlink = Netlink::open()?;
     let index = netlink.interface(&name)?.index;
     let has = netlink.addresses()?.iter().any(|address| address.address == HOST);
-    ensure!(!has, "another interface has {HOST} now");
+    ensure!(!has, "another network interface has the address {HOST} now");
     netlink.set_up(index, true)?;
     let running =
         || Netlink::open().is_ok_and(|mut it| it.interface(&name).is_ok_and(|i| i.running));
-    ensure!(wait(Duration::from_secs(20), running), "{name} has no carrier");
+    ensure!(
+        wait(Duration::from_secs(20), running),
+        "the network interface {name} has no carrier: check the cable"
+    );
     let driver = pci::driver_of(&rig.card).unwrap_or_default();
     Ok(vec![format!("{driver} has it, as {name}, with its carrier"), type1()])
 }

@@ -36,7 +36,7 @@ impl CardProcess {
         let mut command: Command = program::command(words)?;
         command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(err.try_clone()?);
         millstream_host::child::tie(&mut command, None);
-        let child = command.spawn().context("cannot start this program")?;
+        let child = command.spawn().context("cannot start this program as a child process")?;
         Ok(Self { child, line: format!("$ millstream {}", words.join(" ")), output: [out, err] })
     }
 
@@ -62,7 +62,11 @@ impl CardProcess {
         let [out, err] = &mut self.output;
         let (text, notes) = (all(out)?, all(err)?);
         let line = std::mem::take(&mut self.line);
-        ensure!(ended, "{line}\nit took more than {LIMIT:?} and was ended\n{}", tail(&notes));
+        ensure!(
+            ended,
+            "{line}\nthe command took more than {LIMIT:?} and was ended\n{}",
+            tail(&notes)
+        );
         Ok(ProcessEnd { status, line, text, notes })
     }
 }
@@ -103,11 +107,16 @@ impl ProcessEnd {
     pub fn refused(&self, words: &[&str]) -> anyhow::Result<Vec<String>> {
         ensure!(
             !self.status.success(),
-            "{}\nthe command succeeded, but a failure was expected",
+            "{}\nthe command succeeded, but this test expects that it fails",
             self.head()
         );
         for word in words {
-            ensure!(self.notes.contains(word), "{}\nno `{word}`: {}", self.head(), self.notes);
+            ensure!(
+                self.notes.contains(word),
+                "{}\nthe output of the command lacks `{word}`: {}",
+                self.head(),
+                self.notes
+            );
         }
         Ok([vec![self.head()], self.said()].concat())
     }

@@ -15,7 +15,7 @@ pub fn by_the_kernel(rig: &CardSetup) -> CardResult {
 /// A driver without IOMMU protection has the card.
 pub fn as_unsafe(rig: &CardSetup) -> CardResult {
     const UIO: &str = "uio_pci_generic";
-    pci::bind(&rig.card, UIO).with_context(|| format!("bind to {UIO}"))?;
+    pci::bind(&rig.card, UIO).with_context(|| format!("cannot bind the card to {UIO}"))?;
     host(rig, "", &["any memory", "unsafe_uio=on"])
 }
 

@@ -31,21 +31,31 @@ impl CardSetup {
         let known: Vec<_> = cards.iter().map(|card| card.address.as_str()).collect();
         let found = cards.iter().find(|found| found.address == card);
         let known = known.join(", ");
-        let found = found.with_context(|| format!("no card {card}; there are: {known}"))?;
+        let found = found
+            .with_context(|| format!("there is no network card {card}; there are: {known}"))?;
         let name = pci::interface_of(&card).with_context(|| {
-            format!("the kernel has no interface on {card}: give it back to its driver first")
+            format!(
+                "the kernel has no network interface on the card {card}: give the card back to \
+                 its kernel driver first"
+            )
         })?;
         let other = cards.iter().filter(|other| other.address != card);
         let other: Vec<_> = other.filter_map(|card| pci::interface_of(&card.address)).collect();
         let radio = match (&args.interface, &other[..]) {
             (Some(named), _) => named.clone(),
             (None, [only]) => only.clone(),
-            (None, _) => bail!("name the radio's interface with --interface: {}", other.join(", ")),
+            (None, _) => bail!(
+                "cannot tell which interface the emulated radio should use: give --interface with \
+                 one of {}",
+                other.join(", ")
+            ),
         };
         let cable = match args.cable.as_deref().map(|cable| cable.split_once(':')) {
             None => None,
             Some(Some((line, name))) => Some((PathBuf::from(line), name.to_owned())),
-            Some(None) => bail!("--cable wants LINE:NAME"),
+            Some(None) => {
+                bail!("--cable: write LINE:NAME, a serial line and the name of the card in QEMU")
+            }
         };
         let driver = found.driver.clone().unwrap_or_default();
         let rig = Self {
@@ -62,7 +72,8 @@ impl CardSetup {
         };
         ensure!(
             lacks(Netlink::open()?.addresses()?),
-            "{HOST} or {RADIO} is an address of this machine already: remove it first"
+            "{HOST} or {RADIO} is already an address of this machine, but the test needs both: \
+             remove it first"
         );
         rig.address(&rig.name, HOST)?;
         rig.address(&radio, RADIO)?;
@@ -77,7 +88,7 @@ impl CardSetup {
         netlink.add_address(index, address, PREFIX)?;
         let up = || Netlink::open().ok()?.interface(name).ok().filter(|found| found.running);
         let carrier = wait(Duration::from_secs(20), || up().is_some());
-        ensure!(carrier, "{name} has no carrier: check the cable");
+        ensure!(carrier, "the network interface {name} has no carrier: check the cable");
         Ok(())
     }
 

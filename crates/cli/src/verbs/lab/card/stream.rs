@@ -28,7 +28,7 @@ pub fn receive_huge(rig: &CardSetup) -> CardResult {
     let got = fs::read_to_string(PAGES)?;
     let outcome = received(rig, "huge=on");
     fs::write(PAGES, before.trim())?;
-    let mut lines = outcome.with_context(|| format!("{} huge pages", got.trim()))?;
+    let mut lines = outcome.with_context(|| format!("cannot reserve {} huge pages", got.trim()))?;
     lines.push(format!("{} huge pages; afterwards {}", got.trim(), before.trim()));
     Ok(lines)
 }
@@ -44,7 +44,11 @@ fn received(rig: &CardSetup, more: &str) -> CardResult {
     ensure!(ledger["expected"] == rig.samples, "the recording is too short: {ledger}");
     ensure!(ledger["delivered"] == rig.samples, "samples were lost: {ledger}");
     let checked = steps_of_ramp(&file)?;
-    ensure!(checked == [rig.samples], "runs of consecutive samples: {checked:?}");
+    ensure!(
+        checked == [rig.samples],
+        "the received samples are not consecutive; the runs of consecutive samples are: \
+         {checked:?}"
+    );
     lines.splice(0..0, described(&ended));
     lines.push(format!("{} samples expected, {} received", rig.samples, rig.samples));
     lines.push("each is the one that the radio sent (a ramp, compared)".to_owned());
@@ -60,9 +64,13 @@ pub fn kill(rig: &CardSetup) -> CardResult {
     let mut lines = watched(&process, &file)?;
     lines.insert(0, format!("{} # killed", process.kill()?));
     let free = || facts::type1().contains(": 0 users");
-    ensure!(wait(Duration::from_secs(5), free), "still held: {}", facts::type1());
+    ensure!(
+        wait(Duration::from_secs(5), free),
+        "the process that was killed still holds: {}",
+        facts::type1()
+    );
     for place in ["/var/run/dpdk", "/run/dpdk", "/tmp/dpdk", "/root/dpdk"] {
-        ensure!(!Path::new(place).exists(), "{place} was left");
+        ensure!(!Path::new(place).exists(), "the process that was killed has left {place} behind");
     }
     lines.push(format!("{}; no folder of DPDK's is left", facts::type1()));
     Ok(lines)
@@ -82,7 +90,7 @@ pub fn transmit(rig: &CardSetup) -> CardResult {
     let (wanted, got) = (fs::read(&file)?, fs::read(&sent)?);
     let ledger = &document["results"]["ledger"];
     let same = got.windows(wanted.len().max(1)).next() == Some(&wanted[..]);
-    ensure!(same, "the radio sent {} bytes of {}: {ledger}", got.len(), wanted.len());
+    ensure!(same, "the radio has {} of {} transmitted bytes: {ledger}", got.len(), wanted.len());
     let mut lines = described(&ended);
     lines.push(format!("ledger {ledger}"));
     lines.push(format!("the radio sent the {} bytes of the file", got.len()));
@@ -136,7 +144,7 @@ fn echoes(to: SocketAddrV4, patience: Duration) -> anyhow::Result<(u32, u32)> {
         wait(Duration::from_millis(500), || comes() == Some(true))
     };
     let first = wait(patience, || exchange(0));
-    ensure!(first, "{to} returned no datagram");
+    ensure!(first, "the host at {to} returned no datagram");
     Ok((COUNT, (1..=COUNT).map(|number| u32::from(exchange(number))).sum()))
 }
 
@@ -184,7 +192,7 @@ pub fn described(ended: &ProcessEnd) -> Vec<String> {
 /// The non-zero counters of a radio.
 pub fn counted(radio: ChildRadio) -> anyhow::Result<String> {
     let counters = radio.stop()?;
-    let all = counters.as_object().context("the radio has no counters")?;
+    let all = counters.as_object().context("the emulated radio printed no counters")?;
     let busy = all.iter().filter(|(_, count)| count.as_u64() > Some(0));
     let words: Vec<_> = busy.map(|(name, count): (_, &Value)| format!("{name} {count}")).collect();
     Ok(words.join(", "))

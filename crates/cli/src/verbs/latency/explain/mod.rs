@@ -73,7 +73,8 @@ pub struct Args {
 /// Succeeds when it could watch; with `--check`, when every cause was named often enough.
 pub fn run(args: &Args) -> anyhow::Result<Report> {
     if let Some(plan) = &args.watched {
-        let plan = serde_json::from_str(plan).context("the plan of --watched is not valid")?;
+        let plan = serde_json::from_str(plan)
+            .context("the JSON of the internal option --watched is not valid")?;
         observer::watch(&plan, BufReader::new(stdin()), &mut stdout())?;
         return Ok(Report::done(String::new(), json!({})));
     }
@@ -85,10 +86,12 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         return Ok(Report::done(String::new(), json!({})));
     }
     let allowed = millstream_cpu::thread::allowed_cpus()?;
-    let cpu =
-        args.cpu.or_else(|| allowed.iter().last()).context("this process may not use any CPU")?;
+    let cpu = args
+        .cpu
+        .or_else(|| allowed.iter().last())
+        .context("this process may not use any CPU: check its CPU affinity (`taskset -p`)")?;
     let in_range = (50e-6..=1.0).contains(&args.interval);
-    anyhow::ensure!(in_range, "--interval {}: give 50us to 1s", args.interval);
+    anyhow::ensure!(in_range, "--interval is {} s: give 50us to 1s", args.interval);
     let interval_us = (args.interval * 1e6).round() as u64;
     let late_us = explained_us("--explain-above", args.explain_above)?;
     let watch = WatchSpec {
@@ -142,7 +145,7 @@ fn check(
     lookout: &mut WatchedThread,
 ) -> anyhow::Result<Report> {
     if args.repeat == 0 {
-        bail!("--repeat 0 makes no trial: give a number above 0");
+        bail!("--repeat is 0: give 1 or more trials");
     }
     let mut steps = Steps::new(Injection::ALL.len() * args.repeat as usize);
     let done = trials::play(lookout, cpu, args.repeat, start_flood, |trial| {
@@ -150,7 +153,10 @@ fn check(
         !interrupt::asked()
     })?;
     steps.end();
-    anyhow::ensure!(!interrupt::asked(), "interrupted before the trials were done");
+    anyhow::ensure!(
+        !interrupt::asked(),
+        "interrupted before all trials were done: run the command again"
+    );
     let short = |kind: &Injection| {
         let of_kind = done.iter().filter(|trial| trial.injected == *kind);
         let right = of_kind.clone().filter(|trial| trial.right).count();
@@ -158,8 +164,9 @@ fn check(
     };
     let missed: Vec<_> = Injection::ALL.iter().filter(|kind| short(kind)).collect();
     let names: Vec<_> = missed.iter().map(|kind| kind.name()).collect();
-    let failure = (!missed.is_empty())
-        .then(|| format!("causes named in fewer than 9 of 10 trials: {}", names.join("; ")));
+    let failure = (!missed.is_empty()).then(|| {
+        format!("these causes were recognised in fewer than 9 of 10 trials: {}", names.join("; "))
+    });
     let results = json!({ "cpu": cpu, "threshold_us": late, "trials": done });
     Ok(Report { text: table::trials(&done, late), results, failure })
 }

@@ -120,7 +120,7 @@ fn link_rate(text: &str) -> Result<f64, String> {
 fn share(text: &str) -> Result<f64, String> {
     let share = positive(text)?;
     if (1.0..FULL).contains(&share) {
-        return Err(format!("give less than 1, or {FULL} and more, which fills the queue"));
+        return Err(format!("give less than 1, or at least {FULL}, which fills the queue"));
     }
     // The resolution of shares in names of rows.
     let share = (share * 1e6).round() / 1e6;
@@ -189,15 +189,15 @@ impl Args {
             let most_pps = PROBES_SHARE * 1e9 / frame_ns(case.rate_bps, self.size as usize);
             anyhow::ensure!(
                 self.packet_rate <= most_pps,
-                "--packet-rate {}: probes of {} bytes would take more than a tenth of a port of \
-                 {mbit} Mbit/s; give --packet-rate {} or less",
+                "--packet-rate is {}: probes of {} bytes would take more than a tenth of a port \
+                 of {mbit} Mbit/s; give {} or less",
                 self.packet_rate,
                 self.size,
                 (most_pps * 10.0).floor() / 10.0
             );
             anyhow::ensure!(
                 case.topology != PortTopology::Bulk || !case.is_full() || case.fills_s() <= FILLS_S,
-                "{}: a queue of {} packets would be full after {:.0} s; give a smaller --queue or \
+                "{}: a queue of {} packets would need {:.0} s to fill: give a smaller --queue or \
                  a larger --share",
                 case.name(),
                 case.queue,

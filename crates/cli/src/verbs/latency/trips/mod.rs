@@ -182,7 +182,10 @@ impl TripArgs {
         for link in &self.link {
             let ports_only = find(link).is_ok_and(|entry| !entry.carries_frames());
             let fits = path != Carriage::Frames || !ports_only;
-            anyhow::ensure!(fits, "--link {link}: it has no frames; use `latency udp`");
+            anyhow::ensure!(
+                fits,
+                "--link {link} carries no Ethernet frames: use `millstream latency udp`"
+            );
             let peer = self.peer_link.as_deref().unwrap_or(link);
             rows.push(PathRow::of_links(link, peer, path, self.wait.into()));
         }

@@ -12,8 +12,7 @@ pub fn nth_port(address: SocketAddrV4, index: u8) -> anyhow::Result<SocketAddrV4
     };
     let port = port.with_context(|| {
         format!(
-            "--control {address}: radio {index} would need a port above 65535; begin with a \
-             lower port"
+            "--control {address}: radio {index} would need a port above 65535: give a lower port"
         )
     })?;
     Ok(SocketAddrV4::new(*address.ip(), port))
