@@ -151,7 +151,7 @@ mod tests {
         // The second could be mapped, and the process would then be killed for lack of memory.
         for bytes in [usize::MAX, 32 << 40] {
             let error = DoubleMap::new(bytes, false).unwrap_err().to_string();
-            assert!(error.contains("(size: out of memory); ask for smaller buffers"), "{error}");
+            assert!(error.contains("(size: out of memory): use smaller buffers"), "{error}");
         }
     }
 }

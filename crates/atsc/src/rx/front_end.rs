@@ -329,7 +329,7 @@ mod tests {
         for rate_hz in [0.0, -1.0, f64::NAN, 5e6, 1e9] {
             let error = FrontEnd::new(RxConfig { sample_rate_hz: rate_hz }, Arc::default());
             let text = error.unwrap_err().to_string();
-            assert!(text.contains("choose from 5450000 to 64000000 Hz"), "{text}");
+            assert!(text.contains("choose a rate from 5450000 to 64000000 Hz"), "{text}");
         }
     }
 }

@@ -55,7 +55,7 @@ fn a_histogram_and_a_probability_give_the_buffer() {
     ask("1e-2")
         .fails(1, "latency.json is the output of a command that failed (10 captures in a row)");
     std::fs::write(folder.path().join("latency.json"), "{}").unwrap();
-    ask("1e-2").fails(1, "latency.json holds no histogram: give a document");
+    ask("1e-2").fails(1, "latency.json contains no histogram: give a file");
 }
 
 /// Figures of 300 digits are useless.
@@ -64,7 +64,7 @@ fn what_no_radio_has_is_refused() {
     for (args, part) in [
         (["1e300", "--latency", "1"], "--rate 1000000000000000"),
         (["0.5", "--latency", "1"], "--rate is 0.5: give 1 to 1e12 samples a second"),
-        (["1e6", "--latency", "1e9"], "--latency 1000000000: give a day at most"),
+        (["1e6", "--latency", "1e9"], "--latency is 1000000000 s: give at most a day"),
     ] {
         let args = [&["bench", "buffer", "--rate"][..], &args].concat();
         millstream(Path::new("/"), &args).fails(1, part);

@@ -118,7 +118,7 @@ fn what_makes_no_sense_is_refused() {
         (&["--link-rate", "1M"][..], "more than a tenth of a port of 1 Mbit/s; give 142 or less"),
         (
             &["--link-rate", "10M", "--queue", "5000", "--share", "1.02"],
-            "would be full after 308 s; give a smaller --queue",
+            "would need 308 s to fill: give a smaller --queue",
         ),
     ] {
         millstream(Path::new("/"), &[&VERB[..], args].concat()).fails(1, part);

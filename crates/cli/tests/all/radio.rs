@@ -15,7 +15,7 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
         (&["--rx-antenna", "file:none.sc16"], "none.sc16: No such file"),
         (&["--rx-antenna", "atsc:no.ts"], "not a transport stream: byte 0 is 0x74"),
         (&["--rx-antenna", "ramp", "--rx-antenna", "ramp", "--rx-antenna", "ramp"], "two channels"),
-        (&["--link", "none"], "this build has: udp"),
+        (&["--link", "none"], "this program has: udp"),
         (&["--serial", "a;b"], "1 to 32 of"),
         (&["--rx-antenna", "loopback:7"], "CHANNEL `7` is not a whole number below 2"),
         (&["--tx-out", "none/x.sc16"], "cannot write the transmit file none/x.sc16: No such file"),

@@ -32,7 +32,7 @@ fn what_is_no_graph_is_told() {
     for (name, part) in [
         ("none.toml", "none.toml: the file cannot be read: No such file"),
         (".", ".: the file cannot be read: Is a directory"),
-        ("gain.toml", "there is no type `gain`; did you mean `multiply_const`? there are: "),
+        ("gain.toml", "there is no block type `gain`; did you mean `multiply_const`? there are: "),
         ("text.toml", "text.toml: TOML parse error at line 1"),
         ("/dev/zero", "/dev/zero: the file cannot be read: it is larger than 4 MiB, the limit"),
         ("bytes.toml", "bytes.toml: the file cannot be read: stream did not contain valid UTF-8"),
@@ -62,8 +62,8 @@ fn what_cannot_be_set_is_told_before_anything_is_made() {
         (&["in=a.sc16", "out=o.ts", "rate=1e3"], "choose from 5450000 to 64000000 Hz"),
         (&["in=a.sc16", "out=o.ts", "format=u8"], "expected sc16, cf32 or auto"),
         (&["in=none.sc16", "out=o.ts"], "cannot read none.sc16: No such file"),
-        (&["in=a.wav", "out=o.ts"], "the name of a.wav does not show its sample format"),
-        (&["in=short.sc16", "out=o.ts"], "it is truncated, or not a sc16 file"),
+        (&["in=a.wav", "out=o.ts"], "the name of a.wav does not show the sample format"),
+        (&["in=short.sc16", "out=o.ts"], "the file is not complete, or it is not a sc16 file"),
         (&["in=empty.sc16", "out=o.ts"], "empty.sc16 is empty"),
         (&["in=a.sc16", "out=no/o.ts"], "; make its folder first"),
         (&["in=a.sc16", "out=a.sc16"], "this graph or another program reads or writes it"),
@@ -81,7 +81,7 @@ fn a_bad_plan_is_told_before_the_graph_is_made() {
     let graph = graph("atsc-rx.toml");
     for (plan, part) in [
         ("none.toml", "cannot read the plan none.toml: No such file"),
-        ("plan.toml", "plan plan.toml: the plan cannot be read"),
+        ("plan.toml", "plan plan.toml: cannot read the plan"),
     ] {
         let run = ["run", &graph, "--set", "in=none.sc16", "--set", "out=o.ts", "--plan", plan];
         millstream(folder.path(), &run).fails(1, part);

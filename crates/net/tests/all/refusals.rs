@@ -121,7 +121,7 @@ fn an_unknown_option_lists_those_there_are() {
         refused(
             link,
             opened,
-            &["warp=9\": is not known; ", "every frame link: io, ", "options of this link: "],
+            &["warp=9\": is not known; ", "every frame link are: io, ", "options of this link: "],
         );
     });
 }

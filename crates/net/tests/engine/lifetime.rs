@@ -103,12 +103,13 @@ fn bad_addresses_are_refused_with_advice() {
     let text = refused(link, "10.1.0.2:0");
     assert!(text.contains("loop has 10.1.0.1: choose one of these"), "{text}");
     let text = refused("loop:address=10.1.0.0/24", "0.0.0.0:0");
-    assert!(text.contains("10.1.0.0/24 cannot be this host's address"), "{text}");
+    assert!(text.contains("10.1.0.0/24 cannot be the address of this host"), "{text}");
     let text = refused("loop:address=10.1.0.1/24,cpu=999", "0.0.0.0:0");
     assert!(text.contains("cannot run on CPU 999"), "{text}");
     let text = refused("loop:warp=9,address=10.1.0.1/24", "0.0.0.0:0");
     assert!(
-        text.contains("every frame link: io, thread") && text.contains("this link: mtu, part_b"),
+        text.contains("every frame link are: io, thread")
+            && text.contains("this link: mtu, part_b"),
         "{text}"
     );
     let held = open(link, "10.1.0.1:5000".parse().unwrap(), &PortOptions::default()).unwrap();

@@ -250,7 +250,7 @@ fn a_plan_that_fails_is_dropped_and_a_default_that_fails_is_told() {
     assert!(tuned.attempts.iter().any(failed));
     let mut trial = Picky(default.clone(), true);
     let error = tune(&mut trial, &space, &default, None, settings, &mut |_| true).unwrap_err();
-    assert_eq!(error.to_string(), "the default plan cannot be measured: no such memory");
+    assert_eq!(error.to_string(), "cannot measure the default plan: no such memory");
 }
 
 #[test]
@@ -266,8 +266,8 @@ fn the_budget_bounds_the_search_and_too_small_a_one_is_refused() {
     let error = run(5, &mut |_| true).unwrap_err().to_string();
     assert_eq!(
         error,
-        "5.0 s of the budget are left, which is too short: one measurement takes 0.20 s and the \
-         verdict needs 20; give at least 9 s"
+        "the search has 5.0 s left, which is too short: one measurement takes 0.20 s and the final \
+         comparison needs 20; give a --duration of at least 9 s"
     );
     assert!(run(12, &mut |_| true).unwrap().spent <= Duration::from_millis(12_200));
     let mut left = 30;
