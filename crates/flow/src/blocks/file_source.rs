@@ -389,6 +389,9 @@ mod tests {
         let source = FileSource::open(&path, None).unwrap();
         fs::write(&path, [0; 12]).unwrap();
         let error = Mock::new(source).run().unwrap_err().to_string();
-        assert!(error.contains("a.cf32 has 12 bytes, which is not a whole number"), "{error}");
+        assert!(
+            error.contains("a.cf32 has 12 bytes, but each cf32 sample takes 8 bytes"),
+            "{error}"
+        );
     }
 }
