@@ -1,5 +1,6 @@
 //! The direction of samples.
 
+use crate::named::named;
 use serde::Serialize;
 
 /// The direction of samples.
@@ -12,12 +13,4 @@ pub enum Direction {
     Tx,
 }
 
-impl Direction {
-    /// Its name in a table.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Rx => "receive",
-            Self::Tx => "transmit",
-        }
-    }
-}
+named!(Direction, 2, [(Rx, "receive"), (Tx, "transmit")]);

@@ -17,6 +17,7 @@ pub use kernel::{BlockKernel, TAPS};
 pub use ours::{PlanRun, PlanSpread};
 
 use crate::gnuradio::PeerError;
+use crate::named::named;
 use millstream_cpu::CpuSet;
 use millstream_dsp::Sample;
 use millstream_flow::RunError;
@@ -55,20 +56,20 @@ pub enum GraphSubject {
     GnuRadio,
 }
 
-impl GraphSubject {
-    /// Its name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Fused => "fused loop",
-            Self::Single => "single thread",
-            Self::Planned => "planned",
-            Self::Halves => "two halves",
-            Self::PerBlock => "thread per block",
-            Self::GnuRadio => "GNU Radio",
-        }
-    }
+named!(
+    GraphSubject,
+    6,
+    [
+        (Fused, "fused loop"),
+        (Single, "single thread"),
+        (Planned, "planned"),
+        (Halves, "two halves"),
+        (PerBlock, "thread per block"),
+        (GnuRadio, "GNU Radio"),
+    ]
+);
 
+impl GraphSubject {
     /// The subjects for this many CPUs: one or two.
     fn on(cpus: usize, has_peer: bool) -> Vec<Self> {
         let ours = if cpus == 1 {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::named::named;
+
 /// The resource that limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -27,23 +29,21 @@ pub enum LimitingResource {
     Unclear,
 }
 
-impl LimitingResource {
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Offered => "offered rate",
-            Self::SenderCpu => "sender CPU",
-            Self::ReceiverCpu => "receiver CPU",
-            Self::ReceiveRing => "receive ring",
-            Self::Device => "device/kernel",
-            Self::Kernel => "kernel between",
-            Self::Collapse => "COLLAPSE",
-            Self::Others => "other processes",
-            Self::Unclear => "unclear",
-        }
-    }
-}
+named!(
+    LimitingResource,
+    9,
+    [
+        (Offered, "offered rate"),
+        (SenderCpu, "sender CPU"),
+        (ReceiverCpu, "receiver CPU"),
+        (ReceiveRing, "receive ring"),
+        (Device, "device/kernel"),
+        (Kernel, "kernel between"),
+        (Collapse, "COLLAPSE"),
+        (Others, "other processes"),
+        (Unclear, "unclear"),
+    ]
+);
 
 /// The observations of both sides, as rates and shares of the measured time.
 #[derive(Debug, Clone, Copy, Default)]

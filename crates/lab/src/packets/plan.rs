@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::named::named;
+
 /// The workload of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -17,17 +19,7 @@ pub enum Workload {
     Swap,
 }
 
-impl Workload {
-    /// The name in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Drop => "receive and drop",
-            Self::Transmit => "transmit only",
-            Self::Swap => "MAC swap",
-        }
-    }
-}
+named!(Workload, 3, [(Drop, "receive and drop"), (Transmit, "transmit only"), (Swap, "MAC swap"),]);
 
 /// The carrier of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
