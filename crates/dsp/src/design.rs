@@ -227,7 +227,7 @@ mod tests {
             "cutoff_hz is 60 Hz: give a value between 0 and 50 Hz (half the sample rate)"
         );
         assert!(low(10.0, 1e6, 1e-3).contains("use a wider transition, or decimate first"));
-        assert!(low(10.0, 100.0, f64::NAN).starts_with("transition_hz = NaN Hz"));
+        assert!(low(10.0, 100.0, f64::NAN).starts_with("transition_hz is NaN Hz"));
         let roll_off = root_raised_cosine_taps(1.0, 8.0, 1.0, 0.0, 11).unwrap_err().to_string();
         assert_eq!(roll_off, "alpha is 0: give more than 0 and at most 1");
     }

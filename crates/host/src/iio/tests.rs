@@ -108,7 +108,7 @@ fn what_is_missing_is_said_and_nothing_is_changed() {
     assert_eq!(state(root.path()), before);
     let strange = [(&*format!("{DEVICE}/scan_elements/in_accel_x_type"), "le:s12/12>>0\n")];
     let error = fails(&machine(&strange), &CaptureSpec::default());
-    assert!(error.contains("in_accel_x_type holds `le:s12/12>>0`"), "{error}");
+    assert!(error.contains("in_accel_x_type contains `le:s12/12>>0`"), "{error}");
     let nothing = tempfile::tempdir().unwrap();
     let error = fails(&nothing, &CaptureSpec::default());
     assert!(error.contains("there are: none") && error.contains("guest --iio"), "{error}");

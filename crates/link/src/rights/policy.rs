@@ -181,7 +181,7 @@ mod tests {
             policy().admits(&peer)
         };
         assert!(admits(1000, &[]).is_ok() && admits(7, &[3, 50]).is_ok() && admits(0, &[]).is_ok());
-        assert!(admits(1001, &[51]).unwrap_err().contains("user 1001 is not granted"));
+        assert!(admits(1001, &[51]).unwrap_err().contains("grants nothing to user 1001"));
     }
 
     #[test]

@@ -171,9 +171,9 @@ fn what_is_not_granted_is_refused_with_the_reason() {
     assert!(error.to_string().ends_with(expected), "{error}");
     let mut broker = running.connect("veth0").unwrap();
     let error = broker.steer(&Steer { udp_ports: vec![53], ..Steer::default() }).unwrap_err();
-    assert!(error.to_string().contains("UDP port 53 is not granted"), "{error}");
+    assert!(error.to_string().contains("does not grant UDP port 53"), "{error}");
     let error = broker.allow_locked(2 << 30).unwrap_err();
-    assert!(error.to_string().contains("1024 MiB may be locked"), "{error}");
+    assert!(error.to_string().contains("allows a link to lock 1024 MiB"), "{error}");
     let error = broker.watch(0, null().unwrap().as_fd()).unwrap_err();
     assert!(error.to_string().contains("the request must carry one socket of the link"), "{error}");
     let error = broker.channels(4).unwrap_err();
@@ -210,7 +210,7 @@ fn an_address_that_is_not_granted_is_refused() {
     for own_addresses in [false, true] {
         steer([192, 0, 2, 15], own_addresses).unwrap();
         let error = steer([192, 0, 2, 16], own_addresses).unwrap_err().to_string();
-        assert!(error.ends_with("grant it with --network 192.0.2.16"), "{error}");
+        assert!(error.ends_with("start the broker with --network 192.0.2.16"), "{error}");
     }
     steer([127, 0, 0, 1], false).unwrap();
     drop(broker);
