@@ -51,7 +51,6 @@ SAME_NAME = {
     "Port": "a structure of the C library, and our form of it; a UDP port of any link",
     "Frame": "a view of a frame's bytes, and the buffer that a link lends for one",
     "Receiver": "the receiving end of a queue, and the television receiver",
-    "Rotator": "a mixer, and the block that runs it",
     "Sample": "one type, which two crates show",
 }
 
