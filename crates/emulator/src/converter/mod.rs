@@ -33,10 +33,19 @@ fn read(samples: &[Sc16], out: &mut [Sample]) {
     }
 }
 
+/// Rounds a value below 2^22 to the nearest whole number, without the call that
+/// [`f32::round_ties_even`] is on processors before SSE 4.1.
+pub(crate) fn rounded(value: f32) -> f32 {
+    // From here on an f32 has no fraction.
+    const WHOLE: f32 = 12_582_912.0;
+    (value + WHOLE) - WHOLE
+}
+
 /// Writes samples times `gain`, rounded and saturating.
 fn write(samples: &[Sample], gain: f32, out: &mut [Sc16]) {
-    // `as` saturates.
-    let word = |value: f32| ((value * gain).round_ties_even() as i16).to_le_bytes();
+    let word = |value: f32| {
+        (rounded((value * gain).clamp(i16::MIN.into(), i16::MAX.into())) as i16).to_le_bytes()
+    };
     for (sample, out) in samples.iter().zip(out) {
         let ([a, b], [c, d]) = (word(sample.re), word(sample.im));
         *out = [a, b, c, d];

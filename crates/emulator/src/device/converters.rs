@@ -69,8 +69,19 @@ impl EmulatedDevice {
         }
     }
 
+    /// Processes the samples that a channel received before tick `now`.
+    pub(super) fn run_chain(&mut self, channel: usize, now: u64) {
+        let reception = self.reception(channel);
+        let Some(chain) = self.senders[channel].source().chain() else { return };
+        let mut air = chain.loopback().and_then(|from| self.emissions[from].air.as_mut());
+        let keeper = &self.keeper;
+        self.radio.channels[channel].rx.read_antenna(now, |stretch| {
+            chain.record(&stretch, keeper, &reception, air.as_deref_mut());
+        });
+    }
+
     /// Returns the state in which a channel receives.
-    pub(super) fn reception(&self, channel: usize) -> Reception {
+    fn reception(&self, channel: usize) -> Reception {
         let tuning = &self.front_end.rx;
         let transmits = self.radio.channels[channel].tx.is_transmitting();
         Reception {

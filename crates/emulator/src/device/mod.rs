@@ -266,7 +266,6 @@ impl EmulatedDevice {
         }
         for channel in 0..CHANNELS {
             self.run_receiver(channel, now);
-            let reception = self.reception(channel);
             let rx = &mut self.radio.channels[channel].rx;
             match self.senders[channel].source() {
                 RxSource::Signal(_) => {}
@@ -275,14 +274,7 @@ impl EmulatedDevice {
                         rx.read_antenna(now, |stretch| buffer.record(air, stretch.ticks));
                     }
                 }
-                RxSource::Chain(chain) => {
-                    let mut air =
-                        chain.loopback().and_then(|from| self.emissions[from].air.as_mut());
-                    let keeper = &self.keeper;
-                    rx.read_antenna(now, |stretch| {
-                        chain.record(&stretch, keeper, &reception, air.as_deref_mut());
-                    });
-                }
+                RxSource::Chain(_) => self.run_chain(channel, now),
             }
         }
         self.ran_to = self.ran_to.max(now);

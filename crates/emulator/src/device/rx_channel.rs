@@ -235,8 +235,8 @@ impl RxChannel {
     /// `packet_samples`.
     pub fn next_packet(&self, packet_samples: u64) -> Option<NextPacket> {
         let &Segment { next: tick, end, decimation, .. } = self.segments.front()?;
-        // A remainder of the radio's samples is dropped.
-        let left = (end - tick) / decimation;
+        // A remainder of the radio's samples is dropped. Without a DDC this needs no division.
+        let left = if decimation == 1 { end - tick } else { (end - tick) / decimation };
         let samples = left.min(packet_samples);
         (left > 0).then_some(NextPacket { tick, samples, eob: samples == left, decimation })
     }

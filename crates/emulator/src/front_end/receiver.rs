@@ -5,6 +5,7 @@
 
 use super::Reception;
 use crate::antenna::{NormalNoise, Sc16};
+use crate::converter::rounded;
 use millstream_dsp::Sample;
 
 /// Thermal noise at room temperature, dBm in a hertz.
@@ -61,8 +62,8 @@ impl Receiver {
         self.noise.add(time, self.noise_level, signal);
         self.low_pass.process(signal);
         let word = |value: f32| {
-            let steps = (value * self.gain).round_ties_even().clamp(-STEPS, STEPS - 1.0);
-            (steps as i16 * 16).to_le_bytes()
+            let steps = (value * self.gain).clamp(-STEPS, STEPS - 1.0);
+            (rounded(steps) as i16 * 16).to_le_bytes()
         };
         for (sample, out) in signal.iter().zip(out) {
             let ([a, b], [c, d]) = (word(sample.re), word(sample.im));

@@ -15,7 +15,8 @@ const NOISE_SAMPLES: usize = 1 << 16;
 const NOISE_SHARE: f64 = 0.9;
 /// The entries of tables of a cycle.
 const TABLE_BITS: u32 = 14;
-const WAVE_ENTRIES: f32 = (1_u32 << TABLE_BITS) as f32;
+const WAVE_LEN: usize = 1 << TABLE_BITS;
+const WAVE_ENTRIES: f32 = WAVE_LEN as f32;
 /// The largest ratio of one resampler.
 const RATIO_MAX: f64 = 200.0;
 /// The samples that are read from an antenna at once.
@@ -110,10 +111,11 @@ fn unpack(samples: &[Sc16], gain: f32, out: &mut [Sample]) {
 
 /// Returns noise of power 1 within a band; what lies beyond half the rate is left out.
 fn noise(bandwidth_hz: f64, rate_hz: f64) -> Vec<Sample> {
-    let own_hz = bandwidth_hz / NOISE_SHARE;
+    // Noise much wider than the samples is white in them.
+    let own_hz = (bandwidth_hz / NOISE_SHARE).clamp(rate_hz / RATIO_MAX, 4.0 * rate_hz);
     // A quarter of full scale stays within 16 bits.
     let antenna = Box::new(NoiseAntenna::new(0.25, 1));
-    let mut source = Recording::new(antenna, own_hz.max(rate_hz / RATIO_MAX));
+    let mut source = Recording::new(antenna, own_hz);
     source.prepare(rate_hz);
     let mut samples = vec![Sample::default(); NOISE_SAMPLES];
     source.fill(0, &mut samples);
@@ -156,8 +158,7 @@ impl Fm {
             // An f32 below 1 holds 24 bits.
             let part = (audio << TABLE_BITS >> 40) as f32 / 16_777_216.0;
             let phase = self.phases[at] + (self.phases[at + 1] - self.phases[at]) * part;
-            let entry = (phase.rem_euclid(1.0) * WAVE_ENTRIES) as usize % self.wave.len();
-            *out = self.wave[entry];
+            *out = self.wave[(phase * WAVE_ENTRIES) as i32 as usize & (WAVE_LEN - 1)];
             audio = audio.wrapping_add(self.audio_step);
         }
     }
