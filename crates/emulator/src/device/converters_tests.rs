@@ -1,9 +1,15 @@
 //! The stock image on simulated time: DDC and DUC between the host and the radio.
 
+use super::rx_chain::{ChainInput, RxChain};
+use super::rx_channel::Stretch;
 use super::test_bench::*;
 use super::*;
 use crate::antenna::{Antenna, RampAntenna, Sc16, ToneAntenna};
+use crate::front_end::{AntennaPort, Reception};
 use crate::personality::DeviceKind;
+use crate::scene::Scene;
+use crate::time::SampleClock;
+use millstream_testkit::allocations;
 use millstream_wire::chdr::{DataRepr, Packet};
 use millstream_wire::ctrl::ControlStatus;
 use millstream_wire::regs::dsp::{self, Rate};
@@ -173,4 +179,37 @@ fn the_memory_block_has_a_description_and_no_memory() {
         bench.control(request)[0].data.first()
     };
     assert_eq!([0x00, 0x80, 0x10].map(&mut read), [0xF1F0_0000, 0xF1F0_0000, 0]);
+}
+
+#[test]
+fn a_scene_and_a_ddc_allocate_nothing_while_samples_flow() {
+    let scene = SceneReceiver::open(&Scene::default(), 1).unwrap();
+    let mut chain = RxChain::new(ChainInput::Scene(Box::new(scene)), 1 << 16, true);
+    chain.prepare(16e6);
+    let rate = Rate::new(4, 3, 255).unwrap();
+    for (offset, value) in [
+        (dsp::DDC_RATE, rate.word()),
+        (dsp::INPUTS, 4),
+        (dsp::SCALE, rate.ddc_scale()),
+        (dsp::PHASE_INCREMENT, 0x0123_4500),
+    ] {
+        chain.ddc().unwrap().write(offset, value, None);
+    }
+    let keeper = DeviceClock::new(SampleClock::new(0, 0, 16e6, 1.0));
+    let antenna = Some(AntennaPort::Rx2);
+    let reception = Reception { lo_hz: 2.4e9, gain_db: 40.0, bandwidth_hz: 10e6, antenna };
+    let mut out = vec![Sc16::default(); 4_000];
+    let mut step = |index: u64| {
+        let ticks = 16_000 * index..16_000 * (index + 1);
+        let stretch = Stretch { ticks, begins: index == 0, decimation: 4 };
+        chain.record(&stretch, &keeper, &reception, None);
+        chain.take(&mut out);
+    };
+    step(0);
+    let before = allocations();
+    (1..20).for_each(&mut step);
+    assert_eq!(allocations(), before);
+    let level = 10.0 * (out.iter().map(|one| magnitude(*one).powi(2)).sum::<f64>() / 4e3).log10();
+    // The beacon of -50 dBm.
+    assert!((level - 20.0 * 32_768f64.log10() + 10.0).abs() < 0.5, "{level}");
 }

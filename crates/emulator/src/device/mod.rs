@@ -281,8 +281,7 @@ impl EmulatedDevice {
     }
 
     fn run_receiver(&mut self, channel: usize, now: u64) {
-        let rx = &self.radio.channels[channel].rx;
-        let patience = rx.buffer_samples() * rx.decimation() / 2;
+        let patience = self.radio.channels[channel].rx.buffer_ticks() / 2;
         while let Some(event) = self.radio.channels[channel].rx.advance(&self.keeper, now) {
             match event {
                 RxEvent::Started { .. } => self.counters().rx_commands.inc(),

@@ -238,10 +238,7 @@ mod tests {
         let keeper = DeviceClock::new(SampleClock::new(0, 0, 1e6, 1.0));
         assert_eq!(channel.rx.advance(&keeper, 2000), Some(RxEvent::Started { tick: 1000 }));
         let packet = channel.rx.next_packet(channel.packet_samples());
-        assert_eq!(
-            packet,
-            Some(NextPacket { tick: 1000, samples: 100, eob: false, decimation: 1 })
-        );
+        assert_eq!(packet, Some(NextPacket { tick: 1000, samples: 100, eob: false, end: 1100 }));
         assert_eq!(channel.rx.next_event(&keeper), Some(1000 + 64 * 1024 + 1));
     }
 

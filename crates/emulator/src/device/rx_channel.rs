@@ -61,20 +61,8 @@ pub(crate) struct NextPacket {
     pub samples: u64,
     /// Whether it ends a burst.
     pub eob: bool,
-    /// The ticks of each sample.
-    pub decimation: u64,
-}
-
-impl NextPacket {
-    /// Returns the tick behind the last one that it covers.
-    pub fn end(&self) -> u64 {
-        self.tick + self.ticks()
-    }
-
-    /// Returns the ticks that it covers.
-    pub fn ticks(&self) -> u64 {
-        self.samples * self.decimation
-    }
+    /// The tick behind the last one that it covers.
+    pub end: u64,
 }
 
 /// The radio core of one channel and the packet buffer behind it.
@@ -116,11 +104,6 @@ impl RxChannel {
     /// Returns whether samples enter the buffer.
     pub fn is_running(&self) -> bool {
         self.running
-    }
-
-    /// Returns the decimation of the bursts to come.
-    pub fn decimation(&self) -> u64 {
-        self.decimation
     }
 
     /// Sets the decimation of the bursts to come.
@@ -235,10 +218,16 @@ impl RxChannel {
     /// `packet_samples`.
     pub fn next_packet(&self, packet_samples: u64) -> Option<NextPacket> {
         let &Segment { next: tick, end, decimation, .. } = self.segments.front()?;
-        // A remainder of the radio's samples is dropped. Without a DDC this needs no division.
-        let left = if decimation == 1 { end - tick } else { (end - tick) / decimation };
+        if decimation == 1 {
+            let left = end - tick;
+            let samples = left.min(packet_samples);
+            return Some(NextPacket { tick, samples, eob: samples == left, end: tick + samples });
+        }
+        // A remainder of the radio's samples is dropped.
+        let left = (end - tick) / decimation;
         let samples = left.min(packet_samples);
-        (left > 0).then_some(NextPacket { tick, samples, eob: samples == left, decimation })
+        let end = tick + samples * decimation;
+        (left > 0).then_some(NextPacket { tick, samples, eob: samples == left, end })
     }
 
     /// Returns the tick after the last sample of the burst at the head of the buffer, as far as
@@ -247,15 +236,15 @@ impl RxChannel {
         self.segments.front().map_or(0, |segment| segment.end)
     }
 
-    /// Returns the capacity of the packet buffer in samples.
-    pub fn buffer_samples(&self) -> u64 {
-        self.buffer_samples
+    /// Returns the capacity of the packet buffer in ticks, at the present decimation.
+    pub fn buffer_ticks(&self) -> u64 {
+        self.buffer_samples * self.decimation
     }
 
     /// Removes the packet at the head of the buffer.
     pub fn take(&mut self, packet: NextPacket) {
         let Some(segment) = self.segments.front_mut() else { return };
-        segment.next = packet.end();
+        segment.next = packet.end;
         let end = segment.end;
         if packet.eob {
             if self.segments.len() == 1 && self.running {

@@ -240,7 +240,7 @@ fn what_was_heard_is_sent_even_if_the_stop_came_before() {
 /// Takes the packets that are complete; returns first tick, number of samples, EOB.
 fn drain_decimated(channel: &mut RxChannel, now: u64) -> Vec<(u64, u64, bool)> {
     let mut out = Vec::new();
-    while let Some(packet) = channel.next_packet(10).filter(|packet| packet.end() <= now) {
+    while let Some(packet) = channel.next_packet(10).filter(|packet| packet.end <= now) {
         channel.take(packet);
         out.push((packet.tick, packet.samples, packet.eob));
     }

@@ -130,7 +130,7 @@ impl RxSender {
         let mut next = Some(first);
         while let Some(packet) = next {
             let bytes = turn.packet_bytes(packet);
-            let fits = packet.end() <= turn.now
+            let fits = packet.end <= turn.now
                 && train.packets < allowed
                 && bytes <= train.packet_bytes
                 && train.bytes + bytes <= TRAIN_BYTES;
@@ -211,12 +211,11 @@ impl SendStep<'_> {
         let clock = self.keeper.clock();
         let soon = (clock.rate_hz() * clock.time_scale() * GATHER_S) as u64;
         let packets = (TRAIN_BYTES / self.packet_bytes(packet)).min(TRAIN_PACKETS);
-        let train = packets as u64 * packet.ticks();
-        let buffer = self.channel.rx.buffer_samples() * packet.decimation;
-        let most = soon.min(train).min(buffer / GATHER_SHARE);
-        let gathered = packet.tick + packet.ticks().max(most);
+        let train = packets as u64 * (packet.end - packet.tick);
+        let most = soon.min(train).min(self.channel.rx.buffer_ticks() / GATHER_SHARE);
+        let gathered = packet.end.max(packet.tick + most);
         // The last packet of a burst does not wait.
-        gathered.min(self.channel.rx.head_end().max(packet.end()))
+        gathered.min(self.channel.rx.head_end().max(packet.end))
     }
 
     fn header_bytes(&self) -> usize {
