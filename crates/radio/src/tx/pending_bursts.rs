@@ -15,6 +15,10 @@ use std::collections::VecDeque;
 /// The most stretches that are stored; with more, the oldest are dropped.
 const BURSTS: usize = 4096;
 
+/// How far from the last sample the time of an acknowledgement may be, ticks: a radio reads its
+/// clock when the sample has left. An exact one has priority.
+const ACK_SLACK_TICKS: u64 = 64;
+
 /// A burst that has not been acknowledged, or a stretch of one that ends with a short packet.
 #[derive(Debug, Clone, Copy)]
 struct SentBurst {
@@ -127,7 +131,14 @@ impl PendingBursts {
         let is_it = |burst: &SentBurst| {
             burst.ended && burst.last_ticks.is_none_or(|last_ticks| last_ticks == ticks)
         };
-        let Some(index) = self.bursts.iter().position(is_it) else { return 0 };
+        let is_near = |burst: &SentBurst| {
+            let away =
+                burst.last_ticks.map(|last| (ticks.wrapping_sub(last) as i64).unsigned_abs());
+            burst.ended && away.is_some_and(|away| away <= ACK_SLACK_TICKS)
+        };
+        let found = self.bursts.iter().position(is_it);
+        let found = found.or_else(|| self.bursts.iter().position(is_near));
+        let Some(index) = found else { return 0 };
         let full = self.full;
         let before = self.bursts.drain(..=index).take(index);
         before.map(|burst| burst.excess(full)).sum()
@@ -152,6 +163,19 @@ mod tests {
             next += samples;
         }
         next - 1
+    }
+
+    #[test]
+    fn an_acknowledgement_a_few_ticks_away_is_of_its_burst() {
+        let mut lates = PendingBursts::new(100, 16);
+        lates.packet(100, Some(1000), true);
+        lates.packet(50, Some(9000), true);
+        lates.acknowledge(1000 + 100 * 16 - 1 + 70);
+        assert_eq!(lates.bursts.len(), 2, "too far away");
+        lates.acknowledge(1000 + 100 * 16 - 1 + 2);
+        assert_eq!(lates.bursts.len(), 1);
+        lates.acknowledge(9000 + 50 * 16 - 1);
+        assert!(!lates.is_unacknowledged());
     }
 
     #[test]
