@@ -1,6 +1,7 @@
 //! Histories of a receive stream: the device's packets, the network's faults, and the caller's
 //! actions.
 
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -26,7 +27,10 @@ const HOST: Epid = Epid(1);
 const STREAM: Epid = Epid(9);
 const SEP: Epid = Epid(2);
 const PORT: u16 = 2;
-const RATE_HZ: f64 = 1e9;
+const TICKS_HZ: f64 = 1e9;
+
+/// Ticks of a sample, by bits of a history's first byte: of a radio alone, and behind a DDC.
+const TICKS_PER_SAMPLE: [u32; 4] = [1, 1, 3, 16];
 
 /// The device's time.
 static TIME: AtomicU64 = AtomicU64::new(0);
@@ -89,6 +93,7 @@ struct Sender {
     air: Air,
     seq: u16,
     ticks: u64,
+    ticks_per_sample: u64,
     /// The number of ends that it still sends when polled; then it is silent.
     ends: u32,
 }
@@ -106,7 +111,8 @@ impl Sender {
         let mut bytes = vec![0; repr.packet_len(Width::W64)];
         let header = repr.emit(Width::W64, &mut bytes).expect("it is that long");
         for (index, sample) in (0..).zip(bytes[header..].chunks_exact_mut(4)) {
-            sample.copy_from_slice(&(ticks.wrapping_add(index) as u32).to_le_bytes());
+            let ticks = ticks.wrapping_add(index * self.ticks_per_sample);
+            sample.copy_from_slice(&(ticks as u32).to_le_bytes());
         }
         bytes
     }
@@ -119,7 +125,7 @@ impl Sender {
 
     fn skip(&mut self, packets: u16, samples: u64) {
         self.seq = self.seq.wrapping_add(packets);
-        self.jump(samples);
+        self.jump(samples.wrapping_mul(self.ticks_per_sample));
     }
 
     fn jump(&mut self, ticks: u64) {
@@ -201,7 +207,11 @@ pub fn receive(bytes: &[u8]) {
     let Some((&first, steps)) = bytes.split_first() else { return };
     let shared = shared();
     let air = Air::default();
-    let mut sender = Sender { air: air.clone(), ..Sender::default() };
+    let ticks_per_sample = TICKS_PER_SAMPLE[usize::from(first >> 1 & 3)];
+    let ticks_per_sample = NonZeroU32::new(ticks_per_sample).expect("none is 0");
+    let rate = StreamRate { ticks_hz: TICKS_HZ, ticks_per_sample };
+    let mut sender =
+        Sender { air: air.clone(), ticks_per_sample: rate.ticks(1), ..Sender::default() };
     sender.jump(1 << 40);
     let sender = Arc::new(Mutex::new(sender));
     let path = StreamPath {
@@ -211,7 +221,7 @@ pub fn receive(bytes: &[u8]) {
         entry_port: 0,
         endpoint: Endpoint { port: 1, instance: 0, epid: SEP, control: true, data: true },
         epid: STREAM,
-        rate: StreamRate::of_radio(RATE_HZ),
+        rate,
         clock: Clock::simulated(now, pass),
     };
     let silence = if first & 1 == 0 { Duration::from_secs(3600) } else { Duration::ZERO };
@@ -248,7 +258,8 @@ impl History {
             }
             6 => {
                 let (seq, ticks) = (sender.seq, sender.ticks);
-                let old = (seq.wrapping_sub(amount.into()), ticks.wrapping_sub(SPP * count));
+                let before = SPP * count * sender.ticks_per_sample;
+                let old = (seq.wrapping_sub(amount.into()), ticks.wrapping_sub(before));
                 self.air.put(sender.data(old.0, old.1, SPP, more == 0));
             }
             7 => sender.jump((i64::from(amount as i8) << (4 * more)) as u64),
@@ -290,15 +301,15 @@ impl History {
 
     /// Executes the caller's command; a rejection is allowed.
     fn command(&mut self, what: u8, count: u64) -> Result<(), RxError> {
-        let at = self.sender.lock().unwrap().ticks;
-        let samples = 1 + count;
+        let (at, samples) = (self.sender.lock().unwrap().ticks, 1 + count);
+        let packet = self.stream.rate().ticks(SPP);
         let outcome = match what % 8 {
             0 => self.stream.start_continuous(None),
-            1 => self.stream.start_continuous(Some(at.wrapping_add(SPP * (count % 4)))),
+            1 => self.stream.start_continuous(Some(at.wrapping_add(packet * (count % 4)))),
             2 => self.stream.start_finite(samples, None),
             3 => self.stream.start_finite(samples, Some(at)),
             4 => self.stream.queue_finite(samples, None),
-            5 => self.stream.queue_finite(samples, Some(at.wrapping_add(SPP * count))),
+            5 => self.stream.queue_finite(samples, Some(at.wrapping_add(packet * count))),
             6 => self.stream.stop(),
             _ => {
                 let delivered = self.stream.ledger().delivered;
@@ -323,7 +334,7 @@ impl History {
             let Some(ticks) = meta.time_ticks.filter(|_| self.intact) else { continue };
             for (index, [low, high]) in (0..).zip(&block[..meta.samples]) {
                 let ramp = u32::from(*high as u16) << 16 | u32::from(*low as u16);
-                assert_eq!(ramp, ticks.wrapping_add(index) as u32);
+                assert_eq!(ramp, ticks.wrapping_add(self.stream.rate().ticks(index)) as u32);
             }
         }
         Ok(())
