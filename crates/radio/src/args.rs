@@ -15,6 +15,7 @@ use millstream_wire::mpm;
 use rmpv::Value;
 
 use crate::RadioError;
+use crate::discover::{DISCOVERY_TIMEOUT, DiscoveryTarget, discover};
 use crate::rpc::INIT_TIMEOUT;
 
 /// Opens a port; the default is [`DeviceArgs::link`].
@@ -32,6 +33,13 @@ pub struct DeviceArgs {
     pub rpc_port: u16,
     /// The time limit for the end of another program's claim.
     pub claim_wait: Duration,
+    /// The device's `type`, `product` and `serial`, where the user names them.
+    pub identity: DeviceIdentity,
+    /// The source of its reference clock and of its PPS (`internal`, `external`); `None` for its
+    /// own choice.
+    pub clock_source: Option<String>,
+    /// See `clock_source`.
+    pub time_source: Option<String>,
     /// The master clock rate, Hz; `None` for the device's own, or one that suits the sample rate.
     pub master_clock_hz: Option<f64>,
     /// The longest time for all steps of opening together, after the claim.
@@ -50,8 +58,9 @@ pub struct DeviceArgs {
 }
 
 /// The arguments that [`DeviceArgs::from_str`] knows.
-const KNOWN: &str = "addr=IPV4, discovery_port=N, rpc_port=N, recv_queue_bytes=N, \
-     claim_wait_s=N, open_max_s=N, master_clock_rate=HZ, link=LINK (must come last)";
+const KNOWN: &str = "addr=IPV4, type=TYPE, product=PRODUCT, serial=SERIAL, \
+     master_clock_rate=HZ, clock_source=SOURCE, time_source=SOURCE, discovery_port=N, rpc_port=N, \
+     recv_queue_bytes=N, claim_wait_s=N, open_max_s=N, link=LINK (must come last)";
 
 impl DeviceArgs {
     /// Returns the device at `addr` with the usual ports, over the link that was measured as the
@@ -63,6 +72,9 @@ impl DeviceArgs {
             rpc_port: mpm::RPC_PORT,
             link: AUTO.to_owned(),
             claim_wait: Duration::ZERO,
+            identity: DeviceIdentity::default(),
+            clock_source: None,
+            time_source: None,
             master_clock_hz: None,
             // Its longest step is `init`, which programs clocks and converters.
             open_max: INIT_TIMEOUT + Duration::from_secs(30),
@@ -92,6 +104,44 @@ impl DeviceArgs {
     }
 }
 
+/// What the user knows of a device, besides its address.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeviceIdentity {
+    /// Its type, such as `e3xx`.
+    pub device_type: Option<String>,
+    /// Its product, such as `e320`.
+    pub product: Option<String>,
+    /// Its serial number.
+    pub serial: Option<String>,
+}
+
+impl DeviceIdentity {
+    /// Returns whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns whether a device's description of itself, by its field, is of this device.
+    pub fn fits<'a>(&self, field: impl Fn(&str) -> &'a str) -> bool {
+        let fits = |wanted: &Option<String>, name: &str| {
+            wanted.as_ref().is_none_or(|wanted| field(name) == wanted.as_str())
+        };
+        fits(&self.device_type, "type")
+            && fits(&self.product, "product")
+            && fits(&self.serial, "serial")
+    }
+}
+
+impl fmt::Display for DeviceIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all =
+            [("type", &self.device_type), ("product", &self.product), ("serial", &self.serial)];
+        let all = all.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        let all: Vec<_> = all.map(|(name, value)| format!("{name}={value}")).collect();
+        f.write_str(&all.join(","))
+    }
+}
+
 impl fmt::Debug for DeviceArgs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { addr, discovery_port, rpc_port, link, .. } = self;
@@ -102,8 +152,9 @@ impl fmt::Debug for DeviceArgs {
 impl FromStr for DeviceArgs {
     type Err = RadioError;
 
-    /// Reads `addr=192.168.10.2,rpc_port=49601,link=udp:gro=off`. Only `addr` is required; `link`
-    /// comes last because its own options have commas.
+    /// Reads `addr=192.168.10.2,rpc_port=49601,link=udp:gro=off`. An address may stand alone.
+    /// Without one the device is searched by its `type`, `product` or `serial`. `link` comes last
+    /// because its own options have commas.
     fn from_str(text: &str) -> Result<Self, RadioError> {
         let mut args = Self::new(Ipv4Addr::UNSPECIFIED);
         let mut rest = text.trim();
@@ -122,7 +173,7 @@ impl FromStr for DeviceArgs {
             args.set(argument)?;
             rest = tail.trim_start();
         }
-        if args.addr.is_unspecified() {
+        if args.addr.is_unspecified() && args.identity.is_empty() {
             return Err(bad(text, "says no addr"));
         }
         Ok(args)
@@ -130,15 +181,35 @@ impl FromStr for DeviceArgs {
 }
 
 impl DeviceArgs {
+    /// Searches for the device where the user named no address.
+    pub(crate) fn find(&mut self) -> Result<(), RadioError> {
+        if !self.addr.is_unspecified() {
+            return Ok(());
+        }
+        let all = discover(DiscoveryTarget::Broadcast, self.discovery_port, DISCOVERY_TIMEOUT)?;
+        let found = all.iter().find(|one| self.identity.fits(|name| one.field(name)));
+        let wanted = || RadioError::NotFound { wanted: self.identity.to_string() };
+        self.addr = found.ok_or_else(wanted)?.address;
+        Ok(())
+    }
+
     /// Returns the argument of the device's `init`: text, as UHD sends it (facts page on blocks,
     /// section 1.6).
     pub(crate) fn init_map(&self) -> Value {
         let text = |name: &str, value: String| (name.into(), value.into());
         let clock = self.master_clock_hz.map(|hz| text("master_clock_rate", hz.to_string()));
-        Value::Map(clock.into_iter().collect())
+        let sources = [("clock_source", &self.clock_source), ("time_source", &self.time_source)];
+        let sources = sources
+            .into_iter()
+            .filter_map(|(name, source)| source.as_ref().map(|source| text(name, source.clone())));
+        Value::Map(clock.into_iter().chain(sources).collect())
     }
 
     fn set(&mut self, argument: &str) -> Result<(), RadioError> {
+        if let Ok(addr) = argument.parse() {
+            self.addr = addr;
+            return Ok(());
+        }
         let (name, value) = argument
             .split_once('=')
             .ok_or_else(|| bad(argument, "is not written as name=value"))?;
@@ -159,6 +230,11 @@ impl DeviceArgs {
                 self.recv_queue_bytes =
                     value.parse().map_err(|_| bad(argument, "must be a number of bytes"))?;
             }
+            "type" => self.identity.device_type = Some(value.to_owned()),
+            "product" => self.identity.product = Some(value.to_owned()),
+            "serial" => self.identity.serial = Some(value.to_owned()),
+            "clock_source" => self.clock_source = Some(value.to_owned()),
+            "time_source" => self.time_source = Some(value.to_owned()),
             "master_clock_rate" => {
                 let hz = value.parse().ok().filter(|hz: &f64| hz.is_finite() && *hz > 0.0);
                 self.master_clock_hz = Some(hz.ok_or_else(|| bad(argument, "wants a rate in Hz"))?);
@@ -171,7 +247,7 @@ impl DeviceArgs {
 
 /// Returns whether the option is about the device: no link has an option of such a name.
 fn is_ours(option: &str) -> bool {
-    const OURS: [&str; 7] = [
+    const OURS: [&str; 12] = [
         "addr",
         "discovery_port",
         "rpc_port",
@@ -179,6 +255,11 @@ fn is_ours(option: &str) -> bool {
         "open_max_s",
         "recv_queue_bytes",
         "master_clock_rate",
+        "type",
+        "product",
+        "serial",
+        "clock_source",
+        "time_source",
     ];
     option.split_once('=').is_some_and(|(name, _)| OURS.contains(&name.trim()))
 }
@@ -201,6 +282,33 @@ mod tests {
     }
 
     #[test]
+    fn arguments_of_uhd_are_taken() {
+        let args: DeviceArgs =
+            "type=e3xx,product=e320,serial=EMU1,master_clock_rate=32e6,clock_source=external,\
+             time_source=internal"
+                .parse()
+                .unwrap();
+        assert!(args.addr.is_unspecified());
+        assert_eq!(args.identity.to_string(), "type=e3xx,product=e320,serial=EMU1");
+        let of = |serial| {
+            move |name: &str| match name {
+                "type" => "e3xx",
+                "product" => "e320",
+                _ => serial,
+            }
+        };
+        assert!(args.identity.fits(of("EMU1")) && !args.identity.fits(of("EMU2")));
+        let map = args.init_map().to_string();
+        for part in ["master_clock_rate", "32000000", "external", "internal"] {
+            assert!(map.contains(part), "{map}");
+        }
+        let alone: DeviceArgs = "127.0.0.9,rpc_port=7".parse().unwrap();
+        assert_eq!((alone.addr, alone.rpc_port), (Ipv4Addr::new(127, 0, 0, 9), 7));
+        assert!(alone.identity.is_empty() && alone.identity.fits(|_| ""));
+        assert_eq!(alone.init_map(), Value::Map(Vec::new()));
+    }
+
+    #[test]
     fn bad_arguments_name_themselves() {
         for (text, part) in [
             ("rpc_port=1", "says no addr"),
@@ -211,6 +319,8 @@ mod tests {
             ("addr=1.2.3.4,claim_wait_s=-1", "wants seconds"),
             ("addr=1.2.3.4,open_max_s=soon", "wants seconds"),
             ("addr=1.2.3.4,link=xdp:eth1,claim_wait_s=9", "must come before link="),
+            ("addr=1.2.3.4,master_clock_rate=fast", "wants a rate in Hz"),
+            ("addr=1.2.3.4,link=xdp:eth1,serial=9", "must come before link="),
             ("addr=1.2.3.4,speed=9", "\"speed=9\": is not known; the known arguments are: addr="),
         ] {
             let error = text.parse::<DeviceArgs>().unwrap_err().to_string();

@@ -27,6 +27,15 @@ pub enum RadioError {
         /// The arguments that exist.
         known: &'static str,
     },
+    /// No device of this description answered.
+    #[error(
+        "no device with {wanted} answers in the networks of this machine: name its address \
+         (addr=IPV4), or look at what answers (millstream find)"
+    )]
+    NotFound {
+        /// Its description.
+        wanted: String,
+    },
     /// The system refused to send or receive.
     #[error("cannot {what} {address}: {source}")]
     Io {
@@ -172,6 +181,41 @@ pub enum RadioError {
         from_ticks: u64,
         /// The first device's time just after, ticks.
         to_ticks: u64,
+    },
+    /// A setting of the front end that this host cannot make.
+    #[error(
+        "the device at {address} is of the product \"{product}\", whose {what} this host cannot \
+         set: set it with the vendor's tools, and leave the option out"
+    )]
+    NoSetting {
+        /// Its address.
+        address: Ipv4Addr,
+        /// The setting.
+        what: &'static str,
+        /// Its product.
+        product: String,
+    },
+    /// A value outside its range.
+    #[error("{what} {value} {unit} is not possible: it must be {from} to {to} {unit}")]
+    OutOfRange {
+        /// The setting.
+        what: &'static str,
+        /// The requested value.
+        value: f64,
+        /// The smallest value.
+        from: f64,
+        /// The largest value.
+        to: f64,
+        /// The unit of the values.
+        unit: &'static str,
+    },
+    /// An antenna that the channel does not have.
+    #[error("there is no antenna \"{antenna}\"; the channel has {known}")]
+    NoSuchAntenna {
+        /// The requested antenna.
+        antenna: String,
+        /// The antennas that exist.
+        known: String,
     },
     /// A rate outside the range of the device.
     #[error("{rate_hz} samples per second is not a sample rate: give a number above 0")]

@@ -34,6 +34,14 @@ impl StreamDirection {
         }
     }
 
+    /// Returns `receive` or `transmit`.
+    pub fn verb(self) -> &'static str {
+        match self {
+            Self::Rx => "receive",
+            Self::Tx => "transmit",
+        }
+    }
+
     /// Returns the kind of block that changes the rate in this direction.
     fn converter(self) -> u32 {
         match self {

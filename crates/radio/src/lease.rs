@@ -16,6 +16,11 @@ impl Lease {
         let free = !self.taken.swap(true, Ordering::AcqRel);
         free.then(|| Self { taken: Arc::clone(&self.taken), is_lease: true })
     }
+
+    /// Returns whether a lease exists.
+    pub fn is_taken(&self) -> bool {
+        self.taken.load(Ordering::Acquire)
+    }
 }
 
 impl Drop for Lease {
@@ -34,8 +39,9 @@ mod tests {
     fn one_lease_is_out_until_it_is_dropped() {
         let thing = Lease::default();
         let lease = thing.take().unwrap();
-        assert!(thing.take().is_none());
+        assert!(thing.take().is_none() && thing.is_taken());
         drop(lease);
+        assert!(!thing.is_taken());
         assert!(thing.take().is_some());
     }
 }

@@ -29,6 +29,7 @@
 //! | [`control`] | register access and asynchronous messages |
 //! | [`client_zero`], [`graph`] | the parts of the device; the chains from radios to endpoints |
 //! | [`channel`], [`dsp_block`] | one receive channel; one channel of a DDC or DUC |
+//! | [`front_end`] | frequency, gain, bandwidth, antenna |
 //! | [`stream`] | receive streams with credit, time and events |
 //! | [`tx`] | transmit streams: credit, bursts, events, recovery |
 //! | [`block`] | a stream as a flowgraph source |
@@ -46,6 +47,7 @@ pub mod device;
 pub mod discover;
 pub mod dsp_block;
 mod error;
+pub mod front_end;
 pub mod graph;
 mod lease;
 pub mod ledger;
@@ -57,12 +59,13 @@ mod testing;
 pub mod topology;
 pub mod tx;
 
-pub use args::{DeviceArgs, OpenPort};
+pub use args::{DeviceArgs, DeviceIdentity, OpenPort};
 pub use clock::Clock;
 pub use deadline::OpenDeadline;
 pub use device::{Device, DeviceSet};
 pub use discover::{DeviceInfo, DiscoveryTarget, discover};
 pub use error::RadioError;
+pub use front_end::{TuneRequest, TuneResult};
 pub use ledger::{Cause, Imbalance, Ledger};
 pub use num_complex::{Complex32, Complex64};
 pub use stream::{

@@ -1,10 +1,16 @@
-//! A device's socket for unit tests.
+//! A device's socket, and a device's registers, for unit tests.
 
+use std::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::time::Duration;
 
 use millstream_link::open;
 use millstream_link::port::{Port, PortOptions};
+use millstream_wire::regs::client_zero::{self, BlockInfo, Counts, Edge, noc_id};
+use millstream_wire::regs::dsp;
+
+use crate::RadioError;
+use crate::control::Registers;
 
 /// Far longer than any step takes, so that a failing test ends.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -48,5 +54,93 @@ fn v4(address: SocketAddr) -> SocketAddrV4 {
     match address {
         SocketAddr::V4(address) => address,
         SocketAddr::V6(_) => unreachable!("bound to IPv4"),
+    }
+}
+
+/// The registers of a device with the graph of an E320: endpoints 1 and 2, then DUC, DDC, Radio and
+/// DmaFIFO of two channels each. It records what is written.
+#[derive(Default)]
+pub struct FakeE320 {
+    writes: RefCell<Vec<(u16, u32, u32)>>,
+}
+
+impl FakeE320 {
+    /// The control ports of its blocks.
+    pub const DUC: u16 = 2;
+    pub const DDC: u16 = 3;
+    pub const RADIO: u16 = 4;
+
+    const BLOCKS: [u32; 4] = [noc_id::DUC, noc_id::DDC, noc_id::RADIO, noc_id::DMA_FIFO];
+
+    /// Takes the writes since the last call: control port, address and value.
+    pub fn take_writes(&self) -> Vec<(u16, u32, u32)> {
+        self.writes.take()
+    }
+
+    fn edges() -> Vec<Edge> {
+        let mut edges = Vec::new();
+        for port in 0..2u8 {
+            let endpoint = 1 + u16::from(port);
+            let ring = [(endpoint, 0), (3, port), (5, port), (4, port), (endpoint, 0)];
+            edges.extend(ring.windows(2).map(|pair| Edge {
+                src_index: pair[0].0,
+                src_port: pair[0].1,
+                dst_index: pair[1].0,
+                dst_port: pair[1].1,
+            }));
+        }
+        edges
+    }
+
+    fn client_zero(address: u32) -> u32 {
+        let edges = Self::edges();
+        let count = edges.len() as u32;
+        match address {
+            client_zero::PROTO_VER => 0x100,
+            client_zero::PORT_CONFIG => {
+                let (endpoints, blocks) = (2, Self::BLOCKS.len() as u16);
+                let counts = Counts { endpoints, blocks, transports: 1, has_crossbar: true };
+                counts.to_word().unwrap()
+            }
+            client_zero::DEVICE_INFO => u32::from(client_zero::device_type::E320) << 16,
+            client_zero::CTRL_ENDPOINTS => 1,
+            client_zero::ADJACENCY | client_zero::EDGE_COUNT => count,
+            client_zero::ADJACENCY.. => {
+                edges[(address - client_zero::ADJACENCY) as usize / 4 - 1].to_word().unwrap()
+            }
+            _ => {
+                let index = address / client_zero::INDEX_STRIDE;
+                match address % client_zero::INDEX_STRIDE {
+                    client_zero::BLOCK_NOC_ID => Self::BLOCKS[index as usize - 3],
+                    client_zero::BLOCK_INFO => {
+                        let info = BlockInfo { inputs: 2, outputs: 2, ..BlockInfo::default() };
+                        info.to_word().unwrap()
+                    }
+                    // The flush is done; the MTU is 2¹⁰ words.
+                    _ => 1 << 1 | 10 << 2,
+                }
+            }
+        }
+    }
+}
+
+impl Registers for FakeE320 {
+    fn address(&self) -> Ipv4Addr {
+        Ipv4Addr::LOCALHOST
+    }
+
+    fn read(&self, port: u16, address: u32) -> Result<u32, RadioError> {
+        Ok(match (port, address % dsp::CHANNEL_STRIDE) {
+            (0, _) => Self::client_zero(address),
+            (_, dsp::COMPAT) => 1,
+            (_, dsp::HALFBANDS) => 3,
+            (_, dsp::CIC_MAX) => 255,
+            _ => dsp::UNKNOWN,
+        })
+    }
+
+    fn write(&self, port: u16, address: u32, value: u32) -> Result<(), RadioError> {
+        self.writes.borrow_mut().push((port, address, value));
+        Ok(())
     }
 }

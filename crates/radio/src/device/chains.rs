@@ -2,8 +2,9 @@
 
 use std::num::NonZeroU32;
 
-use millstream_wire::regs::dsp::Rate;
+use millstream_wire::regs::dsp::{Rate, phase_increment, shift_hz};
 
+use super::tuning::FrontState;
 use crate::RadioError;
 use crate::client_zero::{self, ClientZero, DeviceBlock};
 use crate::control::Registers;
@@ -12,11 +13,22 @@ use crate::graph::{BlockPort, RadioChain};
 use crate::stream::StreamRate;
 use crate::topology::{Endpoint, RadioTopology};
 
-/// A usable chain: its radio channel `C`, and the settings of its rate change.
+/// A usable chain: its radio channel `C`, its endpoint, and its settings.
 pub(super) struct ChannelChain<C> {
     pub channel: C,
     pub endpoint: Endpoint,
+    pub set: ChainSettings,
+}
+
+/// The settings of a chain.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct ChainSettings {
+    /// The radio's channel.
+    pub radio: BlockPort,
+    /// The number of the radio among those of the device.
+    pub radio_number: usize,
     pub dsp: ChainDsp,
+    pub front: FrontState,
 }
 
 /// The rate change of a chain.
@@ -41,11 +53,22 @@ impl ChainDsp {
         StreamRate { ticks_hz, ticks_per_sample }
     }
 
-    /// Writes the settings into the block; returns the shift that was set.
-    pub fn write(&self, control: &impl Registers, ticks_hz: f64) -> Result<f64, RadioError> {
-        let Some(block) = self.block else { return Ok(0.0) };
+    /// Writes the settings into the block.
+    pub fn write(&self, control: &impl Registers, ticks_hz: f64) -> Result<(), RadioError> {
+        let Some(block) = self.block else { return Ok(()) };
         block.set_rate(control, self.rate)?;
         block.set_shift(control, self.shift_hz, ticks_hz)
+    }
+
+    /// Writes the shift into the block.
+    pub fn write_shift(&self, control: &impl Registers, ticks_hz: f64) -> Result<(), RadioError> {
+        self.block.map_or(Ok(()), |block| block.set_shift(control, self.shift_hz, ticks_hz))
+    }
+
+    /// Returns the shift that a radio of this tick rate gets: the nearest that the block can make.
+    pub fn shift_set(&self, ticks_hz: f64) -> f64 {
+        let increment = phase_increment(self.shift_hz, ticks_hz);
+        self.block.map_or(0.0, |_| shift_hz(increment, ticks_hz))
     }
 }
 
@@ -69,7 +92,10 @@ pub(super) fn open_chains<C>(
     open: impl Fn(BlockPort) -> Result<C, RadioError>,
 ) -> Result<Vec<ChannelChain<C>>, RadioError> {
     let mut found = Vec::new();
+    let mut radios: Vec<_> = chains.iter().map(|chain| chain.radio.block.index).collect();
+    radios.dedup();
     for chain in chains {
+        let radio = chain.radio.block.index;
         let instance = chain.endpoint.as_ref().ok();
         let Some(endpoint) = instance.and_then(|instance| topology.instance(*instance)) else {
             continue;
@@ -78,7 +104,12 @@ pub(super) fn open_chains<C>(
         found.push(ChannelChain {
             channel: open(chain.radio)?,
             endpoint: *endpoint,
-            dsp: ChainDsp { block: block.transpose()?, rate: Rate::ONE, shift_hz: 0.0 },
+            set: ChainSettings {
+                radio: chain.radio,
+                radio_number: radios.iter().position(|index| *index == radio).unwrap_or(0),
+                dsp: ChainDsp { block: block.transpose()?, rate: Rate::ONE, shift_hz: 0.0 },
+                front: FrontState::default(),
+            },
         });
     }
     Ok(found)
@@ -93,4 +124,73 @@ pub(super) fn no_channel(blocks: &ClientZero, chains: &[RadioChain]) -> String {
         .collect();
     let reasons = if ways.is_empty() { String::new() } else { format!(": {}", ways.join("; ")) };
     format!("it has no receive channel wired to a stream endpoint{reasons}")
+}
+
+#[cfg(test)]
+mod tests {
+    use millstream_wire::Epid;
+    use millstream_wire::regs::client_zero::BLOCK_NOC_ID;
+
+    use super::*;
+    use crate::graph::StreamDirection;
+    use crate::testing::FakeE320;
+
+    #[test]
+    fn the_blocks_of_a_real_image_are_reset_and_set_before_a_stream() {
+        let device = FakeE320::default();
+        let blocks = ClientZero::read(&device).unwrap();
+        let rx = blocks.chains(StreamDirection::Rx);
+        let tx = blocks.chains(StreamDirection::Tx);
+        reset(&device, rx.iter().chain(&tx)).unwrap();
+        let reset: Vec<_> = device.take_writes();
+        let of = |index: u32| {
+            let register = 0x40 * index + BLOCK_NOC_ID;
+            [0, 1, 0, 6, 0].map(|value| (0, register, value))
+        };
+        assert_eq!(reset, [of(3), of(4), of(5)].concat(), "each once, and not the DmaFIFO");
+
+        let endpoint = |instance| Endpoint {
+            port: 1 + instance,
+            instance,
+            epid: Epid(2 + instance),
+            control: instance == 0,
+            data: true,
+        };
+        let endpoints = vec![endpoint(0), endpoint(1)];
+        let topology = RadioTopology { entry_port: 0, endpoints };
+        let mut all = open_chains(&device, &topology, &rx, Ok).unwrap();
+        let ChannelChain { channel, endpoint, set } = &mut all[1];
+        assert_eq!((channel.block.port, channel.port), (FakeE320::RADIO, 1));
+        assert_eq!((endpoint.instance, set.radio_number), (1, 0));
+
+        set.dsp.choose(16e6 / 640e3);
+        set.dsp.shift_hz = 3e6;
+        assert_eq!(set.dsp.stream_rate(16e6).samples_hz(), 640e3);
+        set.dsp.write(&device, 16e6).unwrap();
+        let ddc = [
+            (0xC30, 0x019),
+            (0xC00, 25),
+            (0xC08, 1),
+            (0xC48, 25),
+            (0xC28, 0x55E6),
+            (0xC20, 0x3000_0000),
+        ];
+        assert_eq!(device.take_writes(), ddc.map(|(at, value)| (FakeE320::DDC, at, value)));
+
+        let mut all = open_chains(&device, &topology, &tx, Ok).unwrap();
+        let dsp = &mut all[0].set.dsp;
+        dsp.choose(16.0);
+        dsp.write(&device, 16e6).unwrap();
+        let duc =
+            [(0x418, 0x302), (0x408, 16), (0x400, 1), (0x448, 1), (0x428, 0x8000), (0x420, 0)];
+        assert_eq!(device.take_writes(), duc.map(|(at, value)| (FakeE320::DUC, at, value)));
+    }
+
+    #[test]
+    fn a_device_without_a_usable_channel_says_why() {
+        let mut blocks = ClientZero::read(&FakeE320::default()).unwrap();
+        blocks.edges.clear();
+        let text = no_channel(&blocks, &blocks.chains(StreamDirection::Rx));
+        assert!(text.contains("because output 0 of Radio#0 is not connected"), "{text}");
+    }
 }

@@ -5,15 +5,16 @@ mod clock;
 mod open;
 mod session;
 mod set;
+mod tuning;
 
 pub use session::{ChdrLink, DEVICE_ID, DeviceSession, SessionInfo};
 pub use set::DeviceSet;
 
-use chains::{ChainDsp, ChannelChain};
+use chains::{ChainDsp, ChainSettings, ChannelChain};
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, Ordering};
 
 use millstream_link::port::PortOptions;
 use millstream_wire::{Epid, Width};
@@ -21,6 +22,7 @@ use millstream_wire::{Epid, Width};
 use crate::channel::RxChannel;
 use crate::client_zero::ClientZero;
 use crate::control::Control;
+use crate::graph::StreamDirection;
 use crate::rpc::as_f64;
 use crate::stream::{RxArgs, RxError, RxGroup, RxStreamer, StreamPath, StreamRate};
 use crate::topology::RadioTopology;
@@ -45,6 +47,8 @@ pub struct Device {
     /// The master clock rate, at which the radios sample and count time.
     ticks_hz: f64,
     next_epid: AtomicU16,
+    /// The chains of an AD936x that are on, a bit each.
+    powered: AtomicU8,
 }
 
 impl Device {
@@ -115,13 +119,19 @@ impl Device {
     /// Returns the rates of a receive channel, for streams that are opened from now on; `None` for
     /// a channel that does not exist.
     pub fn rx_rate(&self, channel: usize) -> Option<StreamRate> {
-        self.rx.get(channel).map(|chain| chain.dsp.stream_rate(self.ticks_hz))
+        self.rx.get(channel).map(|chain| chain.set.dsp.stream_rate(self.ticks_hz))
     }
 
     /// Returns the rates of a transmit channel, for streams that are opened from now on; `None` for
     /// a channel that does not exist.
     pub fn tx_rate(&self, channel: usize) -> Option<StreamRate> {
-        self.tx.get(channel).map(|chain| chain.dsp.stream_rate(self.ticks_hz))
+        self.tx.get(channel).map(|chain| chain.set.dsp.stream_rate(self.ticks_hz))
+    }
+
+    /// Returns the largest factor of a channel's DDC or DUC; 1 without one.
+    pub fn factor_max(&self, direction: StreamDirection, channel: usize) -> Option<u32> {
+        let set = *self.sets(direction).get(channel)?;
+        Some(set.dsp.block.map_or(1, |block| block.factor_max()))
     }
 
     /// Requests a sample rate for all channels and returns the one of the first receive channel,
@@ -150,8 +160,8 @@ impl Device {
             }
         }
         let ratio = self.ticks_hz / rate_hz;
-        self.rx.iter_mut().for_each(|chain| chain.dsp.choose(ratio));
-        self.tx.iter_mut().for_each(|chain| chain.dsp.choose(ratio));
+        self.rx.iter_mut().for_each(|chain| chain.set.dsp.choose(ratio));
+        self.tx.iter_mut().for_each(|chain| chain.set.dsp.choose(ratio));
         Ok(self.rate_hz())
     }
 
@@ -168,7 +178,23 @@ impl Device {
     }
 
     fn dsp(&self) -> impl Iterator<Item = &ChainDsp> {
-        self.rx.iter().map(|chain| &chain.dsp).chain(self.tx.iter().map(|chain| &chain.dsp))
+        let all = [StreamDirection::Rx, StreamDirection::Tx].map(|direction| self.sets(direction));
+        all.into_iter().flatten().map(|set| &set.dsp)
+    }
+
+    /// Returns the settings of all channels of a direction.
+    fn sets(&self, direction: StreamDirection) -> Vec<&ChainSettings> {
+        match direction {
+            StreamDirection::Rx => self.rx.iter().map(|chain| &chain.set).collect(),
+            StreamDirection::Tx => self.tx.iter().map(|chain| &chain.set).collect(),
+        }
+    }
+
+    fn sets_mut(&mut self, direction: StreamDirection) -> Vec<&mut ChainSettings> {
+        match direction {
+            StreamDirection::Rx => self.rx.iter_mut().map(|chain| &mut chain.set).collect(),
+            StreamDirection::Tx => self.tx.iter_mut().map(|chain| &mut chain.set).collect(),
+        }
     }
 
     /// Reads the device's time, ticks.
@@ -268,7 +294,8 @@ impl Device {
     /// Sets the rate of a chain and returns the path between its endpoint and a new one of this
     /// host.
     fn path<C>(&self, chain: &ChannelChain<C>) -> Result<StreamPath, RadioError> {
-        chain.dsp.write(&*self.control, self.ticks_hz)?;
+        self.power_chains()?;
+        chain.set.dsp.write(&*self.control, self.ticks_hz)?;
         Ok(StreamPath {
             device: self.chdr,
             width: self.width,
@@ -276,7 +303,7 @@ impl Device {
             entry_port: self.topology.entry_port,
             endpoint: chain.endpoint,
             epid: self.new_epid()?,
-            rate: chain.dsp.stream_rate(self.ticks_hz),
+            rate: chain.set.dsp.stream_rate(self.ticks_hz),
             clock: Clock::MACHINE,
         })
     }

@@ -2,12 +2,13 @@
 
 use std::net::SocketAddrV4;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU16;
+use std::sync::atomic::{AtomicU8, AtomicU16};
 
 use millstream_link::port::PortOptions;
 use millstream_wire::Epid;
 
 use super::chains::{no_channel, open_chains, reset};
+use super::tuning::POWERED;
 use super::{ChdrLink, DEVICE_ID, Device, DeviceSession};
 use crate::channel::RxChannel;
 use crate::client_zero::ClientZero;
@@ -20,7 +21,8 @@ use crate::{DeviceArgs, RadioError, mtu};
 /// This host's control endpoint; the device's endpoints follow.
 const HOST_EPID: u16 = 1;
 
-pub(super) fn open(args: DeviceArgs) -> Result<Device, RadioError> {
+pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
+    args.find()?;
     let (session, deadline) = DeviceSession::open(&args)?;
     let link = session.chdr_link(args.addr)?;
     let width = session.chdr_width()?;
@@ -56,11 +58,20 @@ pub(super) fn open(args: DeviceArgs) -> Result<Device, RadioError> {
     let tx = open_chains(&*control, &topology, &tx_chains, |radio| {
         TxChannel::new(&control, radio.block.port, radio.port)
     })?;
-    let rate_hz = session.info().clock_hz("radio_clk").ok_or_else(|| RadioError::Unusable {
+    let ticks_hz = session.info().clock_hz("radio_clk").ok_or_else(|| RadioError::Unusable {
         address: args.addr,
         reason: "it does not say the frequency of its radio_clk".to_owned(),
     })?;
-    session.set_tick_period(rate_hz)?;
+    if let Some(wanted_hz) = args.master_clock_hz
+        && (ticks_hz / wanted_hz - 1.0).abs() > 1e-6
+    {
+        let reason = format!(
+            "its master clock is {ticks_hz} Hz, and not the {wanted_hz} Hz of master_clock_rate: \
+             name a rate that it has"
+        );
+        return Err(RadioError::Unusable { address: args.addr, reason });
+    }
+    session.set_tick_period(ticks_hz)?;
     control.set_deadline(None);
     let next_epid = HOST_EPID + 1 + topology.endpoints.len() as u16;
     Ok(Device {
@@ -74,8 +85,9 @@ pub(super) fn open(args: DeviceArgs) -> Result<Device, RadioError> {
         chdr: link.address,
         width,
         frame_bytes,
-        ticks_hz: rate_hz,
+        ticks_hz,
         next_epid: AtomicU16::new(next_epid),
+        powered: AtomicU8::new(POWERED),
     })
 }
 

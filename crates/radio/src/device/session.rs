@@ -122,6 +122,11 @@ impl DeviceSession {
         let mut session = Self { claim, info: SessionInfo::default() };
         session.check_compat()?;
         let info = session.claim.call_open("get_device_info")?;
+        let described = as_map(&info).unwrap_or_default();
+        if !args.identity.fits(|name| described.get(name).map_or("", String::as_str)) {
+            let reason = format!("it is not the one that was named ({})", args.identity);
+            return Err(RadioError::Unusable { address: args.addr, reason });
+        }
         session.claim.call("set_device_id", &[DEVICE_ID.into()])?;
         deadline.check(args.addr)?;
         let init_timeout = deadline.left().min(INIT_TIMEOUT);

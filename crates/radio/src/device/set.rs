@@ -45,6 +45,11 @@ impl DeviceSet {
         &self.devices
     }
 
+    /// Returns the devices, to set them.
+    pub fn devices_mut(&mut self) -> &mut [Device] {
+        &mut self.devices
+    }
+
     /// Returns the devices.
     pub fn into_devices(self) -> Vec<Device> {
         self.devices

@@ -52,6 +52,11 @@ impl TxChannel {
         })
     }
 
+    /// Returns whether a stream has the channel.
+    pub(crate) fn is_leased(&self) -> bool {
+        self.lease.is_taken()
+    }
+
     /// Returns the radio's messages about this channel.
     pub fn events(&self) -> &ChannelEvents {
         &self.events

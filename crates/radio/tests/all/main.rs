@@ -24,6 +24,7 @@ mod no_allocation;
 mod open;
 mod put_off;
 mod stream;
+mod tune;
 mod tx;
 mod tx_bursts;
 mod tx_faults;
