@@ -158,6 +158,7 @@ impl<T: SigmfSample> Block for SigmfSink<T> {
         let recording = RecordingDescription {
             datatype: T::DATATYPE,
             rate_hz: self.rate_hz,
+            frequency_hz: None,
             hardware: None,
             description: None,
             began: self.began,

@@ -14,6 +14,8 @@ pub struct RecordingDescription<'a> {
     pub datatype: &'static str,
     /// Samples per second, if known.
     pub rate_hz: Option<f64>,
+    /// The frequency in the middle of its band, Hz, if known.
+    pub frequency_hz: Option<f64>,
     /// The device, as free text.
     pub hardware: Option<&'a str>,
     /// A description, as free text.
@@ -89,6 +91,9 @@ fn captures(recording: &RecordingDescription<'_>) -> Vec<Value> {
     if captures.is_empty() {
         captures.push(json!({ "core:sample_start": 0 }));
     }
+    if let Some(frequency_hz) = recording.frequency_hz {
+        captures.iter_mut().for_each(|capture| capture["core:frequency"] = json!(frequency_hz));
+    }
     let began = humantime::format_rfc3339_micros(recording.began).to_string();
     captures[0]["core:datetime"] = json!(began);
     captures
@@ -130,6 +135,7 @@ mod tests {
         RecordingDescription {
             datatype: "ci16_le",
             rate_hz: Some(1e6),
+            frequency_hz: Some(99e6),
             hardware: None,
             description: None,
             began: SystemTime::UNIX_EPOCH,
@@ -155,6 +161,7 @@ mod tests {
         assert_eq!(meta["captures"][0]["core:datetime"], "1970-01-01T00:00:00.000000Z");
         assert_eq!(meta["captures"][1]["core:sample_start"], 60);
         assert_eq!(meta["captures"][1]["core:global_index"], 1107);
+        assert_eq!(meta["captures"][1]["core:frequency"], 99e6);
         assert_eq!(meta["captures"].as_array().unwrap().len(), 2);
         let labels: Vec<_> =
             meta["annotations"].as_array().unwrap().iter().map(|one| &one["core:label"]).collect();
