@@ -73,6 +73,12 @@ pub fn frequency(text: &str) -> Result<f64, String> {
     number(text).ok_or_else(|| "give a number, such as -2e3 or -2k (k, M or G)".to_owned())
 }
 
+/// A ratio in decibels, of any sign.
+pub fn decibels(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| "give a number of decibels, such as 30 or -3.5".to_owned())
+}
+
 /// A time in seconds: 0.005, 5ms, 1min 30s.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let with_unit = |(unit, factor): &(&str, f64)| {

@@ -32,7 +32,8 @@ pub fn open(args: &[DeviceArgs], rate_hz: f64) -> anyhow::Result<DeviceSet> {
 
 /// Prints the link of a device, where the arguments leave it open and there is a choice.
 pub fn announce(args: &DeviceArgs) {
-    if args.link == AUTO && !args.addr.is_loopback() {
+    let is_known = !args.addr.is_unspecified() && !args.addr.is_loopback();
+    if args.link == AUTO && is_known {
         note(link_line(&args.chosen()));
     }
 }

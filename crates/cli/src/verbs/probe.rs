@@ -52,6 +52,7 @@ impl Tree {
         let (major, minor) = (blocks.protocol >> 8, blocks.protocol & 0xFF);
         let stream = vec![
             ("sample rate".to_owned(), format!("{} Hz", short(device.rate_hz()))),
+            ("ticks".to_owned(), format!("{} Hz", short(device.tick_rate_hz()))),
             ("packets".to_owned(), format!("{} bytes at most", device.frame_bytes())),
             (
                 "RFNoC".to_owned(),
@@ -64,6 +65,8 @@ impl Tree {
             ("sources", sources(device)),
             ("stream", stream),
             ("channels", channels(blocks)),
+            ("rates", rates(device)),
+            ("front ends", front_ends(device)),
             ("blocks", list_blocks(blocks)),
             ("connections", blocks.edges.iter().map(|edge| connection(blocks, edge)).collect()),
             ("stream endpoints", endpoints(device)),
@@ -124,6 +127,43 @@ fn channels(blocks: &ClientZero) -> Vec<(String, String)> {
         blocks.chains(direction).iter().map(line).collect::<Vec<_>>()
     };
     [lines(StreamDirection::Rx), lines(StreamDirection::Tx)].concat()
+}
+
+/// The rates of each channel.
+fn rates(device: &Device) -> Vec<(String, String)> {
+    let line = |direction: StreamDirection, channel| {
+        let ticks_hz = device.tick_rate_hz();
+        let value = match device.factor_max(direction, channel)? {
+            1 => "that of the radio".to_owned(),
+            most => {
+                let slowest = short(ticks_hz / f64::from(most));
+                format!("{slowest} to {} Hz: the radio's by 1 to {most}", short(ticks_hz))
+            }
+        };
+        Some((format!("{} {channel}", direction.name()), value))
+    };
+    let rx = (0..device.rx_channels()).filter_map(|channel| line(StreamDirection::Rx, channel));
+    let tx = (0..device.tx_channels()).filter_map(|channel| line(StreamDirection::Tx, channel));
+    rx.chain(tx).collect()
+}
+
+/// The ranges of the front ends, where this host can set them.
+fn front_ends(device: &Device) -> Vec<(String, String)> {
+    let line = |direction: StreamDirection| {
+        let ranges = device.ranges(direction)?;
+        let mut parts = vec![range("", ranges.freq_hz, 1e6, "MHz")];
+        parts.extend(ranges.gain_db.map(|gain| range("gain ", gain, 1.0, "dB")));
+        parts.extend(ranges.bandwidth_hz.map(|width| range("bandwidth ", width, 1e6, "MHz")));
+        if !ranges.antennas.is_empty() {
+            parts.push(format!("antenna {}", ranges.antennas.join(" or ")));
+        }
+        Some((direction.name().to_owned(), parts.join(", ")))
+    };
+    [StreamDirection::Rx, StreamDirection::Tx].into_iter().filter_map(line).collect()
+}
+
+fn range(name: &str, (from, to): (f64, f64), unit: f64, symbol: &str) -> String {
+    format!("{name}{} to {} {symbol}", from / unit, to / unit)
 }
 
 fn list_blocks(blocks: &ClientZero) -> Vec<(String, String)> {

@@ -6,12 +6,14 @@ mod record;
 mod report;
 mod target;
 
+use crate::front_end::FrontEndArgs;
 use crate::graph_run;
 use crate::live::Live;
 use crate::numbers::{Whole, rate, seconds};
 use crate::output::Report;
 use crate::{interrupt, start, stdout};
 use millstream_flow::{Buffers, Graph, Partition, Plan, Snapshot, WaitMode};
+use millstream_radio::graph::StreamDirection;
 use millstream_radio::{Complex32, Device, DeviceArgs, StreamRate};
 use record::RecordingTarget;
 use report::{FinishedRecording, RecordedChannel};
@@ -30,6 +32,7 @@ use target::{Format, RecordingFiles};
 #[command(after_help = "Examples:
   millstream rx --args addr=192.168.10.2 --rate 10e6 --duration 5 --out recording.sigmf-meta
   millstream rx --args addr=192.168.10.2 --rate 6.25M --nsamps 1000000 --out recording.cf32
+  millstream rx --args addr=192.168.10.2 --rate 1M --freq 98.5M --gain 40 --duration 2 --out fm.sc16
   millstream rx --args addr=192.168.10.2 --rate 10M --channel 0,1 --at-pps --out both.sigmf-meta
   millstream rx --args addr=192.168.10.2 --rate 1M --duration 2 --out - --format sc16 > x.sc16
   millstream rx --args addr=192.168.10.2,link=xdp:eth1 --rate 50M --max-lost 0 --out fast.sc16")]
@@ -39,7 +42,7 @@ pub struct Args {
         value_name = "ARGS",
         required = true,
         help = "Device arguments. Repeat the option for more devices that share a PPS: \
-                addr=IPV4[,rpc_port=N][,discovery_port=N][,claim_wait_s=SECONDS]\
+                addr=IPV4[,serial=SERIAL][,master_clock_rate=HZ][,claim_wait_s=SECONDS]\
                 [,recv_queue_bytes=N][,link=LINK]"
     )]
     args: Vec<DeviceArgs>,
@@ -60,6 +63,9 @@ pub struct Args {
     /// Receive channels, for example 0,1. Numbers continue from the first device to the next one.
     #[arg(long, value_name = "N", default_value = "0", value_delimiter = ',')]
     channel: Vec<usize>,
+
+    #[command(flatten)]
+    front_end: FrontEndArgs,
 
     /// Start at the next PPS edge.
     #[arg(long)]
@@ -95,9 +101,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let targets = RecordingFiles::for_each(&args.channel, &out, args.format)?;
     // Before the claim, so that it is released when the user asks early.
     interrupt::install();
-    let devices = start::open(&args.args, args.rate)?;
+    let mut devices = start::open(&args.args, args.rate)?;
     let counts: Vec<_> = devices.devices().iter().map(Device::rx_channels).collect();
     let places = start::locate(&args.channel, &counts)?;
+    let tuned = args.front_end.apply(&mut devices, StreamDirection::Rx, &places)?;
     let hardware: Vec<_> = places
         .iter()
         .map(|(device, _)| &devices.devices()[*device])
@@ -133,10 +140,12 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         .iter()
         .zip(targets)
         .zip(hardware.into_iter().zip(ledgers))
-        .map(|((&number, target), (hardware, ledger))| RecordedChannel {
+        .zip(tuned)
+        .map(|(((&number, target), (hardware, ledger)), tuned)| RecordedChannel {
             number,
             target,
             hardware,
+            tuned,
             ledger,
         })
         .collect();

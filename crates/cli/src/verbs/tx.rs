@@ -3,6 +3,7 @@
 mod outlet;
 mod report;
 
+use crate::front_end::FrontEndArgs;
 use crate::live::Live;
 use crate::numbers::{Whole, format, positive, rate, seconds};
 use crate::output::Report;
@@ -11,6 +12,7 @@ use crate::{interrupt, start};
 use anyhow::Context;
 use millstream_blocks::sigmf::SigmfRecording;
 use millstream_flow::blocks::SampleFormat;
+use millstream_radio::graph::StreamDirection;
 use millstream_radio::tx::{TxArgs, TxMetadata};
 use millstream_radio::{Complex32, Device, DeviceArgs, DeviceSet};
 use outlet::{CHANNELS_MAX, Outlet};
@@ -37,7 +39,8 @@ const END_PATIENCE_S: f64 = 1.0;
 #[command(after_help = "Examples:
   millstream tx --args addr=127.0.0.2 --in recording.sigmf-meta
   millstream tx --args addr=127.0.0.2 --in recording.sigmf-meta --timed --lead 0.2
-  millstream tx --args addr=127.0.0.2 --in tone.cf32 --rate 1e6 --repeat 0 --gain 0.5
+  millstream tx --args addr=127.0.0.2 --in tone.cf32 --rate 1e6 --repeat 0 --scale 0.5
+  millstream tx --args addr=192.168.10.2 --in tone.cf32 --rate 1M --freq 915M --gain 20
   millstream tx --args addr=127.0.0.2 --in - --format cf32 --rate 1e6")]
 pub struct Args {
     #[arg(
@@ -45,7 +48,7 @@ pub struct Args {
         value_name = "ARGS",
         required = true,
         help = "Device arguments. Repeat the option for more devices that share a PPS: \
-                addr=IPV4[,rpc_port=N][,discovery_port=N][,link=LINK]"
+                addr=IPV4[,serial=SERIAL][,master_clock_rate=HZ][,link=LINK]"
     )]
     args: Vec<DeviceArgs>,
 
@@ -73,7 +76,10 @@ pub struct Args {
 
     /// Factor for every sample. Results beyond full scale are set to full scale.
     #[arg(long, value_name = "FACTOR", value_parser = positive)]
-    gain: Option<f64>,
+    scale: Option<f64>,
+
+    #[command(flatten)]
+    front_end: FrontEndArgs,
 
     /// Make every capture of a SigMF recording a burst at its own time.
     #[arg(long)]
@@ -118,15 +124,18 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     })?;
     // Before the claim, so that it is released when the user asks early.
     interrupt::install();
-    let devices = start::open(&args.args, rate_hz)?;
-    let stream = outlet(&args, &devices)?;
+    let mut devices = start::open(&args.args, rate_hz)?;
+    let counts: Vec<_> = devices.devices().iter().map(Device::tx_channels).collect();
+    let places = start::locate(&args.channel, &counts)?;
+    let tuned = args.front_end.apply(&mut devices, StreamDirection::Tx, &places)?;
+    let stream = outlet(&args, &devices, places)?;
     let rate = stream.rate();
     let start_ticks = start_ticks(&args, &devices, rate.ticks_hz)?;
     let mut player = Player {
         wanted: source.samples().map(|samples| samples.saturating_mul(stream.channels() as u64)),
         stream,
         start_ticks,
-        gain: args.gain.is_some(),
+        scaled: args.scale.is_some(),
         floats: Vec::new(),
         events: Events::default(),
         live: Live::new(),
@@ -148,6 +157,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(report::report(report::Played {
         input: &name,
         rate_hz: rate.samples_hz(),
+        tuned,
         start_ticks,
         wanted,
         elapsed_s,
@@ -234,16 +244,14 @@ impl Source {
 }
 
 /// Opens the channels.
-fn outlet(args: &Args, devices: &DeviceSet) -> anyhow::Result<Outlet> {
-    let counts: Vec<_> = devices.devices().iter().map(Device::tx_channels).collect();
-    let places = start::locate(&args.channel, &counts)?;
+fn outlet(args: &Args, devices: &DeviceSet, places: Vec<(usize, usize)>) -> anyhow::Result<Outlet> {
     anyhow::ensure!(
         places.len() <= CHANNELS_MAX,
         "too many channels are given: one command can transmit on at most {CHANNELS_MAX}"
     );
     let channel = |(device, channel)| {
         let mut args_of_it = TxArgs::new(channel);
-        args_of_it.scale *= args.gain.unwrap_or(1.0) as f32;
+        args_of_it.scale *= args.scale.unwrap_or(1.0) as f32;
         (device, args_of_it)
     };
     let channels: Vec<_> = places.into_iter().map(channel).collect();
@@ -269,7 +277,7 @@ struct Player {
     stream: Outlet,
     start_ticks: Option<u64>,
     /// Whether 16-bit samples have to be multiplied.
-    gain: bool,
+    scaled: bool,
     /// The converted samples.
     floats: Vec<Complex32>,
     events: Events,
@@ -318,7 +326,7 @@ impl Player {
         loop {
             let sent = match &piece.samples {
                 Samples::Cf32(samples) => self.stream.send(&samples[done..], meta, SLICE)?,
-                Samples::Sc16(samples) if !self.gain => {
+                Samples::Sc16(samples) if !self.scaled => {
                     self.stream.send_sc16(&samples[done..], meta, SLICE)?
                 }
                 Samples::Sc16(samples) => {

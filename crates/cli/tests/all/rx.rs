@@ -300,3 +300,26 @@ fn a_disk_that_is_too_slow_costs_samples_and_not_the_stream() {
     assert_eq!(drain.join().unwrap().len() as u64, 4 * ledger["delivered"].as_u64().unwrap());
     radio.stop();
 }
+
+#[test]
+fn the_front_end_is_set_for_each_channel_and_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let radio = Radio::start(folder.path(), &["--rx-antenna", "ramp"]);
+    let more = ["--nsamps", "1000", "--channel", "0,1", "--freq", "915M", "--gain", "30,100"];
+    let more = [&more[..], &["--antenna", "TX/RX", "--bandwidth", "5M"]].concat();
+    let document = rx(folder.path(), &radio, "x.sigmf-meta", &more).succeeds().json();
+    let channels = &document["results"]["channels"];
+    for (index, gain_db) in [(0, 30.0), (1, 76.0)] {
+        let tuned = &channels[index]["tuned"];
+        assert!((tuned["freq_hz"].as_f64().unwrap() - 915e6).abs() < 10.0, "{tuned}");
+        assert_eq!((&tuned["gain_db"], &tuned["antenna"]), (&gain_db.into(), &"TX/RX".into()));
+        let name = format!("x-ch{index}.sigmf-meta");
+        let meta = std::fs::read(folder.path().join(name)).unwrap();
+        let meta: serde_json::Value = serde_json::from_slice(&meta).unwrap();
+        assert_eq!(meta["captures"][0]["core:frequency"], tuned["freq_hz"]);
+    }
+    let one = ["--nsamps", "1000", "--freq", "915M,1G"];
+    let error = "--freq has 2 values, and there are 1 channels";
+    rx(folder.path(), &radio, "y.sc16", &one).fails(1, error);
+    radio.stop();
+}

@@ -126,7 +126,7 @@ fn raw_floats_are_scaled_and_repeated() {
     std::fs::write(folder.path().join("f.cf32"), bytes).unwrap();
     std::fs::write(folder.path().join("s.raw"), sc16([[16384, -32768], [1, 3]])).unwrap();
     let radio = Radio::start(folder.path(), &["--tx-out", "a.sc16", "--tx-out", "b.sc16"]);
-    let more = ["--rate", "1e6", "--gain", "0.5", "--repeat", "3"];
+    let more = ["--rate", "1e6", "--scale", "0.5", "--repeat", "3"];
     assert_eq!(ledger(&tx(folder.path(), &radio, "f.cf32", &more))["accepted"], 6);
     let more = [&more[..4], &["--channel", "1", "--format", "sc16"]].concat();
     assert_eq!(ledger(&tx(folder.path(), &radio, "s.raw", &more))["accepted"], 2);

@@ -152,7 +152,7 @@ fn a_wrong_argument_is_named_with_status_2() {
         (&["bench", "rate"], "<--rate <HZ>|--search|--against-uhd>"),
         (&["demo", "--rate", "inf"], "give a number above 0"),
         (
-            &["rx", "--args", "127.0.0.2"],
+            &["rx", "--args", "127.0.0"],
             "is not written as name=value; the known arguments are: addr=IPV4",
         ),
         (&[&rx[..], &["--rate", "-5"]].concat(), "give a number above 0"),

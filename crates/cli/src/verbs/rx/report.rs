@@ -1,6 +1,7 @@
 //! The result of a recording.
 
 use super::target::RecordingFiles;
+use crate::front_end::ChannelTuning;
 use crate::graph_run::{self, GraphReport, LedgerReport};
 use crate::output::Report;
 use crate::sigmf;
@@ -19,6 +20,8 @@ pub struct RecordedChannel {
     pub target: RecordingFiles,
     /// The device, as text.
     pub hardware: String,
+    /// The settings of its front end.
+    pub tuned: ChannelTuning,
     /// The ledger of its samples.
     pub ledger: LedgerReport,
 }
@@ -84,6 +87,7 @@ pub fn report(recorded: FinishedRecording) -> anyhow::Result<Report> {
         channels.push(json!({
             "channel": channel.number, "data": data,
             "meta": meta.map(|meta| meta.display().to_string()), "ledger": channel.ledger,
+            "tuned": channel.tuned,
         }));
     }
     let failure = failure(&recorded);
@@ -93,7 +97,7 @@ pub fn report(recorded: FinishedRecording) -> anyhow::Result<Report> {
         "run": recorded.run,
     });
     if let [only] = &mut channels[..] {
-        for name in ["data", "meta", "ledger"] {
+        for name in ["data", "meta", "ledger", "tuned"] {
             results[name] = only[name].take();
         }
     } else {
@@ -113,6 +117,7 @@ fn description<'a>(
     RecordingDescription {
         datatype: channel.target.format.datatype(),
         rate_hz: Some(recorded.rate.samples_hz()),
+        frequency_hz: channel.tuned.freq_hz,
         hardware: Some(&channel.hardware),
         description: (count > 1).then(which),
         began: recorded.began,

@@ -1,6 +1,7 @@
 //! The result of a transmission.
 
 use super::outlet::Outlet;
+use crate::front_end::ChannelTuning;
 use crate::output::{Report, count};
 use millstream_radio::tx::{TxCounters, TxError, TxEvent, TxLedger};
 use serde::Serialize;
@@ -61,6 +62,8 @@ pub struct Played<'a> {
     pub input: &'a str,
     /// Samples per second.
     pub rate_hz: f64,
+    /// The settings of each channel's front end.
+    pub tuned: Vec<ChannelTuning>,
     /// Time of the first sample, ticks.
     pub start_ticks: Option<u64>,
     /// Samples requested; `None`: without end.
@@ -137,7 +140,7 @@ pub fn report(played: Played) -> Report {
         events.lates,
     );
     let results = json!({
-        "input": played.input, "rate_hz": played.rate_hz,
+        "input": played.input, "rate_hz": played.rate_hz, "tuned": played.tuned,
         "start_ticks": played.start_ticks, "elapsed_s": played.elapsed_s,
         "interrupted": played.interrupted,
         "ledger": {
@@ -193,6 +196,7 @@ mod tests {
         report(Played {
             input: "x.sc16",
             rate_hz: 1e6,
+            tuned: Vec::new(),
             start_ticks: None,
             wanted,
             elapsed_s: 1.0,

@@ -48,14 +48,14 @@ impl SideCpus {
 
 /// A radio: the user's, or an emulated one that lives as long as the measurement.
 pub enum RadioUnderTest {
-    Given(DeviceArgs),
+    Given(Box<DeviceArgs>),
     Emulated(ChildRadio),
 }
 
 impl RadioUnderTest {
     pub fn start(args: &Args, place: &SideCpus) -> anyhow::Result<Self> {
         if let Some(given) = &args.args {
-            return Ok(Self::Given(given.clone()));
+            return Ok(Self::Given(Box::new(given.clone())));
         }
         let (rx, tx) = (args.rx_buffer_samples.to_string(), args.tx_buffer_samples.to_string());
         let options = ["--rx-antenna", "ramp"];
@@ -72,7 +72,7 @@ impl RadioUnderTest {
 
     pub fn device_args(&self) -> DeviceArgs {
         match self {
-            Self::Given(args) => args.clone(),
+            Self::Given(args) => (**args).clone(),
             Self::Emulated(radio) => DeviceArgs::new(radio.addr()),
         }
     }

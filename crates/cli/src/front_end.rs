@@ -1,0 +1,140 @@
+//! The front ends of a command's channels: frequency, gain, antenna, bandwidth.
+
+use crate::numbers::{decibels, frequency, rate};
+use crate::output::note;
+use anyhow::ensure;
+use millstream_radio::graph::StreamDirection;
+use millstream_radio::{Device, DeviceSet, TuneRequest, TuneResult};
+use serde::Serialize;
+
+/// The settings of the front ends; each has one value for all channels, or one for each.
+#[derive(clap::Args)]
+pub struct FrontEndArgs {
+    /// Centre frequency. This and the next four: one for all channels, or one for each (1G,2G).
+    #[arg(long, value_name = "HZ", value_parser = rate, value_delimiter = ',')]
+    freq: Vec<f64>,
+
+    /// How far above it the local oscillator is tuned; the DDC or DUC shifts the rest.
+    #[arg(long, value_name = "HZ", value_parser = frequency, value_delimiter = ',',
+          allow_hyphen_values = true, requires = "freq")]
+    lo_offset: Vec<f64>,
+
+    /// Gain of the front end.
+    #[arg(long, value_name = "DB", value_parser = decibels, value_delimiter = ',',
+          allow_hyphen_values = true)]
+    gain: Vec<f64>,
+
+    /// Antenna, such as RX2 or TX/RX.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    antenna: Vec<String>,
+
+    /// Bandwidth of the analogue filter.
+    #[arg(long, value_name = "HZ", value_parser = rate, value_delimiter = ',')]
+    bandwidth: Vec<f64>,
+}
+
+/// The settings that a channel's front end took; `None` for those that were not requested.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ChannelTuning {
+    /// The frequency in the middle of the band, Hz.
+    pub freq_hz: Option<f64>,
+    /// The local oscillator, Hz.
+    pub rf_hz: Option<f64>,
+    /// The shift by the DDC or DUC, Hz.
+    pub dsp_hz: Option<f64>,
+    /// The gain, dB.
+    pub gain_db: Option<f64>,
+    /// The antenna.
+    pub antenna: Option<String>,
+    /// The bandwidth of the analogue filter, Hz.
+    pub bandwidth_hz: Option<f64>,
+}
+
+impl FrontEndArgs {
+    /// Sets the front ends of channels, each of which is a device of the set and its channel.
+    /// Returns the settings that each took. The sample rate must be set before.
+    pub fn apply(
+        &self,
+        devices: &mut DeviceSet,
+        direction: StreamDirection,
+        places: &[(usize, usize)],
+    ) -> anyhow::Result<Vec<ChannelTuning>> {
+        let count = places.len();
+        check("freq", &self.freq, count)?;
+        check("lo-offset", &self.lo_offset, count)?;
+        check("gain", &self.gain, count)?;
+        check("antenna", &self.antenna, count)?;
+        check("bandwidth", &self.bandwidth, count)?;
+        let mut all = vec![ChannelTuning::default(); count];
+        for (index, &(device, channel)) in places.iter().enumerate() {
+            let device = &mut devices.devices_mut()[device];
+            let tuned = &mut all[index];
+            if let Some(&freq_hz) = of(&self.freq, index) {
+                let lo_offset_hz = of(&self.lo_offset, index).copied().unwrap_or(0.0);
+                let request = TuneRequest::new(freq_hz).with_lo_offset(lo_offset_hz);
+                device.tune(direction, channel, request)?;
+            }
+            if let Some(antenna) = of(&self.antenna, index) {
+                device.set_antenna(direction, channel, antenna)?;
+                tuned.antenna = Some(antenna.clone());
+            }
+            if let Some(&gain_db) = of(&self.gain, index) {
+                tuned.gain_db = Some(device.set_gain(direction, channel, gain_db)?);
+            }
+            if let Some(&bandwidth_hz) = of(&self.bandwidth, index) {
+                let taken_hz = device.set_bandwidth(direction, channel, bandwidth_hz)?;
+                tuned.bandwidth_hz = Some(taken_hz);
+            }
+        }
+        // Tuning a channel moves the oscillator of the others, so the frequencies come at the end.
+        for (index, &(device, channel)) in places.iter().enumerate() {
+            if self.freq.is_empty() {
+                break;
+            }
+            let device: &Device = &devices.devices()[device];
+            let Some(result) = device.tuned(direction, channel) else { continue };
+            let TuneResult { freq_hz, rf_hz, dsp_hz } = result;
+            let tuned = &mut all[index];
+            (tuned.freq_hz, tuned.rf_hz, tuned.dsp_hz) = (Some(freq_hz), Some(rf_hz), Some(dsp_hz));
+            note(format_args!("tune    {} {channel}: {}", direction.name(), line(&result)));
+        }
+        Ok(all)
+    }
+}
+
+/// Describes the frequencies of a channel.
+fn line(result: &TuneResult) -> String {
+    let mhz = |hz: f64| format!("{:.6} MHz", hz / 1e6);
+    let (freq, rf) = (mhz(result.freq_hz), mhz(result.rf_hz));
+    format!("{freq}, oscillator at {rf}, shift {}", mhz(result.dsp_hz))
+}
+
+/// The value of a channel.
+fn of<T>(values: &[T], index: usize) -> Option<&T> {
+    if values.len() == 1 { values.first() } else { values.get(index) }
+}
+
+/// Checks that there is one value for all channels, or one for each.
+fn check<T>(name: &str, values: &[T], channels: usize) -> anyhow::Result<()> {
+    let count = values.len();
+    ensure!(
+        count <= 1 || count == channels,
+        "--{name} has {count} values, and there are {channels} channels: give one for all, or one \
+         for each"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_for_all_channels_or_for_one() {
+        assert_eq!((of(&[7], 0), of(&[7], 3)), (Some(&7), Some(&7)));
+        assert_eq!((of(&[7, 8], 1), of::<u8>(&[], 0)), (Some(&8), None));
+        assert!(check("freq", &[1, 2], 2).is_ok() && check("freq", &[1], 2).is_ok());
+        let error = check("freq", &[1, 2, 3], 2).unwrap_err().to_string();
+        assert!(error.starts_with("--freq has 3 values, and there are 2 channels"), "{error}");
+    }
+}
