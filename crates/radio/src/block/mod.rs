@@ -15,7 +15,11 @@ use millstream_flow::registry::{BlockType, ParameterKind, Parameters, Registry};
 use millstream_flow::{Block, BlockError, Item};
 use num_complex::Complex32;
 
-use crate::{Device, DeviceArgs, GroupMetadata, RxArgs, RxError, RxGroup, RxMetadata, RxStreamer};
+use crate::graph::StreamDirection;
+use crate::{
+    Device, DeviceArgs, GroupMetadata, RadioError, RxArgs, RxError, RxGroup, RxMetadata,
+    RxStreamer, TuneRequest,
+};
 
 pub use group::{CHANNELS_MAX, GroupReport, GroupSource};
 pub use one::RadioSource;
@@ -91,8 +95,18 @@ pub fn register(registry: &mut Registry) {
             .required("rate_hz", ParameterKind::Number, "sample rate, Hz")
             .optional("channel", 0i64, "receive channel, from 0")
             .optional("samples", 0i64, "how many samples; 0 for no end")
+            .optional("freq_hz", 0.0, "centre frequency, Hz; 0 leaves the radio as it is")
+            .optional("lo_offset_hz", 0.0, "how far above it the local oscillator is tuned, Hz")
+            .optional("gain_db", -1.0, "gain, dB; below 0 leaves the radio as it is")
+            .optional("antenna", "", "antenna; empty leaves the radio as it is")
+            .optional("bandwidth_hz", 0.0, "analogue bandwidth, Hz; 0 leaves the radio as it is")
             .incidental("args")
             .incidental("samples")
+            .incidental("freq_hz")
+            .incidental("lo_offset_hz")
+            .incidental("gain_db")
+            .incidental("antenna")
+            .incidental("bandwidth_hz")
             .paced()
             .outside(&["out: Complex<f32>"])
             .example("args = \"addr=192.168.10.2\"\nrate_hz = 10e6")
@@ -108,7 +122,32 @@ fn open(parameters: &Parameters) -> Result<Box<dyn Block>, BlockError> {
         .map_err(|_| parameters.wrong("samples", "0 or more"))?;
     let mut device = Device::open(args)?;
     device.set_rate(parameters.number("rate_hz"))?;
+    set_front_end(&mut device, channel, parameters)?;
     let stream = device.rx_stream(RxArgs::new(channel))?;
     let samples = Some(samples).filter(|samples| *samples > 0);
     Ok(Box::new(RadioSource::<Complex32>::new(device, stream, samples).0))
+}
+
+/// Sets what the parameters name; the rest stays as it is.
+fn set_front_end(
+    device: &mut Device,
+    channel: usize,
+    parameters: &Parameters,
+) -> Result<(), RadioError> {
+    let (freq_hz, gain_db) = (parameters.number("freq_hz"), parameters.number("gain_db"));
+    let (bandwidth_hz, antenna) = (parameters.number("bandwidth_hz"), parameters.text("antenna"));
+    if freq_hz != 0.0 {
+        let offset_hz = parameters.number("lo_offset_hz");
+        device.tune_rx(channel, TuneRequest::new(freq_hz).with_lo_offset(offset_hz))?;
+    }
+    if !antenna.is_empty() {
+        device.set_antenna(StreamDirection::Rx, channel, antenna)?;
+    }
+    if gain_db >= 0.0 {
+        device.set_gain(StreamDirection::Rx, channel, gain_db)?;
+    }
+    if bandwidth_hz != 0.0 {
+        device.set_bandwidth(StreamDirection::Rx, channel, bandwidth_hz)?;
+    }
+    Ok(())
 }

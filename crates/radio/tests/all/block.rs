@@ -244,7 +244,8 @@ fn a_graph_file_opens_the_radio_or_says_what_is_wrong() {
         );
         GraphFile::parse("g.toml", &change(text)).and_then(|file| file.build(&registry, &[]))
     };
-    let graph = build(&|text| text).unwrap();
+    let tuned = "freq_hz = 915e6\ngain_db = 30.0\nantenna = \"RX2\"\nbandwidth_hz = 5e6";
+    let graph = build(&|text| text.replace("channel = 0", tuned)).unwrap();
     let plan = plan(&graph);
     let snapshot = graph.run(&plan).unwrap();
     assert_eq!(snapshot.block("sink").unwrap().items_in, 5000);
@@ -255,6 +256,8 @@ fn a_graph_file_opens_the_radio_or_says_what_is_wrong() {
         ("samples = 5000", "samples = -5", "0 or more"),
         ("rate_hz = 2e6", "rate_hz = 0.0", "is not a sample rate"),
         ("addr=127.0.0.1", "addr=nowhere", "wants an IPv4 address"),
+        ("channel = 0", "freq_hz = 1e6", "frequency 1000000 Hz is not possible"),
+        ("channel = 0", "antenna = \"X\"", "there is no antenna"),
     ] {
         let error = build(&|text| text.replace(from, to)).err().expect(to).to_string();
         assert!(error.contains(part) && error.contains("tuner"), "{to}: {error}");
