@@ -165,6 +165,28 @@ impl Device {
         Ok(self.rate_hz())
     }
 
+    /// Requests a sample rate for one channel, as a fraction of the present master clock rate, and
+    /// returns its rates. The other channels keep theirs.
+    ///
+    /// # Errors
+    /// [`RadioError::BadRate`], [`RadioError::NoSuchChannel`].
+    pub fn set_channel_rate(
+        &mut self,
+        direction: StreamDirection,
+        channel: usize,
+        rate_hz: f64,
+    ) -> Result<StreamRate, RadioError> {
+        if !(rate_hz.is_finite() && rate_hz > 0.0) {
+            return Err(RadioError::BadRate { rate_hz });
+        }
+        let ticks_hz = self.ticks_hz;
+        let (mut all, what) = (self.sets_mut(direction), direction.verb());
+        let none = RadioError::NoSuchChannel { what, channel, available: all.len() };
+        let dsp = &mut all.get_mut(channel).ok_or(none)?.dsp;
+        dsp.choose(ticks_hz / rate_hz);
+        Ok(dsp.stream_rate(ticks_hz))
+    }
+
     /// Sets the master clock rate.
     fn set_clock(&mut self, clock_hz: f64) -> Result<(), RadioError> {
         let method = "db_0_set_catalina_clock_rate";

@@ -12,6 +12,8 @@ fn a_channel_is_tuned_and_its_settings_are_clipped_or_refused() {
     let (_radio, args) = radio(patient());
     let mut device = Device::open(args).unwrap();
     device.set_rate(4e6).unwrap();
+    // Without a DUC it stays that of the radio.
+    assert_eq!(device.set_channel_rate(Tx, 1, 1e6).unwrap().samples_hz(), 4e6);
     assert_eq!(device.tuned(Rx, 0), None);
     let result = device.tune_rx(0, TuneRequest::new(915e6)).unwrap();
     assert!((result.freq_hz - 915e6).abs() < STEP_HZ && result.dsp_hz == 0.0, "{result:?}");
