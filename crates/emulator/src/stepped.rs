@@ -37,7 +37,8 @@ impl SteppedRadio {
     /// Switches a radio on at `now_ns`, with the device's time at `timestamp`. `queue` has the
     /// capabilities of its port, `tx` takes its packets.
     ///
-    /// Of `config` only the antennas, the transmit files, the rates and the buffers matter; it has no scene.
+    /// Of `config` only the antennas, the transmit files, the rates and the buffers matter; it has
+    /// no scene.
     ///
     /// # Errors
     /// [`Error`], with the field or antenna at fault.

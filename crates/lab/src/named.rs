@@ -1,7 +1,7 @@
 //! Enums whose variants have names, in tables and on the command line.
 
-/// Gives an enum its variants in order, `ALL`, and their names. With a word for its kind, a name is
-/// also read back.
+/// Gives an enum its variants in order, `ALL`, and their names. With words for its kind, a name
+/// is also read back.
 macro_rules! named {
     ($type:ident, $count:literal, [$(($variant:ident, $name:literal)),+ $(,)?]) => {
         impl $type {
@@ -26,7 +26,7 @@ macro_rules! named {
             fn from_str(text: &str) -> Result<Self, String> {
                 let found = Self::ALL.into_iter().find(|one| one.name() == text);
                 let names = || Self::ALL.map(Self::name).join(", ");
-                found.ok_or_else(|| format!("`{text}` is not {}: write one of {}", $kind, names()))
+                found.ok_or_else(|| format!("`{text}` is not {}: {}", $kind, names()))
             }
         }
     };

@@ -29,7 +29,7 @@ pub enum Axis {
 
 named!(
     Axis,
-    "an axis",
+    "an axis; the axes are",
     6,
     [
         (Noise, "noise"),

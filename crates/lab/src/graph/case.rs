@@ -70,7 +70,7 @@ pub enum ItemKind {
     Complex,
 }
 
-named!(ItemKind, "a type of items", 2, [(Float, "float"), (Complex, "complex")]);
+named!(ItemKind, "a type of items; the types are", 2, [(Float, "float"), (Complex, "complex")]);
 
 /// One graph.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]

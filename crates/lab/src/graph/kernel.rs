@@ -24,7 +24,12 @@ pub enum BlockKernel {
     Fir,
 }
 
-named!(BlockKernel, "a kernel", 3, [(Copy, "copy"), (Multiply, "multiply"), (Fir, "fir")]);
+named!(
+    BlockKernel,
+    "a stage; the stages are",
+    3,
+    [(Copy, "copy"), (Multiply, "multiply"), (Fir, "fir")]
+);
 
 impl fmt::Display for BlockKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
