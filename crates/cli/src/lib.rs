@@ -17,10 +17,11 @@ mod signal;
 mod start;
 mod stdout;
 mod stored;
+mod table;
 mod verbs;
 mod wait;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,39 +43,8 @@ struct Cli {
     #[arg(long, global = true, value_name = "FILE", display_order = 901)]
     config: Option<PathBuf>,
 
-    #[command(subcommand)]
-    verb: Verb,
-}
-
-/// The verbs, documented with their arguments; daily ones first.
-#[derive(Subcommand)]
-enum Verb {
-    Demo(verbs::demo::Args),
-    Find(verbs::find::Args),
-    Probe(verbs::probe::Args),
-    Rx(verbs::rx::Args),
-    Tx(verbs::tx::Args),
-    Run(verbs::run::Args),
-    Inspect(verbs::inspect::Args),
-    Graph(verbs::graph::Args),
-    Sim(verbs::sim::Args),
-    Host(verbs::host::Args),
-    Bench(verbs::bench::Args),
-    Latency(verbs::latency::Args),
-    Lab(verbs::lab::Args),
-}
-
-impl Verb {
-    /// Whether it may open links, for which the configuration is needed.
-    fn opens_links(&self) -> bool {
-        match self {
-            Self::Find(_) | Self::Inspect(_) | Self::Lab(_) => false,
-            Self::Graph(args) => args.opens_links(),
-            Self::Sim(args) => args.opens_links(),
-            Self::Host(args) => args.opens_links(),
-            _ => true,
-        }
-    }
+    #[command(flatten)]
+    verb: verbs::Args,
 }
 
 /// Every verb with its options and help.
@@ -133,29 +103,11 @@ pub fn main_with(
     put_back();
     let configured = if cli.verb.opens_links() { configure(cli.config) } else { Ok(None) };
     // The configuration applies as long as the verb runs.
-    let outcome = configured.and_then(|_configured| run(cli.verb, cli.json));
+    let outcome = configured.and_then(|_configured| verbs::run(cli.verb));
     for advice in millstream_net::engine::take_advice() {
         output::note(format_args!("millstream: {advice}"));
     }
     output::finish(outcome, cli.json)
-}
-
-fn run(verb: Verb, json: bool) -> anyhow::Result<output::Report> {
-    match verb {
-        Verb::Demo(args) => verbs::demo::run(args),
-        Verb::Find(args) => verbs::find::run(args),
-        Verb::Probe(args) => verbs::probe::run(args),
-        Verb::Rx(args) => verbs::rx::run(args),
-        Verb::Tx(args) => verbs::tx::run(args),
-        Verb::Run(args) => verbs::run::run(args),
-        Verb::Inspect(args) => verbs::inspect::run(args),
-        Verb::Graph(args) => verbs::graph::run(args),
-        Verb::Sim(args) => verbs::sim::run(args),
-        Verb::Host(args) => verbs::host::run(args, json),
-        Verb::Bench(args) => verbs::bench::run(args),
-        Verb::Latency(args) => verbs::latency::run(args),
-        Verb::Lab(args) => verbs::lab::run(args),
-    }
 }
 
 /// Installs the configuration of `--config`, or of the environment, for the process.

@@ -1,10 +1,8 @@
 //! The network of a measurement between two processes, as command line options.
 
-use crate::numbers::cpu;
+use crate::numbers::{allowed_cpus, cpu};
 use crate::{interrupt, program};
-use anyhow::Context;
 use millstream_cpu::sched::Class;
-use millstream_cpu::thread::allowed_cpus;
 use millstream_lab::packets::{TestNetwork, Testbed};
 use std::process::Command;
 
@@ -105,7 +103,7 @@ impl SideArgs {
     }
 
     fn places(&self) -> anyhow::Result<[Option<usize>; 2]> {
-        let allowed = allowed_cpus().context("cannot read the CPUs of this machine")?;
+        let allowed = allowed_cpus()?;
         let (first, second) = (allowed.iter().next(), allowed.iter().nth(1));
         let mut cpus = [self.cpu.or(first), self.peer_cpu.or(second).or(first)];
         for cpu in cpus.into_iter().flatten() {

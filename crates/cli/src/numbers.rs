@@ -1,10 +1,13 @@
 //! Numbers of the command line, checked before a job starts.
 
-use clap::builder::TypedValueParser;
+use anyhow::Context;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command, Error};
+use millstream_cpu::CpuSet;
 use millstream_flow::blocks::SampleFormat;
 use millstream_flow::registry::typed_number;
 use std::ffi::OsStr;
+use std::ops::RangeInclusive;
 
 /// The units of a time.
 const TIME_UNITS: [(&str, f64); 8] = [
@@ -20,6 +23,43 @@ const TIME_UNITS: [(&str, f64); 8] = [
 
 /// The longest time, seconds: thirty years. A clock can be set to that.
 const SECONDS_MAX: f64 = 1e9;
+
+/// One of several values, by name, each with its help or an empty one.
+pub fn one_of<T: Copy + Send + Sync>(
+    choices: &'static [(&'static str, &'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    let names = choices.iter().map(|(name, help, _)| match *help {
+        "" => PossibleValue::new(*name),
+        help => PossibleValue::new(*name).help(help),
+    });
+    let named = |name: &str| choices.iter().find(|choice| choice.0 == name).map(|choice| choice.2);
+    PossibleValuesParser::new(names).try_map(move |name| named(&name).ok_or("no such value"))
+}
+
+/// The name of a value among them.
+pub fn name_of<T: PartialEq>(
+    choices: &[(&'static str, &'static str, T)],
+    value: &T,
+) -> &'static str {
+    choices.iter().find(|choice| choice.2 == *value).map_or("", |choice| choice.0)
+}
+
+/// Checks the value of an option, a number of the unit; `form` tells the range.
+pub fn within(
+    option: &str,
+    value: (f64, &str),
+    range: RangeInclusive<f64>,
+    form: &str,
+) -> anyhow::Result<()> {
+    let (value, unit) = value;
+    anyhow::ensure!(range.contains(&value), "{option} is {value}{unit}: give {form}");
+    Ok(())
+}
+
+/// The CPUs that this process may use.
+pub fn allowed_cpus() -> anyhow::Result<CpuSet> {
+    millstream_cpu::thread::allowed_cpus().context("cannot read the CPUs of this machine")
+}
 
 /// A positive finite number.
 pub fn positive(text: &str) -> Result<f64, String> {

@@ -2,6 +2,7 @@
 //! or with `--json` one document on standard output, whatever happened.
 
 use crate::stdout;
+use anyhow::Context;
 use millstream_cpu::Environment;
 use serde::Serialize;
 use serde_json::Value;
@@ -103,8 +104,7 @@ pub fn finish(outcome: anyhow::Result<Report>, json: bool) -> ExitCode {
 pub fn refuse(error: &clap::Error) -> ExitCode {
     // Clap chooses the stream and its colours; it may have no reader.
     let _ = error.print();
-    let json = std::env::args_os().any(|argument| argument == "--json");
-    match (error.use_stderr(), json) {
+    match (error.use_stderr(), is_json()) {
         (false, _) => ExitCode::SUCCESS,
         (true, false) => ExitCode::from(USAGE_STATUS),
         (true, true) => settle(write_json(None, Some(essence(error))), USAGE_STATUS),
@@ -151,12 +151,33 @@ pub fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
+/// Joins the items of an iterator.
+pub trait Join: Iterator {
+    /// Their texts with `between` them.
+    fn join(self, between: &str) -> String;
+}
+
+impl<I: Iterator<Item: Display>> Join for I {
+    fn join(self, between: &str) -> String {
+        self.map(|item| item.to_string()).collect::<Vec<_>>().join(between)
+    }
+}
+
+/// Whether standard output belongs to the document of `--json`.
+pub fn is_json() -> bool {
+    std::env::args_os().any(|argument| argument == "--json")
+}
+
+/// Writes a whole file.
+pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    std::fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
+}
+
 /// The first paragraph of clap's error, which names the problem; usage and hints follow it.
 fn essence(error: &clap::Error) -> String {
     let text = error.to_string();
     let first = text.split("\n\n").next().unwrap_or_default();
-    let lines = first.trim_start_matches("error: ").lines().map(str::trim);
-    lines.collect::<Vec<_>>().join(" ")
+    first.trim_start_matches("error: ").lines().map(str::trim).join(" ")
 }
 
 fn write_json(results: Option<Value>, error: Option<String>) -> io::Result<()> {
@@ -189,7 +210,7 @@ fn settle(written: io::Result<()>, status: u8) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anyhow::{Context, anyhow};
+    use anyhow::anyhow;
 
     #[test]
     fn a_cause_that_is_quoted_already_is_not_repeated() {

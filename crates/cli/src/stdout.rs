@@ -32,9 +32,8 @@ pub fn for_data(out: &Path) -> anyhow::Result<PathBuf> {
     if !is_standard_output(out) {
         return Ok(out.to_owned());
     }
-    let json = std::env::args_os().any(|argument| argument == "--json");
     anyhow::ensure!(
-        !json,
+        !crate::output::is_json(),
         "the samples and the JSON document of --json cannot both go to standard output: write the \
          samples to a file, or leave out --json"
     );

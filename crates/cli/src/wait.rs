@@ -2,23 +2,9 @@
 
 use millstream_lab::packets::PacketWait;
 
-/// A wait mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum WaitArg {
-    /// Sleep in the kernel.
-    Block,
-    /// Never sleep. The thread needs a whole core.
-    Spin,
-    /// Poll for a while, then sleep.
-    Adaptive,
-}
-
-impl From<WaitArg> for PacketWait {
-    fn from(arg: WaitArg) -> Self {
-        match arg {
-            WaitArg::Block => Self::Block,
-            WaitArg::Spin => Self::Spin,
-            WaitArg::Adaptive => Self::Adaptive,
-        }
-    }
-}
+/// The wait modes.
+pub const WAITS: [(&str, &str, PacketWait); 3] = [
+    ("block", "Sleep in the kernel", PacketWait::Block),
+    ("spin", "Never sleep. The thread needs a whole core", PacketWait::Spin),
+    ("adaptive", "Poll for a while, then sleep", PacketWait::Adaptive),
+];

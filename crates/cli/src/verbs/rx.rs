@@ -9,16 +9,17 @@ mod target;
 use crate::front_end::FrontEndArgs;
 use crate::graph_run;
 use crate::live::Live;
-use crate::numbers::{Whole, rate, seconds};
+use crate::numbers::{Whole, one_of, rate, seconds};
 use crate::output::Report;
 use crate::{interrupt, start, stdout};
+use millstream_flow::blocks::SampleFormat;
 use millstream_flow::{Buffers, Graph, Partition, Plan, Snapshot, WaitMode};
 use millstream_radio::graph::StreamDirection;
 use millstream_radio::{Complex32, Device, DeviceArgs, StreamRate};
 use record::RecordingTarget;
 use report::{FinishedRecording, RecordedChannel};
 use std::path::PathBuf;
-use target::{Format, RecordingFiles};
+use target::{FORMATS, RecordingFiles};
 
 /// Records samples from a radio to a file.
 ///
@@ -78,8 +79,8 @@ pub struct Args {
     out: PathBuf,
 
     /// Format of the samples. The default follows from the file's extension; for SigMF it is sc16.
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<Format>,
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(&FORMATS))]
+    format: Option<SampleFormat>,
 
     /// Memory for samples that wait for the disk, in MiB for each channel. When it is full, samples
     /// are lost and counted.
@@ -125,8 +126,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         targets: &targets,
     };
     let (told, (at, lead)) = match targets[0].format {
-        Format::Sc16 => record.connect::<[i16; 2]>(&mut graph)?,
-        Format::Cf32 => record.connect::<Complex32>(&mut graph)?,
+        SampleFormat::Sc16 => record.connect::<[i16; 2]>(&mut graph)?,
+        _ => record.connect::<Complex32>(&mut graph)?,
     };
     let mut live = Live::new();
     let channels = targets.len() as u64;

@@ -4,8 +4,8 @@ mod cost;
 mod emission;
 mod limits;
 
+use crate::numbers::within;
 use crate::output::Report;
-use anyhow::ensure;
 use clap::Subcommand;
 use millstream_lab::atsc::{SETTLE_S, SPARE_S};
 
@@ -45,17 +45,19 @@ enum What {
 pub fn run(args: Args) -> anyhow::Result<Report> {
     match args.what {
         Some(What::Table(args)) => limits::run(args),
-        Some(What::Tx(args)) => emission::run(&args),
+        Some(What::Tx(args)) => emission::run(args),
         None => cost::run(args.cost),
     }
 }
 
 /// Checks that this many seconds of signal leave some to be counted.
 fn check_duration(seconds: f64) -> anyhow::Result<()> {
-    ensure!(
-        (SETTLE_S + SPARE_S + 0.1..=3600.0).contains(&seconds),
-        "--duration is {seconds} s: give 0.7 to 3600 seconds of signal"
-    );
+    within(
+        "--duration",
+        (seconds, " s"),
+        SETTLE_S + SPARE_S + 0.1..=3600.0,
+        "0.7 to 3600 seconds of signal",
+    )?;
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! `millstream bench faults`: the outcome of streams under each fault.
 
-use super::way::SampleDirection;
+use super::way::DIRECTIONS;
 use crate::interrupt;
 use crate::live::Progress;
+use crate::numbers::one_of;
 use crate::output::{Report, note};
 use millstream_lab::Direction;
 use millstream_lab::faults::{self, CASES, Ending, FaultCase, FaultRow};
@@ -23,8 +24,9 @@ pub struct Args {
 
     /// Direction of the samples: from the radio (rx), to the radio (tx), or first one and then the
     /// other (both).
-    #[arg(long, value_name = "DIRECTION", default_value = "both")]
-    direction: SampleDirection,
+    #[arg(long, value_name = "DIRECTION", default_value = "both",
+          value_parser = one_of(&DIRECTIONS))]
+    direction: &'static [Direction],
 
     /// List the faults and run nothing.
     #[arg(long)]
@@ -42,14 +44,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         args.only,
         names()
     );
-    let ways = args.direction.directions();
+    let ways = args.direction;
     if args.list {
-        return Ok(listing(&cases, &ways));
+        return Ok(listing(&cases, ways));
     }
     interrupt::install();
     let mut rows = Vec::new();
     let mut progress = Progress::new(ways.len() * cases.len(), Instant::now());
-    for way in ways {
+    for &way in ways {
         for case in &cases {
             let place = progress.next(Instant::now());
             note(format_args!("{place}: {}: {}", way.name(), case.name));

@@ -1,25 +1,10 @@
 //! Directions by name.
 
-use millstream_lab::Direction;
+use millstream_lab::Direction::{self, Rx, Tx};
 
-/// Direction of samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum SampleDirection {
-    /// From the radio to the host.
-    Rx,
-    /// From the host to the radio.
-    Tx,
-    /// First from the radio, then to the radio.
-    Both,
-}
-
-impl SampleDirection {
-    /// The directions, in order.
-    pub fn directions(self) -> Vec<Direction> {
-        match self {
-            Self::Rx => vec![Direction::Rx],
-            Self::Tx => vec![Direction::Tx],
-            Self::Both => vec![Direction::Rx, Direction::Tx],
-        }
-    }
-}
+/// Directions of samples, in order.
+pub const DIRECTIONS: [(&str, &str, &[Direction]); 3] = [
+    ("rx", "From the radio to the host", &[Rx]),
+    ("tx", "From the host to the radio", &[Tx]),
+    ("both", "First from the radio, then to the radio", &[Rx, Tx]),
+];

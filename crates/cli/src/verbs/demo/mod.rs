@@ -8,7 +8,7 @@ mod picture;
 use crate::child_radio::{self, ChildRadio};
 use crate::graph_run::{self, GraphReport, LedgerReport};
 use crate::live::Live;
-use crate::numbers::{positive, rate, seconds};
+use crate::numbers::{positive, rate, seconds, within};
 use crate::output::{Report, describe, note};
 use crate::signal::SignalReport;
 use anyhow::{Context, anyhow};
@@ -60,11 +60,7 @@ pub struct Args {
 
 /// Succeeds when enough signal was decoded without an error and no sample was lost.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    anyhow::ensure!(
-        (0.1..=3600.0).contains(&args.duration),
-        "--duration is {} s: give 0.1 to 3600 seconds of signal",
-        args.duration
-    );
+    within("--duration", (args.duration, " s"), 0.1..=3600.0, "0.1 to 3600 seconds of signal")?;
     check_files(&args)?;
     let mut radio = ChildRadio::start(&radio_options(&args)?)?;
     note(format_args!("radio   E320 emulated by process {} at {}", radio.pid(), radio.addr()));

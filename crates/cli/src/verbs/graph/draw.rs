@@ -1,8 +1,8 @@
 //! `millstream graph draw`: a picture of the best plan for a graph.
 
 use super::placed::PlaceArgs;
-use crate::output::Report;
-use anyhow::{Context, bail};
+use crate::output::{Report, write_file};
+use anyhow::bail;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ enum Kind {
 }
 
 /// Places the blocks, and draws the result.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     // Before the measurement.
     let kind = match args.kind {
         Some(kind) => kind,
@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     if args.out == Path::new("-") {
         return Ok(Report::done(picture.clone(), json!({ "picture": picture })));
     }
-    std::fs::write(&args.out, picture).with_context(|| format!("cannot write {shown}"))?;
+    write_file(&args.out, picture)?;
     let text = format!("{}\npicture  {shown}\n", found.title);
     Ok(Report::done(text, json!({ "picture": args.out })))
 }

@@ -6,38 +6,14 @@ pub mod placed;
 mod plan;
 mod tune;
 
-use crate::output::Report;
-use clap::Subcommand;
-
-/// Plans, tunes and draws flowgraphs, and lists the types of blocks.
-#[derive(clap::Args)]
-pub struct Args {
-    #[command(subcommand)]
-    what: What,
-}
-
-/// The jobs, documented with their arguments.
-#[derive(Subcommand)]
-enum What {
-    Plan(plan::Args),
-    Tune(tune::Args),
-    Blocks(blocks::Args),
-    Draw(draw::Args),
+group! {
+    /// Plans, tunes and draws flowgraphs, and lists the types of blocks.
+    GraphVerb: Plan(plan), Tune(tune), Blocks(blocks), Draw(draw),
 }
 
 impl Args {
     /// Whether it runs a graph, which may open links.
     pub fn opens_links(&self) -> bool {
-        !matches!(self.what, What::Blocks(_))
-    }
-}
-
-/// Does one job.
-pub fn run(args: Args) -> anyhow::Result<Report> {
-    match args.what {
-        What::Plan(args) => plan::run(&args),
-        What::Tune(args) => tune::run(args),
-        What::Blocks(args) => blocks::run(args),
-        What::Draw(args) => draw::run(&args),
+        !matches!(self.what, GraphVerb::Blocks(_))
     }
 }

@@ -1,9 +1,8 @@
 //! `millstream graph plan`: the placement of a graph's blocks on a machine, and its reasons.
 
 use super::placed::PlaceArgs;
-use crate::output::Report;
+use crate::output::{Report, write_file};
 use crate::stdout;
-use anyhow::Context;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -25,12 +24,11 @@ pub struct Args {
 }
 
 /// Places the blocks; prints the result.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     let out = args.out.as_deref().map(stdout::for_data).transpose()?;
     let found = args.place.place()?;
     if let Some(path) = &out {
-        std::fs::write(path, found.placed.plan.to_toml())
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        write_file(path, found.placed.plan.to_toml())?;
     }
     let remarks: String = found.remarks.iter().map(|line| format!("{line}\n")).collect();
     let text = format!("{}\n{}{remarks}", found.title, found.placed.words());

@@ -39,7 +39,7 @@ pub struct Args {
 }
 
 /// Succeeds when there is something to compare.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     let sets = args.sets.read()?;
     anyhow::ensure!(
         sets.len() > 1,

@@ -26,7 +26,7 @@ pub struct Args {
 }
 
 /// Succeeds when all records of all files are stored.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut all = StartResult::default();
     for path in &args.files {
         let name = || path.display().to_string();

@@ -15,7 +15,7 @@ pub struct Args {
 }
 
 /// Succeeds when the store can be read.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     let store = args.store.open()?;
     let runs = store.list()?;
     let (mut text, mut failures) = (String::new(), Vec::new());

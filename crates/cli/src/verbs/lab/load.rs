@@ -3,12 +3,11 @@
 use super::worker::WORKER;
 use crate::interrupt;
 use crate::live::during;
-use crate::numbers::seconds;
+use crate::numbers::{allowed_cpus, seconds};
 use crate::output::Report;
 use crate::program;
 use anyhow::Context;
 use millstream_cpu::CpuSet;
-use millstream_cpu::thread::allowed_cpus;
 use millstream_lab::load::RunningLoad;
 use millstream_measure::load::Profiles;
 use serde_json::json;
@@ -37,7 +36,7 @@ pub struct Args {
 }
 
 /// Succeeds when every worker did some work.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut profiles = Profiles::builtin();
     if let Some(path) = &args.profiles {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
@@ -51,7 +50,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         return Ok(Report::done(text, json!({ "profiles": profiles.all })));
     };
     interrupt::install();
-    let allowed = allowed_cpus().context("cannot read the CPUs of this machine")?;
+    let allowed = allowed_cpus()?;
     let worker: Vec<String> = WORKER.iter().map(|&word| word.to_owned()).collect();
     let start = || program::command(&worker);
     let mut load = RunningLoad::begin(profiles.get(name)?, &allowed, &args.cpus, &start)?;

@@ -16,49 +16,13 @@ mod run;
 mod sets;
 mod worker;
 
-use crate::output::Report;
-use clap::Subcommand;
-
-/// Carries out measurement plans; stores, compares and reports the results.
-#[derive(clap::Args)]
-pub struct Args {
-    #[command(subcommand)]
-    what: What,
-}
-
-/// The jobs, documented with their arguments.
-#[derive(Subcommand)]
-enum What {
-    Run(run::Args),
-    Resume(resume::Args),
-    List(list::Args),
-    Compare(compare::Args),
-    Report(report::Args),
-    Import(import::Args),
-    Kernels(Box<kernels::Args>),
-    Load(load::Args),
-    Guest(Box<guest::Args>),
-    Card(card::Args),
+group! {
+    /// Carries out measurement plans; stores, compares and reports the results.
+    LabVerb:
+    Run(run), Resume(resume), List(list), Compare(compare), Report(report), Import(import),
+    Kernels(kernels), Load(load), Guest(guest), Card(card),
     #[command(hide = true)]
-    Adc(adc::Args),
+    Adc(adc),
     #[command(hide = true)]
-    Worker(worker::Args),
-}
-
-/// Runs one job.
-pub fn run(args: Args) -> anyhow::Result<Report> {
-    match args.what {
-        What::Run(args) => run::run(args),
-        What::Resume(args) => resume::run(&args),
-        What::List(args) => list::run(&args),
-        What::Compare(args) => compare::run(&args),
-        What::Report(args) => report::run(&args),
-        What::Import(args) => import::run(&args),
-        What::Kernels(args) => kernels::run(*args),
-        What::Load(args) => load::run(&args),
-        What::Guest(args) => guest::run(*args),
-        What::Card(args) => card::run(&args),
-        What::Adc(args) => adc::run(args),
-        What::Worker(args) => worker::run(args),
-    }
+    Worker(worker),
 }

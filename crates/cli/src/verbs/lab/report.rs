@@ -1,7 +1,7 @@
 //! `millstream lab report`: a page for readers who know nothing of the run.
 
 use super::sets::SetArgs;
-use crate::output::Report;
+use crate::output::{Report, write_file};
 use anyhow::Context;
 use millstream_measure::compare::{ChangeRule, compare};
 use millstream_measure::report::{ReportView, html, png};
@@ -29,7 +29,7 @@ pub struct Args {
 }
 
 /// Succeeds when both files are written.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     let sets = args.sets.read()?;
     let comparisons = compare(&sets, &ChangeRule::default());
     let references = millstream_measure::reference::builtin();
@@ -42,8 +42,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         failures: &failures,
     };
     let picture = args.out.with_extension("png");
-    std::fs::write(&args.out, html(&view))
-        .with_context(|| format!("cannot write {}", args.out.display()))?;
+    write_file(&args.out, html(&view))?;
     let fail = || format!("cannot write {}", picture.display());
     let file = File::create(&picture).with_context(fail)?;
     png(&view).write_png(BufWriter::new(file)).with_context(fail)?;

@@ -2,9 +2,10 @@
 
 use super::place::StoreArgs;
 use super::planned::Planned;
-use super::{What, kernels, run as plain};
+use super::{LabVerb, kernels, run as plain};
+use crate::Cli;
 use crate::output::{Report, note};
-use crate::{Cli, Verb};
+use crate::verbs::{self, Verb};
 use anyhow::{Context, bail};
 use clap::Parser;
 use millstream_cpu::Environment;
@@ -30,7 +31,7 @@ pub struct Args {
 }
 
 /// Succeeds when the plan is complete.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut store = args.store.open()?;
     let begun = store.begun(&args.run)?;
     let known = store.take_up(&begun.run)?;
@@ -43,7 +44,8 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     };
     std::env::set_current_dir(&begun.folder).with_context(folder)?;
     let plan = MeasurementPlan::parse(&begun.plan)?;
-    let Ok(Cli { verb: Verb::Lab(lab), .. }) = Cli::try_parse_from(&begun.command) else {
+    let cli = Cli::try_parse_from(&begun.command);
+    let Ok(Cli { verb: verbs::Args { what: Verb::Lab(lab) }, .. }) = cli else {
         bail!(
             "this millstream cannot read the command that began the run: {:?}; resume it with \
              the version that began it",
@@ -53,11 +55,11 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     note(format_args!("resume  {} records are known", known.records.len()));
     let planned = Planned { plan, name: begun.run, known, begun: None };
     match lab.what {
-        What::Run(args) => {
+        LabVerb::Run(args) => {
             same_machine(&planned.known.records)?;
             plain::carry_on(&args, planned, Some(store))
         }
-        What::Kernels(args) => kernels::carry_on(&args, planned, store),
+        LabVerb::Kernels(args) => kernels::carry_on(&args, planned, store),
         _ => bail!(
             "the command {:?} cannot be resumed: only `lab run` and `lab kernels` can",
             begun.command

@@ -5,10 +5,10 @@ use super::planned::{PlanArgs, Planned, verdict};
 use super::worker::WORKER;
 use crate::interrupt;
 use crate::live::{Live, left};
+use crate::numbers::allowed_cpus;
 use crate::output::{Report, note};
 use crate::program;
 use anyhow::Context;
-use millstream_cpu::thread::allowed_cpus;
 use millstream_lab::Host;
 use millstream_measure::Failure;
 use millstream_measure::design::run::{CellProgress, RunResult};
@@ -71,7 +71,7 @@ pub fn carry_on(
     let mut host = Host {
         program: |args| program::command(args),
         worker: WORKER,
-        allowed: allowed_cpus().context("cannot read the CPUs of this machine")?,
+        allowed: allowed_cpus()?,
         measured: plan.measured_cpus.clone(),
         settle: Duration::from_secs_f64(plan.settle_s),
         quiet: plan.quiet(),

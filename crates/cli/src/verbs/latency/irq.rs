@@ -3,17 +3,15 @@
 use super::{class, samples};
 use crate::interrupt;
 use crate::live::during;
-use crate::numbers::{Whole, cpu, seconds};
+use crate::numbers::{Whole, allowed_cpus, cpu, name_of, one_of, seconds, within};
 use crate::output::{Report, note, now};
 use crate::verbs::lab::adc;
-use anyhow::Context;
 use millstream_cpu::sched::Class;
-use millstream_cpu::thread::allowed_cpus;
 use millstream_lab::irq::{DevicePlace, IioChoice, Interrupts, IrqSamples, IrqSpec, measure};
 use millstream_lab::timer::LowLatencyGuard;
 use millstream_measure::Measured;
 use millstream_measure::picture::short_time;
-use serde_json::{Map, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
@@ -67,7 +65,7 @@ pub struct Args {
     class: Option<Class>,
 
     /// How the interrupt reaches the driver.
-    #[arg(long, value_name = "VIA", value_enum, default_value = "eventfd")]
+    #[arg(long, value_name = "VIA", default_value = "eventfd", value_parser = one_of(&VIAS))]
     via: Via,
 
     /// Name of the Industrial I/O device. The default is the first device that has a buffer.
@@ -84,17 +82,24 @@ pub struct Args {
     histograms: bool,
 }
 
-/// Names of [`DevicePlace`]s.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+/// The path of an interrupt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Via {
-    /// From the imitating process, as an eventfd.
     Eventfd,
-    /// As MSI-X interrupt of a PCI device of vfio-pci, in a virtual machine of `millstream lab
-    /// guest --adc`.
     Vfio,
-    /// From a real converter, through the kernel's Industrial I/O.
     Iio,
 }
+
+const VIAS: [(&str, &str, Via); 3] = [
+    ("eventfd", "From the imitating process, as an eventfd", Via::Eventfd),
+    (
+        "vfio",
+        "As MSI-X interrupt of a PCI device of vfio-pci, in a virtual machine of `millstream lab \
+         guest --adc`",
+        Via::Vfio,
+    ),
+    ("iio", "From a real converter, through the kernel's Industrial I/O", Via::Iio),
+];
 
 /// Succeeds when every sample was taken without a contradiction.
 pub fn run(args: Args) -> anyhow::Result<Report> {
@@ -110,10 +115,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         fits,
         "--iio-device and --iio-trigger need --via iio: add it, or leave them out"
     );
-    anyhow::ensure!(
-        (2e4..=1e10).contains(&period_ns),
-        "--interval is out of range: give 20us to 10s"
-    );
+    within("--interval", (args.interval, " s"), 20e-6..=10.0, "20us to 10s")?;
     let source = match args.via {
         Via::Eventfd => DevicePlace::Process(&adc::command),
         Via::Vfio => DevicePlace::Vfio,
@@ -156,7 +158,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 
 impl Args {
     fn places(&self) -> anyhow::Result<[usize; 2]> {
-        let allowed = allowed_cpus().context("cannot read the CPUs of this machine")?;
+        let allowed = allowed_cpus()?;
         let last = |but: Option<usize>| allowed.iter().filter(|cpu| Some(*cpu) != but).last();
         let cpu = self.cpu.or_else(|| last(self.device_cpu));
         let device_cpu = self.device_cpu.or_else(|| last(cpu));
@@ -189,14 +191,14 @@ fn measured(plan: &IrqSpec, via: Via, started: String, taken: IrqSamples) -> Mea
     let parameters = json!({
         "cpu": plan.cpu, "device_cpu": plan.device_cpu, "class": plan.class.to_string(),
         "period_ns": plan.period_ns, "interrupts": interrupts,
-        "via": match via { Via::Eventfd => "eventfd", Via::Vfio => "vfio", Via::Iio => "iio" },
+        "via": name_of(&VIAS, &via),
     });
     let details = json!({
         "total_ns": taken.total_ns, "cpu_ns_per_block": taken.cpu_ns_per_block,
         "clock_bound_ns": taken.clock_bound_ns, "clock_error_ns": taken.clock_error_ns,
         "first_values": taken.values,
     });
-    let map = |value: serde_json::Value| value.as_object().cloned().unwrap_or_else(Map::new);
+    let map = |value: serde_json::Value| value.as_object().cloned().unwrap_or_default();
     Measured {
         measurement: "irq".to_owned(),
         series,

@@ -1,6 +1,6 @@
 //! The explanation of late answers, as command line options.
 
-use crate::numbers::seconds;
+use crate::numbers::{seconds, within};
 
 /// Options for explanations.
 #[derive(clap::Args)]
@@ -25,7 +25,6 @@ impl LateArgs {
 
 /// A limit in whole microseconds.
 pub fn explained_us(option: &str, limit_s: f64) -> anyhow::Result<u64> {
-    let in_range = (1e-6..=10.0).contains(&limit_s);
-    anyhow::ensure!(in_range, "{option} is {limit_s} s: give 1us to 10s");
+    within(option, (limit_s, " s"), 1e-6..=10.0, "1us to 10s")?;
     Ok((limit_s * 1e6).round() as u64)
 }

@@ -4,12 +4,10 @@ use super::late::LateArgs;
 use super::{class, explain, samples};
 use crate::interrupt;
 use crate::live::during;
-use crate::numbers::{Whole, seconds, seconds_or_0};
+use crate::numbers::{Whole, allowed_cpus, one_of, seconds, seconds_or_0, within};
 use crate::output::{Report, note, now};
-use anyhow::Context;
 use millstream_cpu::CpuSet;
 use millstream_cpu::sched::Class;
-use millstream_cpu::thread::allowed_cpus;
 use millstream_lab::explain::TraceMonitor;
 use millstream_lab::timer::{
     LowLatencyGuard, Mechanism, THREADS, TimerSamples, TimerSpec, measure,
@@ -36,8 +34,9 @@ pub struct Args {
     cpus: Option<CpuSet>,
 
     /// How the threads sleep.
-    #[arg(long, value_name = "VIA", value_enum, default_value = "nanosleep")]
-    via: Via,
+    #[arg(long, value_name = "VIA", default_value = "nanosleep",
+          value_parser = one_of(&MECHANISMS))]
+    via: Mechanism,
 
     /// Scheduling class of the threads: other, fifo:1 to fifo:99, rr:1 to rr:99. The default is
     /// fifo:80, or other if this user may not use fifo.
@@ -75,14 +74,11 @@ pub struct Args {
     handicap: f64,
 }
 
-/// Names of [`Mechanism`]s.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Via {
-    /// With clock_nanosleep, until an absolute time.
-    Nanosleep,
-    /// With read() on a periodic timerfd.
-    Timerfd,
-}
+/// The ways to sleep.
+const MECHANISMS: [(&str, &str, Mechanism); 2] = [
+    ("nanosleep", "With clock_nanosleep, until an absolute time", Mechanism::Nanosleep),
+    ("timerfd", "With read() on a periodic timerfd", Mechanism::Timerfd),
+];
 
 /// Succeeds when every sample was taken.
 pub fn run(args: Args) -> anyhow::Result<Report> {
@@ -124,25 +120,18 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 
 impl Args {
     fn plan(&self) -> anyhow::Result<TimerSpec> {
-        let allowed = allowed_cpus().context("cannot read the CPUs of this machine")?;
+        let allowed = allowed_cpus()?;
         let cpus = self.cpus.as_ref().unwrap_or(&allowed);
         anyhow::ensure!(
             !cpus.is_empty(),
             "--cpus contains no CPU; this process may use CPUs {allowed}"
         );
+        within("--interval", (self.interval, " s"), 1e-6..=100.0, "1us to 100s")?;
         let interval_ns = (self.interval * 1e9).round();
-        anyhow::ensure!(
-            (1e3..=1e11).contains(&interval_ns),
-            "--interval is {} s: give 1us to 100s",
-            self.interval
-        );
         let count = self.count.unwrap_or((self.duration * 1e9 / interval_ns).ceil() as u64);
         Ok(TimerSpec {
             cpus: cpus.iter().collect(),
-            mechanism: match self.via {
-                Via::Nanosleep => Mechanism::Nanosleep,
-                Via::Timerfd => Mechanism::Timerfd,
-            },
+            mechanism: self.via,
             class: class::chosen(self.class),
             interval_ns: interval_ns as u64,
             count,

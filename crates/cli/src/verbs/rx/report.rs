@@ -7,6 +7,7 @@ use crate::output::Report;
 use crate::sigmf;
 use millstream_blocks::sigmf::{CaptureSegment, RecordingDescription};
 use millstream_flow::Snapshot;
+use millstream_flow::blocks::SampleFormat;
 use millstream_radio::StreamRate;
 use millstream_radio::block::RecordingSegment;
 use serde_json::{Value, json};
@@ -115,7 +116,10 @@ fn description<'a>(
     let which =
         || format!("channel {}, one of {count} recorded at the same moments", channel.number);
     RecordingDescription {
-        datatype: channel.target.format.datatype(),
+        datatype: match channel.target.format {
+            SampleFormat::Sc16 => "ci16_le",
+            _ => "cf32_le",
+        },
         rate_hz: Some(recorded.rate.samples_hz()),
         frequency_hz: channel.tuned.freq_hz,
         hardware: Some(&channel.hardware),

@@ -1,35 +1,24 @@
 //! The files of a recording, and their sample format.
 
+use crate::numbers::name_of;
 use crate::stdout;
 use anyhow::bail;
+use millstream_flow::blocks::SampleFormat;
 use std::path::{Path, PathBuf};
 
 /// Formats of a recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
-    /// Alternating I and Q, 16-bit integers, little-endian, as in the radio's packets.
-    Sc16,
-    /// Alternating I and Q, 32-bit floats, little-endian; full scale is 1.
-    Cf32,
-}
-
-impl Format {
-    /// Its name here.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sc16 => "sc16",
-            Self::Cf32 => "cf32",
-        }
-    }
-
-    /// Its name in SigMF.
-    pub fn datatype(self) -> &'static str {
-        match self {
-            Self::Sc16 => "ci16_le",
-            Self::Cf32 => "cf32_le",
-        }
-    }
-}
+pub const FORMATS: [(&str, &str, SampleFormat); 2] = [
+    (
+        "sc16",
+        "Alternating I and Q, 16-bit integers, little-endian, as in the radio's packets",
+        SampleFormat::Sc16,
+    ),
+    (
+        "cf32",
+        "Alternating I and Q, 32-bit floats, little-endian; full scale is 1",
+        SampleFormat::Cf32,
+    ),
+];
 
 /// The files of a recording.
 #[derive(Debug)]
@@ -39,7 +28,7 @@ pub struct RecordingFiles {
     /// Their SigMF metadata.
     pub meta: Option<PathBuf>,
     /// Their format.
-    pub format: Format,
+    pub format: SampleFormat,
 }
 
 impl RecordingFiles {
@@ -48,7 +37,7 @@ impl RecordingFiles {
     pub fn for_each(
         channels: &[usize],
         out: &Path,
-        format: Option<Format>,
+        format: Option<SampleFormat>,
     ) -> anyhow::Result<Vec<Self>> {
         let target = Self::of(out, format)?;
         if channels.len() == 1 {
@@ -84,12 +73,12 @@ impl RecordingFiles {
         Self { data: name(&self.data), meta, format: self.format }
     }
 
-    fn of(out: &Path, format: Option<Format>) -> anyhow::Result<Self> {
+    fn of(out: &Path, format: Option<SampleFormat>) -> anyhow::Result<Self> {
         let extension = out.extension().and_then(|extension| extension.to_str());
         let (meta, implied) = match extension {
             Some("sigmf-meta" | "sigmf-data") => (Some(out.with_extension("sigmf-meta")), None),
-            Some("sc16") => (None, Some(Format::Sc16)),
-            Some("cf32" | "fc32") => (None, Some(Format::Cf32)),
+            Some("sc16") => (None, Some(SampleFormat::Sc16)),
+            Some("cf32" | "fc32") => (None, Some(SampleFormat::Cf32)),
             _ if format.is_some() => (None, None),
             _ if stdout::name(out).is_some() => bail!(
                 "standard output has no file extension that shows the sample format: add --format \
@@ -104,15 +93,15 @@ impl RecordingFiles {
         if let (Some(given), Some(implied)) = (format, implied)
             && given != implied
         {
+            let [implied, given] = [implied, given].map(|format| name_of(&FORMATS, &format));
+            let out = out.display();
             bail!(
-                "{}: the file extension means {}, but --format is {}: change one of them",
-                out.display(),
-                implied.name(),
-                given.name()
+                "{out}: the file extension means {implied}, but --format is {given}: change one of \
+                 them"
             );
         }
         let data = if meta.is_some() { out.with_extension("sigmf-data") } else { out.to_owned() };
-        Ok(Self { data, meta, format: format.or(implied).unwrap_or(Format::Sc16) })
+        Ok(Self { data, meta, format: format.or(implied).unwrap_or(SampleFormat::Sc16) })
     }
 }
 
@@ -122,8 +111,8 @@ mod tests {
 
     fn target(
         out: &str,
-        format: Option<Format>,
-    ) -> Result<(String, Option<String>, Format), String> {
+        format: Option<SampleFormat>,
+    ) -> Result<(String, Option<String>, SampleFormat), String> {
         let name = |path: PathBuf| path.display().to_string();
         RecordingFiles::of(Path::new(out), format)
             .map(|target| (name(target.data), target.meta.map(name), target.format))
@@ -132,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_name_says_how_to_write() {
-        use Format::{Cf32, Sc16};
+        use SampleFormat::{Cf32, Sc16};
         assert_eq!(target("a/b.sc16", None), Ok(("a/b.sc16".into(), None, Sc16)));
         assert_eq!(target("b.fc32", None), Ok(("b.fc32".into(), None, Cf32)));
         assert_eq!(target("/dev/null", Some(Cf32)), Ok(("/dev/null".into(), None, Cf32)));
@@ -145,7 +134,7 @@ mod tests {
     fn a_name_that_says_nothing_or_something_else_is_refused() {
         let error = target("b.wav", None).unwrap_err();
         assert!(error.ends_with("or add --format sc16 or --format cf32"), "{error}");
-        let error = target("b.sc16", Some(Format::Cf32)).unwrap_err();
+        let error = target("b.sc16", Some(SampleFormat::Cf32)).unwrap_err();
         let expected =
             "b.sc16: the file extension means sc16, but --format is cf32: change one of them";
         assert_eq!(error, expected);
@@ -154,8 +143,8 @@ mod tests {
     #[test]
     fn several_channels_have_their_numbers_in_their_names() {
         let names = |out: &str| -> Vec<String> {
-            let all =
-                RecordingFiles::for_each(&[0, 3], Path::new(out), Some(Format::Sc16)).unwrap();
+            let all = RecordingFiles::for_each(&[0, 3], Path::new(out), Some(SampleFormat::Sc16))
+                .unwrap();
             let names = all.into_iter().flat_map(|one| [Some(one.data), one.meta]);
             names.flatten().map(|path| path.display().to_string()).collect()
         };
@@ -165,8 +154,9 @@ mod tests {
         assert_eq!(names("x.sigmf-meta"), pairs);
         assert_eq!(names("x"), ["x-ch0", "x-ch3"]);
         let out = Path::new("/dev/null");
-        let error =
-            RecordingFiles::for_each(&[0, 1], out, Some(Format::Sc16)).unwrap_err().to_string();
+        let error = RecordingFiles::for_each(&[0, 1], out, Some(SampleFormat::Sc16))
+            .unwrap_err()
+            .to_string();
         assert_eq!(
             error,
             "/dev/null is not a regular file, but each of several channels needs its own file: \

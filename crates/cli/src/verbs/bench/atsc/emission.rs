@@ -32,7 +32,7 @@ pub struct Args {
 }
 
 /// Measures; prints a table.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut steps = Steps::new(args.rate.len());
     let of = |rate: &f64| {
         steps.next(|| format!("making signal at {} MS/s", rate / 1e6));

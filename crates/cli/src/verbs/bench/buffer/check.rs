@@ -29,7 +29,7 @@ pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> 
     let mut text = String::new();
     let mut failure = None;
     let mut results = Vec::new();
-    for direction in args.direction.directions() {
+    for &direction in args.direction {
         let trial = BufferTrial {
             direction,
             rate_hz: args.rate,

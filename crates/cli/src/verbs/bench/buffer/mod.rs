@@ -2,11 +2,11 @@
 
 mod check;
 
-use super::way::SampleDirection;
-use crate::numbers::{Whole, positive, rate, seconds};
+use super::way::DIRECTIONS;
+use crate::numbers::{Whole, one_of, positive, rate, seconds, within};
 use crate::output::{Report, count};
-use anyhow::{Context, bail, ensure};
-use millstream_lab::{EthernetLink, LinkBudget, WireFormat, buffer};
+use anyhow::{Context, bail};
+use millstream_lab::{Direction, EthernetLink, LinkBudget, WireFormat, buffer};
 use millstream_measure::histogram::Histogram;
 use millstream_measure::picture::short_time;
 use serde_json::{Value, json};
@@ -51,8 +51,9 @@ pub struct Args {
     probability: Option<f64>,
 
     /// Format of the samples in packets.
-    #[arg(long, value_name = "FORMAT", default_value = "sc16")]
-    wire_format: Format,
+    #[arg(long, value_name = "FORMAT", default_value = "sc16",
+          value_parser = one_of(&WIRE_FORMATS))]
+    wire_format: WireFormat,
 
     /// Number of streams on the link. Each stream has one channel.
     #[arg(long, value_name = "N", default_value_t = 1,
@@ -75,8 +76,9 @@ pub struct Args {
 
     /// What to check: the credit window of the host (rx), the transmit buffer of the radio (tx), or
     /// both.
-    #[arg(long, value_name = "DIRECTION", default_value = "both", requires = "check")]
-    direction: SampleDirection,
+    #[arg(long, value_name = "DIRECTION", default_value = "both", requires = "check",
+          value_parser = one_of(&DIRECTIONS))]
+    direction: &'static [Direction],
 
     /// Speed of the emulated radio's clock in the check, relative to real time.
     #[arg(long, value_name = "FACTOR", default_value_t = 0.002, value_parser = positive,
@@ -89,50 +91,23 @@ pub struct Args {
     check_duration: f64,
 }
 
-/// Limits beyond which a figure would be meaningless.
-const RATE_HZ_MAX: f64 = 1e12;
-const LINK_BITS_MAX: f64 = 1e15;
-const LATENCY_S_MAX: f64 = 86_400.0;
-
 impl Args {
+    /// Checks limits beyond which a figure would be meaningless.
     fn check_bounds(&self) -> anyhow::Result<()> {
-        let rate_hz = self.rate;
-        ensure!(
-            (1.0..=RATE_HZ_MAX).contains(&rate_hz),
-            "--rate is {rate_hz}: give 1 to {RATE_HZ_MAX:e} samples a second"
-        );
-        let link = self.link_rate;
-        ensure!(
-            (1.0..=LINK_BITS_MAX).contains(&link),
-            "--link-rate is {link}: give 1 to {LINK_BITS_MAX:e} bits a second"
-        );
-        if let Some(latency) = self.latency {
-            ensure!(latency <= LATENCY_S_MAX, "--latency is {latency} s: give at most a day");
-        }
+        let rates = "1 to 1e12 samples a second";
+        within("--rate", (self.rate, ""), 1.0..=1e12, rates)?;
+        within("--link-rate", (self.link_rate, ""), 1.0..=1e15, "1 to 1e15 bits a second")?;
+        within("--latency", (self.latency.unwrap_or(0.0), " s"), 0.0..=86_400.0, "at most a day")?;
         Ok(())
     }
 }
 
-/// Wire formats by name.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Format {
-    /// 16 bits for I and 16 bits for Q.
-    Sc16,
-    /// 12 bits for I and 12 bits for Q.
-    Sc12,
-    /// 8 bits for I and 8 bits for Q.
-    Sc8,
-}
-
-impl From<Format> for WireFormat {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Sc16 => Self::Sc16,
-            Format::Sc12 => Self::Sc12,
-            Format::Sc8 => Self::Sc8,
-        }
-    }
-}
+/// Formats on the wire.
+const WIRE_FORMATS: [(&str, &str, WireFormat); 3] = [
+    ("sc16", "16 bits for I and 16 bits for Q", WireFormat::Sc16),
+    ("sc12", "12 bits for I and 12 bits for Q", WireFormat::Sc12),
+    ("sc8", "8 bits for I and 8 bits for Q", WireFormat::Sc8),
+];
 
 /// Fails when the given buffer does not hold; with --check, when the radio and the law disagree.
 pub fn run(args: Args) -> anyhow::Result<Report> {
@@ -141,7 +116,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     {
         return check::run(&args, samples, latency_s);
     }
-    let format = WireFormat::from(args.wire_format);
+    let format = args.wire_format;
     let link = EthernetLink { bits_per_s: args.link_rate, mtu_bytes: args.mtu };
     let budget = LinkBudget::new(args.rate, args.streams, format, link)?;
     let latency_s = latency_s(&args)?;

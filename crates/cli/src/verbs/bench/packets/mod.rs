@@ -8,14 +8,14 @@ pub use text::{places, refusals};
 use crate::interrupt;
 use crate::live::Steps;
 use crate::network::NetworkArgs;
-use crate::numbers::{rate, seconds};
+use crate::numbers::{one_of, rate, seconds, within};
 use crate::output::{Report, note};
-use crate::wait::WaitArg;
+use crate::wait::WAITS;
 use millstream_lab::packets::measure::How;
 use millstream_lab::packets::rows::{self, throughput};
 use millstream_lab::packets::{
-    Carriage, PacketTable, PathRow, RowResults, Span, StageError, TestNetwork, Testbed, Workload,
-    measure, untraceable,
+    Carriage, PacketTable, PacketWait, PathRow, RowResults, Span, StageError, TestNetwork, Testbed,
+    Workload, measure, untraceable,
 };
 use millstream_link::registry::find;
 use serde_json::json;
@@ -41,14 +41,9 @@ pub struct Args {
     ground: NetworkArgs,
 
     /// What the two sides do.
-    #[arg(
-        long,
-        value_name = "WORKLOAD,…",
-        value_delimiter = ',',
-        value_enum,
-        default_value = "drop"
-    )]
-    workload: Vec<WorkloadArg>,
+    #[arg(long, value_name = "WORKLOAD,…", value_delimiter = ',', default_value = "drop",
+          value_parser = one_of(&WORKLOADS))]
+    workload: Vec<Workload>,
 
     /// Size of each packet as an Ethernet frame, in bytes. A UDP payload is 42 bytes smaller.
     #[arg(long, value_name = "BYTES,…", value_delimiter = ',', default_value = "64,1514,8042",
@@ -79,12 +74,14 @@ pub struct Args {
     link: Vec<String>,
 
     /// With --link: measure bare frames, a port, or both.
-    #[arg(long, value_name = "LAYER", value_enum, default_value = "both", requires = "link")]
-    path: PathArg,
+    #[arg(long, value_name = "LAYER", default_value = "both", requires = "link",
+          value_parser = one_of(&LAYERS))]
+    path: &'static [Carriage],
 
     /// With --link: how the link waits for packets.
-    #[arg(long, value_name = "WAIT", value_enum, default_value = "spin", requires = "link")]
-    wait: WaitArg,
+    #[arg(long, value_name = "WAIT", default_value = "spin", requires = "link",
+          value_parser = one_of(&WAITS))]
+    wait: PacketWait,
 
     /// Leave out the extra run of each row that counts system calls.
     #[arg(long)]
@@ -105,39 +102,23 @@ pub struct Args {
     store_for: Option<String>,
 }
 
-/// Workload of packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum WorkloadArg {
-    /// One side sends; the other side receives the packets and drops them.
-    Drop,
-    /// One side sends; nothing receives.
-    Transmit,
-    /// The other side swaps the addresses of each packet and sends it back.
-    Swap,
-}
+/// Workloads of packets.
+const WORKLOADS: [(&str, &str, Workload); 3] = [
+    ("drop", "One side sends; the other side receives the packets and drops them", Workload::Drop),
+    ("transmit", "One side sends; nothing receives", Workload::Transmit),
+    ("swap", "The other side swaps the addresses of each packet and sends it back", Workload::Swap),
+];
 
 /// Uses of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum PathArg {
-    Frames,
-    Port,
-    Both,
-}
-
-impl From<WorkloadArg> for Workload {
-    fn from(arg: WorkloadArg) -> Self {
-        match arg {
-            WorkloadArg::Drop => Self::Drop,
-            WorkloadArg::Transmit => Self::Transmit,
-            WorkloadArg::Swap => Self::Swap,
-        }
-    }
-}
+const LAYERS: [(&str, &str, &[Carriage]); 3] = [
+    ("frames", "", &[Carriage::Frames]),
+    ("port", "", &[Carriage::Port]),
+    ("both", "", &[Carriage::Frames, Carriage::Port]),
+];
 
 /// Succeeds when at least one row beside the base could be measured.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    let in_range = (0.01..=600.0).contains(&args.duration);
-    anyhow::ensure!(in_range, "--duration is {} s: give 0.01 to 600 seconds", args.duration);
+    within("--duration", (args.duration, " s"), 0.01..=600.0, "0.01 to 600 seconds")?;
     choose::check(&args, std::path::Path::new("/sys"))?;
     interrupt::install();
     let mut stage = args.ground.set()?;
@@ -149,8 +130,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut report = Report::done(String::new(), json!({}));
     let mut results = Vec::new();
     let trace = !args.no_trace && untraced.is_none();
-    let work = args.workload.iter().map(|arg| Workload::from(*arg));
-    let work: Vec<_> = work.map(|workload| (workload, args.rows(workload))).collect();
+    let work = args.workload.iter().map(|workload| (*workload, args.rows(*workload)));
+    let work: Vec<_> = work.collect();
     let rows: usize = work.iter().map(|(_, rows)| rows.len()).sum();
     let mut steps = Steps::new(args.turns(trace) * args.size.len() * rows);
     for (workload, rows) in work {
@@ -242,17 +223,13 @@ impl Args {
         let mut rows = if self.link.is_empty() {
             throughput(workload)
         } else {
-            let wait = self.wait.into();
+            let wait = self.wait;
             let row = |link: &String| {
-                let paths = match self.path {
-                    PathArg::Frames => &[Carriage::Frames][..],
-                    PathArg::Port => &[Carriage::Port],
-                    PathArg::Both => &[Carriage::Frames, Carriage::Port],
-                };
                 // Some links have no frames: the kernel's sockets.
                 let ports_only = find(link).is_ok_and(|entry| !entry.carries_frames());
                 let fits = |path: &&Carriage| **path == Carriage::Port || !ports_only;
-                let rows = paths
+                let rows = self
+                    .path
                     .iter()
                     .filter(fits)
                     .map(|path| PathRow::of_links(link, link, *path, wait));

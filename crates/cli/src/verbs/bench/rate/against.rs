@@ -20,7 +20,7 @@ pub fn run(
 ) -> anyhow::Result<Report> {
     note(format_args!("searching {}; both hosts in turns", args.criterion()));
     let mut rows = Vec::new();
-    for direction in args.direction.directions() {
+    for &direction in args.direction {
         let mut row =
             DirectionRow { direction, ours: HostFigures::default(), uhd: HostFigures::default() };
         for repetition in 1..=args.repeat {

@@ -6,13 +6,13 @@ mod contender;
 mod place;
 mod text;
 
-use super::way::SampleDirection;
+use super::way::DIRECTIONS;
 use crate::interrupt;
 use crate::live::during;
-use crate::numbers::{Whole, cpu, rate, seconds};
+use crate::numbers::{Whole, cpu, one_of, rate, seconds, within};
 use crate::output::{Report, note};
 use contender::{Flow, Ours, RateAttempt, Uhd};
-use millstream_lab::Grid;
+use millstream_lab::{Direction, Grid};
 use millstream_radio::DeviceArgs;
 use place::{RadioUnderTest, SideCpus};
 use serde_json::json;
@@ -45,8 +45,9 @@ pub struct Args {
 
     /// Direction of the samples: from the radio (rx), to the radio (tx), or first one and then the
     /// other (both).
-    #[arg(long, value_name = "DIRECTION", default_value = "rx")]
-    direction: SampleDirection,
+    #[arg(long, value_name = "DIRECTION", default_value = "rx",
+          value_parser = one_of(&DIRECTIONS))]
+    direction: &'static [Direction],
 
     /// Receive and transmit at the same time in one thread. The CPU time is that of both directions
     /// together.
@@ -121,8 +122,7 @@ pub struct Args {
 
 /// Succeeds when every measurement is sound; with --search, when a rate without a loss was found.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    let in_range = (0.1..=86_400.0).contains(&args.duration);
-    anyhow::ensure!(in_range, "--duration is {} s: give 0.1 to 86400 seconds", args.duration);
+    within("--duration", (args.duration, " s"), 0.1..=86_400.0, "0.1 to 86400 seconds")?;
     anyhow::ensure!(
         args.max_rate >= args.step,
         "--max-rate is {}, which is below --step {}: give a higher --max-rate or a smaller --step",
@@ -208,7 +208,7 @@ impl Args {
     fn flows(&self) -> Vec<Flow> {
         match self.duplex {
             true => vec![Flow::Duplex],
-            false => self.direction.directions().into_iter().map(Flow::One).collect(),
+            false => self.direction.iter().copied().map(Flow::One).collect(),
         }
     }
 

@@ -2,8 +2,8 @@
 
 use super::Args;
 use crate::child_radio::{ChildRadio, ChildRadioOptions};
-use anyhow::Context;
-use millstream_cpu::thread::{allowed_cpus, pin_current_thread};
+use crate::numbers::allowed_cpus;
+use millstream_cpu::thread::pin_current_thread;
 use millstream_radio::DeviceArgs;
 use serde::Serialize;
 use serde_json::Value;
@@ -20,8 +20,7 @@ pub struct SideCpus {
 impl SideCpus {
     /// Chooses the CPUs, and moves this process to the host's: threads that start later stay there.
     pub fn choose(args: &Args) -> anyhow::Result<Self> {
-        let allowed: Vec<_> =
-            allowed_cpus().context("cannot read the CPUs of this machine")?.iter().collect();
+        let allowed: Vec<_> = allowed_cpus()?.iter().collect();
         let both = allowed.len() > 1 && !args.no_pin;
         let first = allowed.first().copied().filter(|_| both && args.args.is_none());
         let last = allowed.last().copied().filter(|_| both);

@@ -8,7 +8,7 @@ mod report;
 mod search;
 
 use crate::graph_run;
-use crate::numbers::seconds;
+use crate::numbers::{one_of, seconds};
 use crate::output::Report;
 use millstream_flow::GraphFile;
 use millstream_planner::tune::Objective;
@@ -35,7 +35,7 @@ pub struct Args {
     duration: f64,
 
     /// What to maximise.
-    #[arg(long, value_name = "GOAL", value_enum, default_value_t = Goal::Auto)]
+    #[arg(long, value_name = "GOAL", default_value = "auto", value_parser = one_of(&GOALS))]
     objective: Goal,
 
     /// Number of pairs of measurements that decide between two plans, at least.
@@ -87,25 +87,22 @@ pub struct Args {
 }
 
 /// The objective.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
-enum Goal {
-    /// Like throughput; but like cpu if a radio or a throttle limits the rate.
-    Auto,
-    /// Maximise the number of items per second from the sources.
-    Throughput,
-    /// Maximise the number of items from the sources per second of CPU time.
-    Cpu,
-}
+type Goal = Option<Objective>;
 
-impl Goal {
-    fn objective(self) -> Option<Objective> {
-        match self {
-            Self::Auto => None,
-            Self::Throughput => Some(Objective::Throughput),
-            Self::Cpu => Some(Objective::Cpu),
-        }
-    }
-}
+/// The objectives.
+const GOALS: [(&str, &str, Goal); 3] = [
+    ("auto", "Like throughput; but like cpu if a radio or a throttle limits the rate", None),
+    (
+        "throughput",
+        "Maximise the number of items per second from the sources",
+        Some(Objective::Throughput),
+    ),
+    (
+        "cpu",
+        "Maximise the number of items from the sources per second of CPU time",
+        Some(Objective::Cpu),
+    ),
+];
 
 /// Tunes, lists or forgets.
 pub fn run(args: Args) -> anyhow::Result<Report> {

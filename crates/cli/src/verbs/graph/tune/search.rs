@@ -4,17 +4,17 @@ use super::report::{Setting, TuningReport};
 use super::{Args, check, picture, progress};
 use crate::interrupt;
 use crate::live::Live;
-use crate::output::{Report, describe, note};
+use crate::numbers::allowed_cpus;
+use crate::output::{Report, describe, note, now, write_file};
 use crate::stdout;
 use crate::stored::PlanStoreEntry;
-use anyhow::Context;
 use millstream_cpu::{CpuSet, Topology};
-use millstream_flow::Pins;
-use millstream_flow::{GraphFile, Plan, Registry, WaitMode};
+use millstream_flow::{GraphFile, Pins, Plan, Registry, Shape, WaitMode};
+use millstream_planner::place::{Hints, plan};
 use millstream_planner::tune::statistics::{median, pooled_noise};
 use millstream_planner::tune::{Rehearsal, Settings, Space, StoredPlan, Tuned, tune};
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// Tunes `file`.
 pub fn run(
@@ -27,15 +27,14 @@ pub fn run(
     let out = args.out.as_deref().map(stdout::for_data).transpose()?;
     interrupt::install();
     let started = Instant::now();
-    let allowed =
-        millstream_cpu::thread::allowed_cpus().context("cannot read the CPUs of this machine")?;
+    let allowed = allowed_cpus()?;
     let pins = if args.free { Pins::default() } else { file.pins().clone() };
     let graph = file.build_rehearsal(registry, &args.set)?;
     let default = Space::spell_out(file.plan(), &graph, &allowed)?;
     let topology = Topology::read(Path::new("/")).ok();
 
     let budget = Duration::from_secs_f64(args.duration);
-    let prepared = (budget, args.objective.objective());
+    let prepared = (budget, args.objective);
     let asked = interrupt::asked;
     let mut trial = Rehearsal::prepare(file, registry, &args.set, &default, prepared, &asked)?;
     let profile = trial.profile();
@@ -75,12 +74,10 @@ pub fn run(
         outcome.stored = keep(place, &outcome, &trial, file, args.free, start.as_ref())?;
     }
     if let Some(path) = &out {
-        std::fs::write(path, outcome.tuned.plan.to_toml())
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        write_file(path, outcome.tuned.plan.to_toml())?;
     }
     if let Some(path) = &args.picture {
-        std::fs::write(path, picture::draw(&outcome))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        write_file(path, picture::draw(&outcome))?;
     }
     if args.check {
         let settings =
@@ -98,8 +95,6 @@ fn suggest(
     topology: Option<&Topology>,
     allowed: &CpuSet,
 ) {
-    use millstream_flow::Shape;
-    use millstream_planner::place::{Hints, plan};
     let (Some(topology), profile) = (topology, trial.profile()) else { return };
     let shape = Shape::of_profile(profile);
     let own = if space.pins.is_empty() { Plan::default() } else { file.plan().clone() };
@@ -155,7 +150,7 @@ fn keep(
     let record = StoredPlan {
         graph: outcome.setting.graph.clone(),
         machine: place.machine.short().to_owned(),
-        tuned_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        tuned_at: now(),
         what: what.clone(),
         unit: outcome.setting.unit.to_owned(),
         figure: *figure,

@@ -75,7 +75,7 @@ pub struct Args {
 }
 
 /// Succeeds when no finding fails or matters, or all requested changes are made.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     if !args.root.is_dir() {
         bail!("--root {}: there is no such folder", args.root.display());
     }
@@ -88,7 +88,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         bail!("--dry-run only shows what --apply or --undo would write: add one of them");
     }
     let rules = chosen(&args.names)?;
-    let view = MachineFiles::of(&args.root, focus(args)?);
+    let view = MachineFiles::of(&args.root, focus(&args)?);
     let found = examine(rules, &view);
     if args.apply {
         let named: Vec<_> = args.names.iter().map(String::as_str).collect();

@@ -14,7 +14,7 @@ pub struct Args {
 }
 
 /// Succeeds when the dry run finds no obstacle.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     let config = Config::read(&args.file)?;
     let survey = InterfaceSurvey::take()?;
     let cpus: Vec<usize> = millstream_cpu::thread::allowed_cpus()?.iter().collect();

@@ -50,7 +50,7 @@ struct Echoed {
 }
 
 /// Serves until it is interrupted.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
     let options = PortOptions { datagram_bytes_max: 65507, ..PortOptions::default() };
     let open = |port: &u16| {

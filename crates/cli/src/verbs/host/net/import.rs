@@ -26,7 +26,7 @@ pub struct Args {
 }
 
 /// Succeeds when there is an interface to describe.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     let survey = InterfaceSurvey::take()?;
     let config = if args.dpdk {
         import_for_dpdk(&survey, &args.interfaces).map_err(anyhow::Error::msg)?

@@ -18,7 +18,7 @@ pub struct Args {
 }
 
 /// Succeeds when this build has every requested link.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     let named = args.links.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?;
     let shown = if named.is_empty() { LINKS.to_vec() } else { named };
     let mut text = String::new();

@@ -8,7 +8,7 @@ use millstream_net::config::schema;
 pub struct Args {}
 
 /// Prints it.
-pub fn run(_args: &Args) -> anyhow::Result<Report> {
+pub fn run(Args {}: Args) -> anyhow::Result<Report> {
     let schema = schema();
     Ok(Report::done(serde_json::to_string_pretty(&schema)? + "\n", schema))
 }

@@ -18,7 +18,7 @@ pub struct Args {
 }
 
 /// Succeeds when every requested interface exists.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut survey = InterfaceSurvey::take()?;
     for name in &args.interfaces {
         if survey.interface(name).is_none() {

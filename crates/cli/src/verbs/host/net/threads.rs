@@ -1,7 +1,7 @@
 //! `millstream host net threads`: the activity of the threads of Millstream processes.
 
 use crate::live::during;
-use crate::numbers::seconds;
+use crate::numbers::{seconds, within};
 use crate::output::Report;
 use anyhow::Context;
 use millstream_cpu::threads::{Activity, activity, of_process};
@@ -22,7 +22,7 @@ pub struct Args {
 }
 
 /// Succeeds when there is a process.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     let processes = match args.pid {
         Some(pid) => vec![pid],
         None => others(),
@@ -33,8 +33,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
              program that uses the library"
         );
     }
-    let in_range = (0.01..=60.0).contains(&args.duration);
-    anyhow::ensure!(in_range, "--duration is {} s: give 10ms to 1min", args.duration);
+    within("--duration", (args.duration, " s"), 0.01..=60.0, "10ms to 1min")?;
     let start = Instant::now();
     let look = |pid: &u32| of_process(*pid).map(|threads| (*pid, threads));
     let earlier: Vec<_> = match args.pid {

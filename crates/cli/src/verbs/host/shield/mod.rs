@@ -4,7 +4,7 @@ mod effect;
 mod table;
 
 use crate::interrupt;
-use crate::numbers::seconds_or_0;
+use crate::numbers::{one_of, seconds_or_0};
 use crate::output::{CommandFailed, Report};
 use anyhow::Context;
 use effect::ShieldEffect;
@@ -60,8 +60,9 @@ pub struct Args {
 
     /// Where the kernel handles the packets of the interfaces: in soft interrupts or in NAPI
     /// threads. With NAPI threads, the interrupts of the interfaces go to the same CPUs.
-    #[arg(long, value_name = "PLACE", value_enum, requires = "interface")]
-    napi: Option<NapiPlace>,
+    #[arg(long, value_name = "PLACE", requires = "interface",
+          value_parser = one_of(&NAPI_PLACES))]
+    napi: Option<PacketHandling>,
 
     /// Scheduling class of the NAPI threads: other, or fifo:1 to fifo:99.
     #[arg(long, value_name = "CLASS", default_value = "other", requires = "napi")]
@@ -81,33 +82,21 @@ pub struct Args {
     command: Vec<String>,
 }
 
-/// Names of [`PacketHandling`]s.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum NapiPlace {
-    /// No NAPI threads: in soft interrupts, on the CPU of the interrupt.
-    Soft,
-    /// In NAPI threads on the shielded CPUs.
-    With,
-    /// In NAPI threads on the other CPUs.
-    Away,
-    /// In NAPI threads on all CPUs.
-    Anywhere,
-}
-
-impl From<NapiPlace> for PacketHandling {
-    fn from(place: NapiPlace) -> Self {
-        match place {
-            NapiPlace::Soft => Self::Soft,
-            NapiPlace::With => Self::With,
-            NapiPlace::Away => Self::Away,
-            NapiPlace::Anywhere => Self::Anywhere,
-        }
-    }
-}
+/// The places of packets' handling.
+const NAPI_PLACES: [(&str, &str, PacketHandling); 4] = [
+    (
+        "soft",
+        "No NAPI threads: in soft interrupts, on the CPU of the interrupt",
+        PacketHandling::Soft,
+    ),
+    ("with", "In NAPI threads on the shielded CPUs", PacketHandling::With),
+    ("away", "In NAPI threads on the other CPUs", PacketHandling::Away),
+    ("anywhere", "In NAPI threads on all CPUs", PacketHandling::Anywhere),
+];
 
 /// Succeeds when the shield was raised and lowered, and the command succeeded; otherwise ends with
-/// its status. With `json` standard output belongs to the document.
-pub fn run(args: &Args, json: bool) -> anyhow::Result<Report> {
+/// its status.
+pub fn run(args: Args) -> anyhow::Result<Report> {
     let plan = ShieldSpec {
         cpus: args.cpus.clone(),
         under: args.under.clone(),
@@ -117,7 +106,7 @@ pub fn run(args: &Args, json: bool) -> anyhow::Result<Report> {
         awake: true,
         napi: args.napi.map(|place| Napi {
             interfaces: args.interface.clone(),
-            place: place.into(),
+            place,
             class: args.napi_class,
         }),
         class: args.class,
@@ -144,7 +133,7 @@ pub fn run(args: &Args, json: bool) -> anyhow::Result<Report> {
             }
             None
         }
-        command => Some(attend(start(command, args.class, shield.door(), json)?)?),
+        command => Some(attend(start(command, args.class, shield.door())?)?),
     };
     let ChangedSettings { left, moved } = shield.lower().context(
         "the shield could not restore all settings; the next start of any millstream command \
@@ -172,10 +161,10 @@ pub fn run(args: &Args, json: bool) -> anyhow::Result<Report> {
 
 /// Starts a command that goes behind the shield before it begins. Its output goes to standard error
 /// if standard output belongs to the document.
-fn start(command: &[String], class: Class, door: &Path, json: bool) -> anyhow::Result<Child> {
+fn start(command: &[String], class: Class, door: &Path) -> anyhow::Result<Child> {
     let mut process = Command::new(&command[0]);
     process.args(&command[1..]);
-    if json {
+    if crate::output::is_json() {
         let errors = std::io::stderr().as_fd().try_clone_to_owned();
         process.stdout(errors.context("cannot connect the command's output to standard error")?);
     }

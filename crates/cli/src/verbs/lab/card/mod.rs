@@ -83,9 +83,9 @@ const STEPS: [Step; 15] = [
 ];
 
 /// Runs all steps, also after a failed one.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
-    let rig = CardSetup::new(args)?;
+    let rig = CardSetup::new(&args)?;
     let (mut text, mut steps, mut failed) = (String::new(), Vec::new(), Vec::new());
     for (name, work) in STEPS {
         if interrupt::asked() {

@@ -4,7 +4,7 @@ pub(super) mod table;
 
 use super::late::explained_us;
 use crate::live::{Steps, during};
-use crate::numbers::{cpu, seconds};
+use crate::numbers::{cpu, seconds, within};
 use crate::{interrupt, output::Report};
 use anyhow::{Context, bail};
 use millstream_cpu::sched::Class;
@@ -71,7 +71,7 @@ pub struct Args {
 }
 
 /// Succeeds when it could watch; with `--check`, when every cause was named often enough.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     if let Some(plan) = &args.watched {
         let plan = serde_json::from_str(plan)
             .context("the JSON of the internal option --watched is not valid")?;
@@ -90,8 +90,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         .cpu
         .or_else(|| allowed.iter().last())
         .context("this process may not use any CPU: check its CPU affinity (`taskset -p`)")?;
-    let in_range = (50e-6..=1.0).contains(&args.interval);
-    anyhow::ensure!(in_range, "--interval is {} s: give 50us to 1s", args.interval);
+    within("--interval", (args.interval, " s"), 50e-6..=1.0, "50us to 1s")?;
     let interval_us = (args.interval * 1e6).round() as u64;
     let late_us = explained_us("--explain-above", args.explain_above)?;
     let watch = WatchSpec {
@@ -104,8 +103,8 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     interrupt::install();
     let mut lookout = WatchedThread::open(&watch, start_watched)?;
     match args.check {
-        true => check(args, cpu, late_us, &mut lookout),
-        false => look_out(args, cpu, late_us, &mut lookout),
+        true => check(&args, cpu, late_us, &mut lookout),
+        false => look_out(&args, cpu, late_us, &mut lookout),
     }
 }
 

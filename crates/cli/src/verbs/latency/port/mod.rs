@@ -135,7 +135,7 @@ const FILLS_S: f64 = 60.0;
 const PROBES_SHARE: f64 = 0.1;
 
 /// Succeeds when all cases were measured.
-pub fn run(args: &Args) -> anyhow::Result<Report> {
+pub fn run(args: Args) -> anyhow::Result<Report> {
     let cases = args.cases();
     args.check(&cases)?;
     interrupt::install();
@@ -150,7 +150,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
         "count": args.count, "repetitions": args.repeat, "rows": table.lines, "records": records,
     });
     let failure = ended.err().map(|error| error.to_string());
-    Ok(Report { text: text::table(args, &table), results, failure })
+    Ok(Report { text: text::table(&args, &table), results, failure })
 }
 
 impl Args {

@@ -8,15 +8,15 @@ use super::late::LateArgs;
 use crate::interrupt;
 use crate::live::Steps;
 use crate::network::NetworkArgs;
-use crate::numbers::{Whole, rate};
+use crate::numbers::{Whole, one_of, rate};
 use crate::output::{Report, note, now};
 use crate::verbs::bench::places;
-use crate::wait::WaitArg;
+use crate::wait::WAITS;
 use millstream_lab::explain::RoundTripMonitor;
 use millstream_lab::packets::round_trips::{PATIENCE, trip};
 use millstream_lab::packets::rows::{self, round_trip};
 use millstream_lab::packets::{
-    Carriage, PathRow, Round, StageError, TestNetwork, Testbed, TripTable,
+    Carriage, PacketWait, PathRow, Round, StageError, TestNetwork, Testbed, TripTable,
 };
 use millstream_link::registry::find;
 use millstream_measure::Measured;
@@ -70,8 +70,9 @@ pub struct TripArgs {
     peer_link: Option<String>,
 
     /// With --link: how both sides wait for packets.
-    #[arg(long, value_name = "WAIT", value_enum, default_value = "spin", requires = "link")]
-    wait: WaitArg,
+    #[arg(long, value_name = "WAIT", default_value = "spin", requires = "link",
+          value_parser = one_of(&WAITS))]
+    wait: PacketWait,
 
     #[command(flatten)]
     late: LateArgs,
@@ -187,7 +188,7 @@ impl TripArgs {
                 "--link {link} carries no Ethernet frames: use `millstream latency udp`"
             );
             let peer = self.peer_link.as_deref().unwrap_or(link);
-            rows.push(PathRow::of_links(link, peer, path, self.wait.into()));
+            rows.push(PathRow::of_links(link, peer, path, self.wait));
         }
         // A named link reports itself why it is not available there.
         let interfaces = self.ground.ground() != TestNetwork::Loopback || !self.link.is_empty();

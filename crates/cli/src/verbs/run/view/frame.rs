@@ -1,7 +1,8 @@
 //! One picture: text from the measurements between two moments.
 
-use super::table::{Column, bar, lines, scaled};
 use crate::live::fit;
+use crate::output::Join;
+use crate::table::Table;
 use millstream_cpu::threads::ThreadInfo;
 use millstream_flow::{BlockCost, EdgeCost, PartitionStats, Profile, Snapshot};
 use std::time::Duration;
@@ -39,11 +40,11 @@ impl ViewFrame<'_> {
     pub fn lines(&self, columns: usize, rows: usize) -> Vec<String> {
         let title = format!("{}  {:.1} s", self.graph, self.elapsed.as_secs_f64());
         let mut all = vec![title];
-        all.extend(lines(&self.partitions(), columns));
+        all.extend(self.partitions().lines(columns));
         all.push(String::new());
-        all.extend(lines(&self.blocks(), columns));
+        all.extend(self.blocks().lines(columns));
         all.push(String::new());
-        all.extend(lines(&self.edges(), columns));
+        all.extend(self.edges().lines(columns));
         all.extend(self.signals.iter().cloned());
         all.extend(self.metrics());
         all.extend(self.events.iter().rev().take(EVENTS).rev().cloned());
@@ -62,9 +63,8 @@ impl ViewFrame<'_> {
         scaled(count as f64 / self.load.elapsed_s.max(1e-9))
     }
 
-    fn partitions(&self) -> Vec<Column> {
+    fn partitions(&self) -> Table<&PartitionStats> {
         let (before, now) = self.snapshots;
-        let each = || now.partitions.iter();
         let share = |partition: &PartitionStats| busy(self.load, now, &partition.name);
         let waits = |partition: &PartitionStats| {
             let before = before.partitions.iter().find(|other| other.name == partition.name);
@@ -84,48 +84,38 @@ impl ViewFrame<'_> {
         let migrations = |partition: &PartitionStats| {
             thread(partition).and_then(|thread| thread.migrations).map(|count| count.to_string())
         };
-        vec![
-            Column::text("partition", each().map(|partition| partition.name.clone())),
-            Column::number("busy", each().map(|partition| percent(share(partition)))),
-            Column::number("CPU", each().map(cpu)),
-            Column::number("uses", each().map(|p| used(p).map_or_else(dash, percent))),
-            Column::number("migrations", each().map(|p| migrations(p).unwrap_or_else(dash))),
-            Column::number("waits/s", each().map(|p| self.per_second(waits(p)))),
-            Column::text("", each().map(|partition| bar(share(partition), BAR))),
-        ]
+        Table::of(&now.partitions)
+            .left("partition", |one| &one.name)
+            .right("busy", |one| percent(share(one)))
+            .right("CPU", cpu)
+            .right("uses", |one| used(one).map_or_else(dash, percent))
+            .right("migrations", |one| migrations(one).unwrap_or_else(dash))
+            .right("waits/s", |one| self.per_second(waits(one)))
+            .left("", |one| bar(share(one), BAR))
     }
 
-    fn blocks(&self) -> Vec<Column> {
-        let each = || self.load.blocks.iter();
+    fn blocks(&self) -> Table<&BlockCost> {
         let elapsed_ns = self.load.elapsed_s.max(1e-9) * 1e9;
-        let partition = |block: &BlockCost| {
-            self.snapshots.1.block(&block.name).map(|stats| stats.partition.clone())
-        };
-        let set =
-            |block: &BlockCost| format!("{:.0}", (block.working_set_bytes as f64 / 1024.0).ceil());
-        vec![
-            Column::text("block", each().map(|block| block.name.clone())),
-            Column::number("core", each().map(|b| percent(b.busy_ns as f64 / elapsed_ns))),
-            Column::number("items/s", each().map(|block| self.per_second(block.items()))),
-            Column::number("ns/item", each().map(|b| format!("{:.2}", b.ns_per_item()))),
-            Column::number("calls/s", each().map(|block| self.per_second(block.calls))),
-            Column::number("set KiB", each().map(set)),
-            Column::text("cache", each().map(|block| self.cache(block.working_set_bytes))),
-            Column::text("partition", each().map(|b| partition(b).unwrap_or_default())),
-        ]
+        let stats = |block: &BlockCost| self.snapshots.1.block(&block.name);
+        Table::of(&self.load.blocks)
+            .left("block", |block| &block.name)
+            .right("core", |block| percent(block.busy_ns as f64 / elapsed_ns))
+            .right("items/s", |block| self.per_second(block.items()))
+            .right("ns/item", |block| format!("{:.2}", block.ns_per_item()))
+            .right("calls/s", |block| self.per_second(block.calls))
+            .right("set KiB", |block| block.working_set_bytes.div_ceil(1024))
+            .left("cache", |block| self.cache(block.working_set_bytes))
+            .left("partition", |block| stats(block).map_or("", |stats| &stats.partition))
     }
 
-    fn edges(&self) -> Vec<Column> {
-        let each = || self.load.edges.iter();
-        let name = |edge: &EdgeCost| format!("{} > {}", edge.writer(), edge.reader());
-        vec![
-            Column::text("connection", each().map(name)),
-            Column::text("filled", each().map(|edge| bar(edge.fill, BAR))),
-            Column::number("", each().map(|edge| percent(edge.fill))),
-            Column::number("starved/s", each().map(|edge| self.per_second(edge.starved))),
-            Column::number("blocked/s", each().map(|edge| self.per_second(edge.blocked))),
-            Column::number("items", each().map(|edge| scaled(edge.capacity_items as f64))),
-        ]
+    fn edges(&self) -> Table<&EdgeCost> {
+        Table::of(&self.load.edges)
+            .left("connection", |edge| format!("{} > {}", edge.writer(), edge.reader()))
+            .left("filled", |edge| bar(edge.fill, BAR))
+            .right("", |edge| percent(edge.fill))
+            .right("starved/s", |edge| self.per_second(edge.starved))
+            .right("blocked/s", |edge| self.per_second(edge.blocked))
+            .right("items", |edge| scaled(edge.capacity_items as f64))
     }
 
     /// The nearest cache with room for `bytes`, by size alone.
@@ -163,6 +153,28 @@ fn percent(share: f64) -> String {
 
 fn dash() -> String {
     "-".to_owned()
+}
+
+/// Formats a count in three digits with a unit: `999`, `1.23 k`, `45.6 M`.
+fn scaled(value: f64) -> String {
+    const UNITS: [&str; 5] = ["", " k", " M", " G", " T"];
+    let (mut value, mut unit) = (value, 0);
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        (value, unit) = (value / 1000.0, unit + 1);
+    }
+    let decimals = match value {
+        _ if unit == 0 => 0,
+        value if value < 9.995 => 2,
+        value if value < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}{}", UNITS[unit])
+}
+
+/// Draws a share as a bar.
+fn bar(share: f64, width: usize) -> String {
+    let filled = (share.clamp(0.0, 1.0) * width as f64).round() as usize;
+    format!("[{}{}]", "#".repeat(filled), ".".repeat(width - filled))
 }
 
 #[cfg(test)]
@@ -257,5 +269,27 @@ SNR 20 dB
         assert_eq!(lines.len(), 6);
         assert_eq!(lines[2], "front       1 %");
         assert_eq!(lines[5], "(8 lines more on a ");
+    }
+
+    #[test]
+    fn counts_have_three_digits() {
+        for (value, text) in [
+            (0.0, "0"),
+            (999.4, "999"),
+            (999.5, "1.00 k"),
+            (12_345.0, "12.3 k"),
+            (99_960.0, "100 k"),
+            (1.5e6, "1.50 M"),
+            (2e15, "2000 T"),
+        ] {
+            assert_eq!(scaled(value), text);
+        }
+    }
+
+    #[test]
+    fn bars_fill_up() {
+        assert_eq!(bar(0.0, 4), "[....]");
+        assert_eq!(bar(0.5, 4), "[##..]");
+        assert_eq!(bar(7.0, 4), "[####]");
     }
 }

@@ -4,7 +4,6 @@
 //! mode of the terminal, so there is nothing to restore, however the program ends.
 
 mod frame;
-mod table;
 
 use crate::live;
 use crate::signal::SignalReport;
