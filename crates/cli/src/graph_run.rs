@@ -2,7 +2,7 @@
 
 use crate::interrupt;
 use crate::live::Live;
-use crate::output::describe;
+use crate::output::{Join, describe, short};
 use anyhow::{Context, anyhow};
 use millstream_atsc::blocks::Monitors;
 use millstream_flow::blocks::FileSink;
@@ -12,6 +12,7 @@ use millstream_flow::{
 use millstream_radio::{Cause, Ledger};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -109,10 +110,16 @@ pub fn attended(
     Ok(GraphReport { interrupted: interrupt::asked(), elapsed_s, cpu_s, plan, profile, snapshot })
 }
 
+/// The metrics of a block that are not zero: names and values.
+pub fn metrics(block: &BlockStats) -> Vec<String> {
+    let value = |name: &str| block.metric(name).filter(|value| value.is_finite() && *value != 0.0);
+    let metric = |name: &String| Some(format!("{name} {}", short(value(name)?)));
+    block.metrics.keys().filter_map(metric).collect()
+}
+
 /// Partitions with their blocks in one line.
 pub fn describe_plan(plan: &Plan) -> String {
-    let blocks = plan.partitions.iter().map(|partition| partition.blocks.join(", "));
-    blocks.collect::<Vec<_>>().join(" | ")
+    plan.partitions.iter().map(|partition| partition.blocks.join(", ")).join(" | ")
 }
 
 /// Adds to the error of a failed run the path of the partial file that a file sink wrote for
@@ -126,6 +133,18 @@ pub fn with_part(error: anyhow::Error, path: &Path) -> anyhow::Error {
     } else {
         error
     }
+}
+
+/// The causes of losses, and how many samples each lost.
+pub fn causes(lost: impl Iterator<Item = (impl Display, u64)>) -> String {
+    let causes = lost.filter(|loss| loss.1 > 0).map(|(cause, lost)| format!("{cause} {lost}"));
+    let causes = causes.join(", ");
+    if causes.is_empty() { "no loss".to_owned() } else { causes }
+}
+
+/// Whether a ledger balances, in words.
+pub fn verdict(balances: bool) -> &'static str {
+    if balances { "balances" } else { "DOES NOT BALANCE" }
 }
 
 /// The ledger of one stream, read from the counters of its source block.
@@ -186,16 +205,8 @@ impl LedgerReport {
 
     /// A summary in one line.
     pub fn summary(&self) -> String {
-        let lost: Vec<_> = self.lost.iter().filter(|(_, lost)| **lost > 0).collect();
-        let causes = if lost.is_empty() {
-            "no loss".to_owned()
-        } else {
-            lost.iter()
-                .map(|(cause, lost)| format!("{cause} {lost}"))
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        let verdict = if self.balances { "balances" } else { "DOES NOT BALANCE" };
+        let causes = causes(self.lost.iter().map(|(cause, lost)| (*cause, *lost)));
+        let verdict = verdict(self.balances);
         let after_end = match self.after_end {
             0 => String::new(),
             samples => format!("; {samples} arrived after the end, not counted"),

@@ -1,5 +1,6 @@
 //! Rules for all commands: short spellings, negative values, and help that fits a screen or two.
 
+use crate::output::Join;
 use clap::builder::PossibleValue;
 use clap::{Arg, Command};
 
@@ -19,7 +20,7 @@ const COLUMNS: usize = 80;
 pub fn adapted(command: Command) -> Command {
     let mut command = command.mut_args(|arg| on_a_line(with_spellings(arg)));
     if let Some(about) = command.get_long_about().map(ToString::to_string) {
-        let about = about.lines().map(filled).collect::<Vec<_>>().join("\n");
+        let about = about.lines().map(filled).join("\n");
         let rest = "{usage-heading} {usage}\n\n{all-args}{after-help}";
         command = command.long_about(None).help_template(format!("{about}\n\n{rest}"));
     }
@@ -37,7 +38,7 @@ fn with_spellings(arg: Arg) -> Arg {
 /// Appends the meaning of its values to its help, without paragraphs.
 fn on_a_line(arg: Arg) -> Arg {
     let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
-    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let help = help.split_whitespace().join(" ");
     let values = arg.get_possible_values();
     let told = |value: &PossibleValue| value.get_help().is_some() && !value.is_hide_set();
     if !values.iter().any(told) {
@@ -47,7 +48,7 @@ fn on_a_line(arg: Arg) -> Arg {
         let help = value.get_help().map(|help| format!(": {help}")).unwrap_or_default();
         format!("{}{help}", value.get_name())
     });
-    let shown = shown.collect::<Vec<_>>().join("; ");
+    let shown = shown.join("; ");
     arg.help(format!("{help} [{shown}]")).long_help(None).hide_possible_values(true)
 }
 

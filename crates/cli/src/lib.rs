@@ -21,6 +21,7 @@ mod table;
 mod verbs;
 mod wait;
 
+use crate::output::Join;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -61,12 +62,12 @@ fn whole_path(error: clap::Error) -> clap::Error {
     };
     let mut command = command();
     let groups = command.get_subcommands().filter(|group| group.find_subcommand(given).is_some());
-    let found: Vec<_> =
-        groups.map(|group| format!("`millstream {} {given}`", group.get_name())).collect();
+    let found = groups.map(|group| format!("`millstream {} {given}`", group.get_name()));
+    let found = found.join(" or ");
     if found.is_empty() {
         return error;
     }
-    let text = format!("'{given}' belongs to a group of commands: write {}", found.join(" or "));
+    let text = format!("'{given}' belongs to a group of commands: write {found}");
     command.error(ErrorKind::InvalidSubcommand, text)
 }
 

@@ -5,36 +5,50 @@ use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+/// How long a job of many similar parts still takes, by those that it has done; of a job that goes
+/// on with an earlier one, some were done before.
+pub struct Estimate {
+    begun: Instant,
+    first: Option<usize>,
+}
+
+impl Estimate {
+    /// Creates the estimate before the first part.
+    pub fn new(now: Instant) -> Self {
+        Self { begun: now, first: None }
+    }
+
+    /// The mean time of a part when `done` of them are done; `None` at the first.
+    pub fn each(&mut self, now: Instant, done: usize) -> Option<Duration> {
+        let since = done - *self.first.get_or_insert(done);
+        (since > 0).then(|| (now - self.begun) / since as u32)
+    }
+
+    /// The rest of a text, `, about 3 min left`, when `done` of `all` parts are done.
+    pub fn left(&mut self, now: Instant, done: usize, all: usize) -> String {
+        let left = |each: Duration| each.as_secs_f64() * all.saturating_sub(done) as f64;
+        let left_s = self.each(now, done).map(left);
+        left_s.map_or_else(String::new, |left_s| format!(", about {} left", rough_time(left_s)))
+    }
+}
+
 /// The progress of a measurement with this many similar steps.
 pub struct Progress {
     total: usize,
     begun: usize,
-    started: Instant,
+    estimate: Estimate,
 }
 
 impl Progress {
     /// Creates the progress before the first step.
     pub fn new(total: usize, now: Instant) -> Self {
-        Self { total, begun: 0, started: now }
+        Self { total, begun: 0, estimate: Estimate { begun: now, first: Some(0) } }
     }
 
-    /// Begins the next step; returns its position.
+    /// Begins the next step; returns its position, and the estimated time of the remaining ones.
     pub fn next(&mut self, now: Instant) -> String {
         self.begun += 1;
-        self.place(now)
-    }
-
-    /// The position of the step, and the estimated time of the remaining ones.
-    fn place(&self, now: Instant) -> String {
-        let done = self.begun.saturating_sub(1);
-        let left = match done {
-            0 => String::new(),
-            _ => {
-                let each_s = (now - self.started).as_secs_f64() / done as f64;
-                let left_s = each_s * self.total.saturating_sub(done) as f64;
-                format!(", about {} left", rough_time(left_s))
-            }
-        };
+        let left = self.estimate.left(now, self.begun - 1, self.total);
         format!("{} of {}{left}", self.begun, self.total)
     }
 }
@@ -65,9 +79,9 @@ impl Steps {
 
     /// Begins the next step.
     pub fn next(&mut self, what: impl FnOnce() -> String) {
-        self.progress.begun += 1;
-        let (now, progress) = (Instant::now(), &self.progress);
-        self.live.show(now, || format!("{}: {}", progress.place(now), what()));
+        let now = Instant::now();
+        let place = self.progress.next(now);
+        self.live.show(now, || format!("{place}: {}", what()));
     }
 
     /// Skips the next step.
@@ -222,6 +236,16 @@ mod tests {
         assert_eq!(progress.next(start + Duration::from_secs(10)), "2 of 4, about 30 s left");
         assert_eq!(progress.next(start + Duration::from_secs(200)), "3 of 4, about 3 min left");
         assert_eq!(progress.next(start + Duration::from_secs(60)), "4 of 4, about 20 s left");
+    }
+
+    #[test]
+    fn parts_that_were_done_before_do_not_count() {
+        let (start, later) = (Instant::now(), Instant::now() + Duration::from_secs(60));
+        let mut estimate = Estimate::new(start);
+        assert_eq!(estimate.left(start, 3, 6), "", "nothing is known");
+        assert_eq!(estimate.left(later, 5, 6), ", about 30 s left");
+        let each = estimate.each(later, 5).unwrap();
+        assert!((29..=31).contains(&each.as_secs()), "{each:?}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The network of a measurement between two processes, as command line options.
 
-use crate::numbers::{allowed_cpus, cpu};
+use crate::numbers::{allowed_cpus, cpu, whole};
 use crate::{interrupt, program};
 use millstream_cpu::sched::Class;
 use millstream_lab::packets::{TestNetwork, Testbed};
@@ -24,7 +24,7 @@ pub struct NetworkArgs {
 
     /// Size of the largest IP packet of the veth pair, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 9000, conflicts_with = "interface",
-          value_parser = clap::value_parser!(u32).range(576..=65_535))]
+          value_parser = whole::<u32>(576..=65_535))]
     mtu: u32,
 
     #[command(flatten)]

@@ -1,13 +1,13 @@
 //! Numbers of the command line, checked before a job starts.
 
 use anyhow::Context;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{Arg, Command, Error};
 use millstream_cpu::CpuSet;
 use millstream_flow::blocks::SampleFormat;
 use millstream_flow::registry::typed_number;
 use std::ffi::OsStr;
-use std::ops::RangeInclusive;
+use std::ops::{RangeBounds, RangeInclusive};
 
 /// The units of a time.
 const TIME_UNITS: [(&str, f64); 8] = [
@@ -74,9 +74,17 @@ pub fn rate(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "give a number above 0, such as 6.25e6 or 6.25M (k, M or G)".to_owned())
 }
 
-/// A whole number within the bounds of the inner parser: 4000000, 4e6 or 4M.
+/// A whole number in a range: 4000000, 4e6 or 4M.
+pub fn whole<T>(range: impl RangeBounds<u64>) -> Whole<RangedU64ValueParser<T>>
+where
+    T: TryFrom<u64, Error: std::error::Error + Send + Sync + 'static> + Clone + Send + Sync,
+{
+    Whole(RangedU64ValueParser::new().range(range))
+}
+
+/// Takes a unit or an exponent off a whole number, for the inner parser.
 #[derive(Clone)]
-pub struct Whole<P>(pub P);
+pub struct Whole<P>(P);
 
 impl<P: TypedValueParser> TypedValueParser for Whole<P> {
     type Value = P::Value;

@@ -7,6 +7,7 @@ use millstream_cpu::Environment;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::{self, Display};
+use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -146,6 +147,11 @@ pub fn signed(value: f64, decimals: usize) -> String {
     if is_zero { text.replacen('-', "+", 1) } else { text }
 }
 
+/// Formats a share in whole percent.
+pub fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
 /// Formats a count of a noun with a regular plural: `1 burst`, `2 bursts`.
 pub fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
@@ -171,6 +177,11 @@ pub fn is_json() -> bool {
 /// Writes a whole file.
 pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
     std::fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Creates a file, or empties it.
+pub fn create_file(path: &Path) -> anyhow::Result<File> {
+    File::create(path).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// The first paragraph of clap's error, which names the problem; usage and hints follow it.

@@ -1,5 +1,6 @@
 //! SigMF metadata of a radio's recording.
 
+use crate::output::Join;
 use anyhow::Context;
 use millstream_blocks::sigmf::{self, CaptureSegment, RecordingDescription};
 use millstream_radio::block::{GapCause, RecordingSegment};
@@ -38,7 +39,7 @@ fn describe(segment: &RecordingSegment, gap: GapCause) -> Option<(String, String
                 [] | [(Cause::NetworkLoss, _)] => ("packets lost".to_owned(), missing),
                 _ => {
                     let causes = causes.iter().map(|(cause, samples)| format!("{cause} {samples}"));
-                    let causes = causes.collect::<Vec<_>>().join(", ");
+                    let causes = causes.join(", ");
                     ("packets missing".to_owned(), format!("{missing}: {causes}"))
                 }
             });

@@ -1,6 +1,7 @@
 //! Tables: each column with its heading, as wide as its cells.
 
 use crate::live::fit;
+use crate::output::Join;
 use std::fmt::Display;
 
 /// A table of these rows; its columns are added one after the other, the most important first.
@@ -53,7 +54,7 @@ impl<R: Copy> Table<R> {
                 let text = text(column);
                 if column.left { format!("{text:<width$}") } else { format!("{text:>width$}") }
             });
-            let cells = cells.collect::<Vec<_>>().join("  ");
+            let cells = cells.join("  ");
             fit(cells.trim_end(), columns.saturating_add(1)).to_owned()
         };
         let height = self.columns.iter().map(|column| column.heading.len()).max().unwrap_or(0);

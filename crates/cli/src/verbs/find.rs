@@ -1,6 +1,6 @@
 //! `millstream find`: the radios that answer.
 
-use crate::numbers::seconds;
+use crate::numbers::{seconds, whole};
 use crate::output::Report;
 use anyhow::Context;
 use millstream_radio::discover::{DISCOVERY_TIMEOUT, DeviceInfo, DiscoveryTarget, discover};
@@ -22,7 +22,7 @@ pub struct Args {
 
     /// UDP port on which radios answer searches.
     #[arg(long, value_name = "PORT", default_value_t = millstream_wire::mpm::DISCOVERY_PORT,
-          value_parser = clap::value_parser!(u16).range(1..))]
+          value_parser = whole::<u16>(1..))]
     discovery_port: u16,
 
     /// How long to wait for answers.

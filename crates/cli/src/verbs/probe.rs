@@ -1,6 +1,6 @@
 //! `millstream probe`: the structure of one radio.
 
-use crate::output::{Report, short};
+use crate::output::{Join, Report, short};
 use anyhow::Context;
 use millstream_radio::client_zero::ClientZero;
 use millstream_radio::graph::{RadioChain, StreamDirection};
@@ -107,8 +107,8 @@ fn sources(device: &Device) -> Vec<(String, String)> {
         let ask = |method: String| device.session().call(&method, &[]).ok();
         let now = ask(format!("get_{kind}_source"))?;
         let all = ask(format!("get_{kind}_sources"))?;
-        let all: Vec<_> = all.as_array()?.iter().filter_map(|one| one.as_str()).collect();
-        let value = format!("{} (there are: {})", now.as_str()?, all.join(", "));
+        let all = all.as_array()?.iter().filter_map(|one| one.as_str()).join(", ");
+        let value = format!("{} (there are: {all})", now.as_str()?);
         Some((kind.to_owned(), value))
     };
     ["clock", "time"].into_iter().filter_map(source).collect()

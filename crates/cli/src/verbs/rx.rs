@@ -9,7 +9,7 @@ mod target;
 use crate::front_end::FrontEndArgs;
 use crate::graph_run;
 use crate::live::Live;
-use crate::numbers::{Whole, one_of, rate, seconds};
+use crate::numbers::{one_of, rate, seconds, whole};
 use crate::output::Report;
 use crate::{interrupt, start, stdout};
 use millstream_flow::blocks::SampleFormat;
@@ -53,8 +53,7 @@ pub struct Args {
     rate: f64,
 
     /// Number of samples to record.
-    #[arg(long, value_name = "N", conflicts_with = "duration",
-          value_parser = Whole(clap::value_parser!(u64).range(1..)))]
+    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = whole::<u64>(1..))]
     nsamps: Option<u64>,
 
     /// How long to record. Without --nsamps and --duration the recording ends on SIGINT (Ctrl-C).
@@ -84,14 +83,12 @@ pub struct Args {
 
     /// Memory for samples that wait for the disk, in MiB for each channel. When it is full, samples
     /// are lost and counted.
-    #[arg(long, value_name = "MIB", default_value_t = 64,
-          value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = whole::<u16>(1..))]
     buffer: u16,
 
     /// Fail if more than N samples are lost. Without this option losses with a known cause are not
     /// a failure.
-    #[arg(long, value_name = "N",
-          value_parser = Whole(clap::value_parser!(u64)))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(..))]
     max_lost: Option<u64>,
 }
 

@@ -5,7 +5,7 @@ mod report;
 
 use crate::front_end::FrontEndArgs;
 use crate::live::Live;
-use crate::numbers::{Whole, format, positive, rate, seconds};
+use crate::numbers::{format, positive, rate, seconds, whole};
 use crate::output::Report;
 use crate::playback::{Piece, Playback, PlaybackPlan, PlaybackStep, Samples};
 use crate::{interrupt, start};
@@ -99,19 +99,16 @@ pub struct Args {
     at_pps: bool,
 
     /// Fail if the device reports more than N underflows.
-    #[arg(long, value_name = "N",
-          value_parser = Whole(clap::value_parser!(u64)))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(..))]
     max_underflows: Option<u64>,
 
     /// Fail if the device reports more than N late packets.
-    #[arg(long, value_name = "N",
-          value_parser = Whole(clap::value_parser!(u64)))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(..))]
     max_lates: Option<u64>,
 
     /// Fail if more than N samples are lost or in an unknown state. Without this option only
     /// unknown samples are a failure.
-    #[arg(long, value_name = "N",
-          value_parser = Whole(clap::value_parser!(u64)))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(..))]
     max_lost: Option<u64>,
 }
 

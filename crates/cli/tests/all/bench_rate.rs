@@ -33,6 +33,7 @@ fn a_search_ends_at_the_highest_rate_of_its_grid_and_says_what_it_tried() {
     assert_eq!(found["rate_hz"], 3e5, "{results}");
     assert_eq!(found["tried"].as_array().unwrap().len(), 1, "2e5 and then 3e5");
     assert!(outcome.stderr.contains("lose nothing"), "{outcome:?}");
+    assert!(outcome.stderr.contains("1 of 2: 0.2 MS/s, try 1"), "{outcome:?}");
     assert_eq!(radio.stop()["rx_overruns"], 0);
 }
 

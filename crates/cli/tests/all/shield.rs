@@ -17,7 +17,7 @@ cat "$0/cg/cpuset.mems" > "$group/cpuset.mems"
 echo inside >&2
 export LEFT="$0/left"
 status=0
-options="--under ${group##*/} --keep-interrupts --measure 0"
+options="--under ${group##*/} --keep-interrupts --measure 0 $DRY_RUN"
 "$1" $2 host shield $options 1 -- sh -c "$3" || status=$?
 if [ -f "$LEFT" ]; then
     grep cpuset "/proc/$(cat "$LEFT")/cgroup" /proc/self/cgroup >&2
@@ -28,10 +28,15 @@ exit $status
 
 /// A command behind a shield around CPU 1; `None` where that is not possible.
 fn shielded(options: &str, command: &str) -> Option<Output> {
+    shielded_or_dry(options, command, "")
+}
+
+fn shielded_or_dry(options: &str, command: &str, dry_run: &str) -> Option<Output> {
     let folder = tempfile::tempdir().unwrap();
     let mut unshare = Command::new("unshare");
     unshare.args(["--mount", "sh", "-c", INSIDE]).arg(folder.path());
     unshare.arg(env!("CARGO_BIN_EXE_millstream")).args([options, command]);
+    unshare.env("DRY_RUN", dry_run);
     let output = unshare.output().ok()?;
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -75,4 +80,14 @@ fn what_the_command_leaves_running_is_in_the_group_that_it_was_started_in() {
     let groups = errors.lines().filter(|line| line.starts_with("/proc/"));
     let groups: Vec<_> = groups.filter_map(|line| line.split(":cpuset:").nth(1)).collect();
     assert!(groups.len() == 2 && groups[0] == groups[1], "{errors}");
+}
+
+#[test]
+fn a_dry_run_tells_what_would_be_done_and_runs_no_command() {
+    let Some(output) = shielded_or_dry("", "echo it ran", "--dry-run") else { return };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && text.contains("would be kept free"), "{output:?}");
+    assert!(text.contains("sh -c"), "{text}");
+    assert!(text.ends_with("nothing was changed: this was a dry run\n"), "{text}");
+    assert!(!text.lines().any(|line| line == "it ran"), "{text}");
 }

@@ -6,7 +6,7 @@ use crate::packet_threads::device_irqs;
 use millstream_cpu::CpuSet;
 use serde::Serialize;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// An interrupt.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -25,21 +25,13 @@ pub(super) fn send(
     changes: &mut Changes,
     account: &mut ShieldReport,
 ) {
-    let folder = root.join("proc/irq");
-    let names = fs::read_dir(&folder).into_iter().flatten().flatten();
-    let mut numbers: Vec<u32> =
-        names.filter_map(|name| name.file_name().to_str()?.parse().ok()).collect();
-    numbers.sort_unstable();
     let with = plan.napi.iter().filter(|napi| napi.place == PacketHandling::With);
     let near: Vec<_> = with
         .flat_map(|napi| &napi.interfaces)
         .flat_map(|interface| device_irqs(root, interface))
         .collect();
-    for number in numbers {
-        let file = folder.join(number.to_string()).join("smp_affinity_list");
-        let Ok(text) = fs::read_to_string(&file) else { continue };
-        let Ok(now) = text.parse::<CpuSet>() else { continue };
-        let is_near = near.contains(&number.to_string());
+    for (interrupt, file, now) in all(root) {
+        let is_near = near.contains(&interrupt.number.to_string());
         if !is_near && !now.iter().any(|cpu| plan.cpus.contains(cpu)) {
             continue;
         }
@@ -49,7 +41,6 @@ pub(super) fn send(
             (false, true) => (&account.rest, &mut account.interrupts),
             (false, false) => (&elsewhere, &mut account.interrupts),
         };
-        let interrupt = Interrupt { number, name: name(&folder, number) };
         match changes.journal().write_file(&file, &target.to_string()) {
             Ok(change) => {
                 changes.push(change);
@@ -58,6 +49,27 @@ pub(super) fn send(
             Err(_) => account.stuck.push(interrupt),
         }
     }
+}
+
+/// Returns the interrupts that may reach these CPUs.
+pub(super) fn reaching(root: &Path, cpus: &CpuSet) -> Vec<Interrupt> {
+    let all = all(root).into_iter().filter(|(.., now)| now.iter().any(|cpu| cpus.contains(cpu)));
+    all.map(|(interrupt, ..)| interrupt).collect()
+}
+
+/// Returns all interrupts by number, each with the file of its CPUs, and these.
+fn all(root: &Path) -> Vec<(Interrupt, PathBuf, CpuSet)> {
+    let folder = root.join("proc/irq");
+    let names = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let numbers = names.filter_map(|name| name.file_name().to_str()?.parse().ok());
+    let one = |number: u32| {
+        let file = folder.join(number.to_string()).join("smp_affinity_list");
+        let now = fs::read_to_string(&file).ok()?.parse().ok()?;
+        Some((Interrupt { number, name: name(&folder, number) }, file, now))
+    };
+    let mut all: Vec<_> = numbers.filter_map(one).collect();
+    all.sort_by_key(|(interrupt, ..)| interrupt.number);
+    all
 }
 
 /// Returns the user of an interrupt: each has a folder with its name.

@@ -211,6 +211,28 @@ impl Shield {
         Ok(Self { account, door, own_door, root, bound, changes, _awake: awake })
     }
 
+    /// Returns what a shield would change, as far as this shows without a change.
+    ///
+    /// # Errors
+    /// [`ShieldError`] when there could be none.
+    pub fn plan(root: &Path, plan: &ShieldSpec) -> Result<ShieldReport, ShieldError> {
+        let hierarchy = Hierarchy::find(root).ok_or(ShieldError::NoCpusets)?;
+        let (groups, file) = match &hierarchy {
+            Hierarchy::V1 { root, prefix } => (root, format!("{prefix}cpus")),
+            Hierarchy::V2 { root } => (root, "cpuset.cpus.effective".to_owned()),
+        };
+        let home = plan.under.as_ref().map_or_else(|| groups.clone(), |under| groups.join(under));
+        let reaching =
+            if plan.interrupts { interrupts::reaching(root, &plan.cpus) } else { vec![] };
+        Ok(ShieldReport {
+            hierarchy: hierarchy.name().to_owned(),
+            cpus: plan.cpus.clone(),
+            rest: threads::rest(&threads::cpus_of(&home.join(file))?, plan)?,
+            interrupts: reaching,
+            ..ShieldReport::default()
+        })
+    }
+
     /// Returns the completed and the failed changes.
     #[must_use]
     pub fn account(&self) -> &ShieldReport {

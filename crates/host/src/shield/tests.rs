@@ -48,6 +48,16 @@ fn plan(cpus: &str) -> ShieldSpec {
 }
 
 #[test]
+fn what_a_shield_would_do_is_told_without_a_change() {
+    let root = machine(&V1);
+    let before = snapshot(root.path());
+    let account = Shield::plan(root.path(), &plan("2-3")).unwrap();
+    assert_eq!((&*account.rest.to_string(), account.interrupts.len()), ("0-1", 1));
+    assert_eq!(snapshot(root.path()), before);
+    assert!(matches!(Shield::plan(root.path(), &plan("0-3")), Err(ShieldError::Cpus { .. })));
+}
+
+#[test]
 fn a_shield_leaves_no_trace() {
     let root = machine(&V1);
     let journals = tempfile::tempdir().unwrap();

@@ -1,12 +1,12 @@
 //! `millstream bench convert`: the rate of sample conversion.
 
 use crate::live::Steps;
-use crate::numbers::{Whole, seconds};
-use crate::output::Report;
+use crate::numbers::{seconds, whole};
+use crate::output::{Report, percent};
+use crate::table::Table;
 use millstream_lab::convert::{ConvertRow, ConvertSpec, FormatPair, measure, uhd};
 use millstream_measure::Summary;
 use serde_json::json;
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -28,12 +28,11 @@ pub struct Args {
     /// Samples in one call. The default sizes are a packet, a level-2 cache, and more than any
     /// cache.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "362,10000,4000000",
-          value_parser = Whole(clap::value_parser!(u64).range(1..=1 << 26)))]
+          value_parser = whole::<u64>(1..=1 << 26))]
     nsamps: Vec<u64>,
 
     /// Number of rounds.
-    #[arg(long, value_name = "N", default_value_t = 7,
-          value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = whole::<u64>(1..=10_000))]
     repeat: u64,
 
     /// Length of each measurement.
@@ -64,10 +63,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         steps.next(|| format!("{samples} samples, {pair}"));
     })?;
     steps.end();
-    let mut text = String::new();
-    for samples in &plan.sizes {
-        text += &table(*samples, rows.iter().filter(|row| row.samples == *samples));
-    }
+    let mut text: String = plan.sizes.iter().map(|samples| table(*samples, &rows)).collect();
     if plan.uhd.is_none() && !args.no_uhd {
         text += "UHD's converter_benchmark is not installed (Debian package uhd-host)\n";
     }
@@ -75,28 +71,23 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 }
 
 /// Million samples per second at one size.
-fn table<'a>(samples: usize, rows: impl Iterator<Item = &'a ConvertRow>) -> String {
-    let mut text = String::new();
-    for (index, row) in rows.enumerate() {
-        if index == 0 {
-            let _ = write!(text, "{samples} samples, MS/s   ");
-            let names = row.forms.iter().map(|form| form.form);
-            names.chain(["copy", "of copy", "UHD", "of UHD"]).for_each(|name| {
-                let _ = write!(text, "{name:>9}");
-            });
-            text.push('\n');
-        }
-        let _ = write!(text, "  {:<22}", row.pair);
-        let rates = row.forms.iter().map(|form| form.msps).chain([row.copy_msps]);
-        rates.for_each(|rate: Summary| {
-            let _ = write!(text, "{:>9.0}", rate.median);
+fn table(samples: usize, rows: &[ConvertRow]) -> String {
+    let rows: Vec<_> = rows.iter().filter(|row| row.samples == samples).collect();
+    let whole = |rate: Summary| format!("{:.0}", rate.median);
+    let fastest = |row: &ConvertRow| row.uhd.iter().map(|rate| rate.msps.median).reduce(f64::max);
+    let first = format!("{samples} samples, MS/s");
+    let mut table = Table::of(rows.iter().copied()).left(&first, |row| format!("  {}", row.pair));
+    for (at, form) in rows.first().map_or(&[][..], |row| &row.forms).iter().enumerate() {
+        table = table.right(form.form, |row| {
+            row.forms.get(at).map_or(String::new(), |form| whole(form.msps))
         });
-        let _ = write!(text, "{:>7.0} %", 100.0 * row.share_of_copy);
-        let fastest = row.uhd.iter().map(|rate| rate.msps.median).reduce(f64::max);
-        if let (Some(fastest), Some(ratio)) = (fastest, row.ratio_to_uhd) {
-            let _ = write!(text, "{fastest:>9.0}{ratio:>8.2}x");
-        }
-        text.push('\n');
     }
-    text
+    table
+        .right("copy", |row| whole(row.copy_msps))
+        .right("of copy", |row| percent(row.share_of_copy))
+        .right("UHD", |row| fastest(row).map_or(String::new(), |msps| format!("{msps:.0}")))
+        .right("of UHD", |row| {
+            row.ratio_to_uhd.map_or(String::new(), |ratio| format!("{ratio:.2}x"))
+        })
+        .text()
 }

@@ -4,12 +4,11 @@ use super::way::DIRECTIONS;
 use crate::interrupt;
 use crate::live::Progress;
 use crate::numbers::one_of;
-use crate::output::{Report, note};
+use crate::output::{Join, Report, note};
+use crate::table::Table;
 use millstream_lab::Direction;
 use millstream_lab::faults::{self, CASES, Ending, FaultCase, FaultRow};
 use serde_json::json;
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::time::Instant;
 
 /// Tests streams of an emulated radio under many faults, in both directions.
@@ -37,12 +36,11 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let cases: Vec<&FaultCase> =
         CASES.iter().filter(|case| case.name.contains(&args.only)).collect();
-    let names = || CASES.iter().map(|case| case.name).collect::<Vec<_>>().join(", ");
     anyhow::ensure!(
         !cases.is_empty(),
         "there is no fault whose name contains \"{}\"; the faults are: {}",
         args.only,
-        names()
+        CASES.iter().map(|case| case.name).join(", ")
     );
     let ways = args.direction;
     if args.list {
@@ -70,49 +68,36 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 }
 
 fn listing(cases: &[&FaultCase], ways: &[Direction]) -> Report {
-    let (mut text, mut faults) = (String::new(), Vec::new());
-    for case in cases {
-        for way in ways {
-            let specs = case.specs(*way);
-            // Writing to memory does not fail.
-            let _ = writeln!(text, "{:<26} {:<9} {}", case.name, way.name(), specs.join("; "));
-            faults.push(json!({ "fault": case.name, "direction": way, "specs": specs }));
-        }
-    }
+    let each = |case| ways.iter().map(move |way: &Direction| (case, *way));
+    let all: Vec<(&&FaultCase, Direction)> = cases.iter().flat_map(each).collect();
+    let text = Table::of(all.iter())
+        .left("", |(case, _)| case.name)
+        .left("", |(_, way)| way.name())
+        .left("", |(case, way)| case.specs(*way).join("; "))
+        .text();
+    let fault = |(case, way): &(&&FaultCase, Direction)| json!({ "fault": case.name, "direction": way, "specs": case.specs(*way) });
+    let faults: Vec<_> = all.iter().map(fault).collect();
     Report::done(text, json!({ "faults": faults }))
 }
 
 fn table(rows: &[FaultRow]) -> String {
-    let mut text = format!(
-        "{:<26} {:<9} {:>6} {:>9} {:>9} {:>8} {:>11}  {}\n",
-        "fault", "way", "hits", "expected", "delivered", "lost", "recovery_ms", "lost by; outcome"
-    );
-    for row in rows {
-        let _ = writeln!(
-            text,
-            "{:<26} {:<9} {:>6} {:>9} {:>9} {:>8} {:>11.0}  {}; {}",
-            row.fault,
-            row.direction.name(),
-            row.hits,
-            row.expected,
-            row.delivered,
-            row.lost_total(),
-            row.recovery_ms,
-            causes(&row.lost),
-            outcome(row),
-        );
-        for complaint in &row.complaints {
-            let _ = writeln!(text, "    FAILED: {complaint}");
-        }
-    }
-    text
+    Table::of(rows)
+        .left("fault", |row| &row.fault)
+        .left("way", |row| row.direction.name())
+        .right("hits", |row| row.hits)
+        .right("expected", |row| row.expected)
+        .right("delivered", |row| row.delivered)
+        .right("lost", |row| row.lost_total())
+        .right("recovery_ms", |row| format!("{:.0}", row.recovery_ms))
+        .left("lost by; outcome", |row| format!("{}; {}", causes(row), outcome(row)))
+        .text_with(|row| row.complaints.iter().map(|one| format!("    FAILED: {one}\n")).collect())
 }
 
-fn causes(lost: &BTreeMap<&'static str, u64>) -> String {
-    if lost.is_empty() {
-        return "nothing".to_owned();
+fn causes(row: &FaultRow) -> String {
+    match row.lost.is_empty() {
+        true => "nothing".to_owned(),
+        false => row.lost.iter().map(|(cause, samples)| format!("{cause} {samples}")).join(", "),
     }
-    lost.iter().map(|(cause, samples)| format!("{cause} {samples}")).collect::<Vec<_>>().join(", ")
 }
 
 fn outcome(row: &FaultRow) -> String {

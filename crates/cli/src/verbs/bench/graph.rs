@@ -2,8 +2,9 @@
 
 use super::peer::PeerArgs;
 use crate::live::Steps;
-use crate::numbers::seconds;
-use crate::output::Report;
+use crate::numbers::{seconds, whole};
+use crate::output::{Report, count, percent};
+use crate::table::Table;
 use anyhow::ensure;
 use millstream_lab::graph::GraphFigures;
 use millstream_lab::graph::{
@@ -50,7 +51,7 @@ pub struct Args {
     quick: bool,
 
     /// Number of rounds: 5 by default, 3 with --quick.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=1000))]
     repeat: Option<u64>,
 
     /// Length of each measurement.
@@ -104,17 +105,17 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(Report::done(text, results))
 }
 
+/// What was given, or all.
+fn or<T: Clone>(given: &[T], all: &[T]) -> Vec<T> {
+    if given.is_empty() { all.to_vec() } else { given.to_vec() }
+}
+
 fn cases(args: &Args) -> Vec<GraphCase> {
-    let or = |given: &[BlockKernel], all: &[BlockKernel]| {
-        if given.is_empty() { all.to_vec() } else { given.to_vec() }
-    };
     let (kernels, items, shapes) = if args.quick {
         let shapes = vec![ChainShape::chain(8), ChainShape { pipes: 4, stages: 6 }];
         (vec![BlockKernel::Copy, BlockKernel::Fir], vec![ItemKind::Float], shapes)
     } else {
-        let items = if args.item.is_empty() { ItemKind::ALL.to_vec() } else { args.item.clone() };
-        let shapes =
-            if args.shape.is_empty() { ChainShape::ALL.to_vec() } else { args.shape.clone() };
+        let (items, shapes) = (or(&args.item, &ItemKind::ALL), or(&args.shape, &ChainShape::ALL));
         (or(&args.stage, &BlockKernel::ALL), items, shapes)
     };
     let mut cases = Vec::new();
@@ -134,51 +135,43 @@ fn cases(args: &Args) -> Vec<GraphCase> {
 
 /// A block of lines for each graph on each number of CPUs.
 fn table(rows: &[GraphRow]) -> String {
-    let mut text = format!(
-        "{:<28}{:<18}{:>22}{:>12}{:>14}{:>10}\n{:<46}{:>22}{:>12}{:>14}{:>10}\n",
-        "graph",
-        "",
-        "million items/s",
-        "CPU s per",
-        "switches per",
-        "of the",
-        "",
-        "min/median/max",
-        "10^9 items",
-        "10^6 items",
-        "loop",
-    );
-    for row in rows {
+    let each = rows.iter().flat_map(|row| row.entries.iter().map(move |entry| (row, entry)));
+    let first = |(row, entry): (&GraphRow, &GraphFigures)| {
         let cpus = if row.cpus == 1 { "1 CPU" } else { "2 CPUs" };
-        let name = format!("{}, {cpus}", row.case);
-        for (index, entry) in row.entries.iter().enumerate() {
-            let name = if index == 0 { name.as_str() } else { "" };
-            let _ = writeln!(text, "{name:<28}{}", line(row, entry));
-        }
-    }
-    text
-}
-
-fn line(row: &GraphRow, entry: &GraphFigures) -> String {
-    let Summary { min, median, max, .. } = entry.items_per_s;
-    let rate = format!("{:.0}/{:.0}/{:.0}", min / 1e6, median / 1e6, max / 1e6);
-    let name = match (entry.contender, row.partitions) {
-        (GraphSubject::Planned, 1) => "planned: 1 thread".to_owned(),
-        (GraphSubject::Planned, n) => format!("planned: {n} threads"),
-        (contender, _) => contender.name().to_owned(),
+        let is_first = std::ptr::eq(&raw const row.entries[0], entry);
+        if is_first { format!("{}, {cpus}", row.case) } else { String::new() }
     };
-    let mut line = format!(
-        "{name:<18}{rate:>22}{:>12.2}{:>14.2}",
-        entry.cpu_s_per_gigaitem.median, entry.switches_per_million.median,
-    );
-    let planned = matches!(entry.contender, GraphSubject::Single | GraphSubject::Planned);
-    if let Some(share) = row.of_fused.filter(|_| planned) {
-        let _ = write!(line, "{:>8.0} %", 100.0 * share.median);
-    }
-    if let Some(ratio) = row.of_gnuradio.filter(|_| planned) {
-        let _ = write!(line, "   {:.1} x GNU Radio", ratio.median);
-    }
-    line
+    let planned = |entry: &GraphFigures| {
+        matches!(entry.contender, GraphSubject::Single | GraphSubject::Planned)
+    };
+    let own = |figure: Option<Summary>, entry| figure.filter(|_| planned(entry));
+    Table::of(each)
+        .left("graph", first)
+        .left("", |(row, entry)| match (entry.contender, row.partitions) {
+            (GraphSubject::Planned, threads) => {
+                format!("planned: {}", count(threads as u64, "thread"))
+            }
+            (contender, _) => contender.name().to_owned(),
+        })
+        .right("million items/s\nmin/median/max", |(_, entry)| {
+            let Summary { min, median, max, .. } = entry.items_per_s;
+            let [min, median, max] = [min, median, max].map(|items| items / 1e6);
+            format!("{min:.0}/{median:.0}/{max:.0}")
+        })
+        .right("CPU s per\n10^9 items", |(_, entry)| {
+            format!("{:.2}", entry.cpu_s_per_gigaitem.median)
+        })
+        .right("switches per\n10^6 items", |(_, entry)| {
+            format!("{:.2}", entry.switches_per_million.median)
+        })
+        .right("of the\nloop", |(row, entry)| {
+            own(row.of_fused, entry).map_or(String::new(), |share| percent(share.median))
+        })
+        .left("", |(row, entry)| {
+            own(row.of_gnuradio, entry)
+                .map_or(String::new(), |ratio| format!("{:.1} x GNU Radio", ratio.median))
+        })
+        .text()
 }
 
 /// The main figures, in words.

@@ -4,6 +4,7 @@ mod schema;
 
 use crate::graph_run;
 use crate::output::Report;
+use crate::table::Table;
 use anyhow::bail;
 use millstream_flow::registry::{BlockType, Parameter};
 use millstream_flow::{Block, InputPort, OutputPort, PortVisitor, Registry};
@@ -45,23 +46,19 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 
 /// One line for each type.
 fn list(registry: &Registry) -> String {
-    let mut rows = Vec::new();
-    for known in registry.types() {
-        let facts = facts(registry, known);
-        let items = |ports: &[Port]| match ports {
-            [] => "-".to_owned(),
-            [only] => only.item.clone(),
-            several => format!("{}x {}", several.len(), several[0].item),
-        };
-        let way = format!("{} > {}", items(&facts.inputs), items(&facts.outputs));
-        rows.push((known.name(), way, known.summary()));
-    }
-    let wide = |of: fn(&(&str, String, &str)) -> usize| rows.iter().map(of).max().unwrap_or(0);
-    let (names, ways) = (wide(|row| row.0.chars().count()), wide(|row| row.1.chars().count()));
-    let mut text = String::new();
-    for (name, way, summary) in &rows {
-        let _ = writeln!(text, "{name:<names$}  {way:<ways$}  {summary}");
-    }
+    let items = |ports: &[Port]| match ports {
+        [] => "-".to_owned(),
+        [only] => only.item.clone(),
+        several => format!("{}x {}", several.len(), several[0].item),
+    };
+    let text = Table::of(registry.types())
+        .left("", |known| known.name())
+        .left("", |known| {
+            let facts = facts(registry, known);
+            format!("{} > {}", items(&facts.inputs), items(&facts.outputs))
+        })
+        .left("", |known| known.summary())
+        .text();
     text + "\n`millstream graph blocks TYPE` describes one; items are those of its example.\n"
 }
 

@@ -1,6 +1,7 @@
 //! `millstream lab guest`: any `millstream` command under other kernels.
 
 use super::adc;
+use crate::live::{Estimate, during};
 use crate::numbers::seconds;
 use crate::output::{self, Report};
 use anyhow::Context;
@@ -12,7 +13,7 @@ use millstream_lab::irq::Imitation;
 use serde_json::{Value, json};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Folder of modules in a guest.
 const MODULES: &str = "/modules";
@@ -133,9 +134,14 @@ pub struct GuestOptions {
 /// Runs the command under every kernel.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let (mut text, mut results, mut failed) = (String::new(), Vec::new(), Vec::new());
-    for wanted in &args.guest.kernels {
+    let mut estimate = Estimate::new(Instant::now());
+    for (done, wanted) in args.guest.kernels.iter().enumerate() {
         let kernel = args.guest.kernel(wanted)?;
-        let outcome = args.guest.run(&kernel, &[], args.command.clone(), image::Files::new())?;
+        let what = format!("guest {} of {}, {}", done + 1, args.guest.kernels.len(), kernel.name);
+        // The guests before tell how long it takes.
+        let expected = estimate.each(Instant::now(), done);
+        let (command, files) = (args.command.clone(), image::Files::new());
+        let outcome = during(&what, expected, || args.guest.run(&kernel, &[], command, files))?;
         let (name, seconds) = (&kernel.name, outcome.took.as_secs_f64());
         output::note(format_args!("{name}: status {} after {seconds:.1} s", outcome.status));
         if outcome.status != 0 {

@@ -5,6 +5,8 @@ use super::place::StoreArgs;
 use super::planned::{PlanArgs, Planned, verdict};
 use super::run::table;
 use crate::interrupt;
+use crate::live::{Estimate, during};
+use crate::numbers::whole;
 use crate::output::{Report, note};
 use anyhow::{bail, ensure};
 use millstream_guest::{BootKernel, Error};
@@ -14,6 +16,7 @@ use millstream_measure::design::{
 };
 use millstream_measure::store::Store;
 use millstream_measure::{Failure, Record};
+use std::time::Instant;
 
 /// The plan's path in a guest.
 const GUEST_PLAN: &str = "/plan.toml";
@@ -37,8 +40,7 @@ pub struct Args {
 
     /// Number of boots of each kernel, instead of the plan's `restarts`. If a figure is not precise
     /// enough, more boots follow, up to the plan's `restarts_max`.
-    #[arg(long, default_value_t = 6, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 6, value_name = "N", value_parser = whole::<u32>(1..=1000))]
     boots: u32,
 
     #[command(flatten)]
@@ -85,7 +87,8 @@ pub fn carry_on(args: &Args, mut planned: Planned, mut store: Store) -> anyhow::
     let Planned { plan, name, known, .. } = planned;
     let boots = boots(&plan, &sides, args.boots);
     note(format_args!("run     {name}"));
-    let mut guests = Guests { options: &args.guest, plan: &plan, sides: &sides, store };
+    let estimate = Estimate::new(Instant::now());
+    let mut guests = Guests { options: &args.guest, plan: &plan, sides: &sides, store, estimate };
     let outcome = carry_out(&boots, &name, &known, &mut guests)?;
     let text =
         table(&boots, &outcome) + "see `millstream lab compare last` and `lab report last`\n";
@@ -162,6 +165,7 @@ struct Guests<'g> {
     plan: &'g MeasurementPlan,
     sides: &'g [KernelSide],
     store: Store,
+    estimate: Estimate,
 }
 
 impl Guests<'_> {
@@ -239,9 +243,12 @@ fn within(label: &str, variant: &str) -> String {
 impl MeasuringMachine for Guests<'_> {
     fn start(&mut self, unit: &Unit<'_>) -> Result<StartResult, StartFailure> {
         let (label, (done, all)) = (&unit.cell.variant, unit.number);
-        note(format_args!("{:>3}/{all} {label}", done + 1));
+        let now = Instant::now();
+        let left = self.estimate.left(now, done, all);
+        note(format_args!("{:>3}/{all} {label}{left}", done + 1));
         let side = &self.sides[unit.cell.side as usize];
-        self.boot(side, unit.restart).map_err(|error| {
+        let expected = self.estimate.each(now, done);
+        during(label, expected, || self.boot(side, unit.restart)).map_err(|error| {
             let (text, guest) = (format!("{error:#}"), error.downcast_ref::<Error>());
             match guest {
                 Some(Error::Missing { .. }) => StartFailure::Place(text),

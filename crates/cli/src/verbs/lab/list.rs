@@ -3,8 +3,10 @@
 use super::place::StoreArgs;
 use super::run::failed;
 use crate::output::Report;
+use crate::table::Table;
 use millstream_measure::picture::short_time;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Lists the runs in the store, the oldest first.
@@ -18,40 +20,32 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let store = args.store.open()?;
     let runs = store.list()?;
-    let (mut text, mut failures) = (String::new(), Vec::new());
-    let mut tell = |run: &str, text: &mut String| -> anyhow::Result<()> {
-        let of_run = store.failures(run)?;
-        *text += &failed(&of_run);
-        failures.extend(of_run);
-        Ok(())
-    };
-    for (index, run) in runs.iter().enumerate() {
-        let variant = if run.variant.is_empty() { "" } else { "/" };
-        let _ = writeln!(
-            text,
-            "{:<44} {:>3} starts {:>5} records  max {:>9}  {}  [{}] beside [{}]",
-            format!("{}{variant}{}", run.run, run.variant),
-            run.restarts,
-            run.records,
-            short_time(run.max_ns),
-            run.kernel,
-            run.names,
-            run.loads
-        );
-        if runs[index + 1..].iter().all(|later| later.run != run.run) {
-            tell(&run.run, &mut text)?;
-        }
-    }
     let empty = store.without_records()?;
+    let mut failures = BTreeMap::new();
+    for run in runs.iter().map(|run| &run.run).chain(&empty) {
+        failures.insert(run, store.failures(run)?);
+    }
+    // Below the last of a run's variants.
+    let is_last = |at: usize| runs[at + 1..].iter().all(|later| later.run != runs[at].run);
+    let told = |run: &String| failed(&failures[run]);
+    let mut text = Table::of(runs.iter().enumerate())
+        .left("", |(_, run)| match &*run.variant {
+            "" => run.run.clone(),
+            variant => format!("{}/{variant}", run.run),
+        })
+        .right("", |(_, run)| format!("{} starts", run.restarts))
+        .right("", |(_, run)| format!("{} records", run.records))
+        .right("", |(_, run)| format!("max {}", short_time(run.max_ns)))
+        .left("", |(_, run)| format!("{}  [{}] beside [{}]", run.kernel, run.names, run.loads))
+        .text_with(|(at, run)| if is_last(at) { told(&run.run) } else { String::new() });
     for run in &empty {
-        let _ = writeln!(text, "{run:<44}   no records");
-        tell(run, &mut text)?;
+        let _ = write!(text, "{run:<44}   no records\n{}", told(run));
     }
     if runs.is_empty() && empty.is_empty() {
         let _ = writeln!(text, "{} holds no run yet", store.path().display());
     }
     let results = json!({
-        "store": store.path(), "runs": runs, "without_records": empty, "failures": failures,
+        "store": store.path(), "runs": runs, "without_records": empty, "failures": failures.values().flatten().collect::<Vec<_>>(),
     });
     Ok(Report::done(text, results))
 }

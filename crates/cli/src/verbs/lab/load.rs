@@ -6,12 +6,12 @@ use crate::live::during;
 use crate::numbers::{allowed_cpus, seconds};
 use crate::output::Report;
 use crate::program;
+use crate::table::Table;
 use anyhow::Context;
 use millstream_cpu::CpuSet;
 use millstream_lab::load::RunningLoad;
 use millstream_measure::load::Profiles;
 use serde_json::json;
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -43,11 +43,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         profiles.all.extend(Profiles::parse(&text)?.all);
     }
     let Some(name) = &args.name else {
-        let line = |text: String, profile: &millstream_measure::load::LoadProfile| {
-            format!("{text}{:<12} {}\n", profile.name, profile.about)
-        };
-        let text = profiles.all.iter().fold(String::new(), line);
-        return Ok(Report::done(text, json!({ "profiles": profiles.all })));
+        let table = Table::of(&profiles.all).left("", |one| &one.name).left("", |one| &one.about);
+        return Ok(Report::done(table.text(), json!({ "profiles": profiles.all })));
     };
     interrupt::install();
     let allowed = allowed_cpus()?;
@@ -71,8 +68,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         seen.load_average,
         seen.steal_share * 100.0
     );
-    for (worker, rate) in &seen.work_per_s {
-        let _ = writeln!(text, "  {worker:<32} {rate:>12.1} /s");
-    }
+    text += &Table::of(&seen.work_per_s)
+        .left("", |(worker, _)| format!("  {worker}"))
+        .right("", |(_, rate)| format!("{rate:.1} /s"))
+        .text();
     Ok(Report::done(text, json!({ "profile": name, "seen": seen })))
 }

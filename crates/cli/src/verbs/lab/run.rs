@@ -4,10 +4,11 @@ use super::place::StoreArgs;
 use super::planned::{PlanArgs, Planned, verdict};
 use super::worker::WORKER;
 use crate::interrupt;
-use crate::live::{Live, left};
+use crate::live::{Estimate, Live};
 use crate::numbers::allowed_cpus;
-use crate::output::{Report, note};
+use crate::output::{Report, note, percent};
 use crate::program;
+use crate::table::Table;
 use anyhow::Context;
 use millstream_lab::Host;
 use millstream_measure::Failure;
@@ -67,7 +68,7 @@ pub fn carry_on(
     let mut file = args.records.as_deref().map(open_records).transpose()?;
     store.as_mut().map_or(Ok(()), |store| planned.begin(store))?;
     let Planned { plan, name, known, .. } = planned;
-    let (mut live, begun, mut first) = (Live::seldom(), Instant::now(), None);
+    let (mut live, mut estimate) = (Live::seldom(), Estimate::new(Instant::now()));
     let mut host = Host {
         program: |args| program::command(args),
         worker: WORKER,
@@ -79,14 +80,10 @@ pub fn carry_on(
         ended: interrupt::asked,
         progress: Box::new(|unit| {
             let (cell, (done, all)) = (unit.cell, unit.number);
-            // A resumed run has its first units from before.
-            let before = *first.get_or_insert(done);
-            live.show(Instant::now(), || {
+            let now = Instant::now();
+            let left = estimate.left(now, done, all);
+            live.show(now, || {
                 let variant = if cell.variant.is_empty() { "" } else { " " };
-                let left = match done - before {
-                    0 => String::new(),
-                    since => left(begun.elapsed(), since as u64, (all - before) as u64),
-                };
                 let place = format!("{done}/{all}{left}:");
                 format!("{place} {}{variant}{} | {}", cell.variant, cell.name, cell.load.name)
             });
@@ -141,35 +138,36 @@ const MORE_STARTS: &str = "more starts";
 
 /// The results of each figure, and why the run ended.
 pub(super) fn table(plan: &MeasurementPlan, outcome: &RunResult) -> String {
-    let percent = format!("p{}", plan.quantile * 100.0);
+    let percent_name = format!("p{}", plan.quantile * 100.0);
     let known = match outcome.known {
         0 => String::new(),
         known => format!("{known} known before, "),
     };
-    let mut text = format!(
-        "\n{}: {} rounds, {} starts ({known}{} tried again), until {}\n\
-         {:<44} {percent:>9}  it lies between (95 %)  within  between       max\n",
-        outcome.run, outcome.rounds, outcome.starts, outcome.again, outcome.why, ""
-    );
-    let share = |share: Option<f64>| {
-        share.map_or("–".to_owned(), |share| format!("{:.0} %", share * 100.0))
-    };
-    for line in &outcome.lines {
-        let CellProgress { variant, title, figure_ns, interval_ns, spread, max_ns, .. } = line;
-        let interval = interval_ns.map_or(MORE_STARTS.to_owned(), |(low, high)| {
+    let share = |share: Option<f64>| share.map_or("–".to_owned(), percent);
+    let interval = |line: &CellProgress| {
+        line.interval_ns.map_or(MORE_STARTS.to_owned(), |(low, high)| {
             format!("{} and {}", short_time(low as u64), short_time(high as u64))
-        });
-        let variant = if variant.is_empty() { String::new() } else { format!("{variant}: ") };
-        let _ = writeln!(
-            text,
-            "{:<44} {:>9} {interval:>23} {:>7} {:>8} {:>9}",
-            format!("{variant}{title}"),
-            short_time(*figure_ns as u64),
-            share(spread.within),
-            share(spread.between),
-            short_time(*max_ns)
-        );
-    }
+        })
+    };
+    let table = Table::of(&outcome.lines)
+        .left("", |line| match &*line.variant {
+            "" => line.title.clone(),
+            variant => format!("{variant}: {}", line.title),
+        })
+        .right(&percent_name, |line| short_time(line.figure_ns as u64))
+        .right("it lies between (95 %)", interval)
+        .right("within", |line| share(line.spread.within))
+        .right("between", |line| share(line.spread.between))
+        .right("max", |line| short_time(line.max_ns));
+    let mut text = format!(
+        "\n{}: {} rounds, {} starts ({known}{} tried again), until {}\n{}",
+        outcome.run,
+        outcome.rounds,
+        outcome.starts,
+        outcome.again,
+        outcome.why,
+        table.text()
+    );
     if outcome.lines.iter().any(|line| line.interval_ns.is_none()) {
         let _ = writeln!(
             text,

@@ -3,8 +3,9 @@
 use super::{class, samples};
 use crate::interrupt;
 use crate::live::during;
-use crate::numbers::{Whole, allowed_cpus, cpu, name_of, one_of, seconds, within};
-use crate::output::{Report, note, now};
+use crate::numbers::{allowed_cpus, cpu, name_of, one_of, seconds, whole, within};
+use crate::output::{Report, count, note, now};
+use crate::table::Table;
 use crate::verbs::lab::adc;
 use millstream_cpu::sched::Class;
 use millstream_lab::irq::{DevicePlace, IioChoice, Interrupts, IrqSamples, IrqSpec, measure};
@@ -13,7 +14,6 @@ use millstream_measure::Measured;
 use millstream_measure::picture::short_time;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::time::Duration;
 
 /// Measures the time from an interrupt of a converter until a program reads the samples, in parts.
@@ -33,7 +33,7 @@ use std::time::Duration;
 pub struct Args {
     /// Number of interrupts for each block. By default 1 and 2 are measured in turn.
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1u8, 2],
-          value_parser = clap::value_parser!(u8).range(1..=2))]
+          value_parser = whole::<u8>(1..=2))]
     interrupts: Vec<u8>,
 
     /// Time between two conversions.
@@ -42,12 +42,11 @@ pub struct Args {
 
     /// Number of blocks in each sample.
     #[arg(long, value_name = "N", default_value_t = 2000,
-          value_parser = Whole(clap::value_parser!(u64).range(10..=10_000_000)))]
+          value_parser = whole::<u64>(10..=10_000_000))]
     count: u64,
 
     /// Number of samples for each number of interrupts.
-    #[arg(long, value_name = "N", default_value_t = 2,
-          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole::<u32>(1..=100_000))]
     repeat: u32,
 
     /// CPU of the driver's thread and the reading thread. The default is the last CPU that this
@@ -185,9 +184,9 @@ impl Args {
 
 fn measured(plan: &IrqSpec, via: Via, started: String, taken: IrqSamples) -> Measured {
     let interrupts = plan.interrupts.number();
-    let series = taken.device.unwrap_or_else(|| {
-        format!("{interrupts} interrupt{} a block", if interrupts == 1 { "" } else { "s" })
-    });
+    let series = taken
+        .device
+        .unwrap_or_else(|| format!("{} a block", count(interrupts.into(), "interrupt")));
     let parameters = json!({
         "cpu": plan.cpu, "device_cpu": plan.device_cpu, "class": plan.class.to_string(),
         "period_ns": plan.period_ns, "interrupts": interrupts,
@@ -223,45 +222,38 @@ fn number(record: &Measured, name: &str) -> f64 {
 
 /// Mean and quantiles of each part, its sum beside the whole, the clocks, and the cost.
 fn stages(records: &[Measured]) -> String {
-    let mut text = String::new();
-    let mut shown = Vec::new();
-    for record in records {
-        if shown.contains(&&record.series) {
-            continue;
-        }
-        shown.push(&record.series);
-        let all: Vec<_> = records.iter().filter(|other| other.series == record.series).collect();
-        let blocks: u64 = all.iter().map(|one| one.observed.histogram.count()).sum();
-        let _ = writeln!(text, "\n{:<30} {:>9} {:>9} {:>9}", record.series, "mean", "p50", "p99");
-        let mut sum_ns = 0;
-        for (index, stage) in record.stages.iter().enumerate() {
-            let mut histogram = millstream_measure::Histogram::default();
-            all.iter().for_each(|one| histogram.merge(&one.stages[index].histogram));
-            let total_ns: u64 = all.iter().map(|one| one.stages[index].total_ns).sum();
-            sum_ns += total_ns;
-            let times =
-                [total_ns / blocks, histogram.quantile_ns(0.5), histogram.quantile_ns(0.99)];
-            let [mean, p50, p99] = times.map(short_time);
-            let _ = writeln!(text, "  {:<28} {mean:>9} {p50:>9} {p99:>9}", stage.name);
-        }
-        let whole_ns = all.iter().map(|one| number(one, "total_ns")).sum::<f64>() as u64;
-        let [sum, whole] = [sum_ns, whole_ns].map(|ns| short_time(ns / blocks));
-        let cpu = all.iter().map(|one| number(one, "cpu_ns_per_block")).sum::<f64>();
-        let worst = |name| all.iter().map(|one| number(one, name)).fold(0.0, f64::max);
-        let off = match record.details["clock_error_ns"].as_f64() {
-            Some(_) => format!(", off by {:.0} ns at most", worst("clock_error_ns")),
-            None => String::new(),
-        };
-        let _ = writeln!(
-            text,
-            "  {:<28} {sum:>9}   whole way {whole}; CPU of driver and user {} a block\n  \
-             clocks related to ±{:.0} ns{off}",
-            "sum",
-            short_time((cpu / all.len() as f64) as u64),
-            worst("clock_bound_ns"),
-        );
-    }
-    text
+    samples::series(records).iter().map(|(name, all)| stages_of(name, all)).collect()
+}
+
+fn stages_of(series: &str, all: &[&Measured]) -> String {
+    let blocks: u64 = all.iter().map(|one| one.observed.histogram.count()).sum();
+    let total = |at: usize| all.iter().map(|one| one.stages[at].total_ns).sum::<u64>();
+    let quantile = |at: usize, share| {
+        let mut histogram = millstream_measure::Histogram::default();
+        all.iter().for_each(|one| histogram.merge(&one.stages[at].histogram));
+        short_time(histogram.quantile_ns(share))
+    };
+    let parts = 0..all[0].stages.len();
+    let table = Table::of(parts.clone())
+        .left(series, |at| format!("  {}", all[0].stages[at].name))
+        .right("mean", |at| short_time(total(at) / blocks))
+        .right("p50", |at| quantile(at, 0.5))
+        .right("p99", |at| quantile(at, 0.99));
+    let sum_of = |name| all.iter().map(|one| number(one, name)).sum::<f64>();
+    let [sum, whole] =
+        [parts.map(total).sum(), sum_of("total_ns") as u64].map(|ns| short_time(ns / blocks));
+    let worst = |name| all.iter().map(|one| number(one, name)).fold(0.0, f64::max);
+    let off = match all[0].details["clock_error_ns"].as_f64() {
+        Some(_) => format!(", off by {:.0} ns at most", worst("clock_error_ns")),
+        None => String::new(),
+    };
+    format!(
+        "\n{}  sum {sum}, whole way {whole}; CPU of driver and user {} a block\n  clocks related to \
+         ±{:.0} ns{off}\n",
+        table.text(),
+        short_time((sum_of("cpu_ns_per_block") / all.len() as f64) as u64),
+        worst("clock_bound_ns"),
+    )
 }
 
 /// The contradiction that makes a result invalid, if any.

@@ -4,8 +4,9 @@
 use crate::child_radio::{ChildRadio, ChildRadioOptions};
 use crate::interrupt;
 use crate::live::Steps;
-use crate::numbers::{Whole, rate, seconds};
+use crate::numbers::{rate, seconds, whole};
 use crate::output::{Report, note, now};
+use crate::table::Table;
 use millstream_lab::buffer;
 use millstream_lab::turnaround::{
     Answer, LeadResult, Turnaround, TurnaroundSpec, leads_s, never_late,
@@ -43,32 +44,28 @@ pub struct Args {
 
     /// Number of turnarounds in each sample.
     #[arg(long, value_name = "N", default_value_t = 2000,
-          value_parser = Whole(clap::value_parser!(u64).range(10..=10_000_000)))]
+          value_parser = whole::<u64>(10..=10_000_000))]
     count: u64,
 
     /// Number of samples, one after the other.
-    #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u32>(1..=100_000))]
     repeat: u32,
 
     /// Number of lead times to try; 0 leaves out the second part.
-    #[arg(long, value_name = "N", default_value_t = 12,
-          value_parser = clap::value_parser!(u64).range(0..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = whole::<u64>(0..=1000))]
     leads: u64,
 
     /// Number of answers at each lead time.
     #[arg(long, value_name = "N", default_value_t = 200,
-          value_parser = Whole(clap::value_parser!(u64).range(1..=1_000_000)))]
+          value_parser = whole::<u64>(1..=1_000_000))]
     count_per_lead: u64,
 
     /// Length of each received burst in samples, at most one packet.
-    #[arg(long, value_name = "N", default_value_t = 64,
-          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = whole::<u32>(1..=1000))]
     rx_samples: u32,
 
     /// Length of each answer in samples, at most one packet.
-    #[arg(long, value_name = "N", default_value_t = 64,
-          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = whole::<u32>(1..=1000))]
     tx_samples: u32,
 
     /// Time between two answers.
@@ -292,16 +289,12 @@ fn text(args: &Args, histogram: &Histogram, leads: &[LeadResult], safe: Option<f
     let (min, max) = (short_time(histogram.min_ns()), short_time(histogram.max_ns()));
     let _ = writeln!(text, "min {min}  {}  max {max}", quantiles.join("  "));
     if !leads.is_empty() {
-        text += "\n        lead     late  predicted\n";
-    }
-    for lead in leads {
-        let _ = writeln!(
-            text,
-            "  {:>10}  {:>5.1} %  {:>7.1} %",
-            short_time((lead.lead_s * 1e9) as u64),
-            lead.late as f64 / lead.tries.max(1) as f64 * 100.0,
-            lead.predicted * 100.0
-        );
+        let late = |lead: &LeadResult| lead.late as f64 / lead.tries.max(1) as f64;
+        let table = Table::of(leads)
+            .right("        lead", |lead| short_time((lead.lead_s * 1e9) as u64))
+            .right("late", |lead| format!("{:.1} %", late(lead) * 100.0))
+            .right("predicted", |lead| format!("{:.1} %", lead.predicted * 100.0));
+        text += &format!("\n{}", table.text());
     }
     if let Some(safe_s) = safe {
         let _ = writeln!(

@@ -1,5 +1,6 @@
 //! Samples of a measurement as text: a line a series, the samples of each together.
 
+use crate::table::Table;
 use millstream_measure::extreme::{Estimate, NoEstimate};
 use millstream_measure::picture::{draw, short_time};
 use millstream_measure::{Histogram, Measured};
@@ -12,7 +13,7 @@ const AHEAD: u64 = 10;
 const SEED: u64 = 1;
 
 /// Series in the order in which they came, each with its samples.
-fn series(records: &[Measured]) -> Vec<(&str, Vec<&Measured>)> {
+pub fn series(records: &[Measured]) -> Vec<(&str, Vec<&Measured>)> {
     let mut all: Vec<(&str, Vec<&Measured>)> = Vec::new();
     for record in records {
         match all.iter_mut().find(|(name, _)| *name == record.series) {
@@ -37,23 +38,20 @@ fn estimate(samples: &[&Measured]) -> Result<Estimate, NoEstimate> {
 
 /// The table, and the facts about the maximum, for one sample each.
 pub fn text(title: &str, records: &[Measured], histograms: bool) -> String {
-    let mut text = format!("\n{title}\n{:<22}", "");
-    for column in ["count", "min", "mode", "p50", "p99", "p99.9", "max"] {
-        let _ = write!(text, " {column:>9}");
-    }
-    text += "\n";
     let all = series(records);
-    for (name, samples) in &all {
-        let histogram = together(samples);
-        let quantile = |share| histogram.quantile_ns(share);
-        let _ = write!(text, "{name:<22} {:>9}", histogram.count());
-        let times = [histogram.min_ns(), histogram.mode_ns(), quantile(0.5), quantile(0.99)];
-        for time_ns in times.into_iter().chain([quantile(0.999), histogram.max_ns()]) {
-            let _ = write!(text, " {:>9}", short_time(time_ns));
-        }
-        text += "\n";
-        text += &troubles(samples);
-    }
+    let rows = all.iter().map(|(name, samples)| (*name, samples, together(samples)));
+    let rows: Vec<_> = rows.collect();
+    let quantile = |share| move |row: &(_, _, Histogram)| short_time(row.2.quantile_ns(share));
+    let table = Table::of(&rows)
+        .left("", |row| row.0)
+        .right("count", |row| row.2.count())
+        .right("min", |row| short_time(row.2.min_ns()))
+        .right("mode", |row| short_time(row.2.mode_ns()))
+        .right("p50", quantile(0.5))
+        .right("p99", quantile(0.99))
+        .right("p99.9", quantile(0.999))
+        .right("max", |row| short_time(row.2.max_ns()));
+    let mut text = format!("\n{title}\n{}", table.text_with(|row| troubles(row.1)));
     text += "\n";
     for (name, samples) in &all {
         text += &maximum(name, samples);

@@ -4,7 +4,7 @@ use super::late::LateArgs;
 use super::{class, explain, samples};
 use crate::interrupt;
 use crate::live::during;
-use crate::numbers::{Whole, allowed_cpus, one_of, seconds, seconds_or_0, within};
+use crate::numbers::{allowed_cpus, one_of, seconds, seconds_or_0, whole, within};
 use crate::output::{Report, note, now};
 use millstream_cpu::CpuSet;
 use millstream_cpu::sched::Class;
@@ -48,8 +48,7 @@ pub struct Args {
     interval: f64,
 
     /// Number of deadlines in each sample on each CPU. The default is enough for 5 s.
-    #[arg(long, value_name = "N", conflicts_with = "duration",
-          value_parser = Whole(clap::value_parser!(u64).range(1..)))]
+    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = whole::<u64>(1..))]
     count: Option<u64>,
 
     /// Length of each sample.
@@ -57,8 +56,7 @@ pub struct Args {
     duration: f64,
 
     /// Number of samples, one after the other.
-    #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u32>(1..=100_000))]
     repeat: u32,
 
     #[command(flatten)]
@@ -69,8 +67,7 @@ pub struct Args {
     histograms: bool,
 
     /// Delays each thread by this: proves that a comparison finds a regression.
-    #[arg(long, value_name = "TIME", default_value = "0", hide = true,
-          value_parser = seconds_or_0)]
+    #[arg(long, value_name = "TIME", default_value = "0", hide = true, value_parser = seconds_or_0)]
     handicap: f64,
 }
 

@@ -1,5 +1,6 @@
 //! The plan of a run at its start, and the changes that adaptation may make.
 
+use crate::output::Join;
 use anyhow::{Context, anyhow};
 use millstream_cpu::Topology;
 use millstream_flow::Shape;
@@ -77,8 +78,7 @@ impl RequestedPlan {
 fn read(path: &Path) -> anyhow::Result<Plan> {
     let text = millstream_flow::file::read_text(path).map_err(|error| {
         let presets = Preset::ALL.iter().map(|preset| preset.name());
-        let words: Vec<_> = presets.chain([MEASURED]).collect();
-        let (path, words) = (path.display(), words.join(", "));
+        let (path, words) = (path.display(), presets.chain([MEASURED]).join(", "));
         anyhow!(
             "cannot read the plan file {path}: {error}; instead of a file you can name a plan: \
              {words}"

@@ -1,6 +1,6 @@
 //! The text after a run.
 
-use crate::graph_run::{GraphReport, LedgerReport};
+use crate::graph_run::{self, GraphReport, LedgerReport};
 use crate::output::short;
 use crate::signal::SignalReport;
 use millstream_flow::{BlockStats, LatencyStats};
@@ -31,10 +31,8 @@ fn describe(block: &BlockStats) -> String {
         "{:<14} {:>10} calls {:>12} in {:>12} out {:>8.1} ns/item",
         block.name, block.calls, block.items_in, block.items_out, per_item
     );
-    for name in block.metrics.keys() {
-        if let Some(value) = block.metric(name).filter(|value| value.is_finite() && *value != 0.0) {
-            let _ = write!(text, "  {name} {}", short(value));
-        }
+    for metric in graph_run::metrics(block) {
+        let _ = write!(text, "  {metric}");
     }
     let Some(messages) = block.messages.as_ref().filter(|messages| messages.taken > 0) else {
         return text;

@@ -1,7 +1,7 @@
 //! The supervisor of a run: shows it, adapts it, and checks its progress, in the waiting thread.
 
 use super::send::Outbox;
-use crate::output::note;
+use crate::output::{Join, note};
 use anyhow::anyhow;
 use millstream_flow::{RunningGraph, Stall};
 use millstream_planner::adapt::{AdaptEvent, Adapter};
@@ -89,7 +89,7 @@ impl Supervisor {
             }
             return Ok(());
         };
-        let text = stalls.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let text = stalls.iter().join("; ");
         let about = match stall {
             Stall::Busy { block, .. } => block.clone(),
             _ => String::new(),

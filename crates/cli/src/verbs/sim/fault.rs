@@ -2,11 +2,11 @@
 
 use super::radio::control_address;
 use crate::output::Report;
+use crate::table::Table;
 use anyhow::{Context, anyhow, bail};
 use clap::Subcommand;
 use millstream_emulator::FAULT_FORMS;
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, SocketAddrV4, TcpStream};
 use std::time::Duration;
@@ -111,16 +111,17 @@ fn table(faults: &[Value]) -> String {
     if faults.is_empty() {
         return "no faults\n".to_owned();
     }
-    let mut text = format!("{:>4} {:>10} {:>10} {:>6}  fault\n", "id", "matched", "hit", "held");
-    for state in faults {
-        let number = |name: &str| state[name].as_u64().unwrap_or_default();
-        let [id, matched, hit, held] = ["id", "matched", "hit", "held"].map(number);
-        let done = if state["done"] == true { "  (done)" } else { "" };
-        let fault = state["fault"].as_str().unwrap_or_default();
-        // Writing to memory does not fail.
-        let _ = writeln!(text, "{id:>4} {matched:>10} {hit:>10} {held:>6}  {fault}{done}");
-    }
-    text
+    let number = |name| move |state: &Value| state[name].as_u64().unwrap_or_default();
+    Table::of(faults)
+        .right("id", number("id"))
+        .right("matched", number("matched"))
+        .right("hit", number("hit"))
+        .right("held", number("held"))
+        .left("fault", |state| {
+            let done = if state["done"] == true { "  (done)" } else { "" };
+            format!("{}{done}", state["fault"].as_str().unwrap_or_default())
+        })
+        .text()
 }
 
 /// Every non-zero counter.

@@ -5,8 +5,8 @@ mod trouble;
 
 use crate::interrupt;
 use crate::live::Live;
-use crate::numbers::{Whole, positive, seconds};
-use crate::output::{Report, note};
+use crate::numbers::{positive, seconds, whole};
+use crate::output::{Join, Report, note};
 use crate::start;
 use anyhow::Context;
 use millstream_emulator::{
@@ -52,8 +52,7 @@ pub struct Args {
     pub tx_out: Vec<PathBuf>,
 
     /// Number of radios to emulate, at consecutive addresses and with consecutive serial numbers.
-    #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u8).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u8>(1..=64))]
     pub radios: u8,
 
     /// Serial number of the radio. The default is its IP address as a hexadecimal number. UHD finds
@@ -78,12 +77,12 @@ pub struct Args {
     /// Samples that each channel can keep while the host grants no credit. More samples are an
     /// overrun.
     #[arg(long, value_name = "N", default_value_t = RadioConfig::default().rx_buffer_samples,
-          value_parser = Whole(clap::value_parser!(u64)))]
+          value_parser = whole::<u64>(..))]
     pub rx_buffer_samples: u64,
 
     /// Size of the transmit buffer of each channel, in samples of four bytes.
     #[arg(long, value_name = "N", default_value_t = RadioConfig::default().tx_buffer_samples,
-          value_parser = Whole(clap::value_parser!(u64)))]
+          value_parser = whole::<u64>(..))]
     pub tx_buffer_samples: u64,
 
     /// Size of the largest IP packet of the radio's network, in bytes. Hosts measure it and choose
@@ -93,12 +92,12 @@ pub struct Args {
 
     /// UDP port on which the radio answers searches and echoes.
     #[arg(long, value_name = "PORT", default_value_t = millstream_wire::mpm::DISCOVERY_PORT,
-          value_parser = clap::value_parser!(u16).range(1..))]
+          value_parser = whole::<u16>(1..))]
     pub discovery_port: u16,
 
     /// TCP port for remote procedure calls.
     #[arg(long, value_name = "PORT", default_value_t = millstream_wire::mpm::RPC_PORT,
-          value_parser = clap::value_parser!(u16).range(1..))]
+          value_parser = whole::<u16>(1..))]
     pub rpc_port: u16,
 
     /// UDP port for CHDR packets; 0 takes any free port.
@@ -292,6 +291,6 @@ fn object(entries: &[(&str, u64)]) -> Map<String, Value> {
 /// Every non-zero counter.
 fn status(entries: &[(&str, u64)]) -> String {
     let busy = entries.iter().filter(|(_, value)| *value > 0);
-    let text = busy.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join("  ");
+    let text = busy.map(|(name, value)| format!("{name} {value}")).join("  ");
     if text.is_empty() { "no requests and no packets".to_owned() } else { text }
 }

@@ -2,6 +2,7 @@
 
 use super::outlet::Outlet;
 use crate::front_end::ChannelTuning;
+use crate::graph_run::{causes, verdict};
 use crate::output::{Report, count};
 use millstream_radio::tx::{TxCounters, TxError, TxEvent, TxLedger};
 use serde::Serialize;
@@ -105,13 +106,7 @@ pub fn report(played: Played) -> Report {
     let Played { ledger, events, counters, .. } = &played;
     let lost: Map<String, Value> =
         ledger.losses().map(|(cause, lost)| (cause.name().to_owned(), json!(lost))).collect();
-    let causes: Vec<_> = ledger
-        .losses()
-        .filter(|loss| loss.1 > 0)
-        .map(|(cause, lost)| format!("{cause} {lost}"))
-        .collect();
-    let causes = if causes.is_empty() { "no loss".to_owned() } else { causes.join(", ") };
-    let verdict = if ledger.balance().is_ok() { "balances" } else { "DOES NOT BALANCE" };
+    let (causes, verdict) = (causes(ledger.losses()), verdict(ledger.balance().is_ok()));
     let (unknown, repeated) = (ledger.unknown, ledger.repeated);
     let most = if repeated.max == u64::MAX { Value::Null } else { json!(repeated.max) };
     // Only where it is not zero: the common line stays short.

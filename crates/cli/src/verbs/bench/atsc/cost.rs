@@ -3,14 +3,15 @@
 use super::super::peer::PeerArgs;
 use crate::graph_run;
 use crate::live::Steps;
-use crate::numbers::{rate, seconds};
+use crate::numbers::{rate, seconds, whole};
 use crate::output::Report;
 use crate::stored;
+use crate::table::Table;
 use millstream_atsc::tx::Impairments;
 use millstream_flow::{GraphFile, Plan};
 use millstream_lab::atsc::{
-    AtscBench, AtscFigures, AtscSubject, BACKGROUND_CN_DB, ECHOES, GnuRadioReceiver,
-    ReceiverFigures, Recording, bench,
+    AtscBench, AtscSubject, BACKGROUND_CN_DB, ECHOES, GnuRadioReceiver, ReceiverFigures, Recording,
+    bench,
 };
 use millstream_measure::Summary;
 use serde_json::json;
@@ -33,8 +34,7 @@ pub struct Args {
     rate: f64,
 
     /// Number of rounds. Each round measures every receiver once.
-    #[arg(long, value_name = "N", default_value_t = 3,
-          value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u64>(1..=1000))]
     repeat: u64,
 
     /// Seed of the random packets and of the noise.
@@ -105,85 +105,44 @@ fn tuned(rate_hz: f64) -> Option<Plan> {
     place.load(file.pins()).ok()?.map(|record| record.plan)
 }
 
-fn three(summary: Summary, digits: usize) -> String {
+/// The least, the median and the largest.
+pub(super) fn three(summary: Summary, digits: usize) -> String {
     let Summary { min, median, max, .. } = summary;
     format!("{min:.digits$}/{median:.digits$}/{max:.digits$}")
 }
 
 fn table(outcome: &ReceiverFigures) -> String {
-    let mut text = format!(
-        "{:<24}{:>18}{:>20}{:>20}{:>14}\n{:<24}{:>18}{:>20}{:>20}{:>14}\n",
-        "receiver",
-        "MS/s",
-        "× real time",
-        "CPU s/signal s",
-        "packet errors",
-        "",
-        "min/median/max",
-        "min/median/max",
-        "min/median/max",
-        "",
-    );
-    for entry in &outcome.entries {
-        let AtscFigures {
-            contender, megasamples_per_s, real_time, cpu_s_per_signal_s, score, ..
-        } = entry;
-        let _ = writeln!(
-            text,
-            "{contender:<24}{:>18}{:>20}{:>20}{:>14.1e}",
-            three(*megasamples_per_s, 1),
-            three(*real_time, 2),
-            three(*cpu_s_per_signal_s, 3),
-            score.error_rate(),
-        );
-    }
-    text
+    Table::of(&outcome.entries)
+        .left("receiver", |entry| entry.contender)
+        .right("MS/s\nmin/median/max", |entry| three(entry.megasamples_per_s, 1))
+        .right("× real time\nmin/median/max", |entry| three(entry.real_time, 2))
+        .right("CPU s/signal s\nmin/median/max", |entry| three(entry.cpu_s_per_signal_s, 3))
+        .right("packet errors", |entry| format!("{:.1e}", entry.score.error_rate()))
+        .text()
 }
 
 fn stages(outcome: &ReceiverFigures) -> String {
-    let mut text = "\non one thread     CPU s/signal s    share\n".to_owned();
-    for stage in &outcome.stages {
-        let bar = "█".repeat((stage.share * 40.0).round() as usize);
-        let share = 100.0 * stage.share;
-        let _ = writeln!(
-            text,
-            "  {:<15}{:>15.4}{share:>7.1} %  {bar}",
-            stage.block, stage.cpu_s_per_signal_s
-        );
-    }
-    text
+    let table = Table::of(&outcome.stages)
+        .left("on one thread", |stage| format!("  {}", stage.block))
+        .right("CPU s/signal s", |stage| format!("{:.4}", stage.cpu_s_per_signal_s))
+        .right("share", |stage| format!("{:.1} %", 100.0 * stage.share))
+        .left("", |stage| "█".repeat((stage.share * 40.0).round() as usize));
+    format!("\n{}", table.text())
 }
 
 fn echoes(outcome: &ReceiverFigures) -> String {
     if outcome.echoes.is_empty() {
         return String::new();
     }
-    let mut text = format!(
-        "\n{:<24}{:>20}{:>20}{:>18}{:>12}{:>15}\n{:<24}{:>20}{:>20}{:>18}\n",
-        format!("echoes, C/N {BACKGROUND_CN_DB} dB"),
-        "× real time",
-        "CPU s/signal s",
-        "× without",
-        "equalizer",
-        "packet errors",
-        "on one thread",
-        "min/median/max",
-        "min/median/max",
-        "min/median/max",
-    );
-    for row in &outcome.echoes {
-        let _ = writeln!(
-            text,
-            "{:<24}{:>20}{:>20}{:>18}{:>10.1} %{:>15.1e}",
-            row.signal,
-            three(row.real_time, 2),
-            three(row.cpu_s_per_signal_s, 3),
-            three(row.of_clean, 2),
-            100.0 * row.equalizer_share,
-            row.score.error_rate(),
-        );
-    }
-    text
+    let first = format!("echoes, C/N {BACKGROUND_CN_DB} dB\non one thread");
+    let table = Table::of(&outcome.echoes)
+        .left(&first, |row| &row.signal)
+        .right("× real time\nmin/median/max", |row| three(row.real_time, 2))
+        .right("CPU s/signal s\nmin/median/max", |row| three(row.cpu_s_per_signal_s, 3))
+        .right("× without\nmin/median/max", |row| three(row.of_clean, 2))
+        .right("equalizer", |row| format!("{:.1} %", 100.0 * row.equalizer_share))
+        .right("packet errors", |row| format!("{:.1e}", row.score.error_rate()));
+    format!("\n{}", table.text())
 }
 
 /// The main figures, in words.

@@ -1,12 +1,12 @@
 //! The transmitter.
 
+use super::cost::three;
 use crate::live::Steps;
-use crate::numbers::{rate, seconds};
+use crate::numbers::{rate, seconds, whole};
 use crate::output::Report;
+use crate::table::Table;
 use millstream_lab::atsc::Emission;
-use millstream_measure::Summary;
 use serde_json::json;
-use std::fmt::Write;
 
 /// Measures the CPU time and the signal quality of the ATSC transmitter.
 ///
@@ -26,8 +26,7 @@ pub struct Args {
     duration: f64,
 
     /// Number of rounds. Each round measures every rate once.
-    #[arg(long, value_name = "N", default_value_t = 3,
-          value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u64>(1..=1000))]
     repeat: u64,
 }
 
@@ -40,32 +39,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     };
     let found: Vec<Emission> = args.rate.iter().map(of).collect::<Result<_, _>>()?;
     steps.end();
-    let mut text = format!(
-        "{:>8}{:>22}{:>22}{:>12}{:>14}\n{:>8}{:>22}{:>22}{:>12}{:>14}\n",
-        "rate",
-        "× real time",
-        "CPU s/signal s",
-        "own MER",
-        "below mask",
-        "MS/s",
-        "min/median/max",
-        "min/median/max",
-        "dB",
-        "dB, least"
-    );
-    let three = |Summary { min, median, max, .. }: Summary, digits: usize| {
-        format!("{min:.digits$}/{median:.digits$}/{max:.digits$}")
-    };
-    for emission in &found {
-        let _ = writeln!(
-            text,
-            "{:>8.2}{:>22}{:>22}{:>12.1}{:>14}",
-            emission.rate_hz / 1e6,
-            three(emission.real_time, 2),
-            three(emission.cpu_s_per_signal_s, 3),
-            emission.mer_db,
+    let text = Table::of(&found)
+        .right("rate\nMS/s", |emission| format!("{:.2}", emission.rate_hz / 1e6))
+        .right("× real time\nmin/median/max", |emission| three(emission.real_time, 2))
+        .right("CPU s/signal s\nmin/median/max", |emission| three(emission.cpu_s_per_signal_s, 3))
+        .right("own MER\ndB", |emission| format!("{:.1}", emission.mer_db))
+        .right("below mask\ndB, least", |emission| {
             emission.mask_room_db.map_or("-".to_owned(), |room| format!("{room:.1}"))
-        );
-    }
+        })
+        .text();
     Ok(Report::done(text, json!({ "signal_s": args.duration, "rates": found })))
 }

@@ -2,17 +2,15 @@
 
 use super::super::peer::PeerArgs;
 use crate::interrupt;
-use crate::live::{Live, left};
-use crate::numbers::{rate, seconds};
-use crate::output::Report;
-use anyhow::Context;
+use crate::live::{Estimate, Live};
+use crate::numbers::{rate, seconds, whole};
+use crate::output::{Report, create_file};
 use millstream_lab::atsc::{
     Axis, BACKGROUND_CN_DB, GnuRadioReceiver, LimitsTable, OURS, ParameterGrid, Point, ResultStore,
     SETTLE_S, StoredResult, grid, peer_name, sweep, tableau,
 };
 use serde_json::json;
 use std::fmt::Write;
-use std::fs::File;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -52,7 +50,7 @@ pub struct Args {
     store: Option<PathBuf>,
 
     /// Number of signals to decode at the same time. The default is the number of CPUs.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=64))]
     jobs: Option<u64>,
 
     /// Draw the results to this file.
@@ -89,32 +87,22 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let jobs = jobs.min(plan.points.len()).max(1);
     let mut peers: Vec<Option<GnuRadioReceiver>> = vec![args.peer.start(GnuRadioReceiver::start)?];
     while peers.len() < jobs {
-        let another =
-            if peers[0].is_some() { args.peer.start(GnuRadioReceiver::start)? } else { None };
-        peers.push(another);
+        let is_there = peers[0].is_some();
+        peers.push(if is_there { args.peer.start(GnuRadioReceiver::start)? } else { None });
     }
-    let picture = args
-        .picture
-        .as_ref()
-        .map(|path| File::create(path).with_context(|| format!("cannot write {}", path.display())));
-    let picture = picture.transpose()?;
+    let picture = args.picture.as_deref().map(create_file).transpose()?;
     let folder = tempfile::tempdir()?;
     interrupt::install();
-    let (mut live, begun) = (Live::seldom(), Instant::now());
+    let (mut live, mut estimate) = (Live::seldom(), Estimate::new(Instant::now()));
     let total = plan.points.len();
     sweep(&plan, &mut store, folder.path(), &mut peers, |done, point| {
-        live.show(Instant::now(), || {
-            let left = match done {
-                0 => String::new(),
-                _ => left(begun.elapsed(), done as u64, total as u64),
-            };
-            format!("{done} of {total}{left}: {point}")
-        });
+        let left = estimate.left(Instant::now(), done, total);
+        live.show(Instant::now(), || format!("{done} of {total}{left}: {point}"));
         !interrupt::asked()
     })?;
     live.end();
-    let lines: Vec<&StoredResult> =
-        store.lines.iter().filter(|line| line.is_part_of(&plan)).collect();
+    let lines = store.lines.iter().filter(|line| line.is_part_of(&plan));
+    let lines: Vec<&StoredResult> = lines.collect();
     let mut receivers = vec![OURS.to_owned()];
     receivers.extend(plan.samples_per_symbol.iter().map(|setting| peer_name(*setting)));
     receivers.retain(|name| lines.iter().any(|line| line.receiver == *name));

@@ -3,7 +3,7 @@
 mod check;
 
 use super::way::DIRECTIONS;
-use crate::numbers::{Whole, one_of, positive, rate, seconds, within};
+use crate::numbers::{one_of, positive, rate, seconds, whole, within};
 use crate::output::{Report, count};
 use anyhow::{Context, bail};
 use millstream_lab::{Direction, EthernetLink, LinkBudget, WireFormat, buffer};
@@ -37,8 +37,7 @@ pub struct Args {
     latency: Option<f64>,
 
     /// Size of the buffer of each channel, in samples.
-    #[arg(long, value_name = "N",
-          value_parser = Whole(clap::value_parser!(u64).range(1..)))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1..))]
     buffer_samples: Option<u64>,
 
     /// Measured latencies: the output of `millstream latency … --json`.
@@ -56,8 +55,7 @@ pub struct Args {
     wire_format: WireFormat,
 
     /// Number of streams on the link. Each stream has one channel.
-    #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u64).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(1..=1024))]
     streams: u64,
 
     /// Speed of the link in bits per second. If there are several links, give the sum of their
@@ -67,7 +65,7 @@ pub struct Args {
 
     /// Size of the largest IP packet of the link, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 9000,
-          value_parser = clap::value_parser!(u64).range(1..=65_535))]
+          value_parser = whole::<u64>(1..=65_535))]
     mtu: u64,
 
     /// Check the calculation with an emulated radio whose clock runs more slowly.

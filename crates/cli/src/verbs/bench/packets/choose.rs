@@ -2,7 +2,8 @@
 
 use super::Args;
 use crate::live::Steps;
-use crate::output::{Report, note};
+use crate::output::{Join, Report, note, now};
+use crate::table::Table;
 use millstream_cpu::Environment;
 use millstream_lab::choice::{
     LINKS, MeasuredLink, Need, Recommended, SPINNING, measure_link, recommend,
@@ -12,7 +13,7 @@ use millstream_net::choice::{MachineKey, StoredChoice, store};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// Rejects other interfaces: a measurement elsewhere says nothing about a card, because its driver
 /// and its XDP mode decide.
@@ -82,7 +83,7 @@ pub fn run(args: &Args, stage: &mut Testbed) -> anyhow::Result<Report> {
 }
 
 fn stored(interface: &str, found: &Recommended) -> StoredChoice {
-    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let now = now();
     let environment = Environment::read(Path::new("/"), &now);
     StoredChoice {
         interface: interface.to_owned(),
@@ -95,24 +96,22 @@ fn stored(interface: &str, found: &Recommended) -> StoredChoice {
 }
 
 fn table(candidates: &[MeasuredLink]) -> String {
-    let wide = candidates.iter().map(|one| one.link.len()).max().unwrap_or(0).max(22);
-    let head = "safest first";
-    let mut text = format!("\n{head:<wide$}  thousand packets/s   round trips, p99\n");
-    for one in candidates {
-        let _ = match &one.refused {
-            Some(reason) => writeln!(text, "{:<wide$}  not measured: {reason}", one.link),
-            None => {
-                let kilo = one.rate_pps / 1e3;
-                writeln!(text, "{:<wide$}  {kilo:>18.0}   {:>13.0} µs", one.link, one.p99_us)
-            }
-        };
-    }
-    text
+    let of = |one: &MeasuredLink, figure: String| match &one.refused {
+        Some(_) => String::new(),
+        None => figure,
+    };
+    let why = |reason: &String| format!("not measured: {reason}");
+    let table = Table::of(candidates)
+        .left("safest first", |one| &one.link)
+        .right("thousand packets/s", |one| of(one, format!("{:.0}", one.rate_pps / 1e3)))
+        .right("round trips, p99", |one| of(one, format!("{:.0} µs", one.p99_us)))
+        .left("", |one| one.refused.as_ref().map_or(String::new(), why));
+    format!("\n{}", table.text())
 }
 
 fn refusals(candidates: &[MeasuredLink]) -> String {
     let reason = |one: &MeasuredLink| Some(format!("{}: {}", one.link, one.refused.as_deref()?));
-    candidates.iter().filter_map(reason).collect::<Vec<_>>().join("; ")
+    candidates.iter().filter_map(reason).join("; ")
 }
 
 #[cfg(test)]

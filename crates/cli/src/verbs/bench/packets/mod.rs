@@ -8,7 +8,7 @@ pub use text::{places, refusals};
 use crate::interrupt;
 use crate::live::Steps;
 use crate::network::NetworkArgs;
-use crate::numbers::{one_of, rate, seconds, within};
+use crate::numbers::{one_of, rate, seconds, whole, within};
 use crate::output::{Report, note};
 use crate::wait::WAITS;
 use millstream_lab::packets::measure::How;
@@ -47,12 +47,11 @@ pub struct Args {
 
     /// Size of each packet as an Ethernet frame, in bytes. A UDP payload is 42 bytes smaller.
     #[arg(long, value_name = "BYTES,…", value_delimiter = ',', default_value = "64,1514,8042",
-          value_parser = clap::value_parser!(u32).range(60..=65_535))]
+          value_parser = whole::<u32>(60..=65_535))]
     size: Vec<u32>,
 
     /// Number of times that each row is measured.
-    #[arg(long, value_name = "N", default_value_t = 5,
-          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<u32>(1..=1000))]
     repeat: u32,
 
     /// Length of each measurement.

@@ -1,11 +1,13 @@
 //! The tables of `bench packets` as text.
 
+use crate::output::Join;
+use crate::table::Table;
+use millstream_lab::packets::WindowCounts;
 use millstream_lab::packets::measure::RowMeasurement;
 use millstream_lab::packets::testbed::SideSetup;
 use millstream_lab::packets::{BASE, PacketTable, RowResults, Workload};
 use millstream_measure::picture::short_ratio;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// Share of its CPU that a sender without competition uses at least.
 const CPUS_MIN: f64 = 0.8;
@@ -28,13 +30,7 @@ pub fn layout(places: &[SideSetup; 2]) -> &'static str {
 /// One packet size, measured in a layout.
 pub fn table(workload: Workload, table: &PacketTable, layout: &str) -> String {
     let mut text = format!("\n{}, frames of {} bytes\n", workload.name(), table.frame_bytes);
-    text += "                            received thousand/s   ratio to kernel UDP            \
-             CPU ns/packet  CPUs used  calls/packet\n";
-    text += "                             min  median    max   median (min-max)     Gbit/s   \
-             send   recv  send recv   send   recv   limited by\n";
-    for line in &table.lines {
-        write_line(&mut text, line, table.frame_bytes);
-    }
+    text += &rows(table);
     if layout == "split" {
         text += &warning(table);
     }
@@ -44,10 +40,9 @@ pub fn table(workload: Workload, table: &PacketTable, layout: &str) -> String {
             format!("  {}: system calls were not counted: {why}\n", line.name)
         });
     }
-    let lost: Vec<_> = table.lines.iter().filter_map(losses).collect();
+    let lost: String = table.lines.iter().filter_map(losses).collect();
     if !lost.is_empty() {
-        text += "  lost or refused, all repetitions:\n";
-        lost.iter().for_each(|line| text += line);
+        text += &format!("  lost or refused, all repetitions:\n{lost}");
     }
     text
 }
@@ -86,51 +81,49 @@ pub fn refusals<'a>(lines: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> 
     reasons.into_iter().filter_map(text).collect()
 }
 
-fn write_line(text: &mut String, line: &RowResults, frame_bytes: usize) {
-    let (Some(rate), Some(ratio)) = (line.rate_pps, line.ratio) else { return };
-    let kilo = [rate.min, rate.median, rate.max].map(|pps| format!("{:.0}", pps / 1e3));
-    let spread = format!("({}-{})", short_ratio(ratio.min), short_ratio(ratio.max));
-    let cpu = [
-        line.median(|run| cost(run.sender.cpu_ns_per_packet(), run.sender.packets)),
-        line.median(|run| cost(run.receiver.cpu_ns_per_packet(), run.receiver.packets)),
-    ]
-    .map(|ns| ns.map_or("-".to_owned(), |ns| format!("{ns:.0}")));
-    let cpus =
-        [line.median(|run| Some(run.sender.cpus())), line.median(|run| Some(run.receiver.cpus()))]
-            .map(|cpus| cpus.map_or("-".to_owned(), |cpus| format!("{cpus:.2}")));
-    // The kernel's count replaces the missing count of a link.
-    let traced = |of: fn(&RowMeasurement) -> Option<f64>| line.traced.as_ref().and_then(of);
-    let calls = [
-        line.median(|run| run.sender.calls_per_packet)
-            .or(traced(|run| run.sender.traced_per_packet)),
-        line.median(|run| run.receiver.calls_per_packet)
-            .or(traced(|run| run.receiver.traced_per_packet)),
-    ]
-    .map(|calls| calls.map_or("-".to_owned(), |calls| format!("{calls:.3}")));
-    let limit = line.typical().map_or("", |run| run.limit.name());
-    let _ = writeln!(
-        text,
-        "{:<25} {:>6} {:>7} {:>6}   {:>6} {:<13}  {:>6.1} {:>6} {:>6}  {:>4} {:>4}  {:>5}  \
-         {:>5}   {limit}",
-        line.name,
-        kilo[0],
-        kilo[1],
-        kilo[2],
-        short_ratio(ratio.median),
-        spread,
-        line.gbit_s(frame_bytes).unwrap_or(0.0),
-        cpu[0],
-        cpu[1],
-        cpus[0],
-        cpus[1],
-        calls[0],
-        calls[1],
-    );
-}
+type Side = fn(&RowMeasurement) -> &WindowCounts;
 
-/// CPU time per packet; `None` without packets.
-fn cost(ns: f64, packets: u64) -> Option<f64> {
-    (packets > 0).then_some(ns)
+/// The measured rows.
+fn rows(table: &PacketTable) -> String {
+    let kilo = |pps: f64| format!("{:.0}", pps / 1e3);
+    let or_dash = |figure: Option<String>| figure.unwrap_or_else(|| "-".to_owned());
+    let cost = |line: &RowResults, side: Side| {
+        let ns = |run: &RowMeasurement| {
+            let side = side(run);
+            (side.packets > 0).then(|| side.cpu_ns_per_packet())
+        };
+        or_dash(line.median(ns).map(|ns| format!("{ns:.0}")))
+    };
+    let cpus = |line: &RowResults, side: Side| {
+        or_dash(line.median(|run| Some(side(run).cpus())).map(|cpus| format!("{cpus:.2}")))
+    };
+    // The kernel's count replaces the missing count of a link.
+    let calls = |line: &RowResults, side: Side| {
+        let traced = || line.traced.as_ref().and_then(|run| side(run).traced_per_packet);
+        let calls = line.median(|run| side(run).calls_per_packet).or_else(traced);
+        or_dash(calls.map(|calls| format!("{calls:.3}")))
+    };
+    let shown = table.lines.iter().filter_map(|line| Some((line, line.rate_pps?, line.ratio?)));
+    Table::of(shown)
+        .left("", |(line, ..)| &line.name)
+        .right("thousand/s\nmin", |(_, rate, _)| kilo(rate.min))
+        .right("received\nmedian", |(_, rate, _)| kilo(rate.median))
+        .right("\nmax", |(_, rate, _)| kilo(rate.max))
+        .left("to kernel UDP\nmedian (min-max)", |(.., ratio)| {
+            let [median, min, max] = [ratio.median, ratio.min, ratio.max].map(short_ratio);
+            format!("{median} ({min}-{max})")
+        })
+        .right("\nGbit/s", |(line, ..)| {
+            format!("{:.1}", line.gbit_s(table.frame_bytes).unwrap_or(0.0))
+        })
+        .right("CPU ns\nsend", |(line, ..)| cost(line, |run| &run.sender))
+        .right("/packet\nrecv", |(line, ..)| cost(line, |run| &run.receiver))
+        .right("CPUs\nsend", |(line, ..)| cpus(line, |run| &run.sender))
+        .right("used\nrecv", |(line, ..)| cpus(line, |run| &run.receiver))
+        .right("calls\nsend", |(line, ..)| calls(line, |run| &run.sender))
+        .right("/packet\nrecv", |(line, ..)| calls(line, |run| &run.receiver))
+        .left("\nlimited by", |(line, ..)| line.typical().map_or("", |run| run.limit.name()))
+        .text()
 }
 
 /// The losses in a row, by cause.
@@ -146,8 +139,6 @@ fn losses(line: &RowResults) -> Option<String> {
             *causes.entry("between the two").or_insert(0) += run.unaccounted;
         }
     }
-    let part = |(name, count): (&str, u64)| format!("{name} {count}");
-    let causes: Vec<_> = causes.into_iter().map(part).collect();
-    let list = causes.join(", ");
-    (!causes.is_empty()).then(|| format!("    {}: of {sent} sent: {list}\n", line.name))
+    let list = causes.iter().map(|(name, count)| format!("{name} {count}")).join(", ");
+    (!list.is_empty()).then(|| format!("    {}: of {sent} sent: {list}\n", line.name))
 }

@@ -4,6 +4,7 @@ use super::Args;
 use super::contender::{Flow, HighestRate, Ours, Uhd, highest};
 use super::place::{RadioUnderTest, SideCpus};
 use crate::output::{Report, count, note};
+use crate::table::Table;
 use millstream_lab::Direction;
 use millstream_measure::Summary;
 use serde_json::{Value, json};
@@ -39,8 +40,7 @@ pub fn run(
     let mut text = place.describe(args.args.is_none());
     let channels = count(args.channel.len() as u64, "channel");
     let _ = writeln!(text, "\n{}; {}\n", channels, args.criterion());
-    text += "            MS/s per channel, min/median/max   CPU s per gigasample\n";
-    rows.iter().for_each(|row| row.write(&mut text));
+    text.extend(rows.iter().map(DirectionRow::text));
     let results = json!({
         "place": place, "grid": args.grid(), "criterion": args.criterion(), "radio": counters,
         "channels": args.channel, "repetitions": args.repeat,
@@ -80,18 +80,6 @@ impl HostFigures {
         Summary::of(&self.rates_hz)
     }
 
-    fn write(&self, name: &str, text: &mut String) {
-        let Some(rate) = self.rate() else { return };
-        let cpu = Summary::of(&self.cpu).map_or("-".to_owned(), |cpu| format!("{:.3}", cpu.median));
-        let _ = writeln!(
-            text,
-            "{name:<11} {:>9.3} {:>9.3} {:>9.3}   {cpu:>20}",
-            rate.min / 1e6,
-            rate.median / 1e6,
-            rate.max / 1e6
-        );
-    }
-
     fn to_json(&self) -> Value {
         json!({
             "rates_hz": self.rates_hz, "rate": self.rate(), "tried": self.tried,
@@ -107,13 +95,24 @@ impl DirectionRow {
         (ours > 0.0 && uhd > 0.0).then(|| ours / uhd)
     }
 
-    fn write(&self, text: &mut String) {
-        let _ = writeln!(text, "{}", self.direction.name());
-        self.ours.write("millstream", text);
-        self.uhd.write("UHD", text);
-        if let Some(ratio) = self.ratio() {
-            let _ = writeln!(text, "ratio       {ratio:.2}");
-        }
+    /// Its lines: each host, and the ratio.
+    fn text(&self) -> String {
+        let mhz = |of: fn(&Summary) -> f64| {
+            move |(_, figures): (_, &HostFigures)| {
+                figures.rate().map_or("-".to_owned(), |rate| format!("{:.3}", of(&rate) / 1e6))
+            }
+        };
+        let cpu = |(_, figures): (_, &HostFigures)| {
+            Summary::of(&figures.cpu).map_or("-".to_owned(), |cpu| format!("{:.3}", cpu.median))
+        };
+        let text = Table::of([("millstream", &self.ours), ("UHD", &self.uhd)])
+            .left(self.direction.name(), |(name, _)| name)
+            .right("MS/s, min", mhz(|rate| rate.min))
+            .right("median", mhz(|rate| rate.median))
+            .right("max", mhz(|rate| rate.max))
+            .right("CPU s per gigasample", cpu)
+            .text();
+        text + &self.ratio().map_or(String::new(), |ratio| format!("ratio       {ratio:.2}\n"))
     }
 
     fn to_json(&self) -> Value {

@@ -2,6 +2,7 @@
 
 use super::Args;
 use crate::interrupt;
+use crate::live::Steps;
 use crate::output::note;
 use millstream_host::child::cpu_time_s;
 use millstream_lab::Direction;
@@ -194,9 +195,13 @@ pub fn highest(
     args: &Args,
     mut attempt: impl FnMut(f64) -> anyhow::Result<RateAttempt>,
 ) -> anyhow::Result<HighestRate> {
-    let mut tried = Vec::new();
-    let rate_hz = args.grid().highest(|rate_hz| {
+    let (mut tried, grid) = (Vec::new(), args.grid());
+    // Bisection halves the rates that are left; a loss ends the tries of one.
+    let rates = (grid.max_hz / grid.step_hz).floor() + 1.0;
+    let mut steps = Steps::new(rates.log2().ceil() as usize * args.tries as usize);
+    let rate_hz = grid.highest(|rate_hz| {
         for number in 1..=args.tries {
+            steps.next(|| format!("{} MS/s, try {number}", rate_hz / 1e6));
             let outcome = attempt(rate_hz)?;
             // An interrupted measurement says nothing about the rate.
             anyhow::ensure!(
@@ -204,10 +209,12 @@ pub fn highest(
                 "interrupted before the search had a result: run the command again"
             );
             let verdict = if outcome.lossless { "nothing lost" } else { "lost samples" };
+            steps.end();
             note(format_args!("  {:>6} MS/s  try {number}  {verdict}", rate_hz / 1e6));
             let lossless = outcome.lossless;
             tried.push(outcome);
             if !lossless {
+                (number..args.tries).for_each(|_| steps.skip());
                 return Ok(false);
             }
         }

@@ -9,7 +9,7 @@ mod text;
 use super::way::DIRECTIONS;
 use crate::interrupt;
 use crate::live::during;
-use crate::numbers::{Whole, cpu, one_of, rate, seconds, within};
+use crate::numbers::{cpu, one_of, rate, seconds, whole, within};
 use crate::output::{Report, note};
 use contender::{Flow, Ours, RateAttempt, Uhd};
 use millstream_lab::{Direction, Grid};
@@ -45,8 +45,7 @@ pub struct Args {
 
     /// Direction of the samples: from the radio (rx), to the radio (tx), or first one and then the
     /// other (both).
-    #[arg(long, value_name = "DIRECTION", default_value = "rx",
-          value_parser = one_of(&DIRECTIONS))]
+    #[arg(long, value_name = "DIRECTION", default_value = "rx", value_parser = one_of(&DIRECTIONS))]
     direction: &'static [Direction],
 
     /// Receive and transmit at the same time in one thread. The CPU time is that of both directions
@@ -75,8 +74,7 @@ pub struct Args {
     max_rate: f64,
 
     /// Number of measurements at each rate. A rate holds if none of them lost a sample.
-    #[arg(long, value_name = "N", default_value_t = 2,
-          value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole::<u32>(1..=100))]
     tries: u32,
 
     /// Also search with UHD's benchmark_rate on the same radio, in turn with Millstream.
@@ -85,7 +83,7 @@ pub struct Args {
 
     /// Number of searches with each of Millstream and UHD.
     #[arg(long, value_name = "N", default_value_t = 3, requires = "against_uhd",
-          value_parser = clap::value_parser!(u32).range(1..=100))]
+          value_parser = whole::<u32>(1..=100))]
     repeat: u32,
 
     /// Path of UHD's benchmark_rate, if it is not at a usual path.
@@ -106,12 +104,12 @@ pub struct Args {
 
     /// Samples that the emulated radio can keep while the host grants no credit.
     #[arg(long, value_name = "N", default_value_t = 1 << 24, conflicts_with = "args",
-          value_parser = Whole(clap::value_parser!(u64)))]
+          value_parser = whole::<u64>(..))]
     rx_buffer_samples: u64,
 
     /// Size of each transmit buffer of the emulated radio, in samples.
     #[arg(long, value_name = "N", default_value_t = 1 << 22, conflicts_with = "args",
-          value_parser = Whole(clap::value_parser!(u64)))]
+          value_parser = whole::<u64>(..))]
     tx_buffer_samples: u64,
 
     /// Size of the largest IP packet of the emulated radio's network, in bytes: usually 1500 or

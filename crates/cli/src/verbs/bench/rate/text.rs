@@ -1,6 +1,8 @@
 //! Measurements as text.
 
 use super::contender::{Details, RateAttempt};
+use crate::graph_run::verdict;
+use crate::output::{Join, percent};
 use millstream_lab::rate::{Outcome, RxChannelOutcome, RxOutcome, TxChannelOutcome, TxOutcome};
 use millstream_measure::picture::short_time;
 use std::collections::BTreeMap;
@@ -17,8 +19,8 @@ pub fn of_attempt(attempt: &RateAttempt) -> String {
         Details::Uhd(outcome) => return format!("{:?}\n", outcome.summary),
     };
     if let Some(radio_s) = attempt.radio_cpu_s {
-        let busy = radio_s / seconds * 100.0;
-        let _ = writeln!(text, "  the emulated radio was busy for {busy:.0} % of that time");
+        let busy = percent(radio_s / seconds);
+        let _ = writeln!(text, "  the emulated radio was busy for {busy} of that time");
     }
     text
 }
@@ -27,13 +29,32 @@ fn of_receive(outcome: &RxOutcome) -> String {
     let mut text = sustained("receive", outcome);
     let [median, p99, worst] = outcome.lag_ns.unwrap_or_default().map(short_time);
     let _ = writeln!(text, "  behind the radio {median} (p99 {p99}, worst {worst})");
-    outcome.channels.iter().for_each(|channel| of_channel(channel, &mut text));
+    for channel in &outcome.channels {
+        let RxChannelOutcome { expected, delivered, overruns, queue_drops, .. } = channel;
+        let accepted = format!("{expected} expected = {delivered} delivered");
+        let events = format!("{overruns} overruns, {queue_drops} queue drops");
+        let window = (channel.window_bytes, channel.window_median, channel.window_p99);
+        let lost = (&channel.lost, channel.balances);
+        text += &of_channel(channel.channel, &accepted, lost, window, &events);
+    }
     text
 }
 
 fn of_transmit(outcome: &TxOutcome) -> String {
     let mut text = sustained("transmit", outcome);
-    outcome.channels.iter().for_each(|channel| of_source(channel, &mut text));
+    for channel in &outcome.channels {
+        let TxChannelOutcome { accepted, transmitted, unknown, .. } = channel;
+        let TxChannelOutcome { underflows, lates, sequence_errors, .. } = channel;
+        let accepted =
+            format!("{accepted} accepted = {transmitted} transmitted + {unknown} unknown");
+        let end = if channel.acknowledged { "acknowledged" } else { "NOT ACKNOWLEDGED" };
+        let events = format!(
+            "{underflows} underflows, {lates} late, {sequence_errors} sequence errors, the end {end}"
+        );
+        let window = (channel.window_bytes, channel.window_median, channel.window_p99);
+        let lost = (&channel.lost, channel.balances);
+        text += &of_channel(channel.channel, &accepted, lost, window, &events);
+    }
     text
 }
 
@@ -49,55 +70,22 @@ fn sustained<C>(way: &str, outcome: &Outcome<C>) -> String {
     )
 }
 
-fn of_channel(channel: &RxChannelOutcome, text: &mut String) {
-    let _ = writeln!(
-        text,
-        "  ledger {}  {} expected = {} delivered; lost: {}",
-        channel.channel,
-        channel.expected,
-        channel.delivered,
-        losses(&channel.lost, channel.balances)
-    );
-    let _ = writeln!(
-        text,
-        "  window {}  {}; {} overruns, {} queue drops",
-        channel.channel,
-        window(channel.window_bytes, channel.window_median, channel.window_p99),
-        channel.overruns,
-        channel.queue_drops,
-    );
-}
-
-fn of_source(channel: &TxChannelOutcome, text: &mut String) {
-    let _ = writeln!(
-        text,
-        "  ledger {}  {} accepted = {} transmitted + {} unknown; lost: {}",
-        channel.channel,
-        channel.accepted,
-        channel.transmitted,
-        channel.unknown,
-        losses(&channel.lost, channel.balances)
-    );
-    let _ = writeln!(
-        text,
-        "  window {}  {}; {} underflows, {} late, {} sequence errors, the end {}",
-        channel.channel,
-        window(channel.window_bytes, channel.window_median, channel.window_p99),
-        channel.underflows,
-        channel.lates,
-        channel.sequence_errors,
-        if channel.acknowledged { "acknowledged" } else { "NOT ACKNOWLEDGED" },
-    );
-}
-
-fn losses(lost: &BTreeMap<&'static str, u64>, balances: bool) -> String {
-    let each = lost.iter().map(|(cause, samples)| format!("{samples} {cause}"));
-    let each: Vec<_> = each.collect();
-    let each = if each.is_empty() { "nothing".to_owned() } else { each.join(", ") };
-    format!("{each}: {}", if balances { "balances" } else { "DOES NOT BALANCE" })
-}
-
-fn window(bytes: u64, median: f64, p99: f64) -> String {
-    let (kb, median, p99) = (bytes as f64 / 1e3, median * 100.0, p99 * 100.0);
-    format!("{kb:.0} kB, in flight {median:.0} % (p99 {p99:.0} %)")
+/// The common two lines of a channel: its ledger, and its credit window.
+fn of_channel(
+    channel: usize,
+    accepted: &str,
+    (lost, balances): (&BTreeMap<&'static str, u64>, bool),
+    (bytes, median, p99): (u64, f64, f64),
+    events: &str,
+) -> String {
+    let lost = match lost.is_empty() {
+        true => "nothing".to_owned(),
+        false => lost.iter().map(|(cause, samples)| format!("{samples} {cause}")).join(", "),
+    };
+    let (kb, median, p99) = (bytes as f64 / 1e3, percent(median), percent(p99));
+    format!(
+        "  ledger {channel}  {accepted}; lost: {lost}: {}\n  window {channel}  {kb:.0} kB, in flight \
+         {median} (p99 {p99}); {events}\n",
+        verdict(balances)
+    )
 }

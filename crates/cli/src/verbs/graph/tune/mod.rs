@@ -8,7 +8,7 @@ mod report;
 mod search;
 
 use crate::graph_run;
-use crate::numbers::{one_of, seconds};
+use crate::numbers::{one_of, seconds, whole};
 use crate::output::Report;
 use millstream_flow::GraphFile;
 use millstream_planner::tune::Objective;
@@ -40,7 +40,7 @@ pub struct Args {
 
     /// Number of pairs of measurements that decide between two plans, at least.
     #[arg(long, value_name = "N", default_value_t = 10)]
-    #[arg(value_parser = clap::value_parser!(u16).range(8..=1000))]
+    #[arg(value_parser = whole::<u16>(8..=1000))]
     repeat: u16,
 
     /// Also change the plan that is in the graph file.

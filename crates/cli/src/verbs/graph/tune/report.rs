@@ -2,6 +2,7 @@
 
 use super::check::Check;
 use crate::output::Report;
+use crate::table::Table;
 use millstream_flow::GraphFile;
 use millstream_planner::tune::{Length, Objective, Percent, PlanAttempt, Rehearsal, Space, Tuned};
 use serde_json::json;
@@ -85,8 +86,7 @@ impl TuningReport {
 
     /// The verb's report.
     pub fn report(self) -> Report {
-        let mut text = String::new();
-        table(&mut text, &self.tuned.attempts);
+        let mut text = table(&self.tuned.attempts);
         if let (looked @ 1.., there) = self.tuned.together {
             let _ = writeln!(
                 text,
@@ -135,20 +135,18 @@ impl TuningReport {
 }
 
 /// One line for each tried plan.
-fn table(text: &mut String, attempts: &[PlanAttempt]) {
-    let width = attempts.iter().map(|one| one.what.chars().count()).max().unwrap_or(0).min(44);
-    let _ = writeln!(
-        text,
-        "{:<14} {:<width$} {:>26} {:>5}  verdict",
-        "stage", "tried", "of the default (interval)", "pairs"
-    );
-    for PlanAttempt { stage, what, to_default, verdict, .. } in attempts {
-        let what: String = what.chars().take(width).collect();
-        let (pairs, is_measured) = (to_default.pairs, to_default.high.is_finite());
-        let ratio = if is_measured { Percent(*to_default).to_string() } else { "-".to_owned() };
-        let stage = stage.to_string();
-        let _ = writeln!(text, "{stage:<14} {what:<width$} {ratio:>26} {pairs:>5}  {verdict}");
-    }
+fn table(attempts: &[PlanAttempt]) -> String {
+    let is_measured = |one: &PlanAttempt| one.to_default.high.is_finite();
+    Table::of(attempts)
+        .left("stage", |one| one.stage)
+        .left("tried", |one| one.what.chars().take(44).collect::<String>())
+        .right("of the default (interval)", |one| match is_measured(one) {
+            true => Percent(one.to_default).to_string(),
+            false => "-".to_owned(),
+        })
+        .right("pairs", |one| one.to_default.pairs)
+        .left("verdict", |one| &one.verdict)
+        .text()
 }
 
 /// A number with a unit's prefix.

@@ -1,6 +1,6 @@
 //! `millstream host doctor --apply` and `--undo`.
 
-use crate::output::Report;
+use crate::output::{Report, count};
 use anyhow::bail;
 use millstream_host::doctor::{self, AppliedMends, Finding, Since, Undone, Written};
 use serde_json::json;
@@ -17,11 +17,6 @@ pub enum MendMode {
 /// A finding in a line: `interrupts (irq 24)`.
 fn title(rule: &str, subject: Option<&String>) -> String {
     subject.map_or_else(|| rule.to_owned(), |subject| format!("{rule} ({subject})"))
-}
-
-/// `1 finding`, `2 findings`.
-fn count(number: usize, name: &str) -> String {
-    format!("{number} {name}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Succeeds when all intended changes are made.
@@ -65,8 +60,9 @@ pub fn apply(
         (MendMode::Real, 0) => "",
         (MendMode::Real, _) => "`millstream host doctor --undo` puts it back; so does a reboot\n",
     };
-    let failure = (failed > 0)
-        .then(|| format!("{} could not be fixed: see the reasons above", count(failed, "finding")));
+    let failure = (failed > 0).then(|| {
+        format!("{} could not be fixed: see the reasons above", count(failed as u64, "finding"))
+    });
     Ok(Report {
         text,
         results: json!({ "applied": done, "dry_run": run == MendMode::Dry }),
@@ -107,9 +103,9 @@ pub fn undo(root: &Path, since: Since, run: MendMode) -> anyhow::Result<Report> 
         (0, left) => Some(format!(
             "others have changed {} since; the journal keeps them: undo again when these programs \
              have ended (a shield restores its changes), or add --force",
-            count(left, "setting")
+            count(left as u64, "setting")
         )),
-        (failed, _) => Some(format!("{} could not be put back", count(failed, "setting"))),
+        (failed, _) => Some(format!("{} could not be put back", count(failed as u64, "setting"))),
     };
     Ok(Report { text, results: json!({ "undone": undone }), failure })
 }

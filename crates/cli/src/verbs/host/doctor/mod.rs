@@ -5,7 +5,7 @@ mod mend;
 mod table;
 
 use crate::numbers::rate;
-use crate::output::Report;
+use crate::output::{Join, Report};
 use anyhow::bail;
 use millstream_cpu::CpuSet;
 use millstream_cpu::sched::Class;
@@ -178,11 +178,10 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static DoctorRule>> {
     let is_meant = |rule: &DoctorRule, name: &str| rule.id == name || rule.topic.name() == name;
     for name in names {
         if !RULES.iter().any(|rule| is_meant(rule, name)) {
-            let known: Vec<_> = RULES.iter().map(|rule| rule.id).collect();
             bail!(
                 "there is no rule or topic `{name}`. Topics are cpu, scheduling, memory, network, \
                  clock and dpdk. Rules are: {}",
-                known.join(", ")
+                RULES.iter().map(|rule| rule.id).join(", ")
             );
         }
     }

@@ -1,6 +1,7 @@
 //! Findings as text: one line a finding, and the important ones with their remedies.
 
 use super::why;
+use crate::output::Join;
 use millstream_host::doctor::{Evidence, Finding, Verdict};
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -103,7 +104,7 @@ fn row(name: &str, text: &str, style: Style) -> String {
 
 fn read(seen: &Evidence) -> String {
     const LONG: usize = 60;
-    let value = seen.value.split_whitespace().collect::<Vec<_>>().join(" ");
+    let value = seen.value.split_whitespace().join(" ");
     let short: String = value.chars().take(LONG).collect();
     let more = if short.len() < value.len() { "…" } else { "" };
     format!("{} = {short}{more}", seen.path)

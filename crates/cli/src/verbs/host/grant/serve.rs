@@ -1,6 +1,7 @@
 //! The broker as a service, or for one command.
 
 use super::{Account, Args, DirectSteps, Family, Report, Rights, confine};
+use crate::output::Join;
 use crate::{interrupt, output};
 use anyhow::{Context, anyhow};
 use millstream_link::rights::BROKER_VARIABLE;
@@ -62,17 +63,15 @@ pub fn until_interrupted(
     policy: GrantPolicy,
     accounts: &[Account],
 ) -> anyhow::Result<Report> {
-    let links: Vec<_> = args.link.iter().map(|family| family.link).collect();
     let names = accounts.iter().map(|account| account.name.clone());
     let groups = args.group.iter().map(|group| format!("group {group}"));
-    let whom: Vec<_> = names.chain(groups).collect();
     let mut server = listen(&args.socket, policy)?;
     interrupt::install();
     output::note(format_args!(
         "granting {} on {} to {} at {}; interrupt to end",
-        links.join(", "),
+        args.link.iter().map(|family| family.link).join(", "),
         args.interface.join(", "),
-        whom.join(", "),
+        names.chain(groups).join(", "),
         args.socket.display()
     ));
     let mut told = Told::default();

@@ -1,6 +1,6 @@
 //! `millstream host net check`: a dry run of a configuration file.
 
-use crate::output::Report;
+use crate::output::{Report, count};
 use millstream_net::config::{Config, DryRunFinding, FindingKind, InterfaceSurvey, dry_run};
 use std::path::PathBuf;
 
@@ -20,13 +20,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let cpus: Vec<usize> = millstream_cpu::thread::allowed_cpus()?.iter().collect();
     let findings = dry_run(&config, &survey, &cpus);
     let obstacles = findings.iter().filter(|finding| finding.kind == FindingKind::Obstacle).count();
-    let failure = (obstacles > 0).then(|| {
-        format!(
-            "{}: {obstacles} obstacle{}",
-            args.file.display(),
-            if obstacles == 1 { "" } else { "s" }
-        )
-    });
+    let failure = (obstacles > 0)
+        .then(|| format!("{}: {}", args.file.display(), count(obstacles as u64, "obstacle")));
     let text = findings.iter().map(line).collect();
     let results = serde_json::json!({ "file": args.file, "findings": findings });
     Ok(Report { text, results, failure })

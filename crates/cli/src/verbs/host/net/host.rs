@@ -3,7 +3,7 @@
 
 use crate::interrupt;
 use crate::numbers::seconds;
-use crate::output::{Report, note};
+use crate::output::{Join, Report, note};
 use crate::start;
 use anyhow::Context;
 use millstream_link::port::{Port, PortOptions};
@@ -61,9 +61,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let ports: Vec<Port> = args.echo_port.iter().map(open).collect::<anyhow::Result<_>>()?;
     let locals: Vec<SocketAddrV4> = ports.iter().map(|port| port.local).collect();
     let end = args.duration.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
-    let named: Vec<_> = locals.iter().map(ToString::to_string).collect();
     start::note_links();
-    note(format_args!("ready: {}, echo on {}", args.link, named.join(", ")));
+    note(format_args!("ready: {}, echo on {}", args.link, locals.iter().join(", ")));
     let (outcomes, links) = std::thread::scope(|scope| {
         let echo = |port: Port| {
             std::thread::Builder::new()

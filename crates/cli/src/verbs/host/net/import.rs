@@ -1,6 +1,6 @@
 //! `millstream host net import`: a configuration file that describes the present system.
 
-use crate::output::Report;
+use crate::output::{Report, count};
 use anyhow::Context;
 use millstream_net::config::{Config, InterfaceSurvey, import, import_for_dpdk};
 use std::fmt::Write as _;
@@ -31,11 +31,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let config = if args.dpdk {
         import_for_dpdk(&survey, &args.interfaces).map_err(anyhow::Error::msg)?
     } else {
-        import(&survey, &args.interfaces).map_err(|name| {
-            let known = survey.interfaces.iter().map(|found| found.interface.name.as_str());
-            let known = known.collect::<Vec<_>>().join(", ");
-            anyhow::anyhow!("there is no network interface \"{name}\" here; there are: {known}")
-        })?
+        import(&survey, &args.interfaces).map_err(|name| super::no_interface(&name, &survey))?
     };
     if config.interfaces.is_empty() {
         anyhow::bail!(
@@ -54,8 +50,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let cannot = || format!("cannot write {}", path.display());
     let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
     file.and_then(|mut file| file.write_all(text.as_bytes())).with_context(cannot)?;
-    let count = config.interfaces.len();
-    let said = format!("{}: {count} interface{}\n", path.display(), plural(count));
+    let count = count(config.interfaces.len() as u64, "interface");
+    let said = format!("{}: {count}\n", path.display());
     Ok(Report::done(said, results))
 }
 
@@ -90,8 +86,4 @@ fn commands(config: &Config, survey: &InterfaceSurvey) -> String {
         }
     }
     text
-}
-
-fn plural(count: usize) -> &'static str {
-    if count == 1 { "" } else { "s" }
 }

@@ -8,11 +8,20 @@ mod schema;
 mod show;
 mod threads;
 
+use crate::output::Join;
+use millstream_net::config::InterfaceSurvey;
+
 group! {
     /// Shows network interfaces, and configures the links on them.
     NetVerb:
     Check(check), Host(host), Import(import), Links(links), Schema(schema), Show(show),
     Threads(threads),
+}
+
+/// The error about an interface that is not there.
+fn no_interface(name: &str, survey: &InterfaceSurvey) -> anyhow::Error {
+    let known = survey.interfaces.iter().map(|found| &found.interface.name).join(", ");
+    anyhow::anyhow!("there is no network interface \"{name}\" here; there are: {known}")
 }
 
 impl Args {

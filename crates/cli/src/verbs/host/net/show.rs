@@ -1,6 +1,6 @@
 //! `millstream host net show`: the interfaces, and the effects of links there.
 
-use crate::output::Report;
+use crate::output::{Join, Report};
 use millstream_host::netlink::XdpMode;
 use millstream_link::LINKS;
 use millstream_link::entry::Target;
@@ -22,9 +22,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut survey = InterfaceSurvey::take()?;
     for name in &args.interfaces {
         if survey.interface(name).is_none() {
-            let known = survey.interfaces.iter().map(|found| found.interface.name.as_str());
-            let known = known.collect::<Vec<_>>().join(", ");
-            anyhow::bail!("there is no network interface \"{name}\" here; there are: {known}");
+            return Err(super::no_interface(name, &survey));
         }
     }
     if !args.interfaces.is_empty() {
@@ -61,7 +59,7 @@ fn block(found: &FoundInterface, survey: &InterfaceSurvey) -> String {
         let _ = writeln!(text, "  {name:<10} {value}");
     };
     if !found.addresses.is_empty() {
-        row("addresses", list(&found.addresses));
+        row("addresses", found.addresses.iter().join(", "));
     }
     for route in &found.routes {
         let gateway = route.gateway.map_or_else(String::new, |gateway| gateway.to_string());
@@ -69,21 +67,14 @@ fn block(found: &FoundInterface, survey: &InterfaceSurvey) -> String {
     }
     row("queues", queues(found));
     let offloads = found.offloads.iter();
-    let offloads = offloads.map(|(one, on)| format!("{} {}", one.name(), on_off(*on)));
-    row("offloads", list(&offloads.collect::<Vec<_>>()));
+    let offloads =
+        offloads.map(|(one, on)| format!("{} {}", one.name(), if *on { "on" } else { "off" }));
+    row("offloads", offloads.join(", "));
     row("XDP", xdp(found));
     for (link, outcome) in links(found, survey) {
         row("link", format!("{link}: {outcome}"));
     }
     text
-}
-
-fn list<T: ToString>(items: &[T]) -> String {
-    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-}
-
-fn on_off(on: bool) -> &'static str {
-    if on { "on" } else { "off" }
 }
 
 fn queues(found: &FoundInterface) -> String {
@@ -113,8 +104,7 @@ fn xdp(found: &FoundInterface) -> String {
                 (features.parts, "frames in parts"),
             ];
             let can = known.iter().filter(|(can, _)| *can).map(|(_, name)| *name);
-            let can: Vec<_> = can.chain(["generic"]).collect();
-            can.join(", ")
+            can.chain(["generic"]).join(", ")
         }
     };
     let attached = found.interface.xdp.map_or_else(String::new, |attached| {

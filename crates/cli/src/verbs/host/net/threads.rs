@@ -2,7 +2,8 @@
 
 use crate::live::during;
 use crate::numbers::{seconds, within};
-use crate::output::Report;
+use crate::output::{Report, count};
+use crate::table::Table;
 use anyhow::Context;
 use millstream_cpu::threads::{Activity, activity, of_process};
 use std::time::{Duration, Instant};
@@ -74,29 +75,13 @@ fn others() -> Vec<u32> {
 }
 
 fn table(pid: u32, threads: &[Activity]) -> String {
-    let mut text = format!(
-        "process {pid}, {} thread{}\n  {:<16} {:>7} {:>4} {:<10} {:<9} {:>12} {:>6}\n",
-        threads.len(),
-        if threads.len() == 1 { "" } else { "s" },
-        "name",
-        "tid",
-        "core",
-        "may use",
-        "class",
-        "wake-ups/s",
-        "CPU"
-    );
-    for Activity { thread, cpu_share, wake_ups_hz } in threads {
-        text.push_str(&format!(
-            "  {:<16} {:>7} {:>4} {:<10} {:<9} {:>12.1} {:>5.1}%\n",
-            thread.name,
-            thread.tid,
-            thread.cpu,
-            thread.allowed,
-            thread.class,
-            wake_ups_hz,
-            100.0 * cpu_share
-        ));
-    }
-    text
+    let table = Table::of(threads)
+        .left("  name", |one| format!("  {}", one.thread.name))
+        .right("tid", |one| one.thread.tid)
+        .right("core", |one| one.thread.cpu)
+        .left("may use", |one| &one.thread.allowed)
+        .left("class", |one| &one.thread.class)
+        .right("wake-ups/s", |one| format!("{:.1}", one.wake_ups_hz))
+        .right("CPU", |one| format!("{:.1}%", 100.0 * one.cpu_share));
+    format!("process {pid}, {}\n{}", count(threads.len() as u64, "thread"), table.text())
 }

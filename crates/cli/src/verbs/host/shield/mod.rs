@@ -60,8 +60,7 @@ pub struct Args {
 
     /// Where the kernel handles the packets of the interfaces: in soft interrupts or in NAPI
     /// threads. With NAPI threads, the interrupts of the interfaces go to the same CPUs.
-    #[arg(long, value_name = "PLACE", requires = "interface",
-          value_parser = one_of(&NAPI_PLACES))]
+    #[arg(long, value_name = "PLACE", requires = "interface", value_parser = one_of(&NAPI_PLACES))]
     napi: Option<PacketHandling>,
 
     /// Scheduling class of the NAPI threads: other, or fifo:1 to fifo:99.
@@ -76,6 +75,10 @@ pub struct Args {
     /// How long to measure wake-ups, without and with the shield; 0 measures nothing.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = seconds_or_0)]
     measure: f64,
+
+    /// Show what would be moved and set, and change nothing; the command does not run.
+    #[arg(long)]
+    dry_run: bool,
 
     /// Command to run on the shielded CPUs. Without a command the shield stays until Ctrl-C.
     #[arg(last = true, value_name = "COMMAND")]
@@ -116,6 +119,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         .iter()
         .next()
         .context("no CPU is given: name the CPUs to keep free, for example `2-3`")?;
+    if args.dry_run {
+        let account = Shield::plan(Path::new("/"), &plan)?;
+        let text = table::planned(&account, &plan, &args.command);
+        return Ok(Report::done(text, json!({ "account": account, "dry_run": true })));
+    }
     let span = Duration::from_secs_f64(args.measure);
     interrupt::install();
     let before = effect::measure(cpu, span, None)?;

@@ -1,22 +1,15 @@
 //! The result of a shield, as text.
 
 use super::effect::ShieldEffect;
+use crate::output::Join;
+use crate::table::Table;
 use millstream_host::packet_threads::PacketThreadKind;
-use millstream_host::shield::{Interrupt, ShieldReport};
+use millstream_host::shield::{Interrupt, ShieldReport, ShieldSpec};
+use millstream_measure::Histogram;
 use std::fmt::Write;
 
 /// Moved threads and interrupts, and those that could not be moved.
 pub fn account(account: &ShieldReport) -> String {
-    let names = |list: &[Interrupt]| {
-        let names: Vec<_> = list
-            .iter()
-            .map(|one| match one.name.as_str() {
-                "" => format!("irq {}", one.number),
-                name => name.to_owned(),
-            })
-            .collect();
-        names.join(", ")
-    };
     let mut text = format!(
         "{} kept free by {}; all others run on {}\n",
         account.cpus.named(),
@@ -49,6 +42,44 @@ pub fn account(account: &ShieldReport) -> String {
     text
 }
 
+/// What a shield would do.
+pub fn planned(account: &ShieldReport, plan: &ShieldSpec, command: &[String]) -> String {
+    let whose = match &plan.under {
+        Some(group) => format!("of the group {}", group.display()),
+        None => "of the machine".to_owned(),
+    };
+    let mut text = format!(
+        "{} would be kept free by {}; threads {whose} that can be moved would run on {}\n",
+        account.cpus.named(),
+        account.hierarchy,
+        account.rest
+    );
+    let mut row = |what: &str, which: String| {
+        let _ = writeln!(text, "  {what:<26} {which}");
+    };
+    if !account.interrupts.is_empty() {
+        row("interrupts sent away", names(&account.interrupts));
+    }
+    if let Some(napi) = &plan.napi {
+        let place = format!("{:?}, {}", napi.place, napi.class).to_lowercase();
+        row("threads of the network", format!("{}: {place}", napi.interfaces.join(", ")));
+    }
+    row("deep sleep of CPUs", "held off".to_owned());
+    if !command.is_empty() {
+        row("command", format!("{}, in class {}", command.join(" "), plan.class));
+    }
+    text + "nothing was changed: this was a dry run\n"
+}
+
+/// The users of interrupts.
+fn names(list: &[Interrupt]) -> String {
+    let name = |one: &Interrupt| match one.name.as_str() {
+        "" => format!("irq {}", one.number),
+        name => name.to_owned(),
+    };
+    list.iter().map(name).join(", ")
+}
+
 /// Settings left as they were when the shield was lowered.
 pub fn lowered(left: &[String], moved: &[String]) -> String {
     let mut text = "the shield is down".to_owned();
@@ -78,21 +109,19 @@ pub fn effect(effect: &ShieldEffect) -> String {
     if effect.before.count() == 0 || effect.behind.count() == 0 {
         return String::new();
     }
+    let us = |ns: u64| format!("{:.1}", ns as f64 / 1e3);
+    let quantile = |share| move |row: (_, &Histogram)| us(row.1.quantile_ns(share));
+    let table = Table::of([("  before", &effect.before), ("  behind", &effect.behind)])
+        .left("", |(name, _)| name)
+        .right("median", quantile(0.5))
+        .right("p99", quantile(0.99))
+        .right("p99.9", quantile(0.999))
+        .right("max", |(_, histogram)| us(histogram.max_ns()));
     let mut text = format!(
-        "how late an ordinary thread is on CPU {}, microseconds\n  {:<8} {:>8} {:>8} {:>8} {:>8}\n",
-        effect.cpu, "", "median", "p99", "p99.9", "max"
+        "how late an ordinary thread is on CPU {}, microseconds\n{}",
+        effect.cpu,
+        table.text()
     );
-    for (name, histogram) in [("before", &effect.before), ("behind", &effect.behind)] {
-        let us = |share| histogram.quantile_ns(share) as f64 / 1e3;
-        let _ = writeln!(
-            text,
-            "  {name:<8} {:>8.1} {:>8.1} {:>8.1} {:>8.1}",
-            us(0.5),
-            us(0.99),
-            us(0.999),
-            histogram.max_ns() as f64 / 1e3
-        );
-    }
     let ratio = effect.behind.quantile_ns(0.99) as f64 / effect.before.quantile_ns(0.99) as f64;
     let verdict = match ratio {
         better if better < 0.8 => "a gain",

@@ -3,6 +3,7 @@
 use super::process::CardProcess;
 use super::rig::{CardSetup, wait};
 use super::{CardResult, HOST};
+use crate::output::Join;
 use anyhow::{Context, ensure};
 use millstream_host::netlink::Netlink;
 use millstream_host::pci;
@@ -70,7 +71,7 @@ pub fn held(pid: u32) -> Vec<String> {
 pub fn interrupts() -> Vec<String> {
     let all = read("/proc/interrupts");
     let lines = all.lines().filter(|line| line.contains("vfio"));
-    lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    lines.map(|line| line.split_whitespace().join(" ")).collect()
 }
 
 /// The use count of VFIO's IOMMU module.

@@ -7,11 +7,11 @@ mod refused;
 mod rig;
 mod stream;
 
-use crate::numbers::Whole;
+use crate::numbers::whole;
 use crate::output::{Report, note};
 use crate::{interrupt, numbers};
 use rig::CardSetup;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -41,8 +41,7 @@ pub struct Args {
     cable: Option<String>,
 
     /// Number of samples in each stream.
-    #[arg(long, value_name = "N", default_value_t = 1_000_000,
-          value_parser = Whole(clap::value_parser!(u64)))]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = whole::<u64>(..))]
     nsamps: u64,
 
     /// Sample rate, in Hz.
@@ -52,6 +51,10 @@ pub struct Args {
     /// More options of the link, for example memory_mib=256.
     #[arg(long, value_name = "OPTIONS", default_value = "memory_mib=256")]
     link_options: String,
+
+    /// Show what would be taken, set and tried, and do nothing of it.
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// The host's address and the radio's.
@@ -85,7 +88,13 @@ const STEPS: [Step; 15] = [
 /// Runs all steps, also after a failed one.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
-    let rig = CardSetup::new(&args)?;
+    let rig = CardSetup::find(&args)?;
+    if args.dry_run {
+        let steps: Vec<_> = STEPS.iter().map(|step| step.0).collect();
+        let results = json!({ "card": args.card, "dry_run": true, "steps": steps });
+        return Ok(Report::done(planned(&rig), results));
+    }
+    rig.prepare()?;
     let (mut text, mut steps, mut failed) = (String::new(), Vec::new(), Vec::new());
     for (name, work) in STEPS {
         if interrupt::asked() {
@@ -108,17 +117,46 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         for line in &lines {
             let _ = writeln!(text, "       {line}");
         }
-        steps.push(step(name, verdict, seconds, &lines));
+        steps.push(json!({
+            "name": name, "verdict": verdict, "seconds": seconds, "lines": lines,
+        }));
     }
     let failure = (!failed.is_empty()).then(|| format!("failed: {}", failed.join(", ")));
     Ok(Report { text, results: json!({ "card": args.card, "steps": steps }), failure })
 }
 
-fn step(name: &str, verdict: &str, seconds: f64, lines: &[String]) -> Value {
-    json!({ "name": name, "verdict": verdict, "seconds": seconds, "lines": lines })
+/// What would be done.
+fn planned(rig: &CardSetup) -> String {
+    let CardSetup { card, name, driver, radio, .. } = rig;
+    let steps: String = STEPS.iter().map(|(step, _)| format!("  {step}\n")).collect();
+    format!(
+        "{card} would be taken from {driver}, which calls it {name}, and be given back\n{name} would \
+         be set up with {HOST}/{PREFIX}, and {radio}, where the radio would be, with \
+         {RADIO}/{PREFIX}\nsteps:\n{steps}nothing was changed: this was a dry run\n"
+    )
 }
 
 /// Folder of the set-up's files.
 fn folder() -> PathBuf {
     std::env::temp_dir()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dry_run_names_the_card_the_addresses_and_every_step() {
+        let text = planned(&CardSetup {
+            card: "0000:00:04.0".to_owned(),
+            name: "eth1".to_owned(),
+            driver: "e1000e".to_owned(),
+            radio: "eth2".to_owned(),
+            ..CardSetup::default()
+        });
+        assert!(text.starts_with("0000:00:04.0 would be taken from e1000e"), "{text}");
+        assert!(text.contains("eth2, where the radio would be, with 10.77.0.2/24"), "{text}");
+        assert!(STEPS.iter().all(|(step, _)| text.contains(step)), "{text}");
+        assert!(text.ends_with("nothing was changed: this was a dry run\n"), "{text}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::{Args, HOST, PREFIX, RADIO, folder};
 use crate::child_radio::{ChildRadio, ChildRadioOptions};
+use crate::output::Join;
 use anyhow::{Context, bail, ensure};
 use millstream_host::netlink::Netlink;
 use millstream_host::pci;
@@ -9,28 +10,30 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A card, and the interface at the other end of its cable.
+#[derive(Default)]
 pub struct CardSetup {
     /// Its PCI address.
     pub card: String,
     /// The kernel's name of it, and its driver, before the steps.
     pub name: String,
     pub driver: String,
+    /// The interface at the other end.
+    pub radio: String,
     /// The place where its cable is pulled: a serial line, and its name there.
     pub cable: Option<(PathBuf, String)>,
     pub samples: u64,
     pub rate_hz: f64,
     /// Further options of the link.
-    options: String,
+    pub options: String,
 }
 
 impl CardSetup {
-    /// Finds both, and gives the radio's interface its address.
-    pub fn new(args: &Args) -> anyhow::Result<Self> {
+    /// Finds both.
+    pub fn find(args: &Args) -> anyhow::Result<Self> {
         let card = args.card.clone();
         let cards = pci::cards();
-        let known: Vec<_> = cards.iter().map(|card| card.address.as_str()).collect();
+        let known = cards.iter().map(|card| &card.address).join(", ");
         let found = cards.iter().find(|found| found.address == card);
-        let known = known.join(", ");
         let found = found
             .with_context(|| format!("there is no network card {card}; there are: {known}"))?;
         let name = pci::interface_of(&card).with_context(|| {
@@ -58,15 +61,20 @@ impl CardSetup {
             }
         };
         let driver = found.driver.clone().unwrap_or_default();
-        let rig = Self {
+        Ok(Self {
             card,
             name,
             driver,
+            radio,
             cable,
             samples: args.nsamps,
             rate_hz: args.rate,
             options: args.link_options.clone(),
-        };
+        })
+    }
+
+    /// Gives both their addresses.
+    pub fn prepare(&self) -> anyhow::Result<()> {
         let lacks = |addresses: Vec<millstream_host::netlink::NetlinkAddress>| {
             addresses.iter().all(|address| ![HOST, RADIO].contains(&address.address))
         };
@@ -75,9 +83,8 @@ impl CardSetup {
             "{HOST} or {RADIO} is already an address of this machine, but the test needs both: \
              remove it first"
         );
-        rig.address(&rig.name, HOST)?;
-        rig.address(&radio, RADIO)?;
-        Ok(rig)
+        self.address(&self.name, HOST)?;
+        self.address(&self.radio, RADIO)
     }
 
     /// Switches an interface on, waits for its carrier and gives it an address.
@@ -97,13 +104,13 @@ impl CardSetup {
         let card = &self.card;
         let words = [&format!("dpdk:{card},address={HOST}/{PREFIX}"), &self.options, more];
         let words = words.into_iter().map(|word: &str| word).filter(|word| !word.is_empty());
-        words.collect::<Vec<_>>().join(",")
+        words.join(",")
     }
 
     /// The same, with options that the imported file lacks.
     pub fn imported_link(&self, more: &str) -> String {
         let words = [&self.name, self.options.as_str(), more];
-        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(",")
+        words.into_iter().filter(|word| !word.is_empty()).join(",")
     }
 
     /// The file that `net import` wrote.

@@ -4,9 +4,9 @@ use super::process::{CardProcess, ProcessEnd};
 use super::rig::{CardSetup, wait};
 use super::{CardResult, HOST, RADIO, facts, folder};
 use crate::child_radio::ChildRadio;
+use crate::output::Join;
 use anyhow::{Context, ensure};
 use millstream_cpu::proc::Stat;
-use serde_json::Value;
 use std::fs;
 use std::net::{SocketAddrV4, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -194,8 +194,7 @@ pub fn counted(radio: ChildRadio) -> anyhow::Result<String> {
     let counters = radio.stop()?;
     let all = counters.as_object().context("the emulated radio printed no counters")?;
     let busy = all.iter().filter(|(_, count)| count.as_u64() > Some(0));
-    let words: Vec<_> = busy.map(|(name, count): (_, &Value)| format!("{name} {count}")).collect();
-    Ok(words.join(", "))
+    Ok(busy.map(|(name, count)| format!("{name} {count}")).join(", "))
 }
 
 /// The lengths of the runs of consecutive samples: the radio's antenna is a counter.

@@ -5,7 +5,10 @@ pub(super) mod table;
 use super::late::explained_us;
 use crate::live::{Steps, during};
 use crate::numbers::{cpu, seconds, within};
-use crate::{interrupt, output::Report};
+use crate::{
+    interrupt,
+    output::{Join, Report},
+};
 use anyhow::{Context, bail};
 use millstream_cpu::sched::Class;
 use millstream_lab::explain::observer::WatchSpec;
@@ -161,11 +164,10 @@ fn check(
         let right = of_kind.clone().filter(|trial| trial.right).count();
         right * 10 < of_kind.count() * 9
     };
-    let missed: Vec<_> = Injection::ALL.iter().filter(|kind| short(kind)).collect();
-    let names: Vec<_> = missed.iter().map(|kind| kind.name()).collect();
-    let failure = (!missed.is_empty()).then(|| {
-        format!("these causes were recognised in fewer than 9 of 10 trials: {}", names.join("; "))
-    });
+    let missed = Injection::ALL.iter().filter(|kind| short(kind));
+    let missed = missed.map(|kind| kind.name()).join("; ");
+    let failure = (!missed.is_empty())
+        .then(|| format!("these causes were recognised in fewer than 9 of 10 trials: {missed}"));
     let results = json!({ "cpu": cpu, "threshold_us": late, "trials": done });
     Ok(Report { text: table::trials(&done, late), results, failure })
 }

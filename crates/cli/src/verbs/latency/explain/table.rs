@@ -1,5 +1,7 @@
 //! Explanations as text.
 
+use crate::output::Join;
+use crate::table::Table;
 use millstream_lab::explain::trials::{CauseTrial, Injection};
 use millstream_measure::Measured;
 use millstream_measure::explained::Explanation;
@@ -23,9 +25,8 @@ pub fn of_records(records: &[Measured]) -> String {
         }
     }
     if !causes.is_empty() {
-        let causes: Vec<_> =
-            causes.iter().map(|(name, count)| format!("{count}x {name}")).collect();
-        let _ = writeln!(text, "\nof those explained: {}", causes.join(", "));
+        let causes = causes.iter().map(|(name, count)| format!("{count}x {name}")).join(", ");
+        let _ = writeln!(text, "\nof those explained: {causes}");
     }
     text
 }
@@ -51,32 +52,34 @@ pub fn explanation(found: &Explanation) -> String {
 
 /// The injected causes, and how often each was named.
 pub fn trials(trials: &[CauseTrial], threshold_us: u64) -> String {
-    let mut text = format!("answers later than {threshold_us} us\n\n");
-    let _ = writeln!(text, "{:<18} {:>6}  {:>9}  named as", "made to happen", "right", "late us");
-    for kind in Injection::ALL {
-        let of_kind: Vec<_> = trials.iter().filter(|trial| trial.injected == kind).collect();
-        let right = of_kind.iter().filter(|trial| trial.right).count();
+    let of = |kind| trials.iter().filter(move |trial| trial.injected == kind);
+    let right =
+        |kind| format!("{}/{}", of(kind).filter(|trial| trial.right).count(), of(kind).count());
+    let middle = |kind| {
+        let found = of(kind).filter_map(|trial| trial.found.as_ref());
+        let mut late: Vec<f64> = found.map(|found| found.late_us).collect();
+        late.sort_by(f64::total_cmp);
+        late.get(late.len() / 2).map_or_else(String::new, |us| format!("{us:.0}"))
+    };
+    let named = |kind| {
         let mut named: BTreeMap<String, usize> = BTreeMap::new();
-        let mut late: Vec<f64> = Vec::new();
-        for trial in &of_kind {
+        for trial in of(kind) {
             let name = match &trial.found {
                 None => "no answer was late".to_owned(),
-                Some(found) => {
-                    late.push(found.late_us);
-                    format!("{} - {}", found.cause.name(), plain(&found.who))
-                }
+                Some(found) => format!("{} - {}", found.cause.name(), plain(&found.who)),
             };
             *named.entry(name).or_default() += 1;
         }
-        late.sort_by(f64::total_cmp);
-        let middle = late.get(late.len() / 2).map_or_else(String::new, |us| format!("{us:.0}"));
         let mut named: Vec<_> = named.into_iter().collect();
         named.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
-        let named: Vec<_> = named.iter().map(|(name, times)| format!("{times}x {name}")).collect();
-        let share = format!("{right}/{}", of_kind.len());
-        let _ = writeln!(text, "{:<18} {share:>6}  {middle:>9}  {}", kind.name(), named.join("; "));
-    }
-    text
+        named.iter().map(|(name, times)| format!("{times}x {name}")).join("; ")
+    };
+    let table = Table::of(Injection::ALL)
+        .left("made to happen", |kind| kind.name())
+        .right("right", right)
+        .right("late us", middle)
+        .left("named as", named);
+    format!("answers later than {threshold_us} us\n\n{}", table.text())
 }
 
 /// A thread without its number, which differs from trial to trial.

@@ -6,7 +6,7 @@ mod text;
 use crate::interrupt;
 use crate::live::Steps;
 use crate::network::SideArgs;
-use crate::numbers::{Whole, cpu, positive, rate};
+use crate::numbers::{cpu, positive, rate, whole};
 use crate::output::{Report, note, now};
 use crate::verbs::bench::places;
 use millstream_lab::packets::TestNetwork;
@@ -58,27 +58,25 @@ pub struct Args {
 
     /// Number of bulk frames that come at once, for shares below 1.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,16",
-          value_parser = clap::value_parser!(u32).range(1..=1000))]
+          value_parser = whole::<u32>(1..=1000))]
     burst: Vec<u32>,
 
     /// Size of the IP packets of the bulk, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 1500,
-          value_parser = clap::value_parser!(u32).range(60..=1500))]
+          value_parser = whole::<u32>(60..=1500))]
     bulk_size: u32,
 
     /// Longest queue, in packets. More packets are dropped.
-    #[arg(long, value_name = "N", default_value_t = 50,
-          value_parser = clap::value_parser!(u32).range(1..=5000))]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole::<u32>(1..=5000))]
     queue: u32,
 
     /// Size of each probe as an Ethernet frame, in bytes.
-    #[arg(long, value_name = "BYTES", default_value_t = 64,
-          value_parser = clap::value_parser!(u32).range(60..=1514))]
+    #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = whole::<u32>(60..=1514))]
     size: u32,
 
     /// Number of probes in each measurement.
     #[arg(long, value_name = "N", default_value_t = 2000,
-          value_parser = Whole(clap::value_parser!(u64).range(10..=100_000_000)))]
+          value_parser = whole::<u64>(10..=100_000_000))]
     count: u64,
 
     /// Number of probes per second.
@@ -86,8 +84,7 @@ pub struct Args {
     packet_rate: f64,
 
     /// Number of times that each row is measured.
-    #[arg(long, value_name = "N", default_value_t = 3,
-          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
     repeat: u32,
 
     #[command(flatten)]

@@ -1,6 +1,8 @@
 //! Round trips through a port as text.
 
 use super::Args;
+use crate::output::percent;
+use crate::table::Table;
 use millstream_lab::packets::port::{
     Against, CaseResults, PortTable, PortTopology, QueueLimit, came_ns,
 };
@@ -14,14 +16,7 @@ pub fn table(args: &Args, table: &PortTable) -> String {
          each was due\nbulk of {} bytes an IP packet, a queue of {} packets\n",
         args.size, args.packet_rate, args.bulk_size, args.queue
     );
-    let names = table.lines.iter().map(|line| line.case.name());
-    let width = names.map(|name| name.chars().count()).max().unwrap_or_default();
-    let _ = writeln!(
-        text,
-        "{:width$} {:>8} {:>8} {:>16} {:>8} {:>8} {:>16} {:>8} {:>5} {:>5}",
-        "", "p50", "by", "over it", "p99", "by", "over it", "max", "busy", "lost"
-    );
-    table.lines.iter().for_each(|line| write_line(&mut text, line, width));
+    text += &rows(table);
     text += "\n";
     for line in &table.lines {
         let _ = writeln!(text, "{}: {}", line.case.name(), limit(table, line));
@@ -34,21 +29,28 @@ pub fn table(args: &Args, table: &PortTable) -> String {
     text
 }
 
-fn write_line(text: &mut String, line: &CaseResults, width: usize) {
-    let came = |quantile| {
-        let came_ns = came_ns(&line.histogram, line.lost, quantile);
-        came_ns.map_or("-".to_owned(), short_time)
+fn rows(table: &PortTable) -> String {
+    let came = |line: &CaseResults, quantile| {
+        came_ns(&line.histogram, line.lost, quantile).map_or("-".to_owned(), short_time)
     };
-    let _ = write!(text, "{:<width$}", line.case.name());
-    for (quantile, against) in [(0.5, line.median), (0.99, line.tail)] {
-        let [by, over] =
-            against.map_or_else(Default::default, |Against { predicted_ns, ratio }| {
-                [short_time(predicted_ns as u64), short_spread(&ratio)]
-            });
-        let _ = write!(text, " {:>8} {by:>8} {over:>16}", came(quantile));
-    }
-    let busy = line.busy * 100.0;
-    let _ = writeln!(text, " {:>8} {busy:>3.0} % {:>5}", came(1.0), line.lost);
+    let by = |against: Option<Against>| {
+        against.map_or(String::new(), |against| short_time(against.predicted_ns as u64))
+    };
+    let over = |against: Option<Against>| {
+        against.map_or(String::new(), |against| short_spread(&against.ratio))
+    };
+    Table::of(&table.lines)
+        .left("", |line| line.case.name())
+        .right("p50", |line| came(line, 0.5))
+        .right("by", |line| by(line.median))
+        .right("over it", |line| over(line.median))
+        .right("p99", |line| came(line, 0.99))
+        .right("by", |line| by(line.tail))
+        .right("over it", |line| over(line.tail))
+        .right("max", |line| came(line, 1.0))
+        .right("busy", |line| percent(line.busy))
+        .right("lost", |line| line.lost)
+        .text()
 }
 
 /// Whether the tail is bounded, and by what.

@@ -8,7 +8,7 @@ use super::late::LateArgs;
 use crate::interrupt;
 use crate::live::Steps;
 use crate::network::NetworkArgs;
-use crate::numbers::{Whole, one_of, rate};
+use crate::numbers::{one_of, rate, whole};
 use crate::output::{Report, note, now};
 use crate::verbs::bench::places;
 use crate::wait::WAITS;
@@ -31,17 +31,16 @@ pub struct TripArgs {
 
     /// Size of each packet as an Ethernet frame, in bytes. A UDP payload is 42 bytes smaller.
     #[arg(long, value_name = "BYTES", default_value_t = 64,
-          value_parser = clap::value_parser!(u32).range(60..=65_535))]
+          value_parser = whole::<u32>(60..=65_535))]
     size: u32,
 
     /// Number of round trips in each measurement.
     #[arg(long, value_name = "N", default_value_t = 5000,
-          value_parser = Whole(clap::value_parser!(u64).range(10..=100_000_000)))]
+          value_parser = whole::<u64>(10..=100_000_000))]
     count: u64,
 
     /// Number of times that each row is measured.
-    #[arg(long, value_name = "N", default_value_t = 3,
-          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
     repeat: u32,
 
     /// Send this many probes per second, even if earlier ones are not back yet. A latency then

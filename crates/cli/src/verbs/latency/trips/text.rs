@@ -1,9 +1,11 @@
 //! Round trips as text.
 
 use super::TripArgs;
+use crate::output::percent;
+use crate::table::Table;
 use crate::verbs::bench::refusals;
 use millstream_lab::packets::TripTable;
-use millstream_lab::packets::round_trips::{QUANTILES, TripLine};
+use millstream_lab::packets::round_trips::QUANTILES;
 use millstream_measure::picture::{draw, short_spread, short_time};
 use std::fmt::Write;
 
@@ -16,39 +18,28 @@ pub fn table(args: &TripArgs, table: &TripTable) -> String {
         None => "one after the other".to_owned(),
     };
     let mut text = format!("\nround trips, frames of {} bytes, {pace}, {class}\n", args.size);
-    text += "                                 p50       p90       p99     p99.9       max   \
-             to kernel UDP   CPU    lost\n";
-    let mut load_pps = 0.0;
-    for line in &table.lines {
-        if line.load_pps != load_pps {
-            load_pps = line.load_pps;
-            let _ = writeln!(text, "beside {:.0} thousand packets/s of load", load_pps / 1e3);
-        }
-        write_line(&mut text, line);
+    let measured = || table.lines.iter().filter(|line| !line.runs.is_empty());
+    let mut rows = Table::of(measured()).left("", |line| &line.name);
+    for (share, name) in QUANTILES.into_iter().zip(["p50", "p90", "p99", "p99.9", "max"]) {
+        rows = rows.right(name, |line| short_time(line.histogram.quantile_ns(share)));
     }
+    if !args.load.is_empty() {
+        rows = rows
+            .right("beside", |line| format!("{:.0} kpps", line.load_pps / 1e3))
+            .right("load taken", |line| line.load_sent);
+    }
+    text += &rows
+        .right("to kernel UDP", |line| {
+            line.ratio.map_or(String::new(), |ratio| short_spread(&ratio))
+        })
+        .right("CPU", |line| percent(line.cpu_share.unwrap_or(0.0)))
+        .right("lost", |line| line.lost)
+        .text();
     text += &refusals(table.lines.iter().map(|line| (&*line.name, line.refused.as_deref())));
     if args.histograms {
-        for line in table.lines.iter().filter(|line| !line.runs.is_empty()) {
+        for line in measured() {
             let _ = write!(text, "\n{}\n{}", line.name, draw(&line.histogram));
         }
     }
     text
-}
-
-fn write_line(text: &mut String, line: &TripLine) {
-    if line.runs.is_empty() {
-        return;
-    }
-    let _ = write!(text, "{:<26}", line.name);
-    for share in QUANTILES {
-        let _ = write!(text, " {:>9}", short_time(line.histogram.quantile_ns(share)));
-    }
-    let ratio = line.ratio.map_or(String::new(), |ratio| short_spread(&ratio));
-    let cpu = line.cpu_share.unwrap_or(0.0) * 100.0;
-    let _ = write!(text, "  {ratio:>16} {cpu:>4.0} % {:>5}", line.lost);
-    if line.load_pps > 0.0 {
-        let offered = line.load_pps * line.histogram.count() as f64;
-        let _ = (offered > 0.0).then(|| write!(text, "   load taken {}", line.load_sent));
-    }
-    text.push('\n');
 }

@@ -1,7 +1,8 @@
 //! One picture: text from the measurements between two moments.
 
+use crate::graph_run;
 use crate::live::fit;
-use crate::output::Join;
+use crate::output::percent;
 use crate::table::Table;
 use millstream_cpu::threads::ThreadInfo;
 use millstream_flow::{BlockCost, EdgeCost, PartitionStats, Profile, Snapshot};
@@ -131,12 +132,7 @@ impl ViewFrame<'_> {
     /// The metrics of blocks that publish any non-zero value.
     fn metrics(&self) -> Vec<String> {
         let line = |block: &millstream_flow::BlockStats| {
-            let values = block.metrics.keys().filter_map(|name| {
-                let value =
-                    block.metric(name).filter(|value| value.is_finite() && *value != 0.0)?;
-                Some(format!("{name} {}", crate::output::short(value)))
-            });
-            let values: Vec<_> = values.collect();
+            let values = graph_run::metrics(block);
             (!values.is_empty()).then(|| format!("{}: {}", block.name, values.join(", ")))
         };
         self.snapshots.1.blocks.iter().filter_map(line).collect()
@@ -145,10 +141,6 @@ impl ViewFrame<'_> {
 
 fn find<'a>(threads: &'a [ThreadInfo], partition: &PartitionStats) -> Option<&'a ThreadInfo> {
     threads.iter().find(|thread| thread.tid == partition.tid)
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
 }
 
 fn dash() -> String {
