@@ -1,6 +1,7 @@
 //! An emulated radio in a process of its own, which shares only the network with this one.
 
 use anyhow::{Context, anyhow};
+use millstream_radio::DeviceArgs;
 use serde_json::Value;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,6 +18,14 @@ const STOP_TIME: Duration = Duration::from_secs(3);
 pub struct ChildRadio {
     child: Child,
     addr: Ipv4Addr,
+}
+
+impl ChildRadioOptions {
+    /// Arguments only, in which a space separates two.
+    pub fn new(args: &str) -> Self {
+        let args = args.split_whitespace().map(str::to_owned).collect();
+        Self { args, ..Self::default() }
+    }
 }
 
 /// The options of a child radio.
@@ -102,6 +111,62 @@ impl Drop for ChildRadio {
     }
 }
 
+/// A radio: the user's, or an emulated one that lives as long as the measurement.
+pub enum RadioUnderTest {
+    Given(Box<DeviceArgs>),
+    Emulated(ChildRadio),
+}
+
+impl RadioUnderTest {
+    /// The given radio, or an emulated one.
+    pub fn start(given: Option<&DeviceArgs>, options: ChildRadioOptions) -> anyhow::Result<Self> {
+        Ok(match given {
+            Some(given) => Self::Given(Box::new(given.clone())),
+            None => Self::Emulated(ChildRadio::start(&options)?),
+        })
+    }
+
+    pub fn device_args(&self) -> DeviceArgs {
+        match self {
+            Self::Given(args) => (**args).clone(),
+            Self::Emulated(radio) => DeviceArgs::new(radio.addr()),
+        }
+    }
+
+    /// The process of an emulated radio.
+    pub fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Given(_) => None,
+            Self::Emulated(radio) => Some(radio.pid()),
+        }
+    }
+
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Given(args) => format!("radio   {args:?}"),
+            Self::Emulated(radio) => {
+                format!("radio   E320 emulated by process {} at {}", radio.pid(), radio.addr())
+            }
+        }
+    }
+
+    /// Replaces an error by its cause in the radio, if it has one.
+    pub fn explain(&mut self, error: anyhow::Error) -> anyhow::Error {
+        match self {
+            Self::Given(_) => error,
+            Self::Emulated(radio) => radio.explain(error),
+        }
+    }
+
+    /// Ends an emulated radio and returns its counters.
+    pub fn stop(self) -> anyhow::Result<Option<Value>> {
+        match self {
+            Self::Given(_) => Ok(None),
+            Self::Emulated(radio) => radio.stop().map(Some),
+        }
+    }
+}
+
 /// Returns a loopback address: every address of 127/8 is this machine, and one per process and
 /// radio separates them.
 fn free_address() -> Ipv4Addr {
@@ -116,16 +181,8 @@ fn spawn(addr: Ipv4Addr, options: &ChildRadioOptions) -> anyhow::Result<Child> {
         .context("cannot find the file of this program, to start the emulated radio")?;
     let mut command = Command::new(program);
     command
-        .args([
-            "sim",
-            "radio",
-            "--json",
-            "--any-rate",
-            "--chdr-port",
-            "0",
-            "--addr",
-            &addr.to_string(),
-        ])
+        .args(["sim", "radio", "--json", "--any-rate", "--chdr-port", "0"])
+        .args(["--addr", &addr.to_string()])
         .args(&options.args)
         // Ctrl-C goes to this process, which then ends the radio.
         .process_group(0)

@@ -8,9 +8,6 @@ use millstream_radio::{Cause, RxEvent, StreamRate};
 use std::path::Path;
 
 /// Writes the metadata file of a recording with these segments.
-///
-/// # Errors
-/// When the file cannot be written.
 pub fn write_meta(path: &Path, recording: &RecordingDescription<'_>) -> anyhow::Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     sigmf::write_meta(path, recording).with_context(cannot)

@@ -24,9 +24,6 @@ enum OutputTarget {
 
 /// Returns the path to open for data that are to be written to `out`: `-` is standard output. If
 /// `out` is standard output under any name, the text at the end goes to standard error.
-///
-/// # Errors
-/// When the document of `--json` would come between the data.
 pub fn for_data(out: &Path) -> anyhow::Result<PathBuf> {
     let out = if out == Path::new("-") { Path::new(NAMES[0]) } else { out };
     if !is_standard_output(out) {
@@ -45,9 +42,6 @@ pub fn for_data(out: &Path) -> anyhow::Result<PathBuf> {
 
 /// The same for parameters of a graph: a value that is `-` or a name of standard output is a
 /// destination of samples.
-///
-/// # Errors
-/// As [`for_data`].
 pub fn for_parameters(set: &[String]) -> anyhow::Result<Vec<String>> {
     let one = |text: &String| match text.split_once('=') {
         Some((name, value)) if value == "-" || NAMES.contains(&value) => {

@@ -14,7 +14,7 @@ use crate::{Failure, Histogram, Observed};
 pub const FORMAT: u32 = 1;
 
 /// One sample of one measurement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// The measurement: `timer`, `udp`, `link`, `radio`, `irq`.
     pub measurement: String,

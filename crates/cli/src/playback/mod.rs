@@ -81,9 +81,6 @@ pub struct Playback {
 
 impl Playback {
     /// Starts to read; ends with the plan, or when this is dropped.
-    ///
-    /// # Errors
-    /// When the file cannot be opened.
     pub fn start(source: &SigmfRecording, score: PlaybackPlan) -> anyhow::Result<Self> {
         let file = File::open(&source.data)
             .with_context(|| format!("cannot read {}", source.data.display()))?;
@@ -92,9 +89,6 @@ impl Playback {
     }
 
     /// Starts to read standard input, as one burst to its end.
-    ///
-    /// # Errors
-    /// When the thread cannot be started.
     pub fn piped(format: SampleFormat) -> anyhow::Result<Self> {
         Self::begin(format, |queues| queues.pipe(std::io::stdin().lock()))
     }
@@ -114,9 +108,6 @@ impl Playback {
     }
 
     /// Returns the next piece; `Wait` after `timeout` without one, and `End` at the end.
-    ///
-    /// # Errors
-    /// The file's error.
     pub fn next(&mut self, timeout: Duration) -> anyhow::Result<PlaybackStep> {
         let piece = match self.pieces.try_recv() {
             Ok(piece) => piece?,

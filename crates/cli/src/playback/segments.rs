@@ -41,9 +41,6 @@ impl PlaybackPlan {
     }
 
     /// Plays a burst for each capture, as far apart as they were recorded.
-    ///
-    /// # Errors
-    /// When a capture has no global index, or they go back in time.
     pub fn timed(source: &SigmfRecording, repeats: Option<u64>) -> anyhow::Result<Self> {
         let ends = source.captures.iter().skip(1).map(|next| next.first_sample);
         let ends = ends.chain([source.samples]);

@@ -116,9 +116,9 @@ pub struct Args {
 /// limit is exceeded.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let source = Source::open(&args)?;
-    let rate_hz = args.rate.or(source.rate_hz()).with_context(|| {
-        format!("{} does not contain its sample rate: add --rate", source.name())
-    })?;
+    let rate_hz = args.rate.or(source.rate_hz);
+    let unknown = || format!("{} does not contain its sample rate: add --rate", source.name);
+    let rate_hz = rate_hz.with_context(unknown)?;
     // Before the claim, so that it is released when the user asks early.
     interrupt::install();
     let mut devices = start::open(&args.args, rate_hz)?;
@@ -129,7 +129,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let rate = stream.rate();
     let start_ticks = start_ticks(&args, &devices, rate.ticks_hz)?;
     let mut player = Player {
-        wanted: source.samples().map(|samples| samples.saturating_mul(stream.channels() as u64)),
+        wanted: source.samples.map(|samples| samples.saturating_mul(stream.channels() as u64)),
         stream,
         start_ticks,
         scaled: args.scale.is_some(),
@@ -138,10 +138,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         live: Live::new(),
         began: Instant::now(),
     };
-    let duration_ticks = source.duration_samples().map(|samples| rate.ticks(samples));
+    let duration_ticks = source.duration_samples.map(|samples| rate.ticks(samples));
     let end_ticks = start_ticks.zip(duration_ticks).map(|(at, ticks)| at.saturating_add(ticks));
-    let name = source.name();
-    let mut playback = source.start()?;
+    let mut playback = (source.start)()?;
     player.play(&mut playback)?;
     player.wait_for_acks(end_ticks)?;
     let elapsed_s = player.began.elapsed().as_secs_f64();
@@ -152,7 +151,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let in_device_s = (stream.credit_window_bytes() / 4) as f64 / rate.samples_hz();
     let patience = Duration::from_secs_f64(in_device_s + END_PATIENCE_S);
     Ok(report::report(report::Played {
-        input: &name,
+        input: &source.name,
         rate_hz: rate.samples_hz(),
         tuned,
         start_ticks,
@@ -172,11 +171,15 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 }
 
 /// The origin of the samples.
-enum Source {
-    /// A recording, and the order of its parts.
-    File { name: String, recording: SigmfRecording, score: PlaybackPlan },
-    /// Standard input.
-    Pipe(SampleFormat),
+struct Source {
+    /// The file, or standard input.
+    name: String,
+    rate_hz: Option<f64>,
+    /// Samples of all; `None` when this is not known.
+    samples: Option<u64>,
+    /// Samples of time from the first sample to the end of the last; `None` when this is not known.
+    duration_samples: Option<u64>,
+    start: Box<dyn FnOnce() -> anyhow::Result<Playback>>,
 }
 
 impl Source {
@@ -192,51 +195,26 @@ impl Source {
                 "standard input can be read only once and has no metadata, but --repeat and \
                  --timed need that: give a file"
             );
-            return Ok(Self::Pipe(format));
+            return Ok(Self {
+                name: "standard input".to_owned(),
+                rate_hz: None,
+                samples: None,
+                duration_samples: None,
+                start: Box::new(move || Playback::piped(format)),
+            });
         }
         let recording = SigmfRecording::open(&args.input, args.format)?;
         let score = match args.timed {
             true => PlaybackPlan::timed(&recording, repeats)?,
             false => PlaybackPlan::joined(&recording, repeats),
         };
-        Ok(Self::File { name: args.input.display().to_string(), recording, score })
-    }
-
-    fn name(&self) -> String {
-        match self {
-            Self::File { name, .. } => name.clone(),
-            Self::Pipe(_) => "standard input".to_owned(),
-        }
-    }
-
-    fn rate_hz(&self) -> Option<f64> {
-        match self {
-            Self::File { recording, .. } => recording.rate_hz,
-            Self::Pipe(_) => None,
-        }
-    }
-
-    /// Samples of all; `None` when this is not known.
-    fn samples(&self) -> Option<u64> {
-        match self {
-            Self::File { score, .. } => score.samples(),
-            Self::Pipe(_) => None,
-        }
-    }
-
-    /// Samples of time from the first sample to the end of the last; `None` when this is not known.
-    fn duration_samples(&self) -> Option<u64> {
-        match self {
-            Self::File { score, .. } => score.duration_samples(),
-            Self::Pipe(_) => None,
-        }
-    }
-
-    fn start(self) -> anyhow::Result<Playback> {
-        match self {
-            Self::File { recording, score, .. } => Playback::start(&recording, score),
-            Self::Pipe(format) => Playback::piped(format),
-        }
+        Ok(Self {
+            name: args.input.display().to_string(),
+            rate_hz: recording.rate_hz,
+            samples: score.samples(),
+            duration_samples: score.duration_samples(),
+            start: Box::new(move || Playback::start(&recording, score)),
+        })
     }
 }
 

@@ -176,30 +176,25 @@ fn table(rows: &[GraphRow]) -> String {
 
 /// The main figures, in words.
 fn verdict(rows: &[GraphRow], peer: Option<&GnuRadioGraph>) -> String {
-    let mut text = String::new();
-    let lowest = |figures: Vec<(f64, &GraphRow)>| {
-        figures
-            .into_iter()
-            .min_by(|a, b| a.0.total_cmp(&b.0))
-            .map(|(figure, row)| (figure, format!("{}, {} CPU", row.case, row.cpus)))
+    let lowest = |figure: &dyn Fn(&GraphRow) -> Option<Summary>| {
+        let figures = rows.iter().filter_map(|row| Some((figure(row)?.median, row)));
+        let (figure, row) = figures.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some((figure, format!("{}, {} CPU", row.case, row.cpus)))
     };
-    let long = |row: &&GraphRow| row.case.shape.stages >= 8;
-    let of_peer = rows.iter().filter(long);
-    let of_peer = of_peer.filter_map(|row| Some((row.of_gnuradio?.median, row))).collect();
-    if let (Some((ratio, case)), Some(peer)) = (lowest(of_peer), peer) {
+    let long = |row: &GraphRow| row.of_gnuradio.filter(|_| row.case.shape.stages >= 8);
+    let mut text = String::new();
+    if let (Some((ratio, case)), Some(peer)) = (lowest(&long), peer) {
         let version = peer.version();
         let _ = writeln!(
             text,
             "chains of 8 and more: at least {ratio:.1} times GNU Radio {version} ({case})"
         );
     }
-    let shares = rows.iter().filter_map(|row| Some((row.of_fused?.median, row))).collect();
-    if let Some((share, case)) = lowest(shares) {
-        let share = 100.0 * share;
-        let _ = writeln!(text, "one CPU: at least {share:.0} % of the hand-written loop ({case})");
+    if let Some((share, case)) = lowest(&|row| row.of_fused) {
+        let share = percent(share);
+        let _ = writeln!(text, "one CPU: at least {share} of the hand-written loop ({case})");
     }
-    let gains = rows.iter().filter_map(|row| Some((row.of_per_block?.median, row))).collect();
-    if let Some((gain, case)) = lowest(gains) {
+    if let Some((gain, case)) = lowest(&|row| row.of_per_block) {
         let _ = writeln!(
             text,
             "a planned run is at least {gain:.1} times our own thread per block ({case})"

@@ -101,12 +101,12 @@ fn radio_options(args: &Args) -> anyhow::Result<child_radio::ChildRadioOptions> 
         ),
         None => (Some(TEST_PICTURE), "/dev/stdin"),
     };
-    let scale = args.time_scale.to_string();
-    let (buffer, antenna) = (BUFFER_SAMPLES.to_string(), format!("atsc:{stream}"));
-    let args = ["--rx-antenna", &antenna, "--time-scale", &scale];
-    let args = args.into_iter().chain(["--rx-buffer-samples", &buffer]);
-    let args = args.map(str::to_owned).collect();
-    Ok(child_radio::ChildRadioOptions { args, stdin, ..Default::default() })
+    let (antenna, scale) = (format!("atsc:{stream}"), args.time_scale);
+    let options = format!("--time-scale {scale} --rx-buffer-samples {BUFFER_SAMPLES} --rx-antenna");
+    let mut options =
+        child_radio::ChildRadioOptions { stdin, ..child_radio::ChildRadioOptions::new(&options) };
+    options.args.push(antenna);
+    Ok(options)
 }
 
 /// Checks that no file overwrites another one of the same demo: `demo.ts` is a likely input.
@@ -184,39 +184,26 @@ fn judge(
     radio: &Value,
 ) -> Result<(), String> {
     let signal_s = signal.status.packets as f64 / PACKETS_PER_SECOND;
-    if run.interrupted {
-        return Err("interrupted before the end".to_owned());
-    }
-    if !ledger.balances {
-        return Err(ledger.defect());
-    }
-    if ledger.lost_total() > 0 {
-        return Err(format!(
-            "{} samples were lost because this machine was too busy: close other programs, or try \
-             --time-scale 0.5",
-            ledger.lost_total()
-        ));
-    }
+    let ensure = |is_so: bool, otherwise: &dyn Fn() -> String| {
+        if is_so { Ok(()) } else { Err(otherwise()) }
+    };
+    ensure(!run.interrupted, &|| "interrupted before the end".to_owned())?;
+    ensure(ledger.balances, &|| ledger.defect())?;
     let starved = radio["rx_starved_samples"].as_u64().unwrap_or(0);
-    if starved > 0 {
-        return Err(format!(
-            "the emulated radio sent {starved} zeros because this machine was too busy: close \
-             other programs, or try --time-scale 0.5"
-        ));
-    }
-    if signal.status.uncorrected_packets > 0 {
-        return Err(format!(
-            "{} transport packets have errors that could not be corrected: close other programs, \
-             or try --time-scale 0.5",
-            signal.status.uncorrected_packets
-        ));
-    }
-    if signal_s < SIGNAL_MIN_S {
-        return Err(format!(
+    let (lost, bad) = (ledger.lost_total(), signal.status.uncorrected_packets);
+    let (busy, rest) =
+        ("because this machine was too busy", "close other programs, or try --time-scale 0.5");
+    ensure(lost == 0, &|| format!("{lost} samples were lost {busy}: {rest}"))?;
+    ensure(starved == 0, &|| format!("the emulated radio sent {starved} zeros {busy}: {rest}"))?;
+    ensure(bad == 0, &|| {
+        format!("{bad} transport packets have errors that could not be corrected: {rest}")
+    })?;
+    ensure(signal_s >= SIGNAL_MIN_S, &|| {
+        format!(
             "only {signal_s:.2} s of signal were decoded, but {SIGNAL_MIN_S} s are needed: give a \
              longer --duration"
-        ));
-    }
+        )
+    })?;
     Ok(())
 }
 

@@ -8,9 +8,6 @@ use std::process::{Command, Stdio};
 const AT_S: &str = "1.5";
 
 /// Writes one picture of `stream` to `picture`.
-///
-/// # Errors
-/// When ffmpeg is not installed, with the manual command; when it finds no picture.
 pub fn extract(stream: &Path, picture: &Path) -> anyhow::Result<PathBuf> {
     // A picture of an earlier run must not count.
     let _ = std::fs::remove_file(picture);

@@ -8,6 +8,7 @@ use crate::table::Table;
 use anyhow::bail;
 use millstream_flow::registry::{BlockType, Parameter};
 use millstream_flow::{Block, InputPort, OutputPort, PortVisitor, Registry};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -55,13 +56,14 @@ fn list(registry: &Registry) -> String {
         .left("", |known| known.name())
         .left("", |known| {
             let facts = facts(registry, known);
-            format!("{} > {}", items(&facts.inputs), items(&facts.outputs))
+            format!("{} > {}", items(&facts.ports.inputs), items(&facts.ports.outputs))
         })
         .left("", |known| known.summary())
         .text();
     text + "\n`millstream graph blocks TYPE` describes one; items are those of its example.\n"
 }
 
+#[derive(Serialize)]
 struct Port {
     name: String,
     item: String,
@@ -70,8 +72,7 @@ struct Port {
 /// The facts about a type.
 struct Facts<'a> {
     known: &'a BlockType,
-    inputs: Vec<Port>,
-    outputs: Vec<Port>,
+    ports: Ports,
     /// The block of the example, where it can be made.
     block: Option<Box<dyn Block>>,
 }
@@ -106,21 +107,21 @@ fn facts<'a>(registry: &Registry, known: &'a BlockType) -> Facts<'a> {
         made.ports(&mut ports);
         block = Some(made);
     }
-    Facts { known, inputs: ports.inputs, outputs: ports.outputs, block }
+    Facts { known, ports, block }
 }
 
 impl Facts<'_> {
     fn text(&self) -> String {
         let known = self.known;
         let mut text = format!("{}: {}\n", known.name(), known.summary());
-        for (way, ports) in [("in", &self.inputs), ("out", &self.outputs)] {
+        for (way, ports) in [("in", &self.ports.inputs), ("out", &self.ports.outputs)] {
             for port in ports {
                 let _ = writeln!(text, "  {way:<4} {:<10} {}", port.name, port.item);
             }
         }
         if let Some(block) = &self.block
-            && !self.inputs.is_empty()
-            && !self.outputs.is_empty()
+            && !self.ports.inputs.is_empty()
+            && !self.ports.outputs.is_empty()
         {
             let (rate, holds) = (block.rate(), block.holds());
             let _ = writeln!(text, "  rate {rate}, keeps {holds} items (of the example)");
@@ -154,9 +155,6 @@ impl Facts<'_> {
     }
 
     fn json(&self) -> Value {
-        let ports = |ports: &[Port]| -> Vec<Value> {
-            ports.iter().map(|port| json!({ "name": port.name, "item": port.item })).collect()
-        };
         let parameters: Vec<Value> =
             self.known.parameters().iter().map(schema::parameter_facts).collect();
         let message = |one: millstream_flow::MessageSpec| {
@@ -168,8 +166,8 @@ impl Facts<'_> {
         json!({
             "name": self.known.name(),
             "summary": self.known.summary(),
-            "inputs": ports(&self.inputs),
-            "outputs": ports(&self.outputs),
+            "inputs": self.ports.inputs,
+            "outputs": self.ports.outputs,
             "parameters": parameters,
             "messages": messages.into_iter().map(message).collect::<Vec<_>>(),
             "rate": block.map(|block| block.rate().to_string()),

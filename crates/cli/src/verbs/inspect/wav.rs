@@ -33,9 +33,6 @@ pub enum WavValues {
 const EXTENSIBLE: u16 = 0xFFFE;
 
 /// Reads a header from the first bytes of a file.
-///
-/// # Errors
-/// The defect of the header.
 pub fn read(bytes: &[u8]) -> Result<WavHeader, String> {
     if bytes.get(..4) != Some(b"RIFF") || bytes.get(8..12) != Some(b"WAVE") {
         return Err("it does not begin with RIFF and WAVE".to_owned());

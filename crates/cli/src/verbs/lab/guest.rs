@@ -158,9 +158,6 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 
 impl GuestOptions {
     /// A kernel, found or fetched.
-    ///
-    /// # Errors
-    /// When it is not available.
     pub fn kernel(&self, wanted: &str) -> anyhow::Result<BootKernel> {
         let cache = match &self.cache {
             Some(cache) => cache.clone(),
@@ -177,9 +174,6 @@ impl GuestOptions {
 
     /// Runs one command under one kernel, with additional words for its command line and additional
     /// files.
-    ///
-    /// # Errors
-    /// When the guest cannot be made or does not finish.
     pub fn run(
         &self,
         kernel: &BootKernel,
@@ -194,17 +188,32 @@ impl GuestOptions {
         }
         let converter = self.adc.then(Converter::start).transpose()?;
         let rig = self.cards.as_deref().map(Rig::new).transpose()?;
+        let mut machine = self.machine(words);
         let (mut modules, mut wanted) = (Vec::new(), self.modules.clone());
-        let mut plug_ins = Vec::new();
-        if self.has_vfio() {
-            wanted.extend(iommu::MODULES.map(str::to_owned));
+        let (mut settings, mut plug_ins) = (self.settings.clone(), Vec::new());
+        if let Some(converter) = &converter {
+            settings.extend(SharedWindow::settings());
+            machine.devices.extend(converter.window.arguments());
+            machine.inherited.push(converter.window.socket());
         }
         if let Some(rig) = &rig {
             wanted.extend(rig.cards.modules().map(str::to_owned));
             plug_ins = rig.cards.plug_ins()?;
+            machine.devices.extend(rig.cards.arguments());
+            machine.command_line.extend(cards::KERNEL_WORDS.map(str::to_owned));
+        }
+        if converter.is_some() || rig.is_some() {
+            wanted.extend(iommu::MODULES.map(str::to_owned));
+            // An IOMMU comes before the devices that it serves.
+            machine.devices.splice(0..0, iommu::ARGUMENTS.map(str::to_owned));
+            machine.command_line.extend(iommu::KERNEL_WORDS.map(str::to_owned));
+            if machine.chipset.is_empty() {
+                iommu::CHIPSET.clone_into(&mut machine.chipset);
+            }
         }
         if self.iio {
             wanted.extend(iio::MODULES.map(str::to_owned));
+            settings.extend(iio::settings());
         }
         for module in kernel.modules(&wanted)? {
             let path = format!("{MODULES}/{}.ko", module.name);
@@ -213,43 +222,14 @@ impl GuestOptions {
         }
         // A record reads there the hash that distinguishes kernels of one release.
         files.extend(kernel.configuration());
-        let mut settings = self.settings.clone();
-        if self.adc {
-            settings.extend(SharedWindow::settings());
-        }
-        if self.iio {
-            settings.extend(iio::settings());
-        }
         let job = GuestJob { modules, settings, arguments, unchanged: self.unchanged };
         let image = image::build(Path::new("/proc/self/exe"), &job, &files, &plug_ins)?;
-        let show = self.console;
         let watch = |line: &str| {
-            if show {
+            if self.console {
                 output::note(format_args!("  {}| {line}", kernel.name));
             }
         };
-        let mut machine = self.machine(words);
-        if let Some(converter) = &converter {
-            converter.attach(&mut machine);
-        }
-        if let Some(rig) = &rig {
-            machine.devices.extend(rig.cards.arguments());
-            machine.command_line.extend(cards::KERNEL_WORDS.map(str::to_owned));
-        }
-        if self.has_vfio() {
-            // An IOMMU comes before the devices that it serves.
-            machine.devices.splice(0..0, iommu::ARGUMENTS.map(str::to_owned));
-            machine.command_line.extend(iommu::KERNEL_WORDS.map(str::to_owned));
-            if machine.chipset.is_empty() {
-                iommu::CHIPSET.clone_into(&mut machine.chipset);
-            }
-        }
         Ok(machine.run(kernel, &image, watch)?)
-    }
-
-    /// Whether there is a device for VFIO.
-    fn has_vfio(&self) -> bool {
-        self.adc || self.cards.is_some()
     }
 
     fn machine(&self, words: &[String]) -> GuestMachine {
@@ -279,11 +259,6 @@ impl Converter {
         let imitation = Imitation::start(&adc::command, None).context("the imitated converter")?;
         let window = SharedWindow::new(imitation.memory.as_fd(), imitation.line.as_fd())?;
         Ok(Self { _imitation: imitation, window })
-    }
-
-    fn attach(&self, machine: &mut GuestMachine) {
-        machine.devices.extend(self.window.arguments());
-        machine.inherited.push(self.window.socket());
     }
 }
 

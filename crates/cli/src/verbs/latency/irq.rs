@@ -197,11 +197,10 @@ fn measured(plan: &IrqSpec, via: Via, started: String, taken: IrqSamples) -> Mea
         "clock_bound_ns": taken.clock_bound_ns, "clock_error_ns": taken.clock_error_ns,
         "first_values": taken.values,
     });
-    let map = |value: serde_json::Value| value.as_object().cloned().unwrap_or_default();
     Measured {
         measurement: "irq".to_owned(),
         series,
-        parameters: map(parameters),
+        parameters: samples::entries(parameters),
         started,
         seconds: taken.seconds,
         observed: taken.observed,
@@ -211,8 +210,8 @@ fn measured(plan: &IrqSpec, via: Via, started: String, taken: IrqSamples) -> Mea
             ("parts shorter than nothing".to_owned(), taken.negative),
         ]),
         stages: taken.stages,
-        outliers: Vec::new(),
-        details: map(details),
+        details: samples::entries(details),
+        ..Measured::default()
     }
 }
 

@@ -1,7 +1,8 @@
 //! `millstream latency radio`: the turnaround from received samples to the earliest answer that a
 //! radio still transmits at its time.
 
-use crate::child_radio::{ChildRadio, ChildRadioOptions};
+use super::samples;
+use crate::child_radio::{ChildRadioOptions, RadioUnderTest};
 use crate::interrupt;
 use crate::live::Steps;
 use crate::numbers::{rate, seconds, whole};
@@ -14,8 +15,7 @@ use millstream_lab::turnaround::{
 use millstream_measure::picture::{draw, short_time};
 use millstream_measure::{Histogram, Measured, Observed};
 use millstream_radio::{Device, DeviceArgs};
-use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use serde_json::json;
 use std::fmt::Write;
 use std::time::Instant;
 
@@ -85,27 +85,10 @@ pub struct Args {
 /// Succeeds when every try was answered; with a sweep, when a lead was never late.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
-    let mut emulated = match &args.args {
-        Some(_) => None,
-        None => {
-            let options = ["--serial", "LATENCY", "--rx-antenna", "ramp"].map(str::to_owned).into();
-            Some(ChildRadio::start(&ChildRadioOptions {
-                args: options,
-                ..ChildRadioOptions::default()
-            })?)
-        }
-    };
-    let device = match (&args.args, &emulated) {
-        (Some(given), _) => given.clone(),
-        (None, Some(radio)) => DeviceArgs::new(radio.addr()),
-        (None, None) => anyhow::bail!("there is no radio to measure: give --args addr=IPV4"),
-    };
-    note(format_args!("radio   {device:?}"));
-    let outcome = measure(&args, device);
-    match (outcome, &mut emulated) {
-        (Err(error), Some(radio)) => Err(radio.explain(error)),
-        (outcome, _) => outcome,
-    }
+    let options = ChildRadioOptions::new("--serial LATENCY --rx-antenna ramp");
+    let mut radio = RadioUnderTest::start(args.args.as_ref(), options)?;
+    note(radio.describe());
+    measure(&args, radio.device_args()).map_err(|error| radio.explain(error))
 }
 
 fn measure(args: &Args, device: DeviceArgs) -> anyhow::Result<Report> {
@@ -200,21 +183,14 @@ impl Found {
 }
 
 fn measured(plan: &TurnaroundSpec, observed: Observed, started: String, seconds: f64) -> Measured {
-    let parameters = match serde_json::to_value(plan) {
-        Ok(Value::Object(parameters)) => parameters,
-        _ => Map::new(),
-    };
     Measured {
         measurement: "radio".to_owned(),
         series: if plan.spin { "spinning" } else { "sleeping" }.to_owned(),
-        parameters,
+        parameters: samples::entries(json!(plan)),
         started,
         seconds,
         observed,
-        counters: BTreeMap::new(),
-        stages: Vec::new(),
-        outliers: Vec::new(),
-        details: Map::new(),
+        ..Measured::default()
     }
 }
 
@@ -352,12 +328,12 @@ mod tests {
         assert_eq!(report.results["tries"], 17);
         let records = report.results["records"].as_array().unwrap();
         let cut: Vec<_> = records.iter().map(|one| &one["counters"][CUT_SHORT]).collect();
-        assert_eq!(cut, [&Value::Null, &1.into()]);
+        assert_eq!(cut, [&serde_json::Value::Null, &1.into()]);
         assert!(report.text.contains("median 50.0 µs"), "{}", report.text);
         // A part of the sweep does not show that a lead is safe.
         let report = ending_after(20 + 3).unwrap();
         assert!(report.failure.unwrap().contains("20 of 20 turnarounds and a part of the sweep"));
-        assert_eq!(report.results["never_late_s"], Value::Null);
+        assert_eq!(report.results["never_late_s"], serde_json::Value::Null);
         assert!(ending_after(u32::MAX).unwrap().failure.is_none());
     }
 }

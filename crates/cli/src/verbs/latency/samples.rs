@@ -4,13 +4,20 @@ use crate::table::Table;
 use millstream_measure::extreme::{Estimate, NoEstimate};
 use millstream_measure::picture::{draw, short_time};
 use millstream_measure::{Histogram, Measured};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
 /// Range of the estimate of the largest latency: this many times the number of values seen.
 const AHEAD: u64 = 10;
 /// Seed of the interval's bootstrap.
 const SEED: u64 = 1;
+
+/// The entries of an object that have a value, as parameters or details of a record.
+pub fn entries(object: Value) -> Map<String, Value> {
+    let Value::Object(mut entries) = object else { return Map::new() };
+    entries.retain(|_, value| !value.is_null());
+    entries
+}
 
 /// Series in the order in which they came, each with its samples.
 pub fn series(records: &[Measured]) -> Vec<(&str, Vec<&Measured>)> {

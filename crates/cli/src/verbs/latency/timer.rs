@@ -13,7 +13,7 @@ use millstream_lab::timer::{
     LowLatencyGuard, Mechanism, THREADS, TimerSamples, TimerSpec, measure,
 };
 use millstream_measure::Measured;
-use serde_json::{Map, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -150,29 +150,22 @@ fn measured(
     started: &str,
     taken: TimerSamples,
 ) -> Measured {
-    let mut parameters = Map::new();
-    parameters.insert("cpu".to_owned(), taken.cpu.into());
-    parameters.insert("via".to_owned(), mechanism_name(plan.mechanism).into());
-    parameters.insert("class".to_owned(), plan.class.to_string().into());
-    parameters.insert("interval_ns".to_owned(), plan.interval_ns.into());
-    if plan.handicap_ns > 0 {
-        parameters.insert("handicap_ns".to_owned(), plan.handicap_ns.into());
-    }
+    let parameters = json!({
+        "cpu": taken.cpu, "via": mechanism_name(plan.mechanism), "class": plan.class.to_string(),
+        "interval_ns": plan.interval_ns, "explain_above_us": above_us,
+        "handicap_ns": (plan.handicap_ns > 0).then_some(plan.handicap_ns),
+    });
     let mut counters = BTreeMap::from([("deadlines missed".to_owned(), taken.missed)]);
-    if let Some(us) = above_us {
-        parameters.insert("explain_above_us".to_owned(), us.into());
-        counters.insert(format!("later than {us} us"), taken.late);
-    }
+    counters.extend(above_us.map(|us| (format!("later than {us} us"), taken.late)));
     Measured {
         measurement: "timer".to_owned(),
         series: format!("cpu {}", taken.cpu),
-        parameters,
+        parameters: samples::entries(parameters),
         started: started.to_owned(),
         seconds: taken.seconds,
         observed: taken.observed,
         counters,
-        stages: Vec::new(),
         outliers: taken.outliers,
-        details: Map::new(),
+        ..Measured::default()
     }
 }

@@ -162,18 +162,17 @@ fn failure(played: &Played) -> Option<String> {
         let limit = limit.filter(|limit| count > *limit)?;
         Some(format!("{count} {what}, and {limit} were allowed"))
     };
+    let (unknown, most) = (ledger.unknown.samples, ledger.lost_total() + ledger.unknown.lost_max);
     over(limits.underflows, events.underflows, "underflows")
         .or_else(|| over(limits.lates, events.lates, "late packets"))
+        .or_else(|| over(limits.lost, most, "samples were or may have been lost"))
         .or_else(|| {
-            let most = ledger.lost_total() + ledger.unknown.lost_max;
-            over(limits.lost, most, "samples were or may have been lost")
-        })
-        .or_else(|| {
-            let unknown = ledger.unknown.samples;
-            let message = "of {} samples it is not known whether they were transmitted: reports of \
-                           the device are missing; give --max-lost to allow it";
-            (unknown > 0 && limits.lost.is_none())
-                .then(|| message.replace("{}", &unknown.to_string()))
+            (unknown > 0 && limits.lost.is_none()).then(|| {
+                format!(
+                    "of {unknown} samples it is not known whether they were transmitted: reports \
+                     of the device are missing; give --max-lost to allow it"
+                )
+            })
         })
         .or_else(|| {
             let wanted = played.wanted.filter(|wanted| ledger.accepted < *wanted)?;

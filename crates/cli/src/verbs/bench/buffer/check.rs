@@ -12,13 +12,10 @@ use std::fmt::Write;
 
 /// Succeeds when the radio agrees with the law.
 pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> {
-    let scale = args.time_scale.to_string();
-    let buffer = samples.to_string();
-    let options = ["--rx-antenna", "ramp", "--time-scale", &scale];
-    let buffers = ["--rx-buffer-samples", &buffer, "--tx-buffer-samples", &buffer];
-    let options = options.into_iter().chain(buffers).map(str::to_owned).collect();
-    let mut radio =
-        ChildRadio::start(&ChildRadioOptions { args: options, ..ChildRadioOptions::default() })?;
+    let mut radio = ChildRadio::start(&ChildRadioOptions::new(&format!(
+        "--rx-antenna ramp --time-scale {} --rx-buffer-samples {samples} --tx-buffer-samples {samples}",
+        args.time_scale
+    )))?;
     note(format_args!(
         "radio   E320 emulated by process {} at {}, its time {} times slower",
         radio.pid(),

@@ -2,7 +2,8 @@
 
 use super::Args;
 use super::contender::{Flow, HighestRate, Ours, Uhd, highest};
-use super::place::{RadioUnderTest, SideCpus};
+use super::place::SideCpus;
+use crate::child_radio::RadioUnderTest;
 use crate::output::{Report, count, note};
 use crate::table::Table;
 use millstream_lab::Direction;

@@ -7,6 +7,7 @@ mod place;
 mod text;
 
 use super::way::DIRECTIONS;
+use crate::child_radio::{ChildRadioOptions, RadioUnderTest};
 use crate::interrupt;
 use crate::live::during;
 use crate::numbers::{cpu, one_of, rate, seconds, whole, within};
@@ -14,7 +15,7 @@ use crate::output::{Report, note};
 use contender::{Flow, Ours, RateAttempt, Uhd};
 use millstream_lab::{Direction, Grid};
 use millstream_radio::DeviceArgs;
-use place::{RadioUnderTest, SideCpus};
+use place::SideCpus;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -131,7 +132,12 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let uhd_program = args.against_uhd.then(|| args.uhd_program()).transpose()?;
     interrupt::install();
     let place = SideCpus::choose(&args)?;
-    let mut radio = RadioUnderTest::start(&args, &place)?;
+    let options = ChildRadioOptions::new(&format!(
+        "--rx-antenna ramp --rx-buffer-samples {} --tx-buffer-samples {} --mtu {}",
+        args.rx_buffer_samples, args.tx_buffer_samples, args.mtu
+    ));
+    let options = ChildRadioOptions { cpu: place.radio_cpu, ..options };
+    let mut radio = RadioUnderTest::start(args.args.as_ref(), options)?;
     note(format_args!("{}\n{}", radio.describe(), place.describe(args.args.is_none())));
     let (channels, radio_pid) = (args.channel.clone(), radio.pid());
     let mut ours = Ours { args: radio.device_args(), channels, radio_pid };

@@ -4,24 +4,16 @@ use super::progress;
 use crate::live::Live;
 use millstream_flow::Plan;
 use millstream_planner::tune::{
-    ExhaustiveSearch, Percent, PlanMeasurer, RatioEstimate, Settings, Space, Tuned, sweep,
+    ExhaustiveSearch, Percent, PlanMeasurer, Settings, Space, Tuned, sweep,
 };
-use serde::Serialize;
+use serde_json::{Value, json};
 
 /// Least ratio of the tuner's plan to the best of all.
 const SHARE: f64 = 0.97;
 
 /// The result of the sweep.
-#[derive(Serialize)]
 pub struct Check {
-    plans: usize,
-    measured: usize,
-    spent_s: f64,
-    best: Plan,
-    what: String,
-    best_to_default: RatioEstimate,
-    tuned_to_best: RatioEstimate,
-    tuned_to_default: RatioEstimate,
+    found: ExhaustiveSearch,
     /// Whether the tuner's plan is good enough by the estimates.
     holds: bool,
     /// Whether it is good enough by the whole interval.
@@ -44,22 +36,24 @@ pub fn run(
     let Some(found) = found else {
         anyhow::bail!("interrupted before --check had a result: run the command again")
     };
-    let ExhaustiveSearch { tuned_to_best, tuned_to_default, .. } = found;
-    Ok(Check {
-        plans: found.plans,
-        measured: found.measured,
-        spent_s: found.spent.as_secs_f64(),
-        best: found.best,
-        what: found.what,
-        best_to_default: found.to_default,
-        tuned_to_best,
-        tuned_to_default,
-        is_sure: tuned_to_best.low >= SHARE,
-        holds: tuned_to_best.estimate >= SHARE && tuned_to_default.high >= 1.0,
-    })
+    let is_sure = found.tuned_to_best.low >= SHARE;
+    let holds = found.tuned_to_best.estimate >= SHARE && found.tuned_to_default.high >= 1.0;
+    Ok(Check { found, holds, is_sure })
 }
 
 impl Check {
+    /// The result as JSON.
+    pub fn json(&self) -> Value {
+        let found = &self.found;
+        json!({
+            "plans": found.plans, "measured": found.measured,
+            "spent_s": found.spent.as_secs_f64(), "best": found.best, "what": found.what,
+            "best_to_default": found.to_default, "tuned_to_best": found.tuned_to_best,
+            "tuned_to_default": found.tuned_to_default, "holds": self.holds,
+            "is_sure": self.is_sure,
+        })
+    }
+
     /// The result as text.
     pub fn lines(&self) -> String {
         format!(
@@ -69,14 +63,14 @@ impl Check {
              the best over the default        {}\n       \
              the tuner's over the default     {}\n       \
              the tuner's over the best        {}\n       {}\n",
-            self.plans,
-            self.measured,
-            self.spent_s,
-            self.what,
-            self.best_to_default.pairs.max(self.tuned_to_default.pairs),
-            Percent(self.best_to_default),
-            Percent(self.tuned_to_default),
-            Percent(self.tuned_to_best),
+            self.found.plans,
+            self.found.measured,
+            self.found.spent.as_secs_f64(),
+            self.found.what,
+            self.found.to_default.pairs.max(self.found.tuned_to_default.pairs),
+            Percent(self.found.to_default),
+            Percent(self.found.tuned_to_default),
+            Percent(self.found.tuned_to_best),
             match (self.holds, self.is_sure) {
                 (true, true) =>
                     "holds beyond noise: not worse than the default, not 3 % behind the best",

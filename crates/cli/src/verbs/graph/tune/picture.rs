@@ -1,10 +1,10 @@
 //! Throughput by size of rings, as SVG.
 
-use super::report::{TuningReport, si};
+use super::report::si;
 use millstream_draw::{
     Alignment, BLACK, BLUE, GREEN, GREY, ORANGE, Panel, Rgb, Scale, Sheet, Svg, WHITE,
 };
-use millstream_planner::tune::{PlanAttempt, TuningStage};
+use millstream_planner::tune::{PlanAttempt, Tuned, TuningStage};
 
 const WIDTH: u32 = 760;
 const HEIGHT: u32 = 440;
@@ -18,12 +18,11 @@ const SERIES: [(TuningStage, &str, Rgb); 3] = [
 ];
 
 /// Draws the attempts of a search.
-pub fn draw(outcome: &TuningReport) -> String {
-    let series = SERIES.map(|(stage, ..)| points(&outcome.tuned.attempts, stage));
+pub fn draw(graph: &str, unit: &str, tuned: &Tuned) -> String {
+    let series = SERIES.map(|(stage, ..)| points(&tuned.attempts, stage));
     let mut svg = Svg::new(WIDTH, HEIGHT);
     svg.fill((0, 0), (WIDTH, HEIGHT), WHITE);
-    let (figure, unit) = (si(outcome.tuned.figure), outcome.setting.unit);
-    let title = format!("{}: {figure} {unit}", outcome.setting.graph);
+    let title = format!("{graph}: {} {unit}", si(tuned.figure));
     svg.title((CORNER.0, 24), BLACK, &title);
     let all = || series.iter().flatten();
     let Some(first) = all().next() else {

@@ -7,83 +7,50 @@ use millstream_flow::GraphFile;
 use millstream_planner::tune::{Length, Objective, Percent, PlanAttempt, Rehearsal, Space, Tuned};
 use serde_json::json;
 use std::fmt::Write;
-use std::path::Path;
 use std::time::Duration;
 
-/// The subject of a tuning, and its measurement.
-pub struct Setting {
-    pub graph: String,
-    pub unit: &'static str,
-    objective: Objective,
-    paced: Vec<String>,
-    length: Length,
-    rehearsed: Vec<String>,
-    is_pinned: bool,
-    layouts: usize,
-    blocks_placed: usize,
-}
-
-impl Setting {
-    pub fn of(path: &Path, file: &GraphFile, space: &Space, trial: &Rehearsal) -> Self {
-        Self {
-            graph: path.display().to_string(),
-            unit: trial.objective().unit(),
-            objective: trial.objective(),
-            paced: trial.paced().to_vec(),
-            length: trial.length(),
-            rehearsed: trial.rehearsed().to_vec(),
-            is_pinned: !space.pins.is_empty(),
-            layouts: space.layouts.len(),
-            blocks_placed: file.pins().partitions(),
-        }
+/// Remarks before it starts, as text.
+pub fn remarks(file: &GraphFile, space: &Space, trial: &Rehearsal) -> String {
+    let mut text = match trial.objective() {
+        Objective::Throughput => "objective: source items per second".to_owned(),
+        Objective::Cpu => "objective: source items per second of CPU time".to_owned(),
+    };
+    if !trial.paced().is_empty() {
+        let _ = write!(text, " ({} decides how fast items pass)", trial.paced().join(", "));
     }
-
-    /// Remarks before it starts, as text.
-    pub fn lines(&self) -> String {
-        let mut text = match self.objective {
-            Objective::Throughput => "objective: source items per second".to_owned(),
-            Objective::Cpu => "objective: source items per second of CPU time".to_owned(),
-        };
-        if !self.paced.is_empty() {
-            let _ = write!(text, " ({} decides how fast items pass)", self.paced.join(", "));
+    let _ = match trial.length() {
+        Length::Whole => write!(text, "\neach run: to the end of the graph"),
+        Length::Slice(slice) => {
+            let (slice, warm_up) = (slice.as_millis(), (slice / 4).as_millis());
+            write!(text, "\neach run: {slice} ms after {warm_up} ms of warm-up")
         }
-        let _ = match self.length {
-            Length::Whole => write!(text, "\neach run: to the end of the graph"),
-            Length::Slice(slice) => {
-                let (slice, warm_up) = (slice.as_millis(), (slice / 4).as_millis());
-                write!(text, "\neach run: {slice} ms after {warm_up} ms of warm-up")
-            }
-        };
-        if !self.rehearsed.is_empty() {
-            let blocks = self.rehearsed.join(", ");
-            let _ = write!(text, "\nreplaced by empty sinks, so that no files are left: {blocks}");
-        }
-        if self.is_pinned {
-            let (partitions, layouts) = (self.blocks_placed, self.layouts);
-            let _ = write!(
-                text,
-                "\nthe graph's own plan stays as it is ({partitions} partitions; {layouts} ways to \
-                 place other blocks); --free changes it too"
-            );
-        }
-        text
+    };
+    if !trial.rehearsed().is_empty() {
+        let blocks = trial.rehearsed().join(", ");
+        let _ = write!(text, "\nreplaced by empty sinks, so that no files are left: {blocks}");
     }
+    if !space.pins.is_empty() {
+        let (partitions, layouts) = (file.pins().partitions(), space.layouts.len());
+        let _ = write!(
+            text,
+            "\nthe graph's own plan stays as it is ({partitions} partitions; {layouts} ways to \
+             place other blocks); --free changes it too"
+        );
+    }
+    text
 }
 
 /// A search and its outcome.
-pub struct TuningReport {
-    pub setting: Setting,
-    pub tuned: Tuned,
+pub struct TuningReport<'a> {
+    pub graph: &'a str,
+    pub trial: &'a Rehearsal<'a>,
+    pub tuned: &'a Tuned,
     pub stored: String,
     pub check: Option<Check>,
-    took: Duration,
+    pub took: Duration,
 }
 
-impl TuningReport {
-    pub fn new(setting: Setting, tuned: Tuned, took: Duration) -> Self {
-        Self { setting, tuned, stored: "nothing is stored".to_owned(), check: None, took }
-    }
-
+impl TuningReport<'_> {
     /// The verb's report.
     pub fn report(self) -> Report {
         let mut text = table(&self.tuned.attempts);
@@ -94,8 +61,8 @@ impl TuningReport {
                  compared further"
             );
         }
-        let Tuned { what, gain, is_better, figure, measured, plan, .. } = &self.tuned;
-        let unit = self.setting.unit;
+        let Tuned { what, gain, is_better, figure, measured, plan, .. } = self.tuned;
+        let unit = self.trial.objective().unit();
         let verdict = match is_better {
             true => format!("better than the default beyond noise: {}", Percent(*gain)),
             false if gain.pairs == 0 => "nothing seemed better than the default".to_owned(),
@@ -112,11 +79,11 @@ impl TuningReport {
             text.push_str(&check.lines());
         }
         let results = json!({
-            "graph": self.setting.graph,
-            "objective": self.setting.objective,
+            "graph": self.graph,
+            "objective": self.trial.objective(),
             "unit": unit,
-            "paced_by": self.setting.paced,
-            "left_out": self.setting.rehearsed,
+            "paced_by": self.trial.paced(),
+            "left_out": self.trial.rehearsed(),
             "is_better": is_better,
             "gain": gain,
             "what": what,
@@ -127,7 +94,7 @@ impl TuningReport {
             "runs": measured,
             "used_s": self.took.as_secs_f64(),
             "store": self.stored,
-            "check": self.check,
+            "check": self.check.as_ref().map(Check::json),
         });
         let failure = self.check.as_ref().and_then(Check::failure);
         Report { text, results, failure }

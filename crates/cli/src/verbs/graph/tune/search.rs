@@ -1,6 +1,6 @@
 //! One search, from the graph to the stored plan.
 
-use super::report::{Setting, TuningReport};
+use super::report::{self, TuningReport};
 use super::{Args, check, picture, progress};
 use crate::interrupt;
 use crate::live::Live;
@@ -46,8 +46,8 @@ pub fn run(
     }
     suggest(&mut space, file, &trial, topology.as_ref(), &allowed);
 
-    let setting = Setting::of(path, file, &space, &trial);
-    note(format_args!("{}", setting.lines()));
+    let graph = path.display().to_string();
+    note(report::remarks(file, &space, &trial));
     let place =
         if args.no_store { None } else { Some(PlanStoreEntry::of(file, registry, &args.set)?) };
     let start = place.as_ref().and_then(|place| stored(place, file, args.free));
@@ -69,22 +69,23 @@ pub fn run(
         "interrupted before the search had a result, so no plan is stored: run the command again"
     );
 
-    let mut outcome = TuningReport::new(setting, tuned, took);
-    if let Some(place) = &place {
-        outcome.stored = keep(place, &outcome, &trial, file, args.free, start.as_ref())?;
-    }
+    let stored = match &place {
+        Some(place) => keep(place, &graph, &tuned, &trial, file, args.free, start.as_ref())?,
+        None => "nothing is stored".to_owned(),
+    };
     if let Some(path) = &out {
-        write_file(path, outcome.tuned.plan.to_toml())?;
+        write_file(path, tuned.plan.to_toml())?;
     }
     if let Some(path) = &args.picture {
-        write_file(path, picture::draw(&outcome))?;
+        write_file(path, picture::draw(&graph, trial.objective().unit(), &tuned))?;
     }
+    let mut check = None;
     if args.check {
         let settings =
             Settings { budget: Duration::from_secs_f64(args.check_duration), ..settings };
-        outcome.check = Some(check::run(&mut trial, &space, &default, &outcome.tuned, settings)?);
+        check = Some(check::run(&mut trial, &space, &default, &tuned, settings)?);
     }
-    Ok(outcome.report())
+    Ok(TuningReport { graph: &graph, trial: &trial, tuned: &tuned, stored, check, took }.report())
 }
 
 /// The placements for one core, two, and so on.
@@ -127,13 +128,14 @@ fn stored(place: &PlanStoreEntry, file: &GraphFile, is_free: bool) -> Option<Sto
 /// Stores a better plan, removes one that has become worse; returns the change in words.
 fn keep(
     place: &PlanStoreEntry,
-    outcome: &TuningReport,
+    graph: &str,
+    tuned: &Tuned,
     trial: &Rehearsal,
     file: &GraphFile,
     is_free: bool,
     start: Option<&StoredPlan>,
 ) -> anyhow::Result<String> {
-    let Tuned { plan, gain, is_better, what, figure, .. } = &outcome.tuned;
+    let Tuned { plan, gain, is_better, what, figure, .. } = tuned;
     if !is_better {
         return match start {
             None => Ok("nothing is stored".to_owned()),
@@ -148,11 +150,11 @@ fn keep(
     let logs: Vec<f64> = costs.iter().map(|cost| cost.ns_per_item.ln()).collect();
     let items: Vec<f64> = costs.iter().map(|cost| cost.items as f64).collect();
     let record = StoredPlan {
-        graph: outcome.setting.graph.clone(),
+        graph: graph.to_owned(),
         machine: place.machine.short().to_owned(),
         tuned_at: now(),
         what: what.clone(),
-        unit: outcome.setting.unit.to_owned(),
+        unit: trial.objective().unit().to_owned(),
         figure: *figure,
         gain: gain.estimate,
         gain_low: gain.low,

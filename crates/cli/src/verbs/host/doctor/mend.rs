@@ -7,13 +7,6 @@ use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Whether changes are made or only shown.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum MendMode {
-    Real,
-    Dry,
-}
-
 /// A finding in a line: `interrupts (irq 24)`.
 fn title(rule: &str, subject: Option<&String>) -> String {
     subject.map_or_else(|| rule.to_owned(), |subject| format!("{rule} ({subject})"))
@@ -24,12 +17,9 @@ pub fn apply(
     root: &Path,
     found: &[Finding],
     named: &[&str],
-    run: MendMode,
+    is_dry: bool,
 ) -> anyhow::Result<Report> {
-    let done = match run {
-        MendMode::Real => doctor::apply(root, found, named),
-        MendMode::Dry => doctor::plan(root, found, named),
-    };
+    let done = if is_dry { doctor::plan } else { doctor::apply }(root, found, named);
     let mut text = String::new();
     for AppliedMends { rule, subject, written, error } in &done {
         let title = title(rule, subject.as_ref());
@@ -54,24 +44,20 @@ pub fn apply(
     }
     let failed = done.iter().filter(|one| one.error.is_some()).count();
     let written: usize = done.iter().map(|one| one.written.len()).sum();
-    text += match (run, written) {
+    text += match (is_dry, written) {
         (_, 0) if failed == 0 => "nothing to change\n",
-        (MendMode::Dry, _) => "nothing was changed: this was a dry run\n",
-        (MendMode::Real, 0) => "",
-        (MendMode::Real, _) => "`millstream host doctor --undo` puts it back; so does a reboot\n",
+        (true, _) => "nothing was changed: this was a dry run\n",
+        (false, 0) => "",
+        (false, _) => "`millstream host doctor --undo` puts it back; so does a reboot\n",
     };
     let failure = (failed > 0).then(|| {
         format!("{} could not be fixed: see the reasons above", count(failed as u64, "finding"))
     });
-    Ok(Report {
-        text,
-        results: json!({ "applied": done, "dry_run": run == MendMode::Dry }),
-        failure,
-    })
+    Ok(Report { text, results: json!({ "applied": done, "dry_run": is_dry }), failure })
 }
 
 /// Succeeds when everything is as it was.
-pub fn undo(root: &Path, since: Since, run: MendMode) -> anyhow::Result<Report> {
+pub fn undo(root: &Path, since: Since, is_dry: bool) -> anyhow::Result<Report> {
     if let Some(file) = doctor::noted_by_root(root) {
         bail!(
             "root changed these settings (noted in {}), and only root can restore them: run `sudo \
@@ -79,7 +65,7 @@ pub fn undo(root: &Path, since: Since, run: MendMode) -> anyhow::Result<Report> 
             file.display()
         );
     }
-    if run == MendMode::Dry {
+    if is_dry {
         return would_undo(root);
     }
     let undone = doctor::undo(root, since)?;

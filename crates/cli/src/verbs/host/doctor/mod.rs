@@ -79,10 +79,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     if !args.root.is_dir() {
         bail!("--root {}: there is no such folder", args.root.display());
     }
-    let run = if args.dry_run { mend::MendMode::Dry } else { mend::MendMode::Real };
     if args.undo {
         let since = if args.force { Since::Overruled } else { Since::Left };
-        return mend::undo(&args.root, since, run);
+        return mend::undo(&args.root, since, args.dry_run);
     }
     if args.dry_run && !args.apply {
         bail!("--dry-run only shows what --apply or --undo would write: add one of them");
@@ -92,7 +91,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let found = examine(rules, &view);
     if args.apply {
         let named: Vec<_> = args.names.iter().map(String::as_str).collect();
-        return mend::apply(&args.root, &found, &named, run);
+        return mend::apply(&args.root, &found, &named, args.dry_run);
     }
     let count = |verdict| found.iter().filter(|finding| finding.verdict == verdict).count();
     let (fails, matters) = (count(Verdict::Fails), count(Verdict::Matters));

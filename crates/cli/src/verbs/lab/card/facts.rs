@@ -20,14 +20,9 @@ pub fn machine(rig: &CardSetup) -> CardResult {
     ];
     lines.extend(kernel_log().filter(|line| is_about_the_iommu(line, &rig.card)));
     let device = |file: &str| read(&format!("/sys/bus/pci/devices/{}/{file}", rig.card));
-    lines.push(format!(
-        "{}: {}:{}, {} of {}",
-        rig.card,
-        device("vendor"),
-        device("device"),
-        rig.name,
-        rig.driver
-    ));
+    let (CardSetup { card, name, driver, .. }, vendor, number) =
+        (rig, device("vendor"), device("device"));
+    lines.push(format!("{card}: {vendor}:{number}, {name} of {driver}"));
     let group = pci::iommu_group(&rig.card).context(
         "the card is in no IOMMU group: switch on the IOMMU (kernel argument intel_iommu=on)",
     )?;
@@ -59,10 +54,8 @@ pub fn bind(rig: &CardSetup) -> CardResult {
 pub fn held(pid: u32) -> Vec<String> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let targets = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
-    let mut held: Vec<_> = targets
-        .map(|target| target.to_string_lossy().into_owned())
-        .filter(|target| target.contains("vfio"))
-        .collect();
+    let names = targets.map(|target| target.to_string_lossy().into_owned());
+    let mut held: Vec<_> = names.filter(|target| target.contains("vfio")).collect();
     held.sort();
     held
 }
@@ -84,26 +77,25 @@ pub fn type1() -> String {
 
 /// Before: the driver has the card.
 pub fn doctor_before(rig: &CardSetup) -> CardResult {
-    let lines = doctor()?;
-    let text = lines.join("\n");
     let bind = format!("dpdk-devbind.py --bind=vfio-pci {}", rig.card);
-    for wanted in ["an IOMMU is on", "vfio-pci is loaded", "the link is up", &bind] {
-        ensure!(text.contains(wanted), "the output of the command lacks `{wanted}`:\n{text}");
-    }
-    Ok(lines)
+    doctor(&["an IOMMU is on", "vfio-pci is loaded", "the link is up", &bind])
 }
 
 /// After: it does not any more.
 pub fn doctor_bound(_: &CardSetup) -> CardResult {
-    let lines = doctor()?;
-    let text = lines.join("\n");
-    let wanted = "vfio-pci has it: DPDK can take it";
-    ensure!(text.contains(wanted), "the output of the command lacks `{wanted}`:\n{text}");
-    Ok(lines)
+    doctor(&["vfio-pci has it: DPDK can take it"])
 }
 
-fn doctor() -> anyhow::Result<Vec<String>> {
+fn doctor(wanted: &[&str]) -> CardResult {
     let ended = CardProcess::start(&["host", "doctor", "dpdk"])?.end()?;
+    let text = &ended.text;
+    for wanted in wanted {
+        ensure!(
+            text.contains(wanted),
+            "{}\nthe output of the command lacks `{wanted}`:\n{text}",
+            ended.head()
+        );
+    }
     Ok([vec![ended.head()], ended.wrote()].concat())
 }
 
@@ -111,11 +103,8 @@ fn doctor() -> anyhow::Result<Vec<String>> {
 pub fn give_back(rig: &CardSetup) -> CardResult {
     pci::give_back(&rig.card)?;
     let back = || pci::interface_of(&rig.card);
-    ensure!(
-        wait(Duration::from_secs(5), || back().is_some()),
-        "the driver {} did not take the card back",
-        rig.driver
-    );
+    let is_back = wait(Duration::from_secs(5), || back().is_some());
+    ensure!(is_back, "the driver {} did not take the card back", rig.driver);
     let name = back().unwrap_or_default();
     let mut netlink = Netlink::open()?;
     let index = netlink.interface(&name)?.index;

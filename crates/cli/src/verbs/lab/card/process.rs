@@ -88,13 +88,8 @@ impl ProcessEnd {
     /// Its JSON document, if it succeeded.
     pub fn document(&self) -> anyhow::Result<Value> {
         let document: Value = serde_json::from_str(&self.text).unwrap_or_default();
-        ensure!(
-            self.status.success(),
-            "{}\n{}\n{}",
-            self.head(),
-            tail(&self.notes),
-            document["results"]["ledger"]
-        );
+        let (head, ledger) = (self.head(), &document["results"]["ledger"]);
+        ensure!(self.status.success(), "{head}\n{}\n{ledger}", tail(&self.notes));
         Ok(document)
     }
 
@@ -105,8 +100,9 @@ impl ProcessEnd {
 
     /// Checks that it failed with all of `words`; returns its messages.
     pub fn refused(&self, words: &[&str]) -> anyhow::Result<Vec<String>> {
+        let failed = !self.status.success();
         ensure!(
-            !self.status.success(),
+            failed,
             "{}\nthe command succeeded, but this test expects that it fails",
             self.head()
         );
@@ -118,12 +114,12 @@ impl ProcessEnd {
                 self.notes
             );
         }
-        Ok([vec![self.head()], self.said()].concat())
+        Ok(self.described())
     }
 
-    /// The lines of its standard error.
-    pub fn said(&self) -> Vec<String> {
-        self.notes.lines().map(str::to_owned).collect()
+    /// The command line, the status, and the lines of its standard error.
+    pub fn described(&self) -> Vec<String> {
+        [self.head()].into_iter().chain(self.notes.lines().map(str::to_owned)).collect()
     }
 
     /// The lines of its standard output.

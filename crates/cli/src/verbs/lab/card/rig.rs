@@ -120,13 +120,10 @@ impl CardSetup {
 
     /// Starts a radio at the other end of the cable.
     pub fn radio(&self, more: &[&str]) -> anyhow::Result<ChildRadio> {
-        let args = ["--rx-antenna", "ramp", "--rx-buffer-samples", "4000000"];
-        let args = args.iter().chain(more).map(|&word| word.to_owned()).collect();
-        ChildRadio::start(&ChildRadioOptions {
-            args,
-            addr: Some(RADIO),
-            ..ChildRadioOptions::default()
-        })
+        let mut options = ChildRadioOptions::new("--rx-antenna ramp --rx-buffer-samples 4000000");
+        options.addr = Some(RADIO);
+        options.args.extend(more.iter().map(|&word| word.to_owned()));
+        ChildRadio::start(&options)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Streams between the emulated radio and a host over the card.
 
-use super::process::{CardProcess, ProcessEnd};
+use super::process::CardProcess;
 use super::rig::{CardSetup, wait};
 use super::{CardResult, HOST, RADIO, facts, folder};
 use crate::child_radio::ChildRadio;
@@ -49,7 +49,7 @@ fn received(rig: &CardSetup, more: &str) -> CardResult {
         "the received samples are not consecutive; the runs of consecutive samples are: \
          {checked:?}"
     );
-    lines.splice(0..0, described(&ended));
+    lines.splice(0..0, ended.described());
     lines.push(format!("{} samples expected, {} received", rig.samples, rig.samples));
     lines.push("each is the one that the radio sent (a ramp, compared)".to_owned());
     lines.push(format!("the radio: {}", counted(radio)?));
@@ -91,7 +91,7 @@ pub fn transmit(rig: &CardSetup) -> CardResult {
     let ledger = &document["results"]["ledger"];
     let same = got.windows(wanted.len().max(1)).next() == Some(&wanted[..]);
     ensure!(same, "the radio has {} of {} transmitted bytes: {ledger}", got.len(), wanted.len());
-    let mut lines = described(&ended);
+    let mut lines = ended.described();
     lines.push(format!("ledger {ledger}"));
     lines.push(format!("the radio sent the {} bytes of the file", got.len()));
     lines.push(format!("the radio: {counters}"));
@@ -101,20 +101,9 @@ pub fn transmit(rig: &CardSetup) -> CardResult {
 /// Opens two queues, and a UDP port on each.
 pub fn queues(rig: &CardSetup) -> CardResult {
     let link = rig.link("huge=off,queues=2");
-    let words = [
-        "host",
-        "net",
-        "host",
-        "--link",
-        &link,
-        "--echo-port",
-        "7",
-        "--echo-port",
-        "9",
-        "--duration",
-        "15",
-    ];
-    let process = CardProcess::start(&words)?;
+    let host = ["host", "net", "host", "--duration", "15", "--link", &link];
+    let ports = ["--echo-port", "7", "--echo-port", "9"];
+    let process = CardProcess::start(&[&host[..], &ports].concat())?;
     let mut lines = Vec::new();
     for port in [7, 9] {
         let (sent, echoed) = echoes(SocketAddrV4::new(HOST, port), Duration::from_secs(8))?;
@@ -122,8 +111,8 @@ pub fn queues(rig: &CardSetup) -> CardResult {
         ensure!(sent == echoed && sent > 0, "{}", lines.join("\n"));
     }
     let ended = process.end()?;
-    ensure!(ended.is_good(), "{}", [lines, described(&ended)].concat().join("\n"));
-    Ok([described(&ended), ended.wrote(), lines].concat())
+    ensure!(ended.is_good(), "{}", [lines, ended.described()].concat().join("\n"));
+    Ok([ended.described(), ended.wrote(), lines].concat())
 }
 
 /// The number of datagrams sent after the first came back, and of those that came back.
@@ -135,13 +124,9 @@ fn echoes(to: SocketAddrV4, patience: Duration) -> anyhow::Result<(u32, u32)> {
     let mut exchange = |number: u32| {
         // Until its neighbour is known a datagram may be refused.
         let _ = socket.send_to(&number.to_be_bytes(), to);
-        let mut comes = || {
-            socket
-                .recv(&mut answer)
-                .ok()
-                .map(|_| answer.first_chunk() == Some(&number.to_be_bytes()))
-        };
-        wait(Duration::from_millis(500), || comes() == Some(true))
+        wait(Duration::from_millis(500), || {
+            socket.recv(&mut answer).is_ok() && answer.first_chunk() == Some(&number.to_be_bytes())
+        })
     };
     let first = wait(patience, || exchange(0));
     ensure!(first, "the host at {to} returned no datagram");
@@ -182,11 +167,6 @@ pub fn watched(process: &CardProcess, file: &Path) -> anyhow::Result<Vec<String>
 fn gone(process: &CardProcess) -> bool {
     let stat = Stat::read(format!("/proc/{}", process.pid()).as_ref());
     stat.is_none_or(|stat| stat.field(3) == Some('Z'))
-}
-
-/// The command, and its messages about its link.
-pub fn described(ended: &ProcessEnd) -> Vec<String> {
-    [vec![ended.head()], ended.said()].concat()
 }
 
 /// The non-zero counters of a radio.

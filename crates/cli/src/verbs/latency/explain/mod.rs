@@ -8,6 +8,7 @@ use crate::numbers::{cpu, seconds, within};
 use crate::{
     interrupt,
     output::{Join, Report},
+    program,
 };
 use anyhow::{Context, bail};
 use millstream_cpu::sched::Class;
@@ -17,7 +18,6 @@ use millstream_lab::explain::{WatchedThread, flood, observer};
 use millstream_measure::explained::Explanation;
 use serde_json::json;
 use std::io::{BufReader, stdin, stdout};
-use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -172,24 +172,10 @@ fn check(
     Ok(Report { text: table::trials(&done, late), results, failure })
 }
 
-fn this_program() -> std::io::Result<Command> {
-    // The running file, even if another one has its name by now.
-    let mut command = Command::new(match Path::new("/proc/self/exe").exists() {
-        true => "/proc/self/exe".into(),
-        false => std::env::current_exe()?,
-    });
-    command.args(["latency", "explain"]);
-    Ok(command)
-}
-
 fn start_watched(watch: &WatchSpec) -> std::io::Result<Command> {
-    let mut command = this_program()?;
-    command.arg("--watched").arg(serde_json::to_string(watch)?);
-    Ok(command)
+    program::command(["latency", "explain", "--watched", &serde_json::to_string(watch)?])
 }
 
 fn start_flood(from: usize, onto: usize) -> std::io::Result<Command> {
-    let mut command = this_program()?;
-    command.arg("--flood").arg(from.to_string()).arg(onto.to_string());
-    Ok(command)
+    program::command(["latency", "explain", "--flood", &from.to_string(), &onto.to_string()])
 }

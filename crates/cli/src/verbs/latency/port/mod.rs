@@ -6,7 +6,7 @@ mod text;
 use crate::interrupt;
 use crate::live::Steps;
 use crate::network::SideArgs;
-use crate::numbers::{cpu, positive, rate, whole};
+use crate::numbers::{cpu, one_of, positive, rate, whole};
 use crate::output::{Report, note, now};
 use crate::verbs::bench::places;
 use millstream_lab::packets::TestNetwork;
@@ -41,14 +41,9 @@ pub struct Args {
 
     /// How probes and bulk share the port. Separate ports, the base of the comparison, are always
     /// measured.
-    #[arg(
-        long,
-        value_name = "TOPOLOGY,…",
-        value_delimiter = ',',
-        value_enum,
-        default_value = "shared,bulk,priority"
-    )]
-    topology: Vec<PortSharing>,
+    #[arg(long, value_name = "TOPOLOGY,…", value_delimiter = ',',
+          default_value = "shared,bulk,priority", value_parser = one_of(&TOPOLOGIES))]
+    topology: Vec<PortTopology>,
 
     /// Rate of the bulk divided by the rate of the port. It must be below 1, or at least 1.02; then
     /// the measurement begins when the queue is full.
@@ -96,17 +91,12 @@ pub struct Args {
 }
 
 /// Shares of a port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum PortSharing {
-    /// The bulk has a port of its own. This is always measured.
-    Separate,
-    /// The port carries no bulk.
-    Shared,
-    /// The port carries bulk, and packets wait in order of arrival.
-    Bulk,
-    /// The port carries bulk, and probes have priority.
-    Priority,
-}
+const TOPOLOGIES: [(&str, &str, PortTopology); 4] = [
+    ("separate", "The bulk has a port of its own. This is always measured", PortTopology::Separate),
+    ("shared", "The port carries no bulk", PortTopology::Shared),
+    ("bulk", "The port carries bulk, and packets wait in order of arrival", PortTopology::Bulk),
+    ("priority", "The port carries bulk, and probes have priority", PortTopology::Priority),
+];
 
 fn link_rate(text: &str) -> Result<f64, String> {
     let bits_per_s = rate(text)?;
@@ -222,16 +212,12 @@ impl Args {
             let case = |topology, bulk| PortCase { topology, rate_bps, bulk, queue };
             cases.push(case(PortTopology::Separate, bulks[0]));
             for way in &self.topology {
-                match way {
-                    PortSharing::Separate => {}
-                    PortSharing::Shared => cases.push(case(PortTopology::Shared, bulks[0])),
-                    PortSharing::Bulk => {
-                        cases.extend(bulks.iter().map(|bulk| case(PortTopology::Bulk, *bulk)))
-                    }
-                    PortSharing::Priority => {
-                        cases.extend(bulks.iter().map(|bulk| case(PortTopology::Priority, *bulk)));
-                    }
-                }
+                let count = match way {
+                    PortTopology::Separate => 0,
+                    PortTopology::Shared => 1,
+                    PortTopology::Bulk | PortTopology::Priority => bulks.len(),
+                };
+                cases.extend(bulks[..count].iter().map(|bulk| case(*way, *bulk)));
             }
         }
         cases

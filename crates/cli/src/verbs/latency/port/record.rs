@@ -1,8 +1,9 @@
 //! Round trips through a port as records.
 
+use crate::verbs::latency::samples::entries;
 use millstream_lab::packets::port::{PortCase, PortFigures, PortTopology, Probing};
 use millstream_measure::{Measured, Observed};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// One repetition of a case.
@@ -13,51 +14,35 @@ pub fn measured(
     started: String,
     seconds: f64,
 ) -> Measured {
-    let mut parameters = Map::from_iter([
-        ("topology".to_owned(), json!(case.topology)),
-        ("port_bps".to_owned(), case.rate_bps.into()),
-        ("frame_bytes".to_owned(), how.frame_bytes.into()),
-        ("rate_pps".to_owned(), how.rate_pps.into()),
-    ]);
-    let mut set = |name: &str, value: Value| parameters.insert(name.to_owned(), value);
-    if case.topology != PortTopology::Shared {
-        set("bulk_frame_bytes", case.bulk.frame_bytes.into());
-        set("bulk_share", case.bulk.share.into());
-        set("bulk_burst", case.bulk.burst.into());
-    }
-    if case.topology == PortTopology::Bulk {
-        set("queue_packets", case.queue.into());
-    }
-    if let Some(priority) = how.fifo {
-        set("class", format!("fifo:{priority}").into());
-    }
-    let counters = BTreeMap::from([
-        ("lost".to_owned(), found.trips.lost),
-        ("dropped by the port's queue".to_owned(), u64::from(found.queued.drops)),
-    ]);
+    let bulk = (case.topology != PortTopology::Shared).then_some(case.bulk);
+    let queue = (case.topology == PortTopology::Bulk).then_some(case.queue);
+    let parameters = json!({
+        "topology": case.topology, "port_bps": case.rate_bps, "frame_bytes": how.frame_bytes,
+        "rate_pps": how.rate_pps, "bulk_frame_bytes": bulk.map(|bulk| bulk.frame_bytes),
+        "bulk_share": bulk.map(|bulk| bulk.share), "bulk_burst": bulk.map(|bulk| bulk.burst),
+        "queue_packets": queue, "class": how.fifo.map(|priority| format!("fifo:{priority}")),
+    });
     // The predicted waits for other frames.
     let waits = case.waits(found.busy);
     let wait_ns = |quantile| waits.quantile_ns(quantile);
-    let details = Map::from_iter([
-        ("cpu_share".to_owned(), found.trips.cpu_share.into()),
-        ("bound".to_owned(), json!(case.bound())),
-        ("busy".to_owned(), found.busy.into()),
-        ("wait_ns".to_owned(), json!({"p50": wait_ns(0.5), "p99": wait_ns(0.99)})),
-        ("bulk_offered".to_owned(), found.offered.into()),
-        ("port_sent_packets".to_owned(), found.queued.packets.into()),
-        ("port_sent_bytes".to_owned(), found.queued.bytes.into()),
-        ("queue".to_owned(), found.queued.kind.clone().into()),
-    ]);
+    let details = json!({
+        "cpu_share": found.trips.cpu_share, "bound": case.bound(), "busy": found.busy,
+        "wait_ns": {"p50": wait_ns(0.5), "p99": wait_ns(0.99)}, "bulk_offered": found.offered,
+        "port_sent_packets": found.queued.packets, "port_sent_bytes": found.queued.bytes,
+        "queue": found.queued.kind,
+    });
     Measured {
         measurement: "port".to_owned(),
         series: case.name(),
-        parameters,
+        parameters: entries(parameters),
         started,
         seconds,
         observed: Observed::from(found.trips.from_due.clone()),
-        counters,
-        stages: Vec::new(),
-        outliers: Vec::new(),
-        details,
+        counters: BTreeMap::from([
+            ("lost".to_owned(), found.trips.lost),
+            ("dropped by the port's queue".to_owned(), u64::from(found.queued.drops)),
+        ]),
+        details: entries(details),
+        ..Measured::default()
     }
 }
