@@ -2,6 +2,7 @@
 
 use anyhow::{Context, anyhow};
 use millstream_radio::DeviceArgs;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -92,9 +93,7 @@ impl ChildRadio {
         if !matches!(self.child.try_wait(), Ok(None)) {
             return;
         }
-        // SAFETY: plain system call; the child has not been waited for, so its number is still its
-        // own.
-        unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let until = Instant::now() + STOP_TIME;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));

@@ -4,6 +4,8 @@
 //! is in, `make` and `sudo` forward the terminal's signal to all. Signals within
 //! [`SAME_REQUEST_NS`] is the same request.
 
+use rustix::process::{Pid, Signal, kill_process};
+use std::process::Child;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Signals closer than this are one request, nanoseconds.
@@ -52,6 +54,14 @@ pub fn install() {
 /// Whether the user asked the process to end.
 pub fn asked() -> bool {
     ASKED_NS.load(Ordering::Relaxed) != 0
+}
+
+/// Forwards a request to a child, once: `told` says whether that was done.
+pub fn forward(child: &Child, told: &mut bool) {
+    if asked() && !std::mem::replace(told, true) {
+        // It may just have ended.
+        let _ = kill_process(Pid::from_child(child), Signal::TERM);
+    }
 }
 
 #[cfg(test)]

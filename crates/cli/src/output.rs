@@ -10,7 +10,7 @@ use std::fmt::{self, Display};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 use std::time::SystemTime;
 
@@ -179,6 +179,17 @@ pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> 
     std::fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
 
+/// The path with a number in its name: `a/b.sc16` becomes `a/b-1.sc16`.
+pub fn numbered(path: &Path, number: impl Display) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
 /// Creates a file, or empties it.
 pub fn create_file(path: &Path) -> anyhow::Result<File> {
     File::create(path).with_context(|| format!("cannot write {}", path.display()))
@@ -202,7 +213,8 @@ fn write_json(results: Option<Value>, error: Option<String>) -> io::Result<()> {
 }
 
 fn write(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    // Without colours where no terminal shows them, or the user has disabled them (NO_COLOR).
+    let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
 }
@@ -237,6 +249,12 @@ mod tests {
     fn a_command_that_was_killed_has_the_status_that_shells_give_it() {
         assert_eq!(status_of(ExitStatus::from_raw(7 << 8)), 7);
         assert_eq!(status_of(ExitStatus::from_raw(libc::SIGTERM)), 143);
+    }
+
+    #[test]
+    fn files_of_several_are_numbered() {
+        assert_eq!(numbered(Path::new("a/b.sc16"), 1), Path::new("a/b-1.sc16"));
+        assert_eq!(numbered(Path::new("b"), 0), Path::new("b-0"));
     }
 
     #[test]

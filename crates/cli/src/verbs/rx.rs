@@ -103,11 +103,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let counts: Vec<_> = devices.devices().iter().map(Device::rx_channels).collect();
     let places = start::locate(&args.channel, &counts)?;
     let tuned = args.front_end.apply(&mut devices, StreamDirection::Rx, &places)?;
-    let hardware: Vec<_> = places
-        .iter()
-        .map(|(device, _)| &devices.devices()[*device])
-        .map(|device| format!("{} at {}", device.info().product(), device.address()))
-        .collect();
+    let named = |(device, _): &(usize, usize)| {
+        let device = &devices.devices()[*device];
+        format!("{} at {}", device.info().product(), device.address())
+    };
+    let hardware: Vec<_> = places.iter().map(named).collect();
     // A channel that does not exist is refused below.
     let rate =
         places.first().and_then(|(device, channel)| devices.devices()[*device].rx_rate(*channel));
@@ -133,20 +133,15 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let run = graph_run::run(graph, &plan(args.buffer, targets.len()), &mut live, show)
         .map_err(|error| report::with_part(error, &targets))?;
     let (segments, ledgers) = told.collect(&run)?;
-    let channels = args
-        .channel
-        .iter()
-        .zip(targets)
-        .zip(hardware.into_iter().zip(ledgers))
-        .zip(tuned)
-        .map(|(((&number, target), (hardware, ledger)), tuned)| RecordedChannel {
-            number,
-            target,
-            hardware,
-            tuned,
-            ledger,
-        })
-        .collect();
+    let all = args.channel.into_iter().zip(targets).zip(hardware.into_iter().zip(ledgers));
+    let channel = |(((number, target), (hardware, ledger)), tuned)| RecordedChannel {
+        number,
+        target,
+        hardware,
+        tuned,
+        ledger,
+    };
+    let channels = all.zip(tuned).map(channel).collect();
     report::report(FinishedRecording {
         channels,
         rate,

@@ -152,11 +152,9 @@ fn wave(args: &Args) -> anyhow::Result<Report> {
         bail!("{name} already contains its sample rate, {said} samples a second: leave out --rate");
     }
     let layout = match (header.values, header.bits, header.channels) {
-        (wav::WavValues::Integer, 16, 1 | 2) => {
-            RawLayout { floats: false, values: header.channels.into() }
-        }
-        (wav::WavValues::Float, 32, 1 | 2) => {
-            RawLayout { floats: true, values: header.channels.into() }
+        (kind @ wav::WavValues::Integer, 16, 1 | 2) | (kind @ wav::WavValues::Float, 32, 1 | 2) => {
+            let floats = kind == wav::WavValues::Float;
+            RawLayout { floats, values: header.channels.into() }
         }
         _ => bail!(
             "{name} has {} channels of {:?} values of {} bits, which cannot be read: give a file \

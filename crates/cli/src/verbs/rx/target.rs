@@ -1,6 +1,7 @@
 //! The files of a recording, and their sample format.
 
 use crate::numbers::name_of;
+use crate::output::numbered;
 use crate::stdout;
 use anyhow::bail;
 use millstream_flow::blocks::SampleFormat;
@@ -60,15 +61,7 @@ impl RecordingFiles {
 
     /// The same with the channel in its name: `x-ch1.sc16`.
     fn numbered(&self, channel: usize) -> Self {
-        let name = |path: &PathBuf| {
-            let mut name = path.file_stem().unwrap_or_default().to_owned();
-            name.push(format!("-ch{channel}"));
-            if let Some(extension) = path.extension() {
-                name.push(".");
-                name.push(extension);
-            }
-            path.with_file_name(name)
-        };
+        let name = |path: &PathBuf| numbered(path, format_args!("ch{channel}"));
         let meta = self.meta.as_ref().map(name);
         Self { data: name(&self.data), meta, format: self.format }
     }

@@ -6,7 +6,7 @@ mod trouble;
 use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::{positive, seconds, whole};
-use crate::output::{Join, Report, note};
+use crate::output::{Join, Report, note, numbered};
 use crate::start;
 use anyhow::Context;
 use millstream_emulator::{
@@ -14,9 +14,9 @@ use millstream_emulator::{
     RadioConfig, RunningRadio, antenna, scene::Scene,
 };
 use millstream_net::choice::{AUTO, for_local};
-use names::{is_hexadecimal, nth_port, number, successor};
-use serde_json::{Map, Value, json};
-use std::collections::HashSet;
+use names::{is_hexadecimal, nth_port, successor};
+use serde_json::json;
+use std::collections::{BTreeMap, HashSet};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -153,8 +153,8 @@ impl Args {
     /// The configuration of radio `index`.
     fn config(&self, index: u8) -> anyhow::Result<RadioConfig> {
         let addr = u32::from(self.addr).checked_add(index.into()).map(Ipv4Addr::from);
-        let numbered =
-            |path: &PathBuf| if self.radios > 1 { number(path, index) } else { path.clone() };
+        let of_it =
+            |path: &PathBuf| if self.radios > 1 { numbered(path, index) } else { path.clone() };
         Ok(RadioConfig {
             device: self.device,
             addr: addr.context(
@@ -169,7 +169,7 @@ impl Args {
             rx_antennas: self.rx_antenna.clone(),
             scene: self.scene.as_deref().map(Scene::load).transpose()?,
             any_tuning: self.any_rate,
-            tx_out: self.tx_out.iter().map(numbered).collect(),
+            tx_out: self.tx_out.iter().map(of_it).collect(),
             rate_range_hz: if self.any_rate { RATE_RANGE_HZ } else { E320_RATE_RANGE_HZ },
             time_scale: self.time_scale,
             rx_buffer_samples: self.rx_buffer_samples,
@@ -267,11 +267,15 @@ fn report(mut served: Vec<Served>) -> Report {
         }
         radios.push(json!({
             "serial": one.serial, "addr": one.addr, "chdr_port": one.radio.chdr_addr().port(),
-            "counters": object(&one.radio.counters().entries()), "troubles": troubles,
+            "counters": BTreeMap::from_iter(one.radio.counters().entries()), "troubles": troubles,
         }));
         failure = failure.or_else(|| one.radio.tx_out_errors().next().map(ToString::to_string));
     }
-    Report { text, results: json!({ "counters": object(&total), "radios": radios }), failure }
+    Report {
+        text,
+        results: json!({ "counters": BTreeMap::from_iter(total), "radios": radios }),
+        failure,
+    }
 }
 
 type Entries = Vec<(&'static str, u64)>;
@@ -282,10 +286,6 @@ fn sum(counters: impl Iterator<Item = CounterSnapshot>) -> Entries {
         total
     };
     counters.map(|one| one.entries()).reduce(add).unwrap_or_default()
-}
-
-fn object(entries: &[(&str, u64)]) -> Map<String, Value> {
-    entries.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect()
 }
 
 /// Every non-zero counter.

@@ -6,7 +6,8 @@ use crate::graph_run::{causes, verdict};
 use crate::output::{Report, count};
 use millstream_radio::tx::{TxCounters, TxError, TxEvent, TxLedger};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// The device's events, counted.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
@@ -104,8 +105,7 @@ pub fn status(ledger: &TxLedger, events: &Events, wanted: Option<u64>, elapsed_s
 /// The document and the final line.
 pub fn report(played: Played) -> Report {
     let Played { ledger, events, counters, .. } = &played;
-    let lost: Map<String, Value> =
-        ledger.losses().map(|(cause, lost)| (cause.name().to_owned(), json!(lost))).collect();
+    let lost: BTreeMap<_, _> = ledger.losses().map(|(cause, lost)| (cause.name(), lost)).collect();
     let (causes, verdict) = (causes(ledger.losses()), verdict(ledger.balance().is_ok()));
     let (unknown, repeated) = (ledger.unknown, ledger.repeated);
     let most = if repeated.max == u64::MAX { Value::Null } else { json!(repeated.max) };

@@ -93,22 +93,12 @@ impl Ours {
             recv_queue_bytes: None,
         };
         let tx_plan = TxPlan { channels, rate_hz, duration, until_loss, ended };
-        let (lossless, details) = match flow {
-            Flow::One(Direction::Rx) => {
-                let outcome = receive(&mut device, &rx_plan)?;
-                (outcome.lossless, Details::Rx(outcome))
-            }
-            Flow::One(Direction::Tx) => {
-                let outcome = transmit(&mut device, &tx_plan)?;
-                (outcome.lossless, Details::Tx(outcome))
-            }
-            Flow::Duplex => {
-                let outcome = duplex(&mut device, &rx_plan, &tx_plan)?;
-                let lossless = outcome.rx.lossless && outcome.tx.lossless;
-                (lossless, Details::Duplex(Box::new(outcome)))
-            }
+        let details = match flow {
+            Flow::One(Direction::Rx) => Details::Rx(receive(&mut device, &rx_plan)?),
+            Flow::One(Direction::Tx) => Details::Tx(transmit(&mut device, &tx_plan)?),
+            Flow::Duplex => Details::Duplex(Box::new(duplex(&mut device, &rx_plan, &tx_plan)?)),
         };
-        Ok(RateAttempt { rate_hz, lossless, radio_cpu_s: radio_cpu.spent_s(), details })
+        Ok(RateAttempt::new(rate_hz, details, &radio_cpu))
     }
 }
 
@@ -130,24 +120,30 @@ impl Uhd {
             cpu: self.cpu,
         };
         let radio_cpu = RadioCpu::start(self.radio_pid);
-        let outcome = run.run()?;
-        let radio_cpu_s = radio_cpu.spent_s();
-        let lossless = outcome.lossless;
-        Ok(RateAttempt { rate_hz, lossless, radio_cpu_s, details: Details::Uhd(outcome) })
+        Ok(RateAttempt::new(rate_hz, Details::Uhd(run.run()?), &radio_cpu))
     }
 }
 
 impl RateAttempt {
+    fn new(rate_hz: f64, details: Details, radio_cpu: &RadioCpu) -> Self {
+        let lossless = match &details {
+            Details::Rx(outcome) => outcome.lossless,
+            Details::Tx(outcome) => outcome.lossless,
+            Details::Uhd(outcome) => outcome.lossless,
+            Details::Duplex(both) => both.rx.lossless && both.tx.lossless,
+        };
+        Self { rate_hz, lossless, radio_cpu_s: radio_cpu.spent_s(), details }
+    }
+
     /// CPU seconds of 10⁹ samples.
     pub fn cpu_s_per_gigasample(&self) -> f64 {
         match &self.details {
             Details::Rx(outcome) => outcome.cpu_s_per_gigasample,
             Details::Tx(outcome) => outcome.cpu_s_per_gigasample,
-            Details::Duplex(outcome) => {
-                let samples = outcome.rx.samples + outcome.tx.samples;
-                outcome.rx.cpu_s / samples.max(1) as f64 * 1e9
-            }
             Details::Uhd(outcome) => outcome.cpu_s_per_gigasample,
+            Details::Duplex(both) => {
+                both.rx.cpu_s / (both.rx.samples + both.tx.samples).max(1) as f64 * 1e9
+            }
         }
     }
 
@@ -159,9 +155,9 @@ impl RateAttempt {
             Details::Duplex(both) => (Some(&both.rx), Some(&both.tx)),
             Details::Uhd(_) => (None, None),
         };
-        let rx = rx.and_then(|rx| rx.channels.iter().find(|channel| !channel.balances));
-        let tx = tx.and_then(|tx| tx.channels.iter().find(|channel| !channel.balances));
-        let bad = rx.map(|bad| bad.channel).or(tx.map(|bad| bad.channel))?;
+        let rx = rx.iter().flat_map(|rx| &rx.channels).map(|one| (one.channel, one.balances));
+        let tx = tx.iter().flat_map(|tx| &tx.channels).map(|one| (one.channel, one.balances));
+        let (bad, _) = rx.chain(tx).find(|(_, balances)| !balances)?;
         Some(format!("the ledger of channel {bad} does not balance"))
     }
 }

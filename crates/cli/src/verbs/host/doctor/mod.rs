@@ -95,7 +95,6 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     let count = |verdict| found.iter().filter(|finding| finding.verdict == verdict).count();
     let (fails, matters) = (count(Verdict::Fails), count(Verdict::Matters));
-    let style = table::Style::of_terminal();
     let first = heaviest(&found);
     let results = serde_json::json!({
         "cpus": view.stream_cpus(), "interfaces": view.interfaces(), "rate_hz": view.rate_hz(),
@@ -107,8 +106,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     });
     let costs = found.iter().filter(|finding| finding.verdict.costs()).count();
     // A few need no summary.
-    let first = if costs > FIRST { table::draw_first(&first, style) } else { String::new() };
-    let text = head(&view) + &first + &table::draw(&found, args.evidence, style);
+    let first = if costs > FIRST { table::draw_first(&first) } else { String::new() };
+    let text = head(&view) + &first + &table::draw(&found, args.evidence);
     Ok(Report { text, results, failure: failure(fails, matters) })
 }
 

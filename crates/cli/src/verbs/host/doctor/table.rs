@@ -4,68 +4,46 @@ use super::why;
 use crate::output::Join;
 use millstream_host::doctor::{Evidence, Finding, Verdict};
 use std::fmt::Write;
-use std::io::IsTerminal;
 
-/// The style of the output: with colours or plain.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Style {
-    Plain,
-    Coloured,
-}
-
-impl Style {
-    /// Colours where a terminal shows them and the user has not disabled them
-    /// (<https://no-color.org>).
-    pub fn of_terminal() -> Self {
-        let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        match std::io::stdout().is_terminal() && !forbidden {
-            true => Self::Coloured,
-            false => Self::Plain,
-        }
-    }
-
-    fn paint(self, text: &str, code: &str) -> String {
-        match self {
-            Self::Plain => text.to_owned(),
-            Self::Coloured => format!("\x1b[{code}m{text}\x1b[0m"),
-        }
-    }
+/// Colours, which are left out where the text is printed to no terminal.
+fn paint(text: &str, code: &str) -> String {
+    format!("\x1b[{code}m{text}\x1b[0m")
 }
 
 /// Width of the column of rules.
 const RULE_COLUMNS: usize = 24;
 
 /// The findings by topic, in the order of the rules.
-pub fn draw(findings: &[Finding], evidence: bool, style: Style) -> String {
+pub fn draw(findings: &[Finding], evidence: bool) -> String {
     let mut text = String::new();
     let (mut topic, mut told) = (None, None);
     for finding in findings {
         if topic != Some(finding.topic) {
             topic = Some(finding.topic);
-            let _ = writeln!(text, "\n{}", style.paint(finding.topic.name(), "1"));
+            let _ = writeln!(text, "\n{}", paint(finding.topic.name(), "1"));
         }
-        text += &line(finding, style);
+        text += &line(finding);
         // Prints the reason of a rule once, if it has several findings.
         let is_new = told != Some(finding.rule);
         told = finding.verdict.costs().then_some(finding.rule);
-        text += &details(finding, evidence, is_new, style);
+        text += &details(finding, evidence, is_new);
     }
     text
 }
 
 /// Draws findings of any topic, with their remedies.
-pub fn draw_first(findings: &[&Finding], style: Style) -> String {
-    let mut text = format!("\n{}\n", style.paint("first of all", "1"));
+pub fn draw_first(findings: &[&Finding]) -> String {
+    let mut text = format!("\n{}\n", paint("first of all", "1"));
     for finding in findings {
-        text += &line(finding, style);
+        text += &line(finding);
         if let Some(mend) = &finding.mend {
-            text += &row("mend", &style.paint(&mend.command, "36"), style);
+            text += &row("mend", &paint(&mend.command, "36"));
         }
     }
     text
 }
 
-fn line(finding: &Finding, style: Style) -> String {
+fn line(finding: &Finding) -> String {
     let (sign, code) = match finding.verdict {
         Verdict::Fails => ("✘", "1;31"),
         Verdict::Matters => ("!", "31"),
@@ -74,13 +52,13 @@ fn line(finding: &Finding, style: Style) -> String {
         Verdict::Good => ("✔", "32"),
         Verdict::Absent => ("·", "2"),
     };
-    let sign = style.paint(&format!("{sign} {:<9}", finding.verdict.name()), code);
+    let sign = paint(&format!("{sign} {:<9}", finding.verdict.name()), code);
     let subject =
         finding.subject.as_ref().map(|subject| format!("{subject}: ")).unwrap_or_default();
     format!("  {sign}  {:<RULE_COLUMNS$}{subject}{}\n", finding.rule, finding.says)
 }
 
-fn details(finding: &Finding, evidence: bool, reason: bool, style: Style) -> String {
+fn details(finding: &Finding, evidence: bool, reason: bool) -> String {
     let stands_in_the_way = finding.verdict.costs();
     let mut rows: Vec<(&str, String)> = Vec::new();
     if stands_in_the_way && reason {
@@ -91,15 +69,15 @@ fn details(finding: &Finding, evidence: bool, reason: bool, style: Style) -> Str
     }
     rows.extend(finding.cost.iter().map(|cost| ("cost", cost.clone())));
     if let Some(mend) = &finding.mend {
-        rows.push(("mend", style.paint(&mend.command, "36")));
+        rows.push(("mend", paint(&mend.command, "36")));
         rows.extend(mend.risk.iter().map(|risk| ("risk", (*risk).to_owned())));
     }
-    rows.iter().map(|(name, text)| row(name, text, style)).collect()
+    rows.iter().map(|(name, text)| row(name, text)).collect()
 }
 
-fn row(name: &str, text: &str, style: Style) -> String {
+fn row(name: &str, text: &str) -> String {
     let indent = " ".repeat(RULE_COLUMNS + 15);
-    format!("{indent}{}  {text}\n", style.paint(name, "2"))
+    format!("{indent}{}  {text}\n", paint(name, "2"))
 }
 
 fn read(seen: &Evidence) -> String {
@@ -115,6 +93,10 @@ mod tests {
     use super::*;
     use millstream_host::doctor::Topic;
 
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
     fn finding() -> Finding {
         let seen = Evidence { path: "/proc/x".into(), value: "1\n 2".into() };
         let mut finding = Finding::matters("it is 1").about("eth0").seen([seen]).cost("2 ms");
@@ -125,7 +107,7 @@ mod tests {
 
     #[test]
     fn what_costs_is_told_with_its_evidence_and_mend() {
-        let text = draw(&[finding()], false, Style::Plain);
+        let text = plain(&draw(&[finding()], false));
         let lines: Vec<_> = text.lines().map(str::trim).collect();
         assert_eq!(lines[1], "memory");
         assert!(lines[2].starts_with("! matters    swap ") && lines[2].ends_with("eth0: it is 1"));
@@ -136,13 +118,13 @@ mod tests {
 
     #[test]
     fn the_reason_of_a_rule_is_told_once() {
-        let text = draw(&[finding(), finding()], false, Style::Plain);
+        let text = plain(&draw(&[finding(), finding()], false));
         assert_eq!((text.matches("why").count(), text.matches("mend").count()), (1, 2), "{text}");
     }
 
     #[test]
     fn what_matters_most_comes_first_in_a_line_and_its_mend() {
-        let text = draw_first(&[&finding(), &finding()], Style::Plain);
+        let text = plain(&draw_first(&[&finding(), &finding()]));
         let lines: Vec<_> = text.lines().skip(1).map(str::trim).collect();
         assert_eq!((lines.len(), lines[0], lines[2]), (5, "first of all", lines[4]), "{text}");
         assert_eq!(lines[2], "mend  sysctl -w vm.x=0");
@@ -152,9 +134,9 @@ mod tests {
     fn what_is_good_is_one_line_without_colours() {
         let seen = Evidence { path: "/proc/x".into(), value: "1".repeat(99) };
         let good = Finding::good("fine").seen([seen]);
-        let text = draw(std::slice::from_ref(&good), false, Style::Plain);
+        let text = plain(&draw(std::slice::from_ref(&good), false));
         assert!(text.lines().count() == 3 && !text.contains('\x1b'), "{text}");
-        let text = draw(&[good], true, Style::Coloured);
+        let text = draw(&[good], true);
         assert!(text.contains("1…\n") && text.contains("\x1b[32m✔ good     \x1b[0m"), "{text}");
     }
 }

@@ -39,24 +39,6 @@ fn listen(path: &Path, policy: GrantPolicy) -> anyhow::Result<Server> {
     })
 }
 
-/// Counts of events.
-#[derive(Default)]
-struct Told {
-    opened: u64,
-    refused: u64,
-}
-
-impl Told {
-    fn take(&mut self, event: &BrokerEvent) {
-        match event {
-            BrokerEvent::Opened { .. } => self.opened += 1,
-            BrokerEvent::Refused { .. } => self.refused += 1,
-            _ => {}
-        }
-        output::note(event);
-    }
-}
-
 /// Serves until the user asks it to end.
 pub fn until_interrupted(
     args: &Args,
@@ -74,11 +56,14 @@ pub fn until_interrupted(
         names.chain(groups).join(", "),
         args.socket.display()
     ));
-    let mut told = Told::default();
+    let (mut opened, mut refused) = (0_u64, 0_u64);
     while !interrupt::asked() {
-        server.step(TURN, &mut |event| told.take(&event))?;
+        server.step(TURN, &mut |event| {
+            opened += u64::from(matches!(event, BrokerEvent::Opened { .. }));
+            refused += u64::from(matches!(event, BrokerEvent::Refused { .. }));
+            output::note(event);
+        })?;
     }
-    let Told { opened, refused } = told;
     let text = format!("links granted {opened}, requests refused {refused}\n");
     Ok(Report::done(text, json!({ "granted": opened, "refused": refused })))
 }
@@ -100,10 +85,7 @@ pub fn command(
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        if interrupt::asked() && !told_to_end {
-            told_to_end = true;
-            end(&child);
-        }
+        interrupt::forward(&child, &mut told_to_end);
     };
     drop(server);
     std::process::exit(output::status_of(status).into());
@@ -116,12 +98,4 @@ fn start(command: &[OsString], broker: &Path, account: &Account) -> anyhow::Resu
     prepared.spawn().with_context(|| {
         format!("cannot run the command {} as user {}", command[0].to_string_lossy(), account.name)
     })
-}
-
-fn end(child: &Child) {
-    // It may just have ended.
-    let _ = rustix::process::kill_process(
-        rustix::process::Pid::from_child(child),
-        rustix::process::Signal::TERM,
-    );
 }

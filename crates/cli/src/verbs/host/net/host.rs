@@ -8,7 +8,8 @@ use crate::start;
 use anyhow::Context;
 use millstream_link::port::{Port, PortOptions};
 use millstream_net::engine::LinkReport;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
@@ -123,9 +124,9 @@ fn report(locals: &[SocketAddrV4], echoed: &[Echoed], links: &[LinkReport]) -> R
             let _ = write!(text, ", {} not sent back ({error})", port.unsent);
         }
         text.push('\n');
-        let Echoed { datagrams, bytes, unsent, .. } = port;
-        ports.push(json!({ "local": local.to_string(), "datagrams": datagrams, "bytes": bytes,
-            "unsent": unsent }));
+        ports.push(json!({
+            "local": local, "datagrams": port.datagrams, "bytes": port.bytes, "unsent": port.unsent,
+        }));
     }
     for link in links {
         let _ = writeln!(text, "{} ({})", link.info.name, link.info.detail);
@@ -148,16 +149,13 @@ fn list(text: &mut String, heading: &str, counters: impl Iterator<Item = (&'stat
 }
 
 fn link_json(report: &LinkReport) -> Value {
-    let object = |counters: &mut dyn Iterator<Item = (&'static str, u64)>| {
-        counters.map(|(name, count)| (name.to_owned(), count.into())).collect::<Map<_, _>>()
-    };
     json!({
         "name": report.info.name,
         "interface": report.info.interface,
         "mode": report.info.mode.name(),
         "detail": report.info.detail,
-        "link": object(&mut report.link.named()),
-        "stack": object(&mut report.stack.named()),
+        "link": report.link.named().collect::<BTreeMap<_, _>>(),
+        "stack": report.stack.named().collect::<BTreeMap<_, _>>(),
         "frames": report.census.total(),
         "leaked_frames": report.leaked_frames,
     })

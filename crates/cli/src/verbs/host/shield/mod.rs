@@ -198,11 +198,7 @@ fn attend(mut child: Child) -> anyhow::Result<std::process::ExitStatus> {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        if interrupt::asked() && !told {
-            told = true;
-            let pid = rustix::process::Pid::from_child(&child);
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        }
+        interrupt::forward(&child, &mut told);
         std::thread::sleep(Duration::from_millis(20));
     }
 }

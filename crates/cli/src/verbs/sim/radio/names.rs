@@ -2,7 +2,6 @@
 
 use anyhow::Context;
 use std::net::SocketAddrV4;
-use std::path::{Path, PathBuf};
 
 /// The address of radio `index`: ports count up, except port 0, which means any.
 pub fn nth_port(address: SocketAddrV4, index: u8) -> anyhow::Result<SocketAddrV4> {
@@ -33,17 +32,6 @@ pub fn successor(serial: &str, steps: u8) -> String {
             format!("{stem}{value:0width$}", width = digits.len())
         }
         (_, Err(_)) => format!("{serial}{steps}"),
-    }
-}
-
-/// `a/b.sc16` becomes `a/b-1.sc16` for radio 1.
-pub fn number(path: &Path, index: u8) -> PathBuf {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    match path.extension() {
-        Some(extension) => {
-            path.with_file_name(format!("{stem}-{index}.{}", extension.to_string_lossy()))
-        }
-        None => path.with_file_name(format!("{stem}-{index}")),
     }
 }
 
@@ -95,11 +83,5 @@ mod tests {
             error.contains("127.0.0.1:65535: radio 1 would need a port above 65535"),
             "{error}"
         );
-    }
-
-    #[test]
-    fn files_of_several_radios_are_numbered() {
-        assert_eq!(number(Path::new("a/b.sc16"), 1), Path::new("a/b-1.sc16"));
-        assert_eq!(number(Path::new("b"), 0), Path::new("b-0"));
     }
 }

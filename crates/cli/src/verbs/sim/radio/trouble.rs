@@ -6,71 +6,37 @@ use millstream_emulator::CounterSnapshot;
 /// A kind of trouble, and its present description.
 pub type Trouble = (&'static str, String);
 
+const DEAF: &str = "could not be read {n} times, so the radio missed packets: check that its \
+     interface is still there and up (`millstream host net show`)";
+const STARVED: &str = "{n} samples were sent as zeros, because this machine did not make or read \
+     the antenna's signal in time; the host is not the cause; ";
+const OWN: &str = "overruns are the emulated radio's own: this machine did not run it in time, and \
+     hosts count them as device_overrun; ";
+const HELP: &str = "lower the rate or --time-scale, or give the radio CPUs that no other program \
+     uses (`taskset`)";
+const SKIPPED: &str = "{n} samples of a loopback were not heard, because this program had been \
+     stopped meanwhile";
+const UNWRITTEN: &str = "{n} samples that were transmitted are missing in --tx-out: the disk is too \
+     slow, or full";
+const COERCED: &str = "hosts asked {n} times for a rate outside an E320's 0.22 to 61.44 MS/s, and \
+     got the nearest: give --any-rate to allow any rate";
+
 /// Every kind with a non-zero count.
 pub fn of(counters: &CounterSnapshot) -> Vec<Trouble> {
-    let deaf = [
-        ("the CHDR port", counters.chdr_receive_errors),
-        ("the discovery port", counters.discovery_receive_errors),
-        ("the port for echoes", counters.echo_receive_errors),
+    let own = format!("{{n}} of {} {OWN}{HELP}", counters.rx_overruns);
+    let deaf = |port| format!("{port} {DEAF}");
+    let all = [
+        ("the CHDR port", counters.chdr_receive_errors, deaf("the CHDR port")),
+        ("the discovery port", counters.discovery_receive_errors, deaf("the discovery port")),
+        ("the port for echoes", counters.echo_receive_errors, deaf("the port for echoes")),
+        ("starved antenna", counters.rx_starved_samples, format!("{STARVED}{HELP}")),
+        ("own overruns", counters.rx_overruns_own, own),
+        ("skipped loopback", counters.loopback_skipped_samples, SKIPPED.to_owned()),
+        ("transmit file", counters.tx_out_lost_samples, UNWRITTEN.to_owned()),
+        ("rates", counters.rate_coercions, COERCED.to_owned()),
     ];
-    let deaf = deaf.into_iter().map(|(port, count)| {
-        let text = format!(
-            "{port} could not be read {count} times, so the radio missed packets: check that its \
-             interface is still there and up (`millstream host net show`)"
-        );
-        (port, count, text)
-    });
-    let &CounterSnapshot { rx_starved_samples: starved, rx_overruns: overruns, .. } = counters;
-    let own = counters.rx_overruns_own;
-    let skipped = counters.loopback_skipped_samples;
-    let unwritten = counters.tx_out_lost_samples;
-    let coerced = counters.rate_coercions;
-    const HELP: &str = "lower the rate or --time-scale, or give the radio CPUs that no other \
-         program uses (`taskset`)";
-    let others = [
-        (
-            "starved antenna",
-            starved,
-            format!(
-                "{starved} samples were sent as zeros, because this machine did not make or read \
-                 the antenna's signal in time; the host is not the cause; {HELP}"
-            ),
-        ),
-        (
-            "own overruns",
-            own,
-            format!(
-                "{own} of {overruns} overruns are the emulated radio's own: this machine did not \
-                 run it in time, and hosts count them as device_overrun; {HELP}"
-            ),
-        ),
-        (
-            "skipped loopback",
-            skipped,
-            format!(
-                "{skipped} samples of a loopback were not heard, because this program had been \
-                 stopped meanwhile"
-            ),
-        ),
-        (
-            "transmit file",
-            unwritten,
-            format!(
-                "{unwritten} samples that were transmitted are missing in --tx-out: the disk is \
-                 too slow, or full"
-            ),
-        ),
-        (
-            "rates",
-            coerced,
-            format!(
-                "hosts asked {coerced} times for a rate outside an E320's 0.22 to 61.44 MS/s, and \
-                 got the nearest: give --any-rate to allow any rate"
-            ),
-        ),
-    ];
-    let all = deaf.chain(others).filter(|(_, count, _)| *count > 0);
-    all.map(|(kind, _, text)| (kind, text)).collect()
+    let all = all.into_iter().filter(|(_, count, _)| *count > 0);
+    all.map(|(kind, count, text)| (kind, text.replace("{n}", &count.to_string()))).collect()
 }
 
 #[cfg(test)]
