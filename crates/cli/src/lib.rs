@@ -19,7 +19,6 @@ mod stdout;
 mod stored;
 mod table;
 mod verbs;
-mod wait;
 
 use crate::output::Join;
 use clap::{CommandFactory, FromArgMatches, Parser};

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 /// How long a job of many similar parts still takes, by those that it has done; of a job that goes
 /// on with an earlier one, some were done before.
-pub struct Estimate {
+pub struct TimeLeft {
     begun: Instant,
     first: Option<usize>,
 }
 
-impl Estimate {
+impl TimeLeft {
     /// Creates the estimate before the first part.
     pub fn new(now: Instant) -> Self {
         Self { begun: now, first: None }
@@ -36,13 +36,13 @@ impl Estimate {
 pub struct Progress {
     total: usize,
     begun: usize,
-    estimate: Estimate,
+    estimate: TimeLeft,
 }
 
 impl Progress {
     /// Creates the progress before the first step.
     pub fn new(total: usize, now: Instant) -> Self {
-        Self { total, begun: 0, estimate: Estimate { begun: now, first: Some(0) } }
+        Self { total, begun: 0, estimate: TimeLeft { begun: now, first: Some(0) } }
     }
 
     /// Begins the next step; returns its position, and the estimated time of the remaining ones.
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn parts_that_were_done_before_do_not_count() {
         let (start, later) = (Instant::now(), Instant::now() + Duration::from_secs(60));
-        let mut estimate = Estimate::new(start);
+        let mut estimate = TimeLeft::new(start);
         assert_eq!(estimate.left(start, 3, 6), "", "nothing is known");
         assert_eq!(estimate.left(later, 5, 6), ", about 30 s left");
         let each = estimate.each(later, 5).unwrap();

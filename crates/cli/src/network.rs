@@ -1,9 +1,10 @@
 //! The network of a measurement between two processes, as command line options.
 
-use crate::numbers::{allowed_cpus, cpu, whole};
+use crate::numbers::{allowed_cpus, cpu, one_of, whole};
 use crate::{interrupt, program};
 use millstream_cpu::sched::Class;
-use millstream_lab::packets::{TestNetwork, Testbed};
+use millstream_lab::packets::{PacketWait, PathRow, TestNetwork, Testbed, rows};
+use millstream_link::registry::find;
 use std::process::Command;
 
 /// Networks and CPUs of both sides.
@@ -29,6 +30,46 @@ pub struct NetworkArgs {
 
     #[command(flatten)]
     pub seats: SideArgs,
+}
+
+/// The wait modes of a link.
+const WAITS: [(&str, &str, PacketWait); 3] = [
+    ("block", "Sleep in the kernel", PacketWait::Block),
+    ("spin", "Never sleep. The thread needs a whole core", PacketWait::Spin),
+    ("adaptive", "Poll for a while, then sleep", PacketWait::Adaptive),
+];
+
+/// The rows of a measurement: kinds of paths, or given links.
+#[derive(clap::Args)]
+pub struct RowArgs {
+    /// Only measure rows whose name contains this text. Plain kernel UDP is always measured.
+    #[arg(long, value_name = "TEXT")]
+    pub only: Vec<String>,
+
+    /// Measure this link instead of all links, for example xdp:mode=native. The command adds the
+    /// interface.
+    #[arg(long, value_name = "LINK")]
+    pub link: Vec<String>,
+
+    /// With --link: how the link waits for packets.
+    #[arg(long, value_name = "WAIT", default_value = "spin", requires = "link",
+          value_parser = one_of(&WAITS))]
+    pub wait: PacketWait,
+}
+
+impl RowArgs {
+    /// Whether a link has frames; some have none: the kernel's sockets.
+    pub fn has_frames(link: &str) -> bool {
+        find(link).map_or(true, |entry| entry.carries_frames())
+    }
+
+    /// Leaves the requested rows that this network has. A named link reports itself why it is not
+    /// available there.
+    pub fn choose(&self, mut rows: Vec<PathRow>, ground: &NetworkArgs) -> Vec<PathRow> {
+        let interfaces = ground.ground() != TestNetwork::Loopback || !self.link.is_empty();
+        rows::choose(&mut rows, &self.only, interfaces);
+        rows
+    }
 }
 
 /// CPUs and class of both sides.

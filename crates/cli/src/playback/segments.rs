@@ -22,10 +22,8 @@ pub struct PlaybackPlan {
     /// Samples of time from the beginning of one repetition to that of the next.
     span_samples: u64,
     timed: bool,
-    /// Repetitions left; `None`: without end.
-    left: Option<u64>,
-    next: usize,
-    round: u64,
+    /// Repetitions; `None`: without end.
+    repeats: Option<u64>,
 }
 
 impl PlaybackPlan {
@@ -37,7 +35,7 @@ impl PlaybackPlan {
             offset_samples: None,
             ends_burst: false,
         };
-        Self::new(vec![note], source.samples, false, repeats)
+        Self { notes: vec![note], span_samples: source.samples, timed: false, repeats }
     }
 
     /// Plays a burst for each capture, as far apart as they were recorded.
@@ -77,48 +75,38 @@ impl PlaybackPlan {
             // Two captures may begin at one sample: then no sample came between two gaps.
             notes.extend((samples > 0).then_some(note));
         }
-        Ok(Self::new(notes, span_samples, true, repeats))
-    }
-
-    fn new(
-        notes: Vec<PlaybackSegment>,
-        span_samples: u64,
-        timed: bool,
-        repeats: Option<u64>,
-    ) -> Self {
-        Self { notes, span_samples, timed, left: repeats, next: 0, round: 0 }
+        Ok(Self { notes, span_samples, timed: true, repeats })
     }
 
     /// Samples of all repetitions; `None` without end.
     pub fn samples(&self) -> Option<u64> {
         let once: u64 = self.notes.iter().map(|note| note.samples).sum();
-        self.left.map(|left| left.saturating_mul(once))
+        self.repeats.map(|repeats| repeats.saturating_mul(once))
     }
 
     /// Samples of time from the first sample to the end of the last; `None` without end.
     pub fn duration_samples(&self) -> Option<u64> {
-        self.left.map(|left| left.saturating_mul(self.span_samples))
+        self.repeats.map(|repeats| repeats.saturating_mul(self.span_samples))
     }
 }
 
-impl Iterator for PlaybackPlan {
+impl IntoIterator for PlaybackPlan {
     type Item = PlaybackSegment;
+    type IntoIter = Box<dyn Iterator<Item = PlaybackSegment>>;
 
-    fn next(&mut self) -> Option<PlaybackSegment> {
-        if self.next == self.notes.len() {
-            self.next = 0;
-            self.round += 1;
-        }
-        if self.left.is_some_and(|left| self.round >= left) {
-            return None;
-        }
-        let mut note = *self.notes.get(self.next)?;
-        self.next += 1;
-        let shift = self.round.wrapping_mul(self.span_samples);
-        note.offset_samples = note.offset_samples.map(|offset| offset.wrapping_add(shift));
-        let last = self.left.is_some_and(|left| self.round + 1 == left);
-        note.ends_burst |= !self.timed && last && self.next == self.notes.len();
-        Some(note)
+    fn into_iter(self) -> Self::IntoIter {
+        let Self { notes, span_samples, timed, repeats } = self;
+        let count = if notes.is_empty() { 0 } else { repeats.unwrap_or(u64::MAX) };
+        Box::new((0..count).flat_map(move |round| {
+            let shift = round.wrapping_mul(span_samples);
+            let mut notes = notes.clone();
+            for note in &mut notes {
+                note.offset_samples = note.offset_samples.map(|offset| offset.wrapping_add(shift));
+            }
+            let is_last = !timed && repeats == Some(round + 1);
+            notes.last_mut().into_iter().for_each(|note| note.ends_burst |= is_last);
+            notes
+        }))
     }
 }
 
@@ -144,10 +132,10 @@ mod tests {
     fn joined_is_one_burst_over_all_repetitions() {
         let score = PlaybackPlan::joined(&source(&[(0, None)]), Some(2));
         assert_eq!((score.samples(), score.duration_samples()), (Some(200), Some(200)));
-        let notes: Vec<_> = score.map(|note| (note.samples, note.ends_burst)).collect();
+        let notes: Vec<_> = score.into_iter().map(|note| (note.samples, note.ends_burst)).collect();
         assert_eq!(notes, [(100, false), (100, true)]);
         let endless = PlaybackPlan::joined(&source(&[(0, None)]), None);
-        assert!(endless.take(1000).all(|note| !note.ends_burst));
+        assert!(endless.into_iter().take(1000).all(|note| !note.ends_burst));
     }
 
     #[test]
@@ -156,6 +144,7 @@ mod tests {
             PlaybackPlan::timed(&source(&[(0, Some(500)), (60, Some(700))]), Some(2)).unwrap();
         assert_eq!((score.samples(), score.duration_samples()), (Some(200), Some(480)));
         let notes: Vec<_> = score
+            .into_iter()
             .map(|note| (note.first_sample, note.samples, note.offset_samples.unwrap()))
             .collect();
         assert_eq!(notes, [(0, 60, 0), (60, 40, 200), (0, 60, 240), (60, 40, 440)]);

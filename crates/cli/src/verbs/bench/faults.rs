@@ -75,8 +75,10 @@ fn listing(cases: &[&FaultCase], ways: &[Direction]) -> Report {
         .left("", |(_, way)| way.name())
         .left("", |(case, way)| case.specs(*way).join("; "))
         .text();
-    let fault = |(case, way): &(&&FaultCase, Direction)| json!({ "fault": case.name, "direction": way, "specs": case.specs(*way) });
-    let faults: Vec<_> = all.iter().map(fault).collect();
+    let mut faults = Vec::new();
+    for (case, way) in &all {
+        faults.push(json!({ "fault": case.name, "direction": way, "specs": case.specs(*way) }));
+    }
     Report::done(text, json!({ "faults": faults }))
 }
 

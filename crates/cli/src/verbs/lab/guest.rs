@@ -1,7 +1,7 @@
 //! `millstream lab guest`: any `millstream` command under other kernels.
 
 use super::adc;
-use crate::live::{Estimate, during};
+use crate::live::{TimeLeft, during};
 use crate::numbers::seconds;
 use crate::output::{self, Report};
 use anyhow::Context;
@@ -134,7 +134,7 @@ pub struct GuestOptions {
 /// Runs the command under every kernel.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let (mut text, mut results, mut failed) = (String::new(), Vec::new(), Vec::new());
-    let mut estimate = Estimate::new(Instant::now());
+    let mut estimate = TimeLeft::new(Instant::now());
     for (done, wanted) in args.guest.kernels.iter().enumerate() {
         let kernel = args.guest.kernel(wanted)?;
         let what = format!("guest {} of {}, {}", done + 1, args.guest.kernels.len(), kernel.name);

@@ -5,7 +5,7 @@ use super::place::StoreArgs;
 use super::planned::{PlanArgs, Planned, verdict};
 use super::run::table;
 use crate::interrupt;
-use crate::live::{Estimate, during};
+use crate::live::{TimeLeft, during};
 use crate::numbers::whole;
 use crate::output::{Report, note};
 use anyhow::{bail, ensure};
@@ -87,7 +87,7 @@ pub fn carry_on(args: &Args, mut planned: Planned, mut store: Store) -> anyhow::
     let Planned { plan, name, known, .. } = planned;
     let boots = boots(&plan, &sides, args.boots);
     note(format_args!("run     {name}"));
-    let estimate = Estimate::new(Instant::now());
+    let estimate = TimeLeft::new(Instant::now());
     let mut guests = Guests { options: &args.guest, plan: &plan, sides: &sides, store, estimate };
     let outcome = carry_out(&boots, &name, &known, &mut guests)?;
     let text =
@@ -165,7 +165,7 @@ struct Guests<'g> {
     plan: &'g MeasurementPlan,
     sides: &'g [KernelSide],
     store: Store,
-    estimate: Estimate,
+    estimate: TimeLeft,
 }
 
 impl Guests<'_> {

@@ -44,8 +44,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     if runs.is_empty() && empty.is_empty() {
         let _ = writeln!(text, "{} holds no run yet", store.path().display());
     }
+    let failures: Vec<_> = failures.values().flatten().collect();
     let results = json!({
-        "store": store.path(), "runs": runs, "without_records": empty, "failures": failures.values().flatten().collect::<Vec<_>>(),
+        "store": store.path(), "runs": runs, "without_records": empty, "failures": failures,
     });
     Ok(Report::done(text, results))
 }

@@ -4,7 +4,7 @@ use super::place::StoreArgs;
 use super::planned::{PlanArgs, Planned, verdict};
 use super::worker::WORKER;
 use crate::interrupt;
-use crate::live::{Estimate, Live};
+use crate::live::{Live, TimeLeft};
 use crate::numbers::allowed_cpus;
 use crate::output::{Report, note, percent};
 use crate::program;
@@ -68,7 +68,7 @@ pub fn carry_on(
     let mut file = args.records.as_deref().map(open_records).transpose()?;
     store.as_mut().map_or(Ok(()), |store| planned.begin(store))?;
     let Planned { plan, name, known, .. } = planned;
-    let (mut live, mut estimate) = (Live::seldom(), Estimate::new(Instant::now()));
+    let (mut live, mut estimate) = (Live::seldom(), TimeLeft::new(Instant::now()));
     let mut host = Host {
         program: |args| program::command(args),
         worker: WORKER,

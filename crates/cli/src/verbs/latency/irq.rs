@@ -184,9 +184,8 @@ impl Args {
 
 fn measured(plan: &IrqSpec, via: Via, started: String, taken: IrqSamples) -> Measured {
     let interrupts = plan.interrupts.number();
-    let series = taken
-        .device
-        .unwrap_or_else(|| format!("{} a block", count(interrupts.into(), "interrupt")));
+    let series =
+        taken.device.unwrap_or_else(|| format!("{} a block", count(interrupts, "interrupt")));
     let parameters = json!({
         "cpu": plan.cpu, "device_cpu": plan.device_cpu, "class": plan.class.to_string(),
         "period_ns": plan.period_ns, "interrupts": interrupts,
@@ -247,8 +246,8 @@ fn stages_of(series: &str, all: &[&Measured]) -> String {
         None => String::new(),
     };
     format!(
-        "\n{}  sum {sum}, whole way {whole}; CPU of driver and user {} a block\n  clocks related to \
-         ±{:.0} ns{off}\n",
+        "\n{}  sum {sum}, whole way {whole}; CPU of driver and user {} a block\n  clocks related \
+         to ±{:.0} ns{off}\n",
         table.text(),
         short_time((sum_of("cpu_ns_per_block") / all.len() as f64) as u64),
         worst("clock_bound_ns"),

@@ -2,7 +2,7 @@
 
 use super::super::peer::PeerArgs;
 use crate::interrupt;
-use crate::live::{Estimate, Live};
+use crate::live::{Live, TimeLeft};
 use crate::numbers::{rate, seconds, whole};
 use crate::output::{Report, create_file};
 use millstream_lab::atsc::{
@@ -93,7 +93,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let picture = args.picture.as_deref().map(create_file).transpose()?;
     let folder = tempfile::tempdir()?;
     interrupt::install();
-    let (mut live, mut estimate) = (Live::seldom(), Estimate::new(Instant::now()));
+    let (mut live, mut estimate) = (Live::seldom(), TimeLeft::new(Instant::now()));
     let total = plan.points.len();
     sweep(&plan, &mut store, folder.path(), &mut peers, |done, point| {
         let left = estimate.left(Instant::now(), done, total);

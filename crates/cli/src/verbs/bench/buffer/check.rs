@@ -13,7 +13,8 @@ use std::fmt::Write;
 /// Succeeds when the radio agrees with the law.
 pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> {
     let mut radio = ChildRadio::start(&ChildRadioOptions::new(&format!(
-        "--rx-antenna ramp --time-scale {} --rx-buffer-samples {samples} --tx-buffer-samples {samples}",
+        "--rx-antenna ramp --time-scale {} --rx-buffer-samples {samples} --tx-buffer-samples \
+         {samples}",
         args.time_scale
     )))?;
     note(format_args!(

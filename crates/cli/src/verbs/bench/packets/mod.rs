@@ -7,17 +7,15 @@ pub use text::{places, refusals};
 
 use crate::interrupt;
 use crate::live::Steps;
-use crate::network::NetworkArgs;
+use crate::network::{NetworkArgs, RowArgs};
 use crate::numbers::{one_of, rate, seconds, whole, within};
 use crate::output::{Report, note};
-use crate::wait::WAITS;
 use millstream_lab::packets::measure::How;
-use millstream_lab::packets::rows::{self, throughput};
+use millstream_lab::packets::rows::throughput;
 use millstream_lab::packets::{
-    Carriage, PacketTable, PacketWait, PathRow, RowResults, Span, StageError, TestNetwork, Testbed,
-    Workload, measure, untraceable,
+    Carriage, PacketTable, PathRow, RowResults, Span, StageError, Testbed, Workload, measure,
+    untraceable,
 };
-use millstream_link::registry::find;
 use serde_json::json;
 use std::time::Duration;
 
@@ -63,24 +61,13 @@ pub struct Args {
     #[arg(long, value_name = "PPS", value_parser = rate)]
     packet_rate: Option<f64>,
 
-    /// Only measure rows whose name contains this text. Plain kernel UDP is always measured.
-    #[arg(long, value_name = "TEXT")]
-    only: Vec<String>,
-
-    /// Measure this link instead of all links, for example xdp:mode=native. The command adds the
-    /// interface.
-    #[arg(long, value_name = "LINK")]
-    link: Vec<String>,
+    #[command(flatten)]
+    rows: RowArgs,
 
     /// With --link: measure bare frames, a port, or both.
     #[arg(long, value_name = "LAYER", default_value = "both", requires = "link",
           value_parser = one_of(&LAYERS))]
     path: &'static [Carriage],
-
-    /// With --link: how the link waits for packets.
-    #[arg(long, value_name = "WAIT", default_value = "spin", requires = "link",
-          value_parser = one_of(&WAITS))]
-    wait: PacketWait,
 
     /// Leave out the extra run of each row that counts system calls.
     #[arg(long)]
@@ -134,12 +121,13 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let rows: usize = work.iter().map(|(_, rows)| rows.len()).sum();
     let mut steps = Steps::new(args.turns(trace) * args.size.len() * rows);
     for (workload, rows) in work {
-        let matches = |row: &PathRow| args.only.iter().any(|only| row.name.contains(only.as_str()));
-        let found = args.only.is_empty() || rows.iter().any(matches);
+        let matches =
+            |row: &PathRow| args.rows.only.iter().any(|only| row.name.contains(only.as_str()));
+        let found = args.rows.only.is_empty() || rows.iter().any(matches);
         anyhow::ensure!(
             found,
             "no row has a name that contains {}: run the command without --only to see all names",
-            args.only.join(" or ")
+            args.rows.only.join(" or ")
         );
         let mut tables: Vec<_> =
             args.size.iter().map(|size| PacketTable::new(*size as usize)).collect();
@@ -158,7 +146,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         // Beside the base, unless only the base was requested.
         let base = PathRow::base().name;
         let measured = |table: &PacketTable| {
-            let all = args.link.is_empty() && rows.len() == 1;
+            let all = args.rows.link.is_empty() && rows.len() == 1;
             let counts = |line: &&RowResults| all || line.name != base;
             table.lines.iter().filter(counts).any(|line| line.ratio.is_some())
         };
@@ -219,14 +207,12 @@ impl Args {
     }
 
     fn rows(&self, workload: Workload) -> Vec<PathRow> {
-        let mut rows = if self.link.is_empty() {
+        let rows = if self.rows.link.is_empty() {
             throughput(workload)
         } else {
-            let wait = self.wait;
+            let wait = self.rows.wait;
             let row = |link: &String| {
-                // Some links have no frames: the kernel's sockets.
-                let ports_only = find(link).is_ok_and(|entry| !entry.carries_frames());
-                let fits = |path: &&Carriage| **path == Carriage::Port || !ports_only;
+                let fits = |path: &&Carriage| **path == Carriage::Port || RowArgs::has_frames(link);
                 let rows = self
                     .path
                     .iter()
@@ -234,12 +220,9 @@ impl Args {
                     .map(|path| PathRow::of_links(link, link, *path, wait));
                 rows.collect::<Vec<_>>()
             };
-            std::iter::once(PathRow::base()).chain(self.link.iter().flat_map(row)).collect()
+            std::iter::once(PathRow::base()).chain(self.rows.link.iter().flat_map(row)).collect()
         };
-        // A named link reports itself why it is not available there.
-        let interfaces = self.ground.ground() != TestNetwork::Loopback || !self.link.is_empty();
-        rows::choose(&mut rows, &self.only, interfaces);
-        rows
+        self.rows.choose(rows, &self.ground)
     }
 
     /// The interface of a choice.

@@ -49,7 +49,8 @@ fn of_transmit(outcome: &TxOutcome) -> String {
             format!("{accepted} accepted = {transmitted} transmitted + {unknown} unknown");
         let end = if channel.acknowledged { "acknowledged" } else { "NOT ACKNOWLEDGED" };
         let events = format!(
-            "{underflows} underflows, {lates} late, {sequence_errors} sequence errors, the end {end}"
+            "{underflows} underflows, {lates} late, {sequence_errors} sequence errors, the end \
+             {end}"
         );
         let window = (channel.window_bytes, channel.window_median, channel.window_p99);
         let lost = (&channel.lost, channel.balances);
@@ -84,8 +85,8 @@ fn of_channel(
     };
     let (kb, median, p99) = (bytes as f64 / 1e3, percent(median), percent(p99));
     format!(
-        "  ledger {channel}  {accepted}; lost: {lost}: {}\n  window {channel}  {kb:.0} kB, in flight \
-         {median} (p99 {p99}); {events}\n",
+        "  ledger {channel}  {accepted}; lost: {lost}: {}\n  window {channel}  {kb:.0} kB, in \
+         flight {median} (p99 {p99}); {events}\n",
         verdict(balances)
     )
 }

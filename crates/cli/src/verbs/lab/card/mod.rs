@@ -130,8 +130,8 @@ fn planned(rig: &CardSetup) -> String {
     let CardSetup { card, name, driver, radio, .. } = rig;
     let steps: String = STEPS.iter().map(|(step, _)| format!("  {step}\n")).collect();
     format!(
-        "{card} would be taken from {driver}, which calls it {name}, and be given back\n{name} would \
-         be set up with {HOST}/{PREFIX}, and {radio}, where the radio would be, with \
+        "{card} would be taken from {driver}, which calls it {name}, and be given back\n{name} \
+         would be set up with {HOST}/{PREFIX}, and {radio}, where the radio would be, with \
          {RADIO}/{PREFIX}\nsteps:\n{steps}nothing was changed: this was a dry run\n"
     )
 }

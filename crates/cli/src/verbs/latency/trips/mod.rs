@@ -7,18 +7,14 @@ use super::explain;
 use super::late::LateArgs;
 use crate::interrupt;
 use crate::live::Steps;
-use crate::network::NetworkArgs;
-use crate::numbers::{one_of, rate, whole};
+use crate::network::{NetworkArgs, RowArgs};
+use crate::numbers::{rate, whole};
 use crate::output::{Report, note, now};
 use crate::verbs::bench::places;
-use crate::wait::WAITS;
 use millstream_lab::explain::RoundTripMonitor;
 use millstream_lab::packets::round_trips::{PATIENCE, trip};
-use millstream_lab::packets::rows::{self, round_trip};
-use millstream_lab::packets::{
-    Carriage, PacketWait, PathRow, Round, StageError, TestNetwork, Testbed, TripTable,
-};
-use millstream_link::registry::find;
+use millstream_lab::packets::rows::round_trip;
+use millstream_lab::packets::{Carriage, PathRow, Round, StageError, Testbed, TripTable};
 use millstream_measure::Measured;
 use serde_json::json;
 use std::time::Instant;
@@ -54,24 +50,12 @@ pub struct TripArgs {
     #[arg(long, value_name = "PPS,…", value_delimiter = ',', value_parser = rate)]
     load: Vec<f64>,
 
-    /// Only measure rows whose name contains this text. Plain kernel UDP with a sleeping receiver
-    /// is always measured.
-    #[arg(long, value_name = "TEXT")]
-    only: Vec<String>,
-
-    /// Measure this link instead of all links, for example xdp:mode=native. The command adds the
-    /// interface.
-    #[arg(long, value_name = "LINK")]
-    link: Vec<String>,
+    #[command(flatten)]
+    rows: RowArgs,
 
     /// Use another link on the side that answers.
     #[arg(long, value_name = "LINK", requires = "link")]
     peer_link: Option<String>,
-
-    /// With --link: how both sides wait for packets.
-    #[arg(long, value_name = "WAIT", default_value = "spin", requires = "link",
-          value_parser = one_of(&WAITS))]
-    wait: PacketWait,
 
     #[command(flatten)]
     late: LateArgs,
@@ -178,20 +162,17 @@ impl TripArgs {
     }
 
     fn rows(&self, path: Carriage) -> anyhow::Result<Vec<PathRow>> {
-        let mut rows = if self.link.is_empty() { round_trip(path) } else { vec![PathRow::base()] };
-        for link in &self.link {
-            let ports_only = find(link).is_ok_and(|entry| !entry.carries_frames());
-            let fits = path != Carriage::Frames || !ports_only;
+        let mut rows =
+            if self.rows.link.is_empty() { round_trip(path) } else { vec![PathRow::base()] };
+        for link in &self.rows.link {
+            let fits = path != Carriage::Frames || RowArgs::has_frames(link);
             anyhow::ensure!(
                 fits,
                 "--link {link} carries no Ethernet frames: use `millstream latency udp`"
             );
             let peer = self.peer_link.as_deref().unwrap_or(link);
-            rows.push(PathRow::of_links(link, peer, path, self.wait));
+            rows.push(PathRow::of_links(link, peer, path, self.rows.wait));
         }
-        // A named link reports itself why it is not available there.
-        let interfaces = self.ground.ground() != TestNetwork::Loopback || !self.link.is_empty();
-        rows::choose(&mut rows, &self.only, interfaces);
-        Ok(rows)
+        Ok(self.rows.choose(rows, &self.ground))
     }
 }

@@ -16,8 +16,8 @@ const HELP: &str = "lower the rate or --time-scale, or give the radio CPUs that 
      uses (`taskset`)";
 const SKIPPED: &str = "{n} samples of a loopback were not heard, because this program had been \
      stopped meanwhile";
-const UNWRITTEN: &str = "{n} samples that were transmitted are missing in --tx-out: the disk is too \
-     slow, or full";
+const UNWRITTEN: &str = "{n} samples that were transmitted are missing in --tx-out: the disk is \
+     too slow, or full";
 const COERCED: &str = "hosts asked {n} times for a rate outside an E320's 0.22 to 61.44 MS/s, and \
      got the nearest: give --any-rate to allow any rate";
 
