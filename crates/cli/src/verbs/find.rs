@@ -22,7 +22,7 @@ pub struct Args {
 
     /// UDP port on which radios answer searches.
     #[arg(long, value_name = "PORT", default_value_t = millstream_wire::mpm::DISCOVERY_PORT,
-          value_parser = whole::<u16>(1..))]
+          value_parser = whole::<u16>(1..=65_535))]
     discovery_port: u16,
 
     /// How long to wait for answers.

@@ -83,7 +83,7 @@ pub struct Args {
 
     /// Memory for samples that wait for the disk, in MiB for each channel. When it is full, samples
     /// are lost and counted.
-    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = whole::<u16>(1..))]
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = whole::<u16>(1..=65_535))]
     buffer: u16,
 
     /// Fail if more than N samples are lost. Without this option losses with a known cause are not

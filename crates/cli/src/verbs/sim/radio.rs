@@ -92,12 +92,12 @@ pub struct Args {
 
     /// UDP port on which the radio answers searches and echoes.
     #[arg(long, value_name = "PORT", default_value_t = millstream_wire::mpm::DISCOVERY_PORT,
-          value_parser = whole::<u16>(1..))]
+          value_parser = whole::<u16>(1..=65_535))]
     pub discovery_port: u16,
 
     /// TCP port for remote procedure calls.
     #[arg(long, value_name = "PORT", default_value_t = millstream_wire::mpm::RPC_PORT,
-          value_parser = whole::<u16>(1..))]
+          value_parser = whole::<u16>(1..=65_535))]
     pub rpc_port: u16,
 
     /// UDP port for CHDR packets; 0 takes any free port.
