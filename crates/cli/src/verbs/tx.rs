@@ -126,7 +126,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let places = start::locate(&args.channel, &counts)?;
     let tuned = args.front_end.apply(&mut devices, StreamDirection::Tx, &places)?;
     let stream = outlet(&args, &devices, places)?;
-    let rate = stream.rate();
+    let rate = stream.first().rate();
     let start_ticks = start_ticks(&args, &devices, rate.ticks_hz)?;
     let mut player = Player {
         wanted: source.samples.map(|samples| samples.saturating_mul(stream.channels() as u64)),
@@ -148,7 +148,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let Player { mut stream, mut events, wanted, .. } = player;
     events.fetch(&mut stream)?;
     let (counters, interrupted) = (stream.counters(), interrupt::asked());
-    let in_device_s = (stream.credit_window_bytes() / 4) as f64 / rate.samples_hz();
+    let in_device_s = (stream.first().credit_window_bytes() / 4) as f64 / rate.samples_hz();
     let patience = Duration::from_secs_f64(in_device_s + END_PATIENCE_S);
     Ok(report::report(report::Played {
         input: &source.name,
@@ -264,7 +264,7 @@ struct Player {
 impl Player {
     /// Sends all pieces; ends the burst when the user asks to end.
     fn play(&mut self, playback: &mut Playback) -> anyhow::Result<()> {
-        let (mut first, rate) = (true, self.stream.rate());
+        let (mut first, rate) = (true, self.stream.first().rate());
         while !interrupt::asked() {
             match playback.next(SLICE)? {
                 PlaybackStep::Wait => self.look()?,
@@ -333,12 +333,12 @@ impl Player {
     /// Waits until all bursts are acknowledged, or the device's own clock shows that they should
     /// have been; does not wait for a device whose clock stands still.
     fn wait_for_acks(&mut self, end_ticks: Option<u64>) -> anyhow::Result<()> {
-        let rate = self.stream.rate();
-        let in_device = rate.ticks(self.stream.credit_window_bytes() / 4);
+        let rate = self.stream.first().rate();
+        let in_device = rate.ticks(self.stream.first().credit_window_bytes() / 4);
         let mut begun = None;
         let mut moved = (0, Instant::now());
         while self.stream.counters().burst_acks < self.stream.counters().bursts {
-            let now = self.stream.time_ticks()?;
+            let now = self.stream.first().time_ticks()?;
             // After an interruption, later bursts do not matter.
             let end = end_ticks.filter(|_| !interrupt::asked()).unwrap_or(0);
             let patience = (ACK_PATIENCE_S * rate.ticks_hz) as u64;

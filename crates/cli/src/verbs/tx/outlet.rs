@@ -1,9 +1,9 @@
 //! One transmit stream, or several that get the same samples at the same moments.
 
+use millstream_radio::Complex32;
 use millstream_radio::tx::{
     TxCounters, TxError, TxEvent, TxGroup, TxLedger, TxMetadata, TxSent, TxStreamer,
 };
-use millstream_radio::{Complex32, RadioError, StreamRate};
 use std::time::Duration;
 
 /// Largest number of channels at once.
@@ -84,19 +84,9 @@ impl Outlet {
         sum
     }
 
-    /// The rates of samples and of the radios' time.
-    pub fn rate(&self) -> StreamRate {
-        self.members()[0].rate()
-    }
-
-    /// The time of the first channel's device, ticks.
-    pub fn time_ticks(&self) -> Result<u64, RadioError> {
-        self.members()[0].time_ticks()
-    }
-
-    /// Credit window of one channel's device, bytes.
-    pub fn credit_window_bytes(&self) -> u64 {
-        self.members()[0].credit_window_bytes()
+    /// The first channel.
+    pub fn first(&self) -> &TxStreamer {
+        &self.members()[0]
     }
 
     /// Returns an event, if there is one.

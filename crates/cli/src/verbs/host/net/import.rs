@@ -66,15 +66,12 @@ fn commands(config: &Config, survey: &InterfaceSurvey) -> String {
         let name = &interface.name;
         let driver = found.driver.as_deref().unwrap_or("DRIVER");
         let bind = |driver: &str| format!("dpdk-devbind.py --bind={driver} {device}");
-        let _ = writeln!(text, "#\n# {name}, for DPDK (the kernel loses it):");
-        let _ =
-            writeln!(text, "#   modprobe vfio-pci; ip link set {name} down; {}", bind("vfio-pci"));
-        let _ = writeln!(text, "# and back to the kernel:");
+        let (to_dpdk, to_kernel, mtu) = (bind("vfio-pci"), bind(driver), found.interface.mtu);
         let _ = writeln!(
             text,
-            "#   {}; ip link set {name} up mtu {}",
-            bind(driver),
-            found.interface.mtu
+            "#\n# {name}, for DPDK (the kernel loses it):\n#   modprobe vfio-pci; ip link set \
+             {name} down; {to_dpdk}\n# and back to the kernel:\n#   {to_kernel}; ip link set \
+             {name} up mtu {mtu}"
         );
         for address in &found.addresses {
             let _ = writeln!(text, "#   ip addr add {address} dev {name}");

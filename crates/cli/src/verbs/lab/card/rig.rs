@@ -101,16 +101,16 @@ impl CardSetup {
 
     /// The card as a link, with more options.
     pub fn link(&self, more: &str) -> String {
-        let card = &self.card;
-        let words = [&format!("dpdk:{card},address={HOST}/{PREFIX}"), &self.options, more];
-        let words = words.into_iter().map(|word: &str| word).filter(|word| !word.is_empty());
-        words.join(",")
+        self.with_options(&format!("dpdk:{},address={HOST}/{PREFIX}", self.card), more)
     }
 
     /// The same, with options that the imported file lacks.
     pub fn imported_link(&self, more: &str) -> String {
-        let words = [&self.name, self.options.as_str(), more];
-        words.into_iter().filter(|word| !word.is_empty()).join(",")
+        self.with_options(&self.name, more)
+    }
+
+    fn with_options(&self, link: &str, more: &str) -> String {
+        [link, &self.options, more].into_iter().filter(|word| !word.is_empty()).join(",")
     }
 
     /// The file that `net import` wrote.
