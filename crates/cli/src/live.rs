@@ -20,7 +20,7 @@ impl TimeLeft {
 
     /// The mean time of a part when `done` of them are done; `None` at the first.
     pub fn each(&mut self, now: Instant, done: usize) -> Option<Duration> {
-        let since = done - *self.first.get_or_insert(done);
+        let since = done.saturating_sub(*self.first.get_or_insert(done));
         (since > 0).then(|| (now - self.begun) / since as u32)
     }
 
@@ -33,20 +33,19 @@ impl TimeLeft {
 }
 
 /// The progress of a measurement with this many similar steps.
-pub struct Progress {
+struct Progress {
     total: usize,
     begun: usize,
     estimate: TimeLeft,
 }
 
 impl Progress {
-    /// Creates the progress before the first step.
-    pub fn new(total: usize, now: Instant) -> Self {
+    fn new(total: usize, now: Instant) -> Self {
         Self { total, begun: 0, estimate: TimeLeft { begun: now, first: Some(0) } }
     }
 
     /// Begins the next step; returns its position, and the estimated time of the remaining ones.
-    pub fn next(&mut self, now: Instant) -> String {
+    fn next(&mut self, now: Instant) -> String {
         self.begun += 1;
         let left = self.estimate.left(now, self.begun - 1, self.total);
         format!("{} of {}{left}", self.begun, self.total)

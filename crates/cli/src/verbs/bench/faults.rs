@@ -2,14 +2,13 @@
 
 use super::way::DIRECTIONS;
 use crate::interrupt;
-use crate::live::Progress;
+use crate::live::Steps;
 use crate::numbers::one_of;
-use crate::output::{Join, Report, note};
+use crate::output::{Join, Report};
 use crate::table::Table;
 use millstream_lab::Direction;
 use millstream_lab::faults::{self, CASES, Ending, FaultCase, FaultRow};
 use serde_json::json;
-use std::time::Instant;
 
 /// Tests streams of an emulated radio under many faults, in both directions.
 ///
@@ -48,11 +47,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     interrupt::install();
     let mut rows = Vec::new();
-    let mut progress = Progress::new(ways.len() * cases.len(), Instant::now());
+    let mut steps = Steps::new(ways.len() * cases.len());
     for &way in ways {
         for case in &cases {
-            let place = progress.next(Instant::now());
-            note(format_args!("{place}: {}: {}", way.name(), case.name));
+            steps.next(|| format!("{}: {}", way.name(), case.name));
             rows.push(faults::run(case, way)?);
             anyhow::ensure!(
                 !interrupt::asked(),

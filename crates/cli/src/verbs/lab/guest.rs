@@ -141,7 +141,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         // The guests before tell how long it takes.
         let expected = estimate.each(Instant::now(), done);
         let (command, files) = (args.command.clone(), image::Files::new());
-        let outcome = during(&what, expected, || args.guest.run(&kernel, &[], command, files))?;
+        let run = || args.guest.run(&kernel, &[], command, files);
+        // A console shows how far the guest is, and would share its lines.
+        let outcome = if args.guest.console { run() } else { during(&what, expected, run) }?;
         let (name, seconds) = (&kernel.name, outcome.took.as_secs_f64());
         output::note(format_args!("{name}: status {} after {seconds:.1} s", outcome.status));
         if outcome.status != 0 {
