@@ -100,6 +100,7 @@ pub fn main_with(
         Ok(cli) => cli,
         Err(error) => return output::refuse(&whole_path(error)),
     };
+    output::set_json(cli.json);
     put_back();
     let configured = if cli.verb.opens_links() { configure(cli.config) } else { Ok(None) };
     // The configuration applies as long as the verb runs.
@@ -107,7 +108,7 @@ pub fn main_with(
     for advice in millstream_net::engine::take_advice() {
         output::note(format_args!("millstream: {advice}"));
     }
-    output::finish(outcome, cli.json)
+    output::finish(outcome)
 }
 
 /// Installs the configuration of `--config`, or of the environment, for the process.

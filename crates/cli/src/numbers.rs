@@ -44,7 +44,8 @@ pub fn name_of<T: PartialEq>(
     choices.iter().find(|choice| choice.2 == *value).map_or("", |choice| choice.0)
 }
 
-/// Checks the value of an option, a number of the unit; `form` tells the range.
+/// Checks the value of an option, a number of the unit; `form` tells the range. A unit may make a
+/// limit a little smaller: 20 times 1e-6 is below 20e-6.
 pub fn within(
     option: &str,
     value: (f64, &str),
@@ -52,7 +53,8 @@ pub fn within(
     form: &str,
 ) -> anyhow::Result<()> {
     let (value, unit) = value;
-    anyhow::ensure!(range.contains(&value), "{option} is {value}{unit}: give {form}");
+    let (least, most) = (range.start() * (1.0 - 1e-9), range.end() * (1.0 + 1e-9));
+    anyhow::ensure!((least..=most).contains(&value), "{option} is {value}{unit}: give {form}");
     Ok(())
 }
 
@@ -215,5 +217,16 @@ mod tests {
         assert_eq!((seconds_or_0("0"), seconds_or_0("2ms")), (Ok(0.0), Ok(0.002)));
         let error = seconds("10M").unwrap_err();
         assert!(error.contains("0.005 or 5ms"), "{error}");
+    }
+
+    #[test]
+    fn the_limits_of_a_range_belong_to_it_in_any_unit() {
+        let check =
+            |text: &str| within("--x", (seconds(text).unwrap(), " s"), 20e-6..=10.0, "20us to 10s");
+        for text in ["20us", "0.00002", "20000ns", "10s", "10000ms"] {
+            assert!(check(text).is_ok(), "{text}");
+        }
+        assert!(check("19us").unwrap_err().to_string().ends_with(": give 20us to 10s"));
+        assert!(check("10001ms").is_err());
     }
 }

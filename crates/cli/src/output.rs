@@ -12,6 +12,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
 /// Exit status of an invalid command line.
@@ -73,7 +74,7 @@ pub fn status_of(ended: ExitStatus) -> u8 {
 }
 
 /// Prints the result of a verb; the exit status says whether the job was done.
-pub fn finish(outcome: anyhow::Result<Report>, json: bool) -> ExitCode {
+pub fn finish(outcome: anyhow::Result<Report>) -> ExitCode {
     let (outcome, status) = match outcome.map_err(anyhow::Error::downcast::<CommandFailed>) {
         Err(Ok(CommandFailed { status, report })) => (Ok(report), Some(status)),
         Err(Err(error)) => (Err(error), None),
@@ -85,7 +86,7 @@ pub fn finish(outcome: anyhow::Result<Report>, json: bool) -> ExitCode {
     };
     let status = status.unwrap_or(u8::from(failure.is_some()));
     let samples = stdout::end_samples();
-    let written = if json {
+    let written = if is_json() {
         write_json(results, failure.clone())
     } else if samples {
         // A missing reader is not a reason to fail.
@@ -169,9 +170,18 @@ impl<I: Iterator<Item: Display>> Join for I {
     }
 }
 
+/// Whether `--json` was given, once the command line is read: a command behind `--` may have one of
+/// its own.
+static JSON: OnceLock<bool> = OnceLock::new();
+
+/// Says whether `--json` was given.
+pub fn set_json(json: bool) {
+    let _ = JSON.set(json);
+}
+
 /// Whether standard output belongs to the document of `--json`.
 pub fn is_json() -> bool {
-    std::env::args_os().any(|argument| argument == "--json")
+    JSON.get().copied().unwrap_or_else(|| std::env::args_os().any(|word| word == "--json"))
 }
 
 /// Writes a whole file.

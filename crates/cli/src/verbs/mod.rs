@@ -12,7 +12,7 @@ macro_rules! group {
         }
 
         /// The verbs, documented with their arguments.
-        // One exists, for a moment.
+        // Only one value exists, for a moment.
         #[allow(clippy::large_enum_variant)]
         #[derive(clap::Subcommand)]
         pub enum $group {

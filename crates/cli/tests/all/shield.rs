@@ -18,7 +18,7 @@ echo inside >&2
 export LEFT="$0/left"
 status=0
 options="--under ${group##*/} --keep-interrupts --measure 0 $DRY_RUN"
-"$1" $2 host shield $options 1 -- sh -c "$3" || status=$?
+"$1" $2 host shield $options 1 -- sh -c "$3" --json || status=$?
 if [ -f "$LEFT" ]; then
     grep cpuset "/proc/$(cat "$LEFT")/cgroup" /proc/self/cgroup >&2
     kill "$(cat "$LEFT")"
@@ -26,7 +26,8 @@ fi
 exit $status
 "#;
 
-/// A command behind a shield around CPU 1; `None` where that is not possible.
+/// A command with an argument `--json` of its own, behind a shield around CPU 1; `None` where that
+/// is not possible.
 fn shielded(options: &str, command: &str) -> Option<Output> {
     shielded_or_dry(options, command, "")
 }
