@@ -10,6 +10,9 @@ use crate::personality::BlockKind;
 use millstream_wire::ctrl::{CtrlRepr, Op};
 use millstream_wire::regs::dsp;
 
+/// The steps of samples that a channel processes in one call.
+const STEPS_MAX: u64 = 4;
+
 /// The description of the DMA FIFO block: its number, and no self-test.
 const DMA_FIFO_INFO: u32 = 0xF1F0_0000;
 /// Distance of the registers of two of its ports.
@@ -75,7 +78,9 @@ impl EmulatedDevice {
         let Some(chain) = self.senders[channel].source().chain() else { return };
         let mut air = chain.loopback().and_then(|from| self.emissions[from].air.as_mut());
         let keeper = &self.keeper;
-        self.radio.channels[channel].rx.read_antenna(now, |stretch| {
+        // A machine that is too slow must still answer. What is in the air does not wait.
+        let most = if air.is_some() { u64::MAX } else { STEPS_MAX * chain.step_ticks(keeper) };
+        self.radio.channels[channel].rx.read_antenna(now, most, |stretch| {
             chain.record(&stretch, keeper, &reception, air.as_deref_mut());
         });
     }
@@ -109,8 +114,11 @@ impl EmulatedDevice {
 
     /// Returns the tick until which the samples of a receiving channel must have been processed.
     pub(super) fn next_step(&mut self, channel: usize, now: u64) -> Option<u64> {
-        let running = self.radio.channels[channel].rx.is_running();
-        let chain = self.senders[channel].source().chain().filter(|_| running)?;
-        Some(now + chain.step_ticks(&self.keeper))
+        let chain = self.senders[channel].source().chain()?;
+        let rx = &self.radio.channels[channel].rx;
+        if rx.is_behind(now) {
+            return Some(now);
+        }
+        rx.is_running().then(|| now + chain.step_ticks(&self.keeper))
     }
 }

@@ -271,7 +271,9 @@ impl EmulatedDevice {
                 RxSource::Signal(_) => {}
                 RxSource::Loopback(from, buffer) => {
                     if let Some(air) = &mut self.emissions[*from].air {
-                        rx.read_antenna(now, |stretch| buffer.record(air, stretch.ticks));
+                        rx.read_antenna(now, u64::MAX, |stretch| {
+                            buffer.record(air, stretch.ticks);
+                        });
                     }
                 }
                 RxSource::Chain(_) => self.run_chain(channel, now),

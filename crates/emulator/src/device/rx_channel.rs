@@ -199,11 +199,14 @@ impl RxChannel {
         }
     }
 
-    /// Passes the ticks before `now` that entered the buffer since the last call, in order.
-    pub fn read_antenna(&mut self, now: u64, mut listen: impl FnMut(Stretch)) {
+    /// Passes the ticks before `now` that entered the buffer since the last call, in order, at most
+    /// `most` of them.
+    pub fn read_antenna(&mut self, now: u64, most: u64, mut listen: impl FnMut(Stretch)) {
+        let mut most = most;
         for segment in &mut self.segments {
-            let until = segment.end.min(now);
+            let until = segment.end.min(now).min(segment.heard.saturating_add(most));
             if until > segment.heard {
+                most -= until - segment.heard;
                 listen(Stretch {
                     ticks: segment.heard..until,
                     begins: !segment.begun,
@@ -212,6 +215,17 @@ impl RxChannel {
                 (segment.heard, segment.begun) = (until, true);
             }
         }
+    }
+
+    /// Returns the tick before which [`RxChannel::read_antenna`] has passed the burst at the head of
+    /// the buffer.
+    pub fn head_heard(&self) -> u64 {
+        self.segments.front().map_or(0, |segment| segment.heard)
+    }
+
+    /// Returns whether [`RxChannel::read_antenna`] has ticks before `now` to pass.
+    pub fn is_behind(&self, now: u64) -> bool {
+        self.segments.iter().any(|segment| segment.heard < segment.end.min(now))
     }
 
     /// Returns the packet at the head of the buffer, complete or not, in packets of

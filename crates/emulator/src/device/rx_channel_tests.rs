@@ -231,7 +231,7 @@ fn what_was_heard_is_sent_even_if_the_stop_came_before() {
     let mut channel = RxChannel::new(BUFFER);
     channel.push(CONTINUOUS, 0);
     events(&mut channel, 100);
-    channel.read_antenna(100, |stretch| assert_eq!(stretch.ticks, 0..100));
+    channel.read_antenna(100, u64::MAX, |stretch| assert_eq!(stretch.ticks, 0..100));
     // The clock was set slower meanwhile.
     channel.stop(60);
     assert_eq!(drain(&mut channel, 100), [(0, 100, true)]);
@@ -258,7 +258,7 @@ fn a_decimated_burst_leaves_in_whole_samples_and_drops_the_remainder() {
     let mut got = Vec::new();
     for now in (0..1_000).step_by(50) {
         events(&mut channel, now);
-        channel.read_antenna(now, |stretch| heard.push(stretch));
+        channel.read_antenna(now, u64::MAX, |stretch| heard.push(stretch));
         got.extend(drain_decimated(&mut channel, now));
     }
     // The second burst is too short for a sample.
@@ -289,15 +289,29 @@ fn a_split_burst_ends_with_a_full_packet_and_continues_at_the_new_rate() {
     channel.push(CONTINUOUS, 0);
     let mut heard = Vec::new();
     events(&mut channel, 50);
-    channel.read_antenna(50, |stretch| heard.push((stretch.ticks, stretch.decimation)));
+    channel.read_antenna(50, u64::MAX, |stretch| heard.push((stretch.ticks, stretch.decimation)));
     channel.set_decimation(2);
     channel.split(10);
     // The second write of a rate, before the first has acted.
     channel.set_decimation(8);
     channel.split(10);
     events(&mut channel, 200);
-    channel.read_antenna(200, |stretch| heard.push((stretch.ticks, stretch.decimation)));
+    channel.read_antenna(200, u64::MAX, |stretch| heard.push((stretch.ticks, stretch.decimation)));
     let got = drain_decimated(&mut channel, 200);
     assert_eq!(got, [(0, 10, false), (40, 10, true), (80, 10, false)]);
     assert_eq!(heard, [(0..50, 4), (50..80, 4), (80..200, 8)]);
+}
+
+#[test]
+fn a_source_that_is_behind_gets_its_ticks_in_parts() {
+    let mut channel = RxChannel::new(BUFFER);
+    channel.push(finite(100), 0);
+    channel.push(finite(50), 0);
+    events(&mut channel, 1_000);
+    let mut heard = Vec::new();
+    while channel.is_behind(1_000) {
+        channel.read_antenna(1_000, 60, |stretch| heard.push((stretch.ticks, stretch.begins)));
+    }
+    assert_eq!(heard, [(0..60, true), (60..100, false), (100..120, true), (120..150, false)]);
+    assert_eq!(channel.head_heard(), 100);
 }

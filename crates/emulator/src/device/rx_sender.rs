@@ -33,6 +33,8 @@ pub(crate) struct RxSender {
     waste: Box<[Sc16]>,
     prepared_rate_hz: f64,
     stalled: bool,
+    /// Packets consist of samples that were processed at their time.
+    is_chain: bool,
 }
 
 /// The arguments of one call of the sender.
@@ -73,6 +75,7 @@ impl RxSender {
     /// Returns a sender for the samples of `source`.
     pub fn new(source: RxSource) -> Self {
         Self {
+            is_chain: matches!(source, RxSource::Chain(_)),
             source,
             waste: vec![Sc16::default(); WASTE_SAMPLES].into_boxed_slice(),
             prepared_rate_hz: 0.0,
@@ -103,7 +106,7 @@ impl RxSender {
         for _ in 0..TRAINS_PER_TURN {
             let Some(packet) = turn.next_packet() else { return SendResult::Idle };
             let due = turn.due(packet);
-            if due > turn.now {
+            if due > self.ready(&turn) {
                 return SendResult::AtTick(due);
             }
             let Some(to) = turn.to else { return self.stall(&turn) };
@@ -130,7 +133,7 @@ impl RxSender {
         let mut next = Some(first);
         while let Some(packet) = next {
             let bytes = turn.packet_bytes(packet);
-            let fits = packet.end <= turn.now
+            let fits = packet.end <= self.ready(turn)
                 && train.packets < allowed
                 && bytes <= train.packet_bytes
                 && train.bytes + bytes <= TRAIN_BYTES;
@@ -147,6 +150,11 @@ impl RxSender {
         counters.rx_packets.add(train.packets);
         counters.rx_bytes.add(train.bytes as u64 - train.packets * turn.header_bytes() as u64);
         turn.outbox.depart();
+    }
+
+    /// Returns the tick before which the samples of the head are there.
+    fn ready(&self, turn: &SendStep<'_>) -> u64 {
+        if self.is_chain { turn.now.min(turn.channel.rx.head_heard()) } else { turn.now }
     }
 
     /// Writes one packet into the send buffer.
