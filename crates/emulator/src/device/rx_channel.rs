@@ -217,8 +217,8 @@ impl RxChannel {
         }
     }
 
-    /// Returns the tick before which [`RxChannel::read_antenna`] has passed the burst at the head of
-    /// the buffer.
+    /// Returns the tick before which [`RxChannel::read_antenna`] has passed the burst at the head
+    /// of the buffer.
     pub fn head_heard(&self) -> u64 {
         self.segments.front().map_or(0, |segment| segment.heard)
     }
