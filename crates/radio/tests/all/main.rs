@@ -23,6 +23,7 @@ mod multi_no_allocation;
 mod no_allocation;
 mod open;
 mod put_off;
+mod stock;
 mod stream;
 mod tune;
 mod tx;

@@ -40,7 +40,7 @@ fn a_channel_is_tuned_and_its_settings_are_clipped_or_refused() {
     let text = error(device.set_antenna(Tx, 0, "RX2").map(|()| 0.0));
     assert_eq!(text, "there is no antenna \"RX2\"; the channel has TX/RX");
     let text = error(device.set_gain(Rx, 2, 1.0));
-    assert_eq!(text, "there is no receive channel 2; the device has 2 (counted from 0)");
+    assert_eq!(text, "there is no receive channel 2: the device has 2 channels, counted from 0");
 }
 
 #[test]
