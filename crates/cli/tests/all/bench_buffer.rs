@@ -62,7 +62,7 @@ fn a_histogram_and_a_probability_give_the_buffer() {
 #[test]
 fn what_no_radio_has_is_refused() {
     for (args, part) in [
-        (["1e300", "--latency", "1"], "--rate 1000000000000000"),
+        (["1e300", "--latency", "1"], "--rate is 1000000000000000"),
         (["0.5", "--latency", "1"], "--rate is 0.5: give 1 to 1e12 samples a second"),
         (["1e6", "--latency", "1e9"], "--latency is 1000000000 s: give at most a day"),
     ] {

@@ -43,7 +43,7 @@ fn less_signal_than_needed_is_a_failure_with_figures() {
     let folder = tempfile::tempdir().unwrap();
     let outcome =
         millstream(folder.path(), &["demo", "--duration", "0.3", "--time-scale", "0.1", "--json"]);
-    let document = outcome.fails(1, "s of signal were decoded, 2 needed").json();
+    let document = outcome.fails(1, "s of signal were decoded, but 2 s are needed").json();
     assert_eq!(document["results"]["ok"], false);
     assert_eq!(document["results"]["ledger"]["balances"], true);
 }

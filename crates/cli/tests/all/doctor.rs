@@ -194,7 +194,7 @@ fn what_is_not_there_is_named_with_what_there_is() {
         assert_eq!(output.status.code(), Some(1));
         String::from_utf8(output.stderr).unwrap()
     };
-    assert!(error(&["nonsense"]).contains("there is no rule or topic `nonsense`; topics are cpu"));
+    assert!(error(&["nonsense"]).contains("there is no rule or topic `nonsense`. Topics are cpu"));
     assert!(error(&["--cpus", "7"]).contains("there is no CPU 7; these CPUs are online: 0-3"));
     assert!(
         error(&["--interface", "eth9"]).contains("there is no network interface eth9; there are:")

@@ -33,7 +33,7 @@ fn raw_samples_have_a_length_and_a_power() {
     child.stdin.take().unwrap().write_all(&tone(1000)).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).contains("1000 samples"), "{output:?}");
-    millstream(path, &["inspect", "-"]).fails(1, "give --format");
+    millstream(path, &["inspect", "-"]).fails(1, "add --format");
     let short = [&tone(10)[..], &[0]].concat();
     std::fs::write(path.join("short.sc16"), short).unwrap();
     millstream(path, &["inspect", "short.sc16"])
@@ -126,7 +126,7 @@ fn a_radio_tells_what_it_consists_of_and_is_given_back() {
         "serial             1A2B",
         "radio_clk",
         "internal (there are: internal, external)",
-        "rx 1               Radio#0 output 1, to endpoint",
+        "rx 1               Radio#0:1 > endpoint 1",
         "RFNoC              1.0, device type E320",
     ] {
         assert!(outcome.succeeds().stdout.contains(part), "no {part:?}: {}", outcome.stdout);

@@ -156,10 +156,10 @@ fn what_cannot_be_done_is_said() {
     lab(&["run", "none.toml", "--store", "s"]).fails(1, "cannot read the plan none.toml");
     lab(&["compare", "x", "--store", "s"]).fails(1, "there is no run whose name begins with `x`");
     lab(&["report", "last", "--store", "new"])
-        .fails(1, "new holds no run yet: `millstream lab run");
-    lab(&["load", "none"]).fails(1, "no load profile `none`; there are idle, talk");
+        .fails(1, "new contains no run yet: `millstream lab run");
+    lab(&["load", "none"]).fails(1, "there is no load profile `none`; there are: idle, talk");
     std::fs::write(folder.path().join("r.jsonl"), "{\"format\": 9}\n").unwrap();
-    lab(&["import", "r.jsonl", "--store", "s"]).fails(1, "newer than 1");
+    lab(&["import", "r.jsonl", "--store", "s"]).fails(1, "formats up to 1: use a newer");
     let timer = |args: &[&str]| millstream(folder.path(), &[&["latency", "timer"], args].concat());
     timer(&["--cpus", "1023"]).fails(1, "cannot run on CPU 1023");
     timer(&["--interval", "100ns"]).fails(1, "give 1us to");
@@ -226,7 +226,7 @@ fn a_run_that_was_killed_is_taken_up_where_it_was() {
     run.kill().unwrap();
     run.wait().unwrap();
     if !is_done {
-        alive.fails(1, "another process is measuring the run `r` now");
+        alive.fails(1, "another process is measuring the run `r`: wait until it ends");
     }
     let mut file = std::fs::OpenOptions::new().append(true).open(&records_file).unwrap();
     file.write_all(b"{\"torn").unwrap();

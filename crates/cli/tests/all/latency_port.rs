@@ -106,7 +106,7 @@ fn what_is_sent_is_counted_by_the_queue_as_frames() {
 fn what_makes_no_sense_is_refused() {
     for (args, part) in [
         (&["--share", "0"][..], "give a number above 0"),
-        (&["--share", "1.01"], "give less than 1, or 1.02 and more"),
+        (&["--share", "1.01"], "give less than 1, or at least 1.02"),
         (&["--queue", "5001"], "5001 is not in 1..=5000"),
         (&["--link-rate", "0.01M"], "give 100k to 100G"),
         (&["--topology", "ring"], "possible values: separate, shared, bulk, priority"),

@@ -114,7 +114,7 @@ fn a_wrong_file_is_answered_with_place_key_and_remedy() {
             "z",
         ],
     );
-    missing.fails(1, "cannot read the configuration y.toml");
+    missing.fails(1, "cannot read the configuration file y.toml");
     let schema = millstream(folder.path(), &["host", "net", "schema", "--json"]).json();
     assert_eq!(schema["results"]["type"], "object");
 }

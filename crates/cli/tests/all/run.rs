@@ -59,7 +59,7 @@ fn what_cannot_be_set_is_told_before_anything_is_made() {
         ),
         (&["in=a.sc16", "out"], "`out` is not an assignment: write `NAME=VALUE`"),
         (&["in=a.sc16", "out=o.ts", "rate=fast"], "parameter `rate`: expected a number"),
-        (&["in=a.sc16", "out=o.ts", "rate=1e3"], "choose from 5450000 to 64000000 Hz"),
+        (&["in=a.sc16", "out=o.ts", "rate=1e3"], "choose a rate from 5450000 to 64000000 Hz"),
         (&["in=a.sc16", "out=o.ts", "format=u8"], "expected sc16, cf32 or auto"),
         (&["in=none.sc16", "out=o.ts"], "cannot read none.sc16: No such file"),
         (&["in=a.wav", "out=o.ts"], "the name of a.wav does not show the sample format"),
@@ -80,7 +80,7 @@ fn a_bad_plan_is_told_before_the_graph_is_made() {
     std::fs::write(folder.path().join("plan.toml"), "partition = 3").unwrap();
     let graph = graph("atsc-rx.toml");
     for (plan, part) in [
-        ("none.toml", "cannot read the plan none.toml: No such file"),
+        ("none.toml", "cannot read the plan file none.toml: No such file"),
         ("plan.toml", "plan plan.toml: cannot read the plan"),
     ] {
         let run = ["run", &graph, "--set", "in=none.sc16", "--set", "out=o.ts", "--plan", plan];

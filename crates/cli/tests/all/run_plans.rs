@@ -47,7 +47,7 @@ fn what_is_neither_a_word_nor_a_file_is_told() {
     let folder = tempfile::tempdir().unwrap();
     graph(folder.path(), 1e9, 10);
     let run = |plan: &str| millstream(folder.path(), &["run", "graph.toml", "--plan", plan]);
-    run("fast").fails(1, "cannot read the plan fast: No such file or directory");
+    run("fast").fails(1, "cannot read the plan file fast: No such file or directory");
     run("fast").fails(1, "you can name a plan: single, per-block, auto, measured");
     let stall = ["run", "graph.toml", "--stall-limit", "0"];
     millstream(folder.path(), &stall).fails(2, "give a number of seconds above 0");

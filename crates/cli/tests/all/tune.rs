@@ -101,7 +101,7 @@ fn what_makes_no_sense_is_told() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("g.toml"), GRAPH).unwrap();
     tune(folder.path(), &["--duration", "1ms"])
-        .fails(1, "0.0 s of the budget are left, which is too short");
+        .fails(1, "the search has 0.0 s left, which is too short");
     millstream(folder.path(), &["graph", "tune", "g.toml", "--repeat=3"])
         .fails(2, "3 is not in 8..=1000");
     millstream(folder.path(), &["graph", "tune"]).fails(2, "GRAPH.toml");

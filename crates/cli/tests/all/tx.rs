@@ -199,7 +199,7 @@ fn what_cannot_be_transmitted_is_told_before_the_radio_is_asked() {
     refused("none.sigmf-meta", &[], "cannot read none.sigmf-meta: No such file");
     refused("odd.sc16", &[], "odd.sc16 has 7 bytes, but each sample takes 4 bytes");
     refused("empty.sc16", &[], "empty.sc16 is empty");
-    refused("x.wav", &[], "or add --format sc16 or --format cf32");
+    refused("x.wav", &[], "or give --format sc16 or --format cf32");
     refused("bad.sigmf-meta", &[], "bad.sigmf-meta is not valid SigMF metadata");
     refused("bad.sigmf-meta", &["--format", "sc16"], "leave --format out");
     refused("short.sigmf-meta", &[], "a capture begins behind the end of the data");
