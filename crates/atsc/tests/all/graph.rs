@@ -51,5 +51,5 @@ fn a_wrong_rate_is_refused_with_the_blocks_name_and_advice() {
     let overrides = [format!("in={}", input.display()), "out=x.ts".into(), "rate=5e6".into()];
     let Err(error) = graph().build(&registry, &overrides) else { panic!("a wrong rate is taken") };
     let text = error.to_string();
-    assert!(text.contains("demod") && text.contains("choose from 5450000"), "{text}");
+    assert!(text.contains("demod") && text.contains("choose a rate from 5450000"), "{text}");
 }

@@ -216,7 +216,7 @@ fn a_full_disk_is_an_error_at_once_or_a_count_and_a_sentence() {
     assert!(child.status.success(), "{out}{err}");
     let line = format!("the capture {} is not complete: 320 packets are missing", file.text());
     assert!(
-        err.contains(&line) && err.contains("free some space, or capture to another disk"),
+        err.contains(&line) && err.contains("Free some space, or capture to another disk"),
         "{err}"
     );
 }

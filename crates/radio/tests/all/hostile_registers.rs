@@ -50,7 +50,7 @@ fn any_sample_width_is_taken_or_refused_with_a_reason() {
             Err(RadioError::Unusable { reason, .. }) => {
                 assert!(!usable.contains(&word), "{word:#x}: {reason}");
                 let part =
-                    if word == 32 << 16 | 0xFFFF { "a packet on the way" } else { "at a time" };
+                    if word == 32 << 16 | 0xFFFF { "a packet on this network" } else { "at a time" };
                 assert!(reason.contains(part), "{word:#x}: {reason}");
             }
             Err(error) => panic!("{word:#x}: {error}"),
@@ -99,7 +99,7 @@ fn a_device_that_answers_everything_slowly_is_given_up_in_all() {
     assert!(matches!(error, RadioError::OpenTooSlow { .. }), "{error}, {:?}", began.elapsed());
     let text = error.to_string();
     assert!(
-        text.contains("took longer than 0.4 s in all") && text.contains("open_max_s=N"),
+        text.contains("took longer than 0.4 s to open it") && text.contains("open_max_s=N"),
         "{text}"
     );
 }
