@@ -172,13 +172,13 @@ mod tests {
     fn what_is_safe_is_mended_and_put_back_byte_for_byte() {
         let machine = ill();
         let view = machine.view();
-        let found = examine(RULES.iter().copied(), &view);
+        let found = examine(RULES, &view);
         let done = apply(view.root(), &found, &[]);
         let rules: Vec<_> = done.iter().map(|one| (one.rule, one.error.is_none())).collect();
         assert_eq!(rules, [("swap", true)], "not what is risky");
         let read = |path: &str| fs::read_to_string(view.root().join(path)).unwrap();
         assert_eq!((read(SWAPPINESS), read(RUNTIME)), ("1\n".into(), "950000\n".into()));
-        let again = examine(RULES.iter().copied(), &view);
+        let again = examine(RULES, &view);
         let swap = again.iter().find(|finding| finding.rule == "swap").unwrap();
         assert_eq!(swap.verdict, Verdict::Good);
         let undone = undo(view.root(), Since::Left).unwrap();
@@ -191,7 +191,7 @@ mod tests {
     fn what_is_risky_is_done_when_it_is_named() {
         let machine = ill();
         let view = machine.view();
-        let found = examine(RULES.iter().copied(), &view);
+        let found = examine(RULES, &view);
         let done = apply(view.root(), &found, &["rt-throttling"]);
         assert!(done.iter().any(|one| one.rule == "rt-throttling" && one.error.is_none()));
         assert_eq!(fs::read_to_string(view.root().join(RUNTIME)).unwrap(), "-1\n");
@@ -201,7 +201,7 @@ mod tests {
     fn what_cannot_be_written_says_so_and_changes_nothing() {
         let machine = TestMachine::new().with(THP, "[always] madvise never\n");
         let view = machine.view();
-        let found = examine(RULES.iter().copied(), &view);
+        let found = examine(RULES, &view);
         fs::remove_file(view.root().join(THP)).unwrap();
         let done = apply(view.root(), &found, &[]);
         assert!(done[0].error.as_ref().unwrap().contains("transparent_hugepage"), "{done:?}");
@@ -213,7 +213,7 @@ mod tests {
         let (machine, outside) = (ill(), tempfile::tempdir().unwrap());
         let (view, live) = (machine.view(), outside.path().join("swappiness"));
         fs::write(&live, "60\n").unwrap();
-        let found = examine(RULES.iter().copied(), &view);
+        let found = examine(RULES, &view);
         let recorded = view.root().join(SWAPPINESS);
         fs::remove_file(&recorded).unwrap();
         std::os::unix::fs::symlink(&live, &recorded).unwrap();
@@ -253,7 +253,7 @@ mod tests {
     fn a_plan_says_what_would_be_written_and_writes_nothing() {
         let machine = ill().with(THP, "[always] madvise never\n");
         let view = machine.view();
-        let found = examine(RULES.iter().copied(), &view);
+        let found = examine(RULES, &view);
         let planned = plan(view.root(), &found, &["rt-throttling"]);
         let write = |path: &str, before: &str, text: &str| Written {
             path: path.to_owned(),

@@ -1,6 +1,6 @@
 //! Machines made of files, for tests of rules.
 
-use super::{DoctorRule, Finding, Focus, MachineFiles, Verdict, examine};
+use super::{Check, Finding, Focus, MachineFiles, Topic, Verdict, examine, rule};
 use std::fs;
 use tempfile::TempDir;
 
@@ -37,19 +37,19 @@ impl TestMachine {
     }
 
     /// Returns all findings of a rule.
-    pub fn all(&self, rule: &DoctorRule) -> Vec<Finding> {
-        examine([rule], &self.view())
+    pub fn all(&self, check: Check) -> Vec<Finding> {
+        examine([&rule(Topic::Cpu, "", check)], &self.view())
     }
 
     /// Returns the only finding of a rule.
-    pub fn one(&self, rule: &DoctorRule) -> Finding {
-        let mut found = self.all(rule);
+    pub fn one(&self, check: Check) -> Finding {
+        let mut found = self.all(check);
         assert_eq!(found.len(), 1, "{found:#?}");
         found.remove(0)
     }
 
     /// Returns the verdict of the only finding of a rule.
-    pub fn verdict(&self, rule: &DoctorRule) -> Verdict {
-        self.one(rule).verdict
+    pub fn verdict(&self, check: Check) -> Verdict {
+        self.one(check).verdict
     }
 }

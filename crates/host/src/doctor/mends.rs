@@ -247,7 +247,7 @@ fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 fn rule(id: &str) -> &'static DoctorRule {
-    RULES.iter().find(|rule| rule.id == id).copied().unwrap_or_else(|| panic!("no rule {id}"))
+    RULES.iter().find(|rule| rule.id == id).unwrap_or_else(|| panic!("no rule {id}"))
 }
 
 /// Returns the finding of the row.
@@ -364,7 +364,7 @@ fn of_alternatives_the_one_that_was_chosen_comes_back() {
         assert!(done.len() == 1 && done[0].error.is_none(), "{id}: {done:?}");
         let applied = read();
         show(then);
-        assert!(!machine.verdict(rule(id)).costs(), "{id}");
+        assert!(!machine.verdict(rule(id).check).costs(), "{id}");
         // A kernel shows all alternatives again; a plain file keeps the written text.
         let undone = undo(view.root(), Since::Left).unwrap();
         assert_eq!(undone.len(), 1, "{id}: {undone:?}");

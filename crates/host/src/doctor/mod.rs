@@ -4,7 +4,7 @@
 //! it) and returns [`Finding`]s: the evidence and its source, the verdict, the cost, and the
 //! command that mends it. A rule changes nothing; [`apply`] does, through the journal.
 //!
-//! A new rule is one file in `rules/` with a `RULE`, and one line in [`RULES`].
+//! A new rule is one file in `rules/` with a function `check`, and one row in [`RULES`].
 
 mod apply;
 mod finding;
@@ -72,47 +72,105 @@ pub struct DoctorRule {
     /// The reason for the check, one sentence.
     pub why: &'static str,
     /// Examines the machine. Empty: the machine has no such part.
-    pub check: fn(&MachineFiles) -> Vec<Finding>,
+    pub check: Check,
+}
+
+type Check = fn(&MachineFiles) -> Vec<Finding>;
+
+const fn rule(topic: Topic, id: &'static str, check: Check) -> DoctorRule {
+    DoctorRule { id, topic, why: "", check }
+}
+
+impl DoctorRule {
+    const fn because(self, why: &'static str) -> Self {
+        Self { why, ..self }
+    }
 }
 
 /// All rules, in the order of the report.
-pub const RULES: &[&DoctorRule] = &[
-    &rules::governor::RULE,
-    &rules::idle_states::RULE,
-    &rules::smt::RULE,
-    &rules::isolation::RULE,
-    &rules::mitigations::RULE,
-    &rules::steal::RULE,
-    &rules::rt_throttling::RULE,
-    &rules::rt_limit::RULE,
-    &rules::preemption::RULE,
-    &rules::timer_migration::RULE,
-    &rules::watchdog::RULE,
-    &rules::memlock::RULE,
-    &rules::huge_pages::RULE,
-    &rules::transparent::RULE,
-    &rules::swap::RULE,
-    &rules::same_pages::RULE,
-    &rules::numa::RULE,
-    &rules::socket_buffers::RECEIVE,
-    &rules::socket_buffers::SEND,
-    &rules::budget::RULE,
-    &rules::backlog::RULE,
-    &rules::interrupts::RULE,
-    &rules::irqbalance::RULE,
-    &rules::packet_priorities::RULE,
-    &rules::steering::RULE,
-    &rules::rings::RULE,
-    &rules::queues::RULE,
-    &rules::offloads::RULE,
-    &rules::coalescing::RULE,
-    &rules::clock_source::RULE,
-    &rules::dpdk::pages::RULE,
-    &rules::dpdk::iommu::RULE,
-    &rules::dpdk::vfio::RULE,
-    &rules::dpdk::driver::RULE,
-    &rules::dpdk::link::RULE,
-    &rules::dpdk::node::RULE,
+pub const RULES: &[DoctorRule] = &[
+    rule(Topic::Cpu, "governor", rules::governor::check).because(
+        "a governor that follows the load runs the first packets after a pause at a low clock",
+    ),
+    rule(Topic::Cpu, "idle-states", rules::idle_states::check).because(
+        "a processor that sleeps deeply needs tens of microseconds to take the next packet",
+    ),
+    rule(Topic::Cpu, "smt-rivals", rules::smt::check)
+        .because("a program on the other thread of a core takes half of its units and caches"),
+    rule(Topic::Cpu, "isolation", rules::isolation::check).because(
+        "every thread that may run on the stream's CPUs can delay it in the middle of a burst",
+    ),
+    rule(Topic::Cpu, "mitigations", rules::mitigations::check)
+        .because("mitigations make every system call, interrupt and context switch slower"),
+    rule(Topic::Cpu, "hypervisor-steal", rules::steal::check)
+        .because("a vCPU that the host has taken away serves no packet, whatever its guest does"),
+    rule(Topic::Scheduling, "rt-throttling", rules::rt_throttling::check)
+        .because("a real-time thread that spins is stopped for the rest of every period"),
+    rule(Topic::Scheduling, "rt-limit", rules::rt_limit::check)
+        .because("without a real-time priority any busy process delays the stream by a time slice"),
+    rule(Topic::Scheduling, "preemption", rules::preemption::check).because(
+        "a kernel that cannot be interrupted finishes what it does before it wakes the stream",
+    ),
+    rule(Topic::Scheduling, "timer-migration", rules::timer_migration::check)
+        .because("a timer that fires on another CPU wakes the stream by one more interrupt"),
+    rule(Topic::Scheduling, "watchdog", rules::watchdog::check)
+        .because("the lockup watchdog interrupts every watched CPU every four seconds"),
+    rule(Topic::Memory, "memlock", rules::memlock::check)
+        .because("a page that is not in memory when it is needed stops a thread of the stream"),
+    rule(Topic::Memory, "huge-pages", rules::huge_pages::check)
+        .because("frame memory in 4 KiB pages needs hundreds of times more address translations"),
+    rule(Topic::Memory, "transparent-huge-pages", rules::transparent::check)
+        .because("khugepaged moves memory that is in use, and its user waits meanwhile"),
+    rule(Topic::Memory, "swap", rules::swap::check)
+        .because("a page that was moved to disk takes milliseconds to read back"),
+    rule(Topic::Memory, "same-page-merging", rules::same_pages::check)
+        .because("a merged page must be copied before it can be written, and the scan takes a CPU"),
+    rule(Topic::Memory, "numa", rules::numa::check)
+        .because("memory of another node is half as fast, and the kernel stops threads to move it"),
+    rule(Topic::Network, "receive-buffer", rules::socket_buffers::receive)
+        .because("a receiver that is late by more than its socket holds loses packets"),
+    rule(Topic::Network, "send-buffer", rules::socket_buffers::send)
+        .because("a sender whose socket is full waits, and a transmit stream underflows"),
+    rule(Topic::Network, "netdev-budget", rules::budget::check)
+        .because("a soft interrupt that runs out of budget leaves frames in the ring"),
+    rule(Topic::Network, "netdev-backlog", rules::backlog::check)
+        .because("frames between processes of one machine are dropped when this queue is full"),
+    rule(Topic::Network, "interrupts", rules::interrupts::check)
+        .because("an interrupt, and the soft interrupt after it, stops the thread that runs there"),
+    rule(Topic::Network, "irqbalance", rules::irqbalance::check)
+        .because("irqbalance undoes every placement of interrupts within ten seconds"),
+    rule(Topic::Network, "packet-priorities", rules::packet_priorities::check).because(
+        "a thread that carries packets waits for every real-time thread that is not below it",
+    ),
+    rule(Topic::Network, "receive-steering", rules::steering::check).because(
+        "RPS passes frames to another CPU by an interrupt, which may hit a CPU of the stream",
+    ),
+    rule(Topic::Network, "ring-sizes", rules::rings::check).because(
+        "a ring that fills before its CPU empties it loses frames before any socket sees them",
+    ),
+    rule(Topic::Network, "queues", rules::queues::check)
+        .because("with one queue for all, the stream waits behind all other packets"),
+    rule(Topic::Network, "offloads", rules::offloads::check).because(
+        "batches of datagrams (GSO and GRO) are received several times faster than single ones",
+    ),
+    rule(Topic::Network, "coalescing", rules::coalescing::check)
+        .because("a card that gathers frames saves interrupts and delays every answer"),
+    rule(Topic::Clock, "clock-source", rules::clock_source::check).because(
+        "a clock that user space cannot read costs a system call, or an access to the chipset",
+    ),
+    rule(Topic::Dpdk, "dpdk-pages", rules::dpdk::pages::check)
+        .because("without huge pages a device needs an address translation for each 4 KiB"),
+    rule(Topic::Dpdk, "dpdk-iommu", rules::dpdk::iommu::check)
+        .because("vfio-pci hands a device out only where an IOMMU keeps it from other memory"),
+    rule(Topic::Dpdk, "dpdk-vfio", rules::dpdk::vfio::check)
+        .because("vfio-pci is the driver that hands a device to a process"),
+    rule(Topic::Dpdk, "dpdk-driver", rules::dpdk::driver::check)
+        .because("DPDK drives a device itself, so the kernel must release it"),
+    rule(Topic::Dpdk, "dpdk-link", rules::dpdk::link::check)
+        .because("a port without a link neither sends nor receives, and DPDK waits for it"),
+    rule(Topic::Dpdk, "dpdk-node", rules::dpdk::node::check).because(
+        "a device on another memory node sends every byte over the link between processors",
+    ),
 ];
 
 /// Returns the findings of `rules`. A rule without a subject on this machine gives
@@ -156,7 +214,7 @@ mod tests {
     fn an_empty_machine_is_no_reason_to_fail_or_to_blame() {
         let root = tempfile::tempdir().unwrap();
         let view = MachineFiles::of(root.path(), Focus::default());
-        let found = examine(RULES.iter().copied(), &view);
+        let found = examine(RULES, &view);
         assert!(found.len() >= RULES.len());
         let blamed: Vec<_> = found.iter().filter(|f| f.verdict.costs()).collect();
         assert!(blamed.is_empty(), "{blamed:#?}");
@@ -165,7 +223,7 @@ mod tests {
     #[test]
     fn this_machine_can_be_looked_at() {
         let view = MachineFiles::of(Path::new("/"), Focus::default());
-        for finding in examine(RULES.iter().copied(), &view) {
+        for finding in examine(RULES, &view) {
             assert!(!finding.says.is_empty(), "{finding:?}");
             assert!(!finding.verdict.costs() || !finding.evidence.is_empty());
         }

@@ -14,7 +14,7 @@ fn ethtool_agrees_with_the_evidence_and_takes_the_commands() {
     }
     let look = |id: &str| -> Finding {
         let focus = Focus { interfaces: Some(vec![INTERFACE.to_owned()]), ..Focus::default() };
-        let rule = RULES.iter().find(|rule| rule.id == id).copied().unwrap();
+        let rule = RULES.iter().find(|rule| rule.id == id).unwrap();
         pair.left.run(|| examine([rule], &MachineFiles::of(Path::new("/"), focus))).remove(0)
     };
     pair.left.sh(&format!("ethtool -K {INTERFACE} gro off tx off"));

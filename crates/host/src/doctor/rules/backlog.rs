@@ -2,15 +2,7 @@
 //! (Documentation/admin-guide/sysctl/net.rst, netdev_max_backlog).
 
 use super::budget::statistic;
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, Verdict};
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "netdev-backlog",
-    topic: Topic::Network,
-    why: "frames between processes of one machine are dropped when this queue is full",
-    check,
-};
+use crate::doctor::{Finding, MachineFiles, Verdict};
 
 const FILE: &str = "proc/sys/net/core/netdev_max_backlog";
 const WANTED: i64 = 10_000;
@@ -18,7 +10,7 @@ const WANTED: i64 = 10_000;
 /// One in ten minutes.
 const RARE_PER_SECOND: f64 = 1.0 / 600.0;
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some((frames, seen)) = view.number(FILE) else { return Vec::new() };
     let dropped = statistic(view, "dropped", 1).map_or(0, |(frames, _)| frames);
     let says = format!("{frames} frames; {dropped} were dropped since boot");
@@ -38,20 +30,20 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FILE, RULE};
+    use super::{FILE, check};
     use crate::doctor::Verdict::{Absent, Fails, Good, Minor};
     use crate::doctor::machine::TestMachine;
 
     #[test]
     fn it_costs_where_frames_were_dropped() {
         let machine = TestMachine::new().with(FILE, "1000\n");
-        assert_eq!(machine.verdict(&RULE), Good);
+        assert_eq!(machine.verdict(check), Good);
         let machine = machine.with("proc/net/softnet_stat", "0000ffff 0000001f 00000000\n");
-        let found = machine.one(&RULE);
+        let found = machine.one(check);
         assert_eq!((found.verdict, &*found.cost.unwrap()), (Fails, "31 frames since boot"));
         let machine = machine.with("proc/uptime", "86400.00 1.00\n");
-        assert_eq!(machine.verdict(&RULE), Minor, "31 in a day");
-        assert_eq!(machine.with(FILE, "10000\n").verdict(&RULE), Good);
-        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
+        assert_eq!(machine.verdict(check), Minor, "31 in a day");
+        assert_eq!(machine.with(FILE, "10000\n").verdict(check), Good);
+        assert_eq!(TestMachine::new().verdict(check), Absent);
     }
 }

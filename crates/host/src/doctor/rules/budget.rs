@@ -1,14 +1,6 @@
 //! The limits of one round of network processing (Documentation/admin-guide/sysctl/net.rst).
 
-use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Verdict, Write};
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "netdev-budget",
-    topic: Topic::Network,
-    why: "a soft interrupt that runs out of budget leaves frames in the ring",
-    check,
-};
+use crate::doctor::{Evidence, Finding, MachineFiles, Verdict, Write};
 
 const PACKETS: &str = "proc/sys/net/core/netdev_budget";
 const STATISTICS: &str = "proc/net/softnet_stat";
@@ -28,7 +20,7 @@ pub(super) fn statistic(view: &MachineFiles, name: &str, column: usize) -> Optio
     Some((times, seen))
 }
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some((packets, seen)) = view.number(PACKETS) else { return Vec::new() };
     let squeezed = statistic(view, "time_squeeze", 2);
     let times = squeezed.as_ref().map_or(0, |(times, _)| *times);
@@ -52,21 +44,21 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PACKETS, RULE, STATISTICS};
+    use super::{PACKETS, STATISTICS, check};
     use crate::doctor::Verdict::{Absent, Good, Matters, Minor};
     use crate::doctor::machine::TestMachine;
 
     #[test]
     fn it_costs_where_it_ran_out() {
         let machine = TestMachine::new().with(PACKETS, "300\n");
-        assert_eq!(machine.verdict(&RULE), Good);
+        assert_eq!(machine.verdict(check), Good);
         let machine = machine.with(STATISTICS, "00ff 00 0a 00\n00ff 00 06 00\n");
-        let found = machine.one(&RULE);
+        let found = machine.one(check);
         assert_eq!(found.verdict, Matters);
         assert_eq!(found.cost.unwrap(), "frames were left waiting 16 times since boot");
         let machine = machine.with("proc/uptime", "86400.00 1.00\n");
-        assert_eq!(machine.verdict(&RULE), Minor, "16 times in a day");
-        assert_eq!(machine.with(PACKETS, "600\n").verdict(&RULE), Good);
-        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
+        assert_eq!(machine.verdict(check), Minor, "16 times in a day");
+        assert_eq!(machine.with(PACKETS, "600\n").verdict(check), Good);
+        assert_eq!(TestMachine::new().verdict(check), Absent);
     }
 }

@@ -1,18 +1,10 @@
 //! The clock source of the kernel (Documentation/timers/timekeeping.rst).
 
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, measure};
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "clock-source",
-    topic: Topic::Clock,
-    why: "a clock that user space cannot read costs a system call, or an access to the chipset",
-    check,
-};
+use crate::doctor::{Finding, MachineFiles, measure};
 
 const FOLDER: &str = "sys/devices/system/clocksource/clocksource0";
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let current = format!("{FOLDER}/current_clocksource");
     let Some(seen) = view.read(&current) else { return Vec::new() };
     let others = view.read(&format!("{FOLDER}/available_clocksource"));
@@ -48,7 +40,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FOLDER, RULE};
+    use super::{FOLDER, check};
     use crate::doctor::Verdict::{Absent, Good, Matters};
     use crate::doctor::machine::TestMachine;
 
@@ -60,14 +52,14 @@ mod tests {
 
     #[test]
     fn a_slow_clock_costs() {
-        let found = machine("hpet\n", "hpet acpi_pm\n").one(&RULE);
+        let found = machine("hpet\n", "hpet acpi_pm\n").one(check);
         assert_eq!((found.verdict, &*found.says), (Matters, "hpet, the best available"));
-        let found = machine("hpet\n", "tsc hpet\n").one(&RULE);
+        let found = machine("hpet\n", "tsc hpet\n").one(check);
         let mend = found.mend.unwrap();
         assert_eq!(mend.command, format!("echo tsc > /{FOLDER}/current_clocksource"));
         assert!(mend.risk.is_some());
-        assert_eq!(machine("tsc\n", "tsc\n").verdict(&RULE), Good);
-        assert_eq!(machine("kvm-clock\n", "kvm-clock\n").verdict(&RULE), Good);
-        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
+        assert_eq!(machine("tsc\n", "tsc\n").verdict(check), Good);
+        assert_eq!(machine("kvm-clock\n", "kvm-clock\n").verdict(check), Good);
+        assert_eq!(TestMachine::new().verdict(check), Absent);
     }
 }

@@ -1,14 +1,6 @@
 //! The time that a card collects frames before an interrupt.
 
-use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Verdict};
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "coalescing",
-    topic: Topic::Network,
-    why: "a card that gathers frames saves interrupts and delays every answer",
-    check,
-};
+use crate::doctor::{Evidence, Finding, MachineFiles, Verdict};
 
 /// The approximate time in which the kernel itself hands a frame over, microseconds.
 const WAIT_MAX_US: u32 = 16;
@@ -16,7 +8,7 @@ const WAIT_MAX_US: u32 = 16;
 /// A wait longer than the balanced defaults of drivers, microseconds.
 const WAIT_GREAT_US: u32 = 100;
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let finding = |interface: String| {
         let found = view.nic(&interface)?.coalescing?;
         let adaptive = if found.adaptive { "adaptive" } else { "fixed" };
@@ -41,7 +33,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::RULE;
+    use super::check;
     use crate::doctor::Verdict::{Absent, Good, Matters, Minor, Unknown};
     use crate::doctor::machine::TestMachine;
 
@@ -54,12 +46,12 @@ mod tests {
 
     #[test]
     fn a_long_wait_costs_itself() {
-        let found = machine(50, false).one(&RULE);
+        let found = machine(50, false).one(check);
         assert_eq!(found.verdict, Minor);
-        assert_eq!(machine(250, false).verdict(&RULE), Matters);
+        assert_eq!(machine(250, false).verdict(check), Matters);
         assert_eq!(found.cost.unwrap(), "up to 50 us a packet; it saves interrupts");
-        assert_eq!(machine(8, false).verdict(&RULE), Good);
-        assert_eq!(machine(50, true).verdict(&RULE), Unknown);
-        assert_eq!(TestMachine::new().with_eth0().verdict(&RULE), Absent);
+        assert_eq!(machine(8, false).verdict(check), Good);
+        assert_eq!(machine(50, true).verdict(check), Unknown);
+        assert_eq!(TestMachine::new().with_eth0().verdict(check), Absent);
     }
 }

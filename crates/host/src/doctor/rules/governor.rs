@@ -1,16 +1,8 @@
 //! The frequency governor of the stream's processors (Documentation, pm/cpufreq.rst).
 
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, Write};
+use crate::doctor::{Finding, MachineFiles, Write};
 
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "governor",
-    topic: Topic::Cpu,
-    why: "a governor that follows the load runs the first packets after a pause at a low clock",
-    check,
-};
-
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let path = |cpu| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
     let cpus = view.stream_cpus();
     let found: Vec<_> = cpus.iter().filter_map(|cpu| Some((cpu, view.read(&path(cpu))?))).collect();
@@ -34,7 +26,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::RULE;
+    use super::check;
     use crate::doctor::Verdict::{Absent, Good, Matters, Unknown};
     use crate::doctor::machine::TestMachine;
 
@@ -43,16 +35,16 @@ mod tests {
     #[test]
     fn only_performance_is_good() {
         let machine = TestMachine::with_two_cpus().with(FILE, "powersave\n");
-        let found = machine.one(&RULE);
+        let found = machine.one(check);
         assert_eq!(found.verdict, Matters);
         assert_eq!(found.mend.unwrap().command, format!("echo performance > /{FILE}"));
-        assert_eq!(machine.with(FILE, "performance\n").verdict(&RULE), Good);
+        assert_eq!(machine.with(FILE, "performance\n").verdict(check), Good);
     }
 
     #[test]
     fn a_guest_cannot_know() {
-        assert_eq!(TestMachine::with_two_cpus().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::with_two_cpus().verdict(check), Absent);
         let guest = TestMachine::with_two_cpus().with("proc/cpuinfo", "flags\t: fpu hypervisor\n");
-        assert_eq!(guest.verdict(&RULE), Unknown);
+        assert_eq!(guest.verdict(check), Unknown);
     }
 }

@@ -1,14 +1,6 @@
 //! Huge pages for frame memory (Documentation/admin-guide/mm/hugetlbpage.rst).
 
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "huge-pages",
-    topic: Topic::Memory,
-    why: "frame memory in 4 KiB pages needs hundreds of times more address translations",
-    check,
-};
+use crate::doctor::{Finding, MachineFiles};
 
 /// The effect of the mend on the rest of the machine.
 pub const RISK: &str = "no other program can use this memory any more";
@@ -21,7 +13,7 @@ const WANTED_KB: i64 = 256 << 10;
 /// The size of a page where the machine does not report it, KiB.
 const PAGE_KB: i64 = 2048;
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some((pages, seen)) = view.number(FILE) else { return Vec::new() };
     let free = view.line("proc/meminfo", "HugePages_Free:");
     let size = view.line("proc/meminfo", "Hugepagesize:");
@@ -50,7 +42,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FILE, RULE};
+    use super::{FILE, check};
     use crate::doctor::Verdict::{Absent, Good, Minor, Unknown};
     use crate::doctor::machine::TestMachine;
 
@@ -61,22 +53,22 @@ mod tests {
 
     #[test]
     fn none_or_none_free_costs() {
-        let found = machine("0\n", 0).one(&RULE);
+        let found = machine("0\n", 0).one(check);
         assert_eq!((found.verdict, &*found.says), (Minor, "no huge pages are reserved"));
         let mend = found.mend.unwrap();
         assert_eq!(mend.command, "sysctl -w vm.nr_hugepages=128");
         assert!(mend.risk.is_some());
-        let found = machine("64\n", 0).one(&RULE);
+        let found = machine("64\n", 0).one(check);
         assert_eq!((found.verdict, &*found.says), (Minor, "all 64 huge pages are taken"));
-        assert_eq!(machine("64\n", 60).verdict(&RULE), Good);
-        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
+        assert_eq!(machine("64\n", 60).verdict(check), Good);
+        assert_eq!(TestMachine::new().verdict(check), Absent);
     }
 
     #[test]
     fn the_amount_is_a_target_and_not_added_each_time() {
-        assert_eq!(machine("64\n", 0).one(&RULE).mend.unwrap().writes[0].text, "128");
+        assert_eq!(machine("64\n", 0).one(check).mend.unwrap().writes[0].text, "128");
         // All of these are in use, too.
-        let taken = machine("128\n", 0).one(&RULE);
+        let taken = machine("128\n", 0).one(check);
         assert_eq!((taken.verdict, taken.is_appliable()), (Unknown, false));
         assert_eq!(taken.mend.unwrap().command, "sysctl -w vm.nr_hugepages=256");
     }
@@ -85,6 +77,6 @@ mod tests {
     fn the_amount_is_the_same_in_pages_of_any_size() {
         let giant = "HugePages_Free:        0\nHugepagesize:    1048576 kB\n";
         let machine = TestMachine::new().with(FILE, "0\n").with("proc/meminfo", giant);
-        assert_eq!(machine.one(&RULE).mend.unwrap().writes[0].text, "1", "not 128 GiB");
+        assert_eq!(machine.one(check).mend.unwrap().writes[0].text, "1", "not 128 GiB");
     }
 }

@@ -1,14 +1,6 @@
 //! The wake-up time of a processor (Documentation/admin-guide/pm/cpuidle.rst).
 
-use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Verdict, Write};
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "idle-states",
-    topic: Topic::Cpu,
-    why: "a processor that sleeps deeply needs tens of microseconds to take the next packet",
-    check,
-};
+use crate::doctor::{Evidence, Finding, MachineFiles, Verdict, Write};
 
 /// The longest exit latency that is worth its power, microseconds: about one context switch.
 const LATENCY_MAX_US: i64 = 10;
@@ -20,7 +12,7 @@ fn weight(latency_us: i64) -> Verdict {
     if latency_us > LATENCY_GREAT_US { Verdict::Matters } else { Verdict::Minor }
 }
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let mut deep = Vec::new();
     let mut worst: Option<(i64, Evidence)> = None;
     let mut states = 0;
@@ -62,7 +54,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::RULE;
+    use super::check;
     use crate::doctor::Verdict::{Absent, Good, Matters, Unknown};
     use crate::doctor::machine::TestMachine;
 
@@ -75,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_deep_state_that_is_on_costs_its_latency() {
-        let found = machine("133\n", "0\n").one(&RULE);
+        let found = machine("133\n", "0\n").one(check);
         assert_eq!(found.verdict, Matters);
         assert_eq!(found.cost.unwrap(), "up to 133 us a wake-up (the kernel's own figure)");
         let command = "echo 1 > /sys/devices/system/cpu/cpu1/cpuidle/state3/disable";
@@ -84,14 +76,14 @@ mod tests {
 
     #[test]
     fn shallow_ones_and_those_switched_off_are_good() {
-        assert_eq!(machine("2\n", "0\n").verdict(&RULE), Good);
-        assert_eq!(machine("133\n", "1\n").verdict(&RULE), Good);
+        assert_eq!(machine("2\n", "0\n").verdict(check), Good);
+        assert_eq!(machine("133\n", "1\n").verdict(check), Good);
     }
 
     #[test]
     fn without_states_a_guest_cannot_know() {
-        assert_eq!(TestMachine::with_two_cpus().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::with_two_cpus().verdict(check), Absent);
         let guest = TestMachine::with_two_cpus().with("proc/cpuinfo", "flags\t: hypervisor\n");
-        assert_eq!(guest.verdict(&RULE), Unknown);
+        assert_eq!(guest.verdict(check), Unknown);
     }
 }

@@ -1,16 +1,8 @@
 //! Interrupts that may reach the stream's processors (Documentation, irq/irq-affinity.rst).
 
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, Verdict, Write};
+use crate::doctor::{Finding, MachineFiles, Verdict, Write};
 use crate::packet_threads::device_irqs;
 use millstream_cpu::CpuSet;
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "interrupts",
-    topic: Topic::Network,
-    why: "an interrupt, and the soft interrupt after it, stops the thread that runs there",
-    check,
-};
 
 /// The rate of interrupts below which a stream seldom meets one: one in ten seconds.
 const RARE_PER_SECOND: f64 = 0.1;
@@ -36,7 +28,7 @@ struct Rival {
     affinity: Option<CpuSet>,
 }
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some(table) = view.read("proc/interrupts") else { return Vec::new() };
     let stream = view.stream_cpus();
     let stream_named = stream.named();
@@ -132,7 +124,7 @@ fn rivals(view: &MachineFiles, table: &str, stream: &CpuSet) -> Vec<Rival> {
 
 #[cfg(test)]
 mod tests {
-    use super::RULE;
+    use super::check;
     use crate::doctor::Verdict::{Absent, Good, Matters, Minor, Unknown};
     use crate::doctor::machine::TestMachine;
 
@@ -150,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_device_that_interrupts_the_stream_costs() {
-        let found = machine("1\n").one(&RULE);
+        let found = machine("1\n").one(check);
         assert_eq!((found.verdict, found.subject.as_deref()), (Matters, Some("irq 24")));
         assert_eq!(found.says, "eth0-rx-0 interrupted the stream's CPU 1 12 times");
         let mend = found.mend.unwrap();
@@ -160,20 +152,20 @@ mod tests {
 
     #[test]
     fn what_goes_elsewhere_now_is_good() {
-        assert_eq!(machine("0\n").verdict(&RULE), Good);
-        assert_eq!(TestMachine::with_two_cpus().verdict(&RULE), Absent);
+        assert_eq!(machine("0\n").verdict(check), Good);
+        assert_eq!(TestMachine::with_two_cpus().verdict(check), Absent);
     }
 
     #[test]
     fn without_an_affinity_nothing_can_be_done() {
         let machine = TestMachine::with_two_cpus().with("proc/interrupts", TABLE);
-        assert_eq!(machine.verdict(&RULE), Unknown);
+        assert_eq!(machine.verdict(check), Unknown);
     }
 
     #[test]
     fn what_was_sent_elsewhere_is_good_before_it_comes_again() {
         let sent = machine("1\n").with("proc/irq/24/smp_affinity_list", "0\n");
-        assert_eq!(sent.verdict(&RULE), Good);
+        assert_eq!(sent.verdict(check), Good);
     }
 
     #[test]
@@ -182,14 +174,14 @@ mod tests {
         let file = machine.view().root().join("proc/irq/24/smp_affinity_list");
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o444);
         std::fs::set_permissions(file, mode).unwrap();
-        let found = machine.one(&RULE);
+        let found = machine.one(check);
         assert_eq!((found.verdict, found.mend), (Unknown, None));
     }
 
     #[test]
     fn a_table_that_makes_no_sense_blames_nobody() {
         let machine = TestMachine::with_two_cpus().with("proc/interrupts", "24: x\n: 3\nCPU0\n");
-        assert_eq!(machine.verdict(&RULE), Good);
+        assert_eq!(machine.verdict(check), Good);
     }
 
     #[test]
@@ -198,21 +190,21 @@ mod tests {
         let machine = TestMachine::with_two_cpus()
             .with("proc/interrupts", table)
             .with("proc/irq/25/smp_affinity_list", "0-1\n");
-        let found = machine.one(&RULE);
+        let found = machine.one(check);
         assert_eq!((found.verdict, found.mend), (Good, None), "{}", found.says);
         assert!(found.says.contains("1 may come, less than once in ten seconds"));
         let up = machine.with("proc/uptime", "5.00 1.00\n");
-        assert_eq!(up.verdict(&RULE), Minor, "once in five seconds");
+        assert_eq!(up.verdict(check), Minor, "once in five seconds");
     }
 
     #[test]
     fn what_comes_often_matters_and_so_does_the_streams_own_card() {
         let at = |seconds: &str| machine("1\n").with("proc/uptime", seconds);
-        assert_eq!(at("0.10 0.00\n").verdict(&RULE), Matters, "190 a second");
-        assert_eq!(at("19.00 1.00\n").verdict(&RULE), Minor, "one a second");
-        assert_eq!(at("86400.00 1.00\n").verdict(&RULE), Good, "19 in a day");
+        assert_eq!(at("0.10 0.00\n").verdict(check), Matters, "190 a second");
+        assert_eq!(at("19.00 1.00\n").verdict(check), Minor, "one a second");
+        assert_eq!(at("86400.00 1.00\n").verdict(check), Good, "19 in a day");
         let card = at("86400.00 1.00\n").with_eth0();
         let own = card.with("sys/class/net/eth0/device/msi_irqs/24", "msix\n");
-        assert_eq!(own.verdict(&RULE), Matters);
+        assert_eq!(own.verdict(check), Matters);
     }
 }

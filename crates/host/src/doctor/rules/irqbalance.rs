@@ -1,16 +1,8 @@
 //! The daemon that moves interrupts between CPUs.
 
-use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic};
+use crate::doctor::{Evidence, Finding, MachineFiles};
 
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "irqbalance",
-    topic: Topic::Network,
-    why: "irqbalance undoes every placement of interrupts within ten seconds",
-    check,
-};
-
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let is_number = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
     let processes: Vec<_> = view.names("proc").into_iter().filter(is_number).collect();
     if processes.is_empty() {
@@ -30,15 +22,15 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::RULE;
+    use super::check;
     use crate::doctor::Verdict::{Absent, Good, Matters};
     use crate::doctor::machine::TestMachine;
 
     #[test]
     fn it_is_found_by_its_name() {
-        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().verdict(check), Absent);
         let machine = TestMachine::new().with("proc/1/comm", "init\n");
-        assert_eq!(machine.verdict(&RULE), Good);
-        assert_eq!(machine.with("proc/317/comm", "irqbalance\n").verdict(&RULE), Matters);
+        assert_eq!(machine.verdict(check), Good);
+        assert_eq!(machine.with("proc/317/comm", "irqbalance\n").verdict(check), Matters);
     }
 }

@@ -1,18 +1,10 @@
 //! The isolation of the stream's processors from other work: at boot (`isolcpus`, `nohz_full`,
 //! `rcu_nocbs`; Documentation/admin-guide/kernel-parameters.txt) or by a cpuset partition.
 
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
+use crate::doctor::{Finding, MachineFiles};
 use millstream_cpu::CpuSet;
 
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "isolation",
-    topic: Topic::Cpu,
-    why: "every thread that may run on the stream's CPUs can delay it in the middle of a burst",
-    check,
-};
-
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let stream = view.stream_cpus();
     if stream.is_empty() {
         return vec![Finding::unknown("there is only one CPU: nothing to keep free")];
@@ -52,14 +44,14 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::RULE;
+    use super::check;
     use crate::doctor::Verdict::{Good, Minor, Unknown};
     use crate::doctor::machine::TestMachine;
 
     #[test]
     fn what_is_missing_is_told_by_its_boot_parameter() {
         let machine = TestMachine::with_two_cpus().with("sys/devices/system/cpu/isolated", "1\n");
-        let found = machine.one(&RULE);
+        let found = machine.one(check);
         assert_eq!(found.verdict, Minor);
         let expected =
             "the tick goes on there (nohz_full=1); RCU callbacks run there (rcu_nocbs=1)";
@@ -72,11 +64,11 @@ mod tests {
         let machine = TestMachine::with_two_cpus()
             .with("sys/devices/system/cpu/isolated", "1\n")
             .with("sys/devices/system/cpu/nohz_full", "1\n");
-        assert_eq!(machine.verdict(&RULE), Good);
+        assert_eq!(machine.verdict(check), Good);
     }
 
     #[test]
     fn one_cpu_cannot_be_kept_free() {
-        assert_eq!(TestMachine::new().verdict(&RULE), Unknown);
+        assert_eq!(TestMachine::new().verdict(check), Unknown);
     }
 }

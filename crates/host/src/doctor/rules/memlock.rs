@@ -1,22 +1,14 @@
 //! The memory that this user may lock (getrlimit(2), RLIMIT_MEMLOCK).
 
 use super::rt_limit::{has_capability, limits};
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "memlock",
-    topic: Topic::Memory,
-    why: "a page that is not in memory when it is needed stops a thread of the stream",
-    check,
-};
+use crate::doctor::{Finding, MachineFiles};
 
 const CAP_IPC_LOCK: u32 = 14;
 
 /// Enough for rings, frame memory and a program, bytes.
 const WANTED: u64 = 256 << 20;
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     if let Some((true, seen)) = has_capability(view, CAP_IPC_LOCK) {
         return vec![Finding::good("this process may lock any memory").seen([seen])];
     }
@@ -32,7 +24,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::RULE;
+    use super::check;
     use crate::doctor::Verdict::{Absent, Good, Matters};
     use crate::doctor::machine::TestMachine;
 
@@ -43,11 +35,11 @@ mod tests {
 
     #[test]
     fn a_small_limit_costs() {
-        let found = user("8388608").one(&RULE);
+        let found = user("8388608").one(check);
         assert_eq!((found.verdict, &*found.says), (Matters, "this user may lock 8 MiB only"));
-        assert_eq!(user("unlimited").verdict(&RULE), Good);
-        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
+        assert_eq!(user("unlimited").verdict(check), Good);
+        assert_eq!(TestMachine::new().verdict(check), Absent);
         let root = user("0").with("proc/self/status", "CapEff:\t000001ffffffffff\n");
-        assert_eq!(root.verdict(&RULE), Good);
+        assert_eq!(root.verdict(check), Good);
     }
 }

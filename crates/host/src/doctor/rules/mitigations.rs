@@ -1,17 +1,9 @@
 //! The kernel's mitigations of processor faults (Documentation/admin-guide/hw-vuln/index.rst): they
 //! cost time at every system call and interrupt.
 
-use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, measure};
+use crate::doctor::{Evidence, Finding, MachineFiles, measure};
 
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "mitigations",
-    topic: Topic::Cpu,
-    why: "mitigations make every system call, interrupt and context switch slower",
-    check,
-};
-
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let folder = "sys/devices/system/cpu/vulnerabilities";
     let read = |name: String| view.read(&format!("{folder}/{name}"));
     let all: Vec<Evidence> = view.names(folder).into_iter().filter_map(read).collect();
@@ -39,17 +31,17 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::RULE;
+    use super::check;
     use crate::doctor::Verdict::{Absent, Good, Unknown};
     use crate::doctor::machine::TestMachine;
 
     #[test]
     fn they_are_counted_and_never_blamed() {
         let file = "sys/devices/system/cpu/vulnerabilities/spectre_v2";
-        let found = TestMachine::new().with(file, "Mitigation: Retpolines\n").one(&RULE);
+        let found = TestMachine::new().with(file, "Mitigation: Retpolines\n").one(check);
         assert_eq!((found.verdict, found.evidence.len()), (Unknown, 1));
         assert!(found.says.starts_with("1 mitigations are on") && found.mend.is_none());
-        assert_eq!(TestMachine::new().with(file, "Not affected\n").verdict(&RULE), Good);
-        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().with(file, "Not affected\n").verdict(check), Good);
+        assert_eq!(TestMachine::new().verdict(check), Absent);
     }
 }

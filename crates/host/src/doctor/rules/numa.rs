@@ -1,20 +1,12 @@
 //! Memory of another node: the node of the card, and pages that the kernel moves between nodes
 //! (Documentation/admin-guide/sysctl/kernel.rst, numa_balancing).
 
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
+use crate::doctor::{Finding, MachineFiles};
 use millstream_cpu::CpuSet;
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "numa",
-    topic: Topic::Memory,
-    why: "memory of another node is half as fast, and the kernel stops threads to move it",
-    check,
-};
 
 const BALANCING: &str = "proc/sys/kernel/numa_balancing";
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     const NODES: &str = "sys/devices/system/node";
     let is_node = |name: &String| {
         name.strip_prefix("node").is_some_and(|number| number.parse::<u32>().is_ok())
@@ -55,7 +47,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BALANCING, RULE};
+    use super::{BALANCING, check};
     use crate::doctor::Verdict::{Absent, Good, Matters};
     use crate::doctor::machine::TestMachine;
 
@@ -70,20 +62,20 @@ mod tests {
     #[test]
     fn one_node_is_good() {
         let one = TestMachine::new().with("sys/devices/system/node/node0/cpulist", "0-3\n");
-        assert_eq!(one.verdict(&RULE), Good);
-        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
+        assert_eq!(one.verdict(check), Good);
+        assert_eq!(TestMachine::new().verdict(check), Absent);
     }
 
     #[test]
     fn balancing_costs() {
-        assert_eq!(two_nodes().verdict(&RULE), Good);
-        assert_eq!(two_nodes().with(BALANCING, "1\n").verdict(&RULE), Matters);
+        assert_eq!(two_nodes().verdict(check), Good);
+        assert_eq!(two_nodes().with(BALANCING, "1\n").verdict(check), Matters);
     }
 
     #[test]
     fn a_card_on_another_node_costs() {
         let machine = two_nodes().with_eth0().with("sys/class/net/eth0/device/numa_node", "0\n");
-        let found = machine.all(&RULE);
+        let found = machine.all(check);
         assert_eq!(found[1].verdict, Matters);
         assert_eq!(found[1].says, "on node 0, the stream's CPUs 2-3 on another");
     }

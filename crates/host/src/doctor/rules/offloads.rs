@@ -1,17 +1,9 @@
 //! Offloads: work that the card, or the kernel in batches, could do.
 
-use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Verdict};
+use crate::doctor::{Evidence, Finding, MachineFiles, Verdict};
 use crate::ethtool::Offload;
 
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "offloads",
-    topic: Topic::Network,
-    why: "batches of datagrams (GSO and GRO) are received several times faster than single ones",
-    check,
-};
-
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let name = |offload: Offload| match offload {
         Offload::TransmitChecksum => "tx",
         Offload::ReceiveChecksum => "rx",
@@ -47,7 +39,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::RULE;
+    use super::check;
     use crate::doctor::Verdict::{Absent, Good, Matters, Minor};
     use crate::doctor::machine::TestMachine;
 
@@ -58,12 +50,12 @@ mod tests {
 
     #[test]
     fn what_is_off_is_named() {
-        let found = machine(r#"["gro", "tso"]"#).one(&RULE);
+        let found = machine(r#"["gro", "tso"]"#).one(check);
         assert_eq!((found.verdict, &*found.says), (Matters, "off: gro"));
         assert_eq!(found.mend.unwrap().command, "ethtool -K eth0 gro on");
-        assert_eq!(machine(r#"["receive-checksum"]"#).verdict(&RULE), Minor);
-        assert_eq!(machine("[]").verdict(&RULE), Good);
-        assert_eq!(machine(r#"["tso"]"#).verdict(&RULE), Good);
-        assert_eq!(TestMachine::new().with_eth0().verdict(&RULE), Absent);
+        assert_eq!(machine(r#"["receive-checksum"]"#).verdict(check), Minor);
+        assert_eq!(machine("[]").verdict(check), Good);
+        assert_eq!(machine(r#"["tso"]"#).verdict(check), Good);
+        assert_eq!(TestMachine::new().with_eth0().verdict(check), Absent);
     }
 }

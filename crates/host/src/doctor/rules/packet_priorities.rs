@@ -1,19 +1,11 @@
 //! The priorities of the kernel's packet threads, compared with the thread that waits for packets
 //! (sched(7); Documentation/networking/napi.rst).
 
-use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic};
+use crate::doctor::{Evidence, Finding, MachineFiles};
 use crate::packet_threads::{PacketThread, PacketThreadKind, of_interfaces};
 use millstream_cpu::CpuSet;
 
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "packet-priorities",
-    topic: Topic::Network,
-    why: "a thread that carries packets waits for every real-time thread that is not below it",
-    check,
-};
-
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let stream = view.stream_cpus();
     let near = |one: &PacketThread| {
         let allowed: CpuSet = one.thread.allowed.parse().unwrap_or_default();
@@ -82,7 +74,7 @@ fn raise(view: &MachineFiles, threads: &[&PacketThread]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::RULE;
+    use super::check;
     use crate::doctor::Verdict::{Absent, Good, Matters, Unknown};
     use crate::doctor::machine::TestMachine;
 
@@ -103,27 +95,27 @@ mod tests {
 
     #[test]
     fn a_thread_that_carries_packets_below_the_stream_costs() {
-        let found = machine("napi/eth0-8193", 40, "1").one(&RULE);
+        let found = machine("napi/eth0-8193", 40, "1").one(check);
         assert_eq!(found.verdict, Matters);
         assert!(found.says.starts_with("1 of 1 threads of the network are not above fifo:50"));
         assert_eq!(found.mend.unwrap().command, "chrt -f -p 51 12");
         assert_eq!(found.evidence[0].value, "napi/eth0-8193: fifo:40 on CPUs 1");
         let interrupt = machine("irq/24-eth0-rx-0", 50, "0-1");
-        assert_eq!(interrupt.verdict(&RULE), Matters, "an equal one waits, too");
+        assert_eq!(interrupt.verdict(check), Matters, "an equal one waits, too");
     }
 
     #[test]
     fn one_above_it_or_elsewhere_is_none_of_its_business() {
-        assert_eq!(machine("napi/eth0-8193", 60, "1").verdict(&RULE), Good);
-        assert_eq!(machine("napi/eth0-8193", 40, "0").verdict(&RULE), Absent);
-        assert_eq!(machine("napi/eth1-8193", 40, "1").verdict(&RULE), Absent);
-        assert_eq!(TestMachine::with_two_cpus().verdict(&RULE), Absent);
+        assert_eq!(machine("napi/eth0-8193", 60, "1").verdict(check), Good);
+        assert_eq!(machine("napi/eth0-8193", 40, "0").verdict(check), Absent);
+        assert_eq!(machine("napi/eth1-8193", 40, "1").verdict(check), Absent);
+        assert_eq!(TestMachine::with_two_cpus().verdict(check), Absent);
     }
 
     #[test]
     fn what_is_put_off_may_wait() {
-        let found = machine("ksoftirqd/1", 0, "1").one(&RULE);
+        let found = machine("ksoftirqd/1", 0, "1").one(check);
         assert_eq!((found.verdict, found.cost), (Unknown, None));
-        assert_eq!(machine("ksoftirqd/1", 51, "1").verdict(&RULE), Good);
+        assert_eq!(machine("ksoftirqd/1", 51, "1").verdict(check), Good);
     }
 }

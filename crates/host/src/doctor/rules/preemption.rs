@@ -1,19 +1,11 @@
 //! The kernel's preemption model (CONFIG_PREEMPT_*, Documentation/scheduler).
 
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, Verdict};
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "preemption",
-    topic: Topic::Scheduling,
-    why: "a kernel that cannot be interrupted finishes what it does before it wakes the stream",
-    check,
-};
+use crate::doctor::{Finding, MachineFiles, Verdict};
 
 const CHOICE: &str = "sys/kernel/debug/sched/preempt";
 const DEBUGFS: &str = "/sys/kernel/debug debugfs ";
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some(version) = view.read("proc/sys/kernel/version") else { return Vec::new() };
     let says = |text: &str| text.to_owned();
     if version.value.contains("PREEMPT_RT") {
@@ -61,7 +53,7 @@ fn is_mounted(view: &MachineFiles) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{CHOICE, RULE};
+    use super::{CHOICE, check};
     use crate::doctor::Verdict::{Absent, Good, Matters, Minor, Unknown};
     use crate::doctor::machine::TestMachine;
 
@@ -71,26 +63,26 @@ mod tests {
 
     #[test]
     fn models_are_told_apart() {
-        assert_eq!(kernel("#1 SMP PREEMPT_RT Debian").verdict(&RULE), Good);
-        assert_eq!(kernel("#1 SMP Debian").verdict(&RULE), Unknown);
+        assert_eq!(kernel("#1 SMP PREEMPT_RT Debian").verdict(check), Good);
+        assert_eq!(kernel("#1 SMP Debian").verdict(check), Unknown);
         let dynamic = kernel("#1 SMP PREEMPT_DYNAMIC");
-        assert_eq!(dynamic.verdict(&RULE), Unknown);
-        assert!(dynamic.one(&RULE).mend.is_some(), "debugfs can be mounted");
+        assert_eq!(dynamic.verdict(check), Unknown);
+        assert!(dynamic.one(check).mend.is_some(), "debugfs can be mounted");
         let dynamic = dynamic.with("proc/mounts", "debugfs /sys/kernel/debug debugfs rw 0 0\n");
-        let closed = dynamic.one(&RULE);
+        let closed = dynamic.one(check);
         assert_eq!((closed.verdict, closed.mend), (Unknown, None), "mounted, but only for root");
         let dynamic = dynamic.with(CHOICE, "(none) voluntary full\n");
-        let found = dynamic.one(&RULE);
+        let found = dynamic.one(check);
         assert_eq!(
             (found.verdict, &*found.says),
             (Matters, "preemption is none, and could be full")
         );
         assert!(found.mend.unwrap().risk.is_some());
         let dynamic = dynamic.with(CHOICE, "none (voluntary) full\n");
-        assert_eq!(dynamic.verdict(&RULE), Minor);
-        assert_eq!(dynamic.with(CHOICE, "none voluntary (full)\n").verdict(&RULE), Good);
-        let locked = kernel("#1 SMP PREEMPT_DYNAMIC").with(CHOICE, "").one(&RULE);
+        assert_eq!(dynamic.verdict(check), Minor);
+        assert_eq!(dynamic.with(CHOICE, "none voluntary (full)\n").verdict(check), Good);
+        let locked = kernel("#1 SMP PREEMPT_DYNAMIC").with(CHOICE, "").one(check);
         assert_eq!((locked.verdict, locked.mend), (Unknown, None), "mounted, and tells nothing");
-        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().verdict(check), Absent);
     }
 }

@@ -1,16 +1,8 @@
 //! The number of active queues of a card.
 
-use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic};
+use crate::doctor::{Evidence, Finding, MachineFiles};
 
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "queues",
-    topic: Topic::Network,
-    why: "with one queue for all, the stream waits behind all other packets",
-    check,
-};
-
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let finding = |interface: String| {
         let (now, max) = view.nic(&interface)?.channels?;
         let (have, could) = (now.receiving(), max.receive.max(max.combined));
@@ -33,7 +25,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::RULE;
+    use super::check;
     use crate::doctor::Verdict::{Absent, Good, Minor};
     use crate::doctor::machine::TestMachine;
 
@@ -45,11 +37,11 @@ mod tests {
 
     #[test]
     fn one_queue_of_many_costs() {
-        let found = machine(1, 8).one(&RULE);
+        let found = machine(1, 8).one(check);
         assert_eq!((found.verdict, &*found.says), (Minor, "one queue receives, 8 could"));
         assert_eq!(found.mend.unwrap().command, "ethtool -L eth0 combined 2");
-        assert_eq!(machine(1, 1).verdict(&RULE), Good);
-        assert_eq!(machine(8, 8).verdict(&RULE), Good);
-        assert_eq!(TestMachine::new().with_eth0().verdict(&RULE), Absent);
+        assert_eq!(machine(1, 1).verdict(check), Good);
+        assert_eq!(machine(8, 8).verdict(check), Good);
+        assert_eq!(TestMachine::new().with_eth0().verdict(check), Absent);
     }
 }

@@ -1,14 +1,6 @@
 //! The number of frames that a card can hold for its processor.
 
-use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Verdict};
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "ring-sizes",
-    topic: Topic::Network,
-    why: "a ring that fills before its CPU empties it loses frames before any socket sees them",
-    check,
-};
+use crate::doctor::{Evidence, Finding, MachineFiles, Verdict};
 
 /// A size that every card for such streams supports.
 const WANTED: u32 = 4096;
@@ -19,7 +11,7 @@ const SAMPLES_A_FRAME: f64 = 364.0;
 /// The longest delay of a soft interrupt by the kernel, milliseconds.
 const HOLD_MIN_MS: f64 = 5.0;
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let finding = |interface: String| {
         let (now, max) = view.nic(&interface)?.rings?;
         let (wanted, wanted_tx) = (WANTED.min(max.receive), WANTED.min(max.transmit));
@@ -46,10 +38,10 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::RULE;
+    use super::check;
     use crate::doctor::Verdict::{Absent, Good, Matters, Minor};
     use crate::doctor::machine::TestMachine;
-    use crate::doctor::{Focus, MachineFiles, examine};
+    use crate::doctor::{Focus, MachineFiles};
 
     fn machine(now: u32, max: u32) -> TestMachine {
         let of = |frames| format!(r#"{{"receive": {frames}, "transmit": {frames}}}"#);
@@ -59,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_small_ring_that_could_be_larger_costs() {
-        let found = machine(512, 8160).one(&RULE);
+        let found = machine(512, 8160).one(check);
         assert_eq!(
             (found.verdict, &*found.says),
             (Matters, "512 frames to receive, could be 4096")
@@ -67,9 +59,9 @@ mod tests {
         assert_eq!(found.mend.unwrap().command, "ethtool -G eth0 rx 4096 tx 4096");
         assert_eq!(found.cost.unwrap(), "frames of 1500 bytes fill it in 3.7 ms");
         let slow = Focus { rate_hz: Some(1e6), ..Focus::default() };
-        let found = examine([&RULE], &MachineFiles::of(machine(512, 8160).view().root(), slow));
+        let found = check(&MachineFiles::of(machine(512, 8160).view().root(), slow));
         assert_eq!(found[0].verdict, Minor);
-        assert_eq!(machine(256, 256).verdict(&RULE), Good, "it is the card's largest");
-        assert_eq!(TestMachine::new().with_eth0().verdict(&RULE), Absent);
+        assert_eq!(machine(256, 256).verdict(check), Good, "it is the card's largest");
+        assert_eq!(TestMachine::new().with_eth0().verdict(check), Absent);
     }
 }

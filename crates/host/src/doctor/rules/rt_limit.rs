@@ -1,14 +1,6 @@
 //! The user's right to real-time priorities (sched(7), "Privileges and resource limits").
 
-use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Verdict};
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "rt-limit",
-    topic: Topic::Scheduling,
-    why: "without a real-time priority any busy process delays the stream by a time slice",
-    check,
-};
+use crate::doctor::{Evidence, Finding, MachineFiles, Verdict};
 
 const CAP_SYS_NICE: u32 = 23;
 
@@ -35,7 +27,7 @@ fn weight(view: &MachineFiles) -> Verdict {
     if view.class().priority() > 0 { Verdict::Matters } else { Verdict::Minor }
 }
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     if let Some((true, seen)) = has_capability(view, CAP_SYS_NICE) {
         let mut findings = vec![Finding::good("this process may have any priority").seen([seen])];
         findings.extend(group(view));
@@ -75,7 +67,7 @@ fn group(view: &MachineFiles) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::RULE;
+    use super::check;
     use crate::doctor::Verdict::{Absent, Good, Matters};
     use crate::doctor::machine::TestMachine;
 
@@ -88,24 +80,24 @@ mod tests {
 
     #[test]
     fn a_user_without_a_limit_raised_gets_none() {
-        let found = user("0", "0").one(&RULE);
+        let found = user("0", "0").one(check);
         assert_eq!(found.verdict, Matters);
         assert!(found.mend.unwrap().command.contains("limits.d"));
-        assert_eq!(user("0", "95").one(&RULE).mend.unwrap().command, "ulimit -r unlimited");
+        assert_eq!(user("0", "95").one(check).mend.unwrap().command, "ulimit -r unlimited");
         assert_eq!(
-            user("unlimited", "unlimited").one(&RULE).says,
+            user("unlimited", "unlimited").one(check).says,
             "this user may use priorities up to 99"
         );
-        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().verdict(check), Absent);
     }
 
     #[test]
     fn the_privilege_does_not_help_in_a_group_without_time() {
         let root = TestMachine::new().with("proc/self/status", "CapEff:\t000001ffffffffff\n");
-        assert_eq!(root.verdict(&RULE), Good);
+        assert_eq!(root.verdict(check), Good);
         let file = "sys/fs/cgroup/cpu/radio/cpu.rt_runtime_us";
         let root = root.with("proc/self/cgroup", "4:cpu,cpuacct:/radio\n0::/\n").with(file, "0\n");
-        let found = root.all(&RULE);
+        let found = root.all(check);
         assert_eq!((found.len(), found[1].verdict), (2, Matters));
         assert_eq!(found[1].mend.as_ref().unwrap().command, format!("echo 950000 > /{file}"));
     }

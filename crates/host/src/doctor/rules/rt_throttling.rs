@@ -1,20 +1,12 @@
 //! The part of every second in which real-time threads may not run
 //! (Documentation/scheduler/sched-rt-group.rst).
 
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "rt-throttling",
-    topic: Topic::Scheduling,
-    why: "a real-time thread that spins is stopped for the rest of every period",
-    check,
-};
+use crate::doctor::{Finding, MachineFiles};
 
 const RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
 const PERIOD: &str = "proc/sys/kernel/sched_rt_period_us";
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some((runtime_us, runtime)) = view.number(RUNTIME) else { return Vec::new() };
     let (period_us, period) =
         view.number(PERIOD).map_or((1_000_000, None), |(us, seen)| (us, Some(seen)));
@@ -37,14 +29,14 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PERIOD, RULE, RUNTIME};
+    use super::{PERIOD, RUNTIME, check};
     use crate::doctor::Verdict::{Absent, Good, Minor};
     use crate::doctor::machine::TestMachine;
 
     #[test]
     fn the_default_costs_50_ms_a_second() {
         let found =
-            TestMachine::new().with(RUNTIME, "950000\n").with(PERIOD, "1000000\n").one(&RULE);
+            TestMachine::new().with(RUNTIME, "950000\n").with(PERIOD, "1000000\n").one(check);
         assert_eq!(found.verdict, Minor);
         assert_eq!(found.cost.unwrap(), "50 ms in every 1000 ms, for threads that spin");
         let mend = found.mend.unwrap();
@@ -55,9 +47,9 @@ mod tests {
     #[test]
     fn without_a_limit_it_is_good() {
         for text in ["-1\n", "1000000\n"] {
-            assert_eq!(TestMachine::new().with(RUNTIME, text).verdict(&RULE), Good);
+            assert_eq!(TestMachine::new().with(RUNTIME, text).verdict(check), Good);
         }
-        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
-        assert_eq!(TestMachine::new().with(RUNTIME, "much\n").verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().verdict(check), Absent);
+        assert_eq!(TestMachine::new().with(RUNTIME, "much\n").verdict(check), Absent);
     }
 }

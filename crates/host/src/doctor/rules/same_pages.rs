@@ -1,18 +1,10 @@
 //! The merging of equal pages (Documentation/admin-guide/mm/ksm.rst).
 
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "same-page-merging",
-    topic: Topic::Memory,
-    why: "a merged page must be copied before it can be written, and the scan takes a CPU",
-    check,
-};
+use crate::doctor::{Finding, MachineFiles};
 
 const FILE: &str = "sys/kernel/mm/ksm/run";
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     match view.number(FILE) {
         Some((1, seen)) => vec![
             Finding::minor("ksmd scans memory and merges pages")
@@ -26,14 +18,14 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FILE, RULE};
+    use super::{FILE, check};
     use crate::doctor::Verdict::{Absent, Good, Minor};
     use crate::doctor::machine::TestMachine;
 
     #[test]
     fn a_scan_costs() {
-        assert_eq!(TestMachine::new().with(FILE, "1\n").verdict(&RULE), Minor);
-        assert_eq!(TestMachine::new().with(FILE, "0\n").verdict(&RULE), Good);
-        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().with(FILE, "1\n").verdict(check), Minor);
+        assert_eq!(TestMachine::new().with(FILE, "0\n").verdict(check), Good);
+        assert_eq!(TestMachine::new().verdict(check), Absent);
     }
 }

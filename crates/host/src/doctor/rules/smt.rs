@@ -1,18 +1,10 @@
 //! The hardware threads that share a physical core with the stream.
 
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
+use crate::doctor::{Finding, MachineFiles};
 use millstream_cpu::CpuSet;
 use millstream_cpu::{Core, Topology};
 
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "smt-rivals",
-    topic: Topic::Cpu,
-    why: "a program on the other thread of a core takes half of its units and caches",
-    check,
-};
-
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let Ok(topology) = Topology::read(view.root()) else {
         return vec![Finding::unknown("/sys shows no topology")];
     };
@@ -50,22 +42,22 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::RULE;
+    use super::check;
     use crate::doctor::Verdict::{Good, Minor, Unknown};
     use crate::doctor::machine::TestMachine;
 
     #[test]
     fn a_sibling_that_is_not_the_streams_is_a_rival() {
         let siblings = "sys/devices/system/cpu/cpu1/topology/core_cpus_list";
-        let found = TestMachine::with_two_cpus().with(siblings, "0-1\n").one(&RULE);
+        let found = TestMachine::with_two_cpus().with(siblings, "0-1\n").one(check);
         assert_eq!(found.verdict, Minor);
         assert_eq!(found.evidence[0].path, format!("/{siblings}"), "where it stands");
         assert_eq!(found.mend.unwrap().command, "millstream host shield 0-1 -- COMMAND");
-        assert_eq!(TestMachine::with_two_cpus().with(siblings, "1\n").verdict(&RULE), Good);
+        assert_eq!(TestMachine::with_two_cpus().with(siblings, "1\n").verdict(check), Good);
     }
 
     #[test]
     fn without_a_topology_nothing_is_known() {
-        assert_eq!(TestMachine::new().verdict(&RULE), Unknown);
+        assert_eq!(TestMachine::new().verdict(check), Unknown);
     }
 }

@@ -1,23 +1,17 @@
 //! The limits of socket buffers (Documentation/admin-guide/sysctl/net.rst, rmem_max and wmem_max).
 
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, Verdict};
+use crate::doctor::{Finding, MachineFiles, Verdict};
 
-/// The limit of a receiver's queue.
-pub const RECEIVE: DoctorRule = DoctorRule {
-    id: "receive-buffer",
-    topic: Topic::Network,
-    why: "a receiver that is late by more than its socket holds loses packets",
-    check: |view| check(view, "proc/sys/net/core/rmem_max", "receive", Verdict::Fails),
-};
+/// Checks the limit of a receiver's queue.
+pub fn receive(view: &MachineFiles) -> Vec<Finding> {
+    check(view, "proc/sys/net/core/rmem_max", "receive", Verdict::Fails)
+}
 
-/// The limit of a sender's queue.
-pub const SEND: DoctorRule = DoctorRule {
-    id: "send-buffer",
-    topic: Topic::Network,
-    why: "a sender whose socket is full waits, and a transmit stream underflows",
+/// Checks the limit of a sender's queue.
+pub fn send(view: &MachineFiles) -> Vec<Finding> {
     // The radio's own buffer makes up for a small socket buffer.
-    check: |view| check(view, "proc/sys/net/core/wmem_max", "send", Verdict::Matters),
-};
+    check(view, "proc/sys/net/core/wmem_max", "send", Verdict::Matters)
+}
 
 /// The bytes of a 16-bit complex sample. The kernel counts its own structures too (`truesize`), so
 /// a socket holds less than its number of bytes.
@@ -60,10 +54,10 @@ fn check(view: &MachineFiles, path: &str, way: &str, where_short: Verdict) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use super::{RECEIVE, SEND};
+    use super::{receive, send};
     use crate::doctor::Verdict::{Absent, Fails, Good, Matters, Minor, Unknown};
     use crate::doctor::machine::TestMachine;
-    use crate::doctor::{Focus, MachineFiles, examine};
+    use crate::doctor::{Focus, MachineFiles};
 
     fn machine(bytes: &str) -> TestMachine {
         TestMachine::new().with("proc/sys/net/core/rmem_max", bytes)
@@ -71,23 +65,23 @@ mod tests {
 
     #[test]
     fn a_small_buffer_holds_little() {
-        let found = machine("212992\n").one(&RECEIVE);
+        let found = machine("212992\n").one(receive);
         assert_eq!(found.verdict, Fails);
         assert_eq!(found.says, "a receive socket holds at most 1.1 ms of a 50 MS/s stream");
         assert_eq!(found.mend.unwrap().command, "sysctl -w net.core.rmem_max=33554432");
         let large = TestMachine::new().with("proc/sys/net/core/wmem_max", "67108864\n");
-        assert_eq!((large.verdict(&SEND), large.verdict(&RECEIVE)), (Good, Absent));
+        assert_eq!((large.verdict(send), large.verdict(receive)), (Good, Absent));
         let small = TestMachine::new().with("proc/sys/net/core/wmem_max", "212992\n");
-        assert_eq!(small.verdict(&SEND), Matters);
+        assert_eq!(small.verdict(send), Matters);
     }
 
     #[test]
     fn the_rate_decides_how_much_is_enough() {
         // The size that UHD requests: 125 ms at 50 MS/s.
-        assert_eq!(machine("25000000\n").verdict(&RECEIVE), Good);
+        assert_eq!(machine("25000000\n").verdict(receive), Good);
         let at = |bytes: &str, rate_hz| {
             let focus = Focus { rate_hz: Some(rate_hz), ..Focus::default() };
-            examine([&RECEIVE], &MachineFiles::of(machine(bytes).view().root(), focus)).remove(0)
+            receive(&MachineFiles::of(machine(bytes).view().root(), focus)).remove(0)
         };
         assert_eq!(at("212992\n", 1e6).verdict, Good);
         assert_eq!(at("212992\n", 2e6).verdict, Minor);

@@ -1,14 +1,6 @@
 //! Time that the hypervisor gives to other machines (proc_stat(5)).
 
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic, Verdict, measure};
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "hypervisor-steal",
-    topic: Topic::Cpu,
-    why: "a vCPU that the host has taken away serves no packet, whatever its guest does",
-    check,
-};
+use crate::doctor::{Finding, MachineFiles, Verdict, measure};
 
 /// Returns whether the processor reports a hypervisor.
 pub fn is_guest(view: &MachineFiles) -> bool {
@@ -22,7 +14,7 @@ const SHARE: f64 = 0.001;
 /// The share that no buffer compensates: the rest does not suffice for a stream that needs a CPU.
 const GREAT_SHARE: f64 = 0.05;
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     if !is_guest(view) {
         return vec![Finding::good("no hypervisor")];
     }
@@ -54,7 +46,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::RULE;
+    use super::check;
     use crate::doctor::Verdict::{Absent, Fails, Good, Matters};
     use crate::doctor::machine::TestMachine;
 
@@ -64,20 +56,20 @@ mod tests {
 
     #[test]
     fn a_guest_is_told_its_share() {
-        let found = guest().with("proc/stat", "cpu  50 0 0 40 0 0 0 10 0 0\ncpu0 1\n").one(&RULE);
+        let found = guest().with("proc/stat", "cpu  50 0 0 40 0 0 0 10 0 0\ncpu0 1\n").one(check);
         assert_eq!(found.verdict, Fails);
         assert_eq!(found.says, "the host took 10.00 % of the time since boot");
         assert_eq!(found.cost.unwrap(), "100.00 ms in a second, in pieces of any length");
         let some = guest().with("proc/stat", "cpu  50 0 0 49 0 0 0 1 0 0\n");
-        assert_eq!(some.verdict(&RULE), Matters);
+        assert_eq!(some.verdict(check), Matters);
         let calm = guest().with("proc/stat", "cpu  50 0 0 49 0 0 0 0 0 0\n");
-        assert_eq!(calm.verdict(&RULE), Good);
-        assert_eq!(guest().verdict(&RULE), Absent);
+        assert_eq!(calm.verdict(check), Good);
+        assert_eq!(guest().verdict(check), Absent);
     }
 
     #[test]
     fn bare_metal_is_good() {
         let machine = TestMachine::new().with("proc/cpuinfo", "flags\t: fpu hypervisors\n");
-        assert_eq!(machine.verdict(&RULE), Good);
+        assert_eq!(machine.verdict(check), Good);
     }
 }

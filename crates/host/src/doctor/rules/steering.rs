@@ -1,15 +1,7 @@
 //! Frames that software passes to other processors (Documentation/networking/scaling.rst, RPS).
 
-use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic, Write};
+use crate::doctor::{Evidence, Finding, MachineFiles, Write};
 use millstream_cpu::CpuSet;
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "receive-steering",
-    topic: Topic::Network,
-    why: "RPS passes frames to another CPU by an interrupt, which may hit a CPU of the stream",
-    check,
-};
 
 /// Removes some CPUs from a mask like `00000000,00000003`, with the same number of digits; `None`
 /// where the mask has none of them, or is invalid.
@@ -27,7 +19,7 @@ fn without(mask: &str, cpus: &CpuSet) -> Option<String> {
     (groups != before).then(|| texts.collect::<Vec<_>>().join(","))
 }
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let stream = view.stream_cpus();
     let mut found = Vec::new();
     for interface in view.interfaces() {
@@ -57,10 +49,10 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{RULE, without};
+    use super::{check, without};
     use crate::doctor::Verdict::{Absent, Good, Matters};
     use crate::doctor::machine::TestMachine;
-    use crate::doctor::{Focus, MachineFiles, examine};
+    use crate::doctor::{Focus, MachineFiles};
 
     #[test]
     fn masks_are_read_from_the_right() {
@@ -75,13 +67,13 @@ mod tests {
     fn steering_to_the_streams_cpus_costs() {
         let file = "sys/class/net/eth0/queues/rx-0/rps_cpus";
         let machine = |mask| TestMachine::with_two_cpus().with_eth0().with(file, mask);
-        let found = machine("3\n").one(&RULE);
+        let found = machine("3\n").one(check);
         assert_eq!((found.verdict, found.subject.as_deref()), (Matters, Some("eth0")));
         assert_eq!(found.mend.unwrap().command, format!("echo 1 > /{file}"));
-        let alone = machine("2\n").one(&RULE);
+        let alone = machine("2\n").one(check);
         assert_eq!(alone.mend.unwrap().command, format!("echo 0 > /{file}"), "nobody is left");
-        assert_eq!(machine("1\n").verdict(&RULE), Good);
-        assert_eq!(TestMachine::with_two_cpus().with_eth0().verdict(&RULE), Absent);
+        assert_eq!(machine("1\n").verdict(check), Good);
+        assert_eq!(TestMachine::with_two_cpus().with_eth0().verdict(check), Absent);
     }
 
     #[test]
@@ -90,7 +82,7 @@ mod tests {
         let eight = TestMachine::new().with("sys/devices/system/cpu/online", "0-7\n").with_eth0();
         let machine = eight.with(mask, "ff\n");
         let focus = Focus { cpus: Some("2-3".parse().unwrap()), ..Focus::default() };
-        let found = examine([&RULE], &MachineFiles::of(machine.view().root(), focus));
+        let found = check(&MachineFiles::of(machine.view().root(), focus));
         assert_eq!(found[0].mend.as_ref().unwrap().writes[0].text, "f3");
     }
 }

@@ -1,18 +1,10 @@
 //! Swap: memory on a disk (proc_swaps(5)).
 
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "swap",
-    topic: Topic::Memory,
-    why: "a page that was moved to disk takes milliseconds to read back",
-    check,
-};
+use crate::doctor::{Finding, MachineFiles};
 
 const SWAPPINESS: &str = "proc/sys/vm/swappiness";
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some(mut swaps) = view.read("proc/swaps") else { return Vec::new() };
     let areas = swaps.value.lines().count().saturating_sub(1);
     swaps.value = format!("{areas} areas");
@@ -33,20 +25,20 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{RULE, SWAPPINESS};
+    use super::{SWAPPINESS, check};
     use crate::doctor::Verdict::{Absent, Good, Matters};
     use crate::doctor::machine::TestMachine;
 
     #[test]
     fn swap_costs_unless_it_is_the_last_resort() {
         let head = "Filename\tType\tSize\tUsed\tPriority\n";
-        assert_eq!(TestMachine::new().with("proc/swaps", head).verdict(&RULE), Good);
+        assert_eq!(TestMachine::new().with("proc/swaps", head).verdict(check), Good);
         let swaps = format!("{head}/dev/sda2 partition 100 0 -2\n");
         let machine = TestMachine::new().with("proc/swaps", &swaps).with(SWAPPINESS, "60\n");
-        let found = machine.one(&RULE);
+        let found = machine.one(check);
         assert_eq!(found.verdict, Matters);
         assert_eq!(found.mend.unwrap().command, "sysctl -w vm.swappiness=1");
-        assert_eq!(machine.with(SWAPPINESS, "1\n").verdict(&RULE), Good);
-        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
+        assert_eq!(machine.with(SWAPPINESS, "1\n").verdict(check), Good);
+        assert_eq!(TestMachine::new().verdict(check), Absent);
     }
 }

@@ -1,19 +1,11 @@
 //! Timer migration: timers set on one processor may fire on another (Documentation,
 //! sysctl/kernel.rst).
 
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "timer-migration",
-    topic: Topic::Scheduling,
-    why: "a timer that fires on another CPU wakes the stream by one more interrupt",
-    check,
-};
+use crate::doctor::{Finding, MachineFiles};
 
 const FILE: &str = "proc/sys/kernel/timer_migration";
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     match view.number(FILE) {
         Some((0, seen)) => vec![Finding::good("timers fire where they were set").seen([seen])],
         Some((_, seen)) => vec![
@@ -27,16 +19,16 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FILE, RULE};
+    use super::{FILE, check};
     use crate::doctor::Verdict::{Absent, Good, Minor};
     use crate::doctor::machine::TestMachine;
 
     #[test]
     fn migration_costs() {
-        let found = TestMachine::new().with(FILE, "1\n").one(&RULE);
+        let found = TestMachine::new().with(FILE, "1\n").one(check);
         assert_eq!(found.verdict, Minor);
         assert_eq!(found.mend.unwrap().command, "sysctl -w kernel.timer_migration=0");
-        assert_eq!(TestMachine::new().with(FILE, "0\n").verdict(&RULE), Good);
-        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().with(FILE, "0\n").verdict(check), Good);
+        assert_eq!(TestMachine::new().verdict(check), Absent);
     }
 }

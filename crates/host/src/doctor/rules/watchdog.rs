@@ -1,22 +1,14 @@
 //! The kernel's watchdogs, which wake every processor every few seconds
 //! (Documentation/admin-guide/lockup-watchdogs.rst).
 
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
+use crate::doctor::{Finding, MachineFiles};
 use millstream_cpu::CpuSet;
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "watchdog",
-    topic: Topic::Scheduling,
-    why: "the lockup watchdog interrupts every watched CPU every four seconds",
-    check,
-};
 
 const MASK: &str = "proc/sys/kernel/watchdog_cpumask";
 const SWITCH: &str = "proc/sys/kernel/watchdog";
 const RISK: &str = "a hang of the kernel on these CPUs is no longer reported";
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some((on, seen)) = view.number(SWITCH) else { return Vec::new() };
     let mask = view.read(MASK);
     let watched: CpuSet =
@@ -37,7 +29,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MASK, RULE};
+    use super::{MASK, check};
     use crate::doctor::Verdict::{Absent, Good, Minor};
     use crate::doctor::machine::TestMachine;
 
@@ -46,17 +38,17 @@ mod tests {
         let watched = |mask: &str| {
             TestMachine::with_two_cpus().with("proc/sys/kernel/watchdog", "1\n").with(MASK, mask)
         };
-        let found = watched("0-1\n").one(&RULE);
+        let found = watched("0-1\n").one(check);
         assert_eq!(found.verdict, Minor);
         let mend = found.mend.unwrap();
         assert_eq!(mend.command, "sysctl -w kernel.watchdog_cpumask=0");
         assert!(mend.risk.is_some());
-        let alone = watched("1\n").one(&RULE).mend.unwrap();
+        let alone = watched("1\n").one(check).mend.unwrap();
         assert_eq!(alone.command, "sysctl -w kernel.watchdog=0", "nobody else to watch");
         assert!(alone.risk.is_some());
-        assert_eq!(watched("0\n").verdict(&RULE), Good);
-        assert_eq!(TestMachine::with_two_cpus().verdict(&RULE), Absent);
+        assert_eq!(watched("0\n").verdict(check), Good);
+        assert_eq!(TestMachine::with_two_cpus().verdict(check), Absent);
         let off = watched("0-1\n").with("proc/sys/kernel/watchdog", "0\n");
-        assert_eq!(off.verdict(&RULE), Good);
+        assert_eq!(off.verdict(check), Good);
     }
 }

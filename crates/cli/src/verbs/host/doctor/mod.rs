@@ -169,7 +169,7 @@ fn focus(args: &Args) -> anyhow::Result<Focus> {
 
 /// The rules with these names; without names, all default rules.
 fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static DoctorRule>> {
-    let all = RULES.iter().copied();
+    let all = RULES.iter();
     if names.is_empty() {
         return Ok(all.filter(|rule| rule.topic != Topic::Dpdk).collect());
     }

@@ -1,17 +1,9 @@
 //! The driver of the device: DPDK takes a device from vfio-pci.
 
 use super::{Device, devices};
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
+use crate::doctor::{Finding, MachineFiles};
 
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "dpdk-driver",
-    topic: Topic::Dpdk,
-    why: "DPDK drives a device itself, so the kernel must release it",
-    check,
-};
-
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     devices(view).iter().map(|device| of(view, device)).collect()
 }
 
@@ -47,20 +39,20 @@ fn of(view: &MachineFiles, device: &Device) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::super::machine;
-    use super::RULE;
+    use super::check;
     use crate::doctor::Verdict::{Absent, Fails, Good, Matters, Unknown};
     use crate::doctor::machine::TestMachine;
 
     #[test]
     fn a_device_is_to_be_with_vfio() {
-        assert_eq!(machine("vfio-pci", None).verdict(&RULE), Good);
-        let idle = machine("e1000e", Some("eth0")).one(&RULE);
+        assert_eq!(machine("vfio-pci", None).verdict(check), Good);
+        let idle = machine("e1000e", Some("eth0")).one(check);
         assert_eq!((idle.verdict, idle.subject.as_deref()), (Fails, Some("0000:03:00.0")));
         let command = idle.mend.unwrap().command;
         assert_eq!(command, "dpdk-devbind.py --bind=vfio-pci 0000:03:00.0");
-        let used = machine("e1000e", Some("eth0")).with_eth0().one(&RULE);
+        let used = machine("e1000e", Some("eth0")).with_eth0().one(check);
         assert!(used.verdict == Unknown && used.mend.unwrap().risk.is_some());
-        assert_eq!(machine("igb_uio", None).verdict(&RULE), Matters);
-        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
+        assert_eq!(machine("igb_uio", None).verdict(check), Matters);
+        assert_eq!(TestMachine::new().verdict(check), Absent);
     }
 }

@@ -1,19 +1,11 @@
 //! The IOMMU, which confines devices to their own memory (Documentation/driver-api/vfio.rst).
 
 use super::devices;
-use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic};
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "dpdk-iommu",
-    topic: Topic::Dpdk,
-    why: "vfio-pci hands a device out only where an IOMMU keeps it from other memory",
-    check,
-};
+use crate::doctor::{Evidence, Finding, MachineFiles};
 
 const FOLDER: &str = "sys/class/iommu";
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     if devices(view).is_empty() {
         return Vec::new();
     }
@@ -39,17 +31,17 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::super::machine;
-    use super::RULE;
+    use super::check;
     use crate::doctor::Verdict::{Absent, Fails, Good};
     use crate::doctor::machine::TestMachine;
 
     #[test]
     fn an_iommu_has_to_be_on() {
-        let found = machine("vfio-pci", None).with("proc/cpuinfo", "GenuineIntel").one(&RULE);
+        let found = machine("vfio-pci", None).with("proc/cpuinfo", "GenuineIntel").one(check);
         assert_eq!(found.verdict, Fails);
         assert!(found.mend.unwrap().command.contains("intel_iommu=on"));
         let on = machine("vfio-pci", None).with("sys/class/iommu/dmar0/x", "");
-        assert_eq!(on.verdict(&RULE), Good);
-        assert_eq!(TestMachine::new().verdict(&RULE), Absent, "nothing to be kept apart");
+        assert_eq!(on.verdict(check), Good);
+        assert_eq!(TestMachine::new().verdict(check), Absent, "nothing to be kept apart");
     }
 }

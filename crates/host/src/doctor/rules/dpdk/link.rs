@@ -1,17 +1,9 @@
 //! The carrier of a device, as long as the kernel still has the device.
 
 use super::{DEVICES, devices};
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
+use crate::doctor::{Finding, MachineFiles};
 
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "dpdk-link",
-    topic: Topic::Dpdk,
-    why: "a port without a link neither sends nor receives, and DPDK waits for it",
-    check,
-};
-
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let of = |device: super::Device| {
         let name = device.interface.as_ref()?;
         // For an interface that is down, the kernel reports no carrier state.
@@ -32,15 +24,15 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::super::machine;
-    use super::{DEVICES, RULE};
+    use super::{DEVICES, check};
     use crate::doctor::Verdict::{Absent, Fails, Good};
 
     #[test]
     fn a_cable_has_to_be_plugged_in() {
         let there = machine("e1000e", Some("eth0"));
-        assert_eq!(there.verdict(&RULE), Good);
+        assert_eq!(there.verdict(check), Good);
         let carrier = format!("{DEVICES}/0000:03:00.0/net/eth0/carrier");
-        assert_eq!(there.with(&carrier, "0\n").verdict(&RULE), Fails);
-        assert_eq!(machine("vfio-pci", None).verdict(&RULE), Absent, "the kernel sees it no more");
+        assert_eq!(there.with(&carrier, "0\n").verdict(check), Fails);
+        assert_eq!(machine("vfio-pci", None).verdict(check), Absent, "the kernel sees it no more");
     }
 }

@@ -1,18 +1,10 @@
 //! The NUMA node of a device, compared with the memory of its stream.
 
 use super::{DEVICES, devices};
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
+use crate::doctor::{Finding, MachineFiles};
 use millstream_cpu::CpuSet;
 
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "dpdk-node",
-    topic: Topic::Dpdk,
-    why: "a device on another memory node sends every byte over the link between processors",
-    check,
-};
-
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let stream = view.stream_cpus();
     let of = |device: super::Device| {
         let (node, seen) = view.number(&format!("{DEVICES}/{}/numa_node", device.address))?;
@@ -34,23 +26,23 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::super::machine;
-    use super::{DEVICES, RULE};
+    use super::{DEVICES, check};
     use crate::doctor::Verdict::{Absent, Good, Matters};
 
     #[test]
     fn the_stream_is_to_be_on_the_devices_node() {
         let file = format!("{DEVICES}/0000:03:00.0/numa_node");
         let with = |node: &str| machine("vfio-pci", None).with(&file, node);
-        assert_eq!(with("-1\n").verdict(&RULE), Good);
+        assert_eq!(with("-1\n").verdict(check), Good);
         let two = |node: &str| {
             with(node)
                 .with("sys/devices/system/node/node0/cpulist", "0\n")
                 .with("sys/devices/system/node/node1/cpulist", "1\n")
         };
-        assert_eq!(two("1\n").verdict(&RULE), Good);
-        let far = two("0\n").one(&RULE);
+        assert_eq!(two("1\n").verdict(check), Good);
+        let far = two("0\n").one(check);
         assert_eq!(far.verdict, Matters);
         assert!(far.mend.unwrap().command.contains("one of 0"));
-        assert_eq!(machine("vfio-pci", None).verdict(&RULE), Absent);
+        assert_eq!(machine("vfio-pci", None).verdict(check), Absent);
     }
 }

@@ -1,15 +1,7 @@
 //! Huge pages for DPDK's buffers (Documentation/admin-guide/mm/hugetlbpage.rst).
 
 use crate::doctor::rules::huge_pages::RISK;
-use crate::doctor::{DoctorRule, Finding, MachineFiles, Topic};
-
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "dpdk-pages",
-    topic: Topic::Dpdk,
-    why: "without huge pages a device needs an address translation for each 4 KiB",
-    check,
-};
+use crate::doctor::{Finding, MachineFiles};
 
 /// The pages that one or two links use: 256 MiB in pages of 2 MiB.
 const WANTED: i64 = 128;
@@ -19,7 +11,7 @@ const RESERVED: i64 = 2 * WANTED;
 
 const POOL: &str = "sys/kernel/mm/hugepages/hugepages-2048kB";
 
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let count = |file: &str| view.number(&format!("{POOL}/{file}"));
     let (Some((all, seen)), Some((free, free_seen))) =
         (count("nr_hugepages"), count("free_hugepages"))
@@ -43,7 +35,7 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{POOL, RULE};
+    use super::{POOL, check};
     use crate::doctor::Verdict::{Absent, Good, Matters, Unknown};
     use crate::doctor::machine::TestMachine;
 
@@ -53,13 +45,13 @@ mod tests {
             let file = |name: &str| format!("{POOL}/{name}");
             TestMachine::new().with(&file("nr_hugepages"), all).with(&file("free_hugepages"), free)
         };
-        assert_eq!(with("512\n", "512\n").verdict(&RULE), Good);
-        let taken = with("100\n", "4\n").one(&RULE);
+        assert_eq!(with("512\n", "512\n").verdict(check), Good);
+        let taken = with("100\n", "4\n").one(check);
         assert_eq!(taken.verdict, Matters);
         assert_eq!(taken.mend.unwrap().command, "sysctl -w vm.nr_hugepages=256");
-        let more = with("256\n", "4\n").one(&RULE);
+        let more = with("256\n", "4\n").one(check);
         assert_eq!((more.verdict, more.is_appliable()), (Unknown, false), "not more each time");
         assert_eq!(more.mend.unwrap().command, "sysctl -w vm.nr_hugepages=384");
-        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().verdict(check), Absent);
     }
 }

@@ -1,17 +1,9 @@
 //! The kernel modules of VFIO.
 
 use super::{DRIVERS, devices};
-use crate::doctor::{DoctorRule, Evidence, Finding, MachineFiles, Topic};
+use crate::doctor::{Evidence, Finding, MachineFiles};
 
-/// See the file's head.
-pub const RULE: DoctorRule = DoctorRule {
-    id: "dpdk-vfio",
-    topic: Topic::Dpdk,
-    why: "vfio-pci is the driver that hands a device to a process",
-    check,
-};
-
-fn check(view: &MachineFiles) -> Vec<Finding> {
+pub fn check(view: &MachineFiles) -> Vec<Finding> {
     if devices(view).is_empty() {
         return Vec::new();
     }
@@ -29,16 +21,16 @@ fn check(view: &MachineFiles) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::super::machine;
-    use super::RULE;
+    use super::check;
     use crate::doctor::Verdict::{Absent, Fails, Good};
     use crate::doctor::machine::TestMachine;
 
     #[test]
     fn the_driver_has_to_be_there() {
-        assert_eq!(machine("vfio-pci", None).verdict(&RULE), Good);
-        let found = machine("e1000e", None).one(&RULE);
+        assert_eq!(machine("vfio-pci", None).verdict(check), Good);
+        let found = machine("e1000e", None).one(check);
         assert_eq!(found.verdict, Fails);
         assert_eq!(found.mend.unwrap().command, "modprobe vfio-pci");
-        assert_eq!(TestMachine::new().verdict(&RULE), Absent);
+        assert_eq!(TestMachine::new().verdict(check), Absent);
     }
 }
