@@ -3,6 +3,7 @@
 use super::controller::OfCpusets;
 use super::group::{OfGroup, OfPins};
 use super::interface::OfInterface;
+use super::kept::Since;
 use super::outcome::UndoOutcome;
 use super::setting::OfFile;
 use serde::{Deserialize, Serialize};
@@ -45,7 +46,7 @@ impl What {
     pub(super) fn undo(&self) -> io::Result<UndoOutcome> {
         match self {
             Self::Interface(one) => one.undo(),
-            Self::File(one) => one.undo(),
+            Self::File(one) => one.undo(Since::Left),
             Self::Group(one) => one.undo().map(UndoOutcome::from),
             Self::Cpusets(one) => one.undo(),
             Self::Pins(one) => one.undo().map(UndoOutcome::from),

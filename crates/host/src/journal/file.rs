@@ -23,7 +23,15 @@ enum Step {
     End(u64),
 }
 
-/// A journal that this process writes. It remains unless it is removed.
+/// The action where there is no file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Opening {
+    Make,
+    Find,
+}
+
+/// A journal, locked by this process: its own, a dead process's, or for a short time a persistent
+/// one. The file remains unless it is removed.
 #[derive(Debug)]
 pub(super) struct File {
     file: fs::File,
@@ -57,6 +65,60 @@ impl File {
         }
     }
 
+    /// Takes a journal over; `None` if its process is alive, another process was faster, or the
+    /// file must not be followed because another user wrote it, or could have.
+    pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        let file = match options.open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let inside = file.metadata()?;
+        let locked =
+            is_ours(&inside) && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        Ok((locked && is_at(path, &inside)).then(|| Self { file, path: path.to_owned() }))
+    }
+
+    /// Opens a persistent journal and waits for its lock; `None` where there is no file and `opening` does not
+    /// create one.
+    pub(super) fn open(folder: &Path, name: &str, opening: Opening) -> io::Result<Option<Self>> {
+        let path = folder.join(name);
+        if opening == Opening::Make {
+            DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+        }
+        loop {
+            let mut options = OpenOptions::new();
+            options.read(true).append(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+            let file = match options.create(opening == Opening::Make).open(&path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            guard(folder)?;
+            flock(&file, FlockOperation::LockExclusive)?;
+            let inside = file.metadata()?;
+            if !is_ours(&inside) {
+                let text = format!(
+                    "{} must be a file that you own and only you can write to: remove it",
+                    path.display()
+                );
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+            }
+            // The previous holder may have removed it.
+            if is_at(&path, &inside) {
+                return Ok(Some(Self { file, path }));
+            }
+        }
+    }
+
+    /// Returns the entries that are not undone, in the order of the changes.
+    pub(super) fn entries(&mut self) -> io::Result<Vec<JournalEntry>> {
+        entries(&mut self.file)
+    }
+
     /// Records a change before it is made.
     pub(super) fn begin(&mut self, entry: &JournalEntry) -> io::Result<()> {
         self.append(&Step::Begin(entry.clone()))
@@ -73,23 +135,19 @@ impl File {
     }
 
     /// Removes the journal: everything is undone.
-    pub(super) fn remove(self) {
+    pub(super) fn remove(self) -> io::Result<()> {
         // Before the lock is released: no other process takes it for the journal of a dead process.
-        let _ = fs::remove_file(&self.path);
+        fs::remove_file(&self.path)
     }
 
     fn append(&mut self, step: &Step) -> io::Result<()> {
-        append(&mut self.file, step)
+        let line = format!("{}\n", serde_json::to_string(step)?);
+        let bytes = self.file.metadata()?.len();
+        self.file.write_all(line.as_bytes()).inspect_err(|_| {
+            // A partial line, on a full file system, would corrupt the next one.
+            let _ = self.file.set_len(bytes);
+        })
     }
-}
-
-fn append(file: &mut fs::File, step: &Step) -> io::Result<()> {
-    let line = format!("{}\n", serde_json::to_string(step)?);
-    let bytes = file.metadata()?.len();
-    file.write_all(line.as_bytes()).inspect_err(|_| {
-        // A partial line, on a full file system, would corrupt the next one.
-        let _ = file.set_len(bytes);
-    })
 }
 
 /// Reads the entries that are not undone, in the order of the changes. A last line without an end
@@ -125,8 +183,8 @@ pub(super) fn others(folder: &Path, own: Option<&Path>) -> Vec<JournalEntry> {
         let options = options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
         let mut file = options.open(path).ok()?;
         let inside = file.metadata().ok()?;
-        let is_ours = inside.is_file() && inside.nlink() == 1 && is_ours_alone(&inside);
-        is_ours.then(|| entries(&mut file).ok()).flatten()
+        let is_there = is_ours(&inside) && inside.nlink() == 1;
+        is_there.then(|| entries(&mut file).ok()).flatten()
     };
     paths.filter(is_other).filter_map(read).flatten().collect()
 }
@@ -149,110 +207,13 @@ fn is_ours_alone(found: &Metadata) -> bool {
     found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o022 == 0
 }
 
+/// Returns whether no other user can have written a journal; it may be removed by now.
+fn is_ours(found: &Metadata) -> bool {
+    found.is_file() && found.nlink() <= 1 && is_ours_alone(found)
+}
+
 /// Returns whether a path still leads to an open file.
 fn is_at(path: &Path, file: &Metadata) -> bool {
     let same = |found: Metadata| (found.dev(), found.ino()) == (file.dev(), file.ino());
     fs::symlink_metadata(path).is_ok_and(same)
-}
-
-/// The journal of a dead process, locked by this one.
-pub(super) struct Dead {
-    file: fs::File,
-    path: PathBuf,
-}
-
-impl Dead {
-    /// Takes a journal over; `None` if its process is alive, another process was faster, or the
-    /// file must not be followed because another user wrote it, or could have.
-    pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-        let file = match options.open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let inside = file.metadata()?;
-        let is_ours = inside.is_file() && inside.nlink() == 1 && is_ours_alone(&inside);
-        let locked = is_ours && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-        Ok((locked && is_at(path, &inside)).then(|| Self { file, path: path.to_owned() }))
-    }
-
-    /// Returns the entries that are not undone, in the order of the changes.
-    pub(super) fn entries(&mut self) -> io::Result<Vec<JournalEntry>> {
-        entries(&mut self.file)
-    }
-
-    /// Removes the journal: everything is undone.
-    pub(super) fn remove(self) -> io::Result<()> {
-        fs::remove_file(&self.path)
-    }
-}
-
-/// The action where there is no file.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Opening {
-    Make,
-    Find,
-}
-
-/// A persistent journal, locked by this process for a short time.
-pub(super) struct AdoptedJournal {
-    file: fs::File,
-    path: PathBuf,
-}
-
-impl AdoptedJournal {
-    /// Opens a journal and waits for its lock; `None` where there is no file and `opening` does not
-    /// create one.
-    pub(super) fn open(folder: &Path, name: &str, opening: Opening) -> io::Result<Option<Self>> {
-        let path = folder.join(name);
-        if opening == Opening::Make {
-            DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
-        }
-        loop {
-            let mut options = OpenOptions::new();
-            options.read(true).append(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-            let file = match options.create(opening == Opening::Make).open(&path) {
-                Ok(file) => file,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(error),
-            };
-            guard(folder)?;
-            flock(&file, FlockOperation::LockExclusive)?;
-            let inside = file.metadata()?;
-            if !(inside.is_file() && inside.nlink() <= 1 && is_ours_alone(&inside)) {
-                let text = format!(
-                    "{} must be a file that you own and only you can write to: remove it",
-                    path.display()
-                );
-                return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
-            }
-            // The previous holder may have removed it.
-            if is_at(&path, &inside) {
-                return Ok(Some(Self { file, path }));
-            }
-        }
-    }
-
-    /// Returns the entries that are not undone.
-    pub(super) fn entries(&mut self) -> io::Result<Vec<JournalEntry>> {
-        entries(&mut self.file)
-    }
-
-    /// Records a change before it is made.
-    pub(super) fn begin(&mut self, entry: &JournalEntry) -> io::Result<()> {
-        append(&mut self.file, &Step::Begin(entry.clone()))
-    }
-
-    /// Records that a change is undone.
-    pub(super) fn end(&mut self, id: u64) -> io::Result<()> {
-        append(&mut self.file, &Step::End(id))
-    }
-
-    /// Removes the journal: everything is undone.
-    pub(super) fn remove(self) -> io::Result<()> {
-        fs::remove_file(&self.path)
-    }
 }

@@ -4,8 +4,7 @@
 //! only [`PersistentChanges::undo`] does. It is removed when no change is left.
 
 use super::entry::{JournalEntry, What};
-use super::file::KEPT_SUFFIX;
-use super::file::{AdoptedJournal as File, Opening};
+use super::file::{File, KEPT_SUFFIX, Opening};
 use super::outcome::UndoOutcome;
 use super::setting::OfFile;
 use super::{JournalError, layers};
@@ -90,7 +89,7 @@ impl PersistentChanges {
         file.begin(&entry(&change)).map_err(lost)?;
         let made = change.apply().map_err(failed);
         let made = made.and_then(|()| file.begin(&entry(&change)).map_err(lost));
-        if made.is_err() && change.undo().is_ok() {
+        if made.is_err() && change.undo(Since::Left).is_ok() {
             match earlier {
                 Some((earlier, _)) => file.begin(earlier),
                 None => file.end(id),
@@ -146,10 +145,7 @@ impl PersistentChanges {
         match what {
             What::File(one) => {
                 check(&self.root, &one.path)?;
-                match since {
-                    Since::Left => one.undo(),
-                    Since::Overruled => one.undo_all_the_same(),
-                }
+                one.undo(since)
             }
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "only files are changed for good")),
         }

@@ -348,7 +348,7 @@ fn end(state: &mut State, id: u64) -> io::Result<()> {
 /// Removes a file without entries.
 fn tidy(state: &mut State) {
     if state.entries.is_empty() {
-        state.file.take().into_iter().for_each(File::remove);
+        let _ = state.file.take().map(File::remove);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Undoes the changes that dead processes left.
 
-use super::file::{Dead, SUFFIX, guard};
+use super::file::{File, SUFFIX, guard};
 use super::layers;
 use super::outcome::UndoOutcome;
 use serde::Serialize;
@@ -55,7 +55,7 @@ pub fn recover_in(folder: &Path) -> io::Result<Recovered> {
 /// Follows one journal backwards.
 fn follow(path: &Path, recovered: &mut Recovered) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
-    let Some(mut dead) = Dead::take(path)? else { return Ok(()) };
+    let Some(mut dead) = File::take(path)? else { return Ok(()) };
     recovered.journals += 1;
     let entries = dead.entries()?;
     let failures = recovered.failed.len();

@@ -1,5 +1,6 @@
 //! A setting that is a file: in /proc/sys, /sys, or a control group.
 
+use super::kept::Since;
 use super::outcome::UndoOutcome;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -57,22 +58,13 @@ impl OfFile {
         Err(io::Error::new(io::ErrorKind::InvalidInput, text))
     }
 
-    /// Restores the old content, unless others have changed it since.
-    pub(super) fn undo(&self) -> io::Result<UndoOutcome> {
+    /// Restores the old content, even after changes by others if they are overruled.
+    pub(super) fn undo(&self, since: Since) -> io::Result<UndoOutcome> {
         match self.found()? {
             None => Ok(UndoOutcome::Nothing),
             Some(found) if found == self.before => Ok(UndoOutcome::Nothing),
             // A different value was set by others on purpose.
-            Some(found) if !self.is_ours(&found) => Ok(UndoOutcome::Left),
-            Some(_) => self.put_back(),
-        }
-    }
-
-    /// Restores the old content, even after changes by others.
-    pub(super) fn undo_all_the_same(&self) -> io::Result<UndoOutcome> {
-        match self.found()? {
-            None => Ok(UndoOutcome::Nothing),
-            Some(found) if found == self.before => Ok(UndoOutcome::Nothing),
+            Some(found) if since == Since::Left && !self.is_ours(&found) => Ok(UndoOutcome::Left),
             Some(_) => self.put_back(),
         }
     }
@@ -163,12 +155,12 @@ mod tests {
     fn what_was_there_comes_back_byte_for_byte() {
         let (_folder, path) = file("212992\n");
         let mut change = OfFile::of(&path, "33554432").unwrap();
-        assert_eq!(change.undo().unwrap(), UndoOutcome::Nothing, "nothing was done yet");
+        assert_eq!(change.undo(Since::Left).unwrap(), UndoOutcome::Nothing, "nothing was done yet");
         change.apply().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "33554432\n");
-        assert_eq!(change.undo().unwrap(), UndoOutcome::PutBack);
+        assert_eq!(change.undo(Since::Left).unwrap(), UndoOutcome::PutBack);
         assert_eq!(fs::read_to_string(&path).unwrap(), "212992\n");
-        assert_eq!(change.undo().unwrap(), UndoOutcome::Nothing, "once is enough");
+        assert_eq!(change.undo(Since::Left).unwrap(), UndoOutcome::Nothing, "once is enough");
     }
 
     #[test]
@@ -177,10 +169,10 @@ mod tests {
         let mut change = OfFile::of(&path, "2").unwrap();
         change.apply().unwrap();
         fs::write(&path, "3\n").unwrap();
-        assert_eq!(change.undo().unwrap(), UndoOutcome::Left);
+        assert_eq!(change.undo(Since::Left).unwrap(), UndoOutcome::Left);
         assert_eq!(fs::read_to_string(&path).unwrap(), "3\n");
         fs::remove_file(&path).unwrap();
-        assert_eq!(change.undo().unwrap(), UndoOutcome::Nothing, "a file that is gone");
+        assert_eq!(change.undo(Since::Left).unwrap(), UndoOutcome::Nothing, "a file that is gone");
     }
 
     #[test]
