@@ -1,6 +1,24 @@
-//! The user's folders, by the XDG Base Directory Specification 0.8.
+//! The names in a folder; and the user's folders, by the XDG Base Directory Specification 0.8.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// Returns the names in a folder, sorted; empty where it cannot be read.
+#[must_use]
+pub fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<_> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+/// Returns those names in a folder that are numbers, as of processes in `/proc`, sorted.
+#[must_use]
+pub fn numbers(folder: &Path) -> Vec<u32> {
+    let mut numbers: Vec<_> = names(folder).iter().filter_map(|name| name.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers
+}
 
 /// Returns the folder for data that outlives a process but is not configuration: `$XDG_STATE_HOME`,
 /// else `$HOME/.local/state`. `variable` reads an environment; paths in it that are not absolute

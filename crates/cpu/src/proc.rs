@@ -44,6 +44,21 @@ pub fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     lines.find_map(|(name, value)| (name.trim() == key).then(|| value.trim()))
 }
 
+/// Returns the control group of this process in the hierarchy of a controller of version 1, or of
+/// version 2, without the slash at its beginning (cgroups(7), "/proc/\[pid\]/cgroup").
+#[must_use]
+pub fn own_group(root: &Path, controller: Option<&str>) -> Option<String> {
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
+    groups.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(":/")?;
+        let is_it = match controller {
+            Some(name) => controllers.split(',').any(|one| one == name),
+            None => controllers.is_empty(),
+        };
+        is_it.then(|| path.to_owned())
+    })
+}
+
 /// Reads the effective capabilities of the process or thread with this folder, a bit each.
 #[must_use]
 pub fn capabilities(folder: &Path) -> Option<u64> {

@@ -136,15 +136,13 @@ impl fmt::Display for ClassRefused {
 /// # Errors
 /// [`ClassError`] with the reason; the thread keeps its class and can continue.
 pub fn set_current_thread(wanted: Class) -> Result<(), ClassError> {
-    let (policy, priority) = wanted.policy();
-    let policy = policy | if priority > 0 { libc::SCHED_RESET_ON_FORK } else { 0 };
-    let parameters = libc::sched_param { sched_priority: priority.into() };
-    // SAFETY: the parameters outlive the call; 0 is the calling thread.
-    if unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } == 0 {
-        return Ok(());
-    }
-    let source = io::Error::last_os_error();
-    Err(ClassError { wanted, reason: reason(&source, wanted, Path::new("/")), source })
+    let flags = if wanted.priority() > 0 { libc::SCHED_RESET_ON_FORK } else { 0 };
+    // 0 is the calling thread.
+    set(0, wanted, flags).map_err(|source| ClassError {
+        wanted,
+        reason: reason(&source, wanted, Path::new("/")),
+        source,
+    })
 }
 
 /// Gives another thread a scheduling class; its nice value stays (sched_setscheduler(2)).
@@ -152,10 +150,14 @@ pub fn set_current_thread(wanted: Class) -> Result<(), ClassError> {
 /// # Errors
 /// The kernel's.
 pub fn set_thread(thread: u32, wanted: Class) -> io::Result<()> {
+    set(thread.cast_signed(), wanted, 0)
+}
+
+fn set(thread: i32, wanted: Class, flags: i32) -> io::Result<()> {
     let (policy, priority) = wanted.policy();
     let parameters = libc::sched_param { sched_priority: priority.into() };
     // SAFETY: the parameters outlive the call.
-    match unsafe { libc::sched_setscheduler(thread.cast_signed(), policy, &raw const parameters) } {
+    match unsafe { libc::sched_setscheduler(thread, policy | flags, &raw const parameters) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
@@ -203,14 +205,8 @@ fn may_set_priorities(root: &Path) -> bool {
 /// Returns the file that gives the control group no time for real-time threads
 /// (Documentation/scheduler/sched-rt-group.rst; only in version 1).
 fn empty_group(root: &Path) -> Option<PathBuf> {
-    let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
-    let path = groups.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (fields.next()?, fields.next()?);
-        controllers.split(',').any(|controller| controller == "cpu").then_some(path)
-    })?;
-    let file = Path::new("sys/fs/cgroup/cpu").join(path.trim_start_matches('/'));
-    let file = file.join("cpu.rt_runtime_us");
+    let group = crate::proc::own_group(root, Some("cpu"))?;
+    let file = Path::new("sys/fs/cgroup/cpu").join(group).join("cpu.rt_runtime_us");
     let runtime = std::fs::read_to_string(root.join(&file)).ok()?;
     (runtime.trim() == "0").then(|| Path::new("/").join(file))
 }

@@ -80,7 +80,11 @@ impl Topology {
     /// virtual machines lack (caches, packages, nodes) have defaults.
     pub fn read(root: &Path) -> Result<Self, TopologyError> {
         let cpus = root.join("sys/devices/system/cpu");
-        let online = read_cpus(&cpus.join("online"))?;
+        let path = cpus.join("online");
+        let online = read_cpus(&path)?.ok_or_else(|| TopologyError::Read {
+            path,
+            source: io::Error::from_raw_os_error(libc::ENOENT),
+        })?;
         let capacities = capacity::read(root, &online)?;
         let cores = online
             .iter()
@@ -125,18 +129,16 @@ impl Core {
     fn read(folder: &Path, cpu: usize, capacity: u32) -> Result<Self, TopologyError> {
         let itself = || CpuSet::from_iter([cpu]);
         let topology = folder.join("topology");
-        let siblings = optional(read_cpus(&topology.join("core_cpus_list")))?;
+        let siblings = read_cpus(&topology.join("core_cpus_list"))?;
         let siblings = match siblings {
             Some(siblings) => siblings,
             // The name before Linux 5.3.
-            None => {
-                optional(read_cpus(&topology.join("thread_siblings_list")))?.unwrap_or_else(itself)
-            }
+            None => read_cpus(&topology.join("thread_siblings_list"))?.unwrap_or_else(itself),
         };
         Ok(Self {
             cpu,
             // -1 where the architecture does not report it.
-            package: optional(read_number(&topology.join("physical_package_id")))?
+            package: read_number(&topology.join("physical_package_id"))?
                 .map_or(0, |id| usize::try_from(id).unwrap_or(0)),
             node: node(folder),
             capacity,
@@ -154,26 +156,24 @@ impl Core {
 
 /// Reads the node, which is the link `nodeN` in the CPU's folder.
 fn node(folder: &Path) -> usize {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| {
-        entry.file_name().to_str()?.strip_prefix("node")?.parse::<usize>().ok()
-    });
-    numbers.min().unwrap_or(0)
+    let names = crate::folders::names(folder);
+    let number = |name: &String| name.strip_prefix("node")?.parse().ok();
+    names.iter().filter_map(number).min().unwrap_or(0)
 }
 
 fn caches(folder: &Path, itself: &CpuSet) -> Result<Vec<Cache>, TopologyError> {
     let mut caches = Vec::new();
     for index in 0.. {
         let folder = folder.join(format!("index{index}"));
-        let Some(level) = optional(read_number(&folder.join("level")))? else { break };
-        let kind = optional(read(&folder.join("type")))?.unwrap_or_default();
-        if kind == "Instruction" {
+        let Some(level) = read_number(&folder.join("level"))? else { break };
+        let kind = read_as(&folder.join("type"), "a kind", |text| Some(text.to_owned()))?;
+        if kind.is_some_and(|kind| kind == "Instruction") {
             continue;
         }
         caches.push(Cache {
             level: u32::try_from(level).unwrap_or(0),
-            size_bytes: optional(read_size(&folder.join("size")))?.unwrap_or(0),
-            shared_by: optional(read_cpus(&folder.join("shared_cpu_list")))?
+            size_bytes: read_size(&folder.join("size"))?.unwrap_or(0),
+            shared_by: read_cpus(&folder.join("shared_cpu_list"))?
                 .unwrap_or_else(|| itself.clone()),
         });
     }
@@ -181,43 +181,31 @@ fn caches(folder: &Path, itself: &CpuSet) -> Result<Vec<Cache>, TopologyError> {
     Ok(caches)
 }
 
-fn read(path: &Path) -> Result<String, TopologyError> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(text.trim().to_owned()),
-        Err(source) => Err(TopologyError::Read { path: path.to_owned(), source }),
-    }
-}
-
-/// Turns a missing file into `None`; any other error stays an error.
-fn optional<T>(result: Result<T, TopologyError>) -> Result<Option<T>, TopologyError> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(TopologyError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
-}
-
+/// Reads a value; `None` where there is no such file.
 fn read_as<T>(
     path: &Path,
     expected: &'static str,
     parse: impl Fn(&str) -> Option<T>,
-) -> Result<T, TopologyError> {
-    let text = read(path)?;
+) -> Result<Option<T>, TopologyError> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text.trim().to_owned(),
+        Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(TopologyError::Read { path: path.to_owned(), source }),
+    };
     let value = parse(&text);
-    value.ok_or_else(|| TopologyError::Content { path: path.to_owned(), text, expected })
+    let wrong = || TopologyError::Content { path: path.to_owned(), text, expected };
+    value.ok_or_else(wrong).map(Some)
 }
 
-fn read_cpus(path: &Path) -> Result<CpuSet, TopologyError> {
+fn read_cpus(path: &Path) -> Result<Option<CpuSet>, TopologyError> {
     read_as(path, "a CPU list", |text| text.parse().ok())
 }
 
-fn read_number(path: &Path) -> Result<i64, TopologyError> {
+fn read_number(path: &Path) -> Result<Option<i64>, TopologyError> {
     read_as(path, "a number", |text| text.parse().ok())
 }
 
-fn read_size(path: &Path) -> Result<u64, TopologyError> {
+fn read_size(path: &Path) -> Result<Option<u64>, TopologyError> {
     read_as(path, "a size like 48K", parse_size)
 }
 

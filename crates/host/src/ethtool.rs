@@ -5,6 +5,7 @@ mod rings;
 
 pub use rings::{Coalescing, Rings};
 
+use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -134,6 +135,11 @@ impl Ethtool {
     pub fn open() -> io::Result<Self> {
         let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
         Ok(Self { socket: socket_with(family, kind, SocketFlags::CLOEXEC, None)? })
+    }
+
+    /// Returns the number of an interface; `ENODEV` when there is no such interface.
+    pub(crate) fn index(&self, interface: &str) -> io::Result<u32> {
+        Ok(name_to_index(&self.socket, interface)?)
     }
 
     /// Returns the name of the driver: `veth`, `ice`.

@@ -7,6 +7,7 @@
 //! | `napi/eth0-8193` | a queue's packets (Documentation/networking/napi.rst, "Threaded NAPI") |
 //! | `ksoftirqd/1` | deferred soft interrupts, including those of the network |
 
+use millstream_cpu::folders;
 use millstream_cpu::sched::Class;
 use millstream_cpu::threads::{self, ThreadInfo};
 use serde::Serialize;
@@ -64,18 +65,14 @@ pub fn of_interfaces(root: &Path, interfaces: &[String]) -> Vec<PacketThread> {
         let ours = interrupts.iter().any(|irq| irq == number) || interfaces.iter().any(is_ours);
         ours.then_some(PacketThreadKind::Interrupt)
     };
-    let entries = fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
-    let mut found: Vec<_> = entries
-        .filter_map(|entry| {
-            entry.file_name().to_str()?.parse::<u32>().ok()?;
-            // The name alone, which is cheap to read, before all other properties.
-            let name = fs::read_to_string(entry.path().join("comm")).ok()?;
-            let kind = kind(name.trim_end())?;
-            Some(PacketThread { kind, thread: threads::read(&entry.path())? })
-        })
-        .collect();
-    found.sort_by_key(|one| one.thread.tid);
-    found
+    let proc = root.join("proc");
+    let thread = |number: u32| {
+        let folder = proc.join(number.to_string());
+        // The name alone, which is cheap to read, before all other properties.
+        let name = fs::read_to_string(folder.join("comm")).ok()?;
+        Some(PacketThread { kind: kind(name.trim_end())?, thread: threads::read(&folder)? })
+    };
+    folders::numbers(&proc).into_iter().filter_map(thread).collect()
 }
 
 /// Returns the NAPI threads of one interface.
@@ -95,9 +92,7 @@ fn is_napi_of(name: &str, interface: &str) -> bool {
 
 /// Returns the numbers of the interrupts of an interface's device.
 pub(crate) fn device_irqs(root: &Path, interface: &str) -> Vec<String> {
-    let folder = root.join(format!("sys/class/net/{interface}/device/msi_irqs"));
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    folders::names(&root.join(format!("sys/class/net/{interface}/device/msi_irqs")))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Network cards on the PCI bus, and their drivers (Linux, Documentation/ABI/testing/sysfs-bus-pci,
 //! Documentation/driver-api/vfio.rst).
 
+use millstream_cpu::folders;
 use serde::Serialize;
 use std::fs;
 use std::io;
@@ -40,8 +41,7 @@ pub fn iommu_group(address: &str) -> Option<String> {
 /// Returns the kernel's interface on a device, while a kernel driver has it.
 #[must_use]
 pub fn interface_of(address: &str) -> Option<String> {
-    let entries = fs::read_dir(device(Path::new(BUS), address).join("net")).ok()?;
-    entries.flatten().find_map(|entry| entry.file_name().into_string().ok())
+    folders::names(&device(Path::new(BUS), address).join("net")).into_iter().next()
 }
 
 /// Returns the PCI device of a kernel interface; `None` for those that are not on the bus. A virtio
@@ -85,17 +85,13 @@ fn place(address: &str, driver: &str) -> io::Result<()> {
 }
 
 fn cards_of(bus: &Path) -> Vec<Card> {
-    let entries = fs::read_dir(bus.join("devices")).into_iter().flatten().flatten();
-    let mut names: Vec<_> =
-        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort();
     let card = |address: String| {
         let folder = device(bus, &address);
         let class = fs::read_to_string(folder.join("class")).ok()?;
         let driver = link_name(&folder.join("driver"));
         class.starts_with(NETWORK).then_some(Card { address, driver })
     };
-    names.into_iter().filter_map(card).collect()
+    folders::names(&bus.join("devices")).into_iter().filter_map(card).collect()
 }
 
 fn device(bus: &Path, address: &str) -> PathBuf {

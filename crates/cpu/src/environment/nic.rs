@@ -1,5 +1,6 @@
 //! Network devices in the record.
 
+use crate::folders::names;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -25,24 +26,16 @@ pub struct Nic {
 /// Reads all devices below `root` that have hardware behind them, by name.
 pub(super) fn read(root: &Path) -> Vec<Nic> {
     let folder = root.join("sys/class/net");
-    let names = fs::read_dir(&folder).into_iter().flatten().flatten();
-    let mut nics: Vec<_> = names
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| folder.join(name).join("device").exists())
-        .map(|name| nic(&folder.join(&name), name))
-        .collect();
-    nics.sort_by(|a, b| a.name.cmp(&b.name));
-    nics
+    let has_hardware = |name: &String| folder.join(name).join("device").exists();
+    let names = names(&folder).into_iter().filter(has_hardware);
+    names.map(|name| nic(&folder.join(&name), name)).collect()
 }
 
 fn nic(folder: &Path, name: String) -> Nic {
     let number = |file: &str| fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok();
     let driver = fs::read_link(folder.join("device/driver")).ok();
-    let queues = |prefix: &str| {
-        let entries = fs::read_dir(folder.join("queues")).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        names.filter(|name| name.starts_with(prefix)).count()
-    };
+    let queues = names(&folder.join("queues"));
+    let queues = |prefix: &str| queues.iter().filter(|name| name.starts_with(prefix)).count();
     Nic {
         name,
         driver: driver.and_then(|path| Some(path.file_name()?.to_str()?.to_owned())),

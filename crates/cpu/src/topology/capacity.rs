@@ -5,7 +5,7 @@
 //! (`cpufreq/cpuinfo_max_freq`), and the core types of Intel's hybrids, which the kernel shows as
 //! the CPUs of two performance monitors (`/sys/devices/cpu_core`, `/sys/devices/cpu_atom`).
 
-use super::{TopologyError, optional, read_cpus, read_number};
+use super::{TopologyError, read_cpus, read_number};
 use crate::cpu_set::CpuSet;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub(super) fn read(root: &Path, online: &CpuSet) -> Result<BTreeMap<usize, u32>,
     let told = each(root, online, "cpu_capacity")?;
     let speeds = if told.is_empty() {
         let devices = root.join("sys/devices");
-        let atoms = optional(read_cpus(&devices.join("cpu_atom/cpus")))?.unwrap_or_default();
+        let atoms = read_cpus(&devices.join("cpu_atom/cpus"))?.unwrap_or_default();
         let mut clocks = each(root, online, "cpufreq/cpuinfo_max_freq")?;
         if clocks.is_empty() {
             clocks = online.iter().map(|cpu| (cpu, 1000)).collect();
@@ -48,7 +48,7 @@ fn each(root: &Path, online: &CpuSet, file: &str) -> Result<BTreeMap<usize, u64>
     let mut found = BTreeMap::new();
     for cpu in online.iter() {
         let path = root.join(format!("sys/devices/system/cpu/cpu{cpu}")).join(file);
-        let number = optional(read_number(&path))?.and_then(|number| u64::try_from(number).ok());
+        let number = read_number(&path)?.and_then(|number| u64::try_from(number).ok());
         if let Some(number) = number.filter(|number| (1..1 << 40).contains(number)) {
             found.insert(cpu, number);
         }

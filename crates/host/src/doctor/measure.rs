@@ -11,8 +11,7 @@ const CALLS: u32 = 500;
 #[must_use]
 pub fn system_call_ns() -> f64 {
     per_call_ns(|| {
-        // SAFETY: it cannot fail and touches no memory.
-        black_box(unsafe { libc::syscall(libc::SYS_getppid) });
+        black_box(rustix::process::getppid());
     })
 }
 

@@ -2,8 +2,9 @@
 
 use super::Evidence;
 use super::nic::DriverAnswers;
-use millstream_cpu::CpuSet;
+use crate::journal::marked;
 use millstream_cpu::sched::Class;
+use millstream_cpu::{CpuSet, folders};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -66,12 +67,11 @@ impl MachineFiles {
         Some((evidence.value.parse().ok()?, evidence))
     }
 
-    /// Returns the choice in a file of alternatives, `always [madvise] never`.
+    /// Returns the choice in a file of alternatives, `always [madvise] never` or `none (voluntary) full`.
     #[must_use]
     pub fn choice(&self, path: &str) -> Option<(String, Evidence)> {
         let evidence = self.read(path)?;
-        let chosen = evidence.value.split_once('[')?.1.split_once(']')?.0.to_owned();
-        Some((chosen, evidence))
+        Some((marked(&evidence.value)?.to_owned(), evidence))
     }
 
     /// Returns the first line of a file that begins with `start`, without `start` and white space.
@@ -85,11 +85,7 @@ impl MachineFiles {
     /// Returns the names in a folder, sorted; empty where there is no folder.
     #[must_use]
     pub fn names(&self, folder: &str) -> Vec<String> {
-        let entries = fs::read_dir(self.root.join(folder)).into_iter().flatten().flatten();
-        let mut names: Vec<_> =
-            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        names.sort();
-        names
+        folders::names(&self.root.join(folder))
     }
 
     /// Returns whether there is such a file or folder.

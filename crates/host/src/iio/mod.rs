@@ -17,6 +17,7 @@ pub use capture::{CaptureSpec, IioCapture};
 pub use scan::{Element, ScanFormat, ScanLayout, TIMESTAMP};
 
 use crate::journal::JournalError;
+use millstream_cpu::folders;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -149,17 +150,13 @@ pub fn find(root: &Path, wanted: Option<&str>) -> Result<IioDevice, IioError> {
 
 /// Returns the folders on the bus with this prefix, in order, with the names of their devices.
 fn named(root: &Path, prefix: &str) -> Vec<(PathBuf, String)> {
-    let entries = fs::read_dir(root.join(BUS)).into_iter().flatten().flatten();
-    let mut folders: Vec<PathBuf> = entries
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
-        .map(|entry| entry.path())
-        .collect();
-    folders.sort();
-    let name = |folder: PathBuf| {
+    let bus = root.join(BUS);
+    let named = |folder: PathBuf| {
         let name = fs::read_to_string(folder.join("name")).unwrap_or_default();
         (folder, name.trim().to_owned())
     };
-    folders.into_iter().map(name).collect()
+    let names = folders::names(&bus).into_iter().filter(|name| name.starts_with(prefix));
+    names.map(|name| named(bus.join(name))).collect()
 }
 
 fn list(names: Vec<String>) -> String {

@@ -2,6 +2,7 @@
 //! Documentation/admin-guide/cgroup-v2.rst).
 
 use millstream_cpu::CpuSet;
+use millstream_cpu::folders::numbers;
 use millstream_cpu::proc::Stat;
 use millstream_cpu::sched::{self, Class};
 use rustix::thread::{CpuSet as Mask, Pid, sched_getaffinity};
@@ -149,13 +150,10 @@ impl Pin {
             return Some(self.thread.cast_unsigned());
         }
         let name = self.name.as_ref()?;
-        let is_it =
-            |path: &Path| fs::read_to_string(path.join("comm")).is_ok_and(|now| now == *name);
-        let mut entries = fs::read_dir("/proc").ok()?.flatten();
-        entries.find_map(|entry| {
-            let number = entry.file_name().to_str()?.parse().ok()?;
-            is_it(&entry.path()).then_some(number)
-        })
+        let is_it = |number: &u32| {
+            fs::read_to_string(format!("/proc/{number}/comm")).is_ok_and(|now| now == *name)
+        };
+        numbers("/proc".as_ref()).into_iter().find(is_it)
     }
 
     fn restore(&self) -> io::Result<bool> {

@@ -3,7 +3,7 @@
 use super::namespace::{self, NamespaceFile};
 use super::outcome::UndoOutcome;
 use super::value::SettingValue;
-use crate::netlink::{Netlink, NetlinkError};
+use crate::ethtool::Ethtool;
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -81,10 +81,5 @@ impl OfInterface {
 
 /// Returns the number of an interface; ENODEV only if there is no such interface.
 fn index(interface: &str) -> io::Result<u32> {
-    let mut netlink = Netlink::open().map_err(io::Error::other)?;
-    match netlink.interface(interface) {
-        Ok(interface) => Ok(interface.index),
-        Err(NetlinkError::NoInterface { .. }) => Err(io::Error::from_raw_os_error(libc::ENODEV)),
-        Err(error) => Err(io::Error::other(error)),
-    }
+    Ethtool::open()?.index(interface)
 }

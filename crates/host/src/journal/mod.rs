@@ -45,7 +45,7 @@ pub use changes::Changes;
 pub use group::Origins;
 pub use kept::{ChangeOutcome, PersistentChanges, Since};
 pub use recover::{Recovered, recover, recover_in};
-pub(crate) use setting::chosen;
+pub(crate) use setting::{chosen, marked};
 pub use value::SettingValue;
 
 /// The reason why a setting could not be changed.

@@ -115,8 +115,13 @@ fn is_of_kernel(path: &Path) -> bool {
 /// Returns the choice in `always [madvise] never`, or `none (voluntary) full`; other texts are
 /// returned unchanged.
 pub(crate) fn chosen(text: &str) -> &str {
+    marked(text).unwrap_or(text)
+}
+
+/// Returns the marked choice in such a text.
+pub(crate) fn marked(text: &str) -> Option<&str> {
     let between = |(open, close)| Some(text.split_once(open)?.1.split_once(close)?.0);
-    [('[', ']'), ('(', ')')].into_iter().find_map(between).unwrap_or(text)
+    [('[', ']'), ('(', ')')].into_iter().find_map(between)
 }
 
 /// Returns whether a kernel that reads one of them shows the other. CPU lists and masks may come

@@ -19,6 +19,8 @@ const NETDEV_CMD_DEV_GET: u8 = 1;
 const NETDEV_A_DEV_IFINDEX: u16 = 1;
 const NETDEV_A_DEV_XDP_FEATURES: u16 = 3;
 const NETDEV_A_DEV_XDP_ZC_MAX_SEGS: u16 = 4;
+/// The errors where the kernel does not know the requested family or device.
+const UNKNOWN: [i32; 2] = [libc::ENOENT, libc::EOPNOTSUPP];
 
 /// The XDP features of a driver.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
@@ -46,29 +48,16 @@ impl XdpFeatures {
         let fixed = [CTRL_CMD_GETFAMILY, 1, 0, 0];
         let request = NetlinkRequest::new(CONTROLLER, libc::NLM_F_ACK, &fixed)
             .with(CTRL_ATTR_FAMILY_NAME, b"netdev\0");
-        let Some(families) = there(socket.ask("find the family netdev", &request, family))? else {
+        let what = "find the family netdev";
+        let Some(family) = socket.ask_for(what, &request, &UNKNOWN, |found| Some(family(found)))?
+        else {
             return Ok(None);
         };
         let what = "ask the driver for its XDP features";
-        let no_answer = || refused(what)(io::ErrorKind::InvalidData.into());
-        let family = *families.first().ok_or_else(no_answer)?;
+        let family = family.ok_or_else(|| refused(what)(io::ErrorKind::InvalidData.into()))?;
         let request = NetlinkRequest::new(family, libc::NLM_F_ACK, &[NETDEV_CMD_DEV_GET, 1, 0, 0])
             .with(NETDEV_A_DEV_IFINDEX, &interface.to_ne_bytes());
-        let found = there(socket.ask(what, &request, parse))?;
-        Ok(found.and_then(|found| found.into_iter().next()))
-    }
-}
-
-/// Returns `None` where the kernel does not know the requested family or device.
-fn there<T>(answer: Result<T, NetlinkError>) -> Result<Option<T>, NetlinkError> {
-    match answer {
-        Ok(answer) => Ok(Some(answer)),
-        Err(NetlinkError::Refused { source, .. })
-            if [Some(libc::ENOENT), Some(libc::EOPNOTSUPP)].contains(&source.raw_os_error()) =>
-        {
-            Ok(None)
-        }
-        Err(error) => Err(error),
+        socket.ask_for(what, &request, &UNKNOWN, parse)
     }
 }
 

@@ -23,15 +23,9 @@ impl NetlinkRequest {
         Self { bytes }.padded()
     }
 
-    /// Adds an attribute.
-    ///
-    /// # Panics
-    /// If the value is longer than an attribute can be (64 KiB).
+    /// Adds an [`attribute`].
     pub(super) fn with(mut self, kind: u16, value: &[u8]) -> Self {
-        let length = u16::try_from(ATTRIBUTE_HEADER_BYTES + value.len()).expect("a short value");
-        self.bytes.extend_from_slice(&length.to_ne_bytes());
-        self.bytes.extend_from_slice(&kind.to_ne_bytes());
-        self.bytes.extend_from_slice(value);
+        self.bytes.extend(attribute(kind, value));
         self.padded()
     }
 
@@ -47,6 +41,15 @@ impl NetlinkRequest {
         self.bytes[8..12].copy_from_slice(&sequence.to_ne_bytes());
         self.bytes
     }
+}
+
+/// Returns an attribute, without padding.
+///
+/// # Panics
+/// If the value is longer than an attribute can be (64 KiB).
+pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(ATTRIBUTE_HEADER_BYTES + value.len()).expect("a short value");
+    [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat()
 }
 
 /// A message from the kernel.

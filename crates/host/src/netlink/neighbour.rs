@@ -38,26 +38,7 @@ impl Netlink {
         let request =
             NetlinkRequest::new(libc::RTM_GETNEIGH, libc::NLM_F_ACK, &fixed(interface, 0))
                 .with(libc::NDA_DST, &address.octets());
-        match self.socket.ask("look up a neighbour", &request, parse) {
-            Ok(found) => Ok(found.into_iter().next()),
-            Err(NetlinkError::Refused { source, .. })
-                if source.raw_os_error() == Some(libc::ENOENT) =>
-            {
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Returns every neighbour on an interface.
-    ///
-    /// # Errors
-    /// [`NetlinkError::Refused`] with the kernel's answer.
-    pub fn neighbours(&mut self, interface: u32) -> Result<Vec<Neighbour>, NetlinkError> {
-        let request = NetlinkRequest::new(libc::RTM_GETNEIGH, libc::NLM_F_DUMP, &fixed(0, 0));
-        let mut all = self.socket.ask("list the neighbours", &request, parse)?;
-        all.retain(|neighbour| neighbour.interface == interface);
-        Ok(all)
+        self.socket.ask_for("look up a neighbour", &request, &[libc::ENOENT], parse)
     }
 
     /// Makes the kernel resolve a neighbour, or confirm it if it is stale, as if it had a packet to

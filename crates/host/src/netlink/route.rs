@@ -5,7 +5,6 @@ use super::message::{
 };
 use super::{Netlink, NetlinkError};
 use serde::Serialize;
-use std::io;
 use std::net::Ipv4Addr;
 
 /// Bytes of `struct rtmsg`, and of `struct rtnexthop`.
@@ -13,6 +12,8 @@ const FIXED_BYTES: usize = 12;
 const NEXT_HOP_BYTES: usize = 8;
 /// A gateway of another address family (`linux/rtnetlink.h`).
 const RTA_VIA: u16 = 18;
+/// The errors where a refusing route, or no route, matches.
+const NO_WAY: [i32; 4] = [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EACCES, libc::EINVAL];
 
 /// The action of a route on a packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -67,11 +68,9 @@ impl Netlink {
         if let Some(index) = interface {
             request = request.with(libc::RTA_OIF, &index.to_ne_bytes());
         }
-        match self.socket.ask("look up a route", &request, |message| hops(message).pop()) {
-            Ok(routes) => Ok(routes.into_iter().next().filter(|r| r.kind != RouteKind::Refused)),
-            Err(NetlinkError::Refused { source, .. }) if is_no_way(&source) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let hop = |message: &NetlinkMessage<'_>| hops(message).pop();
+        let route = self.socket.ask_for("look up a route", &request, &NO_WAY, hop)?;
+        Ok(route.filter(|route| route.kind != RouteKind::Refused))
     }
 
     /// Returns the routes of the main table in the kernel's order; one for each next hop where a
@@ -89,12 +88,6 @@ impl Netlink {
         };
         Ok(self.socket.ask("list the routes", &request, parse)?.concat())
     }
-}
-
-/// Returns whether the error means that a refusing route, or no route, matches.
-fn is_no_way(source: &io::Error) -> bool {
-    let codes = [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EACCES, libc::EINVAL];
-    source.raw_os_error().is_some_and(|code| codes.contains(&code))
 }
 
 /// Returns the route of a message, once for each next hop; empty if it is not an IPv4 route.

@@ -73,6 +73,23 @@ impl Socket {
         Err(refused(what)(io::ErrorKind::Interrupted.into()))
     }
 
+    /// Sends a request for one thing, or about one; `None` where the kernel's error is one of
+    /// `missing`.
+    pub(super) fn ask_for<T>(
+        &mut self,
+        what: &'static str,
+        request: &NetlinkRequest,
+        missing: &[i32],
+        parse: impl Fn(&NetlinkMessage<'_>) -> Option<T>,
+    ) -> Result<Option<T>, NetlinkError> {
+        let is_missing =
+            |error: &io::Error| error.raw_os_error().is_some_and(|code| missing.contains(&code));
+        match self.ask(what, request, parse) {
+            Err(NetlinkError::Refused { source, .. }) if is_missing(&source) => Ok(None),
+            found => Ok(found?.into_iter().next()),
+        }
+    }
+
     fn ask_once(
         &mut self,
         request: &NetlinkRequest,

@@ -6,9 +6,9 @@
 //! space cannot put it back; that does no harm, because it is bound again before it helps the next
 //! time, but it is reported.
 
+use millstream_cpu::folders::numbers;
 use millstream_cpu::proc::Stat;
 use millstream_cpu::{CpuSet, threads};
-use std::fs;
 use std::path::Path;
 
 /// One such thread.
@@ -21,8 +21,8 @@ pub(super) struct Bound {
 
 /// Returns all of them, with their CPUs.
 pub(super) fn all(root: &Path) -> Vec<Bound> {
-    let entries = fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
-    entries.filter_map(|entry| of(&entry.path())).collect()
+    let proc = root.join("proc");
+    numbers(&proc).iter().filter_map(|number| of(&proc.join(number.to_string()))).collect()
 }
 
 /// Returns those with other CPUs than before: `thread rcu_gp (0-3, was 2)`.
@@ -46,6 +46,7 @@ fn of(folder: &Path) -> Option<Bound> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn task(root: &Path, id: u32, cpus: &str, flags: u64) {
         let folder = root.join(format!("proc/{id}"));

@@ -20,21 +20,6 @@ pub(super) fn tree(home: &Path) -> Vec<PathBuf> {
     groups
 }
 
-/// Returns the group of this process, below the root of a hierarchy (cgroups(7),
-/// "/proc/\[pid\]/cgroup"): that of a controller of version 1, or of version 2.
-pub(super) fn own(root: &Path, hierarchy: &Path, controller: Option<&str>) -> PathBuf {
-    let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
-    let own = groups.lines().find_map(|line| {
-        let (controllers, path) = line.split_once(':')?.1.split_once(":/")?;
-        let is_it = match controller {
-            Some(name) => controllers.split(',').any(|one| one == name),
-            None => controllers.is_empty(),
-        };
-        is_it.then_some(path)
-    });
-    hierarchy.join(own.unwrap_or_default())
-}
-
 /// Returns the threads that a file of a group lists.
 pub(super) fn members(file: &Path) -> Result<Vec<i32>, ShieldError> {
     Ok(read(file)?.lines().filter_map(|line| line.parse().ok()).collect())

@@ -3,7 +3,7 @@
 
 use super::{Changes, PacketHandling, ShieldReport, ShieldSpec};
 use crate::packet_threads::device_irqs;
-use millstream_cpu::CpuSet;
+use millstream_cpu::{CpuSet, folders};
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,21 +60,17 @@ pub(super) fn reaching(root: &Path, cpus: &CpuSet) -> Vec<Interrupt> {
 /// Returns all interrupts by number, each with the file of its CPUs, and these.
 fn all(root: &Path) -> Vec<(Interrupt, PathBuf, CpuSet)> {
     let folder = root.join("proc/irq");
-    let names = fs::read_dir(&folder).into_iter().flatten().flatten();
-    let numbers = names.filter_map(|name| name.file_name().to_str()?.parse().ok());
     let one = |number: u32| {
         let file = folder.join(number.to_string()).join("smp_affinity_list");
         let now = fs::read_to_string(&file).ok()?.parse().ok()?;
         Some((Interrupt { number, name: name(&folder, number) }, file, now))
     };
-    let mut all: Vec<_> = numbers.filter_map(one).collect();
-    all.sort_by_key(|(interrupt, ..)| interrupt.number);
-    all
+    folders::numbers(&folder).into_iter().filter_map(one).collect()
 }
 
 /// Returns the user of an interrupt: each has a folder with its name.
 fn name(folder: &Path, number: u32) -> String {
-    let entries = fs::read_dir(folder.join(number.to_string())).into_iter().flatten().flatten();
-    let mut users = entries.filter(|entry| entry.path().is_dir());
-    users.next().and_then(|user| user.file_name().into_string().ok()).unwrap_or_default()
+    let folder = folder.join(number.to_string());
+    let users = folders::names(&folder).into_iter();
+    users.filter(|user| folder.join(user).is_dir()).next().unwrap_or_default()
 }

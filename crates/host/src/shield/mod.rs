@@ -25,6 +25,7 @@ pub use napi::{Napi, PacketHandling};
 use crate::journal::{Changes, Journal, JournalError, needs_root};
 use crate::packet_threads::PacketThread;
 use millstream_cpu::CpuSet;
+use millstream_cpu::proc::own_group;
 use millstream_cpu::sched::Class;
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions};
@@ -186,15 +187,15 @@ impl Shield {
         let mut bound = Vec::new();
         let (door, own_door) = match &hierarchy {
             Hierarchy::V1 { root: groups, prefix } => {
-                let own = groups::own(root, groups, Some("cpuset"));
+                let own = groups.join(own_group(root, Some("cpuset")).unwrap_or_default());
                 let home = threads::CpusetRoot { root: groups, prefix, own: &own };
                 (threads::version_1(&home, plan, &packets, &mut changes, &mut account)?, None)
             }
             Hierarchy::V2 { root: groups } => {
                 let (changes, account) = (&mut changes, &mut account);
                 bound = bound::all(root);
-                let own = groups::own(root, groups, None);
-                let door = partition::make(groups, &own, plan, changes, account, partition::state)?;
+                let own = groups.join(own_group(root, None).unwrap_or_default());
+                let door = partition::make(groups, &own, plan, changes, account, read)?;
                 (door, Some(own.join(partition::DOOR)))
             }
         };

@@ -3,7 +3,7 @@
 
 use super::groups::{keep_pins, tree};
 use super::threads::{cpus_of, name, rest};
-use super::{Changes, ShieldError, ShieldReport, ShieldSpec, read, write};
+use super::{Changes, ShieldError, ShieldReport, ShieldSpec, write};
 use crate::journal::Origins;
 use std::path::{Path, PathBuf};
 
@@ -39,8 +39,3 @@ pub(super) fn make(
 
 /// The file of a group that takes processes, each with all its threads.
 pub(super) const DOOR: &str = "cgroup.procs";
-
-/// Reads the state of a partition from its file.
-pub(super) fn state(partition: &Path) -> Result<String, ShieldError> {
-    read(partition)
-}

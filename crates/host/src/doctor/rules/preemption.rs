@@ -15,11 +15,7 @@ pub fn check(view: &MachineFiles) -> Vec<Finding> {
         let text = "not a real-time kernel; install one (Debian: linux-image-rt-amd64)";
         return vec![Finding::unknown(says(text)).seen([version])];
     }
-    let chosen = view.read(CHOICE).and_then(|line| {
-        let model = line.value.split_once('(')?.1.split_once(')')?.0.to_owned();
-        Some((model, line))
-    });
-    vec![match chosen {
+    vec![match view.choice(CHOICE) {
         Some((model, line)) if matches!(model.as_str(), "full" | "lazy") => {
             Finding::good(format!("preemption is {model}")).seen([line])
         }

@@ -1,6 +1,7 @@
 //! The user's right to real-time priorities (sched(7), "Privileges and resource limits").
 
 use crate::doctor::{Evidence, Finding, MachineFiles, Verdict};
+use millstream_cpu::proc::own_group;
 
 const CAP_SYS_NICE: u32 = 23;
 
@@ -50,12 +51,8 @@ pub fn check(view: &MachineFiles) -> Vec<Finding> {
 
 /// Finds a control group of version 1 without time for real-time threads.
 fn group(view: &MachineFiles) -> Option<Finding> {
-    let groups = view.read("proc/self/cgroup")?;
-    let path = groups.value.lines().find_map(|line| {
-        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-        controllers.split(',').any(|name| name == "cpu").then_some(path)
-    })?;
-    let file = format!("sys/fs/cgroup/cpu/{}", path.trim_start_matches('/'));
+    let group = own_group(view.root(), Some("cpu"))?;
+    let file = format!("sys/fs/cgroup/cpu/{group}");
     let file = format!("{}/cpu.rt_runtime_us", file.trim_end_matches('/'));
     let (runtime_us, seen) = view.number(&file)?;
     let says = "the control group of this process has no time for real-time threads";

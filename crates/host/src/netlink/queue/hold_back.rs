@@ -1,6 +1,6 @@
 //! Delayed packets (tc-netem(8)).
 
-use super::super::message::NetlinkRequest;
+use super::super::message::{NetlinkRequest, attribute};
 use super::super::{Netlink, NetlinkError};
 use super::{HANDLE, TC_H_ROOT, TCA_KIND, TCA_OPTIONS, fixed};
 use std::time::Duration;
@@ -20,9 +20,8 @@ impl Netlink {
         // limit, loss, gap, duplicate, jitter.
         let options = [0, LIMIT, 0, 0, 0, 0].map(u32::to_ne_bytes).concat();
         let delay_ns = i64::try_from(delay.as_nanos()).unwrap_or(i64::MAX);
-        let size = 4 + size_of::<i64>() as u16;
-        let attribute = [size.to_ne_bytes(), TCA_NETEM_LATENCY64.to_ne_bytes()].concat();
-        let options = [options, attribute, delay_ns.to_ne_bytes().to_vec()].concat();
+        let latency = attribute(TCA_NETEM_LATENCY64, &delay_ns.to_ne_bytes());
+        let options = [options, latency].concat();
         let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
         let fixed = fixed(interface, HANDLE, TC_H_ROOT);
         let request = NetlinkRequest::new(libc::RTM_NEWQDISC, flags, &fixed)

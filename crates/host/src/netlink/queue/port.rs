@@ -4,11 +4,10 @@
 //! been sent, at the rate, and then the class is charged for the packet's own time.
 
 use super::super::message::{
-    NetlinkMessage, NetlinkRequest, attributes, attributes_after, text, u32_at, u64_at,
+    NetlinkMessage, NetlinkRequest, attribute, attributes, attributes_after, text, u32_at, u64_at,
 };
 use super::super::{Netlink, NetlinkError};
 use super::{FIXED_BYTES, HANDLE, TC_H_ROOT, TCA_KIND, TCA_OPTIONS, fixed};
-use std::io;
 use std::time::Duration;
 
 /// The handle of the one class; `LEAF` is the queue in it.
@@ -113,10 +112,10 @@ impl Netlink {
     pub fn unshape(&mut self, interface: u32) -> Result<(), NetlinkError> {
         let fixed = fixed(interface, 0, TC_H_ROOT);
         let request = NetlinkRequest::new(libc::RTM_DELQDISC, libc::NLM_F_ACK, &fixed);
-        match self.socket.ask("take an interface's queue away", &request, |_| None::<()>) {
-            Err(NetlinkError::Refused { source, .. }) if nothing_there(&source) => Ok(()),
-            other => other.map(drop),
-        }
+        // An interface without its own root queue has one of two errors.
+        let missing = [libc::ENOENT, libc::EINVAL];
+        let what = "take an interface's queue away";
+        self.socket.ask_for(what, &request, &missing, |_| None::<()>).map(drop)
     }
 
     /// Returns the counters of an interface that was [shaped](Self::shape); `None` where there is
@@ -134,11 +133,6 @@ impl Netlink {
         let found = self.socket.ask("ask for an interface's queues", &request, parse)?;
         Ok(found.into_iter().next())
     }
-}
-
-/// Returns whether the error means an interface without its own root queue; there are two.
-fn nothing_there(source: &io::Error) -> bool {
-    [Some(libc::ENOENT), Some(libc::EINVAL)].contains(&source.raw_os_error())
 }
 
 fn class(shape: &PortShape) -> Vec<u8> {
@@ -161,12 +155,6 @@ fn class(shape: &PortShape) -> Vec<u8> {
         attribute(TCA_HTB_CEIL64, &wide),
     ]
     .concat()
-}
-
-/// Returns a nested attribute; values are multiples of 4 bytes here.
-fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-    let length = 4 + value.len() as u16;
-    [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat()
 }
 
 fn parse(body: &[u8]) -> Queued {
