@@ -69,23 +69,18 @@ impl Offload {
     /// Returns the name in the configuration file.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::TransmitChecksum => "transmit-checksum",
-            Self::ReceiveChecksum => "receive-checksum",
-            Self::Gro => "gro",
-            Self::Gso => "gso",
-            Self::Tso => "tso",
-        }
+        self.row().0
     }
 
-    /// Returns the commands that get and set it.
-    fn commands(self) -> (u32, u32) {
+    /// Returns its name in the configuration file, its name for ethtool(8), and the commands that
+    /// get and set it.
+    pub(crate) fn row(self) -> (&'static str, &'static str, u32, u32) {
         match self {
-            Self::TransmitChecksum => (0x16, 0x17),
-            Self::ReceiveChecksum => (0x14, 0x15),
-            Self::Gro => (0x2b, 0x2c),
-            Self::Gso => (0x23, 0x24),
-            Self::Tso => (0x1e, 0x1f),
+            Self::TransmitChecksum => ("transmit-checksum", "tx", 0x16, 0x17),
+            Self::ReceiveChecksum => ("receive-checksum", "rx", 0x14, 0x15),
+            Self::Gro => ("gro", "gro", 0x2b, 0x2c),
+            Self::Gso => ("gso", "gso", 0x23, 0x24),
+            Self::Tso => ("tso", "tso", 0x1e, 0x1f),
         }
     }
 }
@@ -200,7 +195,7 @@ impl Ethtool {
     /// # Errors
     /// As [`Ethtool::driver`].
     pub fn offload(&self, interface: &str, offload: Offload) -> io::Result<bool> {
-        let mut args = ValueArgs { command: offload.commands().0, data: 0 };
+        let mut args = ValueArgs { command: offload.row().2, data: 0 };
         // SAFETY: the structure that the command writes.
         unsafe { self.ethtool(interface, &mut args)? };
         Ok(args.data != 0)
@@ -211,7 +206,7 @@ impl Ethtool {
     /// # Errors
     /// `Unsupported` where it cannot be switched, or another offload keeps it; `PermissionDenied`.
     pub fn set_offload(&self, interface: &str, offload: Offload, on: bool) -> io::Result<()> {
-        let mut args = ValueArgs { command: offload.commands().1, data: u32::from(on) };
+        let mut args = ValueArgs { command: offload.row().3, data: u32::from(on) };
         // SAFETY: the structure that the command reads.
         unsafe { self.ethtool(interface, &mut args)? };
         // The kernel reports success even when it changed nothing.

@@ -1,7 +1,7 @@
 //! Applies the mends of findings, and undoes them.
 
 use super::{Finding, Mend};
-use crate::journal::{self, PersistentChanges, Since};
+use crate::journal::{self, PersistentChanges, Since, Undone};
 use serde::Serialize;
 use std::fs;
 use std::io;
@@ -31,18 +31,6 @@ pub struct AppliedMends {
     /// Files that were written.
     pub written: Vec<Written>,
     /// The reason why the rest was not written.
-    pub error: Option<String>,
-}
-
-/// A setting that was put back, or the reason why not.
-#[derive(Debug, Serialize)]
-pub struct Undone {
-    /// The setting before the change: `/proc/sys/vm/swappiness (60)`.
-    pub what: String,
-    /// Whether the change is undone; false: the setting was changed by others since, and the change
-    /// stays in the journal.
-    pub put_back: bool,
-    /// The error, if undoing failed.
     pub error: Option<String>,
 }
 
@@ -115,13 +103,7 @@ pub fn left<'a>(findings: &'a [Finding], done: &[AppliedMends]) -> Vec<&'a Findi
 /// [`ApplyError`] when the journal cannot be read.
 pub fn undo(root: &Path, since: Since) -> Result<Vec<Undone>, ApplyError> {
     let (kept, folder) = open(root);
-    let fates = kept.undo(since).map_err(|source| ApplyError { folder, source })?;
-    let undone = fates.into_iter().map(|fate| Undone {
-        what: fate.what,
-        put_back: matches!(fate.outcome, Ok(true)),
-        error: fate.outcome.err().map(|error| error.to_string()),
-    });
-    Ok(undone.collect())
+    kept.undo(since).map_err(|source| ApplyError { folder, source })
 }
 
 /// Returns the settings that [`undo`] would put back, with their old values:

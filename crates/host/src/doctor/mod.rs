@@ -18,10 +18,8 @@ mod machine;
 #[cfg(test)]
 mod mends;
 
-pub use crate::journal::Since;
-pub use apply::{
-    AppliedMends, ApplyError, Undone, Written, apply, left, noted, noted_by_root, plan, undo,
-};
+pub use crate::journal::{Since, Undone};
+pub use apply::{AppliedMends, ApplyError, Written, apply, left, noted, noted_by_root, plan, undo};
 pub use finding::{Evidence, Finding, Mend, Verdict, Write};
 pub use nic::DriverAnswers;
 pub use view::{Focus, MachineFiles, RATE_HZ};
@@ -145,15 +143,15 @@ pub const RULES: &[DoctorRule] = &[
     rule(Topic::Network, "receive-steering", rules::steering::check).because(
         "RPS passes frames to another CPU by an interrupt, which may hit a CPU of the stream",
     ),
-    rule(Topic::Network, "ring-sizes", rules::rings::check).because(
+    rule(Topic::Network, "ring-sizes", rules::cards::rings).because(
         "a ring that fills before its CPU empties it loses frames before any socket sees them",
     ),
-    rule(Topic::Network, "queues", rules::queues::check)
+    rule(Topic::Network, "queues", rules::cards::queues)
         .because("with one queue for all, the stream waits behind all other packets"),
-    rule(Topic::Network, "offloads", rules::offloads::check).because(
+    rule(Topic::Network, "offloads", rules::cards::offloads).because(
         "batches of datagrams (GSO and GRO) are received several times faster than single ones",
     ),
-    rule(Topic::Network, "coalescing", rules::coalescing::check)
+    rule(Topic::Network, "coalescing", rules::cards::coalescing)
         .because("a card that gathers frames saves interrupts and delays every answer"),
     rule(Topic::Clock, "clock-source", rules::clock_source::check).because(
         "a clock that user space cannot read costs a system call, or an access to the chipset",

@@ -32,10 +32,14 @@ pub struct CaptureSpec<'w> {
 pub struct IioCapture {
     /// The first field, so that the buffer is off before its file is closed.
     changes: Changes,
-    device: IioDevice,
-    trigger: String,
-    grid_ns: Option<u64>,
-    layout: ScanLayout,
+    /// The device.
+    pub device: IioDevice,
+    /// The name of its trigger; empty when it has none and needs none.
+    pub trigger: String,
+    /// The period of the new timer, exactly as the kernel has it, nanoseconds.
+    pub grid_ns: Option<u64>,
+    /// The layout of the scans.
+    pub layout: ScanLayout,
     node: File,
 }
 
@@ -67,38 +71,14 @@ impl IioCapture {
         Ok(Self { changes, device, trigger, grid_ns, layout, node })
     }
 
-    /// Returns the device.
-    #[must_use]
-    pub fn device(&self) -> &IioDevice {
-        &self.device
-    }
-
-    /// Returns the name of its trigger; empty when it has none and needs none.
-    #[must_use]
-    pub fn trigger(&self) -> &str {
-        &self.trigger
-    }
-
-    /// Returns the period of the new timer, exactly as the kernel has it, nanoseconds.
-    #[must_use]
-    pub fn grid_ns(&self) -> Option<u64> {
-        self.grid_ns
-    }
-
-    /// Returns the layout of the scans.
-    #[must_use]
-    pub fn layout(&self) -> &ScanLayout {
-        &self.layout
-    }
-
     /// Reads the whole scans that are available, without waiting; empty when there are none.
     ///
     /// # Errors
     /// [`IioError::File`].
     pub fn read<'b>(&mut self, room: &'b mut [u8]) -> Result<&'b [u8], IioError> {
-        let whole = room.len() - room.len() % self.layout.size();
+        let whole = room.len() - room.len() % self.layout.size;
         match self.node.read(&mut room[..whole]) {
-            Ok(count) => Ok(&room[..count - count % self.layout.size()]),
+            Ok(count) => Ok(&room[..count - count % self.layout.size]),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(&[]),
             Err(error) => Err(at(&self.device.node)(error)),
         }

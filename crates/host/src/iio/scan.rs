@@ -95,7 +95,8 @@ pub struct Element {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ScanLayout {
     elements: Vec<(usize, Element)>,
-    size: usize,
+    /// The bytes of a scan.
+    pub size: usize,
 }
 
 /// The name of the element with the time.
@@ -123,13 +124,7 @@ impl ScanLayout {
         Ok(Self { elements: placed, size: end.next_multiple_of(largest) })
     }
 
-    /// Returns the bytes of a scan.
-    #[must_use]
-    pub fn size(&self) -> usize {
-        self.size
-    }
-
-    /// Returns the time of a scan, nanoseconds, from its [`ScanLayout::size`] bytes.
+    /// Returns the time of a scan, nanoseconds, from its `size` bytes.
     #[must_use]
     pub fn time_ns(&self, scan: &[u8]) -> i64 {
         let time = self.elements.iter().find(|(_, element)| is_time(element));
@@ -186,7 +181,7 @@ mod tests {
             element("in_temp", 1, "be:u24/32>>8"),
         ];
         let layout = ScanLayout::new("d", elements).unwrap();
-        assert_eq!(layout.size(), 16);
+        assert_eq!(layout.size, 16);
         let mut scan = [0u8; 16];
         scan[..2].copy_from_slice(&[0x30, 0x00]);
         scan[4..8].copy_from_slice(&[0, 1, 0, 9]);
@@ -196,7 +191,7 @@ mod tests {
         assert_eq!(values, [("in_accel_x", 3), ("in_temp", 256)]);
         // The kernel's example: an element alone needs no space before the time.
         let alone = vec![element(TIMESTAMP, 0, "le:s64/64>>0")];
-        assert_eq!(ScanLayout::new("d", alone).unwrap().size(), 8);
+        assert_eq!(ScanLayout::new("d", alone).unwrap().size, 8);
         let none = ScanLayout::new("d", vec![element("in_accel_x", 0, "le:s8/8>>0")]);
         assert!(none.unwrap_err().to_string().contains("timestamp"));
     }

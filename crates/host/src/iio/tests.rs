@@ -76,9 +76,9 @@ fn a_device_is_set_up_read_and_left_as_it_was() {
     node.write_all(&[&scan[..], &scan[..]].concat()).unwrap();
     let bytes = capture.read(&mut room).unwrap().to_vec();
     assert_eq!(bytes.len(), 32);
-    assert_eq!(capture.layout().time_ns(&bytes[16..]), 77);
-    assert_eq!(capture.layout().values(&bytes).collect::<Vec<_>>(), [("in_accel_x", 1)]);
-    assert_eq!((capture.trigger(), capture.grid_ns()), ("timer", None));
+    assert_eq!(capture.layout.time_ns(&bytes[16..]), 77);
+    assert_eq!(capture.layout.values(&bytes).collect::<Vec<_>>(), [("in_accel_x", 1)]);
+    assert_eq!((capture.trigger.as_str(), capture.grid_ns), ("timer", None));
     capture.end().unwrap();
     assert_eq!((state(root.path()), journal.open_changes()), (before, 0));
 }

@@ -53,13 +53,13 @@ impl OfGroup {
             if round > 0 {
                 std::thread::sleep(PAUSE);
             }
-            let members = GroupContents::of(&self.path)?;
-            for member in &members.tasks {
+            let (file, members) = members(&self.path)?;
+            for member in members.lines() {
                 let home = self.home_of(member).unwrap_or(parent);
                 // A thread that has ended meanwhile does not matter. A group may have become unable
                 // to take members (version 2: when its own children get controllers).
-                if fs::write(home.join(members.file), member).is_err() && home != parent {
-                    let _ = fs::write(parent.join(members.file), member);
+                if fs::write(home.join(file), member).is_err() && home != parent {
+                    let _ = fs::write(parent.join(file), member);
                 }
             }
             match fs::remove_dir(&self.path) {
@@ -76,9 +76,7 @@ impl OfGroup {
         }
         Err(io::Error::new(io::ErrorKind::ResourceBusy, "it does not become empty"))
     }
-}
 
-impl OfGroup {
     /// Returns the destination of a member; `None`: the parent.
     fn home_of(&self, member: &str) -> Option<&Path> {
         let Origins { guests, residents } = &self.origins;
@@ -87,21 +85,13 @@ impl OfGroup {
     }
 }
 
-/// The contents of a control group.
-struct GroupContents {
-    file: &'static str,
-    tasks: Vec<String>,
-}
-
-impl GroupContents {
-    fn of(group: &Path) -> io::Result<Self> {
-        // Single threads in version 1, whole processes in version 2.
-        let file = if group.join("tasks").exists() { "tasks" } else { "cgroup.procs" };
-        let text = match fs::read_to_string(group.join(file)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            text => text?,
-        };
-        Ok(Self { file, tasks: text.lines().map(str::to_owned).collect() })
+/// Returns the name of a control group's file that takes members, and the members: single threads in
+/// version 1, whole processes in version 2.
+fn members(group: &Path) -> io::Result<(&'static str, String)> {
+    let file = if group.join("tasks").exists() { "tasks" } else { "cgroup.procs" };
+    match fs::read_to_string(group.join(file)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((file, String::new())),
+        text => Ok((file, text?)),
     }
 }
 

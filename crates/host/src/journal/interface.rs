@@ -29,7 +29,7 @@ impl OfInterface {
             namespace: namespace::current()?,
             cookie: namespace::cookie(),
             interface: interface.to_owned(),
-            index: index(interface)?,
+            index: Ethtool::open()?.index(interface)?,
             before: value.current(interface)?,
             after: value,
         })
@@ -58,7 +58,7 @@ impl OfInterface {
         if self.cookie != namespace::cookie() {
             return Ok(UndoOutcome::Nothing);
         }
-        let is_ours = match index(&self.interface) {
+        let is_ours = match Ethtool::open()?.index(&self.interface) {
             Ok(index) => index == self.index,
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => false,
             Err(error) => return Err(error),
@@ -77,9 +77,4 @@ impl OfInterface {
         self.before.apply(&self.interface)?;
         Ok(UndoOutcome::PutBack)
     }
-}
-
-/// Returns the number of an interface; ENODEV only if there is no such interface.
-fn index(interface: &str) -> io::Result<u32> {
-    Ethtool::open()?.index(interface)
 }

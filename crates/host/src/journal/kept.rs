@@ -8,6 +8,7 @@ use super::file::{File, KEPT_SUFFIX, Opening};
 use super::outcome::UndoOutcome;
 use super::setting::OfFile;
 use super::{JournalError, layers};
+use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,15 +20,17 @@ pub struct PersistentChanges {
     name: String,
 }
 
-/// The result of undoing one change.
-#[derive(Debug)]
-pub struct ChangeOutcome {
-    /// The value before the change: `/proc/sys/vm/swappiness (60)`.
+/// A setting that was put back, or the reason why not.
+#[derive(Debug, Serialize)]
+pub struct Undone {
+    /// The setting before the change: `/proc/sys/vm/swappiness (60)`.
     pub what: String,
     /// Whether the change is undone. False: the setting was changed by others since, and the entry
     /// stays in the journal, because they may restore the value that they found. After an error it
     /// stays, too, for another try.
-    pub outcome: io::Result<bool>,
+    pub put_back: bool,
+    /// The error, if undoing failed.
+    pub error: Option<String>,
 }
 
 /// The treatment of settings that were changed by others since.
@@ -116,7 +119,7 @@ impl PersistentChanges {
     ///
     /// # Errors
     /// When the file cannot be read or written, or other users could have written it.
-    pub fn undo(&self, since: Since) -> io::Result<Vec<ChangeOutcome>> {
+    pub fn undo(&self, since: Since) -> io::Result<Vec<Undone>> {
         let Some(mut file) = self.open(Opening::Find)? else {
             return Ok(Vec::new());
         };
@@ -124,13 +127,14 @@ impl PersistentChanges {
         for entry in file.entries()?.iter().rev() {
             let what = layers::settled(&entry.what, &self.folder, Some(&self.file()));
             let outcome = self.take_back(&what, since);
-            let outcome = outcome.map(|outcome| outcome != UndoOutcome::Left);
-            if matches!(outcome, Ok(true)) {
+            let put_back = outcome.as_ref().is_ok_and(|outcome| *outcome != UndoOutcome::Left);
+            if put_back {
                 file.end(entry.id)?;
             }
-            fates.push(ChangeOutcome { what: entry.what.to_string(), outcome });
+            let error = outcome.err().map(|error| error.to_string());
+            fates.push(Undone { what: entry.what.to_string(), put_back, error });
         }
-        if fates.iter().all(|fate| matches!(fate.outcome, Ok(true))) {
+        if fates.iter().all(|fate| fate.put_back) {
             file.remove()?;
         }
         Ok(fates)
@@ -185,7 +189,7 @@ mod tests {
         assert_eq!(open().open_changes().unwrap(), std::slice::from_ref(&before));
         let fates = open().undo(Since::Left).unwrap();
         assert_eq!(fates.len(), 1);
-        assert!(fates[0].what == before && *fates[0].outcome.as_ref().unwrap());
+        assert!(fates[0].what == before && fates[0].put_back);
         assert_eq!(fs::read_to_string(&setting).unwrap(), "60\n");
         assert_eq!(fs::read_dir(&journals).unwrap().count(), 0);
     }
@@ -214,7 +218,7 @@ mod tests {
             assert_eq!(adjusting.value(), "00000002\n", "{text}");
         }
         let fates = kept.undo(Since::Left).unwrap();
-        assert!(fates.len() == 1 && *fates[0].outcome.as_ref().unwrap(), "{fates:?}");
+        assert!(fates.len() == 1 && fates[0].put_back, "{fates:?}");
         assert_eq!(adjusting.value(), before);
     }
 
@@ -233,7 +237,7 @@ mod tests {
         let begun: String = lines.flat_map(|line| [line, "\n"]).collect();
         fs::write(journals.join("doctor.kept"), begun).unwrap();
         fs::write(&setting, "10\n").unwrap();
-        assert!(*kept.undo(Since::Left).unwrap()[0].outcome.as_ref().unwrap());
+        assert!(kept.undo(Since::Left).unwrap()[0].put_back);
         assert_eq!(fs::read_to_string(&setting).unwrap(), "60\n");
     }
 
@@ -246,7 +250,7 @@ mod tests {
         kept.write(&setting, "10").unwrap();
         fs::write(&setting, "30\n").unwrap();
         kept.write(&setting, "1").unwrap();
-        assert!(*kept.undo(Since::Left).unwrap()[0].outcome.as_ref().unwrap());
+        assert!(kept.undo(Since::Left).unwrap()[0].put_back);
         assert_eq!(fs::read_to_string(&setting).unwrap(), "30\n");
     }
 
@@ -261,12 +265,12 @@ mod tests {
         kept.write(&setting, "0-1").unwrap();
         let shield = journal.write_file(&setting, "0").unwrap();
         let fates = kept.undo(Since::Left).unwrap();
-        assert!(fates.len() == 1 && !fates[0].outcome.as_ref().unwrap(), "{fates:?}");
+        assert!(fates.len() == 1 && !fates[0].put_back && fates[0].error.is_none(), "{fates:?}");
         assert_eq!(kept.open_changes().unwrap().len(), 1, "it stays noted");
         is("0\n");
         assert_eq!(shield.undo().unwrap(), None);
         is("0-1\n");
-        assert!(*kept.undo(Since::Left).unwrap()[0].outcome.as_ref().unwrap());
+        assert!(kept.undo(Since::Left).unwrap()[0].put_back);
         is("0-3\n");
         assert!(kept.open_changes().unwrap().is_empty());
     }
@@ -279,8 +283,9 @@ mod tests {
         let kept = PersistentChanges::open_in(&folder.path().join("journals"), "doctor");
         kept.write(&setting, "10").unwrap();
         fs::write(&setting, "30\n").unwrap();
-        assert!(!*kept.undo(Since::Left).unwrap()[0].outcome.as_ref().unwrap());
-        assert!(*kept.undo(Since::Overruled).unwrap()[0].outcome.as_ref().unwrap());
+        let undone = kept.undo(Since::Left).unwrap();
+        assert!(!undone[0].put_back && undone[0].error.is_none(), "{undone:?}");
+        assert!(kept.undo(Since::Overruled).unwrap()[0].put_back);
         assert_eq!(fs::read_to_string(&setting).unwrap(), "60\n");
         assert!(kept.open_changes().unwrap().is_empty());
     }

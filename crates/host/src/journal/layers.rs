@@ -108,7 +108,7 @@ mod tests {
             let kept = PersistentChanges::open_in(&journals, "doctor");
             kept.write(&setting, "0").unwrap();
             kept.write(&setting, "1").unwrap();
-            let undo = || assert!(*kept.undo(Since::Left).unwrap()[0].outcome.as_ref().unwrap());
+            let undo = || assert!(kept.undo(Since::Left).unwrap()[0].put_back);
             let is = |text: &str| assert_eq!(fs::read_to_string(&setting).unwrap(), text);
             if shield_first {
                 assert!(shield.undo().unwrap().is_some(), "it is named as left");

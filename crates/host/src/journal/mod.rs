@@ -43,7 +43,7 @@ use setting::OfFile;
 
 pub use changes::Changes;
 pub use group::Origins;
-pub use kept::{ChangeOutcome, PersistentChanges, Since};
+pub use kept::{PersistentChanges, Since, Undone};
 pub use recover::{Recovered, recover, recover_in};
 pub(crate) use setting::{chosen, marked};
 pub use value::SettingValue;

@@ -3,7 +3,8 @@
 
 use super::NetlinkError;
 use super::message::{NetlinkMessage, NetlinkRequest, attributes_after, u16_at, u32_at, u64_at};
-use super::socket::{Family, Socket, refused};
+use super::socket::{Socket, refused};
+use rustix::net::netlink::GENERIC;
 use serde::Serialize;
 use std::io;
 
@@ -44,7 +45,7 @@ impl XdpFeatures {
     /// # Errors
     /// [`NetlinkError::Refused`] with the kernel's answer.
     pub fn of(interface: u32) -> Result<Option<Self>, NetlinkError> {
-        let mut socket = Socket::open(Family::Generic)?;
+        let mut socket = Socket::open(Some(GENERIC))?;
         let fixed = [CTRL_CMD_GETFAMILY, 1, 0, 0];
         let request = NetlinkRequest::new(CONTROLLER, libc::NLM_F_ACK, &fixed)
             .with(CTRL_ATTR_FAMILY_NAME, b"netdev\0");

@@ -67,6 +67,6 @@ impl Netlink {
     /// # Errors
     /// [`NetlinkError::Refused`] when the process has no descriptor left.
     pub fn open() -> Result<Self, NetlinkError> {
-        Ok(Self { socket: socket::Socket::open(socket::Family::Route)? })
+        Ok(Self { socket: socket::Socket::open(None)? })
     }
 }

@@ -3,8 +3,8 @@
 use super::NetlinkError;
 use super::message::{NetlinkMessage, NetlinkRequest, messages, u32_at};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
-    sockopt,
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send,
+    socket_with, sockopt,
 };
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,13 +16,6 @@ const BUFFER_BYTES: usize = 64 << 10;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The tries of a listing that changed during its transfer.
 const TRIES: usize = 10;
-
-/// The addressed part of the kernel.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Family {
-    Route,
-    Generic,
-}
 
 #[derive(Debug)]
 pub(super) struct Socket {
@@ -41,12 +34,9 @@ enum Next {
 }
 
 impl Socket {
-    pub(super) fn open(family: Family) -> Result<Self, NetlinkError> {
+    /// Opens a connection to a part of the kernel; `None`: the routing tables.
+    pub(super) fn open(protocol: Option<Protocol>) -> Result<Self, NetlinkError> {
         let refused = refused("open a netlink socket");
-        let protocol = match family {
-            Family::Route => None,
-            Family::Generic => Some(netlink::GENERIC),
-        };
         let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
         let descriptor = socket_with(family, kind, SocketFlags::CLOEXEC, protocol);
         let descriptor = descriptor.map_err(|errno| refused(errno.into()))?;

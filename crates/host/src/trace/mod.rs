@@ -7,6 +7,7 @@ mod line;
 
 pub use line::{TraceEvent, TraceEventKind, parse};
 
+use millstream_cpu::folders;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -42,10 +43,8 @@ pub enum TraceError {
 }
 
 fn hint(source: &io::Error) -> &'static str {
-    match source.kind() {
-        io::ErrorKind::PermissionDenied => "; run the command as root",
-        _ => "",
-    }
+    let is_denied = source.kind() == io::ErrorKind::PermissionDenied;
+    if is_denied { "; run the command as root" } else { "" }
 }
 
 /// A ring of trace events, removed on drop.
@@ -155,12 +154,11 @@ impl Drop for Instance {
 
 /// Removes the rings that dead processes left.
 fn remove_orphans(instances: &Path) {
-    for entry in fs::read_dir(instances).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
+    for name in folders::names(instances) {
+        let Some(rest) = name.strip_prefix(PREFIX) else { continue };
         let owner = rest.split('-').next().and_then(|pid| pid.parse::<u32>().ok());
         if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            let _ = fs::remove_dir(entry.path());
+            let _ = fs::remove_dir(instances.join(&name));
         }
     }
 }

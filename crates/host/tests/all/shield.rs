@@ -93,7 +93,7 @@ fn the_next_start_lowers_the_shield_of_a_killed_process_and_keeps_what_is_to_las
     let swappiness = root.join("proc/sys/vm/swappiness");
     assert_eq!(fs::read_to_string(&swappiness).unwrap(), "1\n", "that was meant to last");
     let fates = PersistentChanges::open_in(&journals, "doctor").undo(Since::Left).unwrap();
-    assert!(fates.len() == 1 && *fates[0].outcome.as_ref().unwrap(), "{fates:?}");
+    assert!(fates.len() == 1 && fates[0].put_back, "{fates:?}");
     assert_eq!(snapshot(&root), before);
     assert_eq!(fs::read_dir(&journals).unwrap().count(), 0);
 }

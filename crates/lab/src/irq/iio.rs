@@ -74,8 +74,8 @@ pub(super) fn measure(
         };
         // A timer's interrupt comes on the CPU where it was started: this one.
         let mut capture = IioCapture::begin(Path::new("/"), &wanted, &Journal::of_process())?;
-        let about = (capture.device().name.clone(), capture.trigger().to_owned());
-        let grid_ns = capture.grid_ns();
+        let about = (capture.device.name.clone(), capture.trigger.clone());
+        let grid_ns = capture.grid_ns;
         let seen = take(plan, &mut capture, ended)?;
         capture.end()?;
         Ok((about, grid_ns, seen))
@@ -128,25 +128,25 @@ fn take(plan: &IrqSpec, capture: &mut IioCapture, ended: fn() -> bool) -> Result
         let wake_ns = now_ns() as i64;
         let bytes = if ready == 0 { &[][..] } else { capture.read(&mut room)? };
         let read_ns = now_ns() as i64;
-        let size = capture.layout().size();
+        let size = capture.layout.size;
         if bytes.is_empty() {
             if last.elapsed() > PATIENCE {
-                let device = capture.device().name.clone();
+                let device = capture.device.name.clone();
                 return Err(IioError::Silent { device, seconds: PATIENCE.as_secs() }.into());
             }
             continue;
         }
         last = Instant::now();
         for scan in bytes.chunks_exact(size) {
-            let stamp_ns = capture.layout().time_ns(scan);
+            let stamp_ns = capture.layout.time_ns(scan);
             if stamp_ns == 0 {
-                return Err(IioError::Untimed { device: capture.device().name.clone() }.into());
+                return Err(IioError::Untimed { device: capture.device.name.clone() }.into());
             }
             // A scan that came between wake-up and read did not wait.
             scans.push(Scan { stamp_ns, wake_ns: wake_ns.max(stamp_ns), read_ns });
         }
         if values.is_empty() {
-            let first = capture.layout().values(bytes);
+            let first = capture.layout.values(bytes);
             values = first.map(|(name, value)| (name.to_owned(), value)).collect();
         }
     }

@@ -1,9 +1,9 @@
-//! The rules, one file each.
+//! The rules; those with the same facts share a file.
 
 pub(super) mod backlog;
 pub(super) mod budget;
+pub(super) mod cards;
 pub(super) mod clock_source;
-pub(super) mod coalescing;
 pub(super) mod dpdk;
 pub(super) mod governor;
 pub(super) mod huge_pages;
@@ -14,11 +14,8 @@ pub(super) mod isolation;
 pub(super) mod memlock;
 pub(super) mod mitigations;
 pub(super) mod numa;
-pub(super) mod offloads;
 pub(super) mod packet_priorities;
 pub(super) mod preemption;
-pub(super) mod queues;
-pub(super) mod rings;
 pub(super) mod rt_limit;
 pub(super) mod rt_throttling;
 pub(super) mod same_pages;
