@@ -1,7 +1,7 @@
 //! The cpuset controller, enabled for the children of a group
 //! (Documentation/admin-guide/cgroup-v2.rst, "Enabling and Disabling").
 
-use super::outcome::UndoOutcome;
+use super::entry::UndoOutcome;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;

@@ -4,7 +4,6 @@ use super::controller::OfCpusets;
 use super::group::{OfGroup, OfPins};
 use super::interface::OfInterface;
 use super::kept::Since;
-use super::outcome::UndoOutcome;
 use super::setting::OfFile;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -89,5 +88,24 @@ impl fmt::Display for What {
             Self::Cpusets(one) => write!(f, "{}: cpusets of groups (off)", one.group.display()),
             Self::Pins(one) => write!(f, "allowed CPUs of {} threads", one.pins.len()),
         }
+    }
+}
+
+/// The result of undoing a change; an error is separate, and is tried again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum UndoOutcome {
+    /// This call restored the value.
+    PutBack,
+    /// The value was restored already, or its owner is gone.
+    Nothing,
+    /// The value is left unchanged: others have changed it since, or use it.
+    Left,
+}
+
+impl From<bool> for UndoOutcome {
+    /// Converts the result for a setting that no other process can have changed: true when there
+    /// was a value to restore.
+    fn from(was_there: bool) -> Self {
+        if was_there { Self::PutBack } else { Self::Nothing }
     }
 }

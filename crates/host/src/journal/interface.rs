@@ -1,7 +1,7 @@
 //! A setting of an interface, in the interface's network namespace.
 
+use super::entry::UndoOutcome;
 use super::namespace::{self, NamespaceFile};
-use super::outcome::UndoOutcome;
 use super::value::SettingValue;
 use crate::ethtool::Ethtool;
 use serde::{Deserialize, Serialize};

@@ -3,9 +3,8 @@
 //! The file is written like any journal, before each change, but no start of a program follows it:
 //! only [`PersistentChanges::undo`] does. It is removed when no change is left.
 
-use super::entry::{JournalEntry, What};
+use super::entry::{JournalEntry, UndoOutcome, What};
 use super::file::{File, KEPT_SUFFIX, Opening};
-use super::outcome::UndoOutcome;
 use super::setting::OfFile;
 use super::{JournalError, layers};
 use serde::Serialize;
@@ -69,8 +68,7 @@ impl PersistentChanges {
     /// # Errors
     /// [`JournalError`]; then nothing is changed.
     pub fn write(&self, path: &Path, text: &str) -> Result<(), JournalError> {
-        let failed =
-            |source| JournalError::File { path: path.to_owned(), text: text.to_owned(), source };
+        let failed = |source| JournalError::unwritten(path, text, source);
         let lost = |source| JournalError::Write { folder: self.folder.clone(), source };
         check(&self.root, path).map_err(failed)?;
         let change = OfFile::of(path, text).map_err(failed)?;

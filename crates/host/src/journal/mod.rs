@@ -24,7 +24,6 @@ mod interface;
 mod kept;
 mod layers;
 mod namespace;
-mod outcome;
 mod recover;
 mod setting;
 mod value;
@@ -34,11 +33,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use controller::OfCpusets;
-use entry::{JournalEntry, What};
+use entry::{JournalEntry, UndoOutcome, What};
 use file::File;
 use group::{OfGroup, OfPins, Pin};
 use interface::OfInterface;
-use outcome::UndoOutcome;
 use setting::OfFile;
 
 pub use changes::Changes;
@@ -73,36 +71,20 @@ pub enum JournalError {
         /// The system's error.
         source: io::Error,
     },
-    /// The control group could not be made.
-    #[error("cannot make the control group {}: {source}{}", path.display(), needs_root(.source))]
-    Group {
-        /// Its folder.
-        path: PathBuf,
+    /// A file or control group could not be read or changed.
+    #[error("cannot {what}: {source}{}", needs_root(.source))]
+    Change {
+        /// The change: `write …`.
+        what: String,
         /// The system's error.
         source: io::Error,
     },
-    /// The children of a group could not get cpusets.
-    #[error(
-        "cannot enable cpusets for the groups below {}: {source}{}",
-        path.display(),
-        needs_root(.source)
-    )]
-    Cpusets {
-        /// The group.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The file could not be read or written.
-    #[error("cannot write `{text}` to {}: {source}{}", path.display(), needs_root(.source))]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The requested text.
-        text: String,
-        /// The system's error.
-        source: io::Error,
-    },
+}
+
+impl JournalError {
+    fn unwritten(path: &Path, text: &str, source: io::Error) -> Self {
+        Self::Change { what: format!("write `{text}` to {}", path.display()), source }
+    }
 }
 
 pub(crate) fn needs_root(source: &io::Error) -> &'static str {
@@ -196,8 +178,7 @@ impl Journal {
         path: &Path,
         text: &str,
     ) -> Result<TemporaryChange, JournalError> {
-        let failed =
-            |source| JournalError::File { path: path.to_owned(), text: text.to_owned(), source };
+        let failed = |source| JournalError::unwritten(path, text, source);
         let what = OfFile::of(path, text).map_err(failed)?;
         let own = self.path();
         self.make(What::File(what.over(&self.folder, own.as_deref())), failed)
@@ -213,7 +194,8 @@ impl Journal {
         path: &Path,
         origins: Origins,
     ) -> Result<TemporaryChange, JournalError> {
-        let failed = |source| JournalError::Group { path: path.to_owned(), source };
+        let what = format!("make the control group {}", path.display());
+        let failed = |source| JournalError::Change { what, source };
         self.make(What::Group(OfGroup { path: path.to_owned(), origins }), failed)
     }
 
@@ -226,7 +208,10 @@ impl Journal {
         self: &Arc<Self>,
         group: &Path,
     ) -> Result<Option<TemporaryChange>, JournalError> {
-        let failed = |source| JournalError::Cpusets { path: group.to_owned(), source };
+        let failed = |source| JournalError::Change {
+            what: format!("enable cpusets for the groups below {}", group.display()),
+            source,
+        };
         let what = OfCpusets { group: group.to_owned() };
         match what.is_on().map_err(failed)? {
             true => Ok(None),

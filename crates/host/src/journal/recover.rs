@@ -1,8 +1,8 @@
 //! Undoes the changes that dead processes left.
 
+use super::entry::UndoOutcome;
 use super::file::{File, SUFFIX, guard};
 use super::layers;
-use super::outcome::UndoOutcome;
 use serde::Serialize;
 use std::fs;
 use std::io;

@@ -1,7 +1,7 @@
 //! A setting that is a file: in /proc/sys, /sys, or a control group.
 
+use super::entry::UndoOutcome;
 use super::kept::Since;
-use super::outcome::UndoOutcome;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;

@@ -108,8 +108,8 @@ fn what_cannot_be_undone_outlasts_the_process_in_its_journal() {
 #[test]
 fn who_may_not_change_a_setting_learns_that_it_needs_root() {
     let text = || {
-        let (path, source) = (PathBuf::from("/x"), io::ErrorKind::PermissionDenied.into());
-        JournalError::Group { path, source }.to_string()
+        let what = "make the control group /x".to_owned();
+        JournalError::Change { what, source: io::ErrorKind::PermissionDenied.into() }.to_string()
     };
     let by_user = std::thread::spawn(move || {
         if rustix::process::geteuid().is_root() {

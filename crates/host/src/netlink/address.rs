@@ -46,10 +46,7 @@ impl Netlink {
         address: Ipv4Addr,
         prefix: u8,
     ) -> Result<(), NetlinkError> {
-        let mut fixed = [0; FIXED_BYTES];
-        fixed[0] = libc::AF_INET as u8;
-        fixed[1] = prefix;
-        fixed[4..].copy_from_slice(&interface.to_ne_bytes());
+        let fixed = [[libc::AF_INET as u8, prefix, 0, 0], interface.to_ne_bytes()].concat();
         let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
         let request = NetlinkRequest::new(libc::RTM_NEWADDR, flags, &fixed)
             .with(libc::IFA_LOCAL, &address.octets())

@@ -71,7 +71,8 @@ impl Netlink {
     /// # Errors
     /// [`NetlinkError::Refused`] with the kernel's answer.
     pub fn interfaces(&mut self) -> Result<Vec<NetlinkInterface>, NetlinkError> {
-        let request = request(libc::NLM_F_DUMP);
+        let request = NetlinkRequest::new(libc::RTM_GETLINK, libc::NLM_F_DUMP, &[0; FIXED_BYTES])
+            .with(libc::IFLA_EXT_MASK, &RTEXT_FILTER_SKIP_STATS.to_ne_bytes());
         self.socket.ask("list the network interfaces", &request, parse)
     }
 
@@ -80,11 +81,9 @@ impl Netlink {
     /// # Errors
     /// [`NetlinkError::Refused`] with the kernel's answer.
     pub fn set_up(&mut self, interface: u32, up: bool) -> Result<(), NetlinkError> {
-        let mut fixed = [0; FIXED_BYTES];
-        fixed[4..8].copy_from_slice(&interface.to_ne_bytes());
-        let (flag, value) = (libc::IFF_UP as u32, if up { libc::IFF_UP as u32 } else { 0 });
-        fixed[8..12].copy_from_slice(&value.to_ne_bytes());
-        fixed[12..].copy_from_slice(&flag.to_ne_bytes());
+        let flag = libc::IFF_UP as u32;
+        // Family and type, number, flags, and those of the flags that change.
+        let fixed = [0, interface, if up { flag } else { 0 }, flag].map(u32::to_ne_bytes).concat();
         let request = NetlinkRequest::new(libc::RTM_NEWLINK, libc::NLM_F_ACK, &fixed);
         self.socket.ask("switch an interface", &request, |_| None::<()>).map(drop)
     }
@@ -105,11 +104,6 @@ impl Netlink {
             }
         }
     }
-}
-
-fn request(flags: i32) -> NetlinkRequest {
-    NetlinkRequest::new(libc::RTM_GETLINK, flags, &[0; FIXED_BYTES])
-        .with(libc::IFLA_EXT_MASK, &RTEXT_FILTER_SKIP_STATS.to_ne_bytes())
 }
 
 fn parse(message: &NetlinkMessage<'_>) -> Option<NetlinkInterface> {

@@ -57,12 +57,8 @@ impl Netlink {
     }
 }
 
-fn fixed(interface: u32, flags: u8) -> [u8; FIXED_BYTES] {
-    let mut fixed = [0; FIXED_BYTES];
-    fixed[0] = libc::AF_INET as u8;
-    fixed[4..8].copy_from_slice(&interface.to_ne_bytes());
-    fixed[10] = flags;
-    fixed
+fn fixed(interface: u32, flags: u8) -> Vec<u8> {
+    [[libc::AF_INET as u8, 0, 0, 0], interface.to_ne_bytes(), [0, 0, flags, 0]].concat()
 }
 
 fn parse(message: &NetlinkMessage<'_>) -> Option<Neighbour> {

@@ -12,9 +12,8 @@ pub fn check(view: &MachineFiles) -> Vec<Finding> {
             false => Finding::absent("no cpufreq driver: the clock is the firmware's"),
         }];
     }
-    let is_slow =
-        |(_, governor): &(usize, crate::doctor::Evidence)| governor.value != "performance";
-    let slow: Vec<_> = found.iter().filter(|found| is_slow(found)).map(|found| found.0).collect();
+    let slow = found.iter().filter(|(_, governor)| governor.value != "performance");
+    let slow: Vec<_> = slow.map(|(cpu, _)| *cpu).collect();
     let seen = found.iter().map(|found| found.1.clone());
     if slow.is_empty() {
         return vec![Finding::good("the stream's CPUs run at full clock").seen(seen)];

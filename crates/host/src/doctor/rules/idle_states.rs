@@ -8,10 +8,6 @@ const LATENCY_MAX_US: i64 = 10;
 /// Beyond it a wake-up takes longer than a few frames of 1500 bytes at 50 MS/s.
 const LATENCY_GREAT_US: i64 = 50;
 
-fn weight(latency_us: i64) -> Verdict {
-    if latency_us > LATENCY_GREAT_US { Verdict::Matters } else { Verdict::Minor }
-}
-
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let mut deep = Vec::new();
     let mut worst: Option<(i64, Evidence)> = None;
@@ -34,15 +30,15 @@ pub fn check(view: &MachineFiles) -> Vec<Finding> {
     }
     let driver = view.read("sys/devices/system/cpu/cpuidle/current_driver");
     match worst {
-        Some((latency, evidence)) => vec![
-            Finding::of(
-                weight(latency),
-                format!("{} idle states of stream CPUs are deep", deep.len()),
-            )
-            .seen(driver.into_iter().chain([evidence]))
-            .cost(format!("up to {latency} us a wake-up (the kernel's own figure)"))
-            .mend_by_writes(deep),
-        ],
+        Some((latency, evidence)) => {
+            let is_great = latency > LATENCY_GREAT_US;
+            let weight = if is_great { Verdict::Matters } else { Verdict::Minor };
+            let says = format!("{} idle states of stream CPUs are deep", deep.len());
+            let finding = Finding::of(weight, says)
+                .seen(driver.into_iter().chain([evidence]))
+                .cost(format!("up to {latency} us a wake-up (the kernel's own figure)"));
+            vec![finding.mend_by_writes(deep)]
+        }
         None if states > 0 => vec![Finding::good("no deep idle state is on").seen(driver)],
         None if super::steal::is_guest(view) => vec![
             Finding::unknown("no idle states here; how the host idles a vCPU is not visible")

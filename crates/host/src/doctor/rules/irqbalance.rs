@@ -1,17 +1,15 @@
 //! The daemon that moves interrupts between CPUs.
 
-use crate::doctor::{Evidence, Finding, MachineFiles};
+use crate::doctor::{Finding, MachineFiles};
+use millstream_cpu::folders;
 
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
-    let is_number = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
-    let processes: Vec<_> = view.names("proc").into_iter().filter(is_number).collect();
+    let processes = folders::numbers(&view.root().join("proc"));
     if processes.is_empty() {
         return Vec::new();
     }
-    let name = |pid: &String| view.read(&format!("proc/{pid}/comm"));
-    let balancer = processes
-        .iter()
-        .find_map(|pid| name(pid).filter(|name: &Evidence| name.value == "irqbalance"));
+    let mut names = processes.iter().filter_map(|pid| view.read(&format!("proc/{pid}/comm")));
+    let balancer = names.find(|name| name.value == "irqbalance");
     vec![match balancer {
         Some(seen) => Finding::matters("irqbalance runs").seen([seen]).mend_by_hand(
             "systemctl stop irqbalance  # or IRQBALANCE_BANNED_CPULIST in /etc/default/irqbalance",

@@ -7,13 +7,12 @@ const DEBUGFS: &str = "/sys/kernel/debug debugfs ";
 
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some(version) = view.read("proc/sys/kernel/version") else { return Vec::new() };
-    let says = |text: &str| text.to_owned();
     if version.value.contains("PREEMPT_RT") {
-        return vec![Finding::good(says("a real-time kernel")).seen([version])];
+        return vec![Finding::good("a real-time kernel").seen([version])];
     }
     if !version.value.contains("PREEMPT_DYNAMIC") {
         let text = "not a real-time kernel; install one (Debian: linux-image-rt-amd64)";
-        return vec![Finding::unknown(says(text)).seen([version])];
+        return vec![Finding::unknown(text).seen([version])];
     }
     vec![match view.choice(CHOICE) {
         Some((model, line)) if matches!(model.as_str(), "full" | "lazy") => {

@@ -28,16 +28,9 @@ pub fn check(view: &MachineFiles) -> Vec<Finding> {
         let names = ["core_cpus_list", "thread_siblings_list"];
         names.into_iter().find_map(|name| view.read(&file(name)))
     });
-    let seen = seen.into_iter().chain(siblings);
-    vec![
-        Finding::minor(format!(
-            "{} on a core with the stream's {}",
-            rivals.named(),
-            stream.named()
-        ))
-        .seen(seen.collect::<Vec<_>>())
-        .mend_by_hand(format!("millstream host shield {own} -- COMMAND")),
-    ]
+    let says = format!("{} on a core with the stream's {}", rivals.named(), stream.named());
+    let finding = Finding::minor(says).seen(seen.into_iter().chain(siblings));
+    vec![finding.mend_by_hand(format!("millstream host shield {own} -- COMMAND"))]
 }
 
 #[cfg(test)]

@@ -16,10 +16,6 @@ const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 
 /// Returns the fixed part of a message about the queue or class `handle` below `parent`.
-fn fixed(interface: u32, handle: u32, parent: u32) -> [u8; FIXED_BYTES] {
-    let mut fixed = [0; FIXED_BYTES];
-    for (at, value) in [(4, interface), (8, handle), (12, parent)] {
-        fixed[at..at + 4].copy_from_slice(&value.to_ne_bytes());
-    }
-    fixed
+fn fixed(interface: u32, handle: u32, parent: u32) -> Vec<u8> {
+    [0, interface, handle, parent, 0].map(u32::to_ne_bytes).concat()
 }
