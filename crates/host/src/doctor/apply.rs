@@ -121,7 +121,7 @@ pub fn noted(root: &Path) -> Result<Vec<String>, ApplyError> {
 #[must_use]
 pub fn noted_by_root(root: &Path) -> Option<PathBuf> {
     let is_other = root == Path::new("/") && !rustix::process::geteuid().is_root();
-    let file = PersistentChanges::open_in(&journal::folder_of_root(), NAME).file();
+    let file = PersistentChanges::open_in(journal::FOLDER_OF_ROOT.as_ref(), NAME).file();
     (is_other && file.exists()).then_some(file)
 }
 

@@ -4,7 +4,7 @@
 //! it) and returns [`Finding`]s: the evidence and its source, the verdict, the cost, and the
 //! command that mends it. A rule changes nothing; [`apply`] does, through the journal.
 //!
-//! A new rule is one file in `rules/` with a function `check`, and one row in [`RULES`].
+//! A new rule is a function in `rules/`, and one row in [`RULES`].
 
 mod apply;
 mod finding;
@@ -104,7 +104,7 @@ pub const RULES: &[DoctorRule] = &[
         .because("a vCPU that the host has taken away serves no packet, whatever its guest does"),
     rule(Topic::Scheduling, "rt-throttling", rules::rt_throttling::check)
         .because("a real-time thread that spins is stopped for the rest of every period"),
-    rule(Topic::Scheduling, "rt-limit", rules::rt_limit::check)
+    rule(Topic::Scheduling, "rt-limit", rules::limits::priorities)
         .because("without a real-time priority any busy process delays the stream by a time slice"),
     rule(Topic::Scheduling, "preemption", rules::preemption::check).because(
         "a kernel that cannot be interrupted finishes what it does before it wakes the stream",
@@ -113,7 +113,7 @@ pub const RULES: &[DoctorRule] = &[
         .because("a timer that fires on another CPU wakes the stream by one more interrupt"),
     rule(Topic::Scheduling, "watchdog", rules::watchdog::check)
         .because("the lockup watchdog interrupts every watched CPU every four seconds"),
-    rule(Topic::Memory, "memlock", rules::memlock::check)
+    rule(Topic::Memory, "memlock", rules::limits::memory)
         .because("a page that is not in memory when it is needed stops a thread of the stream"),
     rule(Topic::Memory, "huge-pages", rules::huge_pages::check)
         .because("frame memory in 4 KiB pages needs hundreds of times more address translations"),
@@ -129,9 +129,9 @@ pub const RULES: &[DoctorRule] = &[
         .because("a receiver that is late by more than its socket holds loses packets"),
     rule(Topic::Network, "send-buffer", rules::socket_buffers::send)
         .because("a sender whose socket is full waits, and a transmit stream underflows"),
-    rule(Topic::Network, "netdev-budget", rules::budget::check)
+    rule(Topic::Network, "netdev-budget", rules::softnet::budget)
         .because("a soft interrupt that runs out of budget leaves frames in the ring"),
-    rule(Topic::Network, "netdev-backlog", rules::backlog::check)
+    rule(Topic::Network, "netdev-backlog", rules::softnet::backlog)
         .because("frames between processes of one machine are dropped when this queue is full"),
     rule(Topic::Network, "interrupts", rules::interrupts::check)
         .because("an interrupt, and the soft interrupt after it, stops the thread that runs there"),

@@ -2,6 +2,7 @@
 //! (Documentation/admin-guide/cgroup-v2.rst, "Enabling and Disabling").
 
 use super::entry::UndoOutcome;
+use super::file::found;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -28,13 +29,8 @@ impl OfCpusets {
     }
 
     pub(super) fn undo(&self) -> io::Result<UndoOutcome> {
-        match self.is_on() {
-            Ok(true) => {}
-            Ok(false) => return Ok(UndoOutcome::Nothing),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(UndoOutcome::Nothing);
-            }
-            Err(error) => return Err(error),
+        if !found(self.is_on())?.unwrap_or(false) {
+            return Ok(UndoOutcome::Nothing);
         }
         let groups = fs::read_dir(&self.group)?.flatten().map(|entry| entry.path());
         if groups.filter(|path| path.is_dir()).any(|group| is_in_use(&group)) {

@@ -30,6 +30,14 @@ pub(super) enum Opening {
     Find,
 }
 
+/// Turns a missing file into `None`; any other error stays an error.
+pub(super) fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
+}
+
 /// A journal, locked by this process: its own, a dead process's, or for a short time a persistent
 /// one. The file remains unless it is removed.
 #[derive(Debug)]
@@ -71,11 +79,10 @@ impl File {
         let mut options = OpenOptions::new();
         options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
         let file = match options.open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
-            Err(error) => return Err(error),
+            file => found(file)?,
         };
+        let Some(file) = file else { return Ok(None) };
         let inside = file.metadata()?;
         let locked =
             is_ours(&inside) && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
@@ -92,11 +99,8 @@ impl File {
         loop {
             let mut options = OpenOptions::new();
             options.read(true).append(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-            let file = match options.create(opening == Opening::Make).open(&path) {
-                Ok(file) => file,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(error),
-            };
+            let file = found(options.create(opening == Opening::Make).open(&path))?;
+            let Some(file) = file else { return Ok(None) };
             guard(folder)?;
             flock(&file, FlockOperation::LockExclusive)?;
             let inside = file.metadata()?;

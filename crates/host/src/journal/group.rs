@@ -1,6 +1,7 @@
 //! A control group that was made, and the threads moved into it (cgroups(7), cpuset(7),
 //! Documentation/admin-guide/cgroup-v2.rst).
 
+use super::file::found;
 use millstream_cpu::CpuSet;
 use millstream_cpu::folders::numbers;
 use millstream_cpu::proc::Stat;
@@ -89,10 +90,7 @@ impl OfGroup {
 /// version 1, whole processes in version 2.
 fn members(group: &Path) -> io::Result<(&'static str, String)> {
     let file = if group.join("tasks").exists() { "tasks" } else { "cgroup.procs" };
-    match fs::read_to_string(group.join(file)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((file, String::new())),
-        text => Ok((file, text?)),
-    }
+    Ok((file, found(fs::read_to_string(group.join(file)))?.unwrap_or_default()))
 }
 
 /// The CPUs of threads that were pinned by others, because a move through a group may lose them;

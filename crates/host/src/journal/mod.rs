@@ -107,7 +107,7 @@ fn hint(source: &io::Error) -> &'static str {
 #[must_use]
 pub fn folder() -> PathBuf {
     if rustix::process::geteuid().is_root() {
-        return folder_of_root();
+        return FOLDER_OF_ROOT.into();
     }
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()) {
         Some(folder) => Path::new(&folder).join("millstream"),
@@ -118,10 +118,8 @@ pub fn folder() -> PathBuf {
     }
 }
 
-/// Returns the folder of root's journals.
-pub(crate) fn folder_of_root() -> PathBuf {
-    "/run/millstream".into()
-}
+/// The folder of root's journals.
+pub(crate) const FOLDER_OF_ROOT: &str = "/run/millstream";
 
 /// The settings that this process has changed.
 #[derive(Debug)]

@@ -1,7 +1,6 @@
 //! The network namespace of a setting, identified by the inode of its file in /proc
 //! (namespaces(7)).
 
-use rustix::fs::{Mode, OFlags};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs;
 use std::io;
@@ -49,8 +48,7 @@ pub(super) fn find(namespace: u64) -> io::Result<NamespaceFile> {
     for path in named.into_iter().chain(processes()) {
         match fs::metadata(&path) {
             Ok(metadata) if metadata.ino() == namespace => {
-                let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-                return Ok(NamespaceFile::There(rustix::fs::open(&path, flags, Mode::empty())?));
+                return Ok(NamespaceFile::There(fs::File::open(&path)?.into()));
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => hidden = true,
             _ => {}

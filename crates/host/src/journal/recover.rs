@@ -1,7 +1,7 @@
 //! Undoes the changes that dead processes left.
 
 use super::entry::UndoOutcome;
-use super::file::{File, SUFFIX, guard};
+use super::file::{File, SUFFIX, found, guard};
 use super::layers;
 use serde::Serialize;
 use std::fs;
@@ -36,11 +36,7 @@ pub fn recover() -> io::Result<Recovered> {
 /// When the folder cannot be read, or other users can write to it.
 pub fn recover_in(folder: &Path) -> io::Result<Recovered> {
     let mut recovered = Recovered::default();
-    let listing = match fs::read_dir(folder) {
-        Ok(listing) => listing,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(recovered),
-        Err(error) => return Err(error),
-    };
+    let Some(listing) = found(fs::read_dir(folder))? else { return Ok(recovered) };
     guard(folder)?;
     for path in listing.flatten().map(|entry| entry.path()) {
         if path.extension().is_some_and(|extension| extension == SUFFIX) {

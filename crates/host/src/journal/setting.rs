@@ -1,6 +1,7 @@
 //! A setting that is a file: in /proc/sys, /sys, or a control group.
 
 use super::entry::UndoOutcome;
+use super::file::found;
 use super::kept::Since;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -60,20 +61,13 @@ impl OfFile {
 
     /// Restores the old content, even after changes by others if they are overruled.
     pub(super) fn undo(&self, since: Since) -> io::Result<UndoOutcome> {
-        match self.found()? {
+        match found(fs::read_to_string(&self.path))? {
+            // The device, the processor or the group is gone.
             None => Ok(UndoOutcome::Nothing),
             Some(found) if found == self.before => Ok(UndoOutcome::Nothing),
             // A different value was set by others on purpose.
             Some(found) if since == Since::Left && !self.is_ours(&found) => Ok(UndoOutcome::Left),
             Some(_) => self.put_back(),
-        }
-    }
-
-    /// Returns the file's content; `None` where the device, the processor or the group is gone.
-    fn found(&self) -> io::Result<Option<String>> {
-        match fs::read_to_string(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            found => found.map(Some),
         }
     }
 

@@ -4,6 +4,7 @@ use super::groups::{keep_pins, members, tree};
 use super::{Changes, PacketHandling, ShieldError, ShieldReport, ShieldSpec, read, write};
 use crate::journal::Origins;
 use millstream_cpu::CpuSet;
+use millstream_cpu::proc::value;
 use millstream_cpu::threads::ThreadInfo;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -137,8 +138,7 @@ fn narrow(
 /// Returns the process of a thread.
 fn process_of(thread: i32) -> i32 {
     let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-    line.and_then(|number| number.trim().parse().ok()).unwrap_or(thread)
+    value(&status, "Tgid").and_then(|number| number.parse().ok()).unwrap_or(thread)
 }
 
 fn name_of(thread: i32) -> Option<String> {
