@@ -67,7 +67,8 @@ impl MachineFiles {
         Some((evidence.value.parse().ok()?, evidence))
     }
 
-    /// Returns the choice in a file of alternatives, `always [madvise] never` or `none (voluntary) full`.
+    /// Returns the choice in a file of alternatives, `always [madvise] never` or `none (voluntary)
+    /// full`.
     #[must_use]
     pub fn choice(&self, path: &str) -> Option<(String, Evidence)> {
         let evidence = self.read(path)?;

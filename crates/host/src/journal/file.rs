@@ -89,8 +89,8 @@ impl File {
         Ok((locked && is_at(path, &inside)).then(|| Self { file, path: path.to_owned() }))
     }
 
-    /// Opens a persistent journal and waits for its lock; `None` where there is no file and `opening` does not
-    /// create one.
+    /// Opens a persistent journal and waits for its lock; `None` where there is no file and
+    /// `opening` does not create one.
     pub(super) fn open(folder: &Path, name: &str, opening: Opening) -> io::Result<Option<Self>> {
         let path = folder.join(name);
         if opening == Opening::Make {

@@ -86,8 +86,8 @@ impl OfGroup {
     }
 }
 
-/// Returns the name of a control group's file that takes members, and the members: single threads in
-/// version 1, whole processes in version 2.
+/// Returns the name of a control group's file that takes members, and the members: single threads
+/// in version 1, whole processes in version 2.
 fn members(group: &Path) -> io::Result<(&'static str, String)> {
     let file = if group.join("tasks").exists() { "tasks" } else { "cgroup.procs" };
     Ok((file, found(fs::read_to_string(group.join(file)))?.unwrap_or_default()))

@@ -71,6 +71,6 @@ fn all(root: &Path) -> Vec<(Interrupt, PathBuf, CpuSet)> {
 /// Returns the user of an interrupt: each has a folder with its name.
 fn name(folder: &Path, number: u32) -> String {
     let folder = folder.join(number.to_string());
-    let users = folders::names(&folder).into_iter();
-    users.filter(|user| folder.join(user).is_dir()).next().unwrap_or_default()
+    let mut users = folders::names(&folder).into_iter();
+    users.find(|user| folder.join(user).is_dir()).unwrap_or_default()
 }
