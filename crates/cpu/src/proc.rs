@@ -55,7 +55,7 @@ pub fn own_group(root: &Path, controller: Option<&str>) -> Option<String> {
             Some(name) => controllers.split(',').any(|one| one == name),
             None => controllers.is_empty(),
         };
-        is_it.then(|| path.to_owned())
+        is_it.then(|| path.trim_start_matches('/').to_owned())
     })
 }
 
@@ -64,4 +64,23 @@ pub fn own_group(root: &Path, controller: Option<&str>) -> Option<String> {
 pub fn capabilities(folder: &Path) -> Option<u64> {
     let status = fs::read_to_string(folder.join("status")).ok()?;
     u64::from_str_radix(value(&status, "CapEff")?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_group_of_a_process_is_below_the_root_of_its_hierarchy() {
+        let root = tempfile::tempdir().unwrap();
+        let group = |controller| own_group(root.path(), controller);
+        assert_eq!(group(None), None);
+        let file = root.path().join("proc/self/cgroup");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, "4:cpu,cpuacct:/radio\n3:cpuset://odd\n0::/user.slice\n").unwrap();
+        assert_eq!(group(Some("cpu")).as_deref(), Some("radio"));
+        assert_eq!(group(Some("cpuset")).as_deref(), Some("odd"), "never an absolute path");
+        assert_eq!(group(None).as_deref(), Some("user.slice"));
+        assert_eq!(group(Some("memory")), None);
+    }
 }

@@ -75,7 +75,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     }
     let interfaces = Some(vec!["eth0".to_owned()]);
     let view = MachineFiles::of(&ROOT, Focus { interfaces, ..Focus::default() });
-    for finding in examine(rules.iter().copied(), &view) {
+    for finding in examine(rules, &view) {
         assert!(!finding.says.is_empty(), "{finding:?}");
         assert!(!finding.verdict.costs() || !finding.evidence.is_empty(), "{finding:?}");
         for write in finding.mend.iter().flat_map(|mend| &mend.writes) {
