@@ -83,7 +83,7 @@ impl<T: Magnitude> Process for Agc<T> {
     fn messages(&self) -> Vec<MessageSpec> {
         vec![
             MessageSpec::new("reference", ParameterKind::Number, "magnitude to reach"),
-            MessageSpec::new("gain", ParameterKind::Number, "gain to go on from"),
+            MessageSpec::new("gain", ParameterKind::Number, "gain from which it continues"),
         ]
     }
 
@@ -102,10 +102,10 @@ impl<T: Magnitude> Process for Agc<T> {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("agc", "Brings the magnitude to a reference by feedback.")
+        BlockType::new("agc", "Automatic gain control: brings the magnitude to a reference.")
             .choice("item", &["cf32", "f32"], ITEM)
             .optional("reference", 1.0, "magnitude to reach")
-            .optional("speed", 1e-4, "share of the error by which the gain changes per sample")
+            .optional("speed", 1e-4, "change of the gain per sample, divided by the error")
             .optional("gain_max", 65_536.0, "the largest gain")
             .factory(|parameters| {
                 for name in ["reference", "speed", "gain_max"] {

@@ -121,8 +121,8 @@ fn nearest(ratio: f64) -> ItemRatio {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("arbitrary_resampler", "Changes the rate by any ratio.")
-            .required("ratio", ParameterKind::Number, "items out for one in, 1/256 to 256")
+        BlockType::new("arbitrary_resampler", "Resamples by any ratio, also an irrational one.")
+            .required("ratio", ParameterKind::Number, "output rate / input rate, 1/256 to 256")
             .choice("item", &["cf32", "f32"], ITEM)
             .example("ratio = 1.0884")
             .factory(|parameters| {

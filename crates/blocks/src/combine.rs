@@ -67,7 +67,7 @@ const INPUTS_MAX: i64 = 64;
 pub(crate) fn register(registry: &mut Registry) {
     for (name, summary, operation) in [
         ("add", "Adds streams item by item.", Operation::Add),
-        ("subtract", "Takes the other streams off the first.", Operation::Subtract),
+        ("subtract", "Subtracts the other streams from the first one.", Operation::Subtract),
         ("multiply", "Multiplies streams item by item.", Operation::Multiply),
     ] {
         registry.register(

@@ -60,7 +60,7 @@ impl Block for ComplexToFloats {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("floats_to_complex", "Joins real and imaginary parts.")
+        BlockType::new("floats_to_complex", "Makes complex samples of real and imaginary parts.")
             .factory(|_| Ok(Box::new(FloatsToComplex::default()))),
     );
     registry.register(

@@ -104,9 +104,9 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new(
             "convert",
-            "From integers to floats and back: full scale is 1.0, and what lies beyond is cut.",
+            "Converts integers to floats (full scale is 1.0) and back; clips larger values.",
         )
-        .choice("from", FORMATS, "items in; sc16, sc8, cu8 are pairs, cf32 is complex")
+        .choice("from", FORMATS, "input items; sc16, sc8, cu8 are pairs of integers")
         .choice("to", &["cf32", "sc16", "sc8", "cu8", "f32", "i16", "i8", "u8"], "items out")
         .factory(make),
     );

@@ -42,7 +42,7 @@ impl<T: Item> Process for Delay<T> {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("delay", "Puts zeros in front of a stream.")
+        BlockType::new("delay", "Delays a stream: sends zeros before the first item.")
             .required("count", ParameterKind::Integer, "number of zeros")
             .choice("item", &["cf32", "f32", "sc16", "u8"], ITEM)
             .example("count = 100")

@@ -118,12 +118,12 @@ impl Process for Transform {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("fft", "Transforms frames of samples; what is no whole frame is dropped.")
-            .required("size", ParameterKind::Integer, "samples of a frame, any number to 1048576")
+        BlockType::new("fft", "Fourier transform of frames; drops an incomplete last frame.")
+            .required("size", ParameterKind::Integer, "samples in a frame, 1 to 1048576")
             .choice("direction", &["forward", "backward"], "backward: without the factor 1/size")
-            .optional("shift", false, "frequency zero in the middle of the frame")
+            .optional("shift", false, "true: frequency zero is in the middle of the frame")
             .choice("window", WINDOWS, "forward: window over each frame (periodic)")
-            .optional("beta", 7.0, "of the Kaiser window")
+            .optional("beta", 7.0, "shape parameter of the window kaiser")
             .example("size = 1024\nwindow = \"hann\"")
             .factory(|parameters| {
                 let size = frame_size(parameters.count::<i64>("size", 1)?)?;

@@ -113,9 +113,9 @@ fn make(parameters: &Parameters) -> Made {
 }
 
 pub(crate) fn register(registry: &mut Registry) {
-    let block_type = BlockType::new("fir", "Filters by taps, given or designed, and decimates.")
+    let block_type = BlockType::new("fir", "FIR filter with given or calculated taps; decimates.")
         .choice("item", &["cf32", "f32"], ITEM)
-        .optional("decimation", 1i64, "items in for one out");
+        .optional("decimation", 1i64, "number of input items for one output item");
     registry.register(
         declare(block_type)
             .example(

@@ -70,9 +70,9 @@ pub(crate) fn register(registry: &mut Registry) {
             .factory(|parameters| Ok(Box::new(Through::new(Impaired::new(echoes(parameters)?))))),
     );
     registry.register(
-        BlockType::new("iq_imbalance", "Gives the quadrature branch another gain and angle.")
-            .optional("gain_db", 0.0, "gain over the other branch, dB")
-            .optional("phase_deg", 0.0, "angle between the branches less 90°, degrees")
+        BlockType::new("iq_imbalance", "Gives Q another gain and phase than I.")
+            .optional("gain_db", 0.0, "gain of Q relative to I, dB")
+            .optional("phase_deg", 0.0, "phase error: angle between I and Q minus 90°, degrees")
             .example("gain_db = 0.5\nphase_deg = 2.0")
             .factory(|parameters| {
                 let gain_db = within(parameters, "gain_db", 20.0)?;
@@ -82,8 +82,8 @@ pub(crate) fn register(registry: &mut Registry) {
     );
     registry.register(
         BlockType::new("dc_offset", "Adds a constant to complex samples.")
-            .optional("in_phase", 0.0, "to the real parts; full scale is 1")
-            .optional("quadrature", 0.0, "to the imaginary parts")
+            .optional("in_phase", 0.0, "constant that is added to I; full scale is 1")
+            .optional("quadrature", 0.0, "constant that is added to Q")
             .example("in_phase = 0.01")
             .factory(|parameters| {
                 let part = |name| parameters.number(name) as f32;
@@ -92,8 +92,8 @@ pub(crate) fn register(registry: &mut Registry) {
             }),
     );
     registry.register(
-        BlockType::new("quantizer", "Rounds as a converter of few bits, and cuts at full scale.")
-            .required("bits", ParameterKind::Integer, "sign included, 2 to 16; full scale is 1")
+        BlockType::new("quantizer", "Rounds to few bits as a converter does, and clips.")
+            .required("bits", ParameterKind::Integer, "bits with sign, 2 to 16; full scale is 1")
             .example("bits = 8")
             .factory(|parameters| {
                 let bits = parameters.integer("bits");

@@ -57,8 +57,8 @@ impl<T: Item> Process for KeepOneInN<T> {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("keep_one_in_n", "Keeps the last of every n items, without a filter.")
-            .required("n", ParameterKind::Integer, "how many items one is kept of")
+        BlockType::new("keep_one_in_n", "Keeps the last of every n items; does not filter.")
+            .required("n", ParameterKind::Integer, "number of input items for one output item")
             .choice("item", &["cf32", "f32", "sc16", "u8"], ITEM)
             .example("n = 8")
             .factory(|parameters| {

@@ -76,11 +76,11 @@ impl<T: Noisy> Block for NoiseSource<T> {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("noise_source", "White noise without end, the same for the same seed.")
+        BlockType::new("noise_source", "Makes white noise without end from a seed.")
             .choice("distribution", &["gaussian", "uniform"], "gaussian: of power amplitude²")
             .choice("item", &["cf32", "f32"], ITEM)
-            .optional("amplitude", 1.0, "standard deviation, or the largest value of uniform")
-            .optional("seed", 1i64, "which noise")
+            .optional("amplitude", 1.0, "gaussian: standard deviation; uniform: largest value")
+            .optional("seed", 1i64, "seed of the random numbers")
             .factory(|parameters| {
                 let distribution = match parameters.text("distribution") {
                     "uniform" => Distribution::Uniform,

@@ -47,11 +47,11 @@ impl Process for ComplexPart {
 
 pub(crate) fn register(registry: &mut Registry) {
     for (name, summary, part) in [
-        ("complex_to_real", "Real parts.", ComplexPart::Real),
-        ("complex_to_imag", "Imaginary parts.", ComplexPart::Imaginary),
-        ("complex_to_mag", "Magnitudes.", ComplexPart::Magnitude),
-        ("complex_to_mag_squared", "Squares of the magnitudes.", ComplexPart::MagnitudeSquared),
-        ("complex_to_arg", "Angles, radians in -π to π.", ComplexPart::Argument),
+        ("complex_to_real", "Takes the real parts.", ComplexPart::Real),
+        ("complex_to_imag", "Takes the imaginary parts.", ComplexPart::Imaginary),
+        ("complex_to_mag", "Calculates the magnitudes.", ComplexPart::Magnitude),
+        ("complex_to_mag_squared", "Calculates squared magnitudes.", ComplexPart::MagnitudeSquared),
+        ("complex_to_arg", "Calculates the phase, in radians from -π to π.", ComplexPart::Argument),
     ] {
         registry.register(
             BlockType::new(name, summary).factory(move |_| Ok(Box::new(Through::new(part)))),

@@ -99,15 +99,15 @@ impl Process for PowerSpectrum {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("power_spectrum", "Averaged power in decibels, frame by frame.")
-            .required("size", ParameterKind::Integer, "samples of a frame, any number to 1048576")
-            .optional("average", 1i64, "frames that are averaged")
+        BlockType::new("power_spectrum", "Calculates the mean power spectrum of frames, in dB.")
+            .required("size", ParameterKind::Integer, "samples in a frame, 1 to 1048576")
+            .optional("average", 1i64, "number of frames whose average is one output")
             .choice(
                 "window",
                 &["hann", "hamming", "blackman", "blackman_harris", "kaiser", "rectangular"],
                 "window over each frame (periodic)",
             )
-            .optional("beta", 7.0, "of the Kaiser window")
+            .optional("beta", 7.0, "shape parameter of the window kaiser")
             .example("size = 1024\naverage = 16")
             .factory(|parameters| {
                 let size = frame_size(parameters.count::<i64>("size", 1)?)?;

@@ -53,10 +53,10 @@ impl Process for QuadratureDemod {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("quadrature_demod", "Demodulates FM: the frequency of the signal.")
+        BlockType::new("quadrature_demod", "Demodulates FM: sends the frequency of the signal.")
             .optional("gain", 1.0, "output for one radian per sample, unless a deviation is given")
-            .optional("rate_hz", 1.0, "samples per second, for the deviation")
-            .optional("deviation_hz", 0.0, "deviation that gives 1; 0: the gain counts")
+            .optional("rate_hz", 1.0, "samples per second; needed with deviation_hz")
+            .optional("deviation_hz", 0.0, "deviation that gives the output 1; 0: use gain")
             .example("rate_hz = 240e3\ndeviation_hz = 75e3")
             .factory(|parameters| {
                 let number = |name| parameters.number(name);

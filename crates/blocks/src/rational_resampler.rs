@@ -79,12 +79,12 @@ const NONE: &[f64] = &[];
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("rational_resampler", "Changes the rate by a fraction.")
+        BlockType::new("rational_resampler", "Resamples by the ratio of two whole numbers.")
             .required("interpolation", ParameterKind::Integer, "items out")
-            .required("decimation", ParameterKind::Integer, "for so many in")
+            .required("decimation", ParameterKind::Integer, "items in, for so many items out")
             .choice("item", &["cf32", "f32"], ITEM)
-            .optional("pass", 0.8, "share of half the lower rate that passes")
-            .optional("taps", NONE, "taps at `interpolation` times the input rate, instead")
+            .optional("pass", 0.8, "width of the passband, divided by half the lower rate")
+            .optional("taps", NONE, "own taps, at `interpolation` times the input rate")
             .example("interpolation = 3\ndecimation = 2")
             .factory(|parameters| {
                 let up = parameters.count("interpolation", 1)?;

@@ -58,7 +58,7 @@ impl Process for Rotator {
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("rotator", "Shifts complex samples in frequency.")
-            .required("shift_hz", ParameterKind::Number, "shift, up if positive, Hz")
+            .required("shift_hz", ParameterKind::Number, "frequency shift, Hz; positive is up")
             .required("rate_hz", ParameterKind::Number, "samples per second")
             .example("shift_hz = -250e3\nrate_hz = 1e6")
             .factory(|parameters| {

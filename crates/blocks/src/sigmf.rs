@@ -75,8 +75,8 @@ pub enum SigmfError {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("sigmf_source", "Reads the samples of a SigMF recording, tagged.")
-            .required("path", ParameterKind::Text, "either file: .sigmf-meta or .sigmf-data")
+        BlockType::new("sigmf_source", "Reads a SigMF recording; its metadata becomes tags.")
+            .required("path", ParameterKind::Text, "its .sigmf-meta or .sigmf-data file")
             .example("path = \"in.sigmf-meta\"")
             .outside(&["out: Complex<f32>"])
             .factory(|parameters| {
@@ -84,9 +84,9 @@ pub(crate) fn register(registry: &mut Registry) {
             }),
     );
     registry.register(
-        BlockType::new("sigmf_sink", "Records samples with SigMF metadata, a capture per gap.")
-            .required("path", ParameterKind::Text, "either file: .sigmf-meta or .sigmf-data")
-            .optional("rate_hz", 0.0, "samples per second, where no tag says it")
+        BlockType::new("sigmf_sink", "Writes a SigMF recording, a new capture after each gap.")
+            .required("path", ParameterKind::Text, "its .sigmf-meta or .sigmf-data file")
+            .optional("rate_hz", 0.0, "samples per second, if no tag contains it")
             .choice("item", &["cf32", "sc16"], crate::ITEM)
             .example("path = \"out.sigmf-meta\"\nrate_hz = 1e6")
             .outside(&["in: Complex<f32>"])

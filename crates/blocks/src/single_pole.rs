@@ -70,8 +70,8 @@ where
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("single_pole", "A recursive low-pass of first order.")
-            .required("alpha", ParameterKind::Number, "share of the new item, above 0, at most 1")
+        BlockType::new("single_pole", "Recursive low-pass filter of first order.")
+            .required("alpha", ParameterKind::Number, "weight of the new item, above 0, at most 1")
             .choice("item", &["f32", "cf32"], ITEM)
             .example("alpha = 0.05")
             .factory(|parameters| {

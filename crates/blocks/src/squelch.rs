@@ -64,7 +64,7 @@ impl Process for Squelch {
         vec![MessageSpec::new(
             "threshold_db",
             ParameterKind::Number,
-            "power that opens, dB of full scale",
+            "power above which samples pass, dBFS",
         )]
     }
 
@@ -76,9 +76,9 @@ impl Process for Squelch {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("squelch", "Zeros while the power is below a threshold.")
-            .required("threshold_db", ParameterKind::Number, "power that opens, dB of full scale")
-            .optional("alpha", 1e-3, "share of a new sample in the mean power")
+        BlockType::new("squelch", "Squelch: sends zeros while the power is below a threshold.")
+            .required("threshold_db", ParameterKind::Number, "power above which samples pass, dBFS")
+            .optional("alpha", 1e-3, "weight of a new sample in the mean power")
             .example("threshold_db = -40")
             .factory(|parameters| {
                 let alpha = parameters.number("alpha");

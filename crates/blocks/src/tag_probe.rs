@@ -111,7 +111,7 @@ fn given<'a>(parameters: &'a Parameters, name: &str) -> Option<&'a str> {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("tag_probe", "Counts the tags of a passing stream, and lists them.")
+        BlockType::new("tag_probe", "Counts and lists the tags of a stream, and passes it on.")
             .choice("item", &["cf32", "f32", "sc16", "u8"], ITEM)
             .optional("key", "", "the tags to look at; without it, all")
             .optional("path", "", "text file to list them in")

@@ -12,20 +12,20 @@ const DESIGNS: &[&str] = &["given", "low_pass", "high_pass", "band_pass", "root_
 /// Declares the parameters of [`real_taps`].
 pub(crate) fn declare(block_type: BlockType) -> BlockType {
     block_type
-        .choice("design", DESIGNS, "how the filter is described; `given`: by its taps")
+        .choice("design", DESIGNS, "type of the filter; `given`: the taps are given")
         .optional("taps", NONE, "given: real parts of the taps")
         .optional("taps_im", NONE, "given: imaginary parts of the taps, for complex items")
-        .optional("gain", 1.0, "gain where the filter passes")
-        .optional("rate_hz", 1.0, "designed: rate that the frequencies are meant at, Hz")
-        .optional("cutoff_hz", 0.0, "low_pass, high_pass: middle of the transition")
-        .optional("low_hz", 0.0, "band_pass: middle of the lower transition")
-        .optional("high_hz", 0.0, "band_pass: middle of the upper transition")
-        .optional("transition_hz", 0.0, "width of the transition from passing to blocking")
+        .optional("gain", 1.0, "gain in the passband")
+        .optional("rate_hz", 1.0, "calculated filters: sample rate, Hz")
+        .optional("cutoff_hz", 0.0, "low_pass, high_pass: middle of the transition band, Hz")
+        .optional("low_hz", 0.0, "band_pass: middle of the lower transition band, Hz")
+        .optional("high_hz", 0.0, "band_pass: middle of the upper transition band, Hz")
+        .optional("transition_hz", 0.0, "width of the transition band, Hz")
         .optional("symbol_rate_hz", 0.0, "root_raised_cosine: symbols per second")
         .optional("alpha", 0.35, "root_raised_cosine: roll-off, above 0, at most 1")
         .optional("length", 0i64, "root_raised_cosine: number of taps")
-        .choice("window", WINDOWS, "window that cuts the filter")
-        .optional("beta", 7.0, "of the Kaiser window")
+        .choice("window", WINDOWS, "window that limits the length of the filter")
+        .optional("beta", 7.0, "shape parameter of the window kaiser")
 }
 
 /// Windows, the usual one for filters first.

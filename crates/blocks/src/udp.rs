@@ -20,10 +20,10 @@ fn address(parameters: &Parameters, name: &str) -> Result<SocketAddrV4, BlockErr
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("udp_source", "Items from UDP datagrams.")
-            .required("bind", ParameterKind::Text, "address to receive at, such as 0.0.0.0:4000")
+        BlockType::new("udp_source", "Receives items from UDP datagrams.")
+            .required("bind", ParameterKind::Text, "local address and port: 0.0.0.0:4000")
             .choice("item", ITEMS, crate::ITEM)
-            .optional("idle_s", 0.0, "ends after so long without a datagram; 0: never")
+            .optional("idle_s", 0.0, "end after this time without a datagram, seconds; 0: never")
             .optional("link", "udp", "link and options, such as udp:gro=off")
             .example("bind = \"127.0.0.1:4000\"")
             .outside(&["out: [i16; 2]"])
@@ -38,10 +38,10 @@ pub(crate) fn register(registry: &mut Registry) {
             }),
     );
     registry.register(
-        BlockType::new("udp_sink", "Items into UDP datagrams.")
-            .required("to", ParameterKind::Text, "address to send to, such as 127.0.0.1:4000")
+        BlockType::new("udp_sink", "Sends items in UDP datagrams.")
+            .required("to", ParameterKind::Text, "address and port to send to: 127.0.0.1:4000")
             .choice("item", ITEMS, crate::ITEM)
-            .optional("payload_bytes", 1472i64, "bytes of a datagram, 64 to 65507")
+            .optional("payload_bytes", 1472i64, "size of a datagram, 64 to 65507 bytes")
             .optional("link", "udp", "link and options, such as udp:gso=off")
             .example("to = \"127.0.0.1:4000\"")
             .outside(&["in: [i16; 2]"])

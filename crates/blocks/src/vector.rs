@@ -101,13 +101,13 @@ pub(crate) fn register(registry: &mut Registry) {
             .required(
                 "length",
                 ParameterKind::Integer,
-                "values of an array: a power of two, 2 to 4096",
+                "number of items in an array: a power of two, 2 to 4096",
             )
             .choice("item", &["cf32", "f32", "u8"], "type of the values")
             .example("length = 64")
     };
-    registry.register(declare("stream_to_vector", "Makes arrays of a stream.").factory(join));
-    registry.register(declare("vector_to_stream", "Makes a stream of arrays.").factory(split));
+    registry.register(declare("stream_to_vector", "Groups items into arrays.").factory(join));
+    registry.register(declare("vector_to_stream", "Splits arrays into items.").factory(split));
 }
 
 #[cfg(test)]

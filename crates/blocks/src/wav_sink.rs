@@ -222,7 +222,7 @@ impl<T: Sound> Block for WavSink<T> {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("wav_sink", "Writes sound to a WAV file, which appears when it is whole.")
+        BlockType::new("wav_sink", "Writes sound to a WAV file, named .part until it is complete.")
             .required("path", ParameterKind::Text, "the file")
             .required("rate_hz", ParameterKind::Integer, "items per second")
             .choice("format", &["int16", "float32"], "how values lie in the file")

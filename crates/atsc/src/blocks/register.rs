@@ -52,7 +52,7 @@ pub fn register(registry: &mut Registry) -> Monitors {
         |name, summary| BlockType::new(name, summary).optional(RECEIVER, "atsc", RECEIVER_HELP);
     let of = monitors.clone();
     registry.register(
-        named("atsc_demod", "Finds and demodulates an ATSC signal: samples to segments.")
+        named("atsc_demod", "Finds and demodulates an ATSC signal: turns samples into segments.")
             .required("rate_hz", ParameterKind::Number, "complex samples per second, from 5.45e6")
             .example("rate_hz = 6.25e6")
             .factory(move |parameters| {
@@ -62,15 +62,15 @@ pub fn register(registry: &mut Registry) -> Monitors {
     );
     let of = monitors.clone();
     registry.register(
-        named("atsc_equalizer", "Equalises segments, trained on the field sync.")
+        named("atsc_equalizer", "Equalises segments; it trains on the field sync.")
             .factory(move |parameters| Ok(Box::new(AtscEqualizer::new(of.named_in(parameters))))),
     );
     registry.register(
-        BlockType::new("atsc_viterbi", "Decodes the trellis code: segments to bytes.")
+        BlockType::new("atsc_viterbi", "Decodes the trellis code: turns segments into bytes.")
             .factory(|_| Ok(Box::new(AtscViterbi::new()))),
     );
     registry.register(
-        BlockType::new("atsc_deinterleaver", "Restores the order of bytes.")
+        BlockType::new("atsc_deinterleaver", "Deinterleaves the bytes of codewords.")
             .factory(|_| Ok(Box::new(AtscDeinterleaver::new()))),
     );
     let of = monitors.clone();
@@ -80,7 +80,7 @@ pub fn register(registry: &mut Registry) -> Monitors {
     );
     let of = monitors.clone();
     registry.register(
-        named("atsc_derandomizer", "Derandomises codewords: transport stream packets.").factory(
+        named("atsc_derandomizer", "Derandomises codewords to transport stream packets.").factory(
             move |parameters| Ok(Box::new(AtscDerandomizer::new(of.named_in(parameters)))),
         ),
     );
@@ -89,12 +89,12 @@ pub fn register(registry: &mut Registry) -> Monitors {
 }
 
 fn transmitter() -> BlockType {
-    BlockType::new("atsc_transmitter", "Transmits 8-VSB: a test signal without end.")
+    BlockType::new("atsc_transmitter", "Makes an 8-VSB signal without end, for tests.")
         .required("rate_hz", ParameterKind::Number, "complex samples per second, from 5.45e6")
         .optional("ts", "", "transport stream file, sent over and over; numbered packets if empty")
-        .optional("seed", 1i64, "which numbered packets")
-        .optional("rms", 0.2, "level; peaks reach about three times that")
-        .optional("clock_ppm", 0.0, "clock error: how much too fast its symbols are, ppm")
+        .optional("seed", 1i64, "seed of the random packets")
+        .optional("rms", 0.2, "level (RMS); peaks are about three times higher")
+        .optional("clock_ppm", 0.0, "clock error, ppm: positive values make the symbols too fast")
         .example("rate_hz = 6.25e6")
         .factory(|parameters| {
             let sample_rate_hz = parameters.number("rate_hz");

@@ -28,7 +28,7 @@ pub(super) fn register(registry: &mut Registry) {
             .factory(file_source),
     );
     registry.register(
-        BlockType::new("file_sink", "Writes items to a file, which appears when it is whole.")
+        BlockType::new("file_sink", "Writes items to a file, named .part until it is complete.")
             .required("path", ParameterKind::Text, "the file")
             .choice("item", ITEMS_BYTES, ITEM)
             .example("path = \"out.u8\"")
@@ -41,24 +41,22 @@ pub(super) fn register(registry: &mut Registry) {
             .factory(file_sink),
     );
     registry.register(
-        BlockType::new("null_source", "Zeros without end.").choice("item", ITEMS, ITEM).factory(
+        BlockType::new("null_source", "Sends only zeros.").choice("item", ITEMS, ITEM).factory(
             |parameters| for_item!(parameters, T: u8 | sc16 | f32 | cf32 => NullSource::<T>::new()),
         ),
     );
     registry.register(
-        BlockType::new("null_sink", "Takes everything and keeps nothing.")
-            .choice("item", ITEMS, ITEM)
-            .factory(|parameters| {
-                for_item!(parameters, T: u8 | sc16 | f32 | cf32 => NullSink::<T>::new())
-            }),
+        BlockType::new("null_sink", "Discards all items.").choice("item", ITEMS, ITEM).factory(
+            |parameters| for_item!(parameters, T: u8 | sc16 | f32 | cf32 => NullSink::<T>::new()),
+        ),
     );
     registry.register(
-        BlockType::new("copy", "Passes items on.").choice("item", ITEMS, ITEM).factory(
+        BlockType::new("copy", "Passes items on unchanged.").choice("item", ITEMS, ITEM).factory(
             |parameters| for_item!(parameters, T: u8 | sc16 | f32 | cf32 => Copy::<T>::new()),
         ),
     );
     registry.register(
-        BlockType::new("head", "Passes the first items on, then ends.")
+        BlockType::new("head", "Passes on the first items, and then ends the graph.")
             .required("count", ParameterKind::Integer, "number of items")
             .choice("item", ITEMS, ITEM)
             .example("count = 1000")
@@ -66,7 +64,7 @@ pub(super) fn register(registry: &mut Registry) {
             .factory(head),
     );
     registry.register(
-        BlockType::new("throttle", "Lets items pass at a rate.")
+        BlockType::new("throttle", "Limits the rate at which items pass.")
             .required("rate_hz", ParameterKind::Number, "items per second")
             .choice("item", ITEMS, ITEM)
             .example("rate_hz = 1e6")

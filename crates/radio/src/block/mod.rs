@@ -90,13 +90,13 @@ impl WireSample for [i16; 2] {
 /// Adds `radio_rx` to the block types of graph files.
 pub fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("radio_rx", "Samples of one receive channel of a networked radio.")
+        BlockType::new("radio_rx", "Receives the samples of one channel of a networked radio.")
             .required("args", ParameterKind::Text, "the device: addr=IPV4[,rpc_port=N][,link=LINK]")
             .required("rate_hz", ParameterKind::Number, "sample rate, Hz")
             .optional("channel", 0i64, "receive channel, from 0")
-            .optional("samples", 0i64, "how many samples; 0 for no end")
+            .optional("samples", 0i64, "number of samples to receive; 0: without end")
             .optional("freq_hz", 0.0, "centre frequency, Hz; 0 leaves the radio as it is")
-            .optional("lo_offset_hz", 0.0, "how far above it the local oscillator is tuned, Hz")
+            .optional("lo_offset_hz", 0.0, "frequency of the local oscillator minus freq_hz, Hz")
             .optional("gain_db", -1.0, "gain, dB; below 0 leaves the radio as it is")
             .optional("antenna", "", "antenna; empty leaves the radio as it is")
             .optional("bandwidth_hz", 0.0, "analogue bandwidth, Hz; 0 leaves the radio as it is")

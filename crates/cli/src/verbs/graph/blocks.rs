@@ -60,7 +60,7 @@ fn list(registry: &Registry) -> String {
         })
         .left("", |known| known.summary())
         .text();
-    text + "\n`millstream graph blocks TYPE` describes one; items are those of its example.\n"
+    text + "\n`millstream graph blocks TYPE` describes one type; items are those of its example.\n"
 }
 
 #[derive(Serialize)]
@@ -124,7 +124,7 @@ impl Facts<'_> {
             && !self.ports.outputs.is_empty()
         {
             let (rate, holds) = (block.rate(), block.holds());
-            let _ = writeln!(text, "  rate {rate}, keeps {holds} items (of the example)");
+            let _ = writeln!(text, "  rate {rate}, keeps {holds} items, in the example below");
         }
         if !known.parameters().is_empty() {
             text += "\nparameters\n";
