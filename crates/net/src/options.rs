@@ -68,26 +68,26 @@ options! {
     /// given.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct EngineOptions {
-        /// the thread that drives the link: its own, or those of its ports' users
+        /// thread that polls the link: a separate I/O thread, or each thread that uses its ports
         io: Option<IoMode> = None,
             otherwise(Words(&[("thread", IoMode::Thread), ("inline", IoMode::Inline)]), "thread");
-        /// the I/O thread; links that name the same one share it
+        /// name of the I/O thread; links with the same name share one thread
         thread: Option<String> = None, maybe(THREAD);
-        /// the CPU of the I/O thread
+        /// CPU of the I/O thread
         cpu: Option<usize> = None, maybe(number("a CPU number", 0..=1023));
         /// real-time priority of the I/O thread (SCHED_FIFO)
         priority: Option<u8> = None, maybe(number("a priority", 1..=99));
-        /// how the I/O thread waits
+        /// how the I/O thread waits for packets
         wait: Option<Wait> = None, otherwise(WAITS, ADAPTIVE);
-        /// how the port's user waits
+        /// how a thread that uses a port waits for packets
         user_wait: Option<Wait> = None, otherwise(WAITS, ADAPTIVE);
-        /// an address that the kernel does not have
+        /// own IP address of the link, which the kernel does not use
         address: Option<Subnet> = None, maybe(SUBNET);
-        /// the router to everywhere else, with address=
+        /// default router; needs address=
         gateway: Option<Ipv4Addr> = None, maybe(ADDRESS);
-        /// VLAN of the link's ports
+        /// VLAN number of the link's packets
         vlan: Option<u16> = None, maybe(number("an identifier", 1..=4094));
-        /// checksums of received datagrams
+        /// whether checksums of received packets are checked
         checksum: Option<ChecksumPolicy> = None, otherwise(
             Words(&[
                 ("verify", ChecksumPolicy::AcceptPartial),
@@ -95,7 +95,7 @@ options! {
             ]),
             "verify"
         );
-        /// checksums of sent datagrams: by the stack, none, or by the link where it can
+        /// UDP checksums of sent datagrams: by our stack, none, or by the card if it can
         udp_checksum: Option<UdpChecksum> = None, otherwise(
             Words(&[
                 ("on", UdpChecksum::On),
@@ -104,7 +104,7 @@ options! {
             ]),
             "on"
         );
-        /// datagrams that the receive queue holds
+        /// most datagrams in the receive queue of a port
         queue: Option<usize> = None, maybe(number("datagrams", 16..=1 << 20));
     }
 }

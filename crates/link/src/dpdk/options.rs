@@ -13,21 +13,21 @@ options! {
     /// Our own options.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub(super) struct Own {
-        /// largest IP packet; without it: as the device has it, or 9000 in memory
+        /// size of the largest IP packet; default: that of the device, or 9000 in memory
         mtu: Option<u16> = None, maybe(number("bytes", 68..=16_000));
-        /// queues each way
+        /// number of queues in each direction
         queues: u16 = 1, number("queues", 1..=16);
-        /// descriptors of a queue; without it: as many as the driver suggests
+        /// descriptors of each queue; default: as many as the driver suggests
         ring: Option<u16> = None, maybe(number("descriptors", 64..=16_384));
-        /// what happens when a memory port's peer is slow
+        /// drop frames, or wait, while the receiver of shared memory is slow
         wait as "full": bool = false, Words(&[("drop", false), ("wait", true)]);
-        /// leave them to the device where it can
+        /// let the card calculate UDP checksums if it can
         checksums: bool = true, OnOff;
-        /// huge pages; auto: where there are free ones
+        /// whether to use huge pages; auto: if enough are free
         huge: Option<bool> = None, auto(OnOff);
-        /// memory without huge pages
+        /// MiB of address space for buffers without huge pages
         memory_mib: usize = 2048, number("MiB", 64..=1 << 20);
-        /// take a device that may write to any memory
+        /// accept a device that can write to any memory (no IOMMU)
         unsafe_uio: bool = false, OnOff;
     }
 }
@@ -52,8 +52,8 @@ pub(super) fn describe() -> Vec<Opt> {
     };
     let mut all = Own::describe();
     all.extend([
-        of_driver("role", "server|client", "memif: who makes the socket"),
-        of_driver("socket", "PATH", "memif: where both ends meet"),
+        of_driver("role", "server|client", "memif: the server makes the socket"),
+        of_driver("socket", "PATH", "memif: path of the socket that connects both"),
         of_driver(
             "zero-copy",
             "no|trust-peer",

@@ -52,29 +52,29 @@ options! {
     /// The options, parsed.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub(super) struct PacketOptions {
-        /// receive ring: v2 has slots (low latency), v3 has blocks (less memory)
+        /// receive ring: v2 has a slot for each frame (low latency), v3 has blocks (less memory)
         ring: RingKind = RingKind::Auto, Words(&[
             ("auto", RingKind::Auto),
             ("v2", RingKind::V2),
             ("v3", RingKind::V3),
         ]);
-        /// slots of ring=v2: few stay in the caches, many outlast pauses
+        /// slots of ring=v2: few fit into the CPU caches, many bridge longer pauses
         slots: Option<usize> = None, maybe(number("slots", 2..=65_536));
-        /// bytes of a block of ring=v3
+        /// size of a block of ring=v3
         block_bytes: Option<usize> = None, maybe(BLOCK_BYTES);
-        /// blocks of ring=v3
+        /// number of blocks of ring=v3
         blocks: Option<usize> = None, maybe(number("blocks", 2..=65_536));
-        /// milliseconds after which ring=v3 hands over a block that is not full
+        /// milliseconds after which ring=v3 passes on a block that is not full
         retire_ms: u32 = 1, number("milliseconds", 1..=1000);
-        /// transmit by a mapped ring, or by sendmmsg
+        /// transmit with a ring shared with the kernel, or with sendmmsg
         transmit as "tx": TransmitKind = TransmitKind::Auto, Words(&[
             ("auto", TransmitKind::Auto),
             ("ring", TransmitKind::Ring),
             ("batch", TransmitKind::Batch),
         ]);
-        /// transmit past the queueing discipline
+        /// transmit without the kernel's queueing discipline
         qdisc_bypass: bool = true, OnOff;
-        /// share the interface with other links of this ID
+        /// divide the received frames among all links of this ID
         fanout: Option<Fanout> = None, maybe(FANOUT);
     }
 }

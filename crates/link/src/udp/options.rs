@@ -15,13 +15,13 @@ options! {
         gro: bool = true, OnOff;
         /// send in GSO batches
         gso: bool = true, OnOff;
-        /// sleep in the kernel, or poll the socket on a core of its own
+        /// how a thread waits: sleep in the kernel, or poll the socket, which needs a whole core
         spin as "wait": bool = false, Words(&[("park", false), ("spin", true)]);
-        /// the kernel polls the device this long before it sleeps
+        /// microseconds for which the kernel polls the card before the thread sleeps
         busy_poll_us: Option<u32> = None, maybe(number("microseconds", 0..=1_000_000));
-        /// the kernel leaves the device to this process between polls
+        /// the kernel handles packets of the card only when this process polls
         prefer_busy_poll: bool = false, OnOff;
-        /// packets that one poll takes at most
+        /// most packets that one poll takes
         busy_poll_budget: Option<u32> = None, maybe(number("packets", 1..=65_535));
     }
 }

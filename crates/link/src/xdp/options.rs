@@ -39,30 +39,30 @@ options! {
     /// The options, parsed.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub(super) struct XdpOptions {
-        /// how frames pass from the driver to the link
+        /// where XDP runs: in the driver (zero-copy, native), or behind it (generic)
         mode: XdpMode = XdpMode::Auto, MODES;
-        /// queues to serve
+        /// queues of the interface from which the link receives
         queues: Queues = None, QUEUES;
-        /// queues of the interface while the link is open
+        /// sets the number of queues of the interface while the link is open
         channels: Option<u32> = None, maybe(number("queues", 1..=256));
-        /// served queues that transmit; a flow keeps to one
+        /// number of queues that transmit; the packets of one flow stay on one queue
         tx_queues: usize = 1, number("queues", 1..=64);
-        /// buffers to receive into, of each queue; auto: as many as stay in the caches
+        /// receive buffers of each queue; auto: as many as fit into the CPU caches
         buffers: Option<usize> = None, auto(number("chunks", 64..=65_536));
-        /// bytes of a buffer: 2048, 4096, or with unaligned=on any multiple of 64 between; auto:
-        /// by the MTU
+        /// size of a buffer: 2048, 4096, or with unaligned=on any multiple of 64 between them;
+        /// auto: by the MTU
         chunk: Option<u32> = None, auto(number("bytes", 2048..=4096));
         /// buffers may have any size
         unaligned: bool = false, OnOff;
-        /// call the kernel only when it needs a wake-up (need_wakeup)
+        /// call the kernel only if it needs a wake-up (need_wakeup)
         wakeup: bool = true, OnOff;
-        /// microseconds of preferred busy polling
+        /// microseconds for which the kernel polls the card (preferred busy polling)
         busy_poll_us: u32 = 0, number("microseconds", 0..=1_000_000);
-        /// frames that one poll takes at most
+        /// most frames that one poll takes
         busy_poll_budget: u32 = 64, number("frames", 1..=65_535);
-        /// frames per second and queue; more are dropped and counted; 0: no limit
+        /// most frames per second of each queue; more are dropped and counted; 0: no limit
         rate_max_hz as "rate_max_pps": u32 = 0, number("frames", 0..=1_000_000_000);
-        /// buffers in huge pages
+        /// whether the buffers are in huge pages
         huge: bool = false, OnOff;
     }
 }
