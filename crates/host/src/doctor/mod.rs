@@ -88,7 +88,7 @@ impl DoctorRule {
 /// All rules, in the order of the report.
 pub const RULES: &[DoctorRule] = &[
     rule(Topic::Cpu, "governor", rules::governor::check).because(
-        "a governor that follows the load runs the first packets after a pause at a low clock",
+        "if the frequency follows the load, a CPU handles the first packets after a pause slowly",
     ),
     rule(Topic::Cpu, "idle-states", rules::idle_states::check).because(
         "a processor that sleeps deeply needs tens of microseconds to take the next packet",
@@ -101,7 +101,7 @@ pub const RULES: &[DoctorRule] = &[
     rule(Topic::Cpu, "mitigations", rules::mitigations::check)
         .because("mitigations make every system call, interrupt and context switch slower"),
     rule(Topic::Cpu, "hypervisor-steal", rules::steal::check)
-        .because("a vCPU that the host has taken away serves no packet, whatever its guest does"),
+        .because("while the hypervisor runs another guest on this CPU, no packet is handled"),
     rule(Topic::Scheduling, "rt-throttling", rules::rt_throttling::check)
         .because("a real-time thread that spins is stopped for the rest of every period"),
     rule(Topic::Scheduling, "rt-limit", rules::limits::priorities)
@@ -118,7 +118,7 @@ pub const RULES: &[DoctorRule] = &[
     rule(Topic::Memory, "huge-pages", rules::huge_pages::check)
         .because("frame memory in 4 KiB pages needs hundreds of times more address translations"),
     rule(Topic::Memory, "transparent-huge-pages", rules::transparent::check)
-        .because("khugepaged moves memory that is in use, and its user waits meanwhile"),
+        .because("khugepaged moves memory while a program uses it, and the program waits"),
     rule(Topic::Memory, "swap", rules::swap::check)
         .because("a page that was moved to disk takes milliseconds to read back"),
     rule(Topic::Memory, "same-page-merging", rules::same_pages::check)
@@ -130,7 +130,7 @@ pub const RULES: &[DoctorRule] = &[
     rule(Topic::Network, "send-buffer", rules::socket_buffers::send)
         .because("a sender whose socket is full waits, and a transmit stream underflows"),
     rule(Topic::Network, "netdev-budget", rules::softnet::budget)
-        .because("a soft interrupt that runs out of budget leaves frames in the ring"),
+        .because("a soft interrupt that reaches its limit leaves frames in the ring"),
     rule(Topic::Network, "netdev-backlog", rules::softnet::backlog)
         .because("frames between processes of one machine are dropped when this queue is full"),
     rule(Topic::Network, "interrupts", rules::interrupts::check)
@@ -147,12 +147,12 @@ pub const RULES: &[DoctorRule] = &[
         "a ring that fills before its CPU empties it loses frames before any socket sees them",
     ),
     rule(Topic::Network, "queues", rules::cards::queues)
-        .because("with one queue for all, the stream waits behind all other packets"),
+        .because("with one receive queue the stream waits behind all other packets"),
     rule(Topic::Network, "offloads", rules::cards::offloads).because(
         "batches of datagrams (GSO and GRO) are received several times faster than single ones",
     ),
     rule(Topic::Network, "coalescing", rules::cards::coalescing)
-        .because("a card that gathers frames saves interrupts and delays every answer"),
+        .because("a card that waits for more frames before it interrupts delays every answer"),
     rule(Topic::Clock, "clock-source", rules::clock_source::check).because(
         "a clock that user space cannot read costs a system call, or an access to the chipset",
     ),

@@ -49,8 +49,11 @@ fn any_sample_width_is_taken_or_refused_with_a_reason() {
             }
             Err(RadioError::Unusable { reason, .. }) => {
                 assert!(!usable.contains(&word), "{word:#x}: {reason}");
-                let part =
-                    if word == 32 << 16 | 0xFFFF { "a packet on this network" } else { "at a time" };
+                let part = if word == 32 << 16 | 0xFFFF {
+                    "a packet on this network"
+                } else {
+                    "at a time"
+                };
                 assert!(reason.contains(part), "{word:#x}: {reason}");
             }
             Err(error) => panic!("{word:#x}: {error}"),

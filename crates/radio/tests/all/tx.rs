@@ -205,7 +205,10 @@ fn one_stream_per_channel() {
     assert_eq!(device.tx_channels(), 2);
     let stream = device.tx_stream(TxArgs::new(1)).unwrap();
     let busy = device.tx_stream(TxArgs::new(1)).unwrap_err();
-    assert!(busy.to_string().contains("transmit channel 1 is already in use by a stream"), "{busy}");
+    assert!(
+        busy.to_string().contains("transmit channel 1 is already in use by a stream"),
+        "{busy}"
+    );
     let none = device.tx_stream(TxArgs::new(2)).unwrap_err();
     assert!(none.to_string().contains("there is no transmit channel 2"), "{none}");
     drop(stream);

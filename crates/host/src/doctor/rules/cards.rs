@@ -38,7 +38,7 @@ pub fn rings(view: &MachineFiles) -> Vec<Finding> {
         );
         let holds_ms = f64::from(now.receive) * SAMPLES_A_FRAME / view.rate_hz() * 1e3;
         let weight = if holds_ms < HOLD_MIN_MS { Verdict::Matters } else { Verdict::Minor };
-        let says = format!("{} frames to receive", now.receive);
+        let says = format!("{} frames in the receive ring", now.receive);
         let finding = match now.receive >= wanted {
             true => Finding::good(says),
             false => Finding::of(weight, format!("{says}, could be {wanted}"))
@@ -56,8 +56,8 @@ pub fn queues(view: &MachineFiles) -> Vec<Finding> {
         let (have, could) = (now.receiving(), max.receive.max(max.combined));
         let kind = if max.combined > 0 { "combined" } else { "rx" };
         let finding = match have > 1 || could < 2 {
-            true => Finding::good(format!("{have} of {could} queues receive")),
-            false => Finding::minor(format!("one queue receives, {could} could"))
+            true => Finding::good(format!("{have} of {could} receive queues are in use")),
+            false => Finding::minor(format!("1 of {could} receive queues is in use"))
                 .mend_by_hand(format!("ethtool -L {interface} {kind} 2")),
         };
         Some((format!("{have} of {could} receive"), finding))
@@ -130,7 +130,7 @@ mod tests {
         let found = machine(512, 8160).one(rings);
         assert_eq!(
             (found.verdict, &*found.says),
-            (Matters, "512 frames to receive, could be 4096")
+            (Matters, "512 frames in the receive ring; 4096 fit")
         );
         assert_eq!(found.mend.unwrap().command, "ethtool -G eth0 rx 4096 tx 4096");
         assert_eq!(found.cost.unwrap(), "frames of 1500 bytes fill it in 3.7 ms");
@@ -146,7 +146,7 @@ mod tests {
         let of = |count| format!(r#"{{"receive": 0, "transmit": 0, "combined": {count}}}"#);
         let machine = |now, max| machine(&format!(r#""channels": [{}, {}]"#, of(now), of(max)));
         let found = machine(1, 8).one(queues);
-        assert_eq!((found.verdict, &*found.says), (Minor, "one queue receives, 8 could"));
+        assert_eq!((found.verdict, &*found.says), (Minor, "1 of 8 receive queues is in use"));
         assert_eq!(found.mend.unwrap().command, "ethtool -L eth0 combined 2");
         assert_eq!(machine(1, 1).verdict(queues), Good);
         assert_eq!(machine(8, 8).verdict(queues), Good);

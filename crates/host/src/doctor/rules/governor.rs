@@ -8,8 +8,8 @@ pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let found: Vec<_> = cpus.iter().filter_map(|cpu| Some((cpu, view.read(&path(cpu))?))).collect();
     if found.is_empty() {
         return vec![match super::steal::is_guest(view) {
-            true => Finding::unknown("the hypervisor sets the clock; ask for it there"),
-            false => Finding::absent("no cpufreq driver: the clock is the firmware's"),
+            true => Finding::unknown("the hypervisor sets the clock frequency: check it there"),
+            false => Finding::absent("no cpufreq driver: the firmware sets the clock frequency"),
         }];
     }
     let slow = found.iter().filter(|(_, governor)| governor.value != "performance");
@@ -19,7 +19,7 @@ pub fn check(view: &MachineFiles) -> Vec<Finding> {
         return vec![Finding::good("the stream's CPUs run at full clock").seen(seen)];
     }
     let write = |cpu| Write { path: path(cpu), text: "performance".to_owned() };
-    let says = format!("the clock of {} stream CPUs follows the load", slow.len());
+    let says = format!("the clock frequency of {} stream CPUs follows the load", slow.len());
     vec![Finding::matters(says).seen(seen).mend_by_writes(slow.into_iter().map(write).collect())]
 }
 

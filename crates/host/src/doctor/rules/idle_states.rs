@@ -41,7 +41,7 @@ pub fn check(view: &MachineFiles) -> Vec<Finding> {
         }
         None if states > 0 => vec![Finding::good("no deep idle state is on").seen(driver)],
         None if super::steal::is_guest(view) => vec![
-            Finding::unknown("no idle states here; how the host idles a vCPU is not visible")
+            Finding::unknown("the idle states of the hypervisor's CPUs are not visible here")
                 .seen(driver),
         ],
         None => Vec::new(),

@@ -15,7 +15,7 @@ const OFTEN_PER_SECOND: f64 = 100.0;
 
 /// The effect of the mend on others.
 const RISK: &str =
-    "the other CPUs serve the device, and programs that were placed near its interrupt lose that";
+    "the other CPUs handle the device; programs placed near its interrupt are no longer near it";
 
 /// An interrupt that has occurred on a stream CPU.
 struct Rival {

@@ -18,16 +18,16 @@ pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let lacks = |set: &CpuSet| stream.iter().any(|cpu| !set.contains(cpu));
     let mut missing = Vec::new();
     if lacks(&set(&isolated)) {
-        missing.push(format!("the scheduler puts ordinary threads there (isolcpus={stream})"));
+        missing.push(format!("no isolcpus={stream}: ordinary threads run there"));
     }
     if lacks(&set(&tickless)) {
-        missing.push(format!("the tick goes on there (nohz_full={stream})"));
+        missing.push(format!("no nohz_full={stream}: the tick stays on"));
     }
     let boot = view.read("proc/cmdline");
     let offloaded = boot.as_ref().is_some_and(|boot| boot.value.contains("rcu_nocbs="))
         || !lacks(&set(&tickless));
     if !offloaded {
-        missing.push(format!("RCU callbacks run there (rcu_nocbs={stream})"));
+        missing.push(format!("no rcu_nocbs={stream}: RCU callbacks run there"));
     }
     let seen: Vec<_> = isolated.into_iter().chain(tickless).collect();
     if missing.is_empty() {
@@ -53,8 +53,7 @@ mod tests {
         let machine = TestMachine::with_two_cpus().with("sys/devices/system/cpu/isolated", "1\n");
         let found = machine.one(check);
         assert_eq!(found.verdict, Minor);
-        let expected =
-            "the tick goes on there (nohz_full=1); RCU callbacks run there (rcu_nocbs=1)";
+        let expected = "no nohz_full=1: the tick stays on; no rcu_nocbs=1: RCU callbacks run there";
         assert_eq!(found.says, expected);
         assert_eq!(found.mend.unwrap().command, "millstream host shield 1 -- COMMAND");
     }

@@ -43,7 +43,7 @@ pub fn priorities(view: &MachineFiles) -> Vec<Finding> {
         return vec![Finding::good(says).seen([seen])];
     }
     let command = match hard {
-        0 => "echo '@audio - rtprio 95' > /etc/security/limits.d/95-realtime.conf  # log in anew",
+        0 => "echo '@audio - rtprio 95' > /etc/security/limits.d/95-realtime.conf  # log in again",
         _ => "ulimit -r unlimited",
     };
     let says = "this user gets no real-time priority";
@@ -71,7 +71,7 @@ const LOCKED_WANTED: u64 = 256 << 20;
 /// Checks the memory that this user may lock (RLIMIT_MEMLOCK).
 pub fn memory(view: &MachineFiles) -> Vec<Finding> {
     if let Some((true, seen)) = has_capability(view, CAP_IPC_LOCK) {
-        return vec![Finding::good("this process may lock any memory").seen([seen])];
+        return vec![Finding::good("this process may lock any amount of memory").seen([seen])];
     }
     let Some((soft, _, seen)) = limits(view, "Max locked memory") else { return Vec::new() };
     if soft >= LOCKED_WANTED {
@@ -79,7 +79,7 @@ pub fn memory(view: &MachineFiles) -> Vec<Finding> {
     }
     let says = format!("this user may lock {} MiB only", soft >> 20);
     let command =
-        "echo '* - memlock unlimited' > /etc/security/limits.d/95-memlock.conf  # log in anew";
+        "echo '* - memlock unlimited' > /etc/security/limits.d/95-memlock.conf  # log in again";
     vec![Finding::matters(says).seen([seen]).mend_by_hand(command)]
 }
 

@@ -13,16 +13,16 @@ pub fn check(view: &MachineFiles) -> Vec<Finding> {
     };
     let nodes = view.names(NODES).into_iter().filter(is_node).count();
     if nodes < 2 {
-        let text = "memory is of one node";
+        let text = "the machine has only one memory node";
         return if nodes == 1 { vec![Finding::good(text)] } else { Vec::new() };
     }
     let mut found = Vec::new();
     found.push(match view.number(BALANCING) {
-        Some((0, seen)) => Finding::good("memory stays on its node").seen([seen]),
+        Some((0, seen)) => Finding::good("the kernel moves no memory between nodes").seen([seen]),
         Some((_, seen)) => Finding::matters("the kernel moves memory between nodes")
             .seen([seen])
             .mend_by_write(BALANCING, "0"),
-        None => Finding::good(format!("{nodes} nodes; the kernel moves no memory")),
+        None => Finding::good(format!("{nodes} memory nodes; no memory is moved")),
     });
     for interface in view.interfaces() {
         let file = format!("sys/class/net/{interface}/device/numa_node");

@@ -45,9 +45,9 @@ fn of_put_off(view: &MachineFiles, put_off: &[PacketThread]) -> Option<Finding> 
     let class = view.class();
     Some(match (put_off.is_empty(), inverted.is_empty()) {
         (true, _) => return None,
-        (false, true) => Finding::good(format!("deferred soft interrupts are above {class}")),
+        (false, true) => Finding::good(format!("ksoftirqd (deferred packets) is above {class}")),
         (false, false) => Finding::unknown(format!(
-            "packets of deferred soft interrupts wait for threads that are not above {class}"
+            "ksoftirqd, which handles deferred packets, is not above {class}"
         ))
         .mend_by_hand(raise(view, &inverted))
         .seen(inverted.iter().map(|one| seen(one))),

@@ -23,7 +23,7 @@ pub fn check(view: &MachineFiles) -> Vec<Finding> {
             .seen(seen)
             .cost(format!("{lost_ms:.0} ms in every {period_ms:.0} ms, for threads that spin"))
             .mend_by_write(RUNTIME, "-1")
-            .at_risk("a real-time thread that never sleeps then starves all others of its CPU"),
+            .at_risk("then a real-time thread that never sleeps leaves others no time on its CPU"),
     ]
 }
 

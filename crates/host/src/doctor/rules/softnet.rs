@@ -32,10 +32,10 @@ pub fn budget(view: &MachineFiles) -> Vec<Finding> {
     let times = squeezed.as_ref().map_or(0, |(times, _)| *times);
     let seen = [seen].into_iter().chain(squeezed.map(|(_, seen)| seen));
     if packets >= BUDGET_WANTED || times == 0 {
-        let says = format!("{packets} packets a turn; this ran out {times} times since boot");
+        let says = format!("{packets} packets per soft interrupt; {times} times it had more");
         return vec![Finding::good(says).seen(seen)];
     }
-    let says = format!("{packets} packets a turn are too few for this machine's traffic");
+    let says = format!("a soft interrupt may handle {packets} packets, too few for this traffic");
     // Rare: one in a minute.
     vec![
         Finding::of(weight(view, times, 1.0 / 60.0, Verdict::Matters), says)
@@ -52,7 +52,7 @@ const BACKLOG_WANTED: i64 = 10_000;
 pub fn backlog(view: &MachineFiles) -> Vec<Finding> {
     let Some((frames, seen)) = view.number(BACKLOG) else { return Vec::new() };
     let dropped = statistic(view, "dropped", 1).map_or(0, |(frames, _)| frames);
-    let says = format!("{frames} frames; {dropped} were dropped since boot");
+    let says = format!("the queue has {frames} frames; {dropped} were dropped since boot");
     if dropped == 0 || frames >= BACKLOG_WANTED {
         return vec![Finding::good(says).seen([seen])];
     }

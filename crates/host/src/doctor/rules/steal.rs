@@ -31,14 +31,14 @@ pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let recent = now.map_or(String::new(), |now| {
         format!("; {:.1} % in the last {} ms", now * 1e2, measure::STEAL_WINDOW.as_millis())
     });
-    let says = format!("the host took {:.2} % of the time since boot{recent}", share * 1e2);
+    let says = format!("the hypervisor took {:.2} % of the time since boot{recent}", share * 1e2);
     let worst = share.max(now.unwrap_or(0.0));
     // The share since boot counts: an observation of half a second sees a single moment.
     let weight = if share > GREAT_SHARE { Verdict::Fails } else { Verdict::Matters };
     let finding = match worst > SHARE {
         true => Finding::of(weight, says)
-            .cost(format!("{:.2} ms in a second, in pieces of any length", share * 1e3))
-            .mend_by_hand("dedicate host CPUs to this guest (a matter of its host)"),
+            .cost(format!("{:.2} ms in each second, in pauses of any length", share * 1e3))
+            .mend_by_hand("give this virtual machine CPUs of its own, on the hypervisor"),
         false => Finding::good(says),
     };
     vec![finding.seen([stat])]
@@ -58,7 +58,7 @@ mod tests {
     fn a_guest_is_told_its_share() {
         let found = guest().with("proc/stat", "cpu  50 0 0 40 0 0 0 10 0 0\ncpu0 1\n").one(check);
         assert_eq!(found.verdict, Fails);
-        assert_eq!(found.says, "the host took 10.00 % of the time since boot");
+        assert_eq!(found.says, "the hypervisor took 10.00 % of the time since boot");
         assert_eq!(found.cost.unwrap(), "100.00 ms in a second, in pieces of any length");
         let some = guest().with("proc/stat", "cpu  50 0 0 49 0 0 0 1 0 0\n");
         assert_eq!(some.verdict(check), Matters);

@@ -13,7 +13,7 @@ pub fn check(view: &MachineFiles) -> Vec<Finding> {
     }
     match view.number(SWAPPINESS) {
         Some((swappiness, seen)) if swappiness <= 1 => {
-            vec![Finding::good("swap is the last resort").seen([swaps, seen])]
+            vec![Finding::good("the kernel swaps only as the last resort").seen([swaps, seen])]
         }
         seen => vec![
             Finding::matters("pages that are not locked go to disk when others read files")

@@ -6,7 +6,7 @@ use millstream_cpu::CpuSet;
 
 const MASK: &str = "proc/sys/kernel/watchdog_cpumask";
 const SWITCH: &str = "proc/sys/kernel/watchdog";
-const RISK: &str = "a hang of the kernel on these CPUs is no longer reported";
+const RISK: &str = "the kernel no longer reports when it hangs on these CPUs";
 
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some((on, seen)) = view.number(SWITCH) else { return Vec::new() };

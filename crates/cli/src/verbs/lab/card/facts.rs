@@ -83,7 +83,7 @@ pub fn doctor_before(rig: &CardSetup) -> CardResult {
 
 /// After: it does not any more.
 pub fn doctor_bound(_: &CardSetup) -> CardResult {
-    doctor(&["vfio-pci has it: DPDK can take it"])
+    doctor(&["vfio-pci drives the device, so DPDK can take it"])
 }
 
 fn doctor(wanted: &[&str]) -> CardResult {

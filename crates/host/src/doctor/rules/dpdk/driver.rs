@@ -15,12 +15,12 @@ fn of(view: &MachineFiles, device: &Device) -> Finding {
         state.is_some_and(|state| state.value == "up")
     });
     let finding = match (driver.as_deref(), interface) {
-        (Some("vfio-pci"), _) => Finding::good("vfio-pci has it: DPDK can take it"),
+        (Some("vfio-pci"), _) => Finding::good("vfio-pci drives the device, so DPDK can take it"),
         (Some(own @ ("mlx4_core" | "mlx5_core")), _) => {
-            Finding::good(format!("{own} shares it with DPDK"))
+            Finding::good(format!("its driver {own} shares the device with DPDK"))
         }
         (Some(uio @ ("uio_pci_generic" | "igb_uio")), _) => Finding::matters(format!(
-            "{uio} has it: the device can write to any memory of the machine"
+            "{uio} drives it: the device can write to any memory of the machine"
         ))
         .mend_by_hand(bind),
         (Some(kernel), Some(name)) if up => {
