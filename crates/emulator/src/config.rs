@@ -209,24 +209,24 @@ mod tests {
         let cases = [
             (
                 RadioConfig { addr: Ipv4Addr::UNSPECIFIED, ..base() },
-                "addr = 0.0.0.0: expected one address",
+                "addr is 0.0.0.0: give one address",
             ),
-            (RadioConfig { addr: Ipv4Addr::new(224, 0, 0, 1), ..base() }, "addr = 224.0.0.1"),
-            (RadioConfig { time_scale: 0.0, ..base() }, "time_scale = 0.0: expected a factor"),
-            (RadioConfig { time_scale: 1e99, ..base() }, "time_scale = 1e99: expected a factor"),
-            (RadioConfig { time_scale: f64::NAN, ..base() }, "time_scale = NaN"),
+            (RadioConfig { addr: Ipv4Addr::new(224, 0, 0, 1), ..base() }, "addr is 224.0.0.1"),
+            (RadioConfig { time_scale: 0.0, ..base() }, "time_scale is 0.0: give a factor"),
+            (RadioConfig { time_scale: 1e99, ..base() }, "time_scale is 1e99: give a factor"),
+            (RadioConfig { time_scale: f64::NAN, ..base() }, "time_scale is NaN"),
             (RadioConfig { master_clock_rate_hz: 1.0, ..base() }, "1 kHz to 500 MHz"),
             (
                 RadioConfig { rate_range_hz: 1.0..=2.0, ..base() },
-                "rate_range_hz = 1.0..=2.0: expected rates",
+                "rate_range_hz is 1.0..=2.0: give rates",
             ),
-            (RadioConfig { rate_range_hz: 2e6..=1e6, ..base() }, "rate_range_hz = 2000000.0..="),
-            (RadioConfig { rx_buffer_samples: 1, ..base() }, "rx_buffer_samples = 1"),
+            (RadioConfig { rate_range_hz: 2e6..=1e6, ..base() }, "rate_range_hz is 2000000.0..="),
+            (RadioConfig { rx_buffer_samples: 1, ..base() }, "rx_buffer_samples is 1"),
             (RadioConfig { tx_buffer_samples: 1 << 27, ..base() }, "4096 samples to 2^26"),
             (RadioConfig { tx_out: vec!["a.x".into(), "a.y".into()], ..base() }, "another name"),
-            (RadioConfig { mtu: 575, ..base() }, "mtu = 575: expected 576 to 65535 bytes"),
-            (RadioConfig { name: "a;b=c".into(), ..base() }, "name = a;b=c: expected 1 to 32"),
-            (RadioConfig { rx_antennas: vec!["ramp".into(); 3], ..base() }, "rx_antennas = 3"),
+            (RadioConfig { mtu: 575, ..base() }, "mtu is 575: give 576 to 65535 bytes"),
+            (RadioConfig { name: "a;b=c".into(), ..base() }, "name is a;b=c: give 1 to 32"),
+            (RadioConfig { rx_antennas: vec!["ramp".into(); 3], ..base() }, "rx_antennas is 3"),
         ];
         for (config, text) in cases {
             let error = config.check().unwrap_err().to_string();

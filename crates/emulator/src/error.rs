@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// A UDP port could not be opened.
-    #[error("{purpose}: {source}")]
+    #[error("cannot start the radio ({purpose}): {source}")]
     Udp {
         /// The purpose of the port.
         purpose: &'static str,
@@ -19,7 +19,7 @@ pub enum Error {
         source: LinkError,
     },
     /// The TCP port could not be opened.
-    #[error("{purpose}: cannot open TCP port {address}: {source}; {hint}")]
+    #[error("cannot open TCP port {address} ({purpose}): {source}; {hint}")]
     Tcp {
         /// The purpose of the port.
         purpose: &'static str,
@@ -31,7 +31,7 @@ pub enum Error {
         hint: &'static str,
     },
     /// A configuration value is out of range.
-    #[error("{field} = {value}: expected {expected}")]
+    #[error("the setting {field} is {value}: give {expected}")]
     Config {
         /// The field of the configuration.
         field: &'static str,
@@ -41,7 +41,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// An antenna specification could not be parsed.
-    #[error("antenna `{spec}`: {reason}; `millstream sim radio --help` lists all forms")]
+    #[error("cannot use antenna `{spec}`: {reason}; `millstream sim radio --help` lists all forms")]
     AntennaSpec {
         /// The given specification.
         spec: String,
@@ -49,7 +49,7 @@ pub enum Error {
         reason: String,
     },
     /// An antenna's file is unusable.
-    #[error("antenna `{spec}`: {}: {reason}", path.display())]
+    #[error("cannot use antenna `{spec}`: {}: {reason}", path.display())]
     AntennaFile {
         /// The given specification.
         spec: String,
@@ -59,7 +59,7 @@ pub enum Error {
         reason: String,
     },
     /// A scene cannot be used.
-    #[error("scene {}: {reason}", path.display())]
+    #[error("cannot use the scene {}: {reason}", path.display())]
     Scene {
         /// The file.
         path: PathBuf,

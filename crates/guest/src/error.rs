@@ -7,7 +7,7 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum Error {
     /// A file that a guest needs cannot be used.
-    #[error("{path}: {source}")]
+    #[error("cannot use the file {path}: {source}")]
     File {
         /// The file.
         path: PathBuf,

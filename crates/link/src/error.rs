@@ -49,7 +49,7 @@ pub enum LinkError {
         reason: String,
     },
     /// The system refused something else while the port was set up.
-    #[error("cannot open the link ({what}): {source}")]
+    #[error("cannot open the link (failed step: {what}): {source}")]
     Setup {
         /// The step that failed.
         what: &'static str,
@@ -57,7 +57,7 @@ pub enum LinkError {
         source: io::Error,
     },
     /// A frame link could not be opened on its interface.
-    #[error("cannot open {link} on {interface} ({step}): {source}; {hint}")]
+    #[error("cannot open {link} on {interface} (failed step: {step}): {source}; {hint}")]
     Interface {
         /// The link's name.
         link: &'static str,

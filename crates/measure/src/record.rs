@@ -120,7 +120,7 @@ pub struct Record {
 #[non_exhaustive]
 pub enum RecordError {
     /// The text has a wrong syntax or type.
-    #[error("this line is not a record: {0}")]
+    #[error("a line of the file is not a record of `millstream lab`: {0}")]
     Syntax(#[from] serde_json::Error),
     /// A later version wrote it.
     #[error(

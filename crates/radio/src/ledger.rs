@@ -179,7 +179,7 @@ impl Ledger {
     /// Counts samples that the consumer received and could not keep.
     pub(crate) fn refuse(&mut self, samples: u64) {
         let kept = self.delivered.checked_sub(samples);
-        self.delivered = kept.expect("no more than was delivered");
+        self.delivered = kept.expect("no more samples are refused than were delivered");
         self.lose(Cause::ConsumerFull, samples);
     }
 

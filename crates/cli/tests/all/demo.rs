@@ -59,7 +59,8 @@ fn a_stream_that_cannot_be_sent_is_told_by_name() {
         ("empty.ts", "the transport stream is empty"),
     ] {
         let outcome = millstream(folder.path(), &["demo", "--ts", ts]);
-        outcome.fails(1, &format!("the emulated radio did not start: antenna `atsc:{ts}`"));
+        outcome
+            .fails(1, &format!("the emulated radio did not start: cannot use antenna `atsc:{ts}`"));
         outcome.fails(1, part);
     }
     assert_eq!(names(folder.path()), ["empty.ts", "no.ts"]);

@@ -56,7 +56,8 @@ fn what_cannot_be_done_says_what_can() {
     let refused = ["sim", "radio", "--addr", "127.0.12.9", "--fault", "stall"];
     millstream(Path::new("/"), &refused).fails(
         1,
-        "fault `stall`: the fault needs `ms=`; `millstream sim fault add --help` lists all forms",
+        "cannot use fault `stall`: the fault needs `ms=`; `millstream sim fault add --help` lists \
+         all forms",
     );
 }
 

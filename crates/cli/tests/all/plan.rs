@@ -122,12 +122,12 @@ fn what_cannot_be_planned_is_told() {
     plan(&["--machine", "pdp-11"])
         .fails(1, "there is no machine called `pdp-11`; there are: 2x-xeon");
     plan(&["--machine", "g.toml"])
-        .fails(1, "machine g.toml: cannot read the description of the machine");
+        .fails(1, "cannot use the machine file g.toml: cannot read the description of the machine");
     plan(&["--machine", "."]).fails(1, "cannot read ./sys/devices/system/cpu/online");
     plan(&["--profile", "none.json"]).fails(1, "cannot read the profile none.json");
     plan(&["--profile", "text.json"]).fails(1, "the profile text.json is not JSON");
     plan(&["--profile", "other.json"]).fails(1, "belongs to another graph");
-    plan(&["--costs", "prices.toml"]).fails(1, "costs file prices.toml: TOML parse error");
+    plan(&["--costs", "prices.toml"]).fails(1, "cannot use prices.toml: TOML parse error");
     plan(&["--duration", "0"]).fails(2, "give a number of seconds above 0");
     plan(&["--max-cpus", "0"]).fails(1, "--max-cpus is 0: give 1 or more");
     plan(&["--pin", "gain"]).fails(2, "write BLOCK=CPU");

@@ -81,7 +81,7 @@ fn a_bad_plan_is_told_before_the_graph_is_made() {
     let graph = graph("atsc-rx.toml");
     for (plan, part) in [
         ("none.toml", "cannot read the plan file none.toml: No such file"),
-        ("plan.toml", "plan plan.toml: cannot read the plan"),
+        ("plan.toml", "cannot use the plan file plan.toml: cannot read the plan"),
     ] {
         let run = ["run", &graph, "--set", "in=none.sc16", "--set", "out=o.ts", "--plan", plan];
         millstream(folder.path(), &run).fails(1, part);

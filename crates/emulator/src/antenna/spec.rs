@@ -189,7 +189,7 @@ mod tests {
         ];
         for (spec, reason, expected) in cases {
             let text = parse(spec).err().expect(spec).to_string();
-            assert!(text.starts_with(&format!("antenna `{spec}`: {reason}")), "{text}");
+            assert!(text.starts_with(&format!("cannot use antenna `{spec}`: {reason}")), "{text}");
             assert!(text.contains(&format!("; {expected}")), "{text}");
             assert!(text.ends_with("; `millstream sim radio --help` lists all forms"), "{text}");
             assert!(text.len() < 200 && !text.contains('\n'), "{}: {text}", text.len());

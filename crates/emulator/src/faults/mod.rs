@@ -51,7 +51,9 @@ pub const FAULTS_MAX: usize = 64;
 #[non_exhaustive]
 pub enum FaultError {
     /// The text does not have an accepted form.
-    #[error("fault `{text}`: {reason}; `millstream sim fault add --help` lists all forms")]
+    #[error(
+        "cannot use fault `{text}`: {reason}; `millstream sim fault add --help` lists all forms"
+    )]
     Spec {
         /// The given text.
         text: String,

@@ -194,7 +194,7 @@ mod tests {
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
-            assert!(error.starts_with(&format!("fault `{text}`: ")), "{error}");
+            assert!(error.starts_with(&format!("cannot use fault `{text}`: ")), "{error}");
             assert!(
                 error.ends_with("; `millstream sim fault add --help` lists all forms"),
                 "{error}"

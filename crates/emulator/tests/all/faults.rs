@@ -108,13 +108,15 @@ fn a_bad_fault_or_an_address_in_use_stops_nothing_half_way() {
     let bad = RadioConfig { faults: vec!["explode".to_owned()], ..RadioConfig::default() };
     let error = Radio::start(bad).unwrap_err().to_string();
     assert!(
-        error.starts_with("fault `explode`: `explode` is not the name of a fault; give one of "),
+        error.starts_with(
+            "cannot use fault `explode`: `explode` is not the name of a fault; give one of "
+        ),
         "{error}"
     );
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let std::net::SocketAddr::V4(address) = taken.local_addr().unwrap() else { unreachable!() };
     let ports = RadioConfig { discovery_port: 0, rpc_port: 0, chdr_port: 0, ..Default::default() };
     let error = Radio::start(RadioConfig { control: Some(address), ..ports }).unwrap_err();
-    let want = format!("control channel: cannot open TCP port {address}");
+    let want = format!("cannot open TCP port {address} (control channel)");
     assert!(error.to_string().starts_with(&want), "{error}");
 }

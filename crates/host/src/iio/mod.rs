@@ -91,7 +91,7 @@ pub enum IioError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// A file cannot be used.
-    #[error("{path}: {source}{}", hint(.source))]
+    #[error("cannot use {path}: {source}{}", hint(.source))]
     File {
         /// The file.
         path: PathBuf,

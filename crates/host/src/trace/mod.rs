@@ -33,7 +33,7 @@ pub enum TraceError {
     )]
     NotMounted,
     /// A file of it could not be used.
-    #[error("cannot use the kernel's trace: {}: {source}{}", path.display(), hint(.source))]
+    #[error("cannot use {} of the kernel's trace: {source}{}", path.display(), hint(.source))]
     File {
         /// The file.
         path: PathBuf,

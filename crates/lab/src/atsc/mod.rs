@@ -49,7 +49,7 @@ pub enum AtscError {
     #[error(transparent)]
     Signal(#[from] ImpairmentError),
     /// A file.
-    #[error("{}: {source}", path.display())]
+    #[error("cannot use the file {}: {source}", path.display())]
     File {
         /// The path.
         path: PathBuf,

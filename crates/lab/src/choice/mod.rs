@@ -107,8 +107,9 @@ fn figures(one: &MeasuredLink) -> String {
 
 impl Need {
     fn words(&self) -> String {
-        let rate =
-            self.rate_pps.map(|pps| format!("{:.0} thousand/s and a quarter more", pps / 1e3));
+        let rate = self
+            .rate_pps
+            .map(|pps| format!("{:.0} thousand packets/s and a quarter more", pps / 1e3));
         let latency = self.latency_max_us.map(|us| format!("{us:.0} µs"));
         let both: Vec<_> = rate.into_iter().chain(latency).collect();
         format!("{} {}", both.join(" and "), if both.len() > 1 { "were" } else { "was" })

@@ -73,7 +73,7 @@ fn ip(arguments: &str) -> io::Result<()> {
         return Ok(());
     }
     let reason = String::from_utf8_lossy(&done.stderr).trim().to_owned();
-    Err(io::Error::other(format!("ip {arguments}: {reason}")))
+    Err(io::Error::other(format!("the command `ip {arguments}` failed: {reason}")))
 }
 
 /// Steers the packets of the far end to one CPU.

@@ -195,9 +195,9 @@ fn hog(cpu: usize) -> io::Result<()> {
         }
         Ok(())
     };
-    std::thread::spawn(spin)
-        .join()
-        .map_err(|_| io::Error::other("the thread that should use the CPU has panicked"))?
+    std::thread::spawn(spin).join().map_err(|_| {
+        io::Error::other("the test thread that should keep the CPU busy has panicked")
+    })?
 }
 
 fn stop(pid: i32) -> io::Result<()> {

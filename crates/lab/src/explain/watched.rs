@@ -23,7 +23,7 @@ pub enum LookoutError {
     #[error("cannot start the thread that is measured: {0}")]
     Watched(String),
     /// A process cannot be started or has ended.
-    #[error("a helper process failed: {0}")]
+    #[error("a helper process of the command failed: {0}")]
     Process(#[from] io::Error),
 }
 

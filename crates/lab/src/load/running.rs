@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[non_exhaustive]
 pub enum LoadError {
     /// A worker could not begin, or ended.
-    #[error("load profile `{profile}`, worker {worker}: {reason}")]
+    #[error("load profile `{profile}`: worker {worker} failed: {reason}")]
     Worker {
         /// The profile.
         profile: String,
@@ -151,7 +151,7 @@ impl Process {
         start: &dyn Fn() -> std::io::Result<Command>,
     ) -> Result<Self, String> {
         let process = start().and_then(|command| HelperProcess::start(command, None));
-        let process = process.map_err(|error| format!("cannot be started: {error}"))?;
+        let process = process.map_err(|error| format!("it cannot be started: {error}"))?;
         let mut process = Self { title: title.to_owned(), process };
         let order = serde_json::to_string(order).map_err(|error| error.to_string())?;
         match process.exchange(&order)? {
@@ -161,9 +161,9 @@ impl Process {
     }
 
     fn exchange(&mut self, line: &str) -> Result<String, String> {
-        self.process.say(line).map_err(|error| format!("has ended ({error})"))?;
+        self.process.say(line).map_err(|error| format!("it has ended ({error})"))?;
         let answer = self.process.read_line(PATIENCE).ok().flatten();
-        answer.ok_or_else(|| "has ended, or does not answer".to_owned())
+        answer.ok_or_else(|| "it has ended, or does not answer".to_owned())
     }
 
     fn ask(&mut self) -> Result<u64, String> {

@@ -47,7 +47,7 @@ pub fn serve(input: impl BufRead + Send + 'static, output: &mut impl Write) -> i
     for line in jobs {
         let reply = match serde_json::from_str::<SideJob>(&line) {
             Ok(job) => play(&job, &stop, output)?,
-            Err(error) => Err(format!("not a job: {error}")),
+            Err(error) => Err(format!("cannot read the request: {error}")),
         };
         let reply =
             reply.map_or_else(SideReply::Failed, |outcome| SideReply::Done(Box::new(outcome)));

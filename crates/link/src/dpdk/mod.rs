@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_build_without_it_says_what_to_do() {
         let error = open_frames("dpdk:ring0", &FrameOptions::default()).err().unwrap().to_string();
-        let start = "cannot open dpdk on ring0 (look for DPDK):";
+        let start = "cannot open dpdk on ring0 (failed step: look for DPDK):";
         assert!(error.starts_with(start) && error.contains("install libdpdk-dev"), "{error}");
     }
 }

@@ -39,14 +39,14 @@ pub(super) fn open(spec: &Spec, sizes: &FrameOptions) -> Result<DpdkLink, LinkEr
     let port = Port::open(&wanted).map_err(|error| advice::port(&options, error))?;
     let (base, bytes) = port.memory();
     let base = NonNull::new(base as *mut u8).ok_or(LinkError::Setup {
-        what: "DPDK's buffers",
+        what: "place the buffers",
         source: io::ErrorKind::OutOfMemory.into(),
     })?;
     // A frame has 31 bits for its buffer, in units of 64 bytes.
     if bytes >= (1 << 31) * 64 {
-        let apart =
-            io::Error::other("they lie more than 128 GiB apart: free huge pages of one node");
-        return Err(LinkError::Setup { what: "DPDK's buffers", source: apart });
+        let apart = "DPDK's buffers lie more than 128 GiB apart: free huge pages of one node";
+        let apart = io::Error::other(apart);
+        return Err(LinkError::Setup { what: "place the buffers", source: apart });
     }
     // SAFETY: the pools lie there, and stay as long as one of their buffers is in use (`Port`).
     let memory = Arc::new(unsafe { FrameMemory::borrowed(base, bytes) });

@@ -29,13 +29,14 @@ pub fn open(
         },
     };
     let broker = match options.choice {
-        Choice::Direct => "a broker is not used with rights=direct".to_owned(),
+        Choice::Direct => "rights=direct uses no broker".to_owned(),
         Choice::Auto | Choice::Broker => match Broker::connect(&path, family.link, interface) {
             Ok(broker) => return Ok(Box::new(broker)),
             Err(error) => unanswered(&path, &error),
         },
     };
-    let reason = lack.map_or_else(|| broker.clone(), |lack| format!("{lack}, and {broker}"));
+    let reason = lack
+        .map_or_else(|| broker.clone(), |lack| format!("{lack}, and no broker helps: {broker}"));
     Err(LinkError::Rights { link: family.link, interface: interface.to_owned(), reason })
 }
 

@@ -52,7 +52,7 @@ fn an_unusable_device_names_itself() {
         return;
     }
     let error = open("dpdk:0000:ff:1f.7").err().expect("there is no such device").to_string();
-    let start = "cannot open dpdk on 0000:ff:1f.7 (look at the device)";
+    let start = "cannot open dpdk on 0000:ff:1f.7 (failed step: look at the device)";
     assert!(error.starts_with(start) && error.contains("lspci"), "{error}");
 }
 

@@ -15,7 +15,11 @@ fn refused(pair: &VethPair, options: &str, wanted: &[&str]) {
 #[test]
 fn a_mode_that_the_driver_lacks_is_refused_by_name() {
     let Some(pair) = VethPair::new(PairOptions::default()) else { return };
-    let advice = ["cannot open xdp on veth0 (bind to queue 0)", "no zero-copy", "use mode=native"];
+    let advice = [
+        "cannot open xdp on veth0 (failed step: bind to queue 0)",
+        "no zero-copy",
+        "use mode=native",
+    ];
     refused(&pair, "mode=zero-copy", &advice);
     // Nothing is left behind.
     assert!(!pair.right.sh("ip link show veth0").contains("xdp"));

@@ -107,8 +107,8 @@ impl PlaceArgs {
             None => Costs::default(),
             Some(path) => {
                 let text = millstream_flow::file::read_text(path)
-                    .with_context(|| format!("cannot read the costs file {}", path.display()))?;
-                toml::from_str(&text).with_context(|| format!("costs file {}", path.display()))?
+                    .with_context(|| format!("cannot read --costs {}", path.display()))?;
+                toml::from_str(&text).with_context(|| format!("cannot use {}", path.display()))?
             }
         };
         ensure!(self.max_cpus != Some(0), "--max-cpus is 0: give 1 or more");

@@ -84,7 +84,7 @@ fn read(path: &Path) -> anyhow::Result<Plan> {
              {words}"
         )
     })?;
-    Plan::from_toml(&text).with_context(|| format!("plan {}", path.display()))
+    Plan::from_toml(&text).with_context(|| format!("cannot use the plan file {}", path.display()))
 }
 
 /// Creates the adaptation of `graph`, which runs by `plan`.

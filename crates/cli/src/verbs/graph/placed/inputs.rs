@@ -31,9 +31,9 @@ impl TargetMachine {
             (said.to_owned(), tree(path)?)
         } else if path.is_file() {
             let text = millstream_flow::file::read_text(path)
-                .with_context(|| format!("cannot read the machine {said}"))?;
-            let machine =
-                RecordedMachine::from_toml(&text).with_context(|| format!("machine {said}"))?;
+                .with_context(|| format!("cannot read the machine file {said}"))?;
+            let machine = RecordedMachine::from_toml(&text)
+                .with_context(|| format!("cannot use the machine file {said}"))?;
             (machine.description, machine.topology)
         } else {
             let machine = RecordedMachine::named(said)?;

@@ -97,7 +97,9 @@ fn echo(port: Port, end: Option<Instant>) -> anyhow::Result<Echoed> {
     let mut over = false;
     while !over {
         over = is_over(end);
-        let count = rx.recv_batch(LOOK_EVERY * 2).with_context(|| format!("port {local}"))?;
+        let count = rx
+            .recv_batch(LOOK_EVERY * 2)
+            .with_context(|| format!("cannot receive datagrams on UDP port {local}"))?;
         for index in 0..count {
             let datagram = rx.datagram(index);
             match tx.send(datagram.payload, datagram.source) {
