@@ -10,11 +10,11 @@ use serde::Serialize;
 /// The settings of the front ends; each has one value for all channels, or one for each.
 #[derive(clap::Args)]
 pub struct FrontEndArgs {
-    /// Centre frequency. This and the next four: one for all channels, or one for each (1G,2G).
+    /// Centre frequency. Here and below give one value for all channels, or one for each (1G,2G).
     #[arg(long, value_name = "HZ", value_parser = rate, value_delimiter = ',')]
     freq: Vec<f64>,
 
-    /// How far above it the local oscillator is tuned; the DDC or DUC shifts the rest.
+    /// Frequency of the local oscillator minus --freq; the DDC or DUC shifts by the difference.
     #[arg(long, value_name = "HZ", value_parser = frequency, value_delimiter = ',',
           allow_hyphen_values = true, requires = "freq")]
     lo_offset: Vec<f64>,

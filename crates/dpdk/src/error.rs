@@ -18,7 +18,7 @@ pub enum DpdkError {
         log: String,
     },
     /// A port could not be opened.
-    #[error("{step}: {source}{}", said(.log))]
+    #[error("DPDK cannot {step}: {source}{}", said(.log))]
     Port {
         /// The step that failed.
         step: String,

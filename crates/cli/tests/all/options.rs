@@ -145,7 +145,7 @@ fn an_option_means_the_same_wherever_it_is_given() {
 
 /// A row of the table, on as many lines as necessary, each of which names the value.
 fn row(value: &str, written: &str, options: &[String]) -> String {
-    let again = format!("| {value} | (continued) | ");
+    let again = format!("| {value} | as above | ");
     let mut text = format!("| {value} | {written} | ");
     let mut column = text.chars().count();
     for (at, option) in options.iter().enumerate() {

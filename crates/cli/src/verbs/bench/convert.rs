@@ -31,7 +31,7 @@ pub struct Args {
           value_parser = whole::<u64>(1..=1 << 26))]
     nsamps: Vec<u64>,
 
-    /// Number of rounds.
+    /// How often to repeat all measurements.
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = whole::<u64>(1..=10_000))]
     repeat: u64,
 

@@ -26,7 +26,8 @@ use std::time::Duration;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream bench graph --quick
-  millstream bench graph --stage copy,fir --item float --shape 8,4x6 --repeat 9
+  millstream bench graph --stage copy,fir --shape 8           chains of 8 blocks
+  millstream bench graph --item float --shape 4x6 --repeat 9  4 parallel chains of 6 blocks
   millstream bench graph --no-gnuradio --json")]
 pub struct Args {
     /// Processing of the blocks: copy, multiply, fir (a filter with 16 taps). The default is all.
@@ -46,11 +47,11 @@ pub struct Args {
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 
-    /// Measure only chains of 8 and 4x6, copy and fir, float, three times.
+    /// Measure only chains of 8 and 4x6 blocks that copy or filter (fir) floats, three times.
     #[arg(long, conflicts_with_all = ["stage", "item", "shape"])]
     quick: bool,
 
-    /// Number of rounds: 5 by default, 3 with --quick.
+    /// How often to repeat all measurements: 5 times by default, 3 times with --quick.
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=1000))]
     repeat: Option<u64>,
 

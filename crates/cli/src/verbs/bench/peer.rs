@@ -4,7 +4,7 @@ use crate::output::note;
 use millstream_lab::gnuradio::{PYTHON, PeerError};
 use std::path::{Path, PathBuf};
 
-/// GNU Radio, and its settings.
+/// The comparison with GNU Radio.
 #[derive(clap::Args)]
 #[group(skip)]
 pub(super) struct PeerArgs {

@@ -40,12 +40,12 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = seconds)]
     interval: f64,
 
-    /// Number of blocks in each sample.
+    /// Number of blocks of samples to measure.
     #[arg(long, value_name = "N", default_value_t = 2000,
           value_parser = whole::<u64>(10..=10_000_000))]
     count: u64,
 
-    /// Number of samples for each number of interrupts.
+    /// How often to repeat the measurement.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole::<u32>(1..=100_000))]
     repeat: u32,
 

@@ -42,16 +42,16 @@ pub struct Args {
     #[arg(long, value_name = "HZ", default_value_t = 10e6, value_parser = rate)]
     rate: f64,
 
-    /// Number of turnarounds in each sample.
+    /// Number of turnarounds to measure.
     #[arg(long, value_name = "N", default_value_t = 2000,
           value_parser = whole::<u64>(10..=10_000_000))]
     count: u64,
 
-    /// Number of samples, one after the other.
+    /// How often to repeat the measurement.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u32>(1..=100_000))]
     repeat: u32,
 
-    /// Number of lead times to try; 0 leaves out the second part.
+    /// Number of lead times (from sending an answer to its time) to try; 0: none.
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = whole::<u64>(0..=1000))]
     leads: u64,
 

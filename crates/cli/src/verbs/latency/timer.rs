@@ -47,15 +47,15 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = seconds)]
     interval: f64,
 
-    /// Number of deadlines in each sample on each CPU. The default is enough for 5 s.
+    /// Number of deadlines on each CPU. The default is enough for 5 s.
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = whole::<u64>(1..))]
     count: Option<u64>,
 
-    /// Length of each sample.
+    /// Length of the measurement.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds)]
     duration: f64,
 
-    /// Number of samples, one after the other.
+    /// How often to repeat the measurement.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u32>(1..=100_000))]
     repeat: u32,
 
@@ -66,7 +66,7 @@ pub struct Args {
     #[arg(long)]
     histograms: bool,
 
-    /// Delays each thread by this: proves that a comparison finds a regression.
+    /// Delay each wake-up on purpose, to test whether `lab compare` finds the change.
     #[arg(long, value_name = "TIME", default_value = "0", hide = true, value_parser = seconds_or_0)]
     handicap: f64,
 }

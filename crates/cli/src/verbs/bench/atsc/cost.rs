@@ -21,7 +21,7 @@ use std::fmt::Write;
 const CN_DB: f64 = 25.0;
 const GRAPH: &str = include_str!("../../../../../../graphs/atsc-rx.toml");
 
-/// The measurement's options.
+/// What the command measures when no subcommand is given.
 #[derive(clap::Args)]
 #[group(skip)]
 pub struct Args {
@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = rate)]
     rate: f64,
 
-    /// Number of rounds. Each round measures every receiver once.
+    /// How often to repeat the measurement. Each round measures every receiver once.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u64>(1..=1000))]
     repeat: u64,
 

@@ -38,7 +38,7 @@ pub struct Args {
     #[command(flatten)]
     ground: NetworkArgs,
 
-    /// What the two sides do.
+    /// What the receiving side does with the packets.
     #[arg(long, value_name = "WORKLOAD,…", value_delimiter = ',', default_value = "drop",
           value_parser = one_of(&WORKLOADS))]
     workload: Vec<Workload>,

@@ -39,19 +39,19 @@ pub struct Args {
           value_parser = link_rate)]
     link_rate: Vec<f64>,
 
-    /// How probes and bulk share the port. Separate ports, the base of the comparison, are always
-    /// measured.
+    /// How probes and bulk (the other traffic) use the port. Separate ports, the base of the
+    /// comparison, are always measured.
     #[arg(long, value_name = "TOPOLOGY,…", value_delimiter = ',',
           default_value = "shared,bulk,priority", value_parser = one_of(&TOPOLOGIES))]
     topology: Vec<PortTopology>,
 
-    /// Rate of the bulk divided by the rate of the port. It must be below 1, or at least 1.02; then
-    /// the measurement begins when the queue is full.
+    /// Rate of the bulk divided by the rate of the port: below 1, or at least 1.02, which fills the
+    /// queue before the measurement begins.
     #[arg(long, value_name = "SHARE,…", value_delimiter = ',', default_value = "0.8,1.1",
           value_parser = share)]
     share: Vec<f64>,
 
-    /// Number of bulk frames that come at once, for shares below 1.
+    /// Number of bulk frames that come at once, if --share is below 1.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,16",
           value_parser = whole::<u32>(1..=1000))]
     burst: Vec<u32>,
