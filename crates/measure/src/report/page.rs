@@ -34,14 +34,14 @@ pub fn html(view: &ReportView<'_>) -> String {
     );
     text += &summary(view);
     let _ = write!(text, "<h2>What was measured</h2>\n{}", tables::commands(view));
-    text += "<h2>How late things were</h2>\n";
+    text += "<h2>Latencies</h2>\n";
     text += &tables::latencies(view);
     if view.sets.len() > 1 {
-        text += "<h2>What differs</h2>\n<p>Each figure is the median over fresh starts of the \
+        text += "<h2>Comparison of the sets</h2>\n<p>Each figure is the median over fresh starts of the \
              program (or boots of the machine), and the ratio to the base has its 95 % interval. \
-             A change is reported where a permutation test of the starts finds it and it is \
-             larger than 10 %: if nothing differed, one table in twenty would show a change. The \
-             p of a change counts all tests of the table.</p>\n";
+             A change is reported if a permutation test of the starts finds it and it is \
+             larger than 10 %. Without any real difference, one table in twenty shows a change. \
+             The p value of a change is corrected for all tests of the table.</p>\n";
         text += &tables::comparisons(view.comparisons);
     }
     text += "<h2>Figures</h2>\n";
@@ -51,11 +51,11 @@ pub fn html(view: &ReportView<'_>) -> String {
         let _ = writeln!(text, "<figure>{}</figure>", svg.element(&figure.title));
     }
     for (heading, table) in [
-        ("What gave nothing", tables::failures(view)),
-        ("Why some were late", outliers::table(view)),
-        ("Where the time goes", tables::stages(view)),
-        ("The load beside it", tables::loads(view)),
-        ("What others measured", tables::references(view)),
+        ("Starts without a result", tables::failures(view)),
+        ("Causes of outliers", outliers::table(view)),
+        ("Parts of the latency", tables::stages(view)),
+        ("Loads during the samples", tables::loads(view)),
+        ("Published results of others", tables::references(view)),
     ] {
         if let Some(table) = table {
             let _ = write!(text, "<h2>{heading}</h2>\n{table}");
@@ -67,21 +67,20 @@ pub fn html(view: &ReportView<'_>) -> String {
 }
 
 const READING: &str = "<h2>How to read this</h2>\n<ul>\
-<li><b>Latency</b> is the time from the moment at which something was due (a timer's deadline, an \
-answer, an interrupt) to the moment at which the program knew.</li>\
-<li>For real time only the <b>maximum</b> counts, and a maximum grows with the time of \
-measuring. The figure of the maximum so far shows whether it still grows; the estimate of the \
-largest of ten times as many values continues the tail by extreme-value theory (generalised \
-extreme value distribution over block maxima, by L-moments; prediction by parametric bootstrap). \
-The largest value itself lies in that interval in 95 of 100 cases, and above it in one of 40. It \
-holds for the machine as it was, and not for events that did not occur.</li>\
-<li><b>p99</b> is not exceeded by 99 of 100 values of a start, and the value here is the median \
-of the starts; the interval shows where the median of many such starts lies. The <b>mode</b> is \
-the most frequent value.</li>\
-<li>In distributions both axes are logarithmic: a bar of height 1 is a single late value among all \
-others. Nothing is clipped.</li>\
-<li>A <b>start</b> is a fresh start of the program, in an order drawn at random, so that the \
-machine's drift does not favour one side.</li></ul>\n";
+<li><b>Latency</b> is the time from an event (a timer's deadline, the sending of a packet, an \
+interrupt) to the moment at which the program reacts to it.</li>\
+<li>For real-time work only the <b>maximum</b> matters, and a longer measurement finds a larger \
+one. The chart of the maximum so far shows whether it still grows. The table also predicts the \
+maximum of ten times as many values (generalised extreme value distribution of block maxima, by \
+L-moments; interval by parametric bootstrap): it lies in that interval in 95 of 100 cases, and \
+above it in one of 40. The prediction cannot include events that did not occur.</li>\
+<li><b>p99</b>: 99 of 100 values of a start are not above it. The tables show the median over the \
+starts; the interval contains the median of many such starts with 95 %. The <b>mode</b> is the \
+most frequent value.</li>\
+<li>In charts of distributions both axes are logarithmic: a bar of height 1 is a single value. All \
+values are shown.</li>\
+<li>A <b>start</b> is a fresh start of the program. The order of all starts is random, so slow \
+changes of the machine do not favour one set.</li></ul>\n";
 
 /// Returns the subject in a few sentences.
 fn summary(view: &ReportView<'_>) -> String {
@@ -90,7 +89,7 @@ fn summary(view: &ReportView<'_>) -> String {
     let labels: Vec<_> = view.sets.iter().map(|set| format!("“{}”", set.label)).collect();
     let begun = || view.records().map(|record| &*record.measured.started);
     let mut text = format!(
-        "<p class=\"key\">{values} latencies from {} samples, {:.0} s of measuring in all, begun \
+        "<p class=\"key\">{values} latencies from {} samples, measured for {:.0} s in all, begun \
          between {} and {}; sets: {}.</p>\n",
         view.records().count(),
         seconds,
@@ -137,7 +136,7 @@ fn findings(view: &ReportView<'_>) -> Vec<String> {
             .iter()
             .any(|comparison| comparison.sides.iter().any(|side| side.too_few));
         let text = if few {
-            "No change was found, but some sets have too few starts for one to show."
+            "No change was found, but some sets have too few starts to prove one."
         } else {
             "No change was found between the sets."
         };
@@ -155,14 +154,14 @@ fn warnings(view: &ReportView<'_>) -> Vec<String> {
     };
     if any(emulated) {
         lines.push(
-            "Some of this was measured under software emulation (QEMU TCG): the order of kernels \
-             and the function are real, the times are not those of any processor."
+            "Some of this was measured in software emulation (QEMU TCG): it shows which kernel is \
+             slower, but its times say nothing about real processors."
                 .to_owned(),
         );
     } else if any(|environment| environment.hypervisor) {
         lines.push(
-            "This was measured in a virtual machine: the largest latencies may be the \
-             hypervisor's. Ratios within a run hold, maxima of another machine do not follow."
+            "This was measured in a virtual machine: the hypervisor may have caused the largest \
+             latencies. Compare ratios within a run, and not maxima with other machines."
                 .to_owned(),
         );
     }
@@ -170,12 +169,11 @@ fn warnings(view: &ReportView<'_>) -> Vec<String> {
         view.records().any(|record| record.measured.parameters.contains_key("handicap_ns"));
     if !view.failures.is_empty() {
         let count = view.failures.len();
-        lines
-            .push(format!("Some planned parts are missing, because they gave no result: {count}."));
+        lines.push(format!("Planned starts are missing, because they gave no result: {count}."));
     }
     if handicapped {
         lines.push(
-            "Some samples were delayed on purpose, to prove that a comparison shows it.".to_owned(),
+            "Some samples were delayed on purpose, to test whether this is found.".to_owned(),
         );
     }
     lines

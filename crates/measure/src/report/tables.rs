@@ -56,7 +56,7 @@ pub(super) fn failures(view: &ReportView<'_>) -> Option<String> {
         vec![what, one.variant.clone(), start, tries, one.reason.clone()]
     };
     let rows: Vec<_> = view.failures.iter().map(row).collect();
-    let head = ["measurement | load", "set", "start", "tries", "why"];
+    let head = ["measurement | load", "set", "start", "tries", "reason"];
     (!rows.is_empty()).then(|| table(&head, &rows))
 }
 
@@ -92,8 +92,8 @@ pub(super) fn latencies(view: &ReportView<'_>) -> String {
         "p99 lies between (95 %)",
         "p99.9",
         "max",
-        "the largest of ten times as many lies between (95 %)",
-        "p99: spread within starts, between starts",
+        "predicted max of ten times as many values (95 %)",
+        "p99: variation within starts, between starts",
     ];
     table(&head, &rows)
 }
@@ -164,7 +164,7 @@ pub(super) fn comparisons(comparisons: &[Comparison]) -> String {
         "set",
         "starts",
         "median",
-        "ratio to the first (95 %)",
+        "ratio to the first set (95 %)",
         "verdict",
     ];
     table(&head, &rows)
@@ -190,8 +190,8 @@ pub(super) fn stages(view: &ReportView<'_>) -> Option<String> {
             }
             let whole: u64 = group.records.iter().filter_map(|record| whole_ns(record)).sum();
             if total_ns > 0 {
-                let sum = format!("all stages together {}", short_time(total_ns));
-                let whole = format!("whole latencies together {}", short_time(whole));
+                let sum = format!("sum of all stages {}", short_time(total_ns));
+                let whole = format!("sum of whole latencies {}", short_time(whole));
                 let row = [title.clone(), group.label.to_owned(), "sum".to_owned(), sum, whole];
                 rows.push(row.into_iter().chain([String::new()]).collect());
             }
@@ -235,12 +235,12 @@ pub(super) fn loads(view: &ReportView<'_>) -> Option<String> {
     }
     let head = [
         "load",
-        "CPU of its own",
+        "CPU time of the load",
         "interrupts/s",
         "switches/s",
         "load average",
         "stolen by the hypervisor",
-        "its workers",
+        "work of the load",
     ];
     (!rows.is_empty()).then(|| table(&head, &rows))
 }
