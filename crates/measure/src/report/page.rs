@@ -37,9 +37,9 @@ pub fn html(view: &ReportView<'_>) -> String {
     text += "<h2>Latencies</h2>\n";
     text += &tables::latencies(view);
     if view.sets.len() > 1 {
-        text += "<h2>Comparison of the sets</h2>\n<p>Each figure is the median over fresh starts of the \
-             program (or boots of the machine), and the ratio to the base has its 95 % interval. \
-             A change is reported if a permutation test of the starts finds it and it is \
+        text += "<h2>Comparison of the sets</h2>\n<p>Each figure is the median over fresh \
+             starts of the program (or boots), and the ratio to the base has its 95 % interval. A \
+             change is reported if a permutation test of the starts finds it and it is \
              larger than 10 %. Without any real difference, one table in twenty shows a change. \
              The p value of a change is corrected for all tests of the table.</p>\n";
         text += &tables::comparisons(view.comparisons);
