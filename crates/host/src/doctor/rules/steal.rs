@@ -38,7 +38,7 @@ pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let finding = match worst > SHARE {
         true => Finding::of(weight, says)
             .cost(format!("{:.2} ms in each second, in pauses of any length", share * 1e3))
-            .mend_by_hand("give this virtual machine CPUs of its own, on the hypervisor"),
+            .mend_by_hand("dedicate host CPUs to this virtual machine, on its hypervisor"),
         false => Finding::good(says),
     };
     vec![finding.seen([stat])]
@@ -59,7 +59,7 @@ mod tests {
         let found = guest().with("proc/stat", "cpu  50 0 0 40 0 0 0 10 0 0\ncpu0 1\n").one(check);
         assert_eq!(found.verdict, Fails);
         assert_eq!(found.says, "the hypervisor took 10.00 % of the time since boot");
-        assert_eq!(found.cost.unwrap(), "100.00 ms in a second, in pieces of any length");
+        assert_eq!(found.cost.unwrap(), "100.00 ms in each second, in pauses of any length");
         let some = guest().with("proc/stat", "cpu  50 0 0 49 0 0 0 1 0 0\n");
         assert_eq!(some.verdict(check), Matters);
         let calm = guest().with("proc/stat", "cpu  50 0 0 49 0 0 0 0 0 0\n");
