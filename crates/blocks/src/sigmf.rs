@@ -44,7 +44,7 @@ pub enum SigmfError {
         reason: String,
     },
     /// The name, the format and the data are inconsistent.
-    #[error("{}: {reason}", path.display())]
+    #[error("cannot use the file {}: {reason}", path.display())]
     Samples {
         /// The file.
         path: PathBuf,

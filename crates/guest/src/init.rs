@@ -145,7 +145,7 @@ fn slow_down() -> io::Result<()> {
     for (name, delay) in delays(&std::fs::read_to_string("/proc/cmdline")?)? {
         let interface = netlink.interface(&name).map_err(io::Error::other)?.index;
         netlink.hold_back(interface, delay).map_err(|error| {
-            io::Error::other(format!("{DELAY}: {error}; give the guest --module sch_netem"))
+            io::Error::other(format!("{DELAY} failed: {error}; add --module sch_netem"))
         })?;
     }
     Ok(())
@@ -159,7 +159,7 @@ fn delays(line: &str) -> io::Result<Vec<(String, Duration)>> {
         Some((name.to_owned(), Duration::from_micros(us.parse().ok()?)))
     };
     let wrong = |word: &str| {
-        io::Error::other(format!("{DELAY}{word}: give an interface and microseconds, lo:200"))
+        io::Error::other(format!("{DELAY}{word} is wrong: write INTERFACE:MICROSECONDS, lo:200"))
     };
     words.map(|word| parse(word).ok_or_else(|| wrong(word))).collect()
 }
