@@ -186,7 +186,8 @@ pub fn is_json() -> bool {
 
 /// Writes a whole file.
 pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
-    std::fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
+    std::fs::write(path, content)
+        .with_context(|| format!("cannot write the file {}", path.display()))
 }
 
 /// The path with a number in its name: `a/b.sc16` becomes `a/b-1.sc16`.
@@ -202,7 +203,7 @@ pub fn numbered(path: &Path, number: impl Display) -> PathBuf {
 
 /// Creates a file, or empties it.
 pub fn create_file(path: &Path) -> anyhow::Result<File> {
-    File::create(path).with_context(|| format!("cannot write {}", path.display()))
+    File::create(path).with_context(|| format!("cannot write the file {}", path.display()))
 }
 
 /// The first paragraph of clap's error, which names the problem; usage and hints follow it.

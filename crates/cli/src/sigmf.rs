@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Writes the metadata file of a recording with these segments.
 pub fn write_meta(path: &Path, recording: &RecordingDescription<'_>) -> anyhow::Result<()> {
-    let cannot = || format!("cannot write {}", path.display());
+    let cannot = || format!("cannot write the file {}", path.display());
     sigmf::write_meta(path, recording).with_context(cannot)
 }
 

@@ -83,7 +83,7 @@ impl Playback {
     /// Starts to read; ends with the plan, or when this is dropped.
     pub fn start(source: &SigmfRecording, score: PlaybackPlan) -> anyhow::Result<Self> {
         let file = File::open(&source.data)
-            .with_context(|| format!("cannot read {}", source.data.display()))?;
+            .with_context(|| format!("cannot read the file {}", source.data.display()))?;
         let source = source.clone();
         Self::begin(source.format, move |queues| Reader { file, source, queues }.run(score))
     }

@@ -64,7 +64,7 @@ pub enum VfioError {
     )]
     NoDevice,
     /// A step failed.
-    #[error("VFIO failed ({step}): {source}; it needs root and an IOMMU (kernel argument intel_iommu=on)")]
+    #[error("VFIO failed ({step}): {source}; it needs root and an IOMMU (intel_iommu=on)")]
     Step {
         /// The step.
         step: String,

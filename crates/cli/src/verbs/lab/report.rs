@@ -43,7 +43,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     };
     let picture = args.out.with_extension("png");
     write_file(&args.out, html(&view))?;
-    let fail = || format!("cannot write {}", picture.display());
+    let fail = || format!("cannot write the file {}", picture.display());
     let file = File::create(&picture).with_context(fail)?;
     png(&view).write_png(BufWriter::new(file)).with_context(fail)?;
     let text = format!("report  {}\nfigures {}\n", args.out.display(), picture.display());

@@ -27,7 +27,7 @@ use std::time::Duration;
   sudo millstream latency timer
   sudo millstream latency timer --cpus 1 --class fifo:98 --interval 200us --duration 30
   millstream latency timer --class other --via timerfd --histograms
-  sudo millstream latency timer --explain-above 300us       why the late ones were late")]
+  sudo millstream latency timer --explain-above 300us       explains the late wake-ups")]
 pub struct Args {
     /// CPUs to measure, for example 0-3,8. The default is all CPUs that this process may use.
     #[arg(long, value_name = "CPUS")]

@@ -192,7 +192,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     if is_file {
         File::open(&part)
             .and_then(|file| name_whole(&file, &part, &out))
-            .with_context(|| format!("cannot write {shown}"))?;
+            .with_context(|| format!("cannot write the file {shown}"))?;
     }
     let packets_sent = sent.map(Sent::finish).transpose()?;
     if recorded.clipped > 0 {
@@ -245,7 +245,7 @@ struct Sent {
 
 impl Sent {
     fn create(path: &Path) -> anyhow::Result<Self> {
-        let out = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        let out = crate::output::create_file(path)?;
         Ok(Self { path: path.to_owned(), out: BufWriter::new(out), packets: 0, failed: None })
     }
 
@@ -259,7 +259,7 @@ impl Sent {
     fn finish(mut self) -> anyhow::Result<u64> {
         let flushed = self.out.flush();
         let written = self.failed.take().map_or(flushed, Err);
-        written.with_context(|| format!("cannot write {}", self.path.display()))?;
+        written.with_context(|| format!("cannot write the file {}", self.path.display()))?;
         Ok(self.packets)
     }
 }

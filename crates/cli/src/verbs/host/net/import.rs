@@ -47,7 +47,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     );
     let results = serde_json::json!({ "config": config, "text": text, "file": args.out });
     let Some(path) = &args.out else { return Ok(Report::done(text, results)) };
-    let cannot = || format!("cannot write {}", path.display());
+    let cannot = || format!("cannot write the file {}", path.display());
     let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
     file.and_then(|mut file| file.write_all(text.as_bytes())).with_context(cannot)?;
     let count = count(config.interfaces.len() as u64, "interface");
