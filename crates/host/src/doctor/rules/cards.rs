@@ -41,7 +41,7 @@ pub fn rings(view: &MachineFiles) -> Vec<Finding> {
         let says = format!("{} frames in the receive ring", now.receive);
         let finding = match now.receive >= wanted {
             true => Finding::good(says),
-            false => Finding::of(weight, format!("{says}, could be {wanted}"))
+            false => Finding::of(weight, format!("{says}; {wanted} fit"))
                 .cost(format!("frames of 1500 bytes fill it in {holds_ms:.1} ms"))
                 .mend_by_hand(format!("ethtool -G {interface} rx {wanted} tx {wanted_tx}")),
         };
