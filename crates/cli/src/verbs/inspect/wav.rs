@@ -40,14 +40,14 @@ pub fn read(bytes: &[u8]) -> Result<WavHeader, String> {
     let (mut at, mut format) = (12_usize, None);
     loop {
         let (Some(name), Some(length)) = (bytes.get(at..at + 4), word(bytes, at + 4)) else {
-            let missing = if format.is_none() { "no fmt chunk" } else { "no data chunk" };
-            return Err(format!("its header has {missing}"));
+            let missing = if format.is_none() { "fmt" } else { "data" };
+            return Err(format!("the header of the WAV file has no {missing} chunk"));
         };
         let body = at + 8;
         if name == b"fmt " {
             format = Some(values(bytes, body, length)?);
         } else if name == b"data" {
-            let (values, channels, rate_hz, bits) = format.ok_or("its header has no fmt chunk")?;
+            let (values, channels, rate_hz, bits) = format.ok_or("the header of the WAV file has no fmt chunk")?;
             let (data_at, data_bytes) = (body as u64, u64::from(length));
             return Ok(WavHeader { values, channels, rate_hz, bits, data_at, data_bytes });
         }

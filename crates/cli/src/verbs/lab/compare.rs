@@ -13,9 +13,10 @@ use std::fmt::Write;
 ///
 /// Each variant is compared with the first one. Three or more runs of the same variants are taken
 /// as a series in time, and the command finds the run at which a figure changes. The unit of
-/// evidence is a fresh start of the program, or a boot. Six starts of each side can prove a change
-/// in a table of up to 23 comparisons. The command reports a change if a permutation test finds it
-/// and it is at least as large as --effect.
+/// evidence is a fresh start of the program, or a boot. The command reports a change if a
+/// permutation test finds it, at an error rate for the whole table, and it is at least as large as
+/// --effect. The more comparisons a table has, the more starts the test needs: six starts of each
+/// side are enough for up to 23 comparisons.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream lab compare last                      # the variants of the last run

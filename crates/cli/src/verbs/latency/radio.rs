@@ -47,7 +47,7 @@ pub struct Args {
           value_parser = whole::<u64>(10..=10_000_000))]
     count: u64,
 
-    /// How often to repeat the measurement.
+    /// Number of times to make the measurement.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u32>(1..=100_000))]
     repeat: u32,
 

@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds)]
     duration: f64,
 
-    /// How often to repeat the measurement.
+    /// Number of times to make the measurement.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u32>(1..=100_000))]
     repeat: u32,
 

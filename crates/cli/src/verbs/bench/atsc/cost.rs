@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = rate)]
     rate: f64,
 
-    /// How often to repeat the measurement. Each round measures every receiver once.
+    /// Number of times to make the measurement. Each round measures every receiver once.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u64>(1..=1000))]
     repeat: u64,
 

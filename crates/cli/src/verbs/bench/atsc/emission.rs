@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = seconds)]
     duration: f64,
 
-    /// How often to repeat the measurement. Each round measures every rate once.
+    /// Number of times to make the measurement. Each round measures every rate once.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u64>(1..=1000))]
     repeat: u64,
 }

@@ -36,7 +36,8 @@ pub struct Args {
     #[arg(long, value_name = "INTERFACE")]
     interface: Option<String>,
 
-    /// Serial line to QEMU's monitor, and the name of the card there, to pull the virtual cable.
+    /// Pull the virtual cable of a card in QEMU. LINE is the serial device that leads to QEMU's
+    /// monitor, and NAME is the id of the card there, as in /dev/ttyS1:net0.
     #[arg(long, value_name = "LINE:NAME")]
     cable: Option<String>,
 
