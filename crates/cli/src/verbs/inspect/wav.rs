@@ -47,7 +47,8 @@ pub fn read(bytes: &[u8]) -> Result<WavHeader, String> {
         if name == b"fmt " {
             format = Some(values(bytes, body, length)?);
         } else if name == b"data" {
-            let (values, channels, rate_hz, bits) = format.ok_or("the header of the WAV file has no fmt chunk")?;
+            let (values, channels, rate_hz, bits) =
+                format.ok_or("the header of the WAV file has no fmt chunk")?;
             let (data_at, data_bytes) = (body as u64, u64::from(length));
             return Ok(WavHeader { values, channels, rate_hz, bits, data_at, data_bytes });
         }
