@@ -41,7 +41,7 @@ def count(folder):
         first = len(lines)
         if not apart:
             # A module of tests is the last thing in its file (scripts/tidy.py), and inside braces.
-            marks = [n for n, line in enumerate(lines) if line == "#[cfg(test)]"]
+            marks = [n for n, line in enumerate(lines) if line.startswith(("#[cfg(test)]", "#[cfg(all(test,"))]
             inline = [n for n in marks if n + 1 < len(lines) and lines[n + 1].endswith("{")]
             first = inline[0] if inline else first
         source += 0 if apart else first
