@@ -79,7 +79,9 @@ mod tests {
     fn an_unknown_interface_says_which_there_are() {
         for name in ["nonesuch0", "", "a-name-that-is-far-too-long"] {
             let error = InterfaceState::look("xdp", name).unwrap_err().to_string();
-            let start = format!("cannot open xdp on {name} (look at the interface): there is no");
+            let start = format!(
+                "cannot open xdp on {name} (failed step: look at the interface): there is no"
+            );
             assert!(error.starts_with(&start) && error.contains("there are: lo"), "{error}");
         }
     }

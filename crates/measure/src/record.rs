@@ -309,7 +309,10 @@ pub(crate) mod tests {
         });
         assert!(text.contains("no latency"), "{text}");
         assert!(
-            Record::parse("{").unwrap_err().to_string().starts_with("this line is not a record")
+            Record::parse("{")
+                .unwrap_err()
+                .to_string()
+                .starts_with("a line of the file is not a record")
         );
     }
 

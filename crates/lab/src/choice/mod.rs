@@ -215,8 +215,8 @@ mod tests {
         let need = Need { frame_bytes: 64, rate_pps: Some(390e3), latency_max_us: Some(25.0) };
         let reason = recommend(&need, &candidates()).unwrap().reason;
         let expected = "the safest link that is good enough: 700 thousand packets/s, p99 of round \
-                        trips 20 µs where 390 thousand packets/s and a quarter more and 25 µs were wanted; \
-                        not enough: udp, packet";
+                        trips 20 µs where 390 thousand packets/s and a quarter more and 25 µs \
+                        were wanted; not enough: udp, packet";
         assert_eq!(reason, expected);
         let need = Need { rate_pps: Some(1e9), ..need };
         assert!(recommend(&need, &candidates()).unwrap().reason.starts_with("NO link is good"));
