@@ -71,7 +71,8 @@ pub struct Proposal {
 /// Decides window by window.
 #[derive(Clone, Debug)]
 pub struct Adaptation {
-    policy: AdaptPolicy,
+    /// The policy.
+    pub policy: AdaptPolicy,
     candidate: Option<Candidate>,
     /// The time of the last move or attempt.
     last: Option<Instant>,
@@ -93,12 +94,6 @@ impl Adaptation {
     pub fn new(policy: AdaptPolicy) -> Self {
         let interval = policy.interval;
         Self { policy, candidate: None, last: None, left: VecDeque::new(), interval }
-    }
-
-    /// Returns the policy.
-    #[must_use]
-    pub fn policy(&self) -> &AdaptPolicy {
-        &self.policy
     }
 
     /// Evaluates a window that ended `now`, during which the graph ran with `current`. A window

@@ -23,35 +23,34 @@ impl Random {
             items.swap(last, (self.next() % (last as u64 + 1)) as usize);
         }
     }
-
-    /// Returns a number below `end`.
-    #[cfg(test)]
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-
-    #[cfg(test)]
-    pub(crate) fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-
-    /// Returns a number in [0, 1).
-    #[cfg(test)]
-    pub(crate) fn uniform(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// Returns a normal value: mean 0, standard deviation 1 (Box, Muller 1958).
-    #[cfg(test)]
-    pub(crate) fn normal(&mut self) -> f64 {
-        let (radius, angle) = (1.0 - self.uniform(), self.uniform());
-        (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Draws that only tests make.
+    impl Random {
+        /// Returns a number below `end`.
+        pub(crate) fn below(&mut self, end: usize) -> usize {
+            (self.next() % end.max(1) as u64) as usize
+        }
+
+        pub(crate) fn chance(&mut self, percent: usize) -> bool {
+            self.below(100) < percent
+        }
+
+        /// Returns a number in [0, 1).
+        pub(crate) fn uniform(&mut self) -> f64 {
+            (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        }
+
+        /// Returns a normal value: mean 0, standard deviation 1 (Box, Muller 1958).
+        pub(crate) fn normal(&mut self) -> f64 {
+            let (radius, angle) = (1.0 - self.uniform(), self.uniform());
+            (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+        }
+    }
 
     #[test]
     fn every_order_comes_up_about_as_often() {

@@ -38,7 +38,7 @@ impl Adapter {
     /// Evaluates the graph when a window is over, and moves it when the policy says so. Call it
     /// several times in a window; within a window it costs one clock comparison.
     pub fn step(&mut self, running: &mut RunningGraph, now: Instant) -> Option<AdaptEvent> {
-        let window = self.adaptation.policy().window;
+        let window = self.adaptation.policy.window;
         if self.window.as_ref().is_some_and(|(since, _)| now.duration_since(*since) < window) {
             return None;
         }
@@ -47,7 +47,7 @@ impl Adapter {
         let load = profile.since(&before);
         let current = running.plan().clone();
         let proposal = self.adaptation.observe(now, &load, &current, &mut *self.advisor)?;
-        let limit = self.adaptation.policy().limit;
+        let limit = self.adaptation.policy.limit;
         match running.repartition(&proposal.plan, limit) {
             Ok(moved) => {
                 self.adaptation.moved(now, &current, running.plan());

@@ -64,7 +64,7 @@ impl Simulation {
 
     fn window(&mut self, load: &Profile) -> Option<Proposal> {
         self.window += 1;
-        let now = self.start + self.adaptation.policy().window * self.window;
+        let now = self.start + self.adaptation.policy.window * self.window;
         let proposal = self.adaptation.observe(now, load, &self.plan, &mut Chain)?;
         self.adaptation.moved(now, &self.plan, &proposal.plan);
         self.plan.clone_from(&proposal.plan);

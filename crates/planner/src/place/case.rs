@@ -8,7 +8,7 @@ use millstream_cpu::{CpuSet, Topology};
 use millstream_flow::plan::{PlanError, WaitMode};
 use millstream_flow::profile::{BlockCost, EdgeCost, Profile};
 use millstream_flow::{EdgeShape, Shape};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const PS_PER_NS: f64 = 1e3;
@@ -205,14 +205,8 @@ fn traffic(shape: &Shape, profile: &Profile, edge: &EdgeShape) -> Traffic {
         Some(known) => known.items,
         // A profile without connections: the writer's items, over its outputs.
         None => {
-            let mut outputs: Vec<&str> = shape
-                .edges
-                .iter()
-                .filter(|other| other.from == edge.from)
-                .map(|other| other.output.as_str())
-                .collect();
-            outputs.sort_unstable();
-            outputs.dedup();
+            let others = shape.edges.iter().filter(|other| other.from == edge.from);
+            let outputs: BTreeSet<&str> = others.map(|other| other.output.as_str()).collect();
             writer.map_or(0, |block| block.items_out) / outputs.len().max(1) as u64
         }
     };

@@ -111,13 +111,8 @@ impl Search<'_, '_> {
         }
         // A little less, because of rounding.
         let evenly = (done / capacity * (1.0 - 1e-9)) as Time;
-        let total = now.total + self.left[depth] + self.talk_to_come(depth);
+        let total = now.total + self.left[depth];
         PlacementCost::new(state.problem, now.bottleneck.max(evenly), total)
-    }
-
-    /// Returns the least cost of links between the units that are not placed and those that are.
-    fn talk_to_come(&self, _depth: usize) -> Time {
-        0
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::prediction::{EdgeLoad, PartitionLoad, Prediction};
 use super::{Alternative, Placed};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Characters of a full bar.
@@ -200,10 +201,7 @@ fn against(prediction: &Prediction, other: &Alternative) -> String {
 }
 
 fn cpus_of(prediction: &Prediction) -> usize {
-    let mut cpus: Vec<usize> = prediction.partitions.iter().map(|load| load.cpu).collect();
-    cpus.sort_unstable();
-    cpus.dedup();
-    cpus.len()
+    prediction.partitions.iter().map(|load| load.cpu).collect::<BTreeSet<usize>>().len()
 }
 
 /// Describes the nearest plans: one block elsewhere, and other numbers of CPUs.

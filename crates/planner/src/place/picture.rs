@@ -10,6 +10,7 @@ use super::machine::{Cpu, LEVELS};
 use super::prediction::Prediction;
 use millstream_flow::Shape;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// CPUs that share a resource, as far as the plan uses them.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -32,12 +33,11 @@ pub(super) fn frames(case: &PlacementCase, prediction: &Prediction) -> Vec<CpuGr
     let order = order(case, prediction, &cpu_of);
     let mut frames: Vec<CpuGroup> = Vec::new();
     for level in (0..LEVELS).rev() {
-        let mut seen = Vec::new();
+        let mut seen = BTreeSet::new();
         for group in order.iter().map(|partition| cpu_of(*partition).groups[level]) {
-            if seen.contains(&group) {
+            if !seen.insert(group) {
                 continue;
             }
-            seen.push(group);
             let inside = |partition: &usize| cpu_of(*partition).groups[level] == group;
             let partitions: Vec<usize> = order.iter().copied().filter(inside).collect();
             let cpus: Vec<&Cpu> =

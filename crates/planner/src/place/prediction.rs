@@ -8,6 +8,7 @@ use super::state::Placement;
 use super::what_if::{self, Alternative};
 use millstream_flow::plan::{Partition, Plan};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// The model's prediction for a plan. "An item" is one of [`Self::per_item_of`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -176,9 +177,7 @@ fn partition_load(
     scale: &Scale,
 ) -> PartitionLoad {
     let blocks = partition.blocks.iter().filter_map(|name| case.shape.position(name));
-    let mut units: Vec<usize> = blocks.map(|block| case.unit_of[block]).collect();
-    units.sort_unstable();
-    units.dedup();
+    let units: BTreeSet<usize> = blocks.map(|block| case.unit_of[block]).collect();
     // A partition by hand may be empty; then it has no CPU and no cost.
     let Some(cpu) = units.first().map(|unit| state.places[*unit]) else {
         let cpu = partition.cpu.unwrap_or(case.problem.machine.cpus[0].number);

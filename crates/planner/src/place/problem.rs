@@ -5,6 +5,7 @@
 
 use super::costs::Distance;
 use super::machine::CpuPositions;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Picoseconds.
@@ -93,27 +94,19 @@ impl PlacementProblem {
 
     /// Returns the fewest CPUs that pins and spinning partitions allow.
     pub(super) fn least_cpus(&self) -> usize {
-        let mut pinned: Vec<usize> = self.units.iter().filter_map(|unit| unit.pinned).collect();
-        pinned.sort_unstable();
-        pinned.dedup();
+        let pinned: BTreeSet<usize> = self.units.iter().filter_map(|unit| unit.pinned).collect();
         let own = |unit: &&Unit| unit.spins && unit.pinned.is_none() && !self.crowded;
         let owners = self.units.iter().filter(own).count();
         let free = self.units.iter().any(|unit| !unit.spins && unit.pinned.is_none());
-        let open = pinned.iter().any(|cpu| self.crowded || !self.is_burnt(*cpu));
+        let spins_on = |cpu| self.units.iter().any(|unit| unit.spins && unit.pinned == Some(cpu));
+        let open = pinned.iter().any(|cpu| self.crowded || !spins_on(*cpu));
         pinned.len() + owners + usize::from((free && !open) || self.units.is_empty())
-    }
-
-    /// Whether a spinning partition is pinned to this CPU.
-    fn is_burnt(&self, cpu: usize) -> bool {
-        self.units.iter().any(|unit| unit.spins && unit.pinned == Some(cpu))
     }
 }
 
 /// Whether spinning partitions would leave no CPU for the other units.
 pub(super) fn crowded(units: &[Unit], cpus: usize) -> bool {
-    let mut pinned: Vec<usize> = units.iter().filter_map(|unit| unit.pinned).collect();
-    pinned.sort_unstable();
-    pinned.dedup();
+    let pinned: BTreeSet<usize> = units.iter().filter_map(|unit| unit.pinned).collect();
     let owners = units.iter().filter(|unit| unit.spins && unit.pinned.is_none()).count();
     let free = units.iter().any(|unit| !unit.spins && unit.pinned.is_none());
     pinned.len() + owners + usize::from(free) > cpus

@@ -3,7 +3,9 @@
 use super::Hints;
 use super::case::PlacementCase;
 use super::state::Placement;
+use millstream_flow::EdgeShape;
 use millstream_flow::plan::{Buffers, Partition, Plan, WaitMode};
+use std::collections::BTreeSet;
 
 /// The least size of a ring that is fitted to a cache.
 const LEAST_RING_BYTES: u64 = 8 << 10;
@@ -75,18 +77,9 @@ fn inside_bytes(case: &PlacementCase, state: &Placement<'_>) -> usize {
         let l2 = machine.cpus[*cpu].l2_bytes;
         let near = |other: &&usize| machine.cpus[**other].groups[1] == machine.cpus[*cpu].groups[1];
         let sharers = state.used.iter().filter(near).count().max(1) as u64;
-        let mut rings: Vec<&str> = case
-            .shape
-            .edges
-            .iter()
-            .filter(|edge| {
-                let ends = [edge.from, edge.to].map(|block| state.places[case.unit_of[block]]);
-                ends == [*cpu; 2]
-            })
-            .map(|edge| edge.output.as_str())
-            .collect();
-        rings.sort_unstable();
-        rings.dedup();
+        let inside = |edge: &&EdgeShape| ends(case, state, edge) == [*cpu; 2];
+        let edges = case.shape.edges.iter().filter(inside);
+        let rings: BTreeSet<&str> = edges.map(|edge| edge.output.as_str()).collect();
         (l2 > 0 && !rings.is_empty()).then(|| l2 / 2 / sharers / rings.len() as u64)
     };
     pages(state.used.iter().filter_map(of_cpu).min())
@@ -95,11 +88,8 @@ fn inside_bytes(case: &PlacementCase, state: &Placement<'_>) -> usize {
 /// Sizes the rings between partitions to half of the smallest cache that both ends share.
 fn between_bytes(case: &PlacementCase, state: &Placement<'_>) -> usize {
     let machine = &case.problem.machine;
-    let ends = |edge: &millstream_flow::EdgeShape| {
-        [edge.from, edge.to].map(|block| state.places[case.unit_of[block]])
-    };
-    let cuts: Vec<[usize; 2]> =
-        case.shape.edges.iter().map(ends).filter(|[from, to]| from != to).collect();
+    let all = case.shape.edges.iter().map(|edge| ends(case, state, edge));
+    let cuts: Vec<[usize; 2]> = all.filter(|[from, to]| from != to).collect();
     let share = |[from, to]: &[usize; 2]| {
         let shared =
             |level: usize| machine.cpus[*from].groups[level] == machine.cpus[*to].groups[level];
@@ -115,6 +105,10 @@ fn between_bytes(case: &PlacementCase, state: &Placement<'_>) -> usize {
 }
 
 /// Rounds to whole pages, at least a few; no limit where the cache is unknown.
+fn ends(case: &PlacementCase, state: &Placement<'_>, edge: &EdgeShape) -> [usize; 2] {
+    [edge.from, edge.to].map(|block| state.places[case.unit_of[block]])
+}
+
 fn pages(bytes: Option<u64>) -> usize {
     bytes.map_or(usize::MAX, |bytes| {
         let whole = bytes / PAGE_BYTES * PAGE_BYTES;

@@ -1,6 +1,7 @@
 //! The orders in which CPUs are assigned to partitions.
 
 use millstream_cpu::{Core, CpuSet, Topology};
+use std::collections::BTreeSet;
 
 /// Returns orders of CPUs: near ones next to each other, that reversed, and a hardware thread of
 /// every core before the second of any.
@@ -32,13 +33,8 @@ pub(super) fn cpu_orders(
         ("pinned, neighbours together".to_owned(), near),
         ("pinned, in reverse".to_owned(), back),
     ];
-    let mut seen = Vec::new();
-    orders.retain(|(_, order)| {
-        !seen.contains(order) && {
-            seen.push(order.clone());
-            true
-        }
-    });
+    let mut seen = BTreeSet::new();
+    orders.retain(|(_, order)| seen.insert(order.clone()));
     orders
 }
 

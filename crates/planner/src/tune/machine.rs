@@ -1,6 +1,6 @@
 //! Identity of machines for stored plans.
 
-use millstream_cpu::{Cache, CpuSet, Environment, Topology};
+use millstream_cpu::{Cache, Environment, Topology};
 use std::fmt::Write;
 
 /// A machine, as far as a plan depends on it: processor, topology of its CPUs, those that this
@@ -8,7 +8,8 @@ use std::fmt::Write;
 /// readable.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct MachineDescription {
-    description: String,
+    /// All of it in one line.
+    pub description: String,
 }
 
 impl MachineDescription {
@@ -26,16 +27,10 @@ impl MachineDescription {
             let _ = write!(description, "; CPU {cpu}: package {package} node {node} core {near}");
             for Cache { level, size_bytes, shared_by } in &core.caches {
                 let kib = size_bytes >> 10;
-                let _ = write!(description, " L{level} {kib} KiB of {}", cpus(shared_by));
+                let _ = write!(description, " L{level} {kib} KiB of {shared_by}");
             }
         }
         Self { description }
-    }
-
-    /// Returns all of it in one line.
-    #[must_use]
-    pub fn description(&self) -> &str {
-        &self.description
     }
 
     /// Returns processor, CPUs and kernel.
@@ -45,13 +40,10 @@ impl MachineDescription {
     }
 }
 
-fn cpus(set: &CpuSet) -> String {
-    set.to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_cpu::CpuSet;
     use std::path::Path;
 
     #[test]

@@ -97,7 +97,7 @@ impl TuningSession<'_> {
             sides.swap(0, 1);
         }
         for ((what, plan), is_challenger) in sides {
-            let figure = match self.measure(what, plan)? {
+            let figure = match self.look(what, plan, None)? {
                 Ok(figure) => figure,
                 Err(error) => return Ok(Err(error)),
             };

@@ -112,11 +112,11 @@ impl TuningSession<'_> {
         let (mut base, mut figures) = (0.0, Vec::new());
         for at in order {
             let Some(at) = at else {
-                base = self.measure_default(default)?;
+                base = self.look_at_default(default, None)?;
                 continue;
             };
             let Candidate { what, plan, .. } = field[at].candidate.clone();
-            match self.measure(&what, &plan)? {
+            match self.look(&what, &plan, None)? {
                 Ok(figure) => figures.push((at, figure)),
                 Err(error) => {
                     field[at].out = Some(AttemptResult::Failed { error: error.to_string() });

@@ -103,18 +103,21 @@ pub struct Rehearsal<'a> {
     registry: &'a Registry,
     overrides: &'a [String],
     asked: &'a dyn Fn() -> bool,
-    rehearsed: Vec<String>,
-    objective: Objective,
-    length: Length,
+    /// The blocks that were replaced.
+    pub rehearsed: Vec<String>,
+    /// The quantity to maximise.
+    pub objective: Objective,
+    /// The length of a measurement.
+    pub length: Length,
     /// The rate of the default, items per second.
     rate: f64,
     /// Items of the sources for each of the sinks; `None` where the sinks get too few to count.
     per_sink_item: Option<f64>,
-    /// The costs of the default's blocks.
-    profile: Profile,
+    /// The costs of the default's blocks and connections.
+    pub profile: Profile,
     took: Duration,
-    /// Blocks that set the rate of items.
-    paced: Vec<String>,
+    /// The blocks that set the rate of items, so that only CPU time can be saved.
+    pub paced: Vec<String>,
     costs: Vec<(Plan, Cost)>,
 }
 
@@ -174,36 +177,6 @@ impl<'a> Rehearsal<'a> {
         });
         this.profile = sample.profile;
         Ok(this)
-    }
-
-    /// Returns the quantity to maximise.
-    #[must_use]
-    pub fn objective(&self) -> Objective {
-        self.objective
-    }
-
-    /// Returns the length of a measurement.
-    #[must_use]
-    pub fn length(&self) -> Length {
-        self.length
-    }
-
-    /// Returns the blocks that set the rate of items, so that only CPU time can be saved.
-    #[must_use]
-    pub fn paced(&self) -> &[String] {
-        &self.paced
-    }
-
-    /// Returns the blocks that were replaced.
-    #[must_use]
-    pub fn rehearsed(&self) -> &[String] {
-        &self.rehearsed
-    }
-
-    /// Returns the costs of the default's blocks and connections.
-    #[must_use]
-    pub fn profile(&self) -> &Profile {
-        &self.profile
     }
 
     /// Returns the costs of the runs with a plan.

@@ -81,7 +81,7 @@ pub fn tune<'a>(
         again: None,
         together: (0, 0),
     };
-    let first = search.session.measure_default(default);
+    let first = search.session.look_at_default(default, None);
     let first = match first.and_then(|figure| search.check_budget().map(|()| figure)) {
         Ok(first) => first,
         Err(EarlyEnd::Error(error)) => return Err(error),
@@ -171,8 +171,7 @@ impl Search<'_, '_> {
         let there = all.len();
         self.session.random.shuffle(&mut all);
         all.truncate(affordable);
-        let (mut best, reached) =
-            self.session.sift_within(first, all, self.default, GLANCE, RACERS)?;
+        let (mut best, reached) = self.session.sift(first, all, self.default, GLANCE, RACERS)?;
         self.together = (reached, there);
         best.retain(|one| self.again.as_ref().is_none_or(|again| again.plan != one.plan));
         best.extend(self.again.take());
@@ -185,7 +184,10 @@ impl Search<'_, '_> {
         self.session.stage = stage;
         let is_ordered = candidates.iter().all(|candidate| candidate.size_bytes.is_some());
         let candidates = match candidates.len() >= CROWD && !is_ordered {
-            true => self.session.sift(candidates, self.default, GLANCE, RACERS)?,
+            true => {
+                let time = Duration::MAX;
+                self.session.sift(time, candidates, self.default, GLANCE, RACERS)?.0
+            }
             false => candidates,
         };
         self.race(stage, candidates)

@@ -160,16 +160,8 @@ impl<'a> TuningSession<'a> {
         }
     }
 
-    /// Returns the logarithm of the figure of a plan, measured once. The inner error is the plan's.
-    pub(super) fn measure(
-        &mut self,
-        what: &str,
-        plan: &Plan,
-    ) -> Result<Result<f64, TrialError>, EarlyEnd> {
-        self.look(what, plan, None)
-    }
-
-    /// Measures by a short run if a share is given, otherwise in full.
+    /// Returns the logarithm of the figure of a plan, measured once: by a short run if a share is
+    /// given, otherwise in full. The inner error is the plan's.
     pub(super) fn look(
         &mut self,
         what: &str,
@@ -212,12 +204,8 @@ impl<'a> TuningSession<'a> {
         Ok(Ok(result.figure.ln()))
     }
 
-    /// Measures the plan that others are compared with.
-    pub(super) fn measure_default(&mut self, plan: &Plan) -> Result<f64, EarlyEnd> {
-        self.look_at_default(plan, None)
-    }
-
-    /// Measures the default by a short run if a share is given, otherwise in full.
+    /// Measures the plan that others are compared with, by a short run if a share is given,
+    /// otherwise in full.
     pub(super) fn look_at_default(
         &mut self,
         plan: &Plan,

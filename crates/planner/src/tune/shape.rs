@@ -1,9 +1,6 @@
 //! The outline of a graph for the tuner.
 
-use crate::place;
-use millstream_cpu::CpuSet;
 use millstream_flow::graph::{Graph, GraphError};
-use millstream_flow::plan::{Plan, default_batch_bytes};
 
 /// Blocks and connections, without the blocks' insides.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,21 +45,6 @@ impl GraphOutline {
         let members = |of: usize| (0..group.len()).filter(|node| group[*node] == of).collect();
         (0..group.len()).filter(|node| group[*node] == *node).map(members).collect()
     }
-}
-
-/// Completes the plan: every block in a partition and the size of batches, as the runtime would
-/// choose them.
-///
-/// # Errors
-/// The plan does not fit the graph or the machine.
-pub(super) fn spelled_out(
-    plan: &Plan,
-    graph: &Graph,
-    allowed: &CpuSet,
-) -> Result<Plan, GraphError> {
-    let mut plan = place::complete(plan, &millstream_flow::Shape::of(graph), Some(allowed))?;
-    plan.buffers.batch_bytes.get_or_insert_with(default_batch_bytes);
-    Ok(plan)
 }
 
 /// Returns a topological order that continues with a reader of the block before, where possible:

@@ -25,6 +25,14 @@ const SHARES: [f64; 2] = [0.1, 0.5];
 /// Short runs of the default before anything else, to measure their duration.
 const FIRST_GLANCES: u32 = 3;
 
+/// The factor for measuring the default.
+const WITH_BASES: f64 = 1.0 + 1.0 / PLANS_PER_BASE as f64;
+/// The short runs for each plan.
+const GLANCED_SHARE: f64 = 1.0 + 1.0 / ONE_OF[0] as f64;
+/// The full measurements for each plan: a geometric series.
+const MEASURED_SHARE: f64 =
+    1.0 / (ONE_OF[0] * ONE_OF[1]) as f64 * ONE_OF_MEASURED as f64 / (ONE_OF_MEASURED - 1) as f64;
+
 /// A plan and its measurements.
 struct CandidatePlan {
     candidate: Candidate,
@@ -39,8 +47,8 @@ impl TuningSession<'_> {
     pub(super) fn share_for(&self, plans: usize, time: Duration) -> f64 {
         let [least, most] = SHARES;
         let whole = self.each().as_secs_f64();
-        let looks = time.as_secs_f64() / (whole * plans as f64 * with_bases()).max(1e-9);
-        ((looks - measured_share()) / glanced_share()).clamp(least, most)
+        let looks = time.as_secs_f64() / (whole * plans as f64 * WITH_BASES).max(1e-9);
+        ((looks - MEASURED_SHARE) / GLANCED_SHARE).clamp(least, most)
     }
 
     /// Returns how many plans can be sifted in `time` at this share, and the time of the first
@@ -57,26 +65,15 @@ impl TuningSession<'_> {
         }
         let glance = (self.spent - before).as_secs_f64() / f64::from(FIRST_GLANCES);
         let whole = self.each().as_secs_f64();
-        let each = glanced_share() * glance + measured_share() * whole;
-        let plans = time.as_secs_f64() / (with_bases() * each).max(1e-9);
+        let each = GLANCED_SHARE * glance + MEASURED_SHARE * whole;
+        let plans = time.as_secs_f64() / (WITH_BASES * each).max(1e-9);
         Ok((plans as usize, time.mul_f64(glance / each.max(1e-9))))
     }
 
-    /// Measures all `candidates` and continues until no more than `leave` are left, best first.
+    /// Measures the `candidates` that are reached in so much time (a machine may become slower than
+    /// it was when they were counted), and continues until no more than `leave` are left, best
+    /// first. Also returns the number that was reached.
     pub(super) fn sift(
-        &mut self,
-        candidates: Vec<Candidate>,
-        default: &Plan,
-        share: f64,
-        leave: usize,
-    ) -> Result<Vec<Candidate>, EarlyEnd> {
-        let (best, _) = self.sift_within(Duration::MAX, candidates, default, share, leave)?;
-        Ok(best)
-    }
-
-    /// The same, but only with candidates that are reached in so much time: a machine may become
-    /// slower than it was when they were counted. Also returns their number.
-    pub(super) fn sift_within(
         &mut self,
         time: Duration,
         candidates: Vec<Candidate>,
@@ -147,20 +144,4 @@ fn keep(field: &mut Vec<CandidatePlan>, one_of: usize, leave: usize) {
     let estimate = |entry: &CandidatePlan| hodges_lehmann(&entry.ratios);
     field.sort_by(|a, b| estimate(b).total_cmp(&estimate(a)));
     field.truncate(places);
-}
-
-/// Returns the factor for measuring the default.
-fn with_bases() -> f64 {
-    1.0 + 1.0 / PLANS_PER_BASE as f64
-}
-
-/// Returns the short runs for each plan.
-fn glanced_share() -> f64 {
-    1.0 + 1.0 / ONE_OF[0] as f64
-}
-
-/// Returns the full measurements for each plan: a geometric series.
-fn measured_share() -> f64 {
-    let first = 1.0 / (ONE_OF[0] * ONE_OF[1]) as f64;
-    first * ONE_OF_MEASURED as f64 / (ONE_OF_MEASURED - 1) as f64
 }

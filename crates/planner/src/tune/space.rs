@@ -3,11 +3,12 @@
 use super::axis::{between_octaves, in_words, octaves};
 use super::cpus::cpu_orders;
 use super::layout;
-use super::shape::{GraphOutline, spelled_out};
+use super::shape::GraphOutline;
+use crate::place;
 use millstream_cpu::{CpuSet, Topology};
+use millstream_flow::Shape;
 use millstream_flow::graph::{Graph, GraphError};
-use millstream_flow::plan::Pins;
-use millstream_flow::plan::{Buffers, Partition, Plan, WaitMode};
+use millstream_flow::plan::{Buffers, Partition, Pins, Plan, WaitMode, default_batch_bytes};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -163,7 +164,9 @@ impl Space {
     /// # Errors
     /// The plan does not fit the graph or the CPUs.
     pub fn spell_out(plan: &Plan, graph: &Graph, allowed: &CpuSet) -> Result<Plan, GraphError> {
-        spelled_out(plan, graph, allowed)
+        let mut plan = place::complete(plan, &Shape::of(graph), Some(allowed))?;
+        plan.buffers.batch_bytes.get_or_insert_with(default_batch_bytes);
+        Ok(plan)
     }
 
     /// Returns the variations of `plan` in a stage; sizes lie around its own in a `fine` pass.

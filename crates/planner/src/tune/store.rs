@@ -24,10 +24,7 @@ impl PlanKey {
     /// machine.
     #[must_use]
     pub fn of(structure: &str, machine: &MachineDescription) -> Self {
-        Self {
-            graph: fnv1a(structure.as_bytes()),
-            machine: fnv1a(machine.description().as_bytes()),
-        }
+        Self { graph: fnv1a(structure.as_bytes()), machine: fnv1a(machine.description.as_bytes()) }
     }
 
     fn file_name(&self) -> String {
@@ -109,12 +106,6 @@ pub struct PlanStore {
 }
 
 impl PlanStore {
-    /// Makes a store in `folder`, which need not exist.
-    #[must_use]
-    pub fn in_folder(folder: PathBuf) -> Self {
-        Self { folder }
-    }
-
     /// Returns the user's store, by the XDG Base Directory Specification 0.8: `$XDG_STATE_HOME`
     /// (which must be absolute), else `$HOME/.local/state`; in it `millstream/plans`.
     ///
@@ -244,7 +235,7 @@ pub(super) mod tests {
     #[test]
     fn what_is_stored_comes_back_and_can_be_forgotten() {
         let folder = tempfile::tempdir().unwrap();
-        let store = PlanStore::in_folder(folder.path().join("not/yet/there"));
+        let store = PlanStore { folder: folder.path().join("not/yet/there") };
         assert_eq!(store.load(&key(1)).unwrap(), None);
         assert!(store.list().unwrap().is_empty());
         let path = store.save(&key(1), &record()).unwrap();
@@ -260,7 +251,7 @@ pub(super) mod tests {
     #[test]
     fn people_may_edit_it_and_are_told_what_is_wrong() {
         let folder = tempfile::tempdir().unwrap();
-        let store = PlanStore::in_folder(folder.path().to_owned());
+        let store = PlanStore { folder: folder.path().to_owned() };
         let path = store.save(&key(1), &record()).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.starts_with("# Found by `millstream graph tune`"), "{text}");

@@ -72,10 +72,10 @@ fn walk(
     let all = space.coarse().combinations(default);
     let plans = all.len();
     for _ in 0..FIRST {
-        session.measure_default(default)?;
+        session.look_at_default(default, None)?;
     }
     let share = session.share_for(plans, session.settings.budget);
-    let finalists = session.sift(all, default, share, FINALISTS)?;
+    let (finalists, _) = session.sift(Duration::MAX, all, default, share, FINALISTS)?;
     session.stage = TuningStage::Final;
     let mut field: Vec<Runner> =
         finalists.into_iter().map(|candidate| Runner::new(candidate, false, default)).collect();
@@ -122,7 +122,7 @@ fn meet(
             let mut order: Vec<usize> = (0..plans.len()).collect();
             session.random.shuffle(&mut order);
             for at in order {
-                let figure = session.measure(plans[at].0, plans[at].1)?;
+                let figure = session.look(plans[at].0, plans[at].1, None)?;
                 figures[at]
                     .push(figure.map_err(|error| EarlyEnd::Error(TuneError::Default(error)))?);
             }

@@ -1,7 +1,7 @@
 //! Merges units along their heaviest links, so that a small problem represents a large one.
 
 use crate::place::Distance;
-use crate::place::problem::{PlacementProblem, Time, Unit, UnitTraffic};
+use crate::place::problem::{PlacementProblem, Prices, Time, Unit, UnitTraffic};
 use std::collections::BTreeMap;
 
 /// A coarser problem.
@@ -82,22 +82,16 @@ fn weight(link: &UnitTraffic) -> Time {
 }
 
 fn merged_links(finer: &PlacementProblem, unit_of: &[usize]) -> Vec<UnitTraffic> {
-    let mut between: BTreeMap<(usize, usize), UnitTraffic> = BTreeMap::new();
+    let mut between: BTreeMap<(usize, usize), Prices> = BTreeMap::new();
     for link in &finer.links {
         let (from, to) = (unit_of[link.from], unit_of[link.to]);
         if from == to {
             continue;
         }
-        match between.get_mut(&(from, to)) {
-            None => {
-                between.insert((from, to), UnitTraffic { from, to, prices: link.prices });
-            }
-            Some(sum) => {
-                for (sum, price) in sum.prices.iter_mut().zip(link.prices) {
-                    *sum = (sum.0 + price.0, sum.1 + price.1);
-                }
-            }
+        let sums = between.entry((from, to)).or_default();
+        for (sum, price) in sums.iter_mut().zip(link.prices) {
+            *sum = (sum.0 + price.0, sum.1 + price.1);
         }
     }
-    between.into_values().collect()
+    between.into_iter().map(|((from, to), prices)| UnitTraffic { from, to, prices }).collect()
 }

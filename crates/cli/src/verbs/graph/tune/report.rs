@@ -11,22 +11,22 @@ use std::time::Duration;
 
 /// Remarks before it starts, as text.
 pub fn remarks(file: &GraphFile, space: &Space, trial: &Rehearsal) -> String {
-    let mut text = match trial.objective() {
+    let mut text = match trial.objective {
         Objective::Throughput => "objective: source items per second".to_owned(),
         Objective::Cpu => "objective: source items per second of CPU time".to_owned(),
     };
-    if !trial.paced().is_empty() {
-        let _ = write!(text, " ({} decides how fast items pass)", trial.paced().join(", "));
+    if !trial.paced.is_empty() {
+        let _ = write!(text, " ({} decides how fast items pass)", trial.paced.join(", "));
     }
-    let _ = match trial.length() {
+    let _ = match trial.length {
         Length::Whole => write!(text, "\neach run: to the end of the graph"),
         Length::Slice(slice) => {
             let (slice, warm_up) = (slice.as_millis(), (slice / 4).as_millis());
             write!(text, "\neach run: {slice} ms after {warm_up} ms of warm-up")
         }
     };
-    if !trial.rehearsed().is_empty() {
-        let blocks = trial.rehearsed().join(", ");
+    if !trial.rehearsed.is_empty() {
+        let blocks = trial.rehearsed.join(", ");
         let _ = write!(text, "\nreplaced by empty sinks, so that no files are left: {blocks}");
     }
     if !space.pins.is_empty() {
@@ -62,7 +62,7 @@ impl TuningReport<'_> {
             );
         }
         let Tuned { what, gain, is_better, figure, measured, plan, .. } = self.tuned;
-        let unit = self.trial.objective().unit();
+        let unit = self.trial.objective.unit();
         let verdict = match is_better {
             true => format!("better than the default beyond noise: {}", Percent(*gain)),
             false if gain.pairs == 0 => "nothing seemed better than the default".to_owned(),
@@ -80,10 +80,10 @@ impl TuningReport<'_> {
         }
         let results = json!({
             "graph": self.graph,
-            "objective": self.trial.objective(),
+            "objective": self.trial.objective,
             "unit": unit,
-            "paced_by": self.trial.paced(),
-            "left_out": self.trial.rehearsed(),
+            "paced_by": self.trial.paced,
+            "left_out": self.trial.rehearsed,
             "is_better": is_better,
             "gain": gain,
             "what": what,

@@ -37,7 +37,7 @@ pub fn run(
     let prepared = (budget, args.objective);
     let asked = interrupt::asked;
     let mut trial = Rehearsal::prepare(file, registry, &args.set, &default, prepared, &asked)?;
-    let profile = trial.profile();
+    let profile = &trial.profile;
     let costs = |block: &str| profile.block(block).map_or(0.0, |cost| cost.busy_ns as f64);
     let mut space = Space::of(&graph, pins, costs, topology.as_ref(), &allowed)?;
     drop(graph);
@@ -77,7 +77,7 @@ pub fn run(
         write_file(path, tuned.plan.to_toml())?;
     }
     if let Some(path) = &args.picture {
-        write_file(path, picture::draw(&graph, trial.objective().unit(), &tuned))?;
+        write_file(path, picture::draw(&graph, trial.objective.unit(), &tuned))?;
     }
     let mut check = None;
     if args.check {
@@ -96,7 +96,7 @@ fn suggest(
     topology: Option<&Topology>,
     allowed: &CpuSet,
 ) {
-    let (Some(topology), profile) = (topology, trial.profile()) else { return };
+    let (Some(topology), profile) = (topology, &trial.profile) else { return };
     let shape = Shape::of_profile(profile);
     let own = if space.pins.is_empty() { Plan::default() } else { file.plan().clone() };
     for cpus in 1..=allowed.len().min(8) {
@@ -154,7 +154,7 @@ fn keep(
         machine: place.machine.short().to_owned(),
         tuned_at: now(),
         what: what.clone(),
-        unit: trial.objective().unit().to_owned(),
+        unit: trial.objective.unit().to_owned(),
         figure: *figure,
         gain: gain.estimate,
         gain_low: gain.low,
