@@ -246,6 +246,16 @@ impl Document {
     }
 }
 
+/// Returns the items, each once, in their order.
+pub(crate) fn each_once<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    items.fold(Vec::new(), |mut once, item| {
+        if !once.contains(&item) {
+            once.push(item);
+        }
+        once
+    })
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;

@@ -13,9 +13,11 @@ mod table;
 pub use change::{Change, ChangePoints, change_points};
 pub use set::Set;
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
-use crate::record::Record;
+use crate::record::{Record, each_once};
 use crate::statistics::{LEVEL, MedianEstimate, Pairs, Ratio, by_start, figures};
 use crate::{Histogram, Summary};
 use table::Tests;
@@ -108,13 +110,7 @@ struct Cell<'s> {
 /// Compares sets, in their order.
 #[must_use]
 pub fn compare(sets: &[Set], rule: &ChangeRule) -> Vec<Comparison> {
-    let mut titles: Vec<String> = Vec::new();
-    for record in sets.iter().flat_map(|set| &set.records) {
-        let title = record.title();
-        if !titles.contains(&title) {
-            titles.push(title);
-        }
-    }
+    let titles = each_once(sets.iter().flat_map(|set| &set.records).map(Record::title));
     let sequences = sequences(sets);
     let mut cells = Vec::new();
     for title in &titles {
@@ -140,9 +136,7 @@ fn sequences(sets: &[Set]) -> Vec<(SetOrder, Vec<&Set>)> {
         }
     }
     let are_runs = |members: &[&Set]| {
-        let mut runs: Vec<&str> = members.iter().map(|set| set.run()).collect();
-        runs.sort_unstable();
-        runs.dedup();
+        let runs: BTreeSet<&str> = members.iter().map(|set| set.run()).collect();
         runs.len() == members.len() && members.len() > 2
     };
     if by_variant.iter().all(|(_, members)| are_runs(members)) {

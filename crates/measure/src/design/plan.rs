@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::quiet::QuietCondition;
 use crate::load::{LoadProfile, ProfileError, Profiles};
 use crate::statistics::shuffle;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The placeholder for the number of samples in the arguments of a measurement.
@@ -170,12 +171,8 @@ impl MeasurementPlan {
         if plan.name.is_empty() || plan.name.contains(['/', '\n']) {
             return Err(wrong("name", "must be a text without a slash"));
         }
-        let names = |names: Vec<&String>| {
-            let mut sorted = names.clone();
-            sorted.sort();
-            sorted.dedup();
-            sorted.len() == names.len()
-        };
+        let names =
+            |names: Vec<&String>| names.iter().collect::<BTreeSet<_>>().len() == names.len();
         if plan.measurements.is_empty()
             || !names(plan.measurements.iter().map(|one| &one.name).collect())
         {

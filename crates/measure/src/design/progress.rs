@@ -11,7 +11,7 @@ use crate::record::{Measured, Record};
 use crate::statistics::{LEVEL, LOOK_LEVEL, MedianEstimate};
 
 /// The figures of a cell's series.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CellProgress {
     /// Variant; may be empty.
     pub variant: String,
@@ -51,12 +51,7 @@ impl RunProgress {
             let line = self.0.entry(key).or_insert_with(|| CellProgress {
                 variant: record.variant.clone(),
                 title: record.title(),
-                figure_ns: 0.0,
-                interval_ns: None,
-                half_width: None,
-                spread: VarianceShares { within: None, between: None },
-                max_ns: 0,
-                starts: BTreeMap::new(),
+                ..CellProgress::default()
             });
             let Measured { observed, .. } = &record.measured;
             let figure = observed.histogram.quantile_ns(plan.quantile) as f64;

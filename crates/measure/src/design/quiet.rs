@@ -68,7 +68,9 @@ impl ActivityCounters {
         let now = Self::begin(&self.interfaces);
         let busy = now.machine.busy_ticks.saturating_sub(self.machine.busy_ticks) as f64;
         let all = now.machine.all_ticks.saturating_sub(self.machine.all_ticks).max(1) as f64;
-        let own = now.own_ticks.saturating_sub(self.own_ticks) as f64 + load_cpu_s * ticks_per_s();
+        // In user space units (proc(5), USER_HZ).
+        let load_ticks = load_cpu_s * rustix::param::clock_ticks_per_second() as f64;
+        let own = now.own_ticks.saturating_sub(self.own_ticks) as f64 + load_ticks;
         let seconds = (now.at - self.at).as_secs_f64().max(1e-9);
         let (packets, interface) = passed(&self.packets, &now.packets);
         OtherActivity {
@@ -140,11 +142,6 @@ impl QuietCondition {
             }
         }
     }
-}
-
-/// Returns the kernel ticks of processor time a second, in user space units (proc(5), USER_HZ).
-fn ticks_per_s() -> f64 {
-    rustix::param::clock_ticks_per_second() as f64
 }
 
 /// Returns the processor time of this process and of its ended children, ticks (proc_pid_stat(5),

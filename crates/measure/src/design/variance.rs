@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 /// The spread of a figure, as relative standard deviations.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct VarianceShares {
     /// From sample to sample of one start; unknown with one sample per start.
     pub within: Option<f64>,

@@ -5,6 +5,7 @@ use super::{HEIGHT, WIDTH};
 use crate::Histogram;
 use crate::record::Record;
 use millstream_draw::{Alignment, Panel, SERIES, Scale, Sheet};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The bins of a histogram for a factor of ten.
 const BINS_PER_DECADE: f64 = 24.0;
@@ -83,7 +84,10 @@ fn creep(title: &str, groups: &[Group<'_>]) -> Option<Figure> {
     let curves: Vec<_> = groups
         .iter()
         .filter(known)
-        .map(|group| (group.label.to_owned(), scaled(&group.creep())))
+        .map(|group| {
+            let in_us = group.creep().into_iter().map(|(at_s, max_ns)| (at_s, max_ns / 1e3));
+            (group.label.to_owned(), in_us.collect::<Vec<_>>())
+        })
         .collect();
     let points = || curves.iter().flat_map(|(_, curve)| curve);
     let end_s = points().map(|point| point.0).fold(0.0, f64::max);
@@ -96,10 +100,6 @@ fn creep(title: &str, groups: &[Group<'_>]) -> Option<Figure> {
         lines: curves,
         names: Alignment::Left,
     })
-}
-
-fn scaled(curve: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    curve.iter().map(|(at_s, max_ns)| (*at_s, max_ns / 1e3)).collect()
 }
 
 /// Draws the distribution and the maximum of several groups.
@@ -142,13 +142,11 @@ fn under_traffic(view: &ReportView<'_>) -> Option<Figure> {
         Some(row) => row.as_str().unwrap_or_default().to_owned(),
         None => record.measured.series.clone(),
     };
-    let mut names: Vec<String> = with_load.iter().map(|record| series(record)).collect();
-    names.sort();
-    names.dedup();
+    let names: BTreeSet<String> = with_load.iter().map(|record| series(record)).collect();
     let mut lines = Vec::new();
     for name in names {
         for (label, share) in [("p50", 0.5), ("p99", 0.99), ("max", 1.0)] {
-            let mut points: std::collections::BTreeMap<u64, Histogram> = Default::default();
+            let mut points: BTreeMap<u64, Histogram> = Default::default();
             for record in with_load.iter().filter(|record| series(record) == name) {
                 let load = load_of(record).unwrap_or(0.0) as u64;
                 points.entry(load).or_default().merge(&record.measured.observed.histogram);

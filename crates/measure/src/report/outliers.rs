@@ -15,10 +15,8 @@ const SMALL: f64 = 0.02;
 /// Lists how often each cause was found, and the latest outliers one by one.
 pub(super) fn table(view: &ReportView<'_>) -> Option<String> {
     let mut all: Vec<(&str, &Record, &Explained)> = Vec::new();
-    for set in view.sets {
-        for record in &set.records {
-            all.extend(record.measured.outliers.iter().map(|one| (&*set.label, record, one)));
-        }
+    for (set, record) in view.labelled() {
+        all.extend(record.measured.outliers.iter().map(|one| (set, record, one)));
     }
     if all.is_empty() {
         return None;

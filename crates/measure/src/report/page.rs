@@ -131,10 +131,7 @@ fn findings(view: &ReportView<'_>) -> Vec<String> {
         }
     }
     if lines.is_empty() {
-        let few = view
-            .comparisons
-            .iter()
-            .any(|comparison| comparison.sides.iter().any(|side| side.too_few));
+        let few = view.comparisons.iter().flat_map(|one| &one.sides).any(|side| side.too_few);
         let text = if few {
             "No change was found, but some sets have too few starts to prove one."
         } else {
@@ -183,14 +180,12 @@ fn warnings(view: &ReportView<'_>) -> Vec<String> {
 fn machines(view: &ReportView<'_>) -> String {
     let mut text = "<h2>Where it was measured</h2>\n".to_owned();
     let mut shown: Vec<Vec<Vec<String>>> = Vec::new();
-    for set in view.sets {
-        for record in &set.records {
-            let rows = describe(&record.environment);
-            if !shown.contains(&rows) {
-                let _ = writeln!(text, "<h3>{}</h3>", escape(&set.label));
-                text += &tables::table(&["", ""], &rows);
-                shown.push(rows);
-            }
+    for (set, record) in view.labelled() {
+        let rows = describe(&record.environment);
+        if !shown.contains(&rows) {
+            let _ = writeln!(text, "<h3>{}</h3>", escape(set));
+            text += &tables::table(&["", ""], &rows);
+            shown.push(rows);
         }
     }
     text

@@ -8,7 +8,7 @@ use crate::design::VarianceShares;
 use crate::extreme::Estimate;
 use crate::observed::BlockMaxima;
 use crate::picture::{short_ratio, short_time};
-use crate::record::Record;
+use crate::record::{Record, each_once};
 use crate::statistics::{LEVEL, MedianEstimate, by_start, figures};
 use crate::{Failure, Histogram, Summary};
 use millstream_draw::escape;
@@ -32,19 +32,14 @@ pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
 
 /// Lists the command lines by measurement and set; equal samples once.
 pub(super) fn commands(view: &ReportView<'_>) -> String {
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    for set in view.sets {
-        for record in &set.records {
-            let command = match record.command.join(" ") {
-                none if none.is_empty() => "not recorded".to_owned(),
-                command => command,
-            };
-            let row = vec![record.name.clone(), set.label.clone(), command];
-            if !rows.contains(&row) {
-                rows.push(row);
-            }
-        }
-    }
+    let row = |(set, record): (&str, &Record)| {
+        let command = match record.command.join(" ") {
+            none if none.is_empty() => "not recorded".to_owned(),
+            command => command,
+        };
+        vec![record.name.clone(), set.to_owned(), command]
+    };
+    let rows = each_once(view.labelled().map(row));
     table(&["measurement", "set", "command"], &rows)
 }
 
@@ -188,7 +183,8 @@ pub(super) fn stages(view: &ReportView<'_>) -> Option<String> {
                 let times = [time(0.5), time(0.99), short_time(all.max_ns())];
                 rows.push(row.into_iter().chain(times).collect());
             }
-            let whole: u64 = group.records.iter().filter_map(|record| whole_ns(record)).sum();
+            let details = group.records.iter().map(|record| &record.measured.details);
+            let whole: u64 = details.filter_map(|all| all.get("total_ns")?.as_u64()).sum();
             if total_ns > 0 {
                 let sum = format!("sum of all stages {}", short_time(total_ns));
                 let whole = format!("sum of whole latencies {}", short_time(whole));
@@ -199,10 +195,6 @@ pub(super) fn stages(view: &ReportView<'_>) -> Option<String> {
     }
     let head = ["measurement | load", "set", "stage", "p50", "p99", "max"];
     (!rows.is_empty()).then(|| table(&head, &rows))
-}
-
-fn whole_ns(record: &Record) -> Option<u64> {
-    record.measured.details.get("total_ns")?.as_u64()
 }
 
 /// Lists the observed activity of the loads.

@@ -1,7 +1,7 @@
 //! The contents of a report, sorted.
 
 use crate::compare::{Comparison, Set};
-use crate::record::Record;
+use crate::record::{Record, each_once};
 use crate::reference::Reference;
 use crate::{Failure, Histogram};
 
@@ -62,16 +62,14 @@ impl<'v> ReportView<'v> {
         self.sets.iter().flat_map(|set| &set.records)
     }
 
+    /// Returns all records, each with the label of its set.
+    pub(super) fn labelled(&self) -> impl Iterator<Item = (&'v str, &'v Record)> {
+        self.sets.iter().flat_map(|set| set.records.iter().map(|record| (&*set.label, record)))
+    }
+
     /// Returns the values of `key` for the records, each once, in their order.
     pub(super) fn each(&self, key: impl Fn(&Record) -> String) -> Vec<String> {
-        let mut keys = Vec::new();
-        for record in self.records() {
-            let key = key(record);
-            if !keys.contains(&key) {
-                keys.push(key);
-            }
-        }
-        keys
+        each_once(self.records().map(key))
     }
 
     /// Returns the records of a title by set; sets without any are left out.
