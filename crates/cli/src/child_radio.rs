@@ -18,7 +18,8 @@ const STOP_TIME: Duration = Duration::from_secs(3);
 /// A radio process; dropping it ends the process.
 pub struct ChildRadio {
     child: Child,
-    addr: Ipv4Addr,
+    /// Its address.
+    pub addr: Ipv4Addr,
 }
 
 impl ChildRadioOptions {
@@ -52,11 +53,6 @@ impl ChildRadio {
             radio.child.stderr.take().context("the process of the emulated radio has no output")?;
         wait_until_ready(stderr)?;
         Ok(radio)
-    }
-
-    /// Its address.
-    pub fn addr(&self) -> Ipv4Addr {
-        self.addr
     }
 
     /// Its process.
@@ -128,7 +124,7 @@ impl RadioUnderTest {
     pub fn device_args(&self) -> DeviceArgs {
         match self {
             Self::Given(args) => (**args).clone(),
-            Self::Emulated(radio) => DeviceArgs::new(radio.addr()),
+            Self::Emulated(radio) => DeviceArgs::new(radio.addr),
         }
     }
 
@@ -144,7 +140,7 @@ impl RadioUnderTest {
         match self {
             Self::Given(args) => format!("radio   {args:?}"),
             Self::Emulated(radio) => {
-                format!("radio   E320 emulated by process {} at {}", radio.pid(), radio.addr())
+                format!("radio   E320 emulated by process {} at {}", radio.pid(), radio.addr)
             }
         }
     }

@@ -56,6 +56,12 @@ pub fn asked() -> bool {
     ASKED_NS.load(Ordering::Relaxed) != 0
 }
 
+/// Fails if the user asked the process to end before `what` was so.
+pub fn check(what: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(!asked(), "interrupted before {what}: run the command again");
+    Ok(())
+}
+
 /// Forwards a request to a child, once: `told` says whether that was done.
 pub fn forward(child: &Child, told: &mut bool) {
     if asked() && !std::mem::replace(told, true) {

@@ -182,7 +182,7 @@ impl Live {
         let mut err = std::io::stderr().lock();
         // A status line that cannot be written is not a reason to stop.
         let _ = if self.terminal {
-            write!(err, "\r\x1b[2K{}", fit(&text(), columns()))
+            write!(err, "\r\x1b[2K{}", fit(&text(), size().0))
         } else {
             writeln!(err, "{}", text())
         };
@@ -203,10 +203,6 @@ impl Drop for Live {
     fn drop(&mut self) {
         self.end();
     }
-}
-
-fn columns() -> usize {
-    size().0
 }
 
 /// Columns and rows of the terminal at standard error.

@@ -63,7 +63,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     within("--duration", (args.duration, " s"), 0.1..=3600.0, "0.1 to 3600 seconds of signal")?;
     check_files(&args)?;
     let mut radio = ChildRadio::start(&radio_options(&args)?)?;
-    note(format_args!("radio   E320 emulated by process {} at {}", radio.pid(), radio.addr()));
+    note(format_args!("radio   E320 emulated by process {} at {}", radio.pid(), radio.addr));
     let samples = (args.duration * args.rate).round() as u64;
     let (run, signal) = match receive(&args, &radio, samples) {
         Ok(received) => received,
@@ -147,7 +147,7 @@ fn receive(
 ) -> anyhow::Result<(GraphReport, SignalReport)> {
     let file = GraphFile::parse("the demo's graph", GRAPH)?;
     let set = [
-        format!("args=addr={}", radio.addr()),
+        format!("args=addr={}", radio.addr),
         format!("rate={}", args.rate),
         format!("samples={samples}"),
         format!("out={}", args.out.to_str().context("--out: the name must be UTF-8")?),

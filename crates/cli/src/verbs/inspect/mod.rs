@@ -134,7 +134,7 @@ fn piped(args: &Args) -> anyhow::Result<Report> {
     let power =
         samples::power(stdin().lock(), layout, None).context("cannot read standard input")?;
     let kind = "raw samples";
-    let text = head("standard input", kind, layout, power.samples(), args.rate) + &power.words();
+    let text = head("standard input", kind, layout, power.samples, args.rate) + &power.words();
     Ok(Report::done(text, facts(&args.recording, kind, layout, args.rate, &power)))
 }
 
@@ -173,7 +173,7 @@ fn wave(args: &Args) -> anyhow::Result<Report> {
     let bytes = bytes - bytes % layout.sample_bytes() as u64;
     file.seek(SeekFrom::Start(header.data_at))?;
     let power = samples::power(file.take(bytes), layout, Some(bytes)).context(name.clone())?;
-    let text = head(&name, "WAV", layout, power.samples(), Some(said)) + &power.words();
+    let text = head(&name, "WAV", layout, power.samples, Some(said)) + &power.words();
     Ok(Report::done(text, facts(&args.recording, "WAV", layout, Some(said), &power)))
 }
 
@@ -217,8 +217,8 @@ fn head(name: &str, kind: &str, layout: RawLayout, samples: u64, rate_hz: Option
 fn facts(path: &Path, kind: &str, layout: RawLayout, rate_hz: Option<f64>, power: &Power) -> Value {
     json!({
         "recording": path, "kind": kind, "floats": layout.floats, "values": layout.values,
-        "samples": power.samples(), "rate_hz": rate_hz,
-        "seconds": rate_hz.map(|rate_hz| power.samples() as f64 / rate_hz),
+        "samples": power.samples, "rate_hz": rate_hz,
+        "seconds": rate_hz.map(|rate_hz| power.samples as f64 / rate_hz),
         "power": power.json(),
     })
 }

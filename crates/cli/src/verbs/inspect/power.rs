@@ -6,7 +6,8 @@ use std::fmt::Write;
 /// Sums over complex samples; full scale is 1 in each part.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Power {
-    samples: u64,
+    /// Samples added.
+    pub samples: u64,
     sum: [f64; 2],
     energy: f64,
     peak: f64,
@@ -31,11 +32,6 @@ impl Power {
             self.peak = self.peak.max(power);
             self.full_scale += u64::from(i.abs() >= 1.0 || q.abs() >= 1.0);
         }
-    }
-
-    /// Samples added.
-    pub fn samples(&self) -> u64 {
-        self.samples
     }
 
     /// Mean and peak in dB of a full-scale tone; `None` for silence.
@@ -99,7 +95,7 @@ mod tests {
     fn what_is_no_number_is_counted_and_left_out() {
         let mut power = Power::default();
         power.add([[f32::NAN, 0.0], [0.5, 0.0], [f32::INFINITY, 1.0]].into_iter());
-        assert_eq!((power.samples(), power.not_finite), (3, 2));
+        assert_eq!((power.samples, power.not_finite), (3, 2));
         assert_eq!(power.offset(), [0.5, 0.0]);
         assert!(power.words().contains("not finite   2 samples"));
     }

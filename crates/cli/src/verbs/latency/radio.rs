@@ -19,6 +19,8 @@ use serde_json::json;
 use std::fmt::Write;
 use std::time::Instant;
 
+/// What an interrupt comes before.
+const UNTIL: &str = "the measurement had a result";
 /// The counter of a sample that an error ended.
 const CUT_SHORT: &str = "ended early";
 
@@ -203,7 +205,7 @@ fn distribution(
 ) -> anyhow::Result<()> {
     let begun = Instant::now();
     while observed.histogram.count() < args.count {
-        check_interrupt()?;
+        interrupt::check(UNTIL)?;
         let count = observed.histogram.count();
         steps.next(|| format!("turnarounds, {count} of {} found", args.count));
         if let Answer::Late { ticks } = attempt(0)? {
@@ -228,21 +230,13 @@ fn sweep(
     results.extend(leads.into_iter().map(result));
     for round in 0..args.count_per_lead {
         for result in &mut *results {
-            check_interrupt()?;
+            interrupt::check(UNTIL)?;
             steps.next(|| format!("sweep, round {} of {}", round + 1, args.count_per_lead));
             let answer = attempt((result.lead_s * args.rate).ceil() as u64)?;
             result.tries += 1;
             result.late += u64::from(matches!(answer, Answer::Late { .. }));
         }
     }
-    Ok(())
-}
-
-fn check_interrupt() -> anyhow::Result<()> {
-    anyhow::ensure!(
-        !interrupt::asked(),
-        "interrupted before the measurement had a result: run the command again"
-    );
     Ok(())
 }
 

@@ -20,7 +20,7 @@ pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> 
     note(format_args!(
         "radio   E320 emulated by process {} at {}, its time {} times slower",
         radio.pid(),
-        radio.addr(),
+        radio.addr,
         1.0 / args.time_scale
     ));
     let expected = buffer::holds(samples, args.rate, latency_s);
@@ -36,7 +36,7 @@ pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> 
             duration_s: args.check_duration,
             time_scale: args.time_scale,
         };
-        let outcome = trial::run(&DeviceArgs::new(radio.addr()), &trial);
+        let outcome = trial::run(&DeviceArgs::new(radio.addr), &trial);
         let outcome = outcome.map_err(|error| radio.explain(error.into()))?;
         let _ = writeln!(text, "{}", line(&trial, &outcome));
         if outcome.holds != expected {

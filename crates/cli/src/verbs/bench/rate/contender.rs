@@ -195,15 +195,12 @@ pub fn highest(
     // Bisection halves the rates that are left; a loss ends the tries of one.
     let rates = (grid.max_hz / grid.step_hz).floor() + 1.0;
     let mut steps = Steps::new(rates.log2().ceil() as usize * args.tries as usize);
-    let rate_hz = grid.highest(|rate_hz| {
+    let rate_hz = grid.highest(|rate_hz| -> anyhow::Result<bool> {
         for number in 1..=args.tries {
             steps.next(|| format!("{} MS/s, try {number}", rate_hz / 1e6));
             let outcome = attempt(rate_hz)?;
             // An interrupted measurement says nothing about the rate.
-            anyhow::ensure!(
-                !interrupt::asked(),
-                "interrupted before the search had a result: run the command again"
-            );
+            interrupt::check("the search had a result")?;
             let verdict = if outcome.lossless { "nothing lost" } else { "lost samples" };
             steps.end();
             note(format_args!("  {:>6} MS/s  try {number}  {verdict}", rate_hz / 1e6));

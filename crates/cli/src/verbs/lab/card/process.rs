@@ -21,7 +21,7 @@ pub struct CardProcess {
 
 /// The end of a process.
 pub struct ProcessEnd {
-    status: ExitStatus,
+    pub status: ExitStatus,
     line: String,
     /// Standard output.
     pub text: String,
@@ -91,11 +91,6 @@ impl ProcessEnd {
         let (head, ledger) = (self.head(), &document["results"]["ledger"]);
         ensure!(self.status.success(), "{head}\n{}\n{ledger}", tail(&self.notes));
         Ok(document)
-    }
-
-    /// Whether it succeeded.
-    pub fn is_good(&self) -> bool {
-        self.status.success()
     }
 
     /// Checks that it failed with all of `words`; returns its messages.

@@ -111,7 +111,7 @@ pub fn queues(rig: &CardSetup) -> CardResult {
         ensure!(sent == echoed && sent > 0, "{}", lines.join("\n"));
     }
     let ended = process.end()?;
-    ensure!(ended.is_good(), "{}", [lines, ended.described()].concat().join("\n"));
+    ensure!(ended.status.success(), "{}", [lines, ended.described()].concat().join("\n"));
     Ok([ended.described(), ended.wrote(), lines].concat())
 }
 

@@ -155,10 +155,7 @@ fn check(
         !interrupt::asked()
     })?;
     steps.end();
-    anyhow::ensure!(
-        !interrupt::asked(),
-        "interrupted before all trials were done: run the command again"
-    );
+    interrupt::check("all trials were done")?;
     let short = |kind: &Injection| {
         let of_kind = done.iter().filter(|trial| trial.injected == *kind);
         let right = of_kind.clone().filter(|trial| trial.right).count();
