@@ -23,8 +23,9 @@ const TX_BUDGET: u32 = 256;
 /// `XDP_UMEM_TX_METADATA_LEN` (Linux 6.8): frames to transmit may have metadata in front.
 const TX_METADATA_LEN: u32 = 1 << 2;
 
-/// The longest that a bind waits for a queue whose last socket the kernel has not released yet.
-const BIND_PATIENCE: Duration = Duration::from_millis(500);
+/// The longest that a bind waits for a queue whose last socket the kernel has not released yet. On
+/// a machine with more work than CPUs the kernel takes more than half a second.
+const BIND_PATIENCE: Duration = Duration::from_secs(2);
 const BIND_PAUSE: Duration = Duration::from_millis(2);
 
 /// Entries of the rings of one queue, powers of two.
