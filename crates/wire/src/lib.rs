@@ -10,14 +10,14 @@
 //!
 //! Each format has a *view* or a *`Repr`*, or both:
 //!
-//! * a view ([`chdr::Packet`], [`mgmt::Packet`], [`mpm::DiscoveryReply`]) borrows bytes that passed
+//! * a view ([`chdr::Packet`], [`mpm::DiscoveryReply`]) borrows bytes that passed
 //!   a check;
 //! * a `Repr` is a small plain struct with `parse` (from a view) and `emit` (into a caller's
 //!   buffer).
 //!
 //! A datagram goes through [`chdr::Packet::parse`] once; the packet type then selects the parser of
 //! its payload: [`chdr::DataRepr`], [`stream::StatusRepr`], [`stream::CommandRepr`],
-//! [`ctrl::CtrlRepr`] or [`mgmt::Packet`].
+//! [`ctrl::CtrlRepr`] or [`mgmt::MgmtRepr`].
 //!
 //! # Contract
 //!

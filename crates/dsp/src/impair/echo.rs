@@ -90,7 +90,7 @@ impl FromStr for Echo {
 
 /// Adds echoes to a signal, with fractional delays.
 ///
-/// The signal itself passes unchanged, [`delay`](Self::delay) samples late. Delays that are not a
+/// The signal itself passes unchanged, `delay` samples late. Delays that are not a
 /// whole number of samples are interpolated, flat up to 0.96 of half the rate.
 #[derive(Clone, Debug)]
 pub struct Echoes {
