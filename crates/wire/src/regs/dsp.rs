@@ -75,19 +75,13 @@ impl Rate {
     pub fn nearest(ratio: f64, halfbands_max: u8, cic_max: u8) -> Rate {
         let most = u32::from(cic_max.max(1)) << halfbands_max.saturating_sub(1).min(8);
         let mut best = (f64::INFINITY, Rate::ONE);
-        let mut factor = 1;
-        while factor <= most {
-            let away = if ratio > f64::from(factor) {
-                ratio - f64::from(factor)
-            } else {
-                f64::from(factor) - ratio
-            };
+        for factor in 1..=most {
+            let away = (ratio - f64::from(factor)).abs();
             if let Some(rate) = Rate::new(factor, halfbands_max, cic_max)
                 && away < best.0
             {
                 best = (away, rate);
             }
-            factor += 1;
         }
         best.1
     }
