@@ -22,7 +22,7 @@ pub struct ChildRadio {
     pub addr: Ipv4Addr,
 }
 
-impl ChildRadioOptions {
+impl ChildRadioOptions<'_> {
     /// Arguments only, in which a space separates two.
     pub fn new(args: &str) -> Self {
         let args = args.split_whitespace().map(str::to_owned).collect();
@@ -32,7 +32,7 @@ impl ChildRadioOptions {
 
 /// The options of a child radio.
 #[derive(Default)]
-pub struct ChildRadioOptions {
+pub struct ChildRadioOptions<'a> {
     /// Its address; `None`: a loopback address that no other process uses.
     pub addr: Option<Ipv4Addr>,
     /// Arguments of `millstream sim radio` beside its address.
@@ -41,11 +41,13 @@ pub struct ChildRadioOptions {
     pub stdin: Option<&'static [u8]>,
     /// The CPU of all its threads.
     pub cpu: Option<usize>,
+    /// Changes its command before the start, for example to another network.
+    pub prepare: Option<&'a dyn Fn(&mut Command) -> std::io::Result<()>>,
 }
 
 impl ChildRadio {
     /// Starts a radio and waits until it listens.
-    pub fn start(options: &ChildRadioOptions) -> anyhow::Result<Self> {
+    pub fn start(options: &ChildRadioOptions<'_>) -> anyhow::Result<Self> {
         let addr = options.addr.unwrap_or_else(free_address);
         let child = spawn(addr, options)?;
         let mut radio = Self { child, addr };
@@ -58,6 +60,19 @@ impl ChildRadio {
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Returns the thread that serves the stream.
+    pub fn device_thread(&self) -> anyhow::Result<i32> {
+        let tasks = format!("/proc/{}/task", self.pid());
+        let mut threads = std::fs::read_dir(&tasks)?.filter_map(Result::ok);
+        let named = |folder: &std::fs::DirEntry| {
+            let name = std::fs::read_to_string(folder.path().join("comm"));
+            name.is_ok_and(|name| name.trim() == "ms-device")
+        };
+        let found = threads.find(named).context("the emulated radio has ended")?;
+        let number = found.file_name().to_string_lossy().parse();
+        number.context("cannot read the threads of the emulated radio")
     }
 
     /// Replaces the error of a failed reception if this process has ended by itself.
@@ -114,7 +129,10 @@ pub enum RadioUnderTest {
 
 impl RadioUnderTest {
     /// The given radio, or an emulated one.
-    pub fn start(given: Option<&DeviceArgs>, options: ChildRadioOptions) -> anyhow::Result<Self> {
+    pub fn start(
+        given: Option<&DeviceArgs>,
+        options: ChildRadioOptions<'_>,
+    ) -> anyhow::Result<Self> {
         Ok(match given {
             Some(given) => Self::Given(Box::new(given.clone())),
             None => Self::Emulated(ChildRadio::start(&options)?),
@@ -170,7 +188,7 @@ fn free_address() -> Ipv4Addr {
     Ipv4Addr::new(127, NEXT.fetch_add(1, Ordering::Relaxed), high, low.clamp(1, 254))
 }
 
-fn spawn(addr: Ipv4Addr, options: &ChildRadioOptions) -> anyhow::Result<Child> {
+fn spawn(addr: Ipv4Addr, options: &ChildRadioOptions<'_>) -> anyhow::Result<Child> {
     let stdin = options.stdin.map(in_memory).transpose()?;
     let program = std::env::current_exe()
         .context("cannot find the file of this program, to start the emulated radio")?;
@@ -185,6 +203,9 @@ fn spawn(addr: Ipv4Addr, options: &ChildRadioOptions) -> anyhow::Result<Child> {
         // Its final counters, which fit a pipe.
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    if let Some(prepare) = options.prepare {
+        prepare(&mut command).context("cannot prepare the process of the emulated radio")?;
+    }
     millstream_host::child::tie(&mut command, options.cpu);
     command.spawn().context("cannot start the emulated radio")
 }

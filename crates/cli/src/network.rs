@@ -175,7 +175,7 @@ fn class(text: &str) -> Result<Class, String> {
 }
 
 /// The command of this program as the process of one side.
-fn worker(network: Option<&str>) -> std::io::Result<Command> {
+pub fn worker(network: Option<&str>) -> std::io::Result<Command> {
     let mut command = program::command(["bench", "worker"])?;
     command.args(network.map(|network| format!("--namespace={network}")));
     Ok(command)

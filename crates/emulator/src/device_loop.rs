@@ -5,13 +5,19 @@ use crate::faults::{AfterFaults, DeviceSide};
 use crate::mailbox::DeviceCommand;
 use crate::time::monotonic_ns;
 use millstream_link::port::{Datagram, PortRx};
+use rustix::thread::set_current_timer_slack;
 use std::io;
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 /// The longest sleep: commands and the stop flag wait no longer than this.
 const NAP_MAX_NS: u64 = 20_000_000;
+
+/// Sleeps longer than this end at their time, nanoseconds. Shorter ones, between the packets of a
+/// stream, may end up to 50 µs later (the kernel's default), so that one wake-up sends several.
+const PRECISE_NAP_NS: u64 = 100_000;
 
 /// The batches of datagrams that are taken at once when the thread is late.
 const BATCHES_BEHIND: usize = 64;
@@ -25,6 +31,7 @@ pub(crate) fn device_loop(
     faults: &DeviceSide,
     stop: &AtomicBool,
 ) {
+    let mut slack = TimerSlack::default();
     while !stop.load(Ordering::Relaxed) {
         let fault_ns = match faults.apply(&mut device, monotonic_ns()) {
             AfterFaults::Run(next_ns) => next_ns,
@@ -38,6 +45,7 @@ pub(crate) fn device_loop(
         let kept_ns = device.release().map_or(u64::MAX, |left| left.as_nanos() as u64);
         let left_ns = deadline_ns.min(fault_ns).saturating_sub(monotonic_ns());
         let nap_ns = left_ns.min(kept_ns).min(NAP_MAX_NS);
+        slack.set(nap_ns > PRECISE_NAP_NS);
         let count = rx.recv_batch(Duration::from_nanos(nap_ns)).unwrap_or_else(|_| {
             // The interface may be gone, and may come back.
             device.note_deaf();
@@ -68,6 +76,23 @@ pub(crate) fn device_loop(
         device.note_losses(rx.queue_drops());
     }
     device.close(rx.queue_drops());
+}
+
+/// How late the kernel may wake this thread from a sleep (timer slack, prctl(2)).
+#[derive(Default)]
+struct TimerSlack {
+    precise: bool,
+}
+
+impl TimerSlack {
+    /// Sets it to a nanosecond or to the default; a call only when it changes.
+    fn set(&mut self, precise: bool) {
+        if self.precise != precise {
+            self.precise = precise;
+            // Without it sleeps are only less precise.
+            let _ = set_current_timer_slack(precise.then_some(NonZeroU64::MIN));
+        }
+    }
 }
 
 fn sleep_until(until_ns: u64, stop: &AtomicBool) {

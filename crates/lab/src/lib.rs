@@ -16,6 +16,7 @@
 //! | [`faults`] | the outcome of a radio's streams under each fault |
 //! | [`packets`] | packets a second over any link, their cost, round trips |
 //! | [`rate`] | the rate that a host sustains with a radio |
+//! | [`stations`] | where the time of a turnaround passes |
 //! | [`timer`] | the latency of a thread after its timer |
 //! | [`trial`] | a test of the buffer law on a scaled clock |
 //! | [`turnaround`] | from received samples to the earliest answer |
@@ -42,6 +43,7 @@ mod named;
 pub mod packets;
 pub mod rate;
 pub mod search;
+pub mod stations;
 pub mod timer;
 pub mod trial;
 pub mod turnaround;

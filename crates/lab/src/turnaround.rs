@@ -15,7 +15,11 @@ use serde::Serialize;
 use std::time::{Duration, Instant};
 
 /// Largest number of consecutive captures that come too late.
-const RETRIES: u32 = 10;
+const RETRIES: u32 = 12;
+/// Largest factor by which a slow host makes the interval longer.
+const STRETCH_MAX: u32 = 256;
+/// Number of captures in time after which the interval becomes shorter again.
+const CALM: u32 = 32;
 /// Beyond the lead itself, the radio answers sooner than this.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Time from the opening of the stream to the first capture.
@@ -32,7 +36,8 @@ pub struct TurnaroundSpec {
     pub rx_samples: u32,
     /// Samples of an answer; one packet.
     pub tx_samples: u32,
-    /// From the end of a try to the next capture, seconds of the radio's time.
+    /// From the end of a try to the next capture, seconds of the radio's time. A host that needs
+    /// longer to command a capture makes it longer.
     pub interval_s: f64,
     /// Whether to poll without sleeping for samples: owns the core.
     pub spin: bool,
@@ -68,12 +73,13 @@ pub enum TurnaroundError {
     },
     /// Captures cannot be scheduled.
     #[error(
-        "{RETRIES} received bursts in a row came too late or lost samples: this host is too busy, \
-         or the interval of {interval_s} s is too short"
+        "{RETRIES} received bursts in a row came too late or lost samples, the last one {ahead_s} s \
+         after its command: this host or this radio is too busy; stop other programs, and measure \
+         again"
     )]
     NoCapture {
-        /// The interval.
-        interval_s: f64,
+        /// The time from the last command to its capture, seconds.
+        ahead_s: f64,
     },
 }
 
@@ -86,6 +92,8 @@ pub struct Turnaround<'d> {
     received: Vec<Complex32>,
     answer: Vec<Complex32>,
     next_start: u64,
+    /// The factor of the interval, and the captures in time since it changed.
+    stretch: (u32, u32),
 }
 
 impl<'d> Turnaround<'d> {
@@ -109,7 +117,13 @@ impl<'d> Turnaround<'d> {
             received: vec![Complex32::default(); plan.rx_samples as usize],
             answer: vec![Complex32::new(0.5, 0.0); plan.tx_samples as usize],
             next_start: now.wrapping_add(lead_ticks),
+            stretch: (1, 0),
         })
+    }
+
+    /// Ticks per second of the radio's time, in which leads and turnarounds are counted.
+    pub fn ticks_hz(&self) -> f64 {
+        self.device.tick_rate_hz()
     }
 
     /// Makes one try: captures, and answers `lead` ticks after the newest sample.
@@ -148,12 +162,15 @@ impl<'d> Turnaround<'d> {
             let samples = u64::from(self.plan.rx_samples);
             self.rx.start_finite(samples, Some(self.next_start)).map_err(RateError::from)?;
             if let Some(newest) = self.receive()? {
+                self.calm();
                 return Ok(newest);
             }
+            self.stretch = ((2 * self.stretch.0).min(STRETCH_MAX), 0);
             let now = self.device.time_ticks().map_err(RateError::from)?;
             self.next_start = now.wrapping_add(2 * self.interval_ticks());
         }
-        Err(TurnaroundError::NoCapture { interval_s: self.plan.interval_s })
+        let ahead_s = 2.0 * self.plan.interval_s * f64::from(self.stretch.0);
+        Err(TurnaroundError::NoCapture { ahead_s })
     }
 
     /// Returns `None` when the burst is incomplete.
@@ -173,8 +190,18 @@ impl<'d> Turnaround<'d> {
         Ok(newest)
     }
 
+    /// Shortens a stretched interval after enough captures in time. A late command costs far more
+    /// time than a longer interval, so this is seldom tried.
+    fn calm(&mut self) {
+        self.stretch.1 += 1;
+        if self.stretch.1 >= CALM * self.stretch.0 {
+            self.stretch = ((self.stretch.0 / 2).max(1), 0);
+        }
+    }
+
     fn interval_ticks(&self) -> u64 {
-        (self.plan.interval_s * self.device.tick_rate_hz()).ceil() as u64
+        let interval_s = self.plan.interval_s * f64::from(self.stretch.0);
+        (interval_s * self.device.tick_rate_hz()).ceil() as u64
     }
 }
 

@@ -23,8 +23,8 @@ impl ConvertJob {
 
     fn typed<U: HostSample>(pair: FormatPair, form: ConvertForm, samples: usize) -> Self {
         let converter = Converter::with_form(pair.wire, form).unwrap_or(Converter::new(pair.wire));
-        let mut wire = Lined::new(noise(pair.wire.bytes_of(samples) + LINE_BYTES));
-        let mut user = Lined::new(vec![U::zeroed(); samples + LINE_BYTES / size_of::<U>()]);
+        let mut wire = Placed::new(pair.wire.bytes_of(samples), 0, noise);
+        let mut user = Placed::new(samples, SECOND_OFFSET, |count| vec![U::zeroed(); count]);
         let (in_scale, out_scale) = (U::scale_from(pair.wire), U::scale_to(pair.wire));
         // Values of a radio's range; others can be slow on some processors.
         converter.to_user(wire.get(), user.get_mut(), in_scale);
@@ -40,8 +40,8 @@ impl ConvertJob {
 
     /// A copy of `bytes` bytes.
     pub fn copy(bytes: usize) -> Self {
-        let from = Lined::new(noise(bytes + LINE_BYTES));
-        let mut to = Lined::new(vec![0; bytes + LINE_BYTES]);
+        let from = Placed::new(bytes, 0, noise);
+        let mut to = Placed::new(bytes, SECOND_OFFSET, |count| vec![0; count]);
         Self(Box::new(move || black_box(to.get_mut()).copy_from_slice(black_box(from.get()))))
     }
 
@@ -64,33 +64,34 @@ impl ConvertJob {
     }
 }
 
-/// Bytes of a cache line.
-const LINE_BYTES: usize = 64;
+/// Bytes of a page.
+const PAGE_BYTES: usize = 4096;
 
-/// A buffer aligned to a cache line, so that its address changes no result.
-struct Lined<T> {
+/// The offset of the second buffer in its page. A load and a store with the same offset in their
+/// pages slow each other down, so the place of the buffers would change the result.
+const SECOND_OFFSET: usize = PAGE_BYTES / 2;
+
+/// A buffer with a given offset in its page, so that its address changes no result.
+struct Placed<T> {
     items: Vec<T>,
     start: usize,
+    length: usize,
 }
 
-impl<T> Lined<T> {
-    /// All of `items` but the last cache line, from the first line on.
-    fn new(items: Vec<T>) -> Self {
-        let start = items.as_ptr().align_offset(LINE_BYTES);
-        Self { items, start }
-    }
-
-    fn end(&self) -> usize {
-        self.items.len() - LINE_BYTES / size_of::<T>() + self.start
+impl<T> Placed<T> {
+    /// `length` items that `make` makes, at `offset` bytes in a page.
+    fn new(length: usize, offset: usize, make: impl FnOnce(usize) -> Vec<T>) -> Self {
+        let items = make(length + 2 * PAGE_BYTES / size_of::<T>());
+        let start = items.as_ptr().align_offset(PAGE_BYTES) + offset / size_of::<T>();
+        Self { items, start, length }
     }
 
     fn get(&self) -> &[T] {
-        &self.items[self.start..self.end()]
+        &self.items[self.start..self.start + self.length]
     }
 
     fn get_mut(&mut self) -> &mut [T] {
-        let places = self.start..self.end();
-        &mut self.items[places]
+        &mut self.items[self.start..self.start + self.length]
     }
 }
 

@@ -11,6 +11,8 @@ pub(super) fn to_user<P: WirePacking, U: HostSample>(
     range: Range<usize>,
     scale: U::Real,
 ) {
+    // One check for all samples: the compiler can then leave out those inside the loop.
+    assert!(range.end <= P::samples_in(wire.len()) && range.end <= out.len());
     for index in range {
         out[index] = U::from_wire(P::load(wire, index), scale);
     }
@@ -22,6 +24,8 @@ pub(super) fn to_wire<P: WirePacking, U: HostSample>(
     range: Range<usize>,
     scale: U::Real,
 ) {
+    // One check for all samples, as above.
+    assert!(range.end <= P::samples_in(out.len()) && range.end <= samples.len());
     for index in range {
         P::store(out, index, samples[index].to_wire(scale));
     }

@@ -93,7 +93,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 }
 
 /// Options of a radio whose antenna is the given transport stream, or the test picture.
-fn radio_options(args: &Args) -> anyhow::Result<child_radio::ChildRadioOptions> {
+fn radio_options(args: &Args) -> anyhow::Result<child_radio::ChildRadioOptions<'static>> {
     let (stdin, stream) = match &args.ts {
         Some(path) => (
             None,

@@ -1,6 +1,9 @@
 //! `millstream latency radio`: the turnaround from received samples to the earliest answer that a
 //! radio still transmits at its time.
 
+mod compare;
+mod stations;
+
 use super::samples;
 use crate::child_radio::{ChildRadioOptions, RadioUnderTest};
 use crate::interrupt;
@@ -17,8 +20,12 @@ use millstream_measure::{Histogram, Measured, Observed};
 use millstream_radio::{Device, DeviceArgs};
 use serde_json::json;
 use std::fmt::Write;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+/// The arguments of the emulated radio.
+const RADIO: &str = "--device e320 --serial 1A7E --rx-antenna ramp";
+/// The part of the time for the first part, where there is a second one.
+const FIRST_PART: f64 = 0.5;
 /// What an interrupt comes before.
 const UNTIL: &str = "the measurement had a result";
 /// The counter of a sample that an error ended.
@@ -29,9 +36,13 @@ const CUT_SHORT: &str = "ended early";
 ///
 /// In the first part every answer is late on purpose, and the radio reports by how much. In the
 /// second part the command tries several lead times, and finds the shortest one at which no answer
-/// is late. All of it takes about three minutes. Without --args the command starts an emulated
-/// radio in a separate process.
+/// is late. All of it takes half a minute at most. Without --args the command starts an emulated
+/// radio with DDC and DUC in a separate process.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  millstream latency radio                        this machine's kernel sockets
+  sudo millstream latency radio --stations        and where the time passes
+  sudo millstream latency radio --compare udp,udp-spin,xdp")]
 pub struct Args {
     #[arg(
         long,
@@ -44,14 +55,18 @@ pub struct Args {
     #[arg(long, value_name = "HZ", default_value_t = 10e6, value_parser = rate)]
     rate: f64,
 
+    /// Longest time of both parts together. A slow host makes fewer tries in it.
+    #[arg(short = 'D', long, value_name = "TIME", default_value = "24s", value_parser = seconds)]
+    duration: f64,
+
     /// Number of turnarounds to measure.
     #[arg(long, value_name = "N", default_value_t = 2000,
           value_parser = whole::<u64>(10..=10_000_000))]
     count: u64,
 
-    /// Number of times to make the measurement.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u32>(1..=100_000))]
-    repeat: u32,
+    /// Number of times to make the measurement: 1 by default, 6 with --compare.
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=100_000))]
+    repeat: Option<u32>,
 
     /// Number of lead times (from sending an answer to its time) to try; 0: none.
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = whole::<u64>(0..=1000))]
@@ -70,7 +85,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = whole::<u32>(1..=1000))]
     tx_samples: u32,
 
-    /// Time between two answers.
+    /// Time between two answers. A host that is too slow for it takes longer.
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = seconds)]
     interval: f64,
 
@@ -82,18 +97,39 @@ pub struct Args {
     /// sooner.
     #[arg(long)]
     spin: bool,
+
+    /// Show where the time passes: record the wake-ups of both threads in the kernel's trace, in
+    /// tries of their own. Needs root and an emulated radio, and no --spin.
+    #[arg(long, conflicts_with_all = ["args", "spin"])]
+    stations: bool,
+
+    /// Compare links in turns, between two network namespaces joined by a veth pair. Needs root.
+    /// Both sides poll, except with udp, where both sleep.
+    #[arg(long, value_name = "LINK,…", value_delimiter = ',', conflicts_with_all = [
+              "args", "spin", "stations", "leads", "count_per_lead"], value_enum)]
+    compare: Vec<compare::ComparedLink>,
+}
+
+impl Args {
+    /// How often a measurement is made.
+    fn repeats(&self) -> u32 {
+        self.repeat.unwrap_or(if self.compare.is_empty() { 1 } else { 6 })
+    }
 }
 
 /// Succeeds when every try was answered; with a sweep, when a lead was never late.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
-    let options = ChildRadioOptions::new("--serial LATENCY --rx-antenna ramp");
+    if !args.compare.is_empty() {
+        return compare::run(&args);
+    }
+    let options = ChildRadioOptions::new(RADIO);
     let mut radio = RadioUnderTest::start(args.args.as_ref(), options)?;
     note(radio.describe());
-    measure(&args, radio.device_args()).map_err(|error| radio.explain(error))
+    measure(&args, &radio).map_err(|error| radio.explain(error))
 }
 
-fn measure(args: &Args, device: DeviceArgs) -> anyhow::Result<Report> {
+fn measure(args: &Args, radio: &RadioUnderTest) -> anyhow::Result<Report> {
     let plan = TurnaroundSpec {
         channels: (args.channel, args.channel),
         rate_hz: args.rate,
@@ -102,19 +138,24 @@ fn measure(args: &Args, device: DeviceArgs) -> anyhow::Result<Report> {
         interval_s: args.interval,
         spin: args.spin,
     };
-    let mut device = Device::open(device)?;
+    let mut device = Device::open(radio.device_args())?;
     let mut turnaround = Turnaround::open(&mut device, plan)?;
-    let mut found = Found::default();
+    let mut found = Found::new(turnaround.ticks_hz());
     let ended = found.take(args, &plan, &mut |lead| Ok(turnaround.attempt(lead)?));
-    found.report(args, &plan, ended)
+    let mut report = found.report(args, &plan, ended)?;
+    if let (true, RadioUnderTest::Emulated(radio)) = (args.stations, radio) {
+        stations::add(&mut report, radio, || Ok(turnaround.attempt(0)?))?;
+    }
+    Ok(report)
 }
 
 /// One try with a lead.
 type Attempt<'a> = dyn FnMut(u64) -> anyhow::Result<Answer> + 'a;
 
 /// The measurements so far.
-#[derive(Default)]
 struct Found {
+    /// Ticks per second of the radio's time.
+    ticks_hz: f64,
     records: Vec<Measured>,
     /// All turnarounds.
     histogram: Histogram,
@@ -122,6 +163,10 @@ struct Found {
 }
 
 impl Found {
+    fn new(ticks_hz: f64) -> Self {
+        Self { ticks_hz, records: Vec::new(), histogram: Histogram::default(), leads: Vec::new() }
+    }
+
     /// Measures all samples and the sweep; measurements before an error remain.
     fn take(
         &mut self,
@@ -129,12 +174,22 @@ impl Found {
         plan: &TurnaroundSpec,
         attempt: &mut Attempt<'_>,
     ) -> anyhow::Result<()> {
-        let tries = args.count * u64::from(args.repeat) + args.leads * args.count_per_lead;
+        let repeats = args.repeats();
+        let tries = args.count * u64::from(repeats) + args.leads * args.count_per_lead;
         let mut steps = Steps::new(tries as usize);
-        for _ in 0..args.repeat {
+        let start = Instant::now();
+        // The part of the time that the first `done` repetitions may use.
+        let until = |done: u32| {
+            let share = if args.leads > 0 { FIRST_PART } else { 1.0 };
+            let share = share * f64::from(done) / f64::from(repeats);
+            start + Duration::from_secs_f64(share * args.duration)
+        };
+        for repeat in 1..=repeats {
             let (started, begun) = (now(), Instant::now());
             let mut observed = Observed::default();
-            let ended = distribution(args, attempt, &mut observed, &mut steps);
+            let until = until(repeat);
+            let ended =
+                distribution(args, self.ticks_hz, attempt, until, &mut observed, &mut steps);
             self.histogram.merge(&observed.histogram);
             if observed.histogram.count() > 0 {
                 let seconds = begun.elapsed().as_secs_f64();
@@ -144,7 +199,8 @@ impl Found {
             }
             ended?;
         }
-        sweep(args, attempt, &self.histogram, &mut self.leads, &mut steps)
+        let until = start + Duration::from_secs_f64(args.duration);
+        sweep(args, self.ticks_hz, attempt, until, &self.histogram, &mut self.leads, &mut steps)
     }
 
     /// The result, also of a measurement that an error ended: its figures are of the tries before.
@@ -154,8 +210,9 @@ impl Found {
         plan: &TurnaroundSpec,
         ended: anyhow::Result<()>,
     ) -> anyhow::Result<Report> {
-        let Self { records, histogram, leads } = self;
-        let (count, wanted) = (histogram.count(), args.count * u64::from(args.repeat));
+        let Self { records, histogram, leads, .. } = self;
+        let (count, wanted) = (histogram.count(), args.count * u64::from(args.repeats()));
+        let is_cut = ended.is_ok() && count < wanted;
         let failure = match ended {
             Err(error) if count == 0 => return Err(error),
             Err(error) => Some(format!(
@@ -167,8 +224,9 @@ impl Found {
                 "every lead of the sweep was late at least once: the machine is busy".to_owned()
             }),
         };
-        // Only a whole sweep shows that a lead is safe.
-        let is_whole = leads.iter().all(|lead| lead.tries == args.count_per_lead);
+        // Only a sweep of whole rounds shows that a lead is safe.
+        let rounds = leads.first().map_or(0, |lead| lead.tries);
+        let is_whole = failure.is_none() && leads.iter().all(|lead| lead.tries == rounds);
         let safe = never_late(&leads).filter(|_| is_whole);
         let quantile = |share| histogram.quantile_ns(share) as f64 / 1e9;
         let results = json!({
@@ -180,7 +238,12 @@ impl Found {
             },
             "leads": leads, "never_late_s": safe, "records": records,
         });
-        Ok(Report { text: text(args, &histogram, &leads, safe), results, failure })
+        let mut text = text(args, &histogram, &leads, safe);
+        if is_cut {
+            let limit_s = args.duration;
+            text += &format!("{wanted} turnarounds need more time than --duration, {limit_s} s\n");
+        }
+        Ok(Report { text, results, failure })
     }
 }
 
@@ -199,7 +262,9 @@ fn measured(plan: &TurnaroundSpec, observed: Observed, started: String, seconds:
 /// Answers without any lead: all are late, and the lateness is the turnaround.
 fn distribution(
     args: &Args,
+    ticks_hz: f64,
     attempt: &mut Attempt<'_>,
+    until: Instant,
     observed: &mut Observed,
     steps: &mut Steps,
 ) -> anyhow::Result<()> {
@@ -207,9 +272,13 @@ fn distribution(
     while observed.histogram.count() < args.count {
         interrupt::check(UNTIL)?;
         let count = observed.histogram.count();
+        if count > 0 && Instant::now() >= until {
+            (count..args.count).for_each(|_| steps.skip());
+            break;
+        }
         steps.next(|| format!("turnarounds, {count} of {} found", args.count));
         if let Answer::Late { ticks } = attempt(0)? {
-            let value_ns = (ticks as f64 * 1e9 / args.rate).round() as u64;
+            let value_ns = (ticks as f64 * 1e9 / ticks_hz).round() as u64;
             observed.record(value_ns, begun.elapsed().as_nanos() as u64);
         }
     }
@@ -219,7 +288,9 @@ fn distribution(
 /// Tries all leads in interleaved rounds, so that a disturbance does not hit one of them alone.
 fn sweep(
     args: &Args,
+    ticks_hz: f64,
     attempt: &mut Attempt<'_>,
+    until: Instant,
     histogram: &Histogram,
     results: &mut Vec<LeadResult>,
     steps: &mut Steps,
@@ -229,10 +300,13 @@ fn sweep(
         |lead_s| LeadResult { lead_s, tries: 0, late: 0, predicted: beyond(histogram, lead_s) };
     results.extend(leads.into_iter().map(result));
     for round in 0..args.count_per_lead {
+        if round > 0 && Instant::now() >= until {
+            break;
+        }
         for result in &mut *results {
             interrupt::check(UNTIL)?;
             steps.next(|| format!("sweep, round {} of {}", round + 1, args.count_per_lead));
-            let answer = attempt((result.lead_s * args.rate).ceil() as u64)?;
+            let answer = attempt((result.lead_s * ticks_hz).ceil() as u64)?;
             result.tries += 1;
             result.late += u64::from(matches!(answer, Answer::Late { .. }));
         }
@@ -270,7 +344,7 @@ fn text(args: &Args, histogram: &Histogram, leads: &[LeadResult], safe: Option<f
         let _ = writeln!(
             text,
             "smallest lead that was never late in {} tries: {} ({} samples)",
-            args.count_per_lead,
+            leads.first().map_or(0, |lead| lead.tries),
             short_time((safe_s * 1e9) as u64),
             buffer::samples_for(safe_s, args.rate)
         );
@@ -301,7 +375,7 @@ mod tests {
             interval_s: 1e-3,
             spin: true,
         };
-        let (mut found, mut left) = (Found::default(), tries);
+        let (mut found, mut left) = (Found::new(10e6), tries);
         let ended = found.take(&args, &plan, &mut |lead| {
             left = left.checked_sub(1).ok_or_else(|| anyhow::anyhow!("captures came too late"))?;
             Ok(if lead == 0 { Answer::Late { ticks: 500 } } else { Answer::InTime })

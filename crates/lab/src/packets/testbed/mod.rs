@@ -146,6 +146,26 @@ impl Testbed {
         [&self.active, &self.passive].map(|side| side.pid().cast_signed())
     }
 
+    /// Makes a command start in the network of a side, the active or the passive one.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn start_in(&self, passive: bool, command: &mut Command) -> std::io::Result<()> {
+        let side = if passive { &self.passive } else { &self.active };
+        network::start_in(side.pid(), command)
+    }
+
+    /// Gives the passive side a second address, which the active side reaches: for a link without
+    /// an interface, beside which the kernel still carries the radio's management. Returns it and
+    /// one of the same network for the active side.
+    ///
+    /// # Errors
+    /// [`StageError::Network`].
+    pub fn add_second_address(&self) -> Result<[Ipv4Addr; 2], StageError> {
+        let passive = network::add_second_address([self.active.pid(), self.passive.pid()])?;
+        Ok([network::SECOND.address(0), passive])
+    }
+
     /// Plays one measurement: starts the passive side, then the active one with the passive one's
     /// address; then stops the passive one. Returns the results of both, active first.
     ///

@@ -111,6 +111,23 @@ pub fn enter_new_network(network: &str) -> Result<(), String> {
         .map_err(|error| format!("cannot enter the network namespace `{network}`: {error}"))
 }
 
+/// Makes a command start in the network of a process.
+pub(super) fn start_in(pid: u32, command: &mut Command) -> io::Result<()> {
+    let enter = way_into(pid)?;
+    // SAFETY: between fork and exec only setns(2) is called, which is safe there.
+    unsafe { command.pre_exec(enter) };
+    Ok(())
+}
+
+/// Gives the second side an address of its own beside that of its interface, and the first side
+/// the way to it: for a link without an interface.
+pub(super) fn add_second_address(pids: [u32; 2]) -> Result<Ipv4Addr, StageError> {
+    let address = SECOND.address(1);
+    ip(pids[1], &format!("addr replace {address}/32 dev lo"))?;
+    ip(pids[0], &format!("route replace {address}/32 via {}", FIRST.address(1)))?;
+    Ok(address)
+}
+
 /// Joins the networks of two processes by a veth pair with one queue, up and with addresses.
 pub(super) fn join(pair: &PrivatePair, pids: [u32; 2], mtu: usize) -> Result<(), StageError> {
     let PrivatePair { names, macs, .. } = pair;
@@ -177,9 +194,7 @@ fn ip(pid: u32, arguments: &str) -> Result<(), StageError> {
     let fail = |what: String| StageError::Network(format!("`ip {arguments}`: {what}"));
     let mut command = Command::new("ip");
     command.args(arguments.split(' '));
-    let enter = way_into(pid).map_err(|error| fail(error.to_string()))?;
-    // SAFETY: between fork and exec only setns(2) is called, which is safe there.
-    unsafe { command.pre_exec(enter) };
+    start_in(pid, &mut command).map_err(|error| fail(error.to_string()))?;
     let output = command.output().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => fail("there is no such program: install iproute2".to_owned()),
         _ => fail(error.to_string()),
