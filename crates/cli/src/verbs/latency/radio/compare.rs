@@ -94,9 +94,9 @@ impl ComparedLink {
 /// The measurements of a link.
 #[derive(Debug, Default)]
 struct Measured {
-    /// Medians and 99th percentiles of the rounds, seconds.
-    medians: Vec<f64>,
-    p99: Vec<f64>,
+    /// Medians and 99th percentiles of the rounds, nanoseconds.
+    medians_ns: Vec<f64>,
+    p99_ns: Vec<f64>,
     /// The last failure.
     failure: Option<String>,
 }
@@ -125,8 +125,8 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
             steps.next(|| format!("round {} of {rounds}, {}", round + 1, link.name()));
             match measure(args, link, &bed, own, cpus, folder.path()) {
                 Ok([median, p99]) => {
-                    all[at].medians.push(median);
-                    all[at].p99.push(p99);
+                    all[at].medians_ns.push(median);
+                    all[at].p99_ns.push(p99);
                 }
                 Err(error) => all[at].failure = Some(format!("{error:#}")),
             }
@@ -136,7 +136,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     Ok(report(args, &all))
 }
 
-/// Measures a link once, with a radio and a host of its own: median and 99th percentile, seconds.
+/// Measures a link once, with a radio and a host of its own: median and 99th percentile, nanoseconds.
 fn measure(
     args: &Args,
     link: ComparedLink,
@@ -178,7 +178,7 @@ fn measure(
     if let Some(error) = document["error"].as_str() {
         anyhow::bail!("{error}");
     }
-    let figure = |name: &str| document["results"]["turnaround_s"][name].as_f64();
+    let figure = |name: &str| document["results"]["turnaround_s"][name].as_f64().map(|s| s * 1e9);
     let found = figure("median").zip(figure("p99"));
     let (median, p99) = found.with_context(|| {
         format!("the host ended early: {}", String::from_utf8_lossy(&output.stderr).trim())
@@ -187,8 +187,8 @@ fn measure(
 }
 
 fn report(args: &Args, all: &[Measured]) -> Report {
-    let base = &all[0].medians;
-    let ps: Vec<f64> = all[1..].iter().map(|one| chance(base, &one.medians)).collect();
+    let base = &all[0].medians_ns;
+    let ps: Vec<f64> = all[1..].iter().map(|one| chance(base, &one.medians_ns)).collect();
     let ps = adjusted(&ps);
     let mut pairs = Pairs::default();
     let rows: Vec<Row> = args
@@ -197,22 +197,22 @@ fn report(args: &Args, all: &[Measured]) -> Report {
         .zip(all)
         .enumerate()
         .map(|(at, (link, one))| {
-            let has = !one.medians.is_empty() && !base.is_empty();
+            let has = !one.medians_ns.is_empty() && !base.is_empty();
             Row {
                 link: *link,
-                median_s: MedianEstimate::of(&one.medians, 0.95),
-                p99_s: Summary::of(&one.p99).map(|p99| p99.median),
-                ratio: (at > 0 && has).then(|| pairs.ratio(base, &one.medians)),
+                median_ns: MedianEstimate::of(&one.medians_ns, 0.95),
+                p99_ns: Summary::of(&one.p99_ns).map(|p99| p99.median),
+                ratio: (at > 0 && has).then(|| pairs.ratio(base, &one.medians_ns)),
                 p: (at > 0 && has).then(|| ps[at - 1]),
-                rounds: one.medians.len(),
+                rounds: one.medians_ns.len(),
                 failure: one.failure.clone(),
             }
         })
         .collect();
-    let us = |seconds: f64| format!("{:.1} µs", seconds * 1e6);
-    let spread = |row: &Row| match row.median_s.map(|one| (one.figure, one.interval)) {
+    let us = |ns: f64| format!("{:.1} µs", ns / 1e3);
+    let spread = |row: &Row| match row.median_ns.map(|one| (one.figure, one.interval)) {
         Some((figure, Some((low, high)))) => {
-            format!("{} ({:.1} to {:.1})", us(figure), low * 1e6, high * 1e6)
+            format!("{} ({:.1} to {:.1})", us(figure), low / 1e3, high / 1e3)
         }
         Some((figure, None)) => us(figure),
         None => "-".to_owned(),
@@ -220,7 +220,7 @@ fn report(args: &Args, all: &[Measured]) -> Report {
     let table = Table::of(&rows)
         .left("link", |row| row.link.name().to_owned())
         .right("median", spread)
-        .right("p99", |row| row.p99_s.map_or_else(|| "-".to_owned(), us))
+        .right("p99", |row| row.p99_ns.map_or_else(|| "-".to_owned(), us))
         .right("of the first", |row| row.ratio.map_or(String::new(), |ratio| ratio.to_string()))
         .right("p", |row| row.p.map_or(String::new(), |p| format!("{p:.3}")))
         .right("rounds", |row| row.rounds.to_string())
@@ -237,8 +237,10 @@ fn report(args: &Args, all: &[Measured]) -> Report {
     let failure = (!failed.is_empty()).then(|| {
         format!("not measured in each round: {}; the table has the reason", failed.join("; "))
     });
-    let raw: Vec<_> =
-        all.iter().map(|one| json!({ "medians_s": one.medians, "p99_s": one.p99 })).collect();
+    let raw: Vec<_> = all
+        .iter()
+        .map(|one| json!({ "medians_ns": one.medians_ns, "p99_ns": one.p99_ns }))
+        .collect();
     Report { text, results: json!({ "rows": rows, "rounds": raw }), failure }
 }
 
@@ -246,8 +248,8 @@ fn report(args: &Args, all: &[Measured]) -> Report {
 #[derive(Serialize)]
 struct Row {
     link: ComparedLink,
-    median_s: Option<MedianEstimate>,
-    p99_s: Option<f64>,
+    median_ns: Option<MedianEstimate>,
+    p99_ns: Option<f64>,
     ratio: Option<Ratio>,
     p: Option<f64>,
     rounds: usize,
