@@ -18,6 +18,9 @@ use crate::RadioError;
 use crate::discover::{DISCOVERY_TIMEOUT, DiscoveryTarget, discover};
 use crate::rpc::INIT_TIMEOUT;
 
+/// The sign between the links of several addresses.
+const LINKS_BETWEEN: char = ';';
+
 /// Opens a port; the default is [`DeviceArgs::link`].
 pub type OpenPort =
     Arc<dyn Fn(SocketAddrV4, &PortOptions) -> Result<Port, LinkError> + Send + Sync>;
@@ -27,6 +30,8 @@ pub type OpenPort =
 pub struct DeviceArgs {
     /// The device's address.
     pub addr: Ipv4Addr,
+    /// The addresses of its further links, over which its streams are spread.
+    pub further_addrs: Vec<Ipv4Addr>,
     /// UDP port of discovery and echo.
     pub discovery_port: u16,
     /// TCP port of its RPC server.
@@ -44,7 +49,8 @@ pub struct DeviceArgs {
     pub master_clock_hz: Option<f64>,
     /// The longest time for all steps of opening together, after the claim.
     pub open_max: Duration,
-    /// The link that carries CHDR, see [`millstream_net::open`].
+    /// The link that carries CHDR, see [`millstream_net::open`]; with further addresses one for
+    /// all, or one for each with `;` between them.
     pub link: String,
     /// The name under which the device is claimed.
     pub session: String,
@@ -58,9 +64,10 @@ pub struct DeviceArgs {
 }
 
 /// The arguments that [`DeviceArgs::from_str`] knows.
-const KNOWN: &str = "addr=IPV4, type=TYPE, product=PRODUCT, serial=SERIAL, \
-     master_clock_rate=HZ, clock_source=SOURCE, time_source=SOURCE, discovery_port=N, rpc_port=N, \
-     recv_queue_bytes=N, claim_wait_s=N, open_max_s=N, link=LINK (must come last)";
+const KNOWN: &str = "addr=IPV4, second_addr=IPV4, third_addr=IPV4, fourth_addr=IPV4, \
+     type=TYPE, product=PRODUCT, serial=SERIAL, master_clock_rate=HZ, clock_source=SOURCE, \
+     time_source=SOURCE, discovery_port=N, rpc_port=N, recv_queue_bytes=N, claim_wait_s=N, \
+     open_max_s=N, link=LINK (must come last)";
 
 impl DeviceArgs {
     /// Returns the device at `addr` with the usual ports, over the link that was measured as the
@@ -68,6 +75,7 @@ impl DeviceArgs {
     pub fn new(addr: Ipv4Addr) -> Self {
         Self {
             addr,
+            further_addrs: Vec::new(),
             discovery_port: mpm::DISCOVERY_PORT,
             rpc_port: mpm::RPC_PORT,
             link: AUTO.to_owned(),
@@ -91,15 +99,21 @@ impl DeviceArgs {
         for_peer(self.addr)
     }
 
-    /// Opens a port on any free local address.
+    /// Opens a port on any free local address, for the device's link of this number.
     ///
     /// It is bound to all local addresses; datagrams from other senders are ignored.
-    pub(crate) fn port(&self, options: &PortOptions) -> Result<Port, LinkError> {
+    pub(crate) fn port(&self, number: usize, options: &PortOptions) -> Result<Port, LinkError> {
         let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
-        match &self.open_port {
-            Some(open_port) => open_port(any, options),
-            None if self.link == AUTO => open(&self.chosen().link, any, options),
-            None => open(&self.link, any, options),
+        if let Some(open_port) = &self.open_port {
+            return open_port(any, options);
+        }
+        let mut links = self.link.split(LINKS_BETWEEN);
+        match links.nth(number).or(self.link.split(LINKS_BETWEEN).next()) {
+            None | Some(AUTO) => {
+                let further = number.checked_sub(1).and_then(|index| self.further_addrs.get(index));
+                open(&for_peer(*further.unwrap_or(&self.addr)).link, any, options)
+            }
+            Some(link) => open(link, any, options),
         }
     }
 }
@@ -176,6 +190,12 @@ impl FromStr for DeviceArgs {
         if args.addr.is_unspecified() && args.identity.is_empty() {
             return Err(bad(text, "says no addr"));
         }
+        let links = args.link.split(LINKS_BETWEEN).count();
+        if links > 1 && links != 1 + args.further_addrs.len() {
+            let reason = "link= must name one link for all addresses, or one for each with a ; \
+                          between them";
+            return Err(bad(&args.link, reason));
+        }
         Ok(args)
     }
 }
@@ -218,6 +238,10 @@ impl DeviceArgs {
             "addr" => {
                 self.addr = value.parse().map_err(|_| bad(argument, "wants an IPv4 address"))?;
             }
+            "second_addr" | "third_addr" | "fourth_addr" => {
+                let further = value.parse().map_err(|_| bad(argument, "wants an IPv4 address"))?;
+                self.further_addrs.push(further);
+            }
             "discovery_port" => self.discovery_port = port()?,
             "rpc_port" => self.rpc_port = port()?,
             "claim_wait_s" | "open_max_s" => {
@@ -247,8 +271,11 @@ impl DeviceArgs {
 
 /// Returns whether the option is about the device: no link has an option of such a name.
 fn is_ours(option: &str) -> bool {
-    const OURS: [&str; 12] = [
+    const OURS: [&str; 15] = [
         "addr",
+        "second_addr",
+        "third_addr",
+        "fourth_addr",
         "discovery_port",
         "rpc_port",
         "claim_wait_s",
@@ -279,6 +306,18 @@ mod tests {
         assert_eq!(args.rpc_port, 7);
         assert_eq!(args.link, "udp:gro=off,busy_poll_us=5");
         assert_eq!(args.addr, Ipv4Addr::LOCALHOST);
+    }
+
+    #[test]
+    fn every_address_may_have_its_link() {
+        let two = |link: &str| format!("addr=10.0.0.2,second_addr=10.0.1.2,link={link}");
+        let args: DeviceArgs = two("xdp:eth1,queues=2;udp:gro=off").parse().unwrap();
+        assert_eq!(args.further_addrs, [Ipv4Addr::new(10, 0, 1, 2)]);
+        assert!(two("udp").parse::<DeviceArgs>().is_ok());
+        let error = two("udp;udp;udp").parse::<DeviceArgs>().unwrap_err().to_string();
+        assert!(error.contains("one link for all addresses, or one for each"), "{error}");
+        let error = "addr=1.2.3.4,second_addr=x".parse::<DeviceArgs>().unwrap_err().to_string();
+        assert!(error.contains("wants an IPv4 address"), "{error}");
     }
 
     #[test]

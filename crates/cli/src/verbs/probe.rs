@@ -3,6 +3,7 @@
 use crate::output::{Join, Report, short};
 use anyhow::Context;
 use millstream_radio::client_zero::ClientZero;
+use millstream_radio::device::DeviceLink;
 use millstream_radio::graph::{RadioChain, StreamDirection};
 use millstream_radio::{Device, DeviceArgs};
 use millstream_wire::regs::client_zero::Edge;
@@ -53,7 +54,6 @@ impl Tree {
         let stream = vec![
             ("sample rate".to_owned(), format!("{} Hz", short(device.rate_hz()))),
             ("ticks".to_owned(), format!("{} Hz", short(device.tick_rate_hz()))),
-            ("packets".to_owned(), format!("{} bytes at most", device.frame_bytes())),
             (
                 "RFNoC".to_owned(),
                 format!("{major}.{minor}, device type {:04X}", blocks.device_type),
@@ -64,6 +64,7 @@ impl Tree {
             ("clocks", info.clocks.iter().map(clock).collect()),
             ("sources", sources(device)),
             ("stream", stream),
+            ("links", links(device)),
             ("channels", channels(blocks)),
             ("rates", rates(device)),
             ("front ends", front_ends(device)),
@@ -112,6 +113,18 @@ fn sources(device: &Device) -> Vec<(String, String)> {
         Some((kind.to_owned(), value))
     };
     ["clock", "time"].into_iter().filter_map(source).collect()
+}
+
+/// The addresses of the device by which it was opened, with the longest packet of each.
+fn links(device: &Device) -> Vec<(String, String)> {
+    let line = |link: &DeviceLink| {
+        let value = format!(
+            "packets of {} bytes at most, crossbar port {}",
+            link.frame_bytes, link.entry_port
+        );
+        (link.address.to_string(), value)
+    };
+    device.links().iter().map(line).collect()
 }
 
 /// Channels with the numbers of `rx` and `tx`, and the radio's others with the reason.

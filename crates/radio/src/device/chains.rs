@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 
 use millstream_wire::regs::dsp::{Rate, phase_increment, shift_hz};
 
+use super::link::LinkNumber;
 use super::tuning::FrontState;
 use crate::RadioError;
 use crate::client_zero::{self, ClientZero, DeviceBlock};
@@ -17,6 +18,7 @@ use crate::topology::{Endpoint, RadioTopology};
 pub(super) struct ChannelChain<C> {
     pub channel: C,
     pub endpoint: Endpoint,
+    pub link: LinkNumber,
     pub set: ChainSettings,
 }
 
@@ -104,6 +106,7 @@ pub(super) fn open_chains<C>(
         found.push(ChannelChain {
             channel: open(chain.radio)?,
             endpoint: *endpoint,
+            link: LinkNumber::default(),
             set: ChainSettings {
                 radio: chain.radio,
                 radio_number: radios.iter().position(|index| *index == radio).unwrap_or(0),
@@ -159,7 +162,7 @@ mod tests {
         let endpoints = vec![endpoint(0), endpoint(1)];
         let topology = RadioTopology { entry_port: 0, endpoints };
         let mut all = open_chains(&device, &topology, &rx, Ok).unwrap();
-        let ChannelChain { channel, endpoint, set } = &mut all[1];
+        let ChannelChain { channel, endpoint, set, .. } = &mut all[1];
         assert_eq!((channel.block.port, channel.port), (FakeE320::RADIO, 1));
         assert_eq!((endpoint.instance, set.radio_number), (1, 0));
 

@@ -2,17 +2,20 @@
 
 mod chains;
 mod clock;
+mod link;
 mod open;
 mod session;
 mod set;
 mod tuning;
 
+pub use link::DeviceLink;
 pub use session::{ChdrLink, DEVICE_ID, DeviceSession, SessionInfo};
 pub use set::DeviceSet;
 
 use chains::{ChainDsp, ChainSettings, ChannelChain};
+use link::least_used;
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, Ordering};
 
@@ -41,9 +44,8 @@ pub struct Device {
     session: DeviceSession,
     topology: RadioTopology,
     blocks: ClientZero,
-    chdr: SocketAddrV4,
+    links: Vec<DeviceLink>,
     width: Width,
-    frame_bytes: usize,
     /// The master clock rate, at which the radios sample and count time.
     ticks_hz: f64,
     next_epid: AtomicU16,
@@ -91,9 +93,14 @@ impl Device {
         &self.control
     }
 
-    /// Largest CHDR packet on the path, bytes.
+    /// Largest CHDR packet on the path of its first link, bytes.
     pub fn frame_bytes(&self) -> usize {
-        self.frame_bytes
+        self.links[0].frame_bytes
+    }
+
+    /// Returns its links, in the order of their addresses in the arguments.
+    pub fn links(&self) -> &[DeviceLink] {
+        &self.links
     }
 
     /// Returns the number of receive channels.
@@ -263,10 +270,10 @@ impl Device {
         let none = RadioError::NoSuchChannel { what, channel, available };
         let chain = self.rx.get(channel).ok_or(none)?;
         let lease = chain.channel.lease().ok_or(RadioError::ChannelBusy { what, channel })?;
-        let path = self.path(chain)?;
-        let port = self.args.port(&PortOptions {
+        let (number, path) = self.path(chain, &self.rx, RxChannel::is_leased)?;
+        let port = self.args.port(number, &PortOptions {
             // A packet longer than the measured size of the path does not belong to this stream.
-            datagram_bytes_max: self.frame_bytes,
+            datagram_bytes_max: path.frame_bytes,
             recv_queue_bytes: args.recv_queue_bytes.unwrap_or(self.args.recv_queue_bytes),
             ..PortOptions::default()
         })?;
@@ -294,9 +301,9 @@ impl Device {
         let none = RadioError::NoSuchChannel { what, channel, available };
         let chain = self.tx.get(channel).ok_or(none)?;
         let lease = chain.channel.lease().ok_or(RadioError::ChannelBusy { what, channel })?;
-        let path = self.path(chain)?;
-        let port = self.args.port(&PortOptions {
-            datagram_bytes_max: self.frame_bytes,
+        let (number, path) = self.path(chain, &self.tx, TxChannel::is_leased)?;
+        let port = self.args.port(number, &PortOptions {
+            datagram_bytes_max: path.frame_bytes,
             send_queue_bytes: args.send_queue_bytes,
             ..PortOptions::default()
         })?;
@@ -313,21 +320,33 @@ impl Device {
         TxGroup::new(streams?)
     }
 
-    /// Sets the rate of a chain and returns the path between its endpoint and a new one of this
-    /// host.
-    fn path<C>(&self, chain: &ChannelChain<C>) -> Result<StreamPath, RadioError> {
+    /// Sets the rate of a chain, which is leased, and returns the number of the link that its
+    /// stream takes, and the path between its endpoint and a new one of this host.
+    fn path<C>(
+        &self,
+        chain: &ChannelChain<C>,
+        all: &[ChannelChain<C>],
+        is_leased: impl Fn(&C) -> bool,
+    ) -> Result<(usize, StreamPath), RadioError> {
         self.power_chains()?;
         chain.set.dsp.write(&*self.control, self.ticks_hz)?;
-        Ok(StreamPath {
-            device: self.chdr,
+        let others = all.iter().filter(|other| !std::ptr::eq(*other, chain));
+        let used = others.filter(|other| is_leased(&other.channel)).map(|other| other.link.get());
+        let used: Vec<_> = used.collect();
+        let number = least_used(&self.links, chain.endpoint.instance, used.iter().copied());
+        chain.link.set(number);
+        let link = &self.links[number];
+        let path = StreamPath {
+            device: link.address,
             width: self.width,
-            frame_bytes: self.frame_bytes,
-            entry_port: self.topology.entry_port,
+            frame_bytes: link.frame_bytes,
+            entry_port: link.entry_port,
             endpoint: chain.endpoint,
             epid: self.new_epid()?,
             rate: chain.set.dsp.stream_rate(self.ticks_hz),
             clock: Clock::MACHINE,
-        })
+        };
+        Ok((number, path))
     }
 
     /// Returns an endpoint id that no port of this session has had: the device stores a route for

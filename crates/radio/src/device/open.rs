@@ -1,6 +1,5 @@
 //! The steps from an address to an open device (facts page, section 11).
 
-use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16};
 
@@ -8,15 +7,16 @@ use millstream_link::port::PortOptions;
 use millstream_wire::Epid;
 
 use super::chains::{no_channel, open_chains, reset};
+use super::link::{DeviceLink, measure};
 use super::tuning::POWERED;
-use super::{ChdrLink, DEVICE_ID, Device, DeviceSession};
+use super::{DEVICE_ID, Device, DeviceSession};
 use crate::channel::RxChannel;
 use crate::client_zero::ClientZero;
 use crate::control::Control;
 use crate::graph::StreamDirection;
 use crate::topology::{self, Management};
 use crate::tx::TxChannel;
-use crate::{DeviceArgs, RadioError, mtu};
+use crate::{DeviceArgs, RadioError};
 
 /// This host's control endpoint; the device's endpoints follow.
 const HOST_EPID: u16 = 1;
@@ -24,12 +24,13 @@ const HOST_EPID: u16 = 1;
 pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
     args.find()?;
     let (session, deadline) = DeviceSession::open(&args)?;
-    let link = session.chdr_link(args.addr)?;
+    let chdr_links = session.chdr_links(&args)?;
+    let link = chdr_links[0];
     let width = session.chdr_width()?;
     // The link stays open from here on, because a link that connects to a peer would otherwise
     // connect again.
-    let mut port = args.port(&PortOptions::default())?;
-    let frame_bytes = measure(&args, &link)?;
+    let mut port = args.port(0, &PortOptions::default())?;
+    let frame_bytes = measure(&args, 0, &link)?;
 
     let management = Management::new(&mut port, link.address, width, Epid(HOST_EPID));
     let mut management = management.until(deadline);
@@ -43,6 +44,14 @@ pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
     let control = Arc::new(Control::new(port, link.address, width, Epid(HOST_EPID), peer)?);
     control.set_claim(session.claim_loss());
     control.set_deadline(Some(deadline));
+
+    let mut links = vec![DeviceLink::first(&link, frame_bytes, &topology)];
+    let mut next_epid = HOST_EPID + 1 + topology.endpoints.len() as u16;
+    for (number, link) in chdr_links.iter().enumerate().skip(1) {
+        let host = (width, Epid(next_epid));
+        links.push(DeviceLink::further(&args, number, link, host, &topology, deadline)?);
+        next_epid += 1;
+    }
 
     let blocks = ClientZero::read(&*control)?;
     let (rx_chains, tx_chains) =
@@ -73,7 +82,6 @@ pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
     }
     session.set_tick_period(ticks_hz)?;
     control.set_deadline(None);
-    let next_epid = HOST_EPID + 1 + topology.endpoints.len() as u16;
     Ok(Device {
         args,
         rx,
@@ -82,20 +90,10 @@ pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
         session,
         topology,
         blocks,
-        chdr: link.address,
+        links,
         width,
-        frame_bytes,
         ticks_hz,
         next_epid: AtomicU16::new(next_epid),
         powered: AtomicU8::new(POWERED),
     })
-}
-
-/// Measures the largest CHDR packet, bytes.
-fn measure(args: &DeviceArgs, link: &ChdrLink) -> Result<usize, RadioError> {
-    let bytes_max = if link.is_1g { mtu::DATAGRAM_BYTES_MAX_1G } else { mtu::DATAGRAM_BYTES_MAX };
-    let mut port = args.port(&PortOptions::default())?;
-    let bytes_max = bytes_max.min(port.rx.capabilities().datagram_bytes_max);
-    let echo = SocketAddrV4::new(*link.address.ip(), args.discovery_port);
-    mtu::probe(&mut port, echo, bytes_max)
 }

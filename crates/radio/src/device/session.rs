@@ -100,10 +100,21 @@ impl ChdrLink {
             .find(|link| ip(link) == Some(addr))
             .or_else(|| links.iter().find(usable))
             .ok_or("no link with an IPv4 address")?;
-        let port = link.get("port").and_then(|port| port.parse().ok()).unwrap_or_default();
-        let (Some(ip), 1..) = (ip(link), port) else { return Err("a link without a port") };
+        Self::of(link).ok_or("a link without a port")
+    }
+
+    /// Returns the device's link with this address; `None` without one.
+    pub fn at(answer: &Value, addr: Ipv4Addr) -> Option<Self> {
+        let links = as_maps(answer)?;
+        links.iter().filter_map(Self::of).find(|link| *link.address.ip() == addr)
+    }
+
+    /// Returns a link by its description; `None` without address or port.
+    fn of(link: &Map) -> Option<Self> {
+        let ip = link.get("ipv4")?.parse().ok()?;
+        let port = link.get("port")?.parse().ok().filter(|port| *port != 0)?;
         let rate = link.get("link_rate").and_then(|rate| rate.parse::<u64>().ok());
-        Ok(Self { address: SocketAddrV4::new(ip, port), is_1g: rate == Some(RATE_1G) })
+        Some(Self { address: SocketAddrV4::new(ip, port), is_1g: rate == Some(RATE_1G) })
     }
 }
 
@@ -154,11 +165,29 @@ impl DeviceSession {
         })
     }
 
-    /// Returns the CHDR link to the address that the user named, or else the first one.
-    pub(super) fn chdr_link(&self, addr: Ipv4Addr) -> Result<ChdrLink, RadioError> {
+    /// Returns the CHDR links to the addresses that the user named; for the first address it may
+    /// be another one.
+    pub(super) fn chdr_links(&self, args: &DeviceArgs) -> Result<Vec<ChdrLink>, RadioError> {
         let method = "get_chdr_link_options";
         let answer = self.claim.call(method, &["udp".into()])?;
-        Ok(ChdrLink::from_answer(&answer, addr).map_err(|what| self.protocol(method, what))?)
+        let first = ChdrLink::from_answer(&answer, args.addr);
+        let mut links = vec![first.map_err(|what| self.protocol(method, what))?];
+        for &addr in &args.further_addrs {
+            let reason = || {
+                let all = as_maps(&answer).unwrap_or_default();
+                let all: Vec<_> = all.iter().filter_map(ChdrLink::of).collect();
+                let all: Vec<_> = all.iter().map(|link| link.address.ip().to_string()).collect();
+                format!(
+                    "it has no link with the address {addr}; the addresses of its links are {}",
+                    all.join(", ")
+                )
+            };
+            let link = ChdrLink::at(&answer, addr);
+            links.push(
+                link.ok_or_else(|| RadioError::Unusable { address: args.addr, reason: reason() })?,
+            );
+        }
+        Ok(links)
     }
 
     pub(super) fn chdr_width(&self) -> Result<Width, RadioError> {

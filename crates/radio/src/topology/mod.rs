@@ -6,7 +6,7 @@ mod walk;
 
 pub use route::{advertise, route_to};
 pub use transact::{Management, SkippedPackets, TRANSACTION_TIMEOUT};
-pub use walk::discover;
+pub use walk::{discover, survey};
 
 use millstream_wire::Epid;
 

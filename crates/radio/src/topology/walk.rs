@@ -20,16 +20,7 @@ pub fn discover(
     first_epid: u16,
 ) -> Result<RadioTopology, RadioError> {
     let unusable = |reason: &str| RadioError::Unusable { address: device, reason: reason.into() };
-    let info = ask(management, "a query of its transport", &[])?;
-    if !matches!(info.map(|info| info.node), Some(Node::Transport { .. })) {
-        return Err(unusable("its answer to management packets does not come from a transport"));
-    }
-    let crossbar = ask(management, "a query of its crossbar", &[&[Op::Nop]])?;
-    let Some(NodeInfo { instance: entry_port, node: Node::Crossbar { ports, .. }, .. }) = crossbar
-    else {
-        return Err(unusable("no crossbar is connected to its transport"));
-    };
-    route::advertise(management, entry_port)?;
+    let (entry_port, ports) = enter(management)?;
 
     let mut endpoints = Vec::new();
     for port in (0..u16::from(ports)).filter(|port| *port != entry_port) {
@@ -55,6 +46,54 @@ pub fn discover(
         Some(_) => Ok(topology),
         None => Err(unusable("it has no stream endpoint for control")),
     }
+}
+
+/// Walks a further link of a device that [`discover`] has walked by another one: returns the
+/// crossbar port of its transport, and the instances of the known endpoints that it reaches.
+///
+/// # Errors
+/// [`RadioError::Silent`], and [`RadioError::Unusable`] for a link that reaches none of them.
+pub fn survey(
+    management: &mut Management<'_>,
+    device_id: u16,
+    known: &RadioTopology,
+) -> Result<(u16, Vec<u16>), RadioError> {
+    let (entry_port, _) = enter(management)?;
+    let mut reached = Vec::new();
+    for endpoint in &known.endpoints {
+        let select = [Op::SelDest(endpoint.port)];
+        let hops: [&[Op]; 3] = [&[Op::Nop], &select, &[Op::InfoReq, Op::Return]];
+        let Some(info) = management.probe(&hops)?.as_deref().and_then(node_info) else { continue };
+        let is_it = info.device_id == device_id
+            && info.instance == endpoint.instance
+            && matches!(info.node, Node::StreamEndpoint { .. });
+        if is_it {
+            reached.push(endpoint.instance);
+        }
+    }
+    if reached.is_empty() {
+        let reason = "this link reaches none of the stream endpoints of its first link: check that \
+                      both addresses belong to one device";
+        return Err(management.unusable(reason));
+    }
+    Ok((entry_port, reached))
+}
+
+/// Finds the crossbar behind the transport of `management`, and registers this host there. Returns
+/// the transport's port of the crossbar, and the number of the crossbar's ports.
+fn enter(management: &mut Management<'_>) -> Result<(u16, u8), RadioError> {
+    let info = ask(management, "a query of its transport", &[])?;
+    if !matches!(info.map(|info| info.node), Some(Node::Transport { .. })) {
+        let reason = "its answer to management packets does not come from a transport";
+        return Err(management.unusable(reason));
+    }
+    let crossbar = ask(management, "a query of its crossbar", &[&[Op::Nop]])?;
+    let Some(NodeInfo { instance: entry_port, node: Node::Crossbar { ports, .. }, .. }) = crossbar
+    else {
+        return Err(management.unusable("no crossbar is connected to its transport"));
+    };
+    route::advertise(management, entry_port)?;
+    Ok((entry_port, ports))
 }
 
 /// Resets an endpoint and sets its id.

@@ -85,6 +85,8 @@ pub fn answers(bytes: &[u8]) {
         if let Ok(link) = ChdrLink::from_answer(value, Ipv4Addr::LOCALHOST) {
             assert_ne!(link.address.port(), 0);
         }
+        let further = ChdrLink::at(value, Ipv4Addr::LOCALHOST);
+        assert!(further.is_none_or(|link| link.address.ip().is_loopback()));
         for clocks in values.iter().take(4) {
             let Ok(info) = SessionInfo::from_answers(value, clocks) else { continue };
             let _ = (info.product(), info.serial());

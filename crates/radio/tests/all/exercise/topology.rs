@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
-use millstream_radio::topology::{Management, discover, route_to};
+use millstream_radio::topology::{Management, discover, route_to, survey};
 use millstream_wire::chdr::Packet;
 use millstream_wire::mgmt::{MgmtRepr, Node, NodeInfo, Op};
 use millstream_wire::{Epid, Width};
@@ -89,4 +89,7 @@ pub fn topology(bytes: &[u8]) {
         assert_eq!(endpoint.epid, Epid(epid));
     }
     let _ = route_to(&mut management, &control);
+    if let Ok((_, reached)) = survey(&mut management, 1, &topology) {
+        assert!(reached.iter().all(|instance| topology.instance(*instance).is_some()));
+    }
 }
