@@ -150,6 +150,41 @@ fn a_graph_without_end_ends_in_order_on_request() {
     assert_eq!(radio.stop()["rx_late_commands"], 0);
 }
 
+/// The samples of a file of floats, as the radio's 16-bit integers.
+fn on_the_wire(path: &Path) -> Vec<u8> {
+    let bytes = std::fs::read(path).unwrap();
+    let halves = bytes.chunks_exact(4).map(|half| {
+        let value = f32::from_le_bytes(half.try_into().unwrap());
+        ((value * 32767.0).round_ties_even() as i16).to_le_bytes()
+    });
+    halves.flatten().collect()
+}
+
+#[test]
+fn a_graph_transmits_its_tone_bit_by_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let radio = Radio::start(path, &["--tx-out", "sent.sc16"]);
+    let (args, tone) = (format!("args={}", radio.args()), graph("radio-tone-tx.toml"));
+    let set = ["--set", &args, "--set", "samples=50000", "--set", "tone=-12345.6"];
+    let tuned = ["--set", "freq=915e6", "--set", "gain=20"];
+    let run = millstream(path, &[&["run", "--json", &tone], &set[..], &tuned].concat());
+    let blocks = run.succeeds().json()["results"]["run"]["blocks"].take();
+    let block = blocks.as_array().unwrap().iter().find(|block| block["name"] == "radio").unwrap();
+    assert_eq!(block["metrics"]["transmitted"], 50_000.0, "{block}");
+    radio.stop();
+    let own = "[[block]]\nname = \"tone\"\ntype = \"signal_source\"\nrate_hz = 1e6\n\
+               frequency_hz = -12345.6\namplitude = 0.5\n[[block]]\nname = \"burst\"\n\
+               type = \"head\"\ncount = 50000\n[[block]]\nname = \"file\"\ntype = \"file_sink\"\n\
+               item = \"cf32\"\npath = \"tone.cf32\"\n\
+               [graph]\nconnections = [\"tone -> burst -> file\"]\n";
+    std::fs::write(path.join("own.toml"), own).unwrap();
+    millstream(path, &["run", "own.toml"]).succeeds();
+    let wanted = on_the_wire(&path.join("tone.cf32"));
+    assert_eq!(wanted.len(), 200_000);
+    assert!(std::fs::read(path.join("sent.sc16")).unwrap() == wanted);
+}
+
 #[test]
 fn the_list_of_blocks_has_columns_and_the_ports_of_every_type() {
     let list = millstream(Path::new("/"), &["graph", "blocks"]).succeeds().stdout.clone();

@@ -1,8 +1,8 @@
-//! The metrics that a source publishes about its streams.
+//! The metrics that a source or sink publishes about its streams.
 
 use millstream_flow::{Counter, Metric};
 
-use crate::{Cause, Ledger, RxCounters};
+use crate::{Cause, Ledger, RxCounters, TxCause, TxCounters, TxLedger};
 
 /// The published counters; the ledger's causes in their order there.
 #[derive(Default)]
@@ -62,6 +62,71 @@ impl Metrics {
             ("hostile", Metric::from(&self.hostile)),
         ];
         let causes = Cause::ALL.iter().zip(&self.lost);
+        list.extend(causes.map(|(cause, counter)| (cause.name(), Metric::from(counter))));
+        list
+    }
+}
+
+/// The published counters of a sink; the ledger's causes in their order there.
+#[derive(Default)]
+pub(super) struct TransmitMetrics {
+    accepted: Counter,
+    transmitted: Counter,
+    in_flight: Counter,
+    unknown: Counter,
+    lost: [Counter; TxCause::ALL.len()],
+    packets: Counter,
+    underflows: Counter,
+    lates: Counter,
+    burst_acks: Counter,
+    stalls: Counter,
+    hostile: Counter,
+}
+
+impl TransmitMetrics {
+    pub fn follow_ledger(&self, ledger: &TxLedger) {
+        follow(&self.accepted, ledger.accepted);
+        follow(&self.transmitted, ledger.transmitted);
+        follow(&self.in_flight, ledger.in_flight);
+        follow(&self.unknown, ledger.unknown.samples);
+        for (counter, (_, lost)) in self.lost.iter().zip(ledger.losses()) {
+            follow(counter, lost);
+        }
+    }
+
+    /// Sets the counters to the sums over `streams`.
+    pub fn follow_counters<'a>(&self, streams: impl Iterator<Item = &'a TxCounters>) {
+        let mut sum = TxCounters::default();
+        for counters in streams {
+            sum.packets += counters.packets;
+            sum.underflows += counters.underflows;
+            sum.lates += counters.lates;
+            sum.burst_acks += counters.burst_acks;
+            sum.stalls += counters.stalls;
+            sum.foreign += counters.foreign + counters.malformed + counters.unexpected;
+        }
+        follow(&self.packets, sum.packets);
+        follow(&self.underflows, sum.underflows);
+        follow(&self.lates, sum.lates);
+        follow(&self.burst_acks, sum.burst_acks);
+        follow(&self.stalls, sum.stalls);
+        follow(&self.hostile, sum.foreign);
+    }
+
+    pub fn list(&self) -> Vec<(&'static str, Metric)> {
+        let mut list = vec![
+            ("accepted", Metric::from(&self.accepted)),
+            ("transmitted", Metric::from(&self.transmitted)),
+            ("in_flight", Metric::from(&self.in_flight)),
+            ("unknown", Metric::from(&self.unknown)),
+            ("packets", Metric::from(&self.packets)),
+            ("underflows", Metric::from(&self.underflows)),
+            ("lates", Metric::from(&self.lates)),
+            ("burst_acks", Metric::from(&self.burst_acks)),
+            ("stalls", Metric::from(&self.stalls)),
+            ("hostile", Metric::from(&self.hostile)),
+        ];
+        let causes = TxCause::ALL.iter().zip(&self.lost);
         list.extend(causes.map(|(cause, counter)| (cause.name(), Metric::from(counter))));
         list
     }

@@ -1,0 +1,229 @@
+//! The sink of transmit channels.
+
+use std::time::Duration;
+
+use millstream_flow::port::NumberedName;
+use millstream_flow::{Block, BlockError, Context, In, Metric, PortVisitor, Ports, Work};
+
+use super::WireSample;
+use super::metrics::TransmitMetrics;
+use crate::{Device, RadioError, TxError, TxGroup, TxLedger, TxMetadata, TxStreamer};
+
+/// The most channels of one sink.
+pub const TX_CHANNELS_MAX: usize = 16;
+
+/// When the first sample of a sink leaves the antenna.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub enum TransmitStart {
+    /// As soon as it reaches the device.
+    #[default]
+    AtOnce,
+    /// At the device's time, ticks.
+    At(u64),
+    /// This long after the first sample reaches the sink, by the device's clock.
+    After(Duration),
+}
+
+/// The outcome of one call.
+enum Progress {
+    /// There is nothing to send.
+    Starved,
+    /// There may be more to send.
+    Sent,
+    /// The burst has ended.
+    Over,
+}
+
+/// The streams of a sink.
+enum Streams {
+    One(Box<TxStreamer>),
+    Group(TxGroup),
+}
+
+/// Transmits samples on one or several channels of a radio, as one burst: it begins with the first
+/// sample, and ends with the last one before the input ends.
+///
+/// A graph that is too slow costs underflows, which the metrics count: the device then transmits
+/// the next samples later than it should, or drops them as late when the burst has a start time.
+///
+/// # Stream inputs
+/// - `in`, or for several channels `in0`, `in1`, …: the samples of each. All channels take the same
+///   number, so the slowest input decides. Full scale is 1 for floats.
+///
+/// # Metrics
+/// `accepted`, `transmitted`, `in_flight`, `unknown` and one counter for each [`crate::TxCause`],
+/// which balance at the end; `packets`, `underflows`, `lates` (packets), `burst_acks`, `stalls` and
+/// `hostile`.
+pub struct RadioSink<T: WireSample> {
+    inputs: Vec<In<T>>,
+    streams: Option<Streams>,
+    /// Holds the claim; declared after the streams, so that it is dropped last.
+    _device: Device,
+    start: TransmitStart,
+    begun: bool,
+    metrics: TransmitMetrics,
+}
+
+impl<T: WireSample> RadioSink<T> {
+    /// Returns a sink of the stream of one channel of `device`.
+    pub fn new(device: Device, stream: TxStreamer, start: TransmitStart) -> Self {
+        Self::with(device, Streams::One(Box::new(stream)), 1, start)
+    }
+
+    /// Returns a sink of several channels.
+    ///
+    /// # Errors
+    /// [`TxError::BadGroup`] for more than [`TX_CHANNELS_MAX`] channels.
+    pub fn group(device: Device, group: TxGroup, start: TransmitStart) -> Result<Self, TxError> {
+        let channels = group.members().len();
+        if channels > TX_CHANNELS_MAX {
+            return Err(TxError::BadGroup { reason: "one sink takes 16 channels at most" });
+        }
+        Ok(Self::with(device, Streams::Group(group), channels, start))
+    }
+
+    fn with(device: Device, streams: Streams, channels: usize, start: TransmitStart) -> Self {
+        Self {
+            // One sample stays until the next one, or the end.
+            inputs: (0..channels).map(|_| In::with_min_items(2)).collect(),
+            streams: Some(streams),
+            _device: device,
+            start,
+            begun: false,
+            metrics: TransmitMetrics::default(),
+        }
+    }
+
+    /// Sends what is there on every input, except the last sample: it leaves with the end of the
+    /// burst, once an input has ended.
+    fn send(&mut self, timeout: Duration) -> Result<Progress, TxError> {
+        let Some(streams) = &mut self.streams else { return Ok(Progress::Over) };
+        let mut slices: [&[T]; TX_CHANNELS_MAX] = [&[]; TX_CHANNELS_MAX];
+        let mut count = usize::MAX;
+        for (slice, input) in slices.iter_mut().zip(&self.inputs) {
+            *slice = input.slice();
+            count = count.min(slice.len());
+        }
+        let is_last = |input: &In<T>| input.is_ended() && input.slice().len() == count;
+        let end_of_burst = self.inputs.iter().any(is_last);
+        if end_of_burst && count == 0 && !streams.is_in_burst() {
+            return Ok(Progress::Over);
+        }
+        let wanted = if end_of_burst { count } else { count.saturating_sub(1) };
+        if wanted == 0 && !end_of_burst {
+            return Ok(Progress::Starved);
+        }
+        let slices = &mut slices[..self.inputs.len()];
+        slices.iter_mut().for_each(|slice| *slice = &slice[..wanted]);
+        let time_ticks = if self.begun { None } else { self.start.ticks(streams.first())? };
+        let meta = TxMetadata { time_ticks, end_of_burst };
+        let sent = match streams {
+            Streams::One(stream) => T::send(stream, slices[0], meta, timeout)?,
+            Streams::Group(group) => T::send_group(group, slices, meta, timeout)?,
+        };
+        self.begun |= sent.samples > 0;
+        self.inputs.iter_mut().for_each(|input| input.consume(sent.samples));
+        Ok(if sent.end_of_burst { Progress::Over } else { Progress::Sent })
+    }
+
+    /// Publishes the state of the streams.
+    fn follow(&mut self) -> Result<(), TxError> {
+        let Some(streams) = &mut self.streams else { return Ok(()) };
+        // The counters have every event.
+        while streams.poll_event()? {}
+        let mut sum = TxLedger::default();
+        streams.members().iter().for_each(|member| sum.merge(member.ledger()));
+        self.metrics.follow_ledger(&sum);
+        self.metrics.follow_counters(streams.members().iter().map(TxStreamer::counters));
+        Ok(())
+    }
+}
+
+impl TransmitStart {
+    fn ticks(self, stream: &TxStreamer) -> Result<Option<u64>, RadioError> {
+        Ok(match self {
+            Self::AtOnce => None,
+            Self::At(ticks) => Some(ticks),
+            Self::After(lead) => {
+                let lead = (lead.as_secs_f64() * stream.rate().ticks_hz).round() as u64;
+                Some(stream.time_ticks()?.wrapping_add(lead))
+            }
+        })
+    }
+}
+
+impl Streams {
+    fn members(&self) -> &[TxStreamer] {
+        match self {
+            Self::One(stream) => std::slice::from_ref(&**stream),
+            Self::Group(group) => group.members(),
+        }
+    }
+
+    fn first(&self) -> &TxStreamer {
+        &self.members()[0]
+    }
+
+    fn is_in_burst(&self) -> bool {
+        self.members().iter().any(TxStreamer::is_in_burst)
+    }
+
+    /// Takes an event; returns false without one.
+    fn poll_event(&mut self) -> Result<bool, TxError> {
+        Ok(match self {
+            Self::One(stream) => stream.poll_event()?.is_some(),
+            Self::Group(group) => group.poll_event()?.is_some(),
+        })
+    }
+
+    /// Ends the burst and waits for the device; returns the ledger of every channel, and the sum.
+    fn finish(self) -> (Vec<TxLedger>, TxLedger) {
+        let all = match self {
+            Self::One(stream) => vec![stream.finish()],
+            Self::Group(group) => group.finish(),
+        };
+        let mut sum = TxLedger::default();
+        all.iter().for_each(|ledger| sum.merge(ledger));
+        (all, sum)
+    }
+}
+
+impl<T: WireSample> Ports for RadioSink<T> {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        visit(&mut self.inputs, ports);
+    }
+}
+
+/// Shows the inputs of a sink: a single one has no number.
+pub(super) fn visit<T: WireSample>(inputs: &mut [In<T>], ports: &mut dyn PortVisitor) {
+    if let [only] = inputs {
+        return ports.input("in", only);
+    }
+    for (number, input) in inputs.iter_mut().enumerate() {
+        ports.input(&NumberedName::new("in", number), input);
+    }
+}
+
+impl<T: WireSample> Block for RadioSink<T> {
+    fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
+        let progress = self.send(context.may_block)?;
+        self.follow()?;
+        Ok(match progress {
+            Progress::Starved => Work::Continue,
+            Progress::Sent => Work::Again(Duration::ZERO),
+            Progress::Over => Work::Finished,
+        })
+    }
+
+    fn finish(&mut self) -> Result<(), BlockError> {
+        self.follow()?;
+        let Some(streams) = self.streams.take() else { return Ok(()) };
+        let (all, sum) = streams.finish();
+        self.metrics.follow_ledger(&sum);
+        Ok(all.iter().try_for_each(TxLedger::balance)?)
+    }
+
+    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+        self.metrics.list()
+    }
+}
