@@ -4,11 +4,11 @@ use crate::numbers::{decibels, frequency, rate};
 use crate::output::note;
 use anyhow::ensure;
 use millstream_radio::graph::StreamDirection;
-use millstream_radio::{Device, DeviceSet, TuneRequest, TuneResult};
+use millstream_radio::{Device, DeviceArgs, DeviceSet, TuneRequest, TuneResult};
 use serde::Serialize;
 
 /// The settings of the front ends; each has one value for all channels, or one for each.
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub struct FrontEndArgs {
     /// Centre frequency. Here and below give one value for all channels, or one for each (1G,2G).
     #[arg(long, value_name = "HZ", value_parser = rate, value_delimiter = ',')]
@@ -31,6 +31,14 @@ pub struct FrontEndArgs {
     /// Bandwidth of the analogue filter.
     #[arg(long, value_name = "HZ", value_parser = rate, value_delimiter = ',')]
     bandwidth: Vec<f64>,
+
+    /// Source of the reference clock: internal, external, gpsdo.
+    #[arg(long, value_name = "NAME")]
+    clock_source: Option<String>,
+
+    /// Source of the PPS: internal, external, gpsdo.
+    #[arg(long, value_name = "NAME")]
+    time_source: Option<String>,
 }
 
 /// The settings that a channel's front end took; `None` for those that were not requested.
@@ -51,6 +59,21 @@ pub struct ChannelTuning {
 }
 
 impl FrontEndArgs {
+    /// Returns the arguments of devices with the sources of clock and time, for devices whose
+    /// arguments name none.
+    pub fn with_sources(&self, devices: &[DeviceArgs]) -> Vec<DeviceArgs> {
+        let mut devices = devices.to_vec();
+        for device in &mut devices {
+            for (own, source) in [
+                (&mut device.clock_source, &self.clock_source),
+                (&mut device.time_source, &self.time_source),
+            ] {
+                *own = own.take().or_else(|| source.clone());
+            }
+        }
+        devices
+    }
+
     /// Sets the front ends of channels, each of which is a device of the set and its channel.
     /// Returns the settings that each took. The sample rate must be set before.
     pub fn apply(
@@ -128,6 +151,25 @@ fn check<T>(name: &str, values: &[T], channels: usize) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sources_are_those_of_the_device_or_else_of_the_command() {
+        let command = FrontEndArgs {
+            clock_source: Some("external".into()),
+            time_source: Some("gpsdo".into()),
+            ..FrontEndArgs::default()
+        };
+        let devices: Vec<DeviceArgs> = ["127.0.0.1,time_source=internal", "127.0.0.2"]
+            .map(|args| args.parse().unwrap())
+            .into();
+        let devices = command.with_sources(&devices);
+        let sources = |index: usize| {
+            let device = &devices[index];
+            [&device.clock_source, &device.time_source].map(|source| source.clone().unwrap())
+        };
+        assert_eq!(sources(0), ["external", "internal"]);
+        assert_eq!(sources(1), ["external", "gpsdo"]);
+    }
 
     #[test]
     fn a_value_is_for_all_channels_or_for_one() {

@@ -217,6 +217,27 @@ pub enum RadioError {
         /// The antennas that exist.
         known: String,
     },
+    /// A source of the clock or time that the device does not have.
+    #[error("there is no {what} source \"{source_name}\"; the device has {known}")]
+    NoSuchSource {
+        /// Clock or time.
+        what: &'static str,
+        /// The requested source.
+        source_name: String,
+        /// The sources that exist.
+        known: String,
+    },
+    /// A command whose time had passed when it came.
+    #[error(
+        "the command came too late: its time was {ticks}, and the time of the device is already \
+         {now_ticks}; give a later time"
+    )]
+    TooLate {
+        /// The time of the command, ticks.
+        ticks: u64,
+        /// The device's time, ticks.
+        now_ticks: u64,
+    },
     /// A rate outside the range of the device.
     #[error("{rate_hz} samples per second is not a sample rate: give a number above 0")]
     BadRate {

@@ -1,12 +1,15 @@
 //! `millstream probe`: the structure of one radio.
 
+mod sensors;
+
 use crate::output::{Join, Report, short};
 use anyhow::Context;
 use millstream_radio::client_zero::ClientZero;
-use millstream_radio::device::DeviceLink;
+use millstream_radio::device::{DeviceLink, SourceKind};
 use millstream_radio::graph::{RadioChain, StreamDirection};
 use millstream_radio::{Device, DeviceArgs};
 use millstream_wire::regs::client_zero::Edge;
+use sensors::SensorEntry;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -39,6 +42,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 struct Tree {
     title: String,
     branches: Vec<(&'static str, Vec<(String, String)>)>,
+    sensors: Vec<SensorEntry>,
 }
 
 impl Tree {
@@ -49,6 +53,7 @@ impl Tree {
             let field = |name: &str| clock.get(name).map_or("?", String::as_str);
             (field("name").to_owned(), format!("{} Hz", field("freq")))
         };
+        let sensors = sensors::read(device);
         let blocks = device.blocks();
         let (major, minor) = (blocks.protocol >> 8, blocks.protocol & 0xFF);
         let stream = vec![
@@ -68,11 +73,13 @@ impl Tree {
             ("channels", channels(blocks)),
             ("rates", rates(device)),
             ("front ends", front_ends(device)),
+            ("sensors", sensors.iter().map(SensorEntry::line).collect()),
             ("blocks", list_blocks(blocks)),
             ("connections", blocks.edges.iter().map(|edge| connection(blocks, edge)).collect()),
             ("stream endpoints", endpoints(device)),
         ];
-        Self { title: format!("{} at {}", info.product(), device.address()), branches }
+        let title = format!("{} at {}", info.product(), device.address());
+        Self { title, branches, sensors }
     }
 
     fn words(&self) -> String {
@@ -98,21 +105,19 @@ impl Tree {
         for (heading, lines) in self.branches.iter().filter(|(heading, _)| *heading != "device") {
             json[heading.replace(' ', "_")] = branch(lines).into();
         }
+        json["sensors"] = self.sensors.iter().map(SensorEntry::json).collect();
         json
     }
 }
 
 /// The possible clock and time sources, and the present ones. A device need not report them.
 fn sources(device: &Device) -> Vec<(String, String)> {
-    let source = |kind: &str| {
-        let ask = |method: String| device.session().call(&method, &[]).ok();
-        let now = ask(format!("get_{kind}_source"))?;
-        let all = ask(format!("get_{kind}_sources"))?;
-        let all = all.as_array()?.iter().filter_map(|one| one.as_str()).join(", ");
-        let value = format!("{} (there are: {all})", now.as_str()?);
-        Some((kind.to_owned(), value))
+    let source = |kind: SourceKind| {
+        let all = device.sources(kind).iter().join(", ");
+        let value = format!("{} (there are: {all})", device.source(kind)?);
+        Some((kind.name().to_owned(), value))
     };
-    ["clock", "time"].into_iter().filter_map(source).collect()
+    [SourceKind::Clock, SourceKind::Time].into_iter().filter_map(source).collect()
 }
 
 /// The addresses of the device by which it was opened, with the longest packet of each.

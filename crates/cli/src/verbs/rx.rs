@@ -99,7 +99,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let targets = RecordingFiles::for_each(&args.channel, &out, args.format)?;
     // Before the claim, so that it is released when the user asks early.
     interrupt::install();
-    let mut devices = start::open(&args.args, args.rate)?;
+    let mut devices = start::open(&args.front_end.with_sources(&args.args), args.rate)?;
     let counts: Vec<_> = devices.devices().iter().map(Device::rx_channels).collect();
     let places = start::locate(&args.channel, &counts)?;
     let tuned = args.front_end.apply(&mut devices, StreamDirection::Rx, &places)?;

@@ -121,7 +121,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let rate_hz = rate_hz.with_context(unknown)?;
     // Before the claim, so that it is released when the user asks early.
     interrupt::install();
-    let mut devices = start::open(&args.args, rate_hz)?;
+    let mut devices = start::open(&args.front_end.with_sources(&args.args), rate_hz)?;
     let counts: Vec<_> = devices.devices().iter().map(Device::tx_channels).collect();
     let places = start::locate(&args.channel, &counts)?;
     let tuned = args.front_end.apply(&mut devices, StreamDirection::Tx, &places)?;

@@ -88,6 +88,17 @@ pub(super) struct ControlSender {
     seq: u16,
 }
 
+/// A read or write of a register.
+#[derive(Debug, Clone, Copy)]
+struct RegisterAccess {
+    port: u16,
+    op: Op,
+    address: u32,
+    value: u32,
+    /// The time of its effect.
+    ticks: Option<u64>,
+}
+
 /// The access that is outstanding.
 #[derive(Default)]
 pub(super) struct PendingAccess {
@@ -218,7 +229,8 @@ impl Control {
     /// # Errors
     /// [`RadioError::Silent`], [`RadioError::Refused`].
     pub fn read(&self, port: u16, address: u32) -> Result<u32, RadioError> {
-        self.access(port, Op::Read, address, 0, TRIES, ACK_TIMEOUT)
+        let access = RegisterAccess { port, op: Op::Read, address, value: 0, ticks: None };
+        self.access(access, TRIES, ACK_TIMEOUT)
     }
 
     /// Writes a register; the write may be repeated without harm.
@@ -226,7 +238,8 @@ impl Control {
     /// # Errors
     /// [`RadioError::Silent`], [`RadioError::Refused`].
     pub fn write(&self, port: u16, address: u32, value: u32) -> Result<(), RadioError> {
-        self.access(port, Op::Write, address, value, TRIES, ACK_TIMEOUT).map(drop)
+        let access = RegisterAccess { port, op: Op::Write, address, value, ticks: None };
+        self.access(access, TRIES, ACK_TIMEOUT).map(drop)
     }
 
     /// Writes a register once, because a second write would have a second effect. After
@@ -235,18 +248,34 @@ impl Control {
     /// # Errors
     /// [`RadioError::Silent`], [`RadioError::Refused`].
     pub fn write_once(&self, port: u16, address: u32, value: u32) -> Result<(), RadioError> {
-        self.access(port, Op::Write, address, value, 1, ACK_TIMEOUT).map(drop)
+        let access = RegisterAccess { port, op: Op::Write, address, value, ticks: None };
+        self.access(access, 1, ACK_TIMEOUT).map(drop)
+    }
+
+    /// Writes a register with effect at the device's time `ticks`, for blocks that acknowledge such
+    /// a write before its time, as DDC and DUC do. It is sent once, because a copy that comes late
+    /// would have a second effect.
+    ///
+    /// # Errors
+    /// [`RadioError::Silent`], [`RadioError::Refused`].
+    pub fn write_at(
+        &self,
+        port: u16,
+        address: u32,
+        value: u32,
+        ticks: u64,
+    ) -> Result<(), RadioError> {
+        let access = RegisterAccess { port, op: Op::Write, address, value, ticks: Some(ticks) };
+        self.access(access, 1, ACK_TIMEOUT).map(drop)
     }
 
     fn access(
         &self,
-        port: u16,
-        op: Op,
-        address: u32,
-        value: u32,
+        access: RegisterAccess,
         attempts: u32,
         wait: Duration,
     ) -> Result<u32, RadioError> {
+        let RegisterAccess { port, op, address, value, ticks } = access;
         let mut turn = lock(&self.turn);
         *lock(&self.shared.waiting) = PendingAccess { port, address, ..PendingAccess::default() };
         for attempt in 0..attempts {
@@ -264,6 +293,7 @@ impl Control {
                 address,
                 op,
                 data: DataWords::one(value),
+                timestamp: ticks,
                 ..CtrlRepr::default()
             })?;
             turn.ctrl_seq = (turn.ctrl_seq + 1) % SEQ_MODULUS;

@@ -4,11 +4,14 @@ mod chains;
 mod clock;
 mod link;
 mod open;
+mod sensors;
 mod session;
 mod set;
+mod timed;
 mod tuning;
 
 pub use link::DeviceLink;
+pub use sensors::{SensorReading, SourceKind};
 pub use session::{ChdrLink, DEVICE_ID, DeviceSession, SessionInfo};
 pub use set::DeviceSet;
 

@@ -138,6 +138,9 @@ impl DeviceSession {
             let reason = format!("it is not the one that was named ({})", args.identity);
             return Err(RadioError::Unusable { address: args.addr, reason });
         }
+        for (what, source) in [("clock", &args.clock_source), ("time", &args.time_source)] {
+            source.as_ref().map_or(Ok(()), |source| session.check_source(what, source))?;
+        }
         session.claim.call("set_device_id", &[DEVICE_ID.into()])?;
         deadline.check(args.addr)?;
         let init_timeout = deadline.left().min(INIT_TIMEOUT);
@@ -195,6 +198,24 @@ impl DeviceSession {
         let bits = as_u64(&self.claim.call_open(method)?);
         let width = bits.and_then(Width::from_bits);
         Ok(width.ok_or_else(|| self.protocol(method, "no CHDR width"))?)
+    }
+
+    /// Returns the possible sources of its clock or time; none if it does not report them.
+    pub(super) fn sources(&self, what: &str) -> Vec<String> {
+        let answer = self.claim.call(&format!("get_{what}_sources"), &[]);
+        let all = answer.ok().and_then(|answer| Some(answer.as_array()?.clone()));
+        let all = all.unwrap_or_default();
+        all.iter().filter_map(|source| source.as_str().map(str::to_owned)).collect()
+    }
+
+    /// Checks that it has a source, if it reports them.
+    pub(super) fn check_source(&self, what: &'static str, source: &str) -> Result<(), RadioError> {
+        let known = self.sources(what);
+        if known.is_empty() || known.iter().any(|one| one == source) {
+            return Ok(());
+        }
+        let (source_name, known) = (source.to_owned(), known.join(", "));
+        Err(RadioError::NoSuchSource { what, source_name, known })
     }
 
     /// Sets the device's tick period, in nanoseconds times 2³².

@@ -310,7 +310,7 @@ impl Device {
     }
 
     /// Returns the settings of a channel.
-    fn settings(
+    pub(super) fn settings(
         &self,
         direction: StreamDirection,
         channel: usize,
@@ -324,14 +324,14 @@ impl Device {
         self.front_end().ok_or_else(|| self.no_setting(what))
     }
 
-    fn no_setting(&self, what: &'static str) -> RadioError {
+    pub(super) fn no_setting(&self, what: &'static str) -> RadioError {
         let product = self.info().product().to_owned();
         RadioError::NoSetting { address: self.address(), what, product }
     }
 }
 
 /// Checks that a value lies in its range.
-fn check_range(
+pub(super) fn check_range(
     what: &'static str,
     value: f64,
     (from, to): (f64, f64),

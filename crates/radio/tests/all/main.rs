@@ -24,6 +24,7 @@ mod multi_no_allocation;
 mod no_allocation;
 mod open;
 mod put_off;
+mod sensors;
 mod stock;
 mod stream;
 mod tune;

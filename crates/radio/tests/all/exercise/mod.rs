@@ -15,7 +15,7 @@ use std::net::Ipv4Addr;
 use millstream_radio::channel::DeviceFormat;
 use millstream_radio::client_zero::ClientZero;
 use millstream_radio::control::Registers;
-use millstream_radio::device::{ChdrLink, SessionInfo};
+use millstream_radio::device::{ChdrLink, SensorReading, SessionInfo};
 use millstream_radio::graph::StreamDirection;
 use millstream_radio::rpc::{as_f64, as_u64, as_version, take_apart, take_object};
 use millstream_radio::{DeviceArgs, RadioError};
@@ -82,6 +82,10 @@ pub fn answers(bytes: &[u8]) {
     for value in &values {
         assert!(as_f64(value).is_none_or(f64::is_finite));
         let _ = (as_u64(value), as_version(value));
+        if let Some(reading) = SensorReading::from_answer(value) {
+            assert!(reading.as_f64().is_none_or(f64::is_finite));
+            let _ = reading.as_bool();
+        }
         if let Ok(link) = ChdrLink::from_answer(value, Ipv4Addr::LOCALHOST) {
             assert_ne!(link.address.port(), 0);
         }
