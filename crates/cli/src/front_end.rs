@@ -19,10 +19,10 @@ pub struct FrontEndArgs {
           allow_hyphen_values = true, requires = "freq")]
     lo_offset: Vec<f64>,
 
-    /// Gain of the front end.
-    #[arg(long, value_name = "DB", value_parser = decibels, value_delimiter = ',',
+    /// Gain of the front end; with `auto` the radio controls the gain of a receive channel itself.
+    #[arg(long, value_name = "DB", value_parser = gain, value_delimiter = ',',
           allow_hyphen_values = true)]
-    gain: Vec<f64>,
+    gain: Vec<GainSetting>,
 
     /// Antenna, such as RX2 or TX/RX.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
@@ -41,6 +41,20 @@ pub struct FrontEndArgs {
     time_source: Option<String>,
 }
 
+/// A gain, or the radio's own choice.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum GainSetting {
+    /// The gain, dB.
+    Db(f64),
+    /// The radio controls it.
+    Automatic,
+}
+
+/// A gain in decibels: 30, or auto.
+fn gain(text: &str) -> Result<GainSetting, String> {
+    if text == "auto" { Ok(GainSetting::Automatic) } else { decibels(text).map(GainSetting::Db) }
+}
+
 /// The settings that a channel's front end took; `None` for those that were not requested.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ChannelTuning {
@@ -52,6 +66,8 @@ pub struct ChannelTuning {
     pub dsp_hz: Option<f64>,
     /// The gain, dB.
     pub gain_db: Option<f64>,
+    /// Whether the radio controls the gain.
+    pub automatic_gain: bool,
     /// The antenna.
     pub antenna: Option<String>,
     /// The bandwidth of the analogue filter, Hz.
@@ -101,8 +117,17 @@ impl FrontEndArgs {
                 device.set_antenna(direction, channel, antenna)?;
                 tuned.antenna = Some(antenna.clone());
             }
-            if let Some(&gain_db) = of(&self.gain, index) {
-                tuned.gain_db = Some(device.set_gain(direction, channel, gain_db)?);
+            match of(&self.gain, index) {
+                None => {}
+                Some(GainSetting::Db(gain_db)) => {
+                    tuned.gain_db = Some(device.set_gain(direction, channel, *gain_db)?);
+                }
+                Some(GainSetting::Automatic) => {
+                    let receives = direction == StreamDirection::Rx;
+                    ensure!(receives, "--gain auto is for receive channels: give decibels");
+                    device.set_automatic_gain(channel)?;
+                    tuned.automatic_gain = true;
+                }
             }
             if let Some(&bandwidth_hz) = of(&self.bandwidth, index) {
                 let taken_hz = device.set_bandwidth(direction, channel, bandwidth_hz)?;
@@ -151,6 +176,13 @@ fn check<T>(name: &str, values: &[T], channels: usize) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_gain_is_a_number_or_automatic() {
+        assert_eq!(gain("auto"), Ok(GainSetting::Automatic));
+        assert_eq!(gain("-3.5"), Ok(GainSetting::Db(-3.5)));
+        assert!(gain("loud").unwrap_err().starts_with("give a number of decibels"));
+    }
 
     #[test]
     fn sources_are_those_of_the_device_or_else_of_the_command() {

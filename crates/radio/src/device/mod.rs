@@ -3,6 +3,7 @@
 mod chains;
 mod clock;
 mod link;
+mod n3xx;
 mod open;
 mod sensors;
 mod session;

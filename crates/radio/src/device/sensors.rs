@@ -3,7 +3,9 @@
 use rmpv::Value;
 
 use super::Device;
+use super::n3xx::LO_LOCKED;
 use crate::RadioError;
+use crate::front_end::Oscillator;
 use crate::graph::StreamDirection;
 use crate::rpc::{RpcError, as_map};
 
@@ -91,7 +93,11 @@ impl Device {
         channel: usize,
     ) -> Result<Vec<String>, RadioError> {
         let (method, _) = self.board_method(direction, channel, "get_sensors")?;
-        self.names(&method, &[side(direction)])
+        let mut names = self.names(&method, &[side(direction)])?;
+        if self.has_synthesiser() {
+            names.push(LO_LOCKED.to_owned());
+        }
+        Ok(names)
     }
 
     /// Reads a sensor of a channel's front end, such as `lo_locked` or `rssi`.
@@ -105,6 +111,9 @@ impl Device {
         channel: usize,
         name: &str,
     ) -> Result<SensorReading, RadioError> {
+        if name == LO_LOCKED && self.has_synthesiser() {
+            return self.synthesiser_lock(direction, &self.settings(direction, channel)?);
+        }
         let (method, port) = self.board_method(direction, channel, "get_sensor")?;
         self.reading(&method, &[side(direction), name.into(), port.into()])
     }
@@ -130,6 +139,11 @@ impl Device {
         self.session.check_source(kind.name(), source)?;
         let method = format!("set_{}_source", kind.name());
         Ok(self.session.call(&method, &[source.into()]).map(drop)?)
+    }
+
+    /// Returns whether this host sets the oscillators by their registers.
+    fn has_synthesiser(&self) -> bool {
+        self.front_end().is_some_and(|front_end| front_end.oscillator == Oscillator::Synthesiser)
     }
 
     /// Returns a method of the daughterboard of a channel, and the number of the channel there.
@@ -180,7 +194,9 @@ mod tests {
     #[test]
     fn a_reading_has_a_value_and_maybe_a_unit() {
         let map = |entries: &[(&str, &str)]| {
-            Value::Map(entries.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect())
+            Value::Map(
+                entries.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect(),
+            )
         };
         let reading = SensorReading::from_answer(&map(&[
             ("name", "rssi"),
@@ -192,7 +208,10 @@ mod tests {
         assert_eq!((reading.as_f64(), reading.as_bool()), (Some(-42.25), None));
         assert_eq!((reading.name.as_str(), reading.unit.as_str()), ("rssi", "dB"));
         let locked = SensorReading::from_answer(&map(&[("value", "true")])).unwrap();
-        assert_eq!((locked.as_bool(), locked.as_f64(), locked.unit.as_str()), (Some(true), None, ""));
+        assert_eq!(
+            (locked.as_bool(), locked.as_f64(), locked.unit.as_str()),
+            (Some(true), None, "")
+        );
         let endless = SensorReading::from_answer(&map(&[("value", "inf")])).unwrap();
         assert_eq!(endless.as_f64(), None);
         assert_eq!(SensorReading::from_answer(&map(&[("name", "x")])), None);

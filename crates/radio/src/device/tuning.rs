@@ -12,7 +12,9 @@ use super::Device;
 use super::chains::ChainSettings;
 use crate::RadioError;
 use crate::front_end::e3xx::{RxAntenna, SwitchSettings};
-use crate::front_end::{FrontEndRanges, RadioFrontEnd, TuneRequest, TuneResult};
+use crate::front_end::{
+    FrontEndRanges, GainControl, Oscillator, RadioFrontEnd, TuneRequest, TuneResult,
+};
 use crate::graph::{BlockPort, StreamDirection};
 use crate::rpc::as_f64;
 
@@ -33,11 +35,14 @@ pub(super) struct FrontState {
     /// The frequency in the middle of the stream's band, Hz, once the channel was tuned.
     pub target_hz: Option<f64>,
     pub antenna: RxAntenna,
+    /// The attenuation of an N310's channel in steps of 0.5 dB, once it was set.
+    pub attenuation_steps: Option<u8>,
 }
 
 impl Default for FrontState {
     fn default() -> Self {
-        Self { rf_hz: DEFAULT_HZ, target_hz: None, antenna: RxAntenna::default() }
+        let antenna = RxAntenna::default();
+        Self { rf_hz: DEFAULT_HZ, target_hz: None, antenna, attenuation_steps: None }
     }
 }
 
@@ -105,13 +110,18 @@ impl Device {
         check_range("frequency", request.freq_hz, reach_hz, "Hz")?;
 
         let wanted_hz = (request.freq_hz + offset_hz).clamp(from_hz, to_hz);
-        let (method, chain) = self.method_for(front_end, direction, &set, front_end.tune);
-        let mut arguments = vec![chain, wanted_hz.into()];
-        arguments.extend(front_end.tune_waits.map(Value::from));
-        let answer = self.session.call(&method, &arguments)?;
-        let rf_hz = as_f64(&answer)
-            .filter(|hz| *hz > 0.0)
-            .ok_or_else(|| self.session.protocol(&method, "no frequency"))?;
+        let rf_hz = match front_end.oscillator {
+            Oscillator::Synthesiser => self.tune_synthesiser(direction, &set, wanted_hz)?,
+            Oscillator::Method(name, waits) => {
+                let (method, chain) = self.method_for(front_end, direction, &set, name);
+                let mut arguments = vec![chain, wanted_hz.into()];
+                arguments.extend(waits.map(Value::from));
+                let answer = self.session.call(&method, &arguments)?;
+                as_f64(&answer)
+                    .filter(|hz| *hz > 0.0)
+                    .ok_or_else(|| self.session.protocol(&method, "no frequency"))?
+            }
+        };
         self.sets_mut(direction)[channel].front.target_hz = Some(request.freq_hz);
         self.follow(direction, set.radio, rf_hz)?;
         let set = self.settings(direction, channel)?;
@@ -145,8 +155,15 @@ impl Device {
             let (method, chain) = self.method_for(front_end, direction, &set, agc);
             self.session.call(&method, &[chain, false.into()])?;
         }
-        let (method, chain) = self.method_for(front_end, direction, &set, front_end.gain);
-        self.session.call(&method, &[chain, gain_db.into()])?;
+        let (name, part_db) = match front_end.gain {
+            GainControl::Index => return self.set_gain_index(direction, &set, gain_db),
+            GainControl::Method(name) => (name, gain_db),
+            GainControl::Attenuator(name) => {
+                (name, self.set_attenuator(direction, channel, gain_db)?)
+            }
+        };
+        let (method, chain) = self.method_for(front_end, direction, &set, name);
+        self.session.call(&method, &[chain, part_db.into()])?;
         Ok(gain_db)
     }
 
@@ -177,7 +194,8 @@ impl Device {
         let range = front_end.ranges(direction).bandwidth_hz.unwrap_or((1.0, 1e11));
         check_range("bandwidth", bandwidth_hz, range, "Hz")?;
         let set = self.settings(direction, channel)?;
-        let (method, chain) = self.method_for(front_end, direction, &set, front_end.bandwidth);
+        let name = front_end.bandwidth.ok_or_else(|| self.no_setting("bandwidth"))?;
+        let (method, chain) = self.method_for(front_end, direction, &set, name);
         let answer = self.session.call(&method, &[chain, bandwidth_hz.into()])?;
         Ok(as_f64(&answer).unwrap_or(bandwidth_hz))
     }

@@ -6,6 +6,8 @@
 //! another program has to set its front end.
 
 pub mod e3xx;
+pub mod lmx2592;
+pub(crate) mod spi;
 
 use crate::graph::StreamDirection;
 
@@ -78,16 +80,34 @@ pub struct FrontEndRanges {
     pub antennas: &'static [&'static str],
 }
 
+/// How the local oscillator is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Oscillator {
+    /// By a method of this name. It may have a further argument: whether to wait for the lock.
+    Method(&'static str, Option<bool>),
+    /// By the registers of a synthesiser, see [`lmx2592`].
+    Synthesiser,
+}
+
+/// How the gain is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GainControl {
+    /// By a method of this name.
+    Method(&'static str),
+    /// By an attenuator in the words of the switches, and beyond its range by a method.
+    Attenuator(&'static str),
+    /// By an index of a table in a CPLD.
+    Index,
+}
+
 /// The methods and ranges of a product's front end (facts page on blocks, sections 3 and 5).
 #[derive(Debug)]
 pub struct RadioFrontEnd {
     /// Names of products, or their beginnings.
     products: &'static [&'static str],
-    pub(crate) tune: &'static str,
-    /// The method of tuning has a further argument: whether to wait for the lock.
-    pub(crate) tune_waits: Option<bool>,
-    pub(crate) gain: &'static str,
-    pub(crate) bandwidth: &'static str,
+    pub(crate) oscillator: Oscillator,
+    pub(crate) gain: GainControl,
+    pub(crate) bandwidth: Option<&'static str>,
     pub(crate) agc: Option<&'static str>,
     /// Every radio has a daughterboard of its own.
     board_per_radio: bool,
@@ -117,10 +137,9 @@ const E3XX_TX: FrontEndRanges = FrontEndRanges {
 
 const E320: RadioFrontEnd = RadioFrontEnd {
     products: &["e320"],
-    tune: "catalina_tune",
-    tune_waits: None,
-    gain: "set_gain",
-    bandwidth: "set_bw_filter",
+    oscillator: Oscillator::Method("catalina_tune", None),
+    gain: GainControl::Method("set_gain"),
+    bandwidth: Some("set_bw_filter"),
     agc: Some("set_agc"),
     board_per_radio: false,
     swapped: false,
@@ -130,11 +149,23 @@ const E320: RadioFrontEnd = RadioFrontEnd {
     tx: E3XX_TX,
 };
 
-/// Below 300 MHz the N310 needs a second oscillator, which this host does not set.
-const N310_RANGES: FrontEndRanges =
-    FrontEndRanges { freq_hz: (300e6, 6e9), gain_db: None, bandwidth_hz: None, antennas: &[] };
+/// Below 300 MHz the N310 needs a second oscillator, which this host does not set. The gain is that
+/// of the attenuator (31.5 dB) and the transceiver (30 dB).
+const N310_RX: FrontEndRanges = FrontEndRanges {
+    freq_hz: (300e6, 6e9),
+    gain_db: Some((0.0, 61.5)),
+    bandwidth_hz: None,
+    antennas: &[],
+};
 
-static FRONT_ENDS: [RadioFrontEnd; 3] = [
+/// Its transmitter has 41.95 dB in the transceiver.
+const N310_TX: FrontEndRanges = FrontEndRanges { gain_db: Some((0.0, 73.45)), ..N310_RX };
+
+/// Below 450 MHz the N320 needs a second oscillator, which this host does not set.
+const N320_RANGES: FrontEndRanges =
+    FrontEndRanges { freq_hz: (450e6, 6e9), gain_db: Some((0.0, 60.0)), ..N310_RX };
+
+static FRONT_ENDS: [RadioFrontEnd; 4] = [
     E320,
     // Its switches differ from the E320's.
     RadioFrontEnd {
@@ -147,17 +178,30 @@ static FRONT_ENDS: [RadioFrontEnd; 3] = [
     },
     RadioFrontEnd {
         products: &["n310", "n300"],
-        tune: "set_freq",
-        tune_waits: Some(false),
-        gain: "set_gain",
-        bandwidth: "set_bandwidth",
+        oscillator: Oscillator::Method("set_freq", Some(false)),
+        gain: GainControl::Attenuator("set_gain"),
+        bandwidth: Some("set_bandwidth"),
         agc: None,
         board_per_radio: true,
         swapped: false,
         has_switches: false,
         powers_chains: false,
-        rx: N310_RANGES,
-        tx: N310_RANGES,
+        rx: N310_RX,
+        tx: N310_TX,
+    },
+    // Its filters and switches stay as they are.
+    RadioFrontEnd {
+        products: &["n320", "n321"],
+        oscillator: Oscillator::Synthesiser,
+        gain: GainControl::Index,
+        bandwidth: None,
+        agc: None,
+        board_per_radio: true,
+        swapped: false,
+        has_switches: false,
+        powers_chains: false,
+        rx: N320_RANGES,
+        tx: N320_RANGES,
     },
 ];
 
@@ -199,7 +243,8 @@ mod tests {
     #[test]
     fn products_have_their_methods_and_chains() {
         let e320 = RadioFrontEnd::of("e320").unwrap();
-        assert_eq!(e320.method(0, e320.tune), "db_0_catalina_tune");
+        assert_eq!(e320.oscillator, Oscillator::Method("catalina_tune", None));
+        assert_eq!(e320.method(0, "catalina_tune"), "db_0_catalina_tune");
         assert_eq!(
             (e320.chain(StreamDirection::Rx, 0), e320.chain(StreamDirection::Tx, 1)),
             ("RX1", "TX2")
@@ -210,8 +255,9 @@ mod tests {
             ("RX2", "TX1")
         );
         let n310 = RadioFrontEnd::of("n310").unwrap();
-        assert_eq!(n310.method(1, n310.tune), "db_1_set_freq");
-        assert!(RadioFrontEnd::of("n320").is_none() && RadioFrontEnd::of("").is_none());
+        assert_eq!(n310.method(1, "set_freq"), "db_1_set_freq");
+        assert_eq!(RadioFrontEnd::of("n321").unwrap().oscillator, Oscillator::Synthesiser);
+        assert!(RadioFrontEnd::of("x410").is_none() && RadioFrontEnd::of("").is_none());
     }
 
     #[test]

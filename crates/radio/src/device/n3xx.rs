@@ -1,0 +1,147 @@
+//! What the N320 and N310 leave to the host: the oscillator and gain of the N320, and the
+//! attenuators of the N310 (facts page on blocks, sections 5.2 and 5.3).
+
+use std::thread;
+use std::time::Duration;
+
+use millstream_wire::regs::e320::{CHANNEL_STRIDE, OutputWords, SWITCHES};
+
+use super::Device;
+use super::chains::ChainSettings;
+use super::sensors::SensorReading;
+use crate::RadioError;
+use crate::front_end::lmx2592::{ASK_LOCK, LOCKED, LmxSettings};
+use crate::front_end::spi::SpiBus;
+use crate::graph::{BlockPort, StreamDirection};
+
+/// The name of the sensor of the N320's oscillators.
+pub(super) const LO_LOCKED: &str = "lo_locked";
+
+/// The slaves of the N320: its oscillators and its CPLD.
+const TX_OSCILLATOR: u32 = 1;
+const RX_OSCILLATOR: u32 = 2;
+const CPLD: u32 = 8;
+
+/// A register of the CPLD without a function, and a value for it.
+const SCRATCH: u32 = 0x05;
+const MARK: u16 = 0x5A3C;
+
+/// How long an oscillator may take to lock: the interval of queries and their number.
+const LOCK_POLL: Duration = Duration::from_millis(2);
+const LOCK_POLLS: u32 = 25;
+
+/// The steps of an attenuator in a decibel, and its largest value, dB.
+const STEPS: f64 = 2.0;
+const ATTENUATION_MAX_DB: f64 = 31.5;
+
+impl Device {
+    /// Sets the oscillator of an N320's radio, waits for its lock, and returns its frequency.
+    pub(super) fn tune_synthesiser(
+        &self,
+        direction: StreamDirection,
+        set: &ChainSettings,
+        freq_hz: f64,
+    ) -> Result<f64, RadioError> {
+        let settings = LmxSettings::nearest(freq_hz)
+            .ok_or_else(|| self.not_set(format!("no oscillator reaches {freq_hz} Hz")))?;
+        let bus = SpiBus::new(&*self.control, set.radio.block.port);
+        // A radio of another kind may have other things there.
+        let at = SCRATCH << 17;
+        bus.send(CPLD, at | u32::from(MARK))?;
+        if bus.ask(CPLD, at | 1 << 16)? != MARK {
+            let reason = "its CPLD does not answer on the serial bus of the radio block";
+            return Err(self.not_set(reason.to_owned()));
+        }
+        let slave = oscillator(direction);
+        settings.words().into_iter().try_for_each(|word| bus.send(slave, word))?;
+        for _ in 0..LOCK_POLLS {
+            if bus.ask(slave, ASK_LOCK)? == LOCKED {
+                return Ok(settings.freq_hz());
+            }
+            thread::sleep(LOCK_POLL);
+        }
+        Err(self.not_set(format!("its oscillator does not lock at {freq_hz} Hz")))
+    }
+
+    /// Returns whether the oscillator of an N320's radio is locked.
+    pub(super) fn synthesiser_lock(
+        &self,
+        direction: StreamDirection,
+        set: &ChainSettings,
+    ) -> Result<SensorReading, RadioError> {
+        let bus = SpiBus::new(&*self.control, set.radio.block.port);
+        let locked = bus.ask(oscillator(direction), ASK_LOCK)? == LOCKED;
+        let text = str::to_owned;
+        Ok(SensorReading {
+            name: text(LO_LOCKED),
+            value: locked.to_string(),
+            unit: text("locked"),
+            kind: text("BOOLEAN"),
+        })
+    }
+
+    /// Sets the gain of an N320's channel: an index of its CPLD's table, in steps of 1 dB. Returns
+    /// the gain.
+    pub(super) fn set_gain_index(
+        &self,
+        direction: StreamDirection,
+        set: &ChainSettings,
+        gain_db: f64,
+    ) -> Result<f64, RadioError> {
+        let table = match direction {
+            StreamDirection::Rx => 1,
+            StreamDirection::Tx => 2,
+        };
+        let index = gain_db.round();
+        let bus = SpiBus::new(&*self.control, set.radio.block.port);
+        bus.send(CPLD, table << 22 | (index as u32 & 0x3F) << 16)?;
+        Ok(index)
+    }
+
+    /// Splits the gain of an N310's channel between its attenuator, which opens first, and its
+    /// transceiver. Sets the attenuator, and returns the gain of the transceiver.
+    pub(super) fn set_attenuator(
+        &mut self,
+        direction: StreamDirection,
+        channel: usize,
+        gain_db: f64,
+    ) -> Result<f64, RadioError> {
+        let open_db = gain_db.clamp(0.0, ATTENUATION_MAX_DB);
+        let steps = ((ATTENUATION_MAX_DB - open_db) * STEPS).round();
+        let set = &mut self.sets_mut(direction)[channel];
+        set.front.attenuation_steps = Some(steps as u8);
+        let radio = set.radio;
+        let word = self.attenuators(radio);
+        let words = OutputWords { idle: word, rx: word, tx: word, both: word };
+        let base = SWITCHES + CHANNEL_STRIDE * u32::from(radio.port);
+        for (offset, value) in words.writes() {
+            self.control.write(radio.block.port, base + offset, value)?;
+        }
+        // The rest, and what the steps of the attenuator leave.
+        Ok((gain_db - ATTENUATION_MAX_DB + steps / STEPS).max(0.0))
+    }
+
+    /// Returns the word of both attenuators of a channel: `[5:0]` receiver, `[11:6]` transmitter.
+    /// Before a gain was set, the receiver is open, and the transmitter closed as far as possible.
+    fn attenuators(&self, radio: BlockPort) -> u32 {
+        let steps = |direction, otherwise: f64| {
+            let set = self.sets(direction).into_iter().find(|set| set.radio == radio);
+            let steps = set.and_then(|set| set.front.attenuation_steps);
+            u32::from(steps.unwrap_or((otherwise * STEPS) as u8))
+        };
+        let rx = steps(StreamDirection::Rx, 0.0);
+        let tx = steps(StreamDirection::Tx, ATTENUATION_MAX_DB);
+        rx | tx << 6
+    }
+
+    fn not_set(&self, reason: String) -> RadioError {
+        RadioError::Unusable { address: self.address(), reason }
+    }
+}
+
+fn oscillator(direction: StreamDirection) -> u32 {
+    match direction {
+        StreamDirection::Rx => RX_OSCILLATOR,
+        StreamDirection::Tx => TX_OSCILLATOR,
+    }
+}

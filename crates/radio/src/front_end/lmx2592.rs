@@ -1,0 +1,157 @@
+//! The synthesiser LMX2592 of the N320: its registers for a frequency (facts page on blocks,
+//! section 5.2, and the maker's data sheet).
+//!
+//! The reference is divided to the phase detector. The VCO is locked to twice that times a
+//! fraction, and an output divider by a power of two reaches the lower octaves.
+
+/// The reference, Hz.
+const REFERENCE_HZ: f64 = 122.88e6;
+/// The division of the reference: with the larger number of the fraction, its modulator of third
+/// order is allowed in the whole band.
+const R: u32 = 2;
+/// The steps of the VCO, Hz: twice the phase detector's frequency, by the prescaler of 2.
+const STEP_HZ: f64 = 2.0 * REFERENCE_HZ / R as f64;
+/// The denominator of the fraction: the VCO has steps of 1 Hz.
+const DENOMINATOR: u32 = STEP_HZ as u32;
+
+/// The range of the VCO, one octave, Hz.
+const VCO_HZ: (f64, f64) = (3.55e9, 7.1e9);
+
+/// The output dividers, with segments 1 and 2 as in registers 35 and 36: the number of segments,
+/// and the code of segment 2.
+const DIVIDERS: [(u32, u32, u32); 4] = [(1, 0, 0), (2, 1, 0), (4, 2, 1), (8, 2, 2)];
+
+/// The fraction and the divider for a frequency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LmxSettings {
+    divider: (u32, u32, u32),
+    whole: u32,
+    numerator: u32,
+}
+
+impl LmxSettings {
+    /// Returns the settings for a frequency; `None` for one out of reach.
+    pub fn nearest(freq_hz: f64) -> Option<Self> {
+        let in_band = |vco_hz: f64| (VCO_HZ.0..=VCO_HZ.1).contains(&vco_hz);
+        let fits = |divider: &&(u32, u32, u32)| in_band(freq_hz * f64::from(divider.0));
+        let divider = *DIVIDERS.iter().find(fits)?;
+        let vco_hz = (freq_hz * f64::from(divider.0)).round() as u64;
+        let step = u64::from(DENOMINATOR);
+        let (whole, numerator) = ((vco_hz / step) as u32, (vco_hz % step) as u32);
+        Some(Self { divider, whole, numerator })
+    }
+
+    /// Returns the frequency that results, Hz.
+    pub fn freq_hz(&self) -> f64 {
+        let vco_hz = f64::from(self.whole) * STEP_HZ + f64::from(self.numerator);
+        vco_hz / f64::from(self.divider.0)
+    }
+
+    /// Returns the words to send, in this order: the last one starts the calibration of the VCO.
+    pub fn words(&self) -> [u32; 20] {
+        let (_, segments, second) = self.divider;
+        let is_divided = segments > 0;
+        let divides = u32::from(is_divided);
+        // The outputs take the divider or the VCO.
+        let from_vco = u32::from(!is_divided);
+        // One bit for each number of segments.
+        let select = if is_divided { 1 << (segments - 1) } else { 0 };
+        let both = u32::from(segments == 2);
+        [
+            (48, 0x03FC | from_vco),
+            (47, 0x00CF | from_vco << 11),
+            // Both outputs on; modulator of third order.
+            (46, 0x0F23),
+            (45, self.numerator & 0xFFFF),
+            (44, self.numerator >> 16),
+            (43, 0),
+            (42, 0),
+            (41, DENOMINATOR & 0xFFFF),
+            (40, DENOMINATOR >> 16),
+            (39, 0x8204),
+            (38, self.whole << 1),
+            // The prescaler divides by 2.
+            (37, 0x4000),
+            (36, divides << 10 | divides << 11 | select << 4),
+            (35, 0x0019 | second << 9 | both << 7 | divides << 1),
+            (34, 0xC3CA | divides << 5),
+            (12, 0x7001),
+            (11, 0x0008 | R << 4),
+            // No doubler and no multiplier of the reference.
+            (10, 0x1058 | 1 << 7),
+            (9, 0x0302),
+            // Detects the lock, shows it in place of data, and calibrates.
+            (0, 0x221C),
+        ]
+        .map(|(address, data)| address << 16 | data)
+    }
+}
+
+/// The word that asks for the lock: any read answers with it.
+pub const ASK_LOCK: u32 = 1 << 23;
+/// The answer of a synthesiser that is locked.
+pub const LOCKED: u16 = 0xFFFF;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the frequency that the words set, by the formula of the facts page.
+    fn decoded(words: &[u32]) -> f64 {
+        let mut registers = [0u32; 128];
+        for word in words {
+            assert_eq!(word >> 23, 0, "a write");
+            registers[(word >> 16) as usize] = word & 0xFFFF;
+        }
+        let bits = |register: usize, high: u32, low: u32| {
+            registers[register] >> low & ((1 << (high - low + 1)) - 1)
+        };
+        let pfd_hz = 122.88e6 * f64::from(1 + bits(9, 11, 11)) * f64::from(bits(10, 11, 7))
+            / f64::from(bits(12, 11, 0))
+            / f64::from(bits(11, 11, 4));
+        let prescaler = if bits(37, 12, 12) == 1 { 4.0 } else { 2.0 };
+        let fraction = f64::from(registers[44] << 16 | registers[45])
+            / f64::from(registers[40] << 16 | registers[41]);
+        let vco_hz = pfd_hz * prescaler * (f64::from(bits(38, 12, 1)) + fraction);
+        assert!((3.55e9..=7.1e9).contains(&vco_hz), "{vco_hz}");
+        if bits(34, 5, 5) == 0 {
+            return vco_hz;
+        }
+        let code = |code| match code {
+            1 => 2.0,
+            2 => 4.0,
+            4 => 6.0,
+            8 => 8.0,
+            other => panic!("no divider {other}"),
+        };
+        let first = if bits(35, 2, 2) == 1 { 3.0 } else { 2.0 };
+        match bits(36, 6, 4) {
+            1 => vco_hz / first,
+            2 => vco_hz / first / code(bits(35, 12, 9)),
+            other => panic!("segments {other}"),
+        }
+    }
+
+    #[test]
+    fn the_words_make_the_frequency() {
+        for freq_hz in
+            [450e6, 887.4e6, 915e6, 1100e6, 1.7749e9, 1.7751e9, 2.45e9, 3.6e9, 5.8e9, 6e9]
+        {
+            let settings = LmxSettings::nearest(freq_hz).unwrap();
+            assert_eq!(settings.freq_hz(), freq_hz);
+            assert!((decoded(&settings.words()) - freq_hz).abs() < 1e-3, "{freq_hz}");
+        }
+        let odd = LmxSettings::nearest(433_920_123.4 + 100e6).unwrap();
+        assert!((odd.freq_hz() - 533_920_123.4).abs() <= 0.5, "{odd:?}");
+        for freq_hz in [0.0, 100e6, 7.2e9, f64::NAN, f64::INFINITY] {
+            assert_eq!(LmxSettings::nearest(freq_hz), None, "{freq_hz}");
+        }
+    }
+
+    #[test]
+    fn the_last_word_calibrates() {
+        let words = LmxSettings::nearest(2e9).unwrap().words();
+        assert_eq!(words[19], 0x221C);
+        assert!(words.windows(2).all(|pair| pair[0] > pair[1]), "from the highest register down");
+    }
+}
