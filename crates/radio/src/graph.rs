@@ -195,7 +195,7 @@ impl ClientZero {
     }
 
     /// Returns the index and port that a port of a block is connected to.
-    fn neighbour(&self, direction: StreamDirection, at: BlockPort) -> Option<(u16, u8)> {
+    pub(crate) fn neighbour(&self, direction: StreamDirection, at: BlockPort) -> Option<(u16, u8)> {
         let here = (at.block.index, at.port);
         let (src, dst) = (
             |edge: &Edge| (edge.src_index, edge.src_port),

@@ -32,7 +32,8 @@
 //! | [`front_end`] | frequency, gain, bandwidth, antenna |
 //! | [`stream`] | receive streams with credit, time and events |
 //! | [`tx`] | transmit streams: credit, bursts, events, recovery |
-//! | [`block`] | a stream as a flowgraph source |
+//! | [`noc`] | blocks that are no radio: test signals, memory |
+//! | [`block`] | streams as flowgraph sources and sinks |
 //! | [`convert`], [`ledger`] | sample formats; the outcome of every sample |
 
 mod args;
@@ -52,6 +53,7 @@ pub mod graph;
 mod lease;
 pub mod ledger;
 pub mod mtu;
+pub mod noc;
 pub mod rpc;
 pub mod stream;
 #[cfg(test)]

@@ -61,7 +61,11 @@ impl Tree {
             ("ticks".to_owned(), format!("{} Hz", short(device.tick_rate_hz()))),
             (
                 "RFNoC".to_owned(),
-                format!("{major}.{minor}, device type {:04X}", blocks.device_type),
+                format!(
+                    "{major}.{minor}, device type {:04X}, CHDR words of {} bits",
+                    blocks.device_type,
+                    device.width().bits()
+                ),
             ),
         ];
         let branches = vec![

@@ -5,6 +5,7 @@ mod clock;
 mod link;
 mod n3xx;
 mod open;
+mod path;
 mod sensors;
 mod session;
 mod set;
@@ -17,24 +18,23 @@ pub use session::{ChdrLink, DEVICE_ID, DeviceSession, SessionInfo};
 pub use set::DeviceSet;
 
 use chains::{ChainDsp, ChainSettings, ChannelChain};
-use link::least_used;
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16};
 
 use millstream_link::port::PortOptions;
-use millstream_wire::{Epid, Width};
+use millstream_wire::Width;
 
 use crate::channel::RxChannel;
 use crate::client_zero::ClientZero;
 use crate::control::Control;
 use crate::graph::StreamDirection;
 use crate::rpc::as_f64;
-use crate::stream::{RxArgs, RxError, RxGroup, RxStreamer, StreamPath, StreamRate};
+use crate::stream::{RxArgs, RxError, RxGroup, RxStreamer, StreamRate};
 use crate::topology::RadioTopology;
 use crate::tx::{TxArgs, TxChannel, TxError, TxGroup, TxStreamer};
-use crate::{Clock, DeviceArgs, RadioError};
+use crate::{DeviceArgs, RadioError};
 
 /// A claimed and initialised device. Dropping it releases the device.
 ///
@@ -100,6 +100,11 @@ impl Device {
     /// Largest CHDR packet on the path of its first link, bytes.
     pub fn frame_bytes(&self) -> usize {
         self.links[0].frame_bytes
+    }
+
+    /// Returns the width of its CHDR words.
+    pub fn width(&self) -> Width {
+        self.width
     }
 
     /// Returns its links, in the order of their addresses in the arguments.
@@ -275,12 +280,15 @@ impl Device {
         let chain = self.rx.get(channel).ok_or(none)?;
         let lease = chain.channel.lease().ok_or(RadioError::ChannelBusy { what, channel })?;
         let (number, path) = self.path(chain, &self.rx, RxChannel::is_leased)?;
-        let port = self.args.port(number, &PortOptions {
-            // A packet longer than the measured size of the path does not belong to this stream.
-            datagram_bytes_max: path.frame_bytes,
-            recv_queue_bytes: args.recv_queue_bytes.unwrap_or(self.args.recv_queue_bytes),
-            ..PortOptions::default()
-        })?;
+        let port = self.args.port(
+            number,
+            &PortOptions {
+                // A longer packet than the path carries does not belong to this stream.
+                datagram_bytes_max: path.frame_bytes,
+                recv_queue_bytes: args.recv_queue_bytes.unwrap_or(self.args.recv_queue_bytes),
+                ..PortOptions::default()
+            },
+        )?;
         RxStreamer::open(port, path, lease, &args, self.args.silence_max)
     }
 
@@ -306,11 +314,14 @@ impl Device {
         let chain = self.tx.get(channel).ok_or(none)?;
         let lease = chain.channel.lease().ok_or(RadioError::ChannelBusy { what, channel })?;
         let (number, path) = self.path(chain, &self.tx, TxChannel::is_leased)?;
-        let port = self.args.port(number, &PortOptions {
-            datagram_bytes_max: path.frame_bytes,
-            send_queue_bytes: args.send_queue_bytes,
-            ..PortOptions::default()
-        })?;
+        let port = self.args.port(
+            number,
+            &PortOptions {
+                datagram_bytes_max: path.frame_bytes,
+                send_queue_bytes: args.send_queue_bytes,
+                ..PortOptions::default()
+            },
+        )?;
         TxStreamer::open(port, path, lease, &args)
     }
 
@@ -322,47 +333,6 @@ impl Device {
         let streams: Result<Vec<_>, _> =
             channels.iter().map(|args| self.tx_stream(*args)).collect();
         TxGroup::new(streams?)
-    }
-
-    /// Sets the rate of a chain, which is leased, and returns the number of the link that its
-    /// stream takes, and the path between its endpoint and a new one of this host.
-    fn path<C>(
-        &self,
-        chain: &ChannelChain<C>,
-        all: &[ChannelChain<C>],
-        is_leased: impl Fn(&C) -> bool,
-    ) -> Result<(usize, StreamPath), RadioError> {
-        self.power_chains()?;
-        chain.set.dsp.write(&*self.control, self.ticks_hz)?;
-        let others = all.iter().filter(|other| !std::ptr::eq(*other, chain));
-        let used = others.filter(|other| is_leased(&other.channel)).map(|other| other.link.get());
-        let used: Vec<_> = used.collect();
-        let number = least_used(&self.links, chain.endpoint.instance, used.iter().copied());
-        chain.link.set(number);
-        let link = &self.links[number];
-        let path = StreamPath {
-            device: link.address,
-            width: self.width,
-            frame_bytes: link.frame_bytes,
-            entry_port: link.entry_port,
-            endpoint: chain.endpoint,
-            epid: self.new_epid()?,
-            rate: chain.set.dsp.stream_rate(self.ticks_hz),
-            clock: Clock::MACHINE,
-        };
-        Ok((number, path))
-    }
-
-    /// Returns an endpoint id that no port of this session has had: the device stores a route for
-    /// each.
-    fn new_epid(&self) -> Result<Epid, RadioError> {
-        let next = |epid: u16| epid.checked_add(1);
-        let epid = self.next_epid.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        epid.map(Epid).map_err(|_| RadioError::Unusable {
-            address: self.args.addr,
-            reason: "this connection has used all endpoint numbers: open the device again"
-                .to_owned(),
-        })
     }
 }
 

@@ -35,7 +35,7 @@ fn packets_of_queue(datagrams: usize) -> u64 {
 /// The receiver's side of one stream's flow control. Counts are cumulative since the last
 /// handshake.
 #[derive(Debug, Clone)]
-pub(super) struct Credit {
+pub(crate) struct Credit {
     capacity_bytes: u64,
     /// The counted bytes of a full packet.
     packet_bytes: u64,

@@ -53,7 +53,7 @@ pub struct StreamPath {
 
 /// Routes the stream to `port` and opens it. Afterwards both sides count from zero. Returns the
 /// number of samples that came meanwhile and were skipped.
-pub(super) fn open(
+pub(crate) fn open(
     port: &mut Port,
     path: &StreamPath,
     credit: &mut Credit,

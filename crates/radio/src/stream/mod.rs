@@ -24,8 +24,10 @@ mod reorder;
 mod streamer;
 mod tracker;
 
+pub(crate) use credit::Credit;
 pub use group::{GroupMetadata, RxGroup};
 pub use handshake::StreamPath;
+pub(crate) use handshake::open as open_rx;
 pub use meta::{RxArgs, RxCounters, RxError, RxEvent, RxMetadata};
 pub use rate::StreamRate;
 pub use streamer::RxStreamer;

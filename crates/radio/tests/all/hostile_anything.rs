@@ -24,6 +24,11 @@ fn any_history_of_a_receive_stream_balances() {
 }
 
 #[test]
+fn any_packet_to_the_stream_of_a_block_is_taken_or_counted() {
+    drawn(400, 400, exercise::blocks);
+}
+
+#[test]
 fn any_answer_to_a_management_packet_ends_the_walk() {
     drawn(300, 400, exercise::topology);
 }

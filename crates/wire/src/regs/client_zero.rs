@@ -67,14 +67,21 @@ pub mod noc_id {
     /// A queue in the device's memory, which passes samples on unchanged.
     pub const DMA_FIFO: u32 = 0xF1F0_0000;
 
+    /// A source of counting items, and a sink.
+    pub const NULL_SRC_SINK: u32 = 0x0000_0001;
+    /// Memory that records and plays.
+    pub const REPLAY: u32 = 0x4E91_A000;
+    /// Generator of test signals.
+    pub const SIG_GEN: u32 = 0x5166_3110;
+
     /// The other blocks of Ettus's images (facts section 2).
     const OTHERS: [(u32, &str); 14] = [
-        (0x0000_0001, "NullSrcSink"),
+        (NULL_SRC_SINK, "NullSrcSink"),
         (0x0246_0000, "KeepOneInN"),
         (0x1112_0000, "VectorIIR"),
         (0x4C50_0000, "LogPwr"),
-        (0x4E91_A000, "Replay"),
-        (0x5166_3110, "SigGen"),
+        (REPLAY, "Replay"),
+        (SIG_GEN, "SigGen"),
         (0x5757_0000, "SplitStream"),
         (0x666F_0000, "Fosphor"),
         (0xAAD2_0000, "MovingAverage"),

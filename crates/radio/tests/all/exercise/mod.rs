@@ -2,10 +2,12 @@
 //! Nothing here waits or uses a network.
 #![allow(dead_code, unused_imports, reason = "each fuzz target uses a part of it")]
 
+mod blocks;
 mod ports;
 mod receive;
 mod topology;
 
+pub use blocks::blocks;
 pub use receive::receive;
 pub use topology::topology;
 

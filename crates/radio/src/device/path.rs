@@ -1,0 +1,102 @@
+//! The paths of streams: link, endpoints and rate.
+
+use std::sync::atomic::Ordering;
+
+use millstream_link::port::{Port, PortOptions};
+use millstream_wire::Epid;
+
+use super::Device;
+use super::chains::ChannelChain;
+use super::link::least_used;
+use crate::graph::{BlockPort, StreamDirection};
+use crate::stream::{StreamPath, StreamRate};
+use crate::{Clock, RadioError};
+
+impl Device {
+    /// Sets the rate of a chain, which is leased, and returns the number of the link that its
+    /// stream takes, and the path between its endpoint and a new one of this host.
+    pub(super) fn path<C>(
+        &self,
+        chain: &ChannelChain<C>,
+        all: &[ChannelChain<C>],
+        is_leased: impl Fn(&C) -> bool,
+    ) -> Result<(usize, StreamPath), RadioError> {
+        self.power_chains()?;
+        chain.set.dsp.write(&*self.control, self.ticks_hz)?;
+        let others = all.iter().filter(|other| !std::ptr::eq(*other, chain));
+        let used = others.filter(|other| is_leased(&other.channel)).map(|other| other.link.get());
+        let used: Vec<_> = used.collect();
+        let number = least_used(&self.links, chain.endpoint.instance, used.iter().copied());
+        chain.link.set(number);
+        let link = &self.links[number];
+        let path = StreamPath {
+            device: link.address,
+            width: self.width,
+            frame_bytes: link.frame_bytes,
+            entry_port: link.entry_port,
+            endpoint: chain.endpoint,
+            epid: self.new_epid()?,
+            rate: chain.set.dsp.stream_rate(self.ticks_hz),
+            clock: Clock::MACHINE,
+        };
+        Ok((number, path))
+    }
+
+    /// Returns the number of the link, and the path, of a stream from or to a block that is wired
+    /// to a stream endpoint.
+    pub(crate) fn block_path(
+        &self,
+        direction: StreamDirection,
+        place: BlockPort,
+    ) -> Result<(usize, StreamPath), RadioError> {
+        let neighbour = self.blocks.neighbour(direction, place);
+        let endpoint = neighbour
+            .and_then(|(index, _)| self.topology.instance(index.checked_sub(1)?))
+            .filter(|endpoint| endpoint.data)
+            .ok_or_else(|| RadioError::Unusable {
+                address: self.args.addr,
+                reason: format!(
+                    "port {} of its block {} is not wired to a stream endpoint",
+                    place.port,
+                    self.blocks.name(place.block.index)
+                ),
+            })?;
+        let number = least_used(&self.links, endpoint.instance, std::iter::empty());
+        let link = &self.links[number];
+        let path = StreamPath {
+            device: link.address,
+            width: self.width,
+            frame_bytes: link.frame_bytes,
+            entry_port: link.entry_port,
+            endpoint: *endpoint,
+            epid: self.new_epid()?,
+            rate: StreamRate::of_radio(self.ticks_hz),
+            clock: Clock::MACHINE,
+        };
+        Ok((number, path))
+    }
+
+    /// Opens a port on a link for the stream of a block.
+    pub(crate) fn block_port(&self, number: usize, bytes_max: usize) -> Result<Port, RadioError> {
+        Ok(self.args.port(
+            number,
+            &PortOptions {
+                datagram_bytes_max: bytes_max,
+                recv_queue_bytes: self.args.recv_queue_bytes,
+                ..PortOptions::default()
+            },
+        )?)
+    }
+
+    /// Returns an endpoint id that no port of this session has had: the device stores a route for
+    /// each.
+    fn new_epid(&self) -> Result<Epid, RadioError> {
+        let next = |epid: u16| epid.checked_add(1);
+        let epid = self.next_epid.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        epid.map(Epid).map_err(|_| RadioError::Unusable {
+            address: self.args.addr,
+            reason: "this connection has used all endpoint numbers: open the device again"
+                .to_owned(),
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! The block Replay: memory of the device that records and plays (facts page on blocks, section
+//! 2.1).
+
+use std::sync::Arc;
+
+use millstream_wire::regs::client_zero::noc_id;
+
+use super::{open, read_pair, write_pair};
+use crate::control::Control;
+use crate::graph::BlockPort;
+use crate::{Device, RadioError};
+
+const BANK: u32 = 0x100;
+const COMPAT: u32 = 0x00;
+/// `[31:16]` bits of a word, `[15:0]` log2 of the memory's bytes.
+const MEMORY: u32 = 0x04;
+const RESTART: u32 = 0x08;
+const RECORD_BASE: u32 = 0x10;
+const RECORD_SIZE: u32 = 0x18;
+const RECORDED: u32 = 0x20;
+const PLAY_BASE: u32 = 0x28;
+const PLAY_SIZE: u32 = 0x30;
+const PLAY_WORDS: u32 = 0x38;
+const PLAY_TIME: u32 = 0x40;
+const COMMAND: u32 = 0x48;
+const PACKET_WORDS: u32 = 0x4C;
+const ITEM_BYTES: u32 = 0x50;
+
+const STOP: u32 = 0;
+const FINITE: u32 = 1;
+const CONTINUOUS: u32 = 2;
+const TIMED: u32 = 1 << 31;
+
+/// The major version of the register map.
+const MAJOR: u32 = 1;
+
+/// The bytes of a sample in memory.
+const SAMPLE_BYTES: u64 = 4;
+
+/// A port of a block Replay: it records what comes to its input, and plays it from its output.
+pub struct Replay {
+    control: Arc<Control>,
+    place: BlockPort,
+    word_bytes: u64,
+    memory_bytes: u64,
+}
+
+impl Replay {
+    /// Resets the device's first block of this kind, and returns its port `port`.
+    ///
+    /// # Errors
+    /// [`RadioError::Unusable`] without such a block or port, or with memory of no use;
+    /// [`RadioError::Compat`] for registers of another kind; those of register accesses.
+    pub fn open(device: &Device, port: u8) -> Result<Self, RadioError> {
+        let place = open(device, (noc_id::REPLAY, "Replay"), 0, port)?;
+        let control = Arc::clone(device.control());
+        let compat = control.read(place.block.port, COMPAT)?;
+        if compat >> 16 != MAJOR {
+            return Err(RadioError::Compat {
+                what: "the register map of the block Replay",
+                found: format!("{}.{}", compat >> 16, compat & 0xFFFF),
+                supported: "1.x",
+                hint: "use a device image of UHD 4.0 to 4.10",
+            });
+        }
+        let (word_bytes, memory_bytes) = memory(control.read(place.block.port, MEMORY)?)
+            .ok_or_else(|| RadioError::Unusable {
+                address: device.address(),
+                reason: "its block Replay has no memory of whole samples".to_owned(),
+            })?;
+        let this = Self { control, place, word_bytes, memory_bytes };
+        this.write(ITEM_BYTES, SAMPLE_BYTES as u32)?;
+        Ok(this)
+    }
+
+    /// Returns its block and port.
+    pub fn place(&self) -> BlockPort {
+        self.place
+    }
+
+    /// Returns the samples that the memory holds; all ports share it.
+    pub fn memory_samples(&self) -> u64 {
+        self.memory_bytes / SAMPLE_BYTES
+    }
+
+    /// Begins a recording of at most `samples` samples, at the sample `first` of the memory. What
+    /// comes to the input from now on is recorded, and the input takes nothing more when the place
+    /// is full.
+    ///
+    /// # Errors
+    /// [`RadioError::OutOfRange`] for a place that is not in the memory, or not of whole words;
+    /// those of register writes.
+    pub fn record(&self, first: u64, samples: u64) -> Result<(), RadioError> {
+        let (base, size) = self.range(first, samples)?;
+        self.write_pair(RECORD_BASE, base)?;
+        self.write_pair(RECORD_SIZE, size)?;
+        self.write(RESTART, 1)
+    }
+
+    /// Reads the number of samples that have been recorded.
+    ///
+    /// # Errors
+    /// Those of register reads.
+    pub fn recorded(&self) -> Result<u64, RadioError> {
+        let address = self.address(RECORDED);
+        Ok(read_pair(&self.control, self.place.block.port, address)? / SAMPLE_BYTES)
+    }
+
+    /// Plays `samples` samples from the sample `first` of the memory on, in packets of
+    /// `packet_samples`; without an `end`, again and again until [`Replay::stop`]. With a time `at`
+    /// the packets have times from there on, ticks.
+    ///
+    /// # Errors
+    /// Those of [`Replay::record`].
+    pub fn play(
+        &self,
+        first: u64,
+        samples: u64,
+        packet_samples: usize,
+        end: bool,
+        at: Option<u64>,
+    ) -> Result<(), RadioError> {
+        let (base, size) = self.range(first, samples)?;
+        self.write_pair(PLAY_BASE, base)?;
+        self.write_pair(PLAY_SIZE, size)?;
+        let words = packet_samples as u64 * SAMPLE_BYTES / self.word_bytes;
+        self.write(PACKET_WORDS, words.clamp(1, u16::MAX.into()) as u32)?;
+        if end {
+            self.write_pair(PLAY_WORDS, size / self.word_bytes)?;
+        }
+        if let Some(ticks) = at {
+            self.write_pair(PLAY_TIME, ticks)?;
+        }
+        let command = if end { FINITE } else { CONTINUOUS };
+        let timed = if at.is_some() { TIMED } else { 0 };
+        // A second write would queue a second playback.
+        let address = self.address(COMMAND);
+        self.control.write_once(self.place.block.port, address, command | timed)
+    }
+
+    /// Stops the playback, and forgets those in the queue.
+    ///
+    /// # Errors
+    /// Those of register writes.
+    pub fn stop(&self) -> Result<(), RadioError> {
+        self.write(COMMAND, STOP)
+    }
+
+    /// Returns a place in the memory: its first byte and its bytes.
+    fn range(&self, first: u64, samples: u64) -> Result<(u64, u64), RadioError> {
+        let word = self.word_bytes / SAMPLE_BYTES;
+        let most = self.memory_samples();
+        let end = first.checked_add(samples).filter(|end| *end <= most && samples > 0);
+        let whole = first.is_multiple_of(word) && samples.is_multiple_of(word);
+        if end.is_none() || !whole {
+            let (what, from) = ("end of the place in the memory (whole words)", word as f64);
+            let (value, to) = (first as f64 + samples as f64, most as f64);
+            return Err(RadioError::OutOfRange { what, value, from, to, unit: "samples" });
+        }
+        Ok((first * SAMPLE_BYTES, samples * SAMPLE_BYTES))
+    }
+
+    fn address(&self, offset: u32) -> u32 {
+        BANK * u32::from(self.place.port) + offset
+    }
+
+    fn write(&self, offset: u32, value: u32) -> Result<(), RadioError> {
+        self.control.write(self.place.block.port, self.address(offset), value)
+    }
+
+    fn write_pair(&self, offset: u32, value: u64) -> Result<(), RadioError> {
+        write_pair(&self.control, self.place.block.port, self.address(offset), value)
+    }
+}
+
+/// Decodes the size of a word and of the memory, bytes; `None` for memory without whole samples.
+fn memory(register: u32) -> Option<(u64, u64)> {
+    let (word_bytes, log2) = (u64::from(register >> 16) / 8, register & 0xFFFF);
+    let memory_bytes = 1u64.checked_shl(log2).filter(|bytes| *bytes < 1 << 48)?;
+    let whole = word_bytes >= SAMPLE_BYTES
+        && word_bytes.is_multiple_of(SAMPLE_BYTES)
+        && memory_bytes >= word_bytes;
+    whole.then_some((word_bytes, memory_bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_register_is_a_memory_or_none() {
+        assert_eq!(memory(64 << 16 | 31), Some((8, 1 << 31)));
+        assert_eq!(memory(512 << 16 | 32), Some((64, 1 << 32)));
+        for register in [0, u32::MAX, 64 << 16, 8 << 16 | 20, 64 << 16 | 70, 48 << 16 | 20] {
+            assert_eq!(memory(register), None, "{register:#x}");
+        }
+    }
+}
