@@ -370,6 +370,16 @@ impl RxGroup {
         self.members.drain(..).map(RxStreamer::finish).collect()
     }
 
+    /// Stops, takes packets in flight off the ports, and ends each ledger where the caller did, like
+    /// [`RxGroup::finish`]; the group can be started again.
+    pub fn end(&mut self) {
+        // All are stopped before the wait for the first.
+        let _ = self.stop();
+        self.members.iter_mut().for_each(RxStreamer::end);
+        (self.running, self.due, self.left) = (false, None, None);
+        (self.trouble, self.failure) = (None, None);
+    }
+
     /// Returns how far ahead of the device's time a group starts, ticks.
     fn lead_ticks(&self) -> u64 {
         (self.rate().ticks_hz * START_LEAD_MS / 1e3).ceil() as u64

@@ -293,7 +293,9 @@ impl RxStreamer {
         self.path.clock.now()
     }
 
-    pub(super) fn end(&mut self) {
+    /// Stops, takes packets in flight off the port, and ends the ledger where the caller did, like
+    /// [`RxStreamer::finish`]; the stream can be started again.
+    pub fn end(&mut self) {
         let until = self.now() + FINISH_TIMEOUT;
         // The present counts stay: the rest is taken off the port, and was not expected.
         let mut kept = self.ledger.clone();
