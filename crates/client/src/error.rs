@@ -1,0 +1,59 @@
+//! The errors of clients.
+
+use millstream_radio::{RadioError, RxError, TxError};
+
+/// Why a client's request failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// An argument or setting has a value that cannot be used.
+    #[error("{key}={value} cannot be used: give {expected}")]
+    Argument {
+        /// Its name.
+        key: String,
+        /// The given value.
+        value: String,
+        /// What is accepted.
+        expected: String,
+    },
+    /// An error of the radio.
+    #[error(transparent)]
+    Radio(#[from] RadioError),
+    /// An error of a receive stream.
+    #[error(transparent)]
+    Rx(#[from] RxError),
+    /// An error of a transmit stream.
+    #[error(transparent)]
+    Tx(#[from] TxError),
+    /// An error of the emulated radio in this process.
+    #[error(transparent)]
+    Emulator(#[from] millstream_emulator::Error),
+    /// A fault that the emulated radio in this process did not take.
+    #[error(transparent)]
+    Fault(#[from] millstream_emulator::FaultError),
+    /// A stream or radio was used after it was closed.
+    #[error("it was closed: open it again")]
+    Closed,
+    /// A stream was used after an error that ended it.
+    #[error("the stream has ended because of an error: {reason}; start it again")]
+    Lost {
+        /// The error.
+        reason: String,
+    },
+    /// A wrong number of buffers.
+    #[error("the stream has {channels} channels, but {given} buffers were given: give one for each")]
+    Buffers {
+        /// The channels of the stream.
+        channels: usize,
+        /// The buffers given.
+        given: usize,
+    },
+    /// A sensor that does not exist.
+    #[error("there is no sensor \"{name}\"; there are {known}")]
+    NoSensor {
+        /// The requested name.
+        name: String,
+        /// The names that exist.
+        known: String,
+    },
+}

@@ -1,0 +1,150 @@
+//! Sample rates, also of streams that run.
+
+use std::sync::{Arc, PoisonError};
+
+use millstream_radio::graph::StreamDirection;
+use millstream_radio::{Device, RadioError};
+
+use crate::error::ClientError;
+use crate::radio::{ClientRadio, OpenStream, RadioState};
+
+/// The rates of an AD936x, Hz.
+const AD936X_HZ: (f64, f64) = (0.22e6, 61.44e6);
+
+/// Rates that people choose, Hz.
+const USUAL_HZ: [f64; 20] = [
+    250e3, 500e3, 1e6, 1.024e6, 1.92e6, 2e6, 2.4e6, 3.2e6, 4e6, 5e6, 6.25e6, 8e6, 10e6, 12.5e6,
+    15.36e6, 20e6, 25e6, 30.72e6, 50e6, 61.44e6,
+];
+
+impl ClientRadio {
+    /// Sets the sample rate of a channel to the nearest possible one, which it returns.
+    ///
+    /// Channels of one stream get the rate together. The clock of the radio follows if the rate is
+    /// no fraction of it, unless another stream runs. Streams go on with the new rate, behind an
+    /// interruption; [`crate::RxRead::abrupt_end`] marks it.
+    ///
+    /// # Errors
+    /// [`ClientError::Radio`].
+    pub fn set_rate(
+        &self,
+        direction: StreamDirection,
+        channel: usize,
+        rate_hz: f64,
+    ) -> Result<f64, ClientError> {
+        let parts = &self.parts;
+        let _changes = parts.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.rate(direction, channel)? == rate_hz {
+            return parts.with(|state| {
+                state.channel(direction, channel)?.rate_hz = Some(rate_hz);
+                Ok(rate_hz)
+            });
+        }
+        let own = |stream: &Arc<dyn OpenStream>| {
+            stream.direction() == direction && stream.channels().contains(&channel)
+        };
+        let (own, others): (Vec<_>, Vec<_>) = parts.streams().into_iter().partition(own);
+        let fixed = others.iter().any(|stream| stream.is_active());
+        // An idle stream keeps its channel, but a clock that changes makes it useless.
+        let touched: Vec<_> = if fixed { own.clone() } else { [own.clone(), others].concat() };
+        let resumes: Vec<_> = touched.iter().map(|stream| stream.interrupt()).collect();
+        let mut channels: Vec<usize> =
+            own.iter().flat_map(|stream| stream.channels().to_vec()).collect();
+        channels.push(channel);
+        let set = parts.with(|state| state.set_rates(direction, &channels, rate_hz, fixed));
+        let mut outcome = Ok(());
+        for (stream, resume) in touched.iter().zip(resumes) {
+            outcome = outcome.and(stream.resume(resume));
+        }
+        set.and_then(|rate_hz| outcome.map(|()| rate_hz))
+    }
+
+    /// Returns the sample rate of a channel, per second.
+    ///
+    /// # Errors
+    /// [`ClientError::Radio`] for a channel that does not exist.
+    pub fn rate(&self, direction: StreamDirection, channel: usize) -> Result<f64, ClientError> {
+        self.parts.with(|state| state.rate(direction, channel))
+    }
+
+    /// Returns the range of sample rates, per second.
+    pub fn rate_range(&self, direction: StreamDirection) -> (f64, f64) {
+        let range = self.parts.with(|state| {
+            let most = f64::from(state.device.factor_max(direction, 0).unwrap_or(1));
+            let clock = state.device.tick_rate_hz();
+            if state.device.info().device_type() != "e3xx" {
+                return Ok((clock / most, clock));
+            }
+            let (low, high) = self.parts.emulated.as_ref().map_or(AD936X_HZ, |one| one.rates_hz());
+            Ok((low / most, high.max(clock)))
+        });
+        range.unwrap_or(AD936X_HZ)
+    }
+
+    /// Returns usual sample rates within the range, per second; never none.
+    pub fn usual_rates(&self, direction: StreamDirection) -> Vec<f64> {
+        let (low, high) = self.rate_range(direction);
+        let now = self.rate(direction, 0).unwrap_or(high);
+        let mut rates: Vec<f64> =
+            USUAL_HZ.into_iter().filter(|rate| (low..=high).contains(rate)).collect();
+        if rates.is_empty() {
+            rates.push(now);
+        }
+        rates
+    }
+
+    /// Returns the rate of the radio's master clock, which counts its time, Hz.
+    ///
+    /// # Errors
+    /// [`ClientError::Closed`].
+    pub fn tick_rate(&self) -> Result<f64, ClientError> {
+        self.parts.with(|state| Ok(state.device.tick_rate_hz()))
+    }
+}
+
+impl RadioState {
+    fn rate(&self, direction: StreamDirection, channel: usize) -> Result<f64, ClientError> {
+        let rate = match direction {
+            StreamDirection::Rx => self.device.rx_rate(channel),
+            StreamDirection::Tx => self.device.tx_rate(channel),
+        };
+        let available = match direction {
+            StreamDirection::Rx => self.device.rx_channels(),
+            StreamDirection::Tx => self.device.tx_channels(),
+        };
+        let none = RadioError::NoSuchChannel { what: direction.verb(), channel, available };
+        Ok(rate.ok_or(none)?.samples_hz())
+    }
+
+    /// Sets the rate of some channels; the others get the rates that were asked for, as well as
+    /// the clock allows.
+    fn set_rates(
+        &mut self,
+        direction: StreamDirection,
+        channels: &[usize],
+        rate_hz: f64,
+        fixed: bool,
+    ) -> Result<f64, ClientError> {
+        for channel in channels {
+            self.channel(direction, *channel)?.rate_hz = Some(rate_hz);
+        }
+        if !fixed {
+            self.device.set_rate(rate_hz)?;
+        }
+        for direction in [StreamDirection::Rx, StreamDirection::Tx] {
+            for channel in 0..channels_of(&self.device, direction) {
+                if let Some(wanted) = self.channel(direction, channel)?.rate_hz {
+                    self.device.set_channel_rate(direction, channel, wanted)?;
+                }
+            }
+        }
+        self.rate(direction, channels[0])
+    }
+}
+
+fn channels_of(device: &Device, direction: StreamDirection) -> usize {
+    match direction {
+        StreamDirection::Rx => device.rx_channels(),
+        StreamDirection::Tx => device.tx_channels(),
+    }
+}

@@ -1,0 +1,291 @@
+//! The reader that threads share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use millstream_radio::Ledger;
+use millstream_radio::graph::StreamDirection;
+
+use super::run::RxRun;
+use super::{RxOptions, RxRead, RxReadEvent};
+use crate::StreamStart;
+use crate::error::ClientError;
+use crate::radio::{OpenStream, RadioParts};
+use crate::sample::ClientSample;
+use crate::status::{StatusQueue, StreamStatus};
+use crate::turns::{Next, Turns};
+
+/// How long a read holds its stream before it lets commands pass.
+const SLICE: Duration = Duration::from_millis(5);
+
+/// The longest wait of a read while its stream does not run, whatever its time-out: clients ask
+/// with time-outs of minutes, and end after they have stopped the stream.
+const IDLE_MAX: Duration = Duration::from_millis(50);
+
+/// Longer than any real time-out.
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The shortest and the longest recommended read.
+const READ_SECONDS: f64 = 0.01;
+const READ_SAMPLES_MAX: usize = 65_536;
+
+/// A receive stream of one or several aligned channels.
+///
+/// Clones share the stream. All functions may be called at any time from any thread; two reads at
+/// the same time take turns.
+#[derive(Debug, Clone)]
+pub struct RxReader {
+    parts: Arc<ReaderParts>,
+}
+
+#[derive(Debug)]
+pub(crate) struct ReaderParts {
+    run: Turns<RxRun>,
+    channels: Vec<usize>,
+    options: RxOptions,
+    status: StatusQueue,
+    /// The number of stops: a read that waits ends when it changes.
+    stops: AtomicU64,
+    closed: AtomicBool,
+    /// Dropped behind the streams.
+    radio: Arc<RadioParts>,
+}
+
+impl RxReader {
+    pub(crate) fn open(
+        radio: &Arc<RadioParts>,
+        channels: &[usize],
+        options: RxOptions,
+    ) -> Result<Self, ClientError> {
+        let source = radio.rx_source(channels, &options)?;
+        let parts = Arc::new(ReaderParts {
+            run: Turns::new(RxRun::new(source, options.gaps)),
+            channels: channels.to_vec(),
+            options,
+            status: StatusQueue::default(),
+            stops: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            radio: Arc::clone(radio),
+        });
+        let stream: Arc<dyn OpenStream> = parts.clone();
+        radio.register(&stream);
+        Ok(Self { parts })
+    }
+
+    /// Returns its channels, in the order of the buffers.
+    pub fn channels(&self) -> &[usize] {
+        &self.parts.channels
+    }
+
+    /// Returns its sample rate, per second.
+    pub fn rate_hz(&self) -> f64 {
+        self.parts.run.command(|run| run.rate.samples_hz())
+    }
+
+    /// Returns the rate of its ticks, per second.
+    pub fn tick_rate_hz(&self) -> f64 {
+        self.parts.run.command(|run| run.rate.ticks_hz)
+    }
+
+    /// Returns a good number of samples for a read: enough that calls cost little, and few enough
+    /// that a display moves smoothly.
+    pub fn samples_per_read(&self) -> usize {
+        if let Some(samples) = self.parts.options.samples_per_read {
+            return samples;
+        }
+        self.parts.run.command(|run| {
+            let packet = run.source.as_ref().map_or(1, |source| source.samples_per_packet());
+            let hundredth = (run.rate.samples_hz() * READ_SECONDS) as usize;
+            hundredth.min(READ_SAMPLES_MAX).max(packet as usize)
+        })
+    }
+
+    /// Starts the stream; one that runs is started anew.
+    ///
+    /// # Errors
+    /// [`ClientError::Closed`], [`ClientError::Radio`], [`ClientError::Rx`].
+    pub fn start(&self, start: StreamStart) -> Result<(), ClientError> {
+        let parts = &self.parts;
+        parts.run.command(|run| {
+            parts.check_open()?;
+            run.stop();
+            if run.needs_source() {
+                run.drop_source();
+                run.set_source(parts.radio.rx_source(&parts.channels, &parts.options)?);
+            }
+            run.start(start)
+        })
+    }
+
+    /// Stops the stream. A read that waits returns; what is in flight is dropped.
+    ///
+    /// # Errors
+    /// [`ClientError::Closed`].
+    pub fn stop(&self) -> Result<(), ClientError> {
+        let parts = &self.parts;
+        parts.stops.fetch_add(1, Ordering::Relaxed);
+        parts.run.command(|run| {
+            parts.check_open()?;
+            run.stop();
+            Ok(())
+        })
+    }
+
+    /// Returns whether the stream was started and has not ended.
+    pub fn is_active(&self) -> bool {
+        self.parts.run.command(|run| run.active)
+    }
+
+    /// Ends the stream: all reads return [`ClientError::Closed`] from now on, those that wait too.
+    pub fn close(&self) {
+        OpenStream::close(&*self.parts);
+    }
+
+    /// Reads until the buffers are full, one for each channel; less at a gap, at the end of the
+    /// stream, or at the end of `timeout`. With a `timeout` of zero it takes what is there.
+    ///
+    /// In the steady state it allocates nothing for one or two channels, and takes one lock that
+    /// no other thread holds.
+    ///
+    /// # Errors
+    /// [`ClientError::Closed`], [`ClientError::Buffers`]; [`ClientError::Rx`] when the radio cannot
+    /// continue, and [`ClientError::Lost`] then until the next start.
+    pub fn read<T: ClientSample>(
+        &self,
+        outs: &mut [&mut [T]],
+        timeout: Duration,
+    ) -> Result<RxRead, ClientError> {
+        self.read_until(outs, timeout, false)
+    }
+
+    /// Reads like [`RxReader::read`], but returns with the first samples that are there.
+    ///
+    /// # Errors
+    /// Those of [`RxReader::read`].
+    pub fn read_some<T: ClientSample>(
+        &self,
+        outs: &mut [&mut [T]],
+        timeout: Duration,
+    ) -> Result<RxRead, ClientError> {
+        self.read_until(outs, timeout, true)
+    }
+
+    fn read_until<T: ClientSample>(
+        &self,
+        outs: &mut [&mut [T]],
+        timeout: Duration,
+        some: bool,
+    ) -> Result<RxRead, ClientError> {
+        let parts = &*self.parts;
+        let channels = parts.channels.len();
+        if outs.len() != channels {
+            return Err(ClientError::Buffers { channels, given: outs.len() });
+        }
+        let mut room = outs.iter().map(|out| out.len()).min().unwrap_or(0);
+        if some {
+            room = room.min(parts.some_max());
+        }
+        let begin = Instant::now();
+        let until = begin + timeout.min(YEAR);
+        let stops = parts.stops.load(Ordering::Relaxed);
+        let mut got = RxRead::default();
+        let outcome = parts.run.slices(|run| {
+            if parts.closed.load(Ordering::Relaxed) {
+                return Next::Done(Err(ClientError::Closed));
+            }
+            let now = Instant::now();
+            if !run.active {
+                if got.samples == 0
+                    && let Some(error) = run.lost()
+                {
+                    return Next::Done(Err(error));
+                }
+                let left = until.min(begin + IDLE_MAX).saturating_duration_since(now);
+                let stopped = parts.stops.load(Ordering::Relaxed) != stops;
+                if got.samples > 0 || stopped || left.is_zero() {
+                    return Next::Done(Ok(()));
+                }
+                return Next::Sleep(left);
+            }
+            let wait = until.saturating_duration_since(now).min(SLICE);
+            match run.slice(outs, room, &mut got, wait, &parts.status) {
+                Err(error) => Next::Done(Err(error)),
+                Ok(true) => Next::Done(Ok(())),
+                Ok(false) if room == 0 || (some && got.samples > 0) => Next::Done(Ok(())),
+                // An event that is known is not left behind.
+                Ok(false) if now >= until && !run.has_news() => Next::Done(Ok(())),
+                Ok(false) => Next::Again,
+            }
+        });
+        outcome?;
+        if got.samples == 0 && got.event == RxReadEvent::None && !got.end_of_burst {
+            got.event = RxReadEvent::Timeout;
+        }
+        Ok(got)
+    }
+
+    /// Returns the oldest event that was not taken yet. It waits up to `timeout` for one.
+    pub fn take_status(&self, timeout: Duration) -> Option<StreamStatus> {
+        self.parts.status.wait(timeout, || self.parts.closed.load(Ordering::Relaxed))
+    }
+
+    /// Returns the outcome of every sample of a channel, by its position among the stream's.
+    pub fn ledger(&self, position: usize) -> Option<Ledger> {
+        self.parts.run.command(|run| run.ledger(position))
+    }
+}
+
+impl ReaderParts {
+    fn check_open(&self) -> Result<(), ClientError> {
+        if self.closed.load(Ordering::Relaxed) { Err(ClientError::Closed) } else { Ok(()) }
+    }
+
+    /// Returns the most samples of a read that wants the first ones: a few packets.
+    fn some_max(&self) -> usize {
+        let packet = |run: &mut RxRun| run.source.as_ref().map(|source| source.samples_per_packet());
+        self.run.command(packet).map_or(1, |packet| packet as usize)
+    }
+}
+
+impl OpenStream for ReaderParts {
+    fn direction(&self) -> StreamDirection {
+        StreamDirection::Rx
+    }
+
+    fn channels(&self) -> &[usize] {
+        &self.channels
+    }
+
+    fn is_active(&self) -> bool {
+        self.run.command(|run| run.active)
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        self.run.command(|run| {
+            run.stop();
+            run.drop_source();
+        });
+        self.status.wake();
+    }
+
+    fn interrupt(&self) -> Option<StreamStart> {
+        self.run.command(RxRun::interrupt)
+    }
+
+    fn resume(&self, start: Option<StreamStart>) -> Result<(), ClientError> {
+        self.run.command(|run| {
+            if self.closed.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            run.set_source(self.radio.rx_source(&self.channels, &self.options)?);
+            start.map_or(Ok(()), |start| run.resume(start))
+        })
+    }
+
+    fn rx_ledger(&self, channel: usize) -> Option<Ledger> {
+        let position = self.channels.iter().position(|own| *own == channel)?;
+        self.run.command(|run| run.ledger(position))
+    }
+}

@@ -1,0 +1,306 @@
+//! What a reader does with samples and gaps.
+
+use std::time::Duration;
+
+use bytemuck::Zeroable;
+use millstream_radio::{Ledger, RxEvent, StreamRate};
+
+use super::source::{RxMeta, RxSource};
+use super::{GapPolicy, RxRead, RxReadEvent, StreamGap};
+use crate::StreamStart;
+use crate::error::ClientError;
+use crate::sample::ClientSample;
+use crate::status::{StatusKind, StatusQueue, StreamStatus};
+use crate::time::{ns_of_ticks, ticks_of_ns};
+
+/// The state of a reader.
+#[derive(Debug)]
+pub(super) struct RxRun {
+    pub source: Option<RxSource>,
+    pub rate: StreamRate,
+    pub gaps: GapPolicy,
+    /// Samples may come.
+    pub active: bool,
+    /// Samples of a finite stream that are to come.
+    left: Option<u64>,
+    /// The time of the next sample, once it is known.
+    next_ticks: Option<u64>,
+    /// What the next read returns.
+    pending: Option<Pending>,
+    /// Zeros to write before anything else.
+    zeros: u64,
+    /// The burst is over, behind what is pending.
+    ended: bool,
+    /// An error to return once, and its text for all later reads.
+    failure: Option<ClientError>,
+    lost: Option<String>,
+    /// The ledgers of earlier streams, one for each channel.
+    earlier: Vec<Ledger>,
+}
+
+/// What a read returns without samples, behind the end of a read with some.
+#[derive(Debug, Clone, Copy)]
+enum Pending {
+    /// Nothing: times or the rate change here.
+    Break,
+    Event(RxReadEvent, u64),
+}
+
+impl RxRun {
+    pub fn new(source: RxSource, gaps: GapPolicy) -> Self {
+        let rate = source.rate();
+        let earlier = source.ledgers().map(|_| Ledger::default()).collect();
+        Self {
+            source: Some(source),
+            rate,
+            gaps,
+            active: false,
+            left: None,
+            next_ticks: None,
+            pending: None,
+            zeros: 0,
+            ended: false,
+            failure: None,
+            lost: None,
+            earlier,
+        }
+    }
+
+    /// Returns the time of a tick.
+    pub fn ns(&self, ticks: u64) -> i64 {
+        ns_of_ticks(ticks, self.rate.ticks_hz)
+    }
+
+    /// Returns whether the streams must be opened anew before a start.
+    pub fn needs_source(&self) -> bool {
+        self.source.is_none() || self.lost.is_some()
+    }
+
+    /// Takes new streams, which may have another rate.
+    pub fn set_source(&mut self, source: RxSource) {
+        self.drop_source();
+        self.rate = source.rate();
+        self.source = Some(source);
+    }
+
+    /// Drops the streams and keeps their ledgers.
+    pub fn drop_source(&mut self) {
+        if let Some(mut source) = self.source.take() {
+            source.end();
+            for (earlier, ledger) in self.earlier.iter_mut().zip(source.ledgers()) {
+                earlier.merge(ledger);
+            }
+        }
+    }
+
+    pub fn start(&mut self, start: StreamStart) -> Result<(), ClientError> {
+        let at = start.time_ns.map(|ns| ticks_of_ns(ns, self.rate.ticks_hz));
+        let source = self.source.as_mut().ok_or(ClientError::Closed)?;
+        source.start(start.samples, at)?;
+        (self.active, self.left, self.next_ticks) = (true, start.samples, at);
+        (self.pending, self.zeros, self.ended) = (None, 0, false);
+        (self.failure, self.lost) = (None, None);
+        Ok(())
+    }
+
+    pub fn stop(&mut self) {
+        if let Some(source) = &mut self.source {
+            source.end();
+        }
+        (self.active, self.pending, self.zeros, self.ended) = (false, None, 0, false);
+        self.failure = None;
+    }
+
+    /// Interrupts the run before its streams are replaced; returns what is left of it.
+    pub fn interrupt(&mut self) -> Option<StreamStart> {
+        let was = (self.active && !self.ended).then_some(StreamStart {
+            time_ns: None,
+            samples: self.left,
+        });
+        self.stop();
+        self.drop_source();
+        was
+    }
+
+    /// Continues behind an interruption.
+    pub fn resume(&mut self, start: StreamStart) -> Result<(), ClientError> {
+        self.start(start)?;
+        self.pending = Some(Pending::Break);
+        Ok(())
+    }
+
+    /// Returns the outcome of every sample of a channel, by its position.
+    pub fn ledger(&self, position: usize) -> Option<Ledger> {
+        let mut ledger = self.earlier.get(position)?.clone();
+        if let Some(now) = self.source.as_ref().and_then(|source| source.ledgers().nth(position)) {
+            ledger.merge(now);
+        }
+        Some(ledger)
+    }
+
+    /// Does one slice of a read. Returns whether the read is complete.
+    pub fn slice<T: ClientSample>(
+        &mut self,
+        outs: &mut [&mut [T]],
+        room: usize,
+        got: &mut RxRead,
+        wait: Duration,
+        status: &StatusQueue,
+    ) -> Result<bool, ClientError> {
+        if self.zeros > 0 {
+            self.write_zeros(outs, room, got);
+            return Ok(got.samples == room || got.end_of_burst);
+        }
+        if let Some(pending) = self.pending {
+            if got.samples > 0 {
+                got.abrupt_end = true;
+                return Ok(true);
+            }
+            self.pending = None;
+            if let Pending::Event(event, ticks) = pending {
+                *got = RxRead { time_ticks: ticks, time_ns: self.ns(ticks), event, ..*got };
+                self.end_if_over(got);
+                return Ok(true);
+            }
+        }
+        if self.ended {
+            self.end_if_over(got);
+            return Ok(true);
+        }
+        let Some(source) = &mut self.source else { return Err(ClientError::Closed) };
+        match T::receive(source, outs, got.samples..room, wait) {
+            Ok(meta) => {
+                self.take(meta, got, status);
+                Ok(got.samples == room || got.end_of_burst)
+            }
+            Err(error) => {
+                (self.active, self.lost) = (false, Some(error.to_string()));
+                if got.samples == 0 {
+                    return Err(error.into());
+                }
+                self.failure = Some(error.into());
+                Ok(true)
+            }
+        }
+    }
+
+    /// Returns whether something other than a sample is to be returned.
+    pub fn has_news(&self) -> bool {
+        self.pending.is_some() || self.zeros > 0 || self.ended
+    }
+
+    /// Returns the error of a run that an error has ended.
+    pub fn lost(&mut self) -> Option<ClientError> {
+        let again = || self.lost.clone().map(|reason| ClientError::Lost { reason });
+        self.failure.take().or_else(again)
+    }
+
+    fn take(&mut self, meta: RxMeta, got: &mut RxRead, status: &StatusQueue) {
+        if meta.samples > 0 {
+            let ticks = meta.ticks.or(self.next_ticks).unwrap_or(0);
+            self.deliver(got, ticks, meta.samples);
+        }
+        self.ended |= meta.ends;
+        match meta.event {
+            RxEvent::None | RxEvent::Timeout => {}
+            RxEvent::LateCommand => {
+                let ticks = meta.ticks.or(self.next_ticks).unwrap_or(0);
+                self.pending = Some(Pending::Event(RxReadEvent::LateStart, ticks));
+                self.ended = true;
+                let time_ns = Some(self.ns(ticks));
+                let (channel, kind) = (meta.channel, StatusKind::LateStart);
+                status.push(StreamStatus { channel, time_ns, kind });
+            }
+            _ => self.gap(meta, status),
+        }
+        if self.ended && self.pending.is_none() && self.zeros == 0 && got.samples > 0 {
+            self.end_if_over(got);
+        }
+    }
+
+    /// Counts samples into a read.
+    fn deliver(&mut self, got: &mut RxRead, ticks: u64, samples: usize) {
+        if got.samples == 0 {
+            (got.time_ticks, got.time_ns) = (ticks, self.ns(ticks));
+        }
+        got.samples += samples;
+        self.next_ticks = Some(ticks.wrapping_add(self.rate.ticks(samples as u64)));
+        self.left = self.left.map(|left| left.saturating_sub(samples as u64));
+    }
+
+    /// Treats a gap, and those that follow it without a sample between, by the policy.
+    fn gap(&mut self, first: RxMeta, status: &StatusQueue) {
+        let (mut samples, mut ticks) = (first.event.missing(), first.ticks);
+        while let Some(source) = self.source.as_mut().filter(|_| !self.ended) {
+            let Ok(meta) = source.peek() else { break };
+            self.ended |= meta.ends;
+            if cause(&meta.event).is_none() {
+                break;
+            }
+            samples += meta.event.missing();
+            ticks = meta.ticks.or(ticks);
+        }
+        let after = self.next_ticks.map(|next| next.wrapping_add(self.rate.ticks(samples)));
+        let resume_ticks = ticks.or(after).unwrap_or(0);
+        let gap = StreamGap {
+            samples,
+            cause: cause(&first.event).unwrap_or("sequence"),
+            resume_ns: self.ns(resume_ticks),
+            resume_ticks,
+        };
+        let time_ns = Some(gap.resume_ns);
+        status.push(StreamStatus { channel: first.channel, time_ns, kind: StatusKind::Gap(gap) });
+        match self.gaps {
+            GapPolicy::Event => {
+                self.left = self.left.map(|left| left.saturating_sub(samples));
+                self.next_ticks = Some(resume_ticks);
+                self.pending = Some(Pending::Event(RxReadEvent::Gap(gap), resume_ticks));
+            }
+            GapPolicy::Zeros if samples > 0 => {
+                self.next_ticks = Some(resume_ticks.wrapping_sub(self.rate.ticks(samples)));
+                self.zeros = samples;
+            }
+            GapPolicy::Zeros | GapPolicy::Drop => {
+                self.left = self.left.map(|left| left.saturating_sub(samples));
+                self.next_ticks = Some(resume_ticks);
+                self.pending = Some(Pending::Break);
+            }
+        }
+    }
+
+    fn write_zeros<T: ClientSample>(
+        &mut self,
+        outs: &mut [&mut [T]],
+        room: usize,
+        got: &mut RxRead,
+    ) {
+        let left = usize::try_from(self.zeros).unwrap_or(usize::MAX);
+        let samples = left.min(room - got.samples);
+        for out in outs {
+            out[got.samples..][..samples].fill(T::zeroed());
+        }
+        self.zeros -= samples as u64;
+        self.deliver(got, self.next_ticks.unwrap_or(0), samples);
+        if self.ended && self.zeros == 0 && self.pending.is_none() {
+            self.end_if_over(got);
+        }
+    }
+
+    /// Ends the run if nothing is pending.
+    fn end_if_over(&mut self, got: &mut RxRead) {
+        if self.ended && self.pending.is_none() && self.zeros == 0 {
+            (self.active, self.ended) = (false, false);
+            got.end_of_burst = true;
+        }
+    }
+}
+
+/// Returns the name of a gap's cause; `None` for other events.
+fn cause(event: &RxEvent) -> Option<&'static str> {
+    match event {
+        RxEvent::Overrun { .. } => Some("overrun"),
+        RxEvent::SequenceGap { .. } => Some("sequence"),
+        RxEvent::ClockJump { .. } => Some("clock_jump"),
+        _ => None,
+    }
+}

@@ -1,0 +1,148 @@
+//! Readings: the sensors of the radio, and the ledgers of its streams.
+
+use millstream_radio::graph::StreamDirection;
+use millstream_radio::rpc::{Map, as_map};
+use millstream_radio::{Ledger, TxLedger};
+
+use crate::clock::texts_of;
+use crate::error::ClientError;
+use crate::radio::ClientRadio;
+
+/// A reading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SensorReading {
+    /// Its name.
+    pub name: String,
+    /// The value as text.
+    pub value: String,
+    /// Its unit; may be empty.
+    pub unit: String,
+    /// `BOOLEAN`, `INTEGER`, `REALNUM` or `STRING`.
+    pub kind: String,
+}
+
+impl SensorReading {
+    fn samples(name: String, samples: u64) -> Self {
+        let (unit, kind) = ("samples".to_owned(), "INTEGER".to_owned());
+        Self { name, value: samples.to_string(), unit, kind }
+    }
+
+    fn of(name: &str, answer: &Map) -> Self {
+        let field = |key: &str| answer.get(key).cloned().unwrap_or_default();
+        Self { name: name.to_owned(), value: field("value"), unit: field("unit"), kind: field("type") }
+    }
+}
+
+/// The beginning of the names of ledger readings.
+const LEDGER: &str = "ledger_";
+
+impl ClientRadio {
+    /// Returns the names of the radio's own sensors.
+    ///
+    /// # Errors
+    /// [`ClientError::Radio`].
+    pub fn sensors(&self) -> Result<Vec<String>, ClientError> {
+        self.texts("get_mb_sensors")
+    }
+
+    /// Reads one of the radio's own sensors.
+    ///
+    /// # Errors
+    /// [`ClientError::NoSensor`], [`ClientError::Radio`].
+    pub fn sensor(&self, name: &str) -> Result<SensorReading, ClientError> {
+        self.check_sensor(name, &self.sensors()?)?;
+        let answer = self.call("get_mb_sensor", &[name.into()])?;
+        Ok(SensorReading::of(name, &as_map(&answer).unwrap_or_default()))
+    }
+
+    /// Returns the names of a channel's sensors, and of the ledger of its stream.
+    ///
+    /// # Errors
+    /// [`ClientError::Radio`].
+    pub fn channel_sensors(
+        &self,
+        direction: StreamDirection,
+        channel: usize,
+    ) -> Result<Vec<String>, ClientError> {
+        let mut names = self.front_end_sensors(direction);
+        let ledger = self.ledger_readings(direction, channel);
+        names.extend(ledger.into_iter().map(|reading| reading.name));
+        Ok(names)
+    }
+
+    /// Reads a sensor of a channel, or the ledger of its stream.
+    ///
+    /// # Errors
+    /// [`ClientError::NoSensor`], [`ClientError::Radio`].
+    pub fn channel_sensor(
+        &self,
+        direction: StreamDirection,
+        channel: usize,
+        name: &str,
+    ) -> Result<SensorReading, ClientError> {
+        if name.starts_with(LEDGER) {
+            let all = self.ledger_readings(direction, channel);
+            if let Some(reading) = all.into_iter().find(|reading| reading.name == name) {
+                return Ok(reading);
+            }
+        }
+        self.check_sensor(name, &self.channel_sensors(direction, channel)?)?;
+        let direction = direction.name().to_uppercase();
+        let arguments = [direction.as_str().into(), name.into(), channel.into()];
+        let answer = self.call("db_0_get_sensor", &arguments)?;
+        Ok(SensorReading::of(name, &as_map(&answer).unwrap_or_default()))
+    }
+
+    /// Returns the outcome of every sample of a receive channel, by the stream that is open on it.
+    pub fn rx_ledger(&self, channel: usize) -> Option<Ledger> {
+        self.parts.streams().iter().rev().find_map(|stream| stream.rx_ledger(channel))
+    }
+
+    /// Returns the outcome of every sample of a transmit channel, by the stream that is open on it.
+    pub fn tx_ledger(&self, channel: usize) -> Option<TxLedger> {
+        self.parts.streams().iter().rev().find_map(|stream| stream.tx_ledger(channel))
+    }
+
+    fn front_end_sensors(&self, direction: StreamDirection) -> Vec<String> {
+        // Products without a front end of this kind have no such method.
+        let answer = self.call("db_0_get_sensors", &[direction.name().to_uppercase().into()]);
+        answer.map_or_else(|_| Vec::new(), |answer| texts_of(&answer))
+    }
+
+    fn ledger_readings(&self, direction: StreamDirection, channel: usize) -> Vec<SensorReading> {
+        if channel >= self.channels(direction) {
+            return Vec::new();
+        }
+        let mut all = Vec::new();
+        let mut note = |name: &str, samples| {
+            all.push(SensorReading::samples(format!("{LEDGER}{name}"), samples));
+        };
+        match direction {
+            StreamDirection::Rx => {
+                let ledger = self.rx_ledger(channel).unwrap_or_default();
+                note("expected", ledger.expected);
+                note("delivered", ledger.delivered);
+                note("lost", ledger.lost_total());
+                ledger.losses().for_each(|(cause, lost)| note(&format!("lost_{cause}"), lost));
+            }
+            StreamDirection::Tx => {
+                let ledger = self.tx_ledger(channel).unwrap_or_default();
+                note("accepted", ledger.accepted);
+                note("transmitted", ledger.transmitted);
+                note("in_flight", ledger.in_flight);
+                note("unknown", ledger.unknown.samples);
+                note("lost", ledger.lost_total());
+                ledger.losses().for_each(|(cause, lost)| note(&format!("lost_{cause}"), lost));
+            }
+        }
+        all
+    }
+
+    fn check_sensor(&self, name: &str, known: &[String]) -> Result<(), ClientError> {
+        if known.iter().any(|known| known == name) {
+            return Ok(());
+        }
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        Err(ClientError::NoSensor { name: name.to_owned(), known })
+    }
+}

@@ -1,0 +1,3 @@
+//! A client and an emulated radio in this process.
+
+mod receive;
