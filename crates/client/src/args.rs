@@ -236,7 +236,8 @@ mod tests {
         assert_eq!(device.identity.serial.as_deref(), Some("7"));
         let config = args("radio=emulated").emulated().unwrap().unwrap();
         assert!(config.device == DeviceKind::E320 && config.has_scene());
-        let text = "radio=emulated,antenna=tone:1e6;0.5,fault=stall ms=5 + lose to_host data,mtu=1500";
+        let text =
+            "radio=emulated,antenna=tone:1e6;0.5,fault=stall ms=5 + lose to_host data,mtu=1500";
         let config = args(text).emulated().unwrap().unwrap();
         assert_eq!(config.rx_antennas, ["tone:1e6,0.5"]);
         assert_eq!(config.faults, ["stall ms=5", "lose to_host data"]);

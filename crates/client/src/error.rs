@@ -41,7 +41,9 @@ pub enum ClientError {
         reason: String,
     },
     /// A wrong number of buffers.
-    #[error("the stream has {channels} channels, but {given} buffers were given: give one for each")]
+    #[error(
+        "the stream has {channels} channels, but {given} buffers were given: give one for each"
+    )]
     Buffers {
         /// The channels of the stream.
         channels: usize,

@@ -65,12 +65,12 @@ pub fn find(args: &ClientArgs) -> Result<Vec<FoundRadio>, ClientError> {
         value: value.to_owned(),
         expected: expected.to_owned(),
     };
-    let addr = args.get("addr").map(|text| {
-        text.parse::<Ipv4Addr>().map_err(|_| bad("addr", text, "an IPv4 address"))
-    });
-    let port = args.get("discovery_port").map(|text| {
-        text.parse().map_err(|_| bad("discovery_port", text, "a port number"))
-    });
+    let addr = args
+        .get("addr")
+        .map(|text| text.parse::<Ipv4Addr>().map_err(|_| bad("addr", text, "an IPv4 address")));
+    let port = args
+        .get("discovery_port")
+        .map(|text| text.parse().map_err(|_| bad("discovery_port", text, "a port number")));
     let usual = DeviceArgs::new(Ipv4Addr::UNSPECIFIED).discovery_port;
     let port = port.transpose()?.unwrap_or(usual);
     let found = match addr.transpose()? {

@@ -10,7 +10,7 @@ use crate::StreamStart;
 use crate::args::ClientArgs;
 use crate::emulated::EmulatedRadio;
 use crate::error::ClientError;
-use crate::rx::{RxOptions, RxReader, RxSource};
+use crate::rx::{RxOptions, RxReader, RxSource, StreamGap};
 use crate::tuning::ChannelSettings;
 use crate::tx::{TxOptions, TxSink, TxWriter};
 
@@ -86,6 +86,9 @@ pub(crate) trait OpenStream: Send + Sync {
     fn interrupt(&self) -> Option<StreamStart>;
     /// Opens it again.
     fn resume(&self, start: Option<StreamStart>) -> Result<(), ClientError>;
+    fn last_gap(&self, _channel: usize) -> Option<StreamGap> {
+        None
+    }
     fn rx_ledger(&self, _channel: usize) -> Option<Ledger> {
         None
     }
@@ -212,7 +215,8 @@ impl ClientRadio {
             return Err(ClientError::Argument {
                 key: "fault".to_owned(),
                 value: fault.to_owned(),
-                expected: "it to an emulated radio in this process (radio=emulated) only".to_owned(),
+                expected: "it to an emulated radio in this process (radio=emulated) only"
+                    .to_owned(),
             });
         };
         emulated.add_fault(fault)
@@ -265,11 +269,7 @@ impl RadioParts {
     }
 
     /// Opens the streams of a writer.
-    pub fn tx_sink(
-        &self,
-        channels: &[usize],
-        options: &TxOptions,
-    ) -> Result<TxSink, ClientError> {
+    pub fn tx_sink(&self, channels: &[usize], options: &TxOptions) -> Result<TxSink, ClientError> {
         self.with(|state| {
             let mut streams = Vec::with_capacity(channels.len());
             for channel in channels {

@@ -7,6 +7,7 @@ use millstream_radio::{Ledger, TxLedger};
 use crate::clock::texts_of;
 use crate::error::ClientError;
 use crate::radio::ClientRadio;
+use crate::rx::StreamGap;
 
 /// A reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +30,12 @@ impl SensorReading {
 
     fn of(name: &str, answer: &Map) -> Self {
         let field = |key: &str| answer.get(key).cloned().unwrap_or_default();
-        Self { name: name.to_owned(), value: field("value"), unit: field("unit"), kind: field("type") }
+        Self {
+            name: name.to_owned(),
+            value: field("value"),
+            unit: field("unit"),
+            kind: field("type"),
+        }
     }
 }
 
@@ -96,6 +102,11 @@ impl ClientRadio {
     /// Returns the outcome of every sample of a receive channel, by the stream that is open on it.
     pub fn rx_ledger(&self, channel: usize) -> Option<Ledger> {
         self.parts.streams().iter().rev().find_map(|stream| stream.rx_ledger(channel))
+    }
+
+    /// Returns the latest gap of the stream that is open on a receive channel.
+    pub fn last_gap(&self, channel: usize) -> Option<StreamGap> {
+        self.parts.streams().iter().rev().find_map(|stream| stream.last_gap(channel))
     }
 
     /// Returns the outcome of every sample of a transmit channel, by the stream that is open on it.

@@ -272,7 +272,8 @@ impl ClientRadio {
         channel: usize,
         bandwidth_hz: f64,
     ) -> Result<f64, ClientError> {
-        let wanted = if bandwidth_hz == 0.0 { self.rate(direction, channel)? } else { bandwidth_hz };
+        let wanted =
+            if bandwidth_hz == 0.0 { self.rate(direction, channel)? } else { bandwidth_hz };
         let range = self.bandwidth_range(direction);
         let wanted = range.map_or(wanted, |(from, to)| wanted.clamp(from, to));
         self.parts.with(|state| {
@@ -286,7 +287,11 @@ impl ClientRadio {
     ///
     /// # Errors
     /// [`ClientError::Radio`] for a channel that does not exist.
-    pub fn bandwidth(&self, direction: StreamDirection, channel: usize) -> Result<f64, ClientError> {
+    pub fn bandwidth(
+        &self,
+        direction: StreamDirection,
+        channel: usize,
+    ) -> Result<f64, ClientError> {
         self.parts.with(|state| Ok(state.channel(direction, channel)?.bandwidth_hz))
     }
 

@@ -8,7 +8,7 @@ use millstream_radio::Ledger;
 use millstream_radio::graph::StreamDirection;
 
 use super::run::RxRun;
-use super::{RxOptions, RxRead, RxReadEvent};
+use super::{RxOptions, RxRead, RxReadEvent, StreamGap};
 use crate::StreamStart;
 use crate::error::ClientError;
 use crate::radio::{OpenStream, RadioParts};
@@ -243,7 +243,8 @@ impl ReaderParts {
 
     /// Returns the most samples of a read that wants the first ones: a few packets.
     fn some_max(&self) -> usize {
-        let packet = |run: &mut RxRun| run.source.as_ref().map(|source| source.samples_per_packet());
+        let packet =
+            |run: &mut RxRun| run.source.as_ref().map(|source| source.samples_per_packet());
         self.run.command(packet).map_or(1, |packet| packet as usize)
     }
 }
@@ -282,6 +283,10 @@ impl OpenStream for ReaderParts {
             run.set_source(self.radio.rx_source(&self.channels, &self.options)?);
             start.map_or(Ok(()), |start| run.resume(start))
         })
+    }
+
+    fn last_gap(&self, channel: usize) -> Option<StreamGap> {
+        self.channels.contains(&channel).then(|| self.run.command(|run| run.last_gap))?
     }
 
     fn rx_ledger(&self, channel: usize) -> Option<Ledger> {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use bytemuck::Zeroable;
 use millstream_radio::{Ledger, RxEvent, StreamRate};
 
 use super::source::{RxMeta, RxSource};
@@ -34,6 +33,8 @@ pub(super) struct RxRun {
     /// An error to return once, and its text for all later reads.
     failure: Option<ClientError>,
     lost: Option<String>,
+    /// The latest gap.
+    pub last_gap: Option<StreamGap>,
     /// The ledgers of earlier streams, one for each channel.
     earlier: Vec<Ledger>,
 }
@@ -62,6 +63,7 @@ impl RxRun {
             ended: false,
             failure: None,
             lost: None,
+            last_gap: None,
             earlier,
         }
     }
@@ -113,10 +115,8 @@ impl RxRun {
 
     /// Interrupts the run before its streams are replaced; returns what is left of it.
     pub fn interrupt(&mut self) -> Option<StreamStart> {
-        let was = (self.active && !self.ended).then_some(StreamStart {
-            time_ns: None,
-            samples: self.left,
-        });
+        let was = (self.active && !self.ended)
+            .then_some(StreamStart { time_ns: None, samples: self.left });
         self.stop();
         self.drop_source();
         was
@@ -248,6 +248,7 @@ impl RxRun {
             resume_ns: self.ns(resume_ticks),
             resume_ticks,
         };
+        self.last_gap = Some(gap);
         let time_ns = Some(gap.resume_ns);
         status.push(StreamStatus { channel: first.channel, time_ns, kind: StatusKind::Gap(gap) });
         match self.gaps {

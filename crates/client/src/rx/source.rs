@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use millstream_radio::{
-    Complex32, GroupMetadata, Ledger, RxError, RxEvent, RxGroup, RxMetadata, RxStreamer,
-    StreamRate,
+    Complex32, GroupMetadata, Ledger, RxError, RxEvent, RxGroup, RxMetadata, RxStreamer, StreamRate,
 };
 
 use crate::sample::Pieces;

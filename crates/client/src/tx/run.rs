@@ -108,8 +108,7 @@ impl TxRun {
         done: &mut TxWrite,
         wait: Duration,
     ) -> Result<bool, ClientError> {
-        let Some(sink) = &mut self.sink else { return Err(ClientError::Closed) };
-        let in_burst = sink.is_in_burst();
+        let in_burst = self.sink.as_ref().is_some_and(TxSink::is_in_burst);
         // A burst of given length ends by itself.
         let ends = request.end_of_burst || self.left.is_some_and(|left| left <= length as u64);
         let mut meta = TxMetadata { time_ticks: None, end_of_burst: ends };
@@ -123,13 +122,13 @@ impl TxRun {
                 None => self.start_ticks,
             };
         }
+        let Some(sink) = &mut self.sink else { return Err(ClientError::Closed) };
         match T::send(sink, ins, done.samples, meta, wait) {
             Ok(sent) => {
                 if sent.samples > 0 {
                     let first = meta.time_ticks.or(self.next_ticks.filter(|_| in_burst));
-                    let behind = |ticks: u64| {
-                        ticks.wrapping_add(self.rate.ticks(sent.samples as u64))
-                    };
+                    let behind =
+                        |ticks: u64| ticks.wrapping_add(self.rate.ticks(sent.samples as u64));
                     self.next_ticks = first.map(behind);
                     self.start_ticks = None;
                     self.left = self.left.map(|left| left.saturating_sub(sent.samples as u64));

@@ -90,7 +90,8 @@ impl TxSink {
         if !self.is_in_burst() {
             return Ok(());
         }
-        let none: Vec<&[[i16; 2]]> = self.members().iter().map(|_| -> &[[i16; 2]] { &[] }).collect();
+        let none: Vec<&[[i16; 2]]> =
+            self.members().iter().map(|_| -> &[[i16; 2]] { &[] }).collect();
         self.send_sc16(&none, TxMetadata::now().ending(), END_TIME).map(drop)
     }
 
