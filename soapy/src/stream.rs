@@ -1,0 +1,412 @@
+//! Streams as functions of C.
+
+use std::ffi::{c_char, c_void};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytemuck::Pod;
+use millstream_client::{
+    ClientError, ClientSample, GapPolicy, RxOptions, RxRead, RxReader, StatusKind, StreamDirection,
+    StreamStart, StreamStatus, TxOptions, TxWriter,
+};
+
+use crate::direct::{DirectBlock, DirectBuffers};
+use crate::guard::{
+    CORRUPTION, Failure, OVERFLOW, STREAM_ERROR, TIME_ERROR, TIMEOUT, UNDERFLOW, code_of, guarded,
+};
+use crate::radio::{direction, radio};
+use crate::samples::{
+    ReadRequest, SoapyFormat, WriteRequest, for_format, read, read_slices, write,
+};
+use crate::table::HandleTable;
+use crate::text::{TextSink, Texts, pairs, text};
+
+/// Flags of SoapySDR (`SoapySDR/Constants.h`).
+const END_BURST: i32 = 1 << 1;
+const HAS_TIME: i32 = 1 << 2;
+const END_ABRUPT: i32 = 1 << 3;
+const ONE_PACKET: i32 = 1 << 4;
+
+static STREAMS: HandleTable<SoapyStream> = HandleTable::new();
+
+/// An open stream.
+#[derive(Debug)]
+struct SoapyStream {
+    format: SoapyFormat,
+    end: StreamEnd,
+    direct: DirectBuffers,
+}
+
+#[derive(Debug)]
+enum StreamEnd {
+    Rx(RxReader),
+    Tx(TxWriter),
+}
+
+impl SoapyStream {
+    fn of(handle: u64) -> Result<Arc<Self>, Failure> {
+        STREAMS.get(handle).ok_or(Failure::NoHandle)
+    }
+
+    fn reader(&self) -> Result<&RxReader, Failure> {
+        match &self.end {
+            StreamEnd::Rx(reader) => Ok(reader),
+            StreamEnd::Tx(_) => Err(Failure::Argument("a transmit stream cannot be read".into())),
+        }
+    }
+
+    fn close(&self) {
+        match &self.end {
+            StreamEnd::Rx(reader) => reader.close(),
+            StreamEnd::Tx(writer) => writer.close(),
+        }
+    }
+
+    fn mtu(&self) -> usize {
+        match &self.end {
+            StreamEnd::Rx(reader) => reader.samples_per_read(),
+            StreamEnd::Tx(writer) => writer.samples_per_write(),
+        }
+    }
+}
+
+/// What a read or write returns beside its result.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MsRead {
+    /// The time of the first sample or of the event, nanoseconds.
+    pub time_ns: i64,
+    /// Flags of SoapySDR.
+    pub flags: i32,
+}
+
+/// An event of a stream.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MsStatus {
+    /// The time of the event, nanoseconds.
+    pub time_ns: i64,
+    /// Flags of SoapySDR.
+    pub flags: i32,
+    /// The position of the channel.
+    pub channel: u32,
+}
+
+/// Opens a stream of `count` channels and stores its number. Arguments that nobody knows go to
+/// `sink`.
+///
+/// # Safety
+/// `channels` has `count` numbers, `format` is a text, `keys` has `key_count` keys, each followed
+/// by its value; `handle` can be written; `sink` takes `out` and a text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ms_stream_open(
+    radio_handle: u64,
+    dir: i32,
+    channels: *const usize,
+    count: usize,
+    format: *const c_char,
+    keys: *const *const c_char,
+    key_count: usize,
+    handle: *mut u64,
+    out: *mut c_void,
+    sink: TextSink,
+) -> i32 {
+    guarded(|| {
+        let radio = radio(radio_handle)?;
+        // SAFETY: as the caller says; a list without numbers may be null.
+        let channels = unsafe {
+            match count {
+                0 => &[0][..],
+                count => std::slice::from_raw_parts(channels, count),
+            }
+        };
+        // SAFETY: as the caller says.
+        let (format, keys, out) =
+            unsafe { (text(format)?, pairs(keys, key_count)?, Texts::new(out, sink)) };
+        let format = SoapyFormat::named(format)?;
+        let (rx, tx) = options(&keys, &out)?;
+        let end = match direction(dir)? {
+            StreamDirection::Rx => StreamEnd::Rx(radio.reader(channels, rx)?),
+            StreamDirection::Tx => StreamEnd::Tx(radio.writer(channels, tx)?),
+        };
+        let stream = SoapyStream { format, end, direct: DirectBuffers::default() };
+        // SAFETY: as the caller says.
+        unsafe { *handle = STREAMS.insert(stream) };
+        Ok(0)
+    })
+}
+
+/// Reads the arguments of a stream.
+fn options(keys: &[(&str, &str)], out: &Texts) -> Result<(RxOptions, TxOptions), Failure> {
+    let (mut rx, mut tx) = (RxOptions::default(), TxOptions::default());
+    for (key, value) in keys {
+        let number = || {
+            let number = value.parse::<u32>().ok().filter(|number| *number > 0);
+            let text = format!("the stream argument {key}={value} cannot be used: give a number");
+            number.ok_or(Failure::Argument(text))
+        };
+        match *key {
+            "gaps" => {
+                let names = GapPolicy::NAMES.join(", ");
+                let text = format!("the stream argument gaps={value} is not one of {names}");
+                let policy = GapPolicy::named(value).ok_or(Failure::Argument(text))?;
+                rx = rx.with_gaps(policy);
+            }
+            "spp" => {
+                rx = rx.with_samples_per_packet(number()?);
+                tx = tx.with_samples_per_packet(number()?);
+            }
+            "mtu" => {
+                rx = rx.with_samples_per_read(number()? as usize);
+                tx = tx.with_samples_per_write(number()? as usize);
+            }
+            "recv_queue_bytes" => rx = rx.with_recv_queue_bytes(number()? as usize),
+            other => out.put(other),
+        }
+    }
+    Ok((rx, tx))
+}
+
+/// Closes a stream: a thread that uses it gets an error.
+#[unsafe(no_mangle)]
+pub extern "C" fn ms_stream_close(handle: u64) -> i32 {
+    guarded(|| {
+        STREAMS.remove(handle).ok_or(Failure::NoHandle)?.close();
+        Ok(0)
+    })
+}
+
+/// Returns a good number of samples for one call.
+#[unsafe(no_mangle)]
+pub extern "C" fn ms_stream_mtu(handle: u64) -> i32 {
+    guarded(|| Ok(SoapyStream::of(handle)?.mtu() as i32))
+}
+
+/// Starts a stream, at a time if `has_time`, for `samples` samples or, with 0, without end.
+#[unsafe(no_mangle)]
+pub extern "C" fn ms_stream_start(
+    handle: u64,
+    has_time: bool,
+    time_ns: i64,
+    samples: usize,
+) -> i32 {
+    guarded(|| {
+        let stream = SoapyStream::of(handle)?;
+        let start = StreamStart {
+            time_ns: has_time.then_some(time_ns),
+            samples: (samples > 0).then_some(samples as u64),
+        };
+        match &stream.end {
+            StreamEnd::Rx(reader) => reader.start(start)?,
+            StreamEnd::Tx(writer) => writer.start(start)?,
+        }
+        Ok(0)
+    })
+}
+
+/// Stops a stream.
+#[unsafe(no_mangle)]
+pub extern "C" fn ms_stream_stop(handle: u64) -> i32 {
+    guarded(|| {
+        let stream = SoapyStream::of(handle)?;
+        match &stream.end {
+            StreamEnd::Rx(reader) => reader.stop()?,
+            StreamEnd::Tx(writer) => writer.stop()?,
+        }
+        Ok(0)
+    })
+}
+
+/// Reads up to `samples` samples into each buffer. Returns their number or a code.
+///
+/// # Safety
+/// `buffers` has a buffer for each channel with room for the samples, that nobody else uses during
+/// the call; `result` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ms_read(
+    handle: u64,
+    buffers: *const *mut c_void,
+    samples: usize,
+    flags: i32,
+    timeout_us: i64,
+    result: *mut MsRead,
+) -> i32 {
+    // SAFETY: as the caller says.
+    unsafe { *result = MsRead::default() };
+    guarded(|| {
+        let stream = SoapyStream::of(handle)?;
+        let request = request(samples, flags, timeout_us);
+        // SAFETY: as the caller says.
+        let got = unsafe { for_format!(stream.format, read(stream.reader()?, buffers, request)) }?;
+        // SAFETY: as the caller says.
+        Ok(unsafe { answer(&got, &mut *result) })
+    })
+}
+
+fn request(samples: usize, flags: i32, timeout_us: i64) -> ReadRequest {
+    // The number of samples is a result, too.
+    let samples = samples.min(i32::MAX as usize);
+    ReadRequest { samples, some: flags & ONE_PACKET != 0, timeout: micros(timeout_us) }
+}
+
+fn micros(us: i64) -> Duration {
+    Duration::from_micros(u64::try_from(us).unwrap_or(0))
+}
+
+fn answer(got: &RxRead, result: &mut MsRead) -> i32 {
+    let flag = |flag: i32, set: bool| if set { flag } else { 0 };
+    let code = if got.samples > 0 { got.samples as i32 } else { code_of(got.event) };
+    let timed = got.samples > 0 || matches!(code, OVERFLOW | TIME_ERROR);
+    result.time_ns = got.time_ns;
+    result.flags = flag(HAS_TIME, timed)
+        | flag(END_BURST, got.end_of_burst)
+        | flag(END_ABRUPT, got.abrupt_end);
+    code
+}
+
+/// Writes up to `samples` samples of each buffer. Returns their number or a code.
+///
+/// # Safety
+/// `buffers` has a buffer for each channel with the samples; `result` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ms_write(
+    handle: u64,
+    buffers: *const *const c_void,
+    samples: usize,
+    flags: i32,
+    time_ns: i64,
+    timeout_us: i64,
+    result: *mut MsRead,
+) -> i32 {
+    // SAFETY: as the caller says.
+    unsafe { *result = MsRead::default() };
+    guarded(|| {
+        let stream = SoapyStream::of(handle)?;
+        let StreamEnd::Tx(writer) = &stream.end else {
+            return Err(Failure::Argument("a receive stream cannot be written".into()));
+        };
+        let request = WriteRequest {
+            samples: samples.min(i32::MAX as usize),
+            time_ns: (flags & HAS_TIME != 0).then_some(time_ns),
+            end_of_burst: flags & END_BURST != 0,
+            timeout: micros(timeout_us),
+        };
+        // SAFETY: as the caller says.
+        let done = unsafe { for_format!(stream.format, write(writer, buffers, request)) }?;
+        let ended = if done.end_of_burst { END_BURST } else { 0 };
+        // SAFETY: as the caller says.
+        unsafe { (*result).flags = ended };
+        let nothing = done.samples == 0 && !(done.end_of_burst && samples == 0);
+        Ok(if nothing { TIMEOUT } else { done.samples as i32 })
+    })
+}
+
+/// Returns the code of the stream's oldest event, and its details in `status`; waits for one.
+///
+/// # Safety
+/// `status` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ms_status(handle: u64, timeout_us: i64, status: *mut MsStatus) -> i32 {
+    // SAFETY: as the caller says.
+    unsafe { *status = MsStatus::default() };
+    guarded(|| {
+        let stream = SoapyStream::of(handle)?;
+        let timeout = micros(timeout_us);
+        let event = match &stream.end {
+            StreamEnd::Rx(reader) => reader.take_status(timeout),
+            StreamEnd::Tx(writer) => writer.take_status(timeout),
+        };
+        let Some(event) = event else { return Ok(TIMEOUT) };
+        let (code, details) = details(&event);
+        // SAFETY: as the caller says.
+        unsafe { *status = details };
+        Ok(code)
+    })
+}
+
+fn details(event: &StreamStatus) -> (i32, MsStatus) {
+    let (code, flags) = match event.kind {
+        StatusKind::Gap(_) => (OVERFLOW, 0),
+        StatusKind::LateStart | StatusKind::Late => (TIME_ERROR, 0),
+        StatusKind::Underflow => (UNDERFLOW, 0),
+        StatusKind::BurstEnd => (0, END_BURST),
+        StatusKind::Sequence | StatusKind::Lost { .. } => (CORRUPTION, 0),
+        _ => (STREAM_ERROR, 0),
+    };
+    let has_time = if event.time_ns.is_some() { HAS_TIME } else { 0 };
+    let channel = u32::try_from(event.channel).unwrap_or(0);
+    let time_ns = event.time_ns.unwrap_or(0);
+    (code, MsStatus { time_ns, flags: flags | has_time, channel })
+}
+
+/// Reads into a buffer of the stream, whose number and addresses it stores. Returns the number of
+/// samples or a code.
+///
+/// # Safety
+/// `number` can be written, and `buffers` for each channel; `result` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ms_acquire(
+    handle: u64,
+    number: *mut usize,
+    buffers: *mut *const c_void,
+    flags: i32,
+    timeout_us: i64,
+    result: *mut MsRead,
+) -> i32 {
+    // SAFETY: as the caller says.
+    unsafe { *result = MsRead::default() };
+    guarded(|| {
+        let stream = SoapyStream::of(handle)?;
+        let (reader, samples) = (stream.reader()?, stream.mtu());
+        let bytes = samples * stream.format.bytes();
+        let block = stream.direct.take(reader.channels().len(), bytes);
+        let mut block = block.ok_or_else(|| {
+            Failure::Argument("all buffers are in use: release one before the next".to_owned())
+        })?;
+        let request = request(samples, flags, timeout_us);
+        let got = for_format!(stream.format, read_block(reader, &mut block, request));
+        let code = match &got {
+            // SAFETY: as the caller says.
+            Ok(got) => unsafe { answer(got, &mut *result) },
+            Err(_) => STREAM_ERROR,
+        };
+        if code < 0 {
+            stream.direct.put_back(block);
+            return got.map(|_| code).map_err(Failure::from);
+        }
+        // SAFETY: as the caller says.
+        let tell = |index: usize, data: *const u64| unsafe { *buffers.add(index) = data.cast() };
+        let place = stream.direct.hold(block, tell);
+        // SAFETY: as the caller says.
+        unsafe { *number = place };
+        Ok(code)
+    })
+}
+
+fn read_block<T: ClientSample + Pod>(
+    reader: &RxReader,
+    block: &mut DirectBlock,
+    request: ReadRequest,
+) -> Result<RxRead, ClientError> {
+    let samples = request.samples;
+    fn of<T: Pod>(part: &mut [u64], samples: usize) -> &mut [T] {
+        &mut bytemuck::cast_slice_mut(part)[..samples]
+    }
+    match &mut block[..] {
+        [one] => read_slices(reader, &mut [of::<T>(one, samples)], request),
+        [one, two] => read_slices(reader, &mut [of::<T>(one, samples), of(two, samples)], request),
+        many => {
+            let mut outs: Vec<&mut [T]> = many.iter_mut().map(|one| of(one, samples)).collect();
+            read_slices(reader, &mut outs, request)
+        }
+    }
+}
+
+/// Gives a buffer back to its stream.
+#[unsafe(no_mangle)]
+pub extern "C" fn ms_release(handle: u64, number: usize) -> i32 {
+    guarded(|| {
+        SoapyStream::of(handle)?.direct.release(number);
+        Ok(0)
+    })
+}
