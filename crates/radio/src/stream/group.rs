@@ -370,8 +370,8 @@ impl RxGroup {
         self.members.drain(..).map(RxStreamer::finish).collect()
     }
 
-    /// Stops, takes packets in flight off the ports, and ends each ledger where the caller did, like
-    /// [`RxGroup::finish`]; the group can be started again.
+    /// Stops, takes packets in flight off the ports, and ends each ledger where the caller did,
+    /// like [`RxGroup::finish`]; the group can be started again.
     pub fn end(&mut self) {
         // All are stopped before the wait for the first.
         let _ = self.stop();
