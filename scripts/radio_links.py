@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""What a radio reaches over each link: turnaround, and the highest lossless rates, links in turns in one run.
+"""What a radio reaches over each link: the highest lossless rates, links in turns in one run.
 
 The emulated radio has one CPU and the host another, as two processes. Kernel UDP and AF_XDP go over a veth pair
 between two namespaces, DPDK over memory that both processes share (vhost with virtio-user, memif). The program has to
 be built with DPDK (cargo build --release -p millstream --features dpdk). Needs root and iproute2; everything it makes
 goes with it.
 
-    sudo scripts/radio_links.py latency [--rounds N] [--tries N] [--only WORD]
-    sudo scripts/radio_links.py rate [--rounds N] [--seconds S] [--step HZ] [--max HZ] [--ways rx,tx,duplex]
+    sudo scripts/radio_links.py [--rounds N] [--seconds S] [--step HZ] [--max HZ] [--ways rx,tx,duplex] [--only WORD]
 """
 
 import argparse
@@ -21,7 +20,6 @@ import tempfile
 
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "peers"))
 from common import MILLSTREAM, die_with_parent  # noqa: E402  (found by the line above)
-from pairs import quantile  # noqa: E402
 
 RADIO, HOST = ("ms-links-r", "ms-lr", "10.79.0.2"), ("ms-links-h", "ms-lh", "10.79.0.1")
 # Without a kernel below, addresses of their own.
@@ -35,21 +33,12 @@ def memory(radio, host, more="", radios=""):
     return [f"dpdk:{end},address={own}/24,udp_checksum=off{more}{only}" for end, own, only in ends]
 
 
-def links(latency, folder):
+def links(folder):
     """Name, the radio's link, the host's."""
     vhost = (f"vhost0,iface={folder}/vhost", f"virtio_user0,path={folder}/vhost")
     # By a path: names without one are of a network namespace.
     socket = f"socket={folder}/memif,socket-abstract=no"
     memif = (f"memif0,role=server,{socket}", f"memif1,{socket}")
-    if latency:
-        # The host spins by its own option, with which the threads beside the stream's go on sleeping.
-        return [
-            ("UDP, blocking", "udp", "udp"),
-            ("UDP, both spin", "udp:wait=spin", "udp"),
-            ("xdp, both spin", f"xdp:{RADIO[1]},io=inline,user_wait=spin", f"xdp:{HOST[1]},io=inline"),
-            ("dpdk vhost, both spin", *memory(*vhost, ",io=inline", ",user_wait=spin")),
-            ("dpdk memif, both spin", *memory(*memif, ",io=inline", ",user_wait=spin")),
-        ]
     wait = ",full=wait"
     return [
         ("UDP", "udp", "udp"),
@@ -113,17 +102,6 @@ def ask(link, cpus, *words):
     return document.get("results")
 
 
-def turnaround(link, cpus, args):
-    """Median and 99.9th percentile, microseconds."""
-    spin = [] if "blocking" in link[0] else ["--spin"]
-    found = ask(link, cpus, "latency", "radio", "--count", str(args.tries), "--leads", "0",
-                "--interval", str(args.interval), *spin)
-    if found is None:
-        return None
-    classes = dict(found["histogram"]["classes_ns"])
-    return [quantile(classes, share) / 1e3 for share in (0.5, 0.99, 0.999)]
-
-
 def highest(link, cpus, args, way):
     """Highest lossless rate of each channel, MS/s, and CPU seconds for 10⁹ samples."""
     ways = ["--duplex"] if way == "duplex" else ["--direction", way]
@@ -168,10 +146,7 @@ def rounds(chosen, count, measure):
 def main():
     """All links in turns."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["latency", "rate"])
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each link")
-    parser.add_argument("--tries", type=int, default=2000, help="turnarounds of each")
-    parser.add_argument("--interval", type=float, default=1e-3, help="between two of them, seconds")
     parser.add_argument("--seconds", type=float, default=2, help="how long a rate has to hold, twice")
     parser.add_argument("--step", type=float, default=25e6, help="step of the rates, Hz")
     parser.add_argument("--max", type=float, default=500e6, help="highest rate, Hz")
@@ -186,16 +161,12 @@ def main():
     if len(cpus) < 2:
         sys.exit("two CPUs are needed, one for each side")
     with tempfile.TemporaryDirectory(prefix="ms-links-") as folder:
-        chosen = [link for link in links(args.what == "latency", folder) if (args.only or "") in link[0]]
+        chosen = [link for link in links(folder) if (args.only or "") in link[0]]
         try:
             build()
-            if args.what == "latency":
-                rows = rounds(chosen, args.rounds, lambda link: turnaround(link, cpus, args))
-                table("turnaround, us", ["median", "p99", "p99.9"], rows)
-            else:
-                for way in args.ways.split(","):
-                    rows = rounds(chosen, args.rounds, lambda link: highest(link, cpus, args, way))
-                    table(f"{way}, two channels", ["MS/s each", "CPU s/10^9"], rows)
+            for way in args.ways.split(","):
+                rows = rounds(chosen, args.rounds, lambda link: highest(link, cpus, args, way))
+                table(f"{way}, two channels", ["MS/s each", "CPU s/10^9"], rows)
         finally:
             for side in (RADIO, HOST):
                 subprocess.run(["ip", "netns", "del", side[0]], check=False, capture_output=True)
