@@ -58,4 +58,10 @@ pub enum ClientError {
         /// The names that exist.
         known: String,
     },
+    /// The system refused a thread or an address of a server.
+    #[error("the server cannot be started: {source}")]
+    Server {
+        /// The system's error.
+        source: std::io::Error,
+    },
 }

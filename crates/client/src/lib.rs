@@ -43,6 +43,7 @@
 //! | `radio` | the open radio |
 //! | `tuning`, `rates`, `clock`, `sensors` | its settings and readings |
 //! | `rx`, `tx` | readers and writers of streams |
+//! | `rtl_tcp` | a server for programs that speak the protocol of `rtl_tcp` |
 //! | `turns` | a lock at which a waiting read lets commands pass |
 //! | `time`, `status`, `sample` | times in nanoseconds; queues of events; the sample types |
 
@@ -53,6 +54,7 @@ mod error;
 mod find;
 mod radio;
 mod rates;
+mod rtl_tcp;
 mod rx;
 mod sample;
 mod sensors;
@@ -68,6 +70,7 @@ pub use error::ClientError;
 pub use find::{FoundRadio, find};
 pub use millstream_radio::graph::StreamDirection;
 pub use radio::ClientRadio;
+pub use rtl_tcp::{RtlCounts, RtlOptions, RtlServer};
 pub use rx::{GapPolicy, RxOptions, RxRead, RxReadEvent, RxReader, StreamGap};
 pub use sample::ClientSample;
 pub use sensors::SensorReading;

@@ -1,6 +1,6 @@
 //! Packet formats of networked radios: CHDR, RFNoC management and control, MPM discovery, the end
 //! of a MessagePack message of MPM's remote procedure calls, and the protocols below them:
-//! Ethernet, ARP, IPv4, UDP and ICMP.
+//! Ethernet, ARP, IPv4, UDP and ICMP. Beside them stands the protocol of `rtl_tcp`.
 //!
 //! All network packets of a radio or a host are parsed and emitted here: no other crate interprets
 //! bytes from the network. This crate does no I/O, has no state, never allocates, and contains no
@@ -77,6 +77,7 @@ pub mod mgmt;
 pub mod mpm;
 pub mod msgpack;
 pub mod regs;
+pub mod rtl_tcp;
 pub mod stream;
 pub mod udp;
 

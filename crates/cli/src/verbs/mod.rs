@@ -39,6 +39,7 @@ pub mod latency;
 pub mod probe;
 pub mod run;
 pub mod rx;
+pub mod serve;
 pub mod sim;
 pub mod tx;
 
@@ -46,7 +47,7 @@ group! {
     // Daily ones first.
     Verb:
     Demo(demo), Find(find), Probe(probe), Rx(rx), Tx(tx), Run(run), Inspect(inspect), Graph(graph),
-    Sim(sim), Host(host), Bench(bench), Latency(latency), Lab(lab),
+    Serve(serve), Sim(sim), Host(host), Bench(bench), Latency(latency), Lab(lab),
 }
 
 impl Args {

@@ -105,7 +105,7 @@ pub struct Args {
 
     /// Compare links in turns, between two network namespaces joined by a veth pair. Needs root.
     /// Both sides poll, except with udp, where both sleep.
-    #[arg(long, value_name = "LINK,…", value_delimiter = ',', conflicts_with_all = [
+    #[arg(long, value_name = "WAY,…", value_delimiter = ',', conflicts_with_all = [
               "args", "spin", "stations", "leads", "count_per_lead"], value_enum)]
     compare: Vec<compare::ComparedLink>,
 }

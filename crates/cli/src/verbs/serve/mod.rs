@@ -1,0 +1,8 @@
+//! `millstream serve`: a radio for programs that speak other protocols. One file a protocol.
+
+mod rtl_tcp;
+
+group! {
+    /// Serves a radio to programs that speak another protocol.
+    ServeVerb: RtlTcp(rtl_tcp),
+}

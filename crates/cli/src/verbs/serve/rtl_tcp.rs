@@ -1,0 +1,147 @@
+//! `millstream serve rtl-tcp`: a receive channel for programs that speak the protocol of `rtl_tcp`.
+
+use crate::interrupt;
+use crate::live::Live;
+use crate::numbers::{decibels, rate, seconds, whole};
+use crate::output::{Report, note};
+use anyhow::Context;
+use millstream_client::{ClientArgs, ClientRadio, RtlCounts, RtlOptions, RtlServer};
+use millstream_radio::graph::StreamDirection;
+use serde_json::json;
+use std::net::{SocketAddr, TcpListener};
+use std::time::{Duration, Instant};
+
+/// Serves a receive channel to programs that speak the protocol of rtl_tcp, such as gqrx, SDR++ and
+/// rtl_433.
+///
+/// Samples have 8 bits. Clients set frequency, sample rate and gain, and share them; the values
+/// here apply until a client sends others. Missing samples become zeros, so that clients keep the
+/// time. A client that reads too slowly misses samples, which are counted, and disturbs nobody.
+/// The protocol has no encryption and no password: keep it on a network that you trust.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  millstream serve rtl-tcp --args radio=emulated                  an emulated radio
+  millstream serve rtl-tcp --args addr=192.168.10.2 --freq 98M
+  rtl_433 -d rtl_tcp:127.0.0.1:1234                               a client")]
+pub struct Args {
+    /// Device arguments: addr=IPV4[,link=LINK], or radio=emulated for one in this process.
+    #[arg(long, value_name = "ARGS")]
+    args: ClientArgs,
+
+    /// Address and TCP port to listen at.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:1234")]
+    listen: SocketAddr,
+
+    /// Channel to receive on.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    channel: usize,
+
+    /// Sample rate, in Hz.
+    #[arg(long, value_name = "HZ", default_value_t = 2.048e6, value_parser = rate)]
+    rate: f64,
+
+    /// Centre frequency.
+    #[arg(long, value_name = "HZ", value_parser = rate)]
+    freq: Option<f64>,
+
+    /// Gain of the front end.
+    #[arg(long, value_name = "DB", value_parser = decibels, allow_hyphen_values = true)]
+    gain: Option<f64>,
+
+    /// Antenna, such as RX2 or TX/RX.
+    #[arg(long, value_name = "NAME")]
+    antenna: Option<String>,
+
+    /// Most clients at a time; others are closed at once.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = whole::<u16>(1..=1000))]
+    clients: u16,
+
+    /// How long to serve. By default until Ctrl-C.
+    #[arg(short = 'D', long, value_name = "TIME", value_parser = seconds)]
+    duration: Option<f64>,
+}
+
+/// Succeeds when the stream ran until the end was asked for, and its ledger balances.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    interrupt::install();
+    let listener = TcpListener::bind(args.listen).with_context(|| {
+        format!(
+            "cannot listen at {}: give an address of this machine and a free port with --listen \
+             (`ss -tlnp` shows which programs use ports)",
+            args.listen
+        )
+    })?;
+    let radio = ClientRadio::open(&args.args)?;
+    let rx = StreamDirection::Rx;
+    if let Some(antenna) = &args.antenna {
+        radio.set_antenna(rx, args.channel, antenna)?;
+    }
+    radio.set_rate(rx, args.channel, args.rate)?;
+    if let Some(freq) = args.freq {
+        radio.set_frequency(rx, args.channel, freq, None)?;
+    }
+    if let Some(gain) = args.gain {
+        radio.set_gain(rx, args.channel, gain)?;
+    }
+    let options =
+        RtlOptions::default().with_channel(args.channel).with_clients_max(args.clients.into());
+    let mut server = RtlServer::start(radio, listener, options)?;
+    // Scripts wait for this line.
+    note(format_args!("ready: {} at {}", server.radio().product(), server.address()));
+    let started = Instant::now();
+    let mut live = Live::on_terminal_only();
+    let mut error = None;
+    while !interrupt::asked() && error.is_none() {
+        std::thread::sleep(Duration::from_millis(50));
+        let now = Instant::now();
+        if args.duration.is_some_and(|limit| (now - started).as_secs_f64() >= limit) {
+            break;
+        }
+        error = server.take_error();
+        live.show(now, || state(&server, args.channel));
+    }
+    live.end();
+    server.stop();
+    let counts = server.counts();
+    let balance = server.ledger().map(|ledger| (ledger.balance(), ledger));
+    let mut text = format!("served: {}\n", sums(&counts));
+    let mut failure = error.or_else(|| server.take_error());
+    if let Some((balance, ledger)) = &balance {
+        let (delivered, lost) = (ledger.delivered, ledger.lost_total());
+        text += &format!("radio:  {delivered} samples delivered, {lost} lost\n");
+        let unbalanced = balance.as_ref().err();
+        failure = failure.or_else(|| unbalanced.map(ToString::to_string));
+    }
+    let results = json!({
+        "clients": counts.clients, "samples": counts.samples, "passed": counts.passed,
+        "missed": counts.missed, "commands": counts.commands, "refused": counts.refused,
+        "ignored": counts.ignored,
+        "ledger": balance.map(|(_, ledger)| json!({
+            "expected": ledger.expected, "delivered": ledger.delivered,
+            "lost": ledger.lost_by_name(),
+        })),
+    });
+    Ok(Report { text, results, failure })
+}
+
+/// What the server does now.
+fn state(server: &RtlServer, channel: usize) -> String {
+    let (radio, rx) = (server.radio(), StreamDirection::Rx);
+    let rate = radio.rate(rx, channel).unwrap_or_default() / 1e6;
+    let frequency = radio.frequency(rx, channel).map_or(0.0, |parts| parts.freq_hz) / 1e6;
+    let counts = server.counts();
+    format!("{} clients, {frequency:.3} MHz, {rate:.3} MS/s, {}", counts.connected, sums(&counts))
+}
+
+fn sums(counts: &RtlCounts) -> String {
+    format!(
+        "{} clients in all, {} samples, {} missed by slow clients, {} commands, {} refused, {} \
+         without a setting",
+        counts.clients,
+        counts.samples,
+        counts.missed,
+        counts.commands,
+        counts.refused,
+        counts.ignored
+    )
+}

@@ -1,0 +1,441 @@
+//! A server of the protocol of `rtl_tcp`: the radio as dozens of programs already use it.
+//!
+//! All clients share one channel, its frequency, rate and gain. The radio streams while a client is
+//! connected. Gaps become zeros, so that clients, who count samples, keep the time. A client that
+//! does not read fast enough loses blocks, which are counted, and holds up nobody.
+//!
+//! | thread | task |
+//! | --- | --- |
+//! | `ms-rtl-accept` | takes clients |
+//! | `ms-rtl-samples` | reads the stream, and passes each block to all clients |
+//! | `ms-rtl-out` | one for each client: writes blocks |
+//! | `ms-rtl-in` | one for each client: carries out its commands |
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use millstream_radio::Ledger;
+use millstream_radio::graph::StreamDirection;
+use millstream_wire::rtl_tcp::{COMMAND_LEN, RtlCommand, TUNER_R820T, header};
+
+use crate::{ClientError, ClientRadio, GapPolicy, RxOptions, RxReadEvent, RxReader, StreamStart};
+
+/// The gains that the header counts: steps over the radio's range.
+const GAINS: u32 = 29;
+
+/// Blocks that wait for a client: more than a second at usual rates.
+const BLOCKS: usize = 64;
+
+/// The length of a block, seconds, and its limits in samples.
+const BLOCK_S: f64 = 0.02;
+const BLOCK_SAMPLES: (usize, usize) = (512, 65_536);
+
+/// How long a wait lasts before the stop flag is read.
+const TICK: Duration = Duration::from_millis(50);
+
+/// A client that takes nothing for so long is gone.
+const CLIENT_MAX: Duration = Duration::from_secs(10);
+
+/// How a server is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RtlOptions {
+    /// The receive channel.
+    pub channel: usize,
+    /// The most clients at a time; others are closed at once.
+    pub clients_max: usize,
+}
+
+impl Default for RtlOptions {
+    fn default() -> Self {
+        Self { channel: 0, clients_max: 16 }
+    }
+}
+
+impl RtlOptions {
+    /// Sets the receive channel.
+    #[must_use]
+    pub fn with_channel(mut self, channel: usize) -> Self {
+        self.channel = channel;
+        self
+    }
+
+    /// Sets the most clients at a time.
+    #[must_use]
+    pub fn with_clients_max(mut self, clients: usize) -> Self {
+        self.clients_max = clients;
+        self
+    }
+}
+
+/// What a server has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct RtlCounts {
+    /// Clients so far.
+    pub clients: u64,
+    /// Clients now.
+    pub connected: u64,
+    /// Samples that the radio delivered while a client was connected, zeros for gaps included.
+    pub samples: u64,
+    /// Samples that were passed to clients, summed over them.
+    pub passed: u64,
+    /// Samples that clients missed because they read too slowly, summed over them.
+    pub missed: u64,
+    /// Commands that the radio carried out.
+    pub commands: u64,
+    /// Commands that it refused.
+    pub refused: u64,
+    /// Commands for which it has no setting.
+    pub ignored: u64,
+}
+
+/// A running server; dropping it stops it.
+#[derive(Debug)]
+pub struct RtlServer {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    radio: ClientRadio,
+    reader: RxReader,
+    options: RtlOptions,
+    clients: Mutex<Vec<RtlClient>>,
+    stop: AtomicBool,
+    error: Mutex<Option<String>>,
+    counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    clients: AtomicU64,
+    samples: AtomicU64,
+    passed: AtomicU64,
+    missed: AtomicU64,
+    commands: AtomicU64,
+    refused: AtomicU64,
+    ignored: AtomicU64,
+}
+
+/// A connected client, as the samples' thread sees it.
+#[derive(Debug)]
+struct RtlClient {
+    blocks: SyncSender<Arc<Vec<u8>>>,
+    socket: TcpStream,
+}
+
+impl RtlServer {
+    /// Opens the stream and serves clients of `listener`.
+    ///
+    /// # Errors
+    /// [`ClientError`]; [`ClientError::Server`] when the system refuses a thread or the address.
+    pub fn start(
+        radio: ClientRadio,
+        listener: TcpListener,
+        options: RtlOptions,
+    ) -> Result<Self, ClientError> {
+        let rx = RxOptions::default().with_gaps(GapPolicy::Zeros);
+        let reader = radio.reader(&[options.channel], rx)?;
+        let address = listener.local_addr().map_err(server_error)?;
+        listener.set_nonblocking(true).map_err(server_error)?;
+        let shared = Arc::new(Shared {
+            radio,
+            reader,
+            options,
+            clients: Mutex::default(),
+            stop: AtomicBool::new(false),
+            error: Mutex::default(),
+            counts: Counts::default(),
+        });
+        let mut server = Self { shared: shared.clone(), address, threads: Vec::new() };
+        let accepts = shared.clone();
+        server.spawn("ms-rtl-accept", move || accept(&accepts, &listener))?;
+        server.spawn("ms-rtl-samples", move || shared.stream())?;
+        Ok(server)
+    }
+
+    /// Returns the address at which it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns the radio.
+    pub fn radio(&self) -> &ClientRadio {
+        &self.shared.radio
+    }
+
+    /// Returns the counts so far.
+    pub fn counts(&self) -> RtlCounts {
+        let counts = &self.shared.counts;
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        RtlCounts {
+            clients: read(&counts.clients),
+            connected: self.shared.clients().len() as u64,
+            samples: read(&counts.samples),
+            passed: read(&counts.passed),
+            missed: read(&counts.missed),
+            commands: read(&counts.commands),
+            refused: read(&counts.refused),
+            ignored: read(&counts.ignored),
+        }
+    }
+
+    /// Returns the outcome of every sample of the stream.
+    pub fn ledger(&self) -> Option<Ledger> {
+        self.shared.reader.ledger(0)
+    }
+
+    /// Returns the error that ended the stream, once.
+    pub fn take_error(&self) -> Option<String> {
+        self.shared.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Disconnects all clients and ends the stream.
+    pub fn stop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.clients().iter().for_each(RtlClient::disconnect);
+        for thread in self.threads.drain(..) {
+            // A panicked thread has already printed its message.
+            let _ = thread.join();
+        }
+    }
+
+    fn spawn(
+        &mut self,
+        name: &str,
+        body: impl FnOnce() + Send + 'static,
+    ) -> Result<(), ClientError> {
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(body);
+        self.threads.push(thread.map_err(server_error)?);
+        Ok(())
+    }
+}
+
+impl Drop for RtlServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl RtlClient {
+    fn disconnect(&self) {
+        // It may have gone already.
+        let _ = self.socket.shutdown(Shutdown::Both);
+    }
+}
+
+impl Shared {
+    fn clients(&self) -> MutexGuard<'_, Vec<RtlClient>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The body of the samples' thread.
+    fn stream(&self) {
+        if let Err(error) = self.stream_until_stopped() {
+            *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        self.reader.close();
+        self.clients().drain(..).for_each(|client| client.disconnect());
+    }
+
+    fn stream_until_stopped(&self) -> Result<(), ClientError> {
+        let mut samples = vec![[0i8; 2]; BLOCK_SAMPLES.1];
+        let mut blocks = BlockPool::default();
+        while !self.is_stopped() {
+            if self.clients().is_empty() {
+                if self.reader.is_active() {
+                    self.reader.stop()?;
+                }
+                std::thread::sleep(TICK);
+                continue;
+            }
+            if !self.reader.is_active() {
+                self.reader.start(StreamStart::default())?;
+            }
+            let block = (self.reader.rate_hz() * BLOCK_S) as usize;
+            let room = &mut samples[..block.clamp(BLOCK_SAMPLES.0, BLOCK_SAMPLES.1)];
+            let read = self.reader.read(&mut [&mut *room], TICK)?;
+            if matches!(read.event, RxReadEvent::LateStart) {
+                self.reader.start(StreamStart::default())?;
+            }
+            if read.samples > 0 {
+                self.pass(&room[..read.samples], &mut blocks);
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes samples to all clients. The lock is taken once a block, and others hold it only
+    /// while a client comes or goes.
+    fn pass(&self, samples: &[[i8; 2]], blocks: &mut BlockPool) {
+        let block = blocks.fill(samples);
+        let count = samples.len() as u64;
+        self.counts.samples.fetch_add(count, Ordering::Relaxed);
+        self.clients().retain(|client| match client.blocks.try_send(block.clone()) {
+            Ok(()) => {
+                self.counts.passed.fetch_add(count, Ordering::Relaxed);
+                true
+            }
+            Err(TrySendError::Full(_)) => {
+                self.counts.missed.fetch_add(count, Ordering::Relaxed);
+                true
+            }
+            Err(TrySendError::Disconnected(_)) => {
+                client.disconnect();
+                false
+            }
+        });
+    }
+
+    /// Carries out a command.
+    fn execute(&self, command: RtlCommand) {
+        let (radio, rx, channel) = (&self.radio, StreamDirection::Rx, self.options.channel);
+        let gain_range = radio.gain_range(rx);
+        let outcome = match (command, gain_range) {
+            (RtlCommand::Frequency(hz), _) => {
+                radio.set_frequency(rx, channel, f64::from(hz), None).map(drop)
+            }
+            (RtlCommand::SampleRate(hz), _) => radio.set_rate(rx, channel, f64::from(hz)).map(drop),
+            (RtlCommand::ManualGain(manual), _) if radio.has_automatic_gain(rx) => {
+                radio.set_automatic_gain(rx, channel, !manual).map(drop)
+            }
+            (RtlCommand::Gain(tenths), Some((low, high))) => {
+                let gain_db = (f64::from(tenths) / 10.0).clamp(low, high);
+                radio.set_gain(rx, channel, gain_db).map(drop)
+            }
+            (RtlCommand::GainIndex(index), Some((low, high))) => {
+                let share = f64::from(index.min(GAINS - 1)) / f64::from(GAINS - 1);
+                radio.set_gain(rx, channel, low + share * (high - low)).map(drop)
+            }
+            // The crystal of a radio with a reference clock has no error to correct, and the other
+            // settings belong to the hardware for which the protocol was made.
+            _ => {
+                self.counts.ignored.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+        };
+        let count = match outcome {
+            Ok(()) => &self.counts.commands,
+            Err(_) => &self.counts.refused,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Blocks that are used again when no client needs them any more.
+#[derive(Debug, Default)]
+struct BlockPool {
+    blocks: Vec<Arc<Vec<u8>>>,
+    next: usize,
+}
+
+impl BlockPool {
+    /// Returns a block with these samples, each byte with its middle at 128.
+    fn fill(&mut self, samples: &[[i8; 2]]) -> Arc<Vec<u8>> {
+        let bytes = samples.as_flattened().iter().map(|value| value.cast_unsigned() ^ 0x80);
+        for _ in 0..self.blocks.len() {
+            self.next = (self.next + 1) % self.blocks.len();
+            if let Some(block) = Arc::get_mut(&mut self.blocks[self.next]) {
+                block.clear();
+                block.extend(bytes);
+                return self.blocks[self.next].clone();
+            }
+        }
+        // All are on their way; clients hold a limited number.
+        self.blocks.push(Arc::new(bytes.collect()));
+        self.blocks[self.blocks.len() - 1].clone()
+    }
+}
+
+/// The body of the thread that takes clients. The listener does not wait, so that a stop is seen.
+fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
+    while !shared.is_stopped() {
+        match listener.accept() {
+            Ok((socket, _)) => {
+                // A client that cannot be served is closed by dropping its socket.
+                let _ = welcome(shared, socket);
+            }
+            Err(_) => std::thread::sleep(TICK),
+        }
+    }
+}
+
+/// Starts the threads of a client.
+fn welcome(shared: &Arc<Shared>, socket: TcpStream) -> io::Result<()> {
+    socket.set_nonblocking(false)?;
+    socket.set_nodelay(true)?;
+    socket.set_write_timeout(Some(CLIENT_MAX))?;
+    (&socket).write_all(&header(TUNER_R820T, GAINS))?;
+    let (blocks, waiting) = sync_channel(BLOCKS);
+    let (out, mut commands) = (socket.try_clone()?, socket.try_clone()?);
+    {
+        let mut clients = shared.clients();
+        if clients.len() >= shared.options.clients_max || shared.is_stopped() {
+            return Ok(());
+        }
+        clients.push(RtlClient { blocks, socket });
+    }
+    shared.counts.clients.fetch_add(1, Ordering::Relaxed);
+    let spawn = |name: &str, body: Box<dyn FnOnce() + Send>| {
+        std::thread::Builder::new().name(name.to_owned()).spawn(body).map(drop)
+    };
+    // Both end with the socket.
+    spawn("ms-rtl-out", Box::new(move || write_blocks(&waiting, &out)))?;
+    let shared = Arc::downgrade(shared);
+    spawn(
+        "ms-rtl-in",
+        Box::new(move || {
+            let mut bytes = [0; COMMAND_LEN];
+            while commands.read_exact(&mut bytes).is_ok() {
+                let Some(shared) = shared.upgrade() else { break };
+                shared.execute(RtlCommand::parse(&bytes));
+            }
+            let _ = commands.shutdown(Shutdown::Both);
+        }),
+    )
+}
+
+fn write_blocks(blocks: &Receiver<Arc<Vec<u8>>>, mut out: &TcpStream) {
+    while let Ok(block) = blocks.recv() {
+        if out.write_all(&block).is_err() {
+            break;
+        }
+    }
+    let _ = out.shutdown(Shutdown::Both);
+}
+
+fn server_error(source: io::Error) -> ClientError {
+    ClientError::Server { source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_used_again() {
+        let mut pool = BlockPool::default();
+        let first = pool.fill(&[[0, -128], [127, 1]]);
+        assert_eq!(**first, [128, 0, 255, 129]);
+        let second = pool.fill(&[[1, 2]]);
+        assert_eq!(pool.blocks.len(), 2, "the first is in use");
+        drop((first, second));
+        for _ in 0..10 {
+            pool.fill(&[[3, 4]]);
+        }
+        assert_eq!(pool.blocks.len(), 2);
+    }
+}
