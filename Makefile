@@ -4,7 +4,11 @@
 CARGO ?= cargo
 BIN   := target/release/millstream
 
-.PHONY: help demo build test sanitize miri test-dpdk test-vfio test-peers fuzz lint fresh crates clean rust
+SOAPY := target/release/libmillstreamSupport.so
+PREFIX ?= /usr/local
+SOAPY_MODULES ?= $(PREFIX)/lib/SoapySDR/modules0.8
+
+.PHONY: help demo build soapy install-soapy test sanitize miri test-dpdk test-vfio test-peers fuzz lint fresh crates clean rust
 
 help:
 	@echo "make demo        emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png"
@@ -12,6 +16,7 @@ help:
 	@echo "make test-dpdk   the link dpdk over ports in software, with and without huge pages"
 	@echo "make test-vfio   the link dpdk on a card behind vfio-pci and an IOMMU, in a guest"
 	@echo "make test-peers  against programs that nobody here wrote: UHD, GNU Radio, ffprobe"
+	@echo "make soapy       the SoapySDR module; make install-soapy PREFIX=/usr/local installs it"
 	@echo "make sanitize    rings and runtime under the address and the thread sanitizer"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (10)"
 	@echo "make miri        rings, packet formats and parts of the runtime under Miri (nightly Rust)"
@@ -26,6 +31,17 @@ demo: build
 build: rust
 	@scripts/need.sh build
 	$(CARGO) build --release -p millstream
+
+soapy: rust
+	@scripts/need.sh soapy
+	soapy/build.sh release
+
+install-soapy: $(SOAPY)
+	install -d $(DESTDIR)$(SOAPY_MODULES)
+	install -m 755 $(SOAPY) $(DESTDIR)$(SOAPY_MODULES)/
+
+$(SOAPY):
+	@echo "$(SOAPY) is missing: run make soapy" >&2; exit 1
 
 test: rust
 	@scripts/need.sh test
@@ -44,6 +60,7 @@ test-vfio: rust
 
 test-peers: build
 	@scripts/need.sh test-peers
+	@if pkg-config --exists SoapySDR; then soapy/build.sh release; fi
 	peers/run-all.sh
 
 sanitize: rust

@@ -38,8 +38,8 @@ const EMULATED: [&str; 9] = [
     "time_scale",
 ];
 
-/// Keys that found radios carry, and that select none.
-const IGNORED: [&str; 5] = ["driver", "label", "name", "description", "version"];
+/// Keys that found radios carry, or that clients add for themselves, and that select none.
+const IGNORED: [&str; 6] = ["driver", "label", "name", "description", "version", "soapy"];
 
 /// The keys that open a radio.
 ///
@@ -49,7 +49,7 @@ const IGNORED: [&str; 5] = ["driver", "label", "name", "description", "version"]
 /// | `serial`, `type`, `product` | the radio that answers a search with these |
 /// | `link` | the link that carries samples, such as `udp:gro=off` |
 /// | `master_clock_rate`, `clock_source`, `time_source` | the radio's clock |
-/// | `recv_queue_bytes`, `claim_wait_s`, `discovery_port`, `rpc_port` | as in `millstream rx --args` |
+/// | `recv_queue_bytes`, `claim_wait_s`, `discovery_port`, `rpc_port` | as for `millstream rx` |
 /// | `radio=emulated` | an emulated radio in this process, with the keys below |
 /// | `device` | `e320` (default; with `antenna` without a scene) or `e320-radio` |
 /// | `antenna` | the source of the received samples, in place of a scene |
@@ -263,7 +263,7 @@ mod tests {
         assert!(text("addr").contains("key=value"));
         assert!(text("addr=1.2.3.4,antenna=ramp").contains("radio=emulated"));
         assert!(text("").contains("says no addr"));
-        let kept = ClientArgs::from_pairs([("soapy", "0"), ("addr", "1.2.3.4")]);
-        assert_eq!(kept.unknown(), ["soapy"]);
+        let kept = ClientArgs::from_pairs([("adr", "0"), ("soapy", "0"), ("addr", "1.2.3.4")]);
+        assert_eq!(kept.unknown(), ["adr"]);
     }
 }

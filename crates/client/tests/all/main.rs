@@ -1,4 +1,9 @@
 //! A client and an emulated radio in this process.
 
-mod receive;
+mod careless;
+mod common;
+mod gaps;
 mod rtl_tcp;
+mod settings;
+mod timed;
+mod transmit;

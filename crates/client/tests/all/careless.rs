@@ -1,0 +1,134 @@
+//! What clients do although they should not.
+
+use std::time::{Duration, Instant};
+
+use millstream_client::{ClientError, RxOptions, RxReadEvent, StreamDirection, StreamStart};
+
+use crate::common::{PATIENCE, PROMPT, check_ramp, ramp, reader, started};
+
+/// A time-out that no test waits for.
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[test]
+fn a_read_before_the_start_ends_soon_whatever_its_time_out() {
+    let radio = ramp("");
+    let reader = reader(&radio, RxOptions::default());
+    let begin = Instant::now();
+    let read = reader.read(&mut [&mut [[0_i16; 2]; 100]], HOUR).unwrap();
+    assert_eq!((read.samples, read.event), (0, RxReadEvent::Timeout));
+    assert!(begin.elapsed() < PROMPT, "{:?}", begin.elapsed());
+}
+
+#[test]
+fn a_stop_or_close_ends_a_read_that_waits() {
+    let radio = ramp("");
+    for closes in [false, true] {
+        for _ in 0..10 {
+            let reader = started(&radio, RxOptions::default());
+            let thread = {
+                let reader = reader.clone();
+                std::thread::spawn(move || {
+                    // More samples than come in the length of the test.
+                    let mut samples = vec![[0_i16; 2]; 1 << 26];
+                    (reader.read(&mut [&mut samples], HOUR), Instant::now())
+                })
+            };
+            std::thread::sleep(Duration::from_millis(20));
+            let begin = Instant::now();
+            if closes {
+                reader.close();
+            } else {
+                reader.stop().unwrap();
+            }
+            let (read, end) = thread.join().unwrap();
+            assert!(end.saturating_duration_since(begin) < PROMPT);
+            match read {
+                Err(ClientError::Closed) => assert!(closes),
+                Ok(_) => assert!(!closes),
+                Err(error) => panic!("{error}"),
+            }
+            assert_eq!(reader.stop().is_err(), closes);
+        }
+    }
+}
+
+#[test]
+fn a_stream_starts_and_stops_again_and_again() {
+    let radio = ramp("");
+    let reader = reader(&radio, RxOptions::default());
+    let (mut samples, mut before) = ([[0_i16; 2]; 700], 0);
+    for _ in 0..200 {
+        reader.start(StreamStart::default()).unwrap();
+        let read = reader.read(&mut [&mut samples], PATIENCE).unwrap();
+        assert_eq!(read.samples, samples.len());
+        assert!(read.time_ticks >= before);
+        check_ramp(&samples, read.time_ticks);
+        before = read.time_ticks + read.samples as u64;
+        reader.stop().unwrap();
+    }
+    let ledger = radio.rx_ledger(0).unwrap();
+    ledger.balance().unwrap();
+    assert_eq!((ledger.delivered, ledger.lost_total()), (200 * 700, 0));
+}
+
+#[test]
+fn the_rate_changes_while_another_thread_reads() {
+    let radio = ramp("");
+    let reader = started(&radio, RxOptions::default());
+    let thread = {
+        let reader = reader.clone();
+        std::thread::spawn(move || {
+            let (mut samples, mut times) = (vec![[0_i16; 2]; 4096], Vec::new());
+            loop {
+                match reader.read(&mut [&mut samples], PATIENCE) {
+                    Ok(read) => {
+                        check_ramp(&samples[..read.samples], read.time_ticks);
+                        times.push(read.time_ns);
+                    }
+                    Err(ClientError::Closed) => return times,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        })
+    };
+    for turn in 0..30 {
+        let rate_hz = [2e6, 0.5e6, 1e6][turn % 3];
+        assert_eq!(radio.set_rate(StreamDirection::Rx, 0, rate_hz).unwrap(), rate_hz);
+        assert_eq!(reader.rate_hz(), rate_hz);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(reader.is_active());
+    std::thread::sleep(Duration::from_millis(50));
+    reader.close();
+    assert!(thread.join().unwrap().len() > 5);
+}
+
+#[test]
+fn a_radio_that_is_closed_says_so_everywhere() {
+    let radio = ramp("");
+    let reader = started(&radio, RxOptions::default());
+    radio.close();
+    let read = reader.read(&mut [&mut [[0_i16; 2]; 10]], PATIENCE);
+    assert!(matches!(read, Err(ClientError::Closed)), "{read:?}");
+    assert!(matches!(radio.rate(StreamDirection::Rx, 0), Err(ClientError::Closed)));
+    assert!(matches!(radio.reader(&[0], RxOptions::default()), Err(ClientError::Closed)));
+}
+
+#[test]
+fn a_radio_that_stops_answering_is_lost_once_and_for_all_until_the_next_start() {
+    let radio = ramp("");
+    let reader = started(&radio, RxOptions::default());
+    let mut samples = vec![[0_i16; 2]; 4096];
+    assert!(reader.read(&mut [&mut samples], PATIENCE).unwrap().samples > 0);
+    radio.add_fault("stall ms=30000").unwrap();
+    let error = loop {
+        match reader.read(&mut [&mut samples], PATIENCE) {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, ClientError::Rx(_)), "{error}");
+    let again = reader.read(&mut [&mut samples], PATIENCE);
+    assert!(matches!(again, Err(ClientError::Lost { .. })), "{again:?}");
+    assert!(!reader.is_active());
+}

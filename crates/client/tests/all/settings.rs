@@ -1,0 +1,108 @@
+//! Settings, readings and finding.
+
+use millstream_client::{
+    ClientArgs, ClientRadio, RxOptions, StreamDirection, StreamStart, TimeMoment, find,
+};
+
+use crate::common::{PATIENCE, radio};
+
+use StreamDirection::{Rx, Tx};
+
+fn open() -> ClientRadio {
+    radio("", 1e6)
+}
+
+#[test]
+fn settings_return_what_was_set() {
+    let radio = open();
+    assert_eq!((radio.product(), radio.serial(), radio.is_emulated()), ("e320", "7F000001", true));
+    assert_eq!((radio.channels(Rx), radio.channels(Tx)), (2, 2));
+    let tuned = radio.set_frequency(Rx, 0, 1e9, Some(2e6)).unwrap();
+    assert!((tuned.freq_hz - 1e9).abs() < 1.0 && (tuned.rf_hz - 1.002e9).abs() < 10.0, "{tuned:?}");
+    assert_eq!(tuned.freq_hz, tuned.rf_hz + tuned.bb_hz);
+    assert_eq!(radio.frequency(Rx, 0).unwrap(), tuned);
+    let tuned = radio.set_rf(Rx, 0, 2e9).unwrap();
+    assert!((tuned.freq_hz - 1.998e9).abs() < 10.0, "{tuned:?}");
+    let tuned = radio.set_bb(Rx, 0, 1e6).unwrap();
+    assert!((tuned.freq_hz - 2.001e9).abs() < 10.0, "{tuned:?}");
+    let tuned = radio.set_frequency(Rx, 0, 1e9, Some(0.0)).unwrap();
+    assert!(tuned.bb_hz.abs() < 10.0, "{tuned:?}");
+    assert_eq!(radio.set_gain(Rx, 0, 99.0).unwrap(), 76.0);
+    radio.set_automatic_gain(Rx, 0, true).unwrap();
+    assert!(radio.automatic_gain(Rx, 0).unwrap());
+    radio.set_automatic_gain(Rx, 0, false).unwrap();
+    assert_eq!(radio.gain(Rx, 0).unwrap(), 76.0);
+    assert_eq!(radio.antenna(Rx, 1).unwrap(), "RX2");
+    radio.set_antenna(Rx, 1, "TX/RX").unwrap();
+    assert_eq!(radio.antenna(Rx, 1).unwrap(), "TX/RX");
+    assert_eq!(radio.set_bandwidth(Rx, 0, 5e6).unwrap(), 5e6);
+    assert_eq!(radio.set_bandwidth(Rx, 0, 0.0).unwrap(), 1e6);
+    assert_eq!(radio.clock_sources().unwrap(), ["internal", "external"]);
+    radio.set_clock_source("external").unwrap();
+    assert_eq!(radio.clock_source().unwrap(), "external");
+    radio.set_time_ns(5_000_000_000, TimeMoment::Now).unwrap();
+    assert!((5_000_000_000..20_000_000_000).contains(&radio.time_ns(TimeMoment::Now).unwrap()));
+}
+
+#[test]
+fn wrong_settings_say_what_is_possible() {
+    let radio = open();
+    for (error, part) in [
+        (radio.set_antenna(Rx, 0, "RX9").unwrap_err(), "the channel has RX2"),
+        (radio.set_frequency(Rx, 0, 60e9, None).map(drop).unwrap_err(), "it must be"),
+        (radio.set_rate(Tx, 7, 1e6).map(drop).unwrap_err(), "no transmit channel 7"),
+        (radio.set_automatic_gain(Tx, 0, true).unwrap_err(), "receive channel only"),
+        (radio.channel_sensor(Rx, 0, "x").map(drop).unwrap_err(), "there are rssi"),
+        (radio.sensor("x").map(drop).unwrap_err(), "there are none"),
+        (radio.add_fault("x").unwrap_err(), "not the name of a fault"),
+    ] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+}
+
+#[test]
+fn channels_keep_their_rates_as_far_as_the_clock_allows() {
+    let radio = open();
+    assert_eq!(radio.tick_rate().unwrap(), 16e6);
+    assert_eq!(radio.set_rate(Tx, 0, 2e6).unwrap(), 2e6);
+    assert_eq!(radio.rate(Rx, 0).unwrap(), 1e6);
+    let reader = radio.reader(&[0], RxOptions::default()).unwrap();
+    reader.start(StreamStart::default()).unwrap();
+    // The clock stays while another stream runs.
+    let taken = radio.set_rate(Tx, 0, 1.92e6).unwrap();
+    assert_eq!((taken, radio.tick_rate().unwrap()), (2e6, 16e6));
+    reader.stop().unwrap();
+    assert_eq!(radio.set_rate(Tx, 0, 1.92e6).unwrap(), 1.92e6);
+    assert_eq!(radio.tick_rate().unwrap(), 30.72e6);
+    // The idle stream was opened anew at the nearest rate of the new clock.
+    assert_eq!(reader.rate_hz(), radio.rate(Rx, 0).unwrap());
+    reader.start(StreamStart::default()).unwrap();
+    let mut samples = vec![[0_i16; 2]; 100];
+    assert_eq!(reader.read(&mut [&mut samples], PATIENCE).unwrap().samples, 100);
+}
+
+#[test]
+fn readings_have_values_and_units() {
+    let radio = open();
+    let names = radio.channel_sensors(Rx, 0).unwrap();
+    for name in ["rssi", "lo_locked", "ledger_expected", "ledger_lost_network_loss"] {
+        assert!(names.iter().any(|known| known == name), "{names:?}");
+    }
+    let rssi = radio.channel_sensor(Rx, 0, "rssi").unwrap();
+    assert!(rssi.value.parse::<f64>().unwrap() < 0.0);
+    assert_eq!((&*rssi.unit, &*rssi.kind), ("dB", "REALNUM"));
+    let lost = radio.channel_sensor(Tx, 1, "ledger_lost").unwrap();
+    assert_eq!((&*lost.value, &*lost.unit, &*lost.kind), ("0", "samples", "INTEGER"));
+}
+
+#[test]
+fn an_emulated_radio_is_found_only_by_its_key() {
+    let args = |text: &str| text.parse::<ClientArgs>().unwrap();
+    let found = find(&args("radio=emulated")).unwrap();
+    assert_eq!((found.len(), found[0].addr, &*found[0].product), (1, None, "e320"));
+    let running = open();
+    let elsewhere = find(&args("serial=7F000001")).unwrap();
+    assert!(elsewhere.iter().all(|one| one.addr != Some(running.address())), "{elsewhere:?}");
+    let error = find(&args("addr=nowhere")).unwrap_err().to_string();
+    assert!(error.contains("give an IPv4 address"), "{error}");
+}

@@ -1,0 +1,83 @@
+//! Streams with a time and an end.
+
+use std::time::Duration;
+
+use millstream_client::{RxOptions, RxReadEvent, StatusKind, StreamStart, TimeMoment};
+
+use crate::common::{PATIENCE, check_ramp, ramp, reader};
+
+#[test]
+fn a_stream_begins_and_ends_as_it_was_asked_to() {
+    let radio = ramp("");
+    let reader = reader(&radio, RxOptions::default());
+    let start_ns = radio.time_ns(TimeMoment::Now).unwrap() / 1000 * 1000 + 200_000_000;
+    reader.start(StreamStart { time_ns: Some(start_ns), samples: Some(10_007) }).unwrap();
+    let (mut samples, mut count) = (vec![[0_i16; 2]; 4096], 0);
+    loop {
+        let read = reader.read(&mut [&mut samples], PATIENCE).unwrap();
+        assert_eq!(read.time_ns, start_ns + count * 1000);
+        check_ramp(&samples[..read.samples], read.time_ticks);
+        count += read.samples as i64;
+        if read.end_of_burst {
+            break;
+        }
+    }
+    assert_eq!(count, 10_007);
+    let read = reader.read(&mut [&mut samples], Duration::from_millis(1)).unwrap();
+    assert_eq!((read.samples, read.event), (0, RxReadEvent::Timeout));
+}
+
+#[test]
+fn a_start_that_comes_too_late_is_an_event() {
+    let radio = ramp("");
+    let reader = reader(&radio, RxOptions::default());
+    reader.start(StreamStart { time_ns: Some(1000), samples: None }).unwrap();
+    let mut samples = vec![[0_i16; 2]; 4096];
+    let read = reader.read(&mut [&mut samples], PATIENCE).unwrap();
+    assert_eq!((read.samples, read.event), (0, RxReadEvent::LateStart));
+    assert_eq!(reader.take_status(PATIENCE).unwrap().kind, StatusKind::LateStart);
+    assert!(!reader.is_active());
+    reader.start(StreamStart::default()).unwrap();
+    assert!(reader.read(&mut [&mut samples], PATIENCE).unwrap().samples > 0);
+}
+
+#[test]
+fn the_first_samples_come_without_the_rest() {
+    let radio = ramp("");
+    let reader = reader(&radio, RxOptions::default());
+    reader.start(StreamStart::default()).unwrap();
+    let mut samples = vec![[0_i16; 2]; 1 << 20];
+    let read = reader.read_some(&mut [&mut samples], PATIENCE).unwrap();
+    assert!((1..=500).contains(&read.samples), "{read:?}");
+}
+
+#[test]
+fn all_sample_types_are_the_same_samples() {
+    use num_complex::{Complex32, Complex64};
+    let radio = ramp("");
+    let reader = reader(&radio, RxOptions::default());
+    reader.start(StreamStart::default()).unwrap();
+    let parts = |ticks: u64| [ticks as u16 as i16, (ticks >> 16) as u16 as i16];
+    let mut floats = vec![Complex32::default(); 9000];
+    let read = reader.read(&mut [&mut floats], PATIENCE).unwrap();
+    assert_eq!(read.samples, 9000);
+    for (ticks, sample) in (read.time_ticks..).zip(&floats) {
+        let [i, q] = parts(ticks).map(|part| f32::from(part) * (1.0 / 32767.0));
+        assert_eq!((sample.re, sample.im), (i, q));
+    }
+    let mut doubles = vec![Complex64::default(); 9000];
+    let read = reader.read(&mut [&mut doubles], PATIENCE).unwrap();
+    assert_eq!(read.samples, 9000);
+    for (ticks, sample) in (read.time_ticks..).zip(&doubles) {
+        let [i, q] = parts(ticks).map(|part| f64::from(part) / 32767.0);
+        assert!((sample.re - i).abs() < 1e-9 && (sample.im - q).abs() < 1e-9);
+    }
+    let mut bytes = vec![[0_i8; 2]; 9000];
+    let read = reader.read(&mut [&mut bytes], PATIENCE).unwrap();
+    assert_eq!(read.samples, 9000);
+    for (ticks, sample) in (read.time_ticks..).zip(&bytes) {
+        let want =
+            parts(ticks).map(|part| (f32::from(part) * (127.0 / 32767.0)).round_ties_even() as i8);
+        assert_eq!(*sample, want);
+    }
+}

@@ -1,0 +1,60 @@
+"""A screen without a display for the peers with windows: pictures of it, and keys for it."""
+
+import ctypes
+import struct
+import zlib
+
+import numpy as np
+
+
+class Screen:
+    """The screen of an Xvfb that keeps it in a file (-fbdir)."""
+
+    def __init__(self, display, file):
+        self.file = file
+        self.x11, self.test = ctypes.CDLL("libX11.so.6"), ctypes.CDLL("libXtst.so.6")
+        self.x11.XOpenDisplay.restype = ctypes.c_void_p
+        self.x11.XStringToKeysym.restype = ctypes.c_ulong
+        self.display = ctypes.c_void_p(self.x11.XOpenDisplay(display.encode()))
+        if not self.display:
+            raise RuntimeError(f"no X server at {display}")
+
+    def pixels(self):
+        """Its pixels: rows of red, green and blue."""
+        with open(self.file, "rb") as file:
+            data = file.read()
+        # X11/XWDFile.h: the header's size, then 24 more words; colours of 12 bytes follow the header.
+        header = struct.unpack(">25I", data[:100])
+        size, width, height, bytes_per_line, colours = header[0], header[4], header[5], header[12], header[19]
+        begin = size + 12 * colours
+        rows = np.frombuffer(data[begin:begin + bytes_per_line * height], np.uint8).reshape(height, bytes_per_line)
+        return rows[:, :4 * width].reshape(height, width, 4)[:, :, 2::-1]
+
+    def save(self, path):
+        """Writes a PNG."""
+        pixels = self.pixels()
+        height, width, _ = pixels.shape
+        rows = b"".join(b"\0" + row.tobytes() for row in np.ascontiguousarray(pixels))
+
+        def chunk(kind, body):
+            return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+        header = struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0)
+        with open(path, "wb") as file:
+            file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) +
+                       chunk(b"IEND", b""))
+
+    def press(self, *names):
+        """Presses keys together, such as Control_L and d."""
+        codes = [self.x11.XKeysymToKeycode(self.display, ctypes.c_ulong(self.x11.XStringToKeysym(name.encode())))
+                 for name in names]
+        for code, down in [*((code, 1) for code in codes), *((code, 0) for code in reversed(codes))]:
+            self.test.XTestFakeKeyEvent(self.display, code, down, 0)
+            self.x11.XFlush(self.display)
+
+    def click(self, x, y):
+        """Clicks at a place."""
+        self.test.XTestFakeMotionEvent(self.display, -1, x, y, 0)
+        for down in (1, 0):
+            self.test.XTestFakeButtonEvent(self.display, 1, down, 0)
+        self.x11.XFlush(self.display)
