@@ -1,0 +1,117 @@
+#!/usr/bin/python3
+"""Compares our module with SoapyUHD on the same emulated radio.
+
+  rates   the highest rate that each of them receives for a while without a loss, at MTU 1500 and 8000
+  cost    the processor time of the reading thread: readStream, direct buffers, SoapyUHD, and the crate's own recv
+
+The radio has processor 1 in real time (SCHED_FIFO). The reader has the highest niceness: UHD's threads poll, so they
+stop each other in real time. Root is needed for both. `soapy/measure.py [rates|cost]...`
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "peers"))
+
+from common import Radio, die_with_parent  # noqa: E402
+from soapy_common import use_module  # noqa: E402
+
+RATES_MHZ = [5, 10, 15, 20, 30, 40, 50, 60, 80, 100, 125, 150, 200, 250]
+SECONDS, TRIES = 2, 3
+RADIO_CPU, PRIORITY, NICENESS = 1, 20, -20
+
+
+def favoured():
+    """For a child: it goes before other programs."""
+    os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
+    die_with_parent()
+
+
+def serve(mtu):
+    """An emulated radio with processor RADIO_CPU."""
+    radio = Radio("--any-rate", "--rx-antenna", "ramp", "--mtu", str(mtu), inside=("taskset", "-c", str(RADIO_CPU),
+                                                                               "chrt", "-f", str(PRIORITY)))
+    return radio
+
+
+def measured(command):
+    """The JSON line of a reader; None when it failed."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60, check=False,
+                              preexec_fn=favoured)
+    except subprocess.TimeoutExpired:
+        return None
+    lines = [line[line.index("{"):] for line in done.stdout.splitlines() if "{\"rate_hz\"" in line]
+    return json.loads(lines[-1]) if lines else None
+
+
+def drivers(addr, rate):
+    """How each driver opens the radio at a rate."""
+    return {"millstream": f"driver=millstream,addr={addr}",
+            "uhd": f"driver=uhd,type=e3xx,addr={addr},master_clock_rate={rate}"}
+
+
+def is_lossless(result, rate):
+    return (result is not None and result["overflows"] + result["errors"] + result["timeouts"] == 0
+            and abs(result["rate_hz"] / rate - 1) < 0.01 and result["samples"] > 0.97 * rate * result["wall_s"])
+
+
+def rates(reader):
+    for mtu in (1500, 8000):
+        for driver in ("millstream", "uhd"):
+            best = 0
+            for mhz in RATES_MHZ:
+                rate, good = int(mhz * 1e6), 0
+                for _ in range(TRIES):
+                    with serve(mtu) as radio:
+                        good += is_lossless(measured([reader, drivers(radio.addr, rate)[driver], str(rate), str(SECONDS),
+                                                      "CS16"]), rate)
+                print(f"  MTU {mtu}, {driver}: {mhz} MS/s, {good} of {TRIES} without a loss", flush=True)
+                if good == TRIES:
+                    best = mhz
+                elif good == 0 and mhz > 1.3 * best:
+                    break
+            print(f"MTU {mtu}, {driver}: {best} MS/s in {TRIES} of {TRIES} runs of {SECONDS} s", flush=True)
+
+
+def cost(reader):
+    recv = os.path.join(ROOT, "target/release/examples/recv_cost")
+    for rate in (20_000_000, 50_000_000):
+        rows = {}
+        for _ in range(5):
+            with serve(8000) as radio:
+                ours, uhd = drivers(radio.addr, rate).values()
+                commands = {"own recv": [recv, f"addr={radio.addr}", str(rate), str(SECONDS)],
+                            "readStream CS16": [reader, ours, str(rate), str(SECONDS), "CS16"],
+                            "direct CS16": [reader, ours, str(rate), str(SECONDS), "CS16", "direct"],
+                            "readStream CF32": [reader, ours, str(rate), str(SECONDS), "CF32"],
+                            "SoapyUHD CS16": [reader, uhd, str(rate), str(SECONDS), "CS16"],
+                            "SoapyUHD CF32": [reader, uhd, str(rate), str(SECONDS), "CF32"]}
+                for name, command in commands.items():
+                    result = measured(command)
+                    if result is not None:
+                        rows.setdefault(name, []).append(1e9 * result["cpu_s"] / result["samples"])
+        for name, costs in rows.items():
+            costs.sort()
+            print(f"{rate / 1e6:.0f} MS/s, {name}: {costs[len(costs) // 2]:.3f} s per Gsample "
+                  f"({costs[0]:.3f} to {costs[-1]:.3f}, {len(costs)} runs)", flush=True)
+
+
+def main():
+    use_module()
+    parts = sys.argv[1:] or ["rates", "cost"]
+    print(f"load {os.getloadavg()[0]:.1f}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        reader = os.path.join(folder, "soapy_rate")
+        source = os.path.join(ROOT, "peers/soapy_rate.cpp")
+        subprocess.run(["c++", "-O2", "-std=c++14", "-o", reader, source, "-lSoapySDR"], check=True)
+        for part in parts:
+            {"rates": rates, "cost": cost}[part](reader)
+    print(f"load {os.getloadavg()[0]:.1f}", flush=True)
+
+
+main()
