@@ -8,11 +8,13 @@ SOAPY := target/release/libmillstreamSupport.so
 PREFIX ?= /usr/local
 SOAPY_MODULES ?= $(PREFIX)/lib/SoapySDR/modules0.8
 
-.PHONY: help demo build soapy install-soapy test sanitize miri test-dpdk test-vfio test-peers fuzz lint fresh crates clean rust
+.PHONY: help demo build soapy install-soapy test python test-python sanitize miri test-dpdk test-vfio test-peers fuzz lint fresh crates clean rust
 
 help:
 	@echo "make demo        emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png"
 	@echo "make test        all tests of our own, with loom models"
+	@echo "make python      the wheel of the Python package, in target/wheels"
+	@echo "make test-python tests of the Python package (make test runs them, too)"
 	@echo "make test-dpdk   the link dpdk over ports in software, with and without huge pages"
 	@echo "make test-vfio   the link dpdk on a card behind vfio-pci and an IOMMU, in a guest"
 	@echo "make test-peers  against programs that nobody here wrote: UHD, GNU Radio, ffprobe"
@@ -46,6 +48,14 @@ $(SOAPY):
 test: rust
 	@scripts/need.sh test
 	scripts/test.sh
+
+python: rust
+	@scripts/need.sh python
+	scripts/python.sh wheel
+
+test-python: rust
+	@scripts/need.sh test-python
+	scripts/python.sh test
 
 test-dpdk: rust
 	@scripts/need.sh test-dpdk

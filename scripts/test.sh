@@ -55,6 +55,13 @@ if [ ${#unsteady[@]} -gt 0 ]; then
   cargo test --workspace --no-fail-fast "${features[@]}" -- --exact "${unsteady[@]}" 2>&1 | grep '^test '
 fi
 
+stage "Python"
+scripts/python.sh test 2>&1 | tee "$logs/python"
+case ${PIPESTATUS[0]} in
+  0 | 77) ;;
+  *) status=1 ;;
+esac
+
 stage "end"
 sed -n 's/^test \(.*\) \.\.\. FAILED$/failed: \1/p' "$logs"/*
 awk '/^test result:/ { passed += $4; failed += $6; skipped += $8 }

@@ -1,0 +1,362 @@
+//! Receive streams.
+
+use crate::arrays::{ArrayUse, SampleArray, SampleForm, SampleRows};
+use crate::errors::{self, GapError, StreamError};
+use crate::ledger::Ledger;
+use crate::radio::Radio;
+use crate::wait::{TimeLimit, lock};
+use millstream_client::{
+    ClientError, GapPolicy, RxOptions, RxRead, RxReadEvent, RxReader, StreamGap, StreamStart,
+};
+use millstream_radio::Complex32;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Samples that are missing in a stream.
+#[pyclass(frozen, get_all, module = "millstream")]
+pub struct Gap {
+    /// How many samples of each channel are missing, exactly; 0 if the radio's clock jumped by an
+    /// unknown time.
+    samples: u64,
+    /// "overrun" (the radio's buffer was full), "sequence" (lost packets) or "clock_jump".
+    cause: &'static str,
+    /// The time at which samples resume, nanoseconds.
+    resume_ns: i64,
+    /// The same in ticks of the radio's clock.
+    resume_ticks: u64,
+}
+
+impl From<StreamGap> for Gap {
+    fn from(gap: StreamGap) -> Self {
+        let StreamGap { samples, cause, resume_ns, resume_ticks, .. } = gap;
+        Self { samples, cause, resume_ns, resume_ticks }
+    }
+}
+
+#[pymethods]
+impl Gap {
+    /// The time at which samples resume, seconds.
+    #[getter]
+    fn resume(&self) -> f64 {
+        self.resume_ns as f64 / 1e9
+    }
+
+    fn __repr__(&self) -> String {
+        let Self { samples, cause, resume_ns, .. } = self;
+        format!("Gap(samples={samples}, cause='{cause}', resume_ns={resume_ns})")
+    }
+}
+
+/// The result of recv_into().
+#[pyclass(frozen, module = "millstream")]
+pub struct Received {
+    /// Samples that were written to each row of the array, from its beginning.
+    #[pyo3(get)]
+    samples: usize,
+    first: Option<FirstTime>,
+    gap: Option<StreamGap>,
+    /// Whether the stream has ended: no sample follows.
+    #[pyo3(get)]
+    end: bool,
+}
+
+/// The time of a first sample.
+#[derive(Clone, Copy)]
+struct FirstTime {
+    ns: i64,
+    ticks: u64,
+}
+
+#[pymethods]
+impl Received {
+    /// The radio's time of the first sample, nanoseconds; None without samples.
+    #[getter]
+    fn time_ns(&self) -> Option<i64> {
+        self.first.map(|first| first.ns)
+    }
+
+    /// The same in ticks of the radio's clock.
+    #[getter]
+    fn time_ticks(&self) -> Option<u64> {
+        self.first.map(|first| first.ticks)
+    }
+
+    /// The samples that are missing directly before these; None without a gap.
+    #[getter]
+    fn gap(&self) -> Option<Gap> {
+        self.gap.map(Gap::from)
+    }
+
+    fn __repr__(&self) -> String {
+        let Self { samples, gap, end, .. } = self;
+        let missing = gap.map_or(0, |gap| gap.samples);
+        let time = self.time_ns().map_or_else(|| "None".to_owned(), |ns| ns.to_string());
+        let end = if *end { "True" } else { "False" };
+        format!("Received(samples={samples}, time_ns={time}, missing={missing}, end={end})")
+    }
+}
+
+/// A receive stream of one channel, or of several that are aligned in time.
+///
+/// All methods may be called from any thread at any time.
+#[pyclass(subclass, frozen, module = "millstream")]
+pub struct RxStream {
+    reader: RxReader,
+    form: SampleForm,
+    channels: usize,
+    /// A gap is an exception.
+    raises: bool,
+    started: AtomicBool,
+    ended: AtomicBool,
+    /// A gap that follows samples which were returned before it.
+    ahead: Mutex<Option<StreamGap>>,
+}
+
+impl RxStream {
+    /// Reads into rows.
+    ///
+    /// # Safety
+    /// That of [`SampleRows::first`].
+    unsafe fn read(&self, rows: &mut SampleRows, wait: Duration) -> Result<RxRead, ClientError> {
+        // SAFETY: the caller's; the form of the stream was checked with the array.
+        unsafe {
+            match (self.form, self.channels) {
+                (SampleForm::Cf32, 1) => self.reader.read(&mut [rows.first::<Complex32>()], wait),
+                (SampleForm::Cf32, _) => self.reader.read(&mut rows.all::<Complex32>(), wait),
+                (SampleForm::Sc16, 1) => self.reader.read(&mut [rows.first::<[i16; 2]>()], wait),
+                (SampleForm::Sc16, _) => self.reader.read(&mut rows.all::<[i16; 2]>(), wait),
+            }
+        }
+    }
+
+    /// Returns the gap before the next sample, unless the caller wants it as an exception.
+    fn take_gap(&self) -> PyResult<Option<StreamGap>> {
+        let gap = lock(&self.ahead).take();
+        match gap {
+            Some(gap) if self.raises => Python::attach(|py| Err(gap_error(py, gap))),
+            gap => Ok(gap),
+        }
+    }
+
+    fn fill(&self, py: Python<'_>, array: &SampleArray, limit: TimeLimit) -> PyResult<Received> {
+        let mut got = Received { samples: 0, first: None, gap: self.take_gap()?, end: false };
+        loop {
+            if self.ended.load(Ordering::Relaxed) {
+                got.end = true;
+                return Ok(got);
+            }
+            let mut rows = array.rows_from(got.samples);
+            let wait = limit.slice();
+            // SAFETY: the array lives until this function returns; its memory is the caller's, who
+            // does not use it meanwhile.
+            let read = py.detach(|| unsafe { self.read(&mut rows, wait) });
+            let read = read.map_err(errors::client)?;
+            if got.samples == 0 && read.samples > 0 {
+                got.first = Some(FirstTime { ns: read.time_ns, ticks: read.time_ticks });
+            }
+            got.samples += read.samples;
+            got.end = read.end_of_burst;
+            if got.end {
+                self.ended.store(true, Ordering::Relaxed);
+            }
+            match read.event {
+                RxReadEvent::Gap(gap) => {
+                    *lock(&self.ahead) = Some(gap);
+                    if got.samples > 0 || got.gap.is_some() {
+                        got.end = false;
+                        return Ok(got);
+                    }
+                    got.gap = self.take_gap()?;
+                }
+                RxReadEvent::LateStart => return Err(late(read.time_ns)),
+                RxReadEvent::Timeout if !self.reader.is_active() => {
+                    self.ended.store(true, Ordering::Relaxed);
+                }
+                RxReadEvent::Timeout if limit.is_over() => {
+                    if got.samples == 0 && got.gap.is_none() && array.samples() > 0 {
+                        return Err(limit.error("no sample came"));
+                    }
+                    return Ok(got);
+                }
+                _ => {}
+            }
+            if got.end || read.abrupt_end || got.samples == array.samples() {
+                return Ok(got);
+            }
+            py.check_signals()?;
+        }
+    }
+}
+
+fn gap_error(py: Python<'_>, gap: StreamGap) -> PyErr {
+    let StreamGap { samples, cause, resume_ns, .. } = gap;
+    let error = GapError::new_err(format!(
+        "{samples} samples are missing ({cause}); samples resume at {resume_ns} ns: read on, or \
+         open the stream with gaps=\"event\" to get gaps with the samples"
+    ));
+    match Py::new(py, Gap::from(gap)).and_then(|gap| error.value(py).setattr("gap", gap)) {
+        Ok(()) => error,
+        Err(failure) => failure,
+    }
+}
+
+fn late(time_ns: i64) -> PyErr {
+    StreamError::new_err(format!(
+        "the stream could not start at {time_ns} ns, because that time had passed when the radio \
+         got the command: start it later, or at once (at_ns=None)"
+    ))
+}
+
+fn policy(name: &str) -> PyResult<(GapPolicy, bool)> {
+    if name == "raise" {
+        return Ok((GapPolicy::Event, true));
+    }
+    let policy = GapPolicy::named(name).ok_or_else(|| {
+        let names = GapPolicy::NAMES.join(", ");
+        PyValueError::new_err(format!("gaps is {name:?}: give one of {names}, raise"))
+    })?;
+    Ok((policy, false))
+}
+
+#[pymethods]
+impl RxStream {
+    #[new]
+    #[pyo3(signature = (
+        radio, channels, *, format = "cf32", gaps = "event", samples_per_packet = None,
+        recv_queue_bytes = None
+    ))]
+    #[expect(clippy::needless_pass_by_value, reason = "Python gives a list")]
+    fn new(
+        py: Python<'_>,
+        radio: &Radio,
+        channels: Vec<usize>,
+        format: &str,
+        gaps: &str,
+        samples_per_packet: Option<u32>,
+        recv_queue_bytes: Option<usize>,
+    ) -> PyResult<Self> {
+        let form = SampleForm::from_name(format)?;
+        let (policy, raises) = policy(gaps)?;
+        let mut options = RxOptions::default().with_gaps(policy);
+        if let Some(samples) = samples_per_packet {
+            options = options.with_samples_per_packet(samples);
+        }
+        if let Some(bytes) = recv_queue_bytes {
+            options = options.with_recv_queue_bytes(bytes);
+        }
+        let reader = radio.with(py, |radio| radio.reader(&channels, options))?;
+        Ok(Self {
+            reader,
+            form,
+            channels: channels.len(),
+            raises,
+            started: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            ahead: Mutex::new(None),
+        })
+    }
+
+    /// The number of channels.
+    #[getter]
+    fn channels(&self) -> usize {
+        self.channels
+    }
+
+    /// The form of its samples: "cf32" or "sc16".
+    #[getter]
+    fn format(&self) -> &'static str {
+        self.form.name()
+    }
+
+    /// Its sample rate, per second.
+    #[getter]
+    fn rate(&self, py: Python<'_>) -> f64 {
+        py.detach(|| self.reader.rate_hz())
+    }
+
+    /// The rate of the radio's ticks, per second.
+    #[getter]
+    fn tick_rate(&self, py: Python<'_>) -> f64 {
+        py.detach(|| self.reader.tick_rate_hz())
+    }
+
+    /// Whether it was started and has not ended.
+    #[getter]
+    fn running(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.reader.is_active())
+    }
+
+    /// A good number of samples for a call.
+    #[getter]
+    fn samples_per_read(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.reader.samples_per_read())
+    }
+
+    /// The account of its first channel's samples.
+    #[getter]
+    fn ledger(&self, py: Python<'_>) -> Ledger {
+        py.detach(|| self.reader.ledger(0)).unwrap_or_default().into()
+    }
+
+    /// The accounts of all channels, in their order.
+    #[getter]
+    fn ledgers(&self, py: Python<'_>) -> Vec<Ledger> {
+        let all = |n: usize| self.reader.ledger(n).unwrap_or_default().into();
+        py.detach(|| (0..self.channels).map(all).collect())
+    }
+
+    /// Starts the stream, also anew: for `samples` samples or without an end, at the time `at_ns`
+    /// of the radio's clock or at once.
+    #[pyo3(signature = (samples = None, *, at_ns = None))]
+    fn start(&self, py: Python<'_>, samples: Option<u64>, at_ns: Option<i64>) -> PyResult<()> {
+        let start = StreamStart { time_ns: at_ns, samples };
+        py.detach(|| self.reader.start(start)).map_err(errors::client)?;
+        *lock(&self.ahead) = None;
+        self.ended.store(false, Ordering::Relaxed);
+        self.started.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Stops the stream. Reads that wait return; what is in flight is dropped.
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.reader.stop()).map_err(errors::client)
+    }
+
+    /// Ends the stream. Reads that wait raise ClosedError.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.reader.close());
+    }
+
+    /// Fills an array, and returns how many samples it got: fewer before a gap, at the end of the
+    /// stream, or at the end of `timeout` seconds. TimeoutError when none came in time.
+    ///
+    /// The array has the element type of the stream's format, and the shape (n,) or (channels, n),
+    /// for "sc16" with a last dimension of 2. Nothing is copied but the conversion of the samples.
+    /// As with every function that fills an array, do not use it in another thread meanwhile.
+    #[pyo3(signature = (out, timeout = Some(10.0)), text_signature = "($self, out, timeout=10.0)")]
+    fn recv_into(
+        &self,
+        py: Python<'_>,
+        out: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+    ) -> PyResult<Received> {
+        let array = SampleArray::new(out, self.form, self.channels, ArrayUse::Fill)?;
+        let limit = TimeLimit::new(timeout)?;
+        if !self.started.load(Ordering::Relaxed) {
+            return Err(StreamError::new_err("the stream does not run: call its start() first"));
+        }
+        self.fill(py, &array, limit)
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyAny>) {
+        self.close(py);
+    }
+
+    fn __repr__(&self) -> String {
+        format!("RxStream(channels={}, format={:?})", self.channels, self.form.name())
+    }
+}
