@@ -2,26 +2,34 @@
 
 use crate::Error;
 use crate::faults;
-use crate::personality::{BlockKind, DeviceKind};
+use crate::personality::{ClockRates, DeviceKind, Image, ImageOptions};
 use crate::scene::Scene;
+use millstream_wire::chdr::Width;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-/// The channels of the E320 personality: the E3xx host driver requires two.
-pub const CHANNELS: usize = 2;
+/// The most channels of a device.
+pub(crate) const CHANNELS_MAX: usize = 4;
 
-/// The slowest and fastest sample rate that this radio can be configured to take, Hz.
-pub const RATE_RANGE_HZ: RangeInclusive<f64> = 1e3..=500e6;
-
-/// Slowest and fastest sample rate of the hardware, whose converter is an AD9361, Hz.
-pub const E320_RATE_RANGE_HZ: RangeInclusive<f64> = 0.22e6..=61.44e6;
+/// A second link of a radio.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecondLink {
+    /// The address of its ports, another one than that of the first link. Hosts that reach both
+    /// from different addresses of their own use both.
+    pub addr: Ipv4Addr,
+    /// The link that carries CHDR, see [`RadioConfig::link`].
+    pub link: String,
+}
 
 /// Configuration of an emulated radio.
 #[derive(Debug, Clone)]
 pub struct RadioConfig {
     /// The kind of device.
     pub device: DeviceKind,
+    /// Bits of a CHDR word; 64 in the stock images of all devices that there are.
+    pub chdr_width: Width,
+    /// The image also has a replay block, a generator of signals, and a null source and sink.
+    pub extra_blocks: bool,
     /// Address of all its ports; one that belongs to this machine, for example 127.0.0.2.
     pub addr: Ipv4Addr,
     /// UDP port of discovery and echo.
@@ -48,11 +56,11 @@ pub struct RadioConfig {
     pub tx_out: Vec<PathBuf>,
     /// Seconds of device time per second of wall time; below 1 the radio runs slower.
     pub time_scale: f64,
-    /// Sample rate after a claim, Hz.
+    /// Master clock rate after a claim, Hz.
     pub master_clock_rate_hz: f64,
-    /// Sample rates that a host may set, Hz: a rate outside becomes the nearest inside, as on the
-    /// hardware. Within [`RATE_RANGE_HZ`]; the hardware's are [`E320_RATE_RANGE_HZ`].
-    pub rate_range_hz: RangeInclusive<f64>,
+    /// Master clock rates that a host may set: another one becomes the nearest of them, as on the
+    /// hardware. Within [`ClockRates::ANY`]; the hardware's are [`DeviceKind::rates`].
+    pub rates: ClockRates,
     /// Samples per channel that wait without credit of the host, before an overrun.
     pub rx_buffer_samples: u64,
     /// Size of each channel's transmit packet buffer in samples of four bytes; packet headers take
@@ -65,6 +73,8 @@ pub struct RadioConfig {
     /// The link that carries CHDR, see `millstream_net::open`. Discovery and remote procedure calls
     /// always use the kernel's sockets.
     pub link: String,
+    /// A second link, for devices that have two.
+    pub second_link: Option<SecondLink>,
     /// Faults from the start, see [`crate::faults`].
     pub faults: Vec<String>,
     /// The address of the control channel (TCP), if there is to be one; port 0 takes any free one.
@@ -75,6 +85,8 @@ impl Default for RadioConfig {
     fn default() -> Self {
         Self {
             device: DeviceKind::default(),
+            chdr_width: Width::W64,
+            extra_blocks: false,
             addr: Ipv4Addr::LOCALHOST,
             discovery_port: 49600,
             rpc_port: 49601,
@@ -87,11 +99,12 @@ impl Default for RadioConfig {
             tx_out: Vec::new(),
             time_scale: 1.0,
             master_clock_rate_hz: 16e6,
-            rate_range_hz: RATE_RANGE_HZ,
+            rates: ClockRates::ANY,
             rx_buffer_samples: 64 * 1024,
             tx_buffer_samples: 64 * 1024,
             mtu: 9000,
             link: "udp".to_owned(),
+            second_link: None,
             faults: Vec::new(),
             control: None,
         }
@@ -110,18 +123,34 @@ impl RadioConfig {
             let expected = "one address of this machine, such as `ip -4 addr` lists, or 127.0.0.2";
             return fail("addr", self.addr.to_string(), expected);
         }
+        if let Some(second) = &self.second_link {
+            let addr = second.addr.to_string();
+            if second.addr.is_unspecified() || second.addr.is_multicast() {
+                return fail("second_link", addr, "one address of this machine");
+            }
+            if second.addr == self.addr {
+                return fail("second_link", addr, "another address than that of the first link");
+            }
+            if self.device.links_max() < 2 {
+                return fail("second_link", addr, "none, as this device has one link only");
+            }
+        }
         if !(1e-6..=1e6).contains(&self.time_scale) {
             let expected = "a factor from 0.000001 to 1000000";
             return fail("time_scale", format!("{:?}", self.time_scale), expected);
         }
-        let (low_hz, high_hz) = (*self.rate_range_hz.start(), *self.rate_range_hz.end());
-        let possible = |rate_hz| RATE_RANGE_HZ.contains(rate_hz);
-        if !([low_hz, high_hz].iter().all(possible) && low_hz <= high_hz) {
-            let expected = "rates from 1 kHz to 500 MHz";
-            return fail("rate_range_hz", format!("{:?}", self.rate_range_hz), expected);
+        let possible = |rate_hz: &f64| ClockRates::ANY.nearest(*rate_hz) == *rate_hz;
+        let sound = match self.rates {
+            ClockRates::Range(low_hz, high_hz) => {
+                low_hz <= high_hz && [low_hz, high_hz].iter().all(possible)
+            }
+            ClockRates::List(list) => !list.is_empty() && list.iter().all(possible),
+        };
+        if !sound {
+            return fail("rates", format!("{:?}", self.rates), "rates from 1 kHz to 500 MHz");
         }
-        if !self.rate_range_hz.contains(&self.master_clock_rate_hz) {
-            let expected = "a rate from 1 kHz to 500 MHz, inside rate_range_hz";
+        if self.rates.nearest(self.master_clock_rate_hz) != self.master_clock_rate_hz {
+            let expected = "one of the rates, from 1 kHz to 500 MHz";
             return fail("master_clock_rate_hz", self.master_clock_rate_hz.to_string(), expected);
         }
         if !(1024..=1 << 32).contains(&self.rx_buffer_samples) {
@@ -135,26 +164,29 @@ impl RadioConfig {
         if !(576..=65_535).contains(&self.mtu) {
             return fail("mtu", self.mtu.to_string(), "576 to 65535 bytes");
         }
-        if self.rx_antennas.len() > CHANNELS {
-            let expected = "at most one antenna per channel, and there are two channels";
+        let channels = self.device.channels();
+        if self.rx_antennas.len() > channels {
+            let expected = "at most one antenna per channel of the device";
             return fail("rx_antennas", self.rx_antennas.len().to_string(), expected);
         }
         if self.scene.is_some() && !self.rx_antennas.is_empty() {
             let expected = "either a scene or antennas";
             return fail("rx_antennas", self.rx_antennas.join(" "), expected);
         }
-        if self.tx_out.len() > CHANNELS {
-            let expected = "at most one file per channel, and there are two channels";
+        if self.tx_out.len() > channels {
+            let expected = "at most one file per channel of the device";
             return fail("tx_out", self.tx_out.len().to_string(), expected);
         }
-        if let [first, second] = &self.tx_out[..]
-            && first.with_extension("") == second.with_extension("")
-        {
+        let stem = |path: &PathBuf| path.with_extension("");
+        let mut pairs = self.tx_out.iter().enumerate();
+        let same =
+            pairs.find(|(at, path)| self.tx_out[..*at].iter().any(|one| stem(one) == stem(path)));
+        if let Some((_, second)) = same {
             let expected = "another name for each channel, as their metadata lie beside them";
             return fail("tx_out", second.display().to_string(), expected);
         }
         let cable = self.rx_antennas.iter().any(|spec| spec.starts_with("loopback:"));
-        let stored = cable || self.has_scene() || self.device.personality().has(BlockKind::Ddc);
+        let stored = cable || self.has_scene() || self.device.personality().has_dsp;
         if stored && self.rx_buffer_samples > 1 << 26 {
             let expected =
                 "at most 2^26 samples with a loopback, scene or DDC, which keep them in memory";
@@ -171,6 +203,12 @@ impl RadioConfig {
         Ok(())
     }
 
+    /// Returns the default configuration of a device, with the master clock rates of its hardware.
+    pub fn of(device: DeviceKind) -> Self {
+        let (rates, master_clock_rate_hz) = (device.rates(), device.default_rate_hz());
+        Self { device, rates, master_clock_rate_hz, ..Self::default() }
+    }
+
     /// Returns the serial number shown to hosts. UHD compares serial numbers as hexadecimal numbers
     /// below 2^31; the address without its first bit is such a number, and radios of one network
     /// differ.
@@ -184,8 +222,24 @@ impl RadioConfig {
 
     /// Returns whether its antennas hear a scene.
     pub fn has_scene(&self) -> bool {
-        let stock = self.device.personality().has(BlockKind::Ddc);
+        let stock = self.device != DeviceKind::E320Radio;
         self.scene.is_some() || (stock && self.rx_antennas.is_empty())
+    }
+
+    /// Returns the FPGA image of the device.
+    pub(crate) fn image(&self) -> Image {
+        let options = ImageOptions {
+            width: self.chdr_width,
+            links: self.links().len() as u16,
+            extra_blocks: self.extra_blocks,
+        };
+        Image::new(self.device.personality(), options)
+    }
+
+    /// Returns the address and the link of each port for CHDR packets.
+    pub(crate) fn links(&self) -> Vec<(Ipv4Addr, &str)> {
+        let second = self.second_link.as_ref().map(|second| (second.addr, second.link.as_str()));
+        [(self.addr, self.link.as_str())].into_iter().chain(second).collect()
     }
 
     /// Returns the antenna specification of `channel`; `None` is silence.
@@ -201,6 +255,7 @@ mod tests {
     #[test]
     fn the_default_is_valid() {
         RadioConfig::default().check().unwrap();
+        DeviceKind::ALL.into_iter().for_each(|kind| RadioConfig::of(kind).check().unwrap());
     }
 
     #[test]
@@ -217,10 +272,12 @@ mod tests {
             (RadioConfig { time_scale: f64::NAN, ..base() }, "time_scale is NaN"),
             (RadioConfig { master_clock_rate_hz: 1.0, ..base() }, "1 kHz to 500 MHz"),
             (
-                RadioConfig { rate_range_hz: 1.0..=2.0, ..base() },
-                "rate_range_hz is 1.0..=2.0: give rates",
+                RadioConfig { rates: ClockRates::Range(1.0, 2.0), ..base() },
+                "rates is Range(1.0, 2.0)",
             ),
-            (RadioConfig { rate_range_hz: 2e6..=1e6, ..base() }, "rate_range_hz is 2000000.0..="),
+            (RadioConfig { rates: ClockRates::Range(2e6, 1e6), ..base() }, "give rates from 1 kHz"),
+            (RadioConfig { rates: ClockRates::List(&[]), ..base() }, "rates is List([])"),
+            (RadioConfig { rates: ClockRates::List(&[1e6]), ..base() }, "master_clock_rate_hz is"),
             (RadioConfig { rx_buffer_samples: 1, ..base() }, "rx_buffer_samples is 1"),
             (RadioConfig { tx_buffer_samples: 1 << 27, ..base() }, "4096 samples to 2^26"),
             (RadioConfig { tx_out: vec!["a.x".into(), "a.y".into()], ..base() }, "another name"),

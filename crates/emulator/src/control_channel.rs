@@ -112,9 +112,10 @@ fn append(unsent: &mut Vec<u8>, reply: &Value) {
 mod tests {
     use super::*;
     use crate::faults::DeviceFaults;
+    use millstream_wire::chdr::Width;
 
     fn channel() -> ControlChannel {
-        let faults = Faults::new(Arc::new(DeviceFaults::new(1e6, 1.0)));
+        let faults = Faults::new(Arc::new(DeviceFaults::new(1e6, 1.0)), Width::W64);
         ControlChannel { faults, counters: Arc::default() }
     }
 

@@ -2,11 +2,10 @@
 
 use crate::device::EmulatedDevice;
 use crate::faults::{AfterFaults, DeviceSide};
+use crate::links::Links;
 use crate::mailbox::DeviceCommand;
 use crate::time::monotonic_ns;
-use millstream_link::port::{Datagram, PortRx};
 use rustix::thread::set_current_timer_slack;
-use std::io;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
@@ -26,7 +25,7 @@ const BATCHES_BEHIND: usize = 64;
 /// device.
 pub(crate) fn device_loop(
     mut device: EmulatedDevice,
-    mut rx: Box<dyn PortRx>,
+    mut links: Links,
     orders: &Receiver<DeviceCommand>,
     faults: &DeviceSide,
     stop: &AtomicBool,
@@ -46,12 +45,12 @@ pub(crate) fn device_loop(
         let left_ns = deadline_ns.min(fault_ns).saturating_sub(monotonic_ns());
         let nap_ns = left_ns.min(kept_ns).min(NAP_MAX_NS);
         slack.set(nap_ns > PRECISE_NAP_NS);
-        let count = rx.recv_batch(Duration::from_nanos(nap_ns)).unwrap_or_else(|_| {
+        let failures = links.wait(Duration::from_nanos(nap_ns));
+        if failures > 0 {
             // The interface may be gone, and may come back.
-            device.note_deaf();
+            (0..failures).for_each(|_| device.note_deaf());
             std::thread::sleep(Duration::from_millis(1));
-            0
-        });
+        }
         // Commands come first: the mailbox has the reason.
         let mut obeyed = false;
         while let Ok(order) = orders.try_recv() {
@@ -59,7 +58,7 @@ pub(crate) fn device_loop(
             obeyed = true;
         }
         if silent {
-            device.note_unheard(count);
+            device.note_unheard(links.lent());
             continue;
         }
         let now_ns = monotonic_ns();
@@ -67,15 +66,13 @@ pub(crate) fn device_loop(
         // count as on time: a machine too busy for the radio must not look like a late host.
         let came_ns = if obeyed { now_ns } else { now_ns.min(deadline_ns) };
         let batches = if came_ns == now_ns { 1 } else { BATCHES_BEHIND };
-        let heard = each_of(&mut *rx, count, batches, |datagram| {
-            device.receive(datagram.payload, datagram.source, came_ns);
-        });
+        let heard = links.each(batches, |payload, source| device.receive(payload, source, came_ns));
         if heard.is_err() {
             device.note_deaf();
         }
-        device.note_losses(rx.queue_drops());
+        device.note_losses(links.queue_drops());
     }
-    device.close(rx.queue_drops());
+    device.close(links.queue_drops());
 }
 
 /// How late the kernel may wake this thread from a sleep (timer slack, prctl(2)).
@@ -105,76 +102,15 @@ fn sleep_until(until_ns: u64, stop: &AtomicBool) {
     }
 }
 
-/// Passes every datagram of the lent batch of `count`, and of up to `batches` batches in all, while
-/// there are more.
-fn each_of(
-    rx: &mut dyn PortRx,
-    mut count: usize,
-    batches: usize,
-    mut take: impl FnMut(Datagram<'_>),
-) -> io::Result<()> {
-    for batch in 1.. {
-        (0..count).for_each(|index| take(rx.datagram(index)));
-        if count == 0 || batch == batches {
-            break;
-        }
-        count = rx.recv_batch(Duration::ZERO)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::faults::DeviceFaults;
-    use millstream_link::port::Capabilities;
+    use millstream_link::port::{Capabilities, Datagram, PortRx};
+    use std::io;
     use std::net::{Ipv4Addr, SocketAddrV4};
     use std::sync::Arc;
     use std::sync::mpsc::channel;
-
-    /// Lends one datagram at a time: the numbers from 0 up to, not including, the last.
-    struct Numbers {
-        next: u8,
-        last: u8,
-        lent: [u8; 1],
-    }
-
-    impl PortRx for Numbers {
-        fn capabilities(&self) -> Capabilities {
-            Capabilities::new(1, 1)
-        }
-        fn recv_batch(&mut self, _: Duration) -> io::Result<usize> {
-            if self.next == self.last {
-                return Ok(0);
-            }
-            self.lent = [self.next];
-            self.next += 1;
-            Ok(1)
-        }
-        fn datagram(&self, _: usize) -> Datagram<'_> {
-            Datagram { payload: &self.lent, source: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1) }
-        }
-        fn queue_drops(&self) -> u64 {
-            0
-        }
-    }
-
-    #[test]
-    fn what_has_been_lent_is_taken_however_many_batches_there_are() {
-        for batches in 1..12 {
-            let mut rx = Numbers { next: 0, last: 10, lent: [0] };
-            let mut taken = Vec::new();
-            loop {
-                let count = rx.recv_batch(Duration::ZERO).unwrap();
-                if count == 0 {
-                    break;
-                }
-                let mut take = |datagram: Datagram<'_>| taken.push(datagram.payload[0]);
-                each_of(&mut rx, count, batches, &mut take).unwrap();
-            }
-            assert_eq!(taken, (0..10).collect::<Vec<u8>>(), "{batches} batches at once");
-        }
-    }
 
     /// A port whose interface disappears after one batch; it sets the stop flag of the radio
     /// slightly later.
@@ -218,7 +154,7 @@ pub(crate) mod tests {
         let (deaf, stop) = FailedPort::new();
         let (_orders, inbox) = channel();
         let side = DeviceSide::new(Arc::new(DeviceFaults::new(1e6, 1.0)));
-        device_loop(bench.device, deaf, &inbox, &side, &stop);
+        device_loop(bench.device, Links::new(vec![deaf]), &inbox, &side, &stop);
         // Whether the second poll was one between batches depends on the scheduling of this thread.
         assert_eq!(counters.snapshot().chdr_receive_errors, FailedPort::FAILURES);
     }

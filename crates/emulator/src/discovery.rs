@@ -3,6 +3,7 @@
 use crate::broadcast::Broadcasts;
 use crate::counters::{Counters, EventCounter};
 use crate::faults::DeviceFaults;
+use crate::personality::Personality;
 use crate::time::monotonic_ns;
 use millstream_link::port::Port;
 use millstream_wire::mpm::{DiscoveryRequest, MAX_REPLY_LEN, emit_reply};
@@ -17,6 +18,7 @@ const TICK: Duration = Duration::from_millis(50);
 pub(crate) struct Discovery {
     pub port: Port,
     pub broadcasts: Broadcasts,
+    pub personality: &'static Personality,
     pub serial: String,
     pub name: String,
     /// The longest datagram of the network, bytes of UDP payload.
@@ -96,8 +98,8 @@ impl Discovery {
     fn describe<'a>(&self, reply: &'a mut [u8]) -> &'a [u8] {
         let claimed = if self.claimed.load(Ordering::Relaxed) { "True" } else { "False" };
         let fields = [
-            ("type", "e3xx"),
-            ("product", "e320"),
+            ("type", self.personality.mpm_type),
+            ("product", self.personality.product),
             ("serial", &self.serial),
             ("name", &self.name),
             ("fpga", "n/a"),
@@ -129,6 +131,7 @@ mod tests {
             let discovery = Discovery {
                 port: Port { rx: deaf, ..port },
                 broadcasts: Broadcasts::none(),
+                personality: crate::DeviceKind::default().personality(),
                 serial: "DEAF".to_owned(),
                 name: "deaf".to_owned(),
                 datagram_bytes_max: 1472,

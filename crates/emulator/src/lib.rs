@@ -1,4 +1,4 @@
-//! A networked radio in software: an E320 by its network behaviour.
+//! A networked radio in software: an E320, N310 or other device by its network behaviour.
 //!
 //! It implements the protocols of stock UHD 4.3: MPM discovery (UDP 49600), MessagePack-RPC
 //! (TCP 49601) and RFNoC over CHDR (UDP 49153, or the port from RPC). Its channels receive an
@@ -27,6 +27,7 @@
 //! | `radio` | ports and threads |
 //! | `stepped` | the CHDR side alone, stepped by its owner, for simulations |
 //! | `device_loop` | the body of the thread that runs the device |
+//! | `links` | the receive sides of the links |
 //! | `discovery`, `rpc` | the management side |
 //! | `device` | the CHDR side: pure state machines, time is an argument |
 //! | `time` | sample clock and timekeeper |
@@ -52,6 +53,7 @@ mod discovery;
 mod error;
 pub mod faults;
 mod front_end;
+mod links;
 mod mailbox;
 mod personality;
 mod radio;
@@ -62,11 +64,11 @@ mod tcp;
 mod time;
 mod tx_out;
 
-pub use config::{CHANNELS, E320_RATE_RANGE_HZ, RATE_RANGE_HZ, RadioConfig};
+pub use config::{RadioConfig, SecondLink};
 pub use counters::CounterSnapshot;
 pub use error::Error;
 pub use faults::{FAULT_FORMS, FaultError, FaultState, Faults};
-pub use personality::DeviceKind;
+pub use personality::{ClockRates, DeviceKind};
 pub use radio::{Radio, RunningRadio};
 pub use stepped::SteppedRadio;
 pub use time::{DeviceClock, SampleClock};

@@ -15,8 +15,8 @@ pub(crate) enum DeviceCommand {
     PowerCycle(DeviceClock),
     /// Rate or time changed.
     Time(DeviceClock),
-    /// The front end's settings changed.
-    FrontEnd(FrontEnd),
+    /// The settings of the front end of a radio block changed.
+    FrontEnd(usize, FrontEnd),
     /// The id of the nodes in their information responses.
     DeviceId(u16),
 }

@@ -1,13 +1,13 @@
 //! Starting and stopping a radio: its ports and its threads.
 
 use crate::broadcast::Broadcasts;
-use crate::config::CHANNELS;
 use crate::control_channel::ControlChannel;
 use crate::counters::Counters;
 use crate::device::{self, DeviceParts, EmulatedDevice};
 use crate::device_loop::device_loop;
 use crate::discovery::Discovery;
 use crate::faults::{DeviceFaults, DeviceSide, Faults};
+use crate::links::Links;
 use crate::personality::DeviceKind;
 use crate::rpc::{Identity, Mpm, Rpc};
 use crate::scene::{Scene, SceneReceiver};
@@ -35,9 +35,9 @@ pub struct Radio;
 /// | thread | task | waits in |
 /// | --- | --- | --- |
 /// | `ms-discovery` | discovery and echo | its UDP port |
-/// | `ms-echo` | the same on a link with a separate address | its UDP port |
+/// | `ms-echo` | the same on a second link, or on one with a separate address | its UDP port |
 /// | `ms-rpc` | remote procedure calls, the claim | `poll` on its TCP sockets |
-/// | `ms-device` | CHDR in, samples out on the sample clock | its UDP port, up to a deadline |
+/// | `ms-device` | CHDR in, samples out on the sample clock | its UDP ports, up to a deadline |
 /// | `ms-control` | the control channel, if there is one | `poll` on its TCP sockets |
 ///
 /// A live antenna adds one thread per channel that streams from it, a transmit file one per file.
@@ -45,7 +45,7 @@ pub struct Radio;
 pub struct RunningRadio {
     discovery: SocketAddrV4,
     rpc: SocketAddrV4,
-    chdr: SocketAddrV4,
+    chdr: Vec<SocketAddrV4>,
     control: Option<SocketAddrV4>,
     faults: Faults,
     counters: Arc<Counters>,
@@ -66,11 +66,12 @@ impl Radio {
         let scene = config.has_scene().then(|| config.scene.clone().unwrap_or_default());
         // The bare radio without a scene takes any tuning, which has no effect there.
         let has_front_end = scene.is_some() || config.device != DeviceKind::E320Radio;
-        let scenes = scene.as_ref().map(open_scene).transpose()?;
+        let scenes = scene.as_ref().map_or(Ok(Vec::new()), |scene| open_scene(scene, &config))?;
         let machine = Arc::new(DeviceFaults::new(config.master_clock_rate_hz, config.time_scale));
-        let faults = Faults::new(machine.clone());
+        let faults = Faults::new(machine.clone(), config.chdr_width);
         config.faults.iter().try_for_each(|fault| faults.add(fault).map(drop))?;
-        let Ports { chdr, discovery, echo } = open_ports(&config, &faults)?;
+        let Ports { chdr, discovery, echoes } = open_ports(&config, &faults)?;
+        let addresses: Vec<_> = chdr.iter().map(|port| port.local).collect();
         let rpc = SocketAddrV4::new(config.addr, config.rpc_port);
         let (listener, rpc) = open_tcp(rpc, RPC)?;
         let control = config.control.map(|address| open_tcp(address, CONTROL)).transpose()?;
@@ -82,7 +83,7 @@ impl Radio {
         let mut running = RunningRadio {
             discovery: discovery.local,
             rpc,
-            chdr: chdr.local,
+            chdr: addresses.clone(),
             control: control.as_ref().map(|(_, address)| *address),
             faults: faults.clone(),
             counters: counters.clone(),
@@ -93,9 +94,10 @@ impl Radio {
         let identity = Identity {
             serial: config.serial(),
             name: config.name.clone(),
-            chdr: chdr.local,
+            chdr: addresses,
             personality: config.device.personality(),
-            rate_range_hz: config.rate_range_hz.clone(),
+            width: config.chdr_width,
+            rates: config.rates,
             limited: has_front_end && !config.any_tuning,
             scene,
         };
@@ -109,17 +111,22 @@ impl Radio {
         }
         let side = DeviceSide::new(machine.clone());
         let recorders = stepped::recorders(&config)?;
-        running.fates = recorders.iter().flatten().map(Recorder::fate).collect();
+        running.fates = recorders.iter().map(Recorder::fate).collect();
+        // All links have the same kind of port; the smallest queue counts.
+        let queues = chdr.iter().map(|port| port.rx.capabilities());
+        let queue = queues.min_by_key(|queue| queue.recv_queue_bytes).expect("there is a link");
+        let (receivers, links) = chdr.into_iter().map(|port| (port.rx, port.tx)).unzip();
         let device = EmulatedDevice::new(DeviceParts {
-            personality: config.device.personality(),
+            image: config.image(),
+            front_end: config.device.personality().front_end,
             keeper,
             sources,
             scenes,
             recorders,
             rx_buffer_samples: config.rx_buffer_samples,
             tx_buffer_samples: config.tx_buffer_samples,
-            queue: chdr.rx.capabilities(),
-            tx: chdr.tx,
+            queue,
+            links,
             counters: counters.clone(),
         });
         let broadcasts = Broadcasts::beside(discovery.local);
@@ -127,6 +134,7 @@ impl Radio {
             port,
             broadcasts,
             receive_errors,
+            personality: config.device.personality(),
             serial: config.serial(),
             name: config.name.clone(),
             datagram_bytes_max: config.mtu - IP_UDP_BYTES,
@@ -135,13 +143,16 @@ impl Radio {
             machine: machine.clone(),
         };
         let responder = answers(discovery, broadcasts, |all| &all.discovery_receive_errors);
-        let echo =
-            echo.map(|port| answers(port, Broadcasts::none(), |all| &all.echo_receive_errors));
+        let echoes = echoes
+            .into_iter()
+            .map(|port| answers(port, Broadcasts::none(), |all| &all.echo_receive_errors));
+        let echoes: Vec<_> = echoes.collect();
+        let links = Links::new(receivers);
         running
-            .spawn("ms-device", move |stop| device_loop(device, chdr.rx, &order_rx, &side, stop))?;
+            .spawn("ms-device", move |stop| device_loop(device, links, &order_rx, &side, stop))?;
         running.spawn("ms-rpc", move |stop| server.run(stop))?;
         running.spawn("ms-discovery", move |stop| responder.run(stop))?;
-        if let Some(echo) = echo {
+        for echo in echoes {
             running.spawn("ms-echo", move |stop| echo.run(stop))?;
         }
         Ok(running)
@@ -159,9 +170,14 @@ impl RunningRadio {
         self.rpc
     }
 
-    /// Returns the address of CHDR packets (UDP).
+    /// Returns the address of CHDR packets (UDP) on the first link.
     pub fn chdr_addr(&self) -> SocketAddrV4 {
-        self.chdr
+        self.chdr[0]
+    }
+
+    /// Returns the addresses of CHDR packets (UDP), one for each link.
+    pub fn chdr_addrs(&self) -> &[SocketAddrV4] {
+        &self.chdr
     }
 
     /// Returns the address of the control channel (TCP), if there is one.
@@ -222,47 +238,57 @@ impl Drop for RunningRadio {
     }
 }
 
-fn open_scene(scene: &Scene) -> Result<[SceneReceiver; CHANNELS], Error> {
-    Ok([SceneReceiver::open(scene, 1)?, SceneReceiver::open(scene, 2)?])
+/// Opens a scene for each channel, each with other noise.
+fn open_scene(scene: &Scene, config: &RadioConfig) -> Result<Vec<SceneReceiver>, Error> {
+    let seeds = 1..=config.device.channels() as u64;
+    let bits = config.device.personality().front_end.converter_bits();
+    seeds.map(|seed| SceneReceiver::open(scene, seed, bits)).collect()
 }
 
 /// The ports of a radio's datagrams.
 struct Ports {
-    chdr: Port,
+    /// One for each link.
+    chdr: Vec<Port>,
     discovery: Port,
-    /// Discovery's port on a link that shares no address with the kernel.
-    echo: Option<Port>,
+    /// Discovery's ports at further addresses: of a second link, and of links that share no address
+    /// with the kernel.
+    echoes: Vec<Port>,
 }
 
 /// Opens the ports, with the packet faults in front of them. Discovery always stays with the
 /// kernel, which receives broadcasts. But hosts measure the path of CHDR by echoes, so on a link
-/// with a separate address echoes are answered there as well.
+/// with a separate address echoes are answered there as well, and at the address of a second link.
 fn open_ports(config: &RadioConfig, faults: &Faults) -> Result<Ports, Error> {
-    let recv_queue_bytes = device::queue_bytes_wanted(config.tx_buffer_samples);
+    let recv_queue_bytes =
+        device::queue_bytes_wanted(config.tx_buffer_samples, config.image().receivers());
     let large = PortOptions { recv_queue_bytes, ..PortOptions::default() };
-    let chdr = open_udp(&config.link, config, config.chdr_port, "CHDR", &large)?;
     let small = PortOptions::default();
-    let discovery = open_udp("udp", config, config.discovery_port, "discovery", &small)?;
-    let own = millstream_net::has_own_address(&config.link);
     // Latency is not critical there, and the CPU may be that of the device thread.
-    let patient = PortOptions { patient: true, ..small };
-    let echo = || open_udp(&config.link, config, discovery.local.port(), "echo", &patient);
-    let echo = own.then(echo).transpose()?;
-    Ok(Ports {
-        chdr: faults.wrap(chdr, false),
-        discovery: faults.wrap(discovery, true),
-        echo: echo.map(|port| faults.wrap(port, true)),
-    })
+    let patient = PortOptions { patient: true, ..small.clone() };
+    let at = SocketAddrV4::new(config.addr, config.discovery_port);
+    let discovery = open_udp("udp", at, "discovery", &small)?;
+    let discovery_port = discovery.local.port();
+    let (mut chdr, mut echoes) = (Vec::new(), Vec::new());
+    for (link, (addr, name)) in config.links().into_iter().enumerate() {
+        let at = SocketAddrV4::new(addr, config.chdr_port);
+        chdr.push(faults.wrap(open_udp(name, at, "CHDR", &large)?, false));
+        let echo_at = SocketAddrV4::new(addr, discovery_port);
+        if link > 0 {
+            echoes.push(faults.wrap(open_udp("udp", echo_at, "echo", &small)?, true));
+        }
+        if millstream_net::has_own_address(name) {
+            echoes.push(faults.wrap(open_udp(name, echo_at, "echo", &patient)?, true));
+        }
+    }
+    Ok(Ports { chdr, discovery: faults.wrap(discovery, true), echoes })
 }
 
 fn open_udp(
     link: &str,
-    config: &RadioConfig,
-    port: u16,
+    bind: SocketAddrV4,
     purpose: &'static str,
     options: &PortOptions,
 ) -> Result<Port, Error> {
-    let bind = SocketAddrV4::new(config.addr, port);
     millstream_net::open(link, bind, options).map_err(|source| Error::Udp { purpose, source })
 }
 

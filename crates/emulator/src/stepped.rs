@@ -2,9 +2,8 @@
 //! time.
 
 use crate::antenna::AntennaSource;
-use crate::config::CHANNELS;
 use crate::counters::Counters;
-use crate::device::{DeviceParts, EmulatedDevice};
+use crate::device::{DeviceParts, EmulatedDevice, HostAddress};
 use crate::faults::{AfterFaults, DeviceFaults, DeviceSide, Faults, Management};
 use crate::mailbox::DeviceCommand;
 use crate::time::DeviceClock;
@@ -55,15 +54,16 @@ impl SteppedRadio {
         keeper.set_now(now_ns, timestamp);
         let counters = Arc::new(Counters::default());
         let mut device = EmulatedDevice::new(DeviceParts {
-            personality: config.device.personality(),
+            image: config.image(),
+            front_end: config.device.personality().front_end,
             keeper,
             sources: sources(config)?,
-            scenes: None,
+            scenes: Vec::new(),
             recorders: recorders(config)?,
             rx_buffer_samples: config.rx_buffer_samples,
             tx_buffer_samples: config.tx_buffer_samples,
             queue,
-            tx,
+            links: vec![tx],
             counters: counters.clone(),
         });
         device.execute(DeviceCommand::DeviceId(SteppedRadio::DEVICE_ID));
@@ -71,7 +71,7 @@ impl SteppedRadio {
             device,
             keeper,
             side: DeviceSide::new(machine.clone()),
-            faults: Faults::new(machine.clone()),
+            faults: Faults::new(machine.clone(), config.chdr_width),
             machine,
             counters,
             stalled_until_ns: 0,
@@ -123,7 +123,7 @@ impl SteppedRadio {
         let mut next_ns = self.device.advance(now_ns);
         if !self.waiting.is_empty() {
             for (datagram, source) in std::mem::take(&mut self.waiting) {
-                self.device.receive(&datagram, source, now_ns);
+                self.device.receive(&datagram, link(source), now_ns);
             }
             next_ns = self.device.advance(now_ns);
         }
@@ -137,19 +137,33 @@ impl SteppedRadio {
         } else if now_ns < self.stalled_until_ns {
             self.waiting.push((datagram.to_vec(), source));
         } else {
-            self.device.receive(datagram, source, now_ns);
+            self.device.receive(datagram, link(source), now_ns);
         }
     }
 }
 
-/// Opens the antennas of a configuration.
-pub(crate) fn sources(config: &RadioConfig) -> Result<[AntennaSource; CHANNELS], Error> {
-    let open = |channel| antenna::source(config.rx_antenna(channel).unwrap_or("noise:0"));
-    Ok([open(0)?, open(1)?])
+/// A stepped radio has one link.
+fn link(socket: SocketAddrV4) -> HostAddress {
+    HostAddress { link: 0, socket }
 }
 
-/// Opens the transmit files of a configuration.
-pub(crate) fn recorders(config: &RadioConfig) -> Result<[Option<Recorder>; CHANNELS], Error> {
-    let open = |channel: usize| config.tx_out.get(channel).map(|path| Recorder::create(path));
-    Ok([open(0).transpose()?, open(1).transpose()?])
+/// Opens the antennas of a configuration.
+pub(crate) fn sources(config: &RadioConfig) -> Result<Vec<AntennaSource>, Error> {
+    let channels = config.device.channels();
+    let open = |channel| {
+        let spec = config.rx_antenna(channel).unwrap_or("noise:0");
+        match antenna::source(spec)? {
+            AntennaSource::Loopback(cable) if cable.channel >= channels => {
+                let reason = format!("CHANNEL must be below {channels}, as the device has so many");
+                Err(Error::AntennaSpec { spec: spec.to_owned(), reason })
+            }
+            source => Ok(source),
+        }
+    };
+    (0..channels).map(open).collect()
+}
+
+/// Opens the transmit files of a configuration, those of the first channels.
+pub(crate) fn recorders(config: &RadioConfig) -> Result<Vec<Recorder>, Error> {
+    config.tx_out.iter().map(|path| Recorder::create(path)).collect()
 }

@@ -4,7 +4,7 @@ use super::{
     Antenna, FileAntenna, NoiseAntenna, RampAntenna, ToneAntenna, file::ItemFormat, file::OpenFile,
 };
 use crate::Error;
-use crate::config::CHANNELS;
+use crate::config::CHANNELS_MAX;
 use std::path::PathBuf;
 
 /// The source of a receive channel.
@@ -60,7 +60,7 @@ fn loopback(spec: &str, rest: &str) -> Result<Loopback, Error> {
         Ok(value) if value < end => Ok(value),
         _ => Err(bad(spec, format!("{what} `{text}` is not a whole number below {end}"))),
     };
-    let channel = whole("CHANNEL", channel, CHANNELS as u64)? as usize;
+    let channel = whole("CHANNEL", channel, CHANNELS_MAX as u64)? as usize;
     let Some(delay) = option.strip_prefix("delay=") else {
         return Err(bad(spec, format!("unknown option `{option}`")));
     };
@@ -162,7 +162,7 @@ mod tests {
             assert_eq!(found, Loopback { channel, delay_samples });
         }
         for (spec, reason) in [
-            ("loopback:2", "CHANNEL `2` is not a whole number below 2"),
+            ("loopback:4", "CHANNEL `4` is not a whole number below 4"),
             ("loopback:", "CHANNEL `` is not"),
             ("loopback:0,delay=-1", "delay `-1` is not a whole number below 16777217"),
             ("loopback:0,gain=3", "unknown option `gain=3`"),

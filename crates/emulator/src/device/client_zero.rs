@@ -1,6 +1,6 @@
 //! Client zero, the block that describes the device (facts section 9).
 
-use crate::personality::{BlockKind, Personality};
+use crate::personality::Image;
 use millstream_wire::mgmt::PROTOCOL_VERSION;
 use millstream_wire::regs::client_zero::{self as regs, BlockInfo, Counts, FlushStatus};
 
@@ -9,37 +9,37 @@ pub(crate) const CONTROL_ENDPOINTS: u16 = 1;
 /// Size of the radio's command FIFO, 32-bit words.
 pub(crate) const FIFO_WORDS: usize = 1 << 9;
 /// Largest packet of a block, bytes.
-pub(crate) const MTU_BYTES: usize = 8 << MTU_LOG2;
+pub(crate) const MTU_BYTES: usize = 1 << MTU_BYTES_LOG2;
 
-const MTU_LOG2: u8 = 10;
+const MTU_BYTES_LOG2: u32 = 13;
 
 /// Reads a register; returns `None` for an address without one.
-pub(crate) fn read(device: &Personality, address: u32) -> Option<u32> {
+pub(crate) fn read(image: &Image, address: u32) -> Option<u32> {
     match address {
         regs::PROTO_VER => Some(PROTOCOL_VERSION.into()),
         regs::PORT_CONFIG => {
-            let (endpoints, blocks) = (device.endpoints, device.blocks.len() as u16);
-            Counts { endpoints, blocks, transports: 1, has_crossbar: true }.to_word().ok()
+            let (endpoints, blocks) = (image.endpoints, image.blocks.len() as u16);
+            Counts { endpoints, blocks, transports: image.links, has_crossbar: true }.to_word().ok()
         }
-        regs::EDGE_COUNT | regs::ADJACENCY => Some(device.edges().count() as u32),
-        regs::DEVICE_INFO => Some(u32::from(device.device_type) << 16),
+        regs::EDGE_COUNT | regs::ADJACENCY => Some(image.edges.len() as u32),
+        regs::DEVICE_INFO => Some(u32::from(image.device_type) << 16),
         regs::CTRL_ENDPOINTS => Some(CONTROL_ENDPOINTS.into()),
-        _ if address > regs::ADJACENCY => edge(device, address - regs::ADJACENCY),
-        _ => indexed(device, address / regs::INDEX_STRIDE, address % regs::INDEX_STRIDE),
+        _ if address > regs::ADJACENCY => edge(image, address - regs::ADJACENCY),
+        _ => indexed(image, address / regs::INDEX_STRIDE, address % regs::INDEX_STRIDE),
     }
 }
 
 /// Decodes a write; returns `None` for an address without a register.
-pub(crate) fn write(device: &Personality, address: u32, value: u32) -> Option<RegisterRequest> {
+pub(crate) fn write(image: &Image, address: u32, value: u32) -> Option<RegisterRequest> {
     let (index, offset) = (address / regs::INDEX_STRIDE, address % regs::INDEX_STRIDE);
-    let exists = index >= 1 && index < u32::from(device.index_of(device.blocks.len() as u16));
+    let exists = index >= 1 && index < u32::from(image.index_of(image.blocks.len() as u16));
     match offset {
         // Flush timeout: flushing takes no time here.
         0x00 if exists => Some(RegisterRequest::None),
         0x04 if exists => {
-            let radio = device.block_at(index).is_some_and(|block| block.kind == BlockKind::Radio);
-            let reset = radio && value & (regs::RESET_DATA | regs::FLUSH) != 0;
-            Some(if reset { RegisterRequest::ResetRadioData } else { RegisterRequest::None })
+            let reset = value & (regs::RESET_DATA | regs::FLUSH) != 0;
+            let number = image.number_of(index).filter(|_| reset);
+            Some(number.map_or(RegisterRequest::None, RegisterRequest::ResetData))
         }
         _ => None,
     }
@@ -49,29 +49,29 @@ pub(crate) fn write(device: &Personality, address: u32, value: u32) -> Option<Re
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RegisterRequest {
     None,
-    /// Drop the samples in the radio's buffer, and stop it.
-    ResetRadioData,
+    /// Drop the samples in the block with this number, and stop it.
+    ResetData(usize),
 }
 
 /// Returns a connection; `offset` counts bytes from the length of the list.
-fn edge(device: &Personality, offset: u32) -> Option<u32> {
+fn edge(image: &Image, offset: u32) -> Option<u32> {
     if !offset.is_multiple_of(4) {
         return None;
     }
-    device.edges().nth(offset as usize / 4 - 1)?.to_word().ok()
+    image.edges.get(offset as usize / 4 - 1)?.to_word().ok()
 }
 
-fn indexed(device: &Personality, index: u32, offset: u32) -> Option<u32> {
-    let block = device.block_at(index);
-    if index == 0 || (block.is_none() && index > u32::from(device.endpoints)) {
+fn indexed(image: &Image, index: u32, offset: u32) -> Option<u32> {
+    let block = image.number_of(index).map(|number| &image.blocks[number]);
+    if index == 0 || (block.is_none() && index > u32::from(image.endpoints)) {
         return None;
     }
     match offset {
         regs::BLOCK_INFO => block.map_or(Some(0), |block| {
             let info = BlockInfo {
                 version: 1,
-                inputs: block.ports,
-                outputs: block.ports,
+                inputs: block.inputs,
+                outputs: block.outputs,
                 fifo_log2: block.fifo_log2,
                 max_async_msgs: block.async_messages,
             };
@@ -79,7 +79,8 @@ fn indexed(device: &Personality, index: u32, offset: u32) -> Option<u32> {
         }),
         regs::BLOCK_NOC_ID => Some(block.map_or(0, |block| block.kind.noc_id())),
         regs::BLOCK_FLUSH_STATUS => {
-            FlushStatus { active: false, done: true, mtu_log2: MTU_LOG2 }.to_word().ok()
+            let mtu_log2 = (MTU_BYTES_LOG2 - image.width.bytes().ilog2()) as u8;
+            FlushStatus { active: false, done: true, mtu_log2 }.to_word().ok()
         }
         _ => None,
     }
@@ -88,18 +89,23 @@ fn indexed(device: &Personality, index: u32, offset: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::personality::DeviceKind;
+    use crate::DeviceKind;
+    use crate::personality::ImageOptions;
     use millstream_wire::regs::client_zero::Edge;
 
     /// Index of the radio block: behind client zero and the endpoints.
     const RADIO_INDEX: u16 = 3;
 
+    fn image(kind: DeviceKind) -> Image {
+        Image::new(kind.personality(), ImageOptions::default())
+    }
+
     fn read(address: u32) -> Option<u32> {
-        super::read(DeviceKind::E320Radio.personality(), address)
+        super::read(&image(DeviceKind::E320Radio), address)
     }
 
     fn write(address: u32, value: u32) -> Option<RegisterRequest> {
-        super::write(DeviceKind::E320Radio.personality(), address, value)
+        super::write(&image(DeviceKind::E320Radio), address, value)
     }
 
     #[test]
@@ -139,13 +145,13 @@ mod tests {
         assert_eq!(write(0x04, 1), None);
         assert_eq!(write(regs::index_register(4, 4), 1), None);
         let reset = write(regs::index_register(RADIO_INDEX, 4), regs::RESET_DATA);
-        assert_eq!(reset, Some(RegisterRequest::ResetRadioData));
+        assert_eq!(reset, Some(RegisterRequest::ResetData(0)));
     }
 
     #[test]
     fn the_stock_image_has_its_blocks_in_their_order() {
-        let device = DeviceKind::E320.personality();
-        let read = |address| super::read(device, address).unwrap();
+        let device = image(DeviceKind::E320);
+        let read = |address| super::read(&device, address).unwrap();
         let counts = Counts::from_word(read(regs::PORT_CONFIG));
         assert_eq!((counts.endpoints, counts.blocks), (4, 4));
         let ids: Vec<_> =
@@ -153,10 +159,10 @@ mod tests {
         assert_eq!(ids, [0xD0C0_0000, 0xDDC0_0000, 0x12AD_1000, 0xF1F0_0000]);
         let info = BlockInfo::from_word(read(regs::index_register(5, regs::BLOCK_INFO)));
         assert_eq!((info.inputs, info.outputs, info.fifo_log2), (2, 2, 6));
-        assert_eq!(super::read(device, regs::index_register(9, regs::BLOCK_INFO)), None);
-        let request = super::write(device, regs::index_register(7, 4), regs::RESET_DATA);
-        assert_eq!(request, Some(RegisterRequest::ResetRadioData));
-        let request = super::write(device, regs::index_register(5, 4), regs::RESET_DATA);
+        assert_eq!(super::read(&device, regs::index_register(9, regs::BLOCK_INFO)), None);
+        let request = super::write(&device, regs::index_register(7, 4), regs::RESET_DATA);
+        assert_eq!(request, Some(RegisterRequest::ResetData(2)));
+        let request = super::write(&device, regs::index_register(7, 4), regs::RESET_CTRL);
         assert_eq!(request, Some(RegisterRequest::None));
         let edge = |n: u32| Edge::from_word(read(regs::ADJACENCY + 4 * n));
         let first = (edge(1).src_index, edge(1).dst_index, edge(4).src_index, edge(4).dst_index);

@@ -3,38 +3,28 @@
 use super::EmulatedDevice;
 use super::radio_block::NoRegister;
 use super::rx_chain::RxChain;
-use crate::config::CHANNELS;
 use crate::converter::Registers;
-use crate::front_end::Reception;
-use crate::personality::BlockKind;
+use crate::personality::{Block, BlockKind};
 use millstream_wire::ctrl::{CtrlRepr, Op};
 use millstream_wire::regs::dsp;
 
 /// The steps of samples that a channel processes in one call.
 const STEPS_MAX: u64 = 4;
 
-/// The description of the DMA FIFO block: its number, and no self-test.
-const DMA_FIFO_INFO: u32 = 0xF1F0_0000;
-/// Distance of the registers of two of its ports.
-const DMA_FIFO_STRIDE: u32 = 0x80;
-
 impl EmulatedDevice {
     /// Executes and acknowledges a request. One with a time does not hold up those behind it: the
     /// blocks keep its value until then.
-    pub(super) fn execute_converter(&mut self, kind: BlockKind, request: &CtrlRepr, now: u64) {
-        let (channel, offset) = (
+    pub(super) fn execute_converter(&mut self, block: &Block, request: &CtrlRepr, now: u64) {
+        let kind = block.kind;
+        let (port, offset) = (
             (request.address / dsp::CHANNEL_STRIDE) as usize,
             request.address % dsp::CHANNEL_STRIDE,
         );
+        let channel = block.first + port;
         let value = request.data.first();
         let answer = match (kind, request.op) {
             (_, Op::Sleep) => Ok(0),
-            (BlockKind::DmaFifo, Op::Read) if request.address.is_multiple_of(DMA_FIFO_STRIDE) => {
-                Ok(DMA_FIFO_INFO)
-            }
-            (BlockKind::DmaFifo, Op::Read) => Ok(0),
-            (BlockKind::DmaFifo, Op::Write) => Ok(value),
-            (BlockKind::Ddc | BlockKind::Duc, Op::Read | Op::Write) if channel >= CHANNELS => {
+            (BlockKind::Ddc | BlockKind::Duc, _) if port >= usize::from(block.inputs) => {
                 Err(NoRegister)
             }
             (BlockKind::Ddc | BlockKind::Duc, Op::Read) => Ok(Registers::read(offset)),
@@ -74,7 +64,7 @@ impl EmulatedDevice {
 
     /// Processes the samples that a channel received before tick `now`.
     pub(super) fn run_chain(&mut self, channel: usize, now: u64) {
-        let reception = self.reception(channel);
+        let reception = self.radio.reception(channel, self.keeper.clock().rate_hz());
         let Some(chain) = self.senders[channel].source().chain() else { return };
         let mut air = chain.loopback().and_then(|from| self.emissions[from].air.as_mut());
         let keeper = &self.keeper;
@@ -85,21 +75,9 @@ impl EmulatedDevice {
         });
     }
 
-    /// Returns the state in which a channel receives.
-    fn reception(&self, channel: usize) -> Reception {
-        let tuning = &self.front_end.rx;
-        let transmits = self.radio.channels[channel].tx.is_transmitting();
-        Reception {
-            lo_hz: tuning.lo_hz,
-            gain_db: tuning.gain_db[channel],
-            bandwidth_hz: tuning.bandwidth_hz[channel],
-            antenna: self.radio.switches.antenna(channel, transmits, tuning.lo_hz),
-        }
-    }
-
     /// Restores the state of the blocks after power-on.
     pub(super) fn reset_converters(&mut self) {
-        for channel in 0..CHANNELS {
+        for channel in 0..self.image.channels {
             let radio = &mut self.radio.channels[channel];
             if let Some(ddc) = self.senders[channel].source().chain().and_then(RxChain::ddc) {
                 ddc.reset();

@@ -183,7 +183,7 @@ fn the_memory_block_has_a_description_and_no_memory() {
 
 #[test]
 fn a_scene_and_a_ddc_allocate_nothing_while_samples_flow() {
-    let scene = SceneReceiver::open(&Scene::default(), 1).unwrap();
+    let scene = SceneReceiver::open(&Scene::default(), 1, 12).unwrap();
     let mut chain = RxChain::new(ChainInput::Scene(Box::new(scene)), 1 << 16, true);
     chain.prepare(16e6);
     let rate = Rate::new(4, 3, 255).unwrap();

@@ -4,6 +4,7 @@ use super::in_stream::InStream;
 use super::out_stream::OutStream;
 use super::tx_fifo::TxFifo;
 use millstream_wire::Epid;
+use millstream_wire::chdr::Width;
 use millstream_wire::mgmt::{Node, NodeInfo};
 use millstream_wire::regs::sep;
 use millstream_wire::stream::{CommandRepr, SequenceGap, StatusRepr, StreamCondition};
@@ -32,17 +33,18 @@ pub(crate) struct CreditWindow {
 }
 
 impl Endpoint {
-    /// Returns an endpoint without id, with the receive buffer `fifo` and the advertised `window`.
-    pub fn new(instance: u16, window: CreditWindow, fifo: TxFifo) -> Self {
-        let input = InStream::new(window);
-        Self { instance, epid: Epid::NONE, out: OutStream::default(), input, fifo }
+    /// Returns an endpoint without id of a device with this CHDR width, with the receive buffer
+    /// `fifo` and the advertised `window`.
+    pub fn new(instance: u16, width: Width, window: CreditWindow, fifo: TxFifo) -> Self {
+        let (out, input) = (OutStream::new(width), InStream::new(window));
+        Self { instance, epid: Epid::NONE, out, input, fifo }
     }
 
     /// Forgets the host. Samples that it has sent are still transmitted, until the next host
     /// flushes them.
     pub fn reset(&mut self) {
         self.epid = Epid::NONE;
-        self.out = OutStream::default();
+        self.out.power_on();
         self.input.reset();
     }
 
@@ -149,6 +151,7 @@ mod tests {
         let fifo = TxFifo::new(FifoSize { bytes: 1008, packets: 10 }, false);
         Endpoint::new(
             instance,
+            Width::W64,
             CreditWindow { bytes: 1000, cautious_bytes: 1000, packets: 10 },
             fifo,
         )

@@ -7,20 +7,28 @@ use millstream_wire::{Epid, Result};
 use std::collections::HashMap;
 use std::net::SocketAddrV4;
 
-/// The crossbar port of the transport adapter; endpoint i is at port 1 + i.
-const TRANSPORT_PORT: u8 = 0;
 const NO_ROUTE: u8 = 0xff;
 
 /// The nodes in front of the endpoints, and their configuration.
+///
+/// The first ports of the crossbar are those of the transport adapters, one for each link; the
+/// endpoints follow.
 pub(crate) struct Fabric {
-    /// The ports of the crossbar.
-    ports: u8,
+    links: u8,
+    endpoints: u8,
     /// The id in information responses; RPC sets it.
     pub device_id: u16,
     /// Crossbar output port by endpoint id.
     routes: Box<[u8]>,
-    /// UDP address by host endpoint id, from ADVERTISE. Bounded by the number of ids.
-    hosts: HashMap<Epid, SocketAddrV4>,
+    /// UDP address by link and host endpoint id, from ADVERTISE. Bounded by the number of ids.
+    hosts: HashMap<(usize, Epid), SocketAddrV4>,
+}
+
+/// The address of a host's endpoint, and the link that leads to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HostAddress {
+    pub link: usize,
+    pub socket: SocketAddrV4,
 }
 
 /// The effect of a management packet.
@@ -33,10 +41,11 @@ pub(crate) struct ManagementEffect {
 }
 
 impl Fabric {
-    /// Returns nodes without configuration, in front of this number of endpoints.
-    pub fn new(endpoints: u16) -> Self {
+    /// Returns nodes without configuration, between this number of links and of endpoints.
+    pub fn new(links: usize, endpoints: u16) -> Self {
         let routes = vec![NO_ROUTE; 1 << 16].into_boxed_slice();
-        Self { ports: 1 + endpoints as u8, device_id: 0, routes, hosts: HashMap::new() }
+        let (links, endpoints) = (links as u8, endpoints as u8);
+        Self { links, endpoints, device_id: 0, routes, hosts: HashMap::new() }
     }
 
     /// Restores the state after power-on.
@@ -52,9 +61,10 @@ impl Fabric {
     }
 
     /// Returns the address of a host endpoint, which must have advertised itself and set a route.
-    pub fn host(&self, epid: Epid) -> Option<SocketAddrV4> {
-        let routed = self.routes[usize::from(epid.0)] == TRANSPORT_PORT;
-        if routed { self.hosts.get(&epid).copied() } else { None }
+    pub fn host(&self, epid: Epid) -> Option<HostAddress> {
+        let link = self.routes[usize::from(epid.0)].into();
+        // Routes to endpoints have no entry.
+        self.hosts.get(&(link, epid)).map(|&socket| HostAddress { link, socket })
     }
 
     /// Forwards a packet from `source` through the nodes of its hops.
@@ -66,7 +76,7 @@ impl Fabric {
     pub fn execute(
         &mut self,
         mut packet: MgmtRepr,
-        source: SocketAddrV4,
+        source: HostAddress,
         endpoints: &mut [Endpoint],
     ) -> Result<ManagementEffect> {
         let src_epid = packet.src_epid;
@@ -75,7 +85,7 @@ impl Fabric {
         if forward == ForwardHops::Return {
             return Ok(ManagementEffect { reply: Some(packet), command: None });
         }
-        let port = match packet.execute(|op| self.crossbar(op))? {
+        let port = match packet.execute(|op| self.crossbar(op, source.link))? {
             ForwardHops::Return => {
                 return Ok(ManagementEffect { reply: Some(packet), command: None });
             }
@@ -99,23 +109,26 @@ impl Fabric {
         Ok(ManagementEffect { reply: (forward == ForwardHops::Return).then_some(packet), command })
     }
 
-    fn transport(&mut self, op: Op, src_epid: Epid, source: SocketAddrV4) -> Option<Op> {
+    fn transport(&mut self, op: Op, src_epid: Epid, source: HostAddress) -> Option<Op> {
         match op {
             Op::Advertise => {
-                self.hosts.insert(src_epid, source);
+                self.hosts.insert((source.link, src_epid), source.socket);
                 None
             }
-            Op::InfoReq => Some(self.info(Node::Transport { subtype: 0 })),
+            Op::InfoReq => Some(self.info(Node::Transport { subtype: 0 }, source.link)),
             Op::CfgRead { address } => Some(Op::CfgReadResp { address, value: 0 }),
             _ => None,
         }
     }
 
-    fn crossbar(&mut self, op: Op) -> Option<Op> {
+    fn crossbar(&mut self, op: Op, link: usize) -> Option<Op> {
         match op {
-            Op::InfoReq => Some(self.info(Node::Crossbar { ports: self.ports, transports: 1 })),
+            Op::InfoReq => {
+                let node = Node::Crossbar { ports: self.ports(), transports: self.links };
+                Some(self.info(node, link))
+            }
             Op::CfgWrite { address, value } => {
-                let port = u8::try_from(value).ok().filter(|&port| port < self.ports);
+                let port = u8::try_from(value).ok().filter(|&port| port < self.ports());
                 self.routes[usize::from(address)] = port.unwrap_or(NO_ROUTE);
                 None
             }
@@ -127,13 +140,19 @@ impl Fabric {
         }
     }
 
-    /// Transport and crossbar both have instance 0: there is one of each, entered by port 0.
-    fn info(&self, node: Node) -> Op {
-        Op::InfoResp(NodeInfo { device_id: self.device_id, instance: TRANSPORT_PORT.into(), node })
+    /// The instance of a transport is its number, and that of the crossbar the port of entry, which
+    /// is the same.
+    fn info(&self, node: Node, link: usize) -> Op {
+        Op::InfoResp(NodeInfo { device_id: self.device_id, instance: link as u16, node })
+    }
+
+    fn ports(&self) -> u8 {
+        self.links + self.endpoints
     }
 
     fn endpoint_at(&self, port: u16) -> Option<usize> {
-        (1..u16::from(self.ports)).contains(&port).then(|| usize::from(port) - 1)
+        let index = port.checked_sub(self.links.into())?;
+        (index < self.endpoints.into()).then_some(index.into())
     }
 }
 
@@ -142,32 +161,48 @@ mod tests {
     use super::*;
     use crate::device::endpoint::CreditWindow;
     use crate::device::tx_fifo::{FifoSize, TxFifo};
+    use millstream_wire::chdr::Width;
     use millstream_wire::regs::sep;
     use std::net::Ipv4Addr;
 
-    const HOST: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 5000);
+    const SOCKET: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 5000);
+    const HOST: HostAddress = HostAddress { link: 0, socket: SOCKET };
 
     fn endpoint(instance: u16) -> Endpoint {
         let fifo = TxFifo::new(FifoSize { bytes: 1008, packets: 10 }, false);
         Endpoint::new(
             instance,
+            Width::W64,
             CreditWindow { bytes: 1000, cautious_bytes: 1000, packets: 10 },
             fifo,
         )
     }
 
     fn parts() -> (Fabric, Vec<Endpoint>) {
-        let mut fabric = Fabric::new(2);
+        parts_with(1)
+    }
+
+    fn parts_with(links: usize) -> (Fabric, Vec<Endpoint>) {
+        let mut fabric = Fabric::new(links, 2);
         fabric.device_id = 77;
         (fabric, (0..2).map(endpoint).collect())
     }
 
     fn ask(parts: &mut (Fabric, Vec<Endpoint>), epid: u16, hops: &[&[Op]]) -> Option<Vec<Op>> {
+        ask_from(parts, HOST, epid, hops)
+    }
+
+    fn ask_from(
+        parts: &mut (Fabric, Vec<Endpoint>),
+        from: HostAddress,
+        epid: u16,
+        hops: &[&[Op]],
+    ) -> Option<Vec<Op>> {
         let mut packet = MgmtRepr::request(Epid(epid), 5);
         for hop in hops.iter().copied().chain([&[Op::Nop][..]]) {
             packet.push_hop(hop).unwrap();
         }
-        let reply = parts.0.execute(packet, HOST, &mut parts.1).unwrap().reply?;
+        let reply = parts.0.execute(packet, from, &mut parts.1).unwrap().reply?;
         assert_eq!((reply.dst_epid, reply.seq), (Epid(epid), 5));
         assert_eq!(reply.hops().count(), 1, "a reply holds one hop");
         Some(reply.hops().next().unwrap()[1..].to_vec())
@@ -224,6 +259,30 @@ mod tests {
         let bad = [Op::CfgWrite { address: 3, value: 3 }, Op::Return];
         ask(&mut parts, 1, &[PASS, &bad]);
         assert_eq!(parts.0.endpoint_of(Epid(3)), None, "a route to nowhere is none");
+    }
+
+    #[test]
+    fn with_two_links_the_endpoints_follow_behind_both_and_packets_leave_by_the_route() {
+        let mut parts = parts_with(2);
+        let far = HostAddress { link: 1, socket: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 6000) };
+        for from in [HOST, far] {
+            let entry = from.link as u16;
+            let ask = |parts: &mut _, hops: &[&[Op]]| node(ask_from(parts, from, 1, hops));
+            assert_eq!(ask(&mut parts, &[WHO]).instance, entry);
+            let crossbar = ask(&mut parts, &[PASS, WHO]);
+            assert_eq!(crossbar.node, Node::Crossbar { ports: 4, transports: 2 });
+            assert_eq!(crossbar.instance, entry, "the port by which the request came");
+            assert_eq!(ask(&mut parts, &[PASS, &[Op::SelDest(3)], WHO]).instance, 1);
+        }
+        for from in [HOST, far] {
+            ask_from(&mut parts, from, 9, &[&[Op::Advertise, Op::Return]]);
+        }
+        for from in [HOST, far] {
+            let route = Op::CfgWrite { address: 9, value: from.link as u32 };
+            ask(&mut parts, 1, &[PASS, &[route, Op::Return]]);
+            assert_eq!(parts.0.host(Epid(9)), Some(from));
+        }
+        assert_eq!(ask(&mut parts, 1, &[PASS, &[Op::SelDest(4)], WHO]), None);
     }
 
     #[test]

@@ -20,7 +20,7 @@ impl EmulatedDevice {
     pub fn power_cycle(&mut self, keeper: DeviceClock) {
         self.counters().reboots.inc();
         self.execute(DeviceCommand::PowerCycle(keeper));
-        self.fabric = Fabric::new(self.personality.endpoints);
+        self.fabric = Fabric::new(self.outbox.links(), self.image.endpoints);
         self.control_seq = 0;
         self.message_seq = 0;
     }

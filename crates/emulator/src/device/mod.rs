@@ -1,7 +1,7 @@
 //! The radio behind the CHDR port: every packet that arrives, and the passing of time.
 //!
 //! ```text
-//!             ┌ Fabric ────────────────┐   ┌ Endpoint 0 ┐   ┌ RadioBlock ──────┐
+//!             ┌ Fabric ────────────────┐   ┌ Endpoint 0 ┐   ┌ Radios ──────────┐
 //!  datagram ─▶│ transport ▶ crossbar ▶ │──▶│ Out/InStream│──▶│ registers        │
 //!             │ (management packets)   │   │ TxFifo      │   │ RxChannel 0, 1   │
 //!             └────────────────────────┘   ├ Endpoint 1 ┤   │ TxChannel 0, 1   │
@@ -12,6 +12,7 @@
 //!
 //! Nothing here reads a clock or waits: time is an argument, so tests run on a simulated clock.
 
+mod blocks;
 mod client_zero;
 mod control;
 mod converters;
@@ -29,29 +30,29 @@ mod rx_chain;
 mod rx_channel;
 mod rx_sender;
 mod rx_source;
+mod stream_blocks;
 mod transmit;
 mod transmitted;
 mod tx_channel;
 mod tx_fifo;
 
-use crate::antenna::AntennaSource;
-use crate::config::CHANNELS;
+use crate::antenna::{AntennaSource, Sc16};
 use crate::converter::Duc;
 use crate::counters::Counters;
-use crate::front_end::FrontEnd;
 use crate::mailbox::DeviceCommand;
-use crate::personality::{BlockKind, Personality};
+use crate::personality::{BlockKind, FrontEndKind, Image};
 use crate::scene::SceneReceiver;
 use crate::time::DeviceClock;
 use crate::tx_out::Recorder;
-use control::CommandFifo;
+use blocks::StreamBlock;
 use emission::Emission;
 use endpoint::Endpoint;
 use fabric::Fabric;
 use millstream_link::port::{Capabilities, PortTx};
+use millstream_wire::chdr::{MAX_LEN, SC16_LEN};
 use millstream_wire::regs::radio::async_msg::Event;
 use outbox::Outbox;
-use radio_block::RadioBlock;
+use radio_block::Radios;
 use rx_channel::RxEvent;
 use rx_sender::{RxSender, SendResult, SendStep};
 use rx_source::RxSource;
@@ -59,6 +60,7 @@ use std::sync::Arc;
 use transmitted::TransmittedSamples;
 use tx_fifo::TxFifo;
 
+pub(crate) use fabric::HostAddress;
 pub(crate) use transmit::queue_bytes_wanted;
 
 /// The ticks that loopback channels process at once: samples transmitted in them are received
@@ -71,16 +73,18 @@ const CATCH_UP_TICKS: u64 = 1 << 24;
 
 /// The state of the radio.
 pub(crate) struct EmulatedDevice {
-    personality: &'static Personality,
+    image: Image,
     keeper: DeviceClock,
-    front_end: FrontEnd,
     fabric: Fabric,
     /// Those of the channels, then those without one.
     endpoints: Box<[Endpoint]>,
-    radio: RadioBlock,
-    radio_commands: CommandFifo,
-    senders: [RxSender; CHANNELS],
-    emissions: [Emission; CHANNELS],
+    radio: Radios,
+    /// By number of the block in the image; `None` for blocks of the channels.
+    stream_blocks: Box<[Option<StreamBlock>]>,
+    /// A packet between two endpoints of the device.
+    passing: Box<[Sc16]>,
+    senders: Box<[RxSender]>,
+    emissions: Box<[Emission]>,
     /// The channels have been advanced to this tick.
     ran_to: u64,
     /// The tick of the next requested call.
@@ -93,54 +97,63 @@ pub(crate) struct EmulatedDevice {
 
 /// The parts of a device.
 pub(crate) struct DeviceParts {
-    pub personality: &'static Personality,
+    pub image: Image,
+    pub front_end: FrontEndKind,
     pub keeper: DeviceClock,
-    pub sources: [AntennaSource; CHANNELS],
-    /// What the channels hear in place of `sources`.
-    pub scenes: Option<[SceneReceiver; CHANNELS]>,
-    /// The recorders of transmitted samples.
-    pub recorders: [Option<Recorder>; CHANNELS],
+    /// The antenna of each channel.
+    pub sources: Vec<AntennaSource>,
+    /// What the channels hear in place of `sources`; none, or one for each channel.
+    pub scenes: Vec<SceneReceiver>,
+    /// The recorders of the samples that the first channels transmit.
+    pub recorders: Vec<Recorder>,
     pub rx_buffer_samples: u64,
     pub tx_buffer_samples: u64,
-    /// The actual capacity of the port's receive queue.
+    /// The actual capacity of the receive queue of a port.
     pub queue: Capabilities,
-    pub tx: Box<dyn PortTx>,
+    /// The transmit half of each link's port.
+    pub links: Vec<Box<dyn PortTx>>,
     pub counters: Arc<Counters>,
 }
 
 impl EmulatedDevice {
     /// Returns a radio in the state after power-on.
     pub fn new(parts: DeviceParts) -> Self {
-        let (size, window) = transmit::sizes(parts.tx_buffer_samples, &parts.queue);
-        let personality = parts.personality;
-        let duc = || personality.has(BlockKind::Duc).then(|| Box::new(Duc::new()));
-        let emissions = emissions(&parts.sources, parts.recorders.map(|one| (one, duc())));
+        let image = parts.image;
+        let shares = image.receivers();
+        let (size, window) =
+            transmit::sizes(parts.tx_buffer_samples, &parts.queue, shares, image.width);
+        let emissions = emissions(&parts.sources, parts.recorders, image.has(BlockKind::Duc));
         let endpoint = |index: u16| {
-            let emission = emissions.get(usize::from(index));
-            let fifo = TxFifo::new(size, emission.is_some_and(|one| !one.is_unheard()));
-            Endpoint::new(index, window, fifo)
+            let index = usize::from(index);
+            let heard = match emissions.get(index) {
+                Some(emission) => !emission.is_unheard(),
+                None => image.takes_data(index),
+            };
+            let fifo = TxFifo::new(size, heard);
+            let index = index as u16;
+            Endpoint::new(index, image.width, window, fifo)
         };
-        let ddc = personality.has(BlockKind::Ddc);
-        let mut scenes = parts.scenes.map(<[_; _]>::into_iter);
+        let ddc = image.has(BlockKind::Ddc);
+        let mut scenes = parts.scenes.into_iter();
         let sender = |source| {
-            let scene = scenes.as_mut().and_then(Iterator::next);
+            let scene = scenes.next();
             RxSender::new(RxSource::new(source, scene, parts.rx_buffer_samples, ddc))
         };
         Self {
-            personality,
             keeper: parts.keeper,
-            front_end: FrontEnd::new(true),
-            fabric: Fabric::new(personality.endpoints),
-            endpoints: (0..personality.endpoints).map(endpoint).collect(),
-            radio: RadioBlock::new(parts.rx_buffer_samples),
-            radio_commands: CommandFifo::default(),
-            senders: parts.sources.map(sender),
+            fabric: Fabric::new(parts.links.len(), image.endpoints),
+            endpoints: (0..image.endpoints).map(endpoint).collect(),
+            stream_blocks: stream_blocks::of(&image),
+            passing: vec![Sc16::default(); MAX_LEN / SC16_LEN].into(),
+            radio: Radios::new(&image, parts.front_end, parts.rx_buffer_samples),
+            senders: parts.sources.into_iter().map(sender).collect(),
             emissions,
             ran_to: 0,
             wanted_tick: u64::MAX,
-            outbox: Outbox::new(parts.tx, parts.counters),
+            outbox: Outbox::new(parts.links, image.width, parts.counters),
             control_seq: 0,
             message_seq: 0,
+            image,
         }
     }
 
@@ -155,7 +168,11 @@ impl EmulatedDevice {
                     }
                 }
             }
-            DeviceCommand::FrontEnd(front_end) => self.front_end = front_end,
+            DeviceCommand::FrontEnd(number, front_end) => {
+                if let Some(block) = self.radio.blocks.get_mut(number) {
+                    block.settings = front_end;
+                }
+            }
             DeviceCommand::DeviceId(id) => self.fabric.device_id = id,
             DeviceCommand::PowerCycle(keeper) => {
                 self.silence();
@@ -165,10 +182,9 @@ impl EmulatedDevice {
                 self.keeper = keeper;
                 self.fabric.reset();
                 self.radio.reset();
-                self.front_end.reset();
+                self.stream_blocks.iter_mut().flatten().for_each(StreamBlock::reset);
                 self.senders.iter_mut().for_each(|sender| sender.source().clear());
                 self.reset_converters();
-                self.radio_commands.clear();
                 self.endpoints.iter_mut().for_each(Endpoint::reset);
             }
         }
@@ -179,12 +195,20 @@ impl EmulatedDevice {
     pub fn advance(&mut self, now_ns: u64) -> u64 {
         let now = self.keeper.clock().tick_at(now_ns);
         self.run_channels(now);
-        self.run_radio_commands(now);
-        let due = self.radio_commands.waits_for();
+        (0..self.radio.blocks.len()).for_each(|block| self.run_radio_commands(block, now));
+        let due = self.radio.blocks.iter().filter_map(|block| block.commands.waits_for());
         // A tick that is never reached, or only after the host sets the time, has no deadline.
-        let due = due.and_then(|due| self.keeper.tick_of(due, now));
+        let due = due.filter_map(|due| self.keeper.tick_of(due, now)).min();
         let mut deadline_ns = due.map_or(u64::MAX, |tick| self.deadline_ns(tick));
-        for channel in 0..CHANNELS {
+        for endpoint in self.image.channels..self.endpoints.len() {
+            let next = match self.send_blocks_packets(endpoint, now) {
+                SendResult::Again => now,
+                SendResult::AtTick(tick) => tick,
+                SendResult::Idle => continue,
+            };
+            deadline_ns = deadline_ns.min(self.deadline_ns(next).max(now_ns));
+        }
+        for channel in 0..self.image.channels {
             let next = match self.send_samples(channel, now) {
                 SendResult::Again => Some(now),
                 SendResult::AtTick(tick) => Some(tick),
@@ -258,13 +282,13 @@ impl EmulatedDevice {
 
     /// Transmits the samples before tick `now`, then lets the receivers read them.
     fn run_to(&mut self, now: u64) {
-        for channel in 0..CHANNELS {
+        for channel in 0..self.image.channels {
             self.run_transmitter(channel, now);
             if let Some(air) = &mut self.emissions[channel].air {
                 air.pass(now);
             }
         }
-        for channel in 0..CHANNELS {
+        for channel in 0..self.image.channels {
             self.run_receiver(channel, now);
             let rx = &mut self.radio.channels[channel].rx;
             match self.senders[channel].source() {
@@ -304,6 +328,9 @@ impl EmulatedDevice {
     }
 
     fn send_samples(&mut self, channel: usize, now: u64) -> SendResult {
+        if self.endpoints[channel].out.is_local() {
+            return self.pass_samples(channel, now);
+        }
         let endpoint = &mut self.endpoints[channel];
         let to = self.fabric.host(endpoint.out.dst_epid);
         self.senders[channel].send_due(SendStep {
@@ -313,6 +340,7 @@ impl EmulatedDevice {
             now,
             src_epid: endpoint.epid,
             to,
+            width: self.image.width,
             outbox: &mut self.outbox,
         })
     }
@@ -320,10 +348,16 @@ impl EmulatedDevice {
 
 /// Returns the ways of the transmitted samples, with memory for the longest cable.
 fn emissions(
-    sources: &[AntennaSource; CHANNELS],
-    parts: [(Option<Recorder>, Option<Box<Duc>>); CHANNELS],
-) -> [Emission; CHANNELS] {
-    let mut emissions = parts.map(|(recorder, duc)| Emission { duc, air: None, recorder });
+    sources: &[AntennaSource],
+    recorders: Vec<Recorder>,
+    has_duc: bool,
+) -> Box<[Emission]> {
+    let mut recorders = recorders.into_iter();
+    let emission = |_| {
+        let duc = has_duc.then(|| Box::new(Duc::new()));
+        Emission { duc, air: None, recorder: recorders.next() }
+    };
+    let mut emissions: Box<[_]> = sources.iter().map(emission).collect();
     let cables = sources.iter().filter_map(|source| match source {
         AntennaSource::Loopback(cable) => Some(*cable),
         AntennaSource::Signal(_) => None,
@@ -340,6 +374,8 @@ fn emissions(
 mod converters_tests;
 #[cfg(test)]
 mod loopback_tests;
+#[cfg(test)]
+mod stream_blocks_tests;
 #[cfg(test)]
 pub(crate) mod test_bench;
 #[cfg(test)]

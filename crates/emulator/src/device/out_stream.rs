@@ -7,9 +7,6 @@ use millstream_wire::regs::sep::{
 use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr, StreamCondition};
 use millstream_wire::{Epid, chdr::round_to_word};
 
-/// The length of a stream command in flow control, bytes.
-const COMMAND_BYTES: u64 = CommandRepr::packet_len(Width::W64) as u64;
-
 /// Packet counts have 40 bits in packets.
 const PACKETS_MASK: u64 = (1 << 40) - 1;
 
@@ -32,6 +29,7 @@ enum Phase {
 /// that the host reported, less the requested headroom.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OutStream {
+    width: Width,
     pub dst_epid: Epid,
     /// Report period requested by the host; 0 and 0 switch flow control off.
     pub period_bytes: u64,
@@ -39,6 +37,8 @@ pub(crate) struct OutStream {
     pub headroom_bytes: u16,
     pub headroom_packets: u8,
     phase: Phase,
+    /// The destination is another endpoint of this device, which needs no credit.
+    local: bool,
     lossy: bool,
     capacity_bytes: u64,
     capacity_packets: u32,
@@ -66,9 +66,20 @@ pub(crate) enum StatusTaken {
 }
 
 impl OutStream {
+    /// Returns a stream in the state after power-on, of a device with this CHDR width.
+    pub fn new(width: Width) -> Self {
+        Self { width, ..Self::default() }
+    }
+
+    /// Restores the state after power-on.
+    pub fn power_on(&mut self) {
+        *self = Self::new(self.width);
+    }
+
     /// Clears the stream and preserves the register values.
     pub fn reset(&mut self) {
         *self = Self {
+            width: self.width,
             dst_epid: self.dst_epid,
             period_bytes: self.period_bytes,
             period_packets: self.period_packets,
@@ -87,6 +98,16 @@ impl OutStream {
         }
         self.phase = Phase::Pending;
         Some(self.command(CommandOp::Init, src_epid))
+    }
+
+    /// Completes the handshake with another endpoint of this device.
+    pub fn connect(&mut self) {
+        (self.phase, self.local) = (Phase::On, true);
+    }
+
+    /// Returns whether the destination is an endpoint of this device.
+    pub fn is_local(&self) -> bool {
+        self.local
     }
 
     /// Returns the status register.
@@ -153,7 +174,7 @@ impl OutStream {
         if !self.has_flow_control() {
             return u64::MAX;
         }
-        let each = round_to_word(packet_bytes, Width::W64) as u64;
+        let each = self.flow_bytes(packet_bytes);
         let (bytes, packets) = self.room();
         let by_window = (bytes / each).min(packets);
         if !self.lossy {
@@ -174,18 +195,19 @@ impl OutStream {
     /// Returns the RESYNC to be sent now, if it fits the window; counts it.
     pub fn resync(&mut self, src_epid: Epid) -> Option<CommandRepr> {
         let (bytes, packets) = self.room();
-        if bytes < COMMAND_BYTES || packets < 1 {
+        let command_bytes = self.flow_bytes(CommandRepr::packet_len(self.width));
+        if bytes < command_bytes || packets < 1 {
             return None;
         }
         let command = self.command(CommandOp::Resync, src_epid);
-        self.count(COMMAND_BYTES, 1);
+        self.count(command_bytes, 1);
         self.bytes_at_resync = self.sent_bytes;
         Some(command)
     }
 
     /// Counts one data packet of `packet_bytes` (before rounding); returns its sequence number.
     pub fn send_data(&mut self, packet_bytes: usize) -> u16 {
-        self.count(round_to_word(packet_bytes, Width::W64) as u64, 1);
+        self.count(self.flow_bytes(packet_bytes), 1);
         let seq = self.data_seq;
         self.data_seq = seq.wrapping_add(1);
         seq
@@ -201,6 +223,11 @@ impl OutStream {
     fn excess_packets(&self, count: u64) -> u64 {
         let open = self.sent_packets.wrapping_sub(count) & PACKETS_MASK;
         if open <= self.sent_packets { 0 } else { open.wrapping_neg() & PACKETS_MASK }
+    }
+
+    /// Returns the length of a packet in flow control.
+    fn flow_bytes(&self, packet_bytes: usize) -> u64 {
+        round_to_word(packet_bytes, self.width) as u64
     }
 
     fn has_flow_control(&self) -> bool {

@@ -1,22 +1,20 @@
 //! The packets received by the CHDR port, by packet type.
 
-use super::EmulatedDevice;
 use super::client_zero::{self, CONTROL_ENDPOINTS, RegisterRequest};
 use super::out_stream::StatusTaken;
 use super::radio_block::{NoRegister, Written};
-use crate::config::CHANNELS;
-use crate::personality::BlockKind;
-use millstream_wire::chdr::{Packet, PacketType, Width};
+use super::{EmulatedDevice, HostAddress};
+use crate::personality::{Block, BlockKind};
+use millstream_wire::chdr::{Packet, PacketType};
 use millstream_wire::ctrl::{CLIENT_ZERO_PORT, ControlStatus, CtrlRepr, DataWords, Op, block_port};
 use millstream_wire::mgmt::MgmtRepr;
 use millstream_wire::stream::StatusRepr;
-use std::net::SocketAddrV4;
 
 impl EmulatedDevice {
     /// Takes a datagram that arrived at `now_ns`. Any content costs at most one count.
-    pub fn receive(&mut self, datagram: &[u8], source: SocketAddrV4, now_ns: u64) {
+    pub fn receive(&mut self, datagram: &[u8], source: HostAddress, now_ns: u64) {
         self.counters().chdr_datagrams.inc();
-        let Ok(packet) = Packet::parse(datagram, Width::W64) else {
+        let Ok(packet) = Packet::parse(datagram, self.image.width) else {
             return self.counters().chdr_malformed.inc();
         };
         let now = self.keeper.clock().tick_at(now_ns);
@@ -29,7 +27,7 @@ impl EmulatedDevice {
         }
     }
 
-    fn take_management(&mut self, packet: &Packet<'_>, source: SocketAddrV4) {
+    fn take_management(&mut self, packet: &Packet<'_>, source: HostAddress) {
         let Ok(request) = MgmtRepr::parse(packet) else {
             return self.counters().management_malformed.inc();
         };
@@ -39,17 +37,23 @@ impl EmulatedDevice {
         match outcome.reply {
             Some(reply) => {
                 self.counters().management_packets.inc();
-                self.outbox.send(source, |buffer| reply.emit(Width::W64, buffer));
+                self.outbox.send(source, |width, buffer| reply.emit(width, buffer));
             }
             None => self.counters().management_unanswered.inc(),
         }
         if let Some((index, command)) = outcome.command {
+            if self.local_of(index).is_some() {
+                self.endpoints[index].out.connect();
+            }
             // The stream begins soon, so the antenna can prepare.
             if let Some(sender) = self.senders.get_mut(index) {
                 sender.prepare(self.keeper.clock().rate_hz());
             }
+            if self.endpoints[index].out.is_local() {
+                return;
+            }
             if let Some(to) = self.host(command.dst_epid) {
-                self.outbox.send(to, |buffer| command.emit(Width::W64, buffer));
+                self.outbox.send(to, |width, buffer| command.emit(width, buffer));
             }
         }
     }
@@ -70,39 +74,47 @@ impl EmulatedDevice {
             return self.execute_client_zero(&request);
         }
         let number = request.dst_port.checked_sub(block_port(CONTROL_ENDPOINTS, 0));
-        let block = number.and_then(|number| self.personality.blocks.get(usize::from(number)));
-        match block.map(|block| block.kind) {
-            Some(BlockKind::Radio) => {
-                if self.radio_commands.push(request) {
-                    self.run_radio_commands(now);
+        match number.and_then(|number| self.image.blocks.get(usize::from(number))).copied() {
+            Some(Block { kind: BlockKind::Radio, first, .. }) => {
+                let block = self.radio.block_of(first);
+                if self.radio.blocks[block].commands.push(request) {
+                    self.run_radio_commands(block, now);
                 } else {
                     self.counters().control_overflows.inc();
                 }
             }
-            Some(kind) => self.execute_converter(kind, &request, now),
+            Some(block) if block.kind.has_channels() => {
+                self.execute_converter(&block, &request, now);
+            }
+            Some(_) => self.execute_stream_block(number.map_or(0, usize::from), &request),
             None => self.counters().chdr_unroutable.inc(),
         }
     }
 
-    /// Executes and acknowledges the radio's requests that are due, in order.
-    pub(super) fn run_radio_commands(&mut self, now: u64) {
+    /// Executes and acknowledges the requests to a radio block that are due, in order.
+    pub(super) fn run_radio_commands(&mut self, block: usize, now: u64) {
         let timestamp = self.keeper.timestamp_of(now);
-        while let Some(request) = self.radio_commands.pop_due(timestamp) {
+        while let Some(request) = self.radio.blocks[block].commands.pop_due(timestamp) {
             // Commands must find the channels at the present tick, not at that of the last call.
             self.run_channels(now);
             let answer = match request.op {
                 Op::Sleep => Ok(0),
-                Op::Read => self.radio.read(request.address, timestamp),
-                Op::Write => self.write_radio(&request, now),
+                Op::Read => self.radio.read(block, request.address, timestamp),
+                Op::Write => self.write_radio(block, &request, now),
                 _ => Err(NoRegister),
             };
             self.acknowledge(&request, answer);
         }
     }
 
-    fn write_radio(&mut self, request: &CtrlRepr, now: u64) -> Result<u32, NoRegister> {
+    fn write_radio(
+        &mut self,
+        block: usize,
+        request: &CtrlRepr,
+        now: u64,
+    ) -> Result<u32, NoRegister> {
         let value = request.data.first();
-        if self.radio.write(request.address, value, now)? == Written::CommandLost {
+        if self.radio.write(block, request.address, value, now)? == Written::CommandLost {
             self.counters().rx_command_overflows.inc();
         }
         Ok(value)
@@ -112,18 +124,32 @@ impl EmulatedDevice {
         let value = request.data.first();
         let answer = match request.op {
             Op::Sleep => Some(0),
-            Op::Read => client_zero::read(self.personality, request.address),
-            Op::Write => client_zero::write(self.personality, request.address, value).map(|what| {
-                if what == RegisterRequest::ResetRadioData {
-                    self.radio.channels.iter_mut().for_each(|channel| channel.rx.reset());
-                    self.senders.iter_mut().for_each(|sender| sender.source().clear());
-                    (0..CHANNELS).for_each(|channel| self.drop_waiting(channel));
+            Op::Read => client_zero::read(&self.image, request.address),
+            Op::Write => client_zero::write(&self.image, request.address, value).map(|what| {
+                if let RegisterRequest::ResetData(number) = what {
+                    self.reset_data(number);
                 }
                 value
             }),
             _ => None,
         };
         self.acknowledge(request, answer.ok_or(NoRegister));
+    }
+
+    /// Drops the samples in block `number`, and stops it.
+    fn reset_data(&mut self, number: usize) {
+        let Block { kind, first, inputs, .. } = self.image.blocks[number];
+        if let Some(block) = &mut self.stream_blocks[number] {
+            block.stop();
+            (first..first + usize::from(inputs)).for_each(|endpoint| self.drop_waiting(endpoint));
+        }
+        if kind == BlockKind::Radio {
+            for channel in first..first + usize::from(inputs) {
+                self.radio.channels[channel].rx.reset();
+                self.senders[channel].source().clear();
+                self.drop_waiting(channel);
+            }
+        }
     }
 
     pub(super) fn acknowledge(&mut self, request: &CtrlRepr, answer: Result<u32, NoRegister>) {

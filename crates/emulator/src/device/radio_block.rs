@@ -1,11 +1,12 @@
-//! The radio block: its registers, and the channels behind them (facts section 10).
+//! The radio blocks: their registers, and the channels behind them (facts section 10).
 
 use super::client_zero::MTU_BYTES;
+use super::control::CommandFifo;
 use super::rx_channel::{Acquire, RxChannel};
 use super::tx_channel::TxChannel;
-use crate::config::CHANNELS;
-use crate::front_end::SwitchWords;
-use millstream_wire::chdr::SC16_LEN;
+use crate::front_end::{Board, FrontEnd, Reception};
+use crate::personality::{Block, FrontEndKind, Image};
+use millstream_wire::chdr::{DataRepr, SC16_LEN};
 use millstream_wire::regs::radio as regs;
 use millstream_wire::regs::radio::{RxCommand, RxMode};
 
@@ -15,15 +16,26 @@ const SAMPLES_PER_CYCLE: u32 = 1;
 const WORDS_PER_CHANNEL: usize = regs::CHANNEL_STRIDE as usize / 4;
 /// Samples per packet before a host sets it.
 const PACKET_SAMPLES: u32 = 256;
-/// Bytes of header and time before the samples of a packet.
-pub(crate) const HEADER_BYTES_MAX: usize = 16;
-const PACKET_SAMPLES_MAX: u32 = ((MTU_BYTES - HEADER_BYTES_MAX) / SC16_LEN) as u32;
 
-/// Two channels and their registers.
+/// All radio blocks of a device.
+#[derive(Debug)]
+pub(crate) struct Radios {
+    /// The channels of the device: those of the first block, then those of the next.
+    pub channels: Box<[RadioChannel]>,
+    pub blocks: Box<[RadioBlock]>,
+}
+
+/// A radio block, without its channels.
 #[derive(Debug)]
 pub(crate) struct RadioBlock {
-    pub channels: [RadioChannel; CHANNELS],
-    pub switches: SwitchWords,
+    /// The channel of its port 0.
+    first: usize,
+    ports: usize,
+    /// Its daughterboard, by the registers that hosts write, and by remote procedure calls.
+    pub board: Board,
+    pub settings: FrontEnd,
+    /// Its requests.
+    pub commands: CommandFifo,
 }
 
 /// One channel.
@@ -33,6 +45,8 @@ pub(crate) struct RadioChannel {
     pub tx: TxChannel,
     /// The written values, by offset / 4.
     registers: [u32; WORDS_PER_CHANNEL],
+    /// The samples of the largest packet.
+    samples_max: u32,
 }
 
 /// The error of a control request to a register that the block does not have.
@@ -47,49 +61,83 @@ pub(crate) enum Written {
     CommandLost,
 }
 
-impl RadioBlock {
-    /// Returns a block in the state after power-on.
-    pub fn new(buffer_samples: u64) -> Self {
-        let channel = || RadioChannel {
+impl Radios {
+    /// Returns the blocks of an image in the state after power-on.
+    pub fn new(image: &Image, front_end: FrontEndKind, buffer_samples: u64) -> Self {
+        let timed = DataRepr { timestamp: Some(0), ..DataRepr::default() };
+        let samples_max = ((MTU_BYTES - timed.header_len(image.width)) / SC16_LEN) as u32;
+        let channel = |_| RadioChannel {
+            samples_max,
             rx: RxChannel::new(buffer_samples),
             tx: TxChannel::new(),
             registers: RadioChannel::initial_registers(),
         };
-        Self { channels: std::array::from_fn(|_| channel()), switches: SwitchWords::default() }
+        let block = |block: &Block| RadioBlock {
+            first: block.first,
+            ports: block.inputs.into(),
+            board: Board::new(front_end),
+            settings: FrontEnd::new(front_end, true),
+            commands: CommandFifo::default(),
+        };
+        Self {
+            channels: (0..image.channels).map(channel).collect(),
+            blocks: image.radios().map(block).collect(),
+        }
+    }
+
+    /// Returns the number of the block whose port 0 is this channel, or serves it.
+    pub fn block_of(&self, channel: usize) -> usize {
+        self.blocks.iter().rposition(|block| block.first <= channel).unwrap_or(0)
+    }
+
+    /// Returns the state in which a channel receives, at this master clock rate.
+    pub fn reception(&self, channel: usize, clock_hz: f64) -> Reception {
+        let block = &self.blocks[self.block_of(channel)];
+        let transmits = self.channels[channel].tx.is_transmitting();
+        block.board.reception(channel - block.first, transmits, &block.settings, clock_hz)
     }
 
     /// Restores the state after power-on, except for bursts under way: their samples are
     /// transmitted regardless of the session.
     pub fn reset(&mut self) {
-        self.switches = SwitchWords::default();
+        for block in &mut self.blocks {
+            block.board.reset();
+            block.settings.reset();
+            block.commands.clear();
+        }
         for channel in &mut self.channels {
             channel.rx.reset();
             channel.registers = RadioChannel::initial_registers();
         }
     }
 
-    /// Reads the register at `address`; `timestamp` is the radio's time.
-    pub fn read(&self, address: u32, timestamp: u64) -> Result<u32, NoRegister> {
+    /// Reads the register at `address` of a block; `timestamp` is the radio's time.
+    pub fn read(&self, block: usize, address: u32, timestamp: u64) -> Result<u32, NoRegister> {
         match address {
             regs::COMPAT => return Ok(COMPAT_MINOR),
             regs::TIME_LO => return Ok(timestamp as u32),
             regs::TIME_HI => return Ok((timestamp >> 32) as u32),
             regs::SAMPLE_WIDTH => return Ok(SAMPLE_BITS << 16 | SAMPLES_PER_CYCLE),
-            // The front end's registers cannot be read.
-            regs::FRONT_END_BASE.. => return Ok(0),
+            regs::FRONT_END_BASE.. => return Ok(self.blocks[block].board.read(address)),
             _ => {}
         }
-        let (channel, offset) = locate(address)?;
+        let (channel, offset) = self.blocks[block].locate(address)?;
         self.channels[channel].read(offset)
     }
 
-    /// Writes the register at `address` at tick `now`.
-    pub fn write(&mut self, address: u32, value: u32, now: u64) -> Result<Written, NoRegister> {
+    /// Writes the register at `address` of a block at tick `now`.
+    pub fn write(
+        &mut self,
+        block: usize,
+        address: u32,
+        value: u32,
+        now: u64,
+    ) -> Result<Written, NoRegister> {
         if address >= regs::FRONT_END_BASE {
-            self.switches.write(address, value);
+            self.blocks[block].board.write(address, value);
             return Ok(Written::Done);
         }
-        let (channel, offset) = locate(address)?;
+        let (channel, offset) = self.blocks[block].locate(address)?;
         self.channels[channel].write(offset, value, now)
     }
 }
@@ -110,7 +158,7 @@ impl RadioChannel {
 
     /// Returns the samples in a full packet, at least one and at most those that fit the MTU.
     pub fn packet_samples(&self) -> u64 {
-        self.register(regs::RX_WORDS_PER_PKT).clamp(1, PACKET_SAMPLES_MAX).into()
+        self.register(regs::RX_WORDS_PER_PKT).clamp(1, self.samples_max).into()
     }
 
     /// Returns whether data packets carry their time.
@@ -159,11 +207,15 @@ impl RadioChannel {
     }
 }
 
-/// Returns channel and offset of an address; registers are whole words.
-fn locate(address: u32) -> Result<(usize, u32), NoRegister> {
-    match regs::channel_of(address, CHANNELS as u8) {
-        Some((channel, offset)) if offset.is_multiple_of(4) => Ok((channel.into(), offset)),
-        _ => Err(NoRegister),
+impl RadioBlock {
+    /// Returns channel and offset of an address; registers are whole words.
+    fn locate(&self, address: u32) -> Result<(usize, u32), NoRegister> {
+        match regs::channel_of(address, self.ports as u8) {
+            Some((port, offset)) if offset.is_multiple_of(4) => {
+                Ok((self.first + usize::from(port), offset))
+            }
+            _ => Err(NoRegister),
+        }
     }
 }
 
@@ -178,11 +230,32 @@ fn is_writable(offset: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DeviceKind;
     use crate::device::rx_channel::{NextPacket, RxEvent};
+    use crate::personality::ImageOptions;
     use crate::time::{DeviceClock, SampleClock};
 
-    fn block() -> RadioBlock {
-        RadioBlock::new(64 * 1024)
+    /// The only radio block of an E320, or the second one of an N310.
+    struct OneBlock(Radios, usize);
+
+    impl OneBlock {
+        fn of(kind: DeviceKind, number: usize) -> Self {
+            let device = kind.personality();
+            let image = Image::new(device, ImageOptions::default());
+            Self(Radios::new(&image, device.front_end, 64 * 1024), number)
+        }
+
+        fn read(&self, address: u32, timestamp: u64) -> Result<u32, NoRegister> {
+            self.0.read(self.1, address, timestamp)
+        }
+
+        fn write(&mut self, address: u32, value: u32, now: u64) -> Result<Written, NoRegister> {
+            self.0.write(self.1, address, value, now)
+        }
+    }
+
+    fn block() -> OneBlock {
+        OneBlock::of(DeviceKind::E320, 0)
     }
 
     #[test]
@@ -234,7 +307,7 @@ mod tests {
         ] {
             assert_eq!(block.write(at(offset), value, 5), Ok(Written::Done));
         }
-        let channel = &mut block.channels[1];
+        let channel = &mut block.0.channels[1];
         let keeper = DeviceClock::new(SampleClock::new(0, 0, 1e6, 1.0));
         assert_eq!(channel.rx.advance(&keeper, 2000), Some(RxEvent::Started { tick: 1000 }));
         let packet = channel.rx.next_packet(channel.packet_samples());
@@ -243,11 +316,22 @@ mod tests {
     }
 
     #[test]
+    fn each_block_has_channels_and_registers_of_its_own() {
+        let mut second = OneBlock::of(DeviceKind::N310, 1);
+        second.write(0x1028, 77, 0).unwrap();
+        second.write(0x10A8, 78, 0).unwrap();
+        let sizes: Vec<_> = second.0.channels.iter().map(RadioChannel::packet_samples).collect();
+        assert_eq!(sizes, [256, 256, 77, 78]);
+        assert_eq!([0, 1, 2, 3].map(|channel| second.0.block_of(channel)), [0, 0, 1, 1]);
+        assert_eq!(second.write(0x1128, 1, 0), Err(NoRegister), "a block has two channels");
+    }
+
+    #[test]
     fn packets_stay_within_the_mtu() {
         let mut block = block();
         for (written, used) in [(0, 1), (1, 1), (2044, 2044), (2045, 2044), (u32::MAX, 2044)] {
             block.write(0x1028, written, 0).unwrap();
-            assert_eq!(block.channels[0].packet_samples(), used);
+            assert_eq!(block.0.channels[0].packet_samples(), used);
         }
     }
 

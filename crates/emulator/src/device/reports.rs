@@ -1,12 +1,10 @@
 //! Control packets to the host: asynchronous messages, and the way of answers.
 
-use super::EmulatedDevice;
+use super::{EmulatedDevice, HostAddress};
 use millstream_wire::Epid;
-use millstream_wire::chdr::Width;
 use millstream_wire::ctrl::{CtrlRepr, DataWords, Op};
 use millstream_wire::regs::radio as regs;
 use millstream_wire::regs::radio::async_msg::Event;
-use std::net::SocketAddrV4;
 
 impl EmulatedDevice {
     /// Sends an asynchronous message to the destination set by the host (facts section 10).
@@ -50,12 +48,12 @@ impl EmulatedDevice {
         let Some(to) = self.host(packet.dst_epid) else { return false };
         let packet = CtrlRepr { seq: self.control_seq, ..packet };
         self.control_seq = self.control_seq.wrapping_add(1);
-        self.outbox.send(to, |buffer| packet.emit(Width::W64, buffer));
+        self.outbox.send(to, |width, buffer| packet.emit(width, buffer));
         true
     }
 
     /// Returns the address of a host endpoint; counts an unknown one.
-    pub(super) fn host(&self, epid: Epid) -> Option<SocketAddrV4> {
+    pub(super) fn host(&self, epid: Epid) -> Option<HostAddress> {
         let host = self.fabric.host(epid);
         if host.is_none() {
             self.counters().chdr_unroutable.inc();

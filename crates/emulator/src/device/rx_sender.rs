@@ -1,16 +1,16 @@
 //! From a channel's packet buffer to the port: batches of data packets within the credit window.
 
+use super::fabric::HostAddress;
 use super::out_stream::OutStream;
 use super::outbox::Outbox;
-use super::radio_block::{HEADER_BYTES_MAX, RadioChannel};
+use super::radio_block::RadioChannel;
 use super::rx_channel::NextPacket;
 use super::rx_source::RxSource;
 use crate::antenna::Sc16;
 use crate::time::DeviceClock;
+use millstream_wire::Epid;
 use millstream_wire::chdr::{DataRepr, SC16_LEN, Width};
 use millstream_wire::stream::CommandRepr;
-use millstream_wire::{Epid, chdr};
-use std::net::SocketAddrV4;
 
 /// The bytes of one GSO batch: the limit of one segmented send.
 const TRAIN_BYTES: usize = 65_507;
@@ -47,7 +47,8 @@ pub(crate) struct SendStep<'a> {
     /// The endpoint that sends.
     pub src_epid: Epid,
     /// The address of the stream's destination; `None` sends nothing.
-    pub to: Option<SocketAddrV4>,
+    pub to: Option<HostAddress>,
+    pub width: Width,
     pub outbox: &'a mut Outbox,
 }
 
@@ -126,8 +127,32 @@ impl RxSender {
         SendResult::Again
     }
 
+    /// Returns the packet at the head of a channel's buffer if it is complete, for a stream within
+    /// the device; otherwise when it will be.
+    pub fn complete_packet(
+        &self,
+        channel: &RadioChannel,
+        now: u64,
+    ) -> Result<NextPacket, SendResult> {
+        let packet = channel.rx.next_packet(channel.packet_samples()).ok_or(SendResult::Idle)?;
+        let heard = if self.is_chain { now.min(channel.rx.head_heard()) } else { now };
+        if packet.end > heard { Err(SendResult::AtTick(packet.end)) } else { Ok(packet) }
+    }
+
+    /// Removes that packet; writes its samples, the first of which has the time `timestamp`.
+    pub fn take_packet(
+        &mut self,
+        channel: &mut RadioChannel,
+        packet: NextPacket,
+        timestamp: u64,
+        out: &mut [Sc16],
+    ) {
+        channel.rx.take(packet);
+        self.source.fill(timestamp, out);
+    }
+
     /// Sends a GSO batch that begins with `first`, of at most `allowed` packets.
-    fn send(&mut self, turn: &mut SendStep<'_>, first: NextPacket, allowed: u64, to: SocketAddrV4) {
+    fn send(&mut self, turn: &mut SendStep<'_>, first: NextPacket, allowed: u64, to: HostAddress) {
         let mut train = GsoBatch { packet_bytes: turn.packet_bytes(first), ..GsoBatch::default() };
         let allowed = allowed.min(TRAIN_PACKETS as u64);
         let mut next = Some(first);
@@ -149,7 +174,7 @@ impl RxSender {
         let counters = turn.outbox.counters();
         counters.rx_packets.add(train.packets);
         counters.rx_bytes.add(train.bytes as u64 - train.packets * turn.header_bytes() as u64);
-        turn.outbox.depart();
+        turn.outbox.depart(to.link);
     }
 
     /// Returns the tick before which the samples of the head are there.
@@ -163,7 +188,7 @@ impl RxSender {
         turn: &mut SendStep<'_>,
         packet: NextPacket,
         bytes: usize,
-        to: SocketAddrV4,
+        to: HostAddress,
     ) {
         let timestamp = turn.keeper.timestamp_of(packet.tick);
         let repr = DataRepr {
@@ -175,10 +200,10 @@ impl RxSender {
             payload_len: packet.samples as usize * SC16_LEN,
         };
         turn.channel.rx.take(packet);
-        if !turn.outbox.lend(bytes) {
+        if !turn.outbox.lend(to.link, bytes) {
             return self.lose(timestamp, packet.samples as usize);
         }
-        let header = repr.emit(Width::W64, turn.outbox.lent(0));
+        let header = repr.emit(turn.width, turn.outbox.lent(0));
         let header = header.expect("the packet was sized by this header");
         let mut at = header;
         while at < bytes {
@@ -227,14 +252,15 @@ impl SendStep<'_> {
     }
 
     fn header_bytes(&self) -> usize {
-        if self.channel.has_time() { HEADER_BYTES_MAX } else { chdr::Width::W64.bytes() }
+        let timestamp = self.channel.has_time().then_some(0);
+        DataRepr { timestamp, ..DataRepr::default() }.header_len(self.width)
     }
 
     fn packet_bytes(&self, packet: NextPacket) -> usize {
         self.header_bytes() + packet.samples as usize * SC16_LEN
     }
 
-    fn send_command(&mut self, command: &CommandRepr, to: SocketAddrV4) {
-        self.outbox.send(to, |buffer| command.emit(Width::W64, buffer));
+    fn send_command(&mut self, command: &CommandRepr, to: HostAddress) {
+        self.outbox.send(to, |width, buffer| command.emit(width, buffer));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::antenna::{AntennaSource, RampAntenna, Sc16};
 use crate::device::*;
-use crate::personality::DeviceKind;
+use crate::personality::{DeviceKind, ImageOptions};
 use crate::time::SampleClock;
 use millstream_link::port::Capabilities;
 pub use millstream_wire::Epid;
@@ -18,7 +18,8 @@ use std::net::Ipv4Addr;
 pub use std::net::SocketAddrV4;
 use std::sync::Mutex;
 
-pub const HOST: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4000);
+pub const HOST: HostAddress =
+    HostAddress { link: 0, socket: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4000) };
 pub const CONTROL: u16 = 1;
 pub const SEP: u16 = 2;
 pub const STREAM: u16 = 9;
@@ -45,7 +46,7 @@ impl PortTx for Recorder {
     }
 
     fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
-        assert_eq!(to, HOST);
+        assert_eq!(to, HOST.socket);
         self.0.lock().unwrap().push(payload.to_vec());
         Ok(())
     }
@@ -79,18 +80,31 @@ impl Bench {
     }
 
     /// Returns a radio whose channels receive `sources`.
-    pub fn hearing(
-        sources: [AntennaSource; CHANNELS],
-        rate_hz: f64,
-        tx_buffer_samples: u64,
-    ) -> Self {
+    pub fn hearing(sources: [AntennaSource; 2], rate_hz: f64, tx_buffer_samples: u64) -> Self {
         Self::being(DeviceKind::E320Radio, sources, rate_hz, tx_buffer_samples)
     }
 
     /// Returns such a radio as this device.
     pub fn being(
         device: DeviceKind,
-        sources: [AntennaSource; CHANNELS],
+        sources: impl Into<Vec<AntennaSource>>,
+        rate_hz: f64,
+        tx_buffer_samples: u64,
+    ) -> Self {
+        Self::with_image(
+            device,
+            ImageOptions::default(),
+            sources.into(),
+            rate_hz,
+            tx_buffer_samples,
+        )
+    }
+
+    /// Returns such a radio with this image.
+    pub fn with_image(
+        device: DeviceKind,
+        options: ImageOptions,
+        sources: Vec<AntennaSource>,
         rate_hz: f64,
         tx_buffer_samples: u64,
     ) -> Self {
@@ -99,20 +113,26 @@ impl Bench {
         let mut queue = Capabilities::new(9000, 64);
         queue.recv_queue_bytes = 8 << 20;
         let device = EmulatedDevice::new(DeviceParts {
-            personality: device.personality(),
+            image: Image::new(device.personality(), options),
+            front_end: device.personality().front_end,
             keeper: DeviceClock::new(SampleClock::new(0, 0, rate_hz, 1.0)),
             sources,
-            scenes: None,
-            recorders: [None, None],
+            scenes: Vec::new(),
+            recorders: Vec::new(),
             rx_buffer_samples: 5_000,
             tx_buffer_samples,
             queue,
-            tx: Box::new(Recorder(sent.clone(), Default::default())),
+            links: vec![Box::new(Recorder(sent.clone(), Default::default()))],
             counters: counters.clone(),
         });
-        let blocks = device.personality.blocks;
-        let radio = blocks.iter().position(|block| block.kind == BlockKind::Radio).unwrap();
+        let radio =
+            device.image.blocks.iter().position(|block| block.kind == BlockKind::Radio).unwrap();
         Self { device, sent, counters, now_ns: 0, ctrl_seq: 0, radio_port: 2 + radio as u16 }
+    }
+
+    /// Makes the device send by `tx`.
+    pub fn send_by(&mut self, tx: impl PortTx + 'static) {
+        self.device.outbox = Outbox::new(vec![Box::new(tx)], Width::W64, self.counters.clone());
     }
 
     pub fn take_sent(&mut self) -> Vec<Vec<u8>> {
@@ -219,7 +239,8 @@ impl Bench {
     pub fn control(&mut self, request: CtrlRepr) -> Vec<CtrlRepr> {
         let mut buffer = [0; 128];
         let length = request.emit(Width::W64, &mut buffer).unwrap();
-        self.receive(&buffer[..length]).iter().map(|packet| control_of(packet)).collect()
+        let sent = self.receive(&buffer[..length]);
+        sent.iter().filter(|packet| packet[6] >> 5 == 4).map(|packet| control_of(packet)).collect()
     }
 
     /// Writes a radio register; returns its acknowledgement if it came at once.

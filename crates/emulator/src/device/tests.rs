@@ -128,7 +128,7 @@ fn streaming_allocates_nothing() {
     bench.write(0x1014, 2, None);
     bench.run(1_000);
     let counters = bench.counters.clone();
-    bench.device.outbox = Outbox::new(Box::new(Nowhere::default()), counters.clone());
+    bench.send_by(Nowhere::default());
     let mut advance = |times| {
         for _ in 0..times {
             let deadline_ns = bench.device.advance(bench.now_ns);

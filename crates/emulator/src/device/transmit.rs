@@ -5,7 +5,6 @@ use super::emission::Emission;
 use super::endpoint::CreditWindow;
 use super::tx_channel::{LatePolicy, TxStep};
 use super::tx_fifo::{FifoSize, Queued, TxPacket};
-use crate::config::CHANNELS;
 use crate::tx_out::BurstEnd;
 use millstream_link::port::Capabilities;
 use millstream_wire::Epid;
@@ -24,7 +23,8 @@ const DATAGRAM_BYTES: usize = 1280;
 /// that fills an MTU of 1500 has 1472.
 const PACKET_BYTES_USUAL: usize = 1024;
 
-/// Returns the buffer size and the window of every endpoint, for the port's receive queue.
+/// Returns the buffer size and the window of every endpoint, for the port's receive queue, which is
+/// shared by `shares` of them.
 ///
 /// A host fills its window whether the device thread runs or not, and all endpoints share one
 /// queue, which must never overflow: a UDP host does not recover from a lost packet when its window
@@ -32,19 +32,24 @@ const PACKET_BYTES_USUAL: usize = 1024;
 /// As in hardware it is one CHDR word smaller than the buffer. A queue that counts datagrams limits
 /// their number; a host that counts only bytes is limited in those, as if its packets had the usual
 /// length. An eighth of the queue is for everything else.
-pub(super) fn sizes(buffer_samples: u64, queue: &Capabilities) -> (FifoSize, CreditWindow) {
-    let word = Width::W64.bytes();
+pub(super) fn sizes(
+    buffer_samples: u64,
+    queue: &Capabilities,
+    shares: usize,
+    width: Width,
+) -> (FifoSize, CreditWindow) {
+    let word = width.bytes();
     let bytes = (buffer_samples as usize * SC16_LEN).next_multiple_of(word);
     let (most, packets, bytes_in_queue, cautious_bytes) = match queue.recv_queue_datagrams {
         Some(datagrams) => {
-            let share = datagrams * 7 / 8 / CHANNELS;
+            let share = datagrams * 7 / 8 / shares;
             // Every packet may be late, which is reported, and the host acknowledges each report by
             // a packet to the same queue: half of it is for those. Hosts that count only bytes, as
             // UHD does, send packets as long as the path carries.
             (share, share / 2, usize::MAX, share * PACKET_BYTES_USUAL)
         }
         None => {
-            let share = queue.recv_queue_bytes / CHANNELS;
+            let share = queue.recv_queue_bytes / shares;
             let packets = share * (10 - 2 * QUEUE_TENTHS) / 10 / DATAGRAM_BYTES;
             (packets, packets, share * QUEUE_TENTHS / 10, usize::MAX)
         }
@@ -60,11 +65,11 @@ pub(super) fn sizes(buffer_samples: u64, queue: &Capabilities) -> (FifoSize, Cre
 }
 
 /// Returns the bytes of receive queue to request from the system, so that it does not limit the
-/// window.
-pub(crate) fn queue_bytes_wanted(buffer_samples: u64) -> usize {
+/// window of any of `shares` endpoints.
+pub(crate) fn queue_bytes_wanted(buffer_samples: u64, shares: usize) -> usize {
     const LEAST: usize = 8 << 20;
     let bytes = buffer_samples as usize * SC16_LEN;
-    (bytes * CHANNELS * 10 / QUEUE_TENTHS).clamp(LEAST, 1 << 30)
+    (bytes * shares * 10 / QUEUE_TENTHS).clamp(LEAST, 1 << 30)
 }
 
 impl EmulatedDevice {
@@ -75,7 +80,7 @@ impl EmulatedDevice {
             return self.counters().chdr_unroutable.inc();
         };
         let endpoint = &mut self.endpoints[index];
-        if index >= CHANNELS || !endpoint.input.has_begun() {
+        if !self.image.takes_data(index) || !endpoint.input.has_begun() {
             return self.counters().chdr_unexpected.inc();
         }
         // Bytes behind the last whole sample are dropped.
@@ -99,6 +104,9 @@ impl EmulatedDevice {
             counters.tx_overflow_packets.inc();
             counters.tx_overflow_samples.add(samples.len() as u64);
         }
+        if index >= self.image.channels {
+            self.run_sink(index);
+        }
     }
 
     /// Takes a stream command, which stays in its place among the packets.
@@ -109,7 +117,7 @@ impl EmulatedDevice {
         let Some(index) = self.fabric.endpoint_of(command.dst_epid) else {
             return self.counters().chdr_unroutable.inc();
         };
-        if index >= CHANNELS {
+        if !self.image.takes_data(index) {
             return self.counters().chdr_unexpected.inc();
         }
         let endpoint = &mut self.endpoints[index];
@@ -128,7 +136,16 @@ impl EmulatedDevice {
         if command.op != CommandOp::Init {
             endpoint.input.arrive_command(command.seq);
         }
-        self.run_transmitter(index, now);
+        self.run_receiver_of(index, now);
+    }
+
+    /// Advances what takes the packets of an endpoint to tick `now`.
+    fn run_receiver_of(&mut self, index: usize, now: u64) {
+        if index < self.image.channels {
+            self.run_transmitter(index, now);
+        } else {
+            self.run_sink(index);
+        }
     }
 
     /// Advances the transmit side of a channel to tick `now`.
@@ -240,7 +257,7 @@ impl EmulatedDevice {
 
     /// Removes the packet at the head from its buffer; returns the number of its samples that were
     /// left.
-    fn let_go(&mut self, channel: usize) -> u64 {
+    pub(super) fn let_go(&mut self, channel: usize) -> u64 {
         let endpoint = &mut self.endpoints[channel];
         let Some((flow_bytes, samples)) = endpoint.fifo.pop() else { return 0 };
         endpoint.input.consume(flow_bytes as u64);
@@ -250,7 +267,7 @@ impl EmulatedDevice {
     /// Reports the gap before the head to the host. As in hardware numbers are compared where
     /// packets leave the buffer, and packets that came twice or out of order are taken all the
     /// same.
-    fn tell_gap(&mut self, channel: usize) {
+    pub(super) fn tell_gap(&mut self, channel: usize) {
         let endpoint = &mut self.endpoints[channel];
         if let Some(gap) = endpoint.fifo.take_gap() {
             let status = endpoint.report_gap(gap);
@@ -259,7 +276,7 @@ impl EmulatedDevice {
         }
     }
 
-    fn obey_command(&mut self, channel: usize, command: &CommandRepr) {
+    pub(super) fn obey_command(&mut self, channel: usize, command: &CommandRepr) {
         let endpoint = &mut self.endpoints[channel];
         if let Some((flow_bytes, _)) = endpoint.fifo.pop() {
             endpoint.input.execute(command, flow_bytes as u64);
@@ -276,12 +293,12 @@ impl EmulatedDevice {
     }
 
     /// Sends a status, unless its session is over.
-    fn send_status(&mut self, status: &StatusRepr) {
+    pub(super) fn send_status(&mut self, status: &StatusRepr) {
         if status.dst_epid == Epid::NONE {
             return;
         }
         if let Some(to) = self.host(status.dst_epid) {
-            self.outbox.send(to, |buffer| status.emit(Width::W64, buffer));
+            self.outbox.send(to, |width, buffer| status.emit(width, buffer));
         }
     }
 }
@@ -290,28 +307,30 @@ impl EmulatedDevice {
 mod tests {
     use super::*;
 
+    const SHARES: usize = 2;
+
     #[test]
     fn the_window_is_a_word_less_than_the_default_buffer() {
-        let (fifo, window) = sizes(64 * 1024, &queue_of(queue_bytes_wanted(64 * 1024)));
+        let (fifo, window) = sizes_of(64 * 1024, &queue_of(bytes_wanted(64 * 1024)));
         assert_eq!((fifo.bytes, window.bytes), (256 << 10, (256 << 10) - 8));
     }
 
     #[test]
     fn full_windows_of_any_packets_fit_the_queue() {
         for (samples, queue) in [(1 << 16, 8 << 20), (1 << 22, 64 << 20), (1 << 22, 200 << 10)] {
-            let (fifo, window) = sizes(samples, &queue_of(queue));
+            let (fifo, window) = sizes_of(samples, &queue_of(queue));
             assert!(window.bytes < fifo.bytes as u64);
             let packets = window.packets as usize;
             let charged = window.bytes as usize * 22 / 10 + packets * DATAGRAM_BYTES;
             // The queue actually is twice the requested size (socket(7)).
-            assert!(CHANNELS * charged <= 2 * queue, "{samples} {queue}: {charged}");
+            assert!(SHARES * charged <= 2 * queue, "{samples} {queue}: {charged}");
         }
     }
 
     #[test]
     fn a_large_buffer_gets_the_queue_it_needs() {
         for samples in [1u64 << 16, 1 << 20, 10 << 20] {
-            let (fifo, window) = sizes(samples, &queue_of(queue_bytes_wanted(samples)));
+            let (fifo, window) = sizes_of(samples, &queue_of(bytes_wanted(samples)));
             assert_eq!(window.bytes, fifo.bytes as u64 - 8);
             assert_eq!(window.cautious_bytes, window.bytes);
         }
@@ -321,12 +340,20 @@ mod tests {
     fn a_queue_that_counts_datagrams_limits_their_number_and_bytes_where_nobody_counts() {
         let mut queue = queue_of(0);
         queue.recv_queue_datagrams = Some(2048);
-        let (fifo, window) = sizes(1 << 20, &queue);
-        assert_eq!((window.packets as usize, fifo.packets), (2048 * 7 / 16 / CHANNELS, 900));
+        let (fifo, window) = sizes_of(1 << 20, &queue);
+        assert_eq!((window.packets as usize, fifo.packets), (2048 * 7 / 16 / SHARES, 900));
         assert_eq!(window.cautious_bytes, 896 * 1024, "for hosts that count only bytes");
         assert_eq!((window.bytes, window.packets), (fifo.bytes as u64 - 8, 448));
-        let (fifo, window) = sizes(1 << 16, &queue);
+        let (fifo, window) = sizes_of(1 << 16, &queue);
         assert_eq!(window.cautious_bytes, fifo.bytes as u64 - 8, "a small buffer is the limit");
+    }
+
+    fn sizes_of(samples: u64, queue: &Capabilities) -> (FifoSize, CreditWindow) {
+        sizes(samples, queue, SHARES, Width::W64)
+    }
+
+    fn bytes_wanted(samples: u64) -> usize {
+        queue_bytes_wanted(samples, SHARES)
     }
 
     fn queue_of(recv_queue_bytes: usize) -> Capabilities {
@@ -341,14 +368,14 @@ mod tests {
     fn the_kernel_holds_full_windows() {
         use millstream_link::port::PortOptions;
         use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
-        let recv_queue_bytes = queue_bytes_wanted(64 * 1024);
+        let recv_queue_bytes = bytes_wanted(64 * 1024);
         let options = PortOptions { recv_queue_bytes, ..PortOptions::default() };
         let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
         for length in [12usize, 100, 600, 1_100, 1_472, 2_100, 4_108, 8_016] {
             let port = millstream_link::open("udp", any, &options).unwrap();
-            let (_, window) = sizes(64 * 1024, &port.rx.capabilities());
+            let (_, window) = sizes_of(64 * 1024, &port.rx.capabilities());
             let by_bytes = window.bytes as usize / length.next_multiple_of(8);
-            let count = CHANNELS * by_bytes.min(window.packets as usize);
+            let count = SHARES * by_bytes.min(window.packets as usize);
             let sender = UdpSocket::bind(any).unwrap();
             for _ in 0..count {
                 sender.send_to(&vec![0; length], port.local).unwrap();

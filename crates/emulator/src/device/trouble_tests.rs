@@ -40,8 +40,7 @@ fn samples_at_the_end_of_time_are_lost_like_others() {
     let mut keeper = bench.device.keeper;
     keeper.set_now(0, u64::MAX - 1_000);
     bench.device.execute(DeviceCommand::Time(keeper));
-    let counters = bench.counters.clone();
-    bench.device.outbox = Outbox::new(Box::new(NoRoom::default()), counters);
+    bench.send_by(NoRoom::default());
     let request = bench.request(2, Op::Write, 0x1014, 2, None);
     bench.control(request);
     bench.run(4_000);

@@ -174,6 +174,11 @@ impl TxFifo {
         self.flushed_samples += samples;
     }
 
+    /// Returns the samples that fit, without headers.
+    pub fn capacity_samples(&self) -> u64 {
+        (self.size.bytes / SC16_LEN) as u64
+    }
+
     /// Returns the samples that wait.
     pub fn samples(&self) -> u64 {
         self.samples
@@ -189,7 +194,8 @@ impl TxFifo {
         self.flushed_samples
     }
 
-    fn has_room(&self, flow_bytes: usize) -> bool {
+    /// Returns whether there is space for a packet.
+    pub fn has_room(&self, flow_bytes: usize) -> bool {
         self.used_bytes + flow_bytes <= self.size.bytes && self.entries.len() < self.size.packets
     }
 

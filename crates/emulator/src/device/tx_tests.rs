@@ -88,7 +88,7 @@ fn transmitting_allocates_nothing() {
         }
     }
     let mut bench = bench(1_000);
-    bench.device.outbox = Outbox::new(Box::new(Nowhere::default()), bench.counters.clone());
+    bench.send_by(Nowhere::default());
     let packets: Vec<_> = (0..10_000).map(|seq| samples(seq, None, 100, false)).collect();
     let before = millstream_testkit::allocations();
     for packet in &packets {
@@ -226,7 +226,7 @@ fn a_flush_of_the_radio_block_gives_the_room_back_and_obeys_the_commands() {
     }
     bench.receive(&emit(CommandOp::Ping, (0, 0)));
     let flush = millstream_wire::regs::client_zero::FLUSH;
-    let block = 0x40 * u32::from(bench.device.personality.index_of(0)) + 0x04;
+    let block = 0x40 * u32::from(bench.device.image.index_of(0)) + 0x04;
     let request = bench.request(0, Op::Write, block, flush, None);
     let mut buffer = [0; 128];
     let length = request.emit(Width::W64, &mut buffer).unwrap();

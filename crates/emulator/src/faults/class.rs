@@ -59,11 +59,11 @@ impl Class {
 
     /// Returns whether a datagram belongs to the class, and to this destination endpoint if one is
     /// given.
-    pub fn has(self, datagram: &[u8], epid: Option<u16>) -> bool {
+    pub fn has(self, datagram: &[u8], epid: Option<u16>, width: Width) -> bool {
         if epid.is_none() && matches!(self, Self::Any | Self::Discovery) {
             return true;
         }
-        let Ok(packet) = Packet::parse(datagram, Width::W64) else { return false };
+        let Ok(packet) = Packet::parse(datagram, width) else { return false };
         if epid.is_some_and(|epid| packet.header().dst_epid.0 != epid) {
             return false;
         }
@@ -136,15 +136,16 @@ mod tests {
             (Class::Management, &["management"]),
         ] {
             let packets = packets();
-            let has = packets.iter().filter(|(_, bytes)| class.has(bytes, None));
+            let has = packets.iter().filter(|(_, bytes)| class.has(bytes, None, Width::W64));
             assert_eq!(has.map(|(name, _)| *name).collect::<Vec<_>>(), want, "{class:?}");
         }
-        assert!(packets().iter().all(|(_, bytes)| Class::Any.has(bytes, None)));
+        assert!(packets().iter().all(|(_, bytes)| Class::Any.has(bytes, None, Width::W64)));
     }
 
     #[test]
     fn an_endpoint_narrows_a_class() {
-        let to_seven = |epid| packets().iter().filter(|(_, b)| Class::Any.has(b, epid)).count();
+        let to_seven =
+            |epid| packets().iter().filter(|(_, b)| Class::Any.has(b, epid, Width::W64)).count();
         assert_eq!((to_seven(Some(7)), to_seven(Some(8))), (7, 0));
     }
 }

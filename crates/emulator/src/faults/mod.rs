@@ -38,6 +38,7 @@ use class::{Class, PacketDirection};
 use machine::{FaultKind, PendingFault};
 use millstream_link::fault::{FaultSwitch, RuleCounts, RuleId, Select, TooManyRules};
 use millstream_link::port::Port;
+use millstream_wire::chdr::Width;
 use serde_json::{Value, json};
 use spec::{Fault, Packets};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -111,6 +112,8 @@ pub struct Faults {
 struct Board {
     /// By `Wire::index`.
     switches: [FaultSwitch; 4],
+    /// The CHDR width of the packets.
+    width: Width,
     machine: Arc<DeviceFaults>,
     entries: Mutex<Entries>,
 }
@@ -137,9 +140,9 @@ enum FaultPoint {
 }
 
 impl Faults {
-    pub(crate) fn new(machine: Arc<DeviceFaults>) -> Self {
+    pub(crate) fn new(machine: Arc<DeviceFaults>, width: Width) -> Self {
         let switches = std::array::from_fn(|_| FaultSwitch::new(monotonic_ns));
-        Self { board: Arc::new(Board { switches, machine, entries: Mutex::default() }) }
+        Self { board: Arc::new(Board { switches, width, machine, entries: Mutex::default() }) }
     }
 
     /// Puts the packet faults between a port and its user: the port of CHDR packets, or that of
@@ -207,7 +210,7 @@ impl Faults {
         let from_ns = monotonic_ns().saturating_add(packets.after_ns);
         let until_ns = packets.for_ns.map_or(u64::MAX, |for_ns| from_ns.saturating_add(for_ns));
         let select = Select { from_ns, until_ns, ..packets.select.clone() };
-        let rule = packets.into_rule().select(select);
+        let rule = packets.into_rule(self.board.width).select(select);
         Ok(FaultPoint::Rule(index, self.board.switches[index].add(rule)?))
     }
 

@@ -5,6 +5,7 @@ use super::class::{Class, PacketDirection};
 use super::machine::FaultKind;
 use millstream_link::fault::text::{ACTIONS, Keys, choose, effect, needed, select};
 use millstream_link::fault::{FaultEffect, FaultRule, Select};
+use millstream_wire::chdr::Width;
 
 /// The accepted forms, for help.
 pub const FAULT_FORMS: &str = "A packet fault is written ACTION DIRECTION CLASS [KEY=VALUE ...]. \
@@ -42,10 +43,10 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    /// Returns the rule, for all packets of the class.
-    pub fn into_rule(self) -> FaultRule {
+    /// Returns the rule, for all packets of the class at this CHDR width.
+    pub fn into_rule(self, width: Width) -> FaultRule {
         let Self { class, epid, effect, .. } = self;
-        FaultRule::new(move |datagram| class.has(datagram, epid), effect)
+        FaultRule::new(move |datagram| class.has(datagram, epid, width), effect)
     }
 }
 

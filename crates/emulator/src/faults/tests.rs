@@ -5,7 +5,7 @@ use super::*;
 
 fn faults() -> (Faults, Arc<DeviceFaults>) {
     let machine = Arc::new(DeviceFaults::new(1e6, 1.0));
-    (Faults::new(Arc::clone(&machine)), machine)
+    (Faults::new(Arc::clone(&machine), millstream_wire::chdr::Width::W64), machine)
 }
 
 #[test]

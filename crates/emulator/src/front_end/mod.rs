@@ -1,14 +1,24 @@
-//! The front end of an E320: an AD9361 with its oscillators, gains and filters, and the switches to
-//! its antennas (blocks section 3).
+//! The front ends between the antennas and the samples: oscillators, gains, filters and switches
+//! (blocks sections 3 and 5).
 
 mod ad9361;
+mod ad9371;
+mod adf4351;
+mod board;
+mod lmx2592;
+mod magnesium;
 mod receiver;
+mod rhodium;
 mod settings;
+mod spi;
 mod switches;
 
+pub(crate) use board::Board;
 pub(crate) use receiver::Receiver;
 pub(crate) use settings::FrontEnd;
-pub(crate) use switches::{AntennaPort, SwitchWords};
+pub(crate) use switches::AntennaPort;
+
+use crate::personality::FrontEndKind;
 
 /// Transmission between parts that the switches do not join, dB.
 pub(crate) const ISOLATION_DB: f64 = -40.0;
@@ -21,4 +31,15 @@ pub(crate) struct Reception {
     pub bandwidth_hz: f64,
     /// The antenna that the switches choose; `None` when they pass another band, or none.
     pub antenna: Option<AntennaPort>,
+}
+
+impl FrontEndKind {
+    /// Returns the bits of its converters.
+    pub const fn converter_bits(self) -> u32 {
+        match self {
+            FrontEndKind::Ad9361 | FrontEndKind::Ad9361Swapped => 12,
+            FrontEndKind::Ad9371 => 16,
+            FrontEndKind::Lmx2592 => 14,
+        }
+    }
 }

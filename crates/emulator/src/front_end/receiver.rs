@@ -1,4 +1,4 @@
-//! The receive side of an AD9361: gain, noise, low-pass, and a converter of 12 bits.
+//! The receive side of a front end: gain, noise, low-pass, and a converter.
 //!
 //! Signals have amplitudes in units of the root of a milliwatt. At a gain of 0 dB a signal of 0 dBm
 //! fills the converter, at 70 dB one of -70 dBm.
@@ -15,8 +15,8 @@ const NOISE_FIGURE_DB: f64 = 3.0;
 const QUIET_GAIN_DB: f64 = 50.0;
 const RISE: f64 = 0.5;
 
-/// Full scale of the converter.
-const STEPS: f32 = 2048.0;
+/// Bits of a sample of the radio, in which those of the converter are the upper ones.
+const SAMPLE_BITS: u32 = 16;
 
 /// The front end of one channel.
 pub(crate) struct Receiver {
@@ -27,11 +27,14 @@ pub(crate) struct Receiver {
     known: Option<Reception>,
     gain: f32,
     noise_level: f32,
+    /// Full scale of the converter, and the value of its last bit in a sample.
+    steps: f32,
+    step: i16,
 }
 
 impl Receiver {
-    /// Returns a front end whose noise has this seed.
-    pub fn new(seed: u64) -> Self {
+    /// Returns a front end whose noise has this seed, with a converter of `bits` bits.
+    pub fn new(seed: u64, bits: u32) -> Self {
         Self {
             rate_hz: 1.0,
             noise: NormalNoise::new(seed),
@@ -39,6 +42,8 @@ impl Receiver {
             known: None,
             gain: 0.0,
             noise_level: 0.0,
+            steps: (1_u32 << (bits - 1)) as f32,
+            step: 1 << (SAMPLE_BITS - bits),
         }
     }
 
@@ -62,8 +67,8 @@ impl Receiver {
         self.noise.add(time, self.noise_level, signal);
         self.low_pass.process(signal);
         let word = |value: f32| {
-            let steps = (value * self.gain).clamp(-STEPS, STEPS - 1.0);
-            (rounded(steps) as i16 * 16).to_le_bytes()
+            let steps = (value * self.gain).clamp(-self.steps, self.steps - 1.0);
+            (rounded(steps) as i16 * self.step).to_le_bytes()
         };
         for (sample, out) in signal.iter().zip(out) {
             let ([a, b], [c, d]) = (word(sample.re), word(sample.im));
@@ -73,7 +78,7 @@ impl Receiver {
 
     fn adopt(&mut self, reception: &Reception) {
         let amplitude = |db: f64| 10f64.powf(db / 20.0) as f32;
-        self.gain = amplitude(reception.gain_db) * STEPS;
+        self.gain = amplitude(reception.gain_db) * self.steps;
         let figure = NOISE_FIGURE_DB + RISE * (QUIET_GAIN_DB - reception.gain_db).max(0.0);
         self.noise_level = amplitude(THERMAL_DBM + 10.0 * self.rate_hz.log10() + figure);
         let bandwidth_hz = reception.bandwidth_hz;
@@ -133,7 +138,7 @@ mod tests {
     const RATE_HZ: f64 = 10e6;
 
     fn received(gain_db: f64, bandwidth_hz: f64, frequency: f64, dbm: f64) -> Vec<Sample> {
-        let mut receiver = Receiver::new(1);
+        let mut receiver = Receiver::new(1, 12);
         receiver.prepare(RATE_HZ);
         let reception = Reception { lo_hz: 1e9, gain_db, bandwidth_hz, antenna: None };
         let mut signal = tone(frequency, 10f64.powf(dbm / 20.0), 20_000);

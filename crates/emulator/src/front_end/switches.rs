@@ -1,7 +1,7 @@
 //! The switches between the antennas and the AD9361, by the words that hosts write (blocks section
 //! 3.3).
 
-use crate::config::CHANNELS;
+use super::settings::BOARD_CHANNELS;
 use millstream_wire::regs::radio::FRONT_END_BASE;
 
 /// The first switch word, for an idle channel.
@@ -18,6 +18,17 @@ const RX_BANDS: [(f64, [u32; 2]); 7] = [
     (1800e6, [0, 1]),
     (2350e6, [1, 0]),
     (2600e6, [7, 7]),
+];
+
+/// The same of an E310: all switches of a band, for either channel.
+const E310_RX_BANDS: [(f64, [u32; 2]); 7] = [
+    (0.0, [0x128, 0x220]),
+    (450e6, [0x318, 0x310]),
+    (700e6, [0x208, 0x100]),
+    (1200e6, [0x040, 0x088]),
+    (1800e6, [0x0d0, 0x0d8]),
+    (2350e6, [0x0a0, 0x068]),
+    (2600e6, [0x038, 0x038]),
 ];
 
 /// A connector of a channel.
@@ -40,7 +51,7 @@ impl AntennaPort {
 
 /// The words of each channel by its state: idle, receiving, transmitting, both.
 #[derive(Debug, Default)]
-pub(crate) struct SwitchWords([[u32; 4]; CHANNELS]);
+pub(crate) struct SwitchWords([[u32; 4]; BOARD_CHANNELS]);
 
 impl SwitchWords {
     /// Takes a write to the front end's registers; others than the switches' have no effect.
@@ -53,6 +64,26 @@ impl SwitchWords {
             && let Some(word) = words.get_mut(state as usize)
         {
             *word = value;
+        }
+    }
+
+    /// Returns the same as [`SwitchWords::antenna`] for the switches of an E310.
+    pub fn e310_antenna(
+        &self,
+        channel: usize,
+        is_transmitting: bool,
+        lo_hz: f64,
+    ) -> Option<AntennaPort> {
+        let word = self.0[channel][if is_transmitting { 3 } else { 1 }];
+        let band = E310_RX_BANDS.iter().rposition(|(from, _)| lo_hz >= *from)?;
+        if word & 0x3ff != E310_RX_BANDS[band].1[channel] {
+            return None;
+        }
+        let top = band == E310_RX_BANDS.len() - 1;
+        match (word >> 14 & 3, top) {
+            (1, false) | (2, true) => Some(AntennaPort::Rx2),
+            (2, false) | (1, true) if word >> 12 & 3 == [1, 2][channel] => Some(AntennaPort::TxRx),
+            _ => None,
         }
     }
 
@@ -114,6 +145,23 @@ mod tests {
         assert_eq!(words.antenna(0, false, 2.6e9), None);
         assert_eq!(with(0, 1, 0x6BB3F).antenna(0, false, 2.4e9), None, "the word for idle");
         assert_eq!(with(1, 1, 1 << 6 | 0o77).antenna(1, false, 5e9), Some(AntennaPort::Rx2));
+    }
+
+    #[test]
+    fn an_e310_has_words_of_its_own() {
+        for (channel, word, lo_hz, antenna) in [
+            (0, 0x40a0, 2.4e9, Some(AntennaPort::Rx2)),
+            (1, 0x4068, 2.4e9, Some(AntennaPort::Rx2)),
+            (0, 0x5038, 5e9, Some(AntennaPort::TxRx)),
+            (1, 0x6038, 5e9, Some(AntennaPort::TxRx)),
+            (0, 0x8038, 3e9, Some(AntennaPort::Rx2)),
+            (0, 0x40a0, 2.6e9, None),
+            (1, 0x40a0, 2.4e9, None),
+        ] {
+            let words = with(channel, 1, word);
+            let got = words.e310_antenna(channel as usize, false, lo_hz);
+            assert_eq!(got, antenna, "{channel} {word:#x}");
+        }
     }
 
     #[test]

@@ -1,17 +1,16 @@
-//! The methods of an E320-type device, as UHD 4.3 calls them (facts section 3).
+//! The methods of a device, as UHD 4.3 calls them (facts section 3).
 
 use super::claim::CurrentClaim;
 use super::pins::Pins;
-use super::sensors;
-use super::values::{bytes, entry, none, number, string_map, strings, text, truth, unsigned};
+use super::values::{bytes, entry, none, string_map, strings, text, truth, unsigned};
 use crate::front_end::FrontEnd;
 use crate::mailbox::DeviceCommand;
-use crate::personality::Personality;
+use crate::personality::{ClockRates, Personality};
 use crate::scene::Scene;
 use crate::time::DeviceClock;
+use millstream_wire::chdr::Width;
 use rmpv::Value;
 use std::net::SocketAddrV4;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -22,9 +21,6 @@ const MPM_COMPAT: [u32; 2] = [4, 2];
 const LINK_RATE: &str = "1250000000";
 /// Largest CHDR packet, bytes.
 const LINK_MTU: &str = "8192";
-/// Product id 0xE320 and revision, as in an E320's EEPROM.
-const DEVICE_PID: &str = "58144";
-const DEVICE_REV: &str = "4";
 const BUS_CLOCK_HZ: &str = "200000000.0";
 
 /// The identity of the radio.
@@ -32,11 +28,12 @@ const BUS_CLOCK_HZ: &str = "200000000.0";
 pub(crate) struct Identity {
     pub serial: String,
     pub name: String,
-    /// The address of CHDR packets.
-    pub chdr: SocketAddrV4,
+    /// The addresses of CHDR packets, one for each link.
+    pub chdr: Vec<SocketAddrV4>,
     pub personality: &'static Personality,
-    /// The sample rates that it takes, Hz.
-    pub rate_range_hz: RangeInclusive<f64>,
+    pub width: Width,
+    /// The master clock rates that it takes.
+    pub rates: ClockRates,
     /// Tuning takes the nearest values of the hardware.
     pub limited: bool,
     /// What its antennas hear, if tuning has an effect.
@@ -45,21 +42,22 @@ pub(crate) struct Identity {
 
 /// The management state of the radio: session, rate and time.
 pub(crate) struct Mpm {
-    identity: Identity,
+    pub(super) identity: Identity,
     claim: CurrentClaim,
     claimed: Arc<AtomicBool>,
-    timekeeper: DeviceClock,
+    pub(super) timekeeper: DeviceClock,
     default_rate_hz: f64,
     orders: Sender<DeviceCommand>,
     clock_source: String,
     time_source: String,
     pins: Pins,
-    front_end: FrontEnd,
+    /// The front end of each radio block.
+    pub(super) front_ends: Vec<FrontEnd>,
     coercions: u64,
     last_error: String,
 }
 
-type Answer = Result<Value, String>;
+pub(super) type Answer = Result<Value, String>;
 
 impl Mpm {
     /// Returns the state of an unclaimed radio. `claimed` is kept up to date for discovery.
@@ -70,7 +68,10 @@ impl Mpm {
         orders: Sender<DeviceCommand>,
     ) -> Self {
         Self {
-            front_end: FrontEnd::new(identity.limited),
+            front_ends: vec![
+                FrontEnd::new(identity.personality.front_end, identity.limited);
+                identity.personality.radios
+            ],
             identity,
             claim: CurrentClaim::default(),
             claimed,
@@ -139,13 +140,9 @@ impl Mpm {
         Some(Ok(match method {
             "claim" => return Some(self.start_session(args, now_ns)),
             "get_device_info" => self.device_info(),
-            "get_dboard_info" => Value::Array(vec![string_map([
-                ("pid", "272"),
-                ("serial", &self.identity.serial),
-                ("rev", "1"),
-            ])]),
+            "get_dboard_info" => self.board_info(),
             "get_mpm_compat_num" => Value::Array(MPM_COMPAT.map(Value::from).into()),
-            "get_chdr_width" => Value::from(self.identity.personality.chdr_width),
+            "get_chdr_width" => Value::from(self.identity.width.bits()),
             "get_proto_ver" => Value::from(0x0100),
             "list_updateable_components" => none(),
             "get_last_error" => Value::from(self.last_error.as_str()),
@@ -155,8 +152,8 @@ impl Mpm {
 
     /// Handles methods of the claim's holder; `args` without the token.
     fn claimed_call(&mut self, method: &str, args: &[Value], now_ns: u64) -> Answer {
-        if let Some(name) = method.strip_prefix("db_0_") {
-            return self.daughterboard_call(name, args, now_ns);
+        if let Some((board, name)) = self.board_of(method) {
+            return self.board_call(board, name, args, now_ns);
         }
         Ok(match method {
             "reclaim" => Value::from(true),
@@ -179,8 +176,8 @@ impl Mpm {
                 Value::Nil
             }
             "get_mb_eeprom" | "get_db_eeprom" => string_map([
-                ("pid", DEVICE_PID),
-                ("rev", DEVICE_REV),
+                ("pid", self.identity.personality.pid),
+                ("rev", self.identity.personality.revision),
                 ("serial", &self.identity.serial),
             ]),
             "get_num_timekeepers" => Value::from(1),
@@ -205,39 +202,9 @@ impl Mpm {
             "set_sync_source" => self.set_sync_source(args)?,
             // As the hardware does: it has no connector for it.
             "set_clock_source_out" => {
-                return Err("set_clock_source_out: an E320 has no output for its clock".to_owned());
+                return Err("set_clock_source_out: there is no output for the clock".to_owned());
             }
             _ => return Err(format!("there is no method {method}")),
-        })
-    }
-
-    /// Handles methods of the radio front end.
-    fn daughterboard_call(&mut self, name: &str, args: &[Value], now_ns: u64) -> Answer {
-        Ok(match name {
-            "get_master_clock_rate" => Value::from(self.timekeeper.clock().rate_hz()),
-            "set_catalina_clock_rate" => self.set_rate(number(args, 0)?, now_ns)?,
-            "get_sensors" => strings(sensors::names(text(args, 0)?, self.identity.scene.is_some())),
-            "get_sensor" => {
-                let scene = self.identity.scene.as_ref();
-                sensors::read(args, &self.front_end, scene, now_ns)?
-            }
-            "set_gain" | "catalina_tune" | "set_bw_filter" => {
-                let (chain, wanted) = (text(args, 0)?, number(args, 1)?);
-                let actual = match name {
-                    "set_gain" => self.front_end.set_gain(chain, wanted)?,
-                    "catalina_tune" => self.front_end.tune(chain, wanted, now_ns)?,
-                    _ => self.front_end.set_bandwidth(chain, wanted)?,
-                };
-                self.order(DeviceCommand::FrontEnd(self.front_end));
-                Value::from(actual)
-            }
-            "set_dc_offset_auto"
-            | "set_iq_balance_auto"
-            | "set_agc"
-            | "set_active_chains"
-            | "set_timing_mode"
-            | "data_port_loopback" => Value::Nil,
-            _ => return Err(format!("there is no method db_0_{name}")),
         })
     }
 
@@ -255,7 +222,7 @@ impl Mpm {
     /// Restores the state after power-on, for the next session.
     fn reset(&mut self, now_ns: u64) {
         self.timekeeper.set_rate(now_ns, self.default_rate_hz);
-        self.front_end.reset();
+        self.front_ends.iter_mut().for_each(FrontEnd::reset);
         self.claimed.store(self.claim.is_held(), Ordering::Relaxed);
         self.clock_source = "internal".to_owned();
         self.time_source = "internal".to_owned();
@@ -275,12 +242,11 @@ impl Mpm {
     }
 
     /// Sets a rate, or the nearest possible one, as the hardware does.
-    fn set_rate(&mut self, wanted_hz: f64, now_ns: u64) -> Answer {
-        let range = &self.identity.rate_range_hz;
+    pub(super) fn set_rate(&mut self, wanted_hz: f64, now_ns: u64) -> Answer {
         if !(wanted_hz.is_finite() && wanted_hz > 0.0) {
             return Err(format!("{wanted_hz} is not a rate"));
         }
-        let rate_hz = wanted_hz.clamp(*range.start(), *range.end());
+        let rate_hz = self.identity.rates.nearest(wanted_hz);
         self.coercions += u64::from(rate_hz != wanted_hz);
         self.timekeeper.set_rate(now_ns, rate_hz);
         self.order(DeviceCommand::Time(self.timekeeper));
@@ -310,15 +276,27 @@ impl Mpm {
         Ok(Value::Nil)
     }
 
+    /// Describes the daughterboards, one for each radio block.
+    fn board_info(&self) -> Value {
+        let personality = self.identity.personality;
+        let board = string_map([
+            ("pid", personality.board_pid),
+            ("serial", &self.identity.serial),
+            ("rev", "1"),
+        ]);
+        Value::Array(vec![board; personality.radios])
+    }
+
     fn device_info(&self) -> Value {
+        let personality = self.identity.personality;
         string_map([
-            ("type", self.identity.personality.mpm_type),
-            ("product", self.identity.personality.product),
+            ("type", personality.mpm_type),
+            ("product", personality.product),
             ("serial", &self.identity.serial),
             ("name", &self.identity.name),
-            ("description", "E300-Series Device (Millstream emulator)"),
-            ("pid", DEVICE_PID),
-            ("rev", DEVICE_REV),
+            ("description", personality.description),
+            ("pid", personality.pid),
+            ("rev", personality.revision),
             ("mpm_version", "4.2"),
             ("fpga", "n/a"),
             ("connection", "remote"),
@@ -337,18 +315,20 @@ impl Mpm {
         if text(args, 0)? != "udp" {
             return Ok(none());
         }
-        let chdr = self.identity.chdr;
-        Ok(Value::Array(vec![string_map([
-            ("ipv4", &chdr.ip().to_string()),
-            ("port", &chdr.port().to_string()),
-            ("type", "sfp"),
-            ("mtu", LINK_MTU),
-            ("link_rate", LINK_RATE),
-        ])]))
+        let link = |(number, chdr): (usize, &SocketAddrV4)| {
+            string_map([
+                ("ipv4", &chdr.ip().to_string()),
+                ("port", &chdr.port().to_string()),
+                ("type", &format!("sfp{number}")),
+                ("mtu", LINK_MTU),
+                ("link_rate", LINK_RATE),
+            ])
+        };
+        Ok(Value::Array(self.identity.chdr.iter().enumerate().map(link).collect()))
     }
 
     /// Sends a command to the device thread, which may have ended and then needs none.
-    fn order(&self, order: DeviceCommand) {
+    pub(super) fn order(&self, order: DeviceCommand) {
         let _ = self.orders.send(order);
     }
 }

@@ -12,9 +12,10 @@ fn mpm() -> (Mpm, Receiver<DeviceCommand>) {
         scene: None,
         serial: "S1".to_owned(),
         name: "n".to_owned(),
-        chdr: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 49153),
+        chdr: vec![SocketAddrV4::new(Ipv4Addr::LOCALHOST, 49153)],
         personality: crate::DeviceKind::default().personality(),
-        rate_range_hz: crate::E320_RATE_RANGE_HZ,
+        width: Width::W64,
+        rates: crate::DeviceKind::default().rates(),
     };
     let keeper = DeviceClock::new(SampleClock::new(0, 0, 16e6, 1.0));
     (Mpm::new(identity, keeper, Arc::new(AtomicBool::new(false)), orders), inbox)

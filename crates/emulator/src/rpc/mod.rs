@@ -1,5 +1,6 @@
 //! The management port: MessagePack-RPC over TCP (facts section 3).
 
+mod boards;
 mod claim;
 mod message;
 mod methods;

@@ -58,6 +58,7 @@ fn strength(front_end: &FrontEnd, scene: &Scene) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::personality::FrontEndKind;
 
     fn value(args: [&str; 2], front_end: &FrontEnd, scene: Option<&Scene>, now_ns: u64) -> String {
         let map = read(&args.map(Value::from), front_end, scene, now_ns).unwrap();
@@ -70,7 +71,7 @@ mod tests {
         let station =
             |hz: f64| format!("[[station]]\nkind = \"tone\"\nfrequency = {hz:?}\nlevel = -50\n");
         let scene = Scene::parse(&(station(1e9) + &station(1.001e9) + &station(2e9))).unwrap();
-        let mut front_end = FrontEnd::new(true);
+        let mut front_end = FrontEnd::new(FrontEndKind::Ad9361, true);
         front_end.tune("RX1", 1e9, 0).unwrap();
         front_end.set_bandwidth("RX1", 10e6).unwrap();
         assert_eq!(value(["RX", "rssi"], &front_end, Some(&scene), 0), "\"-47.00\"");
@@ -80,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_lock_is_lost_for_a_moment_where_tuning_has_an_effect() {
-        let (mut front_end, scene) = (FrontEnd::new(true), Scene::default());
+        let (mut front_end, scene) = (FrontEnd::new(FrontEndKind::Ad9361, true), Scene::default());
         front_end.tune("RX1", 1e9, 5).unwrap();
         let locked = |scene, now_ns| value(["RX", "lo_locked"], &front_end, scene, now_ns);
         assert_eq!(locked(Some(&scene), 6), "\"false\"");

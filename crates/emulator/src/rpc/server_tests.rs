@@ -27,8 +27,9 @@ impl Running {
             personality: crate::DeviceKind::default().personality(),
             serial: "S1".to_owned(),
             name: "n".to_owned(),
-            chdr: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1),
-            rate_range_hz: crate::RATE_RANGE_HZ,
+            chdr: vec![SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1)],
+            rates: crate::ClockRates::ANY,
+            width: millstream_wire::chdr::Width::W64,
         };
         let keeper = DeviceClock::new(SampleClock::new(monotonic_ns(), 0, 16e6, 1.0));
         let mpm = Mpm::new(identity, keeper, Arc::default(), channel().0);

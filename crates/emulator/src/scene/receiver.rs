@@ -22,13 +22,13 @@ pub(crate) struct SceneReceiver {
 }
 
 impl SceneReceiver {
-    /// Opens the files of a scene; `seed` is that of the noise.
-    pub fn open(scene: &Scene, seed: u64) -> Result<Self, Error> {
+    /// Opens the files of a scene; `seed` is that of the noise, `bits` those of the converter.
+    pub fn open(scene: &Scene, seed: u64, bits: u32) -> Result<Self, Error> {
         let open = |station: &Station| Ok((station.clone(), Signal::open(station)?));
         let samples = || vec![Sample::default(); PIECE].into_boxed_slice();
         Ok(Self {
             stations: scene.stations.iter().map(open).collect::<Result<_, Error>>()?,
-            front_end: Receiver::new(seed),
+            front_end: Receiver::new(seed, bits),
             rate_hz: 1.0,
             sum: samples(),
             signal: samples(),
@@ -83,7 +83,7 @@ mod tests {
 
     fn level_db(reception: &Reception, offset_hz: f64) -> f64 {
         let text = "[[station]]\nkind = \"tone\"\nfrequency = 1e9\nlevel = -50\nantenna = \"RX2\"";
-        let mut receiver = SceneReceiver::open(&Scene::parse(text).unwrap(), 1).unwrap();
+        let mut receiver = SceneReceiver::open(&Scene::parse(text).unwrap(), 1, 12).unwrap();
         receiver.prepare(RATE_HZ);
         let mut out = vec![[0; 4]; PIECE];
         receiver.fill(reception, 1 << 40, &mut out);

@@ -10,10 +10,11 @@ use crate::output::{Join, Report, note, numbered};
 use crate::start;
 use anyhow::Context;
 use millstream_emulator::{
-    CounterSnapshot, DeviceKind, E320_RATE_RANGE_HZ, FAULT_FORMS, RATE_RANGE_HZ, Radio,
-    RadioConfig, RunningRadio, antenna, scene::Scene,
+    ClockRates, CounterSnapshot, DeviceKind, FAULT_FORMS, Radio, RadioConfig, RunningRadio,
+    SecondLink, antenna, scene::Scene,
 };
 use millstream_net::choice::{AUTO, for_local};
+use millstream_wire::chdr::Width;
 use names::{is_hexadecimal, nth_port, successor};
 use serde_json::json;
 use std::collections::{BTreeMap, HashSet};
@@ -22,30 +23,46 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use trouble::Trouble;
 
-/// Emulates an E320 radio that unmodified UHD tools accept.
+/// Emulates an E310, E320, N310 or N320 radio that unmodified UHD tools accept.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Kind of device. An e320 has the blocks of the stock image, with DUC and DDC. An e320-radio
-    /// has only the radio block.
+    /// Kind of device: e320-radio, e310, e320, n310 or n320. All but an e320-radio have the blocks
+    /// of their stock image: DUC, radio and DDC; an e310 only the radio. An n310 has four channels;
+    /// n310 and n320 can have a second link.
     #[arg(long, value_name = "DEVICE", default_value = DeviceKind::default().name(),
           value_parser = device)]
     pub device: DeviceKind,
 
+    /// Bits of a CHDR word of the image: 64, 128, 256 or 512. The stock images have 64.
+    #[arg(long, value_name = "BITS", default_value = "64", value_parser = chdr_width)]
+    pub chdr_width: Width,
+
+    /// Add blocks to the image: a replay block (n310 and n320 have one), a generator of signals,
+    /// and a null source and sink.
+    #[arg(long)]
+    pub extra_blocks: bool,
+
     /// IP address of the radio. On a single machine use 127.0.0.2 and so on.
     #[arg(long, value_name = "IPV4", default_value = "127.0.0.2")]
     pub addr: Ipv4Addr,
+
+    /// IP address of the second link, for devices that have two. A host uses both links if it
+    /// reaches the two addresses from two addresses of its own.
+    #[arg(long, value_name = "IPV4")]
+    pub second_addr: Option<Ipv4Addr>,
 
     /// Source of the receive channels. Give the option twice for two different antennas.
     #[arg(long, value_name = "SPEC", long_help = antenna_help())]
     pub rx_antenna: Vec<String>,
 
     /// File with the scene: the stations that the antennas receive, at absolute frequencies (TOML).
-    /// Tuning, gain and bandwidth then have their effects. `--device e320` has a default scene.
+    /// Tuning, gain and bandwidth then have their effects. All devices but e320-radio have a
+    /// default scene.
     #[arg(long, value_name = "FILE", conflicts_with = "rx_antenna")]
     pub scene: Option<PathBuf>,
 
     /// File for all samples that a transmit channel sends (sc16, with SigMF metadata beside it).
-    /// Give the option twice for both channels. With --radios the number of the radio is added to
+    /// Repeat the option for more channels. With --radios the number of the radio is added to
     /// the name. The file is called FILE.part until the radio ends; after a failure the .part file
     /// remains.
     #[arg(long, value_name = "FILE.sc16")]
@@ -65,8 +82,8 @@ pub struct Args {
     pub name: String,
 
     /// Accept every sample rate from 1 kHz to 500 MHz, and every frequency, gain and bandwidth.
-    /// Without this option the radio has the ranges of an E320, for example 0.22 to 61.44 MS/s; a
-    /// host that requests another value gets the nearest one.
+    /// Without this option the radio has the ranges of the device, for example 0.22 to 61.44 MS/s
+    /// of an e320; a host that requests another value gets the nearest one.
     #[arg(long)]
     pub any_rate: bool,
 
@@ -111,6 +128,10 @@ pub struct Args {
     #[arg(long, value_name = "LINK", default_value = AUTO)]
     pub link: String,
 
+    /// Link that carries CHDR packets of the second address, as --link.
+    #[arg(long, value_name = "LINK", default_value = AUTO, requires = "second_addr")]
+    pub second_link: String,
+
     /// Fault that is active from the start. Repeat the option for more.
     #[arg(long, value_name = "SPEC", long_help = fault_help())]
     pub fault: Vec<String>,
@@ -142,6 +163,11 @@ fn device(text: &str) -> Result<DeviceKind, String> {
     found.ok_or_else(|| format!("the devices are {}", names()))
 }
 
+fn chdr_width(text: &str) -> Result<Width, String> {
+    let width = text.parse().ok().and_then(Width::from_bits);
+    width.ok_or_else(|| "the widths are 64, 128, 256, 512".to_owned())
+}
+
 /// `ADDR:PORT`, or `PORT` on loopback.
 pub fn control_address(text: &str) -> Result<SocketAddrV4, String> {
     let port = text.strip_prefix(':').unwrap_or(text).parse::<u16>();
@@ -152,11 +178,18 @@ pub fn control_address(text: &str) -> Result<SocketAddrV4, String> {
 impl Args {
     /// The configuration of radio `index`.
     fn config(&self, index: u8) -> anyhow::Result<RadioConfig> {
+        anyhow::ensure!(
+            self.radios == 1 || self.second_addr.is_none(),
+            "--second-addr is for one radio, and --radios is {}: start a command for each radio",
+            self.radios
+        );
         let addr = u32::from(self.addr).checked_add(index.into()).map(Ipv4Addr::from);
         let of_it =
             |path: &PathBuf| if self.radios > 1 { numbered(path, index) } else { path.clone() };
         Ok(RadioConfig {
             device: self.device,
+            chdr_width: self.chdr_width,
+            extra_blocks: self.extra_blocks,
             addr: addr.context(
                 "--radios: the addresses would go beyond 255.255.255.255: give a lower --addr",
             )?,
@@ -170,15 +203,18 @@ impl Args {
             scene: self.scene.as_deref().map(Scene::load).transpose()?,
             any_tuning: self.any_rate,
             tx_out: self.tx_out.iter().map(of_it).collect(),
-            rate_range_hz: if self.any_rate { RATE_RANGE_HZ } else { E320_RATE_RANGE_HZ },
+            rates: if self.any_rate { ClockRates::ANY } else { self.device.rates() },
             time_scale: self.time_scale,
             rx_buffer_samples: self.rx_buffer_samples,
             tx_buffer_samples: self.tx_buffer_samples,
             mtu: self.mtu,
             link: self.link.clone(),
+            second_link: self
+                .second_addr
+                .map(|addr| SecondLink { addr, link: self.second_link.clone() }),
             faults: self.fault.clone(),
             control: self.control.map(|address| nth_port(address, index)).transpose()?,
-            ..RadioConfig::default()
+            ..RadioConfig::of(self.device)
         })
     }
 }
@@ -210,12 +246,13 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
     start::note_links();
+    let product = args.device.product().to_uppercase();
     for Served { serial, addr, radio } in &served {
         if let Some(control) = radio.control_addr() {
             note(format_args!("control: {control}, see `millstream sim fault --help`"));
         }
         // Scripts wait for this line.
-        note(format_args!("ready: E320 {serial} at {addr}, CHDR on {}", radio.chdr_addr()));
+        note(format_args!("ready: {product} {serial} at {addr}, CHDR on {}", radio.chdr_addr()));
     }
     let started = Instant::now();
     let mut live = Live::on_terminal_only();

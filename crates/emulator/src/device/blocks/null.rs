@@ -1,0 +1,219 @@
+//! The null source and sink (blocks section 2.2).
+
+use super::BlockPacket;
+use crate::antenna::Sc16;
+use millstream_wire::chdr::{MAX_LEN, Width};
+
+const STATUS: u32 = 0x00;
+const PACKET_LINES: u32 = 0x04;
+const PACKET_BYTES: u32 = 0x08;
+const COUNTERS: u32 = 0x10;
+
+const ITEM_BITS: u32 = 32;
+const ITEM_BYTES: usize = size_of::<Sc16>();
+const SOURCE_ON: u32 = 1 << 1;
+const CLEAR: u32 = 1 << 0;
+
+/// The largest packet, bytes.
+const PACKET_BYTES_MAX: usize = (8 << 10) - 64;
+
+/// The places of lines and packets in the counters.
+const SINK: usize = 0;
+const SOURCE: usize = 2;
+const LOOP: usize = 4;
+
+/// The block: input 0 ends in it, output 0 begins in it, and input 1 continues to output 1.
+#[derive(Debug)]
+pub(crate) struct NullSrcSink {
+    items_per_line: usize,
+    registers: [u32; 4],
+    on: bool,
+    /// The number of the next line of the source.
+    line: u16,
+    /// Lines and packets of sink, source and loop.
+    counters: [u64; 6],
+    /// What came by input 1.
+    looped: Vec<Sc16>,
+}
+
+impl NullSrcSink {
+    /// Returns a block that makes nothing, with lines of this width.
+    pub fn new(width: Width) -> Self {
+        Self {
+            items_per_line: width.bytes() / ITEM_BYTES,
+            registers: [0; 4],
+            on: false,
+            line: 0,
+            counters: [0; 6],
+            looped: Vec::with_capacity(MAX_LEN / ITEM_BYTES),
+        }
+    }
+
+    /// Restores the state after power-on.
+    pub fn reset(&mut self) {
+        (self.registers, self.on, self.line, self.counters) = ([0; 4], false, 0, [0; 6]);
+        self.looped.clear();
+    }
+
+    /// Stops the source, and drops what is looped.
+    pub fn stop(&mut self) {
+        self.on = false;
+        self.looped.clear();
+    }
+
+    /// Reads a register.
+    pub fn read(&self, address: u32) -> u32 {
+        match address {
+            STATUS => {
+                let on = if self.on { SOURCE_ON } else { 0 };
+                (self.items_per_line as u32) << 24 | ITEM_BITS << 16 | on
+            }
+            COUNTERS.. => {
+                let offset = address - COUNTERS;
+                let counter = self.counters.get(offset as usize / 8).copied().unwrap_or(0);
+                (if offset % 8 < 4 { counter } else { counter >> 32 }) as u32
+            }
+            _ => self.registers[address as usize / 4],
+        }
+    }
+
+    /// Writes a register.
+    pub fn write(&mut self, address: u32, value: u32) {
+        if address >= COUNTERS {
+            return;
+        }
+        self.registers[address as usize / 4] = value;
+        if address == STATUS {
+            self.on = value & SOURCE_ON != 0;
+            if value & CLEAR != 0 {
+                self.counters = [0; 6];
+            }
+        }
+    }
+
+    /// Returns the packet at the head of output `port`.
+    pub fn next_packet(&self, port: usize) -> Option<BlockPacket> {
+        let bytes = match port {
+            0 if self.on => self.source_bytes(),
+            1 => self.looped.len() * ITEM_BYTES,
+            _ => 0,
+        };
+        (bytes > 0).then_some(BlockPacket { bytes, timestamp: None, eob: false })
+    }
+
+    /// Writes the bytes of that packet from byte `at` on.
+    pub fn fill(&mut self, port: usize, at: usize, out: &mut [Sc16]) {
+        let first = at / ITEM_BYTES;
+        if port == 1 {
+            let from = self.looped.get(first..).unwrap_or_default();
+            out.iter_mut().zip(from).for_each(|(out, item)| *out = *item);
+            return;
+        }
+        for (item, index) in out.iter_mut().zip(first..) {
+            let line = self.line.wrapping_add((index / self.items_per_line) as u16);
+            let ([a, b], [c, d]) = (line.to_le_bytes(), (!line).to_le_bytes());
+            *item = [a, b, c, d];
+        }
+    }
+
+    /// Removes that packet.
+    pub fn sent(&mut self, port: usize) {
+        if port == 1 {
+            self.count(LOOP, self.looped.len());
+            self.looped.clear();
+        } else {
+            let lines = self.count(SOURCE, self.source_bytes() / ITEM_BYTES);
+            self.line = self.line.wrapping_add(lines as u16);
+        }
+    }
+
+    /// Takes items: at input 0 all, at input 1 those of a packet while none is looped.
+    pub fn take(&mut self, port: usize, items: &[Sc16]) -> usize {
+        if port == 0 {
+            self.count(SINK, items.len());
+        } else if self.looped.is_empty() {
+            self.looped.extend_from_slice(items);
+        } else {
+            return 0;
+        }
+        items.len()
+    }
+
+    /// Returns the bytes of a packet of the source: whole lines, at least one.
+    fn source_bytes(&self) -> usize {
+        let line_bytes = self.items_per_line * ITEM_BYTES;
+        let bytes = (self.registers[PACKET_BYTES as usize / 4] as usize).min(PACKET_BYTES_MAX);
+        let lines = (self.registers[PACKET_LINES as usize / 4] & 0xfff) as usize + 2;
+        // Without a number of bytes the number of lines is used, of which one is the header.
+        let bytes = if bytes == 0 { (lines - 1) * line_bytes } else { bytes };
+        bytes.min(PACKET_BYTES_MAX).next_multiple_of(ITEM_BYTES)
+    }
+
+    /// Counts a packet of so many items; returns its lines.
+    fn count(&mut self, place: usize, items: usize) -> u64 {
+        let lines = items.div_ceil(self.items_per_line) as u64;
+        self.counters[place] += lines;
+        self.counters[place + 1] += 1;
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(block: &mut NullSrcSink, port: usize) -> Vec<(u16, u16)> {
+        let packet = block.next_packet(port).unwrap();
+        let mut out = vec![[0; 4]; packet.bytes / 4];
+        let (first, rest) = out.split_at_mut(1);
+        block.fill(port, 0, first);
+        block.fill(port, 4, rest);
+        block.sent(port);
+        let parts = |[a, b, c, d]: Sc16| (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
+        out.into_iter().map(parts).collect()
+    }
+
+    #[test]
+    fn the_source_counts_lines_and_its_items_are_the_number_and_its_complement() {
+        for (width, per_line) in [(Width::W64, 2), (Width::W512, 16)] {
+            let mut block = NullSrcSink::new(width);
+            assert_eq!(block.next_packet(0), None);
+            block.write(PACKET_BYTES, 256);
+            block.write(STATUS, SOURCE_ON);
+            assert_eq!(block.read(STATUS), (per_line << 24 | 32 << 16 | 2) as u32);
+            let items = [sent(&mut block, 0), sent(&mut block, 0)].concat();
+            for (index, (low, high)) in items.into_iter().enumerate() {
+                assert_eq!((low, high), ((index / per_line) as u16, !((index / per_line) as u16)));
+            }
+            assert_eq!(block.read(0x20), (128 / per_line) as u32);
+            assert_eq!((block.read(0x28), block.read(0x24)), (2, 0));
+            block.write(STATUS, CLEAR);
+            assert_eq!((block.read(0x20), block.next_packet(0)), (0, None));
+        }
+    }
+
+    #[test]
+    fn the_sink_takes_everything_and_the_loop_returns_it() {
+        let mut block = NullSrcSink::new(Width::W64);
+        assert_eq!(block.take(0, &[[0; 4]; 5]), 5);
+        assert_eq!((block.read(0x10), block.read(0x18)), (3, 1));
+        assert_eq!(block.take(1, &[[1, 0, 2, 0]; 3]), 3);
+        assert_eq!(block.take(1, &[[0; 4]; 3]), 0, "the last packet is still there");
+        assert_eq!(sent(&mut block, 1), [(1, 2); 3]);
+        assert_eq!((block.read(0x30), block.read(0x38)), (2, 1));
+        assert_eq!(block.next_packet(1), None);
+    }
+
+    #[test]
+    fn any_register_value_makes_a_packet_that_fits() {
+        let mut block = NullSrcSink::new(Width::W64);
+        block.write(STATUS, SOURCE_ON);
+        for (bytes, lines) in [(0, 0), (3, 0), (u32::MAX, u32::MAX), (0, u32::MAX)] {
+            block.write(PACKET_BYTES, bytes);
+            block.write(PACKET_LINES, lines);
+            let packet = block.next_packet(0).unwrap();
+            assert!(packet.bytes.is_multiple_of(4) && (4..=8192).contains(&packet.bytes));
+        }
+        assert_eq!(block.read(0xffff_fffc), 0);
+    }
+}
