@@ -8,7 +8,7 @@ use millstream_radio::{Device, DeviceArgs, DeviceSet, TuneRequest, TuneResult};
 use serde::Serialize;
 
 /// The settings of the front ends; each has one value for all channels, or one for each.
-#[derive(clap::Args, Default)]
+#[derive(clap::Args, Clone, Default)]
 pub struct FrontEndArgs {
     /// Centre frequency. Here and below give one value for all channels, or one for each (1G,2G).
     #[arg(long, value_name = "HZ", value_parser = rate, value_delimiter = ',')]

@@ -41,6 +41,9 @@ fn describe(segment: &RecordingSegment, gap: GapCause) -> Option<(String, String
                 }
             });
         }
+        GapCause::Reopened { samples } => {
+            ("radio opened again", format!("{samples} samples, by the clock of the computer"))
+        }
         GapCause::Full { samples } => ("disk too slow", format!("{samples} samples")),
         GapCause::Stream(_) => return None,
     };

@@ -104,6 +104,9 @@ causes! {
         Alignment = "alignment",
         /// They arrived, but the consumer had no space; of a recording, the disk was too slow.
         ConsumerFull = "consumer_full",
+        /// The device had stopped answering, and was opened again. Their number follows from this
+        /// machine's clock.
+        Reopened = "reopened",
     }
 }
 

@@ -10,15 +10,18 @@ use crate::front_end::FrontEndArgs;
 use crate::graph_run;
 use crate::live::Live;
 use crate::numbers::{one_of, rate, seconds, whole};
-use crate::output::Report;
+use crate::output::{Report, note};
 use crate::{interrupt, start, stdout};
+use anyhow::{Context, ensure};
 use millstream_flow::blocks::SampleFormat;
 use millstream_flow::{Buffers, Graph, Partition, Plan, Snapshot, WaitMode};
+use millstream_radio::block::OpenAgain;
 use millstream_radio::graph::StreamDirection;
-use millstream_radio::{Complex32, Device, DeviceArgs, StreamRate};
-use record::RecordingTarget;
+use millstream_radio::{Complex32, Device, DeviceArgs, DeviceSet, RxArgs, StreamRate};
+use record::{RecordingTarget, ReopenPlan};
 use report::{FinishedRecording, RecordedChannel};
 use std::path::PathBuf;
+use std::time::Duration;
 use target::{FORMATS, RecordingFiles};
 
 /// Records samples from a radio to a file.
@@ -71,6 +74,11 @@ pub struct Args {
     #[arg(long)]
     at_pps: bool,
 
+    /// If the radio stops answering, for example after a reboot, open it again and go on; fail if
+    /// it is not back after TIME. For one channel.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    reopen: Option<f64>,
+
     /// File to write: .sc16 and .cf32 are raw samples; .sigmf-meta or .sigmf-data makes a SigMF
     /// recording. With - samples go to standard output, which needs --format, and the summary goes
     /// to standard error.
@@ -90,6 +98,30 @@ pub struct Args {
     /// a failure.
     #[arg(long, value_name = "N", value_parser = whole::<u64>(..))]
     max_lost: Option<u64>,
+}
+
+/// How to open the radio of the only channel again, with all settings.
+fn reopen(
+    args: &Args,
+    places: &[(usize, usize)],
+    patience: Duration,
+) -> anyhow::Result<ReopenPlan> {
+    let [(0, channel)] = *places else {
+        anyhow::bail!("--reopen is for one channel of one radio: leave it out, or give one channel")
+    };
+    ensure!(args.args.len() == 1, "--reopen is for one radio: leave it out, or give one --args");
+    let (front_end, rate_hz) = (args.front_end.clone(), args.rate);
+    let devices = front_end.with_sources(&args.args);
+    let open_again: OpenAgain = Box::new(move || {
+        let mut devices = DeviceSet::open(devices.iter().cloned())?;
+        devices.set_rate(rate_hz)?;
+        front_end.apply(&mut devices, StreamDirection::Rx, &[(0, channel)])?;
+        let stream = devices.devices()[0].rx_stream(RxArgs::new(channel))?;
+        let device = devices.into_devices().pop().context("no device")?;
+        note(format_args!("radio   opened again: the recording goes on"));
+        Ok((device, stream))
+    });
+    Ok(ReopenPlan { open_again, patience })
 }
 
 /// Records until the requested end, or until the user ends it; succeeds when that end was reached,
@@ -115,9 +147,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let wanted = samples_wanted(&args, rate.samples_hz());
 
     let mut graph = Graph::new();
+    let reopen = match args.reopen {
+        Some(patience_s) => Some(reopen(&args, &places, Duration::from_secs_f64(patience_s))?),
+        None => None,
+    };
     let record = RecordingTarget {
         devices,
         places,
+        reopen,
         samples: wanted,
         at_pps: args.at_pps,
         targets: &targets,

@@ -9,6 +9,7 @@ mod metrics;
 mod one;
 mod register;
 mod rehearsal;
+mod reopen;
 mod segments;
 mod transmit;
 
@@ -26,6 +27,7 @@ use crate::{
 pub use group::{CHANNELS_MAX, GroupReport, GroupSource};
 pub use one::RadioSource;
 pub use register::register;
+pub use reopen::{NotBack, OpenAgain};
 pub use segments::{GapCause, LateStart, RecordingSegment};
 pub use transmit::{RadioSink, TX_CHANNELS_MAX, TransmitStart};
 

@@ -20,6 +20,11 @@ const SEGMENTS_UNTAGGED: usize = 64;
 pub enum GapCause {
     /// An event of the stream.
     Stream(RxEvent),
+    /// The device had stopped answering, and was opened again.
+    Reopened {
+        /// The number of missing samples, by this machine's clock.
+        samples: u64,
+    },
     /// There was no space behind the source.
     Full {
         /// The number of missing samples, exact.
@@ -45,6 +50,7 @@ impl GapCause {
     fn loss(self) -> (Cause, u64) {
         match self {
             Self::Full { samples } => (Cause::ConsumerFull, samples),
+            Self::Reopened { samples } => (Cause::Reopened, samples),
             Self::Stream(event) => {
                 let cause = match event {
                     RxEvent::Overrun { .. } => Cause::DeviceOverrun,
@@ -182,6 +188,13 @@ impl SampleCount {
             self.booked = booked;
         }
         Ok(true)
+    }
+
+    /// Records the gap before a new stream, whose ledger begins at zero.
+    pub fn reopen(&mut self, samples: u64) {
+        self.pass(samples);
+        self.missing(GapCause::Reopened { samples });
+        (self.lost, self.booked) = ([0; Cause::ALL.len()], [0; Cause::ALL.len()]);
     }
 
     /// Reports the last gap, after the end of the samples.

@@ -7,7 +7,7 @@ use anyhow::Context;
 use millstream_flow::Graph;
 use millstream_flow::blocks::FileSink;
 use millstream_radio::block::{
-    GroupReport, GroupSource, RadioSource, RecordingSegment, WireSample,
+    GroupReport, GroupSource, OpenAgain, RadioSource, RecordingSegment, WireSample,
 };
 use millstream_radio::{DeviceSet, RxArgs};
 use std::sync::mpsc::Receiver;
@@ -22,12 +22,22 @@ pub struct RecordingTarget<'a> {
     pub devices: DeviceSet,
     /// The device of each channel, and its number there.
     pub places: Vec<(usize, usize)>,
+    /// How to open the device again, for one channel.
+    pub reopen: Option<ReopenPlan>,
     /// Samples per channel; `None`: without end.
     pub samples: Option<u64>,
     /// Whether it begins at the next PPS edge.
     pub at_pps: bool,
     /// A target for each channel.
     pub targets: &'a [RecordingFiles],
+}
+
+/// How to open the device again when it stops answering.
+pub struct ReopenPlan {
+    /// Opens it.
+    pub open_again: OpenAgain,
+    /// For how long it is tried.
+    pub patience: Duration,
 }
 
 /// The source's report besides samples.
@@ -54,7 +64,10 @@ impl RecordingTarget<'_> {
             let stream = self.devices.devices()[0].rx_stream(*args)?;
             let start = next_pps()?.unzip();
             let device = self.devices.into_devices().pop().context("no device")?;
-            let (source, segments) = RadioSource::<T>::new(device, stream, samples);
+            let (mut source, segments) = RadioSource::<T>::new(device, stream, samples);
+            if let Some(ReopenPlan { open_again, patience }) = self.reopen {
+                source = source.reopening(open_again, patience);
+            }
             graph.add("radio", source.starting_at(start.0).without_waiting())?;
             (SourceEvent::One(segments), start)
         } else {
