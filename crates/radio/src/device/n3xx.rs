@@ -1,16 +1,20 @@
-//! What the N320 and N310 leave to the host: the oscillator and gain of the N320, and the
+//! What the N320 and N310 leave to the host: oscillators, gains and switches of the N320, and the
 //! attenuators of the N310 (facts page on blocks, sections 5.2 and 5.3).
 
 use std::thread;
 use std::time::Duration;
 
-use millstream_wire::regs::e320::{CHANNEL_STRIDE, OutputWords, SWITCHES};
+use millstream_wire::regs::e320::{
+    BOTH, CHANNEL_STRIDE, DIRECTION, IDLE, OutputWords, RX, STATIC, SWITCHES, TX,
+};
 
 use super::Device;
 use super::chains::ChainSettings;
 use super::sensors::SensorReading;
+use super::tuning::FrontState;
 use crate::RadioError;
 use crate::front_end::lmx2592::{ASK_LOCK, LOCKED, LmxSettings};
+use crate::front_end::rhodium::{self, RhodiumPaths};
 use crate::front_end::spi::SpiBus;
 use crate::graph::{BlockPort, StreamDirection};
 
@@ -21,6 +25,10 @@ pub(super) const LO_LOCKED: &str = "lo_locked";
 const TX_OSCILLATOR: u32 = 1;
 const RX_OSCILLATOR: u32 = 2;
 const CPLD: u32 = 8;
+
+/// Whether the receiver's and the transmitter's spectrum is turned round.
+const RX_TURN: u32 = 0x80720;
+const TX_TURN: u32 = 0x806A0;
 
 /// A register of the CPLD without a function, and a value for it.
 const SCRATCH: u32 = 0x05;
@@ -42,7 +50,8 @@ impl Device {
         set: &ChainSettings,
         freq_hz: f64,
     ) -> Result<f64, RadioError> {
-        let settings = LmxSettings::nearest(freq_hz)
+        let is_low = rhodium::is_low(freq_hz);
+        let settings = LmxSettings::nearest(rhodium::mixed_hz(is_low, freq_hz))
             .ok_or_else(|| self.not_set(format!("no oscillator reaches {freq_hz} Hz")))?;
         let bus = SpiBus::new(&*self.control, set.radio.block.port);
         // A radio of another kind may have other things there.
@@ -53,10 +62,13 @@ impl Device {
             return Err(self.not_set(reason.to_owned()));
         }
         let slave = oscillator(direction);
-        settings.words().into_iter().try_for_each(|word| bus.send(slave, word))?;
+        let words = settings.words(rhodium::oscillator_power(settings.freq_hz()));
+        words.into_iter().try_for_each(|word| bus.send(slave, word))?;
+        let (rx, tx) = rhodium::oscillator_gains(settings.freq_hz());
+        bus.send(CPLD, if direction == StreamDirection::Rx { rx } else { tx })?;
         for _ in 0..LOCK_POLLS {
             if bus.ask(slave, ASK_LOCK)? == LOCKED {
-                return Ok(settings.freq_hz());
+                return Ok(rhodium::mixed_hz(is_low, settings.freq_hz()));
             }
             thread::sleep(LOCK_POLL);
         }
@@ -88,14 +100,33 @@ impl Device {
         set: &ChainSettings,
         gain_db: f64,
     ) -> Result<f64, RadioError> {
-        let table = match direction {
-            StreamDirection::Rx => 1,
-            StreamDirection::Tx => 2,
-        };
         let index = gain_db.round();
+        let (rx, tx) = rhodium::gains(index as u32);
         let bus = SpiBus::new(&*self.control, set.radio.block.port);
-        bus.send(CPLD, table << 22 | (index as u32 & 0x3F) << 16)?;
+        bus.send(CPLD, if direction == StreamDirection::Rx { rx } else { tx })?;
         Ok(index)
+    }
+
+    /// Writes the paths of an N320's channel: filters, antenna, switches, and whether the low-band
+    /// mixer turns the spectrum round.
+    pub(super) fn switch_rhodium(&self, radio: BlockPort) -> Result<(), RadioError> {
+        let front = |direction| {
+            let of_it = self.sets(direction).into_iter().find(|set| set.radio == radio);
+            of_it.map_or(FrontState::default(), |set| set.front)
+        };
+        let (rx, tx) = (front(StreamDirection::Rx), front(StreamDirection::Tx));
+        let paths = RhodiumPaths { rx_hz: rx.rf_hz, tx_hz: tx.rf_hz, antenna: rx.antenna };
+        let port = radio.block.port;
+        let bus = SpiBus::new(&*self.control, port);
+        paths.cpld().into_iter().try_for_each(|word| bus.send(CPLD, word))?;
+        let write = |address, value| self.control.write(port, address, value);
+        write(SWITCHES + DIRECTION, u32::MAX)?;
+        write(SWITCHES + STATIC, !rhodium::FOLLOWING)?;
+        for (offset, word) in [IDLE, RX, TX, BOTH].into_iter().zip(paths.switches()) {
+            write(SWITCHES + offset, word)?;
+        }
+        write(RX_TURN, u32::from(rhodium::is_low(rx.rf_hz)))?;
+        write(TX_TURN, if rhodium::is_low(tx.rf_hz) { 1 } else { 0x10 })
     }
 
     /// Splits the gain of an N310's channel between its attenuator, which opens first, and its

@@ -290,8 +290,13 @@ impl Device {
         Ok(())
     }
 
-    /// Writes the switches and LEDs of a channel of an E3xx, for all states of its radio.
+    /// Writes the switches and LEDs of a channel, for all states of its radio.
     fn switch(&self, radio: BlockPort) -> Result<(), RadioError> {
+        let has_synthesiser =
+            |front_end: &RadioFrontEnd| front_end.oscillator == Oscillator::Synthesiser;
+        if self.front_end().is_some_and(has_synthesiser) {
+            return self.switch_rhodium(radio);
+        }
         if self.front_end().is_none_or(|front_end| !front_end.has_switches) {
             return Ok(());
         }

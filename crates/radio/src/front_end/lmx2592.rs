@@ -48,20 +48,30 @@ impl LmxSettings {
     }
 
     /// Returns the words to send, in this order: the last one starts the calibration of the VCO.
-    pub fn words(&self) -> [u32; 20] {
+    /// `power` is that of the output. The registers that do not depend on the frequency are those
+    /// that stock UHD 4.3 sends.
+    pub fn words(&self, power: u32) -> [u32; 45] {
         let (_, segments, second) = self.divider;
         let is_divided = segments > 0;
-        let divides = u32::from(is_divided);
         // The outputs take the divider or the VCO.
         let from_vco = u32::from(!is_divided);
-        // One bit for each number of segments.
-        let select = if is_divided { 1 << (segments - 1) } else { 0 };
         let both = u32::from(segments == 2);
+        let (drive, divider) = match is_divided {
+            true => (0x0601, 0x001B | second << 9 | both << 7),
+            false => (0x0481, 0x001D),
+        };
         [
+            // A reset.
+            (0, 0x221E),
+            (0, 0x2204),
+            (64, 0x017F),
+            (62, 0),
+            (61, 1),
+            (59, 0),
             (48, 0x03FC | from_vco),
-            (47, 0x00CF | from_vco << 11),
-            // Both outputs on; modulator of third order.
-            (46, 0x0F23),
+            (47, 0x00C0 | from_vco << 11),
+            // Output A on, modulator of third order.
+            (46, power << 8 | 0xA3),
             (45, self.numerator & 0xFFFF),
             (44, self.numerator >> 16),
             (43, 0),
@@ -72,16 +82,35 @@ impl LmxSettings {
             (38, self.whole << 1),
             // The prescaler divides by 2.
             (37, 0x4000),
-            (36, divides << 10 | divides << 11 | select << 4),
-            (35, 0x0019 | second << 9 | both << 7 | divides << 1),
-            (34, 0xC3CA | divides << 5),
+            (36, 0x0400 | segments << 4),
+            (35, divider),
+            (34, 0xC3EA),
+            (33, 0x2A0A),
+            (32, 0x210A),
+            (31, drive),
+            (30, 0x0434),
+            (29, 0x0084),
+            (28, 0x2924),
+            (25, 0),
+            (24, 0x0509),
+            (23, 0x8842),
+            (22, 0x2300),
+            (20, 0x012C),
+            (19, 0x0AF5),
+            (14, 0x0631),
+            (13, 0x4000),
             (12, 0x7001),
             (11, 0x0008 | R << 4),
             // No doubler and no multiplier of the reference.
-            (10, 0x1058 | 1 << 7),
+            (10, 0x10D8),
             (9, 0x0302),
-            // Detects the lock, shows it in place of data, and calibrates.
-            (0, 0x221C),
+            (8, 0x3084),
+            (7, 0x28B2),
+            (4, 0x1943),
+            (2, 0x0500),
+            (1, 0x0808),
+            // Shows the lock in place of data, and calibrates.
+            (0, 0x220C),
         ]
         .map(|(address, data)| address << 16 | data)
     }
@@ -128,6 +157,7 @@ mod tests {
         match bits(36, 6, 4) {
             1 => vco_hz / first,
             2 => vco_hz / first / code(bits(35, 12, 9)),
+            0 => vco_hz,
             other => panic!("segments {other}"),
         }
     }
@@ -139,7 +169,7 @@ mod tests {
         {
             let settings = LmxSettings::nearest(freq_hz).unwrap();
             assert_eq!(settings.freq_hz(), freq_hz);
-            assert!((decoded(&settings.words()) - freq_hz).abs() < 1e-3, "{freq_hz}");
+            assert!((decoded(&settings.words(0x11)) - freq_hz).abs() < 1e-3, "{freq_hz}");
         }
         let odd = LmxSettings::nearest(433_920_123.4 + 100e6).unwrap();
         assert!((odd.freq_hz() - 533_920_123.4).abs() <= 0.5, "{odd:?}");
@@ -150,8 +180,9 @@ mod tests {
 
     #[test]
     fn the_last_word_calibrates() {
-        let words = LmxSettings::nearest(2e9).unwrap().words();
-        assert_eq!(words[19], 0x221C);
-        assert!(words.windows(2).all(|pair| pair[0] > pair[1]), "from the highest register down");
+        let words = LmxSettings::nearest(2e9).unwrap().words(0x11);
+        assert_eq!((words[0], words[44]), (0x221E, 0x220C), "a reset first");
+        let others = &words[2..];
+        assert!(others.windows(2).all(|pair| pair[0] > pair[1]), "from the highest register down");
     }
 }

@@ -7,6 +7,7 @@
 
 pub mod e3xx;
 pub mod lmx2592;
+pub(crate) mod rhodium;
 pub(crate) mod spi;
 
 use crate::graph::StreamDirection;
@@ -161,9 +162,14 @@ const N310_RX: FrontEndRanges = FrontEndRanges {
 /// Its transmitter has 41.95 dB in the transceiver.
 const N310_TX: FrontEndRanges = FrontEndRanges { gain_db: Some((0.0, 73.45)), ..N310_RX };
 
-/// Below 450 MHz the N320 needs a second oscillator, which this host does not set.
-const N320_RANGES: FrontEndRanges =
-    FrontEndRanges { freq_hz: (450e6, 6e9), gain_db: Some((0.0, 60.0)), ..N310_RX };
+const N320_RX: FrontEndRanges = FrontEndRanges {
+    freq_hz: (3e6, 6e9),
+    gain_db: Some((0.0, 60.0)),
+    bandwidth_hz: None,
+    antennas: &["RX2", "TX/RX"],
+};
+
+const N320_TX: FrontEndRanges = FrontEndRanges { antennas: &["TX/RX"], ..N320_RX };
 
 static FRONT_ENDS: [RadioFrontEnd; 4] = [
     E320,
@@ -189,7 +195,6 @@ static FRONT_ENDS: [RadioFrontEnd; 4] = [
         rx: N310_RX,
         tx: N310_TX,
     },
-    // Its filters and switches stay as they are.
     RadioFrontEnd {
         products: &["n320", "n321"],
         oscillator: Oscillator::Synthesiser,
@@ -200,8 +205,8 @@ static FRONT_ENDS: [RadioFrontEnd; 4] = [
         swapped: false,
         has_switches: false,
         powers_chains: false,
-        rx: N320_RANGES,
-        tx: N320_RANGES,
+        rx: N320_RX,
+        tx: N320_TX,
     },
 ];
 
