@@ -73,6 +73,13 @@ def free_addresses(count=1):
     raise RuntimeError("no address in 127.0.77.1 to 127.0.77.200 has its radio ports free")
 
 
+def free_port():
+    """A TCP port of this machine that is free."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 def first_difference(got, want):
     """None, or a text that says at which sample of 4 bytes the two differ first."""
     if got == want:

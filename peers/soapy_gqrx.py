@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from common import die_with_parent, skip
+from common import die_with_parent, free_port, skip
 from soapy_common import use_module
 
 GQRX, XVFB, PULSEAUDIO = use_module("gqrx", "Xvfb", "pulseaudio")
@@ -26,12 +26,6 @@ except ImportError as missing:
 
 STATION_HZ, RATE_HZ = 433.92e6, 1e6
 WIDTH, HEIGHT = 1280, 800
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def config(port):

@@ -161,6 +161,8 @@ fn options(keys: &[(&str, &str)], out: &Texts) -> Result<(RxOptions, TxOptions),
                 tx = tx.with_samples_per_write(number()? as usize);
             }
             "recv_queue_bytes" => rx = rx.with_recv_queue_bytes(number()? as usize),
+            // SoapyRemote passes its own arguments on.
+            other if other.starts_with("remote:") => {}
             other => out.put(other),
         }
     }

@@ -38,8 +38,11 @@ const EMULATED: [&str; 9] = [
     "time_scale",
 ];
 
-/// Keys that found radios carry, or that clients add for themselves, and that select none.
-const IGNORED: [&str; 6] = ["driver", "label", "name", "description", "version", "soapy"];
+/// Keys that found radios carry, and that select none.
+const IGNORED: [&str; 5] = ["driver", "label", "name", "description", "version"];
+
+/// The beginnings of keys that clients add for themselves.
+const OF_CLIENTS: [&str; 2] = ["soapy", "remote"];
 
 /// The keys that open a radio.
 ///
@@ -81,7 +84,8 @@ impl ClientArgs {
                 || matches!(&*key, "link" | "radio");
             if known {
                 args.keys.insert(key, value);
-            } else if !IGNORED.contains(&&*key) {
+            } else if !IGNORED.contains(&&*key) && !OF_CLIENTS.iter().any(|of| key.starts_with(of))
+            {
                 args.unknown.push(key);
             }
         }
