@@ -131,6 +131,38 @@ def zeros_keep_the_count():
         assert reader.status().ret == SOAPY_SDR_OVERFLOW
 
 
+def overruns_and_jumps_are_exact():
+    """The radio loses samples by itself, and its clock jumps: the next sample has the time of the event."""
+    jump = 7777
+    for policy in ["event", "zeros"]:
+        # A small buffer, which a stall fills. Other arguments are another radio.
+        radio = opened({**RAMP, "rx_buffer_samples": str(1 << 16), "claim_wait_s": str(len(policy))})
+        faults = ["stall ms=400", "stall ms=300", f"clock_jump ticks={jump}"]
+        with Reader(radio, gaps=policy) as reader:
+            reader.start()
+            due, missing, zeros = None, [], 0
+            for read in range(2000):
+                if read % 400 == 100 and faults:
+                    radio.writeSetting("fault", faults.pop(0))
+                got = reader.read(1000)
+                if got.ret == SOAPY_SDR_OVERFLOW:
+                    missing.append((got.timeNs - due) // NS)
+                else:
+                    assert got.ret > 0 and due in (None, got.timeNs), (got, due)
+                    times, want = ticks(reader.buffers[0][:got.ret]), got.timeNs // NS + np.arange(got.ret)
+                    wrong = times != want
+                    assert not np.any(times[wrong]), got
+                    zeros += np.count_nonzero(wrong)
+                due = got.timeNs + max(got.ret, 0) * NS
+            events = [reader.status() for _ in range(3)]
+            assert all(event.ret == SOAPY_SDR_OVERFLOW for event in events), [str(event) for event in events]
+            lost = int(radio.readSensor(SOAPY_SDR_RX, 0, "ledger_lost"))
+            if policy == "event":
+                assert missing[2:] == [jump] and min(missing) > 0 and sum(missing) == lost, (missing, lost)
+            else:
+                assert not missing and zeros == lost > jump, (missing, zeros, lost)
+
+
 def drop_goes_on():
     radio = opened({**RAMP, "fault": FAULT})
     with Reader(radio, gaps="drop") as reader:
@@ -367,8 +399,8 @@ def settings_answer():
             raise AssertionError(part)
 
 
-CHECKS = [in_process_gaps, gaps_of_another_process, zeros_keep_the_count, drop_goes_on, formats_agree, finite_and_timed,
-          channels_are_aligned, careless_reads, starts_and_stops, rates_change_live, search_disturbs_nothing,
+CHECKS = [in_process_gaps, gaps_of_another_process, zeros_keep_the_count, overruns_and_jumps_are_exact, drop_goes_on,
+          formats_agree, finite_and_timed, channels_are_aligned, careless_reads, starts_and_stops, rates_change_live, search_disturbs_nothing,
           transmitted_samples_come_back, settings_answer]
 
 
