@@ -3,11 +3,11 @@
 //! SoapySDR's interface is one of C++ classes, whose layout belongs to the installed headers.
 //! `module.cpp` is compiled against them, and calls these functions.
 //!
-//! - A radio or stream is a number ([`mod@table`]), which never stands for another one later. So a
+//! - A radio or stream is a number (`table`), which never stands for another one later. So a
 //!   client that closes a stream while a thread reads from it gets an error, and no crash.
 //! - Every function returns 0 or a positive result, or an error below 0. [`ms_last_error`] has the
 //!   text of the thread's latest error.
-//! - A panic becomes an error ([`mod@guard`]).
+//! - A panic becomes an error (`guard`).
 //! - Texts come from C as strings that end with 0, and go to C by a function that takes one at a
 //!   time.
 //!
