@@ -9,23 +9,21 @@ Exit status: 0 agrees, 1 not, 77 skipped because a needed program is not there.
 
 import os
 import socket
-import subprocess
 import sys
 import tempfile
 import time
 
-from common import die_with_parent, free_port, skip
+from common import free_port, skip
 from soapy_common import use_module
 
 GQRX, XVFB, PULSEAUDIO = use_module("gqrx", "Xvfb", "pulseaudio")
 try:
     import numpy as np
-    from soapy_screen import Screen
+    from soapy_screen import Desktop
 except ImportError as missing:
     skip(f"{missing} (Debian package python3-numpy)")
 
-STATION_HZ, RATE_HZ = 433.92e6, 1e6
-WIDTH, HEIGHT = 1280, 800
+RATE_HZ = 1e6
 
 
 def config(port):
@@ -52,61 +50,21 @@ def ask(port, request):
         return remote.recv(200).decode().strip()
 
 
-def wait_for(what, condition, seconds=30):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        try:
-            result = condition()
-        except OSError:
-            result = None
-        if result is not None and result is not False:
-            return result
-        time.sleep(0.2)
-    raise SystemExit(f"gqrx: {what} did not come within {seconds} s")
-
-
 def main():
     keep = sys.argv[1] if len(sys.argv) > 1 else None
-    with tempfile.TemporaryDirectory() as folder:
-        processes = []
-
-        def start(*command, **more):
-            log = open(os.path.join(folder, os.path.basename(command[0]) + ".log"), "wb")
-            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                                       preexec_fn=die_with_parent, **more)
-            processes.append(process)
-            return process
-
-        try:
-            look(folder, start, keep)
-        finally:
-            for process in reversed(processes):
-                process.terminate()
-            for process in processes:
-                try:
-                    process.wait(5)
-                except subprocess.TimeoutExpired:
-                    process.kill()
+    with tempfile.TemporaryDirectory() as folder, Desktop(folder, XVFB, PULSEAUDIO) as desktop:
+        port = free_port()
+        os.mkdir(os.path.join(folder, "gqrx"))
+        with open(os.path.join(folder, "gqrx/default.conf"), "w", encoding="utf-8") as file:
+            file.write(config(port))
+        gqrx = desktop.start(GQRX, "-c", "default.conf")
+        desktop.wait_for("its remote control", lambda: ask(port, "f"))
+        time.sleep(2)
+        look(desktop.screen, port, keep)
+        assert gqrx.poll() is None
 
 
-def look(folder, start, keep):
-    display = f":{200 + os.getpid() % 500}"
-    start(XVFB, display, "-screen", "0", f"{WIDTH}x{HEIGHT}x24", "-fbdir", folder, "-nolisten", "tcp")
-    environment = {**os.environ, "HOME": folder, "XDG_CONFIG_HOME": folder, "XDG_RUNTIME_DIR": folder, "DISPLAY": display}
-    environment.pop("PULSE_SERVER", None)
-    os.chmod(folder, 0o700)
-    # No sound card: gqrx needs a server to play into.
-    start(PULSEAUDIO, "--daemonize=no", "--exit-idle-time=-1", "-n", "--load=module-null-sink",
-          "--load=module-native-protocol-unix", env=environment)
-    wait_for("the sound server", lambda: os.path.exists(os.path.join(folder, "pulse/native")))
-    port = free_port()
-    os.mkdir(os.path.join(folder, "gqrx"))
-    with open(os.path.join(folder, "gqrx/default.conf"), "w", encoding="utf-8") as file:
-        file.write(config(port))
-    gqrx = start(GQRX, "-c", "default.conf", env=environment)
-    wait_for("its remote control", lambda: ask(port, "f"))
-    time.sleep(2)
-    screen = Screen(display, os.path.join(folder, "Xvfb_screen0"))
+def look(screen, port, keep):
     # Its button that starts: the window has no manager, so keys have no focus.
     screen.click(29, 62)
     columns = []
@@ -120,7 +78,7 @@ def look(folder, start, keep):
         print(f"{tuned_hz / 1e6:9.2f} MHz: {level_db} dBFS, the station's line in column {columns[-1]}")
         assert (level_db > -60) == hears, "the strength is not that of the station" if hears else "there is no station"
     # It moves the radio only when the filter's place is not within its band.
-    assert gqrx.poll() is None and columns[0] != columns[2], "the line did not move"
+    assert columns[0] != columns[2], "the line did not move"
 
 
 def bright_column(pixels):

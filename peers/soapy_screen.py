@@ -1,10 +1,69 @@
 """A screen without a display for the peers with windows: pictures of it, and keys for it."""
 
 import ctypes
+import os
 import struct
+import subprocess
+import time
 import zlib
 
 import numpy as np
+
+from common import die_with_parent
+
+WIDTH, HEIGHT = 1280, 800
+
+
+class Desktop:
+    """A screen, and a sound server without a card, for programs with windows; all end with the `with` block."""
+
+    def __init__(self, folder, xvfb, pulseaudio):
+        self.folder, self.programs, self.processes = folder, (xvfb, pulseaudio), []
+        self.display = f":{200 + os.getpid() % 5000}"
+        self.environment = {**os.environ, "HOME": folder, "XDG_CONFIG_HOME": folder, "XDG_RUNTIME_DIR": folder,
+                            "DISPLAY": self.display}
+        self.environment.pop("PULSE_SERVER", None)
+
+    def __enter__(self):
+        xvfb, pulseaudio = self.programs
+        os.chmod(self.folder, 0o700)
+        self.start(xvfb, self.display, "-screen", "0", f"{WIDTH}x{HEIGHT}x24", "-fbdir", self.folder, "-nolisten", "tcp")
+        self.start(pulseaudio, "--daemonize=no", "--exit-idle-time=-1", "-n", "--load=module-null-sink",
+                   "--load=module-native-protocol-unix")
+        self.wait_for("the sound server", lambda: os.path.exists(os.path.join(self.folder, "pulse/native")))
+        self.wait_for("the screen", lambda: os.path.exists(f"/tmp/.X11-unix/X{self.display[1:]}"))
+        self.screen = Screen(self.display, os.path.join(self.folder, "Xvfb_screen0"))
+        return self
+
+    def __exit__(self, *_):
+        for process in reversed(self.processes):
+            process.terminate()
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def start(self, *command, **environment):
+        """A process on this desktop."""
+        with open(os.path.join(self.folder, os.path.basename(command[0]) + ".log"), "wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder,
+                                       preexec_fn=die_with_parent, env={**self.environment, **environment})
+        self.processes.append(process)
+        return process
+
+    def wait_for(self, what, condition, seconds=30):
+        """Waits until the condition returns something that is true."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            try:
+                result = condition()
+            except OSError:
+                result = None
+            if result:
+                return result
+            time.sleep(0.2)
+        raise SystemExit(f"{what} did not come within {seconds} s")
 
 
 class Screen:

@@ -187,11 +187,11 @@ public:
             infos.push_back(argument("gaps", "event", ArgInfo::STRING,
                 "what a read returns at a gap: an overflow (event), zeros for the missing samples, or nothing (drop)"));
             infos.back().options = {"event", "zeros", "drop"};
-            infos.push_back(argument("recv_queue_bytes", "8388608", ArgInfo::INT, "the size of the receive queue"));
+            infos.push_back(argument("recv_queue_bytes", "0", ArgInfo::INT, "the size of the receive queue; 0 is 8 MiB"));
             infos.back().units = "bytes";
         }
-        infos.push_back(argument("spp", "", ArgInfo::INT, "samples of a packet; the network's most if not given"));
-        infos.push_back(argument("mtu", "", ArgInfo::INT, "samples of a call that getStreamMTU recommends"));
+        infos.push_back(argument("spp", "0", ArgInfo::INT, "samples of a packet; 0 is as many as the network carries"));
+        infos.push_back(argument("mtu", "0", ArgInfo::INT, "samples of a call that getStreamMTU recommends; 0 is a hundredth of a second"));
         return infos;
     }
 

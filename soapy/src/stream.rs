@@ -140,27 +140,31 @@ pub unsafe extern "C" fn ms_stream_open(
 fn options(keys: &[(&str, &str)], out: &Texts) -> Result<(RxOptions, TxOptions), Failure> {
     let (mut rx, mut tx) = (RxOptions::default(), TxOptions::default());
     for (key, value) in keys {
-        let number = || {
-            let number = value.parse::<u32>().ok().filter(|number| *number > 0);
-            let text = format!("the stream argument {key}={value} cannot be used: give a number");
-            number.ok_or(Failure::Argument(text))
+        // Clients with a form pass every argument on, with 0 or nothing for its default.
+        let number = || match *value {
+            "" => Ok(None),
+            value => match value.parse::<u32>() {
+                Ok(number) => Ok(Some(number).filter(|number| *number > 0)),
+                Err(_) => Err(Failure::Argument(format!(
+                    "the stream argument {key}={value} cannot be used: give a number, or 0 for the \
+                     default"
+                ))),
+            },
         };
         match *key {
+            "gaps" if value.is_empty() => {}
             "gaps" => {
                 let names = GapPolicy::NAMES.join(", ");
                 let text = format!("the stream argument gaps={value} is not one of {names}");
                 let policy = GapPolicy::named(value).ok_or(Failure::Argument(text))?;
                 rx = rx.with_gaps(policy);
             }
-            "spp" => {
-                rx = rx.with_samples_per_packet(number()?);
-                tx = tx.with_samples_per_packet(number()?);
-            }
+            "spp" => (rx.samples_per_packet, tx.samples_per_packet) = (number()?, number()?),
             "mtu" => {
-                rx = rx.with_samples_per_read(number()? as usize);
-                tx = tx.with_samples_per_write(number()? as usize);
+                let samples = number()?.map(|samples| samples as usize);
+                (rx.samples_per_read, tx.samples_per_write) = (samples, samples);
             }
-            "recv_queue_bytes" => rx = rx.with_recv_queue_bytes(number()? as usize),
+            "recv_queue_bytes" => rx.recv_queue_bytes = number()?.map(|bytes| bytes as usize),
             // SoapyRemote passes its own arguments on.
             other if other.starts_with("remote:") => {}
             other => out.put(other),

@@ -146,7 +146,7 @@ impl ClientArgs {
             rpc_port: 0,
             chdr_port: 0,
             // The process shares its processors with the radio.
-            rx_buffer_samples: 1 << 20,
+            rx_buffer_samples: 1 << 22,
             ..RadioConfig::default()
         };
         if let Some(antenna) = self.get("antenna") {
