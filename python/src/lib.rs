@@ -13,6 +13,7 @@ mod ledger;
 mod python_block;
 mod radio;
 mod receive;
+mod received;
 mod settings;
 mod transmit;
 mod wait;
@@ -33,8 +34,8 @@ fn _millstream(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<radio::Radio>()?;
     module.add_class::<settings::Tuned>()?;
     module.add_class::<receive::RxStream>()?;
-    module.add_class::<receive::Received>()?;
-    module.add_class::<receive::Gap>()?;
+    module.add_class::<received::Received>()?;
+    module.add_class::<received::Gap>()?;
     module.add_class::<transmit::TxStream>()?;
     module.add_class::<transmit::TxEvent>()?;
     module.add_class::<ledger::Ledger>()?;

@@ -4,9 +4,11 @@ use crate::arrays::{ArrayUse, SampleArray, SampleForm, SampleRows};
 use crate::errors::{self, GapError, StreamError};
 use crate::ledger::Ledger;
 use crate::radio::Radio;
+use crate::received::{FirstTime, Gap, Received};
 use crate::wait::{TimeLimit, lock};
 use millstream_client::{
-    ClientError, GapPolicy, RxOptions, RxRead, RxReadEvent, RxReader, StreamGap, StreamStart,
+    ClientError, ClientSample, GapPolicy, RxOptions, RxRead, RxReadEvent, RxReader, StreamGap,
+    StreamStart,
 };
 use millstream_radio::Complex32;
 use pyo3::exceptions::PyValueError;
@@ -15,89 +17,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Samples that are missing in a stream.
-#[pyclass(frozen, get_all, module = "millstream")]
-pub struct Gap {
-    /// How many samples of each channel are missing, exactly; 0 if the radio's clock jumped by an
-    /// unknown time.
-    samples: u64,
-    /// "overrun" (the radio's buffer was full), "sequence" (lost packets) or "clock_jump".
-    cause: &'static str,
-    /// The time at which samples resume, nanoseconds.
-    resume_ns: i64,
-    /// The same in ticks of the radio's clock.
-    resume_ticks: u64,
-}
-
-impl From<StreamGap> for Gap {
-    fn from(gap: StreamGap) -> Self {
-        let StreamGap { samples, cause, resume_ns, resume_ticks, .. } = gap;
-        Self { samples, cause, resume_ns, resume_ticks }
-    }
-}
-
-#[pymethods]
-impl Gap {
-    /// The time at which samples resume, seconds.
-    #[getter]
-    fn resume(&self) -> f64 {
-        self.resume_ns as f64 / 1e9
-    }
-
-    fn __repr__(&self) -> String {
-        let Self { samples, cause, resume_ns, .. } = self;
-        format!("Gap(samples={samples}, cause='{cause}', resume_ns={resume_ns})")
-    }
-}
-
-/// The result of recv_into().
-#[pyclass(frozen, module = "millstream")]
-pub struct Received {
-    /// Samples that were written to each row of the array, from its beginning.
-    #[pyo3(get)]
-    samples: usize,
-    first: Option<FirstTime>,
-    gap: Option<StreamGap>,
-    /// Whether the stream has ended: no sample follows.
-    #[pyo3(get)]
-    end: bool,
-}
-
-/// The time of a first sample.
-#[derive(Clone, Copy)]
-struct FirstTime {
-    ns: i64,
-    ticks: u64,
-}
-
-#[pymethods]
-impl Received {
-    /// The radio's time of the first sample, nanoseconds; None without samples.
-    #[getter]
-    fn time_ns(&self) -> Option<i64> {
-        self.first.map(|first| first.ns)
-    }
-
-    /// The same in ticks of the radio's clock.
-    #[getter]
-    fn time_ticks(&self) -> Option<u64> {
-        self.first.map(|first| first.ticks)
-    }
-
-    /// The samples that are missing directly before these; None without a gap.
-    #[getter]
-    fn gap(&self) -> Option<Gap> {
-        self.gap.map(Gap::from)
-    }
-
-    fn __repr__(&self) -> String {
-        let Self { samples, gap, end, .. } = self;
-        let missing = gap.map_or(0, |gap| gap.samples);
-        let time = self.time_ns().map_or_else(|| "None".to_owned(), |ns| ns.to_string());
-        let end = if *end { "True" } else { "False" };
-        format!("Received(samples={samples}, time_ns={time}, missing={missing}, end={end})")
-    }
-}
+/// Samples that are dropped at a time.
+const DROPPED: usize = 65_536;
+const ZERO: Complex32 = Complex32::new(0.0, 0.0);
 
 /// A receive stream of one channel, or of several that are aligned in time.
 ///
@@ -130,6 +52,17 @@ impl RxStream {
                 (SampleForm::Sc16, _) => self.reader.read(&mut rows.all::<[i16; 2]>(), wait),
             }
         }
+    }
+
+    /// Reads up to `most` samples into memory of its own.
+    fn drop_into<T: ClientSample>(
+        &self,
+        room: &mut [Vec<T>],
+        most: usize,
+        wait: Duration,
+    ) -> Result<RxRead, ClientError> {
+        let mut rows: Vec<_> = room.iter_mut().map(|row| &mut row[..most]).collect();
+        self.reader.read(&mut rows, wait)
     }
 
     /// Returns the gap before the next sample, unless the caller wants it as an exception.
@@ -349,6 +282,40 @@ impl RxStream {
             return Err(StreamError::new_err("the stream does not run: call its start() first"));
         }
         self.fill(py, &array, limit)
+    }
+
+    /// Reads `samples` samples and drops them, for example until a filter has settled. Returns how
+    /// many it dropped: fewer at the end of the stream, or when `timeout` seconds pass without one.
+    #[pyo3(signature = (samples, timeout = Some(10.0)), text_signature = "($self, samples, timeout=10.0)")]
+    fn skip(&self, py: Python<'_>, samples: u64, timeout: Option<f64>) -> PyResult<u64> {
+        let mut floats = vec![Vec::<Complex32>::new(); self.channels];
+        let mut pairs = vec![Vec::<[i16; 2]>::new(); self.channels];
+        match self.form {
+            SampleForm::Cf32 => floats.iter_mut().for_each(|row| row.resize(DROPPED, ZERO)),
+            SampleForm::Sc16 => pairs.iter_mut().for_each(|row| row.resize(DROPPED, [0; 2])),
+        }
+        let mut dropped = 0;
+        let mut limit = TimeLimit::new(timeout)?;
+        while dropped < samples && !self.ended.load(Ordering::Relaxed) {
+            let wait = limit.slice();
+            let most = usize::try_from(samples - dropped).unwrap_or(DROPPED).min(DROPPED);
+            let read = py.detach(|| match self.form {
+                SampleForm::Cf32 => self.drop_into(&mut floats, most, wait),
+                SampleForm::Sc16 => self.drop_into(&mut pairs, most, wait),
+            });
+            let read = read.map_err(errors::client)?;
+            dropped += read.samples as u64;
+            if read.end_of_burst || !self.reader.is_active() {
+                self.ended.store(true, Ordering::Relaxed);
+            }
+            if read.samples > 0 {
+                limit = TimeLimit::new(timeout)?;
+            } else if limit.is_over() {
+                break;
+            }
+            py.check_signals()?;
+        }
+        Ok(dropped)
     }
 
     #[pyo3(signature = (*_exception))]

@@ -66,6 +66,16 @@ def test_rows_of_a_larger_array(radio):
     assert not out[0].any() and not out[3].any() and not out[:, :500].any()
 
 
+def test_skipped_samples_are_gone(radio):
+    with radio.receive(samples=100_000) as stream:
+        first = stream.read(100)
+        assert stream.skip(70_000) == 70_000
+        block = stream.read(100)
+        assert block.time_ns - first.time_ns == 70_100_000
+        assert stream.skip(1_000_000) == 29_800 and stream.skip(1) == 0
+    assert stream.ledger.delivered == 100_000
+
+
 def test_a_start_in_time(radio):
     at_ns = radio.time_ns() + 200_000_000
     with radio.receive(samples=1000, at_ns=at_ns) as stream:
