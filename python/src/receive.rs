@@ -286,7 +286,10 @@ impl RxStream {
 
     /// Reads `samples` samples and drops them, for example until a filter has settled. Returns how
     /// many it dropped: fewer at the end of the stream, or when `timeout` seconds pass without one.
-    #[pyo3(signature = (samples, timeout = Some(10.0)), text_signature = "($self, samples, timeout=10.0)")]
+    #[pyo3(
+        signature = (samples, timeout = Some(10.0)),
+        text_signature = "($self, samples, timeout=10.0)"
+    )]
     fn skip(&self, py: Python<'_>, samples: u64, timeout: Option<f64>) -> PyResult<u64> {
         let mut floats = vec![Vec::<Complex32>::new(); self.channels];
         let mut pairs = vec![Vec::<[i16; 2]>::new(); self.channels];
