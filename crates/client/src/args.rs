@@ -54,7 +54,7 @@ const OF_CLIENTS: [&str; 2] = ["soapy", "remote"];
 /// | `master_clock_rate`, `clock_source`, `time_source` | the radio's clock |
 /// | `recv_queue_bytes`, `claim_wait_s`, `discovery_port`, `rpc_port` | as for `millstream rx` |
 /// | `radio=emulated` | an emulated radio in this process, with the keys below |
-/// | `device` | `e320` (default; with `antenna` without a scene) or `e320-radio` |
+/// | `device` | a device of `millstream sim radio`: `e320` (default), `n310`, `e320-radio` (with `antenna`) |
 /// | `antenna` | the source of the received samples, in place of a scene |
 /// | `scene` | a scene file |
 /// | `fault` | faults from the start |
@@ -160,6 +160,10 @@ impl ClientArgs {
             let found = DeviceKind::ALL.into_iter().find(|device| device.name() == name);
             let names = DeviceKind::ALL.map(DeviceKind::name).join(" or ");
             config.device = found.ok_or_else(|| bad("device", name, &names))?;
+            if !matches!(config.device, DeviceKind::E320 | DeviceKind::E320Radio) {
+                config.rates = config.device.rates();
+                config.master_clock_rate_hz = config.device.default_rate_hz();
+            }
         }
         if let Some(serial) = self.get("serial") {
             config.serial = serial.to_owned();

@@ -15,7 +15,7 @@ pub(crate) struct EmulatedRadio {
 
 impl EmulatedRadio {
     pub fn start(config: RadioConfig) -> Result<Self, ClientError> {
-        let rates_hz = (*config.rate_range_hz.start(), *config.rate_range_hz.end());
+        let rates_hz = config.rates.bounds();
         Ok(Self { radio: Radio::start(config)?, rates_hz })
     }
 

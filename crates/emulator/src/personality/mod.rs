@@ -102,6 +102,18 @@ impl ClockRates {
     /// All that this radio can be configured to take.
     pub const ANY: ClockRates = ClockRates::Range(1e3, 500e6);
 
+    /// Returns the lowest and the highest rate, Hz.
+    #[must_use]
+    pub fn bounds(self) -> (f64, f64) {
+        match self {
+            ClockRates::Range(low_hz, high_hz) => (low_hz, high_hz),
+            ClockRates::List(list) => {
+                let low_hz = list.iter().copied().fold(f64::INFINITY, f64::min);
+                (low_hz, list.iter().copied().fold(0.0, f64::max))
+            }
+        }
+    }
+
     /// Returns the possible rate that is nearest to `wanted_hz`.
     #[must_use]
     pub fn nearest(self, wanted_hz: f64) -> f64 {
