@@ -7,6 +7,7 @@ use super::shifter::Shifter;
 use super::{PIECE, read, write};
 use crate::antenna::Sc16;
 use millstream_dsp::Sample;
+use millstream_wire::regs::dsp::Rate;
 
 /// The gain of the mixer.
 const MIXER_GAIN: f32 = 2.0;
@@ -93,6 +94,17 @@ impl Ddc {
         self.shifter.restart();
     }
 
+    /// Returns how the block treats what it would receive from `time` on: the cycles per input
+    /// sample by which it shifts, and its gain, which is 0 without filters that make the factor.
+    pub fn direct(&mut self, time: u64) -> (f64, f32) {
+        let rate = self.registers.rate(self.factor as u64);
+        let gain = |rate: Rate| {
+            let one = Registers::scale_of(rate.ddc_scale());
+            self.registers.scale() / one
+        };
+        (self.shifter.cycles_at(time), rate.map_or(0.0, gain))
+    }
+
     /// Processes at most [`PIECE`] samples, the first of which has the time `time`.
     pub fn process(&mut self, time: u64, input: &[Sc16]) -> &[Sc16] {
         if self.silent {
@@ -119,7 +131,7 @@ impl Ddc {
 mod tests {
     use super::super::test_signals::{amplitude_at, packed, power_db, tone, unpacked};
     use super::*;
-    use millstream_wire::regs::dsp::{self as regs, Rate};
+    use millstream_wire::regs::dsp as regs;
 
     fn ddc(factor: u32) -> Ddc {
         let mut ddc = Ddc::new();

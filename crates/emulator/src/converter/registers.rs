@@ -94,8 +94,13 @@ impl Registers {
 
     /// Returns the scale as a factor.
     pub fn scale(&self) -> f32 {
+        Self::scale_of(self.scale)
+    }
+
+    /// Returns a scale word as a factor.
+    pub fn scale_of(word: u32) -> f32 {
         let unused = 32 - SCALE_BITS;
-        ((self.scale << unused) as i32 >> unused) as f32 / SCALE_ONE
+        ((word << unused) as i32 >> unused) as f32 / SCALE_ONE
     }
 
     /// Returns whether the end of a burst clears the filters.

@@ -41,6 +41,14 @@ impl Shifter {
         }
     }
 
+    /// Returns the cycles per sample by which it shifts at `time`, and forgets the increments that
+    /// were due before.
+    pub fn cycles_at(&mut self, time: u64) -> f64 {
+        self.until_change(time, 1);
+        // An increment beyond half a cycle is a negative frequency.
+        self.oscillator.step() as i64 as f64 / 2f64.powi(64)
+    }
+
     /// Shifts samples in place; the first has the time `time`.
     pub fn process(&mut self, time: u64, samples: &mut [Sample], scratch: &mut [Sample]) {
         let (mut time, mut rest) = (time, samples);

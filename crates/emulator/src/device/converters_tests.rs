@@ -213,3 +213,60 @@ fn a_scene_and_a_ddc_allocate_nothing_while_samples_flow() {
     // The beacon of -50 dBm.
     assert!((level - 20.0 * 32_768f64.log10() + 10.0).abs() < 0.5, "{level}");
 }
+
+/// Returns the samples of a scene's station at 1 GHz behind a DDC at 125 MS/s, with the clock at
+/// this share of the wall clock.
+fn heard_at_125_ms(decimation: u32, shift: u32, time_scale: f64, scale: u32) -> Vec<Sc16> {
+    let text = "[[station]]\nkind = \"tone\"\nfrequency = 1e9\nlevel = -50";
+    let scene = SceneReceiver::open(&Scene::parse(text).unwrap(), 1, 16).unwrap();
+    let mut chain = RxChain::new(ChainInput::Scene(Box::new(scene)), 1 << 16, true);
+    let rate = Rate::new(decimation, 3, 255).unwrap();
+    for (offset, value) in [
+        (dsp::DDC_RATE, rate.word()),
+        (dsp::INPUTS, decimation),
+        (dsp::SCALE, scale),
+        (dsp::PHASE_INCREMENT, shift),
+    ] {
+        chain.ddc().unwrap().write(offset, value, None);
+    }
+    let keeper = DeviceClock::new(SampleClock::new(0, 0, 125e6, time_scale));
+    let antenna = Some(AntennaPort::Rx2);
+    let reception = Reception { lo_hz: 0.99e9, gain_db: 40.0, bandwidth_hz: 100e6, antenna };
+    let mut out = vec![Sc16::default(); 2_000];
+    let until = 2_000 * u64::from(decimation);
+    // In pieces that are not whole samples.
+    for (index, start) in (0..until).step_by(9_999).enumerate() {
+        let ticks = start..until.min(start + 9_999);
+        let stretch = Stretch { ticks, begins: index == 0, decimation: decimation.into() };
+        chain.record(&stretch, &keeper, &reception, None);
+    }
+    chain.take(&mut out);
+    out
+}
+
+/// At a rate for which no machine is fast enough, a scene is heard at the rate behind the DDC, with
+/// the same frequencies and levels.
+#[test]
+fn a_scene_sounds_the_same_whether_every_sample_is_processed_or_not() {
+    use crate::converter::test_signals::{amplitude_at, power_db, unpacked};
+    let full = 20.0 * 32_768f64.log10();
+    for decimation in [25, 40, 125] {
+        let rate_hz = 125e6 / f64::from(decimation);
+        // The station is 10 MHz up; the shift brings it to a twentieth of the rate.
+        let shift = dsp::phase_increment(rate_hz / 20.0 - 10e6, 125e6);
+        let scale = Rate::new(decimation, 3, 255).unwrap().ddc_scale();
+        for time_scale in [0.1, 1.0] {
+            let got = unpacked(&heard_at_125_ms(decimation, shift, time_scale, scale));
+            let level = 20.0 * amplitude_at(&got[1_000..], 0.05).log10() - full;
+            assert!((level + 10.0).abs() < 0.2, "{decimation} {time_scale}: {level}");
+        }
+        // Far from the band nothing but noise is heard, and with half of the scale half.
+        let away = unpacked(&heard_at_125_ms(decimation, 0, 1.0, scale));
+        assert!(power_db(&away) - full < -50.0, "{}", power_db(&away) - full);
+        let half = unpacked(&heard_at_125_ms(decimation, shift, 1.0, scale / 2));
+        let level = 20.0 * amplitude_at(&half[1_000..], 0.05).log10() - full;
+        assert!((level + 16.02).abs() < 0.2, "{decimation}: {level}");
+        let silent = heard_at_125_ms(decimation, shift, 1.0, 0);
+        assert!(silent.iter().all(|sample| *sample == [0; 4]));
+    }
+}

@@ -21,10 +21,21 @@ pub(crate) enum ChainInput {
     Scene(Box<SceneReceiver>),
 }
 
+/// Ticks in a second of the wall clock beyond which no machine processes each sample of a scene:
+/// then a scene is heard at the rate behind the DDC.
+const EVERY_SAMPLE_HZ: f64 = 70e6;
+
 /// Processes samples at their time, and stores them until their packets are sent.
 pub(crate) struct RxChain {
     input: ChainInput,
     ddc: Option<Ddc>,
+    /// The burst in progress hears the scene at the rate behind the DDC. Its filters are then
+    /// ideal.
+    direct: bool,
+    /// The rate for which the input is prepared, Hz.
+    prepared_hz: f64,
+    /// Ticks behind the last sample of such a burst.
+    remainder: u64,
     raw: Box<[Sc16]>,
     ring: Ring,
     written: u64,
@@ -39,6 +50,9 @@ impl RxChain {
         Self {
             input,
             ddc: has_ddc.then(Ddc::new),
+            direct: false,
+            prepared_hz: 0.0,
+            remainder: 0,
             raw: vec![Sc16::default(); PIECE].into(),
             ring: Ring::new(samples),
             written: 0,
@@ -53,6 +67,10 @@ impl RxChain {
 
     /// Prepares for a sample rate.
     pub fn prepare(&mut self, rate_hz: f64) {
+        if rate_hz == self.prepared_hz {
+            return;
+        }
+        self.prepared_hz = rate_hz;
         match &mut self.input {
             ChainInput::Antenna(antenna) => antenna.prepare(rate_hz),
             ChainInput::Scene(scene) => scene.prepare(rate_hz),
@@ -82,10 +100,11 @@ impl RxChain {
         reception: &Reception,
         mut air: Option<&mut TransmittedSamples>,
     ) {
-        if stretch.begins
-            && let Some(ddc) = &mut self.ddc
-        {
-            ddc.begin(stretch.decimation);
+        if stretch.begins {
+            self.begin(stretch.decimation, keeper);
+        }
+        if self.direct {
+            return self.record_direct(stretch, keeper, reception);
         }
         let mut tick = stretch.ticks.start;
         while tick < stretch.ticks.end {
@@ -106,6 +125,44 @@ impl RxChain {
         }
     }
 
+    /// Begins a burst.
+    fn begin(&mut self, decimation: u64, keeper: &DeviceClock) {
+        let Some(ddc) = &mut self.ddc else { return };
+        ddc.begin(decimation);
+        let clock = keeper.clock();
+        let too_fast = clock.rate_hz() * clock.time_scale() > EVERY_SAMPLE_HZ;
+        self.direct = too_fast && matches!(self.input, ChainInput::Scene(_));
+        self.remainder = 0;
+        let decimation = if self.direct { decimation } else { 1 };
+        self.prepare(clock.rate_hz() / decimation as f64);
+    }
+
+    /// Processes the samples of a stretch of a scene at the rate behind the DDC: its stations are
+    /// as far from the middle as the shift moves them, and those beyond the rate are not heard.
+    fn record_direct(&mut self, stretch: &Stretch, keeper: &DeviceClock, reception: &Reception) {
+        let (Some(ddc), ChainInput::Scene(scene)) = (&mut self.ddc, &mut self.input) else {
+            return;
+        };
+        let decimation = stretch.decimation;
+        let mut left = self.remainder + (stretch.ticks.end - stretch.ticks.start);
+        let mut tick = stretch.ticks.start - self.remainder.min(stretch.ticks.start);
+        while left >= decimation {
+            let count = (left / decimation).min(PIECE as u64);
+            let time = keeper.timestamp_of(tick);
+            let (cycles, gain) = ddc.direct(time);
+            let shift_hz = cycles * keeper.clock().rate_hz();
+            let moved = Reception { lo_hz: reception.lo_hz - shift_hz, ..*reception };
+            let out = &mut self.raw[..count as usize];
+            scene.fill(&moved, time / decimation, out);
+            if gain != 1.0 {
+                out.iter_mut().for_each(|sample| *sample = scaled(*sample, gain));
+            }
+            self.written = self.ring.write(self.written, out);
+            (tick, left) = (tick + count * decimation, left - count * decimation);
+        }
+        self.remainder = left;
+    }
+
     /// Removes samples from the buffer.
     pub fn take(&mut self, out: &mut [Sc16]) {
         self.read = self.ring.read(self.read, out);
@@ -123,4 +180,11 @@ impl RxChain {
     pub fn clear(&mut self) {
         self.read = self.written;
     }
+}
+
+/// Returns a sample times `gain`, saturating.
+fn scaled([a, b, c, d]: Sc16, gain: f32) -> Sc16 {
+    let part = |bytes| (f32::from(i16::from_le_bytes(bytes)) * gain) as i16;
+    let ([a, b], [c, d]) = (part([a, b]).to_le_bytes(), part([c, d]).to_le_bytes());
+    [a, b, c, d]
 }

@@ -44,7 +44,8 @@ impl SceneReceiver {
         self.stations.iter_mut().for_each(|(_, signal)| signal.prepare(rate_hz));
     }
 
-    /// Writes at most [`PIECE`] samples, the first of the time `time`.
+    /// Writes at most [`PIECE`] samples, the first of the time `time` in samples of the prepared
+    /// rate.
     pub fn fill(&mut self, reception: &Reception, time: u64, out: &mut [Sc16]) {
         let Self { sum, signal, shifted, .. } = self;
         let (sum, signal) = (&mut sum[..out.len()], &mut signal[..out.len()]);
