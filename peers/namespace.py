@@ -42,14 +42,16 @@ def ip(*arguments, pid=None):
 
 
 class Neighbour:
-    """A program in a namespace of its own, joined to ours by a veth pair, for a `with` block.
+    """A program in a namespace of its own, joined to ours by veth pairs, for a `with` block.
+
+    The first pair has the addresses `ours` and `theirs`; `further` lists those of more pairs.
 
     It starts when the pair is up. Its namespaces include one for processes: killing it kills all
     that it started. It has no loopback interface, which a simulated device would offer to hosts.
     """
 
-    def __init__(self, command, ours, theirs, log, mtu=1500):
-        self.command, self.ours, self.theirs = command, ours, theirs
+    def __init__(self, command, ours, theirs, log, mtu=1500, further=()):
+        self.command, self.pairs = command, [(ours, theirs), *further]
         self.log, self.mtu = log, mtu
 
     def __enter__(self):
@@ -63,16 +65,24 @@ class Neighbour:
             if time.monotonic() > deadline:
                 raise RuntimeError("unshare made no network namespace")
             time.sleep(0.01)
-        ip("link", "add", "peer0", "type", "veth", "peer", "name", "device0", "netns", str(pid))
-        for name, address, where in [("peer0", self.ours, None), ("device0", self.theirs, pid)]:
-            ip("addr", "add", f"{address}/24", "brd", "+", "dev", name, pid=where)
-            ip("link", "set", name, "mtu", str(self.mtu), "up", pid=where)
+        for number, (ours, theirs) in enumerate(self.pairs):
+            near, far = f"peer{number}", f"device{number}"
+            ip("link", "add", near, "type", "veth", "peer", "name", far, "netns", str(pid))
+            for name, address, where in [(near, ours, None), (far, theirs, pid)]:
+                ip("addr", "add", f"{address}/24", "brd", "+", "dev", name, pid=where)
+                ip("link", "set", name, "mtu", str(self.mtu), "up", pid=where)
         self.process.stdin.write(b"\n")
         self.process.stdin.close()
         return self
+
+    def inside(self):
+        """The command that gets to its network."""
+        return ["nsenter", "--net", "--target", str(self.process.pid)]
 
     def __exit__(self, *_):
         self.process.kill()
         self.process.wait()
         # The kernel takes a namespace apart later; the next neighbour may come sooner.
-        subprocess.run(["ip", "link", "del", "peer0"], stderr=subprocess.DEVNULL, check=False)
+        for number in range(len(self.pairs)):
+            subprocess.run(["ip", "link", "del", f"peer{number}"], stderr=subprocess.DEVNULL,
+                           check=False)

@@ -168,9 +168,11 @@ struct Reader {
     done: Vec<String>,
 }
 
-/// Whether a command needs a card, rights, minutes, or a core for itself: it does not run here.
+/// Whether a command needs a card, networks, rights, minutes, or a core for itself: it does not run
+/// here.
 fn is_for_others(words: &[String]) -> bool {
-    const HARDWARE: [&str; 6] = ["link=", "--link", "eth1", "--config", "--dpdk", "--user"];
+    const HARDWARE: [&str; 7] =
+        ["link=", "--link", "eth1", "--config", "--dpdk", "--user", "--second-addr"];
     const LONG: [&str; 6] = ["bench", "demo", "host", "lab", "latency", "tune"];
     words.iter().skip(1).take(2).any(|verb| LONG.contains(&verb.as_str()))
         || words.iter().any(|word| HARDWARE.iter().any(|part| word.contains(part)) || word == "…")

@@ -131,3 +131,7 @@ fn source_of_oscillator(args: &[Value]) -> Result<&str, String> {
         other => Err(format!("source {other} of the oscillator is not internal")),
     }
 }
+
+#[cfg(test)]
+#[path = "boards_tests.rs"]
+mod tests;

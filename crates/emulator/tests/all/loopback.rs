@@ -1,15 +1,16 @@
 //! Tests of the radio over real sockets: from discovery to samples, and with packets of strangers.
 
 use crate::host::{HostEndpoint, Rpc, discover};
-use millstream_emulator::{Error, Radio, RadioConfig, RunningRadio};
+use millstream_emulator::{DeviceKind, Error, Radio, RadioConfig, RunningRadio, SecondLink};
 use millstream_wire::chdr::{DataRepr, PacketType};
 use millstream_wire::ctrl::Op;
 use millstream_wire::mgmt::{Node, Op as Hop};
+use millstream_wire::mpm;
 use millstream_wire::regs::{client_zero, sep};
 use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
 use rmpv::Value;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 
 const CONTROL: u16 = 1;
@@ -218,4 +219,34 @@ fn stopping_leaves_no_thread_and_no_port_behind() {
     assert_eq!(threads(), [""; 0]);
     let (chdr_port, rpc_port, discovery_port) = ports;
     Radio::start(RadioConfig { chdr_port, rpc_port, discovery_port, ..config() }).unwrap();
+}
+
+#[test]
+fn a_second_link_answers_echoes_and_carries_what_is_routed_to_it() {
+    let second = Ipv4Addr::new(127, 0, 0, 1);
+    let radio = Radio::start(RadioConfig {
+        device: DeviceKind::N320,
+        addr: Ipv4Addr::new(127, 0, 0, 9),
+        second_link: Some(SecondLink { addr: second, link: "udp".to_owned() }),
+        ..config()
+    })
+    .unwrap();
+    let [first_addr, second_addr] = radio.chdr_addrs() else { panic!("two links") };
+    assert_eq!((*first_addr.ip(), *second_addr.ip()), (Ipv4Addr::new(127, 0, 0, 9), second));
+    let echo = [&mpm::ECHO_PING[..], &[7; 1400]].concat();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    socket.send_to(&echo, (second, radio.discovery_addr().port())).unwrap();
+    let mut buffer = [0; 2048];
+    assert_eq!(socket.recv(&mut buffer).unwrap(), echo.len());
+    // The second endpoint of the device, over the second link.
+    let mut stream = HostEndpoint::connect_by(*second_addr, STREAM, 1);
+    stream.adopt(3, SEP);
+    stream.set(3, sep::OSTRM_DST_EPID, STREAM.into());
+    stream.set(3, sep::OSTRM_FC_FREQ_BYTES_LO, 100);
+    stream.set(3, sep::OSTRM_FC_FREQ_PKTS, 10);
+    stream.set(3, sep::OSTRM_CTRL_STATUS, 0x0B);
+    let init = stream.expect_command();
+    assert_eq!((init.op, init.src_epid.0), (CommandOp::Init, SEP));
+    assert_eq!(radio.stop().chdr_unroutable, 0);
 }

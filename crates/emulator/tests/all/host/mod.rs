@@ -8,7 +8,7 @@ use millstream_wire::stream::{CommandRepr, StatusRepr};
 use millstream_wire::{Epid, mpm, regs::sep};
 use rmpv::Value;
 use std::io::Write;
-use std::net::{TcpStream, UdpSocket};
+use std::net::{SocketAddrV4, TcpStream, UdpSocket};
 use std::time::Duration;
 
 /// Long, as the machine may be busy: these tests do not measure speed.
@@ -73,12 +73,18 @@ impl Rpc {
 impl HostEndpoint {
     /// Returns a socket whose id is registered with the radio and routed.
     pub fn connect(radio: &RunningRadio, epid: u16) -> Self {
+        Self::connect_by(radio.chdr_addr(), epid, 0)
+    }
+
+    /// Returns a socket whose id is registered at an address of a radio, that of link `link`.
+    pub fn connect_by(address: SocketAddrV4, epid: u16, link: u32) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        socket.connect(radio.chdr_addr()).unwrap();
+        socket.connect(address).unwrap();
         let mut endpoint = Self { socket, epid: Epid(epid), seq: 0 };
         endpoint.manage(&[&[Hop::Advertise, Hop::Return]]);
-        endpoint.manage(&[&[Hop::Nop], &[Hop::CfgWrite { address: epid, value: 0 }, Hop::Return]]);
+        endpoint
+            .manage(&[&[Hop::Nop], &[Hop::CfgWrite { address: epid, value: link }, Hop::Return]]);
         endpoint
     }
 

@@ -1,0 +1,122 @@
+//! The methods of daughterboards, as UHD calls them for each device.
+
+use super::super::methods::{Identity, Mpm};
+use super::*;
+use crate::DeviceKind;
+use crate::time::{DeviceClock, SampleClock};
+use millstream_wire::chdr::Width;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+
+/// A claimed device with two links, and its token.
+fn claimed(kind: DeviceKind) -> (Mpm, Receiver<DeviceCommand>, Value) {
+    let (orders, inbox) = channel();
+    let link = |last| SocketAddrV4::new(Ipv4Addr::new(10, 0, last, 2), 49153);
+    let identity = Identity {
+        limited: true,
+        scene: None,
+        serial: "S1".to_owned(),
+        name: "n".to_owned(),
+        chdr: vec![link(1), link(2)],
+        personality: kind.personality(),
+        width: Width::W64,
+        rates: kind.rates(),
+    };
+    let clock = SampleClock::new(0, 0, kind.default_rate_hz(), 1.0);
+    let mut mpm = Mpm::new(identity, DeviceClock::new(clock), Arc::default(), orders);
+    let token = mpm.call("claim", &[Value::from("UHD")], 0).unwrap();
+    inbox.try_iter().for_each(drop);
+    (mpm, inbox, token)
+}
+
+#[test]
+fn each_board_of_an_n310_is_tuned_alone_and_within_its_limits() {
+    let (mut mpm, inbox, token) = claimed(DeviceKind::N310);
+    let mut call = |method: &str, args: &[Value]| {
+        let args = [std::slice::from_ref(&token), args].concat();
+        mpm.call(method, &args, 0)
+    };
+    let rx1 = || Value::from("RX1");
+    let tuned = call("db_1_set_freq", &[rx1(), Value::from(1e9), Value::from(false)]).unwrap();
+    assert_eq!(tuned.as_f64(), Some(1e9));
+    assert_eq!(call("db_1_get_freq", &[Value::from("RX2")]).unwrap().as_f64(), Some(1e9));
+    assert_eq!(call("db_0_get_freq", &[rx1()]).unwrap().as_f64(), Some(2.5e9));
+    assert_eq!(call("db_1_set_gain", &[rx1(), Value::from(99)]).unwrap().as_f64(), Some(30.0));
+    assert_eq!(call("db_1_get_gain", &[rx1()]).unwrap().as_f64(), Some(30.0));
+    assert_eq!(call("db_0_get_gain", &[rx1()]).unwrap().as_f64(), Some(0.0));
+    let boards = inbox.try_iter().map(|order| match order {
+        DeviceCommand::FrontEnd(board, front_end) => (board, front_end.rx.lo_hz),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(boards.collect::<Vec<_>>(), [(1, 1e9), (1, 1e9)]);
+    assert!(call("db_2_get_freq", &[rx1()]).is_err(), "there are two boards");
+    assert!(call("db_0_set_lo_source", &[rx1(), Value::from("moon")]).is_err());
+}
+
+#[test]
+fn every_method_that_uhd_calls_for_these_devices_is_answered() {
+    let rx1 = || Value::from("RX1");
+    type Call = (&'static str, Vec<Value>);
+    let cases: [(DeviceKind, &[Call]); 3] = [
+        (
+            DeviceKind::N310,
+            &[
+                ("db_1_get_master_clock_rate", vec![]),
+                ("db_1_get_sensors", vec![Value::from("RX")]),
+                ("db_0_get_ad9371_lo_lock", vec![rx1()]),
+                ("db_0_get_lowband_lo_lock", vec![rx1()]),
+                ("db_0_get_lo_source", vec![rx1()]),
+                ("db_0_set_lo_source", vec![rx1(), Value::from("internal")]),
+                ("db_0_set_bandwidth", vec![rx1(), Value::from(1e8)]),
+                ("db_0_get_bandwidth", vec![rx1()]),
+                ("db_0_get_fir", vec![rx1()]),
+            ],
+        ),
+        (
+            DeviceKind::N320,
+            &[
+                ("db_0_is_lo_dist_present", vec![]),
+                ("db_1_get_master_clock_rate", vec![]),
+                ("db_1_enable_rx_lowband_lo", vec![Value::from(true)]),
+                ("db_1_enable_tx_lowband_lo", vec![Value::from(true)]),
+                ("db_0_set_master_clock_rate", vec![Value::from(200e6)]),
+            ],
+        ),
+        (
+            DeviceKind::E310,
+            &[
+                ("db_0_catalina_tune", vec![Value::from("RX2"), Value::from(1e9)]),
+                ("db_0_set_gain", vec![Value::from("RX2"), Value::from(10)]),
+                ("db_0_set_catalina_clock_rate", vec![Value::from(5e6)]),
+            ],
+        ),
+    ];
+    for (kind, calls) in cases {
+        let (mut mpm, _inbox, token) = claimed(kind);
+        for (method, args) in calls {
+            let args = [std::slice::from_ref(&token), args].concat();
+            let answer = mpm.call(method, &args, 0);
+            assert!(answer.is_ok(), "{kind:?} {method}: {answer:?}");
+        }
+        let boards = mpm.call("get_dboard_info", &[], 0).unwrap();
+        assert_eq!(boards.as_array().unwrap().len(), kind.personality().radios);
+    }
+}
+
+#[test]
+fn a_device_announces_both_links_and_takes_the_rates_of_its_hardware() {
+    let (mut mpm, _inbox, token) = claimed(DeviceKind::N320);
+    let links = mpm.call("get_chdr_link_options", &[token.clone(), Value::from("udp")], 0).unwrap();
+    let addresses: Vec<_> = links
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|link| link.as_map().unwrap()[0].1.as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(addresses, ["10.0.1.2", "10.0.2.2"]);
+    let args = Value::Map(vec![(Value::from("master_clock_rate"), Value::from("249e6"))]);
+    mpm.call("init", &[token.clone(), args], 0).unwrap();
+    let rate = mpm.call("db_1_get_master_clock_rate", &[token], 0).unwrap();
+    assert_eq!((rate.as_f64(), mpm.rate_coercions()), (Some(250e6), 1));
+}
