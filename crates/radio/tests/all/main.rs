@@ -21,6 +21,7 @@ mod multi_chain;
 mod multi_device;
 mod multi_hostile;
 mod multi_no_allocation;
+mod networked;
 mod no_allocation;
 mod open;
 mod put_off;
