@@ -72,3 +72,4 @@ pub use personality::{ClockRates, DeviceKind};
 pub use radio::{Radio, RunningRadio};
 pub use stepped::SteppedRadio;
 pub use time::{DeviceClock, SampleClock};
+pub use tx_out::{PlayedSamples, PlayedStretch};

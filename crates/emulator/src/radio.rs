@@ -111,7 +111,7 @@ impl Radio {
         }
         let side = DeviceSide::new(machine.clone());
         let recorders = stepped::recorders(&config)?;
-        running.fates = recorders.iter().map(Recorder::fate).collect();
+        running.fates = recorders.iter().filter_map(Recorder::fate).collect();
         // All links have the same kind of port; the smallest queue counts.
         let queues = chdr.iter().map(|port| port.rx.capabilities());
         let queue = queues.min_by_key(|queue| queue.recv_queue_bytes).expect("there is a link");

@@ -7,7 +7,7 @@ use crate::device::{DeviceParts, EmulatedDevice, HostAddress};
 use crate::faults::{AfterFaults, DeviceFaults, DeviceSide, Faults, Management};
 use crate::mailbox::DeviceCommand;
 use crate::time::DeviceClock;
-use crate::tx_out::Recorder;
+use crate::tx_out::{PlayedSamples, Recorder};
 use crate::{CounterSnapshot, Error, RadioConfig, antenna};
 use millstream_link::port::{Capabilities, PortTx};
 use std::net::SocketAddrV4;
@@ -24,6 +24,7 @@ pub struct SteppedRadio {
     machine: Arc<DeviceFaults>,
     faults: Faults,
     counters: Arc<Counters>,
+    played: Option<PlayedSamples>,
     /// A stall lasts until this instant; datagrams wait for its end.
     stalled_until_ns: u64,
     waiting: Vec<(Vec<u8>, SocketAddrV4)>,
@@ -37,7 +38,8 @@ impl SteppedRadio {
     /// capabilities of its port, `tx` takes its packets.
     ///
     /// Of `config` only the antennas, the transmit files, the rates and the buffers matter; it has
-    /// no scene.
+    /// no scene. Transmissions of the first channel without a file are recorded in memory, see
+    /// [`SteppedRadio::played`].
     ///
     /// # Errors
     /// [`Error`], with the field or antenna at fault.
@@ -49,6 +51,12 @@ impl SteppedRadio {
         tx: Box<dyn PortTx>,
     ) -> Result<Self, Error> {
         config.check()?;
+        let mut recorders = recorders(config)?;
+        let mut played = None;
+        if recorders.is_empty() {
+            let samples = played.insert(PlayedSamples::default());
+            recorders.push(Recorder::Memory(samples.clone()));
+        }
         let machine = Arc::new(DeviceFaults::new(config.master_clock_rate_hz, config.time_scale));
         let mut keeper = machine.power_on(now_ns);
         keeper.set_now(now_ns, timestamp);
@@ -59,7 +67,7 @@ impl SteppedRadio {
             keeper,
             sources: sources(config)?,
             scenes: Vec::new(),
-            recorders: recorders(config)?,
+            recorders,
             rx_buffer_samples: config.rx_buffer_samples,
             tx_buffer_samples: config.tx_buffer_samples,
             queue,
@@ -74,6 +82,7 @@ impl SteppedRadio {
             faults: Faults::new(machine.clone(), config.chdr_width),
             machine,
             counters,
+            played,
             stalled_until_ns: 0,
             waiting: Vec::new(),
         })
@@ -87,6 +96,11 @@ impl SteppedRadio {
     /// Returns the counts so far.
     pub fn counters(&self) -> CounterSnapshot {
         self.counters.snapshot()
+    }
+
+    /// Returns the samples that the first channel has transmitted, unless a file has them.
+    pub fn played(&self) -> Option<&PlayedSamples> {
+        self.played.as_ref()
     }
 
     /// Returns the device's time, ticks.

@@ -7,12 +7,15 @@
 
 mod feed;
 mod meta;
+mod recorder;
 mod writer;
 
 use crate::Error;
 use crate::antenna::Sc16;
 use feed::{BurstMark, Feed, What};
 use millstream_ring::{RingOptions, Wait, Waiter, ring, spsc};
+pub(crate) use recorder::Recorder;
+pub use recorder::{PlayedSamples, PlayedStretch};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -74,7 +77,7 @@ impl FileOutcome {
 }
 
 /// The device thread's end.
-pub(crate) struct Recorder {
+pub(crate) struct FileRecorder {
     samples: millstream_ring::Writer<Sc16>,
     marks: spsc::Sender<BurstMark>,
     /// The wait point of the writer's thread.
@@ -88,7 +91,7 @@ pub(crate) struct Recorder {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Recorder {
+impl FileRecorder {
     /// Creates the file `path` and starts its writer.
     ///
     /// # Errors
@@ -200,7 +203,7 @@ impl Recorder {
     }
 }
 
-impl Drop for Recorder {
+impl Drop for FileRecorder {
     fn drop(&mut self) {
         self.close();
     }
@@ -243,7 +246,7 @@ mod tests {
     fn the_file_holds_all_samples_and_the_metadata_the_gaps() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.sc16");
-        let mut recorder = Recorder::create(&path).unwrap();
+        let mut recorder = FileRecorder::create(&path).unwrap();
         // In pieces.
         for piece in 0..40 {
             let time = 500 + 1000 * u64::from(piece);
@@ -266,10 +269,10 @@ mod tests {
     }
 
     /// Returns a recorder whose writer is stopped.
-    fn halted(path: &Path) -> (Recorder, Feed) {
+    fn halted(path: &Path) -> (FileRecorder, Feed) {
         let fate = Arc::new(FileOutcome::default());
         let writer = RecordingWriter::create(path, Arc::clone(&fate)).unwrap();
-        Recorder::join(writer, fate).unwrap()
+        FileRecorder::join(writer, fate).unwrap()
     }
 
     #[test]
@@ -320,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_disk_that_takes_nothing_loses_samples_and_counts_them() {
-        let mut recorder = Recorder::create(Path::new("/dev/full")).unwrap();
+        let mut recorder = FileRecorder::create(Path::new("/dev/full")).unwrap();
         let total = 40 * TOLD_SAMPLES;
         recorder.record(begin(0), false, &vec![[1; 4]; total as usize]);
         recorder.close();
@@ -337,7 +340,7 @@ mod tests {
     fn a_file_that_is_not_whole_keeps_the_name_that_says_so_and_has_no_metadata() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.sc16");
-        let mut recorder = Recorder::create(&path).unwrap();
+        let mut recorder = FileRecorder::create(&path).unwrap();
         recorder.record(begin(0), false, &samples(0, 3));
         recorder.end(BurstEnd::EndOfBurst);
         // The writer finds a folder in place of its metadata file.
@@ -355,12 +358,12 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_had_is_an_error_with_its_name() {
-        let text = Recorder::create(Path::new("/nowhere/x.sc16")).err().unwrap().to_string();
+        let text = FileRecorder::create(Path::new("/nowhere/x.sc16")).err().unwrap().to_string();
         assert!(
             text.contains("cannot write the transmit file /nowhere/x.sc16: No such file"),
             "{text}"
         );
-        let text = Recorder::create(Path::new("x.sigmf-meta")).err().unwrap().to_string();
+        let text = FileRecorder::create(Path::new("x.sigmf-meta")).err().unwrap().to_string();
         assert!(text.contains("name the data file"), "{text}");
     }
 }

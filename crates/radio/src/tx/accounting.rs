@@ -112,6 +112,11 @@ impl TxAccounting {
         self.course.is_settled()
     }
 
+    /// Returns whether packets are counted as skipped that may come late.
+    pub fn may_come_late(&self) -> bool {
+        !self.course.missing.is_empty()
+    }
+
     /// Returns whether no report of the device is awaited.
     pub fn is_settled(&self) -> bool {
         self.window.in_flight().packets == 0 && self.is_known()
@@ -287,7 +292,7 @@ impl TxAccounting {
         commands: u64,
     ) -> bool {
         if missing.is_some_and(|missing| self.window.audited(missing)) {
-            self.course.overcommitted();
+            self.course.crowd(counted.bytes);
         }
         self.window.resynchronised();
         let lag = match missing {
@@ -305,8 +310,7 @@ impl TxAccounting {
         }
         // The earlier count no longer applies.
         self.course.take_surplus();
-        let loose = !known || lag != Some(0);
-        self.course.set_right(audit.sent, loose, counted.bytes);
+        self.course.set_right(audit.sent, place.filter(|_| known), counted.bytes);
         // Samples that were sent behind it may have come before it.
         self.unsure = audit.sent != self.course.record.sent();
         known
@@ -322,7 +326,7 @@ impl TxAccounting {
         commands: u64,
     ) -> Option<bool> {
         if self.window.audited(missing) {
-            self.course.overcommitted();
+            self.course.crowd(counted.bytes);
         }
         let lag = self.course.lag(missing.packets);
         let behind = u64::try_from(lag).ok().filter(|&behind| behind <= audit.sent);

@@ -21,7 +21,11 @@ impl TxAccounting {
     /// Closes the accounting of the stream. `reports_missed` reports about its packets may not have
     /// come.
     pub fn close(&mut self, reports_missed: u64) {
-        let acknowledged = !self.lates.is_waiting();
+        // Without the acknowledgement of a burst with time, its last reports may be lost: no later
+        // one shows that they are missing.
+        let waits =
+            if self.timed { self.lates.is_unacknowledged() } else { self.lates.is_waiting() };
+        let acknowledged = !waits;
         self.course.close(acknowledged);
         let waiting = if acknowledged { 0 } else { self.lates.waiting_samples() };
         let too_many = self.lates.close();
@@ -39,13 +43,17 @@ impl TxAccounting {
             return;
         }
         let ledger = &mut self.course.ledger;
-        let late = ledger.lost(TxCause::Late);
+        // Copies that came late were not transmitted either.
+        let late = (self.late_packets + reports_missed).saturating_mul(self.full);
+        let late = late.saturating_add(waiting);
         let packets = if self.course.troubled { self.late_packets } else { self.lates.ambiguous() };
         let varied = packets.saturating_mul(self.full - self.smallest).min(self.shortage);
         ledger.doubt_lost(TxCause::Late, varied);
         ledger.doubt_transmitted(varied);
         if ledger.repeated.max > 0 {
-            ledger.doubt_lost(TxCause::Late, ledger.repeated.max);
+            // A report may be about a copy, which counted as a full packet.
+            let copies = ledger.repeated.max / self.smallest.max(1);
+            ledger.doubt_lost(TxCause::Late, copies.saturating_mul(self.full));
             ledger.repeated.min = ledger.repeated.min.saturating_sub(late);
         }
         ledger.doubt_transmitted(reports_missed.saturating_mul(self.full));

@@ -19,8 +19,8 @@ use crate::topology::{Management, advertise, route_to};
 /// The time limit for the device's answer to an INIT.
 const INIT_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// The INITs of each kind before giving up.
-const TRIES: u32 = 3;
+/// The INITs of each kind before giving up: each fails when one packet of it is lost.
+const TRIES: u32 = 8;
 
 /// The most batches taken off the port before an INIT: other programs may send to it without end.
 const STRAY_BATCHES_MAX: u32 = 16;

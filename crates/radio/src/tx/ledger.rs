@@ -114,7 +114,9 @@ impl TxLedger {
         self.unknown.samples += other.unknown.samples;
         self.unknown.lost_min += other.unknown.lost_min;
         self.unknown.lost_max += other.unknown.lost_max;
-        self.repeat(other.repeated.min, other.repeated.max);
+        let min = self.repeated.min + other.repeated.min;
+        self.repeat(0, other.repeated.max);
+        self.repeated.min = min;
         for (cause, samples) in other.losses() {
             self.book(cause, samples);
         }
@@ -194,6 +196,10 @@ impl TxLedger {
     pub(super) fn repeat(&mut self, min: u64, max: u64) {
         self.repeated.min += min;
         self.repeated.max = self.repeated.max.saturating_add(max);
+        if self.repeated.max == u64::MAX {
+            // The device's count is unknown, and what followed from it before may be wrong.
+            self.repeated.min = 0;
+        }
     }
 
     fn add_unknown(&mut self, samples: u64, lost_min: u64) {
@@ -271,10 +277,13 @@ mod tests {
         assert_eq!(ledger.unknown, TxUnknown { samples: 65, lost_min: 10, lost_max: 65 });
         assert_eq!((ledger.transmitted, ledger.balance()), (5, Ok(())));
         let table = ledger.to_string();
-        assert!(table.contains("65 (10 to 65 lost)") && table.ends_with("3 or more"), "{table}");
+        assert!(table.contains("65 (10 to 65 lost)") && table.ends_with("0 or more"), "{table}");
         let mut twice = ledger.clone();
         twice.merge(&ledger);
-        assert_eq!((twice.unknown.samples, twice.repeated.min), (130, 6));
+        assert_eq!((twice.unknown.samples, twice.repeated.min), (130, 0));
+        let repeated = TxRepeated { min: 4, max: 5 };
+        twice.merge(&TxLedger { repeated, ..TxLedger::default() });
+        assert_eq!(twice.repeated.min, 4, "what another stream knows stays known");
         assert_eq!((twice.repeated.max, twice.balance()), (u64::MAX, Ok(())));
     }
 

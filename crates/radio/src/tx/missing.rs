@@ -31,6 +31,11 @@ impl Missing {
         self.floor
     }
 
+    /// Returns whether no packet is stored.
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
     /// Adds skipped packets behind all others.
     pub fn push(&mut self, piece: Piece, cause: TxCause) {
         self.forget(piece.first.saturating_sub(HORIZON));

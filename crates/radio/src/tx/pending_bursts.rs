@@ -8,7 +8,7 @@
 //!
 //! So the numbers are exact unless a burst has been reported late, and not acknowledged, while
 //! others are behind it: a further report may be about one of those, or about a stretch of another
-//! length.
+//! length. Behind a stretch that does not end its burst, the first report may be so, too.
 
 use std::collections::VecDeque;
 
@@ -35,6 +35,12 @@ impl SentBurst {
     /// Returns whether all of its packets are known.
     fn is_whole(&self, full: u64) -> bool {
         self.ended || self.last_samples < full
+    }
+
+    /// Returns whether its last, short packet may have been late or not: some were, and no
+    /// acknowledgement tells.
+    fn is_unclear(&self) -> bool {
+        !self.ended && self.lates > 0
     }
 
     /// Returns the samples counted too much, when the last packet was late.
@@ -81,9 +87,10 @@ impl PendingBursts {
 
     /// Returns the samples of bursts whose end has not been acknowledged.
     pub fn waiting_samples(&self) -> u64 {
-        let samples = |burst: &SentBurst| {
-            let full = (burst.packets - 1).saturating_sub(burst.lates);
-            full * self.full + burst.last_samples
+        let samples = |burst: &SentBurst| match burst.lates {
+            0 => (burst.packets - 1) * self.full + burst.last_samples,
+            // The last one may have been among those.
+            lates => burst.packets.saturating_sub(lates) * self.full,
         };
         self.bursts.iter().map(samples).sum()
     }
@@ -114,8 +121,8 @@ impl PendingBursts {
         let Some(burst) = self.bursts.front_mut() else {
             return if self.fresh { 0 } else { self.full };
         };
-        // Its end may have been late already.
-        self.ambiguous += u64::from(behind && burst.lates > 0);
+        // Its end may have been late already, or has no acknowledgement.
+        self.ambiguous += u64::from(behind && (burst.lates > 0 || !burst.ended));
         burst.lates += 1;
         if burst.is_whole(self.full) && burst.lates >= burst.packets {
             let samples = burst.last_samples;
@@ -138,15 +145,27 @@ impl PendingBursts {
         };
         let found = self.bursts.iter().position(is_it);
         let found = found.or_else(|| self.bursts.iter().position(is_near));
-        let Some(index) = found else { return 0 };
+        // The device's clock was set since: an only burst is known all the same.
+        let mut ended = (0..self.bursts.len()).filter(|index| self.bursts[*index].ended);
+        let only = ended.next().filter(|_| ended.next().is_none());
+        let Some(index) = found.or(only) else {
+            self.ambiguous += u64::from(!self.bursts.is_empty());
+            return 0;
+        };
         let full = self.full;
-        let before = self.bursts.drain(..=index).take(index);
-        before.map(|burst| burst.excess(full)).sum()
+        let (mut excess, mut unclear) = (0, 0);
+        for burst in self.bursts.drain(..=index).take(index) {
+            excess += burst.excess(full);
+            unclear += u64::from(burst.is_unclear());
+        }
+        self.ambiguous += unclear;
+        excess
     }
 
     /// Ends the reports. Returns the samples that had been counted too much.
     pub fn close(&mut self) -> u64 {
         let full = self.full;
+        self.ambiguous += self.bursts.iter().filter(|burst| burst.is_unclear()).count() as u64;
         self.bursts.drain(..).map(|burst| burst.excess(full)).sum()
     }
 }
@@ -176,6 +195,31 @@ mod tests {
         assert_eq!(lates.bursts.len(), 1);
         lates.acknowledge(9000 + 50 * 16 - 1);
         assert!(!lates.is_unacknowledged());
+    }
+
+    #[test]
+    fn an_acknowledgement_of_another_time_is_of_the_only_burst() {
+        let mut lates = PendingBursts::new(100, 1);
+        send(&mut lates, 1000, &[100, 30]);
+        assert_eq!(lates.late(), 100);
+        // The clock was set meanwhile.
+        assert_eq!(lates.acknowledge(77_000), 0);
+        assert!(!lates.is_unacknowledged());
+        send(&mut lates, 2000, &[100, 30]);
+        send(&mut lates, 3000, &[40]);
+        lates.acknowledge(77_000);
+        assert_eq!((lates.bursts.len(), lates.ambiguous()), (2, 1));
+    }
+
+    #[test]
+    fn behind_a_flush_a_report_may_be_about_a_packet_of_another_length() {
+        let mut lates = PendingBursts::new(100, 1);
+        lates.packet(100, Some(0), false);
+        lates.packet(30, Some(100), false);
+        lates.packet(0, Some(130), true);
+        assert_eq!((lates.late(), lates.ambiguous()), (100, 1));
+        assert_eq!((lates.waiting_samples(), lates.close()), (100, 0));
+        assert_eq!(lates.ambiguous(), 2, "the short packet may have been the late one");
     }
 
     #[test]

@@ -240,10 +240,13 @@ impl DeviceProgress {
         self.missing.rename(TxCause::LossOrOverflow);
     }
 
-    /// Records that the device's count was corrected at packet `sent`; with `loose` the device may
-    /// wait for another packet.
-    pub fn set_right(&mut self, sent: u64, loose: bool, counted_bytes: u64) {
-        (self.shift, self.loose) = (0, (loose || self.loose.is_some()).then_some(sent));
+    /// Records that the device's count was corrected at packet `sent`, while it waits for packet
+    /// `place`, if that is known.
+    pub fn set_right(&mut self, sent: u64, place: Option<u64>, counted_bytes: u64) {
+        match place.filter(|_| self.loose.is_none()) {
+            Some(place) => self.shift = (place as i64).wrapping_sub_unsigned(sent),
+            None => (self.shift, self.loose) = (0, Some(sent)),
+        }
         if self.crowded.is_some() {
             self.crowd(counted_bytes);
         }

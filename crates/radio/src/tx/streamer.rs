@@ -13,7 +13,7 @@ use super::channel::TxChannel;
 use super::handshake;
 use super::ledger::TxLedger;
 use super::meta::{TxArgs, TxCounters, TxError, TxEvent, TxMetadata};
-use super::recover::{SilentDevice, play_time};
+use super::recover::{ASKS, SilentDevice, play_time};
 use super::window::CreditWindow;
 use crate::RadioError;
 use crate::convert::{Converter, Wire};
@@ -209,6 +209,7 @@ impl TxStreamer {
             // A silent device shows in the ledger.
             let _ = self.drain(left());
             let _ = self.hear_all(left());
+            let _ = self.ask_again(left());
         }
         self.account.close(self.counters.reports_missed);
         self.burst = Burst::Idle;
@@ -224,6 +225,23 @@ impl TxStreamer {
             self.channel.time_ticks()?;
         }
         self.poll()
+    }
+
+    /// Asks once more for packets that count as lost: the network may have delivered them since,
+    /// and the device reports a late one only when it has passed it.
+    fn ask_again(&mut self, timeout: Duration) -> Result<(), TxError> {
+        if !self.account.may_come_late() {
+            return Ok(());
+        }
+        let timeout = timeout.min(REPORTS_TIMEOUT);
+        for _ in 0..ASKS {
+            self.audit()?;
+            self.wait(timeout, |stream| !stream.account.audits.is_open())?;
+            if !self.account.wants_resync() {
+                break;
+            }
+        }
+        self.drain(timeout).map(drop)
     }
 
     /// Waits until the device has taken everything that was sent, and the ledger has the packets

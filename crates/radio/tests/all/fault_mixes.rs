@@ -6,12 +6,14 @@ use std::time::Duration;
 mod mix;
 mod rig;
 
-use mix::{Draw, Mix};
+use mix::Mix;
 use rig::{Live, Rig, Simulated};
 
+use crate::common::draw::Draw;
+use crate::common::shrink::{check_all, tell};
 use crate::common::{PATIENCE, SPP, Seen, Whole};
 use millstream_emulator::{CounterSnapshot, Faults};
-use millstream_link::fault::{FaultRule, FaultSwitch, RuleId};
+use millstream_link::fault::RuleId;
 use millstream_radio::{Cause, Ledger, RxCounters, RxEvent, RxStreamer};
 
 /// The number of mixes; `MILLSTREAM_FAULT_MIXES` sets another number.
@@ -26,7 +28,7 @@ const SEED: u64 = 178_838_275_162_586;
 const RATE_HZ: f64 = 2e6;
 
 /// Runs a mix.
-fn run(rig: &impl Rig, mix: Mix) -> Outcome {
+fn run(rig: &impl Rig, mix: &Mix) -> Outcome {
     let mut stream = rig.open();
     let path = rig.path();
     let before = rig.counters();
@@ -34,27 +36,30 @@ fn run(rig: &impl Rig, mix: Mix) -> Outcome {
         witness.take();
     }
     let mut taken = Taken::default();
-    let Mix { received, given, mut device, finite, .. } = mix;
-    let add = |switch: &FaultSwitch, rules: Vec<FaultRule>| -> Vec<RuleId> {
-        rules.into_iter().map(|rule| switch.add(rule).unwrap()).collect()
+    let (finite, before_faults, behind) = (mix.finite, mix.before * SPP, mix.behind * SPP);
+    let add = |received: bool| -> Vec<RuleId> {
+        let switch = if received { &path.received } else { &path.given };
+        let faults = mix.packets.iter().filter(|fault| fault.received == received);
+        faults.map(|fault| switch.add(fault.rule()).unwrap()).collect()
     };
     let rules;
     if let Some(samples) = finite {
         stream.start_finite(samples, None).unwrap();
-        rules = (add(&path.received, received), add(&path.given, given));
+        rules = (add(true), add(false));
         taken.receive(rig, &mut stream, |stream| stream.is_running());
     } else {
         stream.start_continuous(None).unwrap();
-        taken.receive(rig, &mut stream, |stream| stream.ledger().delivered < 10 * SPP);
-        rules = (add(&path.received, received), add(&path.given, given));
+        taken.receive(rig, &mut stream, |stream| stream.ledger().delivered < before_faults);
+        rules = (add(true), add(false));
+        let mut device = mix.device.clone();
         device.sort();
         for (after, text) in device {
-            let goal = 10 * SPP + after;
+            let goal = before_faults + after;
             taken.receive(rig, &mut stream, |stream| stream.ledger().delivered < goal);
             rig.with_faults(|faults| faults.add(&text)).unwrap();
         }
         rig.settle();
-        let goal = stream.ledger().delivered + 80 * SPP;
+        let goal = stream.ledger().delivered + behind;
         taken.receive(rig, &mut stream, |stream| stream.ledger().delivered < goal);
     }
     for (switch, rules) in [(&path.received, rules.0), (&path.given, rules.1)] {
@@ -63,7 +68,7 @@ fn run(rig: &impl Rig, mix: Mix) -> Outcome {
         }
     }
     if finite.is_none() {
-        let goal = stream.ledger().delivered + 80 * SPP;
+        let goal = stream.ledger().delivered + behind;
         taken.receive(rig, &mut stream, |stream| stream.ledger().delivered < goal);
         stream.stop().unwrap();
         taken.receive(rig, &mut stream, RxStreamer::is_running);
@@ -108,7 +113,7 @@ impl Taken {
             stream.ledger().balance().unwrap();
             self.missing += meta.event.missing();
             if !matches!(meta.event, RxEvent::None | RxEvent::Timeout) {
-                println!("  {:?} then {:?}", meta.event, meta.time_ticks);
+                tell(format_args!("  {:?} then {:?}", meta.event, meta.time_ticks));
             }
             if let Some(due) = &mut self.due {
                 *due = match meta.event {
@@ -215,7 +220,7 @@ impl Outcome {
         assert_eq!(after.rx_packets - before.rx_packets, self.sent.len() as u64);
         let truth = self.truth();
         let overruns = after.rx_overruns - before.rx_overruns;
-        println!("  {truth:?}, {overruns} overruns");
+        tell(format_args!("  {truth:?}, {overruns} overruns"));
         assert_eq!(ledger.balance(), Ok(()));
         assert_eq!((ledger.held, ledger.delivered), (0, truth.delivered));
         assert_eq!(ledger.lost_total(), self.taken.missing, "the events say what is missing");
@@ -293,29 +298,29 @@ fn seeds(mixes: u64) -> std::ops::Range<u64> {
     first..first + mixes
 }
 
-/// Runs the mix of a seed.
-fn run_seed(rig: &impl Rig, seed: u64) {
-    let mix = Mix::draw(&mut Draw::new(seed));
-    // Printed for a failing test.
-    println!(
-        "MILLSTREAM_FAULT_MIXES=1 MILLSTREAM_FAULT_SEED={seed}: {:?}, {:?}",
-        mix.finite, mix.told
-    );
+fn mix_of(seed: u64) -> Mix {
+    Mix::draw(&mut Draw::new(seed))
+}
+
+/// Runs a mix and checks its ledger.
+fn check(rig: &impl Rig, mix: &Mix) {
     let outcome = run(rig, mix);
-    println!("  {:?}\n{}", outcome.counters, outcome.ledger);
+    tell(format_args!("  {:?}\n{}", outcome.counters, outcome.ledger));
     outcome.check();
 }
 
 #[test]
 fn mixes_of_faults_leave_every_packet_under_its_cause() {
     let rig = Live::new();
-    seeds(MIXES).for_each(|seed| run_seed(&rig, seed));
+    for seed in seeds(MIXES) {
+        // Printed for a failing test.
+        println!("MILLSTREAM_FAULT_MIXES=1 MILLSTREAM_FAULT_SEED={seed}: {:?}", mix_of(seed));
+        check(&rig, &mix_of(seed));
+    }
 }
 
 /// Every mix has a radio of its own, so that a seed alone repeats it.
 #[test]
 fn simulated_mixes_of_faults_leave_every_packet_under_its_cause() {
-    let run = |seed: &u64| std::panic::catch_unwind(|| run_seed(&Simulated::new(), *seed)).is_err();
-    let failed: Vec<u64> = seeds(SIMULATED_MIXES).filter(run).collect();
-    assert_eq!(failed, [0; 0], "the seeds of the mixes that failed");
+    check_all(seeds(SIMULATED_MIXES), mix_of, |mix| check(&Simulated::new(), mix));
 }

@@ -1,9 +1,11 @@
 //! An emulated radio for the tests, with faults of its packets.
 #![allow(dead_code, unused_imports, reason = "each test program uses a part of it")]
 
+pub mod draw;
 pub mod group;
 mod meddle;
 pub mod played;
+pub mod shrink;
 pub mod simulated;
 mod witness;
 

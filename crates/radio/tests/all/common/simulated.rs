@@ -7,20 +7,18 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use millstream_emulator::{RadioConfig, SteppedRadio};
+use millstream_emulator::SteppedRadio;
 use millstream_link::port::{Capabilities, Datagram, FrameLoan, Port, PortRx, PortTx};
-use millstream_radio::channel::RxChannel;
-use millstream_radio::client_zero::{self, ClientZero};
-use millstream_radio::control::{Control, ControlReceiver};
-use millstream_radio::graph::{RadioChain, StreamDirection};
-use millstream_radio::stream::StreamPath;
-use millstream_radio::topology::{self, Endpoint, Management, RadioTopology};
-use millstream_radio::tx::TxChannel;
-use millstream_radio::{Clock, StreamRate};
-use millstream_wire::{Epid, Width};
+use millstream_radio::Clock;
+use millstream_radio::control::ControlReceiver;
+use millstream_wire::Epid;
+
+mod host;
+
+pub use host::Host;
 
 /// The radio's address.
 pub const RADIO: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 49153);
@@ -70,6 +68,10 @@ thread_local! {
     static NOW_NS: Cell<u64> = const { Cell::new(BEGIN_NS) };
     static NETWORK: RefCell<Network> = RefCell::default();
     static RADIO_HERE: RefCell<Option<SteppedRadio>> = const { RefCell::new(None) };
+    /// The receive half of its port.
+    static RADIO_PORT: RefCell<Option<Box<dyn PortRx>>> = const { RefCell::new(None) };
+    /// Something may hold datagrams before that half, so that it is polled often.
+    static RADIO_PORT_HOLDS: Cell<bool> = const { Cell::new(false) };
     /// The instant of the next call that the radio needs.
     static DUE_NS: Cell<u64> = const { Cell::new(0) };
     static CONTROL: RefCell<Option<(Box<dyn PortRx>, ControlReceiver)>> =
@@ -107,26 +109,34 @@ fn step(until_ns: u64) {
         let host = network.to_host.front().map_or(u64::MAX, |(at, ..)| *at);
         radio.min(host)
     });
-    let now = until_ns.min(next).min(DUE_NS.get()).max(now_ns());
+    let polled = if RADIO_PORT_HOLDS.get() { now_ns() + SLEEP_NS } else { u64::MAX };
+    let now = until_ns.min(next).min(DUE_NS.get()).min(polled).max(now_ns());
     NOW_NS.set(now);
     NETWORK.with_borrow_mut(|network| {
         while let Some((_, bytes, port)) = due(&mut network.to_host, now) {
             network.arrived.entry(port).or_default().push_back(bytes);
         }
     });
-    while let Some((_, bytes, from)) =
-        NETWORK.with_borrow_mut(|network| due(&mut network.to_radio, now))
-    {
-        with_radio(|radio| radio.receive(&bytes, from, now));
-        NETWORK.with_borrow_mut(|network| network.spare.push(bytes));
-        DUE_NS.set(now);
-    }
+    hear_host(now);
     if DUE_NS.get() <= now {
         // It may ask for another call at once.
         let due = with_radio(|radio| radio.advance(now));
         DUE_NS.set(due.clamp(now + CALL_NS, now + LOOK_NS));
     }
     hear_control();
+}
+
+/// Passes the datagrams that have arrived by `now` to the radio.
+fn hear_host(now: u64) {
+    let Some(mut port) = RADIO_PORT.take() else { return };
+    while let count @ 1.. = port.recv_batch(Duration::ZERO).expect("it cannot fail") {
+        for index in 0..count {
+            let Datagram { payload, source } = port.datagram(index);
+            with_radio(|radio| radio.receive(payload, source, now));
+        }
+        DUE_NS.set(now);
+    }
+    RADIO_PORT.set(Some(port));
 }
 
 /// Takes the first datagram if it has arrived by `now`.
@@ -156,7 +166,55 @@ pub fn with_radio<T>(action: impl FnOnce(&mut SteppedRadio) -> T) -> T {
     RADIO_HERE.with_borrow_mut(|radio| action(radio.as_mut().expect("a radio was switched on")))
 }
 
-/// The radio's end of the network.
+/// Returns whether no datagram is on its way.
+pub fn is_quiet() -> bool {
+    NETWORK.with_borrow(|network| network.to_radio.is_empty() && network.to_host.is_empty())
+}
+
+/// Puts what `wrap` returns before the receive half of the radio's port.
+pub fn wrap_radio_port(wrap: impl FnOnce(Box<dyn PortRx>) -> Box<dyn PortRx>) {
+    let port = RADIO_PORT.take().expect("a radio was switched on");
+    RADIO_PORT.set(Some(wrap(port)));
+}
+
+/// Sets whether something before that half may hold datagrams, so that it is polled often.
+pub fn poll_radio_port_often(often: bool) {
+    RADIO_PORT_HOLDS.set(often);
+}
+
+/// The receive half of the radio's port.
+#[derive(Default)]
+struct ToRadio(Vec<(Vec<u8>, SocketAddrV4)>);
+
+impl PortRx for ToRadio {
+    fn capabilities(&self) -> Capabilities {
+        capabilities(8 << 20)
+    }
+
+    /// Never waits: the caller steps the simulation.
+    fn recv_batch(&mut self, _: Duration) -> io::Result<usize> {
+        NETWORK.with_borrow_mut(|network| {
+            network.spare.extend(self.0.drain(..).map(|(bytes, _)| bytes));
+            while self.0.len() < 64
+                && let Some((_, bytes, from)) = due(&mut network.to_radio, now_ns())
+            {
+                self.0.push((bytes, from));
+            }
+        });
+        Ok(self.0.len())
+    }
+
+    fn datagram(&self, index: usize) -> Datagram<'_> {
+        let (payload, source) = &self.0[index];
+        Datagram { payload, source: *source }
+    }
+
+    fn queue_drops(&self) -> u64 {
+        0
+    }
+}
+
+/// The transmit half of the radio's port.
 struct FromRadio(FrameLoan);
 
 impl PortTx for FromRadio {
@@ -264,98 +322,5 @@ impl PortTx for Tx {
 
     fn send_train(&mut self, train: &[u8], segment: usize, to: SocketAddrV4) -> io::Result<()> {
         train.chunks(segment).try_for_each(|datagram| self.send(datagram, to))
-    }
-}
-
-/// The host of a simulation: what opening a device finds, without its management side.
-pub struct Host {
-    wrap: Box<dyn Fn(Port) -> Port>,
-    topology: RadioTopology,
-    rx: Vec<(RxChannel, Endpoint)>,
-    tx: Vec<(TxChannel, Endpoint)>,
-    rate_hz: f64,
-    next_epid: Cell<u16>,
-}
-
-impl Host {
-    /// Switches a radio on, replacing that of this thread, and opens it through ports that `wrap`
-    /// changes.
-    pub fn open(config: &RadioConfig, time: u64, wrap: impl Fn(Port) -> Port + 'static) -> Self {
-        CONTROL.set(None);
-        NETWORK.set(Network::default());
-        NOW_NS.set(BEGIN_NS);
-        let from = Box::new(FromRadio(FrameLoan::default()));
-        let radio = SteppedRadio::new(config, now_ns(), time, capabilities(8 << 20), from);
-        RADIO_HERE.set(Some(radio.expect("the radio starts")));
-        DUE_NS.set(now_ns());
-
-        let mut port = wrap(port(8 << 20));
-        let mut management = Management::new(&mut port, RADIO, Width::W64, HOST).on(CLOCK);
-        let (ip, id) = (*RADIO.ip(), SteppedRadio::DEVICE_ID);
-        let topology = topology::discover(&mut management, ip, id, HOST.0 + 1).expect("a device");
-        let endpoint = *topology.control().expect("it has a control endpoint");
-        topology::route_to(&mut management, &endpoint).expect("it answers");
-        let (width, peer) = (Width::W64, endpoint.epid);
-        let (control, receiver) = Control::without_thread(port.tx, RADIO, width, HOST, peer);
-        CONTROL.set(Some((port.rx, receiver)));
-        let control = Arc::new(control.on(CLOCK));
-        let blocks = ClientZero::read(&*control).expect("it answers");
-        let (mut rx, mut tx) = (Vec::new(), Vec::new());
-        for chain in blocks.chains(StreamDirection::Rx) {
-            client_zero::reset(&*control, &chain.radio.block).expect("it answers");
-        }
-        let endpoint = |chain: &RadioChain| {
-            let instance = chain.endpoint.clone().expect("it is wired");
-            *topology.instance(instance).expect("it was found")
-        };
-        for chain in blocks.chains(StreamDirection::Rx) {
-            let (port, channel) = (chain.radio.block.port, chain.radio.port);
-            let channel = RxChannel::new(&control, port, channel).expect("it answers");
-            rx.push((channel, endpoint(&chain)));
-        }
-        for chain in blocks.chains(StreamDirection::Tx) {
-            let (port, channel) = (chain.radio.block.port, chain.radio.port);
-            let channel = TxChannel::new(&control, port, channel).expect("it answers");
-            tx.push((channel, endpoint(&chain)));
-        }
-        let rate_hz = config.master_clock_rate_hz;
-        let next_epid = Cell::new(STREAMS);
-        Self { wrap: Box::new(wrap), topology, rx, tx, rate_hz, next_epid }
-    }
-
-    /// Returns a receive channel that no stream has, with a port and a path for a stream.
-    pub fn rx(&self, channel: usize, recv_queue_bytes: usize) -> (Port, StreamPath, RxChannel) {
-        let (channel, endpoint) = &self.rx[channel];
-        let lease = channel.lease().expect("no stream has it");
-        ((self.wrap)(port(recv_queue_bytes)), self.path(*endpoint), lease)
-    }
-
-    /// Returns a transmit channel that no stream has, with a port and a path for a stream.
-    pub fn tx(&self, channel: usize) -> (Port, StreamPath, TxChannel) {
-        let (channel, endpoint) = &self.tx[channel];
-        let lease = channel.lease().expect("no stream has it");
-        ((self.wrap)(port(8 << 20)), self.path(*endpoint), lease)
-    }
-
-    fn path(&self, endpoint: Endpoint) -> StreamPath {
-        let epid = Epid(self.next_epid.replace(self.next_epid.get() + 1));
-        StreamPath {
-            device: RADIO,
-            width: Width::W64,
-            frame_bytes: 8016,
-            entry_port: self.topology.entry_port,
-            endpoint,
-            epid,
-            rate: StreamRate::of_radio(self.rate_hz),
-            clock: CLOCK,
-        }
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        // Its ports and its radio have no use for others.
-        CONTROL.set(None);
-        RADIO_HERE.set(None);
     }
 }

@@ -1,37 +1,10 @@
 //! Mixes of faults, drawn from a seed.
 
 use millstream_link::fault::{FaultEffect, FaultRule, Select};
-use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::common::SPP;
-
-/// Random numbers from a seed.
-pub struct Draw(SplitMix64);
-
-impl Draw {
-    pub fn new(seed: u64) -> Self {
-        Self(SplitMix64::seed_from_u64(seed))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0.next_u64()
-    }
-
-    fn range(&mut self, from: u64, to: u64) -> u64 {
-        from + self.next() % (to - from)
-    }
-
-    /// Returns a number from a half to all of `most`, evenly in its logarithm below that.
-    fn chance(&mut self, most: f64) -> f64 {
-        most * 0.5f64.powf(self.range(0, 500) as f64 / 100.0)
-    }
-
-    fn select(&mut self, most: f64) -> Select {
-        let (probability, seed) = (self.chance(most), self.next());
-        Select { probability, seed, ..Select::default() }
-    }
-}
+use crate::common::draw::Draw;
+use crate::common::shrink::Shrink;
 
 /// Packet type, bits 55 to 53 of the header.
 fn kind(packet: &[u8]) -> u8 {
@@ -46,25 +19,44 @@ const TIMED_DATA: u8 = 7;
 /// The most commands that a mix may lose: a stream is given up after eight unanswered openings.
 const COMMANDS_LOST_MAX: u64 = 7;
 
+/// A fault of packets of one kind.
+#[derive(Debug, Clone)]
+pub struct PacketFault {
+    /// Of the packets from the radio, or of those to it.
+    pub received: bool,
+    of: u8,
+    effect: FaultEffect,
+    select: Select,
+}
+
+impl PacketFault {
+    /// Returns its rule.
+    pub fn rule(&self) -> FaultRule {
+        let of = self.of;
+        FaultRule::new(move |bytes| kind(bytes) == of, self.effect.clone())
+            .select(self.select.clone())
+    }
+}
+
 /// The faults of a mix.
+#[derive(Debug, Clone)]
 pub struct Mix {
-    /// Rules for packets from the radio; the next field has those for packets to it.
-    pub received: Vec<FaultRule>,
-    pub given: Vec<FaultRule>,
+    pub packets: Vec<PacketFault>,
     /// Faults of the device, and the number of samples before each.
     pub device: Vec<(u64, String)>,
-    pub told: Vec<String>,
     /// The length of the capture; `None` without an end.
     pub finite: Option<u64>,
+    /// Packets before the faults, and behind each step of them, in a capture without an end.
+    pub before: u64,
+    pub behind: u64,
     /// Commands that may still be lost.
     commands: u64,
 }
 
 impl Mix {
-    pub fn draw(draw: &mut Draw) -> Self {
-        let (received, given, device) = (Vec::new(), Vec::new(), Vec::new());
-        let (told, commands) = (Vec::new(), COMMANDS_LOST_MAX);
-        let mut mix = Self { received, given, device, told, finite: None, commands };
+    pub fn draw(draw: &mut Draw<'_>) -> Self {
+        let (packets, device, commands) = (Vec::new(), Vec::new(), COMMANDS_LOST_MAX);
+        let mut mix = Self { packets, device, finite: None, before: 10, behind: 80, commands };
         if draw.range(0, 4) == 0 {
             mix.finite = Some(draw.range(1, 200) * SPP - draw.range(0, SPP));
         }
@@ -83,13 +75,10 @@ impl Mix {
     }
 
     fn rule(&mut self, received: bool, of: u8, effect: FaultEffect, select: Select) {
-        let way = if received { "received" } else { "given" };
-        self.told.push(format!("{way} {of} {effect:?} p={}", select.probability));
-        let rule = FaultRule::new(move |bytes| kind(bytes) == of, effect).select(select);
-        if received { self.received.push(rule) } else { self.given.push(rule) }
+        self.packets.push(PacketFault { received, of, effect, select });
     }
 
-    fn data(&mut self, draw: &mut Draw) {
+    fn data(&mut self, draw: &mut Draw<'_>) {
         let effect = match draw.range(0, 5) {
             0 => FaultEffect::Lose,
             1 => FaultEffect::Duplicate { copies: draw.range(1, 4) as u32 },
@@ -102,9 +91,8 @@ impl Mix {
     }
 
     /// Loses all packets of the stream for a while, perhaps for more than the credit.
-    fn cut(&mut self, draw: &mut Draw) {
+    fn cut(&mut self, draw: &mut Draw<'_>) {
         let (skip, count) = (draw.range(0, 100), Some(draw.range(20, 600)));
-        self.told.push(format!("cut {count:?}"));
         self.rule(true, TIMED_DATA, FaultEffect::Lose, Select { skip, count, ..Select::default() });
         let count = draw.range(1, 4);
         self.lose_commands(count, Select::default());
@@ -119,7 +107,7 @@ impl Mix {
         }
     }
 
-    fn credit(&mut self, draw: &mut Draw) {
+    fn credit(&mut self, draw: &mut Draw<'_>) {
         let effect = match draw.range(0, 5) {
             0 => FaultEffect::Lose,
             1 => FaultEffect::Duplicate { copies: 2 },
@@ -131,7 +119,7 @@ impl Mix {
         self.rule(false, STATUS, effect, select);
     }
 
-    fn resync(&mut self, draw: &mut Draw) {
+    fn resync(&mut self, draw: &mut Draw<'_>) {
         let effect = match draw.range(0, 4) {
             0 => FaultEffect::Lose,
             1 => FaultEffect::Duplicate { copies: 1 },
@@ -145,7 +133,7 @@ impl Mix {
         }
     }
 
-    fn control(&mut self, draw: &mut Draw) {
+    fn control(&mut self, draw: &mut Draw<'_>) {
         let received = draw.range(0, 2) == 0;
         let effect = match draw.range(0, 3) {
             0 => FaultEffect::Lose,
@@ -156,7 +144,7 @@ impl Mix {
         self.rule(received, CONTROL, effect, select);
     }
 
-    fn device(&mut self, draw: &mut Draw) {
+    fn device(&mut self, draw: &mut Draw<'_>) {
         let after = draw.range(1, 120) * SPP;
         let text = match draw.range(0, 3) {
             // Not a multiple of whole packets, so that no two packets have the same time.
@@ -164,7 +152,30 @@ impl Mix {
             1 => format!("clock_jump ticks=-{}", draw.range(1, 2000) * SPP + 11),
             _ => format!("stall ms={}", draw.range(5, 120)),
         };
-        self.told.push(format!("{text} behind {after}"));
         self.device.push((after, text));
+    }
+}
+
+impl Shrink for Mix {
+    fn smaller(&self) -> Vec<Self> {
+        let mut all = Vec::new();
+        let mut put = |change: &dyn Fn(&mut Self)| {
+            let mut less = self.clone();
+            change(&mut less);
+            all.push(less);
+        };
+        (0..self.packets.len()).for_each(|index| put(&|mix| _ = mix.packets.remove(index)));
+        (0..self.device.len()).for_each(|index| put(&|mix| _ = mix.device.remove(index)));
+        if let Some(samples) = self.finite.filter(|samples| *samples > 1) {
+            put(&|mix| mix.finite = Some(samples / 2));
+            put(&|mix| mix.finite = Some(samples - 1));
+        }
+        if self.behind > 1 {
+            put(&|mix| mix.behind /= 2);
+        }
+        for index in (0..self.device.len()).filter(|index| self.device[*index].0 > SPP) {
+            put(&|mix| mix.device[index].0 /= 2);
+        }
+        all
     }
 }

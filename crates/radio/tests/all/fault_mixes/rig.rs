@@ -129,7 +129,7 @@ impl Simulated {
         let config = RadioConfig {
             rx_buffer_samples: BUFFER_SAMPLES,
             master_clock_rate_hz: RATE_HZ,
-            rx_antennas: vec!["ramp".to_owned()],
+            rx_antennas: vec!["ramp".to_owned(); 2],
             ..RadioConfig::default()
         };
         let Path { sent, arrived, received, given } = &path;
