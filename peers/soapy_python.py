@@ -7,11 +7,12 @@ every time and every gap is checked exactly.
 Exit status: 0 agrees, 1 not, 77 skipped because a needed program is not there.
 """
 
+import ctypes
 import threading
 import time
 
 from common import Radio, skip
-from soapy_common import RAMP, use_module
+from soapy_common import RAMP, text_of, use_module
 
 use_module()
 try:
@@ -399,9 +400,36 @@ def settings_answer():
             raise AssertionError(part)
 
 
+def buffers_are_read_in_place():
+    """Direct buffers, which only SoapySDR's C interface has: three are held at once, and all are contiguous."""
+    soapy = ctypes.CDLL("libSoapySDR.so.0.8")
+    for name in ["makeStrArgs", "setupStream"]:
+        getattr(soapy, f"SoapySDRDevice_{name}").restype = ctypes.c_void_p
+    device = ctypes.c_void_p(soapy.SoapySDRDevice_makeStrArgs(text_of(RAMP).encode()))
+    soapy.SoapySDRDevice_setSampleRate(device, SOAPY_SDR_RX, ctypes.c_size_t(0), ctypes.c_double(RATE_HZ))
+    stream = ctypes.c_void_p(soapy.SoapySDRDevice_setupStream(device, SOAPY_SDR_RX, b"CS16", None, ctypes.c_size_t(0), None))
+    assert stream and soapy.SoapySDRDevice_getNumDirectAccessBuffers(device, stream) == 8
+    assert soapy.SoapySDRDevice_activateStream(device, stream, 0, ctypes.c_longlong(0), ctypes.c_size_t(0)) == 0
+    held, due = [], None
+    for _ in range(100):
+        number, data, flags, when = ctypes.c_size_t(), ctypes.c_void_p(), ctypes.c_int(), ctypes.c_longlong()
+        count = soapy.SoapySDRDevice_acquireReadBuffer(device, stream, ctypes.byref(number), ctypes.byref(data),
+                                                       ctypes.byref(flags), ctypes.byref(when), ctypes.c_long(PATIENCE_US))
+        assert count > 0 and due in (None, when.value), (count, due, when)
+        held.append((number.value, data.value, when.value, count))
+        due = when.value + count * NS
+        if len(held) == 3:
+            number, data, first, count = held.pop(0)
+            words = np.ctypeslib.as_array((ctypes.c_int16 * (2 * count)).from_address(data)).reshape(-1, 2)
+            assert np.array_equal(ticks(words), first // NS + np.arange(count))
+            soapy.SoapySDRDevice_releaseReadBuffer(device, stream, ctypes.c_size_t(number))
+    soapy.SoapySDRDevice_closeStream(device, stream)
+    soapy.SoapySDRDevice_unmake(device)
+
+
 CHECKS = [in_process_gaps, gaps_of_another_process, zeros_keep_the_count, overruns_and_jumps_are_exact, drop_goes_on,
-          formats_agree, finite_and_timed, channels_are_aligned, careless_reads, starts_and_stops, rates_change_live, search_disturbs_nothing,
-          transmitted_samples_come_back, settings_answer]
+          formats_agree, finite_and_timed, channels_are_aligned, careless_reads, starts_and_stops, rates_change_live,
+          search_disturbs_nothing, buffers_are_read_in_place, transmitted_samples_come_back, settings_answer]
 
 
 def main():

@@ -2,16 +2,19 @@
 //
 //   soapy_rate ARGS RATE_HZ SECONDS FORMAT [direct] [stream args]
 //
-// The processor time is that of the reading thread.
+// The processor time is that of the reading thread. With SOAPY_RATE_CPU=N in the environment that thread alone gets
+// processor N in real time: threads of a driver that poll stop each other there.
 
 #include <SoapySDR/Device.hpp>
 #include <SoapySDR/Errors.hpp>
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -21,6 +24,23 @@ static double cpuSeconds()
     getrusage(RUSAGE_THREAD, &usage);
     const auto seconds = [](const struct timeval &time) { return time.tv_sec + time.tv_usec * 1e-6; };
     return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+static void realTime(const bool on)
+{
+    const char *cpu = std::getenv("SOAPY_RATE_CPU");
+    if (cpu == nullptr) return;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(std::atoi(cpu), &set);
+    struct sched_param param = {};
+    param.sched_priority = on ? 20 : 0;
+    // 0 is this thread.
+    if ((on && sched_setaffinity(0, sizeof(set), &set) != 0) || sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &param) != 0)
+    {
+        std::perror("real time");
+        std::exit(3);
+    }
 }
 
 int main(int argc, char **argv)
@@ -46,6 +66,7 @@ int main(int argc, char **argv)
     unsigned long long samples = 0, calls = 0, overflows = 0, errors = 0, timeouts = 0;
     long long first_ns = 0, end_ns = 0;
     bool first = true;
+    realTime(true);
     device->activateStream(stream);
     // The stream settles.
     for (int call = 0; call < 20; call++)
@@ -79,6 +100,7 @@ int main(int argc, char **argv)
     }
     const double wall = std::chrono::duration<double>(Clock::now() - begin).count();
     const double used = cpuSeconds() - cpu;
+    realTime(false);
     device->deactivateStream(stream);
     device->closeStream(stream);
     SoapySDR::Device::unmake(device);

@@ -4,8 +4,9 @@
   rates   the highest rate that each of them receives for a while without a loss, at MTU 1500 and 8000
   cost    the processor time of the reading thread: readStream, direct buffers, SoapyUHD, and the crate's own recv
 
-The radio has processor 1 in real time (SCHED_FIFO). The reader has the highest niceness: UHD's threads poll, so they
-stop each other in real time. Root is needed for both. `soapy/measure.py [rates|cost]...`
+The radio has processor 1 and the reading thread processor 0, both in real time (SCHED_FIFO), so that other programs
+disturb little. The kernel stops real-time threads for 50 ms of each second in which they use all of it, so the radio's
+buffer holds more than that. Root is needed. `soapy/measure.py [rates|cost]...`
 """
 
 import json
@@ -20,29 +21,23 @@ sys.path.insert(0, os.path.join(ROOT, "peers"))
 from common import Radio, die_with_parent  # noqa: E402
 from soapy_common import use_module  # noqa: E402
 
-RATES_MHZ = [5, 10, 15, 20, 30, 40, 50, 60, 80, 100, 125, 150, 200, 250]
+RATES_MHZ = [50, 100, 150, 200, 250, 300, 350, 400, 450, 500]
 SECONDS, TRIES = 2, 3
-RADIO_CPU, PRIORITY, NICENESS = 1, 20, -20
-
-
-def favoured():
-    """For a child: it goes before other programs."""
-    os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
-    die_with_parent()
+RADIO_CPU, READER_CPU, PRIORITY = 1, 0, 20
+BUFFER = 1 << 24  # samples
 
 
 def serve(mtu):
     """An emulated radio with processor RADIO_CPU."""
-    radio = Radio("--any-rate", "--rx-antenna", "ramp", "--mtu", str(mtu), inside=("taskset", "-c", str(RADIO_CPU),
-                                                                               "chrt", "-f", str(PRIORITY)))
-    return radio
+    return Radio("--any-rate", "--rx-antenna", "ramp", "--mtu", str(mtu), "--rx-buffer-samples", str(BUFFER),
+                 inside=("taskset", "-c", str(RADIO_CPU), "chrt", "-f", str(PRIORITY)))
 
 
 def measured(command):
     """The JSON line of a reader; None when it failed."""
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60, check=False,
-                              preexec_fn=favoured)
+                              preexec_fn=die_with_parent, env={**os.environ, "SOAPY_RATE_CPU": str(READER_CPU)})
     except subprocess.TimeoutExpired:
         return None
     lines = [line[line.index("{"):] for line in done.stdout.splitlines() if "{\"rate_hz\"" in line]
@@ -82,7 +77,7 @@ def cost(reader):
     recv = os.path.join(ROOT, "target/release/examples/recv_cost")
     for rate in (20_000_000, 50_000_000):
         rows = {}
-        for _ in range(5):
+        for turn in range(6):
             with serve(8000) as radio:
                 ours, uhd = drivers(radio.addr, rate).values()
                 commands = {"own recv": [recv, f"addr={radio.addr}", str(rate), str(SECONDS)],
@@ -91,7 +86,8 @@ def cost(reader):
                             "readStream CF32": [reader, ours, str(rate), str(SECONDS), "CF32"],
                             "SoapyUHD CS16": [reader, uhd, str(rate), str(SECONDS), "CS16"],
                             "SoapyUHD CF32": [reader, uhd, str(rate), str(SECONDS), "CF32"]}
-                for name, command in commands.items():
+                # Each is first, second and so on once.
+                for name, command in [*commands.items()][turn:] + [*commands.items()][:turn]:
                     result = measured(command)
                     if result is not None:
                         rows.setdefault(name, []).append(1e9 * result["cpu_s"] / result["samples"])

@@ -6,6 +6,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
+use millstream_cpu::sched::Class;
 use millstream_cpu::usage::thread_cpu_time;
 use millstream_radio::{Device, DeviceArgs, RxArgs, RxEvent};
 
@@ -18,6 +19,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rate_hz = device.set_rate(rate.parse()?)?;
     let mut stream = device.rx_stream(RxArgs::new(0))?;
     let mut buffer = vec![[0_i16; 2]; 65_536];
+    if let Ok(cpu) = std::env::var("SOAPY_RATE_CPU") {
+        millstream_cpu::thread::pin_current_thread(cpu.parse()?)?;
+        millstream_cpu::sched::set_current_thread(Class::Fifo(20))?;
+    }
     stream.start_continuous(None)?;
     for _ in 0..20 {
         stream.recv_sc16(&mut buffer, Duration::from_millis(100))?;
