@@ -37,6 +37,23 @@ def test_the_examples_of_a_document_run(page, tmp_path):
     assert "delivered" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("record.py", r"500000 samples from number \d+, mean 0\.3"),
+        ("scan.py", r"1000\.000 MHz: -1\d\.\d dB"),
+        ("repeat.py", r"500000 samples received, 500000 transmitted\n10 bursts ended in time, 0 were late"),
+    ],
+)
+def test_the_example_programs_run(name, expected, tmp_path):
+    program = PYTHON.parent / "examples/python" / name
+    done = subprocess.run(
+        [sys.executable, program], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(expected, done.stdout), done.stdout
+
+
 def test_types_are_right():
     pytest.importorskip("mypy")
     package = Path(millstream.__file__).parent
