@@ -4,8 +4,7 @@ use crate::errors;
 use crate::wait::lock;
 use millstream_emulator::scene::Scene;
 use millstream_emulator::{
-    CounterSnapshot, DeviceKind, E320_RATE_RANGE_HZ, RATE_RANGE_HZ, Radio as EmulatorRadio,
-    RadioConfig, RunningRadio,
+    ClockRates, CounterSnapshot, DeviceKind, Radio as EmulatorRadio, RadioConfig, RunningRadio,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -54,7 +53,7 @@ impl EmulatedRadio {
 impl EmulatedRadio {
     #[new]
     #[pyo3(signature = (
-        antennas = Vec::new(), *, scene = None, device = "e320", clock_rate = 16e6,
+        antennas = Vec::new(), *, scene = None, device = "e320", clock_rate = None,
         buffer_samples = BUFFER_SAMPLES, transmit_files = Vec::new(), faults = Vec::new(),
         time_scale = 1.0, mtu = 9000, any_rate = false
     ))]
@@ -64,7 +63,7 @@ impl EmulatedRadio {
         antennas: Vec<String>,
         scene: Option<PathBuf>,
         device: &str,
-        clock_rate: f64,
+        clock_rate: Option<f64>,
         buffer_samples: u64,
         transmit_files: Vec<PathBuf>,
         faults: Vec<String>,
@@ -73,15 +72,16 @@ impl EmulatedRadio {
         any_rate: bool,
     ) -> PyResult<Self> {
         let scene = scene.map(|path| Scene::load(&path)).transpose().map_err(errors::emulator)?;
+        let device = self::device(device)?;
         let config = RadioConfig {
-            device: self::device(device)?,
+            device,
             rx_antennas: antennas,
             scene,
             any_tuning: any_rate,
             tx_out: transmit_files,
             time_scale,
-            master_clock_rate_hz: clock_rate,
-            rate_range_hz: if any_rate { RATE_RANGE_HZ } else { E320_RATE_RANGE_HZ },
+            master_clock_rate_hz: clock_rate.unwrap_or(device.default_rate_hz()),
+            rates: if any_rate { ClockRates::ANY } else { device.rates() },
             rx_buffer_samples: buffer_samples,
             mtu,
             faults,

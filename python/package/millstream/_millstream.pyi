@@ -140,7 +140,7 @@ class EmulatedRadio:
         *,
         scene: str | PathLike[str] | None = None,
         device: str = "e320",
-        clock_rate: float = 16000000.0,
+        clock_rate: float | None = None,
         buffer_samples: int = ...,
         transmit_files: Sequence[str | PathLike[str]] = ...,
         faults: Sequence[str] = ...,
