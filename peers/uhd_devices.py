@@ -51,6 +51,7 @@ DEVICES = {
     "e320": (2, ["DUC#0", "DDC#0", "Radio#0", "DmaFIFO#0"], (1, 3, 16), (5, 40)),
     "n310": (4, ["DUC#1", "DDC#1", "Radio#1", "Replay#0"], (8, 50, 125), (10, 31, 45, 50)),
     "n320": (2, ["DUC#1", "DDC#1", "Radio#1", "Replay#0"], (4, 25, 200), (1, 30, 48)),
+    "x410": (4, ["DUC#1", "DDC#1", "Radio#1", "Replay#0"], (), ()),
 }
 LINK_ADDRESSES = [("10.93.1.1", "10.93.1.2"), ("10.93.2.1", "10.93.2.2")]
 
@@ -413,6 +414,31 @@ def check_replay_to_radio(folder):
     print(f"n310: the replay block plays {count} samples into the radio, which transmits them")
 
 
+def check_x410():
+    """An X410, on whose signal tuning has no effect: a tone reaches four channels in phase."""
+    with Radio("--device", "x410", "--rx-antenna", "tone:200e3", "--time-scale", str(SCALE)) as served:
+        args = f"addr={served.addr}"
+        check_probe("x410", args)
+        radio = uhd.usrp.MultiUSRP(args)
+        radio.set_rx_rate(2.4576e6)
+        rate_hz = radio.get_rx_rate()
+        for channel in range(4):
+            radio.set_rx_freq(uhd.types.TuneRequest(1e9), channel)
+            radio.set_rx_gain(30, channel)
+        radio.set_time_now(uhd.types.TimeSpec(0.0))
+        samples = Receiver(radio, range(4)).receive(30_000)[:, 1000:]
+        found, level = spectrum_peak(samples[0], rate_hz)
+        worst = max(abs(np.angle(np.vdot(samples[0], other))) for other in samples[1:])
+        if abs(found - 200e3) > rate_hz / BINS or abs(level + 6.02) > 0.2 or worst > 0.01:
+            sys.exit(f"x410: the tone lies at {found} Hz, at {level:.2f} dB, {worst} rad apart")
+        sent = check_transmit("x410", radio, rate_hz)
+        del radio
+    if served.counters["tx_samples"] != sent or served.counters["rx_overruns"] != 0:
+        sys.exit(f"x410: {served.counters}")
+    print(f"x410: a tone at {found:.0f} Hz and {level:+.2f} dB on 4 channels within {worst:.4f} rad; "
+          f"{sent} samples sent in bursts")
+
+
 def check_real_time(scene):
     """With its clock at full speed, four channels of an N310 hear the same, without an overrun."""
     with Radio("--device", "n310", "--scene", scene) as served:
@@ -438,6 +464,7 @@ def main():
         check_loopback_device("e320", scene)
         check_loopback_device("n310", scene)
         check_two_links(scene, neighbour)
+        check_x410()
         check_real_time(scene)
         check_blocks(scene)
         check_replay_to_radio(folder)

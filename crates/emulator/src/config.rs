@@ -169,6 +169,10 @@ impl RadioConfig {
             let expected = "at most one antenna per channel of the device";
             return fail("rx_antennas", self.rx_antennas.len().to_string(), expected);
         }
+        if self.scene.is_some() && !self.device.personality().front_end.has_effects() {
+            let expected = "no scene, as the tuning of this device has no effect";
+            return fail("scene", "a list of stations".to_owned(), expected);
+        }
         if self.scene.is_some() && !self.rx_antennas.is_empty() {
             let expected = "either a scene or antennas";
             return fail("rx_antennas", self.rx_antennas.join(" "), expected);
@@ -222,7 +226,8 @@ impl RadioConfig {
 
     /// Returns whether its antennas hear a scene.
     pub fn has_scene(&self) -> bool {
-        let stock = self.device != DeviceKind::E320Radio;
+        let front_end = self.device.personality().front_end;
+        let stock = self.device != DeviceKind::E320Radio && front_end.has_effects();
         self.scene.is_some() || (stock && self.rx_antennas.is_empty())
     }
 
@@ -261,6 +266,12 @@ mod tests {
     #[test]
     fn a_bad_field_is_named_with_what_is_accepted() {
         let base = RadioConfig::default;
+        let x410 = || RadioConfig::of(DeviceKind::X410);
+        let second_link = |kind, last| {
+            let addr = Ipv4Addr::new(127, 0, 0, last);
+            let second = SecondLink { addr, link: "udp".to_owned() };
+            RadioConfig { second_link: Some(second), ..RadioConfig::of(kind) }
+        };
         let cases = [
             (
                 RadioConfig { addr: Ipv4Addr::UNSPECIFIED, ..base() },
@@ -284,6 +295,9 @@ mod tests {
             (RadioConfig { mtu: 575, ..base() }, "mtu is 575: give 576 to 65535 bytes"),
             (RadioConfig { name: "a;b=c".into(), ..base() }, "name is a;b=c: give 1 to 32"),
             (RadioConfig { rx_antennas: vec!["ramp".into(); 3], ..base() }, "rx_antennas is 3"),
+            (RadioConfig { scene: Some(Scene::default()), ..x410() }, "give no scene"),
+            (second_link(DeviceKind::E320, 3), "as this device has one link only"),
+            (second_link(DeviceKind::N320, 1), "another address than that of the first"),
         ];
         for (config, text) in cases {
             let error = config.check().unwrap_err().to_string();

@@ -3,6 +3,7 @@
 use super::magnesium::Magnesium;
 use super::rhodium::Rhodium;
 use super::switches::SwitchWords;
+use super::zbx::Zbx;
 use super::{FrontEnd, Reception};
 use crate::personality::FrontEndKind;
 
@@ -14,6 +15,7 @@ pub(crate) enum Board {
     E310(SwitchWords),
     N310(Box<Magnesium>),
     N320(Box<Rhodium>),
+    X410(Box<Zbx>),
 }
 
 impl Board {
@@ -24,6 +26,7 @@ impl Board {
             FrontEndKind::Ad9361Swapped => Self::E310(SwitchWords::default()),
             FrontEndKind::Ad9371 => Self::N310(Box::default()),
             FrontEndKind::Lmx2592 => Self::N320(Box::default()),
+            FrontEndKind::Zbx => Self::X410(Box::default()),
         }
     }
 
@@ -33,6 +36,7 @@ impl Board {
             Self::E320(switches) | Self::E310(switches) => *switches = SwitchWords::default(),
             Self::N310(board) => **board = Magnesium::default(),
             Self::N320(board) => **board = Rhodium::default(),
+            Self::X410(board) => **board = Zbx::default(),
         }
     }
 
@@ -42,6 +46,7 @@ impl Board {
             Self::E320(_) | Self::E310(_) => 0,
             Self::N310(board) => board.read(address),
             Self::N320(board) => board.read(address),
+            Self::X410(board) => board.read(address),
         }
     }
 
@@ -51,6 +56,7 @@ impl Board {
             Self::E320(switches) | Self::E310(switches) => switches.write(address, value),
             Self::N310(board) => board.write(address, value),
             Self::N320(board) => board.write(address, value),
+            Self::X410(board) => board.write(address, value),
         }
     }
 
@@ -79,6 +85,7 @@ impl Board {
             },
             Self::N310(board) => board.reception(port, tuning, clock_hz),
             Self::N320(board) => board.reception(),
+            Self::X410(board) => board.reception(),
         }
     }
 }

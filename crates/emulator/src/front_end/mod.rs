@@ -12,6 +12,7 @@ mod rhodium;
 mod settings;
 mod spi;
 mod switches;
+mod zbx;
 
 pub(crate) use board::Board;
 pub(crate) use receiver::Receiver;
@@ -34,12 +35,18 @@ pub(crate) struct Reception {
 }
 
 impl FrontEndKind {
+    /// Returns whether tuning and gain have their effects.
+    pub const fn has_effects(self) -> bool {
+        !matches!(self, FrontEndKind::Zbx)
+    }
+
     /// Returns the bits of its converters.
     pub const fn converter_bits(self) -> u32 {
         match self {
             FrontEndKind::Ad9361 | FrontEndKind::Ad9361Swapped => 12,
             FrontEndKind::Ad9371 => 16,
             FrontEndKind::Lmx2592 => 14,
+            FrontEndKind::Zbx => 12,
         }
     }
 }

@@ -26,7 +26,7 @@ impl Tuning {
             FrontEndKind::Ad9361 | FrontEndKind::Ad9361Swapped => (2.4e9, 40e6),
             FrontEndKind::Ad9371 => (2.5e9, 100e6),
             // Hosts set it by registers.
-            FrontEndKind::Lmx2592 => (2.5e9, 250e6),
+            FrontEndKind::Lmx2592 | FrontEndKind::Zbx => (2.5e9, 250e6),
         };
         let bandwidth_hz = [bandwidth_hz; BOARD_CHANNELS];
         Self { lo_hz, gain_db: [0.0; BOARD_CHANNELS], bandwidth_hz }
@@ -69,7 +69,7 @@ impl FrontEnd {
         let chain = Chain::named(chain)?;
         let hz = number("a frequency", wanted_hz)?;
         let hz = match (self.limited, self.kind) {
-            (false, _) | (_, FrontEndKind::Lmx2592) => hz,
+            (false, _) | (_, FrontEndKind::Lmx2592 | FrontEndKind::Zbx) => hz,
             (true, FrontEndKind::Ad9361 | FrontEndKind::Ad9361Swapped) => {
                 let range = if chain.is_rx { ad9361::RX_HZ } else { ad9361::TX_HZ };
                 ad9361::oscillator_hz(within(&range, hz))
@@ -88,7 +88,7 @@ impl FrontEnd {
         let db = number("a gain", wanted_db)?;
         let stepped = |range, steps_per_db: f64| (within(range, db) * steps_per_db).round();
         let actual = match (self.limited, self.kind, chain.is_rx) {
-            (false, ..) | (_, FrontEndKind::Lmx2592, _) => db,
+            (false, ..) | (_, FrontEndKind::Lmx2592 | FrontEndKind::Zbx, _) => db,
             (true, FrontEndKind::Ad9361 | FrontEndKind::Ad9361Swapped, true) => {
                 within(&ad9361::RX_GAIN_DB, db).trunc()
             }
@@ -114,7 +114,7 @@ impl FrontEnd {
         let chain = Chain::named(chain)?;
         let hz = number("a bandwidth", wanted_hz)?;
         let actual = match (self.limited, self.kind) {
-            (false, _) | (_, FrontEndKind::Lmx2592) => hz,
+            (false, _) | (_, FrontEndKind::Lmx2592 | FrontEndKind::Zbx) => hz,
             (true, FrontEndKind::Ad9361 | FrontEndKind::Ad9361Swapped) => {
                 within(&ad9361::BANDWIDTH_HZ, hz)
             }

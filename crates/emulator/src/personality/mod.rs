@@ -23,16 +23,20 @@ pub enum DeviceKind {
     /// An N320 with its stock image: two radios of one channel, each with DUC and DDC, and a replay
     /// block.
     N320,
+    /// An X410 with its image of 200 MHz: two radios of two channels, each with DUC and DDC, and a
+    /// replay block. Tuning has no effect.
+    X410,
 }
 
 impl DeviceKind {
     /// All devices.
-    pub const ALL: [DeviceKind; 5] = [
+    pub const ALL: [DeviceKind; 6] = [
         DeviceKind::E320Radio,
         DeviceKind::E320,
         DeviceKind::E310,
         DeviceKind::N310,
         DeviceKind::N320,
+        DeviceKind::X410,
     ];
 
     /// Returns its name on the command line.
@@ -44,6 +48,7 @@ impl DeviceKind {
             DeviceKind::E310 => "e310",
             DeviceKind::N310 => "n310",
             DeviceKind::N320 => "n320",
+            DeviceKind::X410 => "x410",
         }
     }
 
@@ -85,6 +90,7 @@ impl DeviceKind {
             DeviceKind::E310 => &E310,
             DeviceKind::N310 => &N310,
             DeviceKind::N320 => &N320,
+            DeviceKind::X410 => &X410,
         }
     }
 }
@@ -138,6 +144,8 @@ pub(crate) enum FrontEndKind {
     Ad9371,
     /// Oscillators and a CPLD that hosts reach by registers, as in an N320.
     Lmx2592,
+    /// A CPLD with oscillators behind it, as in an X410.
+    Zbx,
 }
 
 /// The memory that the image of a device uses, a block of its own.
@@ -240,6 +248,20 @@ static N320: Personality = Personality {
     memory: MemoryBlock::Replay(2),
     rates: ClockRates::List(&[200e6, 245.76e6, 250e6]),
     default_rate_hz: 200e6,
+    ..N310
+};
+
+static X410: Personality = Personality {
+    device_type: device_type::X400,
+    mpm_type: "x4xx",
+    product: "x410",
+    description: "X400-Series Device (Millstream emulator)",
+    pid: "1040",
+    revision: "6",
+    board_pid: "16386",
+    front_end: FrontEndKind::Zbx,
+    rates: ClockRates::List(&[122.88e6, 200e6, 245.76e6, 250e6]),
+    default_rate_hz: 245.76e6,
     ..N310
 };
 

@@ -32,6 +32,7 @@ impl Mpm {
             }
             FrontEndKind::Ad9371 => self.ad9371_call(board, name, args, now_ns)?,
             FrontEndKind::Lmx2592 => lmx2592_call(name),
+            FrontEndKind::Zbx => self.zbx_call(name),
         };
         answer.ok_or_else(|| format!("there is no method db_{board}_{name}"))
     }
@@ -89,6 +90,22 @@ impl Mpm {
             "set_fir" | "set_master_clock_rate" => Value::Nil,
             _ => return Ok(None),
         }))
+    }
+
+    fn zbx_call(&self, name: &str) -> Option<Value> {
+        // The converters run at a multiple of the master clock, and the oscillators from a part.
+        let (converter_hz, reference_hz) = match self.timekeeper.clock().rate_hz() {
+            200e6 => (3.2e9, 50e6),
+            rate_hz if rate_hz % 125e6 == 0.0 => (3e9, 62.5e6),
+            _ => (2.949_12e9, 61.44e6),
+        };
+        Some(match name {
+            "get_dboard_prc_rate" => Value::from(reference_hz),
+            "get_dboard_sample_rate" => Value::from(converter_hz),
+            "get_sensors" => none(),
+            "enable_iq_swap" => Value::Nil,
+            _ => return None,
+        })
     }
 
     fn tune(&mut self, board: usize, args: &[Value], now_ns: u64) -> Answer {

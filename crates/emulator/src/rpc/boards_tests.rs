@@ -58,7 +58,7 @@ fn each_board_of_an_n310_is_tuned_alone_and_within_its_limits() {
 fn every_method_that_uhd_calls_for_these_devices_is_answered() {
     let rx1 = || Value::from("RX1");
     type Call = (&'static str, Vec<Value>);
-    let cases: [(DeviceKind, &[Call]); 3] = [
+    let cases: [(DeviceKind, &[Call]); 4] = [
         (
             DeviceKind::N310,
             &[
@@ -84,6 +84,18 @@ fn every_method_that_uhd_calls_for_these_devices_is_answered() {
             ],
         ),
         (
+            DeviceKind::X410,
+            &[
+                ("get_master_clock_rate", vec![]),
+                ("get_gpio_banks", vec![]),
+                ("is_db_gpio_ifc_present", vec![Value::from(0)]),
+                ("db_1_get_dboard_prc_rate", vec![]),
+                ("db_1_get_dboard_sample_rate", vec![]),
+                ("db_1_enable_iq_swap", vec![Value::from(true)]),
+                ("rfdc_get_nco_freq", vec![]),
+            ],
+        ),
+        (
             DeviceKind::E310,
             &[
                 ("db_0_catalina_tune", vec![Value::from("RX2"), Value::from(1e9)]),
@@ -102,6 +114,21 @@ fn every_method_that_uhd_calls_for_these_devices_is_answered() {
         let boards = mpm.call("get_dboard_info", &[], 0).unwrap();
         assert_eq!(boards.as_array().unwrap().len(), kind.personality().radios);
     }
+}
+
+#[test]
+fn an_x410_returns_the_frequency_of_its_converters_and_bytes_of_its_boards() {
+    let (mut mpm, _inbox, token) = claimed(DeviceKind::X410);
+    let mut call = |method: &str, args: &[Value]| {
+        let args = [std::slice::from_ref(&token), args].concat();
+        mpm.call(method, &args, 0)
+    };
+    let args = [Value::from("rx"), Value::from(0), Value::from(1), Value::from(1.5e9)];
+    assert_eq!(call("rfdc_set_nco_freq", &args).unwrap().as_f64(), Some(1.5e9));
+    let board = call("get_db_eeprom", &[Value::from(0)]).unwrap();
+    // UHD 4.3 takes no texts here.
+    assert!(board.as_map().unwrap().iter().all(|(_, value)| value.is_bin()));
+    assert_eq!(call("get_gpio_banks", &[]).unwrap(), none());
 }
 
 #[test]

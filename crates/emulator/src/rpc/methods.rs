@@ -2,10 +2,12 @@
 
 use super::claim::CurrentClaim;
 use super::pins::Pins;
-use super::values::{bytes, entry, none, string_map, strings, text, truth, unsigned};
+use super::values::{
+    binary_map, bytes, entry, none, number, string_map, strings, text, truth, unsigned,
+};
 use crate::front_end::FrontEnd;
 use crate::mailbox::DeviceCommand;
-use crate::personality::{ClockRates, Personality};
+use crate::personality::{ClockRates, FrontEndKind, Personality};
 use crate::scene::Scene;
 use crate::time::DeviceClock;
 use millstream_wire::chdr::Width;
@@ -22,6 +24,7 @@ const LINK_RATE: &str = "1250000000";
 /// Largest CHDR packet, bytes.
 const LINK_MTU: &str = "8192";
 const BUS_CLOCK_HZ: &str = "200000000.0";
+const CONTROL_CLOCK_HZ: &str = "40000000.0";
 
 /// The identity of the radio.
 #[derive(Debug, Clone)]
@@ -164,6 +167,7 @@ impl Mpm {
                 Value::from(true)
             }
             "get_log_buf" | "get_mb_sensors" => none(),
+            "get_gpio_banks" if self.is_x410() => none(),
             "get_gpio_banks" => Pins::banks(),
             "get_gpio_srcs" => Pins::sources(args)?,
             "get_gpio_src" => self.pins.get(args)?,
@@ -175,6 +179,10 @@ impl Mpm {
                 ));
                 Value::Nil
             }
+            "get_db_eeprom" if self.is_x410() => binary_map([
+                ("pid", self.identity.personality.board_pid),
+                ("serial", &self.identity.serial),
+            ]),
             "get_mb_eeprom" | "get_db_eeprom" => string_map([
                 ("pid", self.identity.personality.pid),
                 ("rev", self.identity.personality.revision),
@@ -200,6 +208,11 @@ impl Mpm {
             "set_time_source" => set_source(&mut self.time_source, args)?,
             "get_sync_sources" => sync_sources(),
             "set_sync_source" => self.set_sync_source(args)?,
+            "get_master_clock_rate" => Value::from(self.timekeeper.clock().rate_hz()),
+            "is_db_gpio_ifc_present" if self.is_x410() => Value::from(true),
+            // The oscillators of the converters take any frequency.
+            "rfdc_set_nco_freq" if self.is_x410() => Value::from(number(args, 3)?),
+            "rfdc_get_nco_freq" if self.is_x410() => Value::from(0.0),
             // As the hardware does: it has no connector for it.
             "set_clock_source_out" => {
                 return Err("set_clock_source_out: there is no output for the clock".to_owned());
@@ -308,6 +321,7 @@ impl Mpm {
         Value::Array(vec![
             string_map([("name", "radio_clk"), ("freq", &rate), ("mutable", "true")]),
             string_map([("name", "bus_clk"), ("freq", BUS_CLOCK_HZ)]),
+            string_map([("name", "ctrl_clk"), ("freq", CONTROL_CLOCK_HZ)]),
         ])
     }
 
@@ -325,6 +339,10 @@ impl Mpm {
             ])
         };
         Ok(Value::Array(self.identity.chdr.iter().enumerate().map(link).collect()))
+    }
+
+    fn is_x410(&self) -> bool {
+        self.identity.personality.front_end == FrontEndKind::Zbx
     }
 
     /// Sends a command to the device thread, which may have ended and then needs none.

@@ -7,6 +7,12 @@ pub fn string_map<const N: usize>(pairs: [(&str, &str); N]) -> Value {
     Value::Map(pairs.iter().map(|&(key, value)| (Value::from(key), Value::from(value))).collect())
 }
 
+/// Returns a map of strings to bytes.
+pub fn binary_map<const N: usize>(pairs: [(&str, &str); N]) -> Value {
+    let bytes = |value: &str| Value::Binary(value.as_bytes().to_vec());
+    Value::Map(pairs.iter().map(|&(key, value)| (Value::from(key), bytes(value))).collect())
+}
+
 /// Returns a list of strings.
 pub fn strings(items: &[&str]) -> Value {
     Value::Array(items.iter().map(|&item| Value::from(item)).collect())

@@ -23,12 +23,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use trouble::Trouble;
 
-/// Emulates an E310, E320, N310 or N320 radio that unmodified UHD tools accept.
+/// Emulates an E310, E320, N310, N320 or X410 radio that unmodified UHD tools accept.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Kind of device: e320-radio, e310, e320, n310 or n320. All but an e320-radio have the blocks
-    /// of their stock image: DUC, radio and DDC; an e310 only the radio. An n310 has four channels;
-    /// n310 and n320 can have a second link.
+    /// Kind of device: e320-radio, e310, e320, n310, n320 or x410. All but an e320-radio have the
+    /// blocks of their stock image: DUC, radio and DDC; an e310 only the radio. An n310 and an x410
+    /// have four channels; n310, n320 and x410 can have a second link.
     #[arg(long, value_name = "DEVICE", default_value = DeviceKind::default().name(),
           value_parser = device)]
     pub device: DeviceKind,
@@ -56,8 +56,8 @@ pub struct Args {
     pub rx_antenna: Vec<String>,
 
     /// File with the scene: the stations that the antennas receive, at absolute frequencies (TOML).
-    /// Tuning, gain and bandwidth then have their effects. All devices but e320-radio have a
-    /// default scene.
+    /// Tuning, gain and bandwidth then have their effects. All devices but e320-radio and x410 have
+    /// a default scene; an x410 can have none.
     #[arg(long, value_name = "FILE", conflicts_with = "rx_antenna")]
     pub scene: Option<PathBuf>,
 
