@@ -59,8 +59,8 @@ counters! {
     rpc_refused,
     /// Claims that ended because their holder was silent.
     rpc_claims_expired,
-    /// Rates outside [`RadioConfig::rate_range_hz`](crate::RadioConfig::rate_range_hz) that a host
-    /// requested; it got the nearest inside.
+    /// Rates not among [`RadioConfig::rates`](crate::RadioConfig::rates) that a host
+    /// requested; it got the nearest of them.
     rate_coercions,
     /// Failed polls of the CHDR port: its interface may be gone, and the radio receives nothing.
     chdr_receive_errors,

@@ -31,7 +31,7 @@
 //! | `discovery`, `rpc` | the management side |
 //! | `device` | the CHDR side: pure state machines, time is an argument |
 //! | `time` | sample clock and timekeeper |
-//! | `front_end` | oscillators, gains, filters and switches of an E320 |
+//! | `front_end` | oscillators, gains, filters and switches |
 //! | [`scene`] | the stations that its antennas hear |
 //! | `personality` | the kinds of device as data |
 //! | [`faults`] | failures on demand; `control_channel` switches them from outside |

@@ -10,6 +10,8 @@
 //!               ─▶ CommandFifo ─▶ RxChannel ─▶ RxSender (antenna, batches) ─▶ Outbox
 //! ```
 //!
+//! `blocks` has those beside the radio, whose ports have endpoints of their own.
+//!
 //! Nothing here reads a clock or waits: time is an argument, so tests run on a simulated clock.
 
 mod blocks;
