@@ -76,13 +76,14 @@ impl RxStream {
 
     fn fill(&self, py: Python<'_>, array: &SampleArray, limit: TimeLimit) -> PyResult<Received> {
         let mut got = Received { samples: 0, first: None, gap: self.take_gap()?, end: false };
+        let mut stopped = false;
         loop {
             if self.ended.load(Ordering::Relaxed) {
                 got.end = true;
                 return Ok(got);
             }
             let mut rows = array.rows_from(got.samples);
-            let wait = limit.slice();
+            let wait = if stopped { Duration::ZERO } else { limit.slice() };
             // SAFETY: the array lives until this function returns; its memory is the caller's, who
             // does not use it meanwhile.
             let read = py.detach(|| unsafe { self.read(&mut rows, wait) });
@@ -105,8 +106,11 @@ impl RxStream {
                     got.gap = self.take_gap()?;
                 }
                 RxReadEvent::LateStart => return Err(late(read.time_ns)),
-                RxReadEvent::Timeout if !self.reader.is_active() => {
-                    self.ended.store(true, Ordering::Relaxed);
+                // It was stopped, or closed: another read tells.
+                RxReadEvent::Timeout if !py.detach(|| self.reader.is_active()) => {
+                    self.ended.store(stopped, Ordering::Relaxed);
+                    stopped = true;
+                    continue;
                 }
                 RxReadEvent::Timeout if limit.is_over() => {
                     if got.samples == 0 && got.gap.is_none() && array.samples() > 0 {
@@ -297,7 +301,7 @@ impl RxStream {
             SampleForm::Cf32 => floats.iter_mut().for_each(|row| row.resize(DROPPED, ZERO)),
             SampleForm::Sc16 => pairs.iter_mut().for_each(|row| row.resize(DROPPED, [0; 2])),
         }
-        let mut dropped = 0;
+        let (mut dropped, mut stopped) = (0, false);
         let mut limit = TimeLimit::new(timeout)?;
         while dropped < samples && !self.ended.load(Ordering::Relaxed) {
             let wait = limit.slice();
@@ -308,11 +312,14 @@ impl RxStream {
             });
             let read = read.map_err(errors::client)?;
             dropped += read.samples as u64;
-            if read.end_of_burst || !self.reader.is_active() {
+            if read.end_of_burst {
                 self.ended.store(true, Ordering::Relaxed);
-            }
-            if read.samples > 0 {
+            } else if read.samples > 0 {
                 limit = TimeLimit::new(timeout)?;
+            } else if !py.detach(|| self.reader.is_active()) {
+                // It was stopped, or closed: another read tells.
+                self.ended.store(stopped, Ordering::Relaxed);
+                stopped = true;
             } else if limit.is_over() {
                 break;
             }

@@ -288,6 +288,29 @@ def test_a_thousand_closes_during_reads(radio):
         assert len(ends) == 1, turn
 
 
+def test_closes_during_waits(radio):
+    """A reader that waits for a stream which has not begun never takes the close for an end."""
+    out = np.zeros(1000, np.complex64)
+    for turn in range(20):
+        stream = radio.receive(start=False)
+        stream.start(1000, at_ns=radio.time_ns() + 3_600_000_000_000)
+        ends = []
+
+        def read(skips=turn % 2):
+            try:
+                ends.append(stream.skip(1000, None) if skips else stream.recv_into(out, None))
+            except millstream.ClosedError as error:
+                ends.append(error)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        # Also at the moment in which a wait begins anew.
+        time.sleep(0.0995 + 0.0001 * (turn // 2))
+        stream.close()
+        reader.join(10)
+        assert len(ends) == 1 and isinstance(ends[0], millstream.ClosedError), (turn, ends)
+
+
 def test_other_threads_run_while_one_waits(radio):
     """The interpreter's lock is free during a wait."""
     count = 0
