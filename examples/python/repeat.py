@@ -16,11 +16,12 @@ with millstream.Radio(args) as radio:
         bursts, kinds = 0, []
         for block in received:
             # Each block is a burst with a time of its own, so that a gap stays a gap.
-            sent.send(block.samples, at_ns=block.time_ns + DELAY_NS, end=True)
-            bursts += 1
+            if len(block):
+                sent.send(block.samples, at_ns=block.time_ns + DELAY_NS, end=True)
+                bursts += 1
         # The radio reports each burst when its last sample has left.
         while len(kinds) < bursts and (event := sent.next_event(timeout=2.0)):
             kinds.append(event.kind)
 
-print(f"{received.ledger.delivered} samples received, {sent.ledger.transmitted} transmitted")
+print(f"{received.ledger.delivered} samples received, {sent.ledger.accepted} sent back")
 print(f"{kinds.count('burst_end')} bursts ended in time, {kinds.count('late')} were late")
