@@ -9,7 +9,7 @@ mod target;
 use crate::front_end::FrontEndArgs;
 use crate::graph_run;
 use crate::live::Live;
-use crate::numbers::{one_of, rate, seconds, whole};
+use crate::numbers::{one_of, rate, seconds, seconds_or_0, whole};
 use crate::output::{Report, note};
 use crate::{interrupt, start, stdout};
 use anyhow::{Context, ensure};
@@ -94,6 +94,11 @@ pub struct Args {
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = whole::<u16>(1..=65_535))]
     buffer: u16,
 
+    /// How long later packets wait for one that the network delays; 0 for not at all. Without this
+    /// option: 10 ms, and at most 32 packets.
+    #[arg(long, value_name = "TIME", value_parser = seconds_or_0)]
+    reorder_window: Option<f64>,
+
     /// Fail if more than N samples are lost. Without this option losses with a known cause are not
     /// a failure.
     #[arg(long, value_name = "N", value_parser = whole::<u64>(..))]
@@ -157,6 +162,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         reopen,
         samples: wanted,
         at_pps: args.at_pps,
+        reorder_window: args.reorder_window.map(Duration::from_secs_f64),
         targets: &targets,
     };
     let (told, (at, lead)) = match targets[0].format {

@@ -2,23 +2,16 @@
 
 use std::io;
 
-use millstream_wire::chdr::{DataRepr, Header, Packet, PacketType, SC16_LEN};
+use millstream_wire::Width;
+use millstream_wire::chdr::{DataRepr, Header, Packet};
 use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
-use millstream_wire::{Error, Width};
 
+use super::arrival::{Content, content};
 use super::meta::{RxError, RxEvent};
-use super::reorder::WINDOW;
 use super::streamer::{PacketSource, RxStreamer, StreamState, UnreadSamples};
 use super::tracker::{Arrival, Damage, PacketClass, PacketGap};
 use crate::error::io_error;
 use crate::{Cause, RadioError};
-
-/// A datagram, parsed.
-enum Content {
-    Data { repr: DataRepr, at: usize, flow_bytes: usize },
-    Command { repr: CommandRepr, flow_bytes: usize },
-    Other,
-}
 
 impl RxStreamer {
     /// Processes the lent datagrams until there is a result for the caller; returns false at their
@@ -101,15 +94,12 @@ impl RxStreamer {
         let begun = self.awaited.is_none() && self.recovery.is_none();
         let urgent = eob && self.run == StreamState::Continuous;
         let packet = self.port.rx.datagram(index).payload;
-        let may = begun && !urgent && missing <= WINDOW as u64 && self.aside.takes(packet);
+        let may = begun && !urgent && self.aside.takes(arrival.seq, packet, missing);
         if may {
-            if self.aside.put(arrival.seq, packet, self.last_look) {
+            let due = self.tracker.next_ticks();
+            let ahead = arrival.ticks.zip(due).map_or(0, |(at, due)| at.wrapping_sub(due));
+            if self.aside.put(arrival.seq, packet, ahead, self.last_look) {
                 self.counters.reordered += 1;
-                let due = self.tracker.next_ticks();
-                let ahead = arrival.ticks.zip(due).map_or(0, |(at, due)| at.wrapping_sub(due));
-                if (self.ahead_max..1 << 63).contains(&ahead) {
-                    self.aside.give_up();
-                }
             } else if self.is_misnumbered(arrival) {
                 // Replace the buffered packet, whose number is damaged, by this one.
                 self.aside.replace(arrival.seq, packet);
@@ -133,7 +123,7 @@ impl RxStreamer {
     /// Returns whether this packet fits and the buffered packet of the same number does not.
     fn is_misnumbered(&self, arrival: &Arrival) -> bool {
         let waiting = self.aside.place_of(arrival.seq).map(|place| self.aside.packet(place));
-        let other = waiting.and_then(|packet| arrival_in(packet, self.path.width));
+        let other = waiting.and_then(|packet| Arrival::in_packet(packet, self.path.width));
         self.tracker.fits(arrival) && other.is_some_and(|other| !self.tracker.fits(&other))
     }
 
@@ -155,7 +145,7 @@ impl RxStreamer {
         at: usize,
         flow_bytes: usize,
     ) -> Result<(), RxError> {
-        let arrival = arrival_of(repr);
+        let arrival = Arrival::of(repr);
         if self.run == StreamState::Idle {
             self.stray(&arrival);
             return self.consumed(place, flow_bytes);
@@ -230,7 +220,8 @@ impl RxStreamer {
         if verdict != PacketClass::Nonsense {
             return verdict;
         }
-        let mut waiting = self.aside.packets().filter_map(|p| arrival_in(p, self.path.width));
+        let mut waiting =
+            self.aside.packets().filter_map(|p| Arrival::in_packet(p, self.path.width));
         let other = waiting.find(|other| self.tracker.confirms(other));
         let Some(other) = other else { return verdict };
         self.tracker.suspect(&other);
@@ -349,36 +340,5 @@ impl RxStreamer {
     pub(super) fn receive_error(&self, source: io::Error) -> RxError {
         let address = self.path.device;
         RadioError::Io { what: "receive from", address, source }.into()
-    }
-}
-
-fn arrival_of(repr: &DataRepr) -> Arrival {
-    let samples = (repr.payload_len / SC16_LEN) as u64;
-    Arrival { seq: repr.seq, ticks: repr.timestamp, samples }
-}
-
-fn arrival_in(packet: &[u8], width: Width) -> Option<Arrival> {
-    let repr = DataRepr::parse(&Packet::parse(packet, width).ok()?).ok()?;
-    Some(arrival_of(&repr))
-}
-
-/// Decodes a packet of this stream.
-fn content(packet: &Packet<'_>) -> Result<Content, Error> {
-    let flow_bytes = packet.flow_len();
-    match packet.kind() {
-        PacketType::Data | PacketType::TimedData => {
-            let repr = DataRepr::parse(packet)?;
-            if !repr.payload_len.is_multiple_of(SC16_LEN) {
-                return Err(Error::PayloadTooShort);
-            }
-            let at = packet.header().payload_offset(packet.width());
-            Ok(Content::Data { repr, at, flow_bytes })
-        }
-        PacketType::StreamCommand => {
-            Ok(Content::Command { repr: CommandRepr::parse(packet)?, flow_bytes })
-        }
-        PacketType::Management | PacketType::StreamStatus | PacketType::Control => {
-            Ok(Content::Other)
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! The arguments, metadata and errors of a receive stream.
 
 use std::net::SocketAddrV4;
+use std::time::Duration;
 
 use crate::RadioError;
 use crate::convert::SC16_SCALE;
@@ -19,12 +20,21 @@ pub struct RxArgs {
     /// Wanted size of the receive queue, bytes; `None` for the device's default. The credit window
     /// follows from the actual size.
     pub recv_queue_bytes: Option<usize>,
+    /// How long later packets wait for one that the network delays; `None` for 10 ms and at most 32
+    /// packets. At least 4 and at most 2048 packets wait, and with no time none does.
+    pub reorder_window: Option<Duration>,
 }
 
 impl RxArgs {
     /// Returns the usual settings for a channel.
     pub fn new(channel: usize) -> Self {
-        Self { channel, samples_per_packet: None, scale: SC16_SCALE, recv_queue_bytes: None }
+        Self {
+            channel,
+            samples_per_packet: None,
+            scale: SC16_SCALE,
+            recv_queue_bytes: None,
+            reorder_window: None,
+        }
     }
 
     /// Sets the samples of a full packet.
@@ -36,6 +46,12 @@ impl RxArgs {
     /// Sets the wanted size of the receive queue, bytes.
     pub fn with_recv_queue_bytes(mut self, bytes: usize) -> Self {
         self.recv_queue_bytes = Some(bytes);
+        self
+    }
+
+    /// Sets how long later packets wait for one that the network delays.
+    pub fn with_reorder_window(mut self, window: Duration) -> Self {
+        self.reorder_window = Some(window);
         self
     }
 

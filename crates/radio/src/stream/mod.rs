@@ -6,6 +6,7 @@
 //!                └─▶ credit ─▶ stream status
 //! ```
 
+mod arrival;
 mod chain;
 mod command;
 mod credit;

@@ -17,7 +17,7 @@ use super::losses::Losses;
 use super::meta::{RxArgs, RxCounters, RxError, RxEvent};
 use super::rate::StreamRate;
 use super::recover::Recovery;
-use super::reorder::{ReorderBuffer, ahead_max};
+use super::reorder::{ReorderBuffer, ReorderWindow};
 use super::tracker::Tracker;
 use crate::channel::RxChannel;
 use crate::convert::{Converter, Wire};
@@ -53,9 +53,8 @@ pub struct RxStreamer {
 
     /// The datagrams lent by the port: the index of the next, and their number.
     pub(super) batch: (usize, usize),
-    /// Packets that came early, and how far ahead they may be, ticks.
+    /// Packets that came early.
     pub(super) aside: ReorderBuffer,
-    pub(super) ahead_max: u64,
     /// The packet whose samples are being delivered.
     pub(super) held: Option<UnreadSamples>,
     /// The report to return before any further samples.
@@ -195,8 +194,10 @@ impl RxStreamer {
             ledger: Ledger::default(),
             counters: RxCounters::default(),
             batch: (0, 0),
-            aside: ReorderBuffer::new(path.frame_bytes),
-            ahead_max: ahead_max(path.rate.ticks_hz, path.rate.ticks(samples_per_packet.into())),
+            aside: ReorderBuffer::new(
+                ReorderWindow::new(args.reorder_window, path.rate, samples_per_packet.into()),
+                path.frame_bytes,
+            ),
             held: None,
             pending: None,
             failure: None,

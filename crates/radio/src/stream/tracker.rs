@@ -1,5 +1,6 @@
 //! Order and time: classifies packets as next, late or duplicate, and counts the missing ones.
 
+pub(super) use super::arrival::{Arrival, PacketGap};
 use super::fates::{Fates, HISTORY, PacketFate};
 
 /// The largest jump of time that is counted in samples, ticks (16 days at 200 MHz). A larger one
@@ -8,37 +9,6 @@ const JUMP_TICKS_MAX: u64 = 1 << 48;
 
 /// The most packets that may be lost where a clock is set back; with more, it is an old packet.
 const LOST_AT_JUMP_MAX: u16 = 4096;
-
-/// The fields of a data packet that the tracker needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Arrival {
-    pub seq: u16,
-    pub ticks: Option<u64>,
-    pub samples: u64,
-}
-
-/// Samples missing before a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct PacketGap {
-    /// Packets missing by sequence number.
-    pub packets: u64,
-    /// Samples that the missing packets held.
-    pub in_packets: u64,
-    /// Of these, samples of packets that came damaged.
-    pub damaged: u64,
-    /// Further missing samples: the device never sent these.
-    pub unsent: u64,
-    /// The jump of the device's clock, ticks, if it cannot be counted in samples: backward, or very
-    /// far forward. 0 without a jump.
-    pub jump: i64,
-}
-
-impl PacketGap {
-    /// Returns the missing samples in all.
-    pub fn samples(&self) -> u64 {
-        self.in_packets.saturating_add(self.unsent)
-    }
-}
 
 /// The class of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,6 +25,7 @@ mod networked;
 mod no_allocation;
 mod open;
 mod put_off;
+mod reorder_window;
 mod sensors;
 mod stock;
 mod stream;

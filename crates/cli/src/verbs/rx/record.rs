@@ -28,6 +28,8 @@ pub struct RecordingTarget<'a> {
     pub samples: Option<u64>,
     /// Whether it begins at the next PPS edge.
     pub at_pps: bool,
+    /// How long packets wait for earlier ones, if the user says so.
+    pub reorder_window: Option<Duration>,
     /// A target for each channel.
     pub targets: &'a [RecordingFiles],
 }
@@ -56,7 +58,11 @@ impl RecordingTarget<'_> {
     {
         let samples = self.samples;
         let alone = self.places.len() == 1 && self.devices.devices().len() == 1;
-        let channel = |(device, channel): &(usize, usize)| (*device, RxArgs::new(*channel));
+        let channel = |(device, channel): &(usize, usize)| {
+            let mut args = RxArgs::new(*channel);
+            args.reorder_window = self.reorder_window;
+            (*device, args)
+        };
         let channels: Vec<_> = self.places.iter().map(channel).collect();
         // The start is chosen when all else is ready.
         let next_pps = || self.at_pps.then(|| start::next_pps(&self.devices)).transpose();
