@@ -144,6 +144,7 @@ impl TxStreamer {
             let event = match event {
                 Event::TxUnderrun => {
                     self.counters.underflows += 1;
+                    self.account.lates.run_dry();
                     TxEvent::Underflow { time_ticks }
                 }
                 Event::TxLate => {

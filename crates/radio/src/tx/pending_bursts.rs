@@ -8,7 +8,8 @@
 //!
 //! So the numbers are exact unless a burst has been reported late, and not acknowledged, while
 //! others are behind it: a further report may be about one of those, or about a stretch of another
-//! length. Behind a stretch that does not end its burst, the first report may be so, too.
+//! length. Where a burst ran dry behind a stretch that does not end it, this holds for the first
+//! report too.
 
 use std::collections::VecDeque;
 
@@ -59,6 +60,8 @@ pub(super) struct PendingBursts {
     fresh: bool,
     /// Reports that may have been about another burst than the oldest.
     ambiguous: u64,
+    /// A burst ran dry since the last acknowledgement.
+    dry: bool,
 }
 
 impl PendingBursts {
@@ -66,7 +69,7 @@ impl PendingBursts {
     /// `ticks_per_sample` ticks of the radio.
     pub fn new(full: u64, ticks_per_sample: u64) -> Self {
         let bursts = VecDeque::with_capacity(BURSTS);
-        Self { full, ticks_per_sample, bursts, fresh: true, ambiguous: 0 }
+        Self { full, ticks_per_sample, bursts, fresh: true, ambiguous: 0, dry: false }
     }
 
     /// Returns whether a report is missing: each burst's end has one, transmitted or late.
@@ -115,14 +118,21 @@ impl PendingBursts {
         burst.ended = eob;
     }
 
+    /// Takes a report that a burst ran dry.
+    pub fn run_dry(&mut self) {
+        self.dry = true;
+    }
+
     /// Counts a late packet and returns its samples.
     pub fn late(&mut self) -> u64 {
         let behind = self.bursts.len() > 1;
         let Some(burst) = self.bursts.front_mut() else {
             return if self.fresh { 0 } else { self.full };
         };
-        // Its end may have been late already, or has no acknowledgement.
-        self.ambiguous += u64::from(behind && (burst.lates > 0 || !burst.ended));
+        // Its end may have been late already. In a burst that has begun no packet is late, unless
+        // it ran dry; then a stretch without an acknowledgement may have been transmitted.
+        let passed = self.dry && !burst.ended;
+        self.ambiguous += u64::from(behind && (burst.lates > 0 || passed));
         burst.lates += 1;
         if burst.is_whole(self.full) && burst.lates >= burst.packets {
             let samples = burst.last_samples;
@@ -153,6 +163,7 @@ impl PendingBursts {
             return 0;
         };
         let full = self.full;
+        self.dry = false;
         let (mut excess, mut unclear) = (0, 0);
         for burst in self.bursts.drain(..=index).take(index) {
             excess += burst.excess(full);
@@ -217,6 +228,7 @@ mod tests {
         lates.packet(100, Some(0), false);
         lates.packet(30, Some(100), false);
         lates.packet(0, Some(130), true);
+        lates.run_dry();
         assert_eq!((lates.late(), lates.ambiguous()), (100, 1));
         assert_eq!((lates.waiting_samples(), lates.close()), (100, 0));
         assert_eq!(lates.ambiguous(), 2, "the short packet may have been the late one");

@@ -1,6 +1,6 @@
 //! The harness of the fuzz targets on random bytes.
 
-use crate::exercise;
+use crate::{exercise, fault_mixes, tx_played};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -26,6 +26,12 @@ fn any_history_of_a_receive_stream_balances() {
 #[test]
 fn any_packet_to_the_stream_of_a_block_is_taken_or_counted() {
     drawn(400, 400, exercise::blocks);
+}
+
+#[test]
+fn any_mix_of_faults_and_corrupt_packets_balances() {
+    drawn(300, 200, fault_mixes::endure);
+    drawn(300, 200, tx_played::endure);
 }
 
 #[test]

@@ -43,10 +43,10 @@ impl Witness {
             return;
         }
         let data = Packet::parse(bytes, Width::W64).and_then(|packet| DataRepr::parse(&packet));
-        let whole = data.ok().map(|data| Whole {
-            ticks: data.timestamp.expect("the radio sends time"),
-            samples: (data.payload_len / SC16_LEN) as u64,
-            eob: data.eob,
+        // The radio sends time with all of them.
+        let whole = data.ok().and_then(|data| {
+            let samples = (data.payload_len / SC16_LEN) as u64;
+            Some(Whole { ticks: data.timestamp?, samples, eob: data.eob })
         });
         self.0.lock().unwrap().push(Seen { seq: header.seq, whole });
     }

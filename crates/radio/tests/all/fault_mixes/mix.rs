@@ -74,6 +74,15 @@ impl Mix {
         mix
     }
 
+    /// Adds a fault that flips bits of any kind of packets, in either direction.
+    pub fn corrupt(&mut self, draw: &mut Draw<'_>) {
+        let (received, of) = (draw.one_in(2), draw.range(0, 8) as u8);
+        let bytes = 0..draw.range(1, 65) as usize;
+        let effect = FaultEffect::Corrupt { bits: draw.range(1, 9) as u32, bytes };
+        let select = draw.select(0.6);
+        self.rule(received, of, effect, select);
+    }
+
     fn rule(&mut self, received: bool, of: u8, effect: FaultEffect, select: Select) {
         self.packets.push(PacketFault { received, of, effect, select });
     }

@@ -194,6 +194,48 @@ impl TxMix {
         }
     }
 
+    /// Runs the mix. The stream may fail, and its ledger balances.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn endure(&self, rig: &impl TxRig) {
+        let samples = numbered(self.samples());
+        let mut stream = rig.open(TxArgs::new(0).with_samples_per_packet(self.samples_per_packet));
+        self.faults.iter().for_each(|fault| rig.add(fault));
+        let mut left = &samples[..];
+        for step in &self.steps {
+            let outcome = match step {
+                TxStep::Send { samples, ends, ahead_us } => {
+                    let (now, later) = left.split_at(*samples);
+                    left = later;
+                    let time_ticks = (self.timed && !stream.is_in_burst())
+                        .then(|| (1 << 40) + 4 * u64::from(ahead_us.unsigned_abs()));
+                    let meta = TxMetadata { time_ticks, end_of_burst: *ends };
+                    stream.send_sc16(now, meta, Duration::from_millis(50)).map(drop)
+                }
+                TxStep::Flush => stream.flush(),
+                TxStep::Drain => stream.drain(Duration::from_millis(50)).map(drop),
+                TxStep::Pause { us } => {
+                    rig.pass(Duration::from_micros(*us));
+                    stream.poll_event().map(drop)
+                }
+                TxStep::Device(fault) => {
+                    rig.add(fault);
+                    Ok(())
+                }
+            };
+            assert_eq!(stream.ledger().balance(), Ok(()), "behind {step:?}");
+            if outcome.is_err() {
+                break;
+            }
+        }
+        let ledger = stream.finish_within(Duration::from_millis(100));
+        assert_eq!((ledger.balance(), ledger.in_flight), (Ok(()), 0));
+        let unknown = ledger.unknown;
+        assert!(unknown.lost_min <= unknown.lost_max && unknown.lost_max <= unknown.samples);
+        assert!(ledger.repeated.min <= ledger.repeated.max, "{ledger}");
+    }
+
     /// Returns the errors of the ledger.
     fn wrong(&self, ledger: &TxLedger, played: &Played, overflow: u64) -> Vec<String> {
         let mut wrong = Vec::new();

@@ -63,6 +63,9 @@ impl TxRig for Stage {
     }
 }
 
+/// More samples than any mix has.
+const SAMPLES_MAX: usize = 1 << 20;
+
 /// Counts how often each sample has come.
 type Arrivals = Arc<Mutex<Vec<u32>>>;
 
@@ -167,6 +170,7 @@ impl TxRig for SimulatedTx {
 fn has(class: &str, datagram: &[u8]) -> bool {
     let Ok(packet) = Packet::parse(datagram, Width::W64) else { return false };
     match class {
+        "any" => true,
         "data" => packet.kind().is_data(),
         "status" => packet.kind() == PacketType::StreamStatus,
         "command" => packet.kind() == PacketType::StreamCommand,
@@ -195,7 +199,11 @@ impl PortRx for Arrived {
             }
             for number in packet.payload().as_chunks().0.iter().map(|one| u32::from_le_bytes(*one))
             {
-                let Some(index) = (number as usize).checked_sub(1) else { continue };
+                let index = (number as usize).wrapping_sub(1);
+                // Zero ends a burst, and a corrupt packet may contain any number.
+                if index >= SAMPLES_MAX {
+                    continue;
+                }
                 if arrivals.len() <= index {
                     arrivals.resize(index + 1, 0);
                 }

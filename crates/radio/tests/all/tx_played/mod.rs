@@ -52,6 +52,24 @@ fn packets_out_of_order_overflow_no_buffer() {
     assert_eq!((ledger.transmitted, ledger.lost_total()), (1_500_000, 0));
 }
 
+/// Runs a mix in which packets may also be corrupt: a stream may fail, and its ledger balances.
+///
+/// # Panics
+/// When it does not.
+pub fn endure(bytes: &[u8]) {
+    let mut draw = Draw::Bytes(bytes);
+    let corrupt = draw.range(0, 3);
+    let mut mix = TxMix::draw(&mut draw);
+    for _ in 0..corrupt {
+        let direction = draw.one_of(&["to_host status", "to_host request", "to_host any"]);
+        let direction = draw.one_of(&[direction, "to_device data", "to_device command"]);
+        let (bits, to) = (draw.range(1, 9), draw.range(1, 65));
+        let (chance, seed) = (draw.chance(0.6), draw.seed());
+        mix.faults.push(format!("corrupt {direction} bits={bits} to={to} p={chance} seed={seed}"));
+    }
+    mix.endure(&SimulatedTx::new());
+}
+
 /// Simulated mixes of a usual run.
 const SIMULATED_MIXES: u64 = 20_000;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 mod mix;
 mod rig;
 
-use mix::Mix;
+use mix::{Mix, PacketFault};
 use rig::{Live, Rig, Simulated};
 
 use crate::common::draw::Draw;
@@ -14,7 +14,7 @@ use crate::common::shrink::{check_all, tell};
 use crate::common::{PATIENCE, SPP, Seen, Whole};
 use millstream_emulator::{CounterSnapshot, Faults};
 use millstream_link::fault::RuleId;
-use millstream_radio::{Cause, Ledger, RxCounters, RxEvent, RxStreamer};
+use millstream_radio::{Cause, Ledger, RxCounters, RxError, RxEvent, RxStreamer};
 
 /// The number of mixes; `MILLSTREAM_FAULT_MIXES` sets another number.
 const MIXES: u64 = 100;
@@ -86,6 +86,69 @@ fn run(rig: &impl Rig, mix: &Mix) -> Outcome {
     }
     let after = rig.counters();
     Outcome { finite, taken, sent, arrived, ledger, counters, drops, before, after }
+}
+
+/// Runs a mix in which packets may also be corrupt: a stream may fail, and its ledger balances.
+///
+/// # Panics
+/// When it does not, or when a sample is not of its time although nothing changes samples.
+pub fn endure(bytes: &[u8]) {
+    let mut draw = Draw::Bytes(bytes);
+    let corrupt = draw.range(0, 3);
+    let mut mix = Mix::draw(&mut draw);
+    (0..corrupt).for_each(|_| mix.corrupt(&mut draw));
+    let rig = Simulated::new();
+    let mut stream = rig.open();
+    let add = |fault: &PacketFault| {
+        let path = rig.path();
+        let switch = if fault.received { &path.received } else { &path.given };
+        switch.add(fault.rule()).expect("there is room");
+    };
+    mix.packets.iter().for_each(add);
+    for turn in 0..draw.range(1, 5) {
+        let started = match mix.finite {
+            Some(samples) => stream.start_finite(samples, None),
+            None => stream.start_continuous(None),
+        };
+        let goal = stream.ledger().delivered + draw.range(1, 100) * SPP;
+        for (index, (_, fault)) in mix.device.iter().enumerate() {
+            if index as u64 % 4 == turn {
+                rig.with_faults(|faults| faults.add(fault)).expect("a fault");
+            }
+        }
+        let outcome = started.and_then(|()| endure_run(&mut stream, corrupt == 0, goal));
+        stream.ledger().balance().expect("it balances");
+        if outcome.is_err() {
+            break;
+        }
+    }
+    let ledger = stream.finish();
+    ledger.balance().expect("it balances at the end");
+    assert_eq!(ledger.held, 0);
+}
+
+/// Receives until `goal` samples were delivered in all, then to the end of the burst.
+fn endure_run(stream: &mut RxStreamer, intact: bool, goal: u64) -> Result<(), RxError> {
+    let mut block = vec![[0i16; 2]; 4099];
+    let mut stopped = false;
+    for _ in 0..2000 {
+        if !stopped && stream.ledger().delivered >= goal {
+            stream.stop()?;
+            stopped = true;
+        }
+        let meta = stream.recv_sc16(&mut block, Duration::from_millis(20))?;
+        stream.ledger().balance().expect("it balances at any time");
+        if let Some(ticks) = meta.time_ticks.filter(|_| intact) {
+            for (at, [low, high]) in (ticks..).zip(&block[..meta.samples]) {
+                let ramp = u32::from(*high as u16) << 16 | u32::from(*low as u16);
+                assert_eq!(ramp, at as u32, "a sample of another time");
+            }
+        }
+        if !stream.is_running() {
+            return Ok(());
+        }
+    }
+    stream.stop()
 }
 
 /// The received data: stretches of contiguous time, and the samples missing by the events.
