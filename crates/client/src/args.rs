@@ -54,7 +54,7 @@ const OF_CLIENTS: [&str; 2] = ["soapy", "remote"];
 /// | `master_clock_rate`, `clock_source`, `time_source` | the radio's clock |
 /// | `recv_queue_bytes`, `claim_wait_s`, `discovery_port`, `rpc_port` | as for `millstream rx` |
 /// | `radio=emulated` | an emulated radio in this process, with the keys below |
-/// | `device` | a device of `millstream sim radio`: `e320` (default), `n310`, `e320-radio` (with `antenna`) |
+/// | `device` | a device of `millstream sim radio`; `e320` unless there is an `antenna` |
 /// | `antenna` | the source of the received samples, in place of a scene |
 /// | `scene` | a scene file |
 /// | `fault` | faults from the start |

@@ -1,8 +1,6 @@
 //! The radio's time, and the sources of clock and time.
 
-use rmpv::Value;
-
-use millstream_radio::RadioError;
+use millstream_radio::device::SourceKind;
 
 use crate::error::ClientError;
 use crate::radio::ClientRadio;
@@ -54,7 +52,7 @@ impl ClientRadio {
     /// # Errors
     /// [`ClientError::Radio`].
     pub fn clock_sources(&self) -> Result<Vec<String>, ClientError> {
-        self.texts("get_clock_sources")
+        self.parts.with(|state| Ok(state.device.sources(SourceKind::Clock)))
     }
 
     /// Returns the present source of the reference clock.
@@ -62,7 +60,7 @@ impl ClientRadio {
     /// # Errors
     /// [`ClientError::Radio`].
     pub fn clock_source(&self) -> Result<String, ClientError> {
-        self.text("get_clock_source")
+        self.source(SourceKind::Clock)
     }
 
     /// Selects the source of the reference clock.
@@ -70,7 +68,7 @@ impl ClientRadio {
     /// # Errors
     /// [`ClientError::Radio`].
     pub fn set_clock_source(&self, source: &str) -> Result<(), ClientError> {
-        self.call("set_clock_source", &[source.into()]).map(drop)
+        self.parts.with(|state| Ok(state.device.set_source(SourceKind::Clock, source)?))
     }
 
     /// Returns the sources of the PPS.
@@ -78,7 +76,7 @@ impl ClientRadio {
     /// # Errors
     /// [`ClientError::Radio`].
     pub fn time_sources(&self) -> Result<Vec<String>, ClientError> {
-        self.texts("get_time_sources")
+        self.parts.with(|state| Ok(state.device.sources(SourceKind::Time)))
     }
 
     /// Returns the present source of the PPS.
@@ -86,7 +84,7 @@ impl ClientRadio {
     /// # Errors
     /// [`ClientError::Radio`].
     pub fn time_source(&self) -> Result<String, ClientError> {
-        self.text("get_time_source")
+        self.source(SourceKind::Time)
     }
 
     /// Selects the source of the PPS.
@@ -94,36 +92,10 @@ impl ClientRadio {
     /// # Errors
     /// [`ClientError::Radio`].
     pub fn set_time_source(&self, source: &str) -> Result<(), ClientError> {
-        self.call("set_time_source", &[source.into()]).map(drop)
+        self.parts.with(|state| Ok(state.device.set_source(SourceKind::Time, source)?))
     }
 
-    /// Calls a method of the radio.
-    pub(crate) fn call(&self, method: &str, arguments: &[Value]) -> Result<Value, ClientError> {
-        self.parts.with(|state| {
-            let answer = state.device.session().call(method, arguments);
-            Ok(answer.map_err(RadioError::from)?)
-        })
+    fn source(&self, kind: SourceKind) -> Result<String, ClientError> {
+        self.parts.with(|state| Ok(state.device.source(kind).unwrap_or_default()))
     }
-
-    fn text(&self, method: &str) -> Result<String, ClientError> {
-        Ok(text_of(&self.call(method, &[])?))
-    }
-
-    pub(crate) fn texts(&self, method: &str) -> Result<Vec<String>, ClientError> {
-        Ok(texts_of(&self.call(method, &[])?))
-    }
-}
-
-/// Returns a text of an answer; empty for anything else.
-fn text_of(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.as_str().unwrap_or_default().to_owned(),
-        Value::Binary(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        _ => String::new(),
-    }
-}
-
-/// Returns the texts of a list in an answer.
-pub(crate) fn texts_of(value: &Value) -> Vec<String> {
-    value.as_array().map_or_else(Vec::new, |all| all.iter().map(text_of).collect())
 }

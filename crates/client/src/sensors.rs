@@ -1,43 +1,12 @@
 //! Readings: the sensors of the radio, and the ledgers of its streams.
 
+use millstream_radio::device::SensorReading;
 use millstream_radio::graph::StreamDirection;
-use millstream_radio::rpc::{Map, as_map};
 use millstream_radio::{Ledger, TxLedger};
 
-use crate::clock::texts_of;
 use crate::error::ClientError;
 use crate::radio::ClientRadio;
 use crate::rx::StreamGap;
-
-/// A reading.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SensorReading {
-    /// Its name.
-    pub name: String,
-    /// The value as text.
-    pub value: String,
-    /// Its unit; may be empty.
-    pub unit: String,
-    /// `BOOLEAN`, `INTEGER`, `REALNUM` or `STRING`.
-    pub kind: String,
-}
-
-impl SensorReading {
-    fn samples(name: String, samples: u64) -> Self {
-        let (unit, kind) = ("samples".to_owned(), "INTEGER".to_owned());
-        Self { name, value: samples.to_string(), unit, kind }
-    }
-
-    fn of(name: &str, answer: &Map) -> Self {
-        let field = |key: &str| answer.get(key).cloned().unwrap_or_default();
-        Self {
-            name: name.to_owned(),
-            value: field("value"),
-            unit: field("unit"),
-            kind: field("type"),
-        }
-    }
-}
 
 /// The beginning of the names of ledger readings.
 const LEDGER: &str = "ledger_";
@@ -48,7 +17,7 @@ impl ClientRadio {
     /// # Errors
     /// [`ClientError::Radio`].
     pub fn sensors(&self) -> Result<Vec<String>, ClientError> {
-        self.texts("get_mb_sensors")
+        self.parts.with(|state| Ok(state.device.sensors()?))
     }
 
     /// Reads one of the radio's own sensors.
@@ -57,8 +26,8 @@ impl ClientRadio {
     /// [`ClientError::NoSensor`], [`ClientError::Radio`].
     pub fn sensor(&self, name: &str) -> Result<SensorReading, ClientError> {
         self.check_sensor(name, &self.sensors()?)?;
-        let answer = self.call("get_mb_sensor", &[name.into()])?;
-        Ok(SensorReading::of(name, &as_map(&answer).unwrap_or_default()))
+        let reading = self.parts.with(|state| Ok(state.device.sensor(name)?))?;
+        Ok(SensorReading { name: name.to_owned(), ..reading })
     }
 
     /// Returns the names of a channel's sensors, and of the ledger of its stream.
@@ -70,7 +39,8 @@ impl ClientRadio {
         direction: StreamDirection,
         channel: usize,
     ) -> Result<Vec<String>, ClientError> {
-        let mut names = self.front_end_sensors(direction);
+        let mut names =
+            self.parts.with(|state| Ok(state.device.channel_sensors(direction, channel)?))?;
         let ledger = self.ledger_readings(direction, channel);
         names.extend(ledger.into_iter().map(|reading| reading.name));
         Ok(names)
@@ -93,10 +63,10 @@ impl ClientRadio {
             }
         }
         self.check_sensor(name, &self.channel_sensors(direction, channel)?)?;
-        let direction = direction.name().to_uppercase();
-        let arguments = [direction.as_str().into(), name.into(), channel.into()];
-        let answer = self.call("db_0_get_sensor", &arguments)?;
-        Ok(SensorReading::of(name, &as_map(&answer).unwrap_or_default()))
+        let reading = self
+            .parts
+            .with(|state| Ok(state.device.channel_sensor(direction, channel, name)?))?;
+        Ok(SensorReading { name: name.to_owned(), ..reading })
     }
 
     /// Returns the outcome of every sample of a receive channel, by the stream that is open on it.
@@ -114,19 +84,18 @@ impl ClientRadio {
         self.parts.streams().iter().rev().find_map(|stream| stream.tx_ledger(channel))
     }
 
-    fn front_end_sensors(&self, direction: StreamDirection) -> Vec<String> {
-        // Products without a front end of this kind have no such method.
-        let answer = self.call("db_0_get_sensors", &[direction.name().to_uppercase().into()]);
-        answer.map_or_else(|_| Vec::new(), |answer| texts_of(&answer))
-    }
-
     fn ledger_readings(&self, direction: StreamDirection, channel: usize) -> Vec<SensorReading> {
         if channel >= self.channels(direction) {
             return Vec::new();
         }
         let mut all = Vec::new();
         let mut note = |name: &str, samples| {
-            all.push(SensorReading::samples(format!("{LEDGER}{name}"), samples));
+            all.push(SensorReading {
+                name: format!("{LEDGER}{name}"),
+                value: u64::to_string(&samples),
+                unit: "samples".to_owned(),
+                kind: "INTEGER".to_owned(),
+            });
         };
         match direction {
             StreamDirection::Rx => {

@@ -73,9 +73,9 @@ pub enum TurnaroundError {
     },
     /// Captures cannot be scheduled.
     #[error(
-        "{RETRIES} received bursts in a row came too late or lost samples, the last one {ahead_s} s \
-         after its command: this host or this radio is too busy; stop other programs, and measure \
-         again"
+        "{RETRIES} received bursts in a row came too late or lost samples, the last one {ahead_s} \
+         s after its command: this host or this radio is too busy; stop other programs, and \
+         measure again"
     )]
     NoCapture {
         /// The time from the last command to its capture, seconds.

@@ -3,6 +3,7 @@
 
 mod compare;
 mod stations;
+mod text;
 
 use super::samples;
 use crate::child_radio::{ChildRadioOptions, RadioUnderTest};
@@ -10,16 +11,12 @@ use crate::interrupt;
 use crate::live::Steps;
 use crate::numbers::{rate, seconds, whole};
 use crate::output::{Report, note, now};
-use crate::table::Table;
-use millstream_lab::buffer;
 use millstream_lab::turnaround::{
     Answer, LeadResult, Turnaround, TurnaroundSpec, leads_s, never_late,
 };
-use millstream_measure::picture::{draw, short_time};
 use millstream_measure::{Histogram, Measured, Observed};
 use millstream_radio::{Device, DeviceArgs};
 use serde_json::json;
-use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 /// The arguments of the emulated radio.
@@ -238,7 +235,7 @@ impl Found {
             },
             "leads": leads, "never_late_s": safe, "records": records,
         });
-        let mut text = text(args, &histogram, &leads, safe);
+        let mut text = text::of(args, &histogram, &leads, safe);
         if is_cut {
             let limit_s = args.duration;
             text += &format!("{wanted} turnarounds need more time than --duration, {limit_s} s\n");
@@ -318,38 +315,6 @@ fn sweep(
 fn beyond(histogram: &Histogram, lead_s: f64) -> f64 {
     let longer = histogram.classes().filter(|class| class.0 as f64 / 1e9 > lead_s);
     longer.map(|class| class.1).sum::<u64>() as f64 / histogram.count().max(1) as f64
-}
-
-fn text(args: &Args, histogram: &Histogram, leads: &[LeadResult], safe: Option<f64>) -> String {
-    let (rate_mhz, wait) = (args.rate / 1e6, if args.spin { "spinning" } else { "sleeping" });
-    let mut text = format!(
-        "turnaround at {rate_mhz} MS/s, {wait} host, {} tries\n{}",
-        histogram.count(),
-        draw(histogram)
-    );
-    let quantiles = [("median", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
-    let quantiles = quantiles
-        .map(|(name, share)| format!("{name} {}", short_time(histogram.quantile_ns(share))));
-    let (min, max) = (short_time(histogram.min_ns()), short_time(histogram.max_ns()));
-    let _ = writeln!(text, "min {min}  {}  max {max}", quantiles.join("  "));
-    if !leads.is_empty() {
-        let late = |lead: &LeadResult| lead.late as f64 / lead.tries.max(1) as f64;
-        let table = Table::of(leads)
-            .right("        lead", |lead| short_time((lead.lead_s * 1e9) as u64))
-            .right("late", |lead| format!("{:.1} %", late(lead) * 100.0))
-            .right("predicted", |lead| format!("{:.1} %", lead.predicted * 100.0));
-        text += &format!("\n{}", table.text());
-    }
-    if let Some(safe_s) = safe {
-        let _ = writeln!(
-            text,
-            "smallest lead that was never late in {} tries: {} ({} samples)",
-            leads.first().map_or(0, |lead| lead.tries),
-            short_time((safe_s * 1e9) as u64),
-            buffer::samples_for(safe_s, args.rate)
-        );
-    }
-    text
 }
 
 #[cfg(test)]

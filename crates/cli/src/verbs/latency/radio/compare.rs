@@ -136,7 +136,8 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     Ok(report(args, &all))
 }
 
-/// Measures a link once, with a radio and a host of its own: median and 99th percentile, nanoseconds.
+/// Measures a link once, with a radio and a host of its own: median and 99th percentile,
+/// nanoseconds.
 fn measure(
     args: &Args,
     link: ComparedLink,
@@ -226,8 +227,8 @@ fn report(args: &Args, all: &[Measured]) -> Report {
         .right("rounds", |row| row.rounds.to_string())
         .left("", |row| row.failure.as_ref().map_or(String::new(), |why| format!("failed: {why}")));
     let text = format!(
-        "turnaround at {} MS/s through DDC and DUC, {} tries a round\n\n{}brackets: 95 % intervals; \
-         p: that the medians do not differ, all links together (Holm)\n",
+        "turnaround at {} MS/s through DDC and DUC, {} tries a round\n\n{}brackets: 95 % \
+         intervals; p: that the medians do not differ, all links together (Holm)\n",
         args.rate / 1e6,
         args.count,
         table.text()

@@ -31,8 +31,8 @@ pub fn add(
     let tries = trace.stop()?;
     ensure!(
         tries.len() >= TRIES_MIN,
-        "the kernel's trace shows the wake-ups of only {} of {TRIES} tries: other programs fill its \
-         buffer; stop them, and measure again",
+        "the kernel's trace shows the wake-ups of only {} of {TRIES} tries: other programs fill \
+         its buffer; stop them, and measure again",
         tries.len()
     );
     let of = |at: usize| {
