@@ -32,7 +32,7 @@ demo: build
 
 build: rust
 	@scripts/need.sh build
-	$(CARGO) build --release -p millstream
+	$(CARGO) build --release -p millstream-cli
 
 soapy: rust
 	@scripts/need.sh soapy

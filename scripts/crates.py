@@ -18,7 +18,7 @@ PREFIX = "millstream-"
 
 
 def short(name):
-    return name.removeprefix(PREFIX) if name != "millstream" else "cli"
+    return name.removeprefix(PREFIX)
 
 
 def only_in_tests(folder):

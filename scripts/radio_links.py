@@ -3,7 +3,7 @@
 
 The emulated radio has one CPU and the host another, as two processes. Kernel UDP and AF_XDP go over a veth pair
 between two namespaces, DPDK over memory that both processes share (vhost with virtio-user, memif). The program has to
-be built with DPDK (cargo build --release -p millstream --features dpdk). Needs root and iproute2; everything it makes
+be built with DPDK (cargo build --release -p millstream-cli --features dpdk). Needs root and iproute2; everything it makes
 goes with it.
 
     sudo scripts/radio_links.py [--rounds N] [--seconds S] [--step HZ] [--max HZ] [--ways rx,tx,duplex] [--only WORD]

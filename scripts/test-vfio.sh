@@ -10,7 +10,7 @@ pkg-config --exists libdpdk 2>/dev/null || skip "there is no DPDK (apt install l
 kernel=${KERNEL:-$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^ *Depends: //p' | head -1)}
 [ -n "$kernel" ] || skip "no kernel package is known here: give one, KERNEL=FILE.deb"
 
-cargo build --release -p millstream --features dpdk
+cargo build --release -p millstream-cli --features dpdk
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target/vfio"
 status=0
