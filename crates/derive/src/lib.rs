@@ -14,17 +14,28 @@ use syn::{Data, DeriveInput, Error, Field, LitStr, Type};
 #[proc_macro_derive(Ports, attributes(port))]
 pub fn ports(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);
-    expand(&input).unwrap_or_else(Error::into_compile_error).into()
+    let flow = quote!(::millstream_flow);
+    expand(&input, &flow).unwrap_or_else(Error::into_compile_error).into()
 }
 
-fn expand(input: &DeriveInput) -> Result<Code, Error> {
+/// Does what [`macro@Ports`] does, for programs that use `millstream_flow` as `millstream::flow`;
+/// that module calls it `Ports`.
+#[proc_macro_derive(FacadePorts, attributes(port))]
+pub fn facade_ports(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as DeriveInput);
+    let flow = quote!(::millstream::flow);
+    expand(&input, &flow).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// Returns the code for a struct; `flow` is the path of the runtime there.
+fn expand(input: &DeriveInput, flow: &Code) -> Result<Code, Error> {
     let Data::Struct(data) = &input.data else {
         return Err(Error::new(input.span(), "ports are fields of a struct"));
     };
     let shown: Vec<Code> = data
         .fields
         .iter()
-        .map(show)
+        .map(|field| show(field, flow))
         .collect::<Result<Vec<_>, _>>()?
         .into_iter()
         .flatten()
@@ -32,8 +43,8 @@ fn expand(input: &DeriveInput) -> Result<Code, Error> {
     let (name, generics) = (&input.ident, &input.generics);
     let (head, arguments, bounds) = generics.split_for_impl();
     Ok(quote! {
-        impl #head ::millstream_flow::Ports for #name #arguments #bounds {
-            fn ports(&mut self, ports: &mut dyn ::millstream_flow::PortVisitor) {
+        impl #head #flow::Ports for #name #arguments #bounds {
+            fn ports(&mut self, ports: &mut dyn #flow::PortVisitor) {
                 #(#shown)*
             }
         }
@@ -41,7 +52,7 @@ fn expand(input: &DeriveInput) -> Result<Code, Error> {
 }
 
 /// Returns the code that shows a field, if it is a port or several.
-fn show(field: &Field) -> Result<Option<Code>, Error> {
+fn show(field: &Field, flow: &Code) -> Result<Option<Code>, Error> {
     let said = field.attrs.iter().find(|attribute| attribute.path().is_ident("port"));
     let said = said.map(|attribute| attribute.parse_args::<LitStr>()).transpose()?;
     let Some((visit, several)) = kind(&field.ty) else {
@@ -61,7 +72,7 @@ fn show(field: &Field) -> Result<Option<Code>, Error> {
         false => quote! { ports.#visit(#name, &mut self.#ident); },
         true => quote! {
             for (index, port) in self.#ident.iter_mut().enumerate() {
-                ports.#visit(&::millstream_flow::port::NumberedName::new(#name, index), port);
+                ports.#visit(&#flow::port::NumberedName::new(#name, index), port);
             }
         },
     }))
@@ -108,7 +119,7 @@ mod tests {
 
     /// Returns the calls of the visitor, or the error.
     fn calls(input: &DeriveInput) -> String {
-        let text = match expand(input) {
+        let text = match expand(input, &quote!(::millstream_flow)) {
             Ok(code) => code.to_string(),
             Err(error) => return error.to_string(),
         };
@@ -144,6 +155,14 @@ mod tests {
             let shown = format!("ports.input({name}(\"in\",index),port);");
             assert!(calls(&block).contains(&shown), "{}", calls(&block));
         }
+    }
+
+    #[test]
+    fn the_code_names_the_runtime_by_the_path_that_it_has_there() {
+        let block = parse_quote! { struct Sum { #[port("in")] inputs: Vec<In<f32>> } };
+        let code = expand(&block, &quote!(::millstream::flow)).unwrap().to_string();
+        assert!(!code.contains("millstream_flow"), "{code}");
+        assert_eq!(code.matches(":: millstream :: flow ::").count(), 3, "{code}");
     }
 
     #[test]

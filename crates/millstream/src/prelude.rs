@@ -1,0 +1,34 @@
+//! What most programs use, for `use millstream::prelude::*;`.
+
+#[cfg(feature = "client")]
+pub use millstream_client::{
+    ClientArgs, ClientError, ClientRadio, GapPolicy, RxOptions, RxRead, RxReadEvent, RxReader,
+    StatusKind, StreamDirection, StreamGap, StreamStart, TimeMoment, TxOptions, TxWriter,
+};
+
+#[cfg(feature = "radio")]
+pub use millstream_radio::{
+    Cause, Complex32, Device, DeviceArgs, DeviceSet, Ledger, RadioError, RxArgs, RxError, RxEvent,
+    RxGroup, RxStreamer, TuneRequest, TxArgs, TxError, TxGroup, TxLedger, TxMetadata, TxStreamer,
+    block::{RadioSink, RadioSource, TransmitStart},
+};
+
+#[cfg(feature = "emulator")]
+pub use millstream_emulator::{DeviceKind, RadioConfig, RunningRadio};
+
+#[cfg(feature = "flow")]
+pub use crate::flow::{
+    Block, BlockError, BlockType, Complex, Context, Graph, GraphError, GraphFile, In, Item,
+    ItemRatio, Out, ParameterKind, Plan, Ports, Process, Registry, RunError, Through, WaitMode,
+    Work,
+    blocks::{FileSink, FileSource, Head, VectorSink, VectorSource},
+};
+
+#[cfg(feature = "blocks")]
+pub use millstream_blocks::{
+    power_spectrum::PowerSpectrum,
+    signal_source::{SignalSource, Waveform},
+};
+
+#[cfg(feature = "record")]
+pub use crate::record::{SigmfRecording, SigmfSink, SigmfSource};

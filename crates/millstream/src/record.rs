@@ -1,0 +1,11 @@
+//! Recordings with SigMF metadata: blocks that write and read them, and their description.
+//!
+//! A [`SigmfSink`] behind a source of `radio` writes a recording whose gaps are captures with
+//! annotations; a [`SigmfRecording`] describes one, and a [`SigmfSource`] plays it.
+
+pub use millstream_blocks::sigmf::{
+    Annotation, Capture, CaptureSegment, RecordingDescription, SigmfError, SigmfRecording,
+    SigmfSample, SigmfSink, SigmfSource, write_meta,
+};
+#[cfg(feature = "radio")]
+pub use millstream_radio::block::{GapCause, RecordingSegment};
