@@ -1,12 +1,9 @@
 //! A flowgraph in Rust with a block of its own, which counts the items above a limit.
 
+use millstream::prelude::*;
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use millstream_blocks::signal_source::{SignalSource, Waveform};
-use millstream_flow::blocks::{Head, VectorSink};
-use millstream_flow::{Graph, Plan, Process, Through};
 
 /// Passes items on and counts those above a limit.
 struct CountAbove {

@@ -1,8 +1,7 @@
 //! The `millstream` command with a block of its own, an average of neighbouring items.
 
+use millstream::prelude::*;
 use millstream_cli::main_with;
-use millstream_flow::registry::{BlockType, ParameterKind};
-use millstream_flow::{ItemRatio, Process, Registry, Through};
 use std::process::ExitCode;
 
 /// Replaces every `count` items by their mean.

@@ -2,32 +2,19 @@
 //! emulated radio in this process sends a tone; an argument such as `addr=192.168.10.2` names a
 //! radio.
 
-use std::env;
+use millstream::prelude::*;
 use std::error::Error;
-use std::net::Ipv4Addr;
 use std::time::Duration;
-
-use millstream_emulator::{Radio, RadioConfig, RunningRadio};
-use millstream_radio::{Complex32, Device, DeviceArgs, Ledger, RxArgs};
 
 const SAMPLES: u64 = 1_000_000;
 
-/// Starts an emulated radio on free ports; returns it and the arguments to open it.
+/// Starts an emulated radio; returns it and the arguments to open it.
 fn emulated() -> Result<(RunningRadio, DeviceArgs), Box<dyn Error>> {
-    let radio = Radio::start(RadioConfig {
-        discovery_port: 0,
-        rpc_port: 0,
-        chdr_port: 0,
+    Ok(millstream::emulated_radio(RadioConfig {
         rx_antennas: vec!["tone:100e3,0.5".to_owned()],
         rx_buffer_samples: 1 << 24,
         ..RadioConfig::default()
-    })?;
-    let args = DeviceArgs {
-        discovery_port: radio.discovery_addr().port(),
-        rpc_port: radio.rpc_addr().port(),
-        ..DeviceArgs::new(Ipv4Addr::LOCALHOST)
-    };
-    Ok((radio, args))
+    })?)
 }
 
 /// Returns the mean power of the samples, full scale being 1, and the ledger.
@@ -48,17 +35,14 @@ fn receive(args: DeviceArgs) -> Result<(f64, Ledger), Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (power, ledger) = match env::args().nth(1) {
+    let (power, ledger) = match std::env::args().nth(1) {
         Some(args) => receive(args.parse::<DeviceArgs>()?)?,
         None => {
             let (_radio, args) = emulated()?;
             receive(args)?
         }
     };
-    println!(
-        "power {power:.4}; {} samples expected, {} delivered",
-        ledger.expected, ledger.delivered
-    );
+    println!("power {power:.4}; {} of {} samples", ledger.delivered, ledger.expected);
     for (cause, lost) in ledger.losses().filter(|(_, lost)| *lost > 0) {
         println!("{lost} lost: {cause}");
     }

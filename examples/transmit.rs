@@ -1,13 +1,10 @@
 //! Transmits a tone of a tenth of a second to an emulated radio in this process, and prints what
 //! the radio reported.
 
+use millstream::prelude::*;
 use std::error::Error;
 use std::f32::consts::TAU;
-use std::net::Ipv4Addr;
 use std::time::Duration;
-
-use millstream_emulator::{Radio, RadioConfig};
-use millstream_radio::{Complex32, Device, DeviceArgs, TxArgs, TxLedger, TxMetadata};
 
 const RATE_HZ: f64 = 1e6;
 const SAMPLES: usize = 100_000;
@@ -36,14 +33,8 @@ fn transmit(args: DeviceArgs) -> Result<TxLedger, Box<dyn Error>> {
 
 /// Returns the ledger, and the number of samples that the radio transmitted.
 fn transmit_to_an_emulated_radio() -> Result<(TxLedger, u64), Box<dyn Error>> {
-    let config =
-        RadioConfig { discovery_port: 0, rpc_port: 0, chdr_port: 0, ..RadioConfig::default() };
-    let radio = Radio::start(config)?;
-    let ledger = transmit(DeviceArgs {
-        discovery_port: radio.discovery_addr().port(),
-        rpc_port: radio.rpc_addr().port(),
-        ..DeviceArgs::new(Ipv4Addr::LOCALHOST)
-    })?;
+    let (radio, args) = millstream::emulated_radio(RadioConfig::default())?;
+    let ledger = transmit(args)?;
     Ok((ledger, radio.stop().tx_samples))
 }
 

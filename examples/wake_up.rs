@@ -1,10 +1,9 @@
 //! Measures how late a sleeping thread wakes up, as a distribution. `millstream latency timer` does
 //! it with real-time classes, a thread on each CPU, and an estimate of the maximum.
 
+use millstream::measure::Histogram;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-
-use millstream_measure::Histogram;
 
 /// Sleeps `count` times to deadlines `interval` apart.
 fn measure(count: u32, interval: Duration) -> Histogram {

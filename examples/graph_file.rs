@@ -1,0 +1,60 @@
+//! A graph file with a block type of its own: a power of each item.
+
+use millstream::prelude::*;
+
+/// Raises each item to a power.
+struct Power(i32);
+
+impl Process for Power {
+    type Input = f32;
+    type Output = f32;
+
+    fn process(&mut self, input: &[f32], output: &mut [f32]) -> (usize, usize) {
+        let items = input.len().min(output.len());
+        for (to, from) in output.iter_mut().zip(&input[..items]) {
+            *to = from.powi(self.0);
+        }
+        (items, items)
+    }
+}
+
+/// Returns the types of the library and `power`.
+fn registry() -> Registry {
+    let mut registry = millstream::registry();
+    registry.register(
+        BlockType::new("power", "Raises each item to a power.")
+            .required("exponent", ParameterKind::Integer, "the exponent, 1 or more")
+            .example("exponent = 2")
+            .factory(|of| Ok(Box::new(Through::new(Power(of.count("exponent", 1)?))))),
+    );
+    registry
+}
+
+const GRAPH: &str = r#"
+    parameters.exponent = { help = "the exponent", default = 2 }
+    block = [
+        { name = "tone", type = "signal_source", item = "f32", rate_hz = 48e3, frequency_hz = 1e3 },
+        { name = "power", type = "power", exponent = "${exponent}" },
+        { name = "second", type = "head", item = "f32", count = 48000 },
+        { name = "level", type = "probe", item = "f32" },
+    ]
+    graph.connections = ["tone -> power -> second -> level"]
+"#;
+
+/// Returns the root mean square of a cosine to a power.
+fn level(exponent: u32) -> Result<f64, BlockError> {
+    let file = GraphFile::parse("power.toml", GRAPH)?;
+    let end = file.build(&registry(), &[format!("exponent={exponent}")])?.run(file.plan())?;
+    Ok(end.block("level").and_then(|level| level.metric("rms")).ok_or("no level")?)
+}
+
+fn main() -> Result<(), BlockError> {
+    println!("{:.4} {:.4}", level(2)?, level(1)?);
+    Ok(())
+}
+
+#[test]
+fn the_means_of_the_squares_are_three_eighths_and_a_half() {
+    assert!((level(2).unwrap() - 0.375f64.sqrt()).abs() < 1e-5);
+    assert!((level(1).unwrap() - 0.5f64.sqrt()).abs() < 1e-5);
+}
