@@ -98,7 +98,8 @@ impl Placed {
         let prediction = &self.prediction;
         for (block, place) in prediction.blocks.iter().zip(&layout.blocks) {
             let share = block.work_ns / prediction.ns_per_item.max(f64::MIN_POSITIVE);
-            let style = format_args!("fill=\"{}\" stroke=\"#7d8591\"", load_colour(share));
+            let colour = load_colour(share);
+            let style = format_args!("fill=\"{colour}\" stroke=\"#7d8591\"");
             svg.rect(place, 6.0, style, "");
             let (x, y) = place.middle();
             let name = shortened(&block.name, 19);
