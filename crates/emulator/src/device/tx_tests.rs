@@ -348,16 +348,16 @@ impl DistantHost {
 
     /// Runs both ends up to `until_ns`; returns the radio's messages.
     fn run(&mut self, until_ns: u64) -> Vec<(u32, u64)> {
-        let mut events = Vec::new();
-        let mut now_ns = self.bench.now_ns;
+        let (mut events, mut now_ns) = (Vec::new(), self.bench.now_ns);
         while now_ns < until_ns {
-            while let Some((_, packet)) = self.to_host.pop_front_if(|one| one.0 <= now_ns) {
+            while self.to_host.front().is_some_and(|one| one.0 <= now_ns) {
+                let (_, packet) = self.to_host.pop_front().unwrap();
                 let counts = statuses(&[packet]).into_iter().map(|status| status.count_bytes);
                 self.acknowledged_bytes = counts.chain([self.acknowledged_bytes]).max().unwrap();
             }
             self.send(now_ns);
-            while let Some((_, packet)) = self.to_radio.pop_front_if(|one| one.0 <= now_ns) {
-                self.bench.device.receive(&packet, HOST, now_ns);
+            while self.to_radio.front().is_some_and(|one| one.0 <= now_ns) {
+                self.bench.device.receive(&self.to_radio.pop_front().unwrap().1, HOST, now_ns);
             }
             let deadline_ns = self.bench.device.advance(now_ns);
             let sent = self.bench.take_sent();
