@@ -30,6 +30,9 @@ impl ChildRadioOptions<'_> {
     }
 }
 
+/// Changes a command before its start.
+pub type Prepare<'a> = dyn Fn(&mut Command) -> std::io::Result<()> + 'a;
+
 /// The options of a child radio.
 #[derive(Default)]
 pub struct ChildRadioOptions<'a> {
@@ -42,7 +45,7 @@ pub struct ChildRadioOptions<'a> {
     /// The CPU of all its threads.
     pub cpu: Option<usize>,
     /// Changes its command before the start, for example to another network.
-    pub prepare: Option<&'a dyn Fn(&mut Command) -> std::io::Result<()>>,
+    pub prepare: Option<&'a Prepare<'a>>,
 }
 
 impl ChildRadio {

@@ -171,8 +171,16 @@ struct Reader {
 /// Whether a command needs a card, networks, rights, minutes, or a core for itself: it does not run
 /// here.
 fn is_for_others(words: &[String]) -> bool {
-    const HARDWARE: [&str; 7] =
-        ["link=", "--link", "eth1", "--config", "--dpdk", "--user", "--second-addr"];
+    const HARDWARE: [&str; 8] = [
+        "link=",
+        "--link",
+        "eth1",
+        "--config",
+        "--dpdk",
+        "--user",
+        "--second-addr",
+        "second_addr=",
+    ];
     const LONG: [&str; 6] = ["bench", "demo", "host", "lab", "latency", "tune"];
     words.iter().skip(1).take(2).any(|verb| LONG.contains(&verb.as_str()))
         || words.iter().any(|word| HARDWARE.iter().any(|part| word.contains(part)) || word == "…")
@@ -202,6 +210,9 @@ impl Reader {
             // A start at an edge must be reached in time, which a busy machine may miss.
             .filter(|word| word != "--at-pps")
             .collect();
+        if here[0] == "serve" {
+            here.extend(["--duration", "0.2", "--listen", "127.0.0.1:0"].map(str::to_owned));
+        }
         for at in 1..here.len() {
             if here[at - 1] == "--duration" && here[0] == "rx" {
                 here[at] = "0.2".to_owned();
@@ -240,7 +251,7 @@ impl Reader {
         self.end();
         let args = [&["sim", "radio"][..], options].concat();
         let running = Running::start(command(self.folder.path(), &args));
-        running.line("ready: E320");
+        running.line("ready: ");
         self.radio = Some(running);
     }
 

@@ -14,7 +14,7 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
         (&["--rx-antenna", "flute"][..], "unknown kind `flute`; give one of tone, noise, ramp"),
         (&["--rx-antenna", "file:none.sc16"], "none.sc16: No such file"),
         (&["--rx-antenna", "atsc:no.ts"], "not a transport stream: byte 0 is 0x74"),
-        (&["--rx-antenna", "ramp", "--rx-antenna", "ramp", "--rx-antenna", "ramp"], "two channels"),
+        (&["--rx-antenna", "ramp", "--rx-antenna", "ramp", "--rx-antenna", "ramp"], "per channel"),
         (&["--link", "none"], "this program has: udp"),
         (&["--serial", "a;b"], "1 to 32 of"),
         (&["--rx-antenna", "loopback:7"], "CHANNEL `7` is not a whole number below 2"),

@@ -39,18 +39,20 @@ const BLOCK_SAMPLES: (usize, usize) = (512, 65_536);
 const TICK: Duration = Duration::from_millis(50);
 
 /// How a server is opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct RtlOptions {
     /// The receive channel.
     pub channel: usize,
+    /// The sample rate until a client sets another one, per second.
+    pub rate_hz: f64,
     /// The most clients at a time; others are closed at once.
     pub clients_max: usize,
 }
 
 impl Default for RtlOptions {
     fn default() -> Self {
-        Self { channel: 0, clients_max: 16 }
+        Self { channel: 0, rate_hz: 2.048e6, clients_max: 16 }
     }
 }
 
@@ -59,6 +61,13 @@ impl RtlOptions {
     #[must_use]
     pub fn with_channel(mut self, channel: usize) -> Self {
         self.channel = channel;
+        self
+    }
+
+    /// Sets the sample rate until a client sets another one, per second.
+    #[must_use]
+    pub fn with_rate_hz(mut self, rate_hz: f64) -> Self {
+        self.rate_hz = rate_hz;
         self
     }
 
@@ -140,6 +149,7 @@ impl RtlServer {
         options: RtlOptions,
     ) -> Result<Self, ClientError> {
         let rx = RxOptions::default().with_gaps(GapPolicy::Zeros);
+        radio.set_rate(StreamDirection::Rx, options.channel, options.rate_hz)?;
         let reader = radio.reader(&[options.channel], rx)?;
         let address = listener.local_addr().map_err(server_error)?;
         listener.set_nonblocking(true).map_err(server_error)?;

@@ -50,14 +50,15 @@ fn tone(client: &mut TcpStream, at_hz: f64) -> (f64, f64) {
 }
 
 /// Reads until a condition holds.
-fn until(client: &mut TcpStream, at_hz: f64, holds: impl Fn(f64, f64) -> bool) {
+fn until(server: &RtlServer, client: &mut TcpStream, at_hz: f64, holds: impl Fn(f64, f64) -> bool) {
     let begin = Instant::now();
     loop {
         let (share, level) = tone(client, at_hz);
         if holds(share, level) {
             return;
         }
-        assert!(begin.elapsed() < PATIENCE, "{share} {level} at {at_hz}");
+        let counts = server.counts();
+        assert!(begin.elapsed() < PATIENCE, "{share} {level} at {at_hz}: {counts:?}");
     }
 }
 
@@ -74,12 +75,14 @@ fn a_tone_moves_when_a_client_tunes_and_grows_with_the_gain() {
     command(&mut client, 0x01, 100_000_000);
     command(&mut client, 0x03, 1);
     command(&mut client, 0x04, 400);
-    until(&mut client, 200e3, |share, _| share > 0.9);
+    until(&server, &mut client, 200e3, |share, _| share > 0.9);
     let (_, before) = tone(&mut client, 200e3);
     command(&mut client, 0x04, 460);
-    until(&mut client, 200e3, |share, level| share > 0.9 && (level / before - 1.995).abs() < 0.15);
+    until(&server, &mut client, 200e3, |share, level| {
+        share > 0.9 && (level / before - 1.995).abs() < 0.15
+    });
     command(&mut client, 0x01, 100_300_000);
-    until(&mut client, -100e3, |share, _| share > 0.9);
+    until(&server, &mut client, -100e3, |share, _| share > 0.9);
     // A setting that only other hardware has.
     command(&mut client, 0x0E, 1);
     // Beyond the range of the radio.

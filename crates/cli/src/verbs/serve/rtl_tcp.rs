@@ -76,7 +76,6 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     if let Some(antenna) = &args.antenna {
         radio.set_antenna(rx, args.channel, antenna)?;
     }
-    radio.set_rate(rx, args.channel, args.rate)?;
     if let Some(freq) = args.freq {
         radio.set_frequency(rx, args.channel, freq, None)?;
     }
