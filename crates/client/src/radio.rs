@@ -236,6 +236,11 @@ impl RadioParts {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Keeps other threads from changing the rates, which opens streams anew.
+    pub fn lock_changes(&self) -> MutexGuard<'_, ()> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Notes a stream.
     pub fn register(&self, stream: &Arc<dyn OpenStream>) {
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
 //! Sample rates, also of streams that run.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use millstream_radio::graph::StreamDirection;
 use millstream_radio::{Device, RadioError};
@@ -33,7 +33,7 @@ impl ClientRadio {
         rate_hz: f64,
     ) -> Result<f64, ClientError> {
         let parts = &self.parts;
-        let _changes = parts.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changes = parts.lock_changes();
         if self.rate(direction, channel)? == rate_hz {
             return parts.with(|state| {
                 state.channel(direction, channel)?.rate_hz = Some(rate_hz);

@@ -17,7 +17,7 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
         (&["--rx-antenna", "ramp", "--rx-antenna", "ramp", "--rx-antenna", "ramp"], "per channel"),
         (&["--link", "none"], "this program has: udp"),
         (&["--serial", "a;b"], "1 to 32 of"),
-        (&["--rx-antenna", "loopback:7"], "CHANNEL `7` is not a whole number below 2"),
+        (&["--rx-antenna", "loopback:7"], "CHANNEL `7` is not a whole number below 4"),
         (&["--tx-out", "none/x.sc16"], "cannot write the transmit file none/x.sc16: No such file"),
         (&["--tx-buffer-samples", "1"], "tx_buffer_samples is 1: give 4096 samples to 2^26"),
         (&["--time-scale", "1e9"], "a factor from 0.000001 to 1000000"),

@@ -117,6 +117,7 @@ struct Shared {
     clients: Mutex<Vec<RtlClient>>,
     stop: AtomicBool,
     error: Mutex<Option<String>>,
+    refusal: Mutex<Option<String>>,
     counts: Counts,
 }
 
@@ -160,6 +161,7 @@ impl RtlServer {
             clients: Mutex::default(),
             stop: AtomicBool::new(false),
             error: Mutex::default(),
+            refusal: Mutex::default(),
             counts: Counts::default(),
         });
         let mut server = Self { shared: shared.clone(), address, threads: Vec::new() };
@@ -203,6 +205,11 @@ impl RtlServer {
     /// Returns the error that ended the stream, once.
     pub fn take_error(&self) -> Option<String> {
         self.shared.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Returns why the radio refused the last command that it did not carry out.
+    pub fn last_refusal(&self) -> Option<String> {
+        self.shared.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Disconnects all clients and ends the stream.
@@ -336,7 +343,11 @@ impl Shared {
         };
         let count = match outcome {
             Ok(()) => &self.counts.commands,
-            Err(_) => &self.counts.refused,
+            Err(error) => {
+                let refusal = format!("{command:?}: {error}");
+                *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
+                &self.counts.refused
+            }
         };
         count.fetch_add(1, Ordering::Relaxed);
     }

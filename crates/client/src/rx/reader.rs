@@ -107,6 +107,8 @@ impl RxReader {
     /// [`ClientError::Closed`], [`ClientError::Radio`], [`ClientError::Rx`].
     pub fn start(&self, start: StreamStart) -> Result<(), ClientError> {
         let parts = &self.parts;
+        // A change of rates takes the streams away and opens them again; the start comes after it.
+        let _changes = parts.radio.lock_changes();
         parts.run.command(|run| {
             parts.check_open()?;
             run.stop();

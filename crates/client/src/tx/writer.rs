@@ -104,6 +104,8 @@ impl TxWriter {
     /// [`ClientError::Closed`], [`ClientError::Radio`].
     pub fn start(&self, start: StreamStart) -> Result<(), ClientError> {
         let parts = &self.parts;
+        // A change of rates takes the streams away and opens them again; the start comes after it.
+        let _changes = parts.radio.lock_changes();
         parts.run.command(|run| {
             parts.check_open()?;
             if run.needs_sink() {

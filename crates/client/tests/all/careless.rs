@@ -1,5 +1,6 @@
 //! What clients do although they should not.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use millstream_client::{ClientError, RxOptions, RxReadEvent, StreamDirection, StreamStart};
@@ -131,4 +132,26 @@ fn a_radio_that_stops_answering_is_lost_once_and_for_all_until_the_next_start() 
     let again = reader.read(&mut [&mut samples], PATIENCE);
     assert!(matches!(again, Err(ClientError::Lost { .. })), "{again:?}");
     assert!(!reader.is_active());
+}
+
+#[test]
+fn a_start_during_a_change_of_rates_comes_after_it() {
+    let radio = ramp("");
+    let reader = reader(&radio, RxOptions::default());
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                if !reader.is_active() {
+                    reader.start(StreamStart::default()).unwrap();
+                }
+            }
+        });
+        let outcome = (0..20).try_for_each(|n| {
+            let rate_hz = [1e6, 2e6][n % 2];
+            radio.set_rate(StreamDirection::Rx, 0, rate_hz).map(drop)
+        });
+        done.store(true, Ordering::Relaxed);
+        outcome.unwrap();
+    });
 }

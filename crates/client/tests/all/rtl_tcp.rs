@@ -58,7 +58,8 @@ fn until(server: &RtlServer, client: &mut TcpStream, at_hz: f64, holds: impl Fn(
             return;
         }
         let counts = server.counts();
-        assert!(begin.elapsed() < PATIENCE, "{share} {level} at {at_hz}: {counts:?}");
+        let refusal = server.last_refusal();
+        assert!(begin.elapsed() < PATIENCE, "{share} {level} {at_hz}: {counts:?} {refusal:?}");
     }
 }
 
@@ -94,7 +95,8 @@ fn a_tone_moves_when_a_client_tunes_and_grows_with_the_gain() {
     }
     server.stop();
     let counts = server.counts();
-    assert_eq!((counts.commands, counts.refused, counts.ignored), (6, 1, 1));
+    let refusal = server.last_refusal();
+    assert_eq!((counts.commands, counts.refused, counts.ignored), (6, 1, 1), "{refusal:?}");
     server.ledger().unwrap().balance().unwrap();
 }
 

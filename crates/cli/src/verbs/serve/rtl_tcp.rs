@@ -104,6 +104,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let counts = server.counts();
     let balance = server.ledger().map(|ledger| (ledger.balance(), ledger));
     let mut text = format!("served: {}\n", sums(&counts));
+    if let Some(refusal) = server.last_refusal() {
+        text += &format!("last refused command: {refusal}\n");
+    }
     let mut failure = error.or_else(|| server.take_error());
     if let Some((balance, ledger)) = &balance {
         let (delivered, lost) = (ledger.delivered, ledger.lost_total());

@@ -32,6 +32,9 @@ pub trait TxRig {
     fn arrived(&self) -> Option<Vec<u32>>;
 }
 
+/// Longer than any packet of a mix is delayed.
+const DELAY_MAX: Duration = Duration::from_millis(30);
+
 /// A radio in threads, and the kernel's network.
 impl TxRig for Stage {
     fn open(&self, args: TxArgs) -> TxStreamer {
@@ -44,6 +47,8 @@ impl TxRig for Stage {
 
     fn clear(&self) {
         self.radio.faults().clear();
+        // What a fault has delayed comes now, and not with the samples of the next mix.
+        thread::sleep(DELAY_MAX);
     }
 
     fn pass(&self, time: Duration) {
