@@ -24,8 +24,7 @@ fn start(config: RadioConfig) -> PyResult<RunningRadio> {
 
 /// Returns the device of this name.
 fn device(name: &str) -> PyResult<DeviceKind> {
-    let found = DeviceKind::ALL.into_iter().find(|device| device.name() == name);
-    found.ok_or_else(|| {
+    DeviceKind::named(name).ok_or_else(|| {
         let names = DeviceKind::ALL.map(DeviceKind::name).join(", ");
         PyValueError::new_err(format!("device is {name:?}: the devices are {names}"))
     })

@@ -157,7 +157,7 @@ impl ClientArgs {
             config.scene = Some(Scene::load(&PathBuf::from(scene))?);
         }
         if let Some(name) = self.get("device") {
-            let found = DeviceKind::ALL.into_iter().find(|device| device.name() == name);
+            let found = DeviceKind::named(name);
             let names = DeviceKind::ALL.map(DeviceKind::name).join(" or ");
             config.device = found.ok_or_else(|| bad("device", name, &names))?;
             if !matches!(config.device, DeviceKind::E320 | DeviceKind::E320Radio) {

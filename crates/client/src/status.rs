@@ -5,12 +5,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::rx::StreamGap;
+use crate::turns::YEAR;
 
 /// The most events that wait; of more, the oldest are dropped.
 const EVENTS_MAX: usize = 4096;
-
-/// Longer than any real time-out.
-const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// An event of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,6 +8,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+/// How long a read or write holds its stream before it lets commands pass.
+pub(crate) const SLICE: Duration = Duration::from_millis(5);
+
+/// The longest wait of a read or write while its stream does not run, whatever its time-out:
+/// clients ask with time-outs of minutes, and end after they have stopped the stream.
+pub(crate) const IDLE_MAX: Duration = Duration::from_millis(50);
+
+/// Longer than any real time-out.
+pub(crate) const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// The longest time that a waiting thread trusts in being woken.
 const AGAIN: Duration = Duration::from_millis(1);
 

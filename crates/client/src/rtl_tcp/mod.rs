@@ -26,7 +26,7 @@ use millstream_radio::graph::StreamDirection;
 use millstream_wire::rtl_tcp::RtlCommand;
 
 use self::clients::{BlockPool, accept};
-use crate::{ClientError, ClientRadio, GapPolicy, RxOptions, RxReadEvent, RxReader, StreamStart};
+use crate::{ClientError, ClientRadio, GapPolicy, RxOptions, RxReader, StreamStart};
 
 /// The gains that the header counts: steps over the radio's range.
 const GAINS: u32 = 29;
@@ -282,9 +282,6 @@ impl Shared {
             let block = (self.reader.rate_hz() * BLOCK_S) as usize;
             let room = &mut samples[..block.clamp(BLOCK_SAMPLES.0, BLOCK_SAMPLES.1)];
             let read = self.reader.read(&mut [&mut *room], TICK)?;
-            if matches!(read.event, RxReadEvent::LateStart) {
-                self.reader.start(StreamStart::default())?;
-            }
             if read.samples > 0 {
                 self.pass(&room[..read.samples], &mut blocks);
             }

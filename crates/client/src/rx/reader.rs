@@ -14,17 +14,7 @@ use crate::error::ClientError;
 use crate::radio::{OpenStream, RadioParts};
 use crate::sample::ClientSample;
 use crate::status::{StatusQueue, StreamStatus};
-use crate::turns::{Next, Turns};
-
-/// How long a read holds its stream before it lets commands pass.
-const SLICE: Duration = Duration::from_millis(5);
-
-/// The longest wait of a read while its stream does not run, whatever its time-out: clients ask
-/// with time-outs of minutes, and end after they have stopped the stream.
-const IDLE_MAX: Duration = Duration::from_millis(50);
-
-/// Longer than any real time-out.
-const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+use crate::turns::{IDLE_MAX, Next, SLICE, Turns, YEAR};
 
 /// The shortest and the longest recommended read.
 const READ_SECONDS: f64 = 0.01;

@@ -14,19 +14,10 @@ use crate::error::ClientError;
 use crate::radio::{OpenStream, RadioParts};
 use crate::sample::ClientSample;
 use crate::status::{StatusQueue, StreamStatus};
-use crate::turns::{Next, Turns};
-
-/// How long a write holds its stream before it lets commands pass.
-const SLICE: Duration = Duration::from_millis(5);
-
-/// The longest wait of a write while its stream does not run, whatever its time-out.
-const IDLE_MAX: Duration = Duration::from_millis(50);
+use crate::turns::{IDLE_MAX, Next, SLICE, Turns, YEAR};
 
 /// How long a thread that waits for events leaves the stream alone.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
-
-/// Longer than any real time-out.
-const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The shortest and the longest recommended write.
 const WRITE_SECONDS: f64 = 0.01;

@@ -39,6 +39,12 @@ impl DeviceKind {
         DeviceKind::X410,
     ];
 
+    /// Returns the device of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|device| device.name() == name)
+    }
+
     /// Returns its name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -114,8 +120,8 @@ impl ClockRates {
         match self {
             ClockRates::Range(low_hz, high_hz) => (low_hz, high_hz),
             ClockRates::List(list) => {
-                let low_hz = list.iter().copied().fold(f64::INFINITY, f64::min);
-                (low_hz, list.iter().copied().fold(0.0, f64::max))
+                let rate = |rate_hz: Option<&f64>| rate_hz.copied().unwrap_or_default();
+                (rate(list.first()), rate(list.last()))
             }
         }
     }

@@ -159,7 +159,7 @@ fn fault_help() -> String {
 
 fn device(text: &str) -> Result<DeviceKind, String> {
     let names = || DeviceKind::ALL.map(DeviceKind::name).join(", ");
-    let found = DeviceKind::ALL.into_iter().find(|device| device.name() == text);
+    let found = DeviceKind::named(text);
     found.ok_or_else(|| format!("the devices are {}", names()))
 }
 
