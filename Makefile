@@ -8,11 +8,12 @@ SOAPY := target/release/libmillstreamSupport.so
 PREFIX ?= /usr/local
 SOAPY_MODULES ?= $(PREFIX)/lib/SoapySDR/modules0.8
 
-.PHONY: help demo build soapy install-soapy test python test-python sanitize miri test-dpdk test-vfio test-peers fuzz lint fresh crates clean rust
+.PHONY: help demo build arm64 soapy install-soapy test python test-python sanitize miri test-dpdk test-vfio test-peers fuzz lint fresh crates clean rust
 
 help:
 	@echo "make demo        emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png"
 	@echo "make test        all tests of our own, with loom models"
+	@echo "make arm64       the command for ARM64, static, in target/aarch64-unknown-linux-musl/release"
 	@echo "make python      the wheel of the Python package, in target/wheels"
 	@echo "make test-python tests of the Python package (make test runs them, too)"
 	@echo "make test-dpdk   the link dpdk over ports in software, with and without huge pages"
@@ -48,6 +49,10 @@ $(SOAPY):
 test: rust
 	@scripts/need.sh test
 	scripts/test.sh
+
+arm64: rust
+	@scripts/need.sh arm64
+	scripts/cross.sh aarch64-unknown-linux-musl $(CARGO) build --release -p millstream-cli
 
 python: rust
 	@scripts/need.sh python

@@ -155,28 +155,32 @@ pub fn set_thread(thread: u32, wanted: Class) -> io::Result<()> {
 
 fn set(thread: i32, wanted: Class, flags: i32) -> io::Result<()> {
     let (policy, priority) = wanted.policy();
-    let parameters = libc::sched_param { sched_priority: priority.into() };
-    // SAFETY: the parameters outlive the call.
-    match unsafe { libc::sched_setscheduler(thread, policy | flags, &raw const parameters) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let priority = libc::c_int::from(priority);
+    // The C library musl refuses its function of this name (ENOSYS), so the kernel is called.
+    // SAFETY: the kernel's `struct sched_param` is one integer, which outlives the call.
+    let set = unsafe {
+        libc::syscall(libc::SYS_sched_setscheduler, thread, policy | flags, &raw const priority)
+    };
+    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Returns the scheduling class of another thread; `None` if it has ended or has a rarer class.
 #[must_use]
 pub fn of_thread(thread: u32) -> Option<Class> {
-    let mut parameters = libc::sched_param { sched_priority: 0 };
+    let mut priority: libc::c_int = 0;
     let thread = thread.cast_signed();
-    // SAFETY: plain calls; the parameters outlive the second one.
+    // SAFETY: the kernel's `struct sched_param` is one integer, which outlives the second call.
     let (policy, got) = unsafe {
-        (libc::sched_getscheduler(thread), libc::sched_getparam(thread, &raw mut parameters))
+        (
+            libc::syscall(libc::SYS_sched_getscheduler, thread),
+            libc::syscall(libc::SYS_sched_getparam, thread, &raw mut priority),
+        )
     };
     if policy < 0 || got < 0 {
         return None;
     }
-    let priority = parameters.sched_priority.try_into().ok()?;
-    Class::from_policy(policy & !libc::SCHED_RESET_ON_FORK, priority)
+    let policy = libc::c_int::try_from(policy).ok()? & !libc::SCHED_RESET_ON_FORK;
+    Class::from_policy(policy, priority.try_into().ok()?)
 }
 
 fn reason(source: &io::Error, wanted: Class, root: &Path) -> ClassRefused {

@@ -1,4 +1,4 @@
-//! Options of sockets that neither `rustix` nor `socket2` supports.
+//! Options of sockets that neither `rustix` nor `socket2` supports, and batches of messages.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -52,4 +52,48 @@ pub fn drops(socket: impl AsFd) -> io::Result<u32> {
         bytes if bytes > SK_MEMINFO_DROPS * 4 => Ok(words[SK_MEMINFO_DROPS]),
         _ => Err(io::ErrorKind::Unsupported.into()),
     }
+}
+
+/// Sends the messages that `heads` describe in one system call, and returns how many left.
+///
+/// The C library musl has a loop of `sendmsg` in place of this call, so the kernel is called.
+///
+/// # Errors
+/// The error of sendmmsg(2).
+///
+/// # Safety
+/// Each header describes live memory with its true length. Every unused byte of it is zero: the
+/// kernel takes the lengths as machine words, also where the C library declares shorter fields.
+pub unsafe fn send_messages(
+    socket: impl AsFd,
+    heads: &mut [libc::mmsghdr],
+    flags: i32,
+) -> io::Result<usize> {
+    let socket = socket.as_fd().as_raw_fd();
+    // SAFETY: the caller's promise; the slice has this length.
+    let sent = unsafe {
+        libc::syscall(libc::SYS_sendmmsg, socket, heads.as_mut_ptr(), heads.len(), flags)
+    };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// Receives up to as many messages as there are `heads` in one system call, without a time limit,
+/// and returns how many came.
+///
+/// # Errors
+/// The error of recvmmsg(2).
+///
+/// # Safety
+/// As for [`send_messages`], and the memory may be written.
+pub unsafe fn receive_messages(
+    socket: impl AsFd,
+    heads: &mut [libc::mmsghdr],
+    flags: i32,
+) -> io::Result<usize> {
+    let (socket, no_limit) = (socket.as_fd().as_raw_fd(), std::ptr::null::<libc::timespec>());
+    // SAFETY: the caller's promise; the slice has this length.
+    let received = unsafe {
+        libc::syscall(libc::SYS_recvmmsg, socket, heads.as_mut_ptr(), heads.len(), flags, no_limit)
+    };
+    usize::try_from(received).map_err(|_| io::Error::last_os_error())
 }

@@ -173,7 +173,7 @@ unsafe fn ask(
     step: &str,
 ) -> Result<i32, VfioError> {
     // SAFETY: the caller's promise.
-    let answer = unsafe { libc::ioctl(file.as_raw_fd(), request, argument) };
+    let answer = unsafe { libc::ioctl(file.as_raw_fd(), request as _, argument) };
     if answer < 0 { Err(at(step)(io::Error::last_os_error())) } else { Ok(answer) }
 }
 

@@ -101,7 +101,7 @@ pub(super) fn check_interface(fd: BorrowedFd<'_>, index: u32) -> io::Result<()> 
     for number in [libc::SIOCGIFNAME, libc::SIOCGIFFLAGS] {
         // SAFETY: the first request reads the index and writes the name, the second reads the name
         // and writes the flags, all members of this ifreq.
-        if unsafe { libc::ioctl(fd.as_raw_fd(), number, &raw mut request) } != 0 {
+        if unsafe { libc::ioctl(fd.as_raw_fd(), number as _, &raw mut request) } != 0 {
             return Err(plain(io::Error::last_os_error()));
         }
     }

@@ -2,10 +2,11 @@
 
 use std::io;
 use std::mem;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::link::SendResult;
+use millstream_host::socket::send_messages;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
@@ -83,7 +84,8 @@ impl Batch {
         for head in &self.heads[..taken] {
             sent.frames += 1;
             sent.bytes += u64::from(head.msg_len);
-            parts += head.msg_hdr.msg_iovlen;
+            let vectors: usize = head.msg_hdr.msg_iovlen as _;
+            parts += vectors;
         }
         done.extend(self.queued.drain(..parts));
     }
@@ -103,12 +105,9 @@ impl Batch {
         let messages = self.prepare();
         // SAFETY: the first `messages` headers point at vectors of this struct, and those at bytes
         // of frames that this struct holds; the kernel only reads them.
-        let sent = unsafe {
-            let (fd, heads) = (self.socket.as_raw_fd(), self.heads.as_mut_ptr());
-            libc::sendmmsg(fd, heads, messages as libc::c_uint, libc::MSG_DONTWAIT)
-        };
-        let error = || Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO);
-        usize::try_from(sent).map_err(|_| error())
+        let sent =
+            unsafe { send_messages(&self.socket, &mut self.heads[..messages], libc::MSG_DONTWAIT) };
+        sent.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     }
 
     /// Describes the next frames to the kernel; returns their number.
@@ -123,7 +122,7 @@ impl Batch {
             }
             let header = &mut self.heads[messages].msg_hdr;
             header.msg_iov = &raw mut self.vectors[first];
-            header.msg_iovlen = index + 1 - first;
+            header.msg_iovlen = (index + 1 - first) as _;
             (messages, first) = (messages + 1, index + 1);
             if messages == MESSAGES {
                 break;

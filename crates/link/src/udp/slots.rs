@@ -2,7 +2,9 @@
 
 use std::io;
 use std::mem;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
+
+use millstream_host::socket::receive_messages;
 
 use super::PAYLOAD_BYTES_MAX;
 use crate::udp::gso::{ControlBuffer, Notes};
@@ -86,19 +88,11 @@ impl Slots {
         // SAFETY: every header points to a slot, a name and a control buffer of this struct with
         // their true lengths (`arm`, now or earlier), all of which outlive the call; no more
         // messages are requested than there are headers.
-        let count = unsafe {
-            libc::recvmmsg(
-                fd.as_raw_fd(),
-                self.heads.as_mut_ptr(),
-                self.asked as libc::c_uint,
-                libc::MSG_DONTWAIT,
-                std::ptr::null_mut(),
-            )
-        };
-        let count = usize::try_from(count);
-        self.used = count.unwrap_or(0).max(1);
+        let count =
+            unsafe { receive_messages(fd, &mut self.heads[..self.asked], libc::MSG_DONTWAIT) };
+        self.used = *count.as_ref().unwrap_or(&0).max(&1);
         self.asked = if count.is_ok() { self.heads.len() } else { 1 };
-        count.map_err(|_| io::Error::last_os_error())
+        count
     }
 
     /// Points every header at its slot. The kernel overwrites lengths only in those that it fills,
@@ -133,7 +127,7 @@ impl Slots {
 
     /// Returns the kernel's control messages of slot `index`.
     pub fn notes(&self, index: usize) -> Notes {
-        self.controls[index].notes(self.heads[index].msg_hdr.msg_controllen)
+        self.controls[index].notes(self.heads[index].msg_hdr.msg_controllen as _)
     }
 
     /// Returns the sender of slot `index`.

@@ -6,6 +6,8 @@ use std::net::SocketAddrV4;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
+use millstream_host::socket::send_messages;
+
 use super::PAYLOAD_BYTES_MAX;
 use super::gso::ControlBuffer;
 use crate::port::{Capabilities, FrameLoan, PortTx};
@@ -61,10 +63,7 @@ impl UdpTx {
         }
         // SAFETY: the first `count` headers point to parts of `train`, to `to` and to `control`,
         // with their true lengths; all live through the call, and the kernel only reads them.
-        let sent = unsafe {
-            libc::sendmmsg(self.socket.as_raw_fd(), heads.as_mut_ptr(), count as libc::c_uint, 0)
-        };
-        let sent = usize::try_from(sent).map_err(|_| io::Error::last_os_error())?;
+        let sent = unsafe { send_messages(&self.socket, &mut heads[..count], 0) }?;
         Ok((sent * message_bytes).min(train.len()))
     }
 

@@ -19,7 +19,7 @@
 //! All forms give the same bits. The form is chosen at run time by the processor's instructions.
 
 mod form;
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "no SIMD form here"))]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "no SIMD form here"))]
 mod lanes;
 mod sample;
 mod scalar;
@@ -34,7 +34,7 @@ pub use wire::Wire;
 use lanes::WireLanes;
 use wire::{Sc8, Sc12, Sc16, WirePacking};
 
-/// The factor that maps `sc16` full scale 32767 to 1.0 (facts page on CHDR, section 5).
+/// The factor that maps `sc16` full scale 32767 to 1.0.
 pub const SC16_SCALE: f32 = 1.0 / 32767.0;
 
 /// A conversion to and from one wire format, in one form that this processor has.

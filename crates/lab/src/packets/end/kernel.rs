@@ -96,10 +96,8 @@ impl KernelEnd {
         let heads = &mut self.heads[from..to];
         // SAFETY: the caller pointed these headers at live buffers of this struct with their true
         // lengths, and the kernel only reads those.
-        let sent = unsafe {
-            libc::sendmmsg(self.socket.as_raw_fd(), heads.as_mut_ptr(), heads.len() as u32, 0)
-        };
-        self.left(sent as isize)
+        let sent = unsafe { socket::send_messages(&self.socket, heads, 0) };
+        self.left(sent.map_or(-1, usize::cast_signed))
     }
 
     /// Sends one packet, without headers to describe it; returns how many left.
@@ -193,19 +191,13 @@ impl KernelEnd {
             Look::Glance => libc::MSG_DONTWAIT,
             Look::Sleep => libc::MSG_WAITFORONE,
         };
+        let heads = &mut self.heads[..self.asked];
         // SAFETY: every header points at a slot and a name of this struct with their true lengths.
-        let count = unsafe {
-            libc::recvmmsg(
-                self.socket.as_raw_fd(),
-                self.heads.as_mut_ptr(),
-                self.asked as u32,
-                flags,
-                std::ptr::null_mut(),
-            )
-        };
+        let count = unsafe { socket::receive_messages(&self.socket, heads, flags) };
+        let count = count.map_or(-1, usize::cast_signed);
         self.used = usize::try_from(count).unwrap_or(0).max(1);
         self.asked = if count > 0 { BATCH } else { 1 };
-        count as isize
+        count
     }
 
     /// The payload in slot `index`.

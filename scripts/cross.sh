@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Runs a command that compiles for another target: scripts/cross.sh TARGET COMMAND [ARGUMENT...]
+#
+#   scripts/cross.sh aarch64-unknown-linux-musl cargo build --release -p millstream-cli
+#
+# Rust's own libraries, its linker and the C library musl come by rustup. The C code of the dependencies (SQLite) is compiled by
+# Zig's C compiler from PyPI, which has the headers of every target. Test programs for aarch64 run under QEMU's user-mode
+# emulation (Debian package qemu-user).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=${1:?cross.sh: name a target, such as aarch64-unknown-linux-musl}
+shift
+[ $# -gt 0 ] || { echo "cross.sh: name a command behind the target, such as cargo build" >&2; exit 2; }
+zig_version=0.13.0
+tools=$PWD/target/tools
+
+case $target in
+  aarch64-unknown-linux-musl) zig_target=aarch64-linux-musl ;;
+  x86_64-unknown-linux-musl) zig_target=x86_64-linux-musl ;;
+  *)
+    echo "cross.sh: unknown target $target: use aarch64-unknown-linux-musl or x86_64-unknown-linux-musl" >&2
+    exit 2
+    ;;
+esac
+
+if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$target" ]; then
+  command -v rustup >/dev/null || { echo "cross.sh: Rust has no libraries for $target: install them, as with rustup" >&2; exit 1; }
+  rustup target add "$target"
+fi
+
+if [ "$("$tools/zig/bin/python" -m ziglang version 2>/dev/null)" != "$zig_version" ]; then
+  rm -rf "$tools/zig"
+  mkdir -p "$tools"
+  python3 -m venv "$tools/zig"
+  "$tools/zig/bin/python" -m pip install --quiet --disable-pip-version-check "ziglang==$zig_version" ||
+    { echo "cross.sh: Zig's C compiler cannot be had from PyPI: check the network" >&2; exit 1; }
+fi
+
+# wrapper NAME SUBCOMMAND...: a program that calls Zig. Rust's names of targets are not Zig's, so the option is dropped.
+wrapper() {
+  local name=$tools/$target-$1
+  shift
+  printf '%s\n' '#!/bin/sh' \
+    'for one; do shift; case $one in --target=*) ;; *) set -- "$@" "$one" ;; esac; done' \
+    "exec '$tools/zig/bin/python' -m ziglang $* \"\$@\"" >"$name.new"
+  chmod +x "$name.new"
+  mv "$name.new" "$name"
+  printf '%s' "$name"
+}
+under=${target//-/_}
+upper=${under^^}
+export "CC_$under=$(wrapper cc cc -target $zig_target)"
+export "AR_$under=$(wrapper ar ar)"
+export "CARGO_TARGET_${upper}_LINKER=rust-lld"
+export "CARGO_TARGET_${upper}_RUSTFLAGS=-C link-self-contained=yes -C target-feature=+crt-static"
+export CARGO_BUILD_TARGET=$target
+case $target in
+  aarch64-*) export "CARGO_TARGET_${upper}_RUNNER=qemu-aarch64" ;;
+esac
+exec "$@"
