@@ -33,24 +33,25 @@ if [ "$("$tools/zig/bin/python" -m ziglang version 2>/dev/null)" != "$zig_versio
   mkdir -p "$tools"
   python3 -m venv "$tools/zig"
   "$tools/zig/bin/python" -m pip install --quiet --disable-pip-version-check "ziglang==$zig_version" ||
-    { echo "cross.sh: Zig's C compiler cannot be had from PyPI: check the network" >&2; exit 1; }
+    { echo "cross.sh: the compiler of Zig cannot be had from PyPI: check the network" >&2; exit 1; }
 fi
 
-# wrapper NAME SUBCOMMAND...: a program that calls Zig. Rust's names of targets are not Zig's, so the option is dropped.
+# wrapper NAME SUBCOMMAND...: makes a program that calls Zig, and sets `name` to its path. Rust's names of targets are not Zig's, so the option is dropped.
 wrapper() {
-  local name=$tools/$target-$1
+  name=$tools/$target-$1
   shift
   printf '%s\n' '#!/bin/sh' \
     'for one; do shift; case $one in --target=*) ;; *) set -- "$@" "$one" ;; esac; done' \
     "exec '$tools/zig/bin/python' -m ziglang $* \"\$@\"" >"$name.new"
   chmod +x "$name.new"
   mv "$name.new" "$name"
-  printf '%s' "$name"
 }
 under=${target//-/_}
 upper=${under^^}
-export "CC_$under=$(wrapper cc cc -target $zig_target)"
-export "AR_$under=$(wrapper ar ar)"
+wrapper cc cc -target $zig_target
+export "CC_$under=$name"
+wrapper ar ar
+export "AR_$under=$name"
 export "CARGO_TARGET_${upper}_LINKER=rust-lld"
 export "CARGO_TARGET_${upper}_RUSTFLAGS=-C link-self-contained=yes -C target-feature=+crt-static"
 export CARGO_BUILD_TARGET=$target

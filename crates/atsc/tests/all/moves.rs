@@ -29,8 +29,8 @@ fn plan(random: &mut Random, blocks: &[String]) -> Plan {
     Plan { partitions: partitions.map(partition).collect(), ..Plan::default() }
 }
 
-/// Writes the capture into a pipe. Its last twentieth comes slowly until `moved` is true, so that the
-/// recording does not end before the moves do, however busy the machine is.
+/// Writes the capture into a pipe. Its last twentieth comes slowly until `moved` is true, so that
+/// the recording does not end before the moves do, however busy the machine is.
 fn feed(capture: &[u8], pipe: &Path, moved: &AtomicBool) {
     let mut pipe = std::fs::OpenOptions::new().write(true).open(pipe).unwrap();
     let (most, last) = capture.split_at(capture.len() / 80 * 76);
