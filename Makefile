@@ -8,11 +8,13 @@ SOAPY := target/release/libmillstreamSupport.so
 PREFIX ?= /usr/local
 SOAPY_MODULES ?= $(PREFIX)/lib/SoapySDR/modules0.8
 
-.PHONY: help demo build arm64 soapy install-soapy test python test-python sanitize miri test-dpdk test-vfio test-peers fuzz lint fresh crates clean rust
+.PHONY: help demo build arm64 test-arm64 package soapy install-soapy test python test-python sanitize miri test-dpdk test-vfio test-peers fuzz lint fresh crates clean rust
 
 help:
 	@echo "make demo        emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png"
 	@echo "make test        all tests of our own, with loom models"
+	@echo "make package     static programs, Debian packages, source, bill of materials and checksums, in target/package"
+	@echo "make test-arm64  tests of the portable crates, compiled for ARM64 and run under emulation"
 	@echo "make arm64       the command for ARM64, static, in target/aarch64-unknown-linux-musl/release"
 	@echo "make python      the wheel of the Python package, in target/wheels"
 	@echo "make test-python tests of the Python package (make test runs them, too)"
@@ -33,7 +35,7 @@ demo: build
 
 build: rust
 	@scripts/need.sh build
-	$(CARGO) build --release -p millstream-cli
+	MILLSTREAM_COMMIT=$$(git rev-parse --short=12 HEAD 2>/dev/null) $(CARGO) build --release -p millstream-cli
 
 soapy: rust
 	@scripts/need.sh soapy
@@ -49,6 +51,14 @@ $(SOAPY):
 test: rust
 	@scripts/need.sh test
 	scripts/test.sh
+
+package: rust
+	@scripts/need.sh package
+	scripts/package.sh
+
+test-arm64: rust
+	@scripts/need.sh test-arm64
+	scripts/test-arm64.sh
 
 arm64: rust
 	@scripts/need.sh arm64

@@ -3,6 +3,8 @@
 #
 #   scripts/cross.sh aarch64-unknown-linux-musl cargo build --release -p millstream-cli
 #
+# CROSS_RUSTFLAGS adds options of rustc.
+#
 # Rust's own libraries, its linker and the C library musl come by rustup. The C code of the dependencies (SQLite) is compiled by
 # Zig's C compiler from PyPI, which has the headers of every target. Test programs for aarch64 run under QEMU's user-mode
 # emulation (Debian package qemu-user).
@@ -53,7 +55,7 @@ export "CC_$under=$name"
 wrapper ar ar
 export "AR_$under=$name"
 export "CARGO_TARGET_${upper}_LINKER=rust-lld"
-export "CARGO_TARGET_${upper}_RUSTFLAGS=-C link-self-contained=yes -C target-feature=+crt-static"
+export "CARGO_TARGET_${upper}_RUSTFLAGS=-C link-self-contained=yes -C target-feature=+crt-static${CROSS_RUSTFLAGS:-}"
 export CARGO_BUILD_TARGET=$target
 case $target in
   aarch64-*) export "CARGO_TARGET_${upper}_RUNNER=qemu-aarch64" ;;

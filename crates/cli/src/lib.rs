@@ -31,7 +31,7 @@ const CONFIG_VARIABLE: &str = "MILLSTREAM_CONFIG";
 
 /// Receives samples from networked radios, processes them, and accounts for every lost sample.
 #[derive(Parser)]
-#[command(name = "millstream", version, propagate_version = true)]
+#[command(name = "millstream", version = version(), propagate_version = true)]
 struct Cli {
     /// Print one JSON document with the fields command, environment and results; after a failure
     /// also error.
@@ -45,6 +45,19 @@ struct Cli {
 
     #[command(flatten)]
     verb: verbs::Args,
+}
+
+/// Returns the version, with the commit where the build was told it, and the features that are on.
+fn version() -> &'static str {
+    static VERSION: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+        let commit = option_env!("MILLSTREAM_COMMIT").filter(|commit| !commit.is_empty());
+        let commit = commit.map(|commit| format!("commit {commit}"));
+        let features = cfg!(feature = "dpdk").then(|| "features: dpdk".to_owned());
+        let more = commit.into_iter().chain(features).join(", ");
+        let version = env!("CARGO_PKG_VERSION");
+        if more.is_empty() { version.to_owned() } else { format!("{version} ({more})") }
+    });
+    &VERSION
 }
 
 /// Every verb with its options and help.

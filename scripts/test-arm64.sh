@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Compiles the tests of the portable crates for ARM64, and runs them under the user-mode emulation of QEMU.
+# Ends with one line of counts.
+#
+# Not run: what needs a kernel of ARM64 (links other than kernel UDP, scheduling classes, kernel traces) and what waits for
+# a radio in real time, which emulation is too slow for. `lab kernels` boots whole guests.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+target=aarch64-unknown-linux-musl
+crates=(wire ring dsp cpu draw flow blocks atsc measure planner)
+packages=("${crates[@]/#/-pmillstream-}")
+
+scripts/cross.sh $target cargo test --no-fail-fast --lib --tests "${packages[@]}" 2>&1 | tee "$log"
+status=${PIPESTATUS[0]}
+echo "skipped: crates net, link, radio, emulator, client, host, guest, lab, cli: they need an ARM64 kernel or real time"
+
+awk '/^test result/ { gsub(/;/, ""); passed += $4; failed += $6; skipped += $8 }
+  END { print passed + 0, "passed,", failed + 0, "failed,", skipped + 0, "skipped, on emulated ARM64" }' "$log"
+exit "$status"
