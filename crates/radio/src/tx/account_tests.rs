@@ -203,3 +203,73 @@ fn where_a_device_without_numbers_says_that_something_is_wrong_nothing_is_believ
     let ledger = world.account.ledger();
     assert_eq!((ledger.transmitted, ledger.unknown.samples), (0, 4 * FULL), "{ledger}");
 }
+
+/// Passes everything to the device, and its reports to the host.
+fn pass_all(world: &mut World) {
+    while !world.on_way.is_empty() {
+        world.deliver(Fate::Pass);
+    }
+    while !world.buffer.is_empty() {
+        world.consume();
+    }
+    while !world.answers.is_empty() {
+        world.answer(Fate::Pass);
+    }
+}
+
+#[test]
+fn a_ping_behind_its_resync_stays_in_the_count_when_the_next_packet_shows_the_place() {
+    let mut world = World::new();
+    world.send(3, 0);
+    world.deliver(Fate::Pass);
+    (0..2).for_each(|_| world.deliver(Fate::Lose));
+    world.audit();
+    pass_all(&mut world);
+    world.audit();
+    world.deliver(Fate::Pass);
+    world.deliver(Fate::Behind(1));
+    pass_all(&mut world);
+    let missing = world.counted.packets - world.account.window.sent().packets;
+    assert_eq!(missing, 1, "the device counts the PING twice");
+    world.send(4, 0);
+    (0..2).for_each(|_| world.deliver(Fate::Lose));
+    pass_all(&mut world);
+    // Only a count shows that these are lost.
+    world.send(2, 0);
+    (0..2).for_each(|_| world.deliver(Fate::Lose));
+    world.audit();
+    pass_all(&mut world);
+    // Reports of the next query are missing, so that what was known before it stays.
+    world.audit();
+    while !world.on_way.is_empty() {
+        world.deliver(Fate::Pass);
+    }
+    while !world.buffer.is_empty() {
+        world.consume();
+    }
+    world.answer(Fate::Lose);
+    world.settle();
+    world.compare();
+}
+
+#[test]
+fn packets_that_overtook_a_resync_are_not_lost() {
+    let mut world = World::new();
+    world.audit();
+    (0..2).for_each(|_| world.deliver(Fate::Pass));
+    (0..2).for_each(|_| world.consume());
+    (0..2).for_each(|_| world.answer(Fate::Lose));
+    world.send(4, 0);
+    world.audit();
+    assert!(matches!(world.on_way.back(), Some(Packet::Command { resync: Some(_), .. })));
+    let resync = world.on_way.pop_back();
+    world.send(3, 0);
+    // The first packet comes behind all others, and only then the RESYNC.
+    let first = world.on_way.pop_front();
+    world.on_way.extend(first.into_iter().chain(resync));
+    pass_all(&mut world);
+    world.send(2, 0);
+    world.settle();
+    world.compare();
+    assert_eq!(world.account.ledger().lost_total(), 0);
+}

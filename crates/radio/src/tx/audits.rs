@@ -117,9 +117,11 @@ impl Audits {
         self.tag
     }
 
-    /// Returns the tag of the next RESYNC.
+    /// Returns the tag of the next RESYNC: never that of the device's count, which would not show
+    /// that it was executed.
     pub fn next_tag(&self) -> u64 {
-        self.last_tag % TAG + 1
+        let next = self.last_tag % TAG + 1;
+        if next == self.tag { next % TAG + 1 } else { next }
     }
 
     /// Returns whether packets of samples were sent since the last query; `sent` is their total.
@@ -164,7 +166,9 @@ impl Audits {
 
     /// Takes a report with a tag. Returns the query that ended with it, if the tag is a new one.
     pub fn step(&mut self, counted: Totals, tag: u64) -> Option<Answer> {
-        if tag == self.tag {
+        // Where those with the tags between were lost, the count alone shows a RESYNC.
+        let is_answer = |audit: &Audit| audit.resync == Some((counted, tag));
+        if tag == self.tag && !self.open.iter().any(is_answer) {
             return None;
         }
         self.tag = tag;
@@ -290,6 +294,27 @@ mod tests {
         assert_eq!((audit.sent, missing, audits.step(totals(21), 2)), (12, None, None));
         assert_eq!((audits.step(totals(21), 3), audits.wants_resync(9)), (None, true));
         assert_eq!(untagged(totals(1).and(Totals { packets: 0, bytes: 3 })), (totals(1), 3));
+    }
+
+    #[test]
+    fn a_resync_shows_although_those_before_it_were_lost() {
+        let mut audits = Audits::new(COMMAND);
+        audits.push(totals(3), true, 0);
+        assert!(matches!(audits.step(totals(3), 1), Some(Answer::Resync(..))));
+        // The tags 2, 3 and 2; that of the device's count is not among them.
+        for turn in 2..5 {
+            audits.push(totals(3 * turn), true, turn);
+            assert_ne!(audits.last_tag, 1);
+        }
+        let Some(Answer::Resync(audit, _)) = audits.step(totals(12), 2) else { panic!() };
+        assert_eq!((audit.sent, audits.next_tag()), (4, 3));
+        // Sent before the device's count had a tag of 2.
+        audits.push(totals(20), true, 5);
+        audits.open[0].resync = Some((totals(20), 2));
+        assert_eq!(audits.step(totals(19), 2), None);
+        assert!(
+            matches!(audits.step(totals(20), 2), Some(Answer::Resync(audit, _)) if audit.sent == 5)
+        );
     }
 
     #[test]

@@ -29,6 +29,8 @@ impl DeviceProgress {
     /// how many packets and commands fewer were counted than sent in all, if known. `commands` were
     /// sent in all.
     pub fn resolve(&mut self, missing: Option<u64>, to: u64, commands: u64, counted_bytes: u64) {
+        // The query may have come late, behind packets that were sent after it.
+        let to = to.max(self.record.passed());
         let suspect = self.suspect.take().map(|suspect| suspect.before);
         let blind = suspect.or(self.blind.take()).unwrap_or_else(|| self.save());
         self.blind = None;

@@ -191,7 +191,7 @@ impl DeviceProgress {
         }
         self.end_run(due, counted_bytes);
         self.shift = match base {
-            Some(base) => came as i64 - base as i64,
+            Some(base) => self.shift.wrapping_add(came as i64 - base as i64),
             None => self.shift.wrapping_add_unsigned(came).wrapping_sub_unsigned(due),
         };
         self.skip(came, counted_bytes);

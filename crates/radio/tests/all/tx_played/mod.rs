@@ -105,6 +105,14 @@ fn the_ledger_tells_what_was_played_whatever_the_network_does() {
     println!("{seeds:?}: {simple} simple, {exact} exact, {played_again} with repetitions");
 }
 
+/// Mixes that left a wrong ledger once: a PING came behind its RESYNC (25702), packets overtook a
+/// RESYNC (55092, 57033), a RESYNC had the tag of the device's count (55259).
+#[test]
+fn mixes_that_failed_once_leave_a_ledger_of_what_was_played() {
+    let seeds = [25_702, 55_092, 55_259, 57_033];
+    check_all(seeds.into_iter(), mix_of, |mix| _ = mix.check(&mut SimulatedTx::new()));
+}
+
 /// Every mix has a radio of its own, so that a seed alone repeats it.
 #[test]
 fn simulated_mixes_leave_a_ledger_of_what_was_played() {
