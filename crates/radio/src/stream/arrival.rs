@@ -56,6 +56,21 @@ impl PacketGap {
     }
 }
 
+/// The class of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PacketClass {
+    /// The next packet.
+    Next,
+    /// A later packet.
+    After(PacketGap),
+    /// A packet that came before, or is too old to classify.
+    Duplicate,
+    /// A packet that was given up; `damaged`: an earlier copy came damaged.
+    Late { damaged: bool },
+    /// A packet with an implausible time, unless the packet behind it confirms it.
+    Nonsense,
+}
+
 /// Decodes a packet of this stream.
 pub(super) fn content(packet: &Packet<'_>) -> Result<Content, Error> {
     let flow_bytes = packet.flow_len();

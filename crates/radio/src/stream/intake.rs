@@ -88,7 +88,7 @@ impl RxStreamer {
     ) -> Result<bool, RxError> {
         let PacketSource::Lent(index) = place else { return Ok(false) };
         let missing = self.tracker.missing_before(arrival);
-        if missing == 0 {
+        if missing == 0 || self.tracker.may_be_delayed(arrival) {
             return Ok(false);
         }
         let begun = self.awaited.is_none() && self.recovery.is_none();
@@ -217,7 +217,7 @@ impl RxStreamer {
     /// Classifies a packet, together with those in the reorder buffer.
     fn judge(&mut self, arrival: &Arrival) -> PacketClass {
         let verdict = self.tracker.judge(arrival);
-        if verdict != PacketClass::Nonsense {
+        if verdict != PacketClass::Nonsense || self.tracker.is_unconfirmed(arrival) {
             return verdict;
         }
         let mut waiting =

@@ -1,6 +1,6 @@
 //! Order and time: classifies packets as next, late or duplicate, and counts the missing ones.
 
-pub(super) use super::arrival::{Arrival, PacketGap};
+pub(super) use super::arrival::{Arrival, PacketClass, PacketGap};
 use super::fates::{Fates, HISTORY, PacketFate};
 
 /// The largest jump of time that is counted in samples, ticks (16 days at 200 MHz). A larger one
@@ -10,20 +10,12 @@ const JUMP_TICKS_MAX: u64 = 1 << 48;
 /// The most packets that may be lost where a clock is set back; with more, it is an old packet.
 const LOST_AT_JUMP_MAX: u16 = 4096;
 
-/// The class of a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PacketClass {
-    /// The next packet.
-    Next,
-    /// A later packet.
-    After(PacketGap),
-    /// A packet that came before, or is too old to classify.
-    Duplicate,
-    /// A packet that was given up; `damaged`: an earlier copy came damaged.
-    Late { damaged: bool },
-    /// A packet with an implausible time, unless the packet behind it confirms it.
-    Nonsense,
-}
+/// The packets after a restart of the numbers among which packets with old numbers may come, which
+/// the network had delayed.
+const SETTLING: u16 = 4096;
+
+/// The consecutive packets that confirm a clock set back among those.
+const CONFIRMED: u8 = 4;
 
 /// The packet to which the damage belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,8 +50,12 @@ pub(super) struct Tracker {
     restarted: bool,
     /// Packets that came damaged before that, and belong to the gap around it.
     damaged_before: u64,
-    /// A packet with an implausible time.
+    /// A packet with an implausible time, and the number of such packets up to it that follow each
+    /// other.
     suspect: Option<Arrival>,
+    suspects: u8,
+    /// The packets left of [`SETTLING`].
+    settling: u16,
     /// The newest packet, if its time was right and its number was not.
     misnumbered: Option<Arrival>,
 }
@@ -78,6 +74,8 @@ impl Tracker {
             restarted: false,
             damaged_before: 0,
             suspect: None,
+            suspects: 0,
+            settling: 0,
             misnumbered: None,
         }
     }
@@ -105,6 +103,7 @@ impl Tracker {
             .filter(|fate| *fate == PacketFate::Damaged)
             .count() as u64;
         (self.next_seq, self.booked, self.restarted) = (0, 0, true);
+        self.settling = SETTLING;
         (self.anchored, self.suspect, self.misnumbered) = (false, None, None);
         self.fates.clear();
     }
@@ -218,7 +217,36 @@ impl Tracker {
 
     /// Stores a packet with an implausible time: another one may confirm it.
     pub fn suspect(&mut self, arrival: &Arrival) {
+        self.suspects = if self.follows_suspect(arrival) { self.suspects + 1 } else { 1 };
         self.suspect = Some(*arrival);
+    }
+
+    /// Returns whether a packet comes right behind the suspect, by its number and its time.
+    fn follows_suspect(&self, arrival: &Arrival) -> bool {
+        self.suspect.is_some_and(|suspect| {
+            let length = suspect.samples.wrapping_mul(self.ticks_per_sample);
+            let end = suspect.ticks.map(|ticks| ticks.wrapping_add(length));
+            suspect.seq.wrapping_add(1) == arrival.seq && end.is_some() && end == arrival.ticks
+        })
+    }
+
+    /// Returns whether a packet may have a number from before a restart of the numbers: one ahead,
+    /// and an old time, within a run. Otherwise the device's clock was set back. A short packet
+    /// ends a run, so no other could confirm it.
+    pub fn may_be_delayed(&self, arrival: &Arrival) -> bool {
+        let Some((ticks, due)) = arrival.ticks.zip(self.next_ticks) else { return false };
+        let is_ahead = arrival.seq.wrapping_sub(self.next_seq) < 0x8000;
+        let is_behind = (1..=JUMP_TICKS_MAX).contains(&due.wrapping_sub(ticks));
+        let in_run = self.anchored && !self.interrupted && !self.restarted;
+        let full = arrival.samples == self.samples_per_packet;
+        self.settling > 0 && in_run && full && is_ahead && is_behind
+    }
+
+    /// Returns whether nothing confirms that such a packet is not a delayed one: those before it
+    /// would have to follow each other.
+    pub fn is_unconfirmed(&self, arrival: &Arrival) -> bool {
+        let confirmed = self.suspects + 1 >= CONFIRMED && self.follows_suspect(arrival);
+        self.may_be_delayed(arrival) && !confirmed
     }
 
     /// Returns whether the times of `arrival` and of the suspect are as far apart as their numbers.
@@ -260,6 +288,9 @@ impl Tracker {
     }
 
     fn by_time(&self, arrival: &Arrival, ahead: u64, missing: u16) -> PacketClass {
+        if self.is_unconfirmed(arrival) {
+            return PacketClass::Nonsense;
+        }
         let lost = self.unbooked(missing);
         let lost_ticks = u64::from(lost) * self.samples_per_packet * self.ticks_per_sample;
         // Full packets are missing, and their time is not.
@@ -352,7 +383,8 @@ impl Tracker {
         self.fates.arrive(arrival.seq);
         self.next_seq = arrival.seq.wrapping_add(1);
         (self.booked, self.restarted, self.anchored) = (0, false, true);
-        self.suspect = None;
+        (self.suspect, self.suspects) = (None, 0);
+        self.settling = self.settling.saturating_sub(1);
         let gap = samples.wrapping_mul(self.ticks_per_sample);
         let begin = arrival.ticks.or(self.next_ticks.map(|due| due.wrapping_add(gap)));
         let length = arrival.samples.wrapping_mul(self.ticks_per_sample);

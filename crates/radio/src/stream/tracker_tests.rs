@@ -229,3 +229,42 @@ fn a_clock_that_was_set_between_two_samples_is_a_jump_and_not_a_loss() {
     assert_eq!(tracker.judge(&at(4, 1528 + 5 + 160)), jump(1, 5));
     assert_eq!(tracker.judge(&at(5, 1528 + 5 + 320)), PacketClass::Next);
 }
+
+/// Returns a tracker whose numbers were restarted, and that is at number 100 and time 9000.
+fn renumbered() -> Tracker {
+    let mut tracker = tracker();
+    tracker.restart();
+    for index in 0..100 {
+        assert!(!matches!(tracker.judge(&at(index, 8000 + 10 * u64::from(index))), LATE));
+    }
+    tracker
+}
+
+#[test]
+fn packets_with_numbers_from_before_a_restart_set_no_clock() {
+    let mut tracker = renumbered();
+    // Delayed packets, of numbers that come next by chance; some follow each other.
+    for (seq, ticks) in [(100, 5000), (102, 5020), (103, 5030), (104, 5040), (100, 5000)] {
+        assert!(tracker.is_unconfirmed(&at(seq, ticks)));
+        assert_eq!(tracker.judge(&at(seq, ticks)), PacketClass::Nonsense);
+    }
+    assert_eq!(tracker.judge(&at(100, 9000)), PacketClass::Next);
+    // Long after the restart one packet is enough.
+    for index in 101..101 + SETTLING {
+        assert_eq!(tracker.judge(&at(index, 8000 + 10 * u64::from(index))), PacketClass::Next);
+    }
+    assert!(
+        matches!(tracker.judge(&at(101 + SETTLING, 5000)), PacketClass::After(gap) if gap.jump < 0)
+    );
+}
+
+#[test]
+fn a_clock_set_back_after_a_restart_of_the_numbers_is_confirmed_by_the_fourth_packet() {
+    let mut tracker = renumbered();
+    for index in 0..3 {
+        let packet = at(100 + index, 5000 + 10 * u64::from(index));
+        assert_eq!(tracker.judge(&packet), PacketClass::Nonsense);
+    }
+    assert_eq!(tracker.judge(&at(103, 5030)), jump(3, 5030 - 9000 - 30));
+    assert_eq!(tracker.judge(&at(104, 5040)), PacketClass::Next);
+}
