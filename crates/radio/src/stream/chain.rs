@@ -1,11 +1,9 @@
 //! Captures queued one after another in the radio: separate bursts, without a gap where they join.
 
-use millstream_wire::regs::radio::RX_CMD_SLOTS;
-
-use super::meta::{RxError, RxEvent};
-use super::streamer::{RxStreamer, StreamState};
+use super::core::{RxCore, StreamState};
+use super::meta::RxEvent;
 use super::tracker::{Arrival, PacketGap};
-use crate::{Cause, RadioError};
+use crate::Cause;
 
 /// A capture that waits in the radio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,60 +13,10 @@ pub(super) struct PendingCommand {
     pub at: Option<u64>,
 }
 
-impl RxStreamer {
-    /// Queues a capture of `samples` samples, at the device's time `at` or, for `None`, at the end
-    /// of the capture before it, without a gap. The first capture starts an idle stream.
-    ///
-    /// Each capture is a separate burst. The radio holds up to 32 that have not begun.
-    ///
-    /// # Errors
-    /// [`RxError::QueueFull`], [`RxError::Endless`], [`RxError::BadLength`]; [`RxError::Radio`]
-    /// when the device does not answer.
-    pub fn queue_finite(&mut self, samples: u64, at: Option<u64>) -> Result<(), RxError> {
-        match self.run {
-            StreamState::Finite(_) => {}
-            StreamState::Idle => return self.start_finite(samples, at),
-            StreamState::Continuous | StreamState::Stopping(_) => return Err(RxError::Endless),
-        }
-        self.check_length(samples)?;
-        let free = self.channel.free_slots()?;
-        if free == 0 {
-            return Err(RxError::QueueFull);
-        }
-        // The radio counts its own samples.
-        let length = Some(self.path.rate.ticks(samples));
-        match self.channel.start(length, at) {
-            Ok(()) => {}
-            Err(RadioError::Silent { .. }) if !self.was_queued(free, at)? => {
-                self.channel.start(length, at)?;
-            }
-            Err(RadioError::Silent { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        self.chain.push_back(PendingCommand { samples, at });
-        Ok(())
-    }
-
-    /// Returns whether a capture was queued although the write was not acknowledged. In doubt it
-    /// was: the ledger shows whether its samples come, and none can come twice.
-    fn was_queued(&self, free_before: u32, at: Option<u64>) -> Result<bool, RxError> {
-        let before = self.waiting_from(self.channel.time_ticks()?);
-        let free = self.channel.free_slots()?;
-        let now = self.channel.time_ticks()?;
-        if free < free_before || before != self.waiting_from(now) {
-            return Ok(true);
-        }
-        // No capture began meanwhile, so the queued ones can be counted.
-        let ahead = |at: u64| at.wrapping_sub(now).wrapping_sub(1) < 1 << 63;
-        match (before, at) {
-            (Some(waiting), Some(at)) if ahead(at) => Ok(RX_CMD_SLOTS - free > waiting),
-            _ => Ok(true),
-        }
-    }
-
+impl RxCore {
     /// Returns the number of captures that have not begun at the time `now`, if all their times are
     /// known.
-    fn waiting_from(&self, now: u64) -> Option<u32> {
+    pub(super) fn waiting_from(&self, now: u64) -> Option<u32> {
         let ahead = |at: u64| at.wrapping_sub(now).wrapping_sub(1) < 1 << 63;
         let mut waiting = u32::from(self.awaited.is_some_and(ahead));
         for capture in &self.chain {
@@ -77,13 +25,9 @@ impl RxStreamer {
         Some(waiting)
     }
 
-    /// Removes the captures that had not begun when the radio was stopped. The others are still to
-    /// come, each burst with its own end.
-    pub(super) fn forget_what_has_not_begun(&mut self) -> Result<(), RxError> {
-        if self.chain.is_empty() && self.recovery.is_none() {
-            return Ok(());
-        }
-        let now = self.channel.time_ticks().inspect_err(|_| self.chain.clear())?;
+    /// Removes the captures that had not begun at `now`, when the radio was stopped. The others are
+    /// still to come, each burst with its own end.
+    pub(super) fn forget_what_has_not_begun(&mut self, now: u64) {
         let has_begun = |at: u64| now.wrapping_sub(at) < 1 << 63;
         self.recovery = self.recovery.filter(|recovery| self.may_have_begun(recovery, now));
         let left = if let StreamState::Finite(left) = self.run { left } else { 0 };
@@ -101,7 +45,6 @@ impl RxStreamer {
             joint = at.map(|at| end(at, *samples));
         }
         self.chain.truncate(begun);
-        Ok(())
     }
 
     /// Ends the burst: the next one in the chain begins, if there is one.
@@ -142,7 +85,7 @@ impl RxStreamer {
     /// Gives up the rest of the current capture, because a packet of a later one arrived.
     pub(super) fn give_up_capture(&mut self, arrival: &Arrival) {
         let StreamState::Finite(left) = self.run else { return };
-        let late = self.channel.events().late_commands();
+        let late = self.reports.late_commands;
         if self.awaited.is_some() && late != self.late_commands_seen {
             self.late_commands_seen += 1;
             self.lose_rest(left, Cause::LateCommand);
@@ -157,7 +100,7 @@ impl RxStreamer {
         let damaged = self.tracker.damaged_in_end(in_packets);
         self.tracker.pass_over(packets, left);
         let gap = PacketGap { packets, damaged, in_packets, unsent: left - in_packets, jump: 0 };
-        self.losses.book(&gap, unsent, self.port.rx.queue_drops(), &mut self.ledger);
+        self.losses.book(&gap, unsent, self.reports.queue_drops, &mut self.ledger);
         self.expectation.add(left);
         self.ledger.expected = self.expectation.total();
         let event = if packets > 0 {

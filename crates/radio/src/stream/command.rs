@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use millstream_wire::regs::radio::RX_CMD_SLOTS;
+
+use super::chain::PendingCommand;
+use super::core::StreamState;
 use super::meta::RxError;
-use super::streamer::{RxStreamer, StreamState};
+use super::streamer::RxStreamer;
 use crate::RadioError;
 use crate::channel::FINITE_SAMPLES_MAX;
 
@@ -53,55 +57,109 @@ impl RxStreamer {
     /// [`RxError::Radio`] when the device does not answer.
     pub fn stop(&mut self) -> Result<(), RxError> {
         self.channel.stop()?;
-        self.restart_wanted = None;
-        if self.run == StreamState::Idle {
+        self.core.restart_wanted = None;
+        if self.core.run == StreamState::Idle {
             return Ok(());
         }
         let outcome = self.forget_what_has_not_begun();
-        self.run = StreamState::Stopping(self.now());
+        self.core.run = StreamState::Stopping(self.now());
         outcome
     }
 
     pub(super) fn start(&mut self, samples: Option<u64>, at: Option<u64>) -> Result<(), RxError> {
-        if self.is_running() || self.held.is_some() {
+        if self.is_running() || self.core.held.is_some() {
             return Err(RxError::Running);
         }
         // UHD's simulator needs a stop between two captures; other radios tolerate it.
         self.channel.stop_if_started()?;
         self.pass_over_strays(Duration::ZERO)?;
         self.command(samples, at)?;
-        self.aside.clear();
-        self.tracker.forget();
-        self.tracker.begin(at);
-        self.expectation.begin(at);
-        (self.awaited, self.ended, self.ends_due) = (at, false, 0);
-        self.lost_run = false;
-        (self.silence_ticks, self.first_silence) = (None, None);
-        self.recovery = None;
-        self.restart_wanted = None;
-        self.run_ticks = at.unwrap_or(0);
-        self.run = samples.map_or(StreamState::Continuous, StreamState::Finite);
+        self.core.begin(samples, at);
         Ok(())
+    }
+
+    /// Removes the captures that had not begun when the radio was stopped. The others are still to
+    /// come, each burst with its own end.
+    fn forget_what_has_not_begun(&mut self) -> Result<(), RxError> {
+        if self.core.chain.is_empty() && self.core.recovery.is_none() {
+            return Ok(());
+        }
+        let now = self.channel.time_ticks();
+        let now = now.inspect_err(|_| self.core.chain.clear())?;
+        self.look();
+        self.core.forget_what_has_not_begun(now);
+        Ok(())
+    }
+
+    /// Queues a capture of `samples` samples, at the device's time `at` or, for `None`, at the end
+    /// of the capture before it, without a gap. The first capture starts an idle stream.
+    ///
+    /// Each capture is a separate burst. The radio holds up to 32 that have not begun.
+    ///
+    /// # Errors
+    /// [`RxError::QueueFull`], [`RxError::Endless`], [`RxError::BadLength`]; [`RxError::Radio`]
+    /// when the device does not answer.
+    pub fn queue_finite(&mut self, samples: u64, at: Option<u64>) -> Result<(), RxError> {
+        match self.core.run {
+            StreamState::Finite(_) => {}
+            StreamState::Idle => return self.start_finite(samples, at),
+            StreamState::Continuous | StreamState::Stopping(_) => return Err(RxError::Endless),
+        }
+        self.check_length(samples)?;
+        let free = self.channel.free_slots()?;
+        if free == 0 {
+            return Err(RxError::QueueFull);
+        }
+        // The radio counts its own samples.
+        let length = Some(self.path.rate.ticks(samples));
+        match self.channel.start(length, at) {
+            Ok(()) => {}
+            Err(RadioError::Silent { .. }) if !self.was_queued(free, at)? => {
+                self.channel.start(length, at)?;
+            }
+            Err(RadioError::Silent { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.core.chain.push_back(PendingCommand { samples, at });
+        Ok(())
+    }
+
+    /// Returns whether a capture was queued although the write was not acknowledged. In doubt it
+    /// was: the ledger shows whether its samples come, and none can come twice.
+    fn was_queued(&self, free_before: u32, at: Option<u64>) -> Result<bool, RxError> {
+        let before = self.core.waiting_from(self.channel.time_ticks()?);
+        let free = self.channel.free_slots()?;
+        let now = self.channel.time_ticks()?;
+        if free < free_before || before != self.core.waiting_from(now) {
+            return Ok(true);
+        }
+        // No capture began meanwhile, so the queued ones can be counted.
+        let ahead = |at: u64| at.wrapping_sub(now).wrapping_sub(1) < 1 << 63;
+        match (before, at) {
+            (Some(waiting), Some(at)) if ahead(at) => Ok(RX_CMD_SLOTS - free > waiting),
+            _ => Ok(true),
+        }
     }
 
     /// Sends the radio start commands, exactly one of which takes effect.
     pub(super) fn command(&mut self, samples: Option<u64>, at: Option<u64>) -> Result<(), RxError> {
         for attempt in 1.. {
-            self.late_commands_seen = self.channel.events().late_commands();
-            self.overruns_seen = self.channel.events().overruns();
+            self.look();
+            self.core.late_commands_seen = self.core.reports.late_commands;
+            self.core.overruns_seen = self.core.reports.overruns;
             match self.channel.start(samples.map(|samples| self.path.rate.ticks(samples)), at) {
                 Ok(()) => break,
                 Err(RadioError::Silent { .. }) if attempt < START_TRIES => {
                     // It is unknown whether the radio runs: stop it, then try again.
                     self.channel.stop()?;
-                    if self.run == StreamState::Idle {
+                    if self.core.run == StreamState::Idle {
                         self.pass_over_strays(QUIET)?;
                     }
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        self.last_heard = self.now();
+        self.core.last_heard = self.now();
         Ok(())
     }
 

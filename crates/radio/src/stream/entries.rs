@@ -1,8 +1,8 @@
 //! The causes of gaps in the ledger, and the reports of gaps.
 
+use super::core::{Pending, RxCore};
 use super::meta::RxEvent;
 use super::rate::StreamRate;
-use super::streamer::{Pending, RxStreamer};
 use super::tracker::{Arrival, PacketGap};
 use crate::Cause;
 
@@ -17,7 +17,7 @@ pub(super) struct PriorState {
     run_ended: bool,
 }
 
-impl RxStreamer {
+impl RxCore {
     /// Returns the current state.
     pub(super) fn before(&self) -> PriorState {
         PriorState {
@@ -99,7 +99,7 @@ impl RxStreamer {
             None if stopped => Cause::DeviceOverrun,
             _ => Cause::ClockJump,
         };
-        self.losses.book(&gap, unsent, self.port.rx.queue_drops(), &mut self.ledger);
+        self.losses.book(&gap, unsent, self.reports.queue_drops, &mut self.ledger);
         self.ledger.lose(Cause::Unknown, unknown);
         self.epoch += u64::from(jumped);
 
@@ -259,7 +259,7 @@ impl RxStreamer {
             // Without credit the device keeps the last ones.
             (gap.in_packets, unknown) = (0, samples);
         }
-        let drops = self.port.rx.queue_drops();
+        let drops = self.reports.queue_drops;
         self.losses.book(&gap, Cause::DeviceOverrun, drops, &mut self.ledger);
         self.ledger.lose(Cause::Unknown, unknown);
         self.expectation.add(samples);

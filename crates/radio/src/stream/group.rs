@@ -18,9 +18,10 @@ use std::time::Duration;
 
 use num_complex::Complex32;
 
+use super::core::StreamState;
 use super::meta::{RxCounters, RxError, RxEvent};
 use super::rate::StreamRate;
-use super::streamer::{RxStreamer, StreamState};
+use super::streamer::RxStreamer;
 use crate::Ledger;
 use crate::convert::Converter;
 use crate::deadline::deadline_after;
@@ -94,11 +95,11 @@ impl RxGroup {
         if members.iter().any(|member| member.rate() != rate) {
             return bad("the radios of its members count time at different rates");
         }
-        if members.iter().any(|member| member.is_running() || member.held.is_some()) {
+        if members.iter().any(|member| member.is_running() || member.core.held.is_some()) {
             return bad("a member is running already");
         }
         for member in &mut members {
-            member.in_group = true;
+            member.core.in_group = true;
         }
         Ok(Self { members, running: false, due: None, left: None, trouble: None, failure: None })
     }
@@ -187,7 +188,7 @@ impl RxGroup {
     pub fn stop(&mut self) -> Result<(), RxError> {
         let mut outcome = Ok(());
         for member in &mut self.members {
-            if member.run != StreamState::Idle {
+            if member.core.run != StreamState::Idle {
                 outcome = outcome.and(member.stop());
             }
         }

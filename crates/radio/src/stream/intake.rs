@@ -1,99 +1,94 @@
 //! Classifies each datagram.
+//!
+//! Without a port: the bytes come in, and what follows from them is left in the core.
 
-use std::io;
-
-use millstream_wire::Width;
 use millstream_wire::chdr::{DataRepr, Header, Packet};
-use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
+use millstream_wire::stream::{CommandOp, CommandRepr};
 
 use super::arrival::{Content, content};
-use super::meta::{RxError, RxEvent};
-use super::streamer::{PacketSource, RxStreamer, StreamState, UnreadSamples};
+use super::core::{Datagram, Intake, PacketSource, RxCore, StreamState, UnreadSamples};
+use super::meta::RxEvent;
 use super::tracker::{Arrival, Damage, PacketClass, PacketGap};
-use crate::error::io_error;
-use crate::{Cause, RadioError};
+use crate::Cause;
 
-impl RxStreamer {
-    /// Processes the lent datagrams until there is a result for the caller; returns false at their
-    /// end.
-    pub(super) fn inspect_batch(&mut self) -> Result<bool, RxError> {
-        loop {
-            if let Some(place) = self.aside.due_index(self.tracker.next_seq()) {
-                self.inspect(PacketSource::Aside(place))?;
-            } else if self.batch.0 < self.batch.1 {
-                self.batch.0 += 1;
-                self.inspect(PacketSource::Lent(self.batch.0 - 1))?;
-            } else {
-                return Ok(false);
-            }
-            if self.held.is_some() || self.pending.is_some() {
-                return Ok(true);
-            }
+impl RxCore {
+    /// Takes a datagram that the port lends.
+    pub(crate) fn take(&mut self, datagram: &Datagram<'_>) -> Intake {
+        if datagram.source != self.path.device {
+            self.counters.foreign += 1;
+            return Intake::Done;
         }
+        self.heard = true;
+        let place = PacketSource::Lent(datagram.index);
+        self.inspect(place, Some(datagram.payload))
     }
 
-    /// Returns the bytes of a packet.
-    pub(super) fn packet(&self, place: PacketSource) -> &[u8] {
-        match place {
-            PacketSource::Lent(index) => self.port.rx.datagram(index).payload,
+    /// Takes the next packet of the reorder buffer, if its turn has come; returns false without
+    /// one.
+    pub(crate) fn take_waiting(&mut self) -> bool {
+        let Some(place) = self.aside.due_index(self.tracker.next_seq()) else { return false };
+        self.inspect(PacketSource::Aside(place), None);
+        true
+    }
+
+    /// Takes a packet: the bytes that the port lends, or those in the reorder buffer.
+    fn inspect(&mut self, place: PacketSource, lent: Option<&[u8]>) -> Intake {
+        let bytes = match place {
+            PacketSource::Lent(_) => lent.unwrap_or_default(),
             PacketSource::Aside(place) => self.aside.packet(place),
-        }
-    }
-
-    fn inspect(&mut self, place: PacketSource) -> Result<(), RxError> {
-        if let PacketSource::Lent(index) = place {
-            if self.port.rx.datagram(index).source != self.path.device {
-                self.counters.foreign += 1;
-                return Ok(());
-            }
-            self.heard = true;
-        }
-        let packet = match Packet::parse(self.packet(place), self.path.width) {
+        };
+        let packet = match Packet::parse(bytes, self.path.width) {
             Ok(packet) => packet,
-            Err(_) => return self.malformed(self.number_of(place)),
+            Err(_) => {
+                let number = self.number_of(bytes);
+                return self.malformed(number);
+            }
         };
         if packet.header().dst_epid != self.path.epid {
             self.counters.misaddressed += 1;
-            return Ok(());
+            return Intake::Done;
         }
         match content(&packet) {
-            Ok(Content::Data { repr, at, flow_bytes }) => self.data(place, &repr, at, flow_bytes),
+            Ok(Content::Data { repr, at, flow_bytes }) => {
+                self.data(place, lent, &repr, at, flow_bytes)
+            }
             Ok(Content::Command { repr, flow_bytes }) => self.stream_command(&repr, flow_bytes),
             Ok(Content::Other) => {
                 self.counters.unexpected += 1;
-                Ok(())
+                Intake::Done
             }
-            Err(_) => self.malformed(self.number_of(place)),
+            Err(_) => {
+                let number = self.number_of(bytes);
+                self.malformed(number)
+            }
         }
     }
 
     /// Returns the number of a data packet of this stream whose rest cannot be decoded.
-    fn number_of(&self, place: PacketSource) -> Option<u16> {
-        let header = Header::peek(self.packet(place)).ok()?;
+    fn number_of(&self, bytes: &[u8]) -> Option<u16> {
+        let header = Header::peek(bytes).ok()?;
         (header.kind.is_data() && header.dst_epid == self.path.epid).then_some(header.seq)
     }
 
-    /// Returns whether a packet was put into the reorder buffer, or has to wait for those in it:
-    /// one before it may still come. The end of an overrun burst does not wait: the restart is more
-    /// urgent.
+    /// Puts a packet into the reorder buffer, or lets it wait for those in it, where one before it
+    /// may still come; returns `None` for one that need not wait. The end of an overrun burst does
+    /// not wait: the restart is more urgent.
     ///
     /// The wait is measured by the device's clock, or by silence at the port, so delays of this
     /// machine lose nothing.
     fn waits(
         &mut self,
-        place: PacketSource,
+        packet: &[u8],
         arrival: &Arrival,
         eob: bool,
         flow_bytes: usize,
-    ) -> Result<bool, RxError> {
-        let PacketSource::Lent(index) = place else { return Ok(false) };
+    ) -> Option<Intake> {
         let missing = self.tracker.missing_before(arrival);
         if missing == 0 || self.tracker.may_be_delayed(arrival) {
-            return Ok(false);
+            return None;
         }
         let begun = self.awaited.is_none() && self.recovery.is_none();
         let urgent = eob && self.run == StreamState::Continuous;
-        let packet = self.port.rx.datagram(index).payload;
         let may = begun && !urgent && self.aside.takes(arrival.seq, packet, missing);
         if may {
             let due = self.tracker.next_ticks();
@@ -103,21 +98,17 @@ impl RxStreamer {
             } else if self.is_misnumbered(arrival) {
                 // Replace the buffered packet, whose number is damaged, by this one.
                 self.aside.replace(arrival.seq, packet);
-                self.malformed(None)?;
+                self.malformed(None);
             } else {
                 self.counters.duplicates += 1;
-                return Ok(true);
+                return Some(Intake::Done);
             }
             // The copy takes no space in the queue.
-            self.release(flow_bytes)?;
-            return Ok(true);
+            self.release(flow_bytes);
+            return Some(Intake::Done);
         }
         // Waiting packets are processed first, and this one again after them.
-        let others = self.aside.give_up();
-        if others {
-            self.batch.0 = index;
-        }
-        Ok(others)
+        self.aside.give_up().then_some(Intake::Again)
     }
 
     /// Returns whether this packet fits and the buffered packet of the same number does not.
@@ -128,38 +119,38 @@ impl RxStreamer {
     }
 
     /// Counts a packet that cannot be decoded, except perhaps its number.
-    fn malformed(&mut self, seq: Option<u16>) -> Result<(), RxError> {
+    fn malformed(&mut self, seq: Option<u16>) -> Intake {
         self.counters.malformed += 1;
         match seq.map(|seq| self.tracker.damage(seq)) {
             Some(Damage::Noted | Damage::OfCopy) => {}
             Some(Damage::OfMissing) => self.losses.found_damaged(&mut self.ledger),
             Some(Damage::Unknown) | None => self.losses.note_malformed(),
         }
-        Ok(())
+        Intake::Done
     }
 
     fn data(
         &mut self,
         place: PacketSource,
+        lent: Option<&[u8]>,
         repr: &DataRepr,
         at: usize,
         flow_bytes: usize,
-    ) -> Result<(), RxError> {
+    ) -> Intake {
         let arrival = Arrival::of(repr);
         if self.run == StreamState::Idle {
             self.stray(&arrival);
-            return self.consumed(place, flow_bytes);
+            self.consumed(place, flow_bytes);
+            return Intake::Done;
         }
-        if self.waits(place, &arrival, repr.eob, flow_bytes)? {
-            return Ok(());
+        let waits = lent.and_then(|packet| self.waits(packet, &arrival, repr.eob, flow_bytes));
+        if let Some(waits) = waits {
+            return waits;
         }
         if self.is_of_a_later_capture(&arrival) {
             self.give_up_capture(&arrival);
             // Process it again after that report.
-            if let PacketSource::Lent(index) = place {
-                self.batch.0 = index;
-            }
-            return Ok(());
+            return Intake::Again;
         }
         let before = self.before();
         let gap = match self.judge(&arrival) {
@@ -182,9 +173,9 @@ impl RxStreamer {
         self.held = Some(UnreadSamples { place, at, end, ticks, flow_bytes, ends_burst, then });
         // While a restart is awaited, this is the end of the previous run.
         if repr.eob && self.run == StreamState::Continuous && self.recovery.is_none() {
-            return self.overran();
+            self.overran();
         }
-        Ok(())
+        Intake::Done
     }
 
     /// Counts a packet while nothing runs. It is tracked all the same, so that the next burst
@@ -205,15 +196,6 @@ impl RxStreamer {
         self.counters.stray += 1;
     }
 
-    /// Processes the packets that came together with the end of the last burst.
-    pub(super) fn inspect_rest(&mut self) -> Result<(), RxError> {
-        while self.run == StreamState::Idle && self.batch.0 < self.batch.1 {
-            self.batch.0 += 1;
-            self.inspect(PacketSource::Lent(self.batch.0 - 1))?;
-        }
-        Ok(())
-    }
-
     /// Classifies a packet, together with those in the reorder buffer.
     fn judge(&mut self, arrival: &Arrival) -> PacketClass {
         let verdict = self.tracker.judge(arrival);
@@ -229,12 +211,7 @@ impl RxStreamer {
     }
 
     /// Counts a packet of no use.
-    fn pass_by(
-        &mut self,
-        place: PacketSource,
-        arrival: &Arrival,
-        verdict: PacketClass,
-    ) -> Result<(), RxError> {
+    fn pass_by(&mut self, place: PacketSource, arrival: &Arrival, verdict: PacketClass) -> Intake {
         if let PacketSource::Aside(place) = place {
             self.aside.free(place);
         }
@@ -246,7 +223,7 @@ impl RxStreamer {
             }
             _ => return self.malformed(Some(arrival.seq)),
         }
-        Ok(())
+        Intake::Done
     }
 
     /// Returns whether the burst is over with this packet, and the event to report behind it.
@@ -274,71 +251,44 @@ impl RxStreamer {
         }
     }
 
-    fn stream_command(&mut self, repr: &CommandRepr, flow_bytes: usize) -> Result<(), RxError> {
+    fn stream_command(&mut self, repr: &CommandRepr, flow_bytes: usize) -> Intake {
         match repr.op {
             CommandOp::Resync => {
                 self.credit.resync(repr.packets, repr.bytes);
-                self.release(flow_bytes)
+                self.release(flow_bytes);
             }
             // The device did not receive the answer to the handshake, or this is a second copy. In
             // either case the count since the handshake is correct.
-            CommandOp::Init => self.report(),
+            CommandOp::Init => self.report_due = true,
             CommandOp::Ping => {
                 self.credit.release(flow_bytes);
-                self.report()
+                self.report_due = true;
             }
         }
+        Intake::Done
     }
 
     /// Releases the packet at `place`.
-    pub(super) fn consumed(
-        &mut self,
-        place: PacketSource,
-        flow_bytes: usize,
-    ) -> Result<(), RxError> {
+    pub(super) fn consumed(&mut self, place: PacketSource, flow_bytes: usize) {
         match place {
             PacketSource::Lent(_) => self.release(flow_bytes),
             // It was counted when it entered the reorder buffer.
-            PacketSource::Aside(place) => {
-                self.aside.free(place);
-                Ok(())
-            }
+            PacketSource::Aside(place) => self.aside.free(place),
         }
     }
 
-    /// Counts a packet whose buffer is free again, and reports once per period.
-    pub(super) fn release(&mut self, flow_bytes: usize) -> Result<(), RxError> {
+    /// Counts a packet whose buffer is free again; once per period a report is due.
+    fn release(&mut self, flow_bytes: usize) {
         self.credit.release(flow_bytes);
-        if self.credit.is_due() { self.report_unless_over() } else { Ok(()) }
-    }
-
-    /// Sends a report, except to a stopped device without time: it does not send the end of the
-    /// burst, and UHD's simulator exits on a report after the stop.
-    pub(super) fn report_unless_over(&mut self) -> Result<(), RxError> {
-        let stopped = matches!(self.run, StreamState::Stopping(_));
-        if stopped && self.tracker.next_ticks().is_none() { Ok(()) } else { self.report() }
-    }
-
-    /// Reports the consumed packets to the device. A report that the link cannot take now is sent
-    /// later: no samples wait for it.
-    pub(super) fn report(&mut self) -> Result<(), RxError> {
-        let report = self.credit.report(self.path.endpoint.epid, self.path.epid);
-        let mut bytes = [0; StatusRepr::packet_len(Width::W512)];
-        let length = report.emit(self.path.width, &mut bytes).expect("the buffer is that long");
-        let device = self.path.device;
-        match self.port.tx.try_send(&bytes[..length], device) {
-            Ok(()) => self.counters.reports += 1,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.counters.reports_put_off += 1;
-                self.credit.owe();
-            }
-            Err(error) => return Err(RxError::Radio(io_error("send to", device)(error))),
+        if self.credit.is_due() {
+            self.report_unless_over();
         }
-        Ok(())
     }
 
-    pub(super) fn receive_error(&self, source: io::Error) -> RxError {
-        let address = self.path.device;
-        RadioError::Io { what: "receive from", address, source }.into()
+    /// Makes a report due, except to a stopped device without time: it does not send the end of the
+    /// burst, and UHD's simulator exits on a report after the stop.
+    pub(super) fn report_unless_over(&mut self) {
+        let stopped = matches!(self.run, StreamState::Stopping(_));
+        self.report_due |= !stopped || self.tracker.next_ticks().is_some();
     }
 }

@@ -1,14 +1,17 @@
 //! Receive streams: samples with time, and a cause for every loss.
 //!
 //! ```text
-//! datagrams ─▶ intake ─▶ tracker (order, time) ─▶ held packet ─▶ conversion to the caller's slice
-//!                │            └─▶ gap ─▶ losses ─▶ ledger
-//!                └─▶ credit ─▶ stream status
+//!         RxStreamer: port, device                RxCore: neither, nor a clock
+//! datagrams ────────────────▶ intake ─▶ tracker (order, time) ─▶ gap ─▶ losses ─▶ ledger
+//! caller's slice ◀─ conversion ◀─ held packet ◀─┘     │
+//! stream status ◀───────── report due ◀── credit ◀────┘
+//! restart, new set-up ◀── step ◀── silence ◀── time
 //! ```
 
 mod arrival;
 mod chain;
 mod command;
+mod core;
 mod credit;
 mod entries;
 mod expectation;
@@ -22,6 +25,7 @@ mod rate;
 mod recover;
 mod recv;
 mod reorder;
+mod silence;
 mod streamer;
 mod tracker;
 

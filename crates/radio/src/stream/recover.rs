@@ -1,158 +1,31 @@
-//! Recovery from silence: finds the reason, and continues where that is possible.
+//! Recovery from silence: asks the device for the reason, and continues where that is possible.
 
 use std::time::Duration;
 
 use millstream_wire::ctrl::CLIENT_ZERO_PORT;
 use millstream_wire::regs::client_zero::PROTO_VER;
 
+use super::core::{Step, StreamState};
 use super::handshake;
-use super::meta::{RxError, RxEvent};
-use super::streamer::{Pending, RxStreamer, StreamState};
+use super::meta::RxError;
+use super::streamer::RxStreamer;
 use crate::{Cause, RadioError};
-
-/// How far ahead of the device's time a stream is restarted, at least and at most, before the
-/// doubling for each start that was too late: milliseconds of the device's time.
-const RESTART_LEAD_MS: (f64, f64) = (5.0, 50.0);
-
-/// The lead in units of the stop command's duration: several writes, on a machine under load.
-const RESTART_LEAD_STOPS: u64 = 16;
 
 /// The start commands after one overrun.
 const RESTART_TRIES: u32 = 9;
 
-/// The time limit for the end of a stopped burst.
-const STOP_TIMEOUT: Duration = Duration::from_millis(300);
-
-/// The interval of credit reports while no packet comes: the last report may be lost.
-const REPORT_AGAIN: Duration = Duration::from_millis(50);
-
-/// The restart of a continuous stream that has not received samples yet.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Recovery {
-    /// Start commands so far.
-    pub attempts: u32,
-    /// The device's time at the start command, and the commanded start time, ticks.
-    pub told: u64,
-    pub start: u64,
-    /// The cause of the samples missing until then.
-    pub cause: Cause,
-    /// The time at which the run before it overran, ticks, if the device reported it.
-    pub overrun: Option<u64>,
-    /// The next time of the run before it, and its end, ticks, if the device reported it.
-    pub due: Option<u64>,
-    pub until: Option<u64>,
-}
-
-impl Recovery {
-    /// Returns whether a packet of this time belongs to the new run and not to the one before.
-    pub fn is_over(&self, ticks: Option<u64>) -> bool {
-        let Some(ticks) = ticks else { return true };
-        let is_before = |time: u64, other: u64| (1..1 << 63).contains(&other.wrapping_sub(time));
-        let is_in_store = self.due.is_some_and(|due| {
-            // Where the clock was set back, the new start lies before the end of the device's
-            // buffered samples.
-            let until = self.until.filter(|until| is_before(due, *until));
-            let is_stored = until.is_some_and(|until| is_before(ticks, until));
-            let set_back = is_before(self.start, due);
-            let may = set_back || until.is_some_and(|until| is_before(self.start, until));
-            may && !is_before(ticks, due) && (set_back || is_stored)
-        });
-        !is_before(ticks, self.start) && !is_in_store
-    }
-}
-
 impl RxStreamer {
-    /// Checks the stream after a wait without packets.
-    pub(super) fn idle(&mut self) -> Result<(), RxError> {
-        if self.run == StreamState::Idle {
-            return Ok(());
+    /// Does what the core asks for.
+    pub(super) fn carry_out(&mut self, step: Step) -> Result<(), RxError> {
+        match step {
+            Step::Restart { attempts } => self.restart(attempts),
+            Step::Ask { silent } => self.ask(silent),
+            Step::SetUp => self.restart_after_stall(),
         }
-        let now = self.now();
-        // A capture further down the chain is not yet awaited.
-        let concerned = self.awaited.is_some() || self.chain.is_empty();
-        if concerned && self.channel.events().late_commands() != self.late_commands_seen {
-            return self.late_command();
-        }
-        if now.duration_since(self.last_idle) >= REPORT_AGAIN {
-            self.last_idle = now;
-            self.report_unless_over()?;
-            let quiet = now.duration_since(self.last_heard) >= REPORT_AGAIN;
-            if quiet && self.lost_the_end_of_an_overrun() {
-                return self.overran();
-            }
-        }
-        if let StreamState::Stopping(since) = self.run
-            && now.duration_since(since) >= STOP_TIMEOUT
-            && now.duration_since(self.last_heard) >= STOP_TIMEOUT
-        {
-            // The end of the burst is lost, or the device had stopped by itself.
-            self.chain.clear();
-            self.recovery = None;
-            self.end_burst(RxEvent::None);
-            return Ok(());
-        }
-        let silent = now.duration_since(self.last_heard);
-        if silent > self.silence_limit() { self.silence(silent) } else { Ok(()) }
-    }
-
-    /// Returns the time at which the current run overran, ticks, if the device reported it.
-    pub(super) fn new_overrun(&self) -> Option<u64> {
-        let events = self.channel.events();
-        (events.overruns() != self.overruns_seen).then(|| events.overrun_ticks())
-    }
-
-    /// Returns whether a restarted run has begun by `now`: by the clock, or because it has overrun
-    /// already, even if the clock was set since.
-    pub(super) fn has_begun(&self, run: &Recovery, now: u64) -> bool {
-        self.new_overrun().is_some() || now.wrapping_sub(run.start) < 1 << 63
-    }
-
-    /// Returns whether it may have begun: a clock that was set back since leaves that open.
-    pub(super) fn may_have_begun(&self, run: &Recovery, now: u64) -> bool {
-        self.has_begun(run, now) || now.wrapping_sub(run.told) >= 1 << 63
-    }
-
-    /// Returns whether an overrun was reported, but the packet that ended its burst has not come.
-    fn lost_the_end_of_an_overrun(&self) -> bool {
-        let events = self.channel.events();
-        self.run == StreamState::Continuous
-            && self.recovery.is_none()
-            && events.overruns() != self.overruns_seen
-            && events.overrun_ticks() >= self.run_ticks
-    }
-
-    /// Handles a timed start that the device discarded.
-    fn late_command(&mut self) -> Result<(), RxError> {
-        self.late_commands_seen += 1;
-        match (self.run, self.recovery) {
-            (StreamState::Continuous, Some(recovery)) => self.restart(recovery.attempts),
-            (StreamState::Finite(left), _) if self.awaited.is_some() => {
-                self.lose_rest(left, Cause::LateCommand);
-                self.end_burst(RxEvent::LateCommand);
-                Ok(())
-            }
-            (StreamState::Continuous, None) if self.awaited.is_some() => {
-                self.end_burst(RxEvent::LateCommand);
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    pub(super) fn end_burst(&mut self, event: RxEvent) {
-        self.burst_over();
-        self.pending = Some(Pending::new(event, None, true));
-    }
-
-    /// Returns the longest normal silence: slow streams have long packets.
-    fn silence_limit(&self) -> Duration {
-        let packet_s = f64::from(self.samples_per_packet) / self.rate_hz();
-        let packets = Duration::try_from_secs_f64(4.0 * packet_s).unwrap_or(Duration::MAX);
-        self.silence_max.max(packets)
     }
 
     /// Asks the device for a sign of life after a too long silence.
-    fn silence(&mut self, silent: Duration) -> Result<(), RxError> {
+    fn ask(&mut self, silent: Duration) -> Result<(), RxError> {
         let asked = self.now();
         match self.channel.control().read(CLIENT_ZERO_PORT, PROTO_VER) {
             Ok(_) => {}
@@ -165,18 +38,18 @@ impl RxStreamer {
             }
             Err(error) => return Err(error.into()),
         }
-        self.last_heard = self.now();
+        self.core.last_heard = self.now();
         // Packets that it sent before its answer have arrived by now.
-        if self.has_come()? || self.is_early()? {
+        if self.has_come()? {
             return Ok(());
         }
-        match self.run {
-            StreamState::Continuous => self.restart_after_stall(),
-            StreamState::Finite(left) => {
-                self.lose_tail(left);
-                Ok(())
-            }
-            StreamState::Idle | StreamState::Stopping(_) => Ok(()),
+        let now = self.channel.time_ticks()?;
+        if self.core.is_early(now) {
+            return Ok(());
+        }
+        match self.core.outlived_silence() {
+            Some(step) => self.carry_out(step),
+            None => Ok(()),
         }
     }
 
@@ -184,93 +57,40 @@ impl RxStreamer {
     fn has_come(&mut self) -> Result<bool, RxError> {
         let received = self.port.rx.recv_batch(Duration::ZERO);
         let count = received.map_err(|error| self.receive_error(error))?;
-        self.last_look = self.now();
-        (self.batch, self.heard) = ((0, count), false);
-        Ok(self.inspect_batch()? || self.heard)
-    }
-
-    /// Returns whether no packet was due yet: the start lies ahead, or the radio is slow and the
-    /// next packet is not complete.
-    fn is_early(&mut self) -> Result<bool, RxError> {
-        let now = self.channel.time_ticks()?;
-        if let Some(start) = self.awaited.filter(|start| now < *start) {
-            // Only a start whose clock was set back lies further ahead than any start of this host.
-            let lead = self.recovery.map(|recovery| self.restart_lead(u64::MAX, recovery.attempts));
-            return Ok(lead.is_none_or(|lead| start - now <= lead));
-        }
-        if self.silence_ticks.replace(now) == Some(now) {
-            // A radio whose time does not advance gives no estimate of the next packet.
-            return Ok(false);
-        }
-        // The silence before a start is not the device's: it began with the start.
-        let limit_ticks = self.silence_limit().as_secs_f64() * self.path.rate.ticks_hz;
-        if self.awaited.is_some_and(|start| ((now - start) as f64) < limit_ticks) {
-            return Ok(true);
-        }
-        // After an immediate start, the first packet is due a packet's time after the first check.
-        let due = self.tracker.next_ticks().unwrap_or(*self.first_silence.get_or_insert(now));
-        let packet_ticks = self.path.rate.ticks(self.samples_per_packet.into());
-        let left = due.wrapping_add(packet_ticks).wrapping_sub(now);
-        // A packet further ahead means a clock that was set back.
-        Ok((1..=2 * packet_ticks).contains(&left))
-    }
-
-    /// Restarts after the device ended the burst because it could not send. The gap shows, exactly,
-    /// in the time of the first packet that comes.
-    pub(super) fn overran(&mut self) -> Result<(), RxError> {
-        self.counters.overruns += 1;
-        self.restart(0)
+        self.core.last_look = self.now();
+        (self.batch, self.core.heard) = ((0, count), false);
+        Ok(self.inspect_batch()? || self.core.heard)
     }
 
     /// Sets the stream up again: the device is alive, but all of its credit is lost in the network,
     /// and no rule of the protocol restores it.
     fn restart_after_stall(&mut self) -> Result<(), RxError> {
-        self.counters.stalls += 1;
-        if let Some(recovery) = self.recovery {
-            let has_begun = self.has_begun(&recovery, self.channel.time_ticks()?);
-            // The next packets are of that run, followed by its end.
-            self.ends_due += u32::from(has_begun && !self.run_ended);
-            self.run_ended &= !has_begun;
-            self.lost_run |= has_begun;
+        self.core.counters.stalls += 1;
+        if self.core.recovery.is_some() {
+            let now = self.channel.time_ticks()?;
+            self.look();
+            self.core.lose_run(now);
         }
         self.channel.stop()?;
-        let samples = handshake::open(&mut self.port, &self.path, &mut self.credit)?;
-        self.losses.pass_over(samples);
-        self.setups += 1;
+        let samples = handshake::open(&mut self.port, &self.path, &mut self.core.credit)?;
         self.batch = (0, 0);
-        self.aside.clear();
-        self.tracker.restart();
+        self.core.set_up_again(samples);
         self.restart(0)
     }
 
     /// Restarts after `attempts` attempts; a member of a group waits for the others.
     fn restart(&mut self, attempts: u32) -> Result<(), RxError> {
-        if self.in_group {
-            self.restart_wanted = Some(attempts);
+        if self.core.in_group {
+            self.core.restart_wanted = Some(attempts);
             return Ok(());
         }
-        check_attempts(attempts).inspect_err(|_| self.run = StreamState::Idle)?;
+        check_attempts(attempts).inspect_err(|_| self.core.run = StreamState::Idle)?;
         let before = self.channel.time_ticks()?;
         self.channel.stop()?;
         let now = self.channel.time_ticks()?;
-        let start = now.wrapping_add(self.restart_lead(now.wrapping_sub(before), attempts));
-        let start = self.aligned(start);
+        let start = now.wrapping_add(self.core.restart_lead(now.wrapping_sub(before), attempts));
+        let start = self.core.aligned(start);
         self.start_again(now, start, attempts + 1, Cause::DeviceOverrun)
-    }
-
-    /// Returns how far ahead of the device's time the next start lies, ticks, when stopping took
-    /// `stop_ticks`.
-    pub(super) fn restart_lead(&self, stop_ticks: u64, attempts: u32) -> u64 {
-        let ticks = |ms: f64| (self.path.rate.ticks_hz * ms / 1e3).ceil() as u64;
-        let (least, most) = RESTART_LEAD_MS;
-        let lead = stop_ticks.saturating_mul(RESTART_LEAD_STOPS).clamp(ticks(least), ticks(most));
-        lead << attempts
-    }
-
-    /// Returns the first time not before `start` at which the stream before would have had a
-    /// sample: then whole samples are missing.
-    pub(super) fn aligned(&self, start: u64) -> u64 {
-        self.tracker.next_ticks().map_or(start, |due| self.path.rate.align(start, due))
     }
 
     /// Continues at `start`, commanded at `told`; samples missing until then have the cause
@@ -282,16 +102,10 @@ impl RxStreamer {
         attempts: u32,
         cause: Cause,
     ) -> Result<(), RxError> {
-        let (end, before) = (self.new_overrun(), self.recovery);
-        let overrun = end.or(before.and_then(|before| before.overrun));
-        // Of several starts, the first one came behind the device's buffered samples.
-        let until = before.map_or(end, |before| before.until);
+        self.look();
+        let recovery = self.core.recovery(attempts, told, start, cause);
         self.command(None, Some(start))?;
-        let due = self.tracker.next_ticks();
-        self.recovery = Some(Recovery { attempts, told, start, cause, overrun, due, until });
-        self.awaited = Some(start);
-        self.tracker.set_interrupted(true);
-        self.run_ticks = start;
+        self.core.await_restart(recovery);
         Ok(())
     }
 }
@@ -299,37 +113,4 @@ impl RxStreamer {
 /// Checks that another attempt to restart is left.
 pub(super) fn check_attempts(attempts: u32) -> Result<(), RxError> {
     if attempts < RESTART_TRIES { Ok(()) } else { Err(RxError::NotRestarted { attempts }) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn over(start: u64, until: Option<u64>, ticks: u64) -> bool {
-        let (attempts, told, cause) = (1, start - 10, Cause::DeviceOverrun);
-        let due = Some(1000);
-        let run = Recovery { attempts, told, start, cause, overrun: until, due, until };
-        run.is_over(Some(ticks))
-    }
-
-    #[test]
-    fn a_new_run_begins_at_its_start() {
-        for until in [None, Some(1500)] {
-            assert!(!over(2000, until, 1000) && !over(2000, until, 1999));
-            assert!(over(2000, until, 2000) && over(2000, until, 9999));
-        }
-    }
-
-    #[test]
-    fn what_is_in_store_is_not_of_the_new_run_though_the_clock_was_set_back() {
-        // Before the next sample, or within the buffered ones.
-        for until in [None, Some(1500)] {
-            assert!(over(700, until, 700) && over(700, until, 999));
-            assert!(!over(700, until, 1000) && !over(700, until, 1400) && !over(700, until, 600));
-        }
-        assert!(!over(1200, Some(1500), 1200) && !over(1200, Some(1500), 1499));
-        assert!(over(1200, Some(1500), 1500) && !over(1200, Some(1500), 1100));
-        // An end from before the clock was set has no meaning.
-        assert!(over(1200, Some(900), 1200));
-    }
 }

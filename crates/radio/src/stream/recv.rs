@@ -1,23 +1,20 @@
 //! Receiving: from lent datagrams into the caller's slice.
 
+use std::io;
 use std::time::{Duration, Instant};
 
-use millstream_wire::chdr::SC16_LEN;
+use millstream_wire::Width;
+use millstream_wire::stream::StatusRepr;
 use num_complex::Complex32;
 
+use super::core::{
+    Datagram, Intake, PacketSource, Pending, SideReports, StreamState, UnreadSamples,
+};
 use super::meta::{RxError, RxEvent, RxMetadata};
-use super::streamer::{Pending, RxStreamer, UnreadSamples};
+use super::streamer::RxStreamer;
+use crate::RadioError;
 use crate::deadline::deadline_after;
-
-/// The longest sleep between checks of the stream's state.
-const SLICE: Duration = Duration::from_millis(50);
-
-/// The longest sleep while the link has no space for a report that the device waits for.
-const OWED: Duration = Duration::from_millis(1);
-
-/// The longest part of a pause between two polls of the port that counts as silence of the device:
-/// packets during a longer absence of the caller are unknown.
-const AWAY_MAX: Duration = SLICE;
+use crate::error::io_error;
 
 impl RxStreamer {
     /// Receives complex floats: the wire's samples times the stream's scale.
@@ -79,13 +76,15 @@ impl RxStreamer {
         // Computed only when there is no data: reading the clock takes time.
         let mut until = None;
         loop {
-            if self.pending.is_some() {
-                if let Some(pending) = (meta.samples == 0).then(|| self.take_pending()).flatten() {
+            if self.core.pending.is_some() {
+                if let Some(pending) =
+                    (meta.samples == 0).then(|| self.core.take_pending()).flatten()
+                {
                     *meta = deliver(&pending);
                 }
                 return Ok(());
             }
-            if let Some(held) = self.held {
+            if let Some(held) = self.core.held {
                 if meta.samples == out.len() && held.at < held.end {
                     return Ok(());
                 }
@@ -125,37 +124,20 @@ impl RxStreamer {
             meta.time_ticks = held.ticks;
         }
         meta.samples += samples;
-        self.ledger.deliver(samples as u64);
+        self.core.ledger.deliver(samples as u64);
         meta.end_of_burst |= self.pass(held, samples)?;
         Ok(())
     }
 
     /// Advances by `samples` in the current packet and releases it at its end. Returns true when
     /// the burst ended with it without a further report.
-    pub(super) fn pass(
-        &mut self,
-        mut held: UnreadSamples,
-        samples: usize,
-    ) -> Result<bool, RxError> {
-        held.at += samples * SC16_LEN;
-        held.ticks = held.ticks.map(|t| t.wrapping_add(self.path.rate.ticks(samples as u64)));
-        if held.at < held.end {
-            self.held = Some(held);
-            return Ok(false);
-        }
-        self.held = None;
-        let (event, ends_burst) = (held.then, held.ends_burst);
-        if event != RxEvent::None {
-            self.pending = Some(Pending::new(event, held.ticks, ends_burst));
-        }
-        if ends_burst {
-            self.burst_over();
-        }
-        self.consumed(held.place, held.flow_bytes)?;
-        if ends_burst {
+    pub(super) fn pass(&mut self, held: UnreadSamples, samples: usize) -> Result<bool, RxError> {
+        let (ended, is_reported) = self.core.pass(held, samples);
+        self.obey()?;
+        if ended {
             self.inspect_rest()?;
         }
-        Ok(ends_burst && event == RxEvent::None)
+        Ok(ended && !is_reported)
     }
 
     /// Waits for datagrams, no longer than a slice and not beyond `until`, and processes them.
@@ -164,33 +146,115 @@ impl RxStreamer {
         if self.inspect_batch()? {
             return Ok(true);
         }
-        if self.credit.is_owed() {
-            self.report_unless_over()?;
+        if self.core.credit.is_owed() {
+            self.core.report_unless_over();
+            self.obey()?;
         }
-        let now = self.now();
-        let away = now.saturating_duration_since(self.last_look).saturating_sub(AWAY_MAX);
-        self.last_heard = (self.last_heard + away).min(now);
-        let left = until.saturating_duration_since(now);
-        let longest = if self.credit.is_owed() { OWED } else { SLICE };
-        let wait = self.aside.left(now).map_or(longest, |wait| wait.min(longest));
-        let received = self.port.rx.recv_batch(left.min(wait));
+        let wait = self.core.wait(self.now(), until);
+        let received = self.port.rx.recv_batch(wait);
         let count = received.map_err(|error| self.receive_error(error))?;
-        self.last_look = self.now();
         self.batch = (0, count);
-        self.heard = false;
+        self.core.look(self.now());
         let mut found = self.inspect_batch()?;
-        if !found && self.aside.left(self.last_look) == Some(Duration::ZERO) {
-            // Packets that have waited long enough for an earlier one continue without it.
-            self.aside.give_up();
+        if !found && self.core.give_up_waiting() {
             found = self.inspect_batch()?;
         }
-        if self.heard {
-            self.last_heard = self.last_look;
-        } else if !found {
-            // Other packets may come to the port, but none of the device.
-            self.idle()?;
+        if self.core.listen(found) {
+            let step = self.core.idle(self.now());
+            self.obey()?;
+            step.map_or(Ok(()), |step| self.carry_out(step))?;
         }
-        Ok(found || self.pending.is_some() || self.held.is_some())
+        Ok(found || self.core.has_result())
+    }
+
+    /// Processes the lent datagrams until there is a result for the caller; returns false at their
+    /// end.
+    pub(super) fn inspect_batch(&mut self) -> Result<bool, RxError> {
+        self.look();
+        loop {
+            if !self.core.take_waiting() {
+                if self.batch.0 == self.batch.1 {
+                    return Ok(false);
+                }
+                self.take_lent();
+            }
+            self.obey()?;
+            if self.core.has_result() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Processes the packets that came together with the end of the last burst.
+    fn inspect_rest(&mut self) -> Result<(), RxError> {
+        while self.core.run == StreamState::Idle && self.batch.0 < self.batch.1 {
+            self.take_lent();
+            self.obey()?;
+        }
+        Ok(())
+    }
+
+    /// Gives the core the next lent datagram.
+    fn take_lent(&mut self) {
+        let index = self.batch.0;
+        let lent = self.port.rx.datagram(index);
+        let datagram = Datagram { index, payload: lent.payload, source: lent.source };
+        if self.core.take(&datagram) == Intake::Done {
+            self.batch.0 += 1;
+        }
+    }
+
+    /// Gives the core what the radio and the port have reported besides packets.
+    pub(super) fn look(&mut self) {
+        let events = self.channel.events();
+        self.core.reports = SideReports {
+            queue_drops: self.port.rx.queue_drops(),
+            late_commands: events.late_commands(),
+            overruns: events.overruns(),
+            overrun_ticks: events.overrun_ticks(),
+        };
+    }
+
+    /// Sends the report that is due, and does what the core asks for.
+    fn obey(&mut self) -> Result<(), RxError> {
+        if std::mem::take(&mut self.core.report_due) {
+            self.report()?;
+        }
+        match self.core.step.take() {
+            Some(step) => self.carry_out(step),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the bytes of a packet.
+    fn packet(&self, place: PacketSource) -> &[u8] {
+        match place {
+            PacketSource::Lent(index) => self.port.rx.datagram(index).payload,
+            PacketSource::Aside(place) => self.core.aside.packet(place),
+        }
+    }
+
+    /// Reports the consumed packets to the device. A report that the link cannot take now is sent
+    /// later: no samples wait for it.
+    fn report(&mut self) -> Result<(), RxError> {
+        let report = self.core.credit.report(self.path.endpoint.epid, self.path.epid);
+        let mut bytes = [0; StatusRepr::packet_len(Width::W512)];
+        let length = report.emit(self.path.width, &mut bytes).expect("the buffer is that long");
+        let device = self.path.device;
+        match self.port.tx.try_send(&bytes[..length], device) {
+            Ok(()) => self.core.counters.reports += 1,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.core.counters.reports_put_off += 1;
+                self.core.credit.owe();
+            }
+            Err(error) => return Err(RxError::Radio(io_error("send to", device)(error))),
+        }
+        Ok(())
+    }
+
+    pub(super) fn receive_error(&self, source: io::Error) -> RxError {
+        let address = self.path.device;
+        RadioError::Io { what: "receive from", address, source }.into()
     }
 }
 

@@ -1,24 +1,17 @@
 //! The receive streamer: its parts, its opening and its end.
 
-use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use millstream_link::port::Port;
 use millstream_wire::chdr::{DataRepr, SC16_LEN};
-use millstream_wire::regs::radio::RX_CMD_SLOTS;
 
-use super::chain::PendingCommand;
+use super::core::{RxCore, StreamState};
 use super::credit::Credit;
-use super::expectation::Expectation;
 use super::handshake::{self, StreamPath};
-use super::losses::Losses;
-use super::meta::{RxArgs, RxCounters, RxError, RxEvent};
+use super::meta::{RxArgs, RxCounters, RxError};
 use super::rate::StreamRate;
-use super::recover::Recovery;
-use super::reorder::{ReorderBuffer, ReorderWindow};
-use super::tracker::Tracker;
 use crate::channel::RxChannel;
 use crate::convert::{Converter, Wire};
 use crate::{Ledger, RadioError};
@@ -42,119 +35,11 @@ pub struct RxStreamer {
     pub(super) channel: RxChannel,
     pub(super) converter: Converter,
     pub(super) scale: f32,
-    pub(super) samples_per_packet: u32,
-
-    pub(super) credit: Credit,
-    pub(super) tracker: Tracker,
-    pub(super) expectation: Expectation,
-    pub(super) losses: Losses,
-    pub(super) ledger: Ledger,
-    pub(super) counters: RxCounters,
-
+    pub(super) core: RxCore,
     /// The datagrams lent by the port: the index of the next, and their number.
     pub(super) batch: (usize, usize),
-    /// Packets that came early.
-    pub(super) aside: ReorderBuffer,
-    /// The packet whose samples are being delivered.
-    pub(super) held: Option<UnreadSamples>,
-    /// The report to return before any further samples.
-    pub(super) pending: Option<Pending>,
     /// An error to return after the samples that came before it.
     pub(super) failure: Option<RxError>,
-
-    pub(super) run: StreamState,
-    /// Captures that the radio has queued after the current one.
-    pub(super) chain: VecDeque<PendingCommand>,
-    /// The newest packet was the last of a run, and only the newest run follows.
-    pub(super) ended: bool,
-    pub(super) run_ended: bool,
-    /// Runs that began, and were stopped before any of their packets came: each has a separate end,
-    /// behind that of the run before them.
-    pub(super) ends_due: u32,
-    /// A run began and was stopped before any of its packets came: the time of an overrun does not
-    /// show how much the device had sent before the newest start.
-    pub(super) lost_run: bool,
-    /// The number of set-ups of the stream since that packet.
-    pub(super) setups: u64,
-    /// The time of a start whose first packet has not come.
-    pub(super) awaited: Option<u64>,
-    pub(super) recovery: Option<Recovery>,
-    /// A member of a group restarts only together with the others.
-    pub(super) in_group: bool,
-    /// A member has to restart, after this number of attempts.
-    pub(super) restart_wanted: Option<u32>,
-    /// The number of times that the device's clock was set back.
-    pub(super) epoch: u64,
-    pub(super) late_commands_seen: u64,
-    pub(super) overruns_seen: u64,
-    /// The device's time since which overruns belong to the current run, ticks.
-    pub(super) run_ticks: u64,
-
-    pub(super) silence_max: Duration,
-    /// The time of the last packet, moved forward by the time in which the port was not polled.
-    pub(super) last_heard: Instant,
-    pub(super) last_look: Instant,
-    /// The current batch contained a packet from the device.
-    pub(super) heard: bool,
-    pub(super) last_idle: Instant,
-    /// The device's time at the last check of the silence, and at the first in this run, ticks.
-    pub(super) silence_ticks: Option<u64>,
-    pub(super) first_silence: Option<u64>,
-}
-
-/// Samples of a lent datagram that the caller has not yet received.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct UnreadSamples {
-    /// The place of the packet.
-    pub place: PacketSource,
-    /// The offset of the next sample in it, and the end of the samples.
-    pub at: usize,
-    pub end: usize,
-    /// Time of the next sample.
-    pub ticks: Option<u64>,
-    /// Its length in flow control, bytes.
-    pub flow_bytes: usize,
-    /// The burst is over with this packet.
-    pub ends_burst: bool,
-    /// The event to report behind it.
-    pub then: RxEvent,
-}
-
-/// The place of a packet.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum PacketSource {
-    /// In the batch that the port lends, by its index.
-    Lent(usize),
-    /// In the reorder buffer, by its place.
-    Aside(usize),
-}
-
-/// A report without samples.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Pending {
-    pub event: RxEvent,
-    pub ticks: Option<u64>,
-    pub ends_burst: bool,
-    /// The next event to report.
-    pub then: RxEvent,
-}
-
-impl Pending {
-    /// Returns a report without a following one.
-    pub fn new(event: RxEvent, ticks: Option<u64>, ends_burst: bool) -> Self {
-        Self { event, ticks, ends_burst, then: RxEvent::None }
-    }
-}
-
-/// The command that the device executes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StreamState {
-    Idle,
-    Continuous,
-    /// The number of samples still to come.
-    Finite(u64),
-    /// Stopped, with the time; the end of the burst, and of those in the chain, has not come yet.
-    Stopping(Instant),
 }
 
 impl RxStreamer {
@@ -180,56 +65,20 @@ impl RxStreamer {
         channel.set_samples_per_packet(samples_per_packet)?;
         let packets_per_drop =
             if capabilities.coalescing { packets_per_train(samples_per_packet) } else { 1 };
-        let now = path.clock.now();
-        Ok(Self {
-            port,
-            path,
-            converter: Converter::new(Wire::Sc16),
-            scale: args.scale,
-            samples_per_packet,
-            credit,
-            tracker: Tracker::new(samples_per_packet.into(), path.rate.ticks(1)),
-            expectation: Expectation::default(),
-            losses: Losses::new(samples_per_packet.into(), packets_per_drop),
-            ledger: Ledger::default(),
-            counters: RxCounters::default(),
-            batch: (0, 0),
-            aside: ReorderBuffer::new(
-                ReorderWindow::new(args.reorder_window, path.rate, samples_per_packet.into()),
-                path.frame_bytes,
-            ),
-            held: None,
-            pending: None,
-            failure: None,
-            run: StreamState::Idle,
-            chain: VecDeque::with_capacity(RX_CMD_SLOTS as usize + 1),
-            ended: false,
-            run_ended: false,
-            ends_due: 0,
-            lost_run: false,
-            setups: 0,
-            awaited: None,
-            recovery: None,
-            in_group: false,
-            restart_wanted: None,
-            epoch: 0,
-            late_commands_seen: channel.events().late_commands(),
-            overruns_seen: channel.events().overruns(),
-            run_ticks: 0,
-            silence_max,
-            last_heard: now,
-            last_look: now,
-            heard: false,
-            last_idle: now,
-            silence_ticks: None,
-            first_silence: None,
-            channel,
-        })
+        let (spp, now) = (samples_per_packet, path.clock.now());
+        let core = RxCore::new(path, spp, packets_per_drop, credit, args, silence_max, now);
+        let (batch, failure) = ((0, 0), None);
+        let (converter, scale) = (Converter::new(Wire::Sc16), args.scale);
+        let mut stream = Self { port, path, channel, converter, scale, core, batch, failure };
+        stream.look();
+        stream.core.late_commands_seen = stream.core.reports.late_commands;
+        stream.core.overruns_seen = stream.core.reports.overruns;
+        Ok(stream)
     }
 
     /// Returns the outcome of every sample so far.
     pub fn ledger(&self) -> &Ledger {
-        &self.ledger
+        &self.core.ledger
     }
 
     /// Counts the last `samples` that were received as lost, because the caller cannot store them.
@@ -237,18 +86,18 @@ impl RxStreamer {
     /// # Panics
     /// When fewer were delivered.
     pub fn refuse(&mut self, samples: u64) {
-        self.ledger.refuse(samples);
+        self.core.ledger.refuse(samples);
     }
 
     /// Returns the counters of the port.
     pub fn counters(&self) -> &RxCounters {
-        &self.counters
+        &self.core.counters
     }
 
     /// Returns the bytes that the device may send ahead: the actual size of the receive queue, less
     /// a reserve.
     pub fn credit_window_bytes(&self) -> u64 {
-        self.credit.capacity_bytes()
+        self.core.credit.capacity_bytes()
     }
 
     /// Returns the local address of the stream's port.
@@ -258,7 +107,7 @@ impl RxStreamer {
 
     /// Returns the samples of a full packet.
     pub fn samples_per_packet(&self) -> u32 {
-        self.samples_per_packet
+        self.core.samples_per_packet
     }
 
     /// Returns the sample rate, per second, when the stream was opened.
@@ -279,14 +128,14 @@ impl RxStreamer {
     /// Returns whether anything may still come: samples of a burst that has not ended, or the
     /// report of its end or of an error.
     pub fn is_running(&self) -> bool {
-        self.run != StreamState::Idle || self.pending.is_some() || self.failure.is_some()
+        self.core.run != StreamState::Idle || self.core.pending.is_some() || self.failure.is_some()
     }
 
     /// Stops, takes packets in flight off the port, and returns the final ledger. The ledger ends
     /// where the caller did: later samples are [`Ledger::after_end`], and not lost.
     pub fn finish(mut self) -> Ledger {
         self.end();
-        self.ledger.clone()
+        self.core.ledger.clone()
     }
 
     /// Returns the current time for time-outs.
@@ -299,16 +148,16 @@ impl RxStreamer {
     pub fn end(&mut self) {
         let until = self.now() + FINISH_TIMEOUT;
         // The present counts stay: the rest is taken off the port, and was not expected.
-        let mut kept = self.ledger.clone();
+        let mut kept = self.core.ledger.clone();
         kept.close();
-        let mut alive = self.run == StreamState::Idle || self.stop().is_ok();
+        let mut alive = self.core.run == StreamState::Idle || self.stop().is_ok();
         loop {
-            if let Some(held) = self.held {
+            if let Some(held) = self.core.held {
                 let samples = (held.end - held.at) / SC16_LEN;
                 alive &= self.pass(held, samples).is_ok();
             }
-            (self.pending, self.failure) = (None, None);
-            if self.run == StreamState::Idle || !alive || self.now() >= until {
+            (self.core.pending, self.failure) = (None, None);
+            if self.core.run == StreamState::Idle || !alive || self.now() >= until {
                 break;
             }
             alive = self.advance(until).is_ok();
@@ -317,11 +166,11 @@ impl RxStreamer {
             // The next user finds the radio stopped. A device without an answer has gone.
             let _ = self.channel.stop_if_started();
         }
-        self.run = StreamState::Idle;
-        let after = self.ledger.expected.wrapping_sub(kept.expected);
-        self.expectation.add(after.wrapping_neg());
+        self.core.run = StreamState::Idle;
+        let after = self.core.ledger.expected.wrapping_sub(kept.expected);
+        self.core.expectation.add(after.wrapping_neg());
         kept.after_end = kept.after_end.wrapping_add(after);
-        self.ledger = kept;
+        self.core.ledger = kept;
     }
 }
 
@@ -335,8 +184,8 @@ impl std::fmt::Debug for RxStreamer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RxStreamer")
             .field("path", &self.path)
-            .field("run", &self.run)
-            .field("counters", &self.counters)
+            .field("run", &self.core.run)
+            .field("counters", &self.core.counters)
             .finish_non_exhaustive()
     }
 }

@@ -2,8 +2,9 @@
 
 use super::{NextGapCause, RxGroup};
 use crate::Cause;
+use crate::stream::core::{Pending, StreamState, UnreadSamples};
 use crate::stream::meta::{RxError, RxEvent};
-use crate::stream::streamer::{Pending, RxStreamer, SAMPLE_BYTES, StreamState, UnreadSamples};
+use crate::stream::streamer::{RxStreamer, SAMPLE_BYTES};
 
 /// The next result of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +43,7 @@ impl RxGroup {
                 };
                 let member = &self.members[index];
                 let ticks = held.ticks.ok_or(RxError::NoTime { address: member.path.device })?;
-                let moment = (member.epoch, ticks);
+                let moment = (member.core.epoch, ticks);
                 aligned &= latest.is_none_or(|latest| latest == moment);
                 latest = Some(latest.map_or(moment, |latest| later(latest, moment)));
                 samples = samples.min((held.end - held.at) / SAMPLE_BYTES);
@@ -96,10 +97,10 @@ impl RxGroup {
     /// Drops the rest of all members, because one has ended.
     fn give_up_all(&mut self) -> Result<(), RxError> {
         for member in &mut self.members {
-            if member.run == StreamState::Continuous {
+            if member.core.run == StreamState::Continuous {
                 member.stop()?;
             }
-            if let Some(held) = member.held {
+            if let Some(held) = member.core.held {
                 member.give_up(held, usize::MAX)?;
             }
         }
@@ -108,14 +109,14 @@ impl RxGroup {
 
     fn give_up_until(&mut self, latest: Moment) -> Result<(), RxError> {
         for member in &mut self.members {
-            let Some(held) = member.held else { continue };
+            let Some(held) = member.core.held else { continue };
             let Some(ticks) = held.ticks else { continue };
-            if (member.epoch, ticks) == latest {
+            if (member.core.epoch, ticks) == latest {
                 continue;
             }
             // Behind by an epoch, the whole packet has another time.
             let behind =
-                if member.epoch == latest.0 { latest.1.wrapping_sub(ticks) } else { u64::MAX };
+                if member.core.epoch == latest.0 { latest.1.wrapping_sub(ticks) } else { u64::MAX };
             // A member between two samples of the others gives up one more.
             let samples =
                 member.path.rate.samples(behind.saturating_add(member.path.rate.ticks(1) - 1));
@@ -128,13 +129,13 @@ impl RxGroup {
 impl RxStreamer {
     fn next(&mut self) -> Result<Next, RxError> {
         loop {
-            if let Some(pending) = self.take_pending() {
+            if let Some(pending) = self.core.take_pending() {
                 return Ok(Next::Trouble(pending));
             }
-            if let Some(held) = self.held {
+            if let Some(held) = self.core.held {
                 return Ok(Next::Samples(held));
             }
-            if self.run == StreamState::Idle {
+            if self.core.run == StreamState::Idle {
                 return Ok(Next::Ended);
             }
             if !self.inspect_batch()? {
@@ -146,7 +147,7 @@ impl RxStreamer {
     /// Drops up to `samples` samples of the current packet, because another member lacks them.
     fn give_up(&mut self, held: UnreadSamples, samples: usize) -> Result<(), RxError> {
         let samples = samples.min((held.end - held.at) / SAMPLE_BYTES);
-        self.ledger.discard(Cause::Alignment, samples as u64);
+        self.core.ledger.discard(Cause::Alignment, samples as u64);
         self.pass(held, samples).map(drop)
     }
 
@@ -156,13 +157,13 @@ impl RxStreamer {
         out: &mut [T],
         convert: &impl Fn(&[u8], &mut [T]) -> usize,
     ) -> Result<(), RxError> {
-        let Some(held) = self.held else { return Ok(()) };
+        let Some(held) = self.core.held else { return Ok(()) };
         self.hand_out(held, out, &mut super::super::meta::RxMetadata::default(), convert)
     }
 
     /// Returns whether the burst is over, and reported completely.
     pub(super) fn is_over(&self) -> bool {
-        !self.is_running() && self.held.is_none()
+        !self.is_running() && self.core.held.is_none()
     }
 }
 

@@ -2,31 +2,33 @@
 
 use super::RxGroup;
 use crate::Cause;
+use crate::stream::core::StreamState;
 use crate::stream::meta::RxError;
 use crate::stream::recover::check_attempts;
-use crate::stream::streamer::StreamState;
 
 impl RxGroup {
     /// Restarts all members if one of them requests it.
     pub(super) fn restart_if_wanted(&mut self) -> Result<(), RxError> {
-        match self.members.iter().filter_map(|member| member.restart_wanted).max() {
+        match self.members.iter().filter_map(|member| member.core.restart_wanted).max() {
             Some(attempts) => self.restart(attempts),
             None => Ok(()),
         }
     }
 
     fn restart(&mut self, attempts: u32) -> Result<(), RxError> {
-        if self.members.iter().any(|member| member.run != StreamState::Continuous) {
+        if self.members.iter().any(|member| member.core.run != StreamState::Continuous) {
             // The burst ends anyway, and no member may wait for a start.
             for member in &mut self.members {
-                if member.restart_wanted.take().is_some() && member.run == StreamState::Continuous {
+                if member.core.restart_wanted.take().is_some()
+                    && member.core.run == StreamState::Continuous
+                {
                     member.stop()?;
                 }
             }
             return Ok(());
         }
         if let Err(error) = check_attempts(attempts) {
-            self.members.iter_mut().for_each(|member| member.run = StreamState::Idle);
+            self.members.iter_mut().for_each(|member| member.core.run = StreamState::Idle);
             return Err(error);
         }
         let before = self.latest_ticks()?;
@@ -34,16 +36,16 @@ impl RxGroup {
             member.channel.stop()?;
         }
         let now = self.latest_ticks()?;
-        let lead = self.members[0].restart_lead(now.wrapping_sub(before), attempts);
+        let lead = self.members[0].core.restart_lead(now.wrapping_sub(before), attempts);
         // All members have samples at the same times.
-        let start = self.members[0].aligned(now.wrapping_add(lead));
+        let start = self.members[0].core.aligned(now.wrapping_add(lead));
         for member in &mut self.members {
             // A member that overran by itself has reported that before it acknowledged the stop.
-            let own = member.restart_wanted.take().is_some()
-                || member.channel.events().overruns() != member.overruns_seen;
+            let own = member.core.restart_wanted.take().is_some()
+                || member.channel.events().overruns() != member.core.overruns_seen;
             let cause = if own { Cause::DeviceOverrun } else { Cause::Alignment };
             // A member without data since an earlier start keeps its cause.
-            let cause = member.recovery.map_or(cause, |recovery| recovery.cause);
+            let cause = member.core.recovery.map_or(cause, |recovery| recovery.cause);
             member.start_again(now, start, attempts + 1, cause)?;
         }
         Ok(())

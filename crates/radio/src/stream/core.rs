@@ -1,0 +1,326 @@
+//! The core of a receive stream: what follows from the packets that come, and from time.
+//!
+//! It has no port, no clock and no access to the device, and never waits:
+//! ```text
+//! datagrams ────────▶ ┌────────┐ ─▶ samples to convert (`held`)
+//! radio's reports ──▶ │ RxCore │ ─▶ events and gaps (`pending`), the ledger
+//! time, answers ────▶ └────────┘ ─▶ a report to send (`report_due`), the next step (`step`)
+//! ```
+//! The streamer owns the port and carries out what the core asks for.
+
+use std::collections::VecDeque;
+use std::net::SocketAddrV4;
+use std::time::{Duration, Instant};
+
+use millstream_wire::chdr::SC16_LEN;
+use millstream_wire::regs::radio::RX_CMD_SLOTS;
+
+use super::chain::PendingCommand;
+use super::credit::Credit;
+use super::expectation::Expectation;
+use super::handshake::StreamPath;
+use super::losses::Losses;
+use super::meta::{RxArgs, RxCounters, RxEvent};
+use super::reorder::{ReorderBuffer, ReorderWindow};
+use super::silence::Recovery;
+use super::tracker::Tracker;
+use crate::Ledger;
+
+/// The longest sleep between checks of the stream's state.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// The longest sleep while the link has no space for a report that the device waits for.
+const OWED: Duration = Duration::from_millis(1);
+
+/// The longest part of a pause between two polls of the port that counts as silence of the device:
+/// packets during a longer absence of the caller are unknown.
+const AWAY_MAX: Duration = SLICE;
+
+/// The state of a receive stream.
+pub(super) struct RxCore {
+    pub(super) path: StreamPath,
+    pub(super) samples_per_packet: u32,
+
+    pub(super) credit: Credit,
+    pub(super) tracker: Tracker,
+    pub(super) expectation: Expectation,
+    pub(super) losses: Losses,
+    pub(super) ledger: Ledger,
+    pub(super) counters: RxCounters,
+
+    /// Packets that came early.
+    pub(super) aside: ReorderBuffer,
+    /// The packet whose samples are being delivered.
+    pub(super) held: Option<UnreadSamples>,
+    /// The report to return before any further samples.
+    pub(super) pending: Option<Pending>,
+
+    pub(super) run: StreamState,
+    /// Captures that the radio has queued after the current one.
+    pub(super) chain: VecDeque<PendingCommand>,
+    /// The newest packet was the last of a run, and only the newest run follows.
+    pub(super) ended: bool,
+    pub(super) run_ended: bool,
+    /// Runs that began, and were stopped before any of their packets came: each has a separate end,
+    /// behind that of the run before them.
+    pub(super) ends_due: u32,
+    /// A run began and was stopped before any of its packets came: the time of an overrun does not
+    /// show how much the device had sent before the newest start.
+    pub(super) lost_run: bool,
+    /// The number of set-ups of the stream since that packet.
+    pub(super) setups: u64,
+    /// The time of a start whose first packet has not come.
+    pub(super) awaited: Option<u64>,
+    pub(super) recovery: Option<Recovery>,
+    /// A member of a group restarts only together with the others.
+    pub(super) in_group: bool,
+    /// A member has to restart, after this number of attempts.
+    pub(super) restart_wanted: Option<u32>,
+    /// The number of times that the device's clock was set back.
+    pub(super) epoch: u64,
+    pub(super) late_commands_seen: u64,
+    pub(super) overruns_seen: u64,
+    /// The device's time since which overruns belong to the current run, ticks.
+    pub(super) run_ticks: u64,
+
+    pub(super) silence_max: Duration,
+    /// The time of the last packet, moved forward by the time in which the port was not polled.
+    pub(super) last_heard: Instant,
+    pub(super) last_look: Instant,
+    /// The current batch contained a packet from the device.
+    pub(super) heard: bool,
+    pub(super) last_idle: Instant,
+    /// The device's time at the last check of the silence, and at the first in this run, ticks.
+    pub(super) silence_ticks: Option<u64>,
+    pub(super) first_silence: Option<u64>,
+
+    /// What the radio and the port reported besides packets.
+    pub(super) reports: SideReports,
+    /// A credit report is to be sent.
+    pub(super) report_due: bool,
+    /// What is to be done next.
+    pub(super) step: Option<Step>,
+}
+
+/// What the radio and the port have reported besides packets, so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct SideReports {
+    /// Datagrams that the receive queue dropped.
+    pub queue_drops: u64,
+    pub late_commands: u64,
+    pub overruns: u64,
+    /// The device's time of the last overrun, ticks.
+    pub overrun_ticks: u64,
+}
+
+/// A datagram that the port lends, and its index there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Datagram<'a> {
+    pub index: usize,
+    pub payload: &'a [u8],
+    pub source: SocketAddrV4,
+}
+
+/// The outcome of a datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Intake {
+    Done,
+    /// Others come first: it is to be given again behind them.
+    Again,
+}
+
+/// What the core asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Start again at a later time, after so many attempts.
+    Restart { attempts: u32 },
+    /// Ask the device for a sign of life.
+    Ask { silent: Duration },
+    /// Set the stream up again.
+    SetUp,
+}
+
+/// Samples of a lent datagram that the caller has not yet received.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UnreadSamples {
+    /// The place of the packet.
+    pub place: PacketSource,
+    /// The offset of the next sample in it, and the end of the samples.
+    pub at: usize,
+    pub end: usize,
+    /// Time of the next sample.
+    pub ticks: Option<u64>,
+    /// Its length in flow control, bytes.
+    pub flow_bytes: usize,
+    /// The burst is over with this packet.
+    pub ends_burst: bool,
+    /// The event to report behind it.
+    pub then: RxEvent,
+}
+
+/// The place of a packet.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum PacketSource {
+    /// In the batch that the port lends, by its index.
+    Lent(usize),
+    /// In the reorder buffer, by its place.
+    Aside(usize),
+}
+
+/// A report without samples.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pending {
+    pub event: RxEvent,
+    pub ticks: Option<u64>,
+    pub ends_burst: bool,
+    /// The next event to report.
+    pub then: RxEvent,
+}
+
+impl Pending {
+    /// Returns a report without a following one.
+    pub fn new(event: RxEvent, ticks: Option<u64>, ends_burst: bool) -> Self {
+        Self { event, ticks, ends_burst, then: RxEvent::None }
+    }
+}
+
+/// The command that the device executes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StreamState {
+    Idle,
+    Continuous,
+    /// The number of samples still to come.
+    Finite(u64),
+    /// Stopped, with the time; the end of the burst, and of those in the chain, has not come yet.
+    Stopping(Instant),
+}
+
+impl RxCore {
+    /// Returns the state of an idle stream.
+    pub fn new(
+        path: StreamPath,
+        samples_per_packet: u32,
+        packets_per_drop: u64,
+        credit: Credit,
+        args: &RxArgs,
+        silence_max: Duration,
+        now: Instant,
+    ) -> Self {
+        Self {
+            path,
+            samples_per_packet,
+            credit,
+            tracker: Tracker::new(samples_per_packet.into(), path.rate.ticks(1)),
+            expectation: Expectation::default(),
+            losses: Losses::new(samples_per_packet.into(), packets_per_drop),
+            ledger: Ledger::default(),
+            counters: RxCounters::default(),
+            aside: ReorderBuffer::new(
+                ReorderWindow::new(args.reorder_window, path.rate, samples_per_packet.into()),
+                path.frame_bytes,
+            ),
+            held: None,
+            pending: None,
+            run: StreamState::Idle,
+            chain: VecDeque::with_capacity(RX_CMD_SLOTS as usize + 1),
+            ended: false,
+            run_ended: false,
+            ends_due: 0,
+            lost_run: false,
+            setups: 0,
+            awaited: None,
+            recovery: None,
+            in_group: false,
+            restart_wanted: None,
+            epoch: 0,
+            late_commands_seen: 0,
+            overruns_seen: 0,
+            run_ticks: 0,
+            silence_max,
+            last_heard: now,
+            last_look: now,
+            heard: false,
+            last_idle: now,
+            silence_ticks: None,
+            first_silence: None,
+            reports: SideReports::default(),
+            report_due: false,
+            step: None,
+        }
+    }
+
+    /// Begins a burst of `samples` samples, or without an end, at the device's time `at`.
+    pub(super) fn begin(&mut self, samples: Option<u64>, at: Option<u64>) {
+        self.aside.clear();
+        self.tracker.forget();
+        self.tracker.begin(at);
+        self.expectation.begin(at);
+        (self.awaited, self.ended, self.ends_due) = (at, false, 0);
+        self.lost_run = false;
+        (self.silence_ticks, self.first_silence) = (None, None);
+        self.recovery = None;
+        self.restart_wanted = None;
+        self.run_ticks = at.unwrap_or(0);
+        self.run = samples.map_or(StreamState::Continuous, StreamState::Finite);
+    }
+
+    /// Returns whether there is a result for the caller.
+    pub fn has_result(&self) -> bool {
+        self.held.is_some() || self.pending.is_some()
+    }
+
+    /// Advances by `samples` in the current packet and releases it at its end. Returns whether the
+    /// burst ended with it, and whether a report of that follows.
+    pub fn pass(&mut self, mut held: UnreadSamples, samples: usize) -> (bool, bool) {
+        held.at += samples * SC16_LEN;
+        held.ticks = held.ticks.map(|t| t.wrapping_add(self.path.rate.ticks(samples as u64)));
+        if held.at < held.end {
+            self.held = Some(held);
+            return (false, false);
+        }
+        self.held = None;
+        let (event, ends_burst) = (held.then, held.ends_burst);
+        if event != RxEvent::None {
+            self.pending = Some(Pending::new(event, held.ticks, ends_burst));
+        }
+        if ends_burst {
+            self.burst_over();
+        }
+        self.consumed(held.place, held.flow_bytes);
+        (ends_burst, event != RxEvent::None)
+    }
+
+    /// Returns how long to wait for datagrams from `now` on, no longer than `until`.
+    pub fn wait(&mut self, now: Instant, until: Instant) -> Duration {
+        let away = now.saturating_duration_since(self.last_look).saturating_sub(AWAY_MAX);
+        self.last_heard = (self.last_heard + away).min(now);
+        let left = until.saturating_duration_since(now);
+        let longest = if self.credit.is_owed() { OWED } else { SLICE };
+        left.min(self.aside.left(now).map_or(longest, |wait| wait.min(longest)))
+    }
+
+    /// Takes the time at which datagrams were received.
+    pub fn look(&mut self, now: Instant) {
+        (self.last_look, self.heard) = (now, false);
+    }
+
+    /// Lets packets that have waited long enough for an earlier one continue without it. Returns
+    /// true when there are some.
+    pub fn give_up_waiting(&mut self) -> bool {
+        self.aside.left(self.last_look) == Some(Duration::ZERO) && self.aside.give_up()
+    }
+
+    /// Concludes from the datagrams since the last look; `found`: they gave a result. Returns true
+    /// when the device is silent.
+    pub fn listen(&mut self, found: bool) -> bool {
+        if self.heard {
+            self.last_heard = self.last_look;
+        }
+        // Other packets may come to the port, but none of the device.
+        !self.heard && !found
+    }
+}
+
+#[cfg(test)]
+#[path = "core_tests.rs"]
+mod tests;
