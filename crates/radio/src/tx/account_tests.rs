@@ -51,7 +51,16 @@ fn run_in(mut world: World, steps: Vec<Step>) -> World {
 
 /// Runs the steps without faults of commands; one count query is answered before the next is sent.
 fn run_with_commands(steps: Vec<Step>) -> World {
-    let mut world = World { patient: true, ..World::new() };
+    run_with_commands_in(World::new(), steps)
+}
+
+/// Returns the world of a device that does not count PINGs.
+fn sparing(resyncs: bool) -> World {
+    if resyncs { World::with_resyncs_alone() } else { World::without_commands() }
+}
+
+fn run_with_commands_in(world: World, steps: Vec<Step>) -> World {
+    let mut world = World { patient: true, ..world };
     for step in steps {
         let command = matches!(world.on_way.front(), Some(Packet::Command { .. }));
         let pass = command && matches!(step, Step::Deliver(_));
@@ -150,6 +159,24 @@ proptest! {
         world.compare_exactly();
         let ledger = world.account.ledger();
         prop_assert_eq!((ledger.transmitted, world.overflows), (world.accepted, 0));
+    }
+
+    #[test]
+    fn devices_that_do_not_count_commands_are_known_as_well(
+        steps in steps(&ALL, &[]),
+        resyncs in any::<bool>(),
+    ) {
+        run_with_commands_in(sparing(resyncs), steps).compare_exactly();
+    }
+
+    #[test]
+    fn the_bounds_hold_with_devices_that_do_not_count_commands(
+        steps in steps(&ALL, &ALL),
+        resyncs in any::<bool>(),
+    ) {
+        let mut world = run_in(World { patient: true, ..sparing(resyncs) }, steps);
+        world.compare();
+        prop_assert!(world.account.room_packets(flow(FULL)) >= 8);
     }
 
     #[test]

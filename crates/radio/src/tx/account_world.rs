@@ -7,6 +7,7 @@ use millstream_wire::stream::PACKETS_UNLIMITED;
 use super::super::*;
 use crate::stream::StreamRate;
 use crate::tx::ledger::TxUnknown;
+use crate::tx::window::CommandCounts;
 
 pub const FULL: u64 = 100;
 pub const COMMAND: u64 = 24;
@@ -55,6 +56,7 @@ pub struct World {
     pub reported: u64,
     pub status_seq: u16,
     pub numbered: bool,
+    pub counts: CommandCounts,
     pub due: u16,
     pub command_due: Option<u16>,
     /// The samples of each packet, and how often the device has taken it.
@@ -73,7 +75,24 @@ impl World {
 
     /// Returns a world whose device numbers its reports, or gives all of them one number.
     pub fn of(numbered: bool) -> Self {
-        let window = CreditWindow::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
+        Self::counting(CommandCounts::each(COMMAND), numbered)
+    }
+
+    /// Returns a world whose device counts of the commands only what a RESYNC states.
+    pub fn without_commands() -> Self {
+        let (ping, resync) = (Totals::default(), Totals::default());
+        Self::counting(CommandCounts { ping, resync }, true)
+    }
+
+    /// Returns a world whose device counts a RESYNC, with another length than its own, and no
+    /// PING.
+    pub fn with_resyncs_alone() -> Self {
+        let (ping, resync) = (Totals::default(), Totals { packets: 1, bytes: 16 });
+        Self::counting(CommandCounts { ping, resync }, true)
+    }
+
+    fn counting(counts: CommandCounts, numbered: bool) -> Self {
+        let window = CreditWindow::new(CAPACITY, PACKETS_UNLIMITED, COMMAND).counting(counts);
         let status_seq = if numbered { u16::MAX } else { 0 };
         let mut world = Self {
             account: TxAccounting::new(
@@ -82,6 +101,7 @@ impl World {
                 StreamRate::of_radio(1e6),
             ),
             numbered,
+            counts,
             patient: false,
             on_way: VecDeque::new(),
             buffer: VecDeque::new(),
@@ -125,7 +145,8 @@ impl World {
         if self.account.window.has_room_for_commands(3, 0) {
             let resync = self.account.wants_resync();
             for index in 0..2 + u8::from(resync) {
-                let totals = self.account.send_command();
+                let op = if index == 2 { CommandOp::Resync } else { CommandOp::Ping };
+                let totals = self.account.send_command(op);
                 let resync = (index == 2).then_some(totals);
                 self.on_way.push_back(Packet::Command { seq: self.command_seq, resync });
                 self.command_seq = self.command_seq.wrapping_add(1);
@@ -182,7 +203,10 @@ impl World {
                 if let Some(due) = due.filter(|&due| due != seq) {
                     self.status(Some(gap(PacketType::StreamCommand, due, seq)));
                 }
-                self.counted = resync.unwrap_or(self.counted).plus(1, COMMAND);
+                self.counted = match resync {
+                    Some(totals) => totals.and(self.counts.resync),
+                    None => self.counted.and(self.counts.ping),
+                };
                 self.status(None);
             }
         }

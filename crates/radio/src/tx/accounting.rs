@@ -4,7 +4,7 @@
 //! without a port or a clock.
 
 use millstream_wire::chdr::PacketType;
-use millstream_wire::stream::{SequenceGap, StatusRepr, StreamCondition};
+use millstream_wire::stream::{CommandOp, SequenceGap, StatusRepr, StreamCondition};
 
 use super::audits::{Answer, Audit, Audits, untagged};
 use super::ledger::{TxCause, TxLedger};
@@ -70,7 +70,7 @@ impl TxAccounting {
     pub fn new(opened: Opened, full_samples: u64, rate: StreamRate) -> Self {
         let Opened { window, status_seq } = opened;
         Self {
-            audits: Audits::new(window.command_bytes()),
+            audits: Audits::new(window.command_counts()),
             course: DeviceProgress::new(full_samples, rate.ticks(1), window.capacity_bytes()),
             window,
             lates: PendingBursts::new(full_samples, rate.ticks(1)),
@@ -151,9 +151,9 @@ impl TxAccounting {
     }
 
     /// Counts a sent stream command. Returns the totals for a RESYNC.
-    pub fn send_command(&mut self) -> Totals {
+    pub fn send_command(&mut self, op: CommandOp) -> Totals {
         let mut totals = self.window.sent();
-        self.window.send_command();
+        self.window.send_command(op);
         totals.bytes = totals.bytes.wrapping_add(self.audits.next_tag());
         totals
     }
@@ -232,7 +232,15 @@ impl TxAccounting {
             ReportKind::Gap(gap) => {
                 self.audits.interrupt();
                 // A RESYNC that comes twice or late removes packets from the count.
-                self.unsure |= gap.kind == PacketType::StreamCommand && self.audits.tag() != 0;
+                let command = gap.kind == PacketType::StreamCommand;
+                self.unsure |= command && self.audits.tag() != 0;
+                if command && !self.window.counts_pings() {
+                    // The count is the same with fewer or more PINGs, but not with RESYNCs.
+                    if self.audits.has_resynced() {
+                        self.course.miss_reports(2);
+                    }
+                    return turned;
+                }
                 self.course.gap(gap, counted.bytes);
                 return turned;
             }
@@ -365,7 +373,7 @@ impl TxAccounting {
     pub fn reopen(&mut self, opened: Opened) -> u64 {
         let samples = self.course.close(true);
         self.book_lates();
-        self.audits = Audits::new(opened.window.command_bytes());
+        self.audits = Audits::new(opened.window.command_counts());
         (self.last_counted, self.unsure) = (0, true);
         self.order = ReportOrder::new(opened.status_seq);
         self.course.restart(opened.window.capacity_bytes());

@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use super::window::Totals;
+use super::window::{CommandCounts, Totals};
 
 /// The commands of the longest query.
 pub(super) const AUDIT_COMMANDS: u64 = 3;
@@ -53,7 +53,7 @@ pub(super) enum Answer {
 /// The queries of one stream.
 #[derive(Debug)]
 pub(super) struct Audits {
-    command_bytes: u64,
+    counts: CommandCounts,
     open: VecDeque<Audit>,
     number: u64,
     sent: u64,
@@ -83,9 +83,10 @@ pub(super) fn untagged(counted: Totals) -> (Totals, u64) {
 }
 
 impl Audits {
-    pub fn new(command_bytes: u64) -> Self {
+    /// Returns the queries of a device that counts stream commands in this way.
+    pub fn new(counts: CommandCounts) -> Self {
         Self {
-            command_bytes,
+            counts,
             open: VecDeque::with_capacity(OPEN_MAX),
             number: 0,
             sent: 0,
@@ -117,6 +118,11 @@ impl Audits {
         self.tag
     }
 
+    /// Returns whether a RESYNC was sent.
+    pub fn has_resynced(&self) -> bool {
+        self.last_tag != 0
+    }
+
     /// Returns the tag of the next RESYNC: never that of the device's count, which would not show
     /// that it was executed.
     pub fn next_tag(&self) -> u64 {
@@ -144,8 +150,7 @@ impl Audits {
             self.ambiguous = Some(self.number);
         }
         self.sent = sent;
-        let one = Totals::default().plus(1, self.command_bytes);
-        let pings = if resync { after.since(one) } else { after };
+        let pings = if resync { after.since(self.counts.resync) } else { after };
         if resync {
             self.last_tag = self.next_tag();
         }
@@ -202,7 +207,9 @@ impl Audits {
         self.pair = false;
         let step = last.map(|last| counted.since(last));
         let fresh = std::mem::take(&mut self.fresh);
-        self.pair = step.is_some_and(|step| step.packets <= 1 && step.bytes <= self.command_bytes);
+        let ping = self.counts.ping;
+        self.pair =
+            step.is_some_and(|step| step.packets <= ping.packets && step.bytes <= ping.bytes);
         self.tail &= self.pair;
         let unclear = fresh || self.tail || self.ambiguous.is_some();
         match self.open.make_contiguous() {
@@ -254,7 +261,7 @@ mod tests {
 
     #[test]
     fn the_answers_to_pings_are_known_by_their_distance() {
-        let mut audits = Audits::new(COMMAND);
+        let mut audits = Audits::new(CommandCounts::each(COMMAND));
         assert!(audits.is_due(10) && !audits.is_open());
         audits.push(totals(12), false, 10);
         assert!(!audits.is_due(10) && audits.wants_resync(9), "there is no answer yet");
@@ -276,7 +283,7 @@ mod tests {
 
     #[test]
     fn an_audit_without_answer_is_followed_by_one_that_is_known_by_its_tag() {
-        let mut audits = Audits::new(COMMAND);
+        let mut audits = Audits::new(CommandCounts::each(COMMAND));
         audits.push(totals(12), false, 10);
         assert_eq!(audits.next_tag(), 1);
         audits.push(totals(15), true, 11);
@@ -298,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_resync_shows_although_those_before_it_were_lost() {
-        let mut audits = Audits::new(COMMAND);
+        let mut audits = Audits::new(CommandCounts::each(COMMAND));
         audits.push(totals(3), true, 0);
         assert!(matches!(audits.step(totals(3), 1), Some(Answer::Resync(..))));
         // The tags 2, 3 and 2; that of the device's count is not among them.
@@ -319,7 +326,7 @@ mod tests {
 
     #[test]
     fn audits_without_answer_do_not_pile_up() {
-        let mut audits = Audits::new(COMMAND);
+        let mut audits = Audits::new(CommandCounts::each(COMMAND));
         for turn in 0..2 * OPEN_MAX as u64 {
             audits.push(totals(3 * turn), true, 0);
         }

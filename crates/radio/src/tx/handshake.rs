@@ -1,6 +1,6 @@
 //! Sets up a host-to-device stream (facts page, section 8.2).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use millstream_link::port::Port;
 use millstream_wire::chdr::{Packet, round_to_word};
@@ -10,6 +10,7 @@ use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
 use millstream_wire::{Epid, Width};
 
 use super::accounting::Opened;
+use super::command_counts::measure;
 use super::window::CreditWindow;
 use crate::RadioError;
 use crate::error::io_error;
@@ -39,13 +40,15 @@ pub(super) fn open(port: &mut Port, path: &StreamPath) -> Result<Opened, RadioEr
 
     let status = init(port, path, 0, 0, 0)?;
     let period = window(&status, path.width).period();
+    let counts = measure(port, path)?;
     let status = init(port, path, 1, period.packets, period.bytes)?;
     // A device may grant more bytes to a host whose limit of packets it has received.
-    Ok(Opened { window: window(&status, path.width), status_seq: status.seq })
+    let window = window(&status, path.width).counting(counts);
+    Ok(Opened { window, status_seq: status.seq })
 }
 
 /// Returns the length of a stream command in flow control, bytes.
-fn command_bytes(width: Width) -> u64 {
+pub(super) fn command_bytes(width: Width) -> u64 {
     round_to_word(CommandRepr::packet_len(width), width) as u64
 }
 
@@ -64,7 +67,9 @@ fn init(
     for _ in 0..TRIES {
         pass_over_strays(port, path)?;
         send_command(port, path, seq, CommandOp::Init, packets, bytes)?;
-        if let Some(status) = answer(port, path, path.clock.now() + INIT_TIMEOUT)? {
+        // Other counts are late answers to commands before it.
+        let zero = |status: StatusRepr| (status.count_packets == 0).then_some(status);
+        if let Some(status) = hear(port, path, zero)? {
             return Ok(status);
         }
     }
@@ -74,7 +79,7 @@ fn init(
 
 /// Drops earlier answers, because the answer to an earlier INIT must not be taken for that to the
 /// next one.
-fn pass_over_strays(port: &mut Port, path: &StreamPath) -> Result<(), RadioError> {
+pub(super) fn pass_over_strays(port: &mut Port, path: &StreamPath) -> Result<(), RadioError> {
     for _ in 0..STRAY_BATCHES_MAX {
         let received = port.rx.recv_batch(Duration::ZERO);
         if received.map_err(io_error("receive from", path.device))? == 0 {
@@ -85,7 +90,7 @@ fn pass_over_strays(port: &mut Port, path: &StreamPath) -> Result<(), RadioError
 }
 
 /// Sends one stream command.
-fn send_command(
+pub(super) fn send_command(
     port: &mut Port,
     path: &StreamPath,
     seq: u16,
@@ -100,11 +105,13 @@ fn send_command(
     port.tx.send(&buffer[..length], path.device).map_err(io_error("send to", path.device))
 }
 
-fn answer(
+/// Returns what `take` makes of the first status that it wants, within [`INIT_TIMEOUT`].
+pub(super) fn hear<T>(
     port: &mut Port,
     path: &StreamPath,
-    until: Instant,
-) -> Result<Option<StatusRepr>, RadioError> {
+    mut take: impl FnMut(StatusRepr) -> Option<T>,
+) -> Result<Option<T>, RadioError> {
+    let until = path.clock.now() + INIT_TIMEOUT;
     loop {
         let left = path.clock.left(until);
         let received = port.rx.recv_batch(left);
@@ -113,8 +120,9 @@ fn answer(
             let datagram = port.rx.datagram(index);
             if datagram.source == path.device
                 && let Some(status) = status(datagram.payload, path.width, path.epid)
+                && let Some(taken) = take(status)
             {
-                return Ok(Some(status));
+                return Ok(Some(taken));
             }
         }
         if count == 0 || path.clock.now() >= until {

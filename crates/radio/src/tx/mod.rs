@@ -33,7 +33,7 @@
 //! | `order`, `progress`, `missing_report`, `record`, `missing` | the packets that it took |
 //! | `pending_bursts`, `ledger` | late packets; the outcome of every sample |
 //! | `intake`, `recover` | the device's messages; recovery from its silence |
-//! | `handshake`, `channel` | the set-up: the stream's and the radio's |
+//! | `handshake`, `command_counts`, `channel` | the set-up: the stream's and the radio's |
 //! | `group` | several streams as one |
 
 mod accounting;
@@ -41,6 +41,7 @@ mod audits;
 mod batch;
 mod channel;
 mod closing;
+mod command_counts;
 mod group;
 mod handshake;
 mod intake;

@@ -174,7 +174,7 @@ impl TxStreamer {
         let length = CommandRepr::packet_len(self.path.width);
         let mut places = buffer.chunks_exact_mut(length);
         for &op in ops {
-            let totals = self.account.send_command();
+            let totals = self.account.send_command(op);
             let command = CommandRepr {
                 dst_epid: self.path.endpoint.epid,
                 seq: self.command_seq,

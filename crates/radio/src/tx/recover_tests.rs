@@ -95,7 +95,8 @@ fn recovery(lost: u32, samples_arrive: bool) -> Option<Duration> {
         let resync = account.wants_resync();
         for command in 0..2 + u64::from(resync) {
             let is_resync = command == 2;
-            let totals = account.send_command();
+            let op = if is_resync { CommandOp::Resync } else { CommandOp::Ping };
+            let totals = account.send_command(op);
             if stall.asked > lost {
                 device.counted = if is_resync { totals } else { device.counted };
                 device.counted = device.counted.plus(1, COMMAND);

@@ -1,6 +1,6 @@
 //! Credit: how much this host may have in flight to the device (facts page, section 8.2).
 
-use millstream_wire::stream::PACKETS_UNLIMITED;
+use millstream_wire::stream::{CommandOp, PACKETS_UNLIMITED};
 
 /// Packets and bytes of a stream, each counted from its last handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,6 +42,22 @@ pub(super) const COMMANDS_RESERVED: u64 = 12;
 /// Report periods per window, as UHD does.
 const REPORTS: u64 = 8;
 
+/// How much a device's count grows with a stream command (see [`super::command_counts`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CommandCounts {
+    pub ping: Totals,
+    /// Beyond the totals that the RESYNC states.
+    pub resync: Totals,
+}
+
+impl CommandCounts {
+    /// Returns the counts of a device that counts each command as a packet of `flow_bytes`.
+    pub fn each(flow_bytes: u64) -> Self {
+        let one = Totals::default().plus(1, flow_bytes);
+        Self { ping: one, resync: one }
+    }
+}
+
 /// The sender's side of one stream's flow control.
 #[derive(Debug, Clone)]
 pub(super) struct CreditWindow {
@@ -49,6 +65,7 @@ pub(super) struct CreditWindow {
     /// Reserved for commands.
     reserve: Totals,
     command_bytes: u64,
+    command_counts: CommandCounts,
     sent: Totals,
     consumed: Totals,
     /// The difference between the packets that the device has passed and its count, modulo 2⁶⁴:
@@ -73,6 +90,7 @@ impl CreditWindow {
             capacity,
             reserve,
             command_bytes,
+            command_counts: CommandCounts::each(command_bytes),
             sent: Totals::default(),
             consumed: Totals::default(),
             missing: Totals::default(),
@@ -80,6 +98,11 @@ impl CreditWindow {
             surplus_bytes: 0,
             since_audit_bytes: 0,
         }
+    }
+
+    /// Returns the window of a device that counts stream commands in this way.
+    pub fn counting(self, command_counts: CommandCounts) -> Self {
+        Self { command_counts, ..self }
     }
 
     /// Returns the bytes that may be in flight.
@@ -140,14 +163,24 @@ impl CreditWindow {
         with.bytes <= self.capacity.bytes && with.packets <= self.capacity.packets
     }
 
-    /// Counts a sent stream command.
-    pub fn send_command(&mut self) {
-        self.sent = self.sent.plus(1, self.command_bytes);
+    /// Counts a sent stream command, as the device does.
+    pub fn send_command(&mut self, op: CommandOp) {
+        let counts = match op {
+            CommandOp::Init => Totals::default(),
+            CommandOp::Ping => self.command_counts.ping,
+            CommandOp::Resync => self.command_counts.resync,
+        };
+        self.sent = self.sent.and(counts);
     }
 
-    /// Returns a stream command's length in flow control.
-    pub fn command_bytes(&self) -> u64 {
-        self.command_bytes
+    /// Returns whether the device counts a PING as a packet.
+    pub fn counts_pings(&self) -> bool {
+        self.command_counts.ping.packets > 0
+    }
+
+    /// Returns how the device counts stream commands.
+    pub fn command_counts(&self) -> CommandCounts {
+        self.command_counts
     }
 
     /// Returns whether a window of bytes has been sent since the last count query.
@@ -267,7 +300,7 @@ mod tests {
         window.note_surplus(1, 1000);
         window.consume(Totals { packets: 8, bytes: 8000 });
         assert_eq!(window.in_flight(), Totals { packets: 2, bytes: 2000 });
-        window.send_command();
+        window.send_command(CommandOp::Ping);
         window.resynchronised();
         window.consume(Totals { packets: 9, bytes: 8024 });
         assert_eq!(window.in_flight(), Totals::default());

@@ -137,13 +137,20 @@ fn a_device_that_has_gone_is_one_error() {
     assert_eq!((ledger.in_flight, ledger.balance()), (0, Ok(())));
 }
 
+/// The statuses of a handshake: two INITs, two RESYNCs and a PING.
+const HANDSHAKE_STATUSES: u64 = 5;
+
 #[test]
 fn partial_sends_say_how_far_they_came() {
     let meddler = Meddler::new({
         let mut statuses = 0;
         move |packet| {
             statuses += u64::from(is_status(packet));
-            if is_status(packet) && statuses > 2 { Action::Drop } else { Action::Pass }
+            if is_status(packet) && statuses > HANDSHAKE_STATUSES {
+                Action::Drop
+            } else {
+                Action::Pass
+            }
         }
     });
     let (_radio, device) = meddled(meddler, 4e6);

@@ -1,0 +1,161 @@
+//! Measures how much a device's count grows with a stream command.
+//!
+//! Devices differ. Our emulator counts every command as a packet. Others count no PING, or only the
+//! totals that a RESYNC states. A wrong assumption would let samples seem lost that the device has
+//! taken, so the handshake measures it, before samples flow:
+//! ```text
+//! RESYNC to base ─▶ base + resync
+//! PING ───────────▶ base + resync + ping
+//! RESYNC further ─▶ the answers before are complete
+//! ```
+//! A count of each command as a packet is the usual case, and one measurement shows it. A lost or
+//! repeated packet can imitate another one: that takes several equal measurements.
+
+use millstream_link::port::Port;
+use millstream_wire::stream::{CommandOp, StatusRepr, StreamCondition};
+
+use super::handshake::{command_bytes, hear, pass_over_strays, send_command};
+use super::window::{CommandCounts, Totals};
+use crate::RadioError;
+use crate::stream::StreamPath;
+
+/// The attempts. Each fails when one of its packets is lost.
+const MEASUREMENTS: u64 = 5;
+
+/// The measurements in a row that must agree about an unusual device.
+const AGREEING: u32 = 3;
+
+/// The packets and bytes from one RESYNC to the next: more than the commands themselves count.
+const STEP: Totals = Totals { packets: 1000, bytes: 4_096_000 };
+
+/// Measures the counts of the device of `path`. Without a result, the usual case is assumed.
+pub(super) fn measure(port: &mut Port, path: &StreamPath) -> Result<CommandCounts, RadioError> {
+    let usual = CommandCounts::each(command_bytes(path.width));
+    let (mut last, mut agreeing) = (usual, 0);
+    for turn in 0..MEASUREMENTS {
+        pass_over_strays(port, path)?;
+        let mut measurement = Measurement::of(turn, usual);
+        for (place, (op, totals)) in (0..).zip(measurement.commands()) {
+            let seq = 3 * turn as u16 + place;
+            send_command(port, path, seq, op, totals.packets, totals.bytes)?;
+        }
+        match hear(port, path, |status| measurement.take(&status))?.flatten() {
+            Some(counts) if counts == usual => break,
+            Some(counts) => {
+                agreeing = if counts == last { agreeing + 1 } else { 1 };
+                last = counts;
+                if agreeing == AGREEING {
+                    return Ok(counts);
+                }
+            }
+            None => {}
+        }
+    }
+    Ok(usual)
+}
+
+/// One measurement: its RESYNCs, and the counts since the first of them.
+#[derive(Debug)]
+struct Measurement {
+    base: Totals,
+    further: Totals,
+    most: Totals,
+    /// The first count and the last one, and their number.
+    first: Totals,
+    last: Totals,
+    answers: u32,
+}
+
+impl Measurement {
+    fn of(turn: u64, usual: CommandCounts) -> Self {
+        let at = |steps: u64| Totals { packets: steps * STEP.packets, bytes: steps * STEP.bytes };
+        Self {
+            base: at(2 * turn + 1),
+            further: at(2 * turn + 2),
+            most: usual.ping.and(usual.resync),
+            first: Totals::default(),
+            last: Totals::default(),
+            answers: 0,
+        }
+    }
+
+    fn commands(&self) -> [(CommandOp, Totals); 3] {
+        [
+            (CommandOp::Resync, self.base),
+            (CommandOp::Ping, Totals::default()),
+            (CommandOp::Resync, self.further),
+        ]
+    }
+
+    /// Takes a status. Returns the result once the last command was answered: `Some(None)` when
+    /// answers are missing or contradict each other.
+    fn take(&mut self, status: &StatusRepr) -> Option<Option<CommandCounts>> {
+        if status.status != StreamCondition::Ok {
+            return None;
+        }
+        let counted = Totals { packets: status.count_packets, bytes: status.count_bytes };
+        let is_small =
+            |above: Totals| above.packets <= self.most.packets && above.bytes <= self.most.bytes;
+        let (above, further) = (counted.since(self.base), counted.since(self.further));
+        if is_small(further) {
+            let counts = CommandCounts { resync: self.first, ping: self.last.since(self.first) };
+            let is_right = self.answers >= 2 && further == self.first && is_small(counts.ping);
+            return Some(is_right.then_some(counts));
+        }
+        if is_small(above) {
+            if self.answers == 0 {
+                self.first = above;
+            }
+            self.last = above;
+            self.answers += 1;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USUAL: u64 = 24;
+
+    fn result(turn: u64, counts: &[(u64, u64)]) -> Option<Option<CommandCounts>> {
+        let mut measurement = Measurement::of(turn, CommandCounts::each(USUAL));
+        counts.iter().find_map(|&(count_packets, count_bytes)| {
+            measurement.take(&StatusRepr { count_packets, count_bytes, ..StatusRepr::default() })
+        })
+    }
+
+    fn counts(ping: (u64, u64), resync: (u64, u64)) -> Option<Option<CommandCounts>> {
+        let of = |(packets, bytes)| Totals { packets, bytes };
+        Some(Some(CommandCounts { ping: of(ping), resync: of(resync) }))
+    }
+
+    #[test]
+    fn each_way_of_counting_is_found() {
+        let usual = Some(Some(CommandCounts::each(USUAL)));
+        assert_eq!(result(0, &[(1001, 4_096_024), (1002, 4_096_048), (2001, 8_192_024)]), usual);
+        let late = [(2001, 8_192_024), (3001, 12_288_024), (3002, 12_288_048), (4001, 16_384_024)];
+        assert_eq!(result(1, &late), usual, "an answer of the measurement before is passed over");
+        let no_ping = [(1001, 4_096_024), (1001, 4_096_024), (2001, 8_192_024)];
+        assert_eq!(result(0, &no_ping), counts((0, 0), (1, 24)));
+        let shorter = [(1001, 4_096_016), (1001, 4_096_016), (2001, 8_192_016)];
+        assert_eq!(result(0, &shorter), counts((0, 0), (1, 16)));
+        // It reports by its period, too.
+        let twice = [(1000, 4_096_000), (1000, 4_096_000), (1001, 4_096_024), (2000, 8_192_000)];
+        assert_eq!(result(0, &twice), counts((1, 24), (0, 0)));
+    }
+
+    #[test]
+    fn lost_answers_are_no_result() {
+        assert_eq!(result(0, &[(1001, 4_096_024), (1002, 4_096_048)]), None);
+        assert_eq!(result(0, &[(1001, 4_096_024), (2001, 8_192_024)]), Some(None));
+        assert_eq!(
+            result(0, &[(1002, 4_096_048), (1001, 4_096_024), (2001, 8_192_024)]),
+            Some(None)
+        );
+        assert_eq!(result(0, &[(7, 999), (u64::MAX, u64::MAX), (2001, 8_192_024)]), Some(None));
+        // The answer to the first RESYNC is missing.
+        assert_eq!(result(0, &[(1002, 4_096_048), (2001, 8_192_024)]), Some(None));
+    }
+}

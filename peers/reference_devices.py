@@ -1,0 +1,178 @@
+#!/usr/bin/python3
+"""Our host receives from and transmits to devices that were written without sight of it.
+
+The devices are small Python programs (e320.py, n310.py, n320.py) that stock UHD accepts too. They are not part of
+this project: the environment variable MILLSTREAM_REFERENCE_DEVICES says in which folder they are. For each, and at
+every CHDR width: a tone lies within one bin of where tuning and the DDC put it, on each channel; every sample that we
+transmit is accounted as transmitted, and the device has counted as many; bursts are acknowledged.
+
+These devices count packets of samples and no PINGs, other than our emulator: our host must find that out.
+
+Exit status: 0 agrees, 1 not, 77 skipped because a needed program is not there.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+from common import MILLSTREAM, PYTHON, die_with_parent, skip
+from namespace import Neighbour, enter
+
+FOLDER_VARIABLE = "MILLSTREAM_REFERENCE_DEVICES"
+try:
+    import numpy as np
+except ImportError as missing:
+    skip(f"{missing} (Debian package python3-numpy)")
+
+ADDRESS = "127.0.0.81"
+LINK_ADDRESSES = [("10.93.1.1", "10.93.1.2"), ("10.93.2.1", "10.93.2.2")]
+BINS = 1 << 11
+TONE_HZ = 2.400_02e9
+SENT = 60_000
+# A device whose front end is set by registers does not follow them: its oscillator stays here.
+FIXED_HZ = 2.4e9
+# Name: its channels, a rate that it has and that it can compute in time, whether tuning moves its oscillator,
+# the CHDR widths and the options to try.
+DEVICES = {
+    "e320": ([0, 1], 125e3, True, (64, 128, 256, 512), ([], ["--extra"])),
+    "n310": ([0, 1, 2, 3], 125e3, False, (64,), ([],)),
+    "n320": ([0, 1], 250e3, False, (64,), ([],)),
+}
+
+
+class Device:
+    """A device for the length of a `with` block."""
+
+    def __init__(self, folder, name, *options, inside=(), ready=ADDRESS):
+        self.name, self.folder, self.inside, self.ready = name, folder, inside, ready
+        self.options = options
+
+    def __enter__(self):
+        self.log = tempfile.NamedTemporaryFile("r", suffix=".log")
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+        self.process = subprocess.Popen(
+            [*self.inside, PYTHON, os.path.join(self.folder, f"{self.name}.py"), "--tone",
+             repr(TONE_HZ), "--log", self.log.name, *self.options],
+            env=environment, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
+        deadline = time.monotonic() + 20
+        find = [MILLSTREAM, "find", "--addr", self.ready]
+        while b"serial" not in subprocess.run(find, capture_output=True, check=False).stdout:
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                sys.exit(f"{self.name} did not become ready")
+            time.sleep(0.1)
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+    def lines(self, pattern):
+        """What its log says, by a pattern with groups."""
+        with open(self.log.name, encoding="utf-8") as log:
+            return re.findall(pattern, log.read())
+
+
+def results(device, *arguments):
+    """The results of a command of ours; ends the peer when it fails."""
+    done = subprocess.run([MILLSTREAM, *arguments, "--json"], text=True, timeout=90, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if done.returncode != 0:
+        sys.exit(f"{device.name}: millstream {' '.join(arguments)} ended with {done.returncode}:\n"
+                 f"{done.stderr}\n{done.stdout}")
+    return json.loads(done.stdout)["results"]
+
+
+def check_receive(device, args, folder):
+    """The tone lies where tuning puts it; returns the largest distance in bins."""
+    channels, rate_hz, follows, _, _ = DEVICES[device.name]
+    worst, target = 0.0, 2.4e9 if follows else FIXED_HZ
+    for lo_offset in (0.0, 15e3, -25e3):
+        path = os.path.join(folder, "received.cf32")
+        results(device, "rx", "--args", args, "--rate", repr(rate_hz), "--nsamps", str(2 * BINS),
+                "--channel", ",".join(map(str, channels)), "--freq", repr(target),
+                "--lo-offset", repr(lo_offset), "--gain", "10", "--max-lost", "0", "--out", path)
+        # The DDC takes away what the oscillator adds; one that stays leaves the DDC's part.
+        want = TONE_HZ - target + (0 if follows else lo_offset)
+        for channel in channels:
+            stem = f"received-ch{channel}.cf32"
+            samples = np.fromfile(os.path.join(folder, stem), dtype=np.complex64)[-BINS:]
+            spectrum = np.abs(np.fft.fft(samples * np.hanning(BINS)))
+            found = np.fft.fftfreq(BINS, 1 / rate_hz)[int(np.argmax(spectrum))]
+            away = abs(found - want) / (rate_hz / BINS)
+            worst = max(worst, away)
+            if away > 1 or spectrum.max() < 100 * np.median(spectrum):
+                sys.exit(f"{device.name}: channel {channel}, offset {lo_offset} Hz: the tone lies "
+                         f"at {found} Hz and not at {want} Hz")
+    return worst
+
+
+def check_transmit(device, args, folder):
+    """Every sample counts as transmitted, at both ends; returns their number."""
+    channels, rate_hz, *_ = DEVICES[device.name]
+    path = os.path.join(folder, "sent.sc16")
+    np.random.default_rng(7).integers(-9000, 9000, 2 * SENT, dtype=np.int16).tofile(path)
+    total = 0
+    for some in (channels[:1], channels):
+        for when in ([], ["--lead", "0.3"]):
+            found = results(
+                device, "tx", "--args", args, "--in", path, "--rate", repr(rate_hz), "--channel",
+                ",".join(map(str, some)), "--freq", "2.4e9", "--max-lost", "0", *when)["ledger"]
+            total += SENT * len(some)
+            if found["transmitted"] != SENT * len(some) or found["unknown"]["samples"] != 0:
+                sys.exit(f"{device.name}: of {SENT * len(some)} samples the ledger has {found}")
+    counted = sum(int(samples) for samples in device.lines(r"EOB after (\d+) samples"))
+    if counted != total:
+        sys.exit(f"{device.name}: we transmitted {total} samples, the device counted {counted}")
+    return total
+
+
+def check_device(device, args, what):
+    """All checks of a device."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        bins = check_receive(device, args, folder)
+        sent = check_transmit(device, args, folder)
+    print(f"{device.name}{what}: {len(DEVICES[device.name][0])} channels, the tone within {bins:.2f} "
+          f"bins; {sent} samples transmitted, all known ({time.monotonic() - started:.0f} s)",
+          flush=True)
+
+
+def check_two_links(folder):
+    """An N320 at two addresses of two networks: both links carry samples."""
+    (_, first), (_, second) = LINK_ADDRESSES
+    with Neighbour(["sleep", "300"], *LINK_ADDRESSES[0], subprocess.DEVNULL, mtu=9000,
+                   further=LINK_ADDRESSES[1:]) as neighbour:
+        with Device(folder, "n320", "--ip", first, "--ip2", second, inside=neighbour.inside(),
+                    ready=first) as device:
+            check_device(device, f"addr={first},second_addr={second}", ", two links")
+            time.sleep(0.5)
+            sent = [int(count) for count in device.lines(r"LINKPKTS \[(\d+), (\d+)\]")[-1]]
+            if min(sent) < 0.2 * sum(sent):
+                sys.exit(f"n320: its links carried {sent} packets")
+            print(f"n320: its links carried {sent[0]} and {sent[1]} packets")
+
+
+def main():
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if not folder:
+        skip(f"the environment variable {FOLDER_VARIABLE} does not say where the devices are")
+    if not os.path.isfile(os.path.join(folder, "e320.py")):
+        skip(f"{folder}, which {FOLDER_VARIABLE} names, has no e320.py")
+    if not os.access(MILLSTREAM, os.X_OK):
+        skip(f"no {MILLSTREAM} (run make build)")
+    enter()
+    for name, (_, _, _, widths, extras) in DEVICES.items():
+        for width in widths:
+            for extra in extras:
+                with Device(folder, name, "--ip", ADDRESS, "--W", str(width), *extra) as device:
+                    what = " ".join([f", {width} bits", *extra])
+                    check_device(device, f"addr={ADDRESS}", what)
+    check_two_links(folder)
+
+
+if __name__ == "__main__":
+    main()
